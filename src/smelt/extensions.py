@@ -101,7 +101,7 @@ def load(point: metadata.EntryPoint) -> Extension:
     except (Exception, SystemExit) as failure:  # noqa: BLE001 - a package may raise anything
         error = in_a_line(failure)
         return Extension(
-            point.group, point.name, package, point.value, None, error, coordinate_of(failure)
+            point.group, point.name, package, point.value, None, error, place_of(failure)
         )
 
 
@@ -114,7 +114,7 @@ def in_a_line(failure: BaseException) -> str:
     return f"{type(failure).__name__}: {said}".strip().splitlines()[0]
 
 
-def coordinate_of(failure: BaseException) -> str:
+def place_of(failure: BaseException) -> str:
     """Return ``file:line`` where ``failure`` was raised, preferably outside smelt; else empty."""
     if isinstance(failure, SyntaxError) and failure.filename:
         return f"{failure.filename}:{failure.lineno}"
@@ -149,7 +149,7 @@ def blame(failure: Exception, function: object, what: str) -> None:
     raise UsageError(
         "E653",
         f"{what} fails",
-        at=coordinate_of(failure),
+        at=place_of(failure),
         why=in_a_line(failure),
         fix=f"report it to the authors of {module.partition('.')[0]!r}",
     ) from failure

@@ -166,11 +166,8 @@ def _quantization(step: Instruction, operands: Shapes, results: Shapes) -> Pairs
 
 
 def _recurrence(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
-    """Yield the pairs of a Recurrence.
-
-    Operands are gates [steps, batch, rows], weights [hidden, rows], states, peepholes, bias and
-    lengths.
-    """
+    """Yield the pairs of gates [steps, batch, rows], weights [hidden, rows] and the other
+    operands."""
     gates, weights, *more = operands
     hidden = results[0][-1]
     rows = CELLS[str(step.attributes["cell"])].gates * hidden
@@ -220,10 +217,7 @@ def _complex_square_matrix(step: Instruction, operands: Shapes, results: Shapes)
 
 
 def _triangular_solve(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
-    """Yield the pairs of a triangular system.
-
-    The matrix is square, and the right side has as many rows (columns if solved from the right).
-    """
+    """Yield the pairs of a square matrix and as many rows (or columns) of the right side."""
     matrix, right = operands[:2]
     yield from _square_matrix(step, operands, results)
     yield right[-2 if step.attributes["left_side"] else -1], matrix[-1]
@@ -267,30 +261,23 @@ EQUAL: Mapping[str, Rule] = {
     "Reshape": _reshape,
     "Expand": _expand,
     "DotGeneral": _dot_general,
-    "MatMulInteger": _matrix_product,
-    "QLinearMatMul": _matrix_product,
-    "Conv": _convolution,
-    "ConvInteger": _convolution,
-    "QLinearConv": _convolution,
+    **dict.fromkeys(("MatMulInteger", "QLinearMatMul"), _matrix_product),
+    **dict.fromkeys(("Conv", "ConvInteger", "QLinearConv"), _convolution),
     "ConvTranspose": _transposed_convolution,
-    "QuantizeLinear": _quantization,
-    "DequantizeLinear": _quantization,
+    **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), _quantization),
     "Concat": _concat,
     "Pad": _pad,
     "Slice": _slice,
-    "BatchNormalization": _channel_parameters,
-    "InstanceNormalization": _channel_parameters,
+    **dict.fromkeys(("BatchNormalization", "InstanceNormalization"), _channel_parameters),
     "GroupNormalization": _channel_parameters,
-    "LayerNormalization": _trailing_parameters,
-    "RMSNormalization": _trailing_parameters,
+    **dict.fromkeys(("LayerNormalization", "RMSNormalization"), _trailing_parameters),
     "GatherND": _gather_nd,
     "ScatterND": _scatter_nd,
     "ScatterElements": _indices_and_updates,
     "Recurrence": _recurrence,
     "NonMaxSuppression": _non_max_suppression,
     "Loop": _loop_rows,
-    "Det": _square_matrix,
-    "smelt::Cholesky": _square_matrix,
+    **dict.fromkeys(("Det", "smelt::Cholesky"), _square_matrix),
     **dict.fromkeys(("smelt::Eig", "smelt::Eigh", "smelt::Schur"), _square_matrix),
     **dict.fromkeys(("smelt::Hessenberg", "smelt::Tridiagonal"), _square_matrix),
     **dict.fromkeys(("smelt::ComplexEig", "smelt::ComplexEigh"), _complex_square_matrix),

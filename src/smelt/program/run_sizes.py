@@ -36,8 +36,7 @@ class Size:
 
     @staticmethod
     def named(text: str, low: int, high: int) -> Size:
-        """Return the size whose C expression is ``text``, at least ``low`` >= 0 and at most
-        ``high``."""
+        """Return the size whose C expression is ``text``, from ``low`` >= 0 to ``high``."""
         return Size({(text,): 1}, {text: (low, high)}, low, high)
 
     # Arithmetic
@@ -194,8 +193,7 @@ def ceil_div(size: Dim, by: int) -> Dim:
 
 
 def larger(a: Dim, b: Dim) -> Dim:
-    """Return the maximum of ``a`` and ``b``: one of them, or a C expression if the bounds do not
-    decide."""
+    """Return the maximum of ``a`` and ``b``, as a C expression if the bounds do not decide."""
     if not surely_below(a, b) and highest(b - a) <= 0:
         return a
     if surely_below(a, b):
@@ -205,8 +203,7 @@ def larger(a: Dim, b: Dim) -> Dim:
 
 
 def smaller(a: Dim, b: Dim) -> Dim:
-    """Return the minimum of ``a`` and ``b``: one of them, or a C expression if the bounds do not
-    decide."""
+    """Return the minimum of ``a`` and ``b``, as a C expression if the bounds do not decide."""
     if highest(a - b) <= 0:
         return a
     if highest(b - a) <= 0:
@@ -232,8 +229,7 @@ def _polynomial(size: Dim) -> Size:
 
 
 def _simplified(terms: dict[Monomial, int], atoms: Mapping[str, Bounds], known: Bounds) -> Dim:
-    """Return the sum of ``terms`` with the tighter of the bounds ``known`` and those of its
-    terms."""
+    """Return the sum of ``terms``, within ``known`` and the bounds of its terms."""
     nonzero = {monomial: factor for monomial, factor in terms.items() if factor}
     if not nonzero.keys() - {()}:
         return nonzero.get((), 0)
@@ -256,7 +252,7 @@ def _bounds(terms: Mapping[Monomial, int], atoms: Mapping[str, Bounds]) -> Bound
 
 
 def _is_below(a: Dim, b: Dim) -> bool:
-    """True if ``a`` is less than ``b`` in every run; raises Undecided if runs differ."""
+    """True if ``a`` is less than ``b``; raises Undecided if runs differ."""
     difference = a - b
     if highest(difference) < 0:
         return True

@@ -47,8 +47,7 @@ def tile_to_fit(
     cost: Cost = bytes_moved,
     sums: Mapping[str, Summing] = NO_SUMS,
 ) -> Program:
-    """Return ``program`` with tiles in place of each instruction that uses more than ``budget``
-    bytes.
+    """Return ``program`` with tiles for each instruction that uses more than ``budget`` bytes.
 
     Tiles are cut along at most ``deepest`` of ``axes`` so that ``cost`` is lowest, then so that
     there are few tiles. A third axis is cut only if two do not suffice. ``budget`` is that of the
@@ -77,8 +76,7 @@ def misfit(
     deepest: int = 3,
     sums: Mapping[str, Summing] = NO_SUMS,
 ) -> str:
-    """Return why ``tile_to_fit`` leaves an instruction of ``program`` too large; empty if it leaves
-    none.
+    """Return why ``tile_to_fit`` leaves an instruction too large; empty if it leaves none.
 
     ``accepts`` calls it on a node that ``lower_alone`` lowered.
     """
@@ -229,8 +227,7 @@ class _Search:
         yield from (sizes(i) for i in islice(fitting, 1))
 
     def _max_bytes(self, instruction: Instruction, sizes: Sizes) -> Mapping[str, int] | None:
-        """Return an upper bound of the bytes of a tile of ``sizes``, by memory; None if it is not
-        valid.
+        """Return an upper bound of the bytes of a tile of ``sizes``, by memory; None if invalid.
 
         Each axis is measured separately, once; a dim cut by several axes gets the smallest extent.
         """
@@ -297,8 +294,7 @@ class _Search:
 
 
 def _distinct_sizes(length: int, step: int) -> list[int]:
-    """Return the sizes, in units of ``step``, that cut ``length`` into different numbers of
-    tiles."""
+    """Return the multiples of ``step`` that cut ``length`` into different numbers of tiles."""
     units = -(-length // step)
     sizes = {-(-units // count) for count in range(1, units + 1)}
     return [size * step for size in sorted(sizes, reverse=True)]

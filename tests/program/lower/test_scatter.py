@@ -16,5 +16,5 @@ MODEL = """g (float[4] x, int64[{}] i, float[2] u) => (float[4] y)
 @pytest.mark.parametrize("operator", ["ScatterElements", "ScatterND"])
 def test_an_unknown_reduction_is_named(operator: str, target: str) -> None:
     indices = "2" if operator == "ScatterElements" else "2,1"
-    with pytest.raises(SmeltError, match="reduction='most', which is none of none, add"):
+    with pytest.raises(SmeltError, match="reduction='most', not one of none, add"):
         smelt.compile(text.parse(MODEL.format(indices, operator), 18), target=target)

@@ -101,8 +101,8 @@ def test_blocks_have_to_come_out_even() -> None:
 @pytest.mark.parametrize(
     ("op", "results", "why"),
     [
-        ("AveragePool", "y", "leaves out of a mean"),
-        ("MaxPool", "y, i", "places in the image"),
+        ("AveragePool", "y", "excludes padding from a mean"),
+        ("MaxPool", "y, i", "indices of maxima in an image"),
     ],
 )
 def test_padding_that_is_seen_is_refused(op: str, results: str, why: str) -> None:

@@ -13,7 +13,7 @@ from typing import cast
 from smelt.native.kernels.blocks import blocked, turned_loop
 from smelt.native.types import CType
 from smelt.native.writer import Writer
-from smelt.program.run_sizes import Size, Undecided, is_empty, maybe_one, same, told
+from smelt.program.run_sizes import Size, Undecided, is_empty, maybe_one, same, with_bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def _repeats(size: int, wide: int) -> bool:
     if same(size, 1):
         return True
     if isinstance(wide, Size) and isinstance(size, int):
-        raise Undecided(f"whether {told(wide)} is {size}")
+        raise Undecided(f"whether {with_bounds(wide)} is {size}")
     return not same(size, wide) and size == 1
 
 

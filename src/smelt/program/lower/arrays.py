@@ -33,12 +33,12 @@ class Array(Symbol["Array"]):
 
     @property
     def shape(self) -> tuple[Dim, ...]:
-        """Its shape."""
+        """Return the shape of the tensor."""
         return self.m.cx.shape(self.slot)
 
     @property
     def dtype(self) -> ir.DataType:
-        """Its element type."""
+        """Return the element type of the tensor."""
         return self.m.cx.dtype(self.slot)
 
     def reshape(self, *shape: Dim) -> Array:
@@ -76,7 +76,7 @@ class Array(Symbol["Array"]):
         return self.m.emit("Gather", (self, indices), shape, axis=axis)
 
     def reduce(self, op: str, *axes: int, keep: bool = False) -> Array:
-        """Return the reduction ``op`` over ``axes``, which are >= 0."""
+        """Return the reduction ``op`` over ``axes``, which are non-negative."""
         dims = enumerate(self.shape)
         shape = [1 if i in axes else dim for i, dim in dims if keep or i not in axes]
         return self.m.emit(op, (self,), shape, axes=axes, keepdims=int(keep))
@@ -89,44 +89,44 @@ class Steps:
         self.cx = cx
 
     def array(self, value: ir.Value | int | None) -> Array:
-        """Return a graph value, which must be present, or a slot, as an Array."""
+        """Return a graph value, which must be present, or a slot as an Array."""
         return Array(self, value if isinstance(value, int) else self.cx.slot(value))
 
     def sizes(self, array: Array, first: int = 0) -> tuple[int, ...]:
         """Return the sizes of an array from dim ``first`` on as numbers; refuses symbols."""
         dims = array.shape[first:]
-        found = tuple(dim for dim in dims if isinstance(dim, int))
-        if len(found) < len(dims):
+        sizes = tuple(dim for dim in dims if isinstance(dim, int))
+        if len(sizes) < len(dims):
             raise self.cx.refuse_size(f"the sizes {list(map(str, dims))} are not all known")
-        return found
+        return sizes
 
     def size(self, array: Array, axis: int) -> int:
         """Return one size of an array as a number; refuses a symbol."""
-        found = array.shape[axis]
-        if not isinstance(found, int):
-            raise self.cx.refuse_size(f"the size {found} of axis {axis} is not known")
-        return found
+        size = array.shape[axis]
+        if not isinstance(size, int):
+            raise self.cx.refuse_size(f"the size {size} of axis {axis} is not known")
+        return size
 
     def constant(self, array: object, dtype: ir.DataType = ir.DataType.INT64) -> Array:
         """Return a constant array."""
         return Array(self, self.cx.constant(np.asarray(array).astype(dtype.numpy()), "constant"))
 
     def numbers(self, size: Dim, dtype: ir.DataType = ir.DataType.INT64) -> Array:
-        """Return ``[0, 1, ..., size - 1]``."""
+        """Return the integers from 0 to ``size - 1``."""
         if isinstance(size, int):
             return self.constant(np.arange(size), dtype)
         return self.emit("Range", (self.constant(0, dtype), self.constant(1, dtype)), (size,))
 
     def numbers_below(self, limit: Array, size: Dim, value: ir.Value) -> Array:
-        """Return ``[0, 1, ..., limit - 1]`` for a data-dependent scalar ``limit``.
+        """Return the integers from 0 to ``limit - 1`` for a data-dependent scalar ``limit``.
 
         ``size`` is the size of ``value`` that stands for the limit: a run in which the limit is
         another number, or out of bounds, aborts.
         """
         start, delta = self.constant(0, limit.dtype), self.constant(1, limit.dtype)
-        found = self.cx.new(limit.dtype, (size,), value.name or "")
-        self.cx.emit(RANGE_AT_RUN_TIME, (start.slot, delta.slot, limit.slot), (found,))
-        return Array(self, found)
+        numbers = self.cx.new(limit.dtype, (size,), value.name or "")
+        self.cx.emit(RANGE_AT_RUN_TIME, (start.slot, delta.slot, limit.slot), (numbers,))
+        return Array(self, numbers)
 
     def emit(
         self,
@@ -136,13 +136,13 @@ class Steps:
         dtype: ir.DataType | None = None,
         **attributes: AttributeValue,
     ) -> Array:
-        """Emit one instruction; its result has the type of its first input unless ``dtype`` is
-        given."""
+        """Return the result of a new instruction; by default it has the type of the first input."""
         slots = [array.slot for array in inputs]
         return Array(self, self.cx.emit_new(op, slots, shape, dtype=dtype, **attributes))
 
     def op(self, op_type: str, *inputs: Number, **attributes: AttributeValue) -> Array:
-        """Emit an elementwise operator; plain numbers get the type of the other operands."""
+        """Return the result of an elementwise operator; plain numbers get the type of the other
+        operands."""
         typed = [x for x in inputs[op_type == "Where" :] if isinstance(x, Array)]
         dtype = typed[0].dtype
         arrays = [x if isinstance(x, Array) else self.constant(x, dtype) for x in inputs]
@@ -160,8 +160,8 @@ class Steps:
 
     def dot(self, equation: str, a: Array, b: Array) -> Array:
         """Return an einsum of two operands, with one letter per dim."""
-        left, _, out = equation.partition("->")
-        first, second = left.split(",")
+        operands, _, out = equation.partition("->")
+        first, second = operands.split(",")
         size = dict(zip(first + second, (*a.shape, *b.shape), strict=True))
         result = self.cx.new(a.dtype, [size[letter] for letter in out], "dot")
         labelled = (Labelled(a.slot, tuple(first)), Labelled(b.slot, tuple(second)))

@@ -27,12 +27,12 @@ from smelt.program.lower.refusal import refusal
 ABSENT = -1
 """The slot number of an absent optional input."""
 
-Whole: TypeAlias = Callable[[Program, Instruction], bool]
-"""True if a target computes an instruction directly that others need several for."""
+Supports: TypeAlias = Callable[[Program, Instruction], bool]
+"""Returns True if a target has a kernel for an instruction that other targets split."""
 
 
-def nothing_whole(program: Program, instruction: Instruction) -> bool:
-    """Return False: the target has no such kernels."""
+def supports_none(program: Program, instruction: Instruction) -> bool:
+    """Return False, for a target without such kernels."""
     return False
 
 
@@ -40,13 +40,16 @@ class ProgramBuilder:
     """State while one graph becomes a Program: the main graph of the model, or a body in it."""
 
     def __init__(
-        self, model: ir.Model, around: ProgramBuilder | None = None, whole: Whole = nothing_whole
+        self,
+        model: ir.Model,
+        around: ProgramBuilder | None = None,
+        supports: Supports = supports_none,
     ) -> None:
         self.model = model
         self.around = around
-        self.whole: Whole = whole if around is None else around.whole
+        self.supports: Supports = supports if around is None else around.supports
         self.captured: dict[int, int] = {}
-        """Slots of the Program around that this one, a body, reads, and the slot of each here."""
+        """Slots of the outer Program that this body reads, each with its slot in the body."""
         self.opset = model.opset_imports.get("", 1)
         known = around.constants if around is not None else constants.Constants()
         self.constants: constants.Constants = known
@@ -71,7 +74,7 @@ class ProgramBuilder:
         if tensor is None:
             raise InternalError("E902", f"value {value.name!r} is read before it is written")
         array = np.asarray(tensor.numpy())
-        slot = self._of_value(value, tensor.dtype, array.shape)
+        slot = self._slot_of(value, tensor.dtype, array.shape)
         self.program.constants[slot] = _read_only(array)
         self._slots[value] = slot
         return slot
@@ -105,17 +108,18 @@ class ProgramBuilder:
         """Return a new slot for ``value``, whose dtype and rank must be known."""
         if value.dtype is None or value.shape is None or not is_tensor(value):
             raise self.refuse(f"the element type or rank of {value.name!r} is not known")
-        slot = self._of_value(value, value.dtype, value.shape.dims)
+        slot = self._slot_of(value, value.dtype, value.shape.dims)
         self._slots[value] = slot
         return slot
 
-    def _of_value(self, value: ir.Value, dtype: ir.DataType, shape: Iterable[Dim]) -> int:
+    def _slot_of(self, value: ir.Value, dtype: ir.DataType, shape: Iterable[Dim]) -> int:
+        """Return a new slot of this type for ``value``, with its name and quantization."""
         name = value.name or ("constant" if constants.tensor_of(value) is not None else "")
         slot = Slot(dtype, tuple(shape), name, quantization=quantization_of(value))
         return self.program.new_slot(slot)
 
     def alias(self, value: ir.Value, slot: int) -> None:
-        """Let ``value`` be held by the existing ``slot``."""
+        """Make the existing ``slot`` hold ``value``."""
         self._slots[value] = slot
 
     def new(self, dtype: ir.DataType, shape: Iterable[Dim], name: str) -> int:
@@ -185,39 +189,41 @@ class ProgramBuilder:
             inputs.pop()
         self.emit(node.op_type, inputs, [self.define(v) for v in node.outputs], **attributes)
 
-    def kept_whole(self, node: ir.Node, **attributes: AttributeValue | DotDims) -> bool:
-        """Call ``keep`` if the target computes that instruction; else do nothing and return
-        False."""
+    def emit_if_supported(self, node: ir.Node, **attributes: AttributeValue | DotDims) -> bool:
+        """Call ``keep`` if the target computes that instruction, else return False."""
         self.keep(node, **attributes)
-        kept = self.program.instructions.pop()
-        if self.whole(self.program, kept):
-            self.program.instructions.append(kept)
+        instruction = self.program.instructions.pop()
+        if self.supports(self.program, instruction):
+            self.program.instructions.append(instruction)
             return True
         return False
 
     # Questions about a node
 
     def refuse(self, why: str, fix: str = "") -> Unsupported:
-        """Return the error that says why the current node cannot be lowered."""
+        """Return the error E201 for the current node, which cannot be lowered for the reason
+        ``why``."""
         return refusal(self.node, why, fix)
 
     def refuse_size(self, why: str) -> Unsupported:
-        """Return ``refuse`` for a reason that depends on an unknown size; advises to bind sizes."""
+        """Return the error E201 for a reason that depends on an unknown size; it advises to bind
+        sizes."""
         advice = binding_advice(self.model.graph.inputs)
         return self.refuse(why, advice or "fold constants first, or fix the value in the model")
 
     def input(self, node: ir.Node, index: int) -> ir.Value | None:
-        """Return input ``index`` of ``node``, None if it is absent."""
+        """Return input ``index`` of ``node``; None if it is absent."""
         return node.inputs[index] if index < len(node.inputs) else None
 
     def attributes(self, node: ir.Node) -> dict[str, AttributeValue]:
-        """Return every attribute of an ONNX operator, as ``node`` gives it or its default."""
-        found: dict[str, AttributeValue] = {}
+        """Return the attributes of an ONNX operator: those of ``node``, and defaults for the
+        others."""
+        attributes: dict[str, AttributeValue] = {}
         for name in attribute_names(node.op_type, self.opset):
             value = attribute(node, name, self.opset)
             if value is not None:
-                found[name] = tuple(value) if isinstance(value, list) else value
-        return found
+                attributes[name] = tuple(value) if isinstance(value, list) else value
+        return attributes
 
     def rank(self, value: ir.Value | None) -> int:
         """Return the rank of ``value``, which must not be None."""
@@ -228,7 +234,7 @@ class ProgramBuilder:
         """Return integers from attribute ``name`` or, in later opsets, the constant input
         ``index``.
 
-        None if neither is present; refuses an input that is not constant.
+        None if the node has neither. Refuses an input that is not constant.
         """
         attr = node.attributes.get(name)
         if attr is not None:
@@ -237,21 +243,21 @@ class ProgramBuilder:
         source = self.input(node, index) if index is not None else None
         if source is None:
             return None
-        found = self.constants.ints(source)
-        if found is None:
+        integers = self.constants.ints(source)
+        if integers is None:
             raise self.refuse_size(f"{name!r} is computed while the model runs")
-        return found
+        return integers
 
-    def places(self, node: ir.Node, name: str, index: int) -> tuple[Dim, ...] | None:
-        """Like ``ints``, but also returns expressions in the symbolic dims of the model's
+    def symbolic_ints(self, node: ir.Node, name: str, index: int) -> tuple[Dim, ...] | None:
+        """Return what ``ints`` returns, or expressions in the symbolic dims of the model's
         inputs."""
         source = self.input(node, index)
         if source is None or self.constants.ints(source) is not None:
             return self.ints(node, name, index)
-        found = self.elements(source)
-        if found is None:
+        integers = self.elements(source)
+        if integers is None:
             raise self.refuse_size(f"{name!r} is computed while the model runs")
-        return found
+        return integers
 
     def scalar(self, node: ir.Node, name: str, index: int) -> int | float | None:
         """Return a number from attribute ``name`` or the constant input ``index``; None if
@@ -262,18 +268,20 @@ class ProgramBuilder:
         source = self.input(node, index)
         if source is None:
             return None
-        found = self.constants.scalar(source)
-        if found is None:
+        number = self.constants.scalar(source)
+        if number is None:
             raise self.refuse_size(f"{name!r} is computed while the model runs")
-        return found
+        return number
 
     def axes(self, axes: Iterable[int], rank: int) -> tuple[int, ...]:
         """Return ``axes`` as non-negative numbers; refuses an axis out of range or repeated."""
         listed = tuple(axes)
-        found = tuple(axis + rank if axis < 0 else axis for axis in listed)
-        if any(not 0 <= axis < rank for axis in found) or len(set(found)) < len(found):
+        from_front = tuple(axis + rank if axis < 0 else axis for axis in listed)
+        if any(not 0 <= axis < rank for axis in from_front) or len(set(from_front)) < len(
+            from_front
+        ):
             raise self.refuse(f"axes {list(listed)} do not fit rank {rank}")
-        return found
+        return from_front
 
     def axis(self, axis: int, rank: int) -> int:
         """Return ``axis`` as a non-negative number."""
@@ -281,8 +289,7 @@ class ProgramBuilder:
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:
-    """Return a read-only view, or an aligned copy of an unaligned array, because it is read
-    often."""
+    """Return a read-only view of ``array``; a copy if it is unaligned, because it is read often."""
     view = np.require(array, requirements="A").view()
     view.flags.writeable = False
     return view

@@ -11,7 +11,8 @@ SIZES = ("Shape", "Size")
 
 
 class ByData:
-    """Call it with a value: True if elements of an input of the model decide the value's elements.
+    """A test whether elements of a model input decide the elements of a value; call it with the
+    value.
 
     Answers are cached, so that all values of a graph are visited once.
     """
@@ -29,7 +30,8 @@ class ByData:
         return value is not None and self._known[value]
 
     def _look(self, value: ir.Value) -> list[ir.Value]:
-        """Return operands that must be visited first; empty once ``value`` is known."""
+        """Return the operands of ``value`` that must be visited first; empty once the answer is
+        known."""
         node = value.producer()
         if value in self._known:
             return []
@@ -38,13 +40,14 @@ class ByData:
         elif node is None or _has_graphs(node):
             self._known[value] = True
         else:
-            given = [operand for operand in node.inputs if operand is not None]
-            unseen = [operand for operand in given if operand not in self._known]
+            operands = [operand for operand in node.inputs if operand is not None]
+            unseen = [operand for operand in operands if operand not in self._known]
             if unseen:
                 return unseen
-            self._known[value] = any(self._known[operand] for operand in given)
+            self._known[value] = any(self._known[operand] for operand in operands)
         return []
 
 
 def _has_graphs(node: ir.Node) -> bool:
+    """True if an attribute of ``node`` is a graph."""
     return any(attr.type == ir.AttributeType.GRAPH for attr in node.attributes.values())

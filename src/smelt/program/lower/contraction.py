@@ -35,7 +35,7 @@ def matmul(cx: ProgramBuilder, node: ir.Node) -> None:
 @lowers("MatMulInteger")
 def matmul_integer(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit a MatMul of 32-bit integers; products and sums of bytes are exact or wrap."""
-    if cx.kept_whole(node):
+    if cx.emit_if_supported(node):
         return
     lhs, rhs = (cx.slot(value) for value in node.inputs[:2])
     lhs = shifted(cx, lhs, cx.input(node, 2), rows=True)
@@ -67,24 +67,23 @@ def product_to(cx: ProgramBuilder, lhs: int, rhs: int, output: ir.Value | int) -
     if lhs_rank == 0 or rhs_rank == 0:
         raise cx.refuse("MatMul takes no operand of rank 0")
     # Batch labels count from the back: b1 is the innermost.
-    left = [f"b{i - 2}" for i in range(lhs_rank, 2, -1)] + ["m", "k"][-min(lhs_rank, 2) :]
-    right = [f"b{i - 2}" for i in range(rhs_rank, 2, -1)] + ["k", "n"][: min(rhs_rank, 2)]
-    batch = left[:-2] if lhs_rank >= rhs_rank else right[:-2]
-    out = [*batch, *(["m"] if lhs_rank > 1 else []), *(["n"] if rhs_rank > 1 else [])]
-    a, b = Labelled(lhs, tuple(left)), Labelled(rhs, tuple(right))
-    for label in [label for label in left[:-2] if label in right]:
+    lhs_labels = [f"b{i - 2}" for i in range(lhs_rank, 2, -1)] + ["m", "k"][-min(lhs_rank, 2) :]
+    rhs_labels = [f"b{i - 2}" for i in range(rhs_rank, 2, -1)] + ["k", "n"][: min(rhs_rank, 2)]
+    batch = lhs_labels[:-2] if lhs_rank >= rhs_rank else rhs_labels[:-2]
+    result_labels = [*batch, *(["m"] if lhs_rank > 1 else []), *(["n"] if rhs_rank > 1 else [])]
+    a, b = Labelled(lhs, tuple(lhs_labels)), Labelled(rhs, tuple(rhs_labels))
+    for label in [label for label in lhs_labels[:-2] if label in rhs_labels]:
         dims = cx.shape(output) if isinstance(output, int) else (output.shape or ())
-        a, b = _drop_broadcast(cx, a, b, label, dims[out.index(label)])
-    dot_to(cx, a, b, out, output)
+        a, b = _drop_broadcast(cx, a, b, label, dims[result_labels.index(label)])
+    dot_to(cx, a, b, result_labels, output)
 
 
 def _drop_broadcast(
-    cx: ProgramBuilder, a: Labelled, b: Labelled, label: str, whole: Dim
+    cx: ProgramBuilder, a: Labelled, b: Labelled, label: str, result_size: Dim
 ) -> tuple[Labelled, Labelled]:
-    """Drop ``label`` from the operand that has size 1 there, if the other has another size.
+    """Return both operands without a dim of size 1 at ``label``, where the other has another size.
 
-    If the sizes are known only at run time, both operands are expanded to ``whole``, the result's
-    size.
+    If the sizes are known only at run time, both operands are expanded to ``result_size``.
     """
     x, y = _size(cx, a, label), _size(cx, b, label)
     if same_dim(x, y):
@@ -93,34 +92,36 @@ def _drop_broadcast(
         return _drop(cx, a, label), b
     if y == 1:
         return a, _drop(cx, b, label)
-    if isinstance(whole, ir.SymbolicDim) and whole.value is None:
+    if isinstance(result_size, ir.SymbolicDim) and result_size.value is None:
         raise cx.refuse_size(f"batch dims {x} and {y} are not known to be equal")
-    return _expanded(cx, a, label, y, whole), _expanded(cx, b, label, x, whole)
+    return _expanded(cx, a, label, y, result_size), _expanded(cx, b, label, x, result_size)
 
 
 def _expanded(
-    cx: ProgramBuilder, operand: Labelled, label: str, other: Dim, whole: Dim
+    cx: ProgramBuilder, operand: Labelled, label: str, other: Dim, result_size: Dim
 ) -> Labelled:
-    """Return ``operand`` broadcast along ``label`` against a size ``other``."""
-    at, shape = operand.labels.index(label), list(cx.shape(operand.slot))
-    if same_dim(shape[at], whole):
+    """Return ``operand`` broadcast along ``label`` against a dim of size ``other``."""
+    dim, shape = operand.labels.index(label), list(cx.shape(operand.slot))
+    if same_dim(shape[dim], result_size):
         return operand
-    shape[at] = whole
+    shape[dim] = result_size
     against: list[Dim] = [1] * len(shape)
-    against[at] = other
+    against[dim] = other
     slot = cx.emit_new("Expand", (operand.slot,), tuple(shape), against=tuple(against))
     return Labelled(slot, operand.labels)
 
 
 def _size(cx: ProgramBuilder, operand: Labelled, label: str) -> Dim:
+    """Return the size of the dim of ``operand`` that has ``label``."""
     return cx.shape(operand.slot)[operand.labels.index(label)]
 
 
 def _drop(cx: ProgramBuilder, operand: Labelled, label: str) -> Labelled:
-    at = operand.labels.index(label)
+    """Return ``operand`` without the dim of size 1 that has ``label``."""
+    dim = operand.labels.index(label)
     shape = cx.shape(operand.slot)
-    slot = cx.emit_new("Reshape", (operand.slot,), (*shape[:at], *shape[at + 1 :]))
-    return Labelled(slot, operand.labels[:at] + operand.labels[at + 1 :])
+    slot = cx.emit_new("Reshape", (operand.slot,), (*shape[:dim], *shape[dim + 1 :]))
+    return Labelled(slot, operand.labels[:dim] + operand.labels[dim + 1 :])
 
 
 def dot_to(
@@ -157,6 +158,7 @@ def _dims(a: Labelled, b: Labelled, kept: Sequence[str]) -> tuple[DotDims, tuple
 
 
 def _dot(cx: ProgramBuilder, a: Labelled, b: Labelled, kept: Sequence[str]) -> Labelled:
+    """Return a DotGeneral that contracts the shared labels not in ``kept``, with its labels."""
     dims, labels = _dims(a, b, kept)
     sizes = dict(zip(b.labels, cx.shape(b.slot), strict=True))
     sizes |= dict(zip(a.labels, cx.shape(a.slot), strict=True))
@@ -197,4 +199,5 @@ def gemm(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _number(cx: ProgramBuilder, value: float, dtype: ir.DataType) -> int:
+    """Return the slot of a constant factor."""
     return cx.constant(np.asarray(value, dtype=dtype.numpy()), "factor")

@@ -25,52 +25,57 @@ FIRST_SCAN = 9
 
 @lowers("If")
 def branch(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit an If. Inputs: the condition, ``split`` captures of the first body, those of the second.
+    """Emit an If with these inputs: condition, ``split`` captures of the first body, captures of
+    the second.
 
     Both branches must return the same element types and ranks; sizes that differ are
     data-dependent.
     """
     condition = cx.slot(node.inputs[0])
     graphs = [node.attributes[f"{name}_branch"].as_graph() for name in ("then", "else")]
-    then, other = _bodies(cx, graphs)
+    then, otherwise = _bodies(cx, graphs)
     outputs = []
-    for value, left, right in zip(
-        node.outputs, then.program.outputs, other.program.outputs, strict=True
+    for value, then_slot, else_slot in zip(
+        node.outputs, then.program.outputs, otherwise.program.outputs, strict=True
     ):
-        shape = _of_either(cx, value, then.shape(left), other.shape(right))
-        outputs.append(cx.new(then.dtype(left), shape, value.name or ""))
+        shape = _branch_shape(cx, value, then.shape(then_slot), otherwise.shape(else_slot))
+        outputs.append(cx.new(then.dtype(then_slot), shape, value.name or ""))
         cx.alias(value, outputs[-1])
-    inputs = (condition, *then.captured, *other.captured)
-    bodies = (then.program, other.program)
+    inputs = (condition, *then.captured, *otherwise.captured)
+    bodies = (then.program, otherwise.program)
     cx.emit_control("If", inputs, outputs, bodies, split=len(then.captured))
 
 
 def _bodies(cx: ProgramBuilder, graphs: Sequence[ir.Graph]) -> list[ProgramBuilder]:
-    """Return both branches; a branch that must fail becomes a body that aborts the run."""
-    broken = [_broken(cx, graph) for graph in graphs]
-    bodies = [lower_body(cx, g, ()) for g, bad in zip(graphs, broken, strict=True) if bad is None]
+    """Return both branches; one that fails in every run becomes a body that aborts."""
+    failing = [_failing_node(cx, graph) for graph in graphs]
+    bodies = [
+        lower_body(cx, g, ()) for g, fault in zip(graphs, failing, strict=True) if fault is None
+    ]
     if not bodies:
-        raise cx.refuse("neither branch can run", "correct the operands in one of them")
-    for place, bad in enumerate(broken):
-        if bad is not None:
-            bodies.insert(place, _failing(cx, *bad, bodies[0]))
+        raise cx.refuse("both branches fail in every run", "correct the operands in one of them")
+    for position, fault in enumerate(failing):
+        if fault is not None:
+            bodies.insert(position, _failing_body(cx, *fault, bodies[0]))
     return bodies
 
 
-def _broken(cx: ProgramBuilder, graph: ir.Graph) -> tuple[ir.Node, str] | None:
-    """Return a node at which every run of ``graph`` fails, and the violated condition, else
-    None."""
-    found = ruled_out_in(graph) or misfit(graph, cx.elements, cx.opset)
+def _failing_node(cx: ProgramBuilder, graph: ir.Graph) -> tuple[ir.Node, str] | None:
+    """Return a node at which every run of ``graph`` fails and the violated condition; None without
+    one."""
+    failing = ruled_out_in(graph) or misfit(graph, cx.elements, cx.opset)
     branching = (node for node in graph if node.op_type == "If" and not node.domain)
-    while found is None and (node := next(branching, None)) is not None:
-        each = [_broken(cx, branch) for branch in scope.subgraphs(node)]
-        found = each[0] if each and None not in each else None
-    return found
+    while failing is None and (node := next(branching, None)) is not None:
+        in_branches = [_failing_node(cx, branch) for branch in scope.subgraphs(node)]
+        failing = in_branches[0] if in_branches and None not in in_branches else None
+    return failing
 
 
-def _failing(cx: ProgramBuilder, node: ir.Node, fact: str, like: ProgramBuilder) -> ProgramBuilder:
-    """Return a body that aborts because ``fact`` does not hold of ``node``, with results ``like``
-    another."""
+def _failing_body(
+    cx: ProgramBuilder, node: ir.Node, fact: str, like: ProgramBuilder
+) -> ProgramBuilder:
+    """Return a body with the results of ``like`` that aborts because ``fact`` does not hold of
+    ``node``."""
     body = ProgramBuilder(cx.model, cx)
     body.node = node
     body.program.outputs = tuple(
@@ -80,20 +85,20 @@ def _failing(cx: ProgramBuilder, node: ir.Node, fact: str, like: ProgramBuilder)
     return body
 
 
-def _of_either(
-    cx: ProgramBuilder, value: ir.Value, then: Sequence[Dim], other: Sequence[Dim]
+def _branch_shape(
+    cx: ProgramBuilder, value: ir.Value, then: Sequence[Dim], otherwise: Sequence[Dim]
 ) -> list[Dim]:
-    """Return the shape of a result of an If; sizes that differ get the names that inference gave
-    them."""
-    if len(then) != len(other):
-        sizes = " and ".join(str(list(map(str, each))) for each in (then, other))
+    """Return the shape of a result of an If; sizes that differ get the symbols of shape
+    inference."""
+    if len(then) != len(otherwise):
+        sizes = " and ".join(str(list(map(str, each))) for each in (then, otherwise))
         raise cx.refuse(
             f"the branches give {value.name!r} the sizes {sizes}",
             "reshape both to one rank, or bound the sizes that decide the condition",
         )
     return [
-        one if same_dim(one, two) else _open_size(cx, value, axis)
-        for axis, (one, two) in enumerate(zip(then, other, strict=True))
+        size if same_dim(size, other_size) else _data_dependent_size(cx, value, axis)
+        for axis, (size, other_size) in enumerate(zip(then, otherwise, strict=True))
     ]
 
 
@@ -104,27 +109,29 @@ def loop(cx: ProgramBuilder, node: ir.Node) -> None:
     count, condition = cx.slot(cx.input(node, 0)), cx.slot(cx.input(node, 1))
     states = [cx.slot(value) for value in node.inputs[2:]]
     types = [(ir.DataType.INT64, ()), (ir.DataType.BOOL, ())]
-    given = [_as_given(cx, *each) for each in zip(states, graph.inputs[2:], strict=True)]
-    body = lower_body(cx, graph, [*types, *given])
+    state_types = [_state_type(cx, *each) for each in zip(states, graph.inputs[2:], strict=True)]
+    body = lower_body(cx, graph, [*types, *state_types])
     scanned = node.outputs[len(states) :]
-    certain = trip_count(node)
-    finds = bool(scanned) and certain is None
-    trip = -1 if certain is None else certain
-    count_of_rows = _open_size(cx, scanned[0], 0) if finds else trip
+    known_trip_count = trip_count(node)
+    finds = bool(scanned) and known_trip_count is None
+    trip = -1 if known_trip_count is None else known_trip_count
+    count_of_rows = _data_dependent_size(cx, scanned[0], 0) if finds else trip
     outputs = _states(cx, node, body, states)
     for value, slot in zip(scanned, body.program.outputs[1 + len(states) :], strict=True):
         shape = (count_of_rows, *body.shape(slot))
         outputs.append(cx.new(body.dtype(slot), shape, value.name or ""))
         cx.alias(value, outputs[-1])
     inputs = (count, condition, *states, *body.captured)
-    none = (False,) * len(scanned)
+    forwards = (False,) * len(scanned)
     grows = any(VARYING in value.meta for value in graph.inputs[2:])
-    counts = node.inputs[0] is not None and certain is None and (finds or grows)
+    counts = node.inputs[0] is not None and known_trip_count is None and (finds or grows)
     most = (cx.elements(node.inputs[0]) or ()) if counts and node.inputs[0] is not None else ()
-    _emit(cx, inputs, outputs, body, trip, len(states), (), none, most, counted=True, finds=finds)
+    _emit(
+        cx, inputs, outputs, body, trip, len(states), (), forwards, most, counted=True, finds=finds
+    )
 
 
-def _as_given(cx: ProgramBuilder, state: int, before: ir.Value) -> tuple[ir.DataType, list[Dim]]:
+def _state_type(cx: ProgramBuilder, state: int, before: ir.Value) -> tuple[ir.DataType, list[Dim]]:
     """Return the type of a state in the body: its initial type, with symbols for dims that vary."""
     dims, varying = list(cx.shape(state)), before.meta.get(VARYING, ())
     if before.shape is not None and len(before.shape) == len(dims):
@@ -132,8 +139,8 @@ def _as_given(cx: ProgramBuilder, state: int, before: ir.Value) -> tuple[ir.Data
     return cx.dtype(state), dims
 
 
-def _open_size(cx: ProgramBuilder, value: ir.Value, axis: int) -> Dim:
-    """Return the symbol of a data-dependent size: the name that inference gave it, or a new one."""
+def _data_dependent_size(cx: ProgramBuilder, value: ir.Value, axis: int) -> Dim:
+    """Return the symbol of a data-dependent size: that of shape inference, or a new one."""
     known = value.shape[axis] if value.shape is not None and len(value.shape) > axis else None
     if known is None or (isinstance(known, ir.SymbolicDim) and known.value is None):
         return ir.SymbolicDim(f"_found{len(cx.program.slots)}_{axis}")
@@ -146,8 +153,8 @@ def scan(cx: ProgramBuilder, node: ir.Node) -> None:
     if cx.opset < FIRST_SCAN:
         raise cx.refuse("a Scan with batches", f"raise the model to opset {FIRST_SCAN}")
     graph, count = node.attributes["body"].as_graph(), node.attributes.get_int("num_scan_inputs", 0)
-    given = [cx.slot(value) for value in node.inputs]
-    states, sequences = given[: len(given) - count], given[len(given) - count :]
+    slots = [cx.slot(value) for value in node.inputs]
+    states, sequences = slots[: len(slots) - count], slots[len(slots) - count :]
     axes = cx.ints(node, "scan_input_axes") or (0,) * count
     rows = [_axis_first(cx, s, axis) for s, axis in zip(sequences, axes, strict=True)]
     types = [(cx.dtype(s), cx.shape(s)) for s in states]
@@ -161,8 +168,8 @@ def scan(cx: ProgramBuilder, node: ir.Node) -> None:
     reads = _backwards(cx, node, "scan_input_directions", count)
     writes = _backwards(cx, node, "scan_output_directions", len(scanned))
     _emit(cx, inputs, outputs, body, -1, len(states), reads, writes, counted=False)
-    listed = cx.ints(node, "scan_output_axes") or (0,) * len(scanned)
-    for value, slot, axis in zip(scanned, outputs[len(states) :], listed, strict=True):
+    output_axes = cx.ints(node, "scan_output_axes") or (0,) * len(scanned)
+    for value, slot, axis in zip(scanned, outputs[len(states) :], output_axes, strict=True):
         place = cx.axis(axis, len(cx.shape(slot)))
         if place == 0:
             cx.alias(value, slot)
@@ -186,7 +193,7 @@ def _emit(
     counted: bool,
     finds: bool = False,
 ) -> None:
-    """Emit the instruction ``Loop``: inputs are the count, the condition, states, rows, captures.
+    """Emit a Loop with these inputs: count, condition, states, rows, captures.
 
     ``trip`` is -1 if the count or the rows determine the iterations. A ``counted`` body takes the
     iteration and the condition first and returns the next condition first. ``reads`` and ``writes``
@@ -218,19 +225,21 @@ def _states(
     in a loop with at least one iteration, has the type that the body returns.
     """
     outputs, head = [], int(node.op_type == "Loop")
-    for index, (value, first) in enumerate(zip(node.outputs, states, strict=False)):
-        given = body.shape(body.program.inputs[2 * head + index])
-        last = body.program.outputs[head + index]
-        varies = [not same_dim(*pair) for pair in zip(given, cx.shape(first), strict=True)]
-        kept = cx.dtype(first) == body.dtype(last) and _same(given, body.shape(last), varies)
-        if not kept and not _is_replaced(node, index):
-            before, after = (list(map(str, s)) for s in (given, body.shape(last)))
+    for index, (value, initial) in enumerate(zip(node.outputs, states, strict=False)):
+        inside = body.shape(body.program.inputs[2 * head + index])
+        returned = body.program.outputs[head + index]
+        varies = [not same_dim(*pair) for pair in zip(inside, cx.shape(initial), strict=True)]
+        keeps_type = cx.dtype(initial) == body.dtype(returned) and _same_except(
+            inside, body.shape(returned), varies
+        )
+        if not keeps_type and not _is_replaced(node, index):
+            before, after = (list(map(str, s)) for s in (inside, body.shape(returned)))
             raise cx.refuse_size(f"{value.name!r} begins with the sizes {before}, then has {after}")
         dims = [
-            _open_size(cx, value, axis) if kept and varies[axis] else dim
-            for axis, dim in enumerate(body.shape(last))
+            _data_dependent_size(cx, value, axis) if keeps_type and varies[axis] else dim
+            for axis, dim in enumerate(body.shape(returned))
         ]
-        outputs.append(cx.new(body.dtype(last), dims, value.name or ""))
+        outputs.append(cx.new(body.dtype(returned), dims, value.name or ""))
         cx.alias(value, outputs[-1])
     return outputs
 
@@ -241,11 +250,13 @@ def _is_replaced(node: ir.Node, index: int) -> bool:
     return node.op_type == "Loop" and is_unread(inputs[2 + index]) and runs_at_least_once(node)
 
 
-def _same(left: Sequence[Dim], right: Sequence[Dim], but: Sequence[bool]) -> bool:
-    """True for equal shapes, ignoring the dims marked in ``but``."""
-    if len(left) != len(right):
+def _same_except(shape: Sequence[Dim], other: Sequence[Dim], ignored: Sequence[bool]) -> bool:
+    """True if two shapes are equal, apart from the dims that ``ignored`` marks."""
+    if len(shape) != len(other):
         return False
-    return all(free or same_dim(x, y) for x, y, free in zip(left, right, but, strict=True))
+    return all(
+        is_ignored or same_dim(x, y) for x, y, is_ignored in zip(shape, other, ignored, strict=True)
+    )
 
 
 def _axis_first(cx: ProgramBuilder, slot: int, axis: int) -> int:
@@ -259,4 +270,6 @@ def _axis_first(cx: ProgramBuilder, slot: int, axis: int) -> int:
 
 
 def _backwards(cx: ProgramBuilder, node: ir.Node, name: str, count: int) -> tuple[bool, ...]:
-    return tuple(bool(way) for way in cx.ints(node, name) or (0,) * count)
+    """Return for each row operand whether the attribute ``name`` has it read or written
+    backwards."""
+    return tuple(bool(direction) for direction in cx.ints(node, name) or (0,) * count)

@@ -24,16 +24,16 @@ def conv(cx: ProgramBuilder, node: ir.Node) -> None:
     ``group``.
     """
     kernel = cx.ints(node, "kernel_shape") or _static(cx, cx.shape(cx.slot(node.inputs[1]))[2:])
-    window, source = _spelled_out(cx, node, window_attributes(cx, node, kernel))
+    window, source = _with_numeric_pads(cx, node, window_attributes(cx, node, kernel))
     inputs = [source, *(cx.slot(value) for value in node.inputs[1:] if value is not None)]
     group = node.attributes.get_int("group", 1)
     cx.emit("Conv", inputs, (cx.define(node.outputs[0]),), **window, group=group)
 
 
-def _spelled_out(
+def _with_numeric_pads(
     cx: ProgramBuilder, node: ir.Node, window: dict[str, AttributeValue]
 ) -> tuple[dict[str, AttributeValue], int]:
-    """Return ``window`` and the slot of the image.
+    """Return ``window`` with pads that are numbers, and the slot of the image.
 
     If pads depend on symbolic sizes, a Pad is emitted first and the pads of ``window`` become 0.
     """
@@ -44,19 +44,19 @@ def _spelled_out(
     sums = zip(shape[2:], pads[:rank], pads[rank:], strict=True)
     padded = (*shape[:2], *(size + a + b for size, a, b in sums))
     around = (0, 0, *pads[:rank], 0, 0, *pads[rank:])
-    value = _unseen(cx, node)
+    value = _neutral_padding(cx, node)
     source = cx.emit_new("Pad", (source,), padded, pads=around, mode="constant", value=value)
     return {**window, "pads": (0,) * len(pads)}, source
 
 
-def _unseen(cx: ProgramBuilder, node: ir.Node) -> float:
+def _neutral_padding(cx: ProgramBuilder, node: ir.Node) -> float:
     """Return a padding value that does not affect the result of a window."""
     if node.op_type == "AveragePool" and not node.attributes.get_int("count_include_pad", 0):
-        raise cx.refuse_size("auto_pad leaves out of a mean what hangs on the size of the image")
+        raise cx.refuse_size("auto_pad excludes padding from a mean that depends on the image size")
     if node.op_type != "MaxPool":
         return 0.0
     if any(not is_dead(value) for value in node.outputs[1:]):
-        raise cx.refuse_size("the places in the image of what auto_pad makes larger")
+        raise cx.refuse_size("the indices of maxima in an image that auto_pad enlarges")
     dtype = cx.dtype(cx.slot(node.inputs[0]))
     return -math.inf if dtype.is_floating_point() else float(np.iinfo(dtype.numpy()).min)
 
@@ -68,19 +68,19 @@ def conv_transpose(cx: ProgramBuilder, node: ir.Node) -> None:
     window = window_attributes(cx, node, kernel)
     sizes = cx.shape(cx.slot(node.inputs[0]))[2:]
     auto = node.attributes.get_string("auto_pad", "NOTSET") or "NOTSET"
-    wanted = cx.ints(node, "output_shape")
-    if wanted is None and auto.startswith("SAME"):
+    target = cx.ints(node, "output_shape")
+    if target is None and auto.startswith("SAME"):
         steps = cx.ints(node, "strides") or (1,) * len(kernel)
         static = _static(cx, sizes)
-        wanted = tuple(size * step for size, step in zip(static, steps, strict=True))
-    if wanted is not None:
-        wanted = wanted[-len(kernel) :]
-        window["pads"] = _pads_to(cx, node, kernel, wanted, upper=auto == "SAME_UPPER")
+        target = tuple(size * step for size, step in zip(static, steps, strict=True))
+    if target is not None:
+        target = target[-len(kernel) :]
+        window["pads"] = _pads_to(cx, node, kernel, target, upper=auto == "SAME_UPPER")
         value = node.outputs[0]
         batch, filters = cx.shape(cx.slot(node.inputs[0]))[0], cx.shape(cx.slot(node.inputs[1]))[1]
         group = node.attributes.get_int("group", 1)
         if isinstance(filters, int):
-            value.shape = ir.Shape((batch, filters * group, *wanted))
+            value.shape = ir.Shape((batch, filters * group, *target))
     cx.keep(node, **window, group=node.attributes.get_int("group", 1))
 
 
@@ -88,24 +88,24 @@ def _pads_to(
     cx: ProgramBuilder,
     node: ir.Node,
     kernel: tuple[int, ...],
-    wanted: tuple[int, ...],
+    target: tuple[int, ...],
     *,
     upper: bool,
 ) -> tuple[int, ...]:
-    """Return pads that crop a ConvTranspose to ``wanted``; an odd one goes first unless ``upper``.
+    """Return pads that crop a ConvTranspose to ``target``; an odd one goes first unless ``upper``.
 
     One row beyond the reach of the windows may be added at the end.
     """
     ones = (1,) * len(kernel)
     sizes = _static(cx, cx.shape(cx.slot(node.inputs[0]))[2:])
-    more = cx.ints(node, "output_padding") or (0,) * len(kernel)
+    output_padding = cx.ints(node, "output_padding") or (0,) * len(kernel)
     steps, reach = cx.ints(node, "strides") or ones, cx.ints(node, "dilations") or ones
     totals = [
-        steps[i] * (sizes[i] - 1) + more[i] + (kernel[i] - 1) * reach[i] + 1 - wanted[i]
+        steps[i] * (sizes[i] - 1) + output_padding[i] + (kernel[i] - 1) * reach[i] + 1 - target[i]
         for i in range(len(kernel))
     ]
     if min(totals) < (0 if upper else -1):
-        raise cx.refuse(f"output_shape {list(wanted)} is more than the windows reach")
+        raise cx.refuse(f"output_shape {list(target)} is more than the windows reach")
     small = tuple(max(total // 2, 0) for total in totals)
     large = tuple(total - total // 2 for total in totals)
     return (*small, *large) if upper else (*large, *small)
@@ -131,7 +131,7 @@ def pool(cx: ProgramBuilder, node: ir.Node) -> None:
     else:
         attributes["p"] = node.attributes.get_int("p", 2)
     window = window_attributes(cx, node, kernel)
-    window, source = _spelled_out(cx, node, window)
+    window, source = _with_numeric_pads(cx, node, window)
     window = _without_idle_taps(cx, node, window)
     outputs = list(node.outputs[:1])
     outputs += [value for value in node.outputs[1:] if not is_dead(value)]
@@ -168,6 +168,7 @@ def _without_idle_taps(
 
 
 def _static(cx: ProgramBuilder, shape: Sequence[Dim]) -> tuple[int, ...]:
+    """Return ``shape``, of which each size must be a number."""
     sizes = tuple(dim for dim in shape if isinstance(dim, int))
     if len(sizes) != len(shape):
         raise cx.refuse_size("the kernel has a symbolic size")
@@ -177,8 +178,7 @@ def _static(cx: ProgramBuilder, shape: Sequence[Dim]) -> tuple[int, ...]:
 def window_attributes(
     cx: ProgramBuilder, node: ir.Node, kernel: tuple[int, ...]
 ) -> dict[str, AttributeValue]:
-    """Return kernel, strides, dilations and pads of a node, whose first input is the image, as
-    numbers."""
+    """Return kernel, strides, dilations and pads of a node whose first input is the image."""
     ones = (1,) * len(kernel)
     strides = cx.ints(node, "strides") or ones
     dilations = cx.ints(node, "dilations") or ones

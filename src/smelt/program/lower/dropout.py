@@ -16,7 +16,7 @@ DROPS_NOTHING = "a Dropout is not training, or its ratio is 0"
 
 @lowers("Dropout")
 def dropout(cx: ProgramBuilder, node: ir.Node) -> None:
-    """The identity; a run whose inputs ask for dropped elements ends with an error."""
+    """Emit the identity; a run whose inputs request dropped elements aborts."""
     if node.attributes.get_float("ratio", 0.5) < 0:
         raise cx.refuse("the ratio is negative")
     drops = _drops(cx, node)
@@ -25,12 +25,11 @@ def dropout(cx: ProgramBuilder, node: ir.Node) -> None:
     if len(node.outputs) > 1 and not is_dead(node.outputs[1]):
         _full_mask(cx, node)
     slot = cx.slot(node.inputs[0])
-    cx.alias(node.outputs[0], _unless(cx, drops, slot, node) if drops is not False else slot)
+    cx.alias(node.outputs[0], _guarded(cx, drops, slot, node) if drops is not False else slot)
 
 
 def _drops(cx: ProgramBuilder, node: ir.Node) -> bool | Array:
-    """Return whether it trains with a ratio other than 0; an Array if this is known only at run
-    time."""
+    """True if the node trains with a ratio other than 0; an Array if only a run can say that."""
     m, ratio, training = Steps(cx), cx.input(node, 1), cx.input(node, 2)
     trains = cx.constants.scalar(training) if training is not None else False
     share = cx.constants.scalar(ratio) if ratio is not None else 0.5
@@ -44,7 +43,7 @@ def _drops(cx: ProgramBuilder, node: ir.Node) -> bool | Array:
     return drops[0] if len(drops) == 1 else m.op("And", *drops)
 
 
-def _unless(cx: ProgramBuilder, drops: Array, slot: int, node: ir.Node) -> int:
+def _guarded(cx: ProgramBuilder, drops: Array, slot: int, node: ir.Node) -> int:
     """Return the value of ``slot`` as the result of an If that aborts if ``drops`` is true."""
     fails, keeps = ProgramBuilder(cx.model, cx), ProgramBuilder(cx.model, cx)
     fails.node = node

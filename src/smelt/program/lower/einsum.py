@@ -178,6 +178,7 @@ def _instruction(step: Step, semiring: Semiring) -> tuple[str, dict[str, Any]]:
 
 
 def _check_diagonal(cx: ProgramBuilder, slot: int, step: Step) -> None:
+    """Refuse a diagonal of dims whose sizes are not known to be equal."""
     dims = cx.shape(slot)
     for dim, axis in zip(dims, step.axes, strict=True):
         if not same_dim(dim, dims[step.axes.index(axis)]):

@@ -13,14 +13,14 @@ from smelt.ir.invented_dims import every_value, is_invented
 from smelt.ir.shapes import ShapeInference
 from smelt.program.instruction import Dim
 
-FOUND = ("NonZero", "Compress", "Unique", "NonMaxSuppression")
+DATA_DEPENDENT = ("NonZero", "Compress", "Unique", "NonMaxSuppression")
 """Operators whose result size depends on the data."""
 
 _NAME = re.compile(r"\b_d\d+\b")
 
 
 class Elements:
-    """Answers by shape inference, which runs at the first query.
+    """The elements of small integer vectors by shape inference, which runs at the first query.
 
     Inference invents its own names for dims; answers use the names that the values already have.
     """
@@ -30,25 +30,27 @@ class Elements:
         self._names: dict[str, str] = {}
 
     def __call__(self, value: ir.Value) -> tuple[Dim, ...] | None:
-        """Return the elements of ``value`` in terms of input sizes and data-dependent sizes, else
+        """Return the elements of ``value`` in terms of input sizes and data-dependent sizes, or
         None."""
-        found = self._shapes.elements(value)
-        if found is None:
+        elements = self._shapes.elements(value)
+        if elements is None:
             return None
-        dims = tuple(map(self._renamed, found))
-        if any(not symbols_of(dim) <= self._told for dim in dims):
+        dims = tuple(map(self._renamed, elements))
+        if any(not symbols_of(dim) <= self._known_names for dim in dims):
             return None
-        known = (isinstance(dim, int) or dim.value is not None for dim in dims)
-        return dims if all(known) else None
+        are_named = (isinstance(dim, int) or dim.value is not None for dim in dims)
+        return dims if all(are_named) else None
 
     def _renamed(self, dim: Dim) -> Dim:
+        """Return ``dim`` with the names that the values had before inference."""
         if isinstance(dim, int) or dim.value is None or not is_invented(dim.value):
             return dim
         return ir.SymbolicDim(_NAME.sub(lambda m: self._names.get(m[0], m[0]), dim.value))
 
     @cached_property
     def _shapes(self) -> ShapeInference:
-        """Infer the shapes of the model; record which inferred symbol is which declared one."""
+        """Return the inferred shapes of the model, after noting which inferred symbol is which
+        declared one."""
         before = {value: value.shape for value in every_value(self._model)}
         shapes = ShapeInference(self._model)
         shapes.infer_model()
@@ -66,9 +68,11 @@ class Elements:
         return shapes
 
     @cached_property
-    def _told(self) -> frozenset[str]:
-        """The names of dims of model inputs and of results of data-dependent size."""
+    def _known_names(self) -> frozenset[str]:
+        """Return the names of dims of model inputs and of results of data-dependent size."""
         graph = self._model.graph
-        found = (value for node in graph if node.op_type in FOUND for value in node.outputs)
-        shapes = (value.shape for value in (*graph.inputs, *found) if value.shape is not None)
+        results = (
+            value for node in graph if node.op_type in DATA_DEPENDENT for value in node.outputs
+        )
+        shapes = (value.shape for value in (*graph.inputs, *results) if value.shape is not None)
         return frozenset(name for shape in shapes for dim in shape.dims for name in names_of(dim))

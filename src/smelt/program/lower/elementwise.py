@@ -37,11 +37,12 @@ def variadic(cx: ProgramBuilder, node: ir.Node) -> None:
 def broadcast(cx: ProgramBuilder, a: tuple[Dim, ...], b: tuple[Dim, ...]) -> tuple[Dim, ...]:
     """Return the broadcast of two shapes; refuses sizes that are not known to broadcast."""
     rank = max(len(a), len(b))
-    left, right = (1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b
-    return tuple(_broadcast_dim(cx, x, y) for x, y in zip(left, right, strict=True))
+    a_shape, b_shape = (1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b
+    return tuple(_broadcast_dim(cx, x, y) for x, y in zip(a_shape, b_shape, strict=True))
 
 
 def _broadcast_dim(cx: ProgramBuilder, x: Dim, y: Dim) -> Dim:
+    """Return the broadcast of two sizes; refuses sizes that are not known to broadcast."""
     if x == 1:
         return y
     if y in (1, x):
@@ -74,7 +75,7 @@ def cast(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("Identity", "OptionalGetElement")
 def identity(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Let the output be the slot of the input, without an instruction."""
+    """Make the slot of the input that of the output, without an instruction."""
     cx.alias(node.outputs[0], cx.slot(node.inputs[0]))
 
 
@@ -83,8 +84,8 @@ def power(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit Pow; integers to a float power are computed in double precision, then truncated."""
     base, exponent = cx.inputs(node)
     output = node.outputs[0]
-    whole = not cx.dtype(base).is_floating_point()
-    if not whole or not cx.dtype(exponent).is_floating_point():
+    is_integer = not cx.dtype(base).is_floating_point()
+    if not is_integer or not cx.dtype(exponent).is_floating_point():
         cx.keep(node, **cx.attributes(node))
         return
     wide = ir.DataType.DOUBLE
@@ -100,12 +101,12 @@ def power(cx: ProgramBuilder, node: ir.Node) -> None:
 @lowers("Shrink")
 def shrink(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit Shrink; integers are compared and biased in double precision, then truncated."""
-    (given,) = cx.inputs(node)
-    if cx.dtype(given).is_floating_point():
+    (source,) = cx.inputs(node)
+    if cx.dtype(source).is_floating_point():
         cx.keep(node, **cx.attributes(node))
         return
-    shape = cx.shape(given)
-    wide = cx.emit_new("Cast", (given,), shape, dtype=ir.DataType.DOUBLE, saturate=1)
+    shape = cx.shape(source)
+    wide = cx.emit_new("Cast", (source,), shape, dtype=ir.DataType.DOUBLE, saturate=1)
     bias, lambd = (node.attributes.get_float(*each) for each in (("bias", 0.0), ("lambd", 0.5)))
     result = cx.emit_new("Shrink", (wide,), shape, bias=bias, lambd=lambd)
     cx.emit("Cast", (result,), (cx.define(node.outputs[0]),), saturate=1)
@@ -114,10 +115,10 @@ def shrink(cx: ProgramBuilder, node: ir.Node) -> None:
 @lowers("OptionalHasElement")
 def has_element(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit a constant: true for a tensor, false for an absent operand."""
-    given = bool(node.inputs) and node.inputs[0] is not None
-    if given:
+    is_present = bool(node.inputs) and node.inputs[0] is not None
+    if is_present:
         cx.slot(node.inputs[0])
-    cx.alias(node.outputs[0], cx.constant(np.asarray(given), "given"))
+    cx.alias(node.outputs[0], cx.constant(np.asarray(is_present), "given"))
 
 
 KEPT = tuple(name for name in ROWS if lowering_of(name) is None)

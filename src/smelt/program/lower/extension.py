@@ -47,12 +47,12 @@ def fitting_attributes(cx: ProgramBuilder, node: ir.Node, operator: Operator) ->
 def extensions_among(instructions: Iterable[str]) -> frozenset[tuple[str, str]]:
     """Return the (domain, operator) pairs of other domains among ``instructions``, given by
     name."""
-    found = set()
+    extensions = set()
     for name in instructions:
         domain, _, op_type = name.rpartition("::")
         if domain or name == "DotGeneral":
-            found.add((domain or "smelt", op_type))
-    return frozenset(found)
+            extensions.add((domain or "smelt", op_type))
+    return frozenset(extensions)
 
 
 def _ints(value: object) -> tuple[int, ...]:

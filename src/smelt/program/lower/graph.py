@@ -7,21 +7,21 @@ import onnx_ir as ir
 from smelt.errors import ErrorList, Unsupported
 from smelt.ir import scope
 from smelt.program.instruction import Program
-from smelt.program.lower.builder import ProgramBuilder, Whole, nothing_whole
+from smelt.program.lower.builder import ProgramBuilder, Supports, supports_none
 from smelt.program.lower.nodes import dispatch, lower_node
 
 OLDEST_OPSET = 7
 """Before this opset, binary operators broadcast by attributes."""
 
 
-def lower(model: ir.Model, whole: Whole = nothing_whole) -> Program:
+def lower(model: ir.Model, supports: Supports = supports_none) -> Program:
     """Return the Program of ``model``, whose values must have known dtypes and ranks.
 
-    ``whole`` says which instructions on quantized numbers the target computes directly. Functions
-    must be inlined. Symbolic dims stay symbolic in the slots. Raises an ErrorList of Unsupported
-    E201, one per node that cannot be lowered.
+    ``supports`` says for which instructions the target has a kernel that other targets lack.
+    Functions must be inlined. Symbolic dims stay symbolic in the slots. Raises an ErrorList of
+    Unsupported E201, one per node that cannot be lowered.
     """
-    cx = ProgramBuilder(model, whole=whole)
+    cx = ProgramBuilder(model, supports=supports)
     errors: list[Unsupported] = []
     if "" in model.opset_imports and cx.opset < OLDEST_OPSET:
         raise Unsupported(
@@ -46,16 +46,16 @@ def lower(model: ir.Model, whole: Whole = nothing_whole) -> Program:
     return cx.program
 
 
-def lower_alone(model: ir.Model, node: ir.Node, whole: Whole = nothing_whole) -> Program:
-    """Return the Program of ``node`` alone; its inputs are those of the node without constants.
+def lower_alone(model: ir.Model, node: ir.Node, supports: Supports = supports_none) -> Program:
+    """Return the Program of ``node`` alone; its inputs are those of the node that are not constant.
 
-    ``whole`` as for ``lower``. Raises Unsupported E201 if the node cannot be lowered.
+    ``supports`` as for ``lower``. Raises Unsupported E201 if the node cannot be lowered.
     """
-    cx = ProgramBuilder(model, whole=whole)
+    cx = ProgramBuilder(model, supports=supports)
     cx.node = node
     read = (*node.inputs, *scope.captures(node))
-    given = dict.fromkeys(v for v in read if v is not None and not cx.has_slot(v))
-    cx.program.inputs = tuple(cx.define(value) for value in given)
+    inputs = dict.fromkeys(v for v in read if v is not None and not cx.has_slot(v))
+    cx.program.inputs = tuple(cx.define(value) for value in inputs)
     dispatch(cx, node)
     cx.program.outputs = tuple(cx.slot(v) for v in node.outputs if cx.has_slot(v))
     return cx.program

@@ -7,11 +7,12 @@ import onnx_ir as ir
 from smelt.program.instruction import RANGE_AT_RUN_TIME
 from smelt.program.lower.arrays import Steps
 from smelt.program.lower.builder import ProgramBuilder
-from smelt.program.lower.movement_at_run_time import size_to_find
+from smelt.program.lower.movement_at_run_time import data_dependent_size
 from smelt.program.lower.registry import lowers
 
 
 def _rank(cx: ProgramBuilder, node: ir.Node) -> int:
+    """Return the rank of the first input."""
     return cx.rank(node.inputs[0])
 
 
@@ -31,10 +32,11 @@ _REDUCTIONS = ("none", "add", "mul", "max", "min")
 
 
 def _reduction(cx: ProgramBuilder, node: ir.Node) -> str:
-    """Return the operator that combines an element with its update; refuses unknown names."""
+    """Return the name of the operator that combines an element with its update; refuses unknown
+    names."""
     reduction = node.attributes.get_string("reduction", "none")
     if reduction not in _REDUCTIONS:
-        raise cx.refuse(f"reduction={reduction!r}, which is none of {', '.join(_REDUCTIONS)}")
+        raise cx.refuse(f"reduction={reduction!r}, not one of {', '.join(_REDUCTIONS)}")
     return reduction
 
 
@@ -84,9 +86,9 @@ def _trilu_at_run_time(cx: ProgramBuilder, node: ir.Node) -> None:
     m = Steps(cx)
     x, diagonal = m.array(node.inputs[0]), m.array(node.inputs[1]).reshape()
     rows, columns = x.shape[-2:]
-    off = m.numbers(columns) - m.numbers(rows).reshape(rows, 1)
-    kept = off >= diagonal if node.attributes.get_int("upper", 1) else off <= diagonal
-    m.give(node.outputs[0], m.op("Where", kept, x, 0))
+    offset = m.numbers(columns) - m.numbers(rows).reshape(rows, 1)
+    is_kept = offset >= diagonal if node.attributes.get_int("upper", 1) else offset <= diagonal
+    m.give(node.outputs[0], m.op("Where", is_kept, x, 0))
 
 
 @lowers("OneHot")
@@ -102,15 +104,17 @@ def one_hot(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _one_hot_at_run_time(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Compare each index with all numbers below the run-time depth."""
+    """Emit a comparison of each index with all numbers below the run-time depth."""
     m, integers = Steps(cx), ir.DataType.INT64
     indices, depth, values = (m.array(value) for value in node.inputs)
     rank = len(indices.shape) + 1
     axis = cx.axis(node.attributes.get_int("axis", -1), rank)
-    limit, at = depth.reshape().cast(integers), indices.cast(integers)
-    places = m.numbers_below(limit, size_to_find(cx, node.outputs[0], axis), node.outputs[0])
-    at = m.op("Where", at < 0, at + limit, at)
-    at = at.reshape(*indices.shape[:axis], 1, *indices.shape[axis:])
-    chosen = m.op("Equal", at, places.reshape(places.shape[0], *[1] * (rank - 1 - axis)))
+    limit, positions = depth.reshape().cast(integers), indices.cast(integers)
+    numbers = m.numbers_below(
+        limit, data_dependent_size(cx, node.outputs[0], axis), node.outputs[0]
+    )
+    positions = m.op("Where", positions < 0, positions + limit, positions)
+    positions = positions.reshape(*indices.shape[:axis], 1, *indices.shape[axis:])
+    is_on = m.op("Equal", positions, numbers.reshape(numbers.shape[0], *[1] * (rank - 1 - axis)))
     off, on = (values.rows(i, i + 1, 0).reshape() for i in range(2))
-    m.give(node.outputs[0], m.op("Where", chosen, on, off))
+    m.give(node.outputs[0], m.op("Where", is_on, on, off))

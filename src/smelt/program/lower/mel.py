@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from smelt.program.lower.arrays import Array, Steps
 from smelt.program.lower.builder import ProgramBuilder
-from smelt.program.lower.movement_at_run_time import is_told_by_data, size_to_find
+from smelt.program.lower.movement_at_run_time import data_dependent_size, is_data_dependent
 from smelt.program.lower.registry import lowers
 
 FLOAT, DOUBLE, INT64 = ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT64
@@ -22,7 +22,7 @@ PER_DECADE, CORNER = 2595.0, 700.0
 
 @lowers("MelWeightMatrix")
 def mel_weight_matrix(cx: ProgramBuilder, node: ir.Node) -> None:
-    """[dft_length / 2 + 1, num_mel_bins]: triangles between neighboring bands."""
+    """Emit a matrix [dft_length / 2 + 1, num_mel_bins] of triangles between neighboring bands."""
     m = Steps(cx)
     bands, length, rate, low, high = (m.array(value).reshape() for value in node.inputs)
     rows = _numbers(cx, m, node, 0, length.cast(INT64) / 2 + 1)
@@ -31,6 +31,7 @@ def mel_weight_matrix(cx: ProgramBuilder, node: ir.Node) -> None:
     step = (_mels(m, high) - begin) / (bands.cast(FLOAT) + 2.0)
 
     def bin_of(offset: int) -> Array:
+        """Return the bin of each band ``offset`` edges further on."""
         mels = (columns + offset).cast(FLOAT) * step + begin
         hertz = (m.op("Exp", mels.cast(DOUBLE) * (math.log(10) / PER_DECADE)) - 1.0) * CORNER
         return m.op("Floor", hertz * (length.cast(DOUBLE) + 1.0) / rate.cast(DOUBLE))
@@ -46,14 +47,15 @@ def mel_weight_matrix(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _numbers(cx: ProgramBuilder, m: Steps, node: ir.Node, axis: int, limit: Array) -> Array:
-    """Return ``[0, 1, ..., limit - 1]`` along an axis of the result."""
+    """Return the integers from 0 to ``limit - 1`` along an axis of the result."""
     output = node.outputs[0]
-    size = size_to_find(cx, output, axis)
-    if isinstance(size, int) and not is_told_by_data(cx, node, [1 - axis]):
+    size = data_dependent_size(cx, output, axis)
+    if isinstance(size, int) and not is_data_dependent(cx, node, [1 - axis]):
         return m.numbers(size)
     return m.numbers_below(limit, size, output)
 
 
 def _mels(m: Steps, hertz: Array) -> Array:
+    """Return frequencies in ``hertz`` on the mel scale."""
     scale = m.op("Log", hertz.cast(FLOAT) / CORNER + 1.0) * (PER_DECADE / math.log(10))
     return scale.cast(FLOAT)

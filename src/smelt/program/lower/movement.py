@@ -18,7 +18,7 @@ from smelt.operators.inputs import first
 from smelt.program.instruction import EXPAND_AT_RUN_TIME, REST, Dim
 from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.movement_at_run_time import (
-    is_told_by_data,
+    is_data_dependent,
     pad_at_run_time,
     reshape_at_run_time,
     slice_at_run_time,
@@ -45,18 +45,18 @@ def reshape(cx: ProgramBuilder, node: ir.Node) -> None:
         return
     if node.op_type == "Reshape" and reshape_at_run_time(cx, node):
         return
-    if node.op_type == "Squeeze" and _may_lose_more(cx, node):
+    if node.op_type == "Squeeze" and _has_unknown_rank(cx, node):
         raise cx.refuse(
-            "it takes out each dim that is 1 in a run, so the rank is not known",
-            "give it axes, or bound its open dims from 2 on: --dim NAME=2..16",
+            "it removes each dim that is 1 in a run, so the rank is unknown",
+            "give it axes, or bound its symbolic dims from 2 on: --dim NAME=2..16",
         )
     cx.emit("Reshape", (cx.slot(data),), (cx.define(output),))
 
 
-def _may_lose_more(cx: ProgramBuilder, node: ir.Node) -> bool:
+def _has_unknown_rank(cx: ProgramBuilder, node: ir.Node) -> bool:
     """True for a Squeeze without axes whose symbolic dims may be 1."""
-    told = "axes" in node.attributes or cx.input(node, 1) is not None
-    return not told and not never_one(node.graph, cx.shape(cx.slot(node.inputs[0])))
+    has_axes = "axes" in node.attributes or cx.input(node, 1) is not None
+    return not has_axes and not never_one(node.graph, cx.shape(cx.slot(node.inputs[0])))
 
 
 @lowers("Expand")
@@ -71,23 +71,23 @@ def _expand(cx: ProgramBuilder, node: ir.Node, source: int, sizes: ir.Value | No
     if cx.by_data(sizes):
         cx.emit(EXPAND_AT_RUN_TIME, (source, cx.slot(sizes)), (output,))
         return
-    shape, wanted = cx.shape(output), None
+    shape, target = cx.shape(output), None
     if sizes is not None and any(is_invented(str(dim)) for dim in shape):
-        wanted = cx.elements(sizes)
-    if wanted is None or len(wanted) > len(shape):
+        target = cx.elements(sizes)
+    if target is None or len(target) > len(shape):
         cx.emit("Expand", (source,), (output,))
         return
-    against = (*(1,) * (len(shape) - len(wanted)), *wanted)
+    against = (*(1,) * (len(shape) - len(target)), *target)
     cx.emit("Expand", (source,), (output,), against=against)
 
 
 @lowers("Tile")
 def tile(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit Tile with attribute ``repeats``, one number per dim."""
-    if is_told_by_data(cx, node, [1]):
+    if is_data_dependent(cx, node, [1]):
         tile_at_run_time(cx, node)
         return
-    source, repeats = cx.slot(node.inputs[0]), cx.places(node, "repeats", 1)
+    source, repeats = cx.slot(node.inputs[0]), cx.symbolic_ints(node, "repeats", 1)
     if repeats is None or len(repeats) != len(cx.shape(source)):
         raise cx.refuse(f"{len(repeats or ())} repeats for {len(cx.shape(source))} dims")
     cx.emit("Tile", (source,), (cx.define(node.outputs[0]),), repeats=repeats)
@@ -110,14 +110,16 @@ def slice_(cx: ProgramBuilder, node: ir.Node) -> None:
     if sizes is not None:
         _window(cx, node, sizes)
         return
-    if is_told_by_data(cx, node, range(1, 5)):
+    if is_data_dependent(cx, node, range(1, 5)):
         slice_at_run_time(cx, node)
         return
-    starts, ends = cx.places(node, "starts", 1), cx.places(node, "ends", 2)
+    starts, ends = cx.symbolic_ints(node, "starts", 1), cx.symbolic_ints(node, "ends", 2)
     if starts is None or ends is None:
         raise cx.refuse("starts or ends are missing")
-    given, steps = cx.ints(node, "axes", 3), cx.ints(node, "steps", 4)
-    axes = cx.axes(range(len(starts)) if given is None else given, cx.rank(node.inputs[0]))
+    axes_given, steps = cx.ints(node, "axes", 3), cx.ints(node, "steps", 4)
+    axes = cx.axes(
+        range(len(starts)) if axes_given is None else axes_given, cx.rank(node.inputs[0])
+    )
     steps = (1,) * len(starts) if steps is None else steps
     if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
         raise cx.refuse("starts, ends, axes and steps do not fit each other")
@@ -126,7 +128,7 @@ def slice_(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _window(cx: ProgramBuilder, node: ir.Node, sizes: Mapping[int, int]) -> None:
-    """Emit one Gather per axis: ``sizes`` rows from the run-time start."""
+    """Emit one Gather per axis that reads ``sizes`` rows from the run-time start."""
     data, starts = cx.slot(node.inputs[0]), cx.slot(node.inputs[1])
     dtype, shape = cx.dtype(starts), list(cx.shape(data))
     for place, (axis, size) in enumerate(sizes.items()):
@@ -148,7 +150,7 @@ def split(cx: ProgramBuilder, node: ir.Node) -> None:
     data = node.inputs[0]
     source = cx.slot(data)
     axis = cx.axis(node.attributes.get_int("axis", 0), cx.rank(data))
-    if is_told_by_data(cx, node, [1]):
+    if is_data_dependent(cx, node, [1]):
         split_at_run_time(cx, node, axis)
         return
     sizes = cx.ints(node, "split", 1) or _equal_parts(cx, node, cx.shape(source)[axis])
@@ -177,21 +179,21 @@ def _equal_parts(cx: ProgramBuilder, node: ir.Node, size: Dim) -> tuple[Dim, ...
 @lowers("Pad")
 def pad(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit Pad: ``pads`` has two numbers per dim, all begins, then all ends; ``value`` fills."""
-    if is_told_by_data(cx, node, range(1, 4)):
+    if is_data_dependent(cx, node, range(1, 4)):
         pad_at_run_time(cx, node)
         return
     data = node.inputs[0]
     rank = cx.rank(data)
-    given = cx.places(node, "pads", 1)
-    if given is None:
+    pad_widths = cx.symbolic_ints(node, "pads", 1)
+    if pad_widths is None:
         raise cx.refuse("pads are missing")
-    listed = cx.ints(node, "axes", 3)
-    axes = cx.axes(range(rank) if listed is None else listed, rank)
-    if len(given) != 2 * len(axes):
-        raise cx.refuse(f"{len(given)} pads for {len(axes)} axes")
+    axes_given = cx.ints(node, "axes", 3)
+    axes = cx.axes(range(rank) if axes_given is None else axes_given, rank)
+    if len(pad_widths) != 2 * len(axes):
+        raise cx.refuse(f"{len(pad_widths)} pads for {len(axes)} axes")
     pads: list[Dim] = [0] * (2 * rank)
     for i, axis in enumerate(axes):
-        pads[axis], pads[rank + axis] = given[i], given[len(axes) + i]
+        pads[axis], pads[rank + axis] = pad_widths[i], pad_widths[len(axes) + i]
     # The attribute of opsets before 11 was called "value", the input "constant_value".
     value = cx.scalar(node, "value", 2)
     source, mode = cx.slot(data), node.attributes.get_string("mode", "constant")
@@ -202,33 +204,33 @@ def pad(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _crop(cx: ProgramBuilder, source: int, pads: list[Dim]) -> tuple[int, list[Dim]]:
-    """Emit a Slice for negative pads; return its slot and the remaining pads.
+    """Return the slot of a Slice for negative pads, and the remaining pads.
 
-    The modes that repeat elements see only the cropped tensor.
+    Modes that repeat elements must not repeat cropped ones.
     """
-    off = [-pad if isinstance(pad, int) and pad < 0 else 0 for pad in pads]
-    if not any(off):
+    crops = [-pad if isinstance(pad, int) and pad < 0 else 0 for pad in pads]
+    if not any(crops):
         return source, pads
     shape, rank = list(cx.shape(source)), len(pads) // 2
-    axes = tuple(axis for axis in range(rank) if off[axis] or off[rank + axis])
+    axes = tuple(axis for axis in range(rank) if crops[axis] or crops[rank + axis])
     for axis in axes:
-        kept = shape[axis] - off[axis] - off[rank + axis]
-        shape[axis] = max(0, kept) if isinstance(kept, int) else kept
+        remaining = shape[axis] - crops[axis] - crops[rank + axis]
+        shape[axis] = max(0, remaining) if isinstance(remaining, int) else remaining
     source = cx.emit_new(
         "Slice",
         (source,),
         shape,
-        starts=tuple(off[axis] for axis in axes),
-        ends=tuple(-off[rank + axis] or REST for axis in axes),
+        starts=tuple(crops[axis] for axis in axes),
+        ends=tuple(-crops[rank + axis] or REST for axis in axes),
         axes=axes,
         steps=(1,) * len(axes),
     )
-    return source, [0 if cut else pad for pad, cut in zip(pads, off, strict=True)]
+    return source, [0 if crop else pad for pad, crop in zip(pads, crops, strict=True)]
 
 
 @lowers("DepthToSpace")
 def depth_to_space(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Reshape, Transpose, Reshape."""
+    """Emit Reshape, Transpose and Reshape."""
     block = node.attributes.get_int("blocksize", 1)
     n, c, h, w = cx.shape(cx.slot(node.inputs[0]))
     blocks: tuple[Dim, ...]
@@ -236,29 +238,32 @@ def depth_to_space(cx: ProgramBuilder, node: ir.Node) -> None:
         blocks, perm = (n, block, block, _div(cx, c, block**2), h, w), (0, 3, 4, 1, 5, 2)
     else:
         blocks, perm = (n, _div(cx, c, block**2), block, block, h, w), (0, 1, 4, 2, 5, 3)
-    _through(cx, node, blocks, perm)
+    _transpose_blocks(cx, node, blocks, perm)
 
 
 @lowers("SpaceToDepth")
 def space_to_depth(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Reshape, Transpose, Reshape."""
+    """Emit Reshape, Transpose and Reshape."""
     block = node.attributes.get_int("blocksize", 1)
     n, c, h, w = cx.shape(cx.slot(node.inputs[0]))
     blocks = (n, c, _div(cx, h, block), block, _div(cx, w, block), block)
     depth_first = node.attributes.get_string("mode", "DCR") == "DCR"
-    _through(cx, node, blocks, (0, 3, 5, 1, 2, 4) if depth_first else (0, 1, 3, 5, 2, 4))
+    _transpose_blocks(cx, node, blocks, (0, 3, 5, 1, 2, 4) if depth_first else (0, 1, 3, 5, 2, 4))
 
 
 def _div(cx: ProgramBuilder, size: Dim, by: int) -> Dim:
-    """Return the number of blocks; a run whose size is no multiple of ``by`` aborts."""
+    """Return the number of blocks of ``by`` rows; a run whose size is no multiple of ``by``
+    aborts."""
     if by < 1 or (isinstance(size, int) and size % by):
         raise cx.refuse_size(f"size {size} does not divide into blocks of {by}")
     return size // by
 
 
-def _through(
+def _transpose_blocks(
     cx: ProgramBuilder, node: ir.Node, blocks: tuple[Dim, ...], perm: tuple[int, ...]
 ) -> None:
+    """Emit a Reshape of the input to ``blocks``, a Transpose by ``perm``, and a Reshape to the
+    output."""
     split_up = cx.emit_new("Reshape", (cx.slot(node.inputs[0]),), blocks)
     moved = cx.emit_new("Transpose", (split_up,), [blocks[i] for i in perm], perm=perm)
     cx.emit("Reshape", (moved,), (cx.define(node.outputs[0]),))

@@ -20,38 +20,38 @@ from smelt.program.lower.arrays import Steps
 from smelt.program.lower.builder import ABSENT, ProgramBuilder
 
 
-def is_told_by_data(cx: ProgramBuilder, node: ir.Node, positions: Iterable[int]) -> bool:
-    """True if one of these inputs of ``node`` is data-dependent."""
+def is_data_dependent(cx: ProgramBuilder, node: ir.Node, positions: Iterable[int]) -> bool:
+    """True if an input of ``node`` at one of ``positions`` is data-dependent."""
     return any(cx.by_data(cx.input(node, position)) for position in positions)
 
 
 def slice_at_run_time(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Inputs: data, starts, ends, axes and steps, the last two -1 if absent."""
+    """Emit a Slice with inputs data, starts, ends, axes and steps, of which the last two may be
+    -1."""
     _emit(cx, node, SLICE_AT_RUN_TIME, [cx.input(node, i) for i in range(5)])
 
 
 def pad_at_run_time(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Inputs: data, pads, value and axes, the last two -1 if absent."""
+    """Emit a Pad with inputs data, pads, value and axes, of which the last two may be -1."""
     mode = node.attributes.get_string("mode", "constant")
     _emit(cx, node, PAD_AT_RUN_TIME, [cx.input(node, i) for i in range(4)], mode=mode)
 
 
 def tile_at_run_time(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Inputs: data and repeats, one number per dim."""
+    """Emit a Tile with inputs data and repeats, one number per dim."""
     _emit(cx, node, TILE_AT_RUN_TIME, [cx.input(node, i) for i in range(2)])
 
 
 def reshape_at_run_time(cx: ProgramBuilder, node: ir.Node) -> bool:
-    """Emit a Reshape with inputs data and sizes, and return True.
+    """Emit a Reshape with inputs data and sizes, and return True; False if it is not needed.
 
-    Returns False, and emits nothing, if the sizes are not data-dependent, or if all but one are
-    known: that one follows from the number of elements. Declared sizes do not count as known: the
-    run checks them.
+    It is not if the sizes are not data-dependent, or if all but one are known: that one follows
+    from the number of elements. Declared sizes do not count as known: the run checks them.
     """
     output = node.outputs[0]
     dims = output.shape.dims if output.shape is not None else ()
     unknown = [dim for dim in dims if _is_unknown(dim) or is_invented(str(dim))]
-    if len(unknown) == 1 or not is_told_by_data(cx, node, [1]):
+    if len(unknown) == 1 or not is_data_dependent(cx, node, [1]):
         return False
     name_sizes(cx, output)
     slots = [cx.slot(node.inputs[0]), cx.slot(node.inputs[1])]
@@ -71,21 +71,21 @@ def split_at_run_time(cx: ProgramBuilder, node: ir.Node, axis: int) -> None:
     if sizes.shape != (len(node.outputs),):
         raise cx.refuse(f"{sizes.shape} sizes for {len(node.outputs)} outputs")
     ends = m.emit("CumSum", (sizes,), sizes.shape, axis=0, exclusive=0, reverse=0)
-    whole = m.emit("Shape", (x,), (1,), ir.DataType.INT64, start=axis, end=axis + 1)
+    axis_size = m.emit("Shape", (x,), (1,), ir.DataType.INT64, start=axis, end=axis + 1)
     fits = (sizes.reduce("ReduceMin", 0, keep=True) >= 0) & (
-        m.op("Equal", sizes.reduce("ReduceSum", 0, keep=True), whole)
+        m.op("Equal", sizes.reduce("ReduceSum", 0, keep=True), axis_size)
     )
     steps, axes = fits.cast(ir.DataType.INT64), m.constant([axis])
     starts = ends - sizes
     for i, value in enumerate(node.outputs):
-        size_to_find(cx, value, axis)
-        cut = (each.rows(i, i + 1, 0) for each in (starts, ends))
-        inputs = [each.slot for each in (x, *cut, axes, steps)]
+        data_dependent_size(cx, value, axis)
+        bounds = (each.rows(i, i + 1, 0) for each in (starts, ends))
+        inputs = [each.slot for each in (x, *bounds, axes, steps)]
         cx.emit(SLICE_AT_RUN_TIME, inputs, (cx.define(value),))
 
 
 def name_sizes(cx: ProgramBuilder, value: ir.Value) -> None:
-    """Name the unnamed sizes of ``value``, so that a run can compute them."""
+    """Give names to the unnamed sizes of ``value``, so that a run can compute them."""
     if value.shape is not None:
         value.shape = ir.Shape(
             [
@@ -95,8 +95,9 @@ def name_sizes(cx: ProgramBuilder, value: ir.Value) -> None:
         )
 
 
-def size_to_find(cx: ProgramBuilder, value: ir.Value, axis: int) -> Dim:
-    """Return the size of ``value`` along ``axis``; a data-dependent one as a symbol."""
+def data_dependent_size(cx: ProgramBuilder, value: ir.Value, axis: int) -> Dim:
+    """Return the size of ``value`` along ``axis``: a number, or a symbol if it is
+    data-dependent."""
     if value.shape is None:
         raise cx.refuse(f"the rank of {value.name!r} is not known")
     if axis >= len(value.shape):
@@ -108,9 +109,9 @@ def size_to_find(cx: ProgramBuilder, value: ir.Value, axis: int) -> Dim:
 def declared_size(cx: ProgramBuilder, value: ir.Value, axis: int) -> Dim:
     """Return the declared size of ``value`` along ``axis``, which a run checks."""
     dims = (value.shape or ir.Shape([])).dims
-    for output, told in zip(cx.model.graph.outputs, declared(cx.model.graph), strict=True):
-        if output is value and told is not None and len(told) == len(dims):
-            return told[axis]
+    for output, declared_dims in zip(cx.model.graph.outputs, declared(cx.model.graph), strict=True):
+        if output is value and declared_dims is not None and len(declared_dims) == len(dims):
+            return declared_dims[axis]
     return dims[axis]
 
 
@@ -125,7 +126,7 @@ def _emit(
     slots = [cx.slot(value) if value is not None and value.name else ABSENT for value in inputs]
     for slot in slots[1:]:
         if slot != ABSENT and not all(isinstance(size, int) for size in cx.shape(slot)):
-            raise cx.refuse_size("how many axes there are is decided while the model runs")
+            raise cx.refuse_size("the number of axes is computed while the model runs")
     output = node.outputs[0]
     name_sizes(cx, output)
     if output.shape is None or len(output.shape) != len(cx.shape(slots[0])):
@@ -134,4 +135,5 @@ def _emit(
 
 
 def _is_unknown(dim: int | ir.SymbolicDim) -> bool:
+    """True if ``dim`` is neither a number nor named."""
     return isinstance(dim, ir.SymbolicDim) and dim.value is None

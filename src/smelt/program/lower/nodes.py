@@ -20,30 +20,31 @@ from smelt.program.lower.unlowered import why_unlowered
 def lower_body(
     cx: ProgramBuilder, graph: ir.Graph, types: Iterable[tuple[ir.DataType, Iterable[Dim]]]
 ) -> ProgramBuilder:
-    """Return the builder of ``graph`` as a Program: inputs of these types, then captured values.
+    """Return the builder of ``graph`` as a Program whose inputs have ``types``, then captured
+    values.
 
     Raises the first Unsupported E201 of its nodes.
     """
     body = ProgramBuilder(cx.model, cx)
-    given = []
+    inputs = []
     for value, (dtype, shape) in zip(graph.inputs, types, strict=True):
-        given.append(body.new(dtype, shape, value.name or ""))
-        body.alias(value, given[-1])
-    broken = misfit(graph, cx.elements, cx.opset)
-    if broken is not None:
-        body.node, fact = broken
+        inputs.append(body.new(dtype, shape, value.name or ""))
+        body.alias(value, inputs[-1])
+    violation = misfit(graph, cx.elements, cx.opset)
+    if violation is not None:
+        body.node, fact = violation
         raise body.refuse(f"this does not hold: {fact}", "correct its operands")
     for node in graph:
         refusal = lower_node(body, node, broken=False)
         if refusal is not None:
             raise refusal
     body.program.outputs = tuple(body.slot(value) for value in graph.outputs)
-    body.program.inputs = (*given, *body.captured.values())
+    body.program.inputs = (*inputs, *body.captured.values())
     return body
 
 
 def lower_node(cx: ProgramBuilder, node: ir.Node, *, broken: bool) -> Unsupported | None:
-    """Lower one node and return its refusal or None.
+    """Return None after lowering one node, or its refusal.
 
     ``broken``: an earlier node was refused; nodes that read its results are skipped.
     """

@@ -20,7 +20,8 @@ on."""
 
 @lowers("Softmax", "LogSoftmax", "Hardmax")
 def softmax(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit Softmax with ``axis`` >= 0; before opset 13, of the input reshaped to a matrix."""
+    """Emit Softmax with ``axis`` >= 0, or before opset 13 a Softmax of the input reshaped to a
+    matrix."""
     source = cx.slot(node.inputs[0])
     shape = cx.shape(source)
     if cx.opset >= SOFTMAX_BY_AXIS:
@@ -37,6 +38,7 @@ def softmax(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _product(cx: ProgramBuilder, dims: tuple[Dim, ...]) -> Dim:
+    """Return the product of ``dims``, which may be symbolic."""
     symbolic = [dim for dim in dims if not isinstance(dim, int)]
     static = math.prod(dim for dim in dims if isinstance(dim, int))
     product: Dim = static
@@ -60,24 +62,25 @@ def batch_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
         raise cx.refuse("a BatchNormalization that trains, before opset 14")
     epsilon = node.attributes.get_float("epsilon", 1e-5)
     m = Steps(cx)
-    x, *given = (m.array(value) for value in node.inputs)
+    x, *parameters = (m.array(value) for value in node.inputs)
     if len(x.shape) == 1:
-        scale, bias, mean, variance = given
+        scale, bias, mean, variance = parameters
         m.give(node.outputs[0], (x - mean) / m.op("Sqrt", variance + epsilon) * scale + bias)
         return
     cx.emit(node.op_type, cx.inputs(node), (cx.define(node.outputs[0]),), epsilon=epsilon)
 
 
 def _in_training(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Normalize by mean and variance of the batch, and update the running ones by the momentum."""
+    """Emit a normalization by mean and variance of the batch, and new running ones by the
+    momentum."""
     m = Steps(cx)
-    x, *given = (m.array(value) for value in node.inputs)
+    x, *parameters = (m.array(value) for value in node.inputs)
     shape = m.sizes(x)
     others = [i for i in range(len(shape)) if i != 1]
     if 0 in shape:
         raise cx.refuse("the mean of a batch without elements")
-    kept = x.dtype
-    wide = [array.cast(_wide(array.dtype)) for array in (x, *given)]
+    dtype = x.dtype
+    wide = [array.cast(_wide(array.dtype)) for array in (x, *parameters)]
     column = (1, shape[1], *(1,) * (len(shape) - 2))
     scale, bias, *running = wide[1:]
     mean = wide[0].reduce("ReduceMean", *others)
@@ -85,14 +88,17 @@ def _in_training(cx: ProgramBuilder, node: ir.Node) -> None:
     variance = (centred * centred).reduce("ReduceMean", *others)
     root = m.op("Sqrt", variance + node.attributes.get_float("epsilon", 1e-5))
     result = centred / root.reshape(*column) * scale.reshape(*column) + bias.reshape(*column)
-    m.give(node.outputs[0], result.cast(kept))
+    m.give(node.outputs[0], result.cast(dtype))
     momentum = node.attributes.get_float("momentum", 0.9)
-    found = (mean, variance)
-    for value, before, array, new in zip(node.outputs[1:], running, given[2:], found, strict=False):
+    statistics = (mean, variance)
+    for value, before, array, new in zip(
+        node.outputs[1:], running, parameters[2:], statistics, strict=False
+    ):
         m.give(value, (before * momentum + new * (1 - momentum)).cast(array.dtype))
 
 
 def _wide(dtype: ir.DataType) -> ir.DataType:
+    """Return the type in which means of ``dtype`` are computed."""
     return dtype if dtype == ir.DataType.DOUBLE else ir.DataType.FLOAT
 
 
@@ -104,8 +110,8 @@ def instance_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("LayerNormalization", "RMSNormalization")
 def layer_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Over all dims from ``axis`` on; mean and deviation are computed only if something reads
-    them."""
+    """Emit a normalization over all dims from ``axis``; unread means and deviations are left
+    out."""
     outputs = list(node.outputs)
     while len(outputs) > 1 and is_dead(outputs[-1]):
         outputs.pop()
@@ -121,7 +127,7 @@ def layer_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("MeanVarianceNormalization")
 def mean_variance_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
-    """The variance is the mean of squares of the centered values, as in ONNX Runtime.
+    """Emit a normalization by the mean square of centered values, as in ONNX Runtime.
 
     ONNX's formula, the mean of squares minus the squared mean, loses the variance of numbers far
     from 0.

@@ -33,8 +33,8 @@ def on_pairs(step: Step, ranks: tuple[int, ...]) -> Step:
     if step.op == TRANSPOSE:
         return replace(step, labels=labels, axes=(*step.axes, ranks[0]))
     if step.op == DOT:
-        left, right, *batch = step.dims
-        dims = ((*left, ranks[0]), (*right, ranks[1]), *batch)
+        lhs_dims, rhs_dims, *batch = step.dims
+        dims = ((*lhs_dims, ranks[0]), (*rhs_dims, ranks[1]), *batch)
         return replace(step, labels=labels, dims=dims)
     if step.op == COMBINE:
         dims = tuple((*side, len(step.labels)) for side in step.dims)
@@ -43,14 +43,14 @@ def on_pairs(step: Step, ranks: tuple[int, ...]) -> Step:
 
 
 def matrices(cx: ProgramBuilder, slot: int) -> int:
-    """Return ``[..., 2]`` as ``[..., 2, 2]``: the pair, and i times the pair."""
+    """Return pairs [..., 2] as matrices [..., 2, 2]: each pair, and i times the pair."""
     *shape, _ = cx.shape(slot)
-    rows = [cx.emit_new("Reshape", (each,), (*shape, 1, 2)) for each in (slot, turned(cx, slot))]
+    rows = [cx.emit_new("Reshape", (each,), (*shape, 1, 2)) for each in (slot, times_i(cx, slot))]
     return cx.emit_new("Concat", rows, (*shape, 2, 2), axis=len(shape))
 
 
-def turned(cx: ProgramBuilder, slot: int) -> int:
-    """Return each pair times i: the negated imaginary part, and the real part."""
+def times_i(cx: ProgramBuilder, slot: int) -> int:
+    """Return each pair times i: the negated imaginary part, then the real part."""
     shape = cx.shape(slot)
     back: dict[str, Any] = {
         "starts": (1,),
@@ -65,13 +65,14 @@ def turned(cx: ProgramBuilder, slot: int) -> int:
 
 def product(cx: ProgramBuilder, a: int, b: int) -> tuple[int, int]:
     """Return two addends of the elementwise product of ``a`` and ``b``, which broadcast."""
-    return _times_part(cx, a, 0, b), _times_part(cx, a, 1, turned(cx, b))
+    return _times_component(cx, a, 0, b), _times_component(cx, a, 1, times_i(cx, b))
 
 
-def _times_part(cx: ProgramBuilder, a: int, part: int, b: int) -> int:
+def _times_component(cx: ProgramBuilder, a: int, part: int, b: int) -> int:
+    """Return ``b`` times the real (``part`` 0) or imaginary (1) parts of ``a``."""
     *shape, _ = cx.shape(a)
     axis = len(shape)
     where: dict[str, Any] = {"starts": (part,), "ends": (part + 1,), "axes": (axis,), "steps": (1,)}
-    one = cx.emit_new("Slice", (a,), (*shape, 1), **where)
-    out = [y if x == 1 else x for x, y in zip(cx.shape(one), cx.shape(b), strict=True)]
-    return cx.emit_new("Mul", (one, b), out)
+    factor = cx.emit_new("Slice", (a,), (*shape, 1), **where)
+    out = [y if x == 1 else x for x, y in zip(cx.shape(factor), cx.shape(b), strict=True)]
+    return cx.emit_new("Mul", (factor, b), out)

@@ -28,7 +28,7 @@ REACH = float(2**20)
 @lowers("DequantizeLinear")
 def dequantize(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit ``(x - zero point) * scale`` in float, cast to the element type of the output."""
-    if _kept(cx, node):
+    if _emitted_whole(cx, node):
         return
     x, scale = cx.slot(node.inputs[0]), cx.slot(node.inputs[1])
     shape, zero = cx.shape(x), cx.input(node, 2)
@@ -43,9 +43,9 @@ def dequantize(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("QuantizeLinear")
 def quantize(cx: ProgramBuilder, node: ir.Node) -> None:
-    """``round(x / scale) + zero point``, clamped to the output; a float output only divides and
-    casts."""
-    if _kept(cx, node):
+    """Emit ``round(x / scale) + zero point``, clamped; for a float output only a division and a
+    Cast."""
+    if _emitted_whole(cx, node):
         return
     x, scale, zero = cx.slot(node.inputs[0]), cx.slot(node.inputs[1]), cx.input(node, 2)
     shape = cx.shape(x)
@@ -65,7 +65,7 @@ def quantize(cx: ProgramBuilder, node: ir.Node) -> None:
 @lowers("ConvInteger")
 def conv_integer(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit a Conv of integers minus their zero points, in floats wide enough for every sum."""
-    if cx.kept_whole(node, **_window(cx, node, cx.slot(node.inputs[1]))):
+    if cx.emit_if_supported(node, **_window(cx, node, cx.slot(node.inputs[1]))):
         return
     x, w = cx.slot(node.inputs[0]), cx.slot(node.inputs[1])
     sums = _convolution(cx, node, x, w, cx.input(node, 2), cx.input(node, 3), node.outputs[0])
@@ -74,9 +74,8 @@ def conv_integer(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("QLinearConv")
 def qlinear_conv(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Sums of products of integers, and a bias; one factor per channel; then like
-    QuantizeLinear."""
-    if cx.kept_whole(node, **_window(cx, node, cx.slot(node.inputs[3]))):
+    """Emit integer sums plus a bias, times one factor per channel, rounded as by QuantizeLinear."""
+    if cx.emit_if_supported(node, **_window(cx, node, cx.slot(node.inputs[3]))):
         return
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = node.inputs[:8]
     output, bias = node.outputs[0], cx.input(node, 8)
@@ -94,18 +93,18 @@ def qlinear_conv(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("QLinearMatMul")
 def qlinear_matmul(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Like QLinearConv, of a MatMul; scales and zero points of an operand may be per row or
-    column."""
-    if cx.kept_whole(node):
+    """Emit integer sums times one factor, or one per row or column, rounded as by
+    QuantizeLinear."""
+    if cx.emit_if_supported(node):
         return
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = node.inputs
     output = node.outputs[0]
-    left = shifted(cx, cx.slot(a), a_zero, rows=True)
-    right = shifted(cx, cx.slot(b), b_zero, rows=False)
+    lhs = shifted(cx, cx.slot(a), a_zero, rows=True)
+    rhs = shifted(cx, cx.slot(b), b_zero, rows=False)
     if output.shape is None or output.dtype is None:
         raise cx.refuse("the rank of the result is not known")
     sums = cx.new(INT32, output.shape.dims, f"{output.name}/sums")
-    product_to(cx, left, right, sums)
+    product_to(cx, lhs, rhs, sums)
     shape = cx.shape(sums)
     rows = _rows(cx, cx.slot(a_scale), len(shape))
     factor = _factor(cx, rows, cx.slot(b_scale), cx.slot(y_scale))
@@ -139,19 +138,21 @@ def _convolution(
     return cx.emit_new("Conv", inputs, output.shape.dims, dtype=wide, **window)
 
 
-def _kept(cx: ProgramBuilder, node: ir.Node) -> bool:
-    """Emit a QuantizeLinear or DequantizeLinear as one instruction, with ``axis`` >= 0, and return
-    True.
+def _emitted_whole(cx: ProgramBuilder, node: ir.Node) -> bool:
+    """True after a QuantizeLinear or DequantizeLinear is emitted as one instruction with ``axis``
+    >= 0.
 
-    Returns False if the target lacks it, or if the node requests a precision or blocks.
+    False if the target lacks it, or if the node requests a precision or blocks.
     """
     rank = len(cx.shape(cx.slot(node.inputs[0])))
     scales = cx.shape(cx.slot(node.inputs[1]))
     known = [dim for dim in scales if isinstance(dim, int)]
-    scalar = len(known) == len(scales) and math.prod(known) == 1
-    asked = node.attributes.get_int("precision", 0) or node.attributes.get_int("block_size", 0)
-    axis = 0 if scalar else cx.axis(node.attributes.get_int("axis", 1), rank)
-    return not asked and cx.kept_whole(node, axis=axis)
+    is_scalar = len(known) == len(scales) and math.prod(known) == 1
+    has_options = node.attributes.get_int("precision", 0) or node.attributes.get_int(
+        "block_size", 0
+    )
+    axis = 0 if is_scalar else cx.axis(node.attributes.get_int("axis", 1), rank)
+    return not has_options and cx.emit_if_supported(node, axis=axis)
 
 
 def _window(cx: ProgramBuilder, node: ir.Node, w: int) -> dict[str, AttributeValue]:
@@ -161,6 +162,7 @@ def _window(cx: ProgramBuilder, node: ir.Node, w: int) -> dict[str, AttributeVal
 
 
 def _sizes(cx: ProgramBuilder, w: int) -> list[int]:
+    """Return the sizes of the weights, which must be numbers."""
     sizes = [dim for dim in cx.shape(w) if isinstance(dim, int)]
     if len(sizes) < len(cx.shape(w)):
         raise cx.refuse_size("the weights have a symbolic size")
@@ -168,32 +170,35 @@ def _sizes(cx: ProgramBuilder, w: int) -> list[int]:
 
 
 def _requantize(cx: ProgramBuilder, value: int, point: int | None, output: ir.Value) -> None:
-    """Round ``value`` to even, add ``point``, and clamp to the element type of ``output``."""
+    """Emit ``value`` rounded to even plus ``point``, clamped to the element type of ``output``."""
     shape, dtype = cx.shape(value), output.dtype
     assert dtype is not None
-    near = cx.emit_new("Clip", (value,), shape, min=-REACH, max=REACH)
-    whole = _cast(cx, cx.emit_new("Round", (near,), shape), INT32)
+    limited = cx.emit_new("Clip", (value,), shape, min=-REACH, max=REACH)
+    rounded = _cast(cx, cx.emit_new("Round", (limited,), shape), INT32)
     if point is not None:
         # NaN becomes the least integer, from which a point below 0 would wrap around.
-        whole = cx.emit_new("Clip", (whole,), shape, min=-int(REACH), max=int(REACH))
-        whole = cx.emit_new("Add", (whole, point), shape)
+        rounded = cx.emit_new("Clip", (rounded,), shape, min=-int(REACH), max=int(REACH))
+        rounded = cx.emit_new("Add", (rounded, point), shape)
     low, high = _range(dtype)
-    held = cx.emit_new("Clip", (whole,), shape, min=low, max=high)
-    _cast_to(cx, held, output)
+    clamped = cx.emit_new("Clip", (rounded,), shape, min=low, max=high)
+    _cast_to(cx, clamped, output)
 
 
 def _range(dtype: ir.DataType) -> tuple[int, int]:
-    found = ml_dtypes.iinfo(dtype.numpy())
-    return int(found.min), int(found.max)
+    """Return the least and the greatest integer of ``dtype``."""
+    limits = ml_dtypes.iinfo(dtype.numpy())
+    return int(limits.min), int(limits.max)
 
 
 def _cast(cx: ProgramBuilder, slot: int, dtype: ir.DataType) -> int:
+    """Return ``slot`` cast to ``dtype``; ``slot`` itself if it has that type."""
     if cx.dtype(slot) == dtype:
         return slot
     return cx.emit_new("Cast", (slot,), cx.shape(slot), dtype=dtype, saturate=1)
 
 
 def _cast_to(cx: ProgramBuilder, slot: int, output: ir.Value) -> None:
+    """Make ``slot``, cast if necessary, the value of ``output``."""
     if cx.dtype(slot) == output.dtype:
         cx.alias(output, slot)
     else:
@@ -203,15 +208,16 @@ def _cast_to(cx: ProgramBuilder, slot: int, output: ir.Value) -> None:
 def _factor(cx: ProgramBuilder, x: int, w: int, y: int) -> int:
     """Return ``x * w / y`` in float, in the order of ONNX Runtime."""
     first, second, third = (_scalar(cx, _cast(cx, slot, FLOAT)) for slot in (x, w, y))
-    shape = _wider(cx.shape(first), cx.shape(second))
+    shape = _broadcast_shape(cx.shape(first), cx.shape(second))
     both = cx.emit_new("Mul", (first, second), shape)
-    return cx.emit_new("Div", (both, third), _wider(shape, cx.shape(third)))
+    return cx.emit_new("Div", (both, third), _broadcast_shape(shape, cx.shape(third)))
 
 
-def _wider(a: tuple[Dim, ...], b: tuple[Dim, ...]) -> tuple[Dim, ...]:
+def _broadcast_shape(a: tuple[Dim, ...], b: tuple[Dim, ...]) -> tuple[Dim, ...]:
+    """Return the broadcast of two shapes."""
     rank = max(len(a), len(b))
-    left, right = (1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b
-    return tuple(y if x == 1 else x for x, y in zip(left, right, strict=True))
+    a_shape, b_shape = (1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b
+    return tuple(y if x == 1 else x for x, y in zip(a_shape, b_shape, strict=True))
 
 
 def _scalar(cx: ProgramBuilder, slot: int) -> int:
@@ -236,29 +242,29 @@ def _rows(cx: ProgramBuilder, slot: int, rank: int) -> int:
 
 
 def _along(cx: ProgramBuilder, node: ir.Node, slot: int, shape: tuple[Dim, ...]) -> int:
-    """Return scales or zero points broadcastable to ``shape``: one number, a vector along ``axis``,
-    or blocks."""
+    """Return scales or zero points reshaped, or repeated for each block, to broadcast to
+    ``shape``."""
     slot = _scalar(cx, slot)
-    given, rank = cx.shape(slot), len(shape)
-    if not given:
+    sizes, rank = cx.shape(slot), len(shape)
+    if not sizes:
         return slot
     axis = cx.axis(node.attributes.get_int("axis", 1), rank)
-    if len(given) == 1:
-        return cx.emit_new("Reshape", (slot,), (*given, *(1,) * (rank - axis - 1)))
+    if len(sizes) == 1:
+        return cx.emit_new("Reshape", (slot,), (*sizes, *(1,) * (rank - axis - 1)))
     block, size = node.attributes.get_int("block_size", 0), shape[axis]
-    if len(given) != rank or not isinstance(size, int) or not isinstance(given[axis], int):
+    if len(sizes) != rank or not isinstance(size, int) or not isinstance(sizes[axis], int):
         raise cx.refuse_size("the blocks have a symbolic size")
-    count = int(str(given[axis]))
+    count = int(str(sizes[axis]))
     if block < 1 or -(-size // block) != count:
         raise cx.refuse(f"{count} blocks of {block} are not {size}")
     if block == 1:
         return slot
-    before, after = given[:axis], given[axis + 1 :]
-    apart = cx.emit_new("Reshape", (slot,), (*before, count, 1, *after))
-    spread = cx.emit_new("Expand", (apart,), (*before, count, block, *after))
-    whole = cx.emit_new("Reshape", (spread,), (*before, count * block, *after))
+    before, after = sizes[:axis], sizes[axis + 1 :]
+    blocks = cx.emit_new("Reshape", (slot,), (*before, count, 1, *after))
+    spread = cx.emit_new("Expand", (blocks,), (*before, count, block, *after))
+    repeated = cx.emit_new("Reshape", (spread,), (*before, count * block, *after))
     if count * block == size:
-        return whole
+        return repeated
     return cx.emit_new(
-        "Slice", (whole,), shape, starts=(0,), ends=(size,), axes=(axis,), steps=(1,)
+        "Slice", (repeated,), shape, starts=(0,), ends=(size,), axes=(axis,), steps=(1,)
     )

@@ -10,6 +10,6 @@ from smelt.program.lower.registry import lowers
 
 @lowers("DynamicQuantizeLinear")
 def dynamic_quantize(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit one instruction if the target has it; else refuse, so that the function body is used."""
-    if not cx.kept_whole(node):
+    """Emit one instruction if the target has it; else refuse, and the function body is expanded."""
+    if not cx.emit_if_supported(node):
         raise cx.refuse("the target has no instruction for it")

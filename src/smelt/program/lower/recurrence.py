@@ -30,8 +30,7 @@ class _Layer:
     directions: int
 
     def part(self, index: int, direction: int) -> int:
-        """Return input ``index`` of one direction, without the dim of directions; ABSENT if
-        absent."""
+        """Return input ``index`` of one direction, without the dim of directions, or ABSENT."""
         value = self.cx.input(self.node, index)
         if value is None:
             return ABSENT
@@ -60,7 +59,7 @@ def recurrent(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit one ``Recurrence`` per direction, and a Concat of the results along that dim."""
     order = ORDERS.get(node.attributes.get_string("direction", "forward"))
     if order is None:
-        raise cx.refuse("a direction that is none of forward, reverse and bidirectional")
+        raise cx.refuse("a direction other than forward, reverse and bidirectional")
     weights = cx.shape(cx.slot(node.inputs[2]))
     if not isinstance(weights[2], int):
         raise cx.refuse_size("the hidden size is symbolic")
@@ -88,8 +87,8 @@ def _functions(cx: ProgramBuilder, node: ir.Node, directions: int) -> list[Activ
         raise cx.refuse(f"{len(names)} activations for {directions} directions")
     numbers = []
     for name in ("activation_alpha", "activation_beta"):
-        given = node.attributes.get(name)
-        numbers.append(list(given.as_floats()) if given is not None else [])
+        parameter = node.attributes.get(name)
+        numbers.append(list(parameter.as_floats()) if parameter is not None else [])
     try:
         return activations(names, *numbers)
     except KeyError as error:
@@ -97,30 +96,30 @@ def _functions(cx: ProgramBuilder, node: ir.Node, directions: int) -> list[Activ
 
 
 def _direction(
-    layer: _Layer, d: int, reverse: bool, functions: list[Activation]
+    layer: _Layer, direction: int, reverse: bool, functions: list[Activation]
 ) -> tuple[int, ...]:
-    """Emit one direction; return the slots of all steps [T, B, H], last state, and last cell of an
-    LSTM."""
+    """Return the slots of one direction: all steps [T, B, H], last state, and an LSTM's last
+    cell."""
     cx, node = layer.cx, layer.node
-    apart = node.op_type == "GRU" and bool(node.attributes.get_int("linear_before_reset", 0))
+    is_separate = node.op_type == "GRU" and bool(node.attributes.get_int("linear_before_reset", 0))
     steps, batch, _ = cx.shape(layer.x)
-    w, r = layer.part(1, d), layer.part(2, d)
+    w, r = layer.part(1, direction), layer.part(2, direction)
     rows = CELLS[node.op_type].gates * layer.hidden
     dims = DotDims((2,), (1,))
     gates = cx.emit_new(
         "DotGeneral", (layer.x, w), (steps, batch, rows), dims=dims, semiring="sum_product"
     )
-    gates, hidden_bias = _biased(layer, d, gates, apart)
-    turned = cx.emit_new("Transpose", (r,), cx.shape(r)[::-1], perm=(1, 0))
+    gates, hidden_bias = _biased(layer, direction, gates, is_separate)
+    transposed = cx.emit_new("Transpose", (r,), cx.shape(r)[::-1], perm=(1, 0))
     state = (batch, layer.hidden)
     dtype = cx.dtype(gates)
     outputs = [cx.new(dtype, (steps, *state), f"{node.name}/steps")]
     count = 2 if node.op_type == "LSTM" else 1
     outputs += [cx.new(dtype, state, f"{node.name}/state") for _ in range(count)]
-    cell = layer.part(6, d) if node.op_type == "LSTM" else ABSENT
-    peepholes = layer.part(7, d) if node.op_type == "LSTM" else ABSENT
+    cell = layer.part(6, direction) if node.op_type == "LSTM" else ABSENT
+    peepholes = layer.part(7, direction) if node.op_type == "LSTM" else ABSENT
     lengths = cx.slot(cx.input(node, 4))
-    inputs = (gates, turned, layer.part(5, d), cell, peepholes, hidden_bias, lengths)
+    inputs = (gates, transposed, layer.part(5, direction), cell, peepholes, hidden_bias, lengths)
     cx.emit(
         "Recurrence",
         inputs,
@@ -132,43 +131,48 @@ def _direction(
         betas=tuple(beta for _, _, beta in functions),
         clip=node.attributes.get_float("clip", 0.0),
         input_forget=bool(node.attributes.get_int("input_forget", 0)),
-        linear_before_reset=apart,
+        linear_before_reset=is_separate,
     )
     return tuple(outputs)
 
 
-def _biased(layer: _Layer, d: int, gates: int, apart: bool) -> tuple[int, int]:
-    """Return ``gates`` plus the biases, and the bias of GRU's hidden gate if it is applied after
-    reset."""
-    cx, bias = layer.cx, layer.part(3, d)
+def _biased(layer: _Layer, direction: int, gates: int, is_separate: bool) -> tuple[int, int]:
+    """Return ``gates`` plus the biases, and a bias of GRU's hidden gate that is added later.
+
+    ``is_separate``: that bias is applied after the reset gate.
+    """
+    cx, bias = layer.cx, layer.part(3, direction)
     if bias == ABSENT:
         return gates, ABSENT
     hidden = layer.hidden
     size = CELLS[layer.node.op_type].gates * hidden
-    inner = size - hidden if apart else size
+    summed = size - hidden if is_separate else size
     array = cx.program.constants.get(bias)
     if array is not None:
-        both = np.concatenate([array[:inner] + array[size : size + inner], array[inner:size]])
+        both = np.concatenate([array[:summed] + array[size : size + summed], array[summed:size]])
         added = cx.constant(both, "bias")
-        last = cx.constant(array[size + inner :].copy(), "bias") if apart else ABSENT
+        last = cx.constant(array[size + summed :].copy(), "bias") if is_separate else ABSENT
     else:
-        added, last = _computed_bias(layer, bias, inner, size)
+        added, last = _computed_bias(layer, bias, summed, size)
     return cx.emit_new("Add", (gates, added), cx.shape(gates)), last
 
 
-def _computed_bias(layer: _Layer, bias: int, inner: int, size: int) -> tuple[int, int]:
-    """Return the sum of both halves of ``bias``, of the first ``inner`` gates, and the rest of the
-    second half, if there is any."""
+def _computed_bias(layer: _Layer, bias: int, summed: int, size: int) -> tuple[int, int]:
+    """Return the sum of both halves of ``bias``, and the rest of the second half.
+
+    Only the first ``summed`` entries are summed; the rest, ABSENT if there is none, is added later.
+    """
     cx = layer.cx
 
     def cut(start: int, end: int) -> int:
+        """Return the entries of ``bias`` from ``start`` to ``end``."""
         return _cut(cx, bias, 0, start, end if end < 2 * size else REST, end - start)
 
-    added = cx.emit_new("Add", (cut(0, inner), cut(size, size + inner)), (inner,))
-    if inner == size:
+    added = cx.emit_new("Add", (cut(0, summed), cut(size, size + summed)), (summed,))
+    if summed == size:
         return added, ABSENT
-    added = cx.emit_new("Concat", (added, cut(inner, size)), (size,), axis=0)
-    return added, cut(size + inner, 2 * size)
+    added = cx.emit_new("Concat", (added, cut(summed, size)), (size,), axis=0)
+    return added, cut(size + summed, 2 * size)
 
 
 def _join(layer: _Layer, value: ir.Value, parts: list[int], place: int) -> None:

@@ -37,18 +37,18 @@ IDENTITY_WITHOUT_AXES = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "R
 def reduce(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit the reduction with attributes ``axes`` and ``keepdims``; absent axes mean all."""
     rank = cx.rank(node.inputs[0])
-    told = cx.input(node, 1)
-    if told is not None and cx.constants.ints(told) is None:
+    axes_input = cx.input(node, 1)
+    if axes_input is not None and cx.constants.ints(axes_input) is None:
         _reduce_at_run_time(cx, node)
         return
     axes = cx.ints(node, "axes", 1)
     if not axes and node.attributes.get_int("noop_with_empty_axes", 0) != 0:
         if node.op_type not in IDENTITY_WITHOUT_AXES:
-            raise cx.refuse("noop_with_empty_axes, of which versions of ONNX differ")
+            raise cx.refuse("noop_with_empty_axes, which versions of ONNX define differently")
         cx.alias(node.outputs[0], cx.slot(node.inputs[0]))
         return
-    every = tuple(sorted(cx.axes(axes or range(rank), rank)))
-    _reduce(cx, node, node.op_type, every, node.attributes.get_int("keepdims", 1))
+    sorted_axes = tuple(sorted(cx.axes(axes or range(rank), rank)))
+    _reduce(cx, node, node.op_type, sorted_axes, node.attributes.get_int("keepdims", 1))
 
 
 def _reduce(
@@ -66,25 +66,24 @@ def _reduce(
 
 
 def _reduce_at_run_time(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit a reduction over run-time axes; their number is the size of the input that holds
-    them."""
+    """Emit a reduction over run-time axes, whose number is the size of their input."""
     noop = node.attributes.get_int("noop_with_empty_axes", 0)
     inputs = cx.inputs(node)
     (count,) = cx.shape(inputs[1])
     if not isinstance(count, int):
-        raise cx.refuse_size("how many axes there are is decided while the model runs")
+        raise cx.refuse_size("the number of axes is computed while the model runs")
     if noop and count == 0 and node.op_type not in IDENTITY_WITHOUT_AXES:
-        raise cx.refuse("noop_with_empty_axes, of which versions of ONNX differ")
+        raise cx.refuse("noop_with_empty_axes, which versions of ONNX define differently")
     keep = node.attributes.get_int("keepdims", 1)
     output = cx.define(node.outputs[0])
-    how: dict[str, int | str] = {"reduction": node.op_type, "keepdims": keep, "noop": noop}
+    attributes: dict[str, int | str] = {"reduction": node.op_type, "keepdims": keep, "noop": noop}
     type_ = cx.dtype(inputs[0])
     if node.op_type != "ReduceMean" or type_ not in NARROW:
-        cx.emit(REDUCE_AT_RUN_TIME, inputs, (output,), **how)
+        cx.emit(REDUCE_AT_RUN_TIME, inputs, (output,), **attributes)
         return
     wide = Steps(cx).array(inputs[0]).cast(ir.DataType.INT64).slot
     mean = cx.new(ir.DataType.INT64, cx.shape(output), "mean")
-    cx.emit(REDUCE_AT_RUN_TIME, (wide, *inputs[1:]), (mean,), **how)
+    cx.emit(REDUCE_AT_RUN_TIME, (wide, *inputs[1:]), (mean,), **attributes)
     cx.emit("Cast", (mean,), (output,), dtype=type_, saturate=1)
 
 
@@ -124,15 +123,15 @@ def arg_reduce(cx: ProgramBuilder, node: ir.Node) -> None:
 @lowers("CumSum", "CumProd")
 def cumulative_sum(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit the running sum or product; ``axis`` is a second input if it is data-dependent."""
-    ends = {name: node.attributes.get_int(name, 0) for name in ("exclusive", "reverse")}
+    options = {name: node.attributes.get_int(name, 0) for name in ("exclusive", "reverse")}
     inputs: tuple[int, ...] = (cx.slot(node.inputs[0]),)
     if cx.by_data(cx.input(node, 1)):
         inputs = (*inputs, cx.slot(node.inputs[1]))
         outputs = (cx.define(node.outputs[0]),)
-        cx.emit(RUNNING_AT_RUN_TIME, inputs, outputs, running=node.op_type, **ends)
+        cx.emit(RUNNING_AT_RUN_TIME, inputs, outputs, running=node.op_type, **options)
         return
     axis = cx.ints(node, "axis", 1)
     if axis is None:
         raise cx.refuse("the axis is missing")
-    place = cx.axis(axis[0], cx.rank(node.inputs[0]))
-    cx.emit(node.op_type, inputs, (cx.define(node.outputs[0]),), axis=place, **ends)
+    position = cx.axis(axis[0], cx.rank(node.inputs[0]))
+    cx.emit(node.op_type, inputs, (cx.define(node.outputs[0]),), axis=position, **options)

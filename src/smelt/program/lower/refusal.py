@@ -23,6 +23,7 @@ def refusal(node: ir.Node | None, why: str, fix: str = "") -> Unsupported:
 
 
 def _type(value: ir.Value) -> str:
+    """Return the element type and shape of ``value`` as text."""
     dtype = value.dtype.name.lower() if value.dtype is not None else "?"
     dims = "?" if value.shape is None else ",".join(str(dim) for dim in value.shape.dims)
     return f"{dtype}[{dims}]"

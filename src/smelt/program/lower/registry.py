@@ -24,6 +24,7 @@ def lowers(*op_types: str) -> Callable[[LoweringRule], LoweringRule]:
     """Register a lowering for ONNX operators, or for others as ``domain::name``."""
 
     def register(rule: LoweringRule) -> LoweringRule:
+        """Return ``rule`` after registering it for each operator."""
         for op_type in op_types:
             LOWERINGS.add(op_type, rule, owner_of(rule))
         return rule

@@ -12,7 +12,7 @@ from smelt.ir.invented_dims import is_invented
 from smelt.ir.same_shape import same_dim
 from smelt.program.instruction import Dim
 from smelt.program.lower.builder import ProgramBuilder
-from smelt.program.lower.movement_at_run_time import is_told_by_data
+from smelt.program.lower.movement_at_run_time import is_data_dependent
 from smelt.program.lower.registry import lowers
 from smelt.program.lower.resize_at_run_time import OF_COORDINATES, is_rounded, resize_at_run_time
 from smelt.program.resampling import CROP, Sampling
@@ -28,40 +28,40 @@ def resize(cx: ProgramBuilder, node: ir.Node) -> None:
     later ones have less to do. Of two axes that grow alike the inner one goes first, so that the
     outer one copies contiguous rows.
     """
-    if is_told_by_data(cx, node, range(1, 4)):
+    if is_data_dependent(cx, node, range(1, 4)):
         resize_at_run_time(cx, node, _axes(cx, node, cx.rank(node.inputs[0])), _sampling(cx, node))
         return
     source, output = cx.slot(node.inputs[0]), cx.define(node.outputs[0])
-    sizes, goal = cx.shape(source), cx.shape(output)
+    sizes, target_sizes = cx.shape(source), cx.shape(output)
     steps = [
         (axis, sampling)
-        for axis, sampling in _samplings(cx, node, sizes, goal)
-        if not _is_identity(sampling, sizes[axis], goal[axis])
+        for axis, sampling in _samplings(cx, node, sizes, target_sizes)
+        if not _is_identity(sampling, sizes[axis], target_sizes[axis])
     ]
     if not steps:
         cx.alias(node.outputs[0], source)
         return
-    steps.sort(key=lambda step: (_growth(sizes[step[0]], goal[step[0]]), -step[0]))
+    steps.sort(key=lambda step: (_growth(sizes[step[0]], target_sizes[step[0]]), -step[0]))
     dtype = cx.dtype(output)
-    through = steps[0][1].mode != "nearest" and not dtype.is_floating_point()
-    if through:
+    needs_floats = steps[0][1].mode != "nearest" and not dtype.is_floating_point()
+    if needs_floats:
         wide = ir.DataType.DOUBLE if dtype.bitwidth > 16 else ir.DataType.FLOAT
         source = cx.emit_new("Cast", (source,), sizes, dtype=wide, saturate=1)
     shape = list(sizes)
     for axis, sampling in steps:
-        shape[axis] = goal[axis]
-        last = axis == steps[-1][0] and not through
-        target = output if last else cx.new(cx.dtype(source), shape, f"{node.name}/{axis}")
+        shape[axis] = target_sizes[axis]
+        is_last = axis == steps[-1][0] and not needs_floats
+        target = output if is_last else cx.new(cx.dtype(source), shape, f"{node.name}/{axis}")
         cx.emit("Resample", (source,), (target,), axis=axis, **sampling.attributes())
         source = target
-    if through:
+    if needs_floats:
         if is_rounded(steps[0][1], dtype):
-            source = cx.emit_new("Round", (source,), goal)
+            source = cx.emit_new("Round", (source,), target_sizes)
         _narrow(cx, source, output)
 
 
 def _narrow(cx: ProgramBuilder, source: int, output: int) -> None:
-    """Cast back to integers, clamped to their range, which a cubic kernel may exceed."""
+    """Emit a Cast back to integers, clamped to their range, which a cubic kernel may exceed."""
     shape, dtype = cx.shape(source), cx.dtype(output)
     limits = np.iinfo(dtype.numpy()) if dtype != ir.DataType.BOOL else None
     if limits is not None:
@@ -71,29 +71,32 @@ def _narrow(cx: ProgramBuilder, source: int, output: int) -> None:
 
 
 def _samplings(
-    cx: ProgramBuilder, node: ir.Node, sizes: Sequence[Dim], goal: Sequence[Dim]
+    cx: ProgramBuilder, node: ir.Node, sizes: Sequence[Dim], target_sizes: Sequence[Dim]
 ) -> list[tuple[int, Sampling]]:
     """Return the axes that the node names, each with its sampling."""
-    axes, how = _axes(cx, node, len(sizes)), _sampling(cx, node)
-    roi = _floats(cx, node, 1, "roi") if how.coordinates == CROP else ()
-    if how.coordinates == CROP and len(roi) != 2 * len(axes):
+    axes, sampling = _axes(cx, node, len(sizes)), _sampling(cx, node)
+    roi = _floats(cx, node, 1, "roi") if sampling.coordinates == CROP else ()
+    if sampling.coordinates == CROP and len(roi) != 2 * len(axes):
         raise cx.refuse(f"a region of {len(roi)} numbers for {len(axes)} axes")
-    scales = _scales(cx, node, axes, sizes, goal)
-    found = [(axis, replace(how, scale=scale)) for axis, scale in zip(axes, scales, strict=True)]
+    scales = _scales(cx, node, axes, sizes, target_sizes)
+    samplings = [
+        (axis, replace(sampling, scale=scale)) for axis, scale in zip(axes, scales, strict=True)
+    ]
     if not roi:
-        return found
-    ends = zip(roi[: len(axes)], roi[len(axes) :], strict=True)
-    pairs = zip(found, ends, strict=True)
+        return samplings
+    regions = zip(roi[: len(axes)], roi[len(axes) :], strict=True)
+    pairs = zip(samplings, regions, strict=True)
     return [(axis, replace(each, start=a, end=b)) for (axis, each), (a, b) in pairs]
 
 
 def _axes(cx: ProgramBuilder, node: ir.Node, rank: int) -> tuple[int, ...]:
-    given = cx.ints(node, "axes")
-    return cx.axes(range(rank) if given is None else given, rank)
+    """Return the axes that ``node`` names, all by default."""
+    axes = cx.ints(node, "axes")
+    return cx.axes(range(rank) if axes is None else axes, rank)
 
 
 def _sampling(cx: ProgramBuilder, node: ir.Node) -> Sampling:
-    """Return the sampling by the attributes, the same for all axes."""
+    """Return the sampling that the attributes request for all axes."""
     mode = node.attributes.get_string("mode", "nearest")
     mode = "linear" if mode == "bilinear" else mode
     old = cx.opset < OF_COORDINATES
@@ -120,7 +123,7 @@ def _scales(
     node: ir.Node,
     axes: Sequence[int],
     sizes: Sequence[Dim],
-    goal: Sequence[Dim],
+    target_sizes: Sequence[Dim],
 ) -> list[float | None]:
     """Return a scale per axis, None where the sizes of input and output imply it."""
     place = 1 if cx.opset < OF_COORDINATES else 2
@@ -128,27 +131,28 @@ def _scales(
     empty = scales is not None and scales.shape is not None and 0 in scales.shape.dims
     if "scales" in node.attributes or (scales is not None and not empty):
         attr = node.attributes.get("scales")
-        found = attr.as_floats() if attr is not None else _floats(cx, node, place, "scales")
-        if len(found) != len(axes):
-            raise cx.refuse(f"{len(found)} scales for {len(axes)} axes")
-        return list(found)
+        listed = attr.as_floats() if attr is not None else _floats(cx, node, place, "scales")
+        if len(listed) != len(axes):
+            raise cx.refuse(f"{len(listed)} scales for {len(axes)} axes")
+        return list(listed)
     policy = node.attributes.get_string("keep_aspect_ratio_policy", "stretch")
     if policy == "stretch":
-        if any(is_invented(str(goal[axis])) for axis in axes):
-            cx.ints(node, "sizes", 3)  # which refuses what the shapes of the inputs do not tell
+        if any(is_invented(str(target_sizes[axis])) for axis in axes):
+            cx.ints(node, "sizes", 3)  # refuses sizes that do not follow from shapes of inputs
         return [None] * len(axes)
-    wanted = cx.ints(node, "sizes", 3) or ()
+    largest_sizes = cx.ints(node, "sizes", 3) or ()
     ratios = []
-    for axis, size in zip(axes, wanted, strict=True):
+    for axis, size in zip(axes, largest_sizes, strict=True):
         known = sizes[axis]
         if not isinstance(known, int):
-            raise cx.refuse_size(f"the aspect ratio hangs on the symbolic size {known}")
+            raise cx.refuse_size(f"the aspect ratio depends on the symbolic size {known}")
         ratios.append(np.float32(size) / np.float32(known))
-    kept = min(ratios) if policy == "not_larger" else max(ratios)
-    return [float(kept)] * len(axes)
+    ratio = min(ratios) if policy == "not_larger" else max(ratios)
+    return [float(ratio)] * len(axes)
 
 
 def _floats(cx: ProgramBuilder, node: ir.Node, index: int, name: str) -> tuple[float, ...]:
+    """Return the constant input ``index`` as floats; refuses one that is computed."""
     source = cx.input(node, index)
     array = cx.constants.get(source, limit=None)
     if array is None:
@@ -157,11 +161,13 @@ def _floats(cx: ProgramBuilder, node: ir.Node, index: int, name: str) -> tuple[f
 
 
 def _is_identity(sampling: Sampling, size: Dim, count: Dim) -> bool:
+    """True if the axis keeps its size and reads each row once."""
     if not same_dim(size, count) or sampling.scale not in (None, 1.0):
         return False
     return sampling.coordinates != CROP or (sampling.start, sampling.end) == (0.0, 1.0)
 
 
 def _growth(size: Dim, count: Dim) -> float:
+    """Return the result size divided by the size; 1 if they are symbolic."""
     known = isinstance(size, int) and isinstance(count, int)
     return int(str(count)) / max(int(str(size)), 1) if known else 1.0

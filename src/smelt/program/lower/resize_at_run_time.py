@@ -16,7 +16,7 @@ import onnx_ir as ir
 from smelt.program.instruction import Dim
 from smelt.program.lower.arrays import Array, Steps
 from smelt.program.lower.builder import ProgramBuilder
-from smelt.program.lower.movement_at_run_time import declared_size, size_to_find
+from smelt.program.lower.movement_at_run_time import data_dependent_size, declared_size
 from smelt.program.resampling import CROP, Sampling, coordinate_of, nearest_of, weight_of
 
 OF_COORDINATES = 11
@@ -62,17 +62,17 @@ def resize_at_run_time(
     x = m.array(node.inputs[0])
     if 0 in x.shape:
         raise cx.refuse("an axis without rows to read")
-    kept = x.dtype
-    through = sampling.mode != "nearest" and not kept.is_floating_point()
-    if through:
-        x = x.cast(ir.DataType.DOUBLE if kept.bitwidth > 16 else FLOAT)
+    dtype = x.dtype
+    needs_floats = sampling.mode != "nearest" and not dtype.is_floating_point()
+    if needs_floats:
+        x = x.cast(ir.DataType.DOUBLE if dtype.bitwidth > 16 else FLOAT)
     for axis in _axes(m, node, x, axes, sampling):
-        places = m.numbers_below(axis.count, axis.after, node.outputs[0])
-        x = _resized(m, x, axis, sampling, places)
-    if through:
-        limits = np.iinfo(kept.numpy())
-        x = m.op("Round", x) if is_rounded(sampling, kept) else x
-        x = m.op("Min", m.op("Max", x, float(limits.min)), float(limits.max)).cast(kept)
+        positions = m.numbers_below(axis.count, axis.after, node.outputs[0])
+        x = _resized(m, x, axis, sampling, positions)
+    if needs_floats:
+        limits = np.iinfo(dtype.numpy())
+        x = m.op("Round", x) if is_rounded(sampling, dtype) else x
+        x = m.op("Min", m.op("Max", x, float(limits.min)), float(limits.max)).cast(dtype)
     m.give(node.outputs[0], x)
 
 
@@ -88,7 +88,7 @@ def _axes(m: Steps, node: ir.Node, x: Array, axes: Sequence[int], sampling: Samp
     counts, scales = _counts(m, node, before, wide)
     found = []
     for i, axis in enumerate(axes):
-        after = size_to_find(m.cx, node.outputs[0], axis)
+        after = data_dependent_size(m.cx, node.outputs[0], axis)
         scale = counts[i] / before[i] if scales is None else scales[i]
         length = counts[i] if scales is None else scale * before[i]
         numbers = (before[i], counts[i], scale, length, ends[i], ends[len(axes) + i])
@@ -98,6 +98,7 @@ def _axes(m: Steps, node: ir.Node, x: Array, axes: Sequence[int], sampling: Samp
 
 
 def _numbers(m: Steps, value: ir.Value | None, wide: ir.DataType, count: int) -> list[Array]:
+    """Return the first ``count`` elements of ``value``, as scalars of type ``wide``."""
     array = m.array(value)
     if array.shape != (count,):
         raise m.cx.refuse(f"{array.shape} numbers where there should be {count}")
@@ -107,10 +108,8 @@ def _numbers(m: Steps, value: ir.Value | None, wide: ir.DataType, count: int) ->
 def _counts(
     m: Steps, node: ir.Node, before: Sequence[Array], wide: ir.DataType
 ) -> tuple[list[Array], list[Array] | None]:
-    """Return the result size of each axis, rounded in float32 as in ONNX Runtime, and the scales.
-
-    The scales are None if the sizes imply them.
-    """
+    """Return the result size of each axis, rounded in float32 as in ONNX Runtime, and the
+    scales."""
     place = 1 if m.cx.opset < OF_COORDINATES else 2
     given = m.cx.input(node, place)
     if given is not None and given.name and m.array(given).shape != (0,):
@@ -189,6 +188,6 @@ def _summed(m: Steps, x: Array, axis: Axis, sampling: Sampling, at: Array) -> Ar
 def _shrunk(m: Steps, axis: Axis) -> float:
     """Return a lower bound of the scale, at most 1, for the declared sizes."""
     if not isinstance(axis.before, int) or not isinstance(axis.declared, int):
-        raise m.cx.refuse_size("how many rows antialias sums is decided while the model runs")
+        raise m.cx.refuse_size("the number of rows that antialias sums depends on run-time sizes")
     least = max(axis.declared - 0.51, 0.49) / axis.before
     return min(math.nextafter(least, 0.0), 1.0)

@@ -25,7 +25,8 @@ Extent: TypeAlias = "int | Array"
 
 @dataclass(frozen=True)
 class Tap:
-    """A pixel along one axis: its position (a whole float), whether it lies inside, its weight."""
+    """A pixel along one axis: its position (a whole float), whether it is inside, and its
+    weight."""
 
     place: Array
     inside: Array | None
@@ -51,18 +52,21 @@ class Sampler:
         self.dtype = image.dtype
 
     def _count(self, image: Array, axis: int) -> Extent:
+        """Return the size of an axis: a number, or an Array if it is symbolic."""
         size = image.shape[axis]
         if isinstance(size, int):
             return size
-        found = self.m.emit("Shape", (image,), (1,), ir.DataType.INT64, start=axis, end=axis + 1)
-        return found.reshape()
+        shape = self.m.emit("Shape", (image,), (1,), ir.DataType.INT64, start=axis, end=axis + 1)
+        return shape.reshape()
 
     @staticmethod
     def _product(counts: Sequence[Extent]) -> Extent:
+        """Return the product of ``counts``."""
         return reduce(mul, counts) if counts else 1
 
     def read(self, samples: Array, taps: Sequence[Tap]) -> Array:
-        """Return [N, P, C]: one tap per axis, of the images whose numbers are ``samples`` [N, 1].
+        """Return the pixels [N, P, C] at one tap per axis, of the images numbered ``samples`` [N,
+        1].
 
         Pixels outside are 0.
         """
@@ -78,8 +82,8 @@ class Sampler:
             values = m.op("Where", inside.reshape(*inside.shape, 1), values, 0)
         return values
 
-    def weighed(self, samples: Array, taps: Sequence[Tap]) -> Array:
-        """Return ``read``, times the weights of the taps."""
+    def weighted(self, samples: Array, taps: Sequence[Tap]) -> Array:
+        """Return what ``read`` returns, times the weights of the taps."""
         values = self.read(samples, taps)
         weight: Array | None = None
         for tap in taps:
@@ -93,7 +97,7 @@ class Sampler:
         """Return the sum over all combinations of the taps of each axis."""
         total: Array | None = None
         for taps in itertools.product(*axes):
-            value = self.weighed(samples, taps)
+            value = self.weighted(samples, taps)
             total = value if total is None else total + value
         assert total is not None
         return total
@@ -112,9 +116,11 @@ def around(m: Steps, x: Array, mode: str) -> list[tuple[Array, Array | None]]:
     back, beyond = 1 - part, 2 - part
 
     def outer(t: Array) -> Array:
+        """Return the weight of a pixel 1 to 2 pixels away."""
         return ((t * a - 5 * a) * t + 8 * a) * t - 4 * a
 
     def inner(t: Array) -> Array:
+        """Return the weight of a pixel up to 1 pixel away."""
         return (t * (a + 2) - (a + 3)) * t * t + 1
 
     weights = (outer(far), inner(near), inner(back), outer(beyond))
@@ -122,6 +128,6 @@ def around(m: Steps, x: Array, mode: str) -> list[tuple[Array, Array | None]]:
 
 
 def within(m: Steps, place: Array, size: Extent) -> Array:
-    """True where ``place`` lies in [0, size - 1]."""
+    """Return an array that is true where ``place`` lies in [0, size - 1]."""
     below = m.op("LessOrEqual", place, size - 1)
     return m.op("And", m.op("GreaterOrEqual", place, 0), below)

@@ -17,7 +17,7 @@ from smelt.ir.sizes import dim_product
 from smelt.program.lower.arrays import Array, Steps
 from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.convolution import window_attributes
-from smelt.program.lower.movement_at_run_time import is_told_by_data, size_to_find
+from smelt.program.lower.movement_at_run_time import data_dependent_size, is_data_dependent
 from smelt.program.lower.registry import lowers
 from smelt.program.lower.sampler import NARROW, Extent, Sampler, Tap, around, within
 
@@ -29,15 +29,16 @@ Edge = Callable[[Array], Array]
 
 @lowers("GridSample")
 def grid_sample(cx: ProgramBuilder, node: ir.Node) -> None:
-    """x [N, C, sizes...], grid [N, places..., coordinates from the last axis to the first]."""
+    """Emit samples of x [N, C, sizes...] at positions grid [N, places..., coordinates], last axis
+    first."""
     m = Steps(cx)
     x, grid = m.array(node.inputs[0]), m.array(node.inputs[1])
     wide = ir.DataType.FLOAT if grid.dtype in NARROW else grid.dtype
-    kept, mode = x.dtype, node.attributes.get_string("mode", "linear")
+    dtype, mode = x.dtype, node.attributes.get_string("mode", "linear")
     mode = MODES.get(mode, mode)
-    if mode != "nearest" and kept in NARROW:
+    if mode != "nearest" and dtype in NARROW:
         x = x.cast(ir.DataType.FLOAT)
-    elif mode != "nearest" and kept not in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
+    elif mode != "nearest" and dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
         raise cx.refuse("weighted sums of elements that are no floats")
     sampler = Sampler(m, x, wide)
     batch, (_, *places, rank) = sampler.batch, grid.shape
@@ -54,7 +55,7 @@ def grid_sample(cx: ProgramBuilder, node: ir.Node) -> None:
         column = flat.rows(last - axis, last - axis + 1, 2).reshape(batch, count)
         axes.append(_taps(m, column, size, mode, padding, align))
     numbers = m.numbers(batch).reshape(batch, 1)
-    result = sampler.total(numbers, axes).cast(kept).transpose(0, 2, 1)
+    result = sampler.total(numbers, axes).cast(dtype).transpose(0, 2, 1)
     m.give(node.outputs[0], result.reshape(batch, sampler.channels, *places))
 
 
@@ -64,13 +65,14 @@ def _taps(m: Steps, n: Array, size: Extent, mode: str, padding: str, align: bool
     low, high = (0.0, size - 1.0) if align else (-0.5, size - 0.5)
 
     def reflected(place: Array) -> Array:
+        """Return positions reflected into the image."""
         return _reflected(m, place, low, high)
 
     edge: Edge | None = None
     if mode == "nearest":
         x = m.op("Round", x)
     if padding == "border":
-        # What is less than half a pixel off the edge stays where it is, as ONNX's reference does.
+        # Positions less than half a pixel off the edge stay, as in ONNX's reference.
         beyond = m.op("Or", m.op("Less", x, low), m.op("Greater", x, high))
         x = m.op("Where", beyond, m.op("Min", m.op("Max", x, 0), size - 1), x)
     elif padding == "reflection":
@@ -83,20 +85,24 @@ def _taps(m: Steps, n: Array, size: Extent, mode: str, padding: str, align: bool
 
 def _reflected(m: Steps, x: Array, low: float, high: float | Array) -> Array:
     """Return ``x`` reflected at both ends until it lies between them."""
-    whole = high - low
-    if not isinstance(whole, Array) and whole == 0:
+    extent = high - low
+    if not isinstance(extent, Array) and extent == 0:
         return x * 0 + low
-    one = isinstance(whole, Array)
-    length = m.op("Where", m.op("Equal", whole, 0), 1, whole) if one else whole
-    away = x - low
-    away = away - m.op("Floor", away / (2 * length)) * (2 * length)
-    inside = (low + length) - m.op("Abs", away - length)
-    return m.op("Where", m.op("Equal", whole, 0), low, inside) if one else inside
+    is_array = isinstance(extent, Array)
+    length = m.op("Where", m.op("Equal", extent, 0), 1, extent) if is_array else extent
+    distance = x - low
+    distance = distance - m.op("Floor", distance / (2 * length)) * (2 * length)
+    inside = (low + length) - m.op("Abs", distance - length)
+    return m.op("Where", m.op("Equal", extent, 0), low, inside) if is_array else inside
 
 
 @lowers("RoiAlign")
 def roi_align(cx: ProgramBuilder, node: ir.Node) -> None:
-    """x [N, C, H, W], boxes [R, 4] as (x1, y1, x2, y2), the image index of each box [R]."""
+    """Emit the mean or maximum of samples in each cell of each box.
+
+    Inputs are x [N, C, H, W], boxes [R, 4] as (x1, y1, x2, y2), and the image index of each box
+    [R].
+    """
     m = Steps(cx)
     x, boxes, numbers = (m.array(value) for value in node.inputs)
     height, width = (
@@ -106,11 +112,11 @@ def roi_align(cx: ProgramBuilder, node: ir.Node) -> None:
     samples = node.attributes.get_int("sampling_ratio", 0)
     if samples < 1:
         raise cx.refuse(
-            "sampling_ratio=0, with which the boxes tell how many samples are taken",
+            "sampling_ratio=0, with which the number of samples depends on the boxes",
             "export the model with a sampling_ratio",
         )
-    kept = x.dtype
-    wide = ir.DataType.FLOAT if kept in NARROW else kept
+    dtype = x.dtype
+    wide = ir.DataType.FLOAT if dtype in NARROW else dtype
     x, boxes = x.cast(wide), boxes.cast(wide)
     sampler = Sampler(m, x, wide)
     if 0 in x.shape[2:]:
@@ -126,7 +132,7 @@ def roi_align(cx: ProgramBuilder, node: ir.Node) -> None:
     parts = result.reshape(count, height, samples, width, samples, sampler.channels)
     op = "ReduceMax" if node.attributes.get_string("mode", "avg") == "max" else "ReduceMean"
     pooled_all = parts.reduce(op, 2, 4).transpose(0, 3, 1, 2)
-    m.give(node.outputs[0], pooled_all.cast(kept))
+    m.give(node.outputs[0], pooled_all.cast(dtype))
 
 
 def _sampled(
@@ -134,19 +140,22 @@ def _sampled(
 ) -> list[Array]:
     """Return the sample positions of each box, [R, count], along the two axes of the image."""
     m = Steps(cx)
-    told = node.attributes
-    half = told.get_string("coordinate_transformation_mode", _first_frame(cx)) == "half_pixel"
-    scaled = boxes * told.get_float("spatial_scale", 1.0) - (0.5 if half else 0.0)
+    attributes = node.attributes
+    is_half_pixel = (
+        attributes.get_string("coordinate_transformation_mode", _default_coordinates(cx))
+        == "half_pixel"
+    )
+    scaled = boxes * attributes.get_float("spatial_scale", 1.0) - (0.5 if is_half_pixel else 0.0)
     axes = []
     for axis, count in enumerate(counts):
         start, end = (scaled.rows(i, i + 1, 1) for i in (1 - axis, 3 - axis))
-        extent = end - start if half else m.op("Max", end - start, 1.0)
+        extent = end - start if is_half_pixel else m.op("Max", end - start, 1.0)
         steps = (np.arange(count) + 0.5) / count
         axes.append(start + extent * m.constant(steps.reshape(1, -1), boxes.dtype))
     return axes
 
 
-def _first_frame(cx: ProgramBuilder) -> str:
+def _default_coordinates(cx: ProgramBuilder) -> str:
     """Return the default coordinate mode; before opset 16 boxes were not shifted by half a
     pixel."""
     return "half_pixel" if cx.opset >= 16 else "output_half_pixel"
@@ -161,7 +170,7 @@ def _pooled(m: Steps, sampler: Sampler, numbers: Array, places: list[Array], mod
         outside = far if outside is None else m.op("Or", outside, far)
         inside = m.op("Min", m.op("Max", place, 0.0), size - 1.0)
         axes.append([Tap(p, None, weight) for p, weight in around(m, inside, "linear")])
-    shares = [sampler.weighed(numbers, taps) for taps in itertools.product(*axes)]
+    shares = [sampler.weighted(numbers, taps) for taps in itertools.product(*axes)]
     result = shares[0]
     for share in shares[1:]:
         result = m.op("Max" if mode == "max" else "Add", result, share)
@@ -182,7 +191,7 @@ def deform_conv(cx: ProgramBuilder, node: ir.Node) -> None:
     if channels % group or channels % offsets or 0 in (*sizes, *out):
         raise cx.refuse("groups that do not divide the channels, or an empty image")
     wide = ir.DataType.FLOAT if x.dtype in NARROW else x.dtype
-    kept, x, w = x.dtype, x.cast(wide), w.cast(wide)
+    dtype, x, w = x.dtype, x.cast(wide), w.cast(wide)
     count, share = math.prod(out), channels // offsets
     sampler = Sampler(m, x.reshape(batch * offsets, share, *sizes), wide)
     moved = offset.cast(wide).reshape(batch * offsets, taps, rank, count)
@@ -206,7 +215,7 @@ def deform_conv(cx: ProgramBuilder, node: ir.Node) -> None:
     bias = cx.input(node, 3)
     if bias is not None:
         result = result + m.array(bias).cast(wide).reshape(1, filters, *(1,) * rank)
-    m.give(node.outputs[0], result.cast(kept))
+    m.give(node.outputs[0], result.cast(dtype))
 
 
 def _window_places(
@@ -227,7 +236,7 @@ def affine_grid(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit theta [N, r, r + 1] times the pixel positions of an image, each from -1 to 1."""
     m = Steps(cx)
     theta = m.array(node.inputs[0])
-    if is_told_by_data(cx, node, [1]):
+    if is_data_dependent(cx, node, [1]):
         _grid_at_run_time(m, node, theta)
         return
     size = cx.ints(node, "size", 1)
@@ -250,13 +259,13 @@ def _grid_at_run_time(m: Steps, node: ir.Node, theta: Array) -> None:
     """Emit the grid for run-time sizes: one line of positions per axis times its column of
     theta."""
     batch, rank, _ = m.sizes(theta)
-    wanted, wide = m.array(node.inputs[1]), ir.DataType.DOUBLE
-    if wanted.shape != (rank + 2,):
+    sizes, wide = m.array(node.inputs[1]), ir.DataType.DOUBLE
+    if sizes.shape != (rank + 2,):
         raise m.cx.refuse("the size does not fit theta")
     lines = []
     for axis in range(rank):
-        count = wanted.rows(axis + 2, axis + 3, 0).reshape().cast(wide)
-        after = size_to_find(m.cx, node.outputs[0], axis + 1)
+        count = sizes.rows(axis + 2, axis + 3, 0).reshape().cast(wide)
+        after = data_dependent_size(m.cx, node.outputs[0], axis + 1)
         places = m.numbers_below(count, after, node.outputs[0])
         if node.attributes.get_int("align_corners", 0):
             line = places * 2 / m.op("Max", count - 1, 1) - 1

@@ -19,13 +19,14 @@ from smelt.program.lower.registry import lowers
 INT64 = ir.DataType.INT64
 
 
-def _open_dim(value: ir.Value, axis: int) -> Dim:
-    """Return the symbol of a data-dependent dim, as inference named it."""
+def _data_dependent_dim(value: ir.Value, axis: int) -> Dim:
+    """Return the dim that shape inference gave a data-dependent size of ``value``."""
     shape = value.shape
     return shape[axis] if shape is not None and axis < len(shape) else ir.SymbolicDim(None)
 
 
-def _typed(value: ir.Value, dtype: ir.DataType, shape: Sequence[Dim]) -> None:
+def _set_type(value: ir.Value, dtype: ir.DataType, shape: Sequence[Dim]) -> None:
+    """Set the element type and the shape of ``value``."""
     value.type, value.shape = ir.TensorType(dtype), ir.Shape(shape)
 
 
@@ -37,7 +38,7 @@ def non_zero(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("Compress")
 def compress(cx: ProgramBuilder, node: ir.Node) -> None:
-    """The slices along ``axis`` that the condition selects; without an axis, of the flattened
+    """Emit the slices along ``axis`` that the condition selects; without an axis, of the flattened
     input."""
     m = Steps(cx)
     x, condition = m.array(node.inputs[0]), m.array(node.inputs[1])
@@ -63,20 +64,20 @@ def unique(cx: ProgramBuilder, node: ir.Node) -> None:
     axis = cx.axis(node.attributes.get_int("axis", 0), len(x.shape)) if by_axis else 0
     perm = (axis, *(i for i in range(len(x.shape)) if i != axis))
     rows = x.transpose(*perm) if by_axis else x.reshape(dim_product(x.shape))
-    found = _open_dim(output, axis)
-    first = cx.new(rows.dtype, (found, *rows.shape[1:]), output.name or "unique")
-    lists = [(found, 1), (rows.shape[0], 2), (found, 3)]
-    outputs = [first]
-    for size, place in lists:
-        value = node.outputs[place] if place < len(node.outputs) else None
+    count = _data_dependent_dim(output, axis)
+    distinct = cx.new(rows.dtype, (count, *rows.shape[1:]), output.name or "unique")
+    lists = [(count, 1), (rows.shape[0], 2), (count, 3)]
+    outputs = [distinct]
+    for size, position in lists:
+        value = node.outputs[position] if position < len(node.outputs) else None
         if value is not None and not is_dead(value):
-            _typed(value, INT64, (size,))
+            _set_type(value, INT64, (size,))
             outputs.append(cx.define(value))
         else:
             outputs.append(cx.new(INT64, (size,), "places"))
     cx.emit("Unique", (rows.slot,), outputs, sorted=node.attributes.get_int("sorted", 1))
     back = [perm.index(i) for i in range(len(perm))] if by_axis else [0]
-    m.give(output, Array(m, first).transpose(*back))
+    m.give(output, Array(m, distinct).transpose(*back))
 
 
 @lowers("NonMaxSuppression")
@@ -87,7 +88,7 @@ def non_max_suppression(cx: ProgramBuilder, node: ir.Node) -> None:
     """
     inputs = [cx.slot(cx.input(node, i)) for i in range(5)]
     if inputs[2] == ABSENT:
-        raise cx.refuse("max_output_boxes_per_class is missing, so that nothing is chosen")
+        raise cx.refuse("max_output_boxes_per_class is missing, so that no box is selected")
     output = (cx.define(node.outputs[0]),)
     cx.emit(
         node.op_type,
@@ -99,10 +100,10 @@ def non_max_suppression(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("BitCast", "smelt::Bitcast")
 def bit_cast(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit the same bytes as elements of another type with as many bits."""
+    """Emit a reinterpretation of the same bytes as elements of another type of equal width."""
     source, output = cx.slot(node.inputs[0]), node.outputs[0]
     to = ir.DataType(node.attributes.get_int("to", 0))
     if to.bitwidth != cx.dtype(source).bitwidth:
         raise cx.refuse("element types of different widths")
-    _typed(output, to, cx.shape(source))
+    _set_type(output, to, cx.shape(source))
     cx.emit("BitCast", (source,), (cx.define(output),))

@@ -18,19 +18,19 @@ def dft(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit the DFT of [..., n, ..., 1 or 2] along ``axis``, cut or padded to ``dft_length``."""
     m = Steps(cx)
     x = m.array(node.inputs[0])
-    given = cx.ints(node, "axis", 2)
-    first = -2 if cx.opset >= 20 else 1
-    axis = cx.axis(given[0] if given else first, len(x.shape))
+    axis_input = cx.ints(node, "axis", 2)
+    default_axis = -2 if cx.opset >= 20 else 1
+    axis = cx.axis(axis_input[0] if axis_input else default_axis, len(x.shape))
     if axis == len(x.shape) - 1:
         raise cx.refuse("a transform along the dim of real and imaginary parts")
     inverse, onesided = (
         node.attributes.get_int("inverse", 0),
         node.attributes.get_int("onesided", 0),
     )
-    asked = cx.ints(node, "dft_length", 1)
+    length_input = cx.ints(node, "dft_length", 1)
     count = m.size(x, axis)
-    whole = 2 * (count - 1) if inverse and onesided else count
-    length = asked[0] if asked else whole
+    full_length = 2 * (count - 1) if inverse and onesided else count
+    length = length_input[0] if length_input else full_length
     result = transform(m, x, axis, length, inverse=bool(inverse), onesided=bool(onesided))
     m.give(node.outputs[0], result)
 
@@ -39,17 +39,17 @@ def transform(
     m: Steps, x: Array, axis: int, length: int, *, inverse: bool, onesided: bool
 ) -> Array:
     """Return the transform along ``axis``; the last dim holds real and imaginary parts."""
-    kept, parts = x.dtype, m.size(x, -1)
+    dtype, parts = x.dtype, m.size(x, -1)
     if length < 1 or m.size(x, axis) < 1:
         raise m.cx.refuse("a transform of no elements")
     if parts not in (1, 2):
         raise m.cx.refuse(f"{parts} parts of numbers")
-    x = x.cast(ir.DataType.FLOAT) if kept in NARROW else x
+    x = x.cast(ir.DataType.FLOAT) if dtype in NARROW else x
     shape = list(x.shape)
     shape[axis] = length // 2 + 1 if onesided and not inverse else length
     shape[-1] = 1 if onesided and inverse else 2
-    ways = {"inverse": int(inverse), "onesided": int(onesided)}
-    return m.emit(SPECTRUM, (x,), shape, None, axis=axis, length=length, **ways).cast(kept)
+    options = {"inverse": int(inverse), "onesided": int(onesided)}
+    return m.emit(SPECTRUM, (x,), shape, None, axis=axis, length=length, **options).cast(dtype)
 
 
 @lowers("STFT")
@@ -64,21 +64,23 @@ def stft(cx: ProgramBuilder, node: ir.Node) -> None:
         signal = signal.reshape(*signal.shape, 1)
     if len(signal.shape) != 3:
         raise cx.refuse(f"a signal of rank {len(signal.shape)}")
-    step, given = cx.ints(node, "frame_step", 1), cx.ints(node, "frame_length", 3)
+    step, frame_length = cx.ints(node, "frame_step", 1), cx.ints(node, "frame_length", 3)
     weights = cx.input(node, 2)
     window = m.array(weights) if weights is not None else None
     count, parts = signal.shape[1], m.size(signal, 2)
-    length = given[0] if given else m.sizes(window)[0] if window else m.size(signal, 1)
+    length = (
+        frame_length[0] if frame_length else m.sizes(window)[0] if window else m.size(signal, 1)
+    )
     if not step or step[0] < 1 or length < 1 or (isinstance(count, int) and length > count):
         raise cx.refuse("frames that do not fit the signal")
     if window is not None and m.sizes(window)[0] != length:
         raise cx.refuse("a window of another length than the frames")
     frames = (count - length) // step[0] + 1
     places = m.numbers(frames).reshape(frames, 1) * step[0] + m.constant(np.arange(length))
-    cut = signal.gather(places, 1)
+    windows = signal.gather(places, 1)
     if window is not None:
-        cut = cut * window.reshape(length, 1)
+        windows = windows * window.reshape(length, 1)
     onesided = bool(node.attributes.get_int("onesided", 1))
     if onesided and parts == 2:
         raise cx.refuse("half of the spectrum of a complex signal")
-    m.give(node.outputs[0], transform(m, cut, 2, length, inverse=False, onesided=onesided))
+    m.give(node.outputs[0], transform(m, windows, 2, length, inverse=False, onesided=onesided))

@@ -66,17 +66,17 @@ def max_unpool(cx: ProgramBuilder, node: ir.Node) -> None:
         for i, size in enumerate(shape[2:])
     ]
     implied = (*shape[:2], *sizes)
-    told = cx.ints(node, "output_shape", 2) or implied
-    if min(implied) < 1 or any(a < b for a, b in zip(told, implied, strict=True)):
-        raise cx.refuse(f"output_shape {list(told)} is less than {list(implied)}")
+    output_shape = cx.ints(node, "output_shape", 2) or implied
+    if min(implied) < 1 or any(a < b for a, b in zip(output_shape, implied, strict=True)):
+        raise cx.refuse(f"output_shape {list(output_shape)} is less than {list(implied)}")
     zeros = m.constant(0, x.dtype).expand(math.prod(implied))
     flat = [x.reshape(math.prod(shape)), indices.reshape(math.prod(shape), 1)]
     placed = m.emit("ScatterND", (zeros, flat[1], flat[0]), zeros.shape, reduction="none")
     result = placed.reshape(*implied)
-    if told != implied:
-        after = [a - b for a, b in zip(told, implied, strict=True)]
-        pads = (*(0,) * len(shape), *after)
-        result = m.emit("Pad", (result,), told, pads=pads, mode="constant", value=0)
+    if output_shape != implied:
+        end_pads = [a - b for a, b in zip(output_shape, implied, strict=True)]
+        pads = (*(0,) * len(shape), *end_pads)
+        result = m.emit("Pad", (result,), output_shape, pads=pads, mode="constant", value=0)
     m.give(node.outputs[0], result)
 
 
@@ -89,8 +89,8 @@ def tensor_scatter(cx: ProgramBuilder, node: ir.Node) -> None:
     axis = cx.axis(node.attributes.get_int("axis", -2), len(shape))
     if axis == 0:
         raise cx.refuse("the first dim, which counts samples, as the axis")
-    given = cx.input(node, 2)
-    start = m.array(given) if given is not None else m.constant(np.zeros(shape[0]))
+    start_input = cx.input(node, 2)
+    start = m.array(start_input) if start_input is not None else m.constant(np.zeros(shape[0]))
     rows = start.reshape(shape[0], 1) + m.constant(np.arange(count[axis]).reshape(1, -1))
     if node.attributes.get_string("mode", "linear") == "circular":
         rows = m.op("Mod", rows, shape[axis], fmod=0)
@@ -112,8 +112,8 @@ def reverse_sequence(cx: ProgramBuilder, node: ir.Node) -> None:
     if sorted((batch, time)) != [0, 1]:
         raise cx.refuse("axes other than the first two")
     place = m.numbers(shape[time]).reshape(1, shape[time])
-    ends = lengths.reshape(shape[batch], 1)
-    rows = m.op("Where", m.op("Less", place, ends), ends - place - 1, place)
+    counts = lengths.reshape(shape[batch], 1)
+    rows = m.op("Where", m.op("Less", place, counts), counts - place - 1, place)
     rows = (rows if batch == 0 else rows.transpose(1, 0)).reshape(
         *shape[:2], *(1,) * len(shape[2:])
     )

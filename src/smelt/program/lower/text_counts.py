@@ -12,7 +12,7 @@ from smelt.program.lower.registry import lowers
 
 @lowers("TfIdfVectorizer")
 def tf_idf(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Compares every position of a row [B, n] with every n-gram of the pool, by length and skip."""
+    """Emit comparisons of each position of a row [B, n] with each n-gram, by length and skip."""
     m = Steps(cx)
     x = m.array(node.inputs[0])
     pool = cx.ints(node, "pool_int64s")
@@ -42,12 +42,12 @@ def tf_idf(cx: ProgramBuilder, node: ir.Node) -> None:
     table[np.arange(len(order)), order] = 1
     counts = m.concat(parts, 1) if parts else m.constant(np.zeros((batch, 0)), ir.DataType.FLOAT)
     result = m.dot("bg,gw->bw", counts, m.constant(table, ir.DataType.FLOAT))
-    result = _weighed(m, result, node, width)
+    result = _weighted(m, result, node, width)
     m.give(node.outputs[0], result if len(x.shape) == 2 else result.reshape(width))
 
 
 def _counts(m: Steps, rows: Array, grams: np.ndarray, skips: int) -> Array:
-    """Return [B, G] floats: how often each of ``grams`` [G, n] occurs in each row.
+    """Return how often each of ``grams`` [G, n] occurs in each row: [B, G] floats.
 
     Items of an n-gram may have up to ``skips`` items between them, equally many each time.
     """
@@ -60,27 +60,27 @@ def _counts(m: Steps, rows: Array, grams: np.ndarray, skips: int) -> Array:
             continue
         same: Array | None = None
         for item in range(length):
-            at = item * distance
-            read = rows.rows(at, at + positions, 1).reshape(batch, positions, 1)
+            offset = item * distance
+            read = rows.rows(offset, offset + positions, 1).reshape(batch, positions, 1)
             hit = m.op("Equal", read, m.constant(grams[:, item].reshape(1, 1, -1)))
             same = hit if same is None else m.op("And", same, hit)
         assert same is not None
-        found = same.cast(ir.DataType.FLOAT).reduce("ReduceSum", 1)
-        total = found if total is None else total + found
+        hits = same.cast(ir.DataType.FLOAT).reduce("ReduceSum", 1)
+        total = hits if total is None else total + hits
     return m.constant(np.zeros((batch, count)), ir.DataType.FLOAT) if total is None else total
 
 
-def _weighed(m: Steps, counts: Array, node: ir.Node, width: int) -> Array:
+def _weighted(m: Steps, counts: Array, node: ir.Node, width: int) -> Array:
     """Return the counts multiplied by the weights of the mode."""
     mode = node.attributes.get_string("mode", "TF")
     attr = node.attributes.get("weights")
     if mode != "TF":
         if mode == "IDF":
             counts = m.op("Greater", counts, 0.0).cast(ir.DataType.FLOAT)
-        given = list(attr.as_floats()) if attr is not None else []
+        weights_given = list(attr.as_floats()) if attr is not None else []
         places = m.cx.ints(node, "ngram_indexes") or ()
         weights = np.ones(width)
-        for place, weight in zip(places, given, strict=False):
+        for place, weight in zip(places, weights_given, strict=False):
             weights[place] = weight
         counts = counts * m.constant(weights, ir.DataType.FLOAT)
     return counts

@@ -23,7 +23,7 @@ def top_k(cx: ProgramBuilder, node: ir.Node) -> None:
         inputs = (cx.slot(node.inputs[0]), cx.slot(node.inputs[1]))
         cx.emit(TOP_K_AT_RUN_TIME, inputs, outputs, axis=axis, largest=largest)
         return
-    counts = cx.places(node, "k", 1)
+    counts = cx.symbolic_ints(node, "k", 1)
     if not counts:
         raise cx.refuse("k is computed as the model runs", "fix k in the model")
     slot = cx.slot(node.inputs[0])

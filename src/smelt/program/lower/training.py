@@ -17,7 +17,8 @@ Rule = Callable[[Steps, ir.Node, Array, Array, Sequence[Array]], Sequence[Array]
 
 
 def _apply(cx: ProgramBuilder, node: ir.Node, states: int, rule: Rule) -> None:
-    """Emit ``rule`` for each tensor; inputs and outputs are grouped: all x, all gradients, ..."""
+    """Emit ``rule`` for each tensor; inputs and outputs are grouped as all x, all gradients, all
+    states."""
     m = Steps(cx)
     rate, step, *arrays = (m.array(value) for value in node.inputs)
     count = len(arrays) // (2 + states)
@@ -28,45 +29,46 @@ def _apply(cx: ProgramBuilder, node: ir.Node, states: int, rule: Rule) -> None:
 
 
 def _penalized(node: ir.Node, x: Array, gradient: Array) -> Array:
+    """Return ``gradient`` plus the derivative of the penalty on the norm of ``x``."""
     return x * node.attributes.get_float("norm_coefficient", 0.0) + gradient
 
 
 @lowers(f"{TRAINING}::Adagrad")
 def adagrad(cx: ProgramBuilder, node: ir.Node) -> None:
-    """The rate divided by the root of the sum of squared gradients so far."""
+    """Emit steps whose rate is divided by the root of the sum of squared gradients."""
     _apply(cx, node, 1, _adagrad)
 
 
 def _adagrad(
-    m: Steps, node: ir.Node, rate: Array, step: Array, given: Sequence[Array]
+    m: Steps, node: ir.Node, rate: Array, step: Array, tensors: Sequence[Array]
 ) -> Sequence[Array]:
     """Return x and the sum of squares after one step of Adagrad."""
-    x, gradient, squares = given
-    told = node.attributes
-    rate = rate / (step.cast(rate.dtype) * told.get_float("decay_factor", 0.0) + 1)
+    x, gradient, squares = tensors
+    attributes = node.attributes
+    rate = rate / (step.cast(rate.dtype) * attributes.get_float("decay_factor", 0.0) + 1)
     gradient = _penalized(node, x, gradient)
     squares = squares + gradient * gradient
-    root = m.op("Sqrt", squares) + told.get_float("epsilon", 1e-6)
+    root = m.op("Sqrt", squares) + attributes.get_float("epsilon", 1e-6)
     return x - rate * gradient / root, squares
 
 
 @lowers(f"{TRAINING}::Adam")
 def adam(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Running means of gradients and of their squares, with bias correction."""
+    """Emit steps along running means of gradients, divided by the root of their mean square."""
     _apply(cx, node, 2, _adam)
 
 
 def _adam(
-    m: Steps, node: ir.Node, rate: Array, step: Array, given: Sequence[Array]
+    m: Steps, node: ir.Node, rate: Array, step: Array, tensors: Sequence[Array]
 ) -> Sequence[Array]:
     """Return x, mean and squares after one step of Adam."""
-    x, gradient, mean, squares = given
-    told = node.attributes
-    alpha, beta = told.get_float("alpha", 0.9), told.get_float("beta", 0.999)
+    x, gradient, mean, squares = tensors
+    attributes = node.attributes
+    alpha, beta = attributes.get_float("alpha", 0.9), attributes.get_float("beta", 0.999)
     gradient = _penalized(node, x, gradient)
     mean = mean * alpha + gradient * (1 - alpha)
     squares = squares * beta + gradient * gradient * (1 - beta)
-    root = m.op("Sqrt", squares) + told.get_float("epsilon", 1e-6)
+    root = m.op("Sqrt", squares) + attributes.get_float("epsilon", 1e-6)
     wide = ir.DataType.DOUBLE
     power = [
         1 - m.op("Pow", m.constant(base, wide), step.cast(wide)).cast(rate.dtype)
@@ -75,25 +77,27 @@ def _adam(
     corrected = rate * m.op("Sqrt", power[1]) / power[0]
     rate = m.op("Where", m.op("Greater", step, 0), corrected, rate)
     moved = x - rate * (mean / root)
-    return moved * (1 - told.get_float("norm_coefficient_post", 0.0)), mean, squares
+    return moved * (1 - attributes.get_float("norm_coefficient_post", 0.0)), mean, squares
 
 
 @lowers(f"{TRAINING}::Momentum")
 def momentum(cx: ProgramBuilder, node: ir.Node) -> None:
-    """A running sum of gradients; with ``nesterov``, one step ahead."""
+    """Emit steps along a running sum of gradients; with ``nesterov``, one step ahead."""
     _apply(cx, node, 1, _momentum)
 
 
 def _momentum(
-    m: Steps, node: ir.Node, rate: Array, step: Array, given: Sequence[Array]
+    m: Steps, node: ir.Node, rate: Array, step: Array, tensors: Sequence[Array]
 ) -> Sequence[Array]:
     """Return x and the velocity after one step of momentum."""
-    x, gradient, speed = given
-    told = node.attributes
-    alpha, mode = told.get_float("alpha", 0.0), told.get_string("mode", "standard")
+    x, gradient, velocity = tensors
+    attributes = node.attributes
+    alpha, mode = attributes.get_float("alpha", 0.0), attributes.get_string("mode", "standard")
     gradient = _penalized(node, x, gradient)
     first = m.constant(1.0, x.dtype)
-    share = m.op("Where", m.op("Greater", step, 0), told.get_float("beta", 0.0) * first, first)
-    speed = speed * alpha + share * gradient
-    change = gradient + speed * alpha if mode == "nesterov" else speed
-    return x - rate * change, speed
+    share = m.op(
+        "Where", m.op("Greater", step, 0), attributes.get_float("beta", 0.0) * first, first
+    )
+    velocity = velocity * alpha + share * gradient
+    change = gradient + velocity * alpha if mode == "nesterov" else velocity
+    return x - rate * change, velocity

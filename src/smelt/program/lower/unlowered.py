@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _RANDOM = (
-    "it draws random numbers, of which ONNX says nothing but how they are distributed",
+    "it draws random numbers, of which ONNX defines only the distribution",
     "draw them outside, and make them an input of the model",
 )
 _SEQUENCE = (
@@ -30,13 +30,13 @@ REASONS: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("SequenceLength", "SequenceMap", "ConcatFromSequence"), _SEQUENCE),
     "Optional": _OPTIONAL,
     "ImageDecoder": (
-        "it reads files of images, whose sizes are found as they are decoded",
+        "it decodes image files, whose sizes are known only after decoding",
         "decode images outside, and give the model their pixels",
     ),
 }
-"""Operator to (why it is refused, what helps)."""
+"""The reason and the advice by operator."""
 
 
 def why_unlowered(op_type: str) -> tuple[str, str]:
-    """Return (why an ONNX operator without a lowering is refused, what helps)."""
+    """Return the reason why an ONNX operator has no lowering, and advice."""
     return REASONS.get(op_type, _OTHERWISE)

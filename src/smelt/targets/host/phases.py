@@ -21,7 +21,7 @@ from smelt.program.broken_branches import end_broken_branches
 from smelt.program.instruction import Instruction, Program
 from smelt.program.legality import check_program
 from smelt.program.lower import lower, lower_alone
-from smelt.program.lower.builder import Whole
+from smelt.program.lower.builder import Supports
 from smelt.program.memory import MemoryPlan
 from smelt.program.passes import optimize
 from smelt.program.specialize import bind_declared, check_sizes_known, is_static
@@ -128,7 +128,7 @@ def _program(model: ir.Model, options: Options) -> HostProgram:
     return HostProgram(**parts, compiled=compiled)
 
 
-def _lowered(model: ir.Model, whole: Whole) -> Program:
+def _lowered(model: ir.Model, whole: Supports) -> Program:
     """Return the Program of ``model``, with declared sizes."""
     program = lower(model, whole)
     bind_declared(program, declared(model.graph))

@@ -18,16 +18,16 @@ MEMBER = 6
 
 @lowers(f"{ML}::TreeEnsemble")
 def tree_ensemble(cx: ProgramBuilder, node: ir.Node) -> None:
-    """x [N, features] gives [N, targets]."""
-    m, told = Steps(cx), node.attributes
+    """Emit the aggregated leaf weights [N, targets] of the trees for features [N, features]."""
+    m, attributes = Steps(cx), node.attributes
     x = m.array(node.inputs[0])
     trees = _trees(node)
-    targets = np.asarray(told.get_ints("leaf_targetids", ()))
-    mine = targets[:, None] == np.arange(told.get_int("n_targets", 1))
-    shares = np.where(mine, _numbers(node, "leaf_weights")[:, None], 0)
-    mode = MODES[told.get_int("aggregate_function", 1)]
-    result = aggregated(m, trees.leaves(m, x), shares, mine, mode, x.dtype)
-    transform = told.get_int("post_transform", 0)
+    targets = np.asarray(attributes.get_ints("leaf_targetids", ()))
+    has_target = targets[:, None] == np.arange(attributes.get_int("n_targets", 1))
+    weights = np.where(has_target, _numbers(node, "leaf_weights")[:, None], 0)
+    mode = MODES[attributes.get_int("aggregate_function", 1)]
+    result = aggregated(m, trees.leaves(m, x), weights, has_target, mode, x.dtype)
+    transform = attributes.get_int("post_transform", 0)
     if transform > 2:
         raise cx.refuse(f"post_transform {transform}")
     m.give(node.outputs[0], transformed(m, result, TRANSFORMS[transform]))
@@ -35,35 +35,39 @@ def tree_ensemble(cx: ProgramBuilder, node: ir.Node) -> None:
 
 def _trees(node: ir.Node) -> Trees:
     """Return the trees in the attributes of ``node``."""
-    told = node.attributes
-    features = np.asarray(told.get_ints("nodes_featureids", ()))
-    leaves = len(told.get_ints("leaf_targetids", ()))
+    attributes = node.attributes
+    features = np.asarray(attributes.get_ints("nodes_featureids", ()))
+    leaves = len(attributes.get_ints("leaf_targetids", ()))
     modes = _numbers(node, "nodes_modes").astype(np.int64)
-    missing = np.asarray(told.get_ints("nodes_missing_value_tracks_true", ()) or [0])
+    missing = np.asarray(attributes.get_ints("nodes_missing_value_tracks_true", ()) or [0])
     return Trees(
-        np.asarray(told.get_ints("tree_roots", ())),
+        np.asarray(attributes.get_ints("tree_roots", ())),
         features,
         _numbers(node, "nodes_splits"),
         modes,
         missing,
-        (_way(node, "true", len(features), leaves), _way(node, "false", len(features), leaves)),
+        (
+            _successors(node, "true", len(features), leaves),
+            _successors(node, "false", len(features), leaves),
+        ),
         _members(node, modes, len(features) + leaves),
     )
 
 
 def _numbers(node: ir.Node, name: str) -> np.ndarray:
+    """Return the tensor attribute ``name``."""
     return np.asarray(node.attributes[name].as_tensor().numpy())
 
 
-def _way(node: ir.Node, side: str, count: int, leaves: int) -> np.ndarray:
-    """Return the successor of each node on one side; leaves lead to themselves."""
+def _successors(node: ir.Node, side: str, count: int, leaves: int) -> np.ndarray:
+    """Return the successor of each node on one side; the successor of a leaf is the leaf."""
     ids = np.asarray(node.attributes.get_ints(f"nodes_{side}nodeids", ()))
     is_leaf = np.asarray(node.attributes.get_ints(f"nodes_{side}leafs", ()), bool)
     return np.concatenate([np.where(is_leaf, ids + count, ids), count + np.arange(leaves)])
 
 
-def _members(node: ir.Node, modes: np.ndarray, places: int) -> np.ndarray:
-    """Return the member set of each node, padded with NaN: [nodes and leaves, largest set]."""
+def _members(node: ir.Node, modes: np.ndarray, count: int) -> np.ndarray:
+    """Return the member set of each node, padded with NaN, as [nodes and leaves, largest set]."""
     sets: list[list[float]] = [[]]
     if "membership_values" in node.attributes:
         for value in _numbers(node, "membership_values"):
@@ -71,7 +75,7 @@ def _members(node: ir.Node, modes: np.ndarray, places: int) -> np.ndarray:
                 sets.append([])
             else:
                 sets[-1].append(float(value))
-    table = np.full((places, max(map(len, sets)) or 1), np.nan)
-    for place, values in zip(np.flatnonzero(modes == MEMBER), sets, strict=False):
-        table[place, : len(values)] = values
+    table = np.full((count, max(map(len, sets)) or 1), np.nan)
+    for position, values in zip(np.flatnonzero(modes == MEMBER), sets, strict=False):
+        table[position, : len(values)] = values
     return table

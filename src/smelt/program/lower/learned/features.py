@@ -16,7 +16,7 @@ ML = "ai.onnx.ml"
 
 @lowers(f"{ML}::ArrayFeatureExtractor")
 def array_feature_extractor(cx: ProgramBuilder, node: ir.Node) -> None:
-    """A Gather along the last axis; a vector counts as one row."""
+    """Emit a Gather along the last axis; a vector counts as one row."""
     m = Steps(cx)
     x, places = m.array(node.inputs[0]), m.array(node.inputs[1])
     rows = x if len(x.shape) > 1 else x.reshape(1, *x.shape)
@@ -26,7 +26,7 @@ def array_feature_extractor(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers(f"{ML}::Binarizer")
 def binarizer(cx: ProgramBuilder, node: ir.Node) -> None:
-    """1 above the threshold, else 0."""
+    """Emit 1 above the threshold, else 0."""
     m = Steps(cx)
     x = m.array(node.inputs[0])
     above = m.op("Greater", x, node.attributes.get_float("threshold", 0.0))
@@ -35,7 +35,7 @@ def binarizer(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers(f"{ML}::Scaler")
 def scaler(cx: ProgramBuilder, node: ir.Node) -> None:
-    """``(x - offset) * scale``, one number for all features or one for each."""
+    """Emit ``(x - offset) * scale``, with one number for all features or one for each."""
     m = Steps(cx)
     x = m.array(node.inputs[0]).cast(ir.DataType.FLOAT)
     offset, scale = (
@@ -47,7 +47,7 @@ def scaler(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers(f"{ML}::Normalizer")
 def normalizer(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Each row divided by its maximum, its L1 or its L2 norm; a row of zeros is unchanged."""
+    """Emit each row divided by its maximum, its L1 or its L2 norm; rows of zeros unchanged."""
     m = Steps(cx)
     x = m.array(node.inputs[0]).cast(ir.DataType.FLOAT)
     if len(x.shape) not in (1, 2):
@@ -64,23 +64,23 @@ def normalizer(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers(f"{ML}::Imputer")
 def imputer(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Values equal to the missing value are replaced by one number, or one per feature."""
+    """Emit x with one number, or one per feature, in place of the missing value."""
     m = Steps(cx)
-    x, told = m.array(node.inputs[0]), node.attributes
+    x, attributes = m.array(node.inputs[0]), node.attributes
     kind = "float" if x.dtype.is_floating_point() else "int64"
-    values = told.get_floats if kind == "float" else told.get_ints
+    values = attributes.get_floats if kind == "float" else attributes.get_ints
     new = m.constant(values(f"imputed_value_{kind}s", ()), x.dtype)
     if kind == "float":
-        old: float = told.get_float("replaced_value_float", 0.0)
+        old: float = attributes.get_float("replaced_value_float", 0.0)
     else:
-        old = told.get_int("replaced_value_int64", 0)
+        old = attributes.get_int("replaced_value_int64", 0)
     missing = m.op("IsNaN", x) if math.isnan(old) else m.op("Equal", x, old)
     m.give(node.outputs[0], m.op("Where", missing, new, x))
 
 
 @lowers(f"{ML}::ZipMap")
 def zip_map(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Refused, because dictionaries are no tensors."""
+    """Refuse the node, because dictionaries are no tensors."""
     raise cx.refuse(
         "it makes dictionaries of the scores",
         fix="--pipeline zip-map-to-tensor,default returns the scores as a tensor",
@@ -88,6 +88,7 @@ def zip_map(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _product(shape: tuple[Dim, ...]) -> Dim:
+    """Return the product of ``shape``, which may be symbolic."""
     result: Dim = 1
     for dim in shape:
         result = dim if result == 1 else result * dim

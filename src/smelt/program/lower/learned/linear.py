@@ -11,7 +11,7 @@ from smelt.program.lower.learned.scores import (
     FLOAT,
     INT64,
     ML,
-    chosen,
+    best_labels,
     columns,
     features_of,
     floats,
@@ -23,7 +23,7 @@ from smelt.program.lower.registry import lowers
 
 @lowers(f"{ML}::LinearRegressor")
 def linear_regressor(cx: ProgramBuilder, node: ir.Node) -> None:
-    """``x @ coefficients.T + intercepts`` for each target."""
+    """Emit ``x @ coefficients.T + intercepts`` for each target."""
     m = Steps(cx)
     if node.attributes.get_string("post_transform", "NONE") != "NONE":
         raise cx.refuse("a post_transform of a LinearRegressor")
@@ -32,14 +32,17 @@ def linear_regressor(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers(f"{ML}::LinearClassifier")
 def linear_classifier(cx: ProgramBuilder, node: ir.Node) -> None:
-    """One score per class, or one for two classes, which is the score of the second."""
+    """Emit labels and scores of a linear classifier.
+
+    It has one score per class, or one score of the second of two classes.
+    """
     m = Steps(cx)
     labels = labels_of(m, node)
     transform = node.attributes.get_string("post_transform", "NONE")
     count = len(floats(node, "intercepts"))
     scores = _products(m, node, count)
     if count > 1:
-        m.give(node.outputs[0], chosen(m, scores, labels))
+        m.give(node.outputs[0], best_labels(m, scores, labels))
         m.give(node.outputs[1], transformed(m, scores, transform))
         return
     score = scores.reshape(scores.shape[0])
@@ -51,7 +54,7 @@ def linear_classifier(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _products(m: Steps, node: ir.Node, targets: int) -> Array:
-    """Return ``x @ coefficients.T + intercepts``: [N, targets]."""
+    """Return ``x @ coefficients.T + intercepts`` as [N, targets]."""
     x, weights = features_of(m, node), floats(node, "coefficients")
     if targets < 1 or len(weights) % targets or len(weights) // targets != x.shape[1]:
         raise m.cx.refuse(f"{len(weights)} coefficients for {x.shape[1]} features")

@@ -11,7 +11,7 @@ from smelt.program.lower.learned.scores import (
     FLOAT,
     INT64,
     ML,
-    chosen,
+    best_labels,
     columns,
     labels_of,
     transformed,
@@ -24,18 +24,19 @@ MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRA
 
 @lowers(f"{ML}::TreeEnsembleRegressor")
 def tree_ensemble_regressor(cx: ProgramBuilder, node: ir.Node) -> None:
-    """x [N, features] gives [N, targets]: the aggregated trees plus the base values."""
-    m, told = Steps(cx), node.attributes
-    targets = told.get_int("n_targets", 1)
+    """Emit the aggregated leaf weights plus the base values: [N, targets] for features [N,
+    features]."""
+    m, attributes = Steps(cx), node.attributes
+    targets = attributes.get_int("n_targets", 1)
     x, ensemble = _rows(m, node), _Ensemble(m, node, "target", targets)
-    mode = told.get_string("aggregate_function", "SUM") or "SUM"
-    if mode in ("MIN", "MAX") and not ensemble.told.all():
-        raise cx.refuse(f"the {mode} of trees that do not all tell of every target")
-    total = aggregated(m, ensemble.leaf(x), ensemble.shares, ensemble.told, mode, x.dtype)
+    mode = attributes.get_string("aggregate_function", "SUM") or "SUM"
+    if mode in ("MIN", "MAX") and not ensemble.has_weight.all():
+        raise cx.refuse(f"the {mode} of trees that lack a weight for some target")
+    total = aggregated(m, ensemble.leaf(x), ensemble.shares, ensemble.has_weight, mode, x.dtype)
     base = _numbers(node, "base_values")
     if len(base):
         total = total + m.constant(base, x.dtype)
-    transform = told.get_string("post_transform", "NONE") or "NONE"
+    transform = attributes.get_string("post_transform", "NONE") or "NONE"
     if targets == 1 and transform != "NONE":
         raise cx.refuse(f"the post_transform {transform} of one target")
     m.give(node.outputs[0], transformed(m, total, transform).cast(FLOAT))
@@ -43,31 +44,31 @@ def tree_ensemble_regressor(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers(f"{ML}::TreeEnsembleClassifier")
 def tree_ensemble_classifier(cx: ProgramBuilder, node: ir.Node) -> None:
-    """x [N, features] gives labels [N] and scores [N, classes]."""
+    """Emit labels [N] and scores [N, classes] for features [N, features]."""
     m = Steps(cx)
     labels = labels_of(m, node)
     x, ensemble = _rows(m, node), _Ensemble(m, node, "class", len(labels))
-    scores = aggregated(m, ensemble.leaf(x), ensemble.shares, ensemble.told, "SUM", x.dtype)
+    scores = aggregated(m, ensemble.leaf(x), ensemble.shares, ensemble.has_weight, "SUM", x.dtype)
     base = _numbers(node, "base_values")
     transform = node.attributes.get_string("post_transform", "NONE") or "NONE"
     if len(labels) == 2:
-        label, scores = _of_two(m, scores, ensemble, labels, base, transform)
+        label, scores = _binary_scores(m, scores, ensemble, labels, base, transform)
     elif len(labels) > 2:
         if len(base) not in (0, len(labels)):
             raise cx.refuse(f"{len(base)} base values for {len(labels)} classes")
-        if not len(base) and not ensemble.told.all():
-            scores_that_count = ensemble.only_told(m, ensemble.leaf(x), scores)
+        if not len(base) and not ensemble.has_weight.all():
+            scores_that_count = ensemble.scores_with_weights(m, ensemble.leaf(x), scores)
         else:
             scores = scores + m.constant(base, x.dtype) if len(base) else scores
             scores_that_count = scores
-        label, scores = chosen(m, scores_that_count, labels), transformed(m, scores, transform)
+        label, scores = best_labels(m, scores_that_count, labels), transformed(m, scores, transform)
     else:
         raise cx.refuse(f"{len(labels)} classes")
     m.give(node.outputs[0], label)
     m.give(node.outputs[1], scores.cast(FLOAT))
 
 
-def _of_two(
+def _binary_scores(
     m: Steps,
     scores: Array,
     ensemble: _Ensemble,
@@ -75,19 +76,21 @@ def _of_two(
     base: np.ndarray,
     transform: str,
 ) -> tuple[Array, Array]:
-    """Return labels and scores for two classes: trees give the score of one class or of both."""
+    """Return labels and scores for two classes, whose trees have weights for one class or both."""
     first, second = (scores.rows(k, k + 1, 1).reshape(scores.shape[0]) for k in (0, 1))
-    tells = [bool(ensemble.told[:, k].any()) for k in (0, 1)]
-    if len(base) > 1 or (tells[1] and len(base)) or (all(tells) and not ensemble.told.all()):
-        raise m.cx.refuse(
-            "two classes, with base values or leaves of which ONNX leaves open what they mean"
-        )
-    if tells[1]:
+    has_weights = [bool(ensemble.has_weight[:, k].any()) for k in (0, 1)]
+    if (
+        len(base) > 1
+        or (has_weights[1] and len(base))
+        or (all(has_weights) and not ensemble.has_weight.all())
+    ):
+        raise m.cx.refuse("two classes with base values or leaf weights that ONNX does not define")
+    if has_weights[1]:
         positive = m.op("Greater", second, 0.5 if _are_positive(ensemble) else 0.0)
-        known = labels
-        if tells[0]:
-            positive, known = m.op("Greater", second, 0.0), np.array([0, 1])
-        label = m.constant(known).gather(positive.cast(INT64))
+        label_values = labels
+        if has_weights[0]:
+            positive, label_values = m.op("Greater", second, 0.0), np.array([0, 1])
+        label = m.constant(label_values).gather(positive.cast(INT64))
         return label, transformed(m, columns(m, first, second), transform)
     score = first + m.constant(base, scores.dtype) if len(base) else first
     if transform == "PROBIT":
@@ -101,6 +104,7 @@ def _of_two(
 
 
 def _are_positive(ensemble: _Ensemble) -> bool:
+    """True if no leaf weight is negative."""
     return bool((ensemble.shares >= 0).all())
 
 
@@ -123,71 +127,84 @@ def _numbers(node: ir.Node, name: str) -> np.ndarray:
 class _Ensemble:
     """The trees of a node, and the weights of their leaves per target or class.
 
-    ``shares`` [leaves, targets] are the weights; ``told`` is True where a leaf has one.
+    ``shares`` [leaves, targets] are the weights; ``has_weight`` is True where a leaf has one.
     """
 
     def __init__(self, m: Steps, node: ir.Node, kind: str, targets: int) -> None:
         """Read the trees and the leaf weights of ``node``; refuses inconsistent attributes."""
-        told = node.attributes
-        self.modes = list(told.get_strings("nodes_modes", ()))
-        places = zip(
-            told.get_ints("nodes_treeids", ()), told.get_ints("nodes_nodeids", ()), strict=True
+        attributes = node.attributes
+        self.modes = list(attributes.get_strings("nodes_modes", ()))
+        ids = zip(
+            attributes.get_ints("nodes_treeids", ()),
+            attributes.get_ints("nodes_nodeids", ()),
+            strict=True,
         )
-        numbers = {place: number for number, place in enumerate(places)}
+        numbers = {place: number for number, place in enumerate(ids)}
         is_leaf = np.array([mode == "LEAF" for mode in self.modes])
         leaves = int(is_leaf.sum())
         order = np.where(is_leaf, np.cumsum(is_leaf) - 1, np.cumsum(~is_leaf) - 1)
         self._place = np.where(is_leaf, order + (len(order) - leaves), order)
         self.trees = self._read(m, node, numbers, is_leaf)
         self.shares = np.zeros((leaves, targets))
-        self.told = np.zeros((leaves, targets), bool)
+        self.has_weight = np.zeros((leaves, targets), bool)
         weights = _numbers(node, f"{kind}_weights")
-        named = (told.get_ints(f"{kind}_{name}", ()) for name in ("treeids", "nodeids", "ids"))
-        for tree, number, target, weight in zip(*named, weights, strict=True):
+        indices = (
+            attributes.get_ints(f"{kind}_{name}", ()) for name in ("treeids", "nodeids", "ids")
+        )
+        for tree, number, target, weight in zip(*indices, weights, strict=True):
             leaf = order[numbers[tree, number]]
             if not is_leaf[numbers[tree, number]] or not 0 <= target < targets:
-                raise m.cx.refuse(f"node {number} of tree {tree} tells of {kind} {target}")
+                raise m.cx.refuse(
+                    f"the weight of node {number} of tree {tree} for {kind} {target},"
+                    f" as the node is no leaf or the {kind} does not exist"
+                )
             self.shares[leaf, target] += weight
-            self.told[leaf, target] = True
+            self.has_weight[leaf, target] = True
 
     def _read(
         self, m: Steps, node: ir.Node, numbers: dict[tuple[int, int], int], is_leaf: np.ndarray
     ) -> Trees:
         """Return the trees of ``node``; ``numbers`` maps (tree, node id) to the node's position."""
-        told, asks = node.attributes, ~is_leaf
-        trees = np.asarray(told.get_ints("nodes_treeids", ()))
-        ways, children = [], set[int]()
+        attributes, is_inner = node.attributes, ~is_leaf
+        trees = np.asarray(attributes.get_ints("nodes_treeids", ()))
+        successors, children = [], set[int]()
         for side in ("true", "false"):
-            ids = told.get_ints(f"nodes_{side}nodeids", ())
-            pairs = list(zip(trees[asks].tolist(), np.asarray(ids)[asks].tolist(), strict=True))
+            ids = attributes.get_ints(f"nodes_{side}nodeids", ())
+            pairs = list(
+                zip(trees[is_inner].tolist(), np.asarray(ids)[is_inner].tolist(), strict=True)
+            )
             if not all(pair in numbers for pair in pairs):
-                raise m.cx.refuse("a node leads to none of its tree")
-            to = np.array([numbers[pair] for pair in pairs], np.int64)
-            children |= set(to.tolist())
-            ways.append(np.concatenate([self._place[to], np.sort(self._place[is_leaf])]))
+                raise m.cx.refuse("a node has a successor that is not in its tree")
+            targets = np.array([numbers[pair] for pair in pairs], np.int64)
+            children |= set(targets.tolist())
+            successors.append(np.concatenate([self._place[targets], np.sort(self._place[is_leaf])]))
         roots = [number for number in range(len(trees)) if number not in children]
         if len(roots) != len(set(trees.tolist())):
             raise m.cx.refuse("a tree has no root, or two")
         unknown = {mode for mode in self.modes if mode not in MODES} - {"LEAF"}
         if unknown:
             raise m.cx.refuse(f"nodes_modes {sorted(unknown)}")
-        missing = np.asarray(told.get_ints("nodes_missing_value_tracks_true", ()) or 0 * trees)
+        missing = np.asarray(
+            attributes.get_ints("nodes_missing_value_tracks_true", ()) or 0 * trees
+        )
         return Trees(
             self._place[roots],
-            np.asarray(told.get_ints("nodes_featureids", ()))[asks],
-            _numbers(node, "nodes_values")[asks],
+            np.asarray(attributes.get_ints("nodes_featureids", ()))[is_inner],
+            _numbers(node, "nodes_values")[is_inner],
             np.array([MODES.index(mode) for mode in self.modes if mode != "LEAF"], np.int64),
-            missing[asks],
-            (ways[0], ways[1]),
+            missing[is_inner],
+            (successors[0], successors[1]),
         )
 
     def leaf(self, x: Array) -> Array:
-        """Return the leaf of each tree for each row: [N, trees]."""
+        """Return the leaf of each tree for each row as [N, trees]."""
         return self.trees.leaves(x.m, x)
 
-    def only_told(self, m: Steps, leaf: Array, scores: Array) -> Array:
-        """Return ``scores``, with the lowest number for classes without a weight in any reached
+    def scores_with_weights(self, m: Steps, leaf: Array, scores: Array) -> Array:
+        """Return ``scores`` with the lowest float for classes without a weight in any reached
         leaf."""
-        told = m.constant(self.told, ir.DataType.BOOL).gather(leaf).reduce("ReduceMax", 1)
+        has_weight = (
+            m.constant(self.has_weight, ir.DataType.BOOL).gather(leaf).reduce("ReduceMax", 1)
+        )
         lowest = float(np.finfo(scores.dtype.numpy()).min)
-        return m.op("Where", told, scores, lowest)
+        return m.op("Where", has_weight, scores, lowest)

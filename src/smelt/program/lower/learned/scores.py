@@ -24,11 +24,13 @@ def features_of(m: Steps, node: ir.Node) -> Array:
 
 def labels_of(m: Steps, node: ir.Node) -> np.ndarray:
     """Return the class labels; refuses strings."""
-    told = node.attributes
-    if told.get_strings("classlabels_strings", ()):
+    attributes = node.attributes
+    if attributes.get_strings("classlabels_strings", ()):
         raise m.cx.refuse("its labels are strings", fix="train with integers for labels")
-    found = told.get_ints("classlabels_ints", ()) or told.get_ints("classlabels_int64s", ())
-    return np.asarray(found, np.int64)
+    labels = attributes.get_ints("classlabels_ints", ()) or attributes.get_ints(
+        "classlabels_int64s", ()
+    )
+    return np.asarray(labels, np.int64)
 
 
 def floats(node: ir.Node, name: str) -> np.ndarray:
@@ -36,7 +38,7 @@ def floats(node: ir.Node, name: str) -> np.ndarray:
     return np.asarray(node.attributes.get_floats(name, ()), np.float32)
 
 
-def chosen(m: Steps, scores: Array, labels: np.ndarray) -> Array:
+def best_labels(m: Steps, scores: Array, labels: np.ndarray) -> Array:
     """Return the label of the first greatest score of each row."""
     place = m.emit(
         "ArgMax", (scores,), scores.shape[:1], INT64, axis=1, keepdims=0, select_last_index=0
@@ -45,18 +47,18 @@ def chosen(m: Steps, scores: Array, labels: np.ndarray) -> Array:
 
 
 def columns(m: Steps, *scores: Array) -> Array:
-    """Return scores [N] stacked as columns."""
+    """Return scores [N] as the columns of a matrix."""
     return m.concat([each.reshape(each.shape[0], 1) for each in scores], 1)
 
 
 def transformed(m: Steps, scores: Array, transform: str) -> Array:
-    """Apply the post_transform to two scores or more: [N, E]."""
+    """Return two scores or more, [N, E], after the post_transform."""
     if transform == "LOGISTIC":
         return m.op("Sigmoid", scores)
     if transform == "SOFTMAX":
         return m.emit("Softmax", (scores,), scores.shape, axis=1)
     if transform == "SOFTMAX_ZERO":
-        return _softmax_of_others_than_zero(m, scores)
+        return _softmax_of_nonzero(m, scores)
     if transform == "PROBIT":
         return probit(m, scores)
     if transform != "NONE":
@@ -64,8 +66,8 @@ def transformed(m: Steps, scores: Array, transform: str) -> Array:
     return scores
 
 
-def _softmax_of_others_than_zero(m: Steps, scores: Array) -> Array:
-    """Softmax that leaves scores within 1e-7 of 0 out of the sum, and keeps them near 0."""
+def _softmax_of_nonzero(m: Steps, scores: Array) -> Array:
+    """Return a Softmax whose sum leaves out scores within 1e-7 of 0, which it keeps near 0."""
     top = scores.reduce("ReduceMax", 1, keep=True)
     counts = m.op("Greater", m.op("Abs", scores), 1e-7)
     powers = m.op("Where", counts, m.op("Exp", scores - top), scores * m.op("Exp", -top))
@@ -73,7 +75,7 @@ def _softmax_of_others_than_zero(m: Steps, scores: Array) -> Array:
 
 
 def probit(m: Steps, scores: Array) -> Array:
-    """Winitzki's approximation of the inverse error function, as in ONNX Runtime."""
+    """Return Winitzki's approximation of the inverse error function, as in ONNX Runtime."""
     a = 0.147
     x = scores * 2.0 - 1.0
     log = m.op("Log", (-x + 1.0) * (x + 1.0))

@@ -13,7 +13,7 @@ from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.learned.scores import (
     FLOAT,
     ML,
-    chosen,
+    best_labels,
     columns,
     features_of,
     floats,
@@ -25,23 +25,23 @@ from smelt.program.lower.registry import lowers
 
 @lowers(f"{ML}::SVMRegressor")
 def svm_regressor(cx: ProgramBuilder, node: ir.Node) -> None:
-    """The weighted sum over support vectors of the kernel with each row: [N, 1]."""
-    m, told = Steps(cx), node.attributes
-    if told.get_string("post_transform", "NONE") != "NONE":
+    """Emit the weighted sum of the kernel of each row with each support vector: [N, 1]."""
+    m, attributes = Steps(cx), node.attributes
+    if attributes.get_string("post_transform", "NONE") != "NONE":
         raise cx.refuse("a post_transform of an SVMRegressor")
     x, coefficients = features_of(m, node), floats(node, "coefficients")
-    count = told.get_int("n_supports", 0)
+    count = attributes.get_int("n_supports", 0)
     if count:
         x = _kernel(m, node, x, floats(node, "support_vectors").reshape(count, -1))
     result = _products(m, x, coefficients.reshape(1, -1)) + float(floats(node, "rho")[0])
-    if told.get_int("one_class", 0):
+    if attributes.get_int("one_class", 0):
         result = m.op("Greater", result, 0.0).cast(FLOAT) * 2.0 - 1.0
     m.give(node.outputs[0], result)
 
 
 @lowers(f"{ML}::SVMClassifier")
 def svm_classifier(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Each pair of classes votes by one score; without support vectors, each class has a score."""
+    """Emit labels by votes of the pairs of classes, and the scores of the pairs."""
     m = Steps(cx)
     labels = labels_of(m, node)
     if len(floats(node, "prob_a")):
@@ -62,7 +62,7 @@ def svm_classifier(cx: ProgramBuilder, node: ir.Node) -> None:
     scores = _products(m, _kernel(m, node, x, vectors), weights)
     scores = scores + m.constant(floats(node, "rho")[: len(pairs)], FLOAT)
     won = m.op("Greater", scores, 0.0).cast(FLOAT)
-    m.give(node.outputs[0], chosen(m, _votes(m, won, pairs, len(labels)), labels))
+    m.give(node.outputs[0], best_labels(m, _votes(m, won, pairs, len(labels)), labels))
     if len(labels) > 2:
         m.give(node.outputs[1], transformed(m, scores, transform))
         return
@@ -75,11 +75,10 @@ def svm_classifier(cx: ProgramBuilder, node: ir.Node) -> None:
 def _pairwise(
     coefficients: np.ndarray, sizes: Sequence[int], pairs: list[tuple[int, int]]
 ) -> np.ndarray:
-    """Return [pairs, vectors]: the weight of each vector in the score of a pair of classes
-    (LIBSVM).
+    """Return the weight of each vector in the score of each pair of classes: [pairs, vectors].
 
-    Row j - 1 of ``coefficients`` [classes - 1, vectors] holds, for a vector of class i, its weight
-    against class j if j > i; else row j does.
+    The layout is that of LIBSVM: row j - 1 of ``coefficients`` [classes - 1, vectors] holds, for a
+    vector of class i, its weight against class j if j > i; else row j does.
     """
     starts = np.cumsum([0, *sizes])
     table = coefficients.reshape(len(sizes) - 1, -1)
@@ -92,27 +91,28 @@ def _pairwise(
 
 def _votes(m: Steps, won: Array, pairs: list[tuple[int, int]], classes: int) -> Array:
     """Return how many pairs each class wins; the first of a pair wins where ``won`` is 1."""
-    ours = np.zeros((classes, len(pairs)), np.float32)
+    signs = np.zeros((classes, len(pairs)), np.float32)
     lost = np.zeros(classes, np.float32)
     for column, (i, j) in enumerate(pairs):
-        ours[i, column], ours[j, column] = 1, -1
+        signs[i, column], signs[j, column] = 1, -1
         lost[j] += 1
-    return _products(m, won, ours) + m.constant(lost, FLOAT)
+    return _products(m, won, signs) + m.constant(lost, FLOAT)
 
 
 def _products(m: Steps, x: Array, weights: np.ndarray) -> Array:
+    """Return the products of each row of ``x`` with each row of ``weights``."""
     if weights.shape[1] != x.shape[1]:
         raise m.cx.refuse(f"{weights.shape[1]} coefficients for {x.shape[1]} features")
     return m.dot("nf,tf->nt", x, m.constant(weights, FLOAT))
 
 
 def _kernel(m: Steps, node: ir.Node, x: Array, vectors: np.ndarray) -> Array:
-    """Return the kernel of each row with each support vector: [N, vectors]."""
+    """Return the kernel of each row with each support vector as [N, vectors]."""
     kind = node.attributes.get_string("kernel_type", "LINEAR")
     gamma, coefficient, degree = [*map(float, floats(node, "kernel_params")), 0.0, 0.0, 0.0][:3]
     if kind == "RBF":
-        apart = x.reshape(x.shape[0], 1, x.shape[1]) - m.constant(vectors[None], FLOAT)
-        return m.op("Exp", (apart * apart).reduce("ReduceSum", 2) * -gamma)
+        difference = x.reshape(x.shape[0], 1, x.shape[1]) - m.constant(vectors[None], FLOAT)
+        return m.op("Exp", (difference * difference).reduce("ReduceSum", 2) * -gamma)
     products = _products(m, x, vectors)
     if kind == "LINEAR":
         return products

@@ -17,12 +17,11 @@ TESTS = ("LessOrEqual", "Less", "GreaterOrEqual", "Greater", "Equal", "NotEqual"
 
 @dataclass(frozen=True)
 class Trees:
-    """Inner nodes and leaves in one numbering: leaves follow the inner nodes.
+    """Decision trees whose inner nodes and leaves have one numbering, inner nodes first.
 
     ``features``, ``splits``, ``modes`` and ``missing`` have one entry per inner node; ``missing``
-    is True if NaN goes to the true side. ``ways`` are the successors on the true and false side;
-    leaves lead to themselves. ``members`` are the sets of nodes that test membership, padded with
-    NaN.
+    is True if NaN goes to the true side. ``successors`` are those on the true and false side;
+    leaves are their own. ``members`` are the sets of nodes that test membership, padded with NaN.
     """
 
     roots: np.ndarray
@@ -30,16 +29,16 @@ class Trees:
     splits: np.ndarray
     modes: np.ndarray
     missing: np.ndarray
-    ways: tuple[np.ndarray, np.ndarray]
+    successors: tuple[np.ndarray, np.ndarray]
     members: np.ndarray | None = None
 
     @property
     def count(self) -> int:
-        """Number of inner nodes."""
+        """Return the number of inner nodes."""
         return len(self.features)
 
     def leaves(self, m: Steps, x: Array) -> Array:
-        """Return the leaf of each tree for each row of ``x`` [N, features]: [N, trees], from 0."""
+        """Return the leaf of each tree, from 0, for each row of ``x`` [N, features]: [N, trees]."""
         place = m.constant(self.roots.reshape(1, -1)).expand(x.shape[0], len(self.roots))
         for _ in range(self._depth(m)):
             place = self._descend(m, x, place)
@@ -49,27 +48,27 @@ class Trees:
         """Return the number of levels; refuses trees with a cycle."""
         reached, steps = np.unique(self.roots), 0
         while (reached < self.count).any():
-            reached, steps = np.unique([way[reached] for way in self.ways]), steps + 1
+            reached, steps = np.unique([side[reached] for side in self.successors]), steps + 1
             if steps > self.count:
-                raise m.cx.refuse("a tree leads back to itself")
+                raise m.cx.refuse("a tree has a cycle")
         return steps
 
     def _descend(self, m: Steps, x: Array, place: Array) -> Array:
-        """Emit one level: return the successor of each position."""
+        """Return the successor of each position, one level further down."""
         feature = self._at(m, self.features, place, INT64)
         value = m.emit("GatherElements", (x, feature), feature.shape, axis=1)
         split = self._at(m, self.splits, place, x.dtype)
-        answers = [self._asked(m, mode, value, split, place) for mode in sorted({*self.modes})]
-        yes = answers[0]
+        answers = [self._test(m, mode, value, split, place) for mode in sorted({*self.modes})]
+        is_true = answers[0]
         for answer in answers[1:]:
-            yes = m.op("Or", yes, answer)
+            is_true = m.op("Or", is_true, answer)
         if self.missing.any():
-            kept = self._at(m, self.missing, place, ir.DataType.BOOL)
-            yes = m.op("Or", yes, m.op("And", m.op("IsNaN", value), kept))
-        left, right = (m.constant(way).gather(place) for way in self.ways)
-        return m.op("Where", yes, left, right)
+            goes_true = self._at(m, self.missing, place, ir.DataType.BOOL)
+            is_true = m.op("Or", is_true, m.op("And", m.op("IsNaN", value), goes_true))
+        if_true, if_false = (m.constant(side).gather(place) for side in self.successors)
+        return m.op("Where", is_true, if_true, if_false)
 
-    def _asked(self, m: Steps, mode: int, value: Array, split: Array, place: Array) -> Array:
+    def _test(self, m: Steps, mode: int, value: Array, split: Array, place: Array) -> Array:
         """Return the test results of nodes of this mode; False for nodes of other modes."""
         if TESTS[mode] == "Member":
             assert self.members is not None
@@ -88,22 +87,29 @@ class Trees:
         self, m: Steps, table: Sequence[float] | np.ndarray, place: Array, dtype: ir.DataType
     ) -> Array:
         """Return the table entry of each node; entries of leaves are arbitrary."""
-        filled = np.zeros(len(self.ways[0]))
+        filled = np.zeros(len(self.successors[0]))
         filled[: len(table)] = table
         return m.constant(filled, dtype).gather(place)
 
 
 def aggregated(
-    m: Steps, leaf: Array, shares: np.ndarray, told: np.ndarray, mode: str, dtype: ir.DataType
+    m: Steps,
+    leaf: Array,
+    weights: np.ndarray,
+    has_weight: np.ndarray,
+    mode: str,
+    dtype: ir.DataType,
 ) -> Array:
-    """Aggregate ``shares`` [leaves, targets] over trees by ``mode``: [N, targets].
+    """Return ``weights`` [leaves, targets] aggregated over trees by ``mode``: [N, targets].
 
-    ``leaf`` is [N, trees]. Only weights marked in ``told`` count: a target without any has the sum
-    0, and the largest or lowest number as its minimum or maximum.
+    ``leaf`` is [N, trees]. Only weights marked in ``has_weight`` count: a target without any has
+    the sum 0, and the largest or lowest number as its minimum or maximum.
     """
     if mode in ("AVERAGE", "SUM"):
-        total = m.constant(np.where(told, shares, 0), dtype).gather(leaf).reduce("ReduceSum", 1)
+        total = (
+            m.constant(np.where(has_weight, weights, 0), dtype).gather(leaf).reduce("ReduceSum", 1)
+        )
         return total / int(str(leaf.shape[1])) if mode == "AVERAGE" else total
     limit = float(np.finfo(dtype.numpy()).max) * (1 if mode == "MIN" else -1)
     op = "ReduceMin" if mode == "MIN" else "ReduceMax"
-    return m.constant(np.where(told, shares, limit), dtype).gather(leaf).reduce(op, 1)
+    return m.constant(np.where(has_weight, weights, limit), dtype).gather(leaf).reduce(op, 1)
