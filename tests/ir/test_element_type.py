@@ -6,7 +6,7 @@ import onnx_ir as ir
 import pytest
 
 from smelt.ir import text
-from smelt.ir.element_type import ElementTypes, first_opset, told_by_schema
+from smelt.ir.element_type import ElementTypes, first_opset, type_by_schema
 
 TYPES = {
     "the type of an operand": ("y = Neg(x)", "FLOAT16"),
@@ -47,7 +47,7 @@ def test_types_are_noted_where_there_are_none() -> None:
 )
 def test_one_node_by_its_schema(body: str, name: str) -> None:
     (node,) = text.parse(f"g (float16[3] x) => () {{ {body} }}", 23).graph
-    assert told_by_schema(node, node.outputs[0], 23) == ir.DataType[name]
+    assert type_by_schema(node, node.outputs[0], 23) == ir.DataType[name]
 
 
 def test_the_first_opset_of_a_type() -> None:

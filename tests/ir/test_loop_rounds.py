@@ -6,7 +6,7 @@ import onnx_ir as ir
 import pytest
 
 from smelt.ir import text
-from smelt.ir.loop_rounds import MOST, makes_a_round, rounds
+from smelt.ir.loop_rounds import MOST, runs_at_least_once, trip_count
 
 CONSTANTS = (
     "int64 zero = {0}, int64 three = {3}, int64[1] four = {4}, int64[2] two = {3,3}, "
@@ -40,7 +40,7 @@ ENDS = {
 
 @pytest.mark.parametrize(("body", "count"), ENDS.values(), ids=ENDS)
 def test_the_condition_that_a_round_returns(body: str, count: int | None) -> None:
-    assert rounds(loop("three", "yes", body)) == count
+    assert trip_count(loop("three", "yes", body)) == count
 
 
 STARTS = {
@@ -63,5 +63,5 @@ STARTS = {
 @pytest.mark.parametrize(("count", "first", "made", "any_"), STARTS.values(), ids=STARTS)
 def test_counts_and_first_conditions(count: str, first: str, made: int | None, any_: bool) -> None:
     node = loop(count, first)
-    assert rounds(node) == made
-    assert makes_a_round(node) is any_
+    assert trip_count(node) == made
+    assert runs_at_least_once(node) is any_

@@ -25,7 +25,7 @@ def built(monkeypatch):
         return build(operator, *given)
 
     monkeypatch.setattr(Definition, "build_body", watched)
-    built_functions._kept.clear()
+    built_functions._cache.clear()
     return names
 
 
@@ -79,7 +79,7 @@ def test_the_last_ones_are_kept(built, monkeypatch):
     attached("g (float[N] x) => (y) { y = smelt.Lgamma(x) }")
     attached("g (float[N] x) => (y) { y = smelt.Digamma(x) }")
     assert built.count("Digamma") == 2
-    assert len(built_functions._kept) == 1
+    assert len(built_functions._cache) == 1
 
 
 def test_functions_for_runtime_gaps_are_built_once(built):
@@ -88,7 +88,7 @@ def test_functions_for_runtime_gaps_are_built_once(built):
     attached(source)
     count = len(built)
     attached(source)
-    assert count == len(built) == len(built_functions._kept) == 1
+    assert count == len(built) == len(built_functions._cache) == 1
 
 
 def test_zeros_of_two_signs_are_two_attributes(built):
