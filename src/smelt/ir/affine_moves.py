@@ -15,16 +15,16 @@ def reshaped(form: Affine, before: Sequence[Dim], after: Sequence[Dim]) -> Affin
     are added or removed."""
     if form.is_uniform:
         return Affine(form.start, (0,) * len(after))
-    kept = [(dim, step) for dim, step in zip(before, form.steps, strict=True) if dim != 1]
+    dims_left = [(dim, step) for dim, step in zip(before, form.steps, strict=True) if dim != 1]
     steps = []
     for dim in after:
         if dim == 1:
             steps.append(0)
-        elif kept and same_dim(kept[0][0], dim):
-            steps.append(kept.pop(0)[1])
+        elif dims_left and same_dim(dims_left[0][0], dim):
+            steps.append(dims_left.pop(0)[1])
         else:
             return None
-    return Affine(form.start, tuple(steps)) if not kept else None
+    return Affine(form.start, tuple(steps)) if not dims_left else None
 
 
 def concatenated(forms: Sequence[Affine], sizes: Sequence[Dim], axis: int) -> Affine | None:

@@ -55,9 +55,9 @@ class AffineProof:
         count, rank = indices.shape[-1], len(indices.shape)
         array = self.constants.get(indices, SMALL)
         if array is not None:
-            found = [of_array(array[..., i]) for i in range(array.shape[-1])]
+            candidates = [of_array(array[..., i]) for i in range(array.shape[-1])]
         elif count == 1:
-            found = [self.of(indices, depth)]
+            candidates = [self.of(indices, depth)]
         else:
             node = indices.producer()
             if node is None or node.domain or node.op_type != "Concat" or not is_known(node):
@@ -66,9 +66,9 @@ class AffineProof:
                 return None
             if any(v is None or v.shape is None or v.shape[-1] != 1 for v in node.inputs):
                 return None
-            found = [self.of(value, depth) for value in node.inputs]
-        forms = [form for form in found if form is not None]
-        if len(forms) < len(found):
+            candidates = [self.of(value, depth) for value in node.inputs]
+        forms = [form for form in candidates if form is not None]
+        if len(forms) < len(candidates):
             return None
         return [Affine(form.start, form.steps[: rank - 1]) for form in forms]
 

@@ -32,17 +32,17 @@ def axes_once(model: ir.Model, shapes: ShapeInference, index: NodeIndex) -> None
                 _without_axes(node)
             continue
         rank = _rank(node)
-        kept = without_repeats(listed, rank)
+        axes = without_repeats(listed, rank)
         if node.op_type == NORM and rank is not None:
-            kept = [axis for axis in kept if -rank <= axis < rank]
-        if kept == listed or not kept:
+            axes = [axis for axis in axes if -rank <= axis < rank]
+        if axes == listed or not axes:
             continue
         if len(node.inputs) > 1:
             assert node.graph is not None
             builder = Builder(model, node.graph, shapes, before=node)
-            set_input(node, 1, builder.const_i64(kept))
+            set_input(node, 1, builder.const_i64(axes))
         else:
-            node.attributes["axes"] = ir.AttrInt64s("axes", kept)
+            node.attributes["axes"] = ir.AttrInt64s("axes", axes)
 
 
 def _without_axes(node: ir.Node) -> None:

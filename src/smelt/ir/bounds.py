@@ -67,8 +67,8 @@ def _names(values: Iterable[ir.Value]) -> dict[str, None]:
 
 def bounds_of(graph: ir.Graph) -> Mapping[str, Bounds]:
     """Return the noted bounds by symbol."""
-    found: Mapping[str, Bounds] = graph.meta.get(BOUNDS) or {}
-    return found
+    bounds: Mapping[str, Bounds] = graph.meta.get(BOUNDS) or {}
+    return bounds
 
 
 def checked_bounds(graph: ir.Graph) -> Mapping[str, Bounds]:

@@ -139,12 +139,12 @@ QUICK: dict[str, Callable[[ir.Node], bool]] = {
 """Faster shape rules for common cases; one that returns False leaves the node to the full rule."""
 
 
-def _fits_into(shape: ir.Shape | None, whole: ir.Shape) -> bool:
-    """True if each dim of ``shape`` is 1 or equals the aligned dim of ``whole``, whose dims have
+def _fits_into(shape: ir.Shape | None, target: ir.Shape) -> bool:
+    """True if each dim of ``shape`` is 1 or equals the aligned dim of ``target``, whose dims have
     names."""
-    if shape is None or shape is whole or not len(shape):
+    if shape is None or shape is target or not len(shape):
         return shape is not None
-    dims, meets = shape.dims, whole.dims[-len(shape) :]
+    dims, meets = shape.dims, target.dims[-len(shape) :]
     return dims == meets or all(
         dim == other or (isinstance(dim, int) and dim == 1)
         for dim, other in zip(dims, meets, strict=True)
@@ -209,11 +209,11 @@ def _expanded(infer: Infer) -> Infer:
             return
         rank = max(len(x.shape), length)
         dims = (*(1,) * (rank - len(x.shape)), *x.shape.dims)
-        kept = [isinstance(dim, int) and dim != 1 for dim in dims]
+        stays_known = [isinstance(dim, int) and dim != 1 for dim in dims]
         node.outputs[0].shape = ir.Shape(
             [
                 dim if stays else context.new_symbolic_dim()
-                for dim, stays in zip(dims, kept, strict=True)
+                for dim, stays in zip(dims, stays_known, strict=True)
             ],
             frozen=True,
         )

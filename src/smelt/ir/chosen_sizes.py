@@ -257,9 +257,9 @@ def _quotient(dividend: Dim, divisor: Dim) -> Dim | None:
     if isinstance(divisor, int) and divisor == 0:
         return None
     if isinstance(dividend, int) and isinstance(divisor, int):
-        whole = abs(dividend) // abs(divisor)
-        whole = -whole if (dividend < 0) != (divisor < 0) else whole
-        return whole if whole <= LARGEST else None  # the lowest of all numbers over -1
+        quotient = abs(dividend) // abs(divisor)
+        quotient = -quotient if (dividend < 0) != (divisor < 0) else quotient
+        return quotient if quotient <= LARGEST else None  # the lowest of all numbers over -1
     if isinstance(dividend, int):
         return None
     if not isinstance(divisor, int):

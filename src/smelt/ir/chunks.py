@@ -34,11 +34,11 @@ def in_order(array: np.ndarray) -> np.ndarray:
     )
     outer = max(others, key=lambda axis: array.shape[axis])
     copy = np.empty(array.shape, array.dtype)
-    moved, target = (np.moveaxis(source, (inner, outer), (0, 1)) for source in (array, copy))
-    for row in range(0, moved.shape[0], BLOCK):
-        for column in range(0, moved.shape[1], BLOCK):
+    reordered, target = (np.moveaxis(source, (inner, outer), (0, 1)) for source in (array, copy))
+    for row in range(0, reordered.shape[0], BLOCK):
+        for column in range(0, reordered.shape[1], BLOCK):
             block = np.s_[row : row + BLOCK, column : column + BLOCK]
-            target[block] = moved[block]
+            target[block] = reordered[block]
     return copy
 
 

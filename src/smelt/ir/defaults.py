@@ -20,10 +20,10 @@ FIRST_WITH_OVERRIDABLE = 4
 def _take_old_initializers_for_constants(model: ir.Model) -> None:
     """Remove initializers from the inputs of a model whose IR version has no defaults."""
     inputs = model.graph.inputs
-    kept = [value for value in inputs if not value.is_initializer()]
-    if len(kept) < len(inputs):
+    inputs_only = [value for value in inputs if not value.is_initializer()]
+    if len(inputs_only) < len(inputs):
         weights = dict(model.graph.initializers)
-        inputs[:] = kept
+        inputs[:] = inputs_only
         model.graph.initializers.update(weights)
         model.ir_version = FIRST_WITH_OVERRIDABLE
 
@@ -62,10 +62,10 @@ def warn_of_defaults(model: ir.Model) -> None:
     """Warn that weights which are also inputs are not treated as constants."""
     names = [repr(value.name) for value in model.graph.inputs if default_of(value) is not None]
     if names:
-        shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+        listed = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
         warnings.warn(
             f"{len(names)} of {len(model.graph.inputs)} inputs have a default that callers may "
-            f"override, so they are no constants: {shown}; the pipeline 'freeze-defaults,default' "
+            f"override, so they are no constants: {listed}; the pipeline 'freeze-defaults,default' "
             "takes them for constants",
             stacklevel=4,
         )

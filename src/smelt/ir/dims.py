@@ -40,14 +40,14 @@ def unnamed_dims(inputs: Sequence[ir.Value]) -> dict[Place, str]:
                 places.append((value, axis))
             else:
                 used_names |= symbols_of(dim)
-    named: dict[Place, str] = {}
+    new_names: dict[Place, str] = {}
     for value, axis in places:
         name = re.sub(r"\W", "_", f"{value.name}_{axis}")
         while name in used_names:
             name += "_"
         used_names.add(name)
-        named[value, axis] = name
-    return named
+        new_names[value, axis] = name
+    return new_names
 
 
 def binding_advice(inputs: Sequence[ir.Value]) -> str:

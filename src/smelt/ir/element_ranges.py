@@ -47,8 +47,8 @@ def ranges_of(value: ir.Value, depth: int = DEPTH) -> list[Range] | None:
 def _range_of_tensor(value: ir.Value) -> Range:
     """Return the bounds of all elements of ``value``, if they are closer than those of its type."""
     bounds = IntegerBounds()
-    found = bounds.of(value)
-    return ANY if found is None or found == bounds.limits(value) else found
+    range_ = bounds.of(value)
+    return ANY if range_ is None or range_ == bounds.limits(value) else range_
 
 
 def _produced(node: ir.Node, depth: int) -> list[Range] | None:

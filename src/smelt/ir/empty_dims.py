@@ -51,8 +51,8 @@ def write_never_empty(model: ir.Model) -> None:
 
 
 def is_never_empty(model: ir.Model) -> bool:
-    """True if ``note_never_empty`` was called for this model, its original, or before it was
-    saved."""
+    """True if ``note_never_empty`` was called for this model, for a model it is a copy of, or
+    before it was saved."""
     return bool(model.graph.meta.get(_NEVER)) or model.metadata_props.get(_NEVER) == "true"
 
 

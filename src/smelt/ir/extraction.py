@@ -74,16 +74,16 @@ def keep_needed(model: ir.Model) -> None:
 
 def needed_nodes(outputs: Iterable[ir.Value]) -> set[ir.Node]:
     """Return the nodes that ``outputs`` depend on, also through captures of inner graphs."""
-    found: set[ir.Node] = set()
+    needed: set[ir.Node] = set()
     pending = [value.producer() for value in outputs]
     while pending:
         node = pending.pop()
-        if node is None or node in found:
+        if node is None or node in needed:
             continue
-        found.add(node)
+        needed.add(node)
         read = (*node.inputs, *(() if scope.is_flat(node) else scope.captures(node)))
         pending += [value.producer() for value in read if value is not None]
-    return found
+    return needed
 
 
 def needed_inputs(graph: ir.Graph) -> list[ir.Value]:

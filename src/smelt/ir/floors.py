@@ -53,7 +53,7 @@ def _without_floor(inside: Any) -> Any:
     numerator, denominator = sympy.fraction(sympy.together(inside))
     terms = sympy.Add.make_args(sympy.expand(numerator))
     floors = [term for term in terms if isinstance(term, sympy.floor)]
-    whole = all(term.is_Integer for term in terms if term not in floors)
-    if len(floors) != 1 or not whole or not (denominator.is_Integer and denominator > 0):
+    is_integer = all(term.is_Integer for term in terms if term not in floors)
+    if len(floors) != 1 or not is_integer or not (denominator.is_Integer and denominator > 0):
         return inside
     return (sum(terms) - floors[0] + floors[0].args[0]) / denominator

@@ -56,9 +56,9 @@ class NodeIndex:
 
         Nodes that rewrites made at one place are ordered by ``keys``, then by creation.
         """
-        found = [pair for key in dict.fromkeys(keys) for pair in self._places(key).items()]
-        found.sort(key=itemgetter(1))
-        return [node for node, _ in found]
+        ordered = [pair for key in dict.fromkeys(keys) for pair in self._places(key).items()]
+        ordered.sort(key=itemgetter(1))
+        return [node for node, _ in ordered]
 
     def follow(self, builders: Iterable[Builder], removed: Iterable[ir.Node]) -> bool:
         """Update the index: add the nodes of ``builders``, then drop the nodes of ``removed``.
@@ -99,10 +99,10 @@ class NodeIndex:
             inner: list[ir.Graph] = []
             for node in graph:
                 key = domain, op_type = node.domain, node.op_type
-                found = by_key.get(key)
-                if found is None:
-                    found = by_key[key] = {}
-                found[node] = count
+                nodes = by_key.get(key)
+                if nodes is None:
+                    nodes = by_key[key] = {}
+                nodes[node] = count
                 count += 1
                 if domain or op_type in carriers:
                     below = list(scope.subgraphs(node))

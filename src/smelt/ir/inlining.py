@@ -41,12 +41,12 @@ def inline(
     builder = rewriter.builder(node, [node], rule)
     if foreign:
         _rename_subgraph_values(builder, body)
-    moved = list(body)
-    for inner in moved:
+    body_nodes = list(body)
+    for inner in body_nodes:
         inner.name = None  # two graphs may name a node alike; the graph names a node without one
     outputs = _adopt(builder, body, bound)[skip:]
     if bound:
-        for inner in moved:
+        for inner in body_nodes:
             rewriter.shapes.infer_node(inner)
     values: list[ir.Value | None] = [
         builder.op("Unsqueeze", value, builder.const_i64([0])) if place >= unstacked else value
@@ -57,7 +57,7 @@ def inline(
         if new is not None and conflicting_shapes(old.shape, new.shape):
             old.shape = None
     rewriter.replace(node, values, trust_shape=True, rule=rule)
-    rewriter.remove_dead(reversed(moved))
+    rewriter.remove_dead(reversed(body_nodes))
 
 
 def _adopt(
@@ -72,12 +72,12 @@ def _adopt(
     for inner, outer in bound.items():
         for use in inner.uses():
             set_input(use.node, use.idx, outer)
-    moved = dict(bound)
+    replacement = dict(bound)
     for name, value in list(body.initializers.items()):
         if value.is_graph_input() or value.const_value is None:
             continue
         del body.initializers[name]
-        moved[value] = constant = builder.tensor(value.const_value, name)
+        replacement[value] = constant = builder.tensor(value.const_value, name)
         for use in value.uses():
             set_input(use.node, use.idx, constant)
     nodes = list(body)
@@ -90,7 +90,7 @@ def _adopt(
         builder.graph.extend(nodes)
     else:
         builder.graph.insert_before(builder.before, nodes)
-    return [moved.get(value, value) for value in outputs]
+    return [replacement.get(value, value) for value in outputs]
 
 
 def _rename_subgraph_values(builder: Builder, body: ir.Graph) -> None:

@@ -81,7 +81,7 @@ def ports_of(graph: ir.Graph, value: ir.Value) -> list[tuple[Literal["input", "o
 
     An output may be listed twice.
     """
-    found: list[tuple[Literal["input", "output"], int]] = []
-    found += [("input", i) for i, each in enumerate(graph.inputs) if each is value]
-    found += [("output", i) for i, each in enumerate(graph.outputs) if each is value]
-    return found
+    ports: list[tuple[Literal["input", "output"], int]] = []
+    ports += [("input", i) for i, each in enumerate(graph.inputs) if each is value]
+    ports += [("output", i) for i, each in enumerate(graph.outputs) if each is value]
+    return ports

@@ -32,15 +32,15 @@ def invented_names(values: Iterable[ir.Value]) -> set[str]:
 
     A scalar that is 1 or 2, say, has an invented name for its element that no shape contains.
     """
-    found: dict[str, None] = {}
+    texts: dict[str, None] = {}
     for value in values:
         if SYM_DATA_KEY in value.metadata_props:
-            found[value.metadata_props[SYM_DATA_KEY]] = None
+            texts[value.metadata_props[SYM_DATA_KEY]] = None
         if value.shape is not None:
             for dim in value.shape.dims:
                 if not isinstance(dim, int) and dim.value is not None:
-                    found[dim.value] = None
-    return {name for text in found if "_d" in text for name in _INVENTED.findall(text)}
+                    texts[dim.value] = None
+    return {name for text in texts if "_d" in text for name in _INVENTED.findall(text)}
 
 
 def every_value(model: ir.Model) -> Iterator[ir.Value]:
@@ -58,8 +58,8 @@ def without_invented(shape: ir.Shape, declared: Set[str]) -> ir.Shape:
     """Return ``shape`` with dims made unknown if they contain an invented name that is not
     ``declared``."""
     dims = [_dim_unless_invented(dim, declared) for dim in shape.dims]
-    kept = all(new is old for new, old in zip(dims, shape.dims, strict=True))
-    return shape if kept else ir.Shape(dims)
+    is_unchanged = all(new is old for new, old in zip(dims, shape.dims, strict=True))
+    return shape if is_unchanged else ir.Shape(dims)
 
 
 def _dim_unless_invented(dim: int | ir.SymbolicDim, declared: Set[str]) -> int | ir.SymbolicDim:

@@ -101,16 +101,18 @@ def _form(op_type: str) -> _Form | None:
 
 def _versions(op_type: str) -> Iterator[onnx.defs.OpSchema]:
     """Yield the schemas of ``op_type`` up to KNOWN_OPSET, or its first later one."""
-    found = opset.schema(op_type, KNOWN_OPSET)
-    if found is None:
+    schema = opset.schema(op_type, KNOWN_OPSET)
+    if schema is None:
         newer = (opset.schema(op_type, version) for version in range(KNOWN_OPSET, NEWEST_READ + 1))
-        first = next((schema for schema in newer if schema is not None), None)
+        first = next((version for version in newer if version is not None), None)
         if first is not None:
             yield first
         return
-    while found is not None:
-        yield found
-        found = opset.schema(op_type, found.since_version - 1) if found.since_version > 1 else None
+    while schema is not None:
+        yield schema
+        schema = (
+            opset.schema(op_type, schema.since_version - 1) if schema.since_version > 1 else None
+        )
 
 
 def _is_default(node: ir.Node, attr: ir.Attr) -> bool:

@@ -48,13 +48,13 @@ class Listing:
 def listing(model: ir.Model) -> Listing:
     """Return the lines of ``model``: versions, the main graph with all subgraphs, then the
     functions."""
-    found = Listing()
+    text_lines = Listing()
     imports = ", ".join(f'"{domain}" : {v}' for domain, v in sorted(model.opset_imports.items()))
-    _add(found, "", f"<ir_version: {model.ir_version}, opset_import: [{imports}]>")
-    _graph(found, "", model.graph.name or "g", model.graph)
+    _add(text_lines, "", f"<ir_version: {model.ir_version}, opset_import: [{imports}]>")
+    _graph(text_lines, "", model.graph.name or "g", model.graph)
     for function in model.functions.values():
-        _graph(found, "", f"{function.domain}.{function.name}", function.graph)
-    return found
+        _graph(text_lines, "", f"{function.domain}.{function.name}", function.graph)
+    return text_lines
 
 
 def node_text(node: ir.Node) -> str:
@@ -79,71 +79,73 @@ def with_checksums(a: Listing, b: Listing) -> tuple[list[str], list[str]]:
     places: dict[str, list[int]] = {}
     for index in b.weights:
         places.setdefault(b.lines[index], []).append(index)
-    for here, tensor in a.weights.items():
-        line = a.lines[here]
-        others = [(there, b.weights[there]) for there in places.get(line, ())]
+    for position, tensor in a.weights.items():
+        line = a.lines[position]
+        others = [
+            (other_position, b.weights[other_position]) for other_position in places.get(line, ())
+        ]
         if all(tensor is other for _, other in others):
             continue
-        mine, theirs = text.checksum(tensor), [text.checksum(other) for _, other in others]
-        if any(sum_ != mine for sum_ in theirs):
-            first[here] = f"{line}, #{mine}"
-            for (there, _), sum_ in zip(others, theirs, strict=True):
-                second[there] = f"{line}, #{sum_}"
+        own_sum, other_sums = text.checksum(tensor), [text.checksum(other) for _, other in others]
+        if any(sum_ != own_sum for sum_ in other_sums):
+            first[position] = f"{line}, #{own_sum}"
+            for (other_position, _), sum_ in zip(others, other_sums, strict=True):
+                second[other_position] = f"{line}, #{sum_}"
     return first, second
 
 
-def _add(found: Listing, indent: str, line: str) -> None:
+def _add(text_lines: Listing, indent: str, line: str) -> None:
     """Append ``line`` to the listing, indented."""
-    found.lines.append(indent + printable(line))
+    text_lines.lines.append(indent + printable(line))
 
 
-def _graph(found: Listing, indent: str, name: str, graph: ir.Graph, end: str = "}") -> None:
+def _graph(text_lines: Listing, indent: str, name: str, graph: ir.Graph, end: str = "}") -> None:
     """Append the lines of ``graph``: inputs, outputs, initializers, nodes."""
     inner = indent + STEP
-    _add(found, indent, f"{name} (")
+    _add(text_lines, indent, f"{name} (")
     for value in graph.inputs:
         default = default_of(value)
         default_text = f" = {text.literal(default)}" if default is not None else ""
-        _add(found, inner, f"{_type(value)} {value.name}{default_text},")
-    _add(found, indent, ") => (")
+        _add(text_lines, inner, f"{_type(value)} {value.name}{default_text},")
+    _add(text_lines, indent, ") => (")
     for value in graph.outputs:
-        _add(found, inner, f"{_type(value)} {value.name},")
-    _add(found, indent, ") <" if graph.initializers else ") {")
+        _add(text_lines, inner, f"{_type(value)} {value.name},")
+    _add(text_lines, indent, ") <" if graph.initializers else ") {")
     for value in graph.initializers.values():
-        _weight(found, inner, value)
+        _weight(text_lines, inner, value)
     if graph.initializers:
-        _add(found, indent, "> {")
+        _add(text_lines, indent, "> {")
     for node in graph:
-        _node(found, inner, node)
-    _add(found, indent, end)
+        _node(text_lines, inner, node)
+    _add(text_lines, indent, end)
 
 
-def _weight(found: Listing, indent: str, value: ir.Value) -> None:
-    """Append the line of an initializer; a large one keeps its tensor in ``found.weights``."""
+def _weight(text_lines: Listing, indent: str, value: ir.Value) -> None:
+    """Append the line of an initializer; a large one keeps its tensor in ``text_lines.weights``."""
     tensor = value.const_value
     if tensor is None:
-        _add(found, indent, f"{_type(value)} {value.name},")
+        _add(text_lines, indent, f"{_type(value)} {value.name},")
     elif tensor.size <= SHOWN:
         kind, literal = text.tensor_type(tensor), text.literal(tensor)
-        _add(found, indent, f"{kind} {value.name} = {literal.removeprefix(kind)},")
+        _add(text_lines, indent, f"{kind} {value.name} = {literal.removeprefix(kind)},")
     else:
-        found.weights[len(found.lines)] = tensor
+        text_lines.weights[len(text_lines.lines)] = tensor
         size = f"{text.size_in_bytes(tensor):,} bytes"
-        _add(found, indent, f"{text.tensor_type(tensor)} {value.name} = {{...}},  # {size}")
+        _add(text_lines, indent, f"{text.tensor_type(tensor)} {value.name} = {{...}},  # {size}")
 
 
-def _node(found: Listing, indent: str, node: ir.Node) -> None:
+def _node(text_lines: Listing, indent: str, node: ir.Node) -> None:
     """Append the lines of ``node``, with its subgraphs in angle brackets."""
     types = ", ".join(_type(value) for value in node.outputs)
     note = f"  # {types}" if types.strip("?, ") else ""
     graphs = [] if scope.is_flat(node) else list(_named_graphs(node))
     if not graphs:
-        _add(found, indent, f"{_call(node)}{note}")
+        _add(text_lines, indent, f"{_call(node)}{note}")
         return
-    _add(found, indent, f"{_call(node)} <{note}")
+    _add(text_lines, indent, f"{_call(node)} <{note}")
     for name, graph in graphs:
-        _graph(found, indent + STEP, f"{name} = {graph.name or 'g'}", graph, "},")
-    _add(found, indent, ">")
+        _graph(text_lines, indent + STEP, f"{name} = {graph.name or 'g'}", graph, "},")
+    _add(text_lines, indent, ">")
 
 
 def _named_graphs(node: ir.Node) -> Iterator[tuple[str, ir.Graph]]:
@@ -171,8 +173,8 @@ def _type(value: ir.Value) -> str:
 
 def dim_text(dim: int | ir.SymbolicDim) -> str:
     """Return the text of ``dim``, or ``?`` for an invented name, which another run numbers anew."""
-    shown = str(dim)
-    return "?" if is_invented(shown) or shown == "None" else shown
+    text_of_dim = str(dim)
+    return "?" if is_invented(text_of_dim) or text_of_dim == "None" else text_of_dim
 
 
 def _names(values: Iterable[ir.Value | None]) -> str:

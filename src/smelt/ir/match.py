@@ -237,8 +237,8 @@ def _look_at_operands(pattern: Op) -> Look:
 
 def _needs(pattern: Op) -> tuple[Need, ...]:
     """Return the operands of ``pattern`` that only some operators can produce."""
-    found = enumerate(map(heads, pattern.inputs))
-    return tuple((place, head) for place, head in found if head is not None)
+    operand_heads = enumerate(map(heads, pattern.inputs))
+    return tuple((place, head) for place, head in operand_heads if head is not None)
 
 
 def _could_match(operands: Sequence[ir.Value | None], needs: tuple[Need, ...]) -> bool:

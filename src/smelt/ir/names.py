@@ -66,8 +66,8 @@ def _cached_names(owner: ir.Graph, graphs: Iterable[ir.Graph]) -> Names:
     """Return the names cached at ``owner``, collected from ``graphs`` the first time."""
     names: Names | None = owner.meta.get(_META)
     if names is None:
-        every = (value.name for graph in graphs for value in values_of(graph))
-        names = Names(name for name in every if name is not None)
+        value_names = (value.name for graph in graphs for value in values_of(graph))
+        names = Names(name for name in value_names if name is not None)
         names.taken.update(_MEANINGLESS)
         owner.meta[_META] = names
     return names

@@ -78,12 +78,12 @@ def _raised(graph: ir.Graph, node: ir.Node, imported: int) -> ir.Graph | None:
 
 def _opsets(schema: Any) -> list[int]:
     """Return the opsets for which the schema, an ``onnx.defs.OpSchema``, has bodies."""
-    found: list[int] = []
+    opsets: list[int] = []
     if schema.has_context_dependent_function:
-        found += schema.context_dependent_function_opset_versions
+        opsets += schema.context_dependent_function_opset_versions
     elif schema.has_function:
-        found += schema.function_opset_versions
-    return found
+        opsets += schema.function_opset_versions
+    return opsets
 
 
 def _proto(schema: Any, version: int, node: ir.Node) -> onnx.FunctionProto | None:
@@ -116,22 +116,22 @@ def _type(value: ir.Value | None) -> onnx.TypeProto:
 
 def _attributes(node: ir.Node, schema: onnx.defs.OpSchema) -> dict[str, ir.Attr]:
     """Return the attributes of ``node``, with defaults of the schema for those that are absent."""
-    found = {
+    defaults = {
         name: ir.serde.deserialize_attribute(attribute.default_value)
         for name, attribute in schema.attributes.items()
         if attribute.default_value.name
     }
-    return found | dict(node.attributes.items())
+    return defaults | dict(node.attributes.items())
 
 
-def _fill_in(graph: ir.Graph, given: dict[str, ir.Attr]) -> None:
-    """Replace attribute references in ``graph`` by attributes of ``given``; drop unresolved
+def _fill_in(graph: ir.Graph, attributes: dict[str, ir.Attr]) -> None:
+    """Replace attribute references in ``graph`` by attributes of ``attributes``; drop unresolved
     ones."""
     for node in _nodes(graph):
         for name, attribute in list(node.attributes.items()):
             if not attribute.is_ref():
                 continue
-            source = given.get(attribute.ref_attr_name or "")
+            source = attributes.get(attribute.ref_attr_name or "")
             if source is None:
                 del node.attributes[name]
             else:

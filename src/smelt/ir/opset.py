@@ -99,10 +99,10 @@ def _history() -> dict[tuple[str, str], tuple[int, ...]]:
     """Return the versions of each operator, by domain and name."""
     from onnx import defs
 
-    found: dict[tuple[str, str], set[int]] = {}
-    for each in defs.get_all_schemas_with_history():
-        found.setdefault((each.domain, each.name), set()).add(each.since_version)
-    return {key: tuple(sorted(each)) for key, each in found.items()}
+    versions_of: dict[tuple[str, str], set[int]] = {}
+    for schema_ in defs.get_all_schemas_with_history():
+        versions_of.setdefault((schema_.domain, schema_.name), set()).add(schema_.since_version)
+    return {key: tuple(sorted(numbers)) for key, numbers in versions_of.items()}
 
 
 @cache
@@ -110,10 +110,10 @@ def domains() -> dict[str, tuple[str, ...]]:
     """Return, by operator name, the domains in which ``onnx`` defines it."""
     from onnx import defs
 
-    found: dict[str, set[str]] = {}
+    domains_of: dict[str, set[str]] = {}
     for each in defs.get_all_schemas():
-        found.setdefault(each.name, set()).add(each.domain)
-    return {name: tuple(sorted(each)) for name, each in found.items()}
+        domains_of.setdefault(each.name, set()).add(each.domain)
+    return {name: tuple(sorted(each)) for name, each in domains_of.items()}
 
 
 @cache
@@ -138,18 +138,18 @@ def is_deprecated(op_type: str, opset: int) -> bool:
 @cache
 def default_attribute(op_type: str, name: str, opset: int, domain: str = "") -> Any:
     """Return the schema's default of an attribute, None if it has none."""
-    found = schema(op_type, opset, domain)
-    if found is None or name not in found.attributes:
+    definition = schema(op_type, opset, domain)
+    if definition is None or name not in definition.attributes:
         return None
-    proto = found.attributes[name].default_value
+    proto = definition.attributes[name].default_value
     return ir.serde.deserialize_attribute(proto).value if proto.name else None
 
 
 @cache
 def attribute_names(op_type: str, opset: int) -> tuple[str, ...]:
     """Return the attributes of an ONNX operator by its schema; empty for an unknown operator."""
-    found = schema(op_type, opset)
-    return tuple(sorted(found.attributes)) if found is not None else ()
+    definition = schema(op_type, opset)
+    return tuple(sorted(definition.attributes)) if definition is not None else ()
 
 
 def attribute(node: ir.Node, name: str, opset: int) -> Any:
@@ -160,12 +160,12 @@ def attribute(node: ir.Node, name: str, opset: int) -> Any:
     return default_attribute(node.op_type, name, opset, node.domain)
 
 
-def is_default(node: ir.Node, given: ir.Attr, opset: int) -> bool:
-    """True if ``given``, an attribute of an ONNX ``node``, equals its default."""
-    if node.domain or given.is_ref():
+def is_default(node: ir.Node, attr: ir.Attr, opset: int) -> bool:
+    """True if ``attr``, an attribute of an ONNX ``node``, equals its default."""
+    if node.domain or attr.is_ref():
         return False
-    default = default_attribute(node.op_type, given.name, opset)
-    return default is not None and _text(given.value) == _text(default)
+    default = default_attribute(node.op_type, attr.name, opset)
+    return default is not None and _text(attr.value) == _text(default)
 
 
 def _text(value: Any) -> str:
@@ -178,9 +178,9 @@ def axes_of(node: ir.Node, constants: Constants, index: int = 1) -> tuple[int, .
 
     An empty tuple stands for absent axes; their meaning differs by operator.
     """
-    given = node.attributes.get("axes")
-    if given is not None:
-        return None if given.is_ref() else tuple(given.as_ints())
+    attr = node.attributes.get("axes")
+    if attr is not None:
+        return None if attr.is_ref() else tuple(attr.as_ints())
     if len(node.inputs) <= index or node.inputs[index] is None:
         return ()
     return constants.ints(node.inputs[index])
@@ -206,5 +206,5 @@ def reduction_axes(node: ir.Node, constants: Constants) -> tuple[int, ...] | Non
 
 def keeps_dims(node: ir.Node) -> bool:
     """True if a Reduce operator keeps reduced dims as 1, which is the default."""
-    given = node.attributes.get("keepdims")
-    return given is None or bool(given.as_int())
+    attr = node.attributes.get("keepdims")
+    return attr is None or bool(attr.as_int())

@@ -177,13 +177,13 @@ def _resize(node: ir.Node, rewriter: Rewriter) -> None:
     else:
         tensor = tensor_of(scales)
         factors = None if tensor is None else tensor.numpy()
-        one = build.constant(np.ones(1, np.float32))
+        ones = build.constant(np.ones(1, np.float32))
         if factors is None or (factors > 1).any():
             grown = scales if factors is not None and (factors >= 1).all() else None
-            x = _resize_11(build, x, grown or build.op("Max", scales, one), mode)
+            x = _resize_11(build, x, grown or build.op("Max", scales, ones), mode)
         if factors is None or (factors < 1).any():
             shrunk = scales if factors is not None and (factors <= 1).all() else None
-            x = _resize_11(build, x, shrunk or build.op("Min", scales, one), mode, "ceil")
+            x = _resize_11(build, x, shrunk or build.op("Min", scales, ones), mode, "ceil")
         resized = build.op("Identity", x) if x is node.inputs[0] else x
     rewriter.replace(node, [resized], trust_shape=True)
 

@@ -136,9 +136,9 @@ def heads(pattern: Pattern) -> frozenset[str] | None:
     if isinstance(pattern, Op):
         return frozenset(pattern.op_types)
     if isinstance(pattern, OneOf):
-        found = [heads(p) for p in pattern.alternatives]
-        known = [head for head in found if head is not None]
-        return frozenset().union(*known) if len(known) == len(found) else None
+        alternatives = [heads(p) for p in pattern.alternatives]
+        known = [head for head in alternatives if head is not None]
+        return frozenset().union(*known) if len(known) == len(alternatives) else None
     return None
 
 

@@ -168,9 +168,9 @@ def _changes(op_type: str, start: int, to: int) -> tuple[tuple[int, int], ...]:
     """Return pairs of consecutive versions of an operator over ``(start, to]``."""
     versions: list[int] = []
     for version in range(start, to + 1):
-        found = opset.schema(op_type, version)
-        since = found.since_version if found is not None else 0
-        if found is not None and (not versions or versions[-1] != since):
+        schema = opset.schema(op_type, version)
+        since = schema.since_version if schema is not None else 0
+        if schema is not None and (not versions or versions[-1] != since):
             versions.append(since)
     return tuple(pairwise(versions))
 

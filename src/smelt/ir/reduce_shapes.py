@@ -53,8 +53,8 @@ def with_sizes(library_rule: Rule) -> Rule:
         if source is None or source.shape is None or len(source.shape) != 1:
             return
         elements = context.get_symbolic_value(source)
-        kept = _int(node, "noop_with_empty_axes", 0)
-        if not elements or kept or any(getattr(each, "value", 0) is None for each in elements):
+        is_noop = _int(node, "noop_with_empty_axes", 0)
+        if not elements or is_noop or any(getattr(each, "value", 0) is None for each in elements):
             return
         if result.shape is None or result.dtype != ir.DataType.INT64:
             return

@@ -72,8 +72,8 @@ def _is_bounded(dim: ir.SymbolicDim) -> bool:
 
 def _is_effective_bound(dim: ir.SymbolicDim) -> bool:
     """True if ``dim`` is a single bound that has an effect in some runs."""
-    found = _EFFECTIVE_BOUND.fullmatch(dim.value or "")
-    return found is not None and may_be_zero(found[1] or found[2])
+    match = _EFFECTIVE_BOUND.fullmatch(dim.value or "")
+    return match is not None and may_be_zero(match[1] or match[2])
 
 
 @lru_cache(maxsize=4096)

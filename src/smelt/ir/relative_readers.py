@@ -59,7 +59,7 @@ def reads_relative_error(value: ir.Value) -> str:
     Empty if every consumer tolerates a small absolute error.
     """
     pending = [(value, Form.ITSELF)]
-    seen: dict[ir.Value, Form] = {value: Form.ITSELF}
+    forms: dict[ir.Value, Form] = {value: Form.ITSELF}
     while pending:
         current, form = pending.pop()
         if form == Form.ITSELF and current.is_graph_output():
@@ -68,10 +68,10 @@ def reads_relative_error(value: ir.Value) -> str:
             if _depends_on(node, index, form):
                 return node.op_type
             for result, result_form in _affected_results(node, index, form):
-                if result not in seen or result_form < seen[result]:
-                    seen[result] = result_form
+                if result not in forms or result_form < forms[result]:
+                    forms[result] = result_form
                     pending.append((result, result_form))
-        if len(seen) > MOST:
+        if len(forms) > MOST:
             return "more readers than are looked at"
     return ""
 

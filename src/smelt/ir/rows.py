@@ -73,12 +73,12 @@ def _count_forward(size: str, start: int, end: int) -> str:
     if from_first:
         return rows_at_most(size, end) if end >= 0 else rows_less(size, -end)
     if (start < 0) == (end < 0):
-        kept, dropped = (-start, -end) if start < 0 else (end, start)
-        return rows_less(rows_at_most(size, kept), dropped) if start < end else "0"
+        most, dropped = (-start, -end) if start < 0 else (end, start)
+        return rows_less(rows_at_most(size, most), dropped) if start < end else "0"
     if start > 0:
         return rows_less(size, start - end)
-    whole = size if size.isidentifier() else f"({size})"
-    return f"Max(0, Min({min(end, -start)}, {size}, {end - start} - {whole}))"
+    size_text = size if size.isidentifier() else f"({size})"
+    return f"Max(0, Min({min(end, -start)}, {size}, {end - start} - {size_text}))"
 
 
 def cut_of_rows(rows: range) -> Cut:

@@ -25,26 +25,28 @@ def rows_between(size: Dim, start: Dim, end: Dim) -> Dim | None:
 
     None if a position may be negative.
     """
-    whole = _text(size)
-    if whole is not None and _takes_all_from_end(size, start, end):
+    size_text = _text(size)
+    if size_text is not None and _takes_all_from_end(size, start, end):
         return size
-    if whole is None or not _is_position(start):
+    if size_text is None or not _is_position(start):
         return None
     if start == 0 and isinstance(end, ir.SymbolicDim) and _ends_two_before(size, end):
         return ir.SymbolicDim(f"Max(0, {end})")
     if not _is_position(end):
         return None
-    first, last = (_limited(place, size, whole) for place in (start, end))
-    rows = _rows_from_end(size, start) if last == whole else None
+    first, last = (_limited(place, size, size_text) for place in (start, end))
+    rows = _rows_from_end(size, start) if last == size_text else None
     if rows is not None:
         return ir.SymbolicDim(f"Min({rows}, {size})")
-    rows_left = _rows_before_end(start, size) if last == whole else None
+    rows_left = _rows_before_end(start, size) if last == size_text else None
     if rows_left is not None:
         return rows_left
     if first == "0":
         text = last
-    elif last == whole:
-        text = f"Max(0, {whole} - {start})" if isinstance(start, int) else f"{whole} - {first}"
+    elif last == size_text:
+        text = (
+            f"Max(0, {size_text} - {start})" if isinstance(start, int) else f"{size_text} - {first}"
+        )
     else:
         start_text = f"({first})" if _rows_before_end(start, size) is not None else first
         text = f"Max(0, {last} - {start_text})"
@@ -88,10 +90,10 @@ def _rows_from_end(size: Dim, start: Dim) -> str | None:
     if not left_out:
         return None
     try:
-        kept = size - ir.SymbolicDim(left_out)
+        rows = size - ir.SymbolicDim(left_out)
     except (ValueError, TypeError, ArithmeticError):
         return None
-    return None if "-" in str(kept) or "(" in str(kept) else str(kept)
+    return None if "-" in str(rows) or "(" in str(rows) else str(rows)
 
 
 def _text(dim: Dim) -> str | None:
@@ -103,13 +105,13 @@ def _text(dim: Dim) -> str | None:
     return str(dim) if str(dim).isidentifier() else f"({dim})"
 
 
-def _limited(place: Dim, size: Dim, whole: str) -> str:
+def _limited(place: Dim, size: Dim, size_text: str) -> str:
     """Return ``place`` as text, limited to the end of the axis."""
     if place == size or (isinstance(place, int) and place >= LONGEST):
-        return whole
+        return size_text
     if place == 0:
         return "0"
-    return str(place) if _rows_before_end(place, size) is not None else f"Min({place}, {whole})"
+    return str(place) if _rows_before_end(place, size) is not None else f"Min({place}, {size_text})"
 
 
 def _rows_before_end(place: Dim, size: Dim) -> int | None:

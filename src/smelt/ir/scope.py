@@ -34,13 +34,13 @@ def subgraphs(node: ir.Node) -> Sequence[ir.Graph]:
     """
     if node.op_type not in GRAPH_CARRIERS and not node.domain:
         return ()
-    found: list[ir.Graph] = []
+    graphs_of_node: list[ir.Graph] = []
     for attr in node.attributes.values():
         if attr.type == ir.AttributeType.GRAPH and not attr.is_ref():
-            found.append(attr.as_graph())
+            graphs_of_node.append(attr.as_graph())
         elif attr.type == ir.AttributeType.GRAPHS and not attr.is_ref():
-            found += attr.as_graphs()
-    return found
+            graphs_of_node += attr.as_graphs()
+    return graphs_of_node
 
 
 def graphs_below(graph: ir.Graph) -> Iterator[ir.Graph]:
@@ -103,16 +103,16 @@ def captures(node: ir.Node) -> tuple[ir.Value, ...]:
     """Return the values of enclosing graphs that subgraphs of ``node`` read, each once, in
     order."""
     inner_graphs = set(subgraphs(node))
-    found: dict[ir.Value, None] = {}
+    read: dict[ir.Value, None] = {}
     for inner in nested_nodes(node):
         inner_graphs.update(subgraphs(inner))
         for value in inner.inputs:
             if value is not None:
-                found.setdefault(value)
+                read.setdefault(value)
     for graph in inner_graphs:
         for value in graph.outputs:
-            found.setdefault(value)
-    return tuple(value for value in found if home(value) not in inner_graphs)
+            read.setdefault(value)
+    return tuple(value for value in read if home(value) not in inner_graphs)
 
 
 def home(value: ir.Value) -> ir.Graph | None:

@@ -79,16 +79,16 @@ def bind_constraints(model: ir.Model, sizes: Mapping[str, int]) -> None:
             why=f"the function was traced with {broken}",
             fix="bind the dim to another size, or trace without this constraint",
         )
-    kept = []
+    remaining = []
     for text in constraints:
         if not _symbols(text) & sizes.keys():
-            kept.append(text)
+            remaining.append(text)
             continue
         left_side, relation, right_side = sides_of(text)
         sides = [size_of(symbolic_dim(side), sizes) for side in (left_side, right_side)]
         if not all(isinstance(side, int) for side in sides):
-            kept.append(f"{sides[0]} {relation} {sides[1]}")
-    note_constraints(model, kept)
+            remaining.append(f"{sides[0]} {relation} {sides[1]}")
+    note_constraints(model, remaining)
 
 
 class SizeCheck:
@@ -165,9 +165,9 @@ def _is_about(constraint: str, dims: Dims) -> bool:
 
 def sides_of(text: str) -> tuple[str, str, str]:
     """Return the left side, the relation (``==``, ``>=``, ``<=``) and the right side."""
-    found = _RELATION.fullmatch(text)
-    assert found is not None  # ``constraints_of`` keeps no other line
-    left, relation, right = found.groups()
+    match = _RELATION.fullmatch(text)
+    assert match is not None  # ``constraints_of`` keeps no other line
+    left, relation, right = match.groups()
     return left.strip(), relation, right.strip()
 
 

@@ -36,10 +36,10 @@ def _expression(dim: Dim) -> Any:
 
 def always(comparison: str, left: Dim, right: Dim, bounds: Mapping[str, Bounds]) -> bool | None:
     """Return the result of the ONNX ``comparison`` if the bounds decide it, else None."""
-    found = difference(left, right, bounds)
-    if found is None:
+    bounds_of_difference = difference(left, right, bounds)
+    if bounds_of_difference is None:
         return None
-    low, high = found
+    low, high = bounds_of_difference
     answers = {
         "Less": (high < 0, low >= 0),
         "LessOrEqual": (high <= 0, low > 0),

@@ -104,8 +104,8 @@ def infer_pad(context: ShapeInferenceContext, node: ir.Node) -> bool:
     for before, after, axis in zip(pads, pads[len(axes) :], axes, strict=False):
         if before == 0 and after == 0:
             continue
-        whole = (dims[axis], before, after)
-        known = all(isinstance(dim, int) or is_arithmetic(dim) for dim in whole)
+        terms = (dims[axis], before, after)
+        known = all(isinstance(dim, int) or is_arithmetic(dim) for dim in terms)
         dims[axis] = dims[axis] + before + after if known else context.new_symbolic_dim()
     context.set_shape_and_dtype(node.outputs[0], ir.Shape(dims), source.dtype)
     return True
@@ -142,9 +142,11 @@ def infer_one_hot(context: ShapeInferenceContext, node: ir.Node) -> bool:
 def _elements(context: ShapeInferenceContext, node: ir.Node, index: int) -> list[Dim] | None:
     """Return the tracked elements of an input if each has a number or a name, else None."""
     value = node.inputs[index]
-    found: list[Dim] | None = context.get_symbolic_value(value) if value is not None else None
-    named = found is not None and all(isinstance(d, int) or d.value is not None for d in found)
-    return found if named else None
+    elements: list[Dim] | None = context.get_symbolic_value(value) if value is not None else None
+    are_named = elements is not None and all(
+        isinstance(d, int) or d.value is not None for d in elements
+    )
+    return elements if are_named else None
 
 
 def infer_concat(context: ShapeInferenceContext, node: ir.Node) -> bool:
@@ -180,8 +182,8 @@ def infer_constant_of_shape(context: ShapeInferenceContext, node: ir.Node) -> bo
         known = [ir.SymbolicDim(None)] * count if isinstance(count, int) else None
     shape = None
     if known is not None and not any(isinstance(dim, int) and dim < 0 for dim in known):
-        named = (isinstance(dim, int) or dim.value is not None for dim in known)
-        pairs = zip(known, named, strict=True)
+        are_named = (isinstance(dim, int) or dim.value is not None for dim in known)
+        pairs = zip(known, are_named, strict=True)
         shape = ir.Shape([dim if name else context.new_symbolic_dim() for dim, name in pairs])
     dtype = ir.DataType.FLOAT if value is None else value.as_tensor().dtype
     context.set_shape_and_dtype(node.outputs[0], shape, dtype)

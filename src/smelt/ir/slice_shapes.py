@@ -195,8 +195,8 @@ def _between_sizes(
     if starts is None or ends is None or not len(starts) == len(ends) == len(axes):
         return {}
     rows = zip(axes, starts, ends, strict=True)
-    found = {axis: rows_between(source[axis], start, end) for axis, start, end in rows}
-    return {axis: size for axis, size in found.items() if size is not None}
+    sizes = {axis: rows_between(source[axis], start, end) for axis, start, end in rows}
+    return {axis: size for axis, size in sizes.items() if size is not None}
 
 
 def _rows(dim: ir.SymbolicDim, cut: Cut) -> int | ir.SymbolicDim | None:

@@ -23,13 +23,13 @@ def window_sizes(node: ir.Node) -> dict[int, int] | None:
     rows = _window(node) if axes is not None and not stepped else None
     if axes is None or rows is None or len(rows) != len(axes):
         return None
-    found = {}
+    sizes = {}
     for axis, (size, last) in zip(axes, rows, strict=True):
         dim = source.shape[axis]
         if last is None or not isinstance(dim, int) or last > dim:
             return None
-        found[axis] = size
-    return found
+        sizes[axis] = size
+    return sizes
 
 
 def _window(node: ir.Node) -> list[tuple[int, int | None]] | None:

@@ -36,5 +36,5 @@ def cuts_of(node: ir.Node, constants: Constants) -> dict[int, Cut] | None:
         return None
     if any(step < 0 and end in UNBOUNDED for end, step in zip(ends, steps, strict=True)):
         return None
-    found = {a % rank: c for a, c in zip(axes, zip(starts, ends, steps, strict=True), strict=True)}
-    return found if len(found) == len(axes) else None
+    cut_of = {a % rank: c for a, c in zip(axes, zip(starts, ends, steps, strict=True), strict=True)}
+    return cut_of if len(cut_of) == len(axes) else None

@@ -97,6 +97,6 @@ def _linear(dim: ir.SymbolicDim, name: str) -> tuple[int, Any] | None:
 
 def _known_linear(dim: ir.SymbolicDim, name: str) -> tuple[int, Any]:
     """Return ``_linear(dim, name)``, which must not be None."""
-    found = _linear(dim, name)
-    assert found is not None
-    return found
+    linear = _linear(dim, name)
+    assert linear is not None
+    return linear

@@ -44,8 +44,8 @@ def parse(text: str, opset: int = 23, **domains: int) -> ir.Model:
 
 def _domains_in(text: str) -> list[str]:
     """Return the domains of the operators that ``text`` uses, sorted."""
-    found = re.findall(r"=\s*([a-z][\w.]*)\.[A-Z]\w*\s*[<(]", text)
-    return sorted(dict.fromkeys(found))
+    prefixes = re.findall(r"=\s*([a-z][\w.]*)\.[A-Z]\w*\s*[<(]", text)
+    return sorted(dict.fromkeys(prefixes))
 
 
 def canonical(model: ir.Model) -> str:

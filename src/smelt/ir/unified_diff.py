@@ -22,17 +22,17 @@ SMALL = 1 << 16
 def unified_diff(a: Sequence[str], b: Sequence[str], context: int = CONTEXT) -> list[str]:
     """Return the lines of ``diff -u`` from the first hunk on; empty if ``a`` and ``b`` are
     equal."""
-    found: list[str] = []
+    lines: list[str] = []
     for group in _Matcher(a, b).get_grouped_opcodes(context):
         first, last = group[0], group[-1]
-        found.append(f"@@ -{_lines(first[1], last[2])} +{_lines(first[3], last[4])} @@")
+        lines.append(f"@@ -{_lines(first[1], last[2])} +{_lines(first[3], last[4])} @@")
         for tag, i, i_end, j, j_end in group:
             if tag == "equal":
-                found += [f" {line}" for line in a[i:i_end]]
+                lines += [f" {line}" for line in a[i:i_end]]
             else:
-                found += [f"-{line}" for line in a[i:i_end]]
-                found += [f"+{line}" for line in b[j:j_end]]
-    return found
+                lines += [f"-{line}" for line in a[i:i_end]]
+                lines += [f"+{line}" for line in b[j:j_end]]
+    return lines
 
 
 def _lines(start: int, end: int) -> str:
@@ -123,12 +123,12 @@ def _longest_increasing(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
         tails[length : length + 1] = [j]
         chain[length : length + 1] = [index]
         before.append(chain[length - 1] if length else -1)
-    found = []
+    longest = []
     index = chain[-1] if chain else -1
     while index >= 0:
-        found.append(pairs[index])
+        longest.append(pairs[index])
         index = before[index]
-    return found[::-1]
+    return longest[::-1]
 
 
 def _merged(blocks: list[_Block]) -> Iterator[_Block]:

@@ -165,9 +165,9 @@ def _float_of_bits(b: Builder, bits: ir.Value, to: ir.DataType) -> ir.Value:
 
     def field(start: int, width: int) -> ir.Value:
         """Return the unsigned field of ``width`` bits that begins at bit ``start``."""
-        moved = b.op("BitShift", unsigned, b.constant(np.uint64(start)), direction="RIGHT")
+        shifted = b.op("BitShift", unsigned, b.constant(np.uint64(start)), direction="RIGHT")
         mask = b.constant(np.uint64((1 << width) - 1))
-        return _cast(b, b.op("BitwiseAnd", moved, mask), INT64)
+        return _cast(b, b.op("BitwiseAnd", shifted, mask), INT64)
 
     stored, fraction = field(form.mantissa, form.exponent), field(0, form.mantissa)
     subnormal = _cast(b, b.op("Equal", stored, b.const_i64(0)), INT64)

@@ -76,8 +76,8 @@ def parse(equation: str, ranks: Sequence[int]) -> Equation:
     if arrow:
         out = _expand(right, widest)
     else:
-        every = [label for term in labels for label in term if len(label) == 1]
-        once = sorted(label for label in set(every) if every.count(label) == 1)
+        letters = [label for term in labels for label in term if len(label) == 1]
+        once = sorted(label for label in set(letters) if letters.count(label) == 1)
         out = (*_expand("...", widest), *once)
     if len(set(out)) < len(out):
         raise ValueError(f"the result of {equation!r} repeats a label")

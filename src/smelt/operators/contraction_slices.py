@@ -86,8 +86,8 @@ def without(equation: Equation, labels: tuple[str, ...]) -> Equation:
 
 def _sliceable(equation: Equation, sizes: Mapping[str, Dim]) -> list[str]:
     """Return the summed labels of known sizes above 1, in order of appearance."""
-    every = dict.fromkeys(label for term in equation.terms for label in term)
-    sizes_known = ((label, sizes[label]) for label in every if label not in equation.out)
+    labels = dict.fromkeys(label for term in equation.terms for label in term)
+    sizes_known = ((label, sizes[label]) for label in labels if label not in equation.out)
     return [label for label, size in sizes_known if isinstance(size, int) and size > 1]
 
 

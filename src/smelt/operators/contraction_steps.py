@@ -88,17 +88,17 @@ class _Planner:
         ones = all(self.sizes.get(labels[axis]) == 1 for axis in axes)
         return self.add(SQUEEZE if ones else REDUCE, (number,), left, axes=axes)
 
-    def product(self, a: int, b: int, wanted: Labels) -> int:
-        """Append one DotGeneral with batch dims ordered as in ``wanted``, and return its number.
+    def product(self, a: int, b: int, order: Labels) -> int:
+        """Append one DotGeneral with batch dims ordered as in ``order``, and return its number.
 
-        If nothing is summed, it is a broadcasting product in the order of ``wanted``.
+        If nothing is summed, it is a broadcasting product in the order of ``order``.
         """
         x, y = self.labels[a], self.labels[b]
         shared = [label for label in x if label in y]
-        batch = [label for label in wanted if label in shared]
-        summed = [label for label in shared if label not in wanted]
+        batch = [label for label in order if label in shared]
+        summed = [label for label in shared if label not in order]
         if not summed:
-            return self._combined(a, b, wanted)
+            return self._combined(a, b, order)
         return self._dot(a, b, batch, summed)
 
     def _combined(self, a: int, b: int, labels: Labels) -> int:
@@ -221,9 +221,9 @@ class _Tree:
         Left: batch, free, summed. Right: batch, summed, free. If nothing is summed, both have the
         order of the result.
         """
-        wanted = self.labels[number]
+        result_labels = self.labels[number]
         a, b = self.children[number - leaves]
-        place = {label: i for i, label in enumerate(wanted)}
+        place = {label: i for i, label in enumerate(result_labels)}
         only = [
             [place[label] for label in self.labels[side] if label not in self.labels[other]]
             for side, other in ((a, b), (b, a))
@@ -232,14 +232,14 @@ class _Tree:
             a, b = b, a
             self.children[number - leaves] = (a, b)
         x, y = self.labels[a], self.labels[b]
-        batch = [label for label in wanted if label in x and label in y]
+        batch = [label for label in result_labels if label in x and label in y]
         fixed = x if a < leaves or b >= leaves else y
         summed = [label for label in fixed if label in x and label in y and label not in place]
-        left = [label for label in wanted if label in x and label not in y]
-        right = [label for label in wanted if label in y and label not in x]
+        left = [label for label in result_labels if label in x and label not in y]
+        right = [label for label in result_labels if label in y and label not in x]
         orders = ((*batch, *left, *summed), (*batch, *summed, *right))
         for side, order in zip((a, b), orders, strict=True):
             if side >= leaves:
                 own = self.labels[side]
-                plain = tuple(label for label in wanted if label in own)
+                plain = tuple(label for label in result_labels if label in own)
                 self.labels[side] = order if summed else plain

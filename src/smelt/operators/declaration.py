@@ -102,8 +102,8 @@ def _attributes(operator: Operator) -> Iterator[str]:
         elif attribute.type not in DEFAULTS:
             yield f"attribute {attribute.name}: {_shown(attribute.type)} is no type for a value"
         elif not _fits(attribute):
-            what = f"{_shown(attribute.default)} is no {attribute.type.name}"
-            yield f"attribute {attribute.name}: its default {what}"
+            problem = f"{_shown(attribute.default)} is no {attribute.type.name}"
+            yield f"attribute {attribute.name}: its default {problem}"
         elif attribute.required and attribute.default is not None:
             yield f"attribute {attribute.name}: it is required, and has a default"
     names = [getattr(attribute, "name", None) for attribute in operator.attributes]

@@ -227,10 +227,10 @@ def _value(node: ir.Node, attribute: Attribute, at: str) -> AttributeValue:
             )
         return attribute.default
     if set_attribute.type != attribute.type or set_attribute.is_ref():
-        what = f"attribute {attribute.name!r} is not of type {attribute.type.name}"
+        problem = f"attribute {attribute.name!r} is not of type {attribute.type.name}"
         raise InvalidModel(
             "E330",
-            what,
+            problem,
             at=at,
             why="the declaration of the operator gives the type of each attribute",
             fix="set the attribute to a value of that type",

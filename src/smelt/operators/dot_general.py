@@ -188,10 +188,10 @@ def reduced(b: Builder, terms: ir.Value, axes: Iterable[int], semiring: Semiring
     if not along or terms.dtype is None:
         return terms
     if shape is not None and 0 in (shape[axis] for axis in along):
-        kept = [dim for axis, dim in enumerate(shape.dims) if axis not in along]
-        if all(isinstance(dim, int) for dim in kept):
+        dims = [dim for axis, dim in enumerate(shape.dims) if axis not in along]
+        if all(isinstance(dim, int) for dim in dims):
             zero = b.constant(semiring.zero_in(terms.dtype.numpy()))
-            return b.op("Expand", zero, b.const_i64([int(str(dim)) for dim in kept]))
+            return b.op("Expand", zero, b.const_i64([int(str(dim)) for dim in dims]))
     total = b.op(semiring.reduction, terms, b.const_i64(along), keepdims=0)
     if semiring.bound is None or (shape is not None and not may_be_empty(shape, along)):
         return total

@@ -55,10 +55,12 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
     pairs = bool(attributes["pairs"])
     dtype = _element_type(values, attributes)
     _check_path(path_in(attributes), len(values))
-    whole = [value.shape.dims for value in values if value.shape is not None]
-    if pairs and any(not dims or (isinstance(dims[-1], int) and dims[-1] != 2) for dims in whole):
+    known_shapes = [value.shape.dims for value in values if value.shape is not None]
+    if pairs and any(
+        not dims or (isinstance(dims[-1], int) and dims[-1] != 2) for dims in known_shapes
+    ):
         raise ValueError("the last dim of complex operands has the two parts of each number")
-    shapes = [dims[: -1 if pairs else None] for dims in whole]
+    shapes = [dims[: -1 if pairs else None] for dims in known_shapes]
     if len(shapes) < len(inputs):
         return (Result(dtype, None),)
     equation = parse(str(attributes["equation"]), [len(shape) for shape in shapes])

@@ -145,8 +145,8 @@ class _Attachment:
         while True:
             count = self.counts[operator.key] = self.counts.get(operator.key, 0) + 1
             name = operator.name if count == 1 else f"{operator.name}_{count}"
-            taken = (operator.domain, name, "") in self.model.functions
-            if not taken and (count == 1 or find(operator.domain, name) is None):
+            is_taken = (operator.domain, name, "") in self.model.functions
+            if not is_taken and (count == 1 or find(operator.domain, name) is None):
                 return name
 
 

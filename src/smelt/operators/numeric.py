@@ -143,8 +143,8 @@ def expm1(m: Arithmetic, x: Number) -> Number:
     """
     u = m.exp(x)
     less = u - 1.0
-    near = m.where(~m.equal(u, 1.0), less * (x / m.log(u)), x)
-    return m.where(m.abs(x) > 1.0, less, near)
+    corrected = m.where(~m.equal(u, 1.0), less * (x / m.log(u)), x)
+    return m.where(m.abs(x) > 1.0, less, corrected)
 
 
 def log1p(m: Arithmetic, x: Number) -> Number:
@@ -167,5 +167,5 @@ def log1p_less_x(m: Arithmetic, x: Number) -> Number:
     r = x / (x + 2.0)
     square = r * r
     series = polynomial([1.0 / (2 * k + 3) for k in reversed(range(18))], square)
-    near = r * (2.0 * square * series - x)
-    return m.where((x > -0.5) & (x < 1.0), near, m.log1p(x) - x)
+    by_series = r * (2.0 * square * series - x)
+    return m.where((x > -0.5) & (x < 1.0), by_series, m.log1p(x) - x)

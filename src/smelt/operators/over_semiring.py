@@ -82,23 +82,23 @@ def _refusal(node: ir.Node, semiring: Semiring) -> Unsupported | None:
         names = sorted({name for _, name in MEANINGS} | MOVES)
         why = "a semiring defines sums and products, and elements may be moved"
         fix = f"compute by {', '.join(names)} alone"
-        what = f"{node.op_type} means nothing over {semiring}"
-        return Unsupported("E659", what, at=at, why=why, fix=fix)
+        problem = f"{node.op_type} means nothing over {semiring}"
+        return Unsupported("E659", problem, at=at, why=why, fix=fix)
     dtype = node.outputs[0].dtype
     if dtype is None or not semiring.takes(dtype.numpy()):
         kind = "unknown elements" if dtype is None else dtype.name.lower()
-        what = f"the semiring {semiring} is not defined on {kind}"
+        problem = f"the semiring {semiring} is not defined on {kind}"
         why = "the semiring lists the element types that its operations take"
-        return Unsupported("E659", what, at=at, why=why, fix="cast the operands to one of them")
+        return Unsupported("E659", problem, at=at, why=why, fix="cast the operands to one of them")
     current = node.attributes.get_string("semiring", "sum_product")
     if current != "sum_product":
-        what = f"{node.op_type} is over {current} already"
+        problem = f"{node.op_type} is over {current} already"
         why = "only contractions of sums of products are read over another semiring"
-        return Unsupported("E659", what, at=at, why=why, fix="start from the model before that")
+        return Unsupported("E659", problem, at=at, why=why, fix="start from the model before that")
     if node.op_type == "ReduceSum" and len(node.inputs) > 1 and _axes(node) is None:
-        what = "the axes of a ReduceSum are no constant"
+        problem = "the axes of a ReduceSum are no constant"
         why = "a contraction has to name the axes that it sums over"
-        return Unsupported("E659", what, at=at, why=why, fix="make the axes an initializer")
+        return Unsupported("E659", problem, at=at, why=why, fix="make the axes an initializer")
     return None
 
 
@@ -185,8 +185,8 @@ def _einsum(b: Builder, node: ir.Node, semiring: Semiring) -> ir.Value:
 
 def _with_semiring(b: Builder, node: ir.Node, semiring: Semiring) -> ir.Value:
     """Build the same operator, which has the semiring as an attribute."""
-    kept = [each for name, each in node.attributes.items() if name != "semiring"]
-    attributes = [*kept, ir.AttrString("semiring", str(semiring))]
+    other_attributes = [each for name, each in node.attributes.items() if name != "semiring"]
+    attributes = [*other_attributes, ir.AttrString("semiring", str(semiring))]
     return b.add(ir.Node(node.domain, node.op_type, node.inputs, attributes))[0]
 
 

@@ -83,12 +83,12 @@ def _reduced_by_halves(op_type: str) -> Body:
         x, *axes = inputs
         assert x is not None
         options: dict[str, Any] = dict(attributes)
-        kept = {**options, "keepdims": 1}
+        keeping_dims = {**options, "keepdims": 1}
         half = b.const_like(HALF, x)
         low = b.op("Mod", x, half)
         high = b.op("Cast", b.op("Div", b.op("Sub", x, low), half), to=int(T.DOUBLE))
         low = b.op("Cast", low, to=int(T.DOUBLE))
-        best = b.op("Equal", high, b.op(op_type, high, *axes, **kept))
+        best = b.op("Equal", high, b.op(op_type, high, *axes, **keeping_dims))
         beyond = b.const_like(-1 if op_type == "ReduceMax" else HALF, low)
         lows = b.op(op_type, b.op("Where", best, low, beyond), *axes, **options)
         highs = b.op(op_type, high, *axes, **options)

@@ -93,10 +93,10 @@ class Semiring:
             ("one", self.one, TIMES[self.times]),
         ):
             sample = np.array([False, True] if self.is_of_truths else [0.0, 1.0, 2.0])
-            found = combine(np.asarray(neutral, sample.dtype), sample)
-            if not np.array_equal(found, sample):
+            combined = combine(np.asarray(neutral, sample.dtype), sample)
+            if not np.array_equal(combined, sample):
                 name = self.plus if role == "zero" else self.times
-                why = f"{name}({neutral}, x) gives {found.tolist()} of x in {sample.tolist()}"
+                why = f"{name}({neutral}, x) gives {combined.tolist()} of x in {sample.tolist()}"
                 raise UsageError(
                     "E657",
                     f"{neutral} is not the {role} of a semiring",

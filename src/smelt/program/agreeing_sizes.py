@@ -46,15 +46,15 @@ def _concat(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
     yield sum(shape[axis] for shape in operands), results[0][axis]
     for shape in operands:
         yield from (
-            pair for at, pair in enumerate(zip(shape, results[0], strict=True)) if at != axis
+            pair for dim, pair in enumerate(zip(shape, results[0], strict=True)) if dim != axis
         )
 
 
 def _pad(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
     """Yield each padded size with the size of the result."""
     pads, rank = step.ints("pads"), len(results[0])
-    for axis, (size, whole) in enumerate(zip(operands[0], results[0], strict=True)):
-        yield size + pads[axis] + pads[rank + axis], whole
+    for axis, (size, result_size) in enumerate(zip(operands[0], results[0], strict=True)):
+        yield size + pads[axis] + pads[rank + axis], result_size
 
 
 def _slice(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
@@ -72,9 +72,9 @@ def broadcast(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
     """
     widest = max(results[:1] + operands, key=len)
     for shape in operands:
-        for size, whole in zip(reversed(shape), reversed(widest), strict=False):
+        for size, result_size in zip(reversed(shape), reversed(widest), strict=False):
             if not same(size, 1):
-                yield size, whole
+                yield size, result_size
 
 
 def _channel_parameters(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
@@ -86,9 +86,9 @@ def _trailing_parameters(step: Instruction, operands: Shapes, results: Shapes) -
     """Return the dims of scales and biases with the last dims of the data, to which they
     broadcast."""
     return [
-        (size, whole)
+        (size, data_size)
         for shape in operands[1:]
-        for size, whole in zip(reversed(shape), reversed(operands[0]), strict=False)
+        for size, data_size in zip(reversed(shape), reversed(operands[0]), strict=False)
         if not same(size, 1)
     ]
 
@@ -172,9 +172,9 @@ def _recurrence(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
     hidden = results[0][-1]
     rows = CELLS[str(step.attributes["cell"])].gates * hidden
     state = (gates[1], hidden)
-    wanted: tuple[Shape, ...] = (state, state, (3 * hidden,), (hidden,), (gates[1],))
+    expected: tuple[Shape, ...] = (state, state, (3 * hidden,), (hidden,), (gates[1],))
     yield from ((gates[2], rows), (weights[0], hidden), (weights[1], rows))
-    for shape, sizes in zip(more, wanted, strict=True):
+    for shape, sizes in zip(more, expected, strict=True):
         yield from zip(shape, sizes, strict=False)  # none if it is absent
 
 

@@ -15,7 +15,7 @@ def slices(
 
     A backward slice that reaches the front has None as its stop, as Python requires.
     """
-    found = [slice(0, size, 1) for size in shape]
+    parts = [slice(0, size, 1) for size in shape]
     names = ("axes", "starts", "ends", "steps")
     for axis, start, end, step in zip(*(_ints(attributes[name]) for name in names), strict=True):
         size = shape[axis]
@@ -23,10 +23,10 @@ def slices(
         # ONNX counts from the back once and clamps; -1 as a resolved end means "before the front".
         first = _clamp(start + size if start < 0 else start, 0, high)
         last = _clamp(end + size if end < 0 else end, low, size)
-        found[axis] = slice(first, None if last < 0 else last, step)
+        parts[axis] = slice(first, None if last < 0 else last, step)
         if size == 0:
-            found[axis] = slice(0, 0, 1)
-    return tuple(found)
+            parts[axis] = slice(0, 0, 1)
+    return tuple(parts)
 
 
 def pad_crops(

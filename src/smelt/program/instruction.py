@@ -104,10 +104,10 @@ class Slot:
     @property
     def sizes(self) -> tuple[int, ...]:
         """Return the shape as numbers or run-time sizes; raises ValueError if a dim is symbolic."""
-        found = tuple(cast(int, d) for d in self.shape if isinstance(cast(object, d), int | Size))
-        if len(found) < len(self.shape):
+        numbers = tuple(cast(int, d) for d in self.shape if isinstance(cast(object, d), int | Size))
+        if len(numbers) < len(self.shape):
             raise ValueError(f"slot {self.name!r} has symbolic dims: {self.shape}")
-        return found
+        return numbers
 
     @property
     def size(self) -> int:
@@ -214,9 +214,10 @@ class Instruction:
                     why="the attribute has to be numbers before the program is planned",
                     fix="bind the symbolic dims of the inputs",
                 )
-        found = [item for item in value if not isinstance(item, ir.SymbolicDim)]
+        numbers = [item for item in value if not isinstance(item, ir.SymbolicDim)]
         return tuple(
-            cast(int, item) if isinstance(cast(object, item), Size) else int(item) for item in found
+            cast(int, item) if isinstance(cast(object, item), Size) else int(item)
+            for item in numbers
         )
 
 

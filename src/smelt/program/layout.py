@@ -82,8 +82,8 @@ class Layout:
         inverse = [0] * len(split)
         for term, place in dim_of.items():
             inverse[place] = term
-        whole = stored.reshape(self.stored(shape)).transpose(inverse)
-        padded = whole.reshape(
+        blocks = stored.reshape(self.stored(shape)).transpose(inverse)
+        padded = blocks.reshape(
             [-(-n // self.block(a)) * self.block(a) for a, n in enumerate(shape)]
         )
         return np.ascontiguousarray(padded[tuple(map(slice, shape))])
@@ -98,10 +98,10 @@ class Layout:
         bounds = []
         for axis, block in self.terms:
             start, stop = box.get(axis, (0, shape[axis]))
-            whole = self.block(axis)
-            if start % whole or (stop % whole and stop != shape[axis]):
+            block_size = self.block(axis)
+            if start % block_size or (stop % block_size and stop != shape[axis]):
                 return None
-            bounds.append((0, block) if block else (start // whole, -(-stop // whole)))
+            bounds.append((0, block) if block else (start // block_size, -(-stop // block_size)))
         return tuple(bounds)
 
     def _split(self, shape: tuple[int, ...]) -> tuple[list[int], dict[int, int]]:

@@ -108,8 +108,10 @@ class _Converter:
             self.made = replace(self.made, outputs=outputs)
         used = {slot for each in self.made.instructions for slot in each.inputs}
         used.update(self.made.outputs)
-        kept = {slot: array for slot, array in self.made.constants.items() if slot in used}
-        self.made = replace(self.made, constants=kept)
+        used_constants = {
+            slot: array for slot, array in self.made.constants.items() if slot in used
+        }
+        self.made = replace(self.made, constants=used_constants)
         last_use.run(self.made)
         return self.made
 
@@ -189,17 +191,17 @@ class _Converter:
             return slot
         key = slot, layout
         if key not in self.converted:
-            made = self.made.new_slot(self.made.slots[slot])
-            self._set(made, layout, reader)
+            converted = self.made.new_slot(self.made.slots[slot])
+            self._set(converted, layout, reader)
             if slot in self.program.constants:
                 array = self.program.constants[slot]
-                self.made.constants[made] = array if layout is None else _packed(array, layout)
+                self.made.constants[converted] = array if layout is None else _packed(array, layout)
             else:
                 origin = f"{self.made.slots[slot].name} as {layout or 'rows'}"
                 self.made.instructions.append(
-                    Instruction(RELAYOUT, (slot,), (made,), origin=origin)
+                    Instruction(RELAYOUT, (slot,), (converted,), origin=origin)
                 )
-            self.converted[key] = made
+            self.converted[key] = converted
         return self.converted[key]
 
     def _set(self, slot: int, layout: Layout | None, reader: str = "its operator") -> None:
@@ -263,8 +265,8 @@ def _cuts(program: Program, instruction: Instruction) -> bool:
         return False
     if instruction.op not in MOVES:
         return False
-    whole = instruction.outputs[0] if instruction.op == "Store" else instruction.inputs[0]
-    slot = program.slots[whole]
+    boxed = instruction.outputs[0] if instruction.op == "Store" else instruction.inputs[0]
+    slot = program.slots[boxed]
     bounds = zip(instruction.ints("starts"), instruction.ints("stops"), strict=True)
     box = dict(zip(instruction.ints("axes"), bounds, strict=True))
     return slot.box(box) is None

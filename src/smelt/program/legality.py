@@ -66,10 +66,10 @@ def _types(program: Program, target: str, dtypes: Set[ir.DataType]) -> Iterator[
     """Yield E402 for each element type that the target lacks, with one value of it."""
     used = {slot for each in program.instructions for slot in _slots(each)}
     used.update((*program.inputs, *program.outputs))
-    found: dict[ir.DataType, str] = {}
+    value_of_type: dict[ir.DataType, str] = {}
     for slot in sorted(used):
-        found.setdefault(program.slots[slot].dtype, program.slots[slot].name)
-    for dtype, name in found.items():
+        value_of_type.setdefault(program.slots[slot].dtype, program.slots[slot].name)
+    for dtype, name in value_of_type.items():
         if dtype not in dtypes:
             yield no_element_type(target, dtype, dtypes, f"value {name!r}")
 

@@ -36,8 +36,8 @@ class Memory:
 
     def __post_init__(self) -> None:
         """Raise UsageError E660 for an invalid size or alignment."""
-        whole = all(isinstance(n, int) for n in (self.align, self.size) if n is not None)
-        if not whole or self.align < 1 or (self.size is not None and self.size < 0):
+        are_integers = all(isinstance(n, int) for n in (self.align, self.size) if n is not None)
+        if not are_integers or self.align < 1 or (self.size is not None and self.size < 0):
             raise UsageError(
                 "E660",
                 f"{self} is not a valid memory",
@@ -100,11 +100,11 @@ class SpacesPlan:
         lines = []
         for space, used in self.used.items():
             lines.append(f"{space or 'memory'}: {used} bytes, bound {self.bounds[space]}")
-            held = [s for s in self.assignment.arena if s.space == space]
-            for storage in sorted(held, key=lambda s: (self.offsets[id(s)], s.first)):
+            storages = [s for s in self.assignment.arena if s.space == space]
+            for storage in sorted(storages, key=lambda s: (self.offsets[id(s)], s.first)):
                 names = ", ".join(self.program.slots[slot].name for slot in storage.slots)
-                at = f"{self.offsets[id(storage)]:>10} {storage.size:>10}"
-                lines.append(f"{at} {storage.first:>6}-{storage.last:<6} {names or 'scratch'}")
+                columns = f"{self.offsets[id(storage)]:>10} {storage.size:>10}"
+                lines.append(f"{columns} {storage.first:>6}-{storage.last:<6} {names or 'scratch'}")
         return "\n".join(lines) + "\n"
 
 
@@ -149,10 +149,12 @@ def too_small(
     steps = range(len(program.instructions))
     live = {step: sum(s.bytes_at(step) for s in storages) for step in steps}
     peak = max(steps, key=lambda step: live[step], default=0)
-    held = [s for s in storages if s.bytes_at(peak)]
-    held.sort(key=lambda storage: -storage.bytes_at(peak))
-    values = [", ".join(program.slots[i].name for i in s.slots) or "scratch" for s in held]
-    names = [f"{s.bytes_at(peak)} bytes: {value}" for s, value in zip(held, values, strict=True)]
+    live_storages = [s for s in storages if s.bytes_at(peak)]
+    live_storages.sort(key=lambda storage: -storage.bytes_at(peak))
+    values = [", ".join(program.slots[i].name for i in s.slots) or "scratch" for s in live_storages]
+    names = [
+        f"{s.bytes_at(peak)} bytes: {value}" for s, value in zip(live_storages, values, strict=True)
+    ]
     return Unsupported(
         "E405",
         f"the memory {memory.name!r} of {memory.size} bytes is too small",

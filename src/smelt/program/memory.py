@@ -152,11 +152,11 @@ def live_from(storages: Sequence[Storage], alignment: int = 1) -> dict[int, int]
         for first, last, size in storage.spans():
             changes[first] = changes.get(first, 0) + aligned(size, alignment)
             changes[last + 1] = changes.get(last + 1, 0) - aligned(size, alignment)
-    live, found = 0, {}
+    live, live_at = 0, {}
     for step in sorted(changes):
         live += changes[step]
-        found[step] = live
-    return found
+        live_at[step] = live
+    return live_at
 
 
 def pack(storages: Sequence[Storage], alignment: int, bound: int) -> tuple[list[int], int]:

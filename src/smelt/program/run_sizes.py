@@ -175,7 +175,7 @@ def is_empty(shape: Iterable[Dim]) -> bool:
     return any(highest(size) == 0 for size in shape)
 
 
-def if_any(count: Dim, size: Dim) -> Dim:
+def zero_if_empty(count: Dim, size: Dim) -> Dim:
     """Return ``count``, or 0 in a run in which ``size`` is 0: ``(dim0 > 0 ? dim1 : 0)``."""
     if lowest(size) > 0:
         return count

@@ -40,7 +40,7 @@ class History:
         self.runs: list[tuple[Step, PassReport]] = []
         self.selection = ""
         self.removed_by: dict[int, str] = {}
-        self.writer_of: dict[ir.Node, str] = {}
+        self.made_by: dict[ir.Node, str] = {}
         self._first: dict[ir.Node, _First] = {}
         self._alive: dict[ir.Node, None] = {}
 
@@ -72,7 +72,7 @@ class History:
             if node in self._first:
                 self.removed_by[self._first[node].number] = report.text
         for node in alive.keys() - self._alive.keys():
-            self.writer_of[node] = report.text
+            self.made_by[node] = report.text
         self._alive = alive
 
     def graphs(self, model: ir.Model) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -110,7 +110,7 @@ class History:
         facts = {"state": "new", "from": sorted(numbers_of(node)), **_source(node)}
         if origin.rules:
             facts["rules"] = [shown(rule, 80) for rule in origin.rules]
-        maker = self.writer_of.get(node, self.selection)
+        maker = self.made_by.get(node, self.selection)
         return facts | {"pass": shown(maker)} if maker else facts
 
 

@@ -127,19 +127,19 @@ def _places(
         _spread(row, dict.fromkeys(row, 0.0), widths, xs)
     for sweep in range(SWEEPS):
         for row in grid if sweep % 2 == 0 else reversed(grid):
-            wanted = {
+            goals = {
                 item: _mean([xs[other] for side in neighbors[item] for other in side], xs[item])
                 for item in row
             }
-            _spread(row, wanted, widths, xs)
+            _spread(row, goals, widths, xs)
     left = min((x - width / 2 for x, width in zip(xs, widths, strict=True)), default=0.0)
     return [x - left for x in xs]
 
 
 def _spread(
-    row: Sequence[int], wanted: dict[int, float], widths: Sequence[float], xs: list[float]
+    row: Sequence[int], goals: dict[int, float], widths: Sequence[float], xs: list[float]
 ) -> None:
-    """Set ``xs`` of the items of ``row`` close to ``wanted``, in order and without overlap.
+    """Set ``xs`` of the items of ``row`` close to ``goals``, in order and without overlap.
 
     One pass pushes overlapping items right, one pass pushes them left; the mean of both has no
     overlap.
@@ -147,16 +147,16 @@ def _spread(
     right, left = [], []
     edge = float("-inf")
     for item in row:
-        x = max(wanted[item], edge + widths[item] / 2)
+        x = max(goals[item], edge + widths[item] / 2)
         right.append(x)
         edge = x + widths[item] / 2 + GAP
     edge = float("inf")
     for item in reversed(row):
-        x = min(wanted[item], edge - widths[item] / 2)
+        x = min(goals[item], edge - widths[item] / 2)
         left.append(x)
         edge = x - widths[item] / 2 - GAP
-    for item, one, other in zip(row, right, reversed(left), strict=True):
-        xs[item] = (one + other) / 2
+    for item, from_left, from_right in zip(row, right, reversed(left), strict=True):
+        xs[item] = (from_left + from_right) / 2
 
 
 def _mean(places: Sequence[float], otherwise: float) -> float:

@@ -18,12 +18,12 @@ def escaped(text: object, limit: int = SHOWN) -> str:
 
     Longer texts are cut to ``limit`` characters.
     """
-    shown = "".join(
+    printable = "".join(
         char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in str(text)
     )
-    if len(shown) > limit:
-        shown = f"{shown[: limit - 1]}\N{HORIZONTAL ELLIPSIS}"
-    return html.escape(shown, quote=True)
+    if len(printable) > limit:
+        printable = f"{printable[: limit - 1]}\N{HORIZONTAL ELLIPSIS}"
+    return html.escape(printable, quote=True)
 
 
 def table(rows: Sequence[Sequence[object]], header: Sequence[str] = ()) -> str:
@@ -40,8 +40,8 @@ def table(rows: Sequence[Sequence[object]], header: Sequence[str] = ()) -> str:
 def _cell(cell: object) -> str:
     """Return a table cell; a float has three significant digits."""
     if isinstance(cell, int | float) and not isinstance(cell, bool):
-        shown = f"{cell:,}" if isinstance(cell, int) else f"{cell:.3g}"
-        return f'<td style="{NUMBER}">{escaped(shown)}</td>'
+        number = f"{cell:,}" if isinstance(cell, int) else f"{cell:.3g}"
+        return f'<td style="{NUMBER}">{escaped(number)}</td>'
     return f'<td style="{CELL}">{escaped(cell)}</td>'
 
 

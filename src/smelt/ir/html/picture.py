@@ -34,8 +34,8 @@ class Box:
     @property
     def size(self) -> Point:
         """Width and height in pixels."""
-        shown = min(len(self.label), LABEL)
-        return max(shown * LETTER, 24.0) + 2 * PADDING, HEIGHT
+        letters = min(len(self.label), LABEL)
+        return max(letters * LETTER, 24.0) + 2 * PADDING, HEIGHT
 
 
 def picture(graph: ir.Graph) -> str:
@@ -66,10 +66,10 @@ def _boxes(graph: ir.Graph) -> tuple[list[Box], list[Edge]]:
         home[value] = len(boxes)
         boxes.append(Box(f"{value.name or ''} {type_of(value)}", "input", PORT))
     for node in graph:
-        here = len(boxes)
+        number = len(boxes)
         reads = [*node.inputs, *(scope.captures(node) if scope.carries_graphs(node) else ())]
-        edges |= {(home[value], here): None for value in reads if value in home}
-        home |= dict.fromkeys(node.outputs, here)
+        edges |= {(home[value], number): None for value in reads if value in home}
+        home |= dict.fromkeys(node.outputs, number)
         color = CARRIER if scope.carries_graphs(node) else NODE
         boxes.append(Box(operator(node), _tooltip(node), color))
     for value in graph.outputs:

@@ -33,8 +33,8 @@ def _group_norm(index: int, what: str) -> Fact:
 
     def holds(n: Operands) -> bool:
         """True if the operand has as many elements as there are channels or groups."""
-        wanted = n.size(0, 1) if n.opset >= 21 else n.number("num_groups", 1)
-        return agree(n.dims(index), [wanted])
+        count = n.size(0, 1) if n.opset >= 21 else n.number("num_groups", 1)
+        return agree(n.dims(index), [count])
 
     return (f"{what} has one element per channel (per group, before opset 21)", holds)
 

@@ -172,9 +172,9 @@ def one_of(name: str, default: str, *known: str) -> Fact:
     return (f"{name} is one of {', '.join(known)}", lambda n: n.text(name, default) in known)
 
 
-def at_least(name: str, least: int, said: str = "") -> Fact:
+def at_least(name: str, least: int, phrase: str = "") -> Fact:
     """Require that the integer attribute ``name`` is at least ``least`` where present."""
-    words = said or f"{name} is {least} or more"
+    words = phrase or f"{name} is {least} or more"
     return (words, lambda n: n.number(name, least) >= least)
 
 
@@ -203,11 +203,11 @@ def broadcast(shapes: Iterable[Sequence[Size]]) -> bool:
     return all(len({size for size in sizes if size not in (1, None)}) < 2 for sizes in columns)
 
 
-def fits(shape: Sequence[Size], whole: Sequence[Size]) -> bool:
-    """True unless ``shape`` surely does not broadcast to ``whole``."""
-    if len(shape) > len(whole):
+def fits(shape: Sequence[Size], target: Sequence[Size]) -> bool:
+    """True unless ``shape`` surely does not broadcast to ``target``."""
+    if len(shape) > len(target):
         return False
-    meets = whole[len(whole) - len(shape) :]
+    meets = target[len(target) - len(shape) :]
     return all(x in (1, None, y) or y is None for x, y in zip(shape, meets, strict=True))
 
 

@@ -21,11 +21,11 @@ def _scales(n: Operands) -> bool:
     axis, block = _axis(n), n.number("block_size", 0)
     if not block:
         return agree(n.dims(1), [n.dims(0)[axis]])
-    wanted = [
+    blocks = [
         -(-size // block) if i == axis % n.rank(0) and size is not None else size
         for i, size in enumerate(n.dims(0))
     ]
-    return agree(n.dims(1), wanted)
+    return agree(n.dims(1), blocks)
 
 
 FACTS: Facts = {

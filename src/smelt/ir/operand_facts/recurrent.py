@@ -65,8 +65,8 @@ def _layer(op_type: str) -> tuple[Fact, ...]:
 
         ONNX Runtime takes an empty list for the default, and ignores surplus activations of an RNN.
         """
-        count, wanted = len(n.texts("activations")), functions * _directions(n)
-        return count in (0, wanted) or (op_type == "RNN" and count > wanted)
+        count, expected = len(n.texts("activations")), functions * _directions(n)
+        return count in (0, expected) or (op_type == "RNN" and count > expected)
 
     def are_known(n: Operands) -> bool:
         """True if ONNX defines each activation that is used."""

@@ -60,7 +60,7 @@ def _output_padding(n: Operands) -> bool:
     """True if each output padding is less than the stride or the dilation of its axis."""
     padding = n.numbers("output_padding")
     strides, spread = (_spatial(n, name, len(padding), 1) for name in ("strides", "dilations"))
-    return all(0 <= p < max(ways) for p, *ways in together(padding, strides, spread))
+    return all(0 <= p < max(steps) for p, *steps in together(padding, strides, spread))
 
 
 def _places(n: Operands) -> int:
@@ -69,8 +69,8 @@ def _places(n: Operands) -> int:
     count = len(image)
     spread, strides = (_spatial(n, name, count, 1) for name in ("dilations", "strides"))
     pads = _spatial(n, "pads", 2 * count, 0)
-    ways = together(image, block, spread, strides, pads[:count], pads[count:])
-    return prod((i + p + q - d * (b - 1) - 1) // s + 1 for i, b, d, s, p, q in ways)
+    dims = together(image, block, spread, strides, pads[:count], pads[count:])
+    return prod((i + p + q - d * (b - 1) - 1) // s + 1 for i, b, d, s, p, q in dims)
 
 
 def _filter_zero_points(n: Operands) -> bool:

@@ -16,7 +16,7 @@ from smelt.native.kernels.kernel import FLOAT, NUMBER, KernelContext, kernel
 from smelt.native.kernels.nest import index
 from smelt.native.kernels.vector import PRELUDE
 from smelt.native.types import CType
-from smelt.program.run_sizes import Size, if_any, same, surely_below
+from smelt.program.run_sizes import Size, same, surely_below, zero_if_empty
 
 FEW = 16
 """The shortest row for which one loop for the extreme and one for its position pay."""
@@ -60,7 +60,9 @@ def _rows(cx: KernelContext, axis: int) -> Iterator[tuple[int, str]]:
     source = cx.input(0)
     shape = source.shape
     count, inner = shape[axis], math.prod(shape[axis + 1 :])
-    with cx.body.loops(("o", "k"), (cast(int, if_any(math.prod(shape[:axis]), count)), inner)):
+    with cx.body.loops(
+        ("o", "k"), (cast(int, zero_if_empty(math.prod(shape[:axis]), count)), inner)
+    ):
         cx.body.line(f"const ptrdiff_t row = {index((count * inner, 1), ('o', 'k'))};")
         yield count, f"row + i * {inner}"
 
@@ -98,7 +100,7 @@ def arg_reduce(cx: KernelContext) -> None:
     sign = ">" if cx.instruction.op == "ArgMax" else "<"
     shape, axis, last = cx.shape(0), cx.int("axis"), bool(cx.int("select_last_index"))
     count, inner = shape[axis], math.prod(shape[axis + 1 :])
-    outer = cast(int, if_any(math.prod(shape[:axis]), count))
+    outer = cast(int, zero_if_empty(math.prod(shape[:axis]), count))
     if not same(inner, 1):
         _emit_beside(cx, (outer, count, inner), sign, last=last)
         return

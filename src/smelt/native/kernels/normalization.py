@@ -13,7 +13,7 @@ from smelt.native.kernels.nest import broadcast_strides, index
 from smelt.native.kernels.operand import Operand
 from smelt.native.kernels.row_sums import sum_of
 from smelt.native.types import CType
-from smelt.program.run_sizes import if_any, is_empty
+from smelt.program.run_sizes import is_empty, zero_if_empty
 from smelt.program.storage import Needs
 
 
@@ -66,7 +66,7 @@ def layer_normalization(cx: KernelContext) -> None:
     source, output, t = cx.input(0), cx.output(), cx.type(0)
     axis = cx.int("axis")
     count = math.prod(source.shape[axis:])
-    outer = cast(int, if_any(math.prod(source.shape[:axis]), count))
+    outer = cast(int, zero_if_empty(math.prod(source.shape[:axis]), count))
     centred = cx.instruction.op == "LayerNormalization"
     factors = [operand for i in (1, 2) if (operand := cx.optional(i)) is not None]
     if is_empty(source.shape):
@@ -146,7 +146,7 @@ def group_normalization(cx: KernelContext) -> None:
     samples, channels, *spatial = source.shape
     inner, groups = math.prod(spatial), _groups(cx)
     width = channels // groups
-    samples = cast(int, if_any(samples, inner))
+    samples = cast(int, zero_if_empty(samples, inner))
     with cx.body.loops(("n", "g"), (samples, groups)):
         offset = f"(n * {groups} + g) * {width * inner}"
         cx.body.line(f"const {t.name} *x = {source.name} + {offset};")

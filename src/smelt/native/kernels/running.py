@@ -14,7 +14,7 @@ from typing import cast
 from smelt.native.kernels.elementwise import combine
 from smelt.native.kernels.kernel import NUMBER, KernelContext, kernel
 from smelt.program.instruction import RUNNING_AT_RUN_TIME
-from smelt.program.run_sizes import if_any, same
+from smelt.program.run_sizes import same, zero_if_empty
 
 RUNNING = {"CumSum": ("Add", 0), "CumProd": ("Mul", 1)}
 ROWS = 8
@@ -29,7 +29,7 @@ def running(cx: KernelContext) -> None:
     if same(inner, 1):
         _emit_rows(cx, outer, count)
         return
-    _emit_beside(cx, (cast(int, if_any(outer, count)), count, inner))
+    _emit_beside(cx, (cast(int, zero_if_empty(outer, count)), count, inner))
 
 
 def _emit_rows(cx: KernelContext, outer: int, count: int) -> None:

@@ -14,7 +14,7 @@ from smelt.native.kernels.nest import index
 from smelt.native.kernels.row_sums import call_when, sum_of
 from smelt.native.kernels.vector import PRELUDE
 from smelt.native.types import CType
-from smelt.program.run_sizes import if_any, same
+from smelt.program.run_sizes import same, zero_if_empty
 from smelt.program.storage import Needs
 
 COLUMNS = 64
@@ -35,7 +35,7 @@ def softmax(cx: KernelContext) -> None:
     shape, axis = cx.input(0).shape, cx.int("axis")
     count = shape[axis] if shape else 1
     inner = math.prod(shape[axis + 1 :])
-    outer = cast(int, if_any(math.prod(shape[:axis]), count))
+    outer = cast(int, zero_if_empty(math.prod(shape[:axis]), count))
     if same(inner, 1):
         _emit_softmax_rows(cx, outer, count)
         return

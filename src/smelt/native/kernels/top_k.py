@@ -16,7 +16,7 @@ from smelt.native.kernels.kernel import NUMBER, KernelContext, kernel
 from smelt.native.kernels.sorted_places import sort_row
 from smelt.native.types import C_TYPES
 from smelt.program.instruction import TOP_K_AT_RUN_TIME
-from smelt.program.run_sizes import if_any, same
+from smelt.program.run_sizes import same, zero_if_empty
 from smelt.program.storage import Needs
 
 
@@ -82,10 +82,10 @@ def top_k(cx: KernelContext) -> None:
         return
     body = cx.body
     if same(inner, 1):
-        with body.loop("o", cast(int, if_any(outer, kept))):
+        with body.loop("o", cast(int, zero_if_empty(outer, kept))):
             _neighbours(cx, count, kept)
         return
-    with body.loops(("o", "j"), (cast(int, if_any(outer, kept)), inner)):
+    with body.loops(("o", "j"), (cast(int, zero_if_empty(outer, kept)), inner)):
         body.line(f"const {t.name} *const row = {x.name} + o * {count * inner} + j;")
         body.line(f"{places.type.name} *const best = {places.name} + o * {kept * inner} + j;")
         body.line("ptrdiff_t found = 0;")

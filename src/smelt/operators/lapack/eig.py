@@ -46,8 +46,8 @@ def reference(inputs: Arguments, attributes: Attributes) -> Computed:
             return tuple(np.full(s, np.nan) for s in ((n,), (n,), *((n, n),) * 4))
         shift, (scaled,) = ordinary_scale(matrix)
         values, *vectors = eig(scaled, left=True, right=True)
-        found = (np.ldexp(part, shift) for part in (values.real, values.imag))
-        return (*found, *(part for array in vectors for part in (array.real, array.imag)))
+        value_parts = (np.ldexp(part, shift) for part in (values.real, values.imag))
+        return (*value_parts, *(part for array in vectors for part in (array.real, array.imag)))
 
     shapes = ((n,), (n,), *((n, n),) * 4)
     return map_matrices(decompose, shapes, (a.dtype,) * 6, (a,), (2,))

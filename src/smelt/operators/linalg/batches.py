@@ -65,7 +65,7 @@ def map_matrices(
     if any(result.size for result in results):
         with np.errstate(all="ignore"):
             for index in np.ndindex(*batch):
-                found = function(*(array[index] for array in arrays))
-                for result, part in zip(results, found, strict=True):
+                results_of_matrix = function(*(array[index] for array in arrays))
+                for result, part in zip(results, results_of_matrix, strict=True):
                     result[index] = part
     return tuple(results)

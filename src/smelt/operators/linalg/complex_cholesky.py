@@ -68,9 +68,9 @@ def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Ten
         across = column(m, im, k) - product(m, y, u) + product(m, x, v)
         pivot = row(m, along, k)
         root = m.sqrt(pivot)
-        here = m.equal(c, k)
-        x = m.where(here, m.where(r >= k, along / root, 0.0), x)
-        y = m.where(here, m.where(r > k, across / root, 0.0), y)
+        in_column = m.equal(c, k)
+        x = m.where(in_column, m.where(r >= k, along / root, 0.0), x)
+        y = m.where(in_column, m.where(r > k, across / root, 0.0), y)
         return x, y, failed | ~(pivot > 0.0)
 
     start = (zeros_like(m, re), zeros_like(m, re), failed)

@@ -113,7 +113,7 @@ def _triangular_vectors(m: Nodes, matrix: Pair, is_real: Tensor | None) -> Pair:
     r, c = index_grid(m, matrix[0])
     count = size(m, matrix[0], -1)
     values = [_sum_of_rows(m, m.where(m.equal(r, c), part, 0.0)) for part in matrix]
-    one = matrix[0] * 0.0 + m.where(m.equal(r, c), 1.0, 0.0)
+    identity = matrix[0] * 0.0 + m.where(m.equal(r, c), 1.0, 0.0)
     length = m.op(
         "Max", *(m.op("ReduceMax", m.abs(p), ints(m, -2, -1), keepdims=1) for p in matrix)
     )
@@ -127,22 +127,22 @@ def _triangular_vectors(m: Nodes, matrix: Pair, is_real: Tensor | None) -> Pair:
         place = m.op("Unsqueeze", i, ints(m, 0))
         own = [m.op("Gather", part, place, axis=-1) for part in values]
         x, y = (of_all - one_value for of_all, one_value in zip(values, own, strict=True))
-        near = m.abs(x) + m.abs(y) < least
-        x, y = m.where(near, -least, x), m.where(near, 0.0, y)
+        is_small = m.abs(x) + m.abs(y) < least
+        x, y = m.where(is_small, -least, x), m.where(is_small, 0.0, y)
         square = x * x + y * y
         if is_real is not None:
             own_is_real = m.op("Gather", is_real, place, axis=-1)
             total = total[0], m.where(is_real & own_is_real, 0.0, total[1])
         new = (total[0] * x + total[1] * y) / square, (total[1] * x - total[0] * y) / square
-        here = m.equal(r, i) & (c > i)
-        re, im = (m.where(here, new, old) for new, old in zip(new, (re, im), strict=True))
+        is_target = m.equal(r, i) & (c > i)
+        re, im = (m.where(is_target, new, old) for new, old in zip(new, (re, im), strict=True))
         largest = m.op(
             "Max", *(m.op("ReduceMax", m.abs(p), ints(m, -2), keepdims=1) for p in (re, im))
         )
         divisor = m.where(largest > HUGE, largest, 1.0)
         return re / divisor, im / divisor
 
-    re, im = m.repeat(count, step, (one, one * 0.0))
+    re, im = m.repeat(count, step, (identity, identity * 0.0))
     return re, im
 
 

@@ -53,7 +53,7 @@ def reference(inputs: Arguments, attributes: Attributes) -> Computed:
     def factor(re: np.ndarray, im: np.ndarray) -> list[np.ndarray]:
         """Return the parts of Q and R of one matrix."""
         q, r = np.linalg.qr(complex_of(re, im), mode="complete" if full else "reduced")
-        return [part for found in (q, r) for part in (found.real, found.imag)]
+        return [part for matrix in (q, r) for part in (matrix.real, matrix.imag)]
 
     shapes = ((rows, inner),) * 2 + ((inner, columns),) * 2
     return map_matrices(factor, shapes, (re.dtype,) * 4, (re, im), (2, 2))
@@ -69,7 +69,7 @@ def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Ten
     count = least(m, rows, size(m, re, -1))
     none = filled(m, re, rows, rows, 0.0)
     p, q = index_grid(m, none)
-    one = none + m.where(m.equal(p, q), 1.0, 0.0)
+    identity = none + m.where(m.equal(p, q), 1.0, 0.0)
 
     def step(k: Tensor, re: Tensor, im: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
         """Apply the reflection of column ``k`` to the matrix and to the factor Q."""
@@ -83,7 +83,7 @@ def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Ten
         across = product(m, x, w) + product(m, y, v)
         return re, im, x - (along * at + across * bt), y - (across * at - along * bt)
 
-    re, im, x, y = m.repeat(count, step, (re, im, one, none))
+    re, im, x, y = m.repeat(count, step, (re, im, identity, none))
     re, im = m.where(r <= c, re, 0.0), m.where(r < c, im, 0.0)
     if attributes["full_matrices"]:
         return x, y, re, im

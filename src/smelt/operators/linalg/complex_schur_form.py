@@ -48,8 +48,8 @@ def schur_form(
     balance = balanced(m, scaled, count, scaling=scaling)
     matrix = m.op("Concat", *(m.op("Unsqueeze", p, ints(m, 1)) for p in balance.parts), axis=1)
     r, c = index_grid(m, matrix)
-    one = m.op("Unsqueeze", m.where(m.equal(r, c), 1.0, 0.0), ints(m, 0))
-    rows = matrix * 0.0 + m.op("Concat", one, one * 0.0, axis=0)
+    identity = m.op("Unsqueeze", m.where(m.equal(r, c), 1.0, 0.0), ints(m, 0))
+    rows = matrix * 0.0 + m.op("Concat", identity, identity * 0.0, axis=0)
     form = _hessenberg(m, Form(matrix, rows), count)
     form, open_still = _triangular(m, form, count, precision)
     failed = m.op("Squeeze", open_still, ints(m, 1))
@@ -161,10 +161,10 @@ def _window(m: Nodes, matrix: Tensor, precision: float) -> tuple[Tensor, Tensor,
     side = _total(m, m.where(below, matrix, 0.0), -1)
     side, over = m.sqrt(_total(m, side * side, 1)), size(over)
     most, least = m.op("Max", side, over), m.op("Min", side, over)
-    apart, around = size(before - own), size(own) + size(before)
-    far, near = m.op("Max", size(own), apart), m.op("Min", size(own), apart)
-    sums = m.where(far + most > 0.0, far + most, 1.0)
-    bound = m.op("Max", LEAST, near * (far / sums) * precision)
+    difference, around = size(before - own), size(own) + size(before)
+    larger, smaller = m.op("Max", size(own), difference), m.op("Min", size(own), difference)
+    sums = m.where(larger + most > 0.0, larger + most, 1.0)
+    bound = m.op("Max", LEAST, smaller * (larger / sums) * precision)
     small = side <= m.where(around > 0.0, around, 1.0) * precision
     live = (side > LEAST) & ~(small & (least * (most / sums) <= bound))
     matrix = m.where(below & ~live, 0.0, matrix)
@@ -190,8 +190,8 @@ def _start(
 
     def length(a: Tensor) -> Tensor:
         """Return the absolute values of complex numbers."""
-        found: Tensor = m.sqrt(_total(m, a * a, 1))
-        return found
+        norm: Tensor = m.sqrt(_total(m, a * a, 1))
+        return norm
 
     on, below = m.equal(r, c), m.equal(r, c + 1)
     diagonal = line(on, matrix, -2)
@@ -234,8 +234,8 @@ def _shift(m: Nodes, matrix: Tensor, high: Tensor, stuck: Tensor) -> Complex:
     def at(up: int, left: int) -> Complex:
         """Return the element ``up`` rows above and ``left`` columns left of the window's last
         one."""
-        here = m.equal(r, index - up) & m.equal(c, index - left)
-        return parts(m, _total(m, _total(m, m.where(here, matrix, 0.0), -1), -2))
+        is_entry = m.equal(r, index - up) & m.equal(c, index - left)
+        return parts(m, _total(m, _total(m, m.where(is_entry, matrix, 0.0), -1), -2))
 
     a, b, c_, d = at(1, 1), at(1, 0), at(0, 1), at(0, 0)
     product = _times(b, c_)

@@ -116,12 +116,12 @@ def svd_steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple
     count = least(m, rows, columns)
     vectors, sizes = _singular_vectors(m, (re, im), count)
     noise = m.op("Cast", m.op("Max", rows, columns), to=int(ir.DataType.DOUBLE)) * 2.0**-49
-    kept = sizes > largest(m, sizes) * noise  # rounding mixes the other vectors
+    is_kept = sizes > largest(m, sizes) * noise  # rounding mixes the other vectors
     full = bool(attributes.get("full_matrices", 0))
     failed = _any(m, m.op("IsNaN", sizes))
     bases = []
     for first, length in ((rows * 0, rows), (rows, columns)):
-        part = _completed(m, vectors, kept, (first, length), length if full else count)
+        part = _completed(m, vectors, is_kept, (first, length), length if full else count)
         bases.append([m.where(failed, math.nan, each) for each in part])
     (left, left_im), (right, right_im) = bases
     s = m.op("Squeeze", sizes, ints(m, -2))
@@ -147,30 +147,30 @@ def _singular_vectors(m: Nodes, a: Pair, count: Tensor) -> tuple[Pair, Tensor]:
     re, im = a
     rows, columns = size(m, re, -2), size(m, re, -1)
     above, below = filled(m, re, rows, rows, 0.0), filled(m, re, columns, columns, 0.0)
-    whole = [
+    parts = [
         m.op("Concat", m.op("Concat", above, part, axis=-1), m.op("Concat", other, below, axis=-1),
              axis=-2)
         for part, other in ((re, transposed(m, re)), (im, -transposed(m, im)))
     ]  # fmt: skip
-    (v, w), values = _hermitian(m, (whole[0], whole[1]), True)
+    (v, w), values = _hermitian(m, (parts[0], parts[1]), True)
     v, w, values = (_slice(m, each, -1, -END, -1, -1) for each in (v, w, values))
     first = m.op("Slice", values, ints(m, 0), m.op("Unsqueeze", count, ints(m, 0)), ints(m, -1))
     return (v, w), m.where(first < 0.0, 0.0, first)
 
 
 def _completed(
-    m: Nodes, vectors: Pair, kept: Tensor, part: tuple[Tensor, Tensor], count: Tensor
+    m: Nodes, vectors: Pair, is_kept: Tensor, part: tuple[Tensor, Tensor], count: Tensor
 ) -> Pair:
     """Build part of each kept vector, completed by unit vectors to an orthonormal basis.
 
     ``part`` is the first row and the number of rows of the part; ``count`` the number of columns.
     """
     start, length = (m.op("Unsqueeze", each, ints(m, 0)) for each in part)
-    stop = m.op("Unsqueeze", size(m, kept, -1), ints(m, 0))
+    stop = m.op("Unsqueeze", size(m, is_kept, -1), ints(m, 0))
     halves = []
     for vector in vectors:
         half = m.op("Slice", vector, start, start + length, ints(m, -2))
-        halves.append(m.where(kept, m.op("Slice", half, ints(m, 0), stop, ints(m, -1)), 0.0))
+        halves.append(m.where(is_kept, m.op("Slice", half, ints(m, 0), stop, ints(m, -1)), 0.0))
     re, im = halves
     square = total(m, re * re + im * im, -2)
     by = 1.0 / m.sqrt(m.where(square > 0.0, square, 1.0))
@@ -217,7 +217,7 @@ def _orthonormal(m: Nodes, candidates: Pair, count: Tensor) -> Pair:
     places_of = m.op("Cast", count_to(m, count), to=double)
     none = filled(m, re, rows, count, 0.0)
 
-    def step(k: Tensor, v: Tensor, w: Tensor, found: Tensor) -> tuple[Tensor, ...]:
+    def step(k: Tensor, v: Tensor, w: Tensor, count_found: Tensor) -> tuple[Tensor, ...]:
         """Orthogonalize column ``k``; keep it if enough of it is left."""
         x, y = column(m, re, k), column(m, im, k)
         for _ in range(2):  # twice, because the first pass leaves rounding errors
@@ -227,14 +227,14 @@ def _orthonormal(m: Nodes, candidates: Pair, count: Tensor) -> Pair:
             x = x - product(m, v, along) + product(m, w, across)
             y = y - product(m, v, across) - product(m, w, along)
         square = total(m, x * x + y * y, -2)
-        accepted = (square > enough) & (found < limit)
+        accepted = (square > enough) & (count_found < limit)
         by = 1.0 / m.sqrt(m.where(accepted, square, 1.0))
-        here = accepted & m.equal(places_of, found)
-        found = found + m.where(accepted, 1.0, 0.0)
-        return m.where(here, x * by, v), m.where(here, y * by, w), found
+        is_new = accepted & m.equal(places_of, count_found)
+        count_found = count_found + m.where(accepted, 1.0, 0.0)
+        return m.where(is_new, x * by, v), m.where(is_new, y * by, w), count_found
 
-    one = filled(m, re, count * 0 + 1, count * 0 + 1, 0.0)
-    v, w, _ = m.repeat(size(m, re, -1), step, (none, none, one))
+    first = filled(m, re, count * 0 + 1, count * 0 + 1, 0.0)
+    v, w, _ = m.repeat(size(m, re, -1), step, (none, none, first))
     return v, w
 
 

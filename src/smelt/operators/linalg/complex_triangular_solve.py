@@ -74,8 +74,8 @@ def steps(
             c, s = re / scale, im / scale
             divisor = scale * (c * c + s * s)
             u, v = (u * c + v * s) / divisor, (v * c - u * s) / divisor
-        here = m.equal(r, i)
-        return m.where(here, u, x), m.where(here, v, y)
+        in_row = m.equal(r, i)
+        return m.where(in_row, u, x), m.where(in_row, v, y)
 
     x, y = m.repeat(count, step, (zeros_like(m, b[0]), zeros_like(m, b[0])))
     return (x, y) if left else (transposed(m, x), transposed(m, y))

@@ -76,9 +76,9 @@ def _with_extra_matrix(m: Nodes, a: Tensor, batch: Tensor, rank: int) -> Tensor:
 
 def _without_extra_matrix(m: Nodes, a: Tensor, batch: Tensor) -> Tensor:
     """Return ``a`` without the last array, with the batch dims restored."""
-    kept = m.op("Slice", a, ints(m, 0), ints(m, -1), ints(m, 0))
+    without_last = m.op("Slice", a, ints(m, 0), ints(m, -1), ints(m, 0))
     sizes = m.op("Concat", batch, m.op("Shape", a, start=1), axis=0)
-    return m.op("Reshape", kept, sizes, allowzero=1)
+    return m.op("Reshape", without_last, sizes, allowzero=1)
 
 
 def ints(m: Nodes, *numbers: int) -> Tensor:

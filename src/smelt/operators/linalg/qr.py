@@ -193,8 +193,8 @@ def product_steps(m: Nodes, attributes: Attributes, a: Tensor, taus: Tensor) -> 
     """Build the first columns of Q, from the last reflection to the first."""
     r, c = index_grid(m, a)
     count = size(m, taus, -1)
-    one = m.where(m.equal(r, c), 1.0, 0.0)
-    q = zeros_like(m, a) + one
+    identity = m.where(m.equal(r, c), 1.0, 0.0)
+    q = zeros_like(m, a) + identity
     row_of_taus = m.op("Unsqueeze", taus, ints(m, -2))
 
     def step(k: Tensor, q: Tensor) -> tuple[Tensor, ...]:

@@ -53,7 +53,7 @@ def real_schur_form(
 def _hessenberg(m: Nodes, matrix: Tensor, count: Tensor) -> Decomposed:
     """Build the Hessenberg form of ``matrix`` and the vectors of the transformation."""
     r, c = index_grid(m, matrix)
-    one = matrix * 0.0 + m.where(m.equal(r, c), 1.0, 0.0)
+    identity = matrix * 0.0 + m.where(m.equal(r, c), 1.0, 0.0)
 
     def step(k: Tensor, form: Tensor, vectors: Tensor) -> tuple[Tensor, ...]:
         """Clear column ``k`` below the subdiagonal by a reflection from both sides."""
@@ -66,4 +66,4 @@ def _hessenberg(m: Nodes, matrix: Tensor, count: Tensor) -> Decomposed:
         return form, vectors - product(m, vectors, v) * (tau * vt)
 
     count_of_steps = m.op("Max", count - 2, ints_scalar(m, 0))
-    return Decomposed(*m.repeat(count_of_steps, step, (matrix, one)))
+    return Decomposed(*m.repeat(count_of_steps, step, (matrix, identity)))

@@ -40,7 +40,12 @@ def standard(m: Nodes, a: Tensor, b: Tensor, c: Tensor, d: Tensor, precision: fl
 
 def _where(m: Nodes, mask: Tensor, x: Block, y: Block) -> Block:
     """Return ``x`` where ``mask`` is true, else ``y``, element by element of the blocks."""
-    return Block(*(m.where(mask, one, other) for one, other in zip(x, y, strict=True)))
+    return Block(
+        *(
+            m.where(mask, true_entry, false_entry)
+            for true_entry, false_entry in zip(x, y, strict=True)
+        )
+    )
 
 
 def _general(m: Nodes, a: Tensor, b: Tensor, c: Tensor, d: Tensor, precision: float) -> Block:
@@ -98,5 +103,5 @@ def _pair_or_equal(m: Nodes, a: Tensor, b: Tensor, c: Tensor, d: Tensor) -> Bloc
 
 def _with_sign(m: Nodes, size: Tensor, other: Tensor) -> Tensor:
     """Return ``size`` times the sign of ``other``."""
-    found: Tensor = m.where(other < 0.0, -size, size)
-    return found
+    signed: Tensor = m.where(other < 0.0, -size, size)
+    return signed

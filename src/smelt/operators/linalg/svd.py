@@ -79,8 +79,8 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
     if attributes["full_matrices"]:
         rest = filled(m, a, rows, rows - count, 0.0)
         packed = m.op("Concat", packed, rest, axis=-1)
-        one = filled(m, a, count * 0 + 1, rows - count, 1.0)
-        signs = m.op("Concat", signs, one, axis=-1)
+        positive = filled(m, a, count * 0 + 1, rows - count, 1.0)
+        signs = m.op("Concat", signs, positive, axis=-1)
     else:
         v = _first(m, v, count)
     (u,) = product_steps(m, attributes, packed, taus)

@@ -62,11 +62,11 @@ def visible_keys(mask: np.ndarray, scores: np.ndarray) -> np.ndarray:
     ``mask`` has one number per key, or per query and key. Or it has the length of each of B
     sequences, optionally followed by their starts. Raises ValueError for other masks.
     """
-    batch, whole = scores.shape[0], scores.shape[-1]
+    batch, keys = scores.shape[0], scores.shape[-1]
     if mask.ndim == 1 and len(mask) in (batch, 2 * batch):
-        places, starts = np.arange(whole), mask[batch:, None]
-        kept = places < mask[:batch, None]
-        mask = kept & (places >= starts) if len(starts) else kept
+        places, starts = np.arange(keys), mask[batch:, None]
+        before_end = places < mask[:batch, None]
+        mask = before_end & (places >= starts) if len(starts) else before_end
     if mask.ndim == 1:
         raise ValueError(f"a mask of {len(mask)} lengths for {batch} sequences is not covered")
     return (mask > 0)[:, None] if mask.ndim == 3 else (mask > 0)[:, None, None]

@@ -22,8 +22,8 @@ def _infer(inputs: Values, table: ir.Value | None, dtype: ir.DataType | None) ->
     ids = first(inputs)
     if ids.shape is None or table is None or table.shape is None:
         return [Result(dtype, None), Result(INT32, None), Result(dtype, None)]
-    whole = ir.Shape([*ids.shape.dims, table.shape[-1]])
-    return [Result(dtype, whole), Result(INT32, ir.Shape(ids.shape.dims[:1])), Result(dtype, whole)]
+    shape = ir.Shape([*ids.shape.dims, table.shape[-1]])
+    return [Result(dtype, shape), Result(INT32, ir.Shape(ids.shape.dims[:1])), Result(dtype, shape)]
 
 
 def _embed(
@@ -44,8 +44,8 @@ def _embed(
     centre = total - total.mean(-1, keepdims=True)
     spread = (centre**2).mean(-1, keepdims=True)
     result = centre / np.sqrt(spread + attributes["epsilon"]) * norm[0] + norm[1]
-    kept = np.zeros(len(ids)) if mask is None else (mask == 1).sum(-1)
-    return result.astype(total.dtype), kept.astype(np.int32), total
+    lengths = np.zeros(len(ids)) if mask is None else (mask == 1).sum(-1)
+    return result.astype(total.dtype), lengths.astype(np.int32), total
 
 
 def _embed_body(

@@ -24,8 +24,8 @@ def unpacked(packed: np.ndarray, bits: int, count: int) -> np.ndarray:
     The lowest bits of a byte come first.
     """
     planes = [packed >> shift & (1 << bits) - 1 for shift in range(0, 8, bits)]
-    whole = np.stack(planes, -1).reshape(*packed.shape[:-1], -1)
-    return np.asarray(whole[..., :count])
+    codes = np.stack(planes, -1).reshape(*packed.shape[:-1], -1)
+    return np.asarray(codes[..., :count])
 
 
 def infer_product(inputs: Values, attributes: Attributes) -> Sequence[Result]:
@@ -110,16 +110,18 @@ def _numbers(
 ) -> ir.Value:
     """Build packed codes as numbers of the type of ``like``, in ``shape``."""
     assert like.dtype is not None
-    whole = b.op("Cast", codes, to=int(like.dtype))
+    numbers = b.op("Cast", codes, to=int(like.dtype))
     if bits < 8:
-        above = [whole]
+        above = [numbers]
         for shift in range(bits, 8, bits):
-            above.append(b.op("Floor", b.op("Div", whole, b.const_like(1 << shift, like))))
+            above.append(b.op("Floor", b.op("Div", numbers, b.const_like(1 << shift, like))))
         more = b.const_like(1 << bits, like)
         planes = [b.op("Sub", low, b.op("Mul", high, more)) for low, high in pairwise(above)]
         last = b.const_i64([-1])
-        whole = b.op("Concat", *(b.op("Unsqueeze", p, last) for p in (*planes, above[-1])), axis=-1)
-    return b.op("Reshape", whole, b.const_i64(shape) if isinstance(shape, Sequence) else shape)
+        numbers = b.op(
+            "Concat", *(b.op("Unsqueeze", p, last) for p in (*planes, above[-1])), axis=-1
+        )
+    return b.op("Reshape", numbers, b.const_i64(shape) if isinstance(shape, Sequence) else shape)
 
 
 def _axes(inputs: Values, attributes: Attributes) -> tuple[int, int] | None:
@@ -204,8 +206,8 @@ def rows_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Va
     blocks = None if count is None else count[-1]
     if bits not in BITS or not isinstance(size, int) or not isinstance(blocks, int):
         return None
-    whole = size * _codes_per_element(data, attributes)
-    if whole != blocks * block:
+    row_length = size * _codes_per_element(data, attributes)
+    if row_length != blocks * block:
         return None
     gathered_inputs = [
         None if value is None else b.op("Gather", value, indices, axis=gathered)
@@ -214,20 +216,20 @@ def rows_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Va
     codes, factors, points = gathered_inputs
     assert codes is not None
     assert factors is not None
-    kept = [0] * (rank + len(indices.shape) - 2)
-    numbers = _numbers(b, codes, bits, [*kept, blocks, block], factors)
+    leading = [0] * (rank + len(indices.shape) - 2)
+    numbers = _numbers(b, codes, bits, [*leading, blocks, block], factors)
     offsets = b.const_like(1 << (bits - 1), factors)
     if points is not None:
         codes_per_byte = 8 // bits
         zero_points_of_blocks = _numbers(
-            b, points, bits, [*kept, -(-blocks // codes_per_byte) * codes_per_byte], factors
+            b, points, bits, [*leading, -(-blocks // codes_per_byte) * codes_per_byte], factors
         )
         if blocks % codes_per_byte:
             ends = (b.const_i64([i]) for i in (0, blocks, -1, 1))
             zero_points_of_blocks = b.op("Slice", zero_points_of_blocks, *ends)
         offsets = b.op("Unsqueeze", zero_points_of_blocks, b.const_i64([-1]))
     real = b.op("Mul", b.op("Sub", numbers, offsets), b.op("Unsqueeze", factors, b.const_i64([-1])))
-    return (b.op("Reshape", real, b.const_i64([*kept, whole])),)
+    return (b.op("Reshape", real, b.const_i64([*leading, row_length])),)
 
 
 OPERATORS = (

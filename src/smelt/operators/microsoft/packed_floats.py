@@ -52,9 +52,9 @@ def _body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value,
     size = prod(shape)
     if kind not in (0, 1) or a.dtype is None:
         return None
-    whole = b.op("Cast", codes, to=int(ir.DataType.INT32))
-    high = b.op("Div", whole, b.const_like(16, whole))
-    low = b.op("Sub", whole, b.op("Mul", high, b.const_like(16, whole)))
+    integers = b.op("Cast", codes, to=int(ir.DataType.INT32))
+    high = b.op("Div", integers, b.const_like(16, integers))
+    low = b.op("Sub", integers, b.op("Mul", high, b.const_like(16, integers)))
     last = b.const_i64([-1])
     pairs = b.op("Concat", *(b.op("Unsqueeze", x, last) for x in (high, low)), axis=-1)
     table = b.constant(np.asarray(TABLES[kind], a.dtype.numpy()))

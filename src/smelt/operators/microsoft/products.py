@@ -68,8 +68,8 @@ def product_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir
         assert value is not None
         assert value.shape is not None
         order = _order(len(value.shape), attributes, side)
-        moved = order != sorted(order)
-        operands.append(b.op("Transpose", value, perm=order) if moved else value)
+        is_transposed = order != sorted(order)
+        operands.append(b.op("Transpose", value, perm=order) if is_transposed else value)
     result, alpha = b.op("MatMul", *operands), attributes["alpha"]
     assert isinstance(alpha, int | float)
     return (result if alpha == 1 else b.op("Mul", result, b.const_like(alpha, result)),)

@@ -41,8 +41,8 @@ def requantized(
     """Return ``real / scale``, rounded to even, plus ``zero``, clipped to ``dtype``."""
     assert scale is not None
     bounds = ml_dtypes.iinfo(dtype)
-    whole = np.rint(real / scale) + (0 if zero is None else zero.astype(np.int32))
-    return np.asarray(np.clip(whole, int(bounds.min), int(bounds.max)).astype(dtype))
+    rounded = np.rint(real / scale) + (0 if zero is None else zero.astype(np.int32))
+    return np.asarray(np.clip(rounded, int(bounds.min), int(bounds.max)).astype(dtype))
 
 
 def _declared(

@@ -83,8 +83,10 @@ def _infer_global(inputs: Values, attributes: Attributes) -> Sequence[Result]:
     if x.shape is None:
         return (Result(x.dtype, None),)
     dims, ones = list(x.shape.dims), [1] * (len(x.shape) - 2)
-    kept = [dims[0], *ones, dims[-1]] if _has_channels_last(attributes) else [*dims[:2], *ones]
-    return (Result(x.dtype, ir.Shape(kept)),)
+    result_dims = (
+        [dims[0], *ones, dims[-1]] if _has_channels_last(attributes) else [*dims[:2], *ones]
+    )
+    return (Result(x.dtype, ir.Shape(result_dims)),)
 
 
 def _average(inputs: Arguments, attributes: Attributes) -> Computed:
@@ -139,10 +141,10 @@ def _infer_maximum(inputs: Values, attributes: Attributes) -> Sequence[Result]:
 
 def _maximum_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
     """Build MaxPool between two Transposes."""
-    x, moved = first(inputs), {"channels_last": 1}
+    x, layout = first(inputs), {"channels_last": 1}
     assert x.shape is not None
-    y = b.op("MaxPool", _to_second(b, x, moved), **_onnx_attributes(attributes))
-    return (_to_original_layout(b, y, len(x.shape), moved),)
+    y = b.op("MaxPool", _to_second(b, x, layout), **_onnx_attributes(attributes))
+    return (_to_original_layout(b, y, len(x.shape), layout),)
 
 
 def _infer_convolution(inputs: Values, attributes: Attributes) -> Sequence[Result]:
@@ -169,9 +171,9 @@ def _convolution(inputs: Arguments, attributes: Attributes) -> Computed:
         np.tensordot(part, filters, ((1, *kernel), (1, *range(2, w.ndim))))
         for part, filters in zip(np.split(views, groups, 1), np.split(weights, groups), strict=True)
     ]
-    whole = np.concatenate(sums, -1) + (0 if bias is None else bias)
+    total = np.concatenate(sums, -1) + (0 if bias is None else bias)
     factor = x_scale * w_scale / y_scale
-    real = whole.astype(np.float32) * factor
+    real = total.astype(np.float32) * factor
     result = requantized(real, np.ones((), np.float32), y_zero, y_zero.dtype)
     return (result if _has_channels_last(attributes) else np.moveaxis(result, -1, 1),)
 

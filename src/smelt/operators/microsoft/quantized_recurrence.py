@@ -39,9 +39,9 @@ def _infer(inputs: Values, attributes: Attributes) -> Sequence[Result]:
         return (Result(FLOAT, None),) * 3
     count = _directions(attributes)
     steps, batch, hidden = x.shape[0], x.shape[1], r.shape[1]
-    every: list[Dim] = [steps, count, batch, hidden]
+    steps_shape: list[Dim] = [steps, count, batch, hidden]
     last = Result(FLOAT, ir.Shape([count, batch, hidden]))
-    return (Result(FLOAT, ir.Shape(every)), last, last)
+    return (Result(FLOAT, ir.Shape(steps_shape)), last, last)
 
 
 def _weights(

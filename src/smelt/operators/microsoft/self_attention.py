@@ -49,8 +49,8 @@ def _infer(
     (batch, rows, _), heads = x.shape.dims, int_of(attributes, "num_heads")
     _, key, value = _sizes(attributes, width)
     before: Dim | None = 0 if past is None else past.shape[3] if past.shape is not None else None
-    whole = rows + before if isinstance(rows, int) and isinstance(before, int) else None
-    present = ir.Shape([2, batch, heads, whole, value // heads]) if key == value else None
+    key_rows = rows + before if isinstance(rows, int) and isinstance(before, int) else None
+    present = ir.Shape([2, batch, heads, key_rows, value // heads]) if key == value else None
     return [Result(None, ir.Shape([batch, rows, value])), Result(None, present)]
 
 
@@ -74,13 +74,13 @@ def _attend(
     if past is not None:
         k, v = np.concatenate([past[0], k], 2), np.concatenate([past[1], v], 2)
     scores = q @ k.swapaxes(-1, -2) * (attributes["scale"] or 1 / math.sqrt(q.shape[-1]))
-    rows, whole = scores.shape[-2:]
+    rows, keys = scores.shape[-2:]
     if mask is not None:
         filler = attributes["mask_filter_value"]
         assert isinstance(filler, int | float)
         scores = scores + np.where(visible_keys(mask, scores), 0, filler)
     if attributes["unidirectional"]:
-        scores = scores + np.triu(np.full((rows, whole), NEVER), 1 + whole - rows)
+        scores = scores + np.triu(np.full((rows, keys), NEVER), 1 + keys - rows)
     scores = scores if bias is None else scores + bias
     weights = np.exp(scores - scores.max(-1, keepdims=True, initial=-np.inf))
     weights = weights / weights.sum(-1, keepdims=True)
@@ -152,12 +152,12 @@ def _attend_body(
     scores = b.op("Mul", products, b.const_like(scale, products))
     if mask is not None or attributes["unidirectional"]:
         zero, one = b.const_i64(0), b.const_i64(1)
-        rows, whole = (b.op("Gather", b.op("Shape", x), b.const_i64(2), axis=0) for x in (q, k))
-        columns = b.op("Unsqueeze", b.op("Range", zero, whole, one), b.const_i64([0]))
+        rows, keys = (b.op("Gather", b.op("Shape", x), b.const_i64(2), axis=0) for x in (q, k))
+        columns = b.op("Unsqueeze", b.op("Range", zero, keys, one), b.const_i64([0]))
         if mask is not None:
             scores = b.op("Add", scores, _hidden(b, mask, columns, scores, filler))
         if attributes["unidirectional"]:
-            places = b.op("Range", b.op("Sub", whole, rows), whole, one)
+            places = b.op("Range", b.op("Sub", keys, rows), keys, one)
             is_later = b.op("Greater", columns, b.op("Unsqueeze", places, b.const_i64([1])))
             ends = (b.const_like(number, scores) for number in (NEVER, 0))
             scores = b.op("Add", scores, b.op("Where", is_later, *ends))

@@ -67,20 +67,20 @@ class Windows:
         """Return ``[N, C, windows..., kernel...]`` of an image ``[N, C, ...]`` padded with
         ``fill``."""
         rank = len(self.kernel)
-        pads, short = [(0, 0), (0, 0)], []
+        pads, strided = [(0, 0), (0, 0)], []
         for axis, size in enumerate(x.shape[2:]):
             before, after = self.padding(axis, size)
             last = (self.count_along(axis, size) - 1) * self.strides[axis] + self.reach(axis)
             pads.append((before, max(after, last - size - before)))
-            short.append(
+            strided.append(
                 slice(0, self.count_along(axis, size) * self.strides[axis], self.strides[axis])
             )
-        wide = np.pad(x, pads, constant_values=fill)
+        padded = np.pad(x, pads, constant_values=fill)
         reach = tuple(self.reach(axis) for axis in range(rank))
         spatial = tuple(range(2, 2 + rank))
-        every = np.lib.stride_tricks.sliding_window_view(wide, reach, spatial)
+        windows = np.lib.stride_tricks.sliding_window_view(padded, reach, spatial)
         inner = tuple(slice(None, None, step) for step in self.dilations)
-        return every[(slice(None), slice(None), *short, *inner)]
+        return windows[(slice(None), slice(None), *strided, *inner)]
 
 
 def windows_of(attributes: Attributes, kernel: Sequence[int]) -> Windows:

@@ -64,8 +64,8 @@ ORDER1_FAR = (
 def i0e(m: Arithmetic, x: Number) -> Number:
     """Return ``exp(-abs(x)) I0(x)`` by Chebyshev series, one up to 8 and one beyond."""
     size = m.abs(x)
-    near = chebyshev(ORDER0_NEAR, m.minimum(size, 8.0) * 0.25 - 1.0)
-    return m.where(size <= 8.0, near, _far(m, ORDER0_FAR, size))
+    by_series = chebyshev(ORDER0_NEAR, m.minimum(size, 8.0) * 0.25 - 1.0)
+    return m.where(size <= 8.0, by_series, _far(m, ORDER0_FAR, size))
 
 
 def i1e(m: Arithmetic, x: Number) -> Number:
@@ -74,9 +74,9 @@ def i1e(m: Arithmetic, x: Number) -> Number:
     The result has the sign of x, also that of 0.
     """
     size = m.abs(x)
-    near = x * chebyshev(ORDER1_NEAR, m.minimum(size, 8.0) * 0.25 - 1.0)
-    far = _far(m, ORDER1_FAR, size)
-    return m.where(size <= 8.0, near, m.where(x < 0.0, -far, far))
+    by_series = x * chebyshev(ORDER1_NEAR, m.minimum(size, 8.0) * 0.25 - 1.0)
+    by_expansion = _far(m, ORDER1_FAR, size)
+    return m.where(size <= 8.0, by_series, m.where(x < 0.0, -by_expansion, by_expansion))
 
 
 def _far(m: Arithmetic, table: tuple[float, ...], size: Number) -> Number:

@@ -57,11 +57,11 @@ def _positive(m: Arithmetic, x: Number) -> Number:
     inverse = 1.0 / shifted
     square = inverse * inverse
     series = square * polynomial(ASYMPTOTIC[::-1], square)
-    far = m.log(shifted) - 0.5 * inverse - series - m.where(x < LARGE, total, 0.0)
+    by_expansion = m.log(shifted) - 0.5 * inverse - series - m.where(x < LARGE, total, 0.0)
     distance = (x - ROOT) - ROOT_REST
     close = m.abs(distance) < 0.3
     z = m.where(close, distance, 0.0)
-    return m.where(close, z * polynomial(AROUND_ROOT[::-1], z), far)
+    return m.where(close, z * polynomial(AROUND_ROOT[::-1], z), by_expansion)
 
 
 OPERATOR = elementwise(

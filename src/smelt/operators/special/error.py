@@ -77,8 +77,8 @@ def erf(m: Arithmetic, x: Number) -> Number:
 def erfc(m: Arithmetic, x: Number) -> Number:
     """Return the complementary error function, accurate to a few ulp even where it is tiny."""
     tail = _tail(m, m.abs(x))
-    far = m.where(x < 0.0, 2.0 - tail, tail)
-    return m.where(m.abs(x) < 0.5, 1.0 - _near(m, x), far)
+    outer = m.where(x < 0.0, 2.0 - tail, tail)
+    return m.where(m.abs(x) < 0.5, 1.0 - _near(m, x), outer)
 
 
 def erf_inv(m: Arithmetic, x: Number) -> Number:
@@ -91,8 +91,8 @@ def erf_inv(m: Arithmetic, x: Number) -> Number:
     central = _series(m, CENTRAL, m.minimum(w, 6.25) * (2.0 / 6.25) - 1.0)
     factor = m.where(w < 6.25, central, _series(m, MIDDLE, (root - 3.25) / 0.75))
     if m.tolerance < SINGLE_TOLERANCE:
-        far = _series(m, FAR, (m.minimum(root, 6.25) - 5.125) / 1.125)
-        factor = m.where(root < 4.0, factor, far)
+        outer_factor = _series(m, FAR, (m.minimum(root, 6.25) - 5.125) / 1.125)
+        factor = m.where(root < 4.0, factor, outer_factor)
     return x * m.where(m.equal(m.abs(x), 1.0), math.inf, factor)
 
 

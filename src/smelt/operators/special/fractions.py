@@ -16,11 +16,11 @@ BIG = 2.0**100
 
 
 def gamma_series(
-    m: Arithmetic, a: Number, x: Number, wanted: Number, *, slope: bool = False
+    m: Arithmetic, a: Number, x: Number, is_used: Number, *, slope: bool = False
 ) -> tuple[Number, Number]:
     """Return ``sum(x ** n / ((a + 1) ... (a + n)))`` and its derivative by a: DLMF 8.7.1.
 
-    The derivative is 0 unless ``slope`` is true; both are 0 where they are not ``wanted``.
+    The derivative is 0 unless ``slope`` is true; both are 0 where they are not ``is_used``.
     """
     zero = x * 0.0
     one = zero + 1.0
@@ -39,17 +39,17 @@ def gamma_series(
         if slope:
             going = going | (m.abs(grown) > EPS * m.abs(growth))
         new = (count, term, total, grown, growth)
-        kept = (m.where(active, after, before) for after, before in zip(new, state, strict=True))
-        return (active & going & (count < LIMIT), *kept)
+        updated = (m.where(active, after, before) for after, before in zip(new, state, strict=True))
+        return (active & going & (count < LIMIT), *updated)
 
-    start = (wanted, zero, one, one, zero, zero)
+    start = (is_used, zero, one, one, zero, zero)
     _, count, _, total, _, growth = m.loop(lambda active, *_: active, step, start)
     failed = count >= LIMIT
     return m.where(failed, math.nan, total), m.where(failed, math.nan, growth)
 
 
 def gamma_fraction(
-    m: Arithmetic, a: Number, x: Number, wanted: Number, *, slope: bool = False
+    m: Arithmetic, a: Number, x: Number, is_used: Number, *, slope: bool = False
 ) -> tuple[Number, Number]:
     """Return the upper function over ``density(a, x)``, and its derivative by a: DLMF 8.9.2.
 
@@ -81,13 +81,13 @@ def gamma_fraction(
             new += [dratio, dp * down, dq * down, dp1 * down, dq1 * down]
         else:
             new += [dvalue, dp1, dq1, dp2, dq2]
-        kept = (m.where(active, after, before) for after, before in zip(new, state, strict=True))
-        return (active & going & (count < LIMIT), *kept)
+        updated = (m.where(active, after, before) for after, before in zip(new, state, strict=True))
+        return (active & going & (count < LIMIT), *updated)
 
     z = x + 2.0 - a
     p1, q1 = x + 1.0, z * x
     # The derivatives of p1 and q1 by a are 0 and -x.
-    start = (wanted, zero, p1 / q1, p1, q1, one, x, p1 * x / (q1 * q1), zero, -x, zero, zero)
+    start = (is_used, zero, p1 / q1, p1, q1, one, x, p1 * x / (q1 * q1), zero, -x, zero, zero)
     _, count, value, *_rest = m.loop(lambda active, *_: active, step, start)
     failed = count >= LIMIT
     return m.where(failed, math.nan, value), m.where(failed, math.nan, _rest[4])

@@ -56,11 +56,11 @@ def lgamma_positive(m: Arithmetic, x: Number) -> Number:
         down = shifted >= 2.5
         shifted = m.where(down, shifted - 1.0, shifted)
         product = m.where(down, product * shifted, product)
-    below, near = x < 0.5, x < 1.5
-    z = m.where(below, x, m.where(near, x - 1.0, shifted - 2.0))
+    below, near_one = x < 0.5, x < 1.5
+    z = m.where(below, x, m.where(near_one, x - 1.0, shifted - 2.0))
     # gamma(x) is gamma(x + 1) / x; a shift downward multiplies.
-    factor = m.log(m.where(below, x * (x + 1.0), m.where(near, x, product)))
-    small = _around_two(m.where(x < LARGE, z, 0.0)) + m.where(near, -factor, factor)
+    factor = m.log(m.where(below, x * (x + 1.0), m.where(near_one, x, product)))
+    small = _around_two(m.where(x < LARGE, z, 0.0)) + m.where(near_one, -factor, factor)
     large = (x - 0.5) * (m.log(x) - 1.0) + (HALF_LOG_2PI - 0.5) + _stirling(x)
     return m.where(x < LARGE, small, large)
 
@@ -80,8 +80,8 @@ def deviance(m: Arithmetic, a: Number, x: Number) -> Number:
     """
     u = (x - a) / a
     close = (u > -0.5) & (u < 1.0)
-    near = a * log1p_less_x(m, m.where(close, u, 0.0))
-    return m.where(close, near, a * (m.log(x) - m.log(a)) - (x - a))
+    by_series = a * log1p_less_x(m, m.where(close, u, 0.0))
+    return m.where(close, by_series, a * (m.log(x) - m.log(a)) - (x - a))
 
 
 def sin_pi(m: Arithmetic, x: Number) -> Number:

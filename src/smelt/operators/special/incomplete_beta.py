@@ -26,13 +26,13 @@ def betainc(m: Arithmetic, a: Number, b: Number, x: Number) -> Number:
     left = m.equal(a, 0.0) | m.equal(b, math.inf)  # all weight at 0
     right = m.equal(b, 0.0) | m.equal(a, math.inf)  # all weight at 1
     allowed = (a >= 0.0) & (b >= 0.0) & (x >= 0.0) & (x <= 1.0) & ~(left & right)
-    one = left & (x > 0.0) | m.equal(x, 1.0)
-    edge = m.where(allowed, m.where(one, 1.0, 0.0), math.nan)
+    is_one = left & (x > 0.0) | m.equal(x, 1.0)
+    edge = m.where(allowed, m.where(is_one, 1.0, 0.0), math.nan)
     a, b, x = (m.where(inside, number, 0.5) for number in (a, b, x))
     return m.where(inside, _inside(m, a, b, x, inside), edge)
 
 
-def _inside(m: Arithmetic, a: Number, b: Number, x: Number, wanted: Number) -> Number:
+def _inside(m: Arithmetic, a: Number, b: Number, x: Number, is_used: Number) -> Number:
     """Return the function on the side of the mean where the fraction converges fast (DLMF
     8.17.4)."""
     direct = x < (a + 1.0) / (a + b + 2.0)
@@ -40,7 +40,7 @@ def _inside(m: Arithmetic, a: Number, b: Number, x: Number, wanted: Number) -> N
     p, q = m.where(direct, a, b), m.where(direct, b, a)
     y, z = m.where(direct, x, rest), m.where(direct, rest, x)
     factor = _density(m, p, q, y, z)
-    value = factor * _fraction(m, p, q, y, wanted & (factor > 0.0)) / p
+    value = factor * _fraction(m, p, q, y, is_used & (factor > 0.0)) / p
     return m.where(direct, value, 1.0 - value)
 
 
@@ -52,7 +52,7 @@ def _density(m: Arithmetic, a: Number, b: Number, x: Number, rest: Number) -> Nu
     return m.exp(exponent) * m.sqrt(a / total * b * (0.5 / math.pi))
 
 
-def _fraction(m: Arithmetic, a: Number, b: Number, x: Number, wanted: Number) -> Number:
+def _fraction(m: Arithmetic, a: Number, b: Number, x: Number, is_used: Number) -> Number:
     """Return the reciprocal of the continued fraction DLMF 8.17.22, two of its terms per step."""
     one = x * 0.0 + 1.0
 
@@ -75,12 +75,12 @@ def _fraction(m: Arithmetic, a: Number, b: Number, x: Number, wanted: Number) ->
         delta = c2 * d2
         new = (next_k, c2, d2, h * (c1 * d1) * delta)
         going = m.abs(delta - 1.0) > TOLERANCE
-        kept = (m.where(active, after, before) for after, before in zip(new, state, strict=True))
-        return (active & going & (next_k < LIMIT), *kept)
+        updated = (m.where(active, after, before) for after, before in zip(new, state, strict=True))
+        return (active & going & (next_k < LIMIT), *updated)
 
     first = -(a + b) * x / (a + 1.0)
     d = advance(first, one, one)[1]
-    start = (wanted, one * 0.0, one, d, d)
+    start = (is_used, one * 0.0, one, d, d)
     _, k, _, _, h = m.loop(lambda active, *_: active, step, start)
     return m.where(k >= LIMIT, math.nan, h)
 

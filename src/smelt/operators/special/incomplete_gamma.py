@@ -32,10 +32,10 @@ def _lower_and_upper(m: Arithmetic, a: Number, x: Number) -> tuple[Number, Numbe
     a, x = m.where(inside, a, 1.0), m.where(inside, x, 1.0)
     temme = expand(m, a, x)
     factor = density(m, a, x)
-    wanted = inside & ~temme.valid & (factor > 0.0)
+    is_used = inside & ~temme.valid & (factor > 0.0)
     by_series = (x < 1.0) | (x < a)
-    lower = gamma_series(m, a, x, wanted & by_series)[0] * factor / a
-    upper = gamma_fraction(m, a, x, wanted & ~by_series)[0] * factor
+    lower = gamma_series(m, a, x, is_used & by_series)[0] * factor / a
+    upper = gamma_fraction(m, a, x, is_used & ~by_series)[0] * factor
     lower, upper = m.where(by_series, lower, 1.0 - upper), m.where(by_series, 1.0 - lower, upper)
     rest = m.exp(temme.exponent) * temme.total / m.sqrt(a * (2.0 * math.pi))
     scaled = temme.eta * m.sqrt(a * 0.5)
@@ -77,15 +77,15 @@ def igamma_grad_a(m: Arithmetic, a: Number, x: Number) -> Number:
     return m.where(inside, m.where(factor > 0.0, value, 0.0), edge)
 
 
-def _upper_slope(m: Arithmetic, a: Number, x: Number, wanted: Number) -> Number:
+def _upper_slope(m: Arithmetic, a: Number, x: Number, is_used: Number) -> Number:
     """Return the derivative of the upper function by a, over ``density(a, x)``."""
     temme = expand(m, a, x)
-    wanted = wanted & ~temme.valid
+    is_used = is_used & ~temme.valid
     by_series = (x < 1.0) | (x < a)
     slope = m.log(x) - digamma(m, a)
-    total, growth = gamma_series(m, a, x, wanted & by_series, slope=True)
+    total, growth = gamma_series(m, a, x, is_used & by_series, slope=True)
     series = -(total * (slope - 1.0 / a) + growth) / a
-    total, growth = gamma_fraction(m, a, x, wanted & ~by_series, slope=True)
+    total, growth = gamma_fraction(m, a, x, is_used & ~by_series, slope=True)
     fraction = total * slope + growth
     bracket = temme.ratio - 0.5 * temme.eta
     bracket = bracket + temme.total * (temme.log_ratio - 0.5 / a) + temme.slope

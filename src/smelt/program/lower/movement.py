@@ -265,8 +265,8 @@ def _transpose_blocks(
     """Emit a Reshape of the input to ``blocks``, a Transpose by ``perm``, and a Reshape to the
     output."""
     split_up = cx.emit_new("Reshape", (cx.slot(node.inputs[0]),), blocks)
-    moved = cx.emit_new("Transpose", (split_up,), [blocks[i] for i in perm], perm=perm)
-    cx.emit("Reshape", (moved,), (cx.define(node.outputs[0]),))
+    transposed = cx.emit_new("Transpose", (split_up,), [blocks[i] for i in perm], perm=perm)
+    cx.emit("Reshape", (transposed,), (cx.define(node.outputs[0]),))
 
 
 @lowers("ConstantOfShape")

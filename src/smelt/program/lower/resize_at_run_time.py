@@ -86,15 +86,15 @@ def _axes(m: Steps, node: ir.Node, x: Array, axes: Sequence[int], sampling: Samp
     if sampling.coordinates == CROP:
         ends = _numbers(m, node.inputs[1], wide, 2 * len(axes))
     counts, scales = _counts(m, node, before, wide)
-    found = []
+    described = []
     for i, axis in enumerate(axes):
         after = data_dependent_size(m.cx, node.outputs[0], axis)
         scale = counts[i] / before[i] if scales is None else scales[i]
         length = counts[i] if scales is None else scale * before[i]
         numbers = (before[i], counts[i], scale, length, ends[i], ends[len(axes) + i])
         declared = declared_size(m.cx, node.outputs[0], axis)
-        found.append(Axis(axis, x.shape[axis], after, declared, *numbers))
-    return found
+        described.append(Axis(axis, x.shape[axis], after, declared, *numbers))
+    return described
 
 
 def _numbers(m: Steps, value: ir.Value | None, wide: ir.DataType, count: int) -> list[Array]:
@@ -132,19 +132,19 @@ def _counts(
 
 def _resized(m: Steps, x: Array, axis: Axis, sampling: Sampling, places: Array) -> Array:
     """Return ``x`` resized along ``axis`` for the result positions ``places``."""
-    at: Array = coordinate_of(
+    coordinates: Array = coordinate_of(
         m, sampling.coordinates, places, axis.size, axis.count,
         axis.scale, axis.length, axis.start, axis.end,
     )  # fmt: skip
     last, outside = axis.size - 1, None
     if sampling.coordinates == CROP:
-        outside = m.op("Not", (at >= 0) & (at <= last))
-        at = m.op("Where", outside, 0, at)
+        outside = m.op("Not", (coordinates >= 0) & (coordinates <= last))
+        coordinates = m.op("Where", outside, 0, coordinates)
     if sampling.mode == "nearest":
-        rows = m.op("Min", m.op("Max", nearest_of(m, sampling.nearest, at), 0), last)
+        rows = m.op("Min", m.op("Max", nearest_of(m, sampling.nearest, coordinates), 0), last)
         result = x.gather(rows.cast(INT64), axis.axis)
     else:
-        result = _summed(m, x, axis, sampling, at)
+        result = _summed(m, x, axis, sampling, coordinates)
     if outside is None:
         return result
     return m.op("Where", _along(outside, x, axis.axis), sampling.extrapolation, result)
@@ -155,16 +155,16 @@ def _along(rows: Array, x: Array, axis: int) -> Array:
     return rows.reshape(rows.shape[0], *[1] * (len(x.shape) - 1 - axis))
 
 
-def _summed(m: Steps, x: Array, axis: Axis, sampling: Sampling, at: Array) -> Array:
+def _summed(m: Steps, x: Array, axis: Axis, sampling: Sampling, coordinates: Array) -> Array:
     """Return the weighted sum of the rows around each position.
 
     Rows of weight 0 are masked, because an infinite element times 0 would be NaN.
     """
     first = sampling.first_tap(_shrunk(m, axis) if sampling.antialias else 1.0)
-    count = at.shape[0]
-    base = (m.op("Ceil", at) - 1).reshape(count, 1)
-    rows = base + m.constant(np.arange(first, 2 - first), at.dtype)
-    distance = m.op("Abs", rows - at.reshape(count, 1))
+    count = coordinates.shape[0]
+    base = (m.op("Ceil", coordinates) - 1).reshape(count, 1)
+    rows = base + m.constant(np.arange(first, 2 - first), coordinates.dtype)
+    distance = m.op("Abs", rows - coordinates.reshape(count, 1))
     if sampling.antialias:
         distance = distance * m.op("Min", axis.scale, 1)
     weights: Array = weight_of(m, sampling.mode, distance, sampling.cubic)

@@ -194,11 +194,13 @@ def deform_conv(cx: ProgramBuilder, node: ir.Node) -> None:
     dtype, x, w = x.dtype, x.cast(wide), w.cast(wide)
     count, share = math.prod(out), channels // offsets
     sampler = Sampler(m, x.reshape(batch * offsets, share, *sizes), wide)
-    moved = offset.cast(wide).reshape(batch * offsets, taps, rank, count)
+    offsets_of_taps = offset.cast(wide).reshape(batch * offsets, taps, rank, count)
     axes = []
     for axis in range(rank):
         start = m.constant(_window_places(window, kernel, out, axis), wide)
-        place = moved.rows(axis, axis + 1, 2).reshape(batch * offsets, taps, count) + start
+        place = (
+            offsets_of_taps.rows(axis, axis + 1, 2).reshape(batch * offsets, taps, count) + start
+        )
         place = place.reshape(batch * offsets, taps * count)
         pairs = around(m, place, "linear")
         axes.append([Tap(p, within(m, p, sizes[axis]), weight) for p, weight in pairs])

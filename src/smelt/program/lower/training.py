@@ -76,8 +76,8 @@ def _adam(
     ]
     corrected = rate * m.op("Sqrt", power[1]) / power[0]
     rate = m.op("Where", m.op("Greater", step, 0), corrected, rate)
-    moved = x - rate * (mean / root)
-    return moved * (1 - attributes.get_float("norm_coefficient_post", 0.0)), mean, squares
+    stepped = x - rate * (mean / root)
+    return stepped * (1 - attributes.get_float("norm_coefficient_post", 0.0)), mean, squares
 
 
 @lowers(f"{TRAINING}::Momentum")

@@ -20,15 +20,15 @@ def run(program: Program, *, side_effects: Collection[str] = SIDE_EFFECTS) -> bo
     """
     live = set(program.outputs)
     computed = {str(size.size) for size in program.data_dependent_sizes}
-    kept: list[Instruction] = []
+    needed: list[Instruction] = []
     for instruction in reversed(program.instructions):
         stays = instruction.op in side_effects or _computes_size(program, instruction, computed)
         if stays or not live.isdisjoint(instruction.outputs):
             live.update(instruction.inputs)
-            kept.append(instruction)
+            needed.append(instruction)
     constants = {slot: array for slot, array in program.constants.items() if slot in live}
-    changed = len(kept) < len(program.instructions) or len(constants) < len(program.constants)
-    program.instructions = kept[::-1]
+    changed = len(needed) < len(program.instructions) or len(constants) < len(program.constants)
+    program.instructions = needed[::-1]
     program.constants = constants
     return changed
 

@@ -111,8 +111,8 @@ def _joined_source(
 def _moves_ones_only(program: Program, step: Instruction) -> bool:
     """True if the Transpose ``step`` moves only dims of size 1."""
     shape: tuple[Dim, ...] = program.slots[step.inputs[0]].shape
-    moved = [dim for dim in step.ints("perm") if not _equal(shape[dim], 1)]
-    return moved == sorted(moved)
+    other_dims = [dim for dim in step.ints("perm") if not _equal(shape[dim], 1)]
+    return other_dims == sorted(other_dims)
 
 
 def _does_nothing(program: Program, step: Instruction) -> bool:
