@@ -100,8 +100,10 @@ def _history() -> dict[tuple[str, str], tuple[int, ...]]:
     from onnx import defs
 
     versions_of: dict[tuple[str, str], set[int]] = {}
-    for schema_ in defs.get_all_schemas_with_history():
-        versions_of.setdefault((schema_.domain, schema_.name), set()).add(schema_.since_version)
+    for definition in defs.get_all_schemas_with_history():
+        versions_of.setdefault((definition.domain, definition.name), set()).add(
+            definition.since_version
+        )
     return {key: tuple(sorted(numbers)) for key, numbers in versions_of.items()}
 
 

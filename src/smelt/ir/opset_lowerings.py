@@ -16,7 +16,7 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.constants import tensor_of
-from smelt.ir.norms_without_schema import can_spell, layer_norm, rms_norm
+from smelt.ir.norms_without_schema import can_expand, layer_norm, rms_norm
 from smelt.ir.opset_adapters import REDUCTIONS
 from smelt.ir.opset_lowerings_of_quantization import (
     dequantize_21,
@@ -240,7 +240,7 @@ def _norm(spell: Callable[[Builder, ir.Node], tuple[ir.Value, ...]]) -> Lowering
     def lower(node: ir.Node, rewriter: Rewriter) -> str:
         """The moments and a quotient."""
         types = {value.dtype for value in node.inputs if value is not None}
-        if not can_spell(node) or len(types) > 1:
+        if not can_expand(node) or len(types) > 1:
             return "the rank is not known, or the element types differ or are not known"
         made = spell(_builder(node, rewriter), node)
         rewriter.replace(node, made[: len(node.outputs)], trust_shape=True)

@@ -21,7 +21,7 @@ from smelt.ir.shapes import ShapeInference
 from smelt.ir.worklist import RuleStats, Worklist, replace_or_miss
 from smelt.operators.declare import MAX_DEPTH, Definition, Operator, endless_body
 from smelt.operators.registry import all_operators, find
-from smelt.operators.runtime_gaps import stand_in
+from smelt.operators.runtime_gaps import replacement_for
 
 
 def expand_node(b: Builder, node: ir.Node, operator: Definition) -> tuple[ir.Value, ...] | None:
@@ -149,7 +149,7 @@ def _replaced_by(
 ) -> Definition | None:
     """Return the definition that replaces ``node``; None if the node stays."""
     if not node.domain:
-        return stand_in(node, types, of_source=False)
+        return replacement_for(node, types, of_source=False)
     operator = find(node.domain, node.op_type)
     if operator is None or operator.runtime or operator.key in kept:
         return None
