@@ -17,7 +17,7 @@ Dims = tuple["int | ir.SymbolicDim", ...]
 
 
 def note_declared(graph: ir.Graph) -> None:
-    """Note the current shapes of the outputs; an earlier note stays where nothing is known now."""
+    """Note the current shapes of the outputs; dims that are unknown now keep their earlier note."""
     before: Sequence[Dims | None] = graph.meta.get(DECLARED) or ()
     noted: list[Dims | None] = []
     for index, value in enumerate(graph.outputs):

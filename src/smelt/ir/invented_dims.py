@@ -30,7 +30,7 @@ def invented_in(text: str) -> list[str]:
 def invented_names(values: Iterable[ir.Value]) -> set[str]:
     """Return the invented names in the shapes and the known elements of ``values``.
 
-    A scalar that is 1 or 2, say, has an invented name for its element that no shape contains.
+    The element of an unknown scalar has an invented name that no shape contains.
     """
     texts: dict[str, None] = {}
     for value in values:

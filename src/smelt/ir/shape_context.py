@@ -62,7 +62,7 @@ class ShapeContext(ShapeInferenceContext):  # type: ignore[misc]  # the library 
 
 
 def forget_symbolic_value(context: ShapeInferenceContext, value: ir.Value) -> None:
-    """Erase the elements of ``value`` that ``context``, ours or the library's, has noted."""
+    """Erase the elements that ``context`` has noted for ``value``."""
     context._symbolic_values.pop(value, None)
 
 

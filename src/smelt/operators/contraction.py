@@ -158,11 +158,13 @@ def find_path(
     inputs = [frozenset(number[label] for label in term) for term in equation.terms]
     out = frozenset(number[label] for label in equation.out)
     answer = finder(inputs, out, counts, memory_limit)
-    if optimize == "auto" and _products(answer, inputs, out, counts) > FEW_PRODUCTS:
+    if optimize == "auto" and _count_multiplications(answer, inputs, out, counts) > FEW_PRODUCTS:
         random_state = random.getstate()  # the finder leaves it seeded
         better = _finder(THOROUGH)(inputs, out, counts, memory_limit)
         random.setstate(random_state)
-        answer = min(answer, better, key=lambda path: _products(path, inputs, out, counts))
+        answer = min(
+            answer, better, key=lambda path: _count_multiplications(path, inputs, out, counts)
+        )
     pairs = _pairs(answer)
     if callable(optimize) and all(len(pair) < 3 for pair in pairs):
         check_path(pairs, count)
@@ -176,7 +178,7 @@ def find_path(
     return pairs
 
 
-def _products(
+def _count_multiplications(
     path: Path, inputs: Sequence[frozenset[int]], out: frozenset[int], counts: Mapping[int, int]
 ) -> int:
     """Return the number of multiplications of a contraction by ``path``."""

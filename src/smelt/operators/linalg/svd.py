@@ -89,7 +89,7 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
 
 
 def values_steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
-    """Build s: the norms of the rotated columns."""
+    """Build the singular values, which are the norms of the rotated columns."""
     return (m.op("Squeeze", _orthogonalize(m, a)[0], ints(m, -2)),)
 
 

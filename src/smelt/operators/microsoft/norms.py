@@ -80,7 +80,7 @@ def layer_reference(inputs: Arguments, attributes: Attributes) -> Computed:
 
 
 def layer_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
-    """Build layer norm, mean, factor and sum."""
+    """Build a layer normalization with its mean, factor and sum."""
     return _body(b, inputs, attributes, centred=True)
 
 
