@@ -84,8 +84,7 @@ def test_an_operator_of_onnx(explained):
 def test_limits_of_a_lowering_are_shown(explained):
     text, facts = explained("Dropout")
     assert (
-        facts["program"]
-        == "The identity; a run whose inputs ask for dropped elements ends with an error."
+        facts["program"] == "Emit the identity; a run whose inputs request dropped elements aborts."
     )
     assert facts["program"] in text
     assert explained("Bernoulli")[1]["program"] is None

@@ -129,7 +129,7 @@ def test_costly_paths_are_sought_again(monkeypatch: pytest.MonkeyPatch) -> None:
     inputs = [frozenset(map(hash, term)) for term in terms]
     counts = {hash(name): size for name, size in sizes.items()}
     least, most = (
-        contraction._products(path, inputs, frozenset(map(hash, out)), counts)
+        contraction._count_multiplications(path, inputs, frozenset(map(hash, out)), counts)
         for path in (thorough, quick)
     )
     assert least < most

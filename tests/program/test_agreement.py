@@ -72,7 +72,7 @@ def test_conditions(name: str) -> None:
     dims = {dim: (2, 9) for dim in "NM" if f"[{dim}" in graph or f",{dim}]" in graph}
     program = smelt.compile(text.parse(graph, 21), target="c", dims=dims).plan.steps
     names = {str(each.size): each.name for each in program.input_sizes}
-    found = [re.sub(r"dim\d", lambda m: names[m[0]], each.broken) for each in program.conditions]
+    found = [re.sub(r"dim\d", lambda m: names[m[0]], each.violation) for each in program.conditions]
     assert found == ([expected] if isinstance(expected, str) else expected)
 
 

@@ -47,7 +47,7 @@ def reshape(cx: ProgramBuilder, node: ir.Node) -> None:
         return
     if node.op_type == "Squeeze" and _has_unknown_rank(cx, node):
         raise cx.refuse(
-            "it removes each dim that is 1 in a run, so the rank is unknown",
+            "it removes each dim that is 1 in a run, so the rank is not known",
             "give it axes, or bound its symbolic dims from 2 on: --dim NAME=2..16",
         )
     cx.emit("Reshape", (cx.slot(data),), (cx.define(output),))
