@@ -35,22 +35,22 @@ def in_bands(
     ``axis`` is an axis of the last layer's result. ``returned`` are other results of ``layers``
     that later instructions read; each band stores its share of them. None if a layer cannot be cut.
     """
-    made = program.copy()
+    banded_program = program.copy()
     banded: list[Instruction] = []
     whole = program.slots[layers[-1].outputs[0]].sizes[axis]
     for start, stop in cuts_of(whole, size):
-        band = _Band(made, layers, regions, returned).of(axis, start, stop)
+        band = _Band(banded_program, layers, regions, returned).of(axis, start, stop)
         if band is None:
             return None
         banded += band
     gone = set(map(id, layers))
-    pairs = list(zip(program.instructions, made.instructions, strict=True))
+    pairs = list(zip(program.instructions, banded_program.instructions, strict=True))
     place = next(i for i, (old, _) in enumerate(pairs) if id(old) in gone)
     before = [new for old, new in pairs[:place] if id(old) not in gone]
     behind = [new for old, new in pairs[place:] if id(old) not in gone]
-    made.instructions = [*before, *banded, *behind]
-    last_use.run(made)
-    return made
+    banded_program.instructions = [*before, *banded, *behind]
+    last_use.run(banded_program)
+    return banded_program
 
 
 @dataclass
@@ -181,11 +181,11 @@ class _Band:
         first, last = self.rows[slot][1:] if slot in self.part else whole
         if (low, high) == (first, last):
             return source
-        taken = self.program.new_slot(part_of(self.program.slots[slot], {axis: (low, high)}))
+        sliced = self.program.new_slot(part_of(self.program.slots[slot], {axis: (low, high)}))
         attributes: dict[str, AttributeValue | DotDims] = {"axes": (axis,), "steps": (1,)}
         attributes |= {"starts": (low - first,), "ends": (high - first,)}
-        self.made.append(Instruction("Slice", (source,), (taken,), attributes, (), origin))
-        return taken
+        self.made.append(Instruction("Slice", (source,), (sliced,), attributes, (), origin))
+        return sliced
 
 
 def _has_kernel(program: Program, band: Instruction) -> bool:

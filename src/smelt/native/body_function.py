@@ -40,23 +40,25 @@ def body_text(body: Unit) -> str:
     """Return parameters and body of the C function, which takes tensor pointers and memory.
 
     ```
-    (const void *const *inputs, void *const *outputs, unsigned char *memory, ptrdiff_t *told_dim0)
+    (const void *const *inputs, void *const *outputs, unsigned char *memory, ptrdiff_t *...)
     {
         ptrdiff_t dim0 = -1;
         (void)inputs;
         NonZero_3((const float *)inputs[0], ..., &dim0);
-        *told_dim0 = dim0;
+        *returned_dim0 = dim0;
     }
     ```
     """
-    found = [str(each.size) for each in body.program.data_dependent_sizes]
-    handed_on = {name: text for name, text in body.handed_on.items() if name not in found}
-    told = returned_sizes(body.program)
-    more = "".join(f", {declared}" for declared in handed_on.values())
-    more += "".join(f", ptrdiff_t *told_{size}" for size in told)
+    computed_sizes = [str(each.size) for each in body.program.data_dependent_sizes]
+    extra_parameters = {
+        name: text for name, text in body.extra_parameters.items() if name not in computed_sizes
+    }
+    result_sizes = returned_sizes(body.program)
+    more = "".join(f", {declared}" for declared in extra_parameters.values())
+    more += "".join(f", ptrdiff_t *returned_{size}" for size in result_sizes)
     head = f"(const void *const *inputs, void *const *outputs, unsigned char *memory{more})"
-    lines = [f"ptrdiff_t {size} = -1;" for size in found]
-    lines += [f"(void){name};" for name in ("inputs", "outputs", "memory", *body.handed_on)]
-    lines += body.calls + [f"*told_{size} = {size};" for size in told]
+    lines = [f"ptrdiff_t {size} = -1;" for size in computed_sizes]
+    lines += [f"(void){name};" for name in ("inputs", "outputs", "memory", *body.extra_parameters)]
+    lines += body.calls + [f"*returned_{size} = {size};" for size in result_sizes]
     lines += ["return 0;"] if body.fails else []
     return "\n    ".join([f"{head}\n{{", *lines]) + "\n}\n"

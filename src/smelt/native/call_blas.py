@@ -44,10 +44,10 @@ def _is_worth(instance: Instance) -> bool:
         != instance.program.slots[step.inputs[0]].dtype
     ):
         return False
-    found = matrices(instance)
-    if found is None:
+    blas_layout = matrices(instance)
+    if blas_layout is None:
         return False
-    layout, left, _ = found
+    layout, left, _ = blas_layout
     m, n, k = (axis.size for axis in (layout.m, layout.n, layout.k))
     if min(m, n) < FEWEST or m * n * k < WORTH[instance.type(0).name]:
         return False

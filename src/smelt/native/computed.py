@@ -73,10 +73,10 @@ def _in_run(dim: Dim, sizes: Sizes) -> Dim | Size:
     """Return the run-time size for ``dim``. A symbol that ``sizes`` lacks is added to it."""
     for name in symbols_of(dim) - sizes.keys():
         sizes[name] = Size.named(f"dim{len(sizes)}", 0, MOST)
-    found = size_in(dim, sizes)
-    if not isinstance(found, int | Size):  # an expression that is not computed at run time
-        found = sizes.setdefault(str(dim), Size.named(f"dim{len(sizes)}", 0, MOST))
-    return found
+    size = size_in(dim, sizes)
+    if not isinstance(size, int | Size):  # an expression that is not computed at run time
+        size = sizes.setdefault(str(dim), Size.named(f"dim{len(sizes)}", 0, MOST))
+    return size
 
 
 def _is_computed_with(program: Program, instruction: Instruction, size_of: SizeOf) -> bool:

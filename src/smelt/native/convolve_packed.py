@@ -21,8 +21,12 @@ def convolve_packed(program: Program) -> None:
 
 def _is_worth(instance: Instance) -> bool:
     """True if a packed product pays: many filters, terms and pixels, and no faster kernel."""
-    found = kernel_of("Conv")
-    if instance.instruction.op != "Conv" or found is None or found.refuse(instance) is not None:
+    conv_kernel = kernel_of("Conv")
+    if (
+        instance.instruction.op != "Conv"
+        or conv_kernel is None
+        or conv_kernel.refuse(instance) is not None
+    ):
         return False
     filters, pixels, terms = products_of(instance)
     window = window_of(instance)

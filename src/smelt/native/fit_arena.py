@@ -61,23 +61,23 @@ def fit(program: Program, budget: int, planned: Callable[[Program], MemoryPlan])
     whole = Choice(0, 1, plan.arena_bytes, _work(program))
     if plan.arena_bytes <= budget:
         return Fitted(program, plan, whole, (whole,))
-    found = [(whole, program, plan)]
+    variants = [(whole, program, plan)]
     for layers, bands, banded in candidates(program):
         plan = planned(banded)
         choice = Choice(layers, bands, plan.arena_bytes, _work(banded))
-        found.append((choice, banded, plan))
-    choices = tuple(_best(each for each, _, _ in found))
+        variants.append((choice, banded, plan))
+    choices = tuple(_best(each for each, _, _ in variants))
     fitting = [each for each in choices if each.arena_bytes <= budget]
     if not fitting:
         for share in SHARES:
-            found.append(_cut_peaks(program, int(share * budget), planned))
-            if found[-1][0].arena_bytes <= budget:
+            variants.append(_cut_peaks(program, int(share * budget), planned))
+            if variants[-1][0].arena_bytes <= budget:
                 break
-        choices = tuple(_best(each for each, _, _ in found))
+        choices = tuple(_best(each for each, _, _ in variants))
         fitting = [each for each in choices if each.arena_bytes <= budget]
     if not fitting:
         least = min(choices, key=lambda each: each.arena_bytes)
-        plan = next(plan for choice, _, plan in found if choice == least)
+        plan = next(plan for choice, _, plan in variants if choice == least)
         arena = Memory("arena", budget, plan.alignment)
         error = too_small(arena, plan.program, plan.assignment.arena, plan.arena_bytes)
         error.why = f"it takes {whole.arena_bytes} bytes" + (
@@ -88,7 +88,7 @@ def fit(program: Program, budget: int, planned: Callable[[Program], MemoryPlan])
         error.fix = "give it more, or make the input smaller"
         raise error
     chosen = fitting[0]
-    _, banded, plan = next(each for each in found if each[0] == chosen)
+    _, banded, plan = next(each for each in variants if each[0] == chosen)
     return Fitted(banded, plan, chosen, choices)
 
 

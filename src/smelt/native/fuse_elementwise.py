@@ -64,9 +64,9 @@ def _joins(program: Program, group: list[int], index: int) -> bool:
 
 def _inputs(steps: list[Instruction]) -> tuple[int, ...]:
     """Return the slots that a group reads from outside, each once."""
-    made = {slot for step in steps for slot in step.outputs}
+    results = {slot for step in steps for slot in step.outputs}
     read = (slot for step in steps for slot in step.inputs)
-    return tuple(dict.fromkeys(slot for slot in read if slot >= 0 and slot not in made))
+    return tuple(dict.fromkeys(slot for slot in read if slot >= 0 and slot not in results))
 
 
 def _fused(steps: list[Instruction]) -> Instruction:

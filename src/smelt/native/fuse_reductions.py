@@ -14,7 +14,7 @@ from dataclasses import replace
 from smelt.native.fuse_elementwise import as_group
 from smelt.native.kernels.fused import MAP, is_elementwise
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.reduced_map import MAP_REDUCE, walk_of, way_of
+from smelt.native.kernels.reduced_map import MAP_REDUCE, emitter_of, map_loops_of
 from smelt.native.kernels.reduction_table import FLOATS
 from smelt.native.types import C_TYPES
 from smelt.program.instruction import Instruction, Program
@@ -30,30 +30,38 @@ def fuse_reductions(program: Program) -> None:
     joined: set[int] = set()
     kept: list[Instruction] = []
     for step in program.instructions:
-        made = maker.get(step.inputs[0]) if step.op in FLOATS else None
-        if made is None or reads[step.inputs[0]] > 1 or not _may_join(program, made, step):
+        operand_maker = maker.get(step.inputs[0]) if step.op in FLOATS else None
+        if (
+            operand_maker is None
+            or reads[step.inputs[0]] > 1
+            or not _may_join(program, operand_maker, step)
+        ):
             kept.append(step)
             continue
-        joined.add(id(made))
-        kept.append(_joined(made, step))
+        joined.add(id(operand_maker))
+        kept.append(_joined(operand_maker, step))
     program.instructions = [step for step in kept if id(step) not in joined]
 
 
-def _may_join(program: Program, made: Instruction, step: Instruction) -> bool:
-    """True if MapReduce can compute ``step``, a reduction of the result of ``made``."""
-    if made.op != MAP and not is_elementwise(program, made):
+def _may_join(program: Program, elementwise: Instruction, step: Instruction) -> bool:
+    """True if MapReduce can compute ``step``, a reduction of the result of ``elementwise``."""
+    if elementwise.op != MAP and not is_elementwise(program, elementwise):
         return False
-    slots = [program.slots[slot] for slot in (*made.inputs, *made.outputs, *step.outputs)]
+    slots = [
+        program.slots[slot] for slot in (*elementwise.inputs, *elementwise.outputs, *step.outputs)
+    ]
     if not all(isinstance(size, int) for slot in slots for size in slot.shape):
         return False
-    if C_TYPES[slots[-1].dtype].kind != "float" or not slots[len(made.inputs)].size:
+    if C_TYPES[slots[-1].dtype].kind != "float" or not slots[len(elementwise.inputs)].size:
         return False
-    walk = walk_of(KernelContext(program, _joined(made, step)))
-    return way_of(walk.sizes, [stride == 0 for stride in walk.write.strides]) is not None
+    loops = map_loops_of(KernelContext(program, _joined(elementwise, step)))
+    return emitter_of(loops.sizes, [stride == 0 for stride in loops.write.strides]) is not None
 
 
-def _joined(made: Instruction, step: Instruction) -> Instruction:
-    """Return the MapReduce of the elementwise instruction ``made`` and the reduction ``step``."""
-    group = made if made.op == MAP else as_group([made])
-    told = {**group.attributes, "reduction": step.op, "axes": step.ints("axes")}
-    return replace(group, op=MAP_REDUCE, outputs=step.outputs, origin=step.origin, attributes=told)
+def _joined(elementwise: Instruction, step: Instruction) -> Instruction:
+    """Return the MapReduce of the instruction ``elementwise`` and the reduction ``step``."""
+    group = elementwise if elementwise.op == MAP else as_group([elementwise])
+    attributes = {**group.attributes, "reduction": step.op, "axes": step.ints("axes")}
+    return replace(
+        group, op=MAP_REDUCE, outputs=step.outputs, origin=step.origin, attributes=attributes
+    )

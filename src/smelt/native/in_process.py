@@ -67,7 +67,7 @@ def source_of(program: Program, parts: int = 1) -> Source:
     body = [
         "int ended = 0, *const status = &ended;",
         *(f"(void){name};" for name in ("inputs", "outputs", "memory", "weights")),
-        *((task_value(PREFIX, unit.handed_on),) if shared else ()),
+        *((task_value(PREFIX, unit.extra_parameters),) if shared else ()),
         *(f"if ({check}) return 1;" for check in unit.checks),
         *(_NOTE.sub("", call) for call in unit.calls),
         "return *status;",
@@ -96,7 +96,7 @@ def _threads(parts: int, unit: Unit) -> str:
             PARALLEL_FOR.format(PREFIX),
             f"static {type_} parallel_for;\nstatic void *const context = NULL;",
             f"void {BIND_THREADS}({type_} given)\n{{\n    parallel_for = given;\n}}",
-            task(PREFIX, parts, unit.handed_on),
+            task(PREFIX, parts, unit.extra_parameters),
         ]
     )
 

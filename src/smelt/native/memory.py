@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from smelt.native.kernels import kernel_of
 from smelt.native.kernels.instance import Instance
-from smelt.native.sharing import ALONE, parts_of, shared_needs
+from smelt.native.sharing import SINGLE_THREADED, parts_of, shared_needs
 from smelt.program.instruction import Instruction, Program
 from smelt.program.memory import ALIGNMENT, MemoryPlan, live_from, plan_memory
 from smelt.program.run_sizes import highest
@@ -58,7 +58,7 @@ def _uncut(plan: MemoryPlan, parts: int, limit: int) -> Program | None:
         over.append(is_cut and live > limit)
     chosen = over if any(over) else cut
     instructions = [
-        replace(each, attributes={**each.attributes, ALONE: 1}) if is_chosen else each
+        replace(each, attributes={**each.attributes, SINGLE_THREADED: 1}) if is_chosen else each
         for each, is_chosen in zip(program.instructions, chosen, strict=True)
     ]
     return replace(program, instructions=instructions)

@@ -36,16 +36,16 @@ def read_slices(program: Program) -> None:
     for index, step in enumerate(program.instructions):
         for slot in step.inputs:
             readers[slot].append(index)
-    taken: dict[int, Instruction] = {
+    removed: dict[int, Instruction] = {
         step.outputs[0]: step
         for step in program.instructions
         if _may_be_read(program, step)
         and all(_walks(program, program.instructions[i]) for i in readers[step.outputs[0]])
     }
     program.instructions = [
-        _reading(program, step, taken)
+        _reading(program, step, removed)
         for step in program.instructions
-        if step.op != "Slice" or step.outputs[0] not in taken
+        if step.op != "Slice" or step.outputs[0] not in removed
     ]
 
 
@@ -69,18 +69,18 @@ def _walks(program: Program, step: Instruction) -> bool:
     return step.op in LOOPS or is_elementwise(program, step)
 
 
-def _reading(program: Program, step: Instruction, taken: dict[int, Instruction]) -> Instruction:
-    """Return ``step`` with the sources of the Slices in ``taken`` as inputs, by
+def _reading(program: Program, step: Instruction, removed: dict[int, Instruction]) -> Instruction:
+    """Return ``step`` with the sources of the Slices in ``removed`` as inputs, by
     slot of the result."""
-    if not any(slot in taken for slot in step.inputs):
+    if not any(slot in removed for slot in step.inputs):
         return step
     if step.op not in LOOPS:
         step = as_group([step])
     inputs, attributes = list(step.inputs), {**step.attributes, "reads": step.inputs}
     for position, slot in enumerate(step.inputs):
-        if slot in taken:
-            inputs[position] = taken[slot].inputs[0]
-            attributes[f"view{position}"] = _view(program, taken[slot])
+        if slot in removed:
+            inputs[position] = removed[slot].inputs[0]
+            attributes[f"view{position}"] = _view(program, removed[slot])
     return replace(step, inputs=tuple(inputs), attributes=attributes)
 
 

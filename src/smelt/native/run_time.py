@@ -48,13 +48,12 @@ def has_run_sizes(program: Program, instruction: Instruction) -> bool:
     return any(isinstance(dim, Size) for slot in slots for dim in program.slots[slot].shape)
 
 
-def in_order_of_sizes(given: Program, ordered: Program) -> Program:
-    """Return ``ordered``, or ``given`` if ``ordered`` reads a size before an instruction computes
-    it.
+def in_order_of_sizes(as_written: Program, ordered: Program) -> Program:
+    """Return ``ordered``, or ``as_written`` if ``ordered`` reads a size before it is computed.
 
-    Raises Unsupported E201 if ``given`` does that too.
+    Raises Unsupported E201 if ``as_written`` does that too.
     """
-    for program in (ordered, given):
+    for program in (ordered, as_written):
         early = _early_reader(program)
         if early is None:
             return program
@@ -73,10 +72,10 @@ def _early_reader(program: Program) -> Instruction | None:
     None.
     """
     known: set[str] = set()
-    found = {str(each.size) for each in program.data_dependent_sizes}
-    for instruction in program.instructions if found else ():
-        new = (_atoms(program, instruction.outputs) & found) - known
-        if not (_atoms(program, instruction.inputs) & found) <= known:
+    computed = {str(each.size) for each in program.data_dependent_sizes}
+    for instruction in program.instructions if computed else ():
+        new = (_atoms(program, instruction.outputs) & computed) - known
+        if not (_atoms(program, instruction.inputs) & computed) <= known:
             return instruction
         if new and instruction.op not in CAPACITIES:
             return instruction

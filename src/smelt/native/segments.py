@@ -52,11 +52,11 @@ class Segment:
 def live_bytes(plan: MemoryPlan) -> list[int]:
     """Return the live bytes at each instruction."""
     live, changes = 0, live_from(plan.assignment.arena, plan.alignment)
-    found = []
+    live_at = []
     for step in range(len(plan.program.instructions)):
         live = changes.get(step, live)
-        found.append(live)
-    return found
+        live_at.append(live)
+    return live_at
 
 
 def segments(plan: MemoryPlan, budget: int) -> Iterator[Segment]:
@@ -91,10 +91,10 @@ def _banded(plan: MemoryPlan, first: int, stop: int, budget: int) -> Iterator[Se
     for axis in _axes(sizes):
         for count in (each for each in BANDS if each <= sizes[axis]):
             size = ceil(sizes[axis] / count)
-            made = in_bands(program, layers, size, axis, BAND_REGIONS, others)
-            if made is None:
+            banded = in_bands(program, layers, size, axis, BAND_REGIONS, others)
+            if banded is None:
                 break
-            yield Segment(first, stop, ceil(sizes[axis] / size), made)
+            yield Segment(first, stop, ceil(sizes[axis] / size), banded)
 
 
 def _axes(sizes: Sequence[int]) -> list[int]:

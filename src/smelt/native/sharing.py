@@ -45,7 +45,7 @@ static void {0}_share(struct {0}_task *task, void (*body)(void *given, int part)
 """
 
 
-ALONE = "alone"
+SINGLE_THREADED = "single_threaded"
 """The attribute of an instruction that stays in one shard to save scratch space."""
 
 
@@ -56,7 +56,12 @@ def parts_of(program: Program, instruction: Instruction, parts: int) -> int:
     It is also 1 for run-time sizes, because the work is unknown.
     """
     kernel = kernel_of(instruction.op)
-    if parts == 1 or kernel is None or not kernel.shared or ALONE in instruction.attributes:
+    if (
+        parts == 1
+        or kernel is None
+        or not kernel.shared
+        or SINGLE_THREADED in instruction.attributes
+    ):
         return 1
     slots = {slot for slot in (*instruction.inputs, *instruction.outputs) if slot >= 0}
     if any(isinstance(dim, Size) for slot in slots for dim in program.slots[slot].shape):
@@ -75,19 +80,19 @@ def shared_needs(needs: Needs, parts: int, alignment: int) -> Needs:
     return replace(needs, over=(), workspace=parts * aligned(needs.workspace, alignment))
 
 
-def task(prefix: str, parts: int, handed_on: Mapping[str, str]) -> str:
+def task(prefix: str, parts: int, extra_parameters: Mapping[str, str]) -> str:
     """Return the C struct that all shards receive, and the function that runs the shards."""
-    members = "".join(f"    {declared};\n" for declared in handed_on.values())
+    members = "".join(f"    {declared};\n" for declared in extra_parameters.values())
     return TASK.format(prefix, parts, members)
 
 
-def task_value(prefix: str, handed_on: Mapping[str, str]) -> str:
+def task_value(prefix: str, extra_parameters: Mapping[str, str]) -> str:
     """Return the C declaration of the struct ``task`` of one run."""
-    given = ["inputs", "outputs", "memory", *handed_on, "parallel_for", "context"]
-    return f"struct {prefix}_task task = {{ {', '.join(given)} }};"
+    members = ["inputs", "outputs", "memory", *extra_parameters, "parallel_for", "context"]
+    return f"struct {prefix}_task task = {{ {', '.join(members)} }};"
 
 
-def part_function(name: str, call: str, prefix: str, handed_on: Mapping[str, str]) -> str:
+def part_function(name: str, call: str, prefix: str, extra_parameters: Mapping[str, str]) -> str:
     """Return the C function that computes one shard by ``call``.
 
     ```
@@ -101,7 +106,7 @@ def part_function(name: str, call: str, prefix: str, handed_on: Mapping[str, str
     ```
     """
     types = {"inputs": "const void *const *inputs", "outputs": "void *const *outputs"}
-    types |= {"memory": "unsigned char *memory", **handed_on}
+    types |= {"memory": "unsigned char *memory", **extra_parameters}
     lines = [f"const struct {prefix}_task *task = (const struct {prefix}_task *)given;"]
     lines += [f"{declared} = task->{name};" for name, declared in types.items()]
     lines += [f"(void){name};" for name in types]

@@ -72,11 +72,11 @@ class Unit:
         self.part_functions: dict[str, str] = {}
         self.constants = constants
         self.tells_status = tells_status
-        self.handed_on = {"weights": WEIGHTS[constants]} if constants in WEIGHTS else {}
+        self.extra_parameters = {"weights": WEIGHTS[constants]} if constants in WEIGHTS else {}
         if tells_status:
-            self.handed_on["status"] = STATUS
+            self.extra_parameters["status"] = STATUS
         self.sizes: list[str] = [*(around.sizes if around else ()), *sizes_of(program)]
-        self.handed_on |= {size: f"ptrdiff_t {size}" for size in self.sizes}
+        self.extra_parameters |= {size: f"ptrdiff_t {size}" for size in self.sizes}
         self.program = program
         self.memory = memory
         self.functions: dict[str, str] = around.functions if around else {}
@@ -89,8 +89,8 @@ class Unit:
         self.fails: set[int] = set()
         self._name_of: dict[str, str] = around._name_of if around else {}
         self._open = list(program.conditions)
-        found = {str(each.size) for each in program.data_dependent_sizes}
-        self._known = {size for size in self.sizes if size not in found}
+        computed = {str(each.size) for each in program.data_dependent_sizes}
+        self._known = {size for size in self.sizes if size not in computed}
         self._check_sizes()
         for step, instruction in enumerate(program.instructions):
             self._add(step, instruction)
@@ -110,7 +110,7 @@ class Unit:
             in_place=self._in_place(instruction),
             body_names=tuple(name for name, _ in bodies),
             body_fails=tuple(error for _, error in bodies),
-            handed_on=self.handed_on,
+            extra_parameters=self.extra_parameters,
         )
         parts = parts_of(self.program, instruction, self.parts)
         cx.body = Writer(1, parts)
@@ -165,11 +165,13 @@ class Unit:
             call = f"if ({call} != 0) return {cx.fails}"
         if cx.body.is_shared:
             part = f"part_of_{step}"
-            self.part_functions[part] = part_function(part, call, self.prefix, self.handed_on)
+            self.part_functions[part] = part_function(
+                part, call, self.prefix, self.extra_parameters
+            )
             call = f"{self.prefix}_share(&task, {part})"
         self.called[step] = len(self.calls), name
         self.calls.append(f"{call}; /* {step}: {what} */")
-        self._known.update(cx.settled)
+        self._known.update(cx.defined_sizes)
         self._check_sizes()
 
     def _check_sizes(self) -> None:
@@ -242,10 +244,10 @@ class Unit:
             return self._constant(array, C_TYPES[described.dtype], described.name)
         if kind == "output":
             return self._pointer(cx.instruction.outputs[position])
-        if kind == "handed on":
-            return list(self.handed_on)[position]
-        if kind == "found":
-            return f"&{cx.settled[position]}"
+        if kind == "extra":
+            return list(self.extra_parameters)[position]
+        if kind == "size":
+            return f"&{cx.defined_sizes[position]}"
         if kind == "packed":
             array, type_ = cx.packed[position]
             return self._constant(array, type_, "packed for step " + str(step))

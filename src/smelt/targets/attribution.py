@@ -120,8 +120,8 @@ class CheckedRunner:
                 sizes = zip(port.shape, value.shape, strict=False)
                 fits &= all(not isinstance(dim, int) or dim == size for dim, size in sizes)
             if not fits:
-                given = f"{value.dtype}[{','.join(map(str, value.shape))}]"
-                raise self._wrong(f"output {port.name!r} is {port}, and it returned {given}")
+                described = f"{value.dtype}[{','.join(map(str, value.shape))}]"
+                raise self._wrong(f"output {port.name!r} is {port}, and it returned {described}")
 
     def _wrong(self, why: str) -> UsageError:
         """Return UsageError E653 for results that do not fit the model."""

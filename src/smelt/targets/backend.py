@@ -46,8 +46,8 @@ def emit_selected(model: ir.Model, target: Target[Any, Any], own: Any) -> Artifa
     support, before ``schedule`` sees the model.
     """
     plan: Plan[Any, Any] = Plan(model, own)
-    took: dict[str, float] = {}
-    made: list[object] = []
+    seconds: dict[str, float] = {}
+    artifacts: list[object] = []
     check_points(target)
 
     def step(name: str, run: Callable[[], object]) -> None:
@@ -55,13 +55,13 @@ def emit_selected(model: ir.Model, target: Target[Any, Any], own: Any) -> Artifa
         started = perf_counter()
         with span(name, target=target.name):
             run()
-        took[name] = perf_counter() - started
+        seconds[name] = perf_counter() - started
 
     step("check limits", lambda: check_limits(model, target, own))
     for phase, run in (
         ("schedule", lambda: target.schedule(plan)),
         ("allocate", lambda: target.allocate(plan)),
-        ("emit", lambda: made.append(target.emit(plan))),
+        ("emit", lambda: artifacts.append(target.emit(plan))),
     ):
         for point in (f"before {phase}", phase, f"after {phase}"):
             if point == phase:
@@ -71,9 +71,9 @@ def emit_selected(model: ir.Model, target: Target[Any, Any], own: Any) -> Artifa
                 name = f"{point}: {getattr(each, '__name__', 'step')}"
                 step(name, partial(run_step, target, point, each, plan))
         notify(phase, target, plan)
-    artifact = check_artifact(target, *made)
+    artifact = check_artifact(target, *artifacts)
     artifact.load = checked_load(target, artifact)
-    artifact.report.setdefault("phases", {name: round(took[name], 6) for name in took})
+    artifact.report.setdefault("phases", {name: round(seconds[name], 6) for name in seconds})
     return artifact
 
 

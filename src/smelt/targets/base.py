@@ -149,19 +149,19 @@ class Artifact:
         from smelt.runtime.files import destination, write_together
 
         root = destination(directory)
-        made = [folder for folder in (root, *root.parents) if not folder.exists()]
+        new_folders = [folder for folder in (root, *root.parents) if not folder.exists()]
         contents = getattr(self.files, "contents", self.files)
         try:
             root.mkdir(parents=True, exist_ok=True)
             folders = {(root / name).parent for name in contents}
             inner = sorted((each for each in folders if not each.exists()), reverse=True)
-            made = [*inner, *made]
+            new_folders = [*inner, *new_folders]
             for folder in inner:
                 folder.mkdir(parents=True)
             with span("save", file=str(root)):
                 return write_together({root / name: data for name, data in contents.items()})
         except BaseException as error:
-            for folder in made:
+            for folder in new_folders:
                 with contextlib.suppress(OSError):
                     folder.rmdir()
             if isinstance(error, OSError):

@@ -67,7 +67,7 @@ def describe_operator(domain: str, op_type: str) -> Facts:
     """Return the signature of an operator, the targets that support it, and the
     passes that use it.
     """
-    found = operator_uses(domain, op_type, passes().values())
+    uses = operator_uses(domain, op_type, passes().values())
     return {
         "domain": domain,
         "name": op_type,
@@ -75,9 +75,9 @@ def describe_operator(domain: str, op_type: str) -> Facts:
         "program": _lowering(domain, op_type),
         "targets": {name: _support(name, domain, op_type) for name in target_names()},
         "passes": {
-            "look_for_it": [pass_.spelling for pass_ in found.looked_for],
-            "make_it": [pass_.spelling for pass_ in found.made],
-            "name_it": [pass_.spelling for pass_ in found.named],
+            "look_for_it": [pass_.spelling for pass_ in uses.looked_for],
+            "make_it": [pass_.spelling for pass_ in uses.made],
+            "name_it": [pass_.spelling for pass_ in uses.named],
         },
     }
 
@@ -133,8 +133,8 @@ def _declared(domain: str, op_type: str) -> Facts | None:
 
 def _lowering(domain: str, op_type: str) -> str | None:
     """Return the docstring of the operator's lowering to a Program; None if there is none."""
-    found = None if domain else lowering_of(op_type)
-    return None if found is None else " ".join((inspect.getdoc(found) or "").split())
+    lowering = None if domain else lowering_of(op_type)
+    return None if lowering is None else " ".join((inspect.getdoc(lowering) or "").split())
 
 
 def _support(name: str, domain: str, op_type: str) -> Facts:
@@ -143,9 +143,9 @@ def _support(name: str, domain: str, op_type: str) -> Facts:
         target = find_target(name)
     except UsageError as error:
         return {"takes": False, "why": error.what, "dtypes": None}
-    found = support(target, domain, op_type)
-    dtypes = list(found.dtypes) if found.dtypes is not None else None
-    return {"takes": found.takes, "why": found.why, "dtypes": dtypes}
+    supported = support(target, domain, op_type)
+    dtypes = list(supported.dtypes) if supported.dtypes is not None else None
+    return {"takes": supported.takes, "why": supported.why, "dtypes": dtypes}
 
 
 def _first_sentence(text: str) -> str:

@@ -112,14 +112,14 @@ def _not_accepted(target: Target[Any, Any], node: ir.Node, own: Any) -> str:
 
 def _unaccepted(model: ir.Model, target: Target[Any, Any], own: Any) -> Iterator[SmeltError]:
     """Yield one error for each operator and reason that ``accepts`` refuses within the limits."""
-    found: dict[tuple[str, str, str], list[ir.Node]] = {}
+    unaccepted: dict[tuple[str, str, str], list[ir.Node]] = {}
     for node in model.graph if target.accepts is not None else ():
         if not _takes(target, node, False) or is_constant_node(node):
             continue
         why = _not_accepted(target, node, own)
         if why:
-            found.setdefault((node.domain, node.op_type, why), []).append(node)
-    for (domain, op_type, why), nodes in found.items():
+            unaccepted.setdefault((node.domain, node.op_type, why), []).append(node)
+    for (domain, op_type, why), nodes in unaccepted.items():
         more = and_more(len(nodes))
         yield Unsupported(
             "E201",
@@ -232,15 +232,15 @@ def _dtypes(model: ir.Model, target: Target) -> Iterator[SmeltError]:
     allowed = target.limits.dtypes
     if allowed is None:
         return
-    found: dict[ir.DataType, ir.Value] = {}
+    first_of: dict[ir.DataType, ir.Value] = {}
     for value in model.graph.inputs:
         if value.dtype is not None:
-            found.setdefault(value.dtype, value)
+            first_of.setdefault(value.dtype, value)
     for node in scope.nodes(model):
         for value in node.outputs:
             if value.dtype is not None:
-                found.setdefault(value.dtype, value)
-    for dtype, value in found.items():
+                first_of.setdefault(value.dtype, value)
+    for dtype, value in first_of.items():
         if dtype not in allowed:
             at = f"value {value.name!r} {_type(value)}"
             yield no_element_type(target.name, dtype, allowed, at)

@@ -54,36 +54,40 @@ def compose(
             numbers.setdefault(value, len(numbers))
     outputs = [numbers[value] for value in model.graph.outputs]
     flows = [([numbers[v] for v in p.reads], [numbers[v] for v in p.writes]) for p in parts]
-    made = []
+    artifacts = []
     for i, (part, piece) in enumerate(zip(parts, cut(model, parts), strict=True)):
         who = target if part.taken else fallback
         with span("part", target=who.name, nodes=len(part.nodes)):
             if not part.taken:
                 prepare(piece)
-            made.append(emit_selected(piece, who, own if part.taken else _options(fallback, i)))
+            artifacts.append(
+                emit_selected(piece, who, own if part.taken else _options(fallback, i))
+            )
     plan: Plan[Any, Any] = Plan(whole, own)
     for who in (target, fallback):
         count = sum(len(p.nodes) for p in parts if p.taken == (who is target))
         plan.facts[f"nodes on {who.name}"] = count
     plan.facts["parts"] = len(parts)
-    document = _document(target, interface, outputs, made, flows)
+    document = _document(target, interface, outputs, artifacts, flows)
     files = {FILE: (json.dumps(document, indent=1) + "\n").encode()}
-    for folder, artifact in zip(_folders(made), made, strict=True):
+    for folder, artifact in zip(_folders(artifacts), artifacts, strict=True):
         files.update({f"{folder}/{name}": artifact.files[name] for name in artifact.files})
-    report = {**plan.facts, "each": [{"target": a.target, **a.report} for a in made]}
+    report = {**plan.facts, "each": [{"target": a.target, **a.report} for a in artifacts]}
 
     def load() -> Runner:
         """Return a runner of the parts, one after the other."""
-        steps = [(artifact.opened(), *flow) for artifact, flow in zip(made, flows, strict=True)]
+        steps = [
+            (artifact.opened(), *flow) for artifact, flow in zip(artifacts, flows, strict=True)
+        ]
         return _chain(interface, steps, outputs)
 
-    runs = all(artifact.load is not None for artifact in made)
+    runs = all(artifact.load is not None for artifact in artifacts)
     return Artifact(target.name, whole, files, plan, report, load if runs else None)
 
 
-def _folders(made: Sequence[Artifact]) -> list[str]:
+def _folders(artifacts: Sequence[Artifact]) -> list[str]:
     """Return the folder of each part."""
-    return [f"part{i}_{artifact.target}" for i, artifact in enumerate(made)]
+    return [f"part{i}_{artifact.target}" for i, artifact in enumerate(artifacts)]
 
 
 def _options(fallback: Target[Any, Any], index: int) -> Any:
@@ -98,11 +102,11 @@ def _document(
     target: Target[Any, Any],
     interface: Interface,
     outputs: Sequence[int],
-    made: Sequence[Artifact],
+    artifacts: Sequence[Artifact],
     flows: Sequence[tuple[Sequence[int], Sequence[int]]],
 ) -> dict[str, Any]:
     """Return the contents of ``parts.json``."""
-    rows = zip(_folders(made), made, flows, strict=True)
+    rows = zip(_folders(artifacts), artifacts, flows, strict=True)
     return {
         "schema": SCHEMA,
         "target": target.name,
@@ -143,8 +147,8 @@ def _chain(interface: Interface, steps: Sequence[Step], outputs: Sequence[int]) 
                 fix="pass one array per input; `smelt inspect` shows the inputs",
             )
         known: dict[int, Value] = {}
-        for number, (port, given) in enumerate(zip(interface.inputs, inputs, strict=True)):
-            known[number] = port.default.numpy() if given is None and port.default else given
+        for number, (port, source) in enumerate(zip(interface.inputs, inputs, strict=True)):
+            known[number] = port.default.numpy() if source is None and port.default else source
         for i, (call, reads, writes) in enumerate(steps):
             results = call(*(known[number] for number in reads))
             known.update(zip(writes, results, strict=True))

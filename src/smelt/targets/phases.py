@@ -51,21 +51,23 @@ def run_phases(
         listed = {name for domain, name in target.limits.operators or () if not domain}
         warn_of_unknown_kernels(target.name, "kernels", target.kernels or ())
         warn_of_unknown_kernels(target.name, "limits.operators", listed)
-    with span("select", target=target.name) as told:
+    with span("select", target=target.name) as span_facts:
         rules = rules_of(target, own)
         selection = select_around(model, target, own, lambda: select(model, rules))
-        told.note(nodes=sum(1 for _ in scope.nodes(model)))
+        span_facts.note(nodes=sum(1 for _ in scope.nodes(model)))
     parts: list[Part] = []
     refused: dict[ir.Node, str] = {}
     if fallback is not None:
-        with span("partition", target=target.name) as told:
+        with span("partition", target=target.name) as span_facts:
             bounds = readable_bounds(model.graph)
             refused = {node: refusal(target, node, bounds, own) for node in model.graph}
             price = None if target.cost is None else partial(_price, target, own)
             parts = partition(model.graph, lambda node: not refused[node], price)
-            told.note(parts=len(parts))
+            span_facts.note(parts=len(parts))
         _check_bodies(target, fallback, parts, refused)
-    taken = _count(model.graph if fallback is None else chain(*(p.nodes for p in parts if p.taken)))
+    node_count = _count(
+        model.graph if fallback is None else chain(*(p.nodes for p in parts if p.taken))
+    )
     if fallback is None or all(part.taken for part in parts):
         artifact = emit_selected(model, target, own)
     else:
@@ -75,7 +77,7 @@ def run_phases(
             _warn_of_nothing_taken(target, fallback, left, misses)
         artifact = compose(model, parts, (target, own), fallback, prepare)
         artifact.report["elsewhere"] = left
-    artifact.report["taken"] = taken
+    artifact.report["taken"] = node_count
     artifact.report.setdefault("select", selection.to_json())
     return artifact
 
@@ -126,14 +128,14 @@ def elsewhere(parts: Sequence[Part], refused: Mapping[ir.Node, str]) -> list[dic
     """Return why nodes go to the fallback: the count and an example for each
     operator and reason.
     """
-    found: dict[tuple[str, str], list[ir.Node]] = {}
+    nodes_of: dict[tuple[str, str], list[ir.Node]] = {}
     for part in parts:
         for node in () if part.taken else part.nodes:
             why = refused[node] or "its region costs more than it saves"
-            found.setdefault((operator(node), why), []).append(node)
+            nodes_of.setdefault((operator(node), why), []).append(node)
     return [
         {"operator": name, "why": why, "count": len(nodes), "node": nodes[0].name}
-        for (name, why), nodes in found.items()
+        for (name, why), nodes in nodes_of.items()
     ]
 
 
@@ -148,10 +150,10 @@ def _warn_of_nothing_taken(
     """
     most = max(left, key=lambda entry: int(entry["count"]))
     near = max(misses, key=lambda entry: int(entry["count"]), default=None)
-    told = f" (its rule {near['rule']} at {near['node']!r}: {near['reason']})" if near else ""
+    near_miss = f" (its rule {near['rule']} at {near['node']!r}: {near['reason']})" if near else ""
     warnings.warn(
         f"target {target.name!r} takes no node of this model, so {fallback.name!r} runs all of it:"
-        f" {most['operator']} {most['node']!r}: {most['why']}{told}",
+        f" {most['operator']} {most['node']!r}: {most['why']}{near_miss}",
         NothingTaken,
         stacklevel=2,
     )
@@ -164,14 +166,14 @@ def phases(target: Target[Any, Any]) -> dict[str, str]:
     the function's docstring.
     """
     defaults = {field.name: field.default for field in dataclasses.fields(Target)}
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     rules = rules_of(target, target.options() if target.options is not None else None)
     if rules:
-        found["select"] = f"by the rules {', '.join(rule.name for rule in rules)}"
-    found["check limits"] = "refuses, all at once, what the target cannot take"
+        texts["select"] = f"by the rules {', '.join(rule.name for rule in rules)}"
+    texts["check limits"] = "refuses, all at once, what the target cannot take"
     for name in ("schedule", "allocate", "emit"):
         phase = getattr(target, name)
         if phase is not defaults[name]:
             written = inspect.getdoc(phase) or str(getattr(phase, "__name__", name))
-            found[name] = written.splitlines()[0].replace("``", "`")
-    return found
+            texts[name] = written.splitlines()[0].replace("``", "`")
+    return texts

@@ -158,16 +158,16 @@ def _candidates(
     index: NodeIndex, rules: Sequence[Rule], constants: Constants
 ) -> list[tuple[Rule, str, frozenset[tuple[str, str]]]]:
     """Return the first match of each rule in the original model: rule, node, and its operators."""
-    found = []
+    candidates = []
     for rule in rules if len(rules) > 1 else ():
         for node in index.nodes(rule.roots):
             assert node.graph is not None
             match = rule.match(node, constants, index.opsets[node.graph], index.around)
             if isinstance(match, Match):
                 operators = frozenset((each.domain, each.op_type) for each in match.nodes)
-                found.append((rule, node.name or node.op_type, operators))
+                candidates.append((rule, node.name or node.op_type, operators))
                 break
-    return found
+    return candidates
 
 
 def _shadowed(

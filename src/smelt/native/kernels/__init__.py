@@ -27,11 +27,11 @@ def kernel_names() -> tuple[str, ...]:
 
 def element_types(domain: str, op_type: str) -> frozenset[ir.DataType] | None:
     """Return the types that an operator's kernel takes; None if other operators replace it."""
-    found = kernel_of(f"{domain}::{op_type}" if domain else op_type)
-    if found is None:
+    kernel = kernel_of(f"{domain}::{op_type}" if domain else op_type)
+    if kernel is None:
         return None
     return frozenset(
         dtype
         for dtype, type_ in C_TYPES.items()
-        if C_TYPES[type_.computed or dtype].kind in found.kinds
+        if C_TYPES[type_.computed or dtype].kind in kernel.kinds
     )

@@ -46,7 +46,7 @@ def count_to_limit(cx: KernelContext) -> None:
     cx.body.line(f"if (!(n <= {MOST}))")
     cx.body.line("    return 1;")
     cx.body.line("const ptrdiff_t count = n > 0 ? (ptrdiff_t)n : 0;")
-    cx.settle(cx.output_shape()[0], "count")
+    cx.define_size(cx.output_shape()[0], "count")
     count_up(cx)
 
 

@@ -83,9 +83,9 @@ def gemm(cx: KernelContext) -> None:
 
     Shards take whole matrices, or rows of each.
     """
-    found = matrices(cx)
-    assert found is not None  # who chose this instruction asked
-    layout, left, right = found
+    blas_layout = matrices(cx)
+    assert blas_layout is not None  # who chose this instruction asked
+    layout, left, right = blas_layout
     m, n, k = (axis.size for axis in (layout.m, layout.n, layout.k))
     sizes = [axis.size for axis in layout.batch]
     names = [f"b{i}" for i in range(len(sizes))]

@@ -189,9 +189,9 @@ def _emit_trsm(cx: KernelContext, n: int, rows: int, columns: int) -> None:
     function = cx.call(name, f"static void (*{name})({SOLVE});\n")
     flags = [ROWS, 141 if cx.int("left_side") else 142, 122 if cx.int("lower") else 121]
     flags += [112 if cx.int("transpose_a") else 111, 132 if cx.int("unit_diagonal") else 131]
-    given = f"{', '.join(map(str, flags))}, {rows}, {columns}, one, a, {n}, x, {columns}"
+    arguments = f"{', '.join(map(str, flags))}, {rows}, {columns}, one, a, {n}, x, {columns}"
     cx.body.line(f"const {cx.type(0).name} one[2] = {{1, 0}};")
-    cx.body.line(f"{function}({given});")
+    cx.body.line(f"{function}({arguments});")
 
 
 @kernel(f"{DOMAIN}::ComplexEigh", needs=_needs)
@@ -210,8 +210,19 @@ def eigh(cx: KernelContext) -> None:
             fill_nan(cx, [*((each, n * n) for each in vectors), (values, n)])
             body.line("continue;")
         room = f"(int *)(reals + {reals})"
-        given = ('"V"', '"L"' if lower else '"U"', n, "a", n, values)
-        call(cx, "heevd", *given, "work", numbers, "reals", reals, room, integers, is_complex=True)
+        arguments = ('"V"', '"L"' if lower else '"U"', n, "a", n, values)
+        call(
+            cx,
+            "heevd",
+            *arguments,
+            "work",
+            numbers,
+            "reals",
+            reals,
+            room,
+            integers,
+            is_complex=True,
+        )
         cx.fail_if("info != 0")
         emit_apart(cx, "a", vectors, n, n)
 
@@ -262,8 +273,8 @@ def _decomposed(
         with body.block(f"if (!{finite(cx, 'a', 2 * m * n)})"):
             fill_nan(cx, [(_at(cx, i, count), count) for i, count in enumerate(counts)])
             body.line("continue;")
-        given = (job, m, n, "a", m, _at(cx, 0, counts[0]), *vectors)
+        arguments = (job, m, n, "a", m, _at(cx, 0, counts[0]), *vectors)
         room = f"(int *)(reals + {reals})"
-        call(cx, "gesdd", *given, "work", numbers, "reals", room, is_complex=True)
+        call(cx, "gesdd", *arguments, "work", numbers, "reals", room, is_complex=True)
         cx.fail_if("info != 0")
         yield

@@ -64,11 +64,11 @@ def _call(cx: KernelContext, place: int, inputs: Sequence[str], outputs: Sequenc
     read = _pointers(cx, "read", inputs, read=True)
     written = _pointers(cx, "written", outputs, read=False)
     body = cx.instruction.bodies[place].program
-    more = cx.all_handed_on() + "".join(f", {each.size}" for each in body.loop_sizes)
-    told = returned_sizes(body)
-    for size in told:
+    more = cx.all_extra_arguments() + "".join(f", {each.size}" for each in body.loop_sizes)
+    result_sizes = returned_sizes(body)
+    for size in result_sizes:
         cx.body.line(f"ptrdiff_t {size};")
-    more += "".join(f", &{size}" for size in told)
+    more += "".join(f", &{size}" for size in result_sizes)
     call = f"{cx.body_names[place]}({read}, {written}, {memory}{more})"
     if not cx.body_fails[place]:
         cx.body.line(f"{call};")
@@ -81,8 +81,8 @@ def _call(cx: KernelContext, place: int, inputs: Sequence[str], outputs: Sequenc
 @kernel("If", kinds=ANY, needs=_branch_needs, refuse=_refuse)
 def branch(cx: KernelContext) -> None:
     """Write the calls of both bodies, and define the result sizes in which the branches differ."""
-    found = _sizes_of_branches(cx)
-    for number, _ in enumerate(found):
+    differing = _sizes_of_branches(cx)
+    for number, _ in enumerate(differing):
         cx.body.line(f"ptrdiff_t found{number};")
     split = 1 + cx.int("split")
     outputs = [cx.output(i).name for i in range(len(cx.instruction.outputs))]
@@ -93,22 +93,22 @@ def branch(cx: KernelContext) -> None:
         with cx.body.block(head):
             captured = [cx.input(i).name for i in range(first, last)]
             _call(cx, place, captured, outputs)
-            for number, (_, told) in enumerate(found):
-                cx.body.line(f"found{number} = {told[place]};")
-    for number, (size, _) in enumerate(found):
-        cx.settle(size, f"found{number}")
+            for number, (_, branch_sizes) in enumerate(differing):
+                cx.body.line(f"found{number} = {branch_sizes[place]};")
+    for number, (size, _) in enumerate(differing):
+        cx.define_size(size, f"found{number}")
 
 
 def _sizes_of_branches(cx: KernelContext) -> list[tuple[int, tuple[int, ...]]]:
     """Return each result size in which the branches differ, with its value in each branch."""
     bodies = [body.program for body in cx.instruction.bodies]
-    found = []
+    differing = []
     for place in range(len(cx.instruction.outputs)):
-        told = [static(body.slots[body.outputs[place]]) for body in bodies]
-        for size, *each in zip(cx.output_shape(place), *told, strict=True):
+        shapes = [static(body.slots[body.outputs[place]]) for body in bodies]
+        for size, *each in zip(cx.output_shape(place), *shapes, strict=True):
             if not same(*each):
-                found.append((size, tuple(each)))
-    return found
+                differing.append((size, tuple(each)))
+    return differing
 
 
 @dataclass(frozen=True)
@@ -159,29 +159,29 @@ def _states(cx: KernelContext) -> list[_State]:
     """
     carried = {str(each.size) for each in cx.instruction.bodies[0].program.loop_sizes}
     states = []
-    for i, (given, left) in enumerate(_slots_of_states(cx)):
-        pairs = zip(given.sizes, left.sizes, strict=False)
+    for i, (read, written) in enumerate(_slots_of_states(cx)):
+        pairs = zip(read.sizes, written.sizes, strict=False)
         alike = all(str(x) in carried or same(x, y) for x, y in pairs)
-        alike = alike and len(given.shape) == len(left.shape)
+        alike = alike and len(read.shape) == len(written.shape)
         first = cx.program.slots[cx.instruction.inputs[2 + i]]
         starts = first.nbytes if alike else 0
-        states.append(_State(cx.output(i).name, starts, given.nbytes, left.nbytes))
+        states.append(_State(cx.output(i).name, starts, read.nbytes, written.nbytes))
     return states
 
 
 def _carried_sizes(cx: KernelContext) -> list[tuple[int, int, int, int]]:
     """Return the state sizes that vary: variable, initial size, next size, size in the result."""
     body = cx.instruction.bodies[0].program
-    carried, found = {str(each.size) for each in body.loop_sizes}, {}
-    for i, (given, left) in enumerate(_slots_of_states(cx)):
+    loop_sizes, varying = {str(each.size) for each in body.loop_sizes}, {}
+    for i, (read, written) in enumerate(_slots_of_states(cx)):
         first, result = (
             cx.program.slots[s].sizes
             for s in (cx.instruction.inputs[2 + i], cx.instruction.outputs[i])
         )
-        for axis, size in enumerate(given.sizes):
-            if str(size) in carried:
-                found[str(size)] = (size, first[axis], left.sizes[axis], result[axis])
-    return list(found.values())
+        for axis, size in enumerate(read.sizes):
+            if str(size) in loop_sizes:
+                varying[str(size)] = (size, first[axis], written.sizes[axis], result[axis])
+    return list(varying.values())
 
 
 @contextmanager
@@ -234,22 +234,22 @@ def loop(cx: KernelContext) -> None:
     finds = bool(cx.attributes["finds"])
     inputs, outputs = (["&i", "&before"], ["&going"]) if counted else ([], [])
     with _rounds(cx, trip, counted, highest(results[0].shape[0]) if finds else None):
-        left = _places_of_states(cx, states)
+        new_states = _places_of_states(cx, states)
         inputs += [state.name for state in states]
         inputs += [_row(row, back, trip) for row, back in zip(rows, reads, strict=True)]
         inputs += [cx.input(i).name for i in rest]
-        outputs += left
+        outputs += new_states
         outputs += [_row(row, back, trip) for row, back in zip(results, writes, strict=True)]
         _call(cx, 0, inputs, outputs)
         _check_sizes(cx, sizes)
-        for state, made in zip(states, left, strict=True):
-            _copy(cx, state.name, made, state.left)
+        for state, new_state in zip(states, new_states, strict=True):
+            _copy(cx, state.name, new_state, state.left)
         for number, (size, *_) in enumerate(sizes):
             body.line(f"{size} = next{number};")
     if finds:
-        cx.settle(results[0].shape[0], "done")
+        cx.define_size(results[0].shape[0], "done")
     for size, _, _, result in sizes:
-        cx.settle(result, str(size))
+        cx.define_size(result, str(size))
 
 
 def _copy(cx: KernelContext, to: str, source: str, size: int) -> None:

@@ -108,14 +108,14 @@ def _emit_tiles(cx: KernelContext, rows: Rows, terms: int, window: Window, fetch
 
     def tile(vectors: int, stored: str, when: str) -> None:
         """Write the call of a micro-kernel of ``vectors`` vectors of pixels."""
-        made = MicroKernel(
+        micro_kernel = MicroKernel(
             rows.count, vectors, reduction_loop, "row" if bias else "", epilogue, when=when
         )
         panel = f"{cx.scratch(cx.type(0))} + q * {terms} + l"
         strides = [] if rows.block else [str(terms), "1"]
         arguments = [str(terms), rows.weights, *strides, panel, str(PANEL)]
         arguments += ["ahead"] if fetched else []
-        made.call(cx, arguments, f"out + o * {pixels} + p + q + l", pixels, stored, start)
+        micro_kernel.call(cx, arguments, f"out + o * {pixels} + p + q + l", pixels, stored, start)
 
     body.line(f"const ptrdiff_t wide = count - q < {PANEL} ? count - q : {PANEL};")
     with body.block("for (ptrdiff_t l = 0; l < wide; l += 2 * LANES)"):

@@ -54,10 +54,10 @@ def _from_back(axes: Operand, rank: int) -> str:
     return f" + ({axes.name}[j] < 0 ? {rank} : 0)"
 
 
-def _settle(cx: KernelContext, output: Operand) -> None:
+def _define_sizes(cx: KernelContext, output: Operand) -> None:
     """Define each size of the output as the array ``count`` has it."""
     for dim, size in enumerate(output.shape):
-        cx.settle(size, f"count[{dim}]")
+        cx.define_size(size, f"count[{dim}]")
 
 
 def _refuse_scalar(instance: Instance) -> str | None:
@@ -81,8 +81,8 @@ def dynamic_slice(cx: KernelContext) -> None:
     with body.loop("j", starts.size):
         _axis(cx, axes, rank)
         body.line("const int64_t n = size[a];")
-        for name, given in (("s", starts), ("e", ends)):
-            body.line(f"int64_t {name} = {given.name}[j];")
+        for name, bounds in (("s", starts), ("e", ends)):
+            body.line(f"int64_t {name} = {bounds.name}[j];")
             body.line(f"{name} = {name} < 0 ? {name} + n : {name};")
         body.line(f"int64_t p = {f'{steps.name}[j]' if steps is not None else 1};")
         body.line("if (p == 0)")
@@ -96,7 +96,7 @@ def dynamic_slice(cx: KernelContext) -> None:
         body.line("first[a] = (ptrdiff_t)s;")
         body.line("step[a] = (ptrdiff_t)p;")
         body.line("count[a] = (ptrdiff_t)(far > 0 ? (far - 1) / (p > 0 ? p : -p) + 1 : 0);")
-    _settle(cx, output)
+    _define_sizes(cx, output)
     names = [f"i{dim}" for dim in range(rank)]
     with body.loops(names, output.shape):
         places = [f"(first[{dim}] + {name} * step[{dim}])" for dim, name in enumerate(names)]
@@ -134,7 +134,7 @@ def dynamic_pad(cx: KernelContext) -> None:
             body.line("    return 1;")
         body.line("before[a] = (ptrdiff_t)b;")
         body.line("count[a] = (ptrdiff_t)(size[a] + b + e);")
-    _settle(cx, output)
+    _define_sizes(cx, output)
     names = [f"i{dim}" for dim in range(rank)]
     with body.loops(names, output.shape):
         for dim, name in enumerate(names):
@@ -159,7 +159,7 @@ def dynamic_tile(cx: KernelContext) -> None:
         body.line(f"if ({repeats.name}[d] < 0 || {repeats.name}[d] > {MOST})")
         body.line("    return 1;")
         body.line(f"count[d] = size[d] * (ptrdiff_t){repeats.name}[d];")
-    _settle(cx, output)
+    _define_sizes(cx, output)
     names = [f"i{dim}" for dim in range(rank)]
     with body.loops(names, output.shape):
         places = [f"({name} % size[{dim}])" for dim, name in enumerate(names)]
@@ -198,6 +198,6 @@ def dynamic_reshape(cx: KernelContext) -> None:
     body.line("if (known != whole)")
     body.line("    return 1;")
     body.line("(void)size;")
-    _settle(cx, output)
+    _define_sizes(cx, output)
     with body.loop("i", "whole"):
         body.line(f"{output.name}[i] = {source.name}[i];")

@@ -134,8 +134,8 @@ def _emit_vectors(cx: KernelContext, n: int, pair: str, imaginary: str) -> None:
     own = f"{pair} + k" if is_real else pair
     for left in (1, 0):
         body.line(f"eig_solve({n}, form, {pair}, k, {left}, eps, (eig_number *)x);")
-        given = f"{n}, lo, hi, basis, by, {left}, {own}, (eig_number *)x, (eig_number *)v"
-        body.line(f"eig_vector({given});")
+        arguments = f"{n}, lo, hi, basis, by, {left}, {own}, (eig_number *)x, (eig_number *)v"
+        body.line(f"eig_vector({arguments});")
         re, im = (cx.output(i) for i in ((2, 3) if left else (4, 5)))
         with body.loop("i", n), body.loop("c", "(pair[k] ? 2 : 1)" if is_real else 1):
             place = f"b * {n * n} + i * {n} + k + c"

@@ -114,9 +114,9 @@ def kinds_of(row: Row) -> frozenset[str]:
     """Return the element kinds for which the row has C; empty if another kernel computes the
     operator.
     """
-    said = {"float": row.floats or row.formula, "int": row.integers, "bool": row.booleans}
-    found = {kind for kind, text in said.items() if text}
-    return frozenset(found | {"int"} if row.name in COMPUTED else found)
+    texts = {"float": row.floats or row.formula, "int": row.integers, "bool": row.booleans}
+    kinds = {kind for kind, text in texts.items() if text}
+    return frozenset(kinds | {"int"} if row.name in COMPUTED else kinds)
 
 
 @cache

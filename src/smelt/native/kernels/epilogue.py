@@ -98,16 +98,16 @@ def epilogue_of(cx: KernelContext, side_operand: Callable[[int], SideOperand]) -
     relu = ends_in_relu(cx)
     if not cx.instruction.epilogue:
         return Epilogue(RELU) if relu else Epilogue()
-    given = dict.fromkeys(
+    positions = dict.fromkeys(
         place for step in cx.instruction.epilogue for place in step.operands if place >= 0
     )
-    names = {place: f"{{{number}}}" for number, place in enumerate(given, 1)}
+    names = {place: f"{{{number}}}" for number, place in enumerate(positions, 1)}
     text, lines = RELU if relu else "{0}", []
     for number, step in enumerate(cx.instruction.epilogue):
         lines.append(f"{_input(number)} = {text};")
         more, text = _element(cx, step, number, {**names, RESULT: f"step{number}"})
         lines += more
-    return Epilogue(text, tuple(side_operand(place) for place in given), (), tuple(lines))
+    return Epilogue(text, tuple(side_operand(place) for place in positions), (), tuple(lines))
 
 
 def _element(
@@ -160,7 +160,7 @@ def merged_strides(
     None if the operand's dims do not merge.
     """
     strides = broadcast_strides(operand, result)
-    found = []
+    group_strides = []
     for dims in groups:
         merged, size = 0, 1
         for dim in reversed(dims):
@@ -171,8 +171,8 @@ def merged_strides(
             elif not same(strides[dim], merged * size):
                 return None
             size *= result[dim]
-        found.append(merged)
-    return tuple(found)
+        group_strides.append(merged)
+    return tuple(group_strides)
 
 
 def plus(pointer: str, position: str, stride: Dim) -> str:

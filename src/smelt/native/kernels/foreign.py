@@ -128,9 +128,9 @@ def _blamed(called: str, kernel: Kernel) -> Kernel:
 
 def load() -> None:
     """Add the kernels of every installed package, with a warning for each package that fails."""
-    for found in extensions(ENTRY_POINTS):
-        if not found.error and (problem := add_all(found)):
-            warn_left_out(found.name, found.package, problem)
+    for extension in extensions(ENTRY_POINTS):
+        if not extension.error and (problem := add_all(extension)):
+            warn_left_out(extension.name, extension.package, problem)
 
 
 def add_all(found: Extension) -> str:

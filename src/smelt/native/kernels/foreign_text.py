@@ -84,11 +84,11 @@ def _unlike_default(silent: list[Attribute], instance: Instance) -> str | None:
 
 def _unlike_elements(instance: Instance, inputs: int) -> str | None:
     """Return why the inputs are refused, None if they broadcast to the output."""
-    given = instance.instruction.inputs
-    if len(given) < inputs or any(slot < 0 for slot in given):
+    slots = instance.instruction.inputs
+    if len(slots) < inputs or any(slot < 0 for slot in slots):
         return "its text is for all inputs, and one is absent"
     output = instance.program.slots[instance.instruction.outputs[0]].shape
-    for number in given:
+    for number in slots:
         shape = instance.program.slots[number].shape
         aligned = zip(reversed(shape), reversed(output), strict=False)
         if len(shape) > len(output) or not all(a == 1 or same(a, b) for a, b in aligned):

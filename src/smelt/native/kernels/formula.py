@@ -85,5 +85,5 @@ def _kernel_of_formula(row: Row) -> Kernel:
 
 def instructions() -> list[str]:
     """Return the instruction names of the declared elementwise operators."""
-    found = (op for op in operators.all_operators() if isinstance(op, Elementwise))
-    return [operator.row.instruction for operator in found]
+    elementwise = (op for op in operators.all_operators() if isinstance(op, Elementwise))
+    return [operator.row.instruction for operator in elementwise]

@@ -23,8 +23,8 @@ MAP = "smelt.native::Map"
 def is_elementwise(program: Program, step: Instruction) -> bool:
     """True if ``step`` may join a Map: it is elementwise, and calls only
     functions that vectorize."""
-    found = _kernel(step.op)
-    if found is None or found.element is None or len(step.outputs) != 1 or step.epilogue:
+    kernel_ = _kernel(step.op)
+    if kernel_ is None or kernel_.element is None or len(step.outputs) != 1 or step.epilogue:
         return False
     slots = [program.slots[slot] for slot in (*step.outputs, *step.inputs) if slot >= 0]
     if step.inputs[0] < 0 or any(len(slot.shape) > len(slots[0].shape) for slot in slots):
@@ -32,9 +32,9 @@ def is_elementwise(program: Program, step: Instruction) -> bool:
     if any(slot.dtype not in C_TYPES or C_TYPES[slot.dtype].computed for slot in slots):
         return False
     instance = Instance(program, step)
-    if instance.type().kind not in found.kinds or found.refuse(instance) is not None:
+    if instance.type().kind not in kernel_.kinds or kernel_.refuse(instance) is not None:
         return False
-    before, text = found.element(KernelContext(program, step))
+    before, text = kernel_.element(KernelContext(program, step))
     return not any(_FUNCTION.search(line) for line in (*before, text))
 
 
@@ -83,10 +83,10 @@ def part_lines(cx: KernelContext) -> tuple[list[str], str]:
 
 def _part(cx: KernelContext, name: str, operands: Sequence[str]) -> list[str]:
     """Return the statements that define the variable ``name`` as the result of one part."""
-    found = _kernel(cx.instruction.op)
-    assert found is not None
-    assert found.element is not None  # else it would not have become a part
-    before, text = found.element(cx)
+    kernel_ = _kernel(cx.instruction.op)
+    assert kernel_ is not None
+    assert kernel_.element is not None  # else it would not have become a part
+    before, text = kernel_.element(cx)
     value = text.format(*operands)
     type_ = C_TYPES[cx.program.slots[cx.instruction.outputs[0]].dtype].name
     if not before:

@@ -93,8 +93,8 @@ def complex_schur(cx: KernelContext) -> None:
         reals = f"{work} + {2 * room}"
         end = f"(int *)({reals} + {n})"
         order = ('"V"', '"N"', NO_ORDER, n, a, n, end)
-        given = (values, left, n, work, room, reals, f"{end} + 1")
-        call(cx, "gees", *order, *given, is_complex=True)
+        arguments = (values, left, n, work, room, reals, f"{end} + 1")
+        call(cx, "gees", *order, *arguments, is_complex=True)
         cx.fail_if("info != 0")
         for each, parts in ((a, results[:2]), (left, results[2:])):
             emit_apart(cx, each, [result for result, _ in parts], n, n)
@@ -107,10 +107,10 @@ def complex_eig(cx: KernelContext) -> None:
     results, room = _results(cx, n, n, *((n * n,) * 4)), (2 + BLOCK) * n
     with _decomposed(cx, 2, results) as (a, left, right, values, work):
         reals = f"{work} + {2 * room}"
-        given = (n, a, n, values, left, n, right, n, work, room, reals)
+        arguments = (n, a, n, values, left, n, right, n, work, room, reals)
         shift(cx, a, 2 * n * n)
         shifted(cx, a, 2 * n * n, "-shift")
-        call(cx, "geev", '"V"', '"V"', *given, is_complex=True)
+        call(cx, "geev", '"V"', '"V"', *arguments, is_complex=True)
         cx.fail_if("info != 0")
         shifted(cx, values, 2 * n, "shift")
         with body.loop("i", n):

@@ -37,7 +37,7 @@ class KernelContext(Instance):
     """The declaration of each parameter, in order of the first request."""
     arguments: dict[str, tuple[str, int]] = field(default_factory=dict)
     """The argument of each parameter: ``(kind, position)`` with the kinds input, once, output,
-    scratch, packed, found and handed on."""
+    scratch, packed, size and extra."""
     support: dict[str, str] = field(default_factory=dict)
     """Functions that the body calls: text by name."""
     packed: list[tuple[np.ndarray, CType]] = field(default_factory=list)
@@ -45,7 +45,7 @@ class KernelContext(Instance):
     scratch_type: str = ""
     requirements: list[tuple[str, int]] = field(default_factory=list)
     """Predicates on inputs of the model to check before a run, with the input's position."""
-    settled: list[str] = field(default_factory=list)
+    defined_sizes: list[str] = field(default_factory=list)
     """The data-dependent sizes that the body computes, as C."""
     fails: int = 0
     """The error of a run in which the function returns nonzero; 0 if it never does."""
@@ -53,7 +53,7 @@ class KernelContext(Instance):
     """The C functions of the instruction's bodies, which take inputs, outputs and memory."""
     body_fails: tuple[int, ...] = ()
     """The error of a run in which each of them returns nonzero; 0 if it returns nothing."""
-    handed_on: Mapping[str, str] = field(default_factory=dict)
+    extra_parameters: Mapping[str, str] = field(default_factory=dict)
     """Further C parameters of body functions: name to declaration."""
 
     computes_relu: bool = False
@@ -107,11 +107,11 @@ class KernelContext(Instance):
         self._parameter("scratch", f"{type_.name} *restrict scratch", "scratch", 0)
         return "scratch"
 
-    def all_handed_on(self) -> str:
+    def all_extra_arguments(self) -> str:
         """Return the extra arguments of a call of a body function, as C: ``, weights, status``."""
-        for position, (name, declaration) in enumerate(self.handed_on.items()):
-            self._parameter(name, declaration, "handed on", position)
-        return "".join(f", {name}" for name in self.handed_on)
+        for position, (name, declaration) in enumerate(self.extra_parameters.items()):
+            self._parameter(name, declaration, "extra", position)
+        return "".join(f", {name}" for name in self.extra_parameters)
 
     def need_some(self, size: int) -> None:
         """Write C that ends the run if ``size`` is 0, unless its bounds exclude that."""
@@ -123,8 +123,8 @@ class KernelContext(Instance):
     def fail_if(self, condition: str) -> None:
         """Write C that sets ``*status`` if ``condition`` holds, in programs that report a status.
         Write C that sets ``*status`` if ``condition`` holds, in programs that report a status."""
-        if "status" in self.handed_on:
-            self.all_handed_on()
+        if "status" in self.extra_parameters:
+            self.all_extra_arguments()
             self.body.line(f"if ({condition}) *status = 1;")
 
     def constant(self, array: np.ndarray, type_: CType) -> str:
@@ -145,8 +145,8 @@ class KernelContext(Instance):
         """
         self.requirements.append((function, position))
 
-    def settle(self, size: int, found: str) -> None:
-        """Write C that defines the run-time size ``size`` as the C variable ``found``.
+    def define_size(self, size: int, value: str) -> None:
+        """Write C that defines the run-time size ``size`` as the C variable ``value``.
 
         The run ends if the value is out of bounds, or differs from a value computed earlier.
 
@@ -154,24 +154,26 @@ class KernelContext(Instance):
         if (count < 0 || count > 64)
             return 1;
         const ptrdiff_t dim2 = (ptrdiff_t)count;
-        *found_dim2 = dim2;
+        *defined_dim2 = dim2;
         ```
         """
         self.may_fail()
-        if str(size) in self.settled or not self.finds(size):
-            self.body.line(f"if ({found} != {size})")
+        if str(size) in self.defined_sizes or not self.finds(size):
+            self.body.line(f"if ({value} != {size})")
             self.body.line("    return 1;")
             return
         bounds = (lowest(size), highest(size))
-        self.body.line(f"if ({found} < {bounds[0]} || {found} > {bounds[1]})")
+        self.body.line(f"if ({value} < {bounds[0]} || {value} > {bounds[1]})")
         self.body.line("    return 1;")
         declared = "" if str(size) in self.parameters else "const ptrdiff_t "
-        self.body.line(f"{declared}{size} = (ptrdiff_t){found};")
-        self.body.line(f"if (*found_{size} >= 0 && *found_{size} != {size})")
+        self.body.line(f"{declared}{size} = (ptrdiff_t){value};")
+        self.body.line(f"if (*defined_{size} >= 0 && *defined_{size} != {size})")
         self.body.line("    return 1;")
-        self.body.line(f"*found_{size} = {size};")
-        self.settled.append(str(size))
-        self._parameter(f"found_{size}", f"ptrdiff_t *found_{size}", "found", len(self.settled) - 1)
+        self.body.line(f"*defined_{size} = {size};")
+        self.defined_sizes.append(str(size))
+        self._parameter(
+            f"defined_{size}", f"ptrdiff_t *defined_{size}", "size", len(self.defined_sizes) - 1
+        )
 
     def finds(self, size: int) -> bool:
         """True if this instruction is the first that computes ``size``."""
@@ -194,10 +196,10 @@ class KernelContext(Instance):
 
     def take_sizes(self) -> None:
         """Declare a parameter for each run-time size that the body reads."""
-        read = set(re.findall(r"\bdim\d+\b", self.body.text())) - set(self.settled)
-        for position, (name, declaration) in enumerate(self.handed_on.items()):
+        read = set(re.findall(r"\bdim\d+\b", self.body.text())) - set(self.defined_sizes)
+        for position, (name, declaration) in enumerate(self.extra_parameters.items()):
             if name in read:
-                self._parameter(name, declaration, "handed on", position)
+                self._parameter(name, declaration, "extra", position)
 
     def _parameter(self, name: str, declaration: str, kind: str, position: int) -> None:
         """Declare a parameter and its argument, unless ``name`` is declared already."""

@@ -115,11 +115,11 @@ def triangular_solve(cx: KernelContext) -> None:
     n, (rows, columns) = a.shape[-1], b.shape[-2:]
     body.line(f"memcpy({y.name}, {b.name}, {b.size * b.type.size});")
     with body.loop("b", _batch(cx)):
-        given, solved = _at(a.name, n * n), _at(y.name, rows * columns)
+        matrix, solution = _at(a.name, n * n), _at(y.name, rows * columns)
         if systems_by_halves.is_worth(n, columns, left_side=bool(cx.int("left_side"))):
-            systems_by_halves.emit(cx, given, solved, n, columns)
+            systems_by_halves.emit(cx, matrix, solution, n, columns)
         else:
-            _emit_trsm(cx, given, solved, (n, rows, columns))
+            _emit_trsm(cx, matrix, solution, (n, rows, columns))
 
 
 def _emit_trsm(cx: KernelContext, a: str, x: str, sizes: tuple[int, int, int]) -> None:
@@ -130,8 +130,8 @@ def _emit_trsm(cx: KernelContext, a: str, x: str, sizes: tuple[int, int, int]) -
     name = f"{PREFIX}{letter(cx)}trsm"
     parameters = f"int, int, int, int, int, int, int, {t}, const {t} *, int, {t} *, int"
     function = cx.call(name, f"static void (*{name})({parameters});\n")
-    given = f"{rows}, {columns}, 1, {a}, {n}, {x}, {columns}"
-    cx.body.line(f"{function}({', '.join(map(str, flags))}, {given});")
+    arguments = f"{rows}, {columns}, 1, {a}, {n}, {x}, {columns}"
+    cx.body.line(f"{function}({', '.join(map(str, flags))}, {arguments});")
 
 
 @kernel(f"{DOMAIN}::LU", needs=_needs)
@@ -181,8 +181,8 @@ def householder_product(cx: KernelContext) -> None:
     with body.loop("b", _batch(cx)):
         body.line("int info = 0;")
         turned(cx, _at(x.name, m * n), scratch, m, n)
-        given = f"({x.type.name} *)({_at(taus.name, count)})"
-        call(cx, "orgqr", m, n, count, scratch, m, given, f"{scratch} + {m * n}", BLOCK * n)
+        scales = f"({x.type.name} *)({_at(taus.name, count)})"
+        call(cx, "orgqr", m, n, count, scratch, m, scales, f"{scratch} + {m * n}", BLOCK * n)
         turned(cx, scratch, _at(y.name, m * n), n, m)
 
 
@@ -285,8 +285,8 @@ def eig(cx: KernelContext) -> None:
         turned(cx, _at(x.name, size), scratch, n, n)
         shift(cx, scratch, size)
         shifted(cx, scratch, size, "-shift")
-        given = (left, n, right, n, work, room)
-        call(cx, "geev", '"V"', '"V"', n, scratch, n, *values, *given)
+        arguments = (left, n, right, n, work, room)
+        call(cx, "geev", '"V"', '"V"', n, scratch, n, *values, *arguments)
         cx.fail_if("info != 0")
         for each in values:
             shifted(cx, each, n, "shift")

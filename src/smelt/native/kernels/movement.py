@@ -78,18 +78,18 @@ def dynamic_expand(cx: KernelContext) -> None:
     """Write a broadcast; each size given at run time must be that of the output, or 1."""
     source, sizes, output = cx.input(0), cx.input(1), cx.output()
     cx.may_fail()
-    rank, told = len(output.shape), sizes.size
+    rank, count = len(output.shape), sizes.size
     before = (1,) * (rank - len(source.shape)) + source.shape
-    for place in range(told):
-        dim = rank - told + place
+    for place in range(count):
+        dim = rank - count + place
         wanted, own = (output.shape[dim], before[dim]) if dim >= 0 else (1, 1)
-        given = f"{sizes.name}[{place}]"
+        size = f"{sizes.name}[{place}]"
         if not same(own, 1):
-            cx.body.line(f"if ({given} != 1 && {given} != {own} && {own} != 1)")
+            cx.body.line(f"if ({size} != 1 && {size} != {own} && {own} != 1)")
             cx.body.line("    return 1;")
-        cx.body.line(f"const int64_t told{place} = {given} == 1 ? {own} : {given};")
-        cx.settle(wanted, f"told{place}")
-    for dim in range(rank - told):
+        cx.body.line(f"const int64_t told{place} = {size} == 1 ? {own} : {size};")
+        cx.define_size(wanted, f"told{place}")
+    for dim in range(rank - count):
         if not same(before[dim], output.shape[dim]):
             cx.body.line("return 1;")
             return
@@ -163,15 +163,15 @@ def _emit_pairs(cx: KernelContext) -> None:
 def rows_of(instance: Instance) -> list[tuple[int, int]]:
     """Return the first row and the step of a Slice, for each dim of the input."""
     shape = instance.shape(0)
-    found = [(0, 1) for _ in shape]
+    rows = [(0, 1) for _ in shape]
     names = ("starts", "ends", "axes", "steps")
     for start, end, axis, step in zip(*(instance.ints(name) for name in names), strict=True):
         size = cast(Dim, shape[axis])
         if isinstance(size, int) and isinstance(start, int) and isinstance(end, int):
-            found[axis] = rows_taken(size, (start, end, step)).start, step
+            rows[axis] = rows_taken(size, (start, end, step)).start, step
         else:
-            found[axis] = cast(int, first_row(size, (start, end, step))), step
-    return found
+            rows[axis] = cast(int, first_row(size, (start, end, step))), step
+    return rows
 
 
 @kernel("Slice", kinds=ANY, shared=True)

@@ -63,10 +63,10 @@ def _refuse(instance: Instance) -> str | None:
         return "blocks that are no multiple of 8, or none"
     if is_given(instance, PLACES):
         return "blocks that are not in order"
-    given = [i for i in (1, SCALES, ZEROS, BIAS) if is_given(instance, i)]
-    if any(constant(instance, i) is None for i in given):
+    present = [i for i in (1, SCALES, ZEROS, BIAS) if is_given(instance, i)]
+    if any(constant(instance, i) is None for i in present):
         return "weights, scales, zero points or a bias that are no constants"
-    types = {i: instance.type(i).name for i in (0, *given)}
+    types = {i: instance.type(i).name for i in (0, *present)}
     wanted = {0: "float", 1: "uint8_t", SCALES: "float", ZEROS: "uint8_t", BIAS: "float"}
     return None if all(wanted[i] == name for i, name in types.items()) else "other types"
 
@@ -108,12 +108,12 @@ def packed_dot(cx: KernelContext) -> None:
                 panel = f"j / {MOST_SUMS} * {blocks.count * MOST_SUMS}"
                 place = f"j % {MOST_SUMS}"
                 words = f"{weights} + {panel} * {size} + {place}"
-                given = [f"{scratch}, {sums}, {words}, {scales} + {panel} + {place}"]
+                operands = [f"{scratch}, {sums}, {words}, {scales} + {panel} + {place}"]
                 if zeros:
                     zero_words = -(-blocks.count // NIBBLES) * MOST_SUMS
-                    given.append(f"{zeros} + j / {MOST_SUMS} * {zero_words} + {place}")
-                given.append(f"{bias} + j, results")
-                arguments = f"{blocks.count}, {size}, {', '.join(given)}"
+                    operands.append(f"{zeros} + j / {MOST_SUMS} * {zero_words} + {place}")
+                operands.append(f"{bias} + j, results")
+                arguments = f"{blocks.count}, {size}, {', '.join(operands)}"
                 body.line(f"if (finite) {tiles[0]}({arguments});")
                 body.line(f"else {tiles[1]}({arguments});")
                 _emit_results(cx, part.length, blocks.columns, f"{vectors} * SUMS")
@@ -139,7 +139,7 @@ def _constants(cx: KernelContext, blocks: Blocks, panel: int) -> tuple[str, str,
     assert codes is not None
     assert scales is not None
     word, float_ = C_TYPES[ir.DataType.UINT32], C_TYPES[ir.DataType.FLOAT]
-    given = np.zeros(blocks.columns, np.float32) if bias is None else bias.reshape(-1)
+    start_values = np.zeros(blocks.columns, np.float32) if bias is None else bias.reshape(-1)
     spare = -blocks.columns % panel
     names = [cx.constant(_words(codes, blocks.columns, blocks.row, panel), word)]
     by_block = np.pad(scales.reshape(blocks.columns, -1), ((0, spare), (0, 0)))
@@ -149,7 +149,7 @@ def _constants(cx: KernelContext, blocks: Blocks, panel: int) -> tuple[str, str,
         names.append(cx.constant(_words(zeros, blocks.columns, blocks.count, panel), word))
     else:
         names.append("")
-    names.append(cx.constant(np.pad(given, (0, spare)).astype(np.float32), float_))
+    names.append(cx.constant(np.pad(start_values, (0, spare)).astype(np.float32), float_))
     weights, factors, points, start = names
     return weights, factors, points, start
 

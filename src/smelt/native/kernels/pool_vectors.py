@@ -195,9 +195,9 @@ def _emit_by_two(cx: KernelContext, window: Window, joining: Joining, pitch: int
                 at = f"row + 2 * q + {2 * pair}"
                 body.line(f"const vec near{pair} = *(const vec *)({at});")
                 body.line(f"const vec far{pair} = *(const vec *)({at} + LANES);")
-                for half, taken in ((0, "EVENS"), (1, "ODDS")):
+                for half, macro in ((0, "EVENS"), (1, "ODDS")):
                     if 2 * pair + half in places:
-                        value = f"{taken}(near{pair}, far{pair})"
+                        value = f"{macro}(near{pair}, far{pair})"
                         if first:
                             body.line(f"vec a = {value};")
                         else:

@@ -156,11 +156,11 @@ def _emit_weights(
     body.line(f"const int8_t *whole = {at};")
     body.line(f"int16_t *apart = (int16_t *)(void *)({scratch} + {layout.block});")
     if layout.excess:
-        given = f"whole, {quads}, {rows}, first, excess, (int8_t *)apart"
+        arguments = f"whole, {quads}, {rows}, first, excess, (int8_t *)apart"
         body.line(f"const int32_t *first = first_excess + g * {layout.weights.shape[1]} + o;")
         body.line("#if PAIRWISE")
         body.line("if (!HAS_QUADS)")
-        body.line(f"    {clamp_weights(cx)}({given});")
+        body.line(f"    {clamp_weights(cx)}({arguments});")
         body.line("#else")
     body.line("if (!HAS_QUADS)")
     body.line(f"    {widen(cx)}(whole, {quads}, {rows}, apart);")
@@ -224,14 +224,14 @@ def _emit_pixels(
             body.line("    continue;")
             body.line(f"for (ptrdiff_t v = count; v < {vectors}; ++v)")
             body.line("    at[v] = at[0], to[v] = to[0], wide[v] = 0;")
-        given = f"{layout.quads}, {4 * band.plane}, {places}, {image}, at, {', '.join(weights)}"
-        given += ", first, excess, steps" if pairwise_safe else ", NULL, NULL, NULL"
+        arguments = f"{layout.quads}, {4 * band.plane}, {places}, {image}, at, {', '.join(weights)}"
+        arguments += ", first, excess, steps" if pairwise_safe else ", NULL, NULL, NULL"
         pixels, channel = band.window.pixels, f"g * {filters} + o"
         if epilogue.is_bytes:
             ends = epilogue.arguments(channel, f"out + o * {pixels}", str(pixels))
-            body.line(f"{tile}({given}, {ends});")
+            body.line(f"{tile}({arguments}, {ends});")
         else:
-            body.line(f"{tile}({given}, {epilogue.bias} + {channel}, results);")
+            body.line(f"{tile}({arguments}, {epilogue.bias} + {channel}, results);")
             with body.loop("m", rows), body.loop("v", "count"):
                 sums = f"results + (m * {VECTORS} + v) * SUMS"
                 to = f"out + (o + m) * {pixels} + to[v]"

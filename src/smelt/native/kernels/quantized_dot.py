@@ -116,10 +116,12 @@ def quantized_dot(cx: KernelContext) -> None:
             with column_loop("j", columns, step=f"{vectors} * SUMS"):
                 panel = MOST_SUMS * vectors
                 place = f"j % {panel} * {2 if wide else 4}"
-                given = f"{packed} + j / {panel} * {4 * panel * _quads(cx)} + {place}"
+                rhs_panel = f"{packed} + j / {panel} * {4 * panel * _quads(cx)} + {place}"
                 body.line(f"const ptrdiff_t left = {columns} - j;")
                 out = f"{y.name} + i * {columns} + j"
-                calls = [(name, f"{rest}, {given}") for name, rest in zip(tile, left, strict=True)]
+                calls = [
+                    (name, f"{rest}, {rhs_panel}") for name, rest in zip(tile, left, strict=True)
+                ]
                 _emit_tile(cx, calls, epilogue, out, columns, (part.length, vectors))
 
 
@@ -195,16 +197,16 @@ def _emit_calls(cx: KernelContext, calls: list[tuple[str, str]], rest: str) -> N
     """Write a call of the int8 dot product where the CPU has it, else of the micro-kernel of
     halves.
     """
-    (whole, given), (halves, halved) = calls
+    (whole, whole_arguments), (halves, halves_arguments) = calls
     if not whole:
-        cx.body.line(f"{halves}({halved}, {rest});")
+        cx.body.line(f"{halves}({halves_arguments}, {rest});")
         return
     cx.body.line("#if QUADS")
     cx.body.line("if (HAS_QUADS)")
-    cx.body.line(f"    {whole}({given}, {rest});")
+    cx.body.line(f"    {whole}({whole_arguments}, {rest});")
     cx.body.line("else")
     cx.body.line("#endif")
-    cx.body.line(f"    {halves}({halved}, {rest});")
+    cx.body.line(f"    {halves}({halves_arguments}, {rest});")
 
 
 def pack(weights: np.ndarray, panel: int) -> np.ndarray:

@@ -65,19 +65,19 @@ def softmax(cx: KernelContext) -> None:
         body.line(f"ptrdiff_t i = {run}(scratch, {size}, all, last, (unsigned char *)to);")
         with body.block(f"for (; i < {size}; ++i)"):
             body.line(f"const int32_t near = {near} + {zero};")
-            held = f"near < {low} ? {low} : near > {low + 255} ? {low + 255} : near"
-            body.line(f"to[i] = ({y.type.name})({held});")
+            clamped = f"near < {low} ? {low} : near > {low + 255} ? {low + 255} : near"
+            body.line(f"to[i] = ({y.type.name})({clamped});")
 
 
 def _emit_fixed(cx: KernelContext, size: int) -> None:
     """Write each row by the function that computes in integers."""
     y, body = cx.output(), cx.body
     table = cx.program.constants[cx.instruction.inputs[1]]
-    function, given = fixed_softmax(cx, table, cx.float("y_scale"))
+    function, arguments = fixed_softmax(cx, table, cx.float("y_scale"))
     zero, low = cx.int("y_zero"), -128 if y.type.signed else 0
     with _rows(cx) as where:
         ends = f"{zero}, {low}, (unsigned char *)to"
-        body.line(f"{function}({where}, {size}, {given}, {ends});")
+        body.line(f"{function}({where}, {size}, {arguments}, {ends});")
 
 
 @contextmanager

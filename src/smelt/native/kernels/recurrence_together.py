@@ -47,12 +47,12 @@ def is_flat(instance: Instance) -> bool:
     return batch > 1 and hidden < FLAT and hidden % MOST_LANES > 0 and instance.slot(4) is None
 
 
-def start(cx: KernelContext, name: str, output: int, given: int, hidden: int) -> None:
+def start(cx: KernelContext, name: str, output: int, initial: int, hidden: int) -> None:
     """Declare ``name``, the state of sample ``b``, and set it to its initial value or zero.
 
     A sample without steps ends in zero, as in ONNX Runtime; ONNX does not specify it.
     """
-    first = cx.optional(given)
+    first = cx.optional(initial)
     cx.body.line(f"{cx.type(0).name} *{name} = {cx.output(output).name} + b * {hidden};")
     with cx.body.loop("j", hidden):
         value = f"{first.name}[b * {hidden} + j]" if first else "0"

@@ -26,7 +26,7 @@ PIECE = 256
 
 
 @dataclass(frozen=True)
-class Walk:
+class MapLoops:
     """The loops over the elements of a map: sizes, accesses and reduction.
 
     ``lines`` are the C statements for one element, and ``value`` their result.
@@ -56,7 +56,7 @@ class Walk:
         body.line(f"{result} = {self.reducer.step(result, 'v')};")
 
 
-def walk_of(cx: KernelContext) -> Walk:
+def map_loops_of(cx: KernelContext) -> MapLoops:
     """Return the loops of a MapReduce."""
     last = cx.instruction.parts[-1]
     shape = cx.program.slots[last.outputs[0]].sizes
@@ -73,10 +73,10 @@ def walk_of(cx: KernelContext) -> Walk:
     reducer = Reducer(
         KernelContext(cx.program, stored), FLOATS[reduction], math.prod(shape[i] for i in axes)
     )
-    return Walk(sizes, write, walked, lines, value, reducer)
+    return MapLoops(sizes, write, walked, lines, value, reducer)
 
 
-def way_of(sizes: Sequence[int], reduced: Sequence[bool]) -> Callable[..., None] | None:
+def emitter_of(sizes: Sequence[int], reduced: Sequence[bool]) -> Callable[..., None] | None:
     """Return the function that writes such loops; None if a separate map and
     reduction are faster."""
     if not sizes or not any(reduced):
@@ -93,75 +93,75 @@ def way_of(sizes: Sequence[int], reduced: Sequence[bool]) -> Callable[..., None]
 def reduced_map(cx: KernelContext) -> None:
     """Write the loops; each operator rounds as if its result were stored."""
     cx.rounds_each = True
-    walk = walk_of(cx)
-    way = way_of(walk.sizes, [stride == 0 for stride in walk.write.strides])
-    assert way is not None  # else they would not have become one
-    way(cx, walk)
+    loops = map_loops_of(cx)
+    emitter = emitter_of(loops.sizes, [stride == 0 for stride in loops.write.strides])
+    assert emitter is not None  # else they would not have become one
+    emitter(cx, loops)
 
 
-def _names(walk: Walk) -> list[str]:
+def _names(loops: MapLoops) -> list[str]:
     """Return the loop variables ``i0``, ``i1``, ..."""
-    return [f"i{i}" for i in range(len(walk.sizes))]
+    return [f"i{i}" for i in range(len(loops.sizes))]
 
 
-def _around(cx: KernelContext, walk: Walk, dims: Sequence[int], stack: ExitStack) -> None:
+def _around(cx: KernelContext, loops: MapLoops, dims: Sequence[int], stack: ExitStack) -> None:
     """Open loops over the kept dims in ``stack``, one of them shared."""
-    sizes = [walk.sizes[i] for i in dims]
+    sizes = [loops.sizes[i] for i in dims]
     stack.enter_context(cx.body.loops([f"i{i}" for i in dims], sizes, cx.body.widest(sizes)))
 
 
-def _emit_lanes(cx: KernelContext, walk: Walk) -> None:
+def _emit_lanes(cx: KernelContext, loops: MapLoops) -> None:
     """Write loops that accumulate in ``LANES`` partial results, and combine these at the end."""
-    body, names, type_ = cx.body, _names(walk), walk.reducer.type.name
-    *outer, inner = walk.where(True)
-    whole = walk.sizes[inner] - walk.sizes[inner] % LANES
+    body, names, type_ = cx.body, _names(loops), loops.reducer.type.name
+    *outer, inner = loops.where(True)
+    whole = loops.sizes[inner] - loops.sizes[inner] % LANES
     with ExitStack() as stack:
-        _around(cx, walk, walk.where(False), stack)
+        _around(cx, loops, loops.where(False), stack)
         body.line(f"{type_} lane[{LANES}];")
         with body.loop("j", LANES):
-            body.line(f"lane[j] = {walk.reducer.start};")
-        with body.loops([names[i] for i in outer], [walk.sizes[i] for i in outer]):
+            body.line(f"lane[j] = {loops.reducer.start};")
+        with body.loops([names[i] for i in outer], [loops.sizes[i] for i in outer]):
             names[inner] = "(i + j)"
             with body.loop("i", whole, step=LANES), body.loop("j", LANES):
-                walk.grow(cx, "lane[j]", names)
+                loops.grow(cx, "lane[j]", names)
             names[inner] = f"({whole} + j)"
-            if whole < walk.sizes[inner]:
-                with body.loop("j", walk.sizes[inner] - whole):
-                    walk.grow(cx, "lane[j]", names)
-        body.lines(by_halves(f"lane[j] = {walk.reducer.join('lane[j]', 'lane[j + {0}]')};"))
-        body.line(f"{walk.write.at(names)} = {walk.reducer.final('lane[0]')};")
+            if whole < loops.sizes[inner]:
+                with body.loop("j", loops.sizes[inner] - whole):
+                    loops.grow(cx, "lane[j]", names)
+        body.lines(by_halves(f"lane[j] = {loops.reducer.join('lane[j]', 'lane[j + {0}]')};"))
+        body.line(f"{loops.write.at(names)} = {loops.reducer.final('lane[0]')};")
 
 
-def _emit_written_out(cx: KernelContext, walk: Walk) -> None:
+def _emit_written_out(cx: KernelContext, loops: MapLoops) -> None:
     """Write loops whose short inner loop is unrolled."""
-    body, names = cx.body, _names(walk)
+    body, names = cx.body, _names(loops)
     with ExitStack() as stack:
-        _around(cx, walk, walk.where(False), stack)
-        body.line(f"{walk.reducer.type.name} a = {walk.reducer.start};")
-        for place in range(walk.sizes[-1]):
+        _around(cx, loops, loops.where(False), stack)
+        body.line(f"{loops.reducer.type.name} a = {loops.reducer.start};")
+        for place in range(loops.sizes[-1]):
             names[-1] = str(place)
             with body.block(""):
-                walk.grow(cx, "a", names)
-        body.line(f"{walk.write.at(names)} = {walk.reducer.final('a')};")
+                loops.grow(cx, "a", names)
+        body.line(f"{loops.write.at(names)} = {loops.reducer.final('a')};")
 
 
-def _emit_rows(cx: KernelContext, walk: Walk) -> None:
+def _emit_rows(cx: KernelContext, loops: MapLoops) -> None:
     """Write loops that accumulate ``PIECE`` results of a row at a time."""
-    body, names, row = cx.body, _names(walk), walk.sizes[-1]
-    reduced, piece = walk.where(True), min(PIECE, row)
+    body, names, row = cx.body, _names(loops), loops.sizes[-1]
+    reduced, piece = loops.where(True), min(PIECE, row)
     names[-1] = "(c + j)"
     with ExitStack() as stack:
-        _around(cx, walk, walk.where(False)[:-1], stack)
+        _around(cx, loops, loops.where(False)[:-1], stack)
         stack.enter_context(body.loop("c", row, step=piece))
-        body.line(f"{walk.reducer.type.name} a[{piece}];")
+        body.line(f"{loops.reducer.type.name} a[{piece}];")
         end = str(piece)
         if row % piece:
             end = "end"
             body.line(f"const ptrdiff_t end = {row} - c < {piece} ? {row} - c : {piece};")
         with body.loop("j", end):
-            body.line(f"a[j] = {walk.reducer.start};")
-        inner = body.loops([names[i] for i in reduced], [walk.sizes[i] for i in reduced])
+            body.line(f"a[j] = {loops.reducer.start};")
+        inner = body.loops([names[i] for i in reduced], [loops.sizes[i] for i in reduced])
         with inner, body.loop("j", end):
-            walk.grow(cx, "a[j]", names)
+            loops.grow(cx, "a[j]", names)
         with body.loop("j", end):
-            body.line(f"{walk.write.at(names)} = {walk.reducer.final('a[j]')};")
+            body.line(f"{loops.write.at(names)} = {loops.reducer.final('a[j]')};")

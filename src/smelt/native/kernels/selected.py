@@ -30,7 +30,7 @@ def non_zero(cx: KernelContext) -> None:
     body.line("ptrdiff_t n = 0;")
     with body.loops(names, x.shape):
         body.line(f"n += {x.access().at(names)} != 0;")
-    cx.settle(size, "n")
+    cx.define_size(size, "n")
     body.line("n = 0;")
     with body.loops(names, x.shape), body.block(f"if ({x.access().at(names)} != 0)"):
         for dim in range(rank):
@@ -50,7 +50,7 @@ def compress(cx: KernelContext) -> None:
     body.line("ptrdiff_t n = 0;")
     with body.loop("i", f"{seen}"):
         body.line(f"n += {condition.name}[i] != 0;")
-    cx.settle(kept, "n")
+    cx.define_size(kept, "n")
     with body.loop("o", outer):
         body.line("n = 0;")
         with body.loop("i", f"{seen}"), body.block(f"if ({condition.name}[i])"):
@@ -85,7 +85,7 @@ def unique(cx: KernelContext) -> None:
         before = f"{compare}({x.name}, order[k - 1], order[k]) == 0"
         body.line(f"first[order[k]] = k && {before} ? first[order[k - 1]] : order[k];")
         body.line("n += first[order[k]] == order[k];")
-    cx.settle(size, "n")
+    cx.define_size(size, "n")
     body.line("n = 0;")
     with body.loop("k", rows):
         body.line(f"const ptrdiff_t i = {'order[k]' if cx.int('sorted') else 'k'};")
@@ -182,7 +182,7 @@ def non_max_suppression(cx: KernelContext) -> None:
                 body.line(f"{y.name}[n * 3 + {place}] = {what};")
             body.line("kept[chosen++] = i;")
             body.line("++n;")
-    cx.settle(size, "n")
+    cx.define_size(size, "n")
 
 
 def _falling(word: str) -> str:

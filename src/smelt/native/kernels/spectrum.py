@@ -89,9 +89,9 @@ class _Emitter:
 
     def _load_row(self) -> None:
         """Write the load of one row: real and imaginary parts apart, padded with zeros."""
-        work, body, taken = self.work, self.body, self._taken
+        work, body, count_read = self.work, self.body, self._taken
         paired = work.by_pairs and work.of_real
-        count = taken // 2 if paired else taken
+        count = count_read // 2 if paired else count_read
         step, beside = (2, 1) if paired or work.parts == 2 else (1, 0)
         if not work.is_last:
             step, beside = (
@@ -102,7 +102,7 @@ class _Emitter:
             body.line(f"here[k] = from[k * {step}];")
             other = f"from[k * {step} + {beside}]" if beside else "0"
             body.line(f"here[{self.apart} + k] = {other};")
-        if paired and taken % 2:
+        if paired and count_read % 2:
             body.line(f"here[{count}] = from[{count * step}];")
             body.line(f"here[{self.apart + count}] = 0;")
             count += 1
@@ -142,41 +142,41 @@ class _Emitter:
         """Write the load, the transform and the store of a block of rows."""
         work = self.work
         self._clear()
-        pitch, taken = self._real_rows(work.parts, self._taken)
-        move("in", pitch, taken, work.parts, work.given)
+        pitch, numbers = self._real_rows(work.parts, self._taken)
+        move("in", pitch, numbers, work.parts, work.given)
         self._transform()
         parts = self.cx.output_shape()[-1]
-        pitch, given = self._result_rows(parts)
-        move("out", pitch, given, parts, work.count)
+        pitch, results = self._result_rows(parts)
+        move("out", pitch, results, parts, work.count)
 
-    def _move_rows(self, way: str, pitch: int, taken: int, parts: int, count: int) -> None:
-        """Write the copy of ``taken`` numbers of each row between array and block."""
+    def _move_rows(self, end: str, pitch: int, numbers: int, parts: int, count: int) -> None:
+        """Write the copy of ``numbers`` numbers of each row between array and block."""
         work, body = self.work, self.body
-        array = self.cx.input(0).name if way == "in" else self.cx.output().name
+        array = self.cx.input(0).name if end == "in" else self.cx.output().name
         if work.is_last:
             name, row = turn(self.cx, work.type), count * parts
-            if way == "in":
-                body.line(f"{name}({array} + r * {row}, {row}, here, {pitch}, count, {taken});")
+            if end == "in":
+                body.line(f"{name}({array} + r * {row}, {row}, here, {pitch}, count, {numbers});")
             else:
-                body.line(f"{name}(here, {pitch}, {array} + r * {row}, {row}, {taken}, count);")
+                body.line(f"{name}(here, {pitch}, {array} + r * {row}, {row}, {numbers}, count);")
             return
         steps = (parts * work.inner, 1) if parts == 2 else (work.inner, 0)
         with body.loop("l", "count"):
-            declared = f"const {self.t} *const from" if way == "in" else f"{self.t} *const to"
+            declared = f"const {self.t} *const from" if end == "in" else f"{self.t} *const to"
             body.line(f"{declared} = {array} + {self._first(count, parts, 'r + l')};")
-            with body.loop("e", taken // parts):
+            with body.loop("e", numbers // parts):
                 for part in range(parts):
                     block = f"here[(e * {parts} + {part}) * {pitch} + l]"
                     outside = f"[e * {steps[0]} + {part}]"
-                    pair = (block, f"from{outside}") if way == "in" else (f"to{outside}", block)
+                    pair = (block, f"from{outside}") if end == "in" else (f"to{outside}", block)
                     body.line(f"{pair[0]} = {pair[1]};")
 
-    def _real_rows(self, parts: int, taken: int) -> tuple[int, int]:
+    def _real_rows(self, parts: int, numbers: int) -> tuple[int, int]:
         """Return the distance between numbers of an input row in a block, and
         how many there are."""
         if parts == 2:
-            return self.lanes, 2 * taken
-        return (self.lanes if self.work.by_pairs and self.work.of_real else 2 * self.lanes), taken
+            return self.lanes, 2 * numbers
+        return (self.lanes if self.work.by_pairs and self.work.of_real else 2 * self.lanes), numbers
 
     def _result_rows(self, parts: int) -> tuple[int, int]:
         """Return the distance between numbers of a result row in a block, and
@@ -189,8 +189,8 @@ class _Emitter:
         """Write zeros into a block that the load does not fill."""
         work, lanes = self.work, self.lanes
         wanted = work.half if work.from_half else work.size
-        pitch, taken = self._real_rows(work.parts, self._taken)
-        full = pitch == lanes and taken == 2 * wanted
+        pitch, numbers = self._real_rows(work.parts, self._taken)
+        full = pitch == lanes and numbers == 2 * wanted
         size = f"{2 * lanes * wanted} * sizeof({self.t})"
         self.body.line(f"if (count < {lanes})" if full else "/* The load leaves gaps. */")
         self.body.line(f"    memset(here, 0, {size});" if full else f"memset(here, 0, {size});")
@@ -207,21 +207,21 @@ class _Emitter:
             body.line(f"const ptrdiff_t count = left < {lanes} ? left : {lanes};")
             self._between(self._move_columns)
 
-    def _move_columns(self, way: str, pitch: int, taken: int, parts: int, count: int) -> None:
-        """Write the copy of ``taken`` numbers between columns of the caller's array and a block."""
+    def _move_columns(self, end: str, pitch: int, numbers: int, parts: int, count: int) -> None:
+        """Write the copy of ``numbers`` elements between columns of the array and a block."""
         work, body = self.work, self.body
-        array = self.cx.input(0).name if way == "in" else self.cx.output().name
-        declared = f"const {self.t} *const from" if way == "in" else f"{self.t} *const to"
+        array = self.cx.input(0).name if end == "in" else self.cx.output().name
+        declared = f"const {self.t} *const from" if end == "in" else f"{self.t} *const to"
         first = f"o * {count * work.inner * parts} + i * {parts}"
-        body.line(f"{declared}_{way} = {array} + {first};")
-        with body.loop("e", taken // parts):
+        body.line(f"{declared}_{end} = {array} + {first};")
+        with body.loop("e", numbers // parts):
             body.line("LANES_APART")
             with body.loop("l", "count"):
                 for part in range(parts):
                     block = f"here[(e * {parts} + {part}) * {pitch} + l]"
                     outside = f"[(e * {work.inner} + l) * {parts} + {part}]"
                     pair = (
-                        (block, f"from_in{outside}") if way == "in" else (f"to_out{outside}", block)
+                        (block, f"from_in{outside}") if end == "in" else (f"to_out{outside}", block)
                     )
                     body.line(f"{pair[0]} = {pair[1]};")
 
@@ -283,8 +283,8 @@ class _Emitter:
         full, text = self.blocks.function(name)
         self.cx.call(full, text)
         aparts = [str(self.apart)] * count
-        given = [arrays, *([table] if table else []), str(sizes), *aparts]
-        self.body.line(f"{full}({', '.join(given)});")
+        arguments = [arrays, *([table] if table else []), str(sizes), *aparts]
+        self.body.line(f"{full}({', '.join(arguments)});")
 
     def _swap(self) -> None:
         """Write the swap of ``here`` and ``there``."""

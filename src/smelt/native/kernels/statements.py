@@ -99,8 +99,8 @@ class Statements(Arithmetic):
         }
         ```
         """
-        given = [self.scalar(number) for number in state]
-        carried = [self.define(item.name, is_mask=item.is_mask, fixed=False) for item in given]
+        initial = [self.scalar(number) for number in state]
+        carried = [self.define(item.name, is_mask=item.is_mask, fixed=False) for item in initial]
         self.write("for (;;) {")
         self._depth += 1
         self.write(f"if (!{self.scalar(go_on(*carried)).name}) break;")

@@ -124,12 +124,12 @@ def _power(cx: KernelContext) -> str:
     """
     saturate = bool(cx.int("saturate"))
     name = "power_of_float" + ("_saturated" if saturate else "")
-    held = "    if (e == 254u)\n        return 254u;\n" if saturate else ""
+    saturating = "    if (e == 254u)\n        return 254u;\n" if saturate else ""
     return cx.call(
         name,
         f"static uint8_t {name}(float x)\n{{\n    uint32_t bits;\n"
         "    memcpy(&bits, &x, sizeof bits);\n    const unsigned e = bits >> 23 & 255u;\n"
-        f"    if (e == 255u)\n        return 255u;\n{held}"
+        f"    if (e == 255u)\n        return 255u;\n{saturating}"
         "    return (uint8_t)(e + ((bits & 0x7FFFFFu) != 0 ? 1u : 0u));\n}\n",
     )
 

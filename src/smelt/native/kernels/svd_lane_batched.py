@@ -152,10 +152,12 @@ def _emit_bidiagonal(cx: KernelContext, sizes: _Sizes, vectors: Vectors) -> None
 def _emit_steps(cx: KernelContext, sizes: _Sizes, vectors: Vectors, *, with_vectors: bool) -> None:
     """Write the call of the implicit QR."""
     arrays = "left, right" if with_vectors else "d, d"
-    given = f"d, e, {arrays}, largest, bound, {sizes.least}, skip, &swapped, {int(with_vectors)}"
+    arguments = (
+        f"d, e, {arrays}, largest, bound, {sizes.least}, skip, &swapped, {int(with_vectors)}"
+    )
     function = vectors.function("bidiagonal_qr")
     cx.body.line(f"mask_{cx.type(0).name} swapped;")
-    cx.body.line(f"const int failed = {function}({given});")
+    cx.body.line(f"const int failed = {function}({arguments});")
     cx.fail_if("failed")
 
 

@@ -15,9 +15,9 @@ def threefry(cx: KernelContext) -> None:
     reads = [cx.input(i).broadcast(shape) for i in range(4)]
     sizes, walks = collapse(shape, [*(result.access() for result in results), *reads])
     names = [f"i{dim}" for dim in range(len(sizes))]
-    first, second, *given = (walk.at(names) for walk in walks)
+    first, second, *counters = (walk.at(names) for walk in walks)
     with cx.body.loops(names, sizes):
-        for name, word in zip(("k0", "k1", "x", "y"), given, strict=True):
+        for name, word in zip(("k0", "k1", "x", "y"), counters, strict=True):
             cx.body.line(f"{'const ' if name[0] == 'k' else ''}uint32_t {name} = {word};")
         cx.body.lines(_rounds())
         cx.body.line(f"{first} = x;")

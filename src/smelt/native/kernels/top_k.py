@@ -30,7 +30,7 @@ def dynamic_top_k(cx: KernelContext) -> None:
     cx.body.line(f"const int64_t k = {count.name}[0];")
     cx.body.line(f"if (k < 0 || k > {cx.shape(0)[axis]})")
     cx.body.line("    return 1;")
-    cx.settle(cx.output_shape()[axis], "k")
+    cx.define_size(cx.output_shape()[axis], "k")
     top_k(cx)
 
 

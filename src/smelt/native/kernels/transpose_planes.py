@@ -131,7 +131,7 @@ def emit(cx: KernelContext, write: Access, read: Access) -> None:
     rows, columns = sizes[-1], sizes[turned]
     step, pitch = source.strides[-1], to.strides[turned]
     type_ = read.type.name
-    given = f"{source.array} + {first}, {step}, {to.array} + {there}, {pitch}"
+    arguments = f"{source.array} + {first}, {step}, {to.array} + {there}, {pitch}"
     cx.call("LANES", PRELUDE)
     counts = [sizes[dim] for dim in others]
     with cx.body.loops(names, counts, cx.body.widest(counts)):
@@ -146,7 +146,7 @@ def emit(cx: KernelContext, write: Access, read: Access) -> None:
             cx.call("turn_four", TURN)
             text, name, sizes = PLANE, f"turn_{type_}_plane", (rows, columns)
         cx.call(name, text.replace("@t", type_))
-        cx.body.line(f"{name}({given}, {', '.join(map(str, sizes))});")
+        cx.body.line(f"{name}({arguments}, {', '.join(map(str, sizes))});")
 
 
 def _is_few(size: int) -> bool:

@@ -184,10 +184,10 @@ def _emit_rows(
 
     def tile(rows: int, when: str = WIDE if columns == 1 else "", fetch: int = 0) -> None:
         """Write the call of a micro-kernel."""
-        made = MicroKernel(
+        micro_kernel = MicroKernel(
             rows, columns, fetching(fetch) if fetch else STRIDED, "", epilogue, when=when
         )
-        _call(cx, p, made, (b, b_k), j, stored, ["ahead"] if fetch else [])
+        _call(cx, p, micro_kernel, (b, b_k), j, stored, ["ahead"] if fetch else [])
         if fetch:
             cx.body.line(f"ahead += {fetch * p.k};")
 
@@ -210,7 +210,7 @@ def _emit_rows(
 def _call(
     cx: KernelContext,
     p: Matrices,
-    made: MicroKernel,
+    micro_kernel: MicroKernel,
     b: tuple[str, str],
     j: str,
     stored: str,
@@ -218,7 +218,7 @@ def _call(
 ) -> None:
     """Write the call of a micro-kernel for rows from ``i`` on and columns from ``j`` on."""
     arguments = [str(p.k), f"{p.a} + i * {p.a_m}", str(p.a_m), str(p.a_k), *b, *more]
-    made.call(cx, arguments, f"{p.c} + i * {p.n} + {j}", p.n, stored)
+    micro_kernel.call(cx, arguments, f"{p.c} + i * {p.n} + {j}", p.n, stored)
 
 
 def _emit_row(cx: KernelContext, p: Matrices, b: str, stored: str) -> None:
@@ -227,11 +227,11 @@ def _emit_row(cx: KernelContext, p: Matrices, b: str, stored: str) -> None:
     cx.call("LANES", PRELUDE)
     with body.loop("i", 1):
         body.line(f"#if {WIDE}")
-        made = MicroKernel(1, panel_for(1) // MOST_LANES, PAIRED, "", epilogue, when=WIDE)
-        _call(cx, p, made, (b, "width"), "j + l", stored)
+        micro_kernel = MicroKernel(1, panel_for(1) // MOST_LANES, PAIRED, "", epilogue, when=WIDE)
+        _call(cx, p, micro_kernel, (b, "width"), "j + l", stored)
         body.line("#else")
-        made = MicroKernel(1, MOST_VECTORS, STRIDED, "", epilogue, when=f"!({WIDE})")
-        _call(cx, p, made, (b, "width"), "j + l", stored)
+        micro_kernel = MicroKernel(1, MOST_VECTORS, STRIDED, "", epilogue, when=f"!({WIDE})")
+        _call(cx, p, micro_kernel, (b, "width"), "j + l", stored)
         body.line("#endif")
 
 

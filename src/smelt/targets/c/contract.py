@@ -35,14 +35,14 @@ class Port:
     def macros(self) -> dict[str, str]:
         """The values of the macros, by the last part of their names."""
         stored = C_TYPES[self.slot.dtype]
-        found = {
+        values = {
             "BYTES": str(self.slot.most_bytes),
             "TYPE": stored.name,
             "RANK": str(len(self.slot.shape)),
         }
         if self.slot.shape:
-            found["SHAPE"] = _braced(map(highest, self.slot.sizes))
-        return found | _quantization(self.slot.quantization)
+            values["SHAPE"] = _braced(map(highest, self.slot.sizes))
+        return values | _quantization(self.slot.quantization)
 
     @property
     def c_type(self) -> str:
@@ -55,20 +55,20 @@ class Port:
         return max(self.slot.most_bytes // C_TYPES[self.slot.dtype].size, 1)
 
 
-def _quantization(found: Quantization | None) -> dict[str, str]:
+def _quantization(quantization: Quantization | None) -> dict[str, str]:
     """Return the macros of scale and zero point: the integer ``q`` means ``(q - ZERO_POINT) *
     SCALE``.
     """
-    if found is None:
+    if quantization is None:
         return {}
-    scales = [f"{scale:.9g}" for scale in found.scale]
+    scales = [f"{scale:.9g}" for scale in quantization.scale]
     scales = [(s if "." in s or "e" in s else f"{s}.0") + "f" for s in scales]
-    if found.axis is None:
-        return {"SCALE": scales[0], "ZERO_POINT": str(found.zero_point[0])}
+    if quantization.axis is None:
+        return {"SCALE": scales[0], "ZERO_POINT": str(quantization.zero_point[0])}
     return {
         "SCALES": _braced(scales),
-        "ZERO_POINTS": _braced(found.zero_point),
-        "QUANTIZED_AXIS": str(found.axis),
+        "ZERO_POINTS": _braced(quantization.zero_point),
+        "QUANTIZED_AXIS": str(quantization.axis),
     }
 
 
@@ -85,7 +85,7 @@ def ports(program: Program, slots: tuple[int, ...]) -> list[Port]:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SizeMacros:
     """A size that a run receives or returns, described by macros ``NAME_SIZE0_...``."""
 
     number: int
@@ -95,10 +95,10 @@ class Told:
     most: int
 
 
-def sizes_of(sizes: Iterable[RunSize]) -> list[Told]:
+def sizes_of(sizes: Iterable[RunSize]) -> list[SizeMacros]:
     """Return the sizes in order, numbered."""
     return [
-        Told(number, comment(each.name), str(each.size), each.size.low, each.size.high)
+        SizeMacros(number, comment(each.name), str(each.size), each.size.low, each.size.high)
         for number, each in enumerate(sizes)
     ]
 

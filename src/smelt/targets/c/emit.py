@@ -124,8 +124,10 @@ def _fields(plan: CPlan, unit: Unit, form: str, blob_bytes: int) -> dict[str, ob
         "tests": list(unit.tests.values()),
         "threads": options.threads,
         "parallel_for": PARALLEL_FOR.format(options.name),
-        "task": task(options.name, options.threads, unit.handed_on) if unit.part_functions else "",
-        "task_value": task_value(options.name, unit.handed_on),
+        "task": task(options.name, options.threads, unit.extra_parameters)
+        if unit.part_functions
+        else "",
+        "task_value": task_value(options.name, unit.extra_parameters),
         "calls": _calls(unit, options),
         "profile": options.profile,
         "step_count": len(program.instructions),
@@ -180,8 +182,8 @@ _MACRO = re.compile(r"^ *#define (\w+)", re.M)
 
 def defined(texts: Sequence[str]) -> list[str]:
     """Return the functions, tables and types that ``texts`` define at file scope, each once."""
-    found = (match[1] or match[2] for text in texts for match in _DEFINED.finditer(text))
-    return list(dict.fromkeys(found))
+    names = (match[1] or match[2] for text in texts for match in _DEFINED.finditer(text))
+    return list(dict.fromkeys(names))
 
 
 def macros(texts: Sequence[str]) -> list[str]:
@@ -196,8 +198,8 @@ def _size_checks(program: Program) -> Iterator[dict[str, str]]:
     if program.returned_sizes:
         yield {"condition": "lengths == NULL", "error": "NULL"}
     for number, each in enumerate(program.input_sizes):
-        told = f"sizes[{number}]"
-        condition = f"{told} < {each.size.low} || {told} > {each.size.high}"
+        size = f"sizes[{number}]"
+        condition = f"{size} < {each.size.low} || {size} > {each.size.high}"
         yield {"condition": condition, "error": "SIZE"}
 
 

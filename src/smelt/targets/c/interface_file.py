@@ -77,7 +77,7 @@ def _entry(port: Port, limits: Range | None) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Told:
+class InterfaceFile:
     """The contents of the interface file."""
 
     name: str
@@ -89,7 +89,7 @@ class Told:
     """SHA-256 by file of the library; empty in folders of earlier versions."""
 
 
-def from_json(data: bytes, file: str) -> Told | None:
+def from_json(data: bytes, file: str) -> InterfaceFile | None:
     """Return the contents of the interface file; None if it is another kind of file.
 
     Raises UsageError E616 if the schema is right but the contents are damaged.
@@ -111,7 +111,7 @@ def from_json(data: bytes, file: str) -> Told | None:
         interface = Interface(inputs, outputs, _check(inputs, document.get("constraints")))
         sizes, lengths = (_bounds(document.get(word, [])) for word in ("sizes", "lengths"))
         digests = {str(file): str(told) for file, told in document.get("files", {}).items()}
-        return Told(str(document["name"]), interface, ranges, sizes, lengths, digests)
+        return InterfaceFile(str(document["name"]), interface, ranges, sizes, lengths, digests)
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
         raise UsageError(
             "E616", f"{file!r} is damaged", why=repr(error), fix="compile the model again"

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from smelt.native import memory, schedule
 from smelt.native.fit_arena import fit
-from smelt.native.sharing import ALONE
+from smelt.native.sharing import SINGLE_THREADED
 from smelt.program.instruction import Program
 from smelt.program.memory import MemoryPlan
 from smelt.targets.base import Plan
@@ -45,7 +45,7 @@ def allocate(plan: CPlan) -> None:
     else:
         fitted = fit(plan.steps, options.arena, planned)
         plan.memory, plan.steps = fitted.plan, fitted.plan.program
-        uncut = sum(ALONE in each.attributes for each in plan.steps.instructions)
+        uncut = sum(SINGLE_THREADED in each.attributes for each in plan.steps.instructions)
         if options.threads > 1:
             plan.facts["steps_in_one_part"] = uncut
         plan.facts["bands"] = fitted.choice.bands

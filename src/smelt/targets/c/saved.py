@@ -11,7 +11,7 @@ from smelt.native.names import check_identifier
 from smelt.runtime.c_library import load_library, nbytes
 from smelt.targets.c.contract import INTERFACE_VERSION
 from smelt.targets.c.emit import BLOBS
-from smelt.targets.c.interface_file import Told, digest, from_json
+from smelt.targets.c.interface_file import InterfaceFile, digest, from_json
 from smelt.targets.c.report_file import clock_file
 from smelt.targets.runner import Runner
 from smelt.targets.saved_folder import Saved
@@ -51,18 +51,20 @@ def _damaged(file: str, folder: Path, why: str) -> UsageError:
     )
 
 
-def _library(folder: Path, told: Told) -> Saved:
+def _library(folder: Path, contents: InterfaceFile) -> Saved:
     """Check the files of a library and return it as Saved; ``load`` builds it."""
-    name, interface = check_identifier(told.name), told.interface
-    files = _files(folder, name, told)
+    name, interface = check_identifier(contents.name), contents.interface
+    files = _files(folder, name, contents)
     changed = [
-        file for file, data in files.items() if told.digests.get(file, digest(data)) != digest(data)
+        file
+        for file, data in files.items()
+        if contents.digests.get(file, digest(data)) != digest(data)
     ]
     for file in (f"{name}{end}" for end in BLOBS.values()):
         if file in changed:
             raise _damaged(file, folder, f"its {len(files[file])} bytes are not those written")
     sizes = sizes_of(name, files[f"{name}.h"])
-    _check_agreement(folder, told, sizes)
+    _check_agreement(folder, contents, sizes)
     if "STEPS_COUNT" in sizes:
         files[f"{name}_clock.c"] = clock_file(name)
 
@@ -76,27 +78,27 @@ def _library(folder: Path, told: Told) -> Saved:
                 arena_bytes=sizes["ARENA_BYTES"],
                 alignment=sizes["ARENA_ALIGN"],
                 weights=files.get(f"{name}{BLOBS['bin']}"),
-                sizes=told.sizes,
-                lengths=told.lengths,
+                sizes=contents.sizes,
+                lengths=contents.lengths,
             )
         except InternalError as error:
             if not changed:
                 raise
             raise _damaged(changed[0], folder, error.why or error.what) from error
 
-    return Saved("c", interface, load, ranges=told.ranges)
+    return Saved("c", interface, load, ranges=contents.ranges)
 
 
-def _files(folder: Path, name: str, told: Told) -> dict[str, bytes]:
+def _files(folder: Path, name: str, contents: InterfaceFile) -> dict[str, bytes]:
     """Return the contents of the files to build.
 
     Only files of fixed names are read, whatever the interface file lists.
     """
     always = [f"{name}{end}" for end in (".h", ".c", "_weights.h")]
     weights = [f"{name}{end}" for end in ("_weights.c", *BLOBS.values())]
-    listed = [file for file in weights if file in told.digests]
-    found = listed or [file for file in weights if (folder / file).is_file()]
-    names = [*always, *(found or weights[:1])]
+    listed = [file for file in weights if file in contents.digests]
+    existing = listed or [file for file in weights if (folder / file).is_file()]
+    names = [*always, *(existing or weights[:1])]
     for file in names:
         if not (folder / file).is_file():
             raise _damaged(file, folder, "")
@@ -110,7 +112,7 @@ def sizes_of(name: str, header: bytes) -> dict[str, int]:
     return {macro.removeprefix(prefix): int(number) for macro, number in pairs}
 
 
-def _check_agreement(folder: Path, told: Told, sizes: Mapping[str, int]) -> None:
+def _check_agreement(folder: Path, contents: InterfaceFile, sizes: Mapping[str, int]) -> None:
     """Raise UsageError E616 unless header and interface file agree on all sizes.
 
     Buffers are allocated by the interface file and used by the code.
@@ -123,7 +125,7 @@ def _check_agreement(folder: Path, told: Told, sizes: Mapping[str, int]) -> None
             why=f"its header has the interface version {version}, this smelt {INTERFACE_VERSION}",
             fix="compile the model again",
         )
-    wanted = dict(_wanted(told))
+    wanted = dict(_wanted(contents))
     if any(sizes.get(macro) != size for macro, size in wanted.items()) or not (
         {"ARENA_BYTES", "ARENA_ALIGN"} <= sizes.keys()
     ):
@@ -135,14 +137,17 @@ def _check_agreement(folder: Path, told: Told, sizes: Mapping[str, int]) -> None
         )
 
 
-def _wanted(told: Told) -> Iterator[tuple[str, int]]:
+def _wanted(contents: InterfaceFile) -> Iterator[tuple[str, int]]:
     """Yield the macros and values that the header must have."""
-    most = {name: high for name, (_, high) in (*told.sizes.items(), *told.lengths.items())}
-    for number, high in enumerate(high for _, high in told.sizes.values()):
+    most = {name: high for name, (_, high) in (*contents.sizes.items(), *contents.lengths.items())}
+    for number, high in enumerate(high for _, high in contents.sizes.values()):
         yield f"SIZE{number}_MAX", high
-    for number, high in enumerate(high for _, high in told.lengths.values()):
+    for number, high in enumerate(high for _, high in contents.lengths.values()):
         yield f"LENGTH{number}_MAX", high
-    for word, ports in (("INPUT", told.interface.inputs), ("OUTPUT", told.interface.outputs)):
+    for word, ports in (
+        ("INPUT", contents.interface.inputs),
+        ("OUTPUT", contents.interface.outputs),
+    ):
         yield f"{word}S", len(ports)
         for number, port in enumerate(ports):
             yield f"{word}{number}_BYTES", nbytes(port, most)

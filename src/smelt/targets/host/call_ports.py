@@ -28,15 +28,15 @@ def packing(program: Program, call: Caller) -> Caller:
         [program.slots[slot] for slot in slots] for slots in (program.inputs, program.outputs)
     )
 
-    def packing(*given: np.ndarray) -> tuple[np.ndarray, ...] | None:
+    def packing(*arrays: np.ndarray) -> tuple[np.ndarray, ...] | None:
         """Call with packed inputs; None if the arrays do not fit."""
-        if len(given) != len(inputs):
+        if len(arrays) != len(inputs):
             return None
-        pairs = zip(given, inputs, strict=True)
-        results = call(*(packed(array, slot.dtype) for array, slot in pairs))
+        operands = zip(arrays, inputs, strict=True)
+        results = call(*(packed(array, slot.dtype) for array, slot in operands))
         if results is None:
             return None
-        found = zip(results, outputs, strict=True)
-        return tuple(unpacked(array, slot.dtype, slot.sizes) for array, slot in found)
+        pairs = zip(results, outputs, strict=True)
+        return tuple(unpacked(array, slot.dtype, slot.sizes) for array, slot in pairs)
 
     return packing

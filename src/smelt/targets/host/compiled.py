@@ -149,12 +149,12 @@ class Compiled:
     def _compile_next(self) -> None:
         """Compile the oldest pending shapes, and wake the threads that wait for them."""
         shapes = self._pending[0]
-        made = None
+        compiled_caller = None
         try:
-            made = self._compile(self._at(shapes))
+            compiled_caller = self._compile(self._at(shapes))
         finally:
             with self._changed:
-                self._callers[shapes] = made
+                self._callers[shapes] = compiled_caller
                 self._pending.remove(shapes)
                 self._changed.notify_all()
 
@@ -213,9 +213,9 @@ def compile_program(
     """
     known = recall(program, threads) if known is None else known
     if known is not None and not (known.calls_blas and blas.table() is None):
-        found = Cache().find(known.key)
-        if found is not None:
-            return _caller(program, known, ctypes.CDLL(str(found)), threads)
+        library_path = Cache().find(known.key)
+        if library_path is not None:
+            return _caller(program, known, ctypes.CDLL(str(library_path)), threads)
     table = blas.table()
     libraries = (call_blas, call_lapack) if table else ()
     choices = (convolve_packed, choose_skinny_dot, factor_lane_batched, *libraries)
@@ -243,10 +243,10 @@ def compile_program(
         source.has_parts,
         source.weights,
     )
-    made = _caller(program, kept, library, threads)
+    compiled_caller = _caller(program, kept, library, threads)
     with contextlib.suppress(OSError):  # without a note, a later process compiles later
         remember(program, threads, kept)
-    return made
+    return compiled_caller
 
 
 def _caller(program: Program, kept: Kept, library: ctypes.CDLL, threads: int) -> Caller:
@@ -261,11 +261,11 @@ def _caller(program: Program, kept: Kept, library: ctypes.CDLL, threads: int) ->
     assert run is not None
     inputs, outputs = ports_of(program, program.inputs), ports_of(program, program.outputs)
     needed, short = kept.memory_bytes, kept.is_short
-    made = caller(Entry(run, library, inputs, outputs, kept.weights, needed, short))
+    compiled_caller = caller(Entry(run, library, inputs, outputs, kept.weights, needed, short))
     few_bits = any(
         program.slots[slot].dtype.bitwidth < 8 for slot in (*program.inputs, *program.outputs)
     )
-    return packing(program, made) if few_bits else made
+    return packing(program, compiled_caller) if few_bits else compiled_caller
 
 
 def _library(text: str) -> ctypes.CDLL:

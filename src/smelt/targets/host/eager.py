@@ -65,32 +65,32 @@ def run(program: Program, *inputs: Array, watch: Watch | None = None) -> tuple[A
 def _run(program: Program, watch: Watch | None, *inputs: Array) -> tuple[Array, ...]:
     """Run all instructions, and free each value after its last use."""
     last_use.run(program)
-    held = {**program.constants, **dict(zip(program.inputs, inputs, strict=True))}
+    values = {**program.constants, **dict(zip(program.inputs, inputs, strict=True))}
     for instruction in program.instructions:
-        results = _computed(program, instruction, held, watch)
+        results = _computed(program, instruction, values, watch)
         if watch is not None:
             watch(instruction, results)
         pairs = zip(instruction.outputs, results, strict=True)
-        held.update((slot, result) for slot, result in pairs if slot >= 0)
+        values.update((slot, result) for slot, result in pairs if slot >= 0)
         for slot, ends in zip(instruction.inputs, instruction.last_use, strict=True):
             if ends:
-                held.pop(slot, None)
-    return tuple(held[slot] for slot in program.outputs)
+                values.pop(slot, None)
+    return tuple(values[slot] for slot in program.outputs)
 
 
 def _computed(
-    program: Program, instruction: Instruction, held: dict[int, Array], watch: Watch | None
+    program: Program, instruction: Instruction, values: dict[int, Array], watch: Watch | None
 ) -> tuple[Array, ...]:
     """Return the results of one instruction in new arrays."""
-    given = tuple(held[slot] if slot >= 0 else None for slot in instruction.inputs)
+    operands = tuple(values[slot] if slot >= 0 else None for slot in instruction.inputs)
     slots = [program.slots[slot] for slot in instruction.outputs]
     results = tuple(np.empty(slot.sizes, slot.dtype.numpy()) for slot in slots)
     bodies = tuple(partial(_run, body.program, watch) for body in instruction.bodies)
     attributes, origin = instruction.attributes, instruction.origin
-    call = Call(instruction.op, attributes, given, results, origin, bodies)
+    call = Call(instruction.op, attributes, operands, results, origin, bodies)
     kernel = kernel_of(instruction.op)
     if kernel is None or instruction.epilogue or instruction.parts:
         raise call.refuse("no kernel is registered, or the instruction is of another target")
     step = kernel(call)
-    step.run(*given, *results, *(np.empty(shape, dtype) for shape, dtype in step.scratch))
+    step.run(*operands, *results, *(np.empty(shape, dtype) for shape, dtype in step.scratch))
     return results

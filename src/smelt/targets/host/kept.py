@@ -52,12 +52,12 @@ class Kept:
     @staticmethod
     def from_text(text: str) -> Kept:
         """Parse a note; raises ValueError, KeyError or TypeError for other text."""
-        found = json.loads(text)
+        document = json.loads(text)
         weights = tuple(
             np.frombuffer(bytes.fromhex(data), dtype).reshape(shape)
-            for dtype, shape, data in found.pop("weights")
+            for dtype, shape, data in document.pop("weights")
         )
-        return Kept(**found, weights=weights)
+        return Kept(**document, weights=weights)
 
 
 def note_of(program: Program, threads: int) -> str:
@@ -105,10 +105,10 @@ def _is_whole(program: Program) -> bool:
 @cache
 def _this_package() -> str:
     """Return a hash of the sizes and times of the package's files."""
-    told = hashlib.sha256()
+    hashed = hashlib.sha256()
     for line in _files(Path(__file__).parents[2]):
-        told.update(line.encode())
-    return told.hexdigest()
+        hashed.update(line.encode())
+    return hashed.hexdigest()
 
 
 def _files(root: Path) -> Iterator[str]:
@@ -117,5 +117,5 @@ def _files(root: Path) -> Iterator[str]:
         for folder, _, names in os.walk(root / part):
             for name in sorted(names):
                 if name.endswith((".py", ".c")):
-                    found = Path(folder, name).stat()
-                    yield f"{folder}/{name} {found.st_size} {found.st_mtime_ns}\n"
+                    status = Path(folder, name).stat()
+                    yield f"{folder}/{name} {status.st_size} {status.st_mtime_ns}\n"

@@ -218,9 +218,9 @@ def runner_of(plan: HostPlan) -> HostRunner | AnySizesRunner:
 
 def _defaults(model: ir.Model) -> dict[int, Array]:
     """Return the default arrays of inputs, by position."""
-    found: dict[int, Array] = {}
+    defaults: dict[int, Array] = {}
     for index, value in enumerate(model.graph.inputs):
         default = default_of(value)
         if default is not None:
-            found[index] = np.asarray(default.numpy())
-    return found
+            defaults[index] = np.asarray(default.numpy())
+    return defaults

@@ -39,8 +39,8 @@ def views_of(program: Program) -> Caller | None:
         """Return the views of ``inputs``; None if they do not fit."""
         if len(inputs) != len(ports):
             return None
-        for given, (dtype, shape) in zip(inputs, ports, strict=True):
-            if type(given) is not np.ndarray or given.dtype != dtype or given.shape != shape:
+        for array, (dtype, shape) in zip(inputs, ports, strict=True):
+            if type(array) is not np.ndarray or array.dtype != dtype or array.shape != shape:
                 return None
         results = []
         for place, chain in shown:

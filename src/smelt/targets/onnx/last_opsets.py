@@ -28,5 +28,5 @@ LAST_OPSETS = dict.fromkeys(
 
 def last_opset(model: ir.Model, highest: int) -> int:
     """Return the highest opset, at most ``highest``, at which ``model`` still loads."""
-    found = {node.op_type for node in scope.nodes(model) if not node.domain}
-    return min((LAST_OPSETS[name] for name in found & LAST_OPSETS.keys()), default=highest)
+    used = {node.op_type for node in scope.nodes(model) if not node.domain}
+    return min((LAST_OPSETS[name] for name in used & LAST_OPSETS.keys()), default=highest)

@@ -11,8 +11,8 @@ from smelt.targets.saved_folder import Saved
 
 def open_folder(folder: Path) -> Saved | None:
     """Return the model in ``folder``; None unless there is exactly one ``.onnx`` file."""
-    found = sorted(folder.glob("*.onnx"))
-    if len(found) != 1:
+    models = sorted(folder.glob("*.onnx"))
+    if len(models) != 1:
         return None
-    model = as_model(found[0])
+    model = as_model(models[0])
     return Saved("onnx", interface_of(model), lambda: open_runner(model), model)

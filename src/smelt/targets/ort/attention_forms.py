@@ -18,12 +18,12 @@ from smelt.targets.ort.form import Form, Sizes, SizesOf, number
 
 def _heads(m: Match) -> tuple[int, int] | Miss:
     """Return the number of heads and their size; a Miss if MultiHeadAttention is not equivalent."""
-    given = {a.name: a.value for a in m.root.attributes.values()}
+    attributes = {a.name: a.value for a in m.root.attributes.values()}
     q, k, v = m.root.inputs[:3]
-    heads = given.pop("q_num_heads", None)
-    if heads is None or heads != given.pop("kv_num_heads", None):
+    heads = attributes.pop("q_num_heads", None)
+    if heads is None or heads != attributes.pop("kv_num_heads", None):
         return Miss("heads of keys are shared, or heads come first")
-    if any(value not in (0, 0.0) for name, value in given.items() if name != "scale"):
+    if any(value not in (0, 0.0) for name, value in attributes.items() if name != "scale"):
         return Miss("it is causal, caps scores or hands them on")
     shapes = [x.shape for x in (q, k, v) if x is not None and x.shape is not None]
     if len(shapes) < 3 or len(m.root.outputs) > 3:
@@ -39,20 +39,20 @@ def _attention_sizes(cached: bool) -> SizesOf:
 
     def sizes(m: Match) -> Sizes | Miss:
         """Return the sizes of the match, or a Miss."""
-        found = _heads(m)
-        if isinstance(found, Miss):
-            return found
+        heads = _heads(m)
+        if isinstance(heads, Miss):
+            return heads
         past = (*m.root.inputs, *(None,) * 6)[4:6]
         if cached != (None not in past) or len(m.root.inputs) > 6 or any(past) != cached:
             return Miss("there is a past" if not cached else "there is no past")
         q, k = (x.shape for x in m.root.inputs[:2] if x is not None)
         batch = q[0] if q is not None and isinstance(q[0], int) else 1
-        said = {"heads": found[0] * max(batch, 1), "size": found[1]}
+        known = {"heads": heads[0] * max(batch, 1), "size": heads[1]}
         rows = number(q[1]) if q is not None else None
         if not cached:
-            return {"rows": rows, "keys": number(k[1]) if k is not None else None, **said}
+            return {"rows": rows, "keys": number(k[1]) if k is not None else None, **known}
         before = past[0].shape if past[0] is not None else None
-        return {"rows": rows, "past": number(before[2]) if before is not None else None, **said}
+        return {"rows": rows, "past": number(before[2]) if before is not None else None, **known}
 
     return sizes
 
@@ -66,14 +66,14 @@ def _attention(m: Match, b: Builder) -> Replacement:
         return Miss("the mask is no bias of 4 dims")
     if any(value is not None and not scope.is_dead(value) for value in m.root.outputs[3:]):
         return Miss("scores are handed on")
-    given = m.root.attributes.get("scale")
+    scale = m.root.attributes.get("scale")
     results = b.ops(
         "MultiHeadAttention",
         *(q, k, v, None, None, bias, *past),
         outputs=len(m.root.outputs),
         domain=DOMAIN,
         num_heads=m.root.attributes.get_int("q_num_heads"),
-        scale=None if given is None else given.as_float(),
+        scale=None if scale is None else scale.as_float(),
     )
     for result, old in zip(results, m.root.outputs, strict=True):
         result.shape = old.shape
@@ -83,17 +83,17 @@ def _attention(m: Match, b: Builder) -> Replacement:
 def _capped_sizes(m: Match) -> Sizes | Miss:
     """Return the sizes of an Attention with capped scores, with 3 or 4 dims."""
     q, k = m["q"].shape, m["k"].shape
-    given = m.root.attributes.get_int("q_num_heads", 0)
+    heads = m.root.attributes.get_int("q_num_heads", 0)
     if q is None or k is None or len(q) not in (3, 4):
         return Miss("shapes are not known")
-    heads = given or number(q[1])
+    known_heads = heads or number(q[1])
     before = (*m.root.inputs, *(None,) * 3)[4]
     rows, keys = number(q[-2]), number(k[-2])
     if before is not None:
         past = before.shape[2] if before.shape is not None else None
         keys = keys + past if keys and isinstance(past, int) else None
     batch = q[0] if isinstance(q[0], int) else 1
-    return {"rows": rows, "keys": keys, "heads": heads and heads * max(batch, 1)}
+    return {"rows": rows, "keys": keys, "heads": known_heads and known_heads * max(batch, 1)}
 
 
 def _capped(m: Match, b: Builder) -> Replacement:

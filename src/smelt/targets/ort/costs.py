@@ -51,7 +51,7 @@ class Costs:
         exceeds ``LOSS``.
         """
         cells = self.seconds.get(choice.name, {})
-        if any(form not in taken for taken in cells.values()) or len(cells) < _count(choice):
+        if any(form not in seconds for seconds in cells.values()) or len(cells) < _count(choice):
             return None
         usual = next(iter(choice.forms))
         places = [
@@ -132,10 +132,10 @@ def costs_of(document: Mapping[str, Any]) -> Costs:
             continue
         for cell in cells:
             sizes = tuple(int(cell["sizes"][axis]) for axis in choice.grid)
-            taken = {form: float(value) for form, value in cell["seconds"].items()}
-            if not all(0 < value < math.inf for value in taken.values()):
-                raise ValueError(f"{name} at {sizes} took {taken}")
-            seconds.setdefault(name, {})[sizes] = taken
+            by_form = {form: float(value) for form, value in cell["seconds"].items()}
+            if not all(0 < value < math.inf for value in by_form.values()):
+                raise ValueError(f"{name} at {sizes} took {by_form}")
+            seconds.setdefault(name, {})[sizes] = by_form
     return Costs({k: v for k, v in document.items() if k != "choices"}, seconds)
 
 

@@ -48,8 +48,10 @@ def tune(
         if time.perf_counter() - begun > seconds:
             break
         say(f"{choice.name} {cell}: {number + 1} of {len(left)}")
-        taken = measured(choice, cell, threads)
-        document["choices"].setdefault(choice.name, []).append({"sizes": cell, "seconds": taken})
+        seconds_of = measured(choice, cell, threads)
+        document["choices"].setdefault(choice.name, []).append(
+            {"sizes": cell, "seconds": seconds_of}
+        )
         document["complete"] = number + 1 == len(left)
         write_atomically(path, _text(document).encode())
     return document
@@ -98,9 +100,9 @@ def _begun(path: Path, threads: int) -> dict[str, Any]:
         "threads": threads,
     }
     if path.exists():
-        found = read_document(path, "-o FILE that is not there yet, or a table to go on with")
-        if {name: found.get(name) for name in about} == about:
-            return found
+        document = read_document(path, "-o FILE that is not there yet, or a table to go on with")
+        if {name: document.get(name) for name in about} == about:
+            return document
     return {**about, "complete": False, "choices": {}}
 
 
@@ -133,4 +135,4 @@ def _text(document: dict[str, Any]) -> str:
 
 def _short(cell: dict[str, Any]) -> dict[str, float]:
     """Return the seconds rounded to four digits."""
-    return {form: float(f"{taken:.4g}") for form, taken in cell["seconds"].items()}
+    return {form: float(f"{seconds:.4g}") for form, seconds in cell["seconds"].items()}

@@ -22,12 +22,12 @@ def open_folder(folder: Path) -> Saved | None:
 
     Raises UsageError E663 if ``session.json`` is invalid.
     """
-    found = sorted(folder.glob("*.onnx"))
-    if len(found) != 1 or not (folder / ADVICE).is_file():
+    models = sorted(folder.glob("*.onnx"))
+    if len(models) != 1 or not (folder / ADVICE).is_file():
         return None
-    advice, model = read_advice(folder), as_model(found[0])
+    advice, model = read_advice(folder), as_model(models[0])
     load = partial(run_model, model)
-    return SavedForOrt("ort", interface_of(model), load, model, path=found[0], advice=advice)
+    return SavedForOrt("ort", interface_of(model), load, model, path=models[0], advice=advice)
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,10 @@ def rules_for(options: Options) -> Sequence[Rule]:
 def _is_measured(node: ir.Node) -> bool:
     """True for float32, the element type of the measured table; others stay unchanged."""
     read = (value.dtype for value in node.inputs if value is not None)
-    made = all(value.dtype in (ir.DataType.FLOAT, None) for value in node.outputs)
-    return made and not any(d and d.is_floating_point() and d != ir.DataType.FLOAT for d in read)
+    all_float = all(value.dtype in (ir.DataType.FLOAT, None) for value in node.outputs)
+    return all_float and not any(
+        d and d.is_floating_point() and d != ir.DataType.FLOAT for d in read
+    )
 
 
 def _priced(costs: Costs, form: Form) -> Build:

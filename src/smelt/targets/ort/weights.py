@@ -49,13 +49,13 @@ class Weights:
 
         A transposed weight has a rule of its own, because a choice matches as many nodes.
         """
-        made = op("MatMulNBits", var("x"), domain=DOMAIN, rest=True, name="product")
+        product = op("MatMulNBits", var("x"), domain=DOMAIN, rest=True, name="product")
         moved, name = op("Transpose", var("source")), f"weights:{self.options.weights}"
         return [
             _rule(f"{name}-transposed", op("MatMul", var("x"), moved), self.matmul),
             _rule(name, op("MatMul", var("x"), var("w")), self.matmul),
             _rule(f"{name}-gemm", op("Gemm", var("x"), var("w"), rest=True), self.gemm),
-            _rule("weights:bias", op("Add", made, var("bias"), commutative=True), _with_bias),
+            _rule("weights:bias", op("Add", product, var("bias"), commutative=True), _with_bias),
         ]
 
     def matmul(self, m: Match, b: Builder) -> Replacement:
@@ -63,18 +63,16 @@ class Weights:
         return self.product(m, b, transposed=False, factor=1.0)
 
     def gemm(self, m: Match, b: Builder) -> Replacement:
-        """Replace a Gemm: ``alpha`` is multiplied into the scales, ``beta`` times the summand is
-        added.
-        """
-        given = m.root.attributes
-        if given.get_int("transA", 0):
+        """Return the product with ``alpha`` in its scales, plus ``beta`` times the summand."""
+        attributes = m.root.attributes
+        if attributes.get_int("transA", 0):
             return Miss("the other operand is transposed")
-        transposed = bool(given.get_int("transB", 0))
-        result = self.product(m, b, transposed, given.get_float("alpha", 1.0))
+        transposed = bool(attributes.get_int("transB", 0))
+        result = self.product(m, b, transposed, attributes.get_float("alpha", 1.0))
         summand = m.root.inputs[2] if len(m.root.inputs) > 2 else None
         if not isinstance(result, ir.Value) or summand is None:
             return result
-        beta = given.get_float("beta", 1.0)
+        beta = attributes.get_float("beta", 1.0)
         if beta != 1:
             summand = b.op("Mul", summand, b.const_like(beta, summand))
         return b.op("Add", result, summand)
@@ -86,10 +84,10 @@ class Weights:
             return Miss("the product is not of float32")
         if x.shape is None or len(x.shape) < 2:
             return Miss("the other operand is a vector, or of unknown rank")
-        found = _read(m.root.inputs[1])
-        if found is None:
+        weight = _read(m.root.inputs[1])
+        if weight is None:
             return None
-        source, turned = found
+        source, turned = weight
         rows, columns = _sizes(source, turned != transposed)
         if rows * columns < FEWEST or rows < FEWEST_ROWS:
             return Miss("the weight is small: the product would be no faster")
@@ -121,10 +119,10 @@ class Weights:
         if array is None or not np.isfinite(array.astype(np.float32)).all():
             return None
         weight = (array.T if turned else array).astype(np.float32)
-        made = pack(weight, self.bits, self.options.block, self.options.symmetric)
-        factors = made.scales * np.float32(factor)
+        packed = pack(weight, self.bits, self.options.block, self.options.symmetric)
+        factors = packed.scales * np.float32(factor)
         place = b if b.in_function else Builder(b.model, _home(source), b.shapes, spills=True)
-        arrays = {"codes": made.codes, "scales": factors, "zeros": made.zeros}
+        arrays = {"codes": packed.codes, "scales": factors, "zeros": packed.zeros}
         parts = [
             place.constant(part, name=f"{source.name}_{name}")
             for name, part in arrays.items()
@@ -161,8 +159,8 @@ def _read(value: ir.Value | None) -> Read | None:
 
 def _turns(node: ir.Node) -> bool:
     """True if a Transpose of 2 dims swaps them."""
-    given = node.attributes.get("perm")
-    return given is None or list(given.as_ints()) == [1, 0]
+    perm = node.attributes.get("perm")
+    return perm is None or list(perm.as_ints()) == [1, 0]
 
 
 FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
@@ -199,8 +197,8 @@ def _with_bias(m: Match, b: Builder) -> Replacement:
 def finish_weights(plan: Plan[None, None]) -> None:
     """Mark the model as approximated and drop unused weights; runs after selection."""
     options: Options = plan.options
-    made = [node for node in scope.nodes(plan.model) if node.op_type == "MatMulNBits"]
-    if not options.weights or not made:
+    products = [node for node in scope.nodes(plan.model) if node.op_type == "MatMulNBits"]
+    if not options.weights or not products:
         return
     note_approximation(plan.model, f"weights of {options.weights}, {options.block} to a scale")
     for graph in scope.graphs(plan.model):

@@ -142,12 +142,12 @@ def _named(cx: KernelContext, window: Window) -> Layout:
     variables = {"rows": "deep", "pitch": "pitch", "band": "band"}
     if depthwise_rows.supports(window):
         del variables["band"]
-    found = {}
+    named = {}
     for name, variable in variables.items():
         size = getattr(layout, name)
         cx.body.line(f"const ptrdiff_t {variable} = {size};")
-        found[name] = Size.named(variable, lowest(size), highest(size))
-    return replace(layout, **found)
+        named[name] = Size.named(variable, lowest(size), highest(size))
+    return replace(layout, **named)
 
 
 def _emit_padding(
@@ -163,9 +163,9 @@ def _emit_padding(
             copy = padded_rows(cx, window, layout.pitch, stride=stride, phase=phase)
             cx.body.line(f"{copy}({image}, {to}, {top}, {layout.rows});")
             continue
-        given = f"{image}, {to}, {height}, {width}, {top}, {left}, {layout.rows}"
-        given += f", {stride[0]}, {layout.pitch}, {stride[1]}"
-        cx.body.line(f"{padded_plane(cx)}({given});")
+        arguments = f"{image}, {to}, {height}, {width}, {top}, {left}, {layout.rows}"
+        arguments += f", {stride[0]}, {layout.pitch}, {stride[1]}"
+        cx.body.line(f"{padded_plane(cx)}({arguments});")
 
 
 def _emit_rows(cx: KernelContext, window: Window, layout: Layout, scratch: str) -> None:

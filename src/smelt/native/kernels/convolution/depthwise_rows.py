@@ -35,8 +35,8 @@ def emit(cx: KernelContext, window: Window, rows: int, pitch: int) -> None:
     (_, _, kw), dw = window.kernel, window.dilations[2]
     name = _declare(cx, window.kernel[1], rows)
     with cx.body.block(f"for (ptrdiff_t q = 0; q < {window.output[2]}; q += LANES)"):
-        given = f"from + q, {pitch}, k, {kw}, {dw}, start, results + q, {pitch_of(window)}"
-        cx.body.line(f"{name}({given});")
+        arguments = f"from + q, {pitch}, k, {kw}, {dw}, start, results + q, {pitch_of(window)}"
+        cx.body.line(f"{name}({arguments});")
 
 
 def _declare(cx: KernelContext, tall: int, rows: int) -> str:

@@ -55,12 +55,12 @@ def spans(window: Window, dim: int) -> list[Span]:
         inside = [k for k in range(kernel) if 0 <= start + k * step < size]
         return (inside[0], inside[-1] + 1) if inside else (0, 0)
 
-    found, first = [], 0
+    spans_, first = [], 0
     for (low, high), results in groupby(range(window.output[dim]), seen):
         end = first + len(list(results))
-        found.append(Span(first, end, low, high))
+        spans_.append(Span(first, end, low, high))
         first = end
-    return found
+    return spans_
 
 
 def supports(instance: Instance, window: Window) -> bool:
@@ -116,11 +116,11 @@ def _emit_part(
     column = f"q * {step} + {columns.low * dw - window.begin[2]}"
     tall = rows.high - rows.low if columns.high else 0
     start = f"image + ({row} + {column})" if tall else "image"
-    given = [start, str((rows.low * kernel + columns.low) * panel.width), str(tall)]
+    arguments = [start, str((rows.low * kernel + columns.low) * panel.width), str(tall)]
     reduction_loop = _reduction_loop(window, panel.width, columns.high - columns.low)
     with cx.body.loop("q", first + part.length * part.count, first, part.length):
         channels, size = Channels("0", str(channels_of(cx)[0])), (part.length, vectors)
-        pixel_tiles.emit_tile(cx, panel, channels, size, reduction_loop, given, "q", when)
+        pixel_tiles.emit_tile(cx, panel, channels, size, reduction_loop, arguments, "q", when)
 
 
 def _reduction_loop(window: Window, width: int, seen: int) -> ReductionLoop:

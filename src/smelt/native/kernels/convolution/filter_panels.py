@@ -51,12 +51,12 @@ def panels(filters: int) -> list[tuple[int, int, int]]:
     if rest > half + quarter:
         whole, rest = whole + 1, 0
     counts = (whole, int(rest > quarter), int(0 < rest <= quarter or rest > half))
-    found, first = [], 0
+    found_panels, first = [], 0
     for width, count in zip((PANEL, half, quarter), counts, strict=True):
         if count:
-            found.append((first, width, count))
+            found_panels.append((first, width, count))
         first += width * count
-    return found
+    return found_panels
 
 
 @dataclass(frozen=True, slots=True)

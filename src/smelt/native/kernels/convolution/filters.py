@@ -54,21 +54,23 @@ def packed(cx: KernelContext) -> str:
     return "" if weights is None else cx.constant(pack(weights), cx.type(1))
 
 
-def tiles(cx: KernelContext, terms: int, given: str, *, shared: bool = False) -> Iterator[Rows]:
+def tiles(
+    cx: KernelContext, terms: int, weights_pointer: str, *, shared: bool = False
+) -> Iterator[Rows]:
     """Yield the tiles of all filters of group ``g``, inside of loops over tiles of equal size.
 
-    ``given`` are packed weights, or empty for those in the model's layout. The loops may be
-    ``shared``.
+    ``weights_pointer`` is the C pointer to packed weights, "" for weights in the model's layout.
+    With ``shared``, the loops are split into shards.
     """
     filters, body = channels_of(cx)[1], cx.body
-    if not given:
+    if not weights_pointer:
         weights = plus(cx.input(1).name, f"(g * {filters} + o)", terms)
         yield from _of_block(cx, EqualBlocks(0, filters, 1), weights, "", shared)
         return
     for block in even_blocks(filters, BLOCK):
         end = block.first + block.length * block.count
         with (body.shared_loop if shared else body.loop)("from", end, block.first, block.length):
-            weights = f"{given} + (g * {filters} + from) * {terms} + o - from"
+            weights = f"{weights_pointer} + (g * {filters} + from) * {terms} + o - from"
             yield from _of_block(cx, block, weights, "from", shared=False)
 
 

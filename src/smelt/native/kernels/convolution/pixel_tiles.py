@@ -114,11 +114,11 @@ def _emit_listed(
                 body.line(f"next += ++q == {wide} ? {turn} : {source.step};")
                 body.line(f"q = q == {wide} ? 0 : q;")
             reduction_loop = listed_loop(window, panel.width)
-            given = [plus(source.pointer, channels.first, source.plane), "at"]
+            arguments = [plus(source.pointer, channels.first, source.plane), "at"]
             if panel.weights.skipped:
-                reduction_loop, given = inside_loop(window, panel.width), [*given, *INSIDE]
+                reduction_loop, arguments = inside_loop(window, panel.width), [*arguments, *INSIDE]
             size = (part.length, vectors)
-            emit_tile(cx, panel, channels, size, reduction_loop, given, "p", when)
+            emit_tile(cx, panel, channels, size, reduction_loop, arguments, "p", when)
             body.line(f"p += {part.length};")
 
 
@@ -156,9 +156,11 @@ def _emit_placed(
                 first = plus(source.pointer, channels.first, source.plane)
                 first += f" + r * {source.down} + q * {source.step}"
                 reduction_loop = placed_loop(window, panel.width, places, fetch)
-                given = [first, *(["ahead"] if fetch else [])]
+                arguments = [first, *(["ahead"] if fetch else [])]
                 size = (len(places), vectors)
-                emit_tile(cx, panel, channels, size, reduction_loop, given, f"r * {wide} + q", WIDE)
+                emit_tile(
+                    cx, panel, channels, size, reduction_loop, arguments, f"r * {wide} + q", WIDE
+                )
                 if fetch:
                     body.line(f"ahead += {channels.count} * {fetch * _rounds(window)};")
 

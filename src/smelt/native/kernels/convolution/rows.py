@@ -169,7 +169,7 @@ def _emit_copy(cx: KernelContext, window: Window, block: Block) -> None:
     with cx.body.loop("i", channels_of(cx)[0]):
         for part in range(block.parts):
             first = part * window.dilations[2] - window.begin[2]
-            given = [
+            arguments = [
                 f"image + i * {height * width}",
                 f"{cx.scratch(cx.type(0))} + i * {block.plane} + {part * block.across}",
                 *(str(height), str(width)),
@@ -177,7 +177,7 @@ def _emit_copy(cx: KernelContext, window: Window, block: Block) -> None:
                 f"w + ({first})",
                 *(seen, str(step), str(block.pitch)),
             ]
-            cx.body.line(f"padded_part({', '.join(given)});")
+            cx.body.line(f"padded_part({', '.join(arguments)});")
 
 
 def _emit_tiles(cx: KernelContext, rows: Rows, window: Window, block: Block) -> None:
@@ -198,10 +198,10 @@ def _emit_tiles(cx: KernelContext, rows: Rows, window: Window, block: Block) -> 
 
     def tile(vectors: int, stored: str, when: str) -> None:
         """Write the call of a micro-kernel of ``vectors`` vectors of pixels."""
-        made = MicroKernel(
+        micro_kernel = MicroKernel(
             rows.count, vectors, reduction_loop, "row" if bias else "", epilogue, when=when
         )
-        made.call(cx, arguments, f"out + o * {pixels} + {here}", pixels, stored, start)
+        micro_kernel.call(cx, arguments, f"out + o * {pixels} + {here}", pixels, stored, start)
 
     emit_vectors(cx.body, window.output[2], when, tile)
 

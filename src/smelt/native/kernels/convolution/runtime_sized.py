@@ -144,9 +144,9 @@ def _source(cx: KernelContext, window: Window) -> Source:
     body.line(f"const ptrdiff_t seen = (rows - 1) * {down} + {_reach(window, 1)};")
     copy, scratch = padded_plane(cx), cx.scratch(cx.type(0))
     with body.loop("i", channels_of(cx)[0]):
-        given = f"image + i * {height * width}, {scratch} + i * seen * pitch, {height}, {width}"
+        arguments = f"image + i * {height * width}, {scratch} + i * seen * pitch, {height}, {width}"
         top = f"{first} - {window.begin[1]}, {left} - {window.begin[2]}"
-        body.line(f"{copy}({given}, {top}, seen, 1, pitch, 1);")
+        body.line(f"{copy}({arguments}, {top}, seen, 1, pitch, 1);")
     pitch = cast(int, Size.named("pitch", 1, _copied(cx, window)))
     plane = cast(int, Size.named("(seen * pitch)", 1, _copied(cx, window)))
     return Source(scratch, plane, pitch, pitch * down, step)
@@ -168,10 +168,10 @@ def _emit_panel(cx: KernelContext, panel: Panel) -> None:
 
 def _lengths(longest: int) -> tuple[int, ...]:
     """Return the numbers of pixels per tile: each takes what longer ones leave."""
-    found = [longest]
-    while found[-1] > 1:
-        found.append(found[-1] // 2)
-    return tuple(found)
+    lengths = [longest]
+    while lengths[-1] > 1:
+        lengths.append(lengths[-1] // 2)
+    return tuple(lengths)
 
 
 def _emit_tile(
@@ -184,8 +184,8 @@ def _emit_tile(
         places = tuple(i * source.step for i in range(length))
         reduction_loop = pixel_tiles.placed_loop(window, panel.width, places, 0)
         with body.block(f"if (q + {length} < wide)"):
-            given = [f"{source.pointer} + next"]
-            pixel_tiles.emit_tile(cx, panel, channels, size, reduction_loop, given, first, when)
+            arguments = [f"{source.pointer} + next"]
+            pixel_tiles.emit_tile(cx, panel, channels, size, reduction_loop, arguments, first, when)
             body.line(f"q += {length};")
             body.line(f"next += {length * source.step};")
             body.line("continue;")

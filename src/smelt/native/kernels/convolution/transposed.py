@@ -99,8 +99,8 @@ def emit(cx: KernelContext) -> None:
             each = sum(part.size for part in _packed_parts(weights, sizes, block))
             with body.shared_loop("f", end, block.first, filters):
                 place = f"g * {_pitch(weights, sizes, blocks)} + {first}"
-                taken = f"{packed} + {place} + (f - {block.first}) / {filters} * {each}"
-                _emit_product(cx, sizes, filters, taken if packed else "", sums)
+                block_weights = f"{packed} + {place} + (f - {block.first}) / {filters} * {each}"
+                _emit_product(cx, sizes, filters, block_weights if packed else "", sums)
                 with body.loop("m", f"f + {filters}", "f"):
                     _emit_rows(cx, window, sizes, filters, sums)
             first = f"{first} + {each * block.count}"
@@ -155,14 +155,14 @@ def _pitch(weights: np.ndarray | None, sizes: Sizes, blocks: list[EqualBlocks]) 
 
 def _pack(weights: np.ndarray, sizes: Sizes, blocks: list[EqualBlocks]) -> np.ndarray:
     """Return all groups packed, block by block."""
-    found = []
+    packed = []
     for first in range(0, weights.shape[0], sizes.channels):
         group = weights[first : first + sizes.channels]
         for block in blocks:
             for f in range(block.first, block.first + block.length * block.count, block.length):
                 part = group[:, f : f + block.length].reshape(sizes.channels, -1)
-                found += _laid_out(part, sizes)
-    return np.concatenate(found)
+                packed += _laid_out(part, sizes)
+    return np.concatenate(packed)
 
 
 def _emit_product(cx: KernelContext, sizes: Sizes, filters: int, packed: str, sums: str) -> None:

@@ -173,6 +173,6 @@ class Blocks:
         """Return name and text of the function ``name`` of ``TEXTS`` for this layout."""
         full = f"fourier_{name}_{self.type.name}_{self.lanes}"
         many = self.lanes > 1
-        given = {"t": self.type.name, "lanes": self.lanes, "step": self.step}
-        given |= {"inner": LOOP if many else "", "outer": "" if many else LOOP}
-        return full, Template(TEXTS[name]).substitute(given, name=full)
+        fields = {"t": self.type.name, "lanes": self.lanes, "step": self.step}
+        fields |= {"inner": LOOP if many else "", "outer": "" if many else LOOP}
+        return full, Template(TEXTS[name]).substitute(fields, name=full)

@@ -24,15 +24,15 @@ def factors(length: int) -> tuple[int, ...]:
     """Return the factors of ``length`` in the order of steps. Primes that ``RADICES`` lacks come
     first.
     """
-    found: list[int] = []
+    unrolled: list[int] = []
     for radix in RADICES:
         while length % radix == 0:
-            found.append(radix)
+            unrolled.append(radix)
             length //= radix
     if (
-        found[-1:] == [2] and found[0] == 8
+        unrolled[-1:] == [2] and unrolled[0] == 8
     ):  # a step of 2 moves much and computes little, so use 4 * 4 for 8 * 2
-        found = [*found[1:-1], 4, 4]
+        unrolled = [*unrolled[1:-1], 4, 4]
     large, prime = [], 17
     while length > 1:
         if prime * prime > length:
@@ -41,7 +41,7 @@ def factors(length: int) -> tuple[int, ...]:
             large.append(prime)
             length //= prime
         prime += 2
-    return (*large, *found)
+    return (*large, *unrolled)
 
 
 def is_smooth(length: int) -> bool:
@@ -57,18 +57,18 @@ def room_for(length: int, lanes: int) -> int:
     vectors.
     """
     least = 2 * length - 1
-    found = []
+    candidates = []
     for scale in (1, 3, 5, 9, 15):
         size = scale << max(2, ((least + scale - 1) // scale - 1).bit_length())
         cut = halves(size, lanes)
         wasted = waste(cut[0], lanes) * waste(cut[1], lanes) if cut else 1.0
-        found.append((size * len(factors(size)) * wasted, size))
-    return min(found)[1]
+        candidates.append((size * len(factors(size)) * wasted, size))
+    return min(candidates)[1]
 
 
 def halves(length: int, lanes: int) -> tuple[int, int] | None:
     """Return two factors of ``length`` that fill vectors best; None if it has no such factors."""
-    found = (
+    candidates = (
         [
             (waste(a, lanes) * waste(length // a, lanes), abs(a - length // a), a)
             for a in range(4, length // 4 + 1)
@@ -77,9 +77,9 @@ def halves(length: int, lanes: int) -> tuple[int, int] | None:
         if is_smooth(length)
         else []
     )
-    if not found:
+    if not candidates:
         return None
-    _, _, a = min(found)
+    _, _, a = min(candidates)
     return a, length // a
 
 

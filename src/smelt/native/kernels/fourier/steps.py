@@ -113,7 +113,7 @@ def in_halves(
     """
     a, b = halves
     name = f"fourier_{a}_by_{b}_{type_.name}_{'back' if sign > 0 else 'forth'}"
-    given = {
+    fields = {
         "name": name,
         "t": type_.name,
         "a": a,
@@ -125,9 +125,9 @@ def in_halves(
         "second": in_steps(cx, type_, lanes, b, sign),
         "turn": turn(cx, type_),
     }
-    cx.call(name, Template(HALVES).substitute(given))
-    given_type = np.float32 if type_.size == 4 else np.float64
+    cx.call(name, Template(HALVES).substitute(fields))
+    numpy_type = np.float32 if type_.size == 4 else np.float64
     tables = (turns(a, sign), half_turns(a, b, sign), turns(b, sign))
     return name, ", ".join(
-        cx.constant(table.reshape(-1).astype(given_type), type_) for table in tables
+        cx.constant(table.reshape(-1).astype(numpy_type), type_) for table in tables
     )

@@ -124,14 +124,14 @@ class Work:
         rows.
         """
         size = self.convolved or self.size
-        found = halves(size, self.lanes)
-        if found is None:
+        two_factors = halves(size, self.lanes)
+        if two_factors is None:
             return None
         rows = waste(max(1, highest(self.outer * self.inner)), self.lanes)
         memory = 4 * BYTES * size
         rows *= next((cost for bytes_, cost in FAR if memory > bytes_), 1)
-        one = waste(found[0], self.lanes) * waste(found[1], self.lanes)
-        return found if one * (1 if self.is_last else 2) < rows else None
+        one = waste(two_factors[0], self.lanes) * waste(two_factors[1], self.lanes)
+        return two_factors if one * (1 if self.is_last else 2) < rows else None
 
     @property
     def blocks(self) -> Blocks:

@@ -157,8 +157,8 @@ def _convolve(out: Writer, rows: int, positions: int, epilogue: Epilogue, kind: 
     out.line("/* Whole vectors lie together. */")
     with out.block("if (SUMS > 1 && wide[0] == SUMS && wide[1] == SUMS)"):
         for m in range(0, rows - 1, 2):
-            given = ", ".join(_scaled(epilogue, each) for each in (m, m + 1))
-            out.line(f"store_rows({given}, last, out + to[0], pitch);")
+            values = ", ".join(_scaled(epilogue, each) for each in (m, m + 1))
+            out.line(f"store_rows({values}, last, out + to[0], pitch);")
             out.line("out += 2 * pitch;")
         if rows % 2:
             _store_row(out, epilogue, rows - 1)

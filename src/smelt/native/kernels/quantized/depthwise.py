@@ -162,8 +162,8 @@ def emit(cx: KernelContext, window: Window, weights: np.ndarray) -> None:
     at_once = size.rows == size.height
     body.line(f"const int pad = {zero_text(cx)} + {flip};")
     body.line(f"unsigned char *planes = {scratch} + {LEAD};")
-    held = f"({stored.type} *)(void *)({scratch} + {layout.results})"
-    body.line(f"{stored.type} *results = {held};")
+    buffer = f"({stored.type} *)(void *)({scratch} + {layout.results})"
+    body.line(f"{stored.type} *results = {buffer};")
     if at_once:
         body.line(f"memset(planes, pad, {most * plane});")
     with body.loop("n", x.shape[0]), body.shared_loop("first", group, step=most):
@@ -184,13 +184,13 @@ def emit(cx: KernelContext, window: Window, weights: np.ndarray) -> None:
                 )
                 start = f"{y.name} + (n * {group * filters} + o) * {window.pixels}"
                 body.line(f"{y.type.name} *out = {start} + h * {size.wide};")
-                given = f"plane, rows * {size.pitch}, {packed} + o * {taps.weights[0].size}"
+                arguments = f"plane, rows * {size.pitch}, {packed} + o * {taps.weights[0].size}"
                 arrays = [
                     each for each in (epilogue.bias, epilogue.factors, epilogue.fractions) if each
                 ]
                 ends = ", ".join(f"{array}[o]" for array in arrays)
                 after = ", last" if epilogue.is_bytes else ""
-                body.line(f"{tile}({given}, {ends}{after}, results);")
+                body.line(f"{tile}({arguments}, {ends}{after}, results);")
                 _emit_results(cx, size, epilogue)
 
 

@@ -68,8 +68,8 @@ class Epilogue:
         as C.
         """
         arrays = [each for each in (self.bias, self.factors, self.fractions) if each]
-        given = ", ".join(f"{array} + {channel}" for array in arrays)
-        return f"{given}, last, (unsigned char *)({out}), {pitch}, {ends}"
+        pointers = ", ".join(f"{array} + {channel}" for array in arrays)
+        return f"{pointers}, last, (unsigned char *)({out}), {pitch}, {ends}"
 
     @property
     def parameters(self) -> str:
@@ -139,8 +139,8 @@ def epilogue_minus_zero_point(
         return epilogue_of(cx, sums.size, -point * sums)
     declare(cx)
     padded = np.pad(sums.astype(np.int32), (0, SPARE))
-    held = cx.constant(padded, C_TYPES[ir.DataType.INT32])
+    padded_sums = cx.constant(padded, C_TYPES[ir.DataType.INT32])
     cx.body.line(f"int32_t *start = (int32_t *)(void *)({start});")
     with cx.body.loop("o", padded.size):
-        cx.body.line(f"start[o] = -{held}[o] * ({zero_text(cx)} + {flip});")
+        cx.body.line(f"start[o] = -{padded_sums}[o] * ({zero_text(cx)} + {flip});")
     return Epilogue("start", "")

@@ -110,16 +110,16 @@ def as_bytes(scaled: Requantization) -> Stored:
     Products by large factors are limited to 32 bits.
     """
     name = "store_four" if are_small(scaled.factors) else "store_four_limited"
-    given, parameter, term = "", "", ""
+    argument, parameter, term = "", "", ""
     if scaled.fractions is not None:
         name += "_fractions"
-        given, parameter, term = " fraction,", " float fraction,", " + fraction"
+        argument, parameter, term = " fraction,", " float fraction,", " + fraction"
     text = STORE_BYTES.replace("NAME", name).replace("WITHIN", within(scaled.factors))
     return Stored(
         type="unsigned char",
         size=1,
         parameters=f"int32_t bias, float factor,{parameter} const int32_t *last",
-        call=f"{name}(results + p, {{}}, factor,{given} last);",
+        call=f"{name}(results + p, {{}}, factor,{argument} last);",
         text=text.replace("PARAMETER", parameter).replace("FRACTION", term),
         name=name,
     )

@@ -64,13 +64,13 @@ class Chain:
         return len(self._steps)
 
     def __call__(self, *arrays: Array) -> Sequence[Array]:
-        held = {**self._fixed, **dict(enumerate(arrays))}
+        values = {**self._fixed, **dict(enumerate(arrays))}
         for step in self._steps:
-            results = step.run(*(held[number] for number in step.reads))
-            held.update(zip(step.writes, results, strict=True))
+            results = step.run(*(values[number] for number in step.reads))
+            values.update(zip(step.writes, results, strict=True))
             for number in step.drops:
-                held.pop(number, None)
-        return tuple(held[number] for number in self._outputs)
+                values.pop(number, None)
+        return tuple(values[number] for number in self._outputs)
 
 
 def _steps(
@@ -88,16 +88,16 @@ def _steps(
 
 def _parts(model: ir.Model, decided: set[ir.Node]) -> list[Part]:
     """Return the parts in order, each of the ``decided`` nodes by itself."""
-    found: list[Part] = []
+    parts: list[Part] = []
     for part in partition(model.graph, lambda node: node not in decided):
         single = [Part(False, [node]) for node in part.nodes]
-        found += [Part(True, part.nodes)] if part.taken else single
-    connect(model.graph, found)
+        parts += [Part(True, part.nodes)] if part.taken else single
+    connect(model.graph, parts)
     known = list(model.graph.inputs)
-    for part in found:
+    for part in parts:
         _tell_sizes(part, known)
         known += part.writes
-    return found
+    return parts
 
 
 def _tell_sizes(part: Part, known: Sequence[ir.Value]) -> None:

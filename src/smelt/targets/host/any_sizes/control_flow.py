@@ -70,8 +70,8 @@ class Branch:
 
     def __call__(self, *arrays: Array) -> Sequence[Array]:
         condition = self._operands(arrays)[0]
-        taken = condition is not None and bool(condition.all())
-        results = (self._then if taken else self._other)((), arrays)
+        is_true = condition is not None and bool(condition.all())
+        results = (self._then if is_true else self._other)((), arrays)
         return [results[place] for place in self._needed]
 
 
@@ -111,8 +111,8 @@ class Rounds:
             head = (np.array(i, np.int64), np.array(going))
             last, *results = self._body((*head, *map(_given, states)), arrays)
             going, states = bool(last.all()), list(results[: self._states])
-            for found, row in zip(rows, results[self._states :], strict=True):
-                found.append(row)
+            for stacked, row in zip(rows, results[self._states :], strict=True):
+                stacked.append(row)
             i += 1
         ends = [*map(_given, states), *map(_stacked, rows, self._rows, self._dtypes)]
         return [ends[place] for place in self._needed]
@@ -171,21 +171,21 @@ class Scanned:
         self._placed = _numbers(node, "scan_output_axes", scanned)
         self._rows = [value.shape for value in node.outputs[self._states :]]
         self._dtypes = [value.dtype for value in node.outputs[self._states :]]
-        given = node.inputs[1:] if self._batched else node.inputs
-        pairs = zip(given[: self._states], node.outputs[: self._states], strict=True)
+        states_and_inputs = node.inputs[1:] if self._batched else node.inputs
+        pairs = zip(states_and_inputs[: self._states], node.outputs[: self._states], strict=True)
         states = [None if self._batched else _kept(before, after) for before, after in pairs]
         self._body = Body(model, graph, planner, states)
 
     def __call__(self, *arrays: Array) -> Sequence[Array]:
-        given = self._operands(arrays)
-        ends = self._batches(given, arrays) if self._batched else self._walk(given, arrays)
+        operands = self._operands(arrays)
+        ends = self._batches(operands, arrays) if self._batched else self._walk(operands, arrays)
         return [ends[place] for place in self._needed]
 
-    def _walk(self, given: Sequence[Array | None], around: Sequence[Array]) -> list[Array]:
+    def _walk(self, operands: Sequence[Array | None], around: Sequence[Array]) -> list[Array]:
         """Run the body over the slices of one sample; return states and stacked results."""
-        states = [_given(each) for each in given[: self._states]]
-        operands = [_given(each) for each in given[self._states :]]
-        pairs = zip(operands, self._axes, self._back, strict=True)
+        states = [_given(each) for each in operands[: self._states]]
+        inputs = [_given(each) for each in operands[self._states :]]
+        pairs = zip(inputs, self._axes, self._back, strict=True)
         lists = [
             np.flip(np.moveaxis(x, axis, 0), 0) if back else np.moveaxis(x, axis, 0)
             for x, axis, back in pairs
@@ -194,19 +194,19 @@ class Scanned:
         for each in zip(*lists, strict=True):
             results = self._body((*states, *map(_in_order, each)), around)
             states = list(results[: self._states])
-            for found, row in zip(rows, results[self._states :], strict=True):
-                found.append(row)
-        for found, back in zip(rows, self._turned, strict=True):
-            found[:] = found[::-1] if back else found
+            for output_rows, row in zip(rows, results[self._states :], strict=True):
+                output_rows.append(row)
+        for output_rows, back in zip(rows, self._turned, strict=True):
+            output_rows[:] = output_rows[::-1] if back else output_rows
         stacked = map(_stacked, rows, self._rows, self._dtypes)
         moved = [np.moveaxis(x, 0, axis) for x, axis in zip(stacked, self._placed, strict=True)]
         return [*states, *map(_in_order, moved)]
 
-    def _batches(self, given: Sequence[Array | None], around: Sequence[Array]) -> list[Array]:
+    def _batches(self, operands: Sequence[Array | None], around: Sequence[Array]) -> list[Array]:
         """Run each sample by itself; rows behind its length are 0."""
-        lengths, rest = given[0], [_given(each) for each in given[1:]]
+        lengths, rest = operands[0], [_given(each) for each in operands[1:]]
         longest = rest[self._states].shape[1]
-        found: list[list[Array]] = []
+        results_of: list[list[Array]] = []
         for sample in range(rest[0].shape[0]):
             length = longest if lengths is None else int(lengths[sample])
             own = [x[sample] for x in rest]
@@ -215,8 +215,8 @@ class Scanned:
             for place in range(self._states, len(ends)):
                 missing = [(0, longest - length), *[(0, 0)] * (ends[place].ndim - 1)]
                 ends[place] = np.pad(ends[place], missing)
-            found.append(ends)
-        return [np.stack(each) for each in zip(*found, strict=True)]
+            results_of.append(ends)
+        return [np.stack(each) for each in zip(*results_of, strict=True)]
 
 
 def _numbers(node: ir.Node, name: str, count: int) -> Sequence[int]:

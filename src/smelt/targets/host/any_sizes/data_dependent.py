@@ -14,24 +14,24 @@ from smelt.targets.host.kernels.selected import boxes_found, rows_found
 Arrays = Sequence["Array | None"]
 
 
-def _non_zero(node: ir.Node, given: Arrays) -> Sequence[Array]:
+def _non_zero(node: ir.Node, operands: Arrays) -> Sequence[Array]:
     """Return the indices of the nonzero elements, a row for each dim."""
-    x = _present(node, given, 0)
+    x = _present(node, operands, 0)
     return (np.stack(np.nonzero(x)) if x.ndim else np.zeros((0, int(x != 0)), np.int64),)
 
 
-def _compress(node: ir.Node, given: Arrays) -> Sequence[Array]:
+def _compress(node: ir.Node, operands: Arrays) -> Sequence[Array]:
     """Return the selected slices along the axis, or the selected elements."""
-    x, condition = _present(node, given, 0), _present(node, given, 1)
+    x, condition = _present(node, operands, 0), _present(node, operands, 1)
     by_axis = "axis" in node.attributes
     x = x if by_axis else x.reshape(-1)
     axis = node.attributes.get_int("axis", 0) if by_axis else 0
     return (np.compress(condition[: x.shape[axis]], x, axis),)
 
 
-def _unique(node: ir.Node, given: Arrays) -> Sequence[Array]:
+def _unique(node: ir.Node, operands: Arrays) -> Sequence[Array]:
     """Return the unique rows or elements, their first indices, the inverse, and counts."""
-    x = _present(node, given, 0)
+    x = _present(node, operands, 0)
     by_axis = "axis" in node.attributes
     axis = node.attributes.get_int("axis", 0) if by_axis else 0
     rows = np.moveaxis(x, axis, 0) if by_axis else x.reshape(-1)
@@ -40,19 +40,19 @@ def _unique(node: ir.Node, given: Arrays) -> Sequence[Array]:
     return np.moveaxis(rows[first], 0, axis if by_axis else 0), first, number, counts
 
 
-def _boxes(node: ir.Node, given: Arrays) -> Sequence[Array]:
+def _boxes(node: ir.Node, operands: Arrays) -> Sequence[Array]:
     """Return batch, class and box index of each selected box."""
-    boxes, scores = _present(node, given, 0), _present(node, given, 1)
-    most, overlap, least = (given[i] if i < len(given) else None for i in (2, 3, 4))
+    boxes, scores = _present(node, operands, 0), _present(node, operands, 1)
+    most, overlap, least = (operands[i] if i < len(operands) else None for i in (2, 3, 4))
     centred = bool(node.attributes.get_int("center_point_box", 0))
     if most is None:
         return (np.zeros((0, 3), np.int64),)
     return (boxes_found(boxes, scores, most, overlap, least, centred),)
 
 
-def _present(node: ir.Node, given: Arrays, position: int) -> Array:
+def _present(node: ir.Node, operands: Arrays, position: int) -> Array:
     """Return input ``position`` of ``node``; raises UsageError E671 if it is missing."""
-    array = given[position] if position < len(given) else None
+    array = operands[position] if position < len(operands) else None
     if array is None:
         raise UsageError(
             "E671",
@@ -63,7 +63,7 @@ def _present(node: ir.Node, given: Arrays, position: int) -> Array:
     return array
 
 
-FIND: Mapping[str, Callable[[ir.Node, Arrays], Sequence[Array]]] = {
+DATA_DEPENDENT: Mapping[str, Callable[[ir.Node, Arrays], Sequence[Array]]] = {
     "NonZero": _non_zero,
     "Compress": _compress,
     "Unique": _unique,

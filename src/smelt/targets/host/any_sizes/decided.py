@@ -46,15 +46,15 @@ def decided_nodes(model: ir.Model) -> set[ir.Node]:
     known: set[str | None] = set()
     for value in model.graph.inputs:
         known |= _names(value)
-    found = set()
+    decided = set()
     for node in model.graph:
         if is_constant_node(node):
             continue
         if not _follows(model, node, known):
-            found.add(node)
+            decided.add(node)
         for value in node.outputs:
             known |= _names(value)
-    return found
+    return decided
 
 
 def _names(value: ir.Value) -> set[str | None]:

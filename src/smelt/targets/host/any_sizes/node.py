@@ -11,7 +11,7 @@ import onnx_ir as ir
 from smelt.ir import constants
 from smelt.ir.partition import is_constant_node
 from smelt.targets.host.any_sizes.control_flow import Branch, Rounds, Scanned
-from smelt.targets.host.any_sizes.data_dependent import FIND
+from smelt.targets.host.any_sizes.data_dependent import DATA_DEPENDENT
 from smelt.targets.host.any_sizes.decided import DECIDING
 from smelt.targets.host.any_sizes.kept_plans import KeptPlans
 from smelt.targets.host.any_sizes.planning import Runner, bound, fix_values
@@ -50,12 +50,12 @@ def runner_of_node(model: ir.Model, planner: Planner) -> Runner:
         return Rounds(model, node, operands, planner)
     if not node.domain and node.op_type == "Scan":
         return Scanned(model, node, operands, planner)
-    if not node.domain and node.op_type in FIND:
-        return Finding(model, node, operands)
-    return Told(model, node, operands, planner)
+    if not node.domain and node.op_type in DATA_DEPENDENT:
+        return FindsSizes(model, node, operands)
+    return FixedByValues(model, node, operands, planner)
 
 
-class Finding:
+class FindsSizes:
     """Runs a node that computes the sizes of its results."""
 
     def __init__(self, model: ir.Model, node: ir.Node, operands: Operands) -> None:
@@ -64,11 +64,11 @@ class Finding:
         self._results = [results[value] for value in model.graph.outputs]
 
     def __call__(self, *arrays: Array) -> Sequence[Array]:
-        results = FIND[self._node.op_type](self._node, self._operands(arrays))
+        results = DATA_DEPENDENT[self._node.op_type](self._node, self._operands(arrays))
         return [np.asarray(results[place], order="C") for place in self._results]
 
 
-class Told:
+class FixedByValues:
     """Runs a node that becomes static once the inputs that decide its sizes are constants."""
 
     def __init__(

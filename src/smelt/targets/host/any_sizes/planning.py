@@ -48,8 +48,8 @@ def with_own_dims(model: ir.Model) -> ir.Model:
     A symbol is unknown if no input dim determines it.
     """
     dims = [dim for value in model.graph.inputs for dim in value.shape or ()]
-    told = {str(dim) for dim in dims} | {*solvers(dims)}
-    if all(symbols_of(dim) <= told for dim in dims):
+    determined = {str(dim) for dim in dims} | {*solvers(dims)}
+    if all(symbols_of(dim) <= determined for dim in dims):
         return model
     forget_sizes(model)
     names = free_names(model)
@@ -57,7 +57,7 @@ def with_own_dims(model: ir.Model) -> ir.Model:
         if value.shape is not None:
             value.shape = ir.Shape(
                 [
-                    dim if symbols_of(dim) <= told else ir.SymbolicDim(next(names))
+                    dim if symbols_of(dim) <= determined else ir.SymbolicDim(next(names))
                     for dim in value.shape.dims
                 ]
             )
@@ -70,8 +70,8 @@ def free_names(model: ir.Model) -> Iterator[str]:
     Bodies inside bodies read each other's values, so names must not clash.
     """
     dims = [dim for value in model.graph.inputs for dim in value.shape or ()]
-    taken = set().union(*map(symbols_of, dims))
-    return (name for name in map("_own{}".format, count()) if name not in taken)
+    used = set().union(*map(symbols_of, dims))
+    return (name for name in map("_own{}".format, count()) if name not in used)
 
 
 def bound(model: ir.Model, arrays: Sequence[Array]) -> ir.Model:

@@ -93,9 +93,9 @@ def _fits(slot: Slot, shape: Sequence[int], sizes: dict[str, int]) -> bool:
 
 def _fresh(results: Sequence[Array], inputs: Sequence[Array]) -> tuple[Array, ...]:
     """Return ``results``, copied where they share memory with inputs or each other."""
-    found: list[Array] = []
+    fresh: list[Array] = []
     for result in results:
-        shared = any(np.may_share_memory(result, other) for other in (*inputs, *found))
+        shared = any(np.may_share_memory(result, other) for other in (*inputs, *fresh))
         owned = result.flags.writeable and result.flags.c_contiguous
-        found.append(result if owned and not shared else np.array(result, order="C"))
-    return tuple(found)
+        fresh.append(result if owned and not shared else np.array(result, order="C"))
+    return tuple(fresh)

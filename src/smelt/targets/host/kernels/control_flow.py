@@ -14,13 +14,13 @@ from smelt.targets.host.kernels.selected import checked
 def branch(call: Call) -> Step:
     """Run one of two bodies and copy its results."""
     then, other = call.bodies
-    split, given = 1 + call.integer("split"), len(call.inputs)
+    split, count = 1 + call.integer("split"), len(call.inputs)
 
     def run(*arrays: Array) -> None:
         """Run the chosen body, and copy its results to the outputs."""
-        captured = arrays[1:split] if arrays[0].all() else arrays[split:given]
+        captured = arrays[1:split] if arrays[0].all() else arrays[split:count]
         results = (then if arrays[0].all() else other)(*captured)
-        _copy(results, arrays[given:])
+        _copy(results, arrays[count:])
 
     return Step(run)
 
@@ -29,7 +29,7 @@ def branch(call: Call) -> Step:
 def loop(call: Call) -> Step:
     """Run a Loop; states pass from one iteration to the next, scan inputs are read as views."""
     (body,) = call.bodies
-    states, given = call.integer("states"), len(call.inputs)
+    states, inputs = call.integer("states"), len(call.inputs)
     reads, writes = (tuple(map(bool, call.ints(name))) for name in ("reads", "writes"))
     counted = bool(call.attributes["counted"])
     trip, finds = call.integer("trip"), bool(call.attributes["finds"])
@@ -39,8 +39,8 @@ def loop(call: Call) -> Step:
 
     def run(*arrays: Array) -> None:
         """Run the iterations, then copy the last states."""
-        count, condition, *rest = arrays[:given]
-        outputs = arrays[given:]
+        count, condition, *rest = arrays[:inputs]
+        outputs = arrays[inputs:]
         carried, rows, captured = (
             rest[:states],
             rest[states:][: len(reads)],

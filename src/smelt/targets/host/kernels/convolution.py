@@ -27,13 +27,13 @@ def conv(call: Call) -> Step:
     if not direct:
         scratch.append((columns, x.dtype))
     product = (group, filters // group, columns[2])
-    given = len(call.inputs)
+    count = len(call.inputs)
 
     def run(*arrays: Array) -> None:
         """Multiply the filters by the patches of each image."""
-        source, weights, target = arrays[0], arrays[1], arrays[given]
+        source, weights, target = arrays[0], arrays[1], arrays[count]
         matrix = weights.reshape(group, filters // group, -1)
-        buffers = arrays[given + 1 :]
+        buffers = arrays[count + 1 :]
         for sample in range(source.shape[0]):
             image, rest = source[sample], list(buffers)
             if windows.is_padded:
@@ -74,12 +74,12 @@ def conv_transpose(call: Call) -> Step:
     )
     if any(pad < 0 for pad in pads):
         raise call.refuse("negative pads")
-    given = len(call.inputs)
+    count = len(call.inputs)
     whole = (group * each, *full.padded)
 
     def run(*arrays: Array) -> None:
         """Multiply each pixel by its kernel, and add the products where they belong."""
-        source, weights, target, total = arrays[0], arrays[1], arrays[given], arrays[given + 1]
+        source, weights, target, total = arrays[0], arrays[1], arrays[count], arrays[count + 1]
         matrix = weights.reshape(group, -1, each * prod(kernel_shape)).swapaxes(1, 2)
         for sample in range(source.shape[0]):
             pixels = source[sample].reshape(group, -1, prod(full.outputs))

@@ -26,9 +26,9 @@ from smelt.targets.host.kernels.selected import checked
 from smelt.targets.host.kernels.top_k import top_k
 
 
-def _axes(given: Array | None, count: int, rank: int) -> Sequence[int]:
+def _axes(axes: Array | None, count: int, rank: int) -> Sequence[int]:
     """Return the axes as non-negative numbers: the first ``count`` if none are given."""
-    return range(count) if given is None else [int(axis) % rank for axis in given]
+    return range(count) if axes is None else [int(axis) % rank for axis in axes]
 
 
 @kernel(SLICE_AT_RUN_TIME)
@@ -40,9 +40,9 @@ def dynamic_slice(call: Call) -> Step:
     ) -> None:
         """Slice ``x``; raises UsageError E670 for a step of 0."""
         rows = [range(size) for size in x.shape]
-        given = np.ones(len(starts), np.int64) if steps is None else steps
+        step_of = np.ones(len(starts), np.int64) if steps is None else steps
         named = _axes(axes, len(starts), x.ndim)
-        for axis, *cut in zip(named, starts, ends, given, strict=True):
+        for axis, *cut in zip(named, starts, ends, step_of, strict=True):
             start, end, step = map(int, cut)
             if step == 0:
                 raise UsageError(
@@ -109,8 +109,8 @@ def dynamic_reshape(call: Call) -> Step:
         elif not zeros:
             sizes = [x.shape[i] if size == 0 else size for i, size in enumerate(sizes)]
         rest = math.prod(size for size in sizes if size != -1)
-        found = [x.size // max(rest, 1) if size == -1 else size for size in sizes]
-        checked("Reshape", found, out.shape)
+        resolved = [x.size // max(rest, 1) if size == -1 else size for size in sizes]
+        checked("Reshape", resolved, out.shape)
         np.copyto(out, x.reshape(out.shape))
 
     return Step(run)

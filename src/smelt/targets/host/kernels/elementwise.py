@@ -48,8 +48,8 @@ def _expression(call: Call, row: Row) -> Step:
 
     def block(*arrays: Array) -> None:
         """Write the result of one block of the operands."""
-        *given, out = arrays
-        result = m.apply(row, *given, **call.attributes)
+        *operands, out = arrays
+        result = m.apply(row, *operands, **call.attributes)
         np.copyto(out, result, casting="unsafe")
 
     def run(*arrays: Array) -> None:
@@ -170,12 +170,12 @@ def clip(call: Call) -> Step:
     dtype = call.outputs[0].dtype
     fixed = [call.attributes[name] for name in ("min", "max")]
     bounds = [None if bound is None else np.asarray(bound, dtype=dtype) for bound in fixed]
-    given = len(call.inputs)
+    count = len(call.inputs)
 
     def run(x: Array, *rest: Array | None) -> None:
         """Clip ``x`` by the constant bounds, or by those that are passed."""
-        out = rest[given - 1]
-        passed = [*rest[: given - 1], None, None]
+        out = rest[count - 1]
+        passed = [*rest[: count - 1], None, None]
         low, high = (b if b is not None else p for b, p in zip(bounds, passed, strict=False))
         if low is None and high is None:
             np.copyto(_given(out), x)

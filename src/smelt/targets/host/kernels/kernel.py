@@ -200,10 +200,10 @@ def widened(prepare: Kernel) -> Kernel:
 
         def run(*arrays: Array | None) -> None:
             """Run the step on float32 copies, and round its results to the outputs."""
-            given = [None if a is None else _wide(a) for a in arrays[:count]]
+            operands = [None if a is None else _wide(a) for a in arrays[:count]]
             results = [np.empty(a.shape, a.dtype) for a in outputs]
             scratch = [np.empty(shape, dtype) for shape, dtype in step.scratch]
-            step.run(*given, *results, *scratch)
+            step.run(*operands, *results, *scratch)
             for target, result in zip(arrays[count:], results, strict=True):
                 assert target is not None
                 np.copyto(target, result, casting="unsafe")

@@ -85,12 +85,12 @@ def dynamic_expand(call: Call) -> Step:
 
     def run(x: Array, sizes: Array, out: Array) -> None:
         """Write the broadcast ``x``, after a check of its sizes."""
-        told = tuple(max(int(size), 0) for size in sizes)
+        requested = tuple(max(int(size), 0) for size in sizes)
         try:
-            found = np.broadcast_shapes(x.shape, told)
+            shape = np.broadcast_shapes(x.shape, requested)
         except ValueError:
-            found = told
-        checked("Expand", found, out.shape)
+            shape = requested
+        checked("Expand", shape, out.shape)
         np.copyto(out, x)
 
     return Step(run)

@@ -76,11 +76,11 @@ def _standardize(
 def layer_normalization(call: Call) -> Step:
     """Normalize over the dims from ``axis`` on; also write mean and 1 / deviation if present."""
     rank, first, epsilon = call.input(0).ndim, call.integer("axis"), call.real("epsilon")
-    axes, has_bias, given = tuple(range(first, rank)), call.has(2), len(call.inputs)
+    axes, has_bias, count = tuple(range(first, rank)), call.has(2), len(call.inputs)
 
     def run(*arrays: Array) -> None:
         """Write the normalized rows, and mean and inverse deviation if they are outputs."""
-        x, scale, (out, *others) = arrays[0], arrays[1], arrays[given:]
+        x, scale, (out, *others) = arrays[0], arrays[1], arrays[count:]
         statistics = _standardize(x, axes, epsilon, out)
         np.multiply(out, scale, out)
         if has_bias:

@@ -25,8 +25,8 @@ def _functions(call: Call) -> list[Function]:
         bounded = np.clip(x, -clip, clip) if clip > 0 and gate else x
         return np.asarray(activate(Arrays(), (name, alpha, beta), bounded))
 
-    given = zip(*(attributes[key] for key in ("activations", "alphas", "betas")), strict=True)
-    return [partial(apply, n, alpha, beta, i < 2) for i, (n, alpha, beta) in enumerate(given)]
+    activations = zip(*(attributes[key] for key in ("activations", "alphas", "betas")), strict=True)
+    return [partial(apply, n, alpha, beta, i < 2) for i, (n, alpha, beta) in enumerate(activations)]
 
 
 @kernel("Recurrence", wide=True)
@@ -38,12 +38,12 @@ def recurrence(call: Call) -> Step:
     steps = len(call.input(0))
     cell, reverse = call.text("cell"), bool(call.attributes["reverse"])
     advance = {"RNN": _rnn, "GRU": _gru, "LSTM": _lstm}[cell](call, _functions(call))
-    given = len(call.inputs)
+    count = len(call.inputs)
 
     def run(*arrays: Array) -> None:
         """Run all steps, or each sample by its own length."""
-        gates, weights, first, cell_first, peepholes, bias, lengths = arrays[:given]
-        y, h, *rest = arrays[given:]
+        gates, weights, first, cell_first, peepholes, bias, lengths = arrays[:count]
+        y, h, *rest = arrays[count:]
         h[...] = 0 if first is None else first
         c = rest[0] if rest else h
         if rest:

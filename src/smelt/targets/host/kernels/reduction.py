@@ -117,8 +117,8 @@ def arg_extreme(call: Call) -> Step:
             return
         if not size:
             raise _nothing_to_find(call)
-        found = find(np.flip(x, axis) if last else x, axis=axis, keepdims=keep)
-        np.copyto(out, size - 1 - found if last else found)
+        place = find(np.flip(x, axis) if last else x, axis=axis, keepdims=keep)
+        np.copyto(out, size - 1 - place if last else place)
 
     return Step(run)
 
@@ -183,19 +183,19 @@ def at_run_time(call: Call) -> Step:
 
     def run(x: Array, axes: Array, out: Array) -> None:
         """Reduce over the axes that ``axes`` holds."""
-        told = tuple(int(axis) for axis in axes)
-        if not told and not noop:
-            told = tuple(range(rank))
-        fits = all(-rank <= axis < rank for axis in told)
-        found = tuple(sorted({axis % rank for axis in told})) if fits else ()
-        if not fits or _reduced(x.shape, found, bool(keep)) != wanted:
+        requested = tuple(int(axis) for axis in axes)
+        if not requested and not noop:
+            requested = tuple(range(rank))
+        fits = all(-rank <= axis < rank for axis in requested)
+        reduced = tuple(sorted({axis % rank for axis in requested})) if fits else ()
+        if not fits or _reduced(x.shape, reduced, bool(keep)) != wanted:
             raise UsageError(
                 "E670",
-                f"{op} over the axes {list(told)} does not give {list(wanted)}",
+                f"{op} over the axes {list(requested)} does not give {list(wanted)}",
                 why="the model declares these sizes of the output, and memory is planned for them",
                 fix="give axes that lead to them",
             )
-        attributes: dict[str, AttributeValue | DotDims] = {"axes": found, "keepdims": keep}
+        attributes: dict[str, AttributeValue | DotDims] = {"axes": reduced, "keepdims": keep}
         KERNELS[op](replace(call, op=op, attributes=attributes, inputs=(x,))).run(x, out)
 
     return Step(run)

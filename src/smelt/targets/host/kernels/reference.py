@@ -21,12 +21,12 @@ def by_reference(operator: Operator) -> Callable[[Call], Step]:
             attribute.name: call.attributes[attribute.name]  # type: ignore[misc]
             for attribute in operator.attributes
         }
-        given = len(call.inputs)
+        count = len(call.inputs)
 
         def run(*arrays: Array | None) -> None:
             """Run the reference; its ValueError or ArithmeticError becomes UsageError E670."""
             try:
-                results = operator.reference(arrays[:given], attributes)
+                results = operator.reference(arrays[:count], attributes)
             except (ValueError, ArithmeticError) as error:
                 raise UsageError(
                     "E670",
@@ -35,7 +35,7 @@ def by_reference(operator: Operator) -> Callable[[Call], Step]:
                     fix="give operands of a form that its reference covers",
                 ) from error
             # A node may omit the operator's last results, and optional ones.
-            for target, result in zip(arrays[given:], results, strict=False):
+            for target, result in zip(arrays[count:], results, strict=False):
                 if target is not None:
                     np.copyto(target, result)
 

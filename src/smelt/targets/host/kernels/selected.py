@@ -11,12 +11,12 @@ from smelt.errors import UsageError
 from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
 
 
-def checked(op: str, found: Sequence[int], declared: Sequence[int]) -> None:
+def checked(op: str, computed: Sequence[int], declared: Sequence[int]) -> None:
     """Raise UsageError E670 unless the run's sizes equal the planned sizes."""
-    if tuple(found) != tuple(declared):
+    if tuple(computed) != tuple(declared):
         raise UsageError(
             "E670",
-            f"{op} gives {list(found)}, not {list(declared)}",
+            f"{op} gives {list(computed)}, not {list(declared)}",
             why="the model declares these sizes of the output, and memory is planned for them",
             fix="give data that leads to them, or declare the output with the sizes that it has",
         )
@@ -28,9 +28,9 @@ def non_zero(call: Call) -> Step:
 
     def run(x: Array, out: Array) -> None:
         """Write the indices of nonzero elements, after a check of their number."""
-        found = np.stack(np.nonzero(x)) if x.ndim else np.zeros((0, int(x != 0)), np.int64)
-        checked("NonZero", found.shape, out.shape)
-        np.copyto(out, found)
+        indices = np.stack(np.nonzero(x)) if x.ndim else np.zeros((0, int(x != 0)), np.int64)
+        checked("NonZero", indices.shape, out.shape)
+        np.copyto(out, indices)
 
     return Step(run)
 
@@ -42,9 +42,9 @@ def compress(call: Call) -> Step:
 
     def run(x: Array, condition: Array, out: Array) -> None:
         """Write the selected slices, after a check of their number."""
-        found = np.compress(condition[: x.shape[axis]], x, axis)
-        checked("Compress", found.shape, out.shape)
-        np.copyto(out, found)
+        selected = np.compress(condition[: x.shape[axis]], x, axis)
+        checked("Compress", selected.shape, out.shape)
+        np.copyto(out, selected)
 
     return Step(run)
 
@@ -100,9 +100,9 @@ def non_max_suppression(call: Call) -> Step:
         out: Array,
     ) -> None:
         """Write the selected boxes; their number must be the declared one."""
-        found = boxes_found(boxes, scores, most, overlap, least, centred)
-        checked("NonMaxSuppression", found.shape, out.shape)
-        np.copyto(out, found)
+        selected = boxes_found(boxes, scores, most, overlap, least, centred)
+        checked("NonMaxSuppression", selected.shape, out.shape)
+        np.copyto(out, selected)
 
     return Step(run)
 
@@ -119,12 +119,12 @@ def boxes_found(
     limit = 0.0 if overlap is None else overlap.item()
     floor = None if least is None else least.item()
     corners = _corners(boxes, centred)
-    found = [
+    rows = [
         (sample, label, box)
         for sample, label in np.ndindex(scores.shape[:2])
         for box in _chosen(corners[sample], scores[sample, label], int(most.item()), limit, floor)
     ]
-    return np.asarray(found, np.int64).reshape(-1, 3)
+    return np.asarray(rows, np.int64).reshape(-1, 3)
 
 
 def _corners(boxes: Array, centred: bool) -> Array:

@@ -28,11 +28,11 @@ def spectrum(call: Call) -> Step:
             out[..., 0] = np.fft.irfft(z, length, axis)
             return
         if onesided and parts == 1:
-            found = np.fft.rfft(z, length, axis)
+            transformed = np.fft.rfft(z, length, axis)
         else:
-            found = (np.fft.ifft if inverse else np.fft.fft)(z, length, axis)
+            transformed = (np.fft.ifft if inverse else np.fft.fft)(z, length, axis)
         count = out.shape[axis]
         index = (slice(None),) * axis + (slice(0, count),)
-        out[..., 0], out[..., 1] = found.real[index], found.imag[index]
+        out[..., 0], out[..., 1] = transformed.real[index], transformed.imag[index]
 
     return Step(run)
