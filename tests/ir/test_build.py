@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import onnx_ir as ir
+import pytest
 
 from smelt.ir import scope, text
 from smelt.ir.build import Builder
@@ -58,3 +59,26 @@ def test_names_in_a_function_are_apart_from_its_branches_and_inputs() -> None:
     assert len({value.name for value in made}) == len(made)
     assert list(graph.inputs) == [x]
     assert [node.op_type for node in inner.graph] == ["Relu", "Constant"]
+
+
+def test_discarded_constants_leave_the_graph() -> None:
+    model = text.parse("g (float[4] x) => (float[4] y) <float[4] w = {1,2,3,4}> { y = Add(x, w) }")
+    b = Builder(model, model.graph, ShapeInference(model))
+    value = b.constant(np.ones(4, np.float32), name="one")
+    assert value.name in model.graph.initializers
+    b.discard()
+    assert list(model.graph.initializers) == ["w"]
+
+
+@pytest.mark.parametrize("spills", [False, True])
+def test_large_constants_go_to_a_file_where_that_is_asked_for(
+    spills: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = text.parse("g (float[4] x) => (float[4] y) { y = Neg(x) }")
+    moved: list[np.ndarray] = []
+    monkeypatch.setattr("smelt.ir.build.spilled", lambda array: moved.append(array) or array)
+    b = Builder(model, model.graph, ShapeInference(model), spills=spills)
+    value = b.constant(np.ones(4, np.float32))
+    assert len(moved) == spills
+    assert value.const_value is not None
+    assert not value.const_value.numpy().flags.writeable

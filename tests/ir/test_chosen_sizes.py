@@ -10,7 +10,7 @@ from smelt.ir import text
 from smelt.ir.shapes import ShapeInference
 
 CONSTANTS = """<int64[3] minus = {-1,-1,-1}, int64[3] ones = {1,1,1}, int64[1] one = {1},
-    int64 eight = {8}, int64 neg = {-8}, int64 none = {0}, int64 first = {0}, int64[1] zero = {0}>"""
+    int64 eight = {8}, int64 neg = {-8}, int64 none = {0}, int64 unit = {1}, int64 first = {0}, int64[1] zero = {0}>"""
 
 
 def shape_of(body: str, name: str, inputs: str = "float[B,S] x") -> list[int | str | None]:
@@ -86,6 +86,27 @@ DIVIDED = {
 @pytest.mark.parametrize(("size", "known"), DIVIDED.values(), ids=DIVIDED.keys())
 def test_sizes_divided(size: str, known: str) -> None:
     body = f"h = Shape(x) b = Gather(h, first) {size} v = Unsqueeze(d, zero) y = ConstantOfShape(v)"
+    assert shape_of(body, "y") == [known]
+
+
+BOUNDED = {
+    "the lesser of a size and a number": ("d = Min(b, eight)", "Min(B, 8)"),
+    "the greater of a size and a number": ("d = Max(b, eight)", "Max(B, 8)"),
+    "a size and itself": ("d = Min(b, b)", "B"),
+    "the lesser of what data tell and a number": ("d = Min(k, eight)", "Min(_d0, 8)"),
+    "the greater of what data tell and a number": ("d = Max(k, eight)", "?"),
+    "the lesser of what data tell and 1": ("d = Min(k, unit)", "?"),
+    "the lesser of two that data tell": ("l = Add(k, k) d = Min(k, l)", "?"),
+    "nothing and a negative size": ("m = Mul(b, neg) d = Max(m, none)", 0),
+}
+
+
+@pytest.mark.parametrize(("size", "known"), BOUNDED.values(), ids=BOUNDED)
+def test_the_lesser_and_the_greater_of_sizes(size: str, known: str | int) -> None:
+    body = (
+        "h = Shape(x) b = Gather(h, first) u = NonZero(x) w = Shape<start=1>(u) k = Squeeze(w) "
+        f"{size} v = Unsqueeze(d, zero) y = ConstantOfShape(v)"
+    )
     assert shape_of(body, "y") == [known]
 
 

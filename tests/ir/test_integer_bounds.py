@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx_ir as ir
 import pytest
 
 from smelt.ir import text
 from smelt.ir.integer_bounds import IntegerBounds
-from smelt.ir.integer_formulas import LONGEST
+from smelt.ir.integer_formulas import (
+    LARGEST_CONSTANT,
+    LONGEST,
+    hull,
+    of_constant,
+    type_limits,
+    within,
+)
 from smelt.runtime.reference import Reference
 
 TABLE = "float[3,5] x, int64[4] n, bool[4] m, int8[4] k, float[B,S] o"
@@ -75,3 +83,42 @@ def test_bounds_hold(name: str) -> None:
 def test_floats_have_none() -> None:
     model = text.parse("g (float[4] x) => (float[4] y) { a = Abs(x) y = Neg(a) }", 18)
     assert IntegerBounds().of(model.graph.outputs[0]) is None
+
+
+ARRAYS = {
+    "integers": (np.array([3, -7, 5]), (-7, 5)),
+    "one": (np.array(4, np.uint8), (4, 4)),
+    "booleans": (np.array([True, False]), (0, 1)),
+    "true": (np.array([True, True]), (1, 1)),
+    "no integers": (np.zeros(0, np.int32), (0, 0)),
+    "no floats": (np.zeros(0, np.float32), (0, 0)),
+    "floats": (np.ones(2, np.float32), None),
+    "more than are read": (np.ones(LARGEST_CONSTANT + 1, np.int8), (-128, 127)),
+    "as many as are read": (np.ones(LARGEST_CONSTANT, np.int8), (1, 1)),
+}
+
+
+@pytest.mark.parametrize(("array", "bounds"), ARRAYS.values(), ids=ARRAYS)
+def test_bounds_of_a_constant(array: np.ndarray, bounds: tuple[int, int] | None) -> None:
+    assert of_constant(ir.Tensor(array)) == bounds
+
+
+def test_limits_of_types() -> None:
+    for dtype in (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64):
+        info = np.iinfo(dtype)
+        assert type_limits(ir.DataType.from_numpy(np.dtype(dtype))) == (info.min, info.max)
+    small = [type_limits(ir.DataType[name]) for name in ("INT4", "UINT4", "BOOL", "FLOAT")]
+    assert small == [(-8, 7), (0, 15), (0, 1), None]
+
+
+def test_a_result_beyond_its_type_has_the_bounds_of_the_type() -> None:
+    limits = (-128, 127)
+    assert within(None, limits) == within((-129, 0), limits) == within((0, 128), limits) == limits
+    assert within((-128, 127), limits) == limits
+    assert within((-3, 5), limits) == (-3, 5)
+
+
+def test_a_hull_holds_all_parts() -> None:
+    assert hull((1, 2), (-5, 0), (0, 9)) == (-5, 9)
+    assert hull((1, 2), None) is None
+    assert hull() is None

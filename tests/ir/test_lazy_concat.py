@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import onnx_ir as ir
+import pytest
 
 from smelt.ir.lazy_concat import LazyConcat
 
@@ -27,3 +28,9 @@ def test_equal_parts_have_equal_samples_and_others_mostly_not() -> None:
     copies = [ir.Tensor(array.copy()) for array in arrays]
     assert LazyConcat(tensors).sample(16) == LazyConcat(copies).sample(16)
     assert LazyConcat(tensors).sample(16) != LazyConcat([*tensors[1:], tensors[0]]).sample(16)
+
+
+@pytest.mark.parametrize(("count", "elements"), [(1, 2), (4, 8), (8, 16), (16, 16), (99, 16)])
+def test_a_sample_holds_as_many_elements_of_each_part(count: int, elements: int) -> None:
+    parts = [ir.Tensor(np.arange(8, dtype=np.int32).reshape(2, 4)) for _ in range(2)]
+    assert len(LazyConcat(parts).sample(count)) == elements * 4

@@ -9,6 +9,8 @@ import pytest
 
 import smelt
 from smelt.ir import text
+from smelt.ir.opset import versions
+from smelt.ir.opset_adapters import ADAPTERS, RESTATED
 
 CASES = {
     "a mask of Dropout": (10, "g (float[4] x) => (float[4] y, bool[4] m) { y, m = Dropout(x) }"),
@@ -85,3 +87,7 @@ def test_a_batch_norm_that_trains_for_each_place_is_refused() -> None:
     )
     with pytest.raises(smelt.SmeltError, match="BatchNormalization"):
         smelt.optimize(ir.to_proto(text.parse(graph, 8)), opset=13)
+
+
+def test_each_adapter_belongs_to_a_version_of_its_operator() -> None:
+    assert [key for key in {*ADAPTERS, *RESTATED} if key[1] not in versions(key[0])] == []

@@ -11,6 +11,7 @@ from smelt.ir import text
 from smelt.ir.shape_registry import infer_everything, registry, take_over
 from smelt.ir.shapes import ShapeInference
 from smelt.operators import all_operators
+from smelt.operators.registry import OPERATORS
 
 ALONE = """
 import sys
@@ -89,3 +90,11 @@ def test_each_rule_is_checked_once() -> None:
         inner = [cell.cell_contents for cell in rule.__closure__ or ()]
         assert rule.__qualname__.startswith("_checked")
         assert not any(getattr(each, "__qualname__", "").startswith("_checked") for each in inner)
+
+
+def test_rules_of_our_own_operators_are_not_replaced() -> None:
+    all_operators()
+    take_over.__wrapped__()  # once more, for it is cached
+    both = [key for key, each in OPERATORS.items() if theirs.has(*key) and each.version == 1]
+    assert ("com.microsoft", "Attention") in both
+    assert not [key for key in both if registry.get(*key, 1) is theirs.get(*key, 1)]

@@ -218,6 +218,8 @@ def test_a_live_output_cannot_be_dropped() -> None:
     rewriter = Rewriter(model, ShapeInference(model), Constants())
     with pytest.raises(Refused, match="no replacement"):
         rewriter.replace(model.graph[0], [None, model.graph.inputs[0]])
+    with pytest.raises(Refused, match="1 values for 2 outputs"):
+        rewriter.replace(model.graph[0], [model.graph.inputs[0]])
 
 
 def test_new_nodes_tell_where_they_come_from() -> None:

@@ -79,8 +79,10 @@ def _elementwise(parts: Sequence[list[Range] | None], combine: object) -> list[R
     None if a part is unknown or has another length.
     """
     known = [part for part in parts if part is not None]
-    count = max(map(len, known), default=0)
-    if len(known) < len(parts) or any(len(part) not in (1, count) for part in known):
+    if len(known) < len(parts):
+        return None
+    count = max(map(len, known))
+    if any(len(part) not in (1, count) for part in known):
         return None
     rows = zip(*(part * count if len(part) == 1 else part for part in known), strict=True)
     return [combine(row) for row in rows]  # type: ignore[operator]
