@@ -30,6 +30,9 @@ CASES = {
     "FusedMatMul transA": f"(float[4,3,2] a, float[3,5] b) => (float[4,2,5] y) {{ y = {M}.FusedMatMul<transA=1>(a, b) }}",
     "FusedMatMul transB": f"(float[4,1,2,3] a, float[6,5,3] b) => (float[4,6,2,5] y) {{ y = {M}.FusedMatMul<transB=1>(a, b) }}",
     "FusedMatMul batches": f"(float[2,4,6,3] a, float[4,6,3,5] b) => (float[4,6,2,5] y) {{ y = {M}.FusedMatMul<transBatchA=1>(a, b) }}",
+    "FusedMatMul of a vector": f"(float[3] a, float[4,3,5] b) => (float[4,5] y) {{ y = {M}.FusedMatMul(a, b) }}",
+    "FusedMatMul by a vector": f"(float[4,2,3] a, float[3] b) => (float[4,2] y) {{ y = {M}.FusedMatMul(a, b) }}",
+    "FusedMatMul of vectors": f"(float[3] a, float[3] b) => (float y) {{ y = {M}.FusedMatMul<alpha=2.0>(a, b) }}",
     "FusedMatMul of no rows": f"(float[4,0,3] a, float[4,3,5] b) => (float[4,0,5] y) {{ y = {M}.FusedMatMul(a, b) }}",
     "SkipLayerNormalization": f"(float[2,3,8] x, float[2,3,8] s, float[8] g, float[8] b) => (float[2,3,8] y) {{ y = {M}.SkipLayerNormalization<epsilon=1e-5>(x, s, g, b) }}",
     "SkipLayerNormalization with all": f"(float[2,3,8] x, float[2,3,8] s, float[8] g, float[8] b, float[8] c) => (float[2,3,8] y, float[2,3,8] t) {{ y, m, v, t = {M}.SkipLayerNormalization(x, s, g, b, c) }}",
@@ -45,6 +48,11 @@ CASES = {
     "MatMulNBits": f"(float[3,32] a, uint8[5,2,8] w, float[10] s) => (float[3,5] y) {{ y = {M}.MatMulNBits<K=32, N=5, bits=4, block_size=16>(a, w, s) }}",
     "MatMulNBits with zeros": f"(float[2,3,40] a, uint8[5,3,8] w, float[15] s, uint8[5,2] z) => (float[2,3,5] y) {{ y = {M}.MatMulNBits<K=40, N=5, bits=4, block_size=16>(a, w, s, z) }}",
     "MatMulNBits of bytes": f"(float[3,32] a, uint8[5,2,16] w, float[10] s, uint8[10] z) => (float[3,5] y) {{ y = {M}.MatMulNBits<K=32, N=5, bits=8, block_size=16>(a, w, s, z) }}",
+    "GatherBlockQuantized": f"(uint8[5,16] w, int64[2,2] i, float[5,2] s) => (float[2,2,32] y) {{ y = {M}.GatherBlockQuantized<bits=4, block_size=16, quantize_axis=1>(w, i, s) }}",
+    "GatherBlockQuantized with zeros": f"(uint8[5,16] w, int64[2,2] i, float[5,2] s, uint8[5,1] z) => (float[2,2,32] y) {{ y = {M}.GatherBlockQuantized<bits=4, block_size=16, quantize_axis=1>(w, i, s, z) }}",
+    "GatherBlockQuantized of one row": f"(uint8[5,16] w, int64 i, float[5,2] s, uint8[5,1] z) => (float[32] y) {{ y = {M}.GatherBlockQuantized<bits=4, block_size=16, quantize_axis=1>(w, i, s, z) }}",
+    "GatherBlockQuantized of bytes": f"(uint8[5,32] w, int64[2,2] i, float[5,2] s, uint8[5,2] z) => (float[2,2,32] y) {{ y = {M}.GatherBlockQuantized<bits=8, block_size=16, quantize_axis=1>(w, i, s, z) }}",
+    "GatherBlockQuantized of a block in part": f"(uint8[5,20] w, int64[2,2] i, float[5,3] s, uint8[5,2] z) => (float[2,2,40] y) {{ y = {M}.GatherBlockQuantized<bits=4, block_size=16, quantize_axis=1>(w, i, s, z) }}",
     "FusedConv": f'(float[2,4,9,7] x, float[6,2,3,3] w, float[6] b, float[2,6,5,4] z) => (float[2,6,5,4] y) {{ y = {M}.FusedConv<activation="Relu", group=2, kernel_shape=[3,3], pads=[1,1,1,1], strides=[2,2]>(x, w, b, z) }}',
     "FusedConv of no sum": f'(float[1,3,8] x, float[4,3,2] w) => (float[1,4,6] y) {{ y = {M}.FusedConv<activation="LeakyRelu", activation_params=[0.3], dilations=[2]>(x, w) }}',
     "FusedConv between bounds": f'(float[1,3,8,8] x, float[4,3,3,3] w) => (float[1,4,8,8] y) {{ y = {M}.FusedConv<activation="Clip", activation_params=[-0.5, 0.75], auto_pad="SAME_UPPER">(x, w) }}',
@@ -62,7 +70,10 @@ CASES = {
     "MatMulBnb4": f"(float[2,3,32] a, uint8[80] w, float[10] s) => (float[2,3,5] y) {{ y = {M}.MatMulBnb4<K=32, N=5, block_size=16, quant_type=1>(a, w, s) }}",
     "MatMulBnb4 of FP4": f"(float[3,33] a, uint8[83] w, float[11] s) => (float[3,5] y) {{ y = {M}.MatMulBnb4<K=33, N=5, block_size=16, quant_type=0>(a, w, s) }}",
 }
-WITHOUT_BODY = {"MultiHeadAttention biased", "MultiHeadAttention masked"}
+WITHOUT_BODY = {
+    *("MultiHeadAttention biased", "MultiHeadAttention masked"),
+    "GatherBlockQuantized of a block in part",
+}
 """Forms that are run and inferred, and not spelled by ONNX operators."""
 
 
