@@ -24,3 +24,8 @@ def first(inputs: Sequence[Input | None]) -> Input:
     if value is None:
         raise ValueError("the first input is missing")
     return value
+
+
+def filled(inputs: Sequence[Input | None], count: int) -> list[Input | None]:
+    """Return ``count`` inputs, with None for those that are left out at the end."""
+    return [input_at(inputs, place) for place in range(count)]

@@ -38,6 +38,8 @@ CASES = {
     "SkipLayerNormalization with all": f"(float[2,3,8] x, float[2,3,8] s, float[8] g, float[8] b, float[8] c) => (float[2,3,8] y, float[2,3,8] t) {{ y, m, v, t = {M}.SkipLayerNormalization(x, s, g, b, c) }}",
     "SkipSimplifiedLayerNormalization": f"(float[2,3,8] x, float[2,3,8] s, float[8] g) => (float[2,3,8] y, float[2,3,8] t) {{ y, m, v, t = {M}.SkipSimplifiedLayerNormalization(x, s, g) }}",
     "RotaryEmbedding": f"(float[2,4,3,8] x, int64[2,3] p, float[9,4] c, float[9,4] s) => (float[2,4,3,8] y) {{ y = {M}.RotaryEmbedding(x, p, c, s) }}",
+    "RotaryEmbedding from one position": f"(float[2,4,3,8] x, int64[1] f, float[9,4] c, float[9,4] s) => (float[2,4,3,8] y) {{ y = {M}.RotaryEmbedding(x, f, c, s) }}",
+    "RotaryEmbedding of heads that the table tells": f"(float[2,3,16] x, int64[2,3] p, float[9,4] c, float[9,4] s) => (float[2,3,16] y) {{ y = {M}.RotaryEmbedding(x, p, c, s) }}",
     "RotaryEmbedding pairs": f"(float[2,3,16] x, int64[2,3] p, float[9,4] c, float[9,4] s) => (float[2,3,16] y) {{ y = {M}.RotaryEmbedding<interleaved=1, num_heads=2>(x, p, c, s) }}",
     "MultiHeadAttention": f"(float[2,3,8] q, float[2,5,8] k, float[2,5,8] v) => (float[2,3,8] y) {{ y = {ATTEND}>(q, k, v) }}",
     "MultiHeadAttention scaled": f"(float[2,3,8] q, float[2,5,8] k, float[2,5,12] v, float[2,1,3,5] b) => (float[2,3,12] y) {{ y = {ATTEND}, scale=0.1>(q, k, v, , , b) }}",
@@ -72,13 +74,17 @@ CASES = {
 }
 WITHOUT_BODY = {
     *("MultiHeadAttention biased", "MultiHeadAttention masked"),
+    *("RotaryEmbedding from one position", "RotaryEmbedding of heads that the table tells"),
     "GatherBlockQuantized of a block in part",
 }
 """Forms that are run and inferred, and not spelled by ONNX operators."""
 
 
 def _model(case: str) -> ir.Model:
+    """Return the model with shapes that are inferred, not those that the case declares."""
     model = text.parse(f'<ir_version: 10, opset_import: ["" : 23, "{M}" : 1]> g {case}')
+    for value in model.graph.outputs:
+        value.shape = None
     ShapeInference(model).infer_model()
     return model
 

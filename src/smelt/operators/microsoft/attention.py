@@ -15,7 +15,7 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.same_shape import Dim
 from smelt.operators.declare import Arguments, Attributes, Computed, Result, int_of
-from smelt.operators.inputs import first, input_at
+from smelt.operators.inputs import filled, first, input_at
 from smelt.operators.microsoft.declared import Values, floats, ints, operator
 
 HIDDEN = -10000.0
@@ -114,7 +114,7 @@ def reference(inputs: Arguments, attributes: Attributes) -> Computed:
 
 def body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...] | None:
     """Build ONNX's Attention; None for packed operands, a bias or a key mask."""
-    query, key, value, *others = (*inputs, *(None,) * 10)[:10]
+    query, key, value, *others = filled(inputs, 10)
     ranks = [None if x is None or x.shape is None else len(x.shape) for x in (query, key, value)]
     own_bias, mask, scores_bias, past_key, past_value, *rest = others
     if ranks != [3, 3, 3] or any(x is not None for x in (own_bias, mask, *rest)):

@@ -12,7 +12,7 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.same_shape import Dim
 from smelt.operators.declare import Arguments, Attributes, Computed, Result, int_of
-from smelt.operators.inputs import first, input_at, present
+from smelt.operators.inputs import filled, first, input_at, present
 from smelt.operators.microsoft.declared import Values, ints, operator
 
 BITS = (2, 4, 8)
@@ -49,7 +49,7 @@ def zero_points(zeros: np.ndarray | None, n: int, blocks: int, bits: int) -> np.
 def product(inputs: Arguments, attributes: Attributes) -> Computed:
     """Return ``a @ weights.T``; a weight is (code - zero point) * scale of its block."""
     a, codes, scales = present(inputs[:3])
-    zeros, places, bias = (*inputs[3:], *(None,) * 3)[:3]
+    zeros, places, bias = filled(inputs[3:], 3)
     n, k, bits, block = (int_of(attributes, name) for name in ("N", "K", "bits", "block_size"))
     blocks = -(-k // block)
     numbers = unpacked(codes.reshape(n, -1), bits, blocks * block).astype(np.float64)
@@ -65,7 +65,7 @@ def product(inputs: Arguments, attributes: Attributes) -> Computed:
 
 def product_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...] | None:
     """Build the weights from codes, zero points and scales, then the product."""
-    a, codes, scales, zeros, places, bias = (*inputs, *(None,) * 6)[:6]
+    a, codes, scales, zeros, places, bias = filled(inputs, 6)
     n, k, bits, block = (int_of(attributes, name) for name in ("N", "K", "bits", "block_size"))
     if a is None or codes is None or scales is None or bits not in BITS:
         return None

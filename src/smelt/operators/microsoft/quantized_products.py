@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.operators.declare import Arguments, Attributes, Computed, Result, int_of
-from smelt.operators.inputs import first, input_at, present
+from smelt.operators.inputs import filled, first, input_at, present
 from smelt.operators.microsoft.declared import Values, floats, ints, operator
 from smelt.operators.microsoft.products import infer_product
 from smelt.operators.microsoft.quantized import requantized
@@ -48,7 +48,7 @@ def _infer_int32(inputs: Values, attributes: Attributes) -> Sequence[Result]:
 def _to_float(inputs: Arguments, attributes: Attributes) -> Computed:
     """Return the sums times both scales, plus the bias."""
     a, b, a_scale, b_scale = present(inputs[:4])
-    a_zero, b_zero, bias = (*inputs[4:], *(None,) * 3)[:3]
+    a_zero, b_zero, bias = filled(inputs[4:], 3)
     sums = _sums(a, b, a_zero, b_zero).astype(np.float32) * (a_scale * b_scale)
     return (sums if bias is None else sums + bias,)
 
@@ -61,7 +61,7 @@ def _scaled(b: Builder, sums: ir.Value, factor: ir.Value, bias: ir.Value | None)
 
 def _to_float_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
     """Build MatMulInteger, its scaling and the bias."""
-    left, right, a_scale, b_scale, a_zero, b_zero, bias = (*inputs, *(None,) * 7)[:7]
+    left, right, a_scale, b_scale, a_zero, b_zero, bias = filled(inputs, 7)
     sums = b.op("MatMulInteger", left, right, a_zero, b_zero)
     return (_scaled(b, sums, b.op("Mul", a_scale, b_scale), bias),)
 
@@ -76,7 +76,7 @@ def quantized_at_run_time(a: np.ndarray) -> tuple[np.ndarray, np.float32, np.nda
 
 def _dynamic(inputs: Arguments, attributes: Attributes) -> Computed:
     """Return the product of ``a``, quantized by its range, and quantized weights."""
-    a, b, b_scale, b_zero, bias = (*inputs, *(None,) * 5)[:5]
+    a, b, b_scale, b_zero, bias = filled(inputs, 5)
     assert a is not None
     codes, scale, zero = quantized_at_run_time(a)
     return _to_float((codes, b, np.asarray(scale), b_scale, zero, b_zero, bias), attributes)
@@ -84,7 +84,7 @@ def _dynamic(inputs: Arguments, attributes: Attributes) -> Computed:
 
 def _dynamic_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
     """Build DynamicQuantizeLinear, MatMulInteger, scaling and bias."""
-    a, right, b_scale, b_zero, bias = (*inputs, *(None,) * 5)[:5]
+    a, right, b_scale, b_zero, bias = filled(inputs, 5)
     codes, scale, zero = b.ops("DynamicQuantizeLinear", a, outputs=3)
     sums = b.op("MatMulInteger", codes, right, zero, b_zero)
     return (_scaled(b, sums, b.op("Mul", scale, b_scale), bias),)
@@ -110,7 +110,7 @@ def _infer_gemm(inputs: Values, attributes: Attributes) -> Sequence[Result]:
 
 def _gemm(inputs: Arguments, attributes: Attributes) -> Computed:
     """Return the 32-bit sums plus C, times ``alpha * a_scale * b_scale / y_scale``."""
-    a, a_scale, a_zero, b, b_scale, b_zero, c, y_scale, y_zero = (*inputs, *(None,) * 9)[:9]
+    a, a_scale, a_zero, b, b_scale, b_zero, c, y_scale, y_zero = filled(inputs, 9)
     assert a is not None
     assert b is not None
     left = a.T if attributes["transA"] else a
@@ -132,7 +132,7 @@ def _gemm_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.V
 
     A target with integer kernels recognizes this form and computes it in integers.
     """
-    a, a_scale, a_zero, right, b_scale, b_zero, c, y_scale, y_zero = (*inputs, *(None,) * 9)[:9]
+    a, a_scale, a_zero, right, b_scale, b_zero, c, y_scale, y_zero = filled(inputs, 9)
     left = b.op("DequantizeLinear", a, a_scale, a_zero)
     axis = 0 if int_of(attributes, "transB") else 1
     other = b.op("DequantizeLinear", right, b_scale, b_zero, axis=axis)

@@ -23,7 +23,7 @@ from smelt.operators.declare import (
     int_of,
     ints_of,
 )
-from smelt.operators.inputs import first, input_at, present
+from smelt.operators.inputs import filled, first, input_at, present
 from smelt.operators.microsoft.attention import visible_keys
 from smelt.operators.microsoft.declared import Values, floats, ints, operator
 
@@ -192,7 +192,7 @@ def _infer_float(inputs: Values, attributes: Attributes) -> Sequence[Result]:
 def _float_reference(inputs: Arguments, attributes: Attributes) -> Computed:
     """Return result and new past for weights of floats."""
     x, weights = present(inputs[:2])
-    bias, mask, past, scores_bias, length = (*inputs[2:], *(None,) * 5)[:5]
+    bias, mask, past, scores_bias, length = filled(inputs[2:], 5)
     _refuse_unsupported(attributes, length)
     qkv = x @ weights
     return _attend(qkv if bias is None else qkv + bias, mask, past, scores_bias, attributes)
@@ -203,7 +203,7 @@ def _float_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.
 
     Returns None for an instance without a body, as ``_quantized_body`` does, and for a past length.
     """
-    x, weights, bias, mask, past, scores_bias, length = (*inputs, *(None,) * 7)[:7]
+    x, weights, bias, mask, past, scores_bias, length = filled(inputs, 7)
     assert x is not None
     width = _columns(weights)
     if _is_unsupported(attributes) or length is not None or not _supports_mask(mask, x):
@@ -224,7 +224,7 @@ def _infer_quantized(inputs: Values, attributes: Attributes) -> Sequence[Result]
 def _quantized_reference(inputs: Arguments, attributes: Attributes) -> Computed:
     """Return result and new past for weights of bytes."""
     x, w, bias, x_scale, w_scale = present(inputs[:5])
-    mask, x_zero, w_zero, past = (*inputs[5:], *(None,) * 4)[:4]
+    mask, x_zero, w_zero, past = filled(inputs[5:], 4)
     _refuse_unsupported(attributes, None)
     less = [np.int32(0) if zero is None else zero.astype(np.int32) for zero in (x_zero, w_zero)]
     sums = (x.astype(np.int32) - less[0]) @ (w.astype(np.int32) - less[1])
@@ -240,7 +240,7 @@ def _quantized_body(
     Returns None for an instance without a body: rotary embeddings, a shared past buffer, a mask of
     an unsupported form, or unknown sizes.
     """
-    x, w, bias, x_scale, w_scale, mask, x_zero, w_zero, past = (*inputs, *(None,) * 9)[:9]
+    x, w, bias, x_scale, w_scale, mask, x_zero, w_zero, past = filled(inputs, 9)
     assert x is not None
     width = _columns(w)
     if _is_unsupported(attributes) or not _supports_mask(mask, x):
