@@ -55,6 +55,7 @@ USERS: dict[LibraryFunction, Callable[[], Fn]] = {
     library_functions.SEARCH_SORTED: lambda: lambda x: jnp.searchsorted(x[0, :, 0], x),
     library_functions.INDICES: lambda: lambda x: x[x.shape[0] // 2, 1:, -1],
     library_functions.ARANGE: lambda: lambda x: jnp.arange(x.shape[0]) + x[:, 0, 0],
+    library_functions.ARANGE_INSIDE: lambda: lambda x: jax.scipy.fft.dct(x[0, 0]),
     library_functions.DIAG_INDICES: lambda: lambda x: x[jnp.diag_indices(2)],
     library_functions.DIAG_INDICES_INSIDE: lambda: (
         lambda x: jnp.fill_diagonal(x[0, :4], 1.0, inplace=False)

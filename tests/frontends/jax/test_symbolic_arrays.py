@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -53,7 +54,11 @@ def test_outside_of_a_trace_nothing_is_replaced():
 
 
 REFUSED = {
-    "a fraction": lambda x: np.arange(0.5, x.shape[0]),
+    "a length that rounds": lambda x: np.arange(x.shape[0] * 0.1),
+    "a length that depends on data": lambda x: np.arange(x[0, 0]),
+    "a step of a size": lambda x: np.arange(0.5, 9, x.shape[0] - 0.5),
+    "a quotient of sizes": lambda x: jnp.arange(x.shape[0] / (x.shape[0] + 1)),
+    "a length in half precision": lambda x: jnp.arange(jnp.float16(x.shape[0])),
     "an order in memory": lambda x: np.zeros(x.shape, order="F"),
     "a dtype that is none": lambda x: np.zeros(x.shape[0], dtype="no such type"),
     "nothing filled": lambda x: np.empty(x.shape[0]),
@@ -67,3 +72,35 @@ def test_arrays_that_jax_cannot_make_are_refused_at_the_users_line(fn):
         trace(fn, "f32[N,3]")
     assert caught.value.code in ("E112", "E113")
     assert "test_symbolic_arrays.py" in caught.value.at[0]
+
+
+RANGES = {
+    "half of a size": lambda n: jnp.arange(n / 2),
+    "of numpy": lambda n: np.arange(n / 2).astype(np.float32),
+    "halves": lambda n: jnp.arange(n - 4.0, n, 0.5),
+    "downwards": lambda n: jnp.arange(n * 1.5 + 1, -2.0, -0.25),
+    "empty": lambda n: jnp.arange(n + 0.5, n / 2),
+    "from a fraction": lambda n: jnp.arange(0.5, n),
+    "an array of a size": lambda n: jnp.arange(jnp.asarray(n) + 1),
+    "integers": lambda n: jnp.arange(1.5, n / 2, dtype=int),
+    "half precision": lambda n: jnp.arange(n / 2, dtype=jnp.float16),
+    "a float beyond the sum": lambda n: jnp.arange(2 * (n - 0.25) - -n),
+}
+
+
+def test_ranges_between_exact_fractions_of_a_size(check):
+    """Their lengths are whole in every run, so they are sizes; all ranges are in one model."""
+
+    def ranges(x):
+        return [make(x.shape[0]) for make in RANGES.values()]
+
+    check(ranges, "f32[N]", sizes=[{"N": size} for size in (1, 2, 3, 8)], compiled=False)
+
+
+def test_the_short_time_fourier_transform_of_an_open_length(check):
+    def parts(x):
+        _, times, found = jax.scipy.signal.stft(x, nperseg=16)
+        return times, jnp.abs(found)
+
+    sizes = [{"S": 16}, {"S": 21}]
+    check(parts, "f32[S]", sizes=sizes, constraints=["S >= 16"], atol=1e-5)

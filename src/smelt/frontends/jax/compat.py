@@ -1,6 +1,6 @@
 """Types, dims, arrays and jaxprs under JAX names that are not part of its stable public API.
 
-Only this file, ``frames.py`` and ``prng.py`` use such names. Written for JAX 0.10.
+Used here, in ``frames.py``, ``prng.py`` and ``traced_sizes.py`` only. Written for JAX 0.10.
 """
 
 from __future__ import annotations

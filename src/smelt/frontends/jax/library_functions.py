@@ -35,6 +35,7 @@ SEARCH_SORTED = LibraryFunction(
 ARANGE = LibraryFunction(
     "jax.numpy:arange", ("start", "stop", "step", "dtype", "device", "out_sharding")
 )
+ARANGE_INSIDE = LibraryFunction("jax._src.numpy:arange", ARANGE.parameters)
 DIAG_INDICES = LibraryFunction("jax.numpy:diag_indices", ("n", "ndim"))
 DIAG_INDICES_INSIDE = LibraryFunction("jax._src.numpy.lax_numpy:diag_indices", ("n", "ndim"))
 CONVOLVE = LibraryFunction(

@@ -30,7 +30,8 @@ _MIRRORED = re.compile(r"axis size \(= (\w+)\) is larger than 1 .* padding lengt
 
 _RANGE = re.compile(r"jnp\.arange argument '\w+'|In arange with non-constant arguments")
 COUNTED = (
-    "bounds made of a size have to be whole numbers, so count first and make floats of it then:"
+    "bounds made of a size have to be exact, as n / 2 is and n * 0.1 is not: count first, then make"
+    " floats of it:"
     " jnp.arange(n + 1) * 1.0, jnp.arange(2 * n) * 0.5"
 )
 """The advice for a range of floats whose bounds are symbolic: its length has to be a size."""

@@ -11,10 +11,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from smelt.frontends.jax.compat import is_symbolic
-from smelt.frontends.jax.library_functions import ARANGE, INDEXER_LEAVES
+from smelt.frontends.jax.compat import is_symbolic, max_dim
+from smelt.frontends.jax.library_functions import ARANGE, ARANGE_INSIDE, INDEXER_LEAVES
 from smelt.frontends.jax.patches import Patch, register
 from smelt.frontends.jax.replacement import Function
+from smelt.frontends.jax.traced_sizes import range_length
 
 OF_SIZES = ("eye", "full", "identity", "linspace", "ones", "tri", "zeros")
 """Functions with the same name and first parameters in jax.numpy."""
@@ -39,18 +40,18 @@ def _jax_numpy_for_sizes(original: Function) -> Function:
 
 
 def _arange(_: Function) -> Function:
-    """Return a replacement of ``np.arange`` for symbolic bounds.
+    """Return a replacement of ``np.arange`` for bounds that are sizes or computed of sizes.
 
     Whole numbers written as floats, as in ``arange(0.0, n)``, count as integers.
     """
 
     def arange(*given: Any, dtype: Any = None) -> Any:
-        """Return the range; NotImplemented if no bound is symbolic or one has a fraction."""
+        """Return the range; NotImplemented if no bound is symbolic or one is not exact."""
         bounds: list[Any] = [
             int(x) if isinstance(x, float) and x.is_integer() else x for x in given
         ]
-        if not any(map(is_symbolic, bounds)) or any(isinstance(x, float) for x in bounds):
-            return NotImplemented
+        if not any(map(is_symbolic, bounds)) or any(map(_is_float_or_traced, bounds)):
+            return _traced_range(*given, dtype=dtype)
         if dtype is None and any(isinstance(x, float) for x in given):
             dtype = float
         counted: Any = jnp.arange(*bounds)
@@ -60,16 +61,44 @@ def _arange(_: Function) -> Function:
 
 
 def _jax_arange(original: Function) -> Function:
-    """Return a replacement of ``jnp.arange`` that accepts whole floats beside symbolic bounds."""
+    """Return a replacement of ``jnp.arange`` that accepts floats beside symbolic bounds, and bounds
+    that the function computes of sizes."""
     counted = _arange(original)
 
     def arange(*given: Any, **how: Any) -> Any:
+        """Return the range; ``original`` computes those of numbers and sizes alone."""
         made = NotImplemented
-        if any(isinstance(x, float) for x in given) and how.keys() <= {"dtype"}:
+        if any(map(_is_float_or_traced, given)) and how.keys() <= {"dtype"}:
             made = counted(*given, **how)
         return original(*given, **how) if made is NotImplemented else made
 
     return arange
+
+
+def _is_float_or_traced(bound: Any) -> bool:
+    return isinstance(bound, float | jax.core.Tracer)
+
+
+def _traced_range(*given: Any, dtype: Any = None) -> Any:
+    """Return a range whose bounds are exact, as in ``arange(n / 2, n - 4.0, 0.5)``.
+
+    It is counted and computed as ``jnp.arange`` does for numbers: start + step * iota. Returns
+    NotImplemented for numbers alone, and if a bound is not known to be exact.
+    """
+    if not any(is_symbolic(x) or isinstance(x, jax.core.Tracer) for x in given):
+        return NotImplemented
+    start, stop, step = (0, *given, 1) if len(given) == 1 else (*given, 1)[:3]
+    size = range_length((start, stop, step), max_dim)
+    if size is None:
+        return NotImplemented
+    if dtype is None:
+        dtype = jnp.result_type(*(int if is_symbolic(x) else x for x in given))
+    dtype = jax.dtypes.canonicalize_dtype(dtype)
+    is_half = jnp.issubdtype(dtype, jnp.floating) and jnp.finfo(dtype).bits < 32
+    working = jnp.float32 if is_half else dtype
+    first, gap = (jnp.asarray(x).astype(working) for x in (start, step))
+    counts = jax.lax.broadcasted_iota(working, (size,), 0)
+    return jax.lax.convert_element_type(first + gap * counts, dtype)
 
 
 def _broadcast_shapes(_: Function) -> Function:
@@ -111,4 +140,5 @@ for _name in (*OF_SIZES, *OF_SHAPES):
 register(Patch("numpy:arange", _arange, after=Exception))
 register(Patch("numpy:broadcast_shapes", _broadcast_shapes, after=TypeError))
 register(Patch(INDEXER_LEAVES.target, _indexer_leaves, parameters=INDEXER_LEAVES.parameters))
-register(Patch(ARANGE.target, _jax_arange, parameters=ARANGE.parameters))
+for _made in (ARANGE, ARANGE_INSIDE):
+    register(Patch(_made.target, _jax_arange, parameters=_made.parameters))

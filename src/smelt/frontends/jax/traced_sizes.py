@@ -1,0 +1,140 @@
+"""Exact values of scalars that a function computes of sizes, such as ``(x.shape[0] - 8.0) / 2``.
+
+A size beside a float is an array to JAX, so its value is known only to the equations that made it.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from smelt.frontends.jax.compat import Dim, is_symbolic
+
+MOST_PARTS = 1024
+"""The largest denominator: sizes below 2^14 are then exact in float32."""
+
+
+@dataclass(frozen=True)
+class Exact:
+    """The number ``count / parts``; ``count`` may be symbolic, and ``parts`` is a power of two."""
+
+    count: Dim
+    parts: int = 1
+
+    def over(self, parts: int) -> Dim:
+        """Return the numerator over ``parts``, a multiple of ``self.parts``."""
+        return self.count * (parts // self.parts)
+
+
+def exact_value(value: Any, known: dict[int, Exact | None] | None = None) -> Exact | None:
+    """Return the number that ``value``, a number, a size or a traced scalar, is in every run.
+
+    None if it depends on data, rounds, or has a denominator above ``MOST_PARTS``. ``known`` holds
+    the results for traced scalars by ``id``.
+    """
+    known = {} if known is None else known
+    if is_symbolic(value):
+        return Exact(value)
+    if isinstance(value, int | float | np.number) and not isinstance(value, np.complexfloating):
+        return _of_number(value)
+    if id(value) not in known:
+        known[id(value)] = None
+        read = getattr(value, "get_const", None)
+        constant = None if read is None else read()
+        known[id(value)] = _of_equation(value, known) if constant is None else _of_array(constant)
+    return known[id(value)]
+
+
+def _of_number(value: Any) -> Exact | None:
+    if not math.isfinite(value):
+        return None
+    count, parts = (int(part) for part in float(value).as_integer_ratio())
+    exact = Exact(int(value)) if parts == 1 else Exact(count, parts)
+    return exact if parts <= MOST_PARTS else None
+
+
+def _of_array(constant: Any) -> Exact | None:
+    """Return the value of a constant scalar."""
+    array = np.asarray(constant)
+    is_number = array.ndim == 0 and array.dtype.kind in "iuf"
+    return _of_number(array[()]) if is_number else None
+
+
+def _of_equation(value: Any, known: dict[int, Exact | None]) -> Exact | None:
+    """Return the value of a traced scalar by the equation that made it.
+
+    Inputs of the function and tracers of ``vmap`` and ``grad`` have none.
+    """
+    made = getattr(value, "parent", None)
+    if made is None or np.ndim(value):
+        return None
+    name = made.primitive.name
+    if name == "dim_as_value":
+        return Exact(made.params["dim"])
+    if name not in STEPS:
+        return None
+    given = [exact_value(operand, known) for operand in made.in_tracers]
+    numbers = [each for each in given if each is not None]
+    if len(numbers) < len(given):
+        return None
+    exact = STEPS[name](*numbers)
+    return exact if exact is not None and _holds(jnp.result_type(value), exact) else None
+
+
+def _holds(dtype: Any, exact: Exact) -> bool:
+    """True if ``dtype`` holds such numbers without rounding, up to large sizes."""
+    dtype = np.dtype(dtype)
+    is_wide = dtype.itemsize >= 4 and dtype.kind in "if"
+    return is_wide and exact.parts <= (MOST_PARTS if dtype.kind == "f" else 1)
+
+
+def _sum(combine: Callable[[Dim, Dim], Dim]) -> Callable[[Exact, Exact], Exact]:
+    """Return the sum or the difference of two exact numbers."""
+
+    def combined(a: Exact, b: Exact) -> Exact:
+        parts = max(a.parts, b.parts)
+        return Exact(combine(a.over(parts), b.over(parts)), parts)
+
+    return combined
+
+
+def _quotient(a: Exact, b: Exact) -> Exact | None:
+    """Return ``a / b`` for a power of two ``b``."""
+    if is_symbolic(b.count) or b.count <= 0 or b.count & (b.count - 1):
+        return None
+    return Exact(a.count * b.parts, a.parts * b.count)
+
+
+STEPS: dict[str, Callable[..., Exact | None]] = {
+    "add": _sum(operator.add),
+    "convert_element_type": lambda a: a,
+    "div": _quotient,
+    "mul": lambda a, b: Exact(a.count * b.count, a.parts * b.parts),
+    "neg": lambda a: Exact(-a.count, a.parts),
+    "sub": _sum(operator.sub),
+}
+"""Primitives of scalars whose results are exact, by name."""
+
+
+def range_length(bounds: Sequence[Any], most: Callable[[int, Dim], Dim]) -> Dim | None:
+    """Return the length of ``arange(*bounds)`` for a start, a stop and a step of known sign.
+
+    ``most`` is the maximum of a number and a size. None if a bound is not exact.
+    """
+    known: dict[int, Exact | None] = {}
+    exact = [exact_value(bound, known) for bound in bounds]
+    numbers = [each for each in exact if each is not None]
+    if len(numbers) < len(exact):
+        return None
+    parts = max(each.parts for each in numbers)
+    first, end, step = (each.over(parts) for each in numbers)
+    if is_symbolic(step) or step == 0:
+        return None
+    distance, gap = (end - first, step) if step > 0 else (first - end, -step)
+    return most(0, distance + gap - 1) // gap
