@@ -30,7 +30,7 @@ BUDGETS: dict[str, tuple[int, dict[str, int]]] = {
     "diffusion": (122, {"InstanceNormalization": 9, "Attention": 1, "Conv": 10, "Shape": 0}),
     "mamba_scan": (247, {"RMSNormalization": 4, "Scan": 4}),
     "mamba_parallel": (588, {"RMSNormalization": 4, "Scan": 0, "Loop": 0, "Shape": 0}),
-    "ppo": (64, {"MatMul": 0, "Tanh": 4}),
+    "ppo": (70, {"MatMul": 0, "Tanh": 4}),
     "cfd": (5, {"Loop": 1}),
     "train_step": (335, {"Conv": 4, "Loop": 0, "If": 0}),
 }
