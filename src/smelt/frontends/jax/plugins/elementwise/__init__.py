@@ -1,4 +1,4 @@
-"""Primitives that compute each element by itself; tables where they differ only by a name.
+"""Lowerings of elementwise primitives; those that differ only by an operator name are a table.
 
 Primitives that read neighbors or a whole axis do not belong here.
 """

@@ -1,4 +1,4 @@
-"""Elementwise operators of two and three operands."""
+"""Lower elementwise operators of two and three operands."""
 
 from __future__ import annotations
 
@@ -34,11 +34,12 @@ def _lower(on_numbers: str, on_booleans: str | None) -> Callable[..., ir.Value]:
     """Return the lowering to ``on_numbers``, or to ``on_booleans`` for booleans."""
 
     def lower(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
+        """Lower to the operator for numbers or for booleans."""
         if a.dtype != BOOL:
             return cx.op(on_numbers, a, b)
         if on_booleans is not None:
             return cx.op(on_booleans, a, b)
-        # ONNX orders no booleans; as integers they are ordered as in JAX.
+        # ONNX cannot compare booleans by order; as integers they compare as in JAX.
         return cx.op(on_numbers, cx.cast(a, ir.DataType.INT32), cx.cast(b, ir.DataType.INT32))
 
     return lower
@@ -66,7 +67,10 @@ def extreme(cx: Lowering, name: str, a: ir.Value, b: ir.Value) -> ir.Value:
 
 @lowers("mul", broadcasts=True)
 def mul(cx: Lowering, a: ir.Value, b: ir.Value, *, out_dtype: object) -> ir.Value:
-    """Multiply in the result type, which may be wider than the operand type."""
+    """Multiply in the result type, which may be wider than the operand type.
+
+    A float times a cast boolean becomes a Where, as in XLA.
+    """
     to = np.dtype(cx.avals_out[0].dtype)
     if to in MASKED:
         for place, other in ((0, b), (1, a)):
@@ -79,13 +83,15 @@ def mul(cx: Lowering, a: ir.Value, b: ir.Value, *, out_dtype: object) -> ir.Valu
 MASKED = frozenset(map(np.dtype, ("float16", "float32", "float64")))
 """The types in which XLA turns a product with booleans into a select: NaN times False is 0.
 
-It multiplies in bfloat16, which it computes in float32, and if the booleans are broadcast after
-their conversion.
+XLA keeps the product in bfloat16 (computed in float32), and where the booleans are broadcast
+after their conversion.
 """
 
 
 def _mask(cx: Lowering, place: int) -> ir.Value | None:
-    """Return the booleans that the operand at ``place`` was cast from, if it has the full shape."""
+    """Return the booleans from which operand ``place`` was cast; None unless they have the full
+    shape.
+    """
     operand = cx.operands[place]
     node = operand.value.producer()
     if node is None or node.op_type != "Cast" or operand.shape != tuple(cx.avals_out[0].shape):
@@ -140,15 +146,19 @@ def _needs_guard(a: ir.Value, b: ir.Value) -> bool:
 
 
 def _safe_divisor(cx: Lowering, b: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """Return where ``b`` is 0, and ``b`` with 1 in place of 0 and -1, which trap on processors."""
+    """Return the mask of zeros in ``b``, and ``b`` with 1 in place of 0 and -1.
+
+    Processors trap on a division by 0 and on lowest / -1.
+    """
     zero = cx.op("Equal", b, cx.const_like(0, b))
-    bad = zero
+    trapping = zero
     if _is_signed(b):
-        bad = cx.op("Or", zero, cx.op("Equal", b, cx.const_like(-1, b)))
-    return zero, where(cx, bad, cx.const_like(1, b), b)
+        trapping = cx.op("Or", zero, cx.op("Equal", b, cx.const_like(-1, b)))
+    return zero, where(cx, trapping, cx.const_like(1, b), b)
 
 
 def _is_signed(x: ir.Value) -> bool:
+    """True if the type of ``x`` has a sign."""
     return x.dtype is not None and x.dtype.is_signed()
 
 
@@ -160,7 +170,10 @@ def _all_ones(cx: Lowering, like: ir.Value) -> ir.Value:
 
 @lowers("select_n", broadcasts=True)
 def select_n(cx: Lowering, which: ir.Value, *cases: ir.Value) -> ir.Value | Operand:
-    """Choose among ``cases`` by a boolean or an integer; equal cases need no choice."""
+    """Return ``cases[which]`` element by element; ``which`` holds booleans or integers.
+
+    Equal cases need no choice.
+    """
     if all(case is cases[0] for case in cases):
         return cx.operands[-1]
     if which.dtype == BOOL:
@@ -185,16 +198,16 @@ def clamp(cx: Lowering, low: ir.Value, x: ir.Value, high: ir.Value) -> ir.Value:
 
 @lowers("atan2", broadcasts=True)
 def atan2(cx: Lowering, y: ir.Value, x: ir.Value) -> ir.Value:
-    """Return atan(smaller / larger magnitude), moved into its octant."""
+    """Return the angle of (x, y): atan(smaller / larger magnitude), moved into the right octant."""
     zero = cx.const_like(0, x)
-    tall, wide = cx.op("Abs", y), cx.op("Abs", x)
-    low, high = cx.op("Min", tall, wide), cx.op("Max", tall, wide)
+    abs_y, abs_x = cx.op("Abs", y), cx.op("Abs", x)
+    low, high = cx.op("Min", abs_y, abs_x), cx.op("Max", abs_y, abs_x)
     # 0/0 and inf/inf: both magnitudes are equal, so the ratio is 0 or 1.
     same = cx.op("Cast", cx.op("Greater", high, zero), to=int(x.dtype or 1))
     ratio = cx.op("Where", cx.op("Equal", low, high), same, cx.op("Div", low, high))
     angle = cx.op("Atan", ratio)
-    steep = cx.op("Sub", cx.const_like(np.pi / 2, x), angle)
-    angle = cx.op("Where", cx.op("Greater", tall, wide), steep, angle)
+    complement = cx.op("Sub", cx.const_like(np.pi / 2, x), angle)
+    angle = cx.op("Where", cx.op("Greater", abs_y, abs_x), complement, angle)
     # 1/x tells -0 from 0.
     left = cx.op("Or", cx.op("Less", x, zero), is_negative_zero(cx, x))
     angle = cx.op("Where", left, cx.op("Sub", cx.const_like(np.pi, x), angle), angle)

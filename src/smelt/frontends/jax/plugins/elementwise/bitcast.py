@@ -1,4 +1,4 @@
-"""Primitives that read floats as bits: bitcasts, nextafter, reduce_precision."""
+"""Lower primitives that read floats as bits: bitcasts, nextafter, reduce_precision."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def bitcast_convert_type(cx: Lowering, x: ir.Value, *, new_dtype: object) -> ir.
     Between types of different widths, a last dim is added or removed: it holds the narrow numbers
     of each wide one, the lowest bits first.
     """
-    (given,), (aval,) = cx.avals_in, cx.avals_out
+    (source_aval,), (aval,) = cx.avals_in, cx.avals_out
     to = ir.DataType.from_numpy(np.dtype(aval.dtype))
     assert x.dtype is not None
     if x.dtype == to:
@@ -46,8 +46,8 @@ def bitcast_convert_type(cx: Lowering, x: ir.Value, *, new_dtype: object) -> ir.
             raise cx.unsupported(f"the bits of {dtype.name.lower()} are not defined by ONNX")
     if x.dtype.bitwidth == to.bitwidth:
         fraction = _fraction_in(cx, x, to)
-        return bitcast(cx, x, to) if fraction is None else from_one_on(cx, fraction, to)
-    whole = word_of(cx, cx.broadcast(cx.operands[0], given))
+        return bitcast(cx, x, to) if fraction is None else one_plus_fraction(cx, fraction, to)
+    whole = word_of(cx, cx.broadcast(cx.operands[0], source_aval))
     result = (_split if x.dtype.bitwidth > to.bitwidth else _join)(cx, whole, x.dtype, to)
     return Operand(result, tuple(aval.shape))
 
@@ -56,7 +56,7 @@ def _fraction_in(cx: Lowering, x: ir.Value, to: ir.DataType) -> ir.Value | None:
     """Return the significand bits if ``x`` holds the bits of floats in [1, 2), else None.
 
     ``x`` must be the Or of the bits of 1.0 with words shifted right until they fit the significand.
-    Random floats are drawn so, and then arithmetic can replace the bitcast.
+    JAX draws random floats so; then arithmetic can replace the bitcast.
     """
     form, node = FORMATS.get(to), x.producer()
     if to not in EXACT or form is None or node is None or node.op_type != "BitwiseOr":
@@ -75,17 +75,19 @@ def _shifted_by(cx: Lowering, word: ir.Value) -> int:
     node = word.producer()
     if node is None or node.op_type != "BitShift" or node.inputs[1] is None:
         return 0
-    by = cx.known(node.inputs[1])
+    amount = cx.known(node.inputs[1])
     is_right = node.attributes["direction"].as_string() == "RIGHT"
-    return int(by.min()) if is_right and by is not None and by.size else 0
+    return int(amount.min()) if is_right and amount is not None and amount.size else 0
 
 
 EXACT = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
 """Float types for which every runtime has Cast from integers and Add."""
 
 
-def from_one_on(cx: Lowering, fraction: ir.Value, to: ir.DataType) -> ir.Value:
-    """Return ``1 + fraction / 2^mantissa``; no step rounds."""
+def one_plus_fraction(cx: Lowering, fraction: ir.Value, to: ir.DataType) -> ir.Value:
+    """Return ``1 + fraction / 2^mantissa``; ``fraction`` has at most that many bits, so no step
+    rounds.
+    """
     scale = cx.constant(np.asarray(2.0 ** -FORMATS[to].mantissa, to.numpy()))
     return cx.op(
         "Add", cx.op("Mul", cx.cast(fraction, to), scale), cx.constant(np.asarray(1, to.numpy()))
@@ -93,7 +95,7 @@ def from_one_on(cx: Lowering, fraction: ir.Value, to: ir.DataType) -> ir.Value:
 
 
 def _split(cx: Lowering, word: ir.Value, source: ir.DataType, to: ir.DataType) -> ir.Value:
-    """Return each word as a row of narrower numbers, lowest bits first."""
+    """Return each word as a row of narrower numbers along a new last dim, lowest bits first."""
     assert word.dtype is not None
     starts = np.arange(0, source.bitwidth, to.bitwidth, dtype=word.dtype.numpy())
     column = cx.op("Unsqueeze", word, cx.const_i64([-1]))
@@ -102,7 +104,7 @@ def _split(cx: Lowering, word: ir.Value, source: ir.DataType, to: ir.DataType) -
 
 
 def _join(cx: Lowering, word: ir.Value, source: ir.DataType, to: ir.DataType) -> ir.Value:
-    """Return each row of numbers as one wider number, lowest bits first."""
+    """Return each row of numbers (last dim) as one wider number, lowest bits first."""
     wide = cx.cast(word, ir.DataType.UINT64)
     total = None
     for index, start in enumerate(range(0, to.bitwidth, source.bitwidth)):
@@ -114,8 +116,9 @@ def _join(cx: Lowering, word: ir.Value, source: ir.DataType, to: ir.DataType) ->
 
 @lowers("nextafter", broadcasts=True)
 def nextafter(cx: Lowering, x: ir.Value, y: ir.Value) -> ir.Value:
-    """Step by one in the bit patterns, which are ordered like the magnitudes of the numbers.
+    """Return the next float after ``x`` in the direction of ``y``.
 
+    Bit patterns are ordered like the magnitudes of the numbers, so the step is +1 or -1 in bits.
     Choices are made between bit patterns, because ONNX Runtime's Where drops the sign of -0.
     """
     assert x.dtype is not None
@@ -125,16 +128,16 @@ def nextafter(cx: Lowering, x: ir.Value, y: ir.Value) -> ir.Value:
     x, y = _wide(cx, x), _wide(cx, y)
     zero = cx.const_like(0, x)
     # Away from 0 if both comparisons agree.
-    away = cx.op("Equal", cx.op("Greater", y, x), cx.op("Greater", x, zero))
-    double = cx.op("Mul", cx.cast(away, word.dtype), cx.const_like(2, word))
-    moved = cx.op("Add", word, cx.op("Sub", double, cx.const_like(1, word)))
+    away_from_zero = cx.op("Equal", cx.op("Greater", y, x), cx.op("Greater", x, zero))
+    twice = cx.op("Mul", cx.cast(away_from_zero, word.dtype), cx.const_like(2, word))
+    stepped = cx.op("Add", word, cx.op("Sub", twice, cx.const_like(1, word)))
     sign = cx.op("BitwiseAnd", target, cx.const_like(1 << kind.bitwidth - 1, word))
     smallest = cx.op("BitwiseOr", sign, cx.const_like(1, word))
-    moved = where(cx, cx.op("Equal", x, zero), smallest, moved)
-    moved = where(cx, cx.op("Equal", x, y), target, moved)
+    stepped = where(cx, cx.op("Equal", x, zero), smallest, stepped)
+    stepped = where(cx, cx.op("Equal", x, y), target, stepped)
     nan = cx.op("Or", cx.op("IsNaN", x), cx.op("IsNaN", y))
     quiet = cx.const_like((2 * form.special + 1) << form.mantissa - 1, word)
-    return number_of(cx, where(cx, nan, quiet, moved), kind)
+    return number_of(cx, where(cx, nan, quiet, stepped), kind)
 
 
 def _wide(cx: Lowering, x: ir.Value) -> ir.Value:
@@ -146,7 +149,10 @@ def _wide(cx: Lowering, x: ir.Value) -> ir.Value:
 def reduce_precision(
     cx: Lowering, x: ir.Value, *, exponent_bits: int, mantissa_bits: int
 ) -> ir.Value:
-    """Round to nearest even; overflow becomes infinite, and a subnormal result becomes 0."""
+    """Round ``x`` to fewer exponent and mantissa bits, ties to even.
+
+    Overflow becomes infinite, and a subnormal result becomes 0.
+    """
     assert x.dtype is not None
     kind, form = x.dtype, FORMATS[x.dtype]
     exponent, mantissa = min(exponent_bits, form.exponent), min(mantissa_bits, form.mantissa)
@@ -155,21 +161,21 @@ def reduce_precision(
     if kind == ir.DataType.FLOAT and (exponent, mantissa) == (8, 7):
         return cx.cast(cx.cast(x, ir.DataType.BFLOAT16), kind)
     word = word_of(cx, x)
-    top = cx.const_like(1 << kind.bitwidth - 1, word)
-    sign = cx.op("BitwiseAnd", word, top)
-    size = given = cx.op("BitwiseXor", word, sign)
+    sign_bit = cx.const_like(1 << kind.bitwidth - 1, word)
+    sign = cx.op("BitwiseAnd", word, sign_bit)
+    magnitude = original = cx.op("BitwiseXor", word, sign)
     infinite = cx.const_like(form.special << form.mantissa, word)
     if mantissa < form.mantissa:
-        size = _rounded(cx, size, form.mantissa - mantissa)
+        magnitude = _rounded(cx, magnitude, form.mantissa - mantissa)
     if exponent < form.exponent:
         largest = (1 << exponent - 1) - 1
         above = cx.const_like(form.bias + largest + 1 << form.mantissa, word)
         least = cx.const_like(form.bias - largest + 1 << form.mantissa, word)
-        size = where(cx, cx.op("Less", size, least), cx.const_like(0, word), size)
-        size = where(cx, cx.op("GreaterOrEqual", size, above), infinite, size)
+        magnitude = where(cx, cx.op("Less", magnitude, least), cx.const_like(0, word), magnitude)
+        magnitude = where(cx, cx.op("GreaterOrEqual", magnitude, above), infinite, magnitude)
     # Rounding would turn a NaN into infinity, or into a number.
-    size = where(cx, cx.op("Greater", given, infinite), given, size)
-    return number_of(cx, cx.op("BitwiseOr", size, sign), kind)
+    magnitude = where(cx, cx.op("Greater", original, infinite), original, magnitude)
+    return number_of(cx, cx.op("BitwiseOr", magnitude, sign), kind)
 
 
 def _rounded(cx: Lowering, word: ir.Value, dropped: int) -> ir.Value:

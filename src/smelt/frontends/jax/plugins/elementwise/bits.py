@@ -1,4 +1,4 @@
-"""Shifts, high products and bit counts of integers."""
+"""Lower shifts, high products and bit counts of integers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def shift_logical(cx: Lowering, x: ir.Value, by: ir.Value) -> ir.Value:
 
 @lowers("shift_right_arithmetic", broadcasts=True)
 def shift_right_arithmetic(cx: Lowering, x: ir.Value, by: ir.Value) -> ir.Value:
-    """Shift right with sign extension: if the highest bit is set, shift the complement."""
+    """Shift right with sign extension: negative numbers are complemented before and after."""
     assert x.dtype is not None
     signed = cx.cast(x, np.dtype(f"i{x.dtype.itemsize:.0f}"))
     assert signed.dtype is not None
@@ -50,18 +50,18 @@ def shift_right_arithmetic(cx: Lowering, x: ir.Value, by: ir.Value) -> ir.Value:
 
 
 def _shift(cx: Lowering, x: ir.Value, by: ir.Value, direction: str) -> ir.Value:
-    """Shift with zero fill; a shift by the width or more gives 0, which ONNX leaves undefined."""
+    """Shift with zero fill; a shift by the width or more gives 0, but is undefined in ONNX."""
     assert x.dtype is not None
     known, bits = cx.known(by), widened(cx, x)
     word = UINT32 if bits.dtype == UINT32 else UINT64
     if known is not None and ((known >= 0) & (known < word.bitwidth)).all():
-        given = cx.constant(known.astype(word.numpy()))
-        return cx.cast(cx.op("BitShift", bits, given, direction=direction), x.dtype)
+        amount = cx.constant(known.astype(word.numpy()))
+        return cx.cast(cx.op("BitShift", bits, amount, direction=direction), x.dtype)
     count = widened(cx, by)
     inside = cx.cast(cx.op("Less", count, cx.const_like(word.bitwidth, count)), word)
     safe = cx.op("BitwiseAnd", count, cx.const_like(word.bitwidth - 1, count))
-    moved = cx.op("BitShift", bits, safe, direction=direction)
-    return cx.cast(cx.op("Mul", moved, inside), x.dtype)
+    shifted_bits = cx.op("BitShift", bits, safe, direction=direction)
+    return cx.cast(cx.op("Mul", shifted_bits, inside), x.dtype)
 
 
 @lowers("mulhi", broadcasts=True)
@@ -77,21 +77,25 @@ def mulhi(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
 
 @lowers("population_count", broadcasts=True)
 def population_count(cx: Lowering, x: ir.Value) -> ir.Value:
-    """Count the set bits: add neighbors in fields of 2, 4 and 8 bits, then all bytes by a
-    product."""
+    """Return the number of set bits, by parallel sums in fields of 2, 4 and 8 bits.
+
+    A product with 0x0101... adds all bytes into the highest (Warren, Hacker's Delight, 5-1).
+    """
     assert x.dtype is not None
     bits = widened(cx, x)
     size = 8 if bits.dtype == UINT64 else 4
 
     def bytes_of(pattern: int) -> ir.Value:
+        """Return the constant whose bytes all are ``pattern``."""
         return cx.const_like(int.from_bytes(bytes([pattern]) * size, "big"), bits)
 
-    def even(value: ir.Value, pattern: int) -> ir.Value:
+    def masked(value: ir.Value, pattern: int) -> ir.Value:
+        """Return ``value`` with only the bits of ``pattern`` kept in each byte."""
         return cx.op("BitwiseAnd", value, bytes_of(pattern))
 
-    bits = cx.op("Sub", bits, even(shifted(cx, bits, 1, "RIGHT"), 0x55))
-    bits = cx.op("Add", even(bits, 0x33), even(shifted(cx, bits, 2, "RIGHT"), 0x33))
-    bits = even(cx.op("Add", bits, shifted(cx, bits, 4, "RIGHT")), 0x0F)
+    bits = cx.op("Sub", bits, masked(shifted(cx, bits, 1, "RIGHT"), 0x55))
+    bits = cx.op("Add", masked(bits, 0x33), masked(shifted(cx, bits, 2, "RIGHT"), 0x33))
+    bits = masked(cx.op("Add", bits, shifted(cx, bits, 4, "RIGHT")), 0x0F)
     total = cx.op("Mul", bits, bytes_of(0x01))
     return cx.cast(shifted(cx, total, 8 * size - 8, "RIGHT"), x.dtype)
 
@@ -102,21 +106,21 @@ def clz(cx: Lowering, x: ir.Value) -> ir.Value:
     assert x.dtype is not None
     bits = widened(cx, x)
     if bits.dtype == UINT32:
-        length = _length(cx, bits)
+        length = _bit_length(cx, bits)
     else:
         high = shifted(cx, bits, 32, "RIGHT")
         low = cx.op("BitwiseAnd", bits, cx.const_like((1 << 32) - 1, bits))
-        above = cx.op("Add", _length(cx, high), cx.const_i64(32))
+        above = cx.op("Add", _bit_length(cx, high), cx.const_i64(32))
         length = cx.op(
-            "Where", cx.op("Equal", high, cx.const_like(0, high)), _length(cx, low), above
+            "Where", cx.op("Equal", high, cx.const_like(0, high)), _bit_length(cx, low), above
         )
     return cx.cast(cx.op("Sub", cx.const_i64(x.dtype.bitwidth), length), x.dtype)
 
 
-def _length(cx: Lowering, x: ir.Value) -> ir.Value:
-    """Return the bit length of integers below 2**32.
+def _bit_length(cx: Lowering, x: ir.Value) -> ir.Value:
+    """Return the bit length of integers below 2**32: floor(log2(x + 0.5)) + 1.
 
-    0.5 is added, so that no logarithm lies close enough to an integer to round to it.
+    With 0.5 added, no logarithm is close enough to an integer to round to it.
     """
     wide = cx.cast(x, ir.DataType.DOUBLE)
     log = cx.op("Log", cx.op("Add", wide, cx.const_like(0.5, wide)))

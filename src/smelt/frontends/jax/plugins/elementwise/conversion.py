@@ -1,4 +1,4 @@
-"""Conversions between element types."""
+"""Lower conversions between element types."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ OVERFLOWING = {
     ir.DataType.FLOAT8E4M3FNUZ: ("GreaterOrEqual", 248, np.nan),
     ir.DataType.FLOAT8E5M2FNUZ: ("GreaterOrEqual", 61440, np.nan),
 }
-"""For each type, the comparison that finds magnitudes beyond its range, and the factor that turns
-them into JAX's result."""
+"""Float8 types: the comparison for magnitudes out of range, its limit, and a factor.
+
+A magnitude out of range times the factor is JAX's result (NaN or inf).
+"""
 
 
 @lowers("convert_element_type", broadcasts=True)
@@ -39,7 +41,7 @@ def convert_element_type(
 
 
 def _overflowing(cx: Lowering, x: ir.Value, to: ir.DataType) -> ir.Value:
-    """Cast to a float8 type, with NaN or inf beyond the range as in JAX.
+    """Return ``x`` cast to a float8 type, with NaN or inf beyond the range as in JAX.
 
     ONNX saturates there, and with saturate=0 runtimes differ at the end of the range.
     """
@@ -52,15 +54,15 @@ def _overflowing(cx: Lowering, x: ir.Value, to: ir.DataType) -> ir.Value:
 
 
 def _saturate(cx: Lowering, x: ir.Value, to: ir.DataType) -> ir.Value:
-    """Cast floats to integers as XLA does: NaN gives 0, other numbers saturate.
+    """Return floats cast to integers as in XLA: NaN gives 0, other numbers saturate.
 
-    ONNX leaves both undefined.
+    ONNX leaves both cases undefined.
     """
     bounds = ml_dtypes.iinfo(to.numpy())
-    # Powers of two, so exact in every type that reaches so far.
+    # Both limits are powers of two, so exact in every float type that holds them.
     low, high = float(bounds.min), float(bounds.max) + (0 if to.bitwidth <= 16 else 1)
     x = cx.cast(x, ir.DataType.FLOAT) if x.dtype is not None and x.dtype.bitwidth < 32 else x
-    if to.bitwidth <= 16:  # Every bound is a number of float32 itself.
+    if to.bitwidth <= 16:  # float32 holds both bounds exactly.
         clipped = cx.op("Min", cx.op("Max", x, cx.const_like(low, x)), cx.const_like(high, x))
         known = cx.op("Where", cx.op("IsNaN", x), cx.const_like(0, x), clipped)
         # Runtimes round in casts to types below a byte, and truncate in casts to bytes.

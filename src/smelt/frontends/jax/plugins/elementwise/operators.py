@@ -1,4 +1,4 @@
-"""Primitives that are one elementwise operator, according to the operator tables.
+"""Lower the primitives that the operator tables name as one elementwise operator.
 
 Operators of the ``smelt`` domain are special functions, which become function bodies for any
 runtime.
@@ -21,6 +21,7 @@ def rule_for(row: Row) -> Rule:
     """Return the lowering to the operator of ``row``; it refuses a requested accuracy."""
 
     def lower(cx: Lowering, *operands: ir.Value, accuracy: object = None) -> ir.Value:
+        """Lower to the operator of the row."""
         if accuracy is not None:
             raise cx.unsupported(f"ONNX cannot promise the accuracy {accuracy}")
         return cx.op(row.name, *operands, domain=row.domain)
@@ -30,7 +31,7 @@ def rule_for(row: Row) -> Rule:
 
 def rows() -> Iterator[Row]:
     """Yield all operator rows that name a primitive."""
-    declared = (each.row for each in all_operators() if isinstance(each, Elementwise))
+    declared = (operator.row for operator in all_operators() if isinstance(operator, Elementwise))
     yield from (row for row in (*ROWS.values(), *declared) if row.primitive)
 
 

@@ -1,4 +1,6 @@
-"""Comparisons in the total order: -0 is below 0, and NaN is above all numbers and equals itself."""
+"""Lower comparisons in the total order: -0 is below 0, NaN is above all numbers and
+equals itself.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from smelt.frontends.jax.registry import lowers
 
 @lowers("le_to", broadcasts=True)
 def le_to(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Lower ``le_to``: less or equal in the total order."""
+    """Return ``a <= b`` in the total order."""
     a, b = _comparable(cx, a), _comparable(cx, b)
     if not _is_float(a):
         return cx.op("LessOrEqual", a, b)
@@ -19,14 +21,14 @@ def le_to(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
 
 @lowers("lt_to", broadcasts=True)
 def lt_to(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Lower ``lt_to``: less in the total order."""
+    """Return ``a < b`` in the total order."""
     a, b = _comparable(cx, a), _comparable(cx, b)
     return _below(cx, a, b) if _is_float(a) else cx.op("Less", a, b)
 
 
 @lowers("eq_to", broadcasts=True)
 def eq_to(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Lower ``eq_to``: equal in the total order."""
+    """Return ``a == b`` in the total order."""
     a, b = _comparable(cx, a), _comparable(cx, b)
     return _same(cx, a, b) if _is_float(a) else cx.op("Equal", a, b)
 
@@ -41,11 +43,12 @@ def _comparable(cx: Lowering, x: ir.Value) -> ir.Value:
 
 
 def _is_float(x: ir.Value) -> bool:
+    """True if ``x`` holds floats."""
     return x.dtype is not None and x.dtype.is_floating_point()
 
 
 def _below(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
-    """True where ``a`` is less, or a number against NaN; reciprocals tell -0 from 0."""
+    """Return ``a < b`` in the total order of floats; reciprocals distinguish -0 from 0."""
     equal = cx.op("Equal", a, b)
     zeros = cx.op("And", equal, cx.op("Less", cx.op("Reciprocal", a), cx.op("Reciprocal", b)))
     last = cx.op("And", cx.op("IsNaN", b), cx.op("Not", cx.op("IsNaN", a)))
@@ -53,7 +56,7 @@ def _below(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
 
 
 def _same(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
-    """True where both are the same number with the same sign, or both NaN."""
+    """True where both are the same number with the same sign, or both are NaN."""
     equal = cx.op("Equal", a, b)
     signed = cx.op("And", equal, cx.op("Equal", cx.op("Reciprocal", a), cx.op("Reciprocal", b)))
     return cx.op("Or", signed, cx.op("And", cx.op("IsNaN", a), cx.op("IsNaN", b)))

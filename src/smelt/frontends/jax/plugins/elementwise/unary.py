@@ -1,4 +1,4 @@
-"""Elementwise operators of one operand."""
+"""Lower elementwise operators of one operand."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def rsqrt(cx: Lowering, x: ir.Value, *, accuracy: object) -> ir.Value:
 
 @lowers("cbrt", broadcasts=True)
 def cbrt(cx: Lowering, x: ir.Value, *, accuracy: object) -> ir.Value:
-    """Return the cube root, a power in double precision because 1/3 is not a binary number."""
+    """Return the cube root, as a power of 1/3 in float64: float32 would not be accurate enough."""
     wide = cx.cast(x, np.dtype(np.float64))
     root = cx.op("Pow", cx.op("Abs", wide), cx.const_like(1 / 3, wide))
     signed = cx.op("Where", cx.op("Less", wide, cx.const_like(0, wide)), cx.op("Neg", root), root)
@@ -53,12 +53,14 @@ def exp2(cx: Lowering, x: ir.Value, *, accuracy: object) -> ir.Value:
 
 
 FORMULAS = {"expm1": numeric.expm1, "log1p": numeric.log1p}
-"""Primitives that a formula of ONNX operators computes."""
+"""Primitives that are lowered to a formula of several ONNX operators."""
 
 
 def _lower_formula(formula: Formula) -> Callable[..., ir.Value]:
+    """Return the lowering to the nodes of ``formula``."""
+
     def lower(cx: Lowering, x: ir.Value, *, accuracy: object) -> ir.Value:
-        m = Nodes(cast(Builder, cx))  # cx makes nodes like a Builder, and checks their types
+        m = Nodes(cast(Builder, cx))  # cx adds nodes like a Builder, and checks their types
         result: Tensor = formula(m, m.tensor(x))
         return result.value
 
@@ -83,26 +85,26 @@ def not_(cx: Lowering, x: ir.Value) -> ir.Value:
 
 @lowers("round", broadcasts=True)
 def round_(cx: Lowering, x: ir.Value, *, rounding_method: int) -> ir.Value:
-    """Round to nearest even, or ties away from zero with the sign of zero kept."""
+    """Round to the nearest integer, ties to even or away from zero; the sign of zero is kept."""
     if int(rounding_method) == 1:  # to the nearest even
         return cx.op("Round", x)
-    size = cx.op("Abs", x)
-    down = cx.op("Floor", size)
+    magnitude = cx.op("Abs", x)
+    down = cx.op("Floor", magnitude)
     half = cx.const_like(0.5, x)
-    up = cx.op("GreaterOrEqual", cx.op("Sub", size, down), half)
+    up = cx.op("GreaterOrEqual", cx.op("Sub", magnitude, down), half)
     away = cx.op("Where", up, cx.op("Add", down, cx.const_like(1, x)), down)
     signed = cx.op("Where", cx.op("Less", x, cx.const_like(0, x)), cx.op("Neg", away), away)
     # Below a half the result is a zero with the sign of x.
     small = cx.op("Mul", x, cx.const_like(0, x))
-    return _unless(cx, cx.op("Less", size, half), signed, small)
+    return _unless(cx, cx.op("Less", magnitude, half), signed, small)
 
 
-def _unless(cx: Lowering, test: ir.Value, most: ir.Value, x: ir.Value) -> ir.Value:
-    """Return ``x`` where ``test`` holds, else ``most``.
+def _unless(cx: Lowering, test: ir.Value, otherwise: ir.Value, x: ir.Value) -> ir.Value:
+    """Return ``x`` where ``test`` holds, else ``otherwise``.
 
     ONNX Runtime's Where keeps -0 of its last operand only, so ``x`` is the last one.
     """
-    return cx.op("Where", cx.op("Not", test), most, x)
+    return cx.op("Where", cx.op("Not", test), otherwise, x)
 
 
 @lowers("integer_pow", broadcasts=True)

@@ -1,4 +1,4 @@
-"""Slices with computed starts."""
+"""Lower slices whose starts are computed at run time."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from smelt.frontends.jax.registry import lowers
 def dynamic_slice(
     cx: Lowering, x: ir.Value, *starts: ir.Value, slice_sizes: Sequence[Dim]
 ) -> ir.Value:
-    """Return the slice; starts are clamped so that it lies inside.
+    """Return the slice of ``slice_sizes``; each start is clamped so that the slice lies inside
+    ``x``.
 
-    Rows of a dim of symbolic size are read by Gather, which tells shape inference their number.
+    One sliced dim of symbolic size is read by Gather, from which shape inference knows the new
+    size.
     """
     shape = cx.avals_in[0].shape
     axes = [i for i, size in enumerate(shape) if not same_size(size, slice_sizes[i])]
@@ -40,7 +42,9 @@ def dynamic_slice(
 def dynamic_update_slice(
     cx: Lowering, x: ir.Value, update: ir.Value, *starts: ir.Value
 ) -> ir.Value:
-    """Write the slice by ScatterND if its rows are long, else by joining slices."""
+    """Return ``x`` with ``update`` written: by ScatterND if its rows are long, else by joining
+    slices.
+    """
     shape, sizes = cx.avals_in[0].shape, cx.avals_in[1].shape
     if any(isinstance(size, int) and size == 0 for size in sizes):
         return x
@@ -49,41 +53,49 @@ def dynamic_update_slice(
         return update
     firsts = {i: clamped(cx, starts[i], shape[i], sizes[i]) for i in axes}
     if all(cx.known(starts[i]) is not None for i in axes) or not _has_long_rows(shape, sizes, axes):
-        return cx.with_known_sizes(_joined(cx, x, update, firsts), shape)
-    return cx.op("ScatterND", x, _places(cx, sizes, firsts), update)
+        return cx.with_known_sizes(_by_joined_slices(cx, x, update, firsts), shape)
+    return cx.op("ScatterND", x, _row_indices(cx, sizes, firsts), update)
 
 
 LONG_ROW = 16
 FEW_ROWS = 4096
-"""ONNX Runtime scatters rows of at least ``LONG_ROW`` elements, or up to ``FEW_ROWS`` rows, no
-slower than it joins slices: twice as fast for a row of a cache, 10 times slower for many single
-elements."""
+"""Limits from which ONNX Runtime scatters rows at least as fast as it joins slices.
+
+Rows of ``LONG_ROW`` elements or more, or at most ``FEW_ROWS`` rows. Measured: scattering is twice
+as fast for a row of a cache, and 10 times slower for many single elements.
+"""
 
 
 def _has_long_rows(shape: Sequence[Dim], sizes: Sequence[Dim], axes: Sequence[int]) -> bool:
+    """True if scattering is at least as fast as joining slices; symbolic dims count as 1."""
     row = prod(size for size in shape[axes[-1] + 1 :] if not is_symbolic(size))
     rows = prod(size for size in sizes[: axes[-1] + 1] if not is_symbolic(size))
     return bool(row >= LONG_ROW or rows <= FEW_ROWS)
 
 
-def _places(cx: Lowering, sizes: Sequence[Dim], firsts: Mapping[int, ir.Value]) -> ir.Value:
-    """Return the index of each row of an update of ``sizes``; its first element goes to
-    ``firsts``."""
+def _row_indices(cx: Lowering, sizes: Sequence[Dim], firsts: Mapping[int, ir.Value]) -> ir.Value:
+    """Return ``[*lead, columns]``: where each row of an update of ``sizes`` goes.
+
+    ``firsts`` holds the index of the update's first element on each axis that it covers in part.
+    """
     lead = list(sizes[: max(firsts) + 1])
     columns = []
     for axis, size in enumerate(lead):
-        places = counted(cx, size, np.dtype(np.int64))
+        numbers = counted(cx, size, np.dtype(np.int64))
         if axis in firsts:
-            places = cx.op("Add", places, firsts[axis])
-        column = cx.unsqueeze(places, range(1, len(lead) - axis + 1))
+            numbers = cx.op("Add", numbers, firsts[axis])
+        column = cx.unsqueeze(numbers, range(1, len(lead) - axis + 1))
         columns.append(cx.expand(column, [*lead, 1]) if len(lead) > 1 else column)
     return columns[0] if len(columns) == 1 else cx.op("Concat", *columns, axis=-1)
 
 
-def _joined(
+def _by_joined_slices(
     cx: Lowering, x: ir.Value, update: ir.Value, firsts: Mapping[int, ir.Value]
 ) -> ir.Value:
-    """Join the slices before, update and after; further axes are joined inside of the first one."""
+    """Return ``x`` with ``update`` in place, by joining the slices before, update and after.
+
+    The slice in the middle of the first axis is joined in the same way along the next axis.
+    """
     shape, sizes = cx.avals_in[0].shape, cx.avals_in[1].shape
 
     def updated(part: ir.Value, remaining: list[int]) -> ir.Value:
@@ -101,11 +113,11 @@ def _joined(
     return updated(x, list(firsts))
 
 
-def clamped(cx: Lowering, start: ir.Value, size: Dim, taken: Dim) -> ir.Value:
-    """Return ``start`` as an int64 vector of one, clamped to ``[0, size - taken]``."""
+def clamped(cx: Lowering, start: ir.Value, size: Dim, slice_size: Dim) -> ir.Value:
+    """Return ``start`` as an int64 vector of one, clamped to ``[0, size - slice_size]``."""
     wide = cx.reshape(cx.cast(start, ir.DataType.INT64), (1,))
     low = cx.op("Max", wide, cx.const_i64([0]))
-    return cx.op("Min", low, cx.shape_value([size - taken]))
+    return cx.op("Min", low, cx.shape_value([size - slice_size]))
 
 
 def same_size(a: Dim, b: Dim) -> bool:

@@ -1,4 +1,4 @@
-"""``gather``: Gather if one axis is indexed, else GatherND over windows."""
+"""Lower ``gather``: to Gather if one axis is indexed, else to Slice or GatherND over windows."""
 
 from __future__ import annotations
 
@@ -30,38 +30,46 @@ def gather(
     mode: object,
     fill_value: float | None,
 ) -> ir.Value:
-    """Lower ``gather``: Gather, Slice or GatherND, with fill values where indices are dropped."""
-    how = indices.mode_of(cx, mode)
+    """Lower ``gather`` to Gather, Slice or GatherND; dropped indices give the fill value."""
+    bounds_mode = indices.mode_of(cx, mode)
     shape = cx.avals_in[0].shape
     mapped = [int(dim) for dim in dimension_numbers.start_index_map]
     if not mapped:
         raise cx.unsupported("it has no indexed dims")
-    if how != indices.DROP:
+    if bounds_mode != indices.DROP:
         collapsed = {int(dim) for dim in dimension_numbers.collapsed_slice_dims}
-        whole = {d for d in mapped if same_size(shape[d], slice_sizes[d])} - collapsed
-        mapped, starts = _without(cx, starts, mapped, whole)
+        covered_dims = {d for d in mapped if same_size(shape[d], slice_sizes[d])} - collapsed
+        mapped, starts = _without_covered_dims(cx, starts, mapped, covered_dims)
     if is_take(shape, mapped, dimension_numbers, slice_sizes):
         (axis,) = mapped
-        index, valid = bounded(cx, starts, shape[axis], how)
+        index, valid = bounded(cx, starts, shape[axis], bounds_mode)
         batch = [f"b{i}" for i in range(len(cx.avals_in[1].shape) - 1)]
-        have = [*range(axis), *batch, *range(axis + 1, len(shape))]
-        want = _labels(dimension_numbers, len(cx.avals_out[0].shape), len(shape))
-        taken = indices.rearranged(cx, cx.op("Gather", x, index, axis=axis), have, want)
+        dim_labels = [*range(axis), *batch, *range(axis + 1, len(shape))]
+        wanted_labels = _labels(dimension_numbers, len(cx.avals_out[0].shape), len(shape))
+        gathered = indices.rearranged(
+            cx, cx.op("Gather", x, index, axis=axis), dim_labels, wanted_labels
+        )
     else:
-        index, valid = _bounded(cx, starts, mapped, slice_sizes, how)
-        taken = _take(cx, x, index, mapped, dimension_numbers, slice_sizes)
+        index, valid = _clip_starts(cx, starts, mapped, slice_sizes, bounds_mode)
+        gathered = _take_windows(cx, x, index, mapped, dimension_numbers, slice_sizes)
     if valid is None:
-        return taken
+        return gathered
     unsqueezed = cx.unsqueeze(valid, [int(dim) for dim in dimension_numbers.offset_dims])
     fill = cx.constant(_fill(fill_value, np.dtype(cx.avals_out[0].dtype)))
-    return where(cx, unsqueezed, taken, fill)
+    return where(cx, unsqueezed, gathered, fill)
 
 
-def _bounded(
-    cx: Lowering, starts: ir.Value, mapped: Sequence[int], slice_sizes: Sequence[Dim], how: str
+def _clip_starts(
+    cx: Lowering,
+    starts: ir.Value,
+    mapped: Sequence[int],
+    slice_sizes: Sequence[Dim],
+    bounds_mode: str,
 ) -> tuple[ir.Value, ir.Value | None]:
-    """Return the starts clipped into bounds, and which were in bounds if the mode drops the
-    others."""
+    """Return the starts clipped into bounds, and a mask of the starts that were in bounds.
+
+    The mask is None unless the mode drops indices out of bounds.
+    """
     sizes = [slice_sizes[dim] for dim in mapped]
     limits = [cx.avals_in[0].shape[dim] for dim in mapped]
     index = cx.cast(starts, ir.DataType.INT64)
@@ -69,7 +77,7 @@ def _bounded(
     if indices.in_bounds(cx, index, limits, sizes):
         return index, None
     inside = indices.clipped(cx, index, indices.last_starts(cx, limits, sizes))
-    if how != indices.DROP:
+    if bounds_mode != indices.DROP:
         return inside, None
     return inside, cx.squeeze(indices.validity(cx, index, inside, len(mapped)), [-1])
 
@@ -85,24 +93,27 @@ def _fill(value: float | None, dtype: np.dtype) -> np.ndarray:
     return np.asarray(True if dtype.kind == "b" else np.nan, dtype)
 
 
-def _without(
-    cx: Lowering, starts: ir.Value, mapped: list[int], whole: set[int]
+def _without_covered_dims(
+    cx: Lowering, starts: ir.Value, mapped: list[int], covered_dims: set[int]
 ) -> tuple[list[int], ir.Value]:
-    """Return indexed dims and starts without the dims in ``whole``, whose start clips to 0."""
-    kept = [column for column, dim in enumerate(mapped) if dim not in whole] or [0]
+    """Return indexed dims and starts without the dims in ``covered_dims``.
+
+    A window covers each of these dims, so its start clips to 0.
+    """
+    kept = [column for column, dim in enumerate(mapped) if dim not in covered_dims] or [0]
     if len(kept) == len(mapped):
         return mapped, starts
-    left, axis = [mapped[column] for column in kept], len(cx.avals_in[1].shape) - 1
-    joined = starts.producer()
-    if joined is not None and joined.op_type == "Concat" and len(joined.inputs) == len(mapped):
-        # JAX joins columns of one index each, so the others need not be made at all.
-        columns = [value for column in kept if (value := joined.inputs[column]) is not None]
-        if joined.attributes.get_int("axis") == axis:
-            return left, columns[0] if len(kept) == 1 else cx.op("Concat", *columns, axis=axis)
-    return left, cx.op("Gather", starts, cx.const_i64(kept), axis=axis)
+    remaining, axis = [mapped[column] for column in kept], len(cx.avals_in[1].shape) - 1
+    concat = starts.producer()
+    if concat is not None and concat.op_type == "Concat" and len(concat.inputs) == len(mapped):
+        # JAX joins columns of one index each; taking the columns leaves the others unused.
+        columns = [value for column in kept if (value := concat.inputs[column]) is not None]
+        if concat.attributes.get_int("axis") == axis:
+            return remaining, columns[0] if len(kept) == 1 else cx.op("Concat", *columns, axis=axis)
+    return remaining, cx.op("Gather", starts, cx.const_i64(kept), axis=axis)
 
 
-def _take(
+def _take_windows(
     cx: Lowering,
     x: ir.Value,
     index: ir.Value,
@@ -110,7 +121,12 @@ def _take(
     numbers: Any,
     slice_sizes: Sequence[Dim],
 ) -> ir.Value:
-    """Return the windows of ``x`` at ``index``, all in bounds, with JAX's order of dims."""
+    """Return the windows of ``x`` at ``index`` (in bounds), with JAX's order of dims.
+
+    Dims that a window covers in part but that have no index are sliced first. Then: one indexed dim
+    with windows of 1 is a Gather; a single window is a Slice; all else is a GatherND, for which the
+    batching and indexed dims of ``x`` are moved to the front.
+    """
     shape, rank = cx.avals_in[0].shape, len(cx.avals_in[1].shape)
     batching = [int(dim) for dim in numbers.operand_batching_dims]
     collapsed = {int(dim) for dim in numbers.collapsed_slice_dims}
@@ -119,14 +135,16 @@ def _take(
         raise cx.unsupported("it collapses dims that are not indexed")
     partial = [dim for dim in others if not same_size(shape[dim], slice_sizes[dim])]
     x = cx.slice(x, [0] * len(partial), [slice_sizes[dim] for dim in partial], partial)
-    want = _labels(numbers, len(cx.avals_out[0].shape), len(shape))
+    wanted_labels = _labels(numbers, len(cx.avals_out[0].shape), len(shape))
     if len(mapped) == 1 and not batching and same_size(slice_sizes[mapped[0]], 1):
         axis, batch = mapped[0], [f"b{i}" for i in range(rank - 1)]
         # The last dim of the index, of size 1, becomes the window dim if that is kept.
         window = [] if axis in collapsed else [axis]
-        have = [*range(axis), *batch, *window, *range(axis + 1, len(shape))]
+        dim_labels = [*range(axis), *batch, *window, *range(axis + 1, len(shape))]
         index = index if window else cx.squeeze(index, [rank - 1])
-        return indices.rearranged(cx, cx.op("Gather", x, index, axis=axis), have, want)
+        return indices.rearranged(
+            cx, cx.op("Gather", x, index, axis=axis), dim_labels, wanted_labels
+        )
     if rank == 1 and not batching:
         return _slice(cx, x, index, mapped, slice_sizes, sorted(collapsed))
     windows = [None if dim in collapsed else slice_sizes[dim] for dim in mapped]
@@ -136,9 +154,9 @@ def _take(
     rest = [i for i in range(rank - 1) if i not in leading]
     index = cx.transpose(index, [*leading, *rest, *range(rank - 1, rank + len(inner))])
     x = cx.transpose(x, [*batching, *mapped, *others])
-    taken = cx.op("GatherND", x, index, batch_dims=len(batching))
-    have = [*(f"b{i}" for i in (*leading, *rest)), *inner, *others]
-    return indices.rearranged(cx, taken, have, want)
+    gathered = cx.op("GatherND", x, index, batch_dims=len(batching))
+    dim_labels = [*(f"b{i}" for i in (*leading, *rest)), *inner, *others]
+    return indices.rearranged(cx, gathered, dim_labels, wanted_labels)
 
 
 def _slice(
@@ -157,8 +175,8 @@ def _slice(
 def _labels(numbers: Any, out_rank: int, rank: int) -> list[object]:
     """Return a label for each dim of the result: a number is an operand dim, ``bN`` an index
     dim."""
-    gone = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
-    kept = iter(dim for dim in range(rank) if dim not in gone)
+    dropped = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
+    kept = iter(dim for dim in range(rank) if dim not in dropped)
     offsets = {int(dim) for dim in numbers.offset_dims}
     batch = (f"b{i}" for i in range(out_rank))
     return [next(kept) if place in offsets else next(batch) for place in range(out_rank)]

@@ -53,12 +53,14 @@ def clipped(cx: Lowering, index: ir.Value, last: ir.Value) -> ir.Value:
 
 
 def validity(cx: Lowering, index: ir.Value, inside: ir.Value, columns: int) -> ir.Value:
-    """Return ``[batch..., 1]``: whether clipping changed no column of the index."""
+    """Return ``[batch..., 1]``: True where clipping changed no column of the index."""
     valid = cx.op("Equal", index, inside)
     if columns == 1:
         return valid
-    each = cx.cast(valid, ir.DataType.INT32)
-    return cx.cast(cx.op("ReduceMin", each, cx.const_i64([-1]), keepdims=1), ir.DataType.BOOL)
+    columns_valid = cx.cast(valid, ir.DataType.INT32)
+    return cx.cast(
+        cx.op("ReduceMin", columns_valid, cx.const_i64([-1]), keepdims=1), ir.DataType.BOOL
+    )
 
 
 def windowed(cx: Lowering, index: ir.Value, rank: int, windows: Sequence[Dim | None]) -> ir.Value:
@@ -84,18 +86,21 @@ def windowed(cx: Lowering, index: ir.Value, rank: int, windows: Sequence[Dim | N
 
 
 def _counted_windows(cx: Lowering, starts: ir.Value, windows: Sequence[Dim | None]) -> ir.Value:
-    """Add the offsets in windows of any size to their own columns, one dim after another."""
-    added = sum(size is not None for size in windows)
+    """Return ``starts`` plus the offsets inside each window, for window sizes that may be symbolic.
+
+    One Add per window dim changes only the column of that dim.
+    """
+    window_dims = sum(size is not None for size in windows)
     inner = 0
     for column, size in enumerate(windows):
         if size is None:
             continue
         numbers = cx.unsqueeze(
-            counted(cx, size, np.dtype(np.int64)), [d for d in range(added + 1) if d != inner]
+            counted(cx, size, np.dtype(np.int64)), [d for d in range(window_dims + 1) if d != inner]
         )
-        only = np.zeros(len(windows), np.int64)
-        only[column] = 1
-        starts = cx.op("Add", starts, cx.op("Mul", numbers, cx.constant(only)))
+        unit_column = np.zeros(len(windows), np.int64)
+        unit_column[column] = 1
+        starts = cx.op("Add", starts, cx.op("Mul", numbers, cx.constant(unit_column)))
         inner += 1
     return starts
 

@@ -1,4 +1,4 @@
-"""Primitives that move elements and compute none."""
+"""Lower primitives that move elements and compute no new ones."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ def reshape(
     dimensions: Sequence[int] | None,
     sharding: object,
 ) -> ir.Value | Operand:
-    """Reshape; ``dimensions`` is the order in which dims are read. Leading dims of 1 are
-    delayed."""
+    """Reshape ``x``, after a transposition to ``dimensions`` if they are set.
+
+    Added leading dims of 1 stay a delayed broadcast of the Operand.
+    """
     if dimensions is not None:
         x = cx.transpose(x, dimensions)
     elif adds_first_ones(shape := tuple(cx.avals_in[0].shape), new_sizes):
@@ -40,18 +42,18 @@ def broadcast_in_dim(
     broadcast_dimensions: Sequence[int],
     sharding: object,
 ) -> Operand:
-    """Move the dims into place; the broadcast itself is delayed, see ``Operand``."""
+    """Return ``x`` with dims of 1 inserted; the Operand delays the broadcast itself."""
     operand = cx.operands[0]
     rank, missing = len(shape), len(broadcast_dimensions) - len(operand.shape)
-    places = [int(dim) for dim in broadcast_dimensions][missing:]
-    if not places:
+    positions = [int(dim) for dim in broadcast_dimensions][missing:]
+    if not positions:
         return Operand(x, ())
-    first = places[0]
-    small: list[Dim] = [1] * rank
-    for place, dim in zip(places, operand.shape, strict=True):
-        small[place] = dim
-    added = [i - first for i in range(first, rank) if i not in places]
-    return Operand(cx.unsqueeze(x, added), tuple(small[first:]))
+    first = positions[0]
+    unbroadcast_shape: list[Dim] = [1] * rank
+    for position, dim in zip(positions, operand.shape, strict=True):
+        unbroadcast_shape[position] = dim
+    added = [i - first for i in range(first, rank) if i not in positions]
+    return Operand(cx.unsqueeze(x, added), tuple(unbroadcast_shape[first:]))
 
 
 @lowers("broadcast_to", broadcasts=True)
@@ -62,14 +64,14 @@ def broadcast_to(cx: Lowering, x: ir.Value, *, shape: Sequence[Dim]) -> Operand:
 
 @lowers("transpose", broadcasts=True)
 def transpose(cx: Lowering, x: ir.Value, *, permutation: Sequence[int]) -> Operand:
-    """Transpose; a delayed broadcast stays delayed, with its dims of size 1 moved too."""
+    """Transpose ``x``; a delayed broadcast stays delayed, and its dims of 1 move, too."""
     operand = cx.operands[0]
     if not operand.shape:
         return operand
     missing = len(permutation) - len(operand.shape)
-    small = [*[1] * missing, *operand.shape]
+    unbroadcast_shape = [*[1] * missing, *operand.shape]
     moved = cx.transpose(cx.unsqueeze(x, range(missing)), permutation)
-    return Operand(moved, tuple(small[int(dim)] for dim in permutation))
+    return Operand(moved, tuple(unbroadcast_shape[int(dim)] for dim in permutation))
 
 
 @lowers("squeeze")
@@ -88,9 +90,9 @@ def expand_dims(cx: Lowering, x: ir.Value, *, dimensions: Sequence[int]) -> ir.V
 def concatenate(cx: Lowering, *parts: ir.Value, dimension: int) -> ir.Value:
     """Lower ``concatenate`` to Concat, or to a constant if all parts are constants."""
     known = [cx.known(part) for part in parts]
-    numbers = [each for each in known if each is not None]
-    if len(numbers) == len(parts):  # Such as an index, whose columns JAX joins.
-        return cx.constant(np.concatenate(numbers, int(dimension)))
+    constants = [array for array in known if array is not None]
+    if len(constants) == len(parts):  # Such as an index, whose columns JAX joins.
+        return cx.constant(np.concatenate(constants, int(dimension)))
     return parts[0] if len(parts) == 1 else cx.op("Concat", *parts, axis=int(dimension))
 
 

@@ -1,4 +1,4 @@
-"""Padding: at the edges, negative, and between elements."""
+"""Lower padding: at the edges, negative, and between elements."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ def pad(cx: Lowering, x: ir.Value, value: ir.Value, *, padding_config: Config) -
 def padded(
     cx: Lowering, x: ir.Value, value: ir.Value, shape: Sequence[Dim], config: Config
 ) -> ir.Value:
-    """Return ``x`` of ``shape`` with ``(low, high, between)`` elements of ``value`` added on each
+    """Return ``x`` (of ``shape``) padded by ``(low, high, between)`` elements of ``value`` on each
     dim.
 
-    Interior elements come first. Then the edges grow, or are cut where the number is negative; a
-    symbolic number may be negative at some sizes only.
+    Elements between others are inserted first. Then the edges grow, or are cut where the number is
+    negative. A symbolic number may be negative at some sizes only, so it gets both a Pad and a
+    Slice.
     """
     sizes = list(shape)
     config = [(as_int(low), as_int(high), int(between)) for low, high, between in config]
@@ -39,15 +40,15 @@ def padded(
     highs = [max_dim(high, 0) for _, high, _ in config]
     x = _grow(cx, x, value, lows, highs)
     cuts = [(max_dim(-low, 0), max_dim(-high, 0)) for low, high, _ in config]
-    axes = [axis for axis, cut in enumerate(cuts) if any(map(_is_some, cut))]
+    axes = [axis for axis, cut in enumerate(cuts) if any(map(_may_be_nonzero, cut))]
     ends = [_end(sizes[axis] + lows[axis] + highs[axis], cuts[axis][1]) for axis in axes]
     return cx.slice(x, [cuts[axis][0] for axis in axes], ends, axes)
 
 
 def _end(size: Dim, cut: Dim) -> Dim:
-    """Return the Slice end of a dim of ``size`` that loses its last ``cut`` elements.
+    """Return the Slice end for a dim of ``size`` elements that loses its last ``cut``.
 
-    A known cut counts from the back, so the end is a constant for any size; 2^62 is the very end.
+    A known cut counts from the back, so the end is a constant for any size; 2^62 means the end.
     """
     return size - cut if is_symbolic(cut) else -cut or 2**62
 
@@ -57,7 +58,7 @@ def as_int(count: Dim) -> Dim:
     return count if is_symbolic(count) else int(count)
 
 
-def _is_some(count: Dim) -> bool:
+def _may_be_nonzero(count: Dim) -> bool:
     """False for the number 0; a symbolic count may be positive."""
     return is_symbolic(count) or count != 0
 
@@ -67,7 +68,9 @@ def _grow(
 ) -> ir.Value:
     """Return ``x`` with ``lows[i]`` elements of ``value`` before and ``highs[i]`` after dim i."""
     axes = [
-        axis for axis, pair in enumerate(zip(lows, highs, strict=True)) if any(map(_is_some, pair))
+        axis
+        for axis, pair in enumerate(zip(lows, highs, strict=True))
+        if any(map(_may_be_nonzero, pair))
     ]
     if not axes:
         return x
@@ -78,18 +81,23 @@ def _grow(
 def edged(
     cx: Lowering, x: ir.Value, pads: ir.Value, value: ir.Value, axes: Sequence[int]
 ) -> ir.Value:
-    """Return ``x`` with ``value`` around it; 16-bit integers are padded as int32 for the
-    runtimes."""
+    """Return ``x`` with ``value`` around it; ``pads`` has the low, then the high counts of
+    ``axes``.
+
+    16-bit integers are padded as int32, for runtimes without 16-bit kernels.
+    """
     assert x.dtype is not None
     wide = ir.DataType.INT32 if x.dtype in SHORT else x.dtype
-    given = cx.cast(x, wide), pads, cx.cast(value, wide), cx.const_i64(list(axes))
-    return cx.cast(cx.op("Pad", *given, mode="constant"), x.dtype)
+    operands = cx.cast(x, wide), pads, cx.cast(value, wide), cx.const_i64(list(axes))
+    return cx.cast(cx.op("Pad", *operands, mode="constant"), x.dtype)
 
 
 def _dilated(
     cx: Lowering, x: ir.Value, value: ir.Value, sizes: Sequence[Dim], axis: int, between: int
 ) -> tuple[ir.Value, Dim]:
-    """Insert ``between`` elements of ``value`` between neighbors on ``axis``."""
+    """Return ``x`` with ``between`` elements of ``value`` between neighbors on ``axis``, and its
+    size.
+    """
     size = sizes[axis]
     x = cx.unsqueeze(x, [axis + 1])
     pads = cx.const_i64([0, between])

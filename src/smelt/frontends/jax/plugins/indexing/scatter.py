@@ -1,4 +1,4 @@
-"""``scatter`` and its variants, by ScatterND over windows."""
+"""Lower ``scatter`` and its variants to ScatterND over windows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WIDER = {
     ir.DataType.BFLOAT16: ir.DataType.FLOAT,
     ir.DataType.BOOL: ir.DataType.INT32,
 }
-"""Wider types for those in which few runtimes combine elements."""
+"""Wider types to combine elements in, because few runtimes combine them in the narrow type."""
 
 WHOLE = {"add": "Add", "mul": "Mul", "min": "Min", "max": "Max"}
 
@@ -55,7 +55,7 @@ def _lower(reduction: str) -> Callable[..., ir.Value | list[Operand]]:
         unique_indices: bool,
         mode: object,
     ) -> ir.Value | list[Operand]:
-        """Lower a scatter; one with a function of its own is computed by ``applied``."""
+        """Lower a scatter; ``applied`` handles a scatter that applies a function."""
         if reduction == "none" and update_jaxpr is not None:
             body = update_jaxpr, update_consts
             return applied(cx, *body, unique_indices, dimension_numbers, mode)
@@ -74,8 +74,9 @@ for _primitive, _reduction in REDUCTIONS.items():
 class Roles:
     """The role of each operand dim in a scatter.
 
-    ``indexed`` dims have a column in the index; ``full`` dims are covered by a window. The window
-    size of a dim is ``windows[dim]``, absent for dims that the updates lack.
+    ``batching``, ``mapped`` and ``partial`` dims have a column in the index; a window covers
+    ``full`` dims. ``windows[dim]`` is the window size of a dim; dims that the updates lack have
+    none.
     """
 
     batching: list[int]
@@ -95,15 +96,15 @@ def _roles(cx: Lowering, numbers: Any) -> Roles:
     shape, update_shape = cx.avals_in[0].shape, cx.avals_in[2].shape
     batching = [int(dim) for dim in numbers.operand_batching_dims]
     mapped = [int(dim) for dim in numbers.scatter_dims_to_operand_dims]
-    gone = {*(int(dim) for dim in numbers.inserted_window_dims), *batching}
-    kept = [dim for dim in range(len(shape)) if dim not in gone]
+    dropped = {*(int(dim) for dim in numbers.inserted_window_dims), *batching}
+    kept = [dim for dim in range(len(shape)) if dim not in dropped]
     sizes = [update_shape[int(dim)] for dim in numbers.update_window_dims]
     windows = dict(zip(kept, sizes, strict=True))
-    loose = sorted(gone.difference(mapped, batching))
+    unmapped = sorted(dropped.difference(mapped, batching))
     others = [dim for dim in kept if dim not in mapped]
     partial = [dim for dim in others if not same_size(shape[dim], windows[dim])]
     full = [dim for dim in others if dim not in partial]
-    return Roles(batching, mapped, [*partial, *loose], full, windows)
+    return Roles(batching, mapped, [*partial, *unmapped], full, windows)
 
 
 def _scatter(
@@ -113,10 +114,10 @@ def _scatter(
     mode: object,
     reduction: str,
 ) -> ir.Value:
-    """Lower one scatter: one window at a constant place by slices, others by ScatterND.
+    """Lower one scatter: a single window at a constant place by slices, others by ScatterND.
 
     ScatterND indexes leading dims, so the indexed dims are moved to the front and back again. If
-    updates out of bounds are dropped, they go to an extra last row, which is cut off at the end.
+    the mode drops updates out of bounds, they go to an extra last row, which is cut off at the end.
     """
     x, starts, updates = operands
     roles, shape = _roles(cx, numbers), cx.avals_in[0].shape
@@ -126,43 +127,43 @@ def _scatter(
         raise cx.unsupported("it has no indexed dims")
     box = box_of(cx, starts, roles.mapped, roles.indexed, roles.windows)
     if box is not None and not roles.batching:
-        return _put_in(cx, (x, updates), roles, box, reduction)
+        return _with_window(cx, (x, updates), roles, box, reduction)
     order = [*roles.indexed, *roles.full]
     data = cx.transpose(x, order)
     index, dropped = _index(cx, starts, numbers, roles, mode)
     if dropped:
         zero = cx.constant(np.zeros((), np.dtype(cx.avals_in[0].dtype)))
         data = edged(cx, data, cx.const_i64([0, 1]), zero, [0])
-    places = [int(dim) for dim in numbers.update_window_dims]
-    batch = [i for i in range(len(cx.avals_in[2].shape)) if i not in places]
-    where = dict(zip(sorted(roles.windows), places, strict=True))
-    inner = [where[dim] for dim in roles.indexed if dim in where]
-    updates = cx.transpose(updates, [*batch, *inner, *(where[dim] for dim in roles.full)])
+    update_window_dims = [int(dim) for dim in numbers.update_window_dims]
+    batch = [i for i in range(len(cx.avals_in[2].shape)) if i not in update_window_dims]
+    update_dim_of = dict(zip(sorted(roles.windows), update_window_dims, strict=True))
+    inner = [update_dim_of[dim] for dim in roles.indexed if dim in update_dim_of]
+    updates = cx.transpose(updates, [*batch, *inner, *(update_dim_of[dim] for dim in roles.full)])
     data = _combined(cx, data, index, updates, reduction)
     if dropped:
         data = cx.slice(data, [0], [shape[order[0]]], [0])
     return indices.rearranged(cx, data, order, range(len(shape)))
 
 
-def _put_in(
+def _with_window(
     cx: Lowering, operands: tuple[ir.Value, ir.Value], roles: Roles, box: Box, reduction: str
 ) -> ir.Value:
     """Return the operand with one window replaced by its combination with the updates."""
     x, updates = operands
-    gone = [dim for dim in range(len(cx.avals_in[0].shape)) if dim not in roles.windows]
-    window = cx.unsqueeze(updates, gone) if gone else updates
+    dropped = [dim for dim in range(len(cx.avals_in[0].shape)) if dim not in roles.windows]
+    window = cx.unsqueeze(updates, dropped) if dropped else updates
     if reduction != "none":
         assert x.dtype is not None
         wide = ir.DataType.INT32 if x.dtype is ir.DataType.BOOL else x.dtype
-        both = (cx.cast(each, wide) for each in (cut_out(cx, x, box), window))
-        window = cx.cast(cx.op(WHOLE[reduction], *both), x.dtype)
+        old, new = cx.cast(cut_out(cx, x, box), wide), cx.cast(window, wide)
+        window = cx.cast(cx.op(WHOLE[reduction], old, new), x.dtype)
     return put_in(cx, x, window, box)
 
 
 def _combined(
     cx: Lowering, data: ir.Value, index: ir.Value, updates: ir.Value, reduction: str
 ) -> ir.Value:
-    """Combine by ScatterND, in a type in which runtimes have the reduction."""
+    """Return ScatterND with ``reduction``, in a type in which runtimes have the reduction."""
     assert data.dtype is not None
     narrow = data.dtype
     wide = WIDER.get(narrow, narrow) if reduction != "none" else narrow
@@ -179,15 +180,15 @@ def _with_nan(
     result: ir.Value,
     reduction: str,
 ) -> ir.Value:
-    """Return ``result`` with NaN wherever max or min met one.
+    """Return ``result`` with NaN wherever max or min combined a NaN.
 
-    Runtimes skip NaN in extremes, so a second ScatterND counts them.
+    Runtimes skip NaN in extremes, so a second ScatterND counts the NaN of each element.
     """
     assert data.dtype is not None
     if reduction not in ("min", "max") or not data.dtype.is_floating_point():
         return result
-    met = [cx.cast(cx.op("IsNaN", x), ir.DataType.FLOAT) for x in (data, updates)]
-    count = cx.op("ScatterND", met[0], index, met[1], reduction="add")
+    nans = [cx.cast(cx.op("IsNaN", x), ir.DataType.FLOAT) for x in (data, updates)]
+    count = cx.op("ScatterND", nans[0], index, nans[1], reduction="add")
     nan = cx.op("Greater", count, cx.const_like(0, count))
     return cx.op("Where", nan, cx.const_like(np.nan, data), result)
 
@@ -197,10 +198,10 @@ def _index(
 ) -> tuple[ir.Value, bool]:
     """Return the index of every updated element, and whether some may point past the last row.
 
-    That is where updates out of bounds go, in a mode that drops them.
+    Updates out of bounds go past the last row, in a mode that drops them.
     """
     shape, rank = cx.avals_in[0].shape, len(cx.avals_in[1].shape)
-    index, valid = _bounded(cx, cx.cast(starts, ir.DataType.INT64), roles, mode)
+    index, valid = _clip_or_mask(cx, cx.cast(starts, ir.DataType.INT64), roles, mode)
     columns = _batch_columns(cx, numbers, roles)
     columns += [index] if roles.mapped else []
     if roles.partial:
@@ -211,27 +212,27 @@ def _index(
     index = indices.windowed(cx, index, rank, windows)
     if valid is None:
         return index, False
-    added = sum(size is not None for size in windows)
-    unsqueezed = cx.unsqueeze(valid, range(rank - 1, rank - 1 + added))
-    beyond = cx.shape_value([shape[roles.indexed[0]], *[0] * (len(roles.indexed) - 1)])
-    return cx.op("Where", unsqueezed, index, beyond), True
+    window_dims = sum(size is not None for size in windows)
+    unsqueezed = cx.unsqueeze(valid, range(rank - 1, rank - 1 + window_dims))
+    past_the_end = cx.shape_value([shape[roles.indexed[0]], *[0] * (len(roles.indexed) - 1)])
+    return cx.op("Where", unsqueezed, index, past_the_end), True
 
 
-def _bounded(
+def _clip_or_mask(
     cx: Lowering, index: ir.Value, roles: Roles, mode: object
 ) -> tuple[ir.Value, ir.Value | None]:
     """Return the starts, and a mask of those in bounds; None as the mask if all are.
 
     Mode clip clips the starts; in every other mode, starts out of bounds are masked.
     """
-    how = indices.mode_of(cx, mode)
+    bounds_mode = indices.mode_of(cx, mode)
     limits = [cx.avals_in[0].shape[dim] for dim in roles.mapped]
     sizes = [roles.windows.get(dim, 1) for dim in roles.mapped]
     # A promise to be in bounds still drops where it is broken, as gradients of ``x[i]`` do.
     if not limits or indices.in_bounds(cx, index, limits, sizes):
         return index, None
     last = indices.last_starts(cx, limits, sizes)
-    if how == indices.CLIP:
+    if bounds_mode == indices.CLIP:
         return indices.clipped(cx, index, last), None
     return index, indices.validity(cx, index, indices.clipped(cx, index, last), len(limits))
 
@@ -240,10 +241,10 @@ def _batch_columns(cx: Lowering, numbers: Any, roles: Roles) -> list[ir.Value]:
     """Return, for each batch dim, an index column with the batch number."""
     shape, batch = cx.avals_in[0].shape, cx.avals_in[1].shape[:-1]
     columns = []
-    places = [int(dim) for dim in numbers.scatter_indices_batching_dims]
-    for dim, place in zip(roles.batching, places, strict=True):
-        along = cx.unsqueeze(
-            counted(cx, shape[dim], np.dtype(np.int64)), range(1, len(batch) - place + 1)
+    positions = [int(dim) for dim in numbers.scatter_indices_batching_dims]
+    for dim, position in zip(roles.batching, positions, strict=True):
+        along_dim = cx.unsqueeze(
+            counted(cx, shape[dim], np.dtype(np.int64)), range(1, len(batch) - position + 1)
         )
-        columns.append(cx.op("Expand", along, cx.shape_value([*batch, 1])))
+        columns.append(cx.op("Expand", along_dim, cx.shape_value([*batch, 1])))
     return columns

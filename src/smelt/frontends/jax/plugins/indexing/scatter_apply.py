@@ -1,4 +1,4 @@
-"""``scatter`` with a function, applied to an element once for each index that names it."""
+"""Lower ``scatter`` with a function, which is applied to an element once per index naming it."""
 
 from __future__ import annotations
 
@@ -15,19 +15,26 @@ from smelt.frontends.jax.operand import Operand
 def applied(
     cx: Lowering, body: Any, constants: Any, unique: bool, numbers: Any, mode: Any
 ) -> list[Operand]:
-    """Count how often each element is named; each round applies the function where it is due."""
+    """Lower a scatter that applies the function ``body`` to each indexed element of the operand.
+
+    An index may occur several times. The number of occurrences is counted for each element; round n
+    applies the function to the elements that occur more than n times.
+    """
     closed = body if isinstance(body, ClosedJaxpr) else ClosedJaxpr(body, list(constants))
 
     def scattered(x: Any, starts: Any, updates: Any) -> Any:
-        """Apply the function to each named element, as often as the element is named."""
+        """Return ``x`` with the function applied to each element, as often as indices name it."""
         function = mapped(closed, x.ndim)
         ones = jnp.ones(updates.shape, jnp.int32)
-        due = lax.scatter_add(jnp.zeros(x.shape, jnp.int32), starts, ones, numbers, mode=mode)
+        counts = lax.scatter_add(jnp.zeros(x.shape, jnp.int32), starts, ones, numbers, mode=mode)
 
-        def rounds(done: Any, x: Any) -> Any:
-            return jnp.where(due > done, function(x, x)[0], x)
+        def one_round(round_number: Any, x: Any) -> Any:
+            """Apply the function to the elements that are indexed more than
+            ``round_number`` times.
+            """
+            return jnp.where(counts > round_number, function(x, x)[0], x)
 
-        return rounds(0, x) if unique else lax.fori_loop(0, due.max(initial=0), rounds, x)
+        return one_round(0, x) if unique else lax.fori_loop(0, counts.max(initial=0), one_round, x)
 
     structs = tuple(struct(tuple(aval.shape), aval.dtype) for aval in cx.avals_in)
     return cx.inline(make_jaxpr(scattered, structs)[0], cx.operands)

@@ -1,6 +1,6 @@
-"""A scatter of one window at a known place, such as ``x.at[1:-1, 1:-1].add(y)``, by joined slices.
+"""Lower a scatter of one window at a known place, ``x.at[1:-1, 1:-1].add(y)``, to joined slices.
 
-The index tensor would be a constant as large as the window, read element by element.
+For ScatterND the index tensor would be a constant as large as the window.
 """
 
 from __future__ import annotations
@@ -23,21 +23,23 @@ def box_of(
     cx: Lowering,
     starts: ir.Value,
     mapped: Sequence[int],
-    cut: Sequence[int],
+    partial: Sequence[int],
     windows: Mapping[int, Dim],
 ) -> Box | None:
     """Return the window of a scatter, or None if ScatterND is needed or not slower.
 
-    ``starts`` has a column for each dim in ``mapped``. ``cut`` are the dims that the window does
-    not cover, ``windows`` its sizes (1 if absent). The scatter must have one window, known to lie
+    ``starts`` has a column for each dim in ``mapped``. The window covers ``partial`` dims in part;
+    ``windows`` holds its sizes (1 if absent). The scatter must have one window, known to lie
     inside.
     """
     known, shape = cx.known(starts), cx.avals_in[0].shape
     if known is None or known.ndim != 1:
         return None
     first = dict(zip(mapped, known.tolist(), strict=True))
-    box = {dim: (first.get(dim, 0), first.get(dim, 0) + windows.get(dim, 1)) for dim in sorted(cut)}
-    if any(is_symbolic(shape[dim]) or is_symbolic(box[dim][1]) for dim in cut):
+    box = {
+        dim: (first.get(dim, 0), first.get(dim, 0) + windows.get(dim, 1)) for dim in sorted(partial)
+    }
+    if any(is_symbolic(shape[dim]) or is_symbolic(box[dim][1]) for dim in partial):
         return None
     if any(start < 0 or end > shape[dim] for dim, (start, end) in box.items()):
         return None
@@ -55,13 +57,14 @@ def cut_out(cx: Lowering, x: ir.Value, box: Box) -> ir.Value:
 
 
 def put_in(cx: Lowering, x: ir.Value, window: ir.Value, box: Box) -> ir.Value:
-    """Return ``x`` with ``window`` in place of ``box``, by joining slices dim by dim."""
+    """Return ``x`` with ``window`` in place of ``box``: slices are joined dim by dim."""
     if not box:
         return window
     (dim, (start, end)), *rest = box.items()
     size = cx.avals_in[0].shape[dim]
 
     def piece(begin: int, stop: int) -> ir.Value:
+        """Return rows ``begin`` to ``stop`` of ``x`` along ``dim``."""
         return cx.slice(x, [begin], [stop], [dim])
 
     within = piece(start, end) if rest and end - start < size else x

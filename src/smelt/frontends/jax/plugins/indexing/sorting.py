@@ -1,4 +1,4 @@
-"""Sorting by TopK, which is stable, with NaN where JAX puts it."""
+"""Lower sorts to TopK, which is stable, with NaN where JAX puts it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ SORTABLE = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32, ir.DataTyp
 def sort(
     cx: Lowering, *operands: ir.Value, dimension: int, is_stable: bool, num_keys: int
 ) -> tuple[ir.Value, ...]:
-    """Sort stably by the last key first, so that the first key decides most."""
+    """Return the operands in the order of the first ``num_keys`` of them.
+
+    Like a radix sort: stably by the last key first, by the first key last.
+    """
     axis, size = int(dimension), cx.avals_in[0].shape[int(dimension)]
     order: ir.Value | None = None
     for key in reversed(operands[:num_keys]):
@@ -63,13 +66,13 @@ def approx_top_k(
 
 
 def _in_total_order(cx: Lowering, x: ir.Value, axis: int, count: Dim, negated: bool) -> ir.Value:
-    """Return the indices of the ``count`` largest elements, largest first."""
+    """Return the indices of the ``count`` largest elements in JAX's total order, largest first."""
     assert x.dtype is not None
     if not x.dtype.is_floating_point():
         return _by_number(cx, _sortable(cx, x), None, axis, count, largest=True)
     if x.dtype != ir.DataType.DOUBLE:
         return _by_number(cx, _total_key(cx, x, negated), None, axis, count, largest=True)
-    # No wider type exists, so sort by several keys, the one for ties first.
+    # No type is wider than float64, so sort by several keys, the one for ties first.
     size, nan = cx.avals_in[0].shape[axis], cx.op("IsNaN", x)
     zero = cx.cast(cx.op("Not", is_negative_zero(cx, x)), ir.DataType.INT32)
     order = _by_number(cx, zero, None, axis, size, largest=True)
@@ -80,7 +83,9 @@ def _in_total_order(cx: Lowering, x: ir.Value, axis: int, count: Dim, negated: b
 
 
 def _total_key(cx: Lowering, x: ir.Value, negated: bool) -> ir.Value:
-    """Return doubles in the order of ``x``, with room for NaN beyond inf and for -0 below 0."""
+    """Return float64 keys in the order of ``x``: -0 is -1e-300, magnitudes stop at 1e300, NaN is
+    inf.
+    """
     wide = cx.cast(x, ir.DataType.DOUBLE)
     number = cx.op("Where", is_negative_zero(cx, wide), cx.const_like(-1e-300, wide), wide)
     number = cx.op("Max", number, cx.const_like(-1e300, wide))
@@ -99,12 +104,15 @@ def _ordered(
     largest: bool,
     kept: Dim | None = None,
 ) -> ir.Value:
-    """Return ``order`` stably sorted by ``key``, and cut to the first ``kept``."""
+    """Return ``order`` stably sorted by ``key``, and cut to the first ``kept``.
+
+    ``order`` holds indices along ``axis``; None means 0, 1, 2, ...
+    """
     assert key.dtype is not None
     count = size if kept is None else kept
     if not key.dtype.is_floating_point():
         return _by_number(cx, _sortable(cx, key), order, axis, count, largest)
-    # Numbers sort among themselves, then NaN goes to its end.
+    # Sort the numbers first; a second sort moves NaN to its end.
     key = _sortable(cx, key)
     nan = cx.op("IsNaN", key)
     limit = np.inf if not largest else -np.inf
@@ -128,6 +136,7 @@ def _sortable(cx: Lowering, key: ir.Value) -> ir.Value:
 def _by_number(
     cx: Lowering, key: ir.Value, order: ir.Value | None, axis: int, count: Dim, largest: bool
 ) -> ir.Value:
+    """Return ``order`` stably sorted by ``key``, which has no NaN, and cut to ``count``."""
     if order is not None:
         key = cx.op("GatherElements", key, order, axis=axis)
     k = cx.shape_value([count])

@@ -1,4 +1,4 @@
-"""``x[..., i, ...]``: a ``gather`` of whole rows by one index, as in embeddings."""
+"""Lower ``x[..., i, ...]``, a ``gather`` of whole rows by one index, as in embeddings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from smelt.frontends.jax.plugins.indexing.dynamic_slicing import same_size
 def is_take(
     shape: Sequence[Dim], mapped: Sequence[int], numbers: Any, sizes: Sequence[Dim]
 ) -> bool:
-    """True if one dim is indexed and collapsed, and every other dim is taken whole."""
+    """True if one dim is indexed and collapsed, and the slices cover every other dim."""
     if len(mapped) != 1 or tuple(numbers.collapsed_slice_dims) != tuple(mapped):
         return False
     others = [dim for dim in range(len(shape)) if dim not in mapped]
@@ -26,9 +26,9 @@ def is_take(
 
 
 def bounded(
-    cx: Lowering, starts: ir.Value, limit: Dim, how: str
+    cx: Lowering, starts: ir.Value, limit: Dim, bounds_mode: str
 ) -> tuple[ir.Value, ir.Value | None]:
-    """Return the index clipped to ``[0, limit)``, and which were in bounds in mode drop.
+    """Return the index clipped to ``[0, limit)``, and in mode drop a mask of indices in bounds.
 
     An int32 index stays int32, because runtimes take both types.
     """
@@ -43,4 +43,4 @@ def bounded(
         dtype = np.int32 if narrow else np.int64
         last = cx.constant(np.asarray(int(limit) - 1, dtype))
     inside = cx.op("Min", cx.op("Max", index, cx.const_like(0, index)), last)
-    return inside, cx.op("Equal", index, inside) if how == indices.DROP else None
+    return inside, cx.op("Equal", index, inside) if bounds_mode == indices.DROP else None

@@ -1,7 +1,7 @@
 """``jax.nn.dot_product_attention`` as one equation, and as one operator if there is no mask.
 
-The operator adds the mask to the scores, so a NaN score would stay; here a mask is a choice, as in
-JAX, and passes may fuse it. Calls of other forms are traced as usual.
+ONNX's Attention adds the mask to the scores, so a masked NaN score stays NaN. JAX selects by the
+mask, so a mask becomes a Where here, which passes may fuse. JAX traces other calls as usual.
 """
 
 from __future__ import annotations
@@ -40,12 +40,16 @@ def attention(
     *mask: ir.Value,
     scale: float,
 ) -> ir.Value | list[Operand]:
-    """Lower attention of ``[B, S, H, D]``; the operator takes ``[B, S, H*D]``."""
+    """Lower attention of ``q [B, S, H, D]``, ``k`` and ``v [B, T, H, D]`` to Attention or to nodes.
+
+    Attention takes ``[B, S, H*D]``. With a mask, or before opset 23, the result is five nodes. If a
+    size may be 0, JAX's own function is traced.
+    """
     if not cx.is_never_empty():
         return cx.inline_traced(partial(_reference, scale=scale))
     if mask or cx.opset < OPSET:
         heads_first = [cx.transpose(value, (0, 2, 1, 3)) for value in (q, k, v)]
-        result = in_pieces(cx, *heads_first, *mask, scale=scale, low=LOW)
+        result = attention_nodes(cx, *heads_first, *mask, scale=scale, low=LOW)
         return cx.transpose(result, (0, 2, 1, 3))
     batch, length, heads, size = cx.avals_in[0].shape
     rows = [
@@ -56,7 +60,7 @@ def attention(
     return cx.reshape(result, (batch, length, heads, size))
 
 
-def in_pieces(
+def attention_nodes(
     cx: Lowering,
     q: ir.Value,
     k: ir.Value,
@@ -65,7 +69,10 @@ def in_pieces(
     scale: float,
     low: float,
 ) -> ir.Value:
-    """Return attention of ``[B, H, S, D]`` as nodes, with ``low`` in place of masked scores."""
+    """Return attention of ``[B, H, S, D]`` as MatMul, Mul, Where, Softmax and MatMul.
+
+    ``low`` replaces the scores that the mask excludes.
+    """
     scores = cx.op("MatMul", q, cx.transpose(k, (0, 1, 3, 2)))
     scores = cx.op("Mul", scores, cx.constant(np.asarray(scale, np.float32)))
     if mask:
@@ -74,14 +81,16 @@ def in_pieces(
 
 
 def _reference(q: Any, k: Any, v: Any, *mask: Any, scale: float) -> Any:
+    """Return the result of JAX's own function."""
     return _attention(q, k, v, mask=mask[0] if mask else None, scale=scale)
 
 
-def _like_queries(q: compat.Aval, *operands: compat.Aval, **params: Any) -> compat.Aval:
+def _query_type(q: compat.Aval, *operands: compat.Aval, **params: Any) -> compat.Aval:
+    """Return the result type: shape and dtype of ``q``."""
     return compat.ShapedArray(q.shape, q.dtype)
 
 
-def _call(
+def _arguments(
     query: Any,
     key: Any,
     value: Any,
@@ -105,7 +114,7 @@ def _call(
     if any(len(shape) != 4 for shape in shapes) or shapes[1] != shapes[2]:
         return None
     (batch, length, heads, size), (_, keys, *_) = shapes[:2]
-    if (batch, heads, size) != (shapes[1][0], *shapes[1][2:]) or not _are_numbers(heads, size):
+    if (batch, heads, size) != (shapes[1][0], *shapes[1][2:]) or not _are_positive(heads, size):
         return None
     if mask is not None and not _fits(mask, (batch, heads, length, keys)):
         return None
@@ -118,23 +127,24 @@ def _call(
     return (*operands, *(() if mask is None else (mask,))), {"scale": float(scale)}
 
 
-def _are_numbers(*dims: Dim) -> bool:
+def _are_positive(*dims: Dim) -> bool:
+    """True if every dim is a positive int."""
     return all(isinstance(dim, int) and dim > 0 for dim in dims)
 
 
 def _fits(mask: Any, shape: Sequence[Dim]) -> bool:
-    """True for a boolean mask whose dims are each 1 or that of ``shape``."""
+    """True for a boolean mask of rank 4 whose dims are each 1 or the dim of ``shape``."""
     if not isinstance(mask, jax.Array) or mask.dtype != np.bool_ or mask.ndim != 4:
         return False
-    return all(dim in (1, of) for dim, of in zip(mask.shape, shape, strict=True))
+    return all(dim in (1, size) for dim, size in zip(mask.shape, shape, strict=True))
 
 
 binds(
     Binding(
         JAX_ATTENTION.target,
         "jax.attention",
-        _like_queries,
-        _call,
+        _query_type,
+        _arguments,
         _reference,
         parameters=JAX_ATTENTION.parameters,
     )

@@ -41,16 +41,21 @@ def batch_norm(
     *,
     epsilon: float,
 ) -> ir.Value | list[Operand]:
-    """Lower to BatchNormalization with channels second; statistics of the batch are inlined."""
+    """Lower to BatchNormalization with channels second.
+
+    Statistics that are not constant (of the batch) inline flax's own arithmetic.
+    """
     if not (is_constant(mean) and is_constant(variance)):
-        return cx.inline_traced(partial(_by_flax, epsilon=epsilon))
+        return cx.inline_traced(partial(_reference, epsilon=epsilon))
     last = len(cx.avals_in[0].shape) - 1
-    moved = cx.transpose(x, (0, last, *range(1, last)))
-    result = cx.op("BatchNormalization", moved, scale, bias, mean, variance, epsilon=epsilon)
+    channels_second = cx.transpose(x, (0, last, *range(1, last)))
+    result = cx.op(
+        "BatchNormalization", channels_second, scale, bias, mean, variance, epsilon=epsilon
+    )
     return cx.transpose(result, (0, *range(2, last + 1), 1))
 
 
-def _by_flax(
+def _reference(
     x: jax.Array,
     mean: jax.Array,
     variance: jax.Array,
@@ -64,7 +69,7 @@ def _by_flax(
     return (x - mean) * (lax.rsqrt(variance + epsilon) * scale) + bias
 
 
-def _of_nnx(
+def _nnx_arguments(
     x: Any,
     mean: Any,
     var: Any,
@@ -89,7 +94,7 @@ def _of_nnx(
 def _is_plain(
     x: Any, mean: Any, var: Any, reduced: Any, features: Any, dtype: Any, epsilon: Any
 ) -> bool:
-    """True for float32 normalized over all dims but the last of two or more."""
+    """True for float32 ``x`` of rank 2 or more, normalized over all dims but the last."""
     if any(not isinstance(a, jax.Array) or a.dtype != np.float32 for a in (x, mean, var)):
         return False
     if x.ndim < 2 or np.dtype(dtype or np.float32) != np.float32 or not is_usual_epsilon(epsilon):
@@ -105,8 +110,8 @@ FLAX = Binding(
     NNX_NORMALIZE.target,
     "flax.batch_norm",
     like_x,
-    _of_nnx,
-    _by_flax,
+    _nnx_arguments,
+    _reference,
     batched_first,
     optional=True,
     parameters=NNX_NORMALIZE.parameters,
@@ -114,46 +119,58 @@ FLAX = Binding(
 binds(FLAX)
 
 
-def _of_linen(original: Function) -> Function:
-    """Return a replacement of linen's ``_normalize``, which asks the layer for its parameters."""
+def _linen_replacement(original: Function) -> Function:
+    """Return a replacement of linen's ``_normalize`` that binds the primitive in the plain case.
+
+    linen creates or reads a layer's parameters inside this function, so the replacement does it,
+    too.
+    """
     bind = FLAX.primitive_of(original).bind
     signature = inspect.signature(original)
 
     def normalize(*args: Any, **keywords: Any) -> Any:
         """Bind the normalization in the plain case, else call linen's function."""
-        given = signature.bind(*args, **keywords)
-        given.apply_defaults()
-        layer, at = given.args[0], given.arguments
+        call = signature.bind(*args, **keywords)
+        call.apply_defaults()
+        layer, arguments = call.args[0], call.arguments
         plain = _is_plain(
-            at["x"],
-            at["mean"],
-            at["var"],
-            at["reduction_axes"],
-            at["feature_axes"],
-            at["dtype"],
-            at["epsilon"],
+            arguments["x"],
+            arguments["mean"],
+            arguments["var"],
+            arguments["reduction_axes"],
+            arguments["feature_axes"],
+            arguments["dtype"],
+            arguments["epsilon"],
         )
-        if not plain or np.dtype(at["param_dtype"]) != np.float32:
+        if not plain or np.dtype(arguments["param_dtype"]) != np.float32:
             return original(*args, **keywords)
-        names = [name for name in ("scale", "bias") if at[f"use_{name}"]]
-        size = at["x"].shape[-1]
-        if not all(has_plain(layer, name, size) for name in names):
+        names = [name for name in ("scale", "bias") if arguments[f"use_{name}"]]
+        size = arguments["x"].shape[-1]
+        if not all(has_vector(layer, name, size) for name in names):
             return original(*args, **keywords)
         parameters = {"scale": np.ones(size, np.float32), "bias": np.zeros(size, np.float32)}
         for name in names:
-            parameters[name] = layer.param(name, at[f"{name}_init"], [size], at["param_dtype"])
-        operands = at["x"], at["mean"], at["var"], parameters["scale"], parameters["bias"]
-        return bind(*operands, epsilon=at["epsilon"])
+            parameters[name] = layer.param(
+                name, arguments[f"{name}_init"], [size], arguments["param_dtype"]
+            )
+        operands = (
+            arguments["x"],
+            arguments["mean"],
+            arguments["var"],
+            parameters["scale"],
+            parameters["bias"],
+        )
+        return bind(*operands, epsilon=arguments["epsilon"])
 
     return normalize
 
 
-def has_plain(layer: Any, name: str, size: int) -> bool:
-    """True if a linen layer has the parameter ``name`` as ``size`` float32 numbers."""
+def has_vector(layer: Any, name: str, size: int) -> bool:
+    """True if the linen layer has a parameter ``name`` of shape ``[size]`` and type float32."""
     if not layer.has_variable("params", name):
         return False
     value = layer.get_variable("params", name)
     return getattr(value, "dtype", None) == np.float32 and np.shape(value) == (size,)
 
 
-register(Patch(LINEN_NORMALIZE.target, _of_linen, True, LINEN_NORMALIZE.parameters))
+register(Patch(LINEN_NORMALIZE.target, _linen_replacement, True, LINEN_NORMALIZE.parameters))

@@ -19,7 +19,9 @@ def result_sizes(
 
 
 def is_window(image: Sequence[int], kernel: Sequence[int], window: dict[str, Any]) -> bool:
-    """True if every number is an int that Conv accepts, and at least one window fits."""
+    """True if Conv accepts all numbers of ``window`` (ints, no negative padding) and a
+    window fits.
+    """
     if any(len(numbers) != len(kernel) for numbers in window.values()):
         return False
     pads = [pad for pair in window["padding"] for pad in pair]
@@ -38,7 +40,7 @@ def attributes_of(
     dilation: tuple[int, ...],
     groups: int,
 ) -> dict[str, Any]:
-    """Return the attributes of Conv for a ``kernel`` of these sizes."""
+    """Return the attributes of an ONNX Conv whose kernel has the spatial sizes ``kernel``."""
     return {
         "group": groups,
         "kernel_shape": [int(size) for size in kernel],

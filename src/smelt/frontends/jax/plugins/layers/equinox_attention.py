@@ -19,7 +19,7 @@ from smelt.frontends.jax.bindings import Binding, Call, binds
 from smelt.frontends.jax.library_functions import EQUINOX_ATTENTION
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
-from smelt.frontends.jax.plugins.layers.attention import OPSET, in_pieces
+from smelt.frontends.jax.plugins.layers.attention import OPSET, attention_nodes
 from smelt.frontends.jax.plugins.layers.layer_norm import with_rank_of
 from smelt.frontends.jax.registry import lowers
 
@@ -31,32 +31,33 @@ LOW = float(np.finfo(np.float32).min)
 def attention(
     cx: Lowering, q: ir.Value, k: ir.Value, v: ir.Value, *mask: ir.Value
 ) -> ir.Value | list[Operand]:
-    """Lower to Attention with two leading dims: batch and heads."""
+    """Lower to Attention with two leading dims, batch and heads; with a mask, to nodes."""
     missing = 4 - len(cx.avals_in[0].shape)
     if missing < 0 or not cx.is_never_empty():
         return cx.inline_traced(_reference)
     operands = [cx.unsqueeze(value, range(missing)) for value in (q, k, v)]
     scale = 1 / math.sqrt(cx.avals_in[0].shape[-1])
     if mask or cx.opset < OPSET:
-        result = in_pieces(cx, *operands, *mask, scale=scale, low=LOW)
+        result = attention_nodes(cx, *operands, *mask, scale=scale, low=LOW)
     else:
         result = cx.op("Attention", *operands, scale=scale)
     return cx.squeeze(result, range(missing))
 
 
 def _reference(q: jax.Array, k: jax.Array, v: jax.Array, *mask: jax.Array) -> Any:
-    """Return equinox's result, for any leading dims."""
+    """Return equinox's result for ``q [..., s, d]``, ``k`` and ``v [..., S, d]``."""
     logits = jnp.einsum("...sd,...Sd->...sS", q / math.sqrt(q.shape[-1]), k)
     if mask:
         logits = jnp.where(with_rank_of(mask[0], logits), logits, jnp.finfo(logits.dtype).min)
     return jnp.einsum("...sS,...Sd->...sd", jax.nn.softmax(logits), v)
 
 
-def _result(q: compat.Aval, k: compat.Aval, v: compat.Aval, *mask: compat.Aval) -> compat.Aval:
+def _result_type(q: compat.Aval, k: compat.Aval, v: compat.Aval, *mask: compat.Aval) -> compat.Aval:
+    """Return the result type: ``[..., S, D]`` of the queries with the last dim of the values."""
     return compat.ShapedArray((*q.shape[:-1], v.shape[-1]), q.dtype)
 
 
-def _call(
+def _arguments(
     query: Any,
     key_: Any,
     value: Any,
@@ -86,8 +87,9 @@ def _call(
 
 
 def _is_off(dropout: Any, inference: bool | None) -> bool:
-    given = dropout.inference if inference is None else inference
-    return given is True or (isinstance(dropout.p, int | float) and dropout.p == 0)
+    """True if the layer's dropout does nothing: it is in inference mode, or its rate is 0."""
+    inactive = dropout.inference if inference is None else inference
+    return inactive is True or (isinstance(dropout.p, int | float) and dropout.p == 0)
 
 
 def _batched(operands: Sequence[Any], dims: Sequence[int | None]) -> Sequence[Any] | None:
@@ -109,8 +111,8 @@ binds(
     Binding(
         EQUINOX_ATTENTION.target,
         "equinox.attention",
-        _result,
-        _call,
+        _result_type,
+        _arguments,
         _reference,
         _batched,
         optional=True,

@@ -1,7 +1,7 @@
 """equinox convolution of one image, which users map over a batch.
 
-The layer adds a batch dim of 1, removes it again and adds its bias. Mapped, each of these is
-equations and nodes that passes would have to remove.
+The layer adds a batch dim of 1, convolves, removes the dim and adds its bias. Under vmap each of
+these steps becomes equations and nodes that passes would have to remove.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def conv(
     dilation: tuple[int, ...],
     groups: int,
 ) -> ir.Value | list[Operand]:
-    """Lower to Conv with all leading dims merged into one batch dim."""
+    """Lower to Conv: ``x [..., channels, *image]``, its leading dims merged into one batch dim."""
     shape, kernel = cx.avals_in[0].shape, cx.avals_in[1].shape
     front, image = shape[: -len(kernel) + 1], shape[-len(kernel) + 1 :]
     if 0 in front:
@@ -52,7 +52,7 @@ def conv(
         "Conv",
         x,
         w,
-        *(cx.reshape(each, kernel[:1]) for each in bias),
+        *(cx.reshape(vector, kernel[:1]) for vector in bias),
         **attributes_of(kernel[2:], strides, padding, dilation, groups),
     )
     if len(front) == 1:
@@ -61,6 +61,7 @@ def conv(
 
 
 def _product(sizes: Sequence[compat.Dim]) -> compat.Dim:
+    """Return the product of ``sizes``, which may be symbolic."""
     product: compat.Dim = 1
     for size in sizes:
         product = product * size
@@ -94,15 +95,16 @@ def _reference(
     return y + bias[0] if bias else y
 
 
-def _result(
+def _result_type(
     x: compat.Aval, w: compat.Aval, *bias: compat.Aval, groups: int, **window: Any
 ) -> compat.Aval:
+    """Return the result type: ``[..., channels, *windows]``."""
     image = x.shape[1 - len(w.shape) :]
     sizes = result_sizes(image[1:], w.shape[2:], **window)
     return compat.ShapedArray((*x.shape[: 1 - len(w.shape)], w.shape[0], *sizes), x.dtype)
 
 
-def _call(layer: Any, x: Any, *, key: Any = None) -> Call | None:
+def _arguments(layer: Any, x: Any, *, key: Any = None) -> Call | None:
     """Return operands and window; None for invalid calls, other padding modes, unknown sizes, and
     types other than float32."""
     w, bias = layer.weight, layer.bias
@@ -133,8 +135,8 @@ binds(
     Binding(
         EQUINOX_CONV.target,
         "equinox.conv",
-        _result,
-        _call,
+        _result_type,
+        _arguments,
         _reference,
         batched_first,
         optional=True,

@@ -33,7 +33,7 @@ def conv(
     dilation: tuple[int, ...],
     groups: int,
 ) -> ir.Value:
-    """Lower to Conv; channels are transposed to second place and back."""
+    """Lower to Conv; channels are transposed from the last to the second place and back."""
     kernel = cx.avals_in[1].shape
     last = len(kernel) - 1
     result = cx.op(
@@ -71,14 +71,15 @@ def _reference(
     return y + bias[0].reshape((1,) * last + bias[0].shape) if bias else y
 
 
-def _result(
+def _result_type(
     x: compat.Aval, w: compat.Aval, *bias: compat.Aval, groups: int, **window: Any
 ) -> compat.Aval:
+    """Return the result type: ``[batch, *windows, channels]``."""
     sizes = result_sizes(x.shape[1:-1], w.shape[:-2], **window)
     return compat.ShapedArray((x.shape[0], *sizes, w.shape[-1]), x.dtype)
 
 
-def _call(layer: Any, inputs: Any, out_sharding: Any = None) -> Call | None:
+def _arguments(layer: Any, inputs: Any, out_sharding: Any = None) -> Call | None:
     """Return operands and window of a plain call, None for any other call.
 
     Not plain: invalid calls, masked weights, dilated inputs, other padding than zeros, symbolic
@@ -119,17 +120,18 @@ def _is_fitting(layer: Any, x: Any, w: Any, bias: Any) -> bool:
     return bias is None or bias.shape == w.shape[-1:]
 
 
-def _window(layer: Any, image: Any, kernel: Any) -> dict[str, Any] | None:
+def _window(layer: Any, image_sizes: Any, kernel: Any) -> dict[str, Any] | None:
     """Return strides, padding and dilation of each image dim, None for other windows."""
     from flax.nnx.nn.linear import canonicalize_padding
 
-    def each(number: Any) -> tuple[int, ...]:
+    def per_dim(number: Any) -> tuple[int, ...]:
+        """Return ``number`` as one value for each image dim; None means 1."""
         number = 1 if number is None else number
         return (number,) * len(kernel) if isinstance(number, int) else tuple(number)
 
-    strides, dilation = each(layer.strides), each(layer.kernel_dilation)
+    strides, dilation = per_dim(layer.strides), per_dim(layer.kernel_dilation)
     padding = canonicalize_padding(layer.padding, len(kernel))
-    if any(step != 1 for step in each(layer.input_dilation)):
+    if any(step != 1 for step in per_dim(layer.input_dilation)):
         return None
     if len(strides) != len(kernel) or len(dilation) != len(kernel):
         return None
@@ -137,7 +139,7 @@ def _window(layer: Any, image: Any, kernel: Any) -> dict[str, Any] | None:
         if padding not in ("SAME", "VALID"):
             return None
         reach = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
-        padding = lax.padtype_to_pads(image, reach, strides, padding)
+        padding = lax.padtype_to_pads(image_sizes, reach, strides, padding)
     return {"strides": strides, "padding": tuple(map(tuple, padding)), "dilation": dilation}
 
 
@@ -145,8 +147,8 @@ binds(
     Binding(
         NNX_CONV.target,
         "flax.conv",
-        _result,
-        _call,
+        _result_type,
+        _arguments,
         _reference,
         optional=True,
         parameters=NNX_CONV.parameters,

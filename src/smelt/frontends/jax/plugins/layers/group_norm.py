@@ -17,7 +17,7 @@ from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.plugins.layers.layer_norm import (
     are_absent,
-    flax_call,
+    flax_arguments,
     flax_statistics,
     like_x,
     with_rank_of,
@@ -35,27 +35,28 @@ def group_norm(
     epsilon: float,
     fast: bool,
 ) -> ir.Value | list[Operand]:
-    """Lower to InstanceNormalization of each group as one channel; ``fast`` only affects rounding.
+    """Lower to InstanceNormalization: ``x [N, ..., C]`` is reshaped to ``[N, groups, -1]``.
 
-    ONNX Runtime has no kernel for GroupNormalization, and its body is NaN where the mean is far
-    from 0. The targets ``c`` and ``host`` fuse these nodes to it.
+    ``fast`` only affects rounding. ONNX Runtime has no kernel for GroupNormalization, and its
+    function body returns NaN where the mean is far from 0. The targets ``c`` and ``host`` fuse
+    these nodes to GroupNormalization.
     """
     if not cx.is_never_empty():
-        return cx.inline_traced(partial(_by_flax, groups=groups, epsilon=epsilon, fast=fast))
+        return cx.inline_traced(partial(_reference, groups=groups, epsilon=epsilon, fast=fast))
     shape = cx.avals_in[0].shape
     last = len(shape) - 1
-    moved = cx.transpose(x, (0, last, *range(1, last)))
-    grouped = cx.op("Reshape", moved, cx.constant(np.array([0, groups, -1])))
+    channels_second = cx.transpose(x, (0, last, *range(1, last)))
+    grouped = cx.op("Reshape", channels_second, cx.constant(np.array([0, groups, -1])))
     ones, zeros = (cx.constant(np.full(groups, fill, np.float32)) for fill in (1, 0))
     normal = cx.op("InstanceNormalization", grouped, ones, zeros, epsilon=epsilon)
     sizes = (shape[0], shape[last], *shape[1:last])
-    whole = cx.reshape(normal, sizes)
-    back = cx.transpose(whole, (0, *range(2, last + 1), 1))
-    scaled = cx.op("Mul", back, scale)
+    ungrouped = cx.reshape(normal, sizes)
+    channels_last = cx.transpose(ungrouped, (0, *range(2, last + 1), 1))
+    scaled = cx.op("Mul", channels_last, scale)
     return cx.op("Add", scaled, *bias) if bias else scaled
 
 
-def _by_flax(
+def _reference(
     x: jax.Array,
     scale: jax.Array,
     *bias: jax.Array,
@@ -68,23 +69,23 @@ def _by_flax(
     axes = tuple(range(1, x.ndim - 1))
     grouped = x.reshape((*x.shape[:-1], groups, size))
     mean, variance = (
-        jnp.expand_dims(jnp.repeat(each, size, axis=1), axes)
-        for each in flax_statistics(grouped, (*axes, -1), fast)
+        jnp.expand_dims(jnp.repeat(statistic, size, axis=1), axes)
+        for statistic in flax_statistics(grouped, (*axes, -1), fast)
     )
     y = (x - mean) * (lax.rsqrt(variance + epsilon) * with_rank_of(scale, x))
     return y + with_rank_of(bias[0], x) if bias else y
 
 
-def _of_flax(layer: Any, x: Any, **others: Any) -> Call | None:
+def _arguments(layer: Any, x: Any, **others: Any) -> Call | None:
     """Return operands and parameters of a plain call, None for any other call."""
     if not are_absent(others) or layer.reduction_axes is not None or np.ndim(x) < 2:
         return None
-    found = flax_call(layer, x)
-    if found is None or layer.feature_axis not in (-1, np.ndim(x) - 1):
+    arguments = flax_arguments(layer, x)
+    if arguments is None or layer.feature_axis not in (-1, np.ndim(x) - 1):
         return None
     if layer.num_groups * layer.group_size != np.shape(x)[-1]:
         return None
-    operands, params = found
+    operands, params = arguments
     return operands, {**params, "groups": int(layer.num_groups)}
 
 
@@ -92,8 +93,8 @@ FLAX = Binding(
     NNX_GROUP_NORM.target,
     "flax.group_norm",
     like_x,
-    _of_flax,
-    _by_flax,
+    _arguments,
+    _reference,
     optional=True,
     parameters=NNX_GROUP_NORM.parameters,
 )

@@ -1,8 +1,8 @@
 """Layer normalization of flax nnx and equinox: one equation, one operator.
 
-The layers' own arithmetic is twenty equations, which passes would have to match again. Derivatives
-still use it, and so do calls that are not plain: other types than float32, a mask, other axes than
-the last, statistics across devices.
+The layers' own arithmetic is twenty equations, which passes would have to match again. JAX still
+traces that arithmetic for derivatives and for calls with a type other than float32, a mask, an
+axis other than the last, or statistics across devices.
 """
 
 from __future__ import annotations
@@ -44,9 +44,12 @@ def like_x(x: compat.Aval, *operands: compat.Aval, **params: Any) -> compat.Aval
     return compat.ShapedArray(x.shape, x.dtype)
 
 
-def with_rank_of(parameter: jax.Array, x: jax.Array) -> jax.Array:
-    """Return ``parameter`` with the rank of ``x``: JAX can be set to reject different ranks."""
-    return parameter.reshape((1,) * (x.ndim - parameter.ndim) + parameter.shape)
+def with_rank_of(array: jax.Array, x: jax.Array) -> jax.Array:
+    """Return ``array`` with leading dims of 1 up to the rank of ``x``.
+
+    JAX broadcasts different ranks by itself, except under ``jax_numpy_rank_promotion="raise"``.
+    """
+    return array.reshape((1,) * (x.ndim - array.ndim) + array.shape)
 
 
 def flax_statistics(x: jax.Array, axes: tuple[int, ...], fast: bool) -> tuple[Any, Any]:
@@ -57,16 +60,20 @@ def flax_statistics(x: jax.Array, axes: tuple[int, ...], fast: bool) -> tuple[An
     return mean, lax.square(x - jnp.expand_dims(mean, axes)).mean(axes)
 
 
-def _by_flax(x: jax.Array, scale: jax.Array, *bias: jax.Array, epsilon: float, fast: bool) -> Any:
+def _flax_reference(
+    x: jax.Array, scale: jax.Array, *bias: jax.Array, epsilon: float, fast: bool
+) -> Any:
+    """Return the normalization over the last dim as flax computes it."""
     mean, variance = flax_statistics(x, (-1,), fast)
     y = x - jnp.expand_dims(mean, -1)
     y *= lax.rsqrt(jnp.expand_dims(variance, -1) + epsilon) * with_rank_of(scale, x)
     return y + with_rank_of(bias[0], x) if bias else y
 
 
-def _by_equinox(
+def _equinox_reference(
     x: jax.Array, scale: jax.Array, *bias: jax.Array, epsilon: float, fast: bool
 ) -> Any:
+    """Return the normalization over the dims of ``scale`` as equinox computes it."""
     axes = tuple(range(-scale.ndim, 0))
     mean = jnp.mean(x, axes, keepdims=True)
     variance = jnp.maximum(0.0, jnp.var(x, axes, keepdims=True))
@@ -74,9 +81,12 @@ def _by_equinox(
     return out + with_rank_of(bias[0], x) if bias else out
 
 
-def _of_flax(layer: Any, x: Any, **others: Any) -> Call | None:
+def _flax_arguments(layer: Any, x: Any, **others: Any) -> Call | None:
+    """Return the primitive's arguments for a flax layer, None if JAX must trace the call
+    as usual.
+    """
     last = layer.reduction_axes in LAST and layer.feature_axes in LAST
-    return flax_call(layer, x) if last and are_absent(others) else None
+    return flax_arguments(layer, x) if last and are_absent(others) else None
 
 
 def are_absent(others: Mapping[str, Any]) -> bool:
@@ -84,8 +94,11 @@ def are_absent(others: Mapping[str, Any]) -> bool:
     return all(other is None for other in others.values())
 
 
-def flax_call(layer: Any, x: Any) -> Call | None:
-    """Return the call with parameters of the last dim, None if it is not plain."""
+def flax_arguments(layer: Any, x: Any) -> Call | None:
+    """Return the primitive's arguments with parameters of the last dim.
+
+    None if JAX must trace the call as usual.
+    """
     from flax.nnx.nn import dtypes
 
     if layer.axis_name is not None or layer.dtype not in (None, jnp.float32):
@@ -94,21 +107,30 @@ def flax_call(layer: Any, x: Any) -> Call | None:
         return None
     scale = layer.scale[...] if layer.scale else None
     bias = layer.bias[...] if layer.bias else None
-    return _call(x, scale, bias, np.shape(x)[-1:], layer.epsilon, bool(layer.use_fast_variance))
+    return _arguments(
+        x, scale, bias, np.shape(x)[-1:], layer.epsilon, bool(layer.use_fast_variance)
+    )
 
 
-def _of_equinox(layer: Any, x: Any, *state: Any, key: Any = None, **others: Any) -> Call | None:
+def _equinox_arguments(
+    layer: Any, x: Any, *state: Any, key: Any = None, **others: Any
+) -> Call | None:
+    """Return the primitive's arguments for an equinox layer, None if JAX must trace it as usual."""
     if state or others or layer.shape != np.shape(x):
         return None
     scale = layer.weight if layer.use_weight else None
     bias = layer.bias if layer.use_bias else None
-    return _call(x, scale, bias, layer.shape, layer.eps, fast=False)
+    return _arguments(x, scale, bias, layer.shape, layer.eps, fast=False)
 
 
-def _call(
+def _arguments(
     x: Any, scale: Any, bias: Any, shape: tuple[compat.Dim, ...], epsilon: Any, fast: bool
 ) -> Call | None:
-    """Return the call with parameters of the last dims ``shape``, None if it is not plain."""
+    """Return operands and parameters for a layer whose scale and bias have the shape ``shape``.
+
+    ``shape`` is the last dims of ``x``. None for unknown sizes, types other than float32, and an
+    unusual epsilon.
+    """
     if not shape or not all(isinstance(dim, int) and dim > 0 for dim in shape):
         return None
     scale = np.ones(shape, np.float32) if scale is None else scale
@@ -139,8 +161,8 @@ FLAX = Binding(
     NNX_LAYER_NORM.target,
     "flax.layer_norm",
     like_x,
-    _of_flax,
-    _by_flax,
+    _flax_arguments,
+    _flax_reference,
     batched_first,
     optional=True,
     parameters=NNX_LAYER_NORM.parameters,
@@ -149,8 +171,8 @@ EQUINOX = Binding(
     EQUINOX_LAYER_NORM.target,
     "equinox.layer_norm",
     like_x,
-    _of_equinox,
-    _by_equinox,
+    _equinox_arguments,
+    _equinox_reference,
     batched_first,
     optional=True,
     parameters=EQUINOX_LAYER_NORM.parameters,

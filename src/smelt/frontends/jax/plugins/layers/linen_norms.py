@@ -1,6 +1,6 @@
 """Normalizations of flax linen, lowered like those of flax nnx.
 
-A linen layer asks for its parameters while it is called, so its method is replaced.
+A linen layer creates or reads its parameters inside the call, so the whole method is replaced.
 """
 
 from __future__ import annotations
@@ -18,19 +18,26 @@ from smelt.frontends.jax.bindings import Binding
 from smelt.frontends.jax.library_functions import LINEN_GROUP_NORM, LINEN_LAYER_NORM
 from smelt.frontends.jax.patches import Patch, register
 from smelt.frontends.jax.plugins.layers import group_norm, layer_norm
-from smelt.frontends.jax.plugins.layers.batch_norm import has_plain
+from smelt.frontends.jax.plugins.layers.batch_norm import has_vector
 from smelt.frontends.jax.plugins.layers.layer_norm import LAST, are_absent, is_usual_epsilon
 from smelt.frontends.jax.replacement import Function
 
 Read: TypeAlias = Callable[[Any, Any], dict[str, Any] | None]
-"""Returns the primitive's parameters for a layer and its operand, None if the call is not plain."""
+"""From a layer and its operand to the parameters of the primitive.
+
+None if JAX must trace the call as usual.
+"""
 
 
-def _layer_norm(layer: Any, x: Any) -> dict[str, Any] | None:
+def _layer_norm_parameters(layer: Any, x: Any) -> dict[str, Any] | None:
+    """Return no parameters; None unless the layer normalizes over the last dim."""
     return {} if layer.reduction_axes in LAST and layer.feature_axes in LAST else None
 
 
-def _group_norm(layer: Any, x: Any) -> dict[str, Any] | None:
+def _group_norm_parameters(layer: Any, x: Any) -> dict[str, Any] | None:
+    """Return the number of groups; None for other axes, or groups that do not divide the
+    channels.
+    """
     if layer.reduction_axes is not None or x.ndim < 2:
         return None
     count, size, channels = layer.num_groups, layer.group_size, x.shape[-1]
@@ -39,11 +46,11 @@ def _group_norm(layer: Any, x: Any) -> dict[str, Any] | None:
     return {"groups": int(count or channels // size)}
 
 
-def _method(binding: Binding, read: Read) -> Callable[[Function], Function]:
-    """Return a function that replaces the library's method by one that binds ``binding``."""
+def _replacement_of(binding: Binding, read: Read) -> Callable[[Function], Function]:
+    """Return a function that replaces a layer's ``__call__`` by one that binds ``binding``."""
 
     def replacement(original: Function) -> Function:
-        """Return the method that binds ``binding`` in the usual case."""
+        """Return the replacement of the method ``original``."""
         from flax.linen import module
 
         bind = binding.primitive_of(original).bind
@@ -79,16 +86,16 @@ def _is_usual(layer: Any, x: Any) -> bool:
     size, types = x.shape[-1], (layer.dtype or jnp.float32, layer.param_dtype)
     if layer.axis_name is not None or not layer.force_float32_reductions:
         return False
-    if any(np.dtype(each) != np.float32 for each in types):
+    if any(np.dtype(dtype) != np.float32 for dtype in types):
         return False
     if not isinstance(size, int) or not size or not is_usual_epsilon(layer.epsilon):
         return False
     names = [name for name in ("scale", "bias") if getattr(layer, f"use_{name}")]
-    return all(has_plain(layer, name, size) for name in names)
+    return all(has_vector(layer, name, size) for name in names)
 
 
 for function, binding, read in (
-    (LINEN_LAYER_NORM, layer_norm.FLAX, _layer_norm),
-    (LINEN_GROUP_NORM, group_norm.FLAX, _group_norm),
+    (LINEN_LAYER_NORM, layer_norm.FLAX, _layer_norm_parameters),
+    (LINEN_GROUP_NORM, group_norm.FLAX, _group_norm_parameters),
 ):
-    register(Patch(function.target, _method(binding, read), True, function.parameters))
+    register(Patch(function.target, _replacement_of(binding, read), True, function.parameters))

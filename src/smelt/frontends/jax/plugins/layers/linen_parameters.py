@@ -34,7 +34,7 @@ def _parameter_of(original: Function) -> Function:
         unbox: bool = True,
         **keywords: Any,
     ) -> Any:
-        """Return the parameter; the comparison is skipped if it was done before."""
+        """Return the parameter; compare it with its initializer only the first time."""
         comparison = None if keywords else _comparison(scope, name, init_fn, args)
         if comparison is None or comparison not in _compared:
             value = original(scope, name, init_fn, *args, unbox=unbox, **keywords)
@@ -61,14 +61,14 @@ def _comparison(scope: Any, name: str, init_fn: Any, args: tuple[Any, ...]) -> A
         )
         hash(comparison)
     except (RecursionError, TypeError, ValueError):
-        return None  # It holds itself, something that changes, or a variable that is not set yet.
+        return None  # The initializer holds itself, a mutable object, or an unset variable.
     return comparison
 
 
 def _comparable(item: Any) -> Any:
-    """Return ``item`` as a value that is equal for equal content.
+    """Return an object that is equal for two items of equal content.
 
-    Closures and layers are created again for each call, so they are compared by content.
+    Closures and layers are created again for each call, so their content is compared.
     """
     if isinstance(item, FunctionType) and item.__closure__:
         cells = tuple(_comparable(cell.cell_contents) for cell in item.__closure__)
@@ -82,12 +82,14 @@ def _comparable(item: Any) -> Any:
 
 
 def _remember(comparison: Any) -> None:
+    """Record a comparison; forget all of them when ``LIMIT`` is reached."""
     if len(_compared) >= LIMIT:
         _compared.clear()
     _compared[comparison] = None
 
 
 def _unboxed(value: Any) -> Any:
+    """Return ``value`` without the metadata boxes of flax."""
     from flax.core import meta
 
     return meta.unbox(value)

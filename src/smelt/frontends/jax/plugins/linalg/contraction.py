@@ -1,4 +1,6 @@
-"""``dot_general`` as one node, ``smelt.DotGeneral``, which passes lower to what a target has."""
+"""Lower ``dot_general`` to one ``smelt.DotGeneral`` node, which passes later lower for
+the target.
+"""
 
 from __future__ import annotations
 
@@ -45,5 +47,7 @@ def dot_general(
 
 
 def _ints(dims: Any) -> list[int] | None:
-    """Return the dims as ints, None for no dims."""
+    """Return the dims as a list of ints, None if there are none: ONNX has no empty list
+    attribute.
+    """
     return [int(dim) for dim in dims] or None

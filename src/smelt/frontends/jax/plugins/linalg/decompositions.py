@@ -1,4 +1,8 @@
-"""Decompositions of matrices, as operators of the ``smelt`` domain."""
+"""Lower matrix decompositions to operators of the ``smelt`` domain.
+
+Shapes: ``a`` is ``[..., m, n]``; leading dims are a batch; ``k = min(m, n)``. The algorithms are
+LAPACK's; each operator's schema in ``smelt.operators.linalg`` names the routine.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +33,10 @@ from smelt.frontends.jax.symbolic_transforms import swapped_rows
 
 @lowers("lu")
 def lu(cx: Lowering, a: ir.Value) -> tuple[ir.Value, ...]:
-    """Lower ``lu`` to LU: factors, pivots, permutation."""
+    """Lower ``lu`` of ``a [..., m, n]`` to LU, as LAPACK ``getrf``.
+
+    Results: L and U packed ``[..., m, n]``, pivots ``[..., k]``, permutation ``[..., m]``.
+    """
     return _smelt(cx, "LU", a, outputs=3)
 
 
@@ -37,7 +44,10 @@ def lu(cx: Lowering, a: ir.Value) -> tuple[ir.Value, ...]:
 def lu_pivots_to_permutation(
     cx: Lowering, pivots: ir.Value, *, permutation_size: Dim
 ) -> ir.Value | list[Operand]:
-    """Lower to PivotsToPermutation, or to a loop if the size is symbolic."""
+    """Lower pivots ``[..., k]`` to a permutation ``[..., permutation_size]``.
+
+    A symbolic ``permutation_size`` becomes a loop that swaps rows.
+    """
     if is_symbolic(permutation_size):
         return cx.inline_traced(partial(swapped_rows, size=permutation_size))
     return cx.op("PivotsToPermutation", pivots, domain="smelt", permutation_size=permutation_size)
@@ -45,13 +55,18 @@ def lu_pivots_to_permutation(
 
 @lowers("geqrf")
 def geqrf(cx: Lowering, a: ir.Value) -> tuple[ir.Value, ...]:
-    """Lower ``geqrf`` to Geqrf: packed reflectors and their scales."""
+    """Lower ``geqrf`` of ``a [..., m, n]`` to Geqrf, LAPACK's QR by Householder reflectors.
+
+    Results: R with the reflectors below its diagonal ``[..., m, n]``, their scales ``[..., k]``.
+    """
     return _smelt(cx, "Geqrf", a, outputs=2)
 
 
 @lowers("householder_product")
 def householder_product(cx: Lowering, a: ir.Value, taus: ir.Value) -> ir.Value:
-    """Lower to HouseholderProduct: the Q of packed reflectors."""
+    """Lower to HouseholderProduct, as LAPACK ``orgqr``: reflectors ``a [..., m, n]`` to Q ``[...,
+    m, n]``.
+    """
     return _smelt(cx, "HouseholderProduct", a, taus)[0]
 
 
@@ -59,7 +74,10 @@ def householder_product(cx: Lowering, a: ir.Value, taus: ir.Value) -> ir.Value:
 def ormqr(
     cx: Lowering, a: ir.Value, taus: ir.Value, c: ir.Value, *, left: bool, transpose: bool
 ) -> ir.Value:
-    """Multiply by the square Q of the reflectors."""
+    """Return ``Q @ c``, or ``c @ Q`` unless ``left``, for the square Q of the reflectors in ``a``.
+
+    ``a`` is ``[..., m, k]`` and Q is ``[..., m, m]``; ``transpose`` uses Q transposed.
+    """
     rows, columns = cx.avals_in[0].shape[-2:]
     vectors = _resized(cx, a, columns, rows, -1)
     q = _smelt(cx, "HouseholderProduct", vectors, taus)[0]
@@ -73,9 +91,12 @@ def ormqr(
 def qr(
     cx: Lowering, a: ir.Value, *, pivoting: bool, full_matrices: bool, use_magma: bool | None
 ) -> list[ir.Value]:
-    """Expand Q and cut R out of the packed factors, for any order of the two sizes.
+    """Return Q, R and, if ``pivoting``, the column order of ``a [..., m, n]``.
 
-    ``use_magma`` chooses a GPU library, so it has no effect here.
+    Geqrf (or Geqp3) packs reflectors and R into ``[..., m, n]``. Q ``[..., m, width]`` is expanded
+    from the reflectors, R ``[..., width, n]`` is the upper triangle; ``width`` is ``m`` if
+    ``full_matrices``, else ``min(m, n)``. Either of m and n may be larger. ``use_magma`` chooses a
+    GPU library, so it has no effect here.
     """
     rows, columns = cx.avals_in[0].shape[-2:]
     packed, taus, *order = _smelt(
@@ -98,7 +119,10 @@ def eigh(
     subset_by_index: object,
     algorithm: object,
 ) -> tuple[ir.Value, ...]:
-    """Lower to Eigh; eigenvalues are always sorted, and ``algorithm`` is ignored."""
+    """Lower to Eigh: vectors ``[..., n, n]`` and ascending values ``[..., n]``.
+
+    Values are always sorted; ``algorithm`` is ignored. Refuses a subset.
+    """
     if subset_by_index is not None:
         raise cx.unsupported("a subset of the eigenvalues is asked for")
     return _smelt(cx, "Eigh", a, outputs=2, lower=int(lower))
@@ -118,7 +142,9 @@ def complex_eig(cx: Lowering, re: ir.Value, im: ir.Value) -> tuple[ir.Value, ...
 
 @lowers(COMPLEX_SCHUR)
 def complex_schur(cx: Lowering, re: ir.Value, im: ir.Value) -> tuple[ir.Value, ...]:
-    """Lower to ComplexSchur: parts of the form and of the vectors."""
+    """Lower to ComplexSchur: real and imaginary parts of the triangular form, then of the
+    vectors.
+    """
     return _smelt(cx, "ComplexSchur", re, im, outputs=4)
 
 
@@ -144,9 +170,9 @@ def complex_lu(cx: Lowering, re: ir.Value, im: ir.Value) -> tuple[ir.Value, ...]
 
 @lowers(COMPLEX_SOLVE)
 def complex_triangular_solve(cx: Lowering, *parts: ir.Value, **flags: bool) -> tuple[ir.Value, ...]:
-    """Lower to ComplexTriangularSolve: the parts of the solution."""
-    spelled = {name: int(flag) for name, flag in flags.items()}
-    return _smelt(cx, "ComplexTriangularSolve", *parts, outputs=2, **spelled)
+    """Lower to ComplexTriangularSolve: the real and the imaginary part of the solution."""
+    attributes = {name: int(flag) for name, flag in flags.items()}
+    return _smelt(cx, "ComplexTriangularSolve", *parts, outputs=2, **attributes)
 
 
 @lowers(COMPLEX_EIGH)
@@ -165,7 +191,7 @@ def complex_svd(
 
 @lowers(COMPLEX_VALUES)
 def complex_singular_values(cx: Lowering, re: ir.Value, im: ir.Value) -> tuple[ir.Value, ...]:
-    """Lower to ComplexSingularValues."""
+    """Lower to ComplexSingularValues: real values ``[..., k]``."""
     return _smelt(cx, "ComplexSingularValues", re, im)
 
 
@@ -234,10 +260,10 @@ def tridiagonal_solve(
 def symmetric_product(
     cx: Lowering, a: ir.Value, c: ir.Value, *, alpha: float, beta: float
 ) -> ir.Value:
-    """Return ``alpha * a @ a.T + beta * c``."""
+    """Return ``alpha * a @ a.T + beta * c`` for ``a [..., n, k]`` and ``c [..., n, n]``."""
     rank = len(cx.avals_in[0].shape)
-    flipped = cx.transpose(a, [*range(rank - 2), rank - 1, rank - 2])
-    result = cx.op("Mul", cx.op("MatMul", a, flipped), cx.const_like(alpha, a))
+    transposed = cx.transpose(a, [*range(rank - 2), rank - 1, rank - 2])
+    result = cx.op("Mul", cx.op("MatMul", a, transposed), cx.const_like(alpha, a))
     # As in BLAS, a term with factor 0 is not read, so it may be NaN.
     return cx.op("Add", result, cx.op("Mul", c, cx.const_like(beta, c))) if beta else result
 
@@ -245,22 +271,26 @@ def symmetric_product(
 def _smelt(
     cx: Lowering, name: str, *inputs: ir.Value, outputs: int = 1, **attributes: int
 ) -> tuple[ir.Value, ...]:
+    """Return the outputs of one ``smelt`` node; raises E102 unless all inputs are float32 or
+    float64.
+    """
     for value in inputs:
         check_real(value)
     ops: Callable[..., tuple[ir.Value, ...]] = cx.builder.ops
     return ops(name, *inputs, outputs=outputs, domain="smelt", **attributes)
 
 
-def _resized(cx: Lowering, a: ir.Value, size: Dim, wanted: Dim, axis: int) -> ir.Value:
-    """Return ``a`` with ``axis`` of ``size`` cut or zero-padded at the end to ``wanted``
-    elements."""
-    missing, axis = max_dim(wanted - size, 0), len(cx.avals_in[0].shape) + axis
+def _resized(cx: Lowering, a: ir.Value, size: Dim, new_size: Dim, axis: int) -> ir.Value:
+    """Return ``a`` with ``axis``, of ``size`` elements, cut or zero-padded at the end to
+    ``new_size``.
+    """
+    missing, axis = max_dim(new_size - size, 0), len(cx.avals_in[0].shape) + axis
     if not _is_zero(missing):
         pads = cx.shape_value([0, missing])
         a = cx.op("Pad", a, pads, cx.const_like(0, a), cx.const_i64([axis]))
-    if _is_zero(max_dim(size - wanted, 0)):
+    if _is_zero(max_dim(size - new_size, 0)):
         return a
-    return cx.slice(a, [0], [wanted], [axis])
+    return cx.slice(a, [0], [new_size], [axis])
 
 
 def _is_zero(size: Dim) -> bool:

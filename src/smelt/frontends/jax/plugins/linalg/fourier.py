@@ -1,4 +1,4 @@
-"""Fourier transforms as DFT nodes, which take and return pairs of real and imaginary part."""
+"""Lower Fourier transforms to DFT nodes, whose last dim holds the real and the imaginary part."""
 
 from __future__ import annotations
 
@@ -20,22 +20,24 @@ def transform(
     inverse: bool,
     onesided: bool,
 ) -> tuple[ir.Value, ...]:
-    """Lower a transform of real or complex arrays to one DFT.
+    """Lower a Fourier transform along ``axis`` to one DFT of ``length`` points.
 
-    ``onesided`` reads or returns half of a spectrum. JAX transposes the axis to the end; a DFT
-    takes any axis, so the node reads the operands before that Transpose and transposes its results.
+    ``parts`` is one real array, or the real and the imaginary part. ``onesided`` without
+    ``inverse`` returns half of the spectrum; with ``inverse`` the operand is half of a spectrum and
+    the result is real. JAX transposes the axis to the end, but DFT takes any axis. So the node
+    reads the operands before that Transpose, and its results are transposed instead.
     """
     perm, parts = _common_transpose(parts)
     last, axis = cx.const_i64([-1]), axis if perm is None else perm[axis]
-    apart = [cx.op("Unsqueeze", part, last) for part in parts]
-    pairs = apart[0] if len(apart) == 1 else cx.op("Concat", *apart, axis=-1)
+    expanded = [cx.op("Unsqueeze", part, last) for part in parts]
+    pairs = expanded[0] if len(expanded) == 1 else cx.op("Concat", *expanded, axis=-1)
     sizes = (cx.const_i64(length), cx.const_i64(axis))
     result = cx.op("DFT", pairs, *sizes, inverse=int(inverse), onesided=int(onesided))
     if inverse and onesided:
         return (_transposed_back(cx, cx.op("Squeeze", result, last), perm),)
-    places = [cx.const_i64([place]) for place in range(3)]
-    cut = [cx.op("Slice", result, places[i], places[i + 1], last) for i in range(2)]
-    return tuple(_transposed_back(cx, cx.op("Squeeze", part, last), perm) for part in cut)
+    bounds = [cx.const_i64([bound]) for bound in range(3)]
+    halves = [cx.op("Slice", result, bounds[i], bounds[i + 1], last) for i in range(2)]
+    return tuple(_transposed_back(cx, cx.op("Squeeze", part, last), perm) for part in halves)
 
 
 def _common_transpose(
@@ -48,12 +50,13 @@ def _common_transpose(
     nodes = [part.producer() for part in parts]
     if any(node is None or node.op_type != "Transpose" or node.domain for node in nodes):
         return None, parts
-    turns = [(node.attributes["perm"].as_ints(), node.inputs[0]) for node in nodes if node]
-    given = tuple(value for _, value in turns if value is not None)
-    perm = turns[0][0]
-    same = len(given) == len(parts) and all(other == perm for other, _ in turns)
-    return (perm, given) if same else (None, parts)
+    transposes = [(node.attributes["perm"].as_ints(), node.inputs[0]) for node in nodes if node]
+    sources = tuple(value for _, value in transposes if value is not None)
+    perm = transposes[0][0]
+    same = len(sources) == len(parts) and all(other == perm for other, _ in transposes)
+    return (perm, sources) if same else (None, parts)
 
 
 def _transposed_back(cx: Lowering, value: ir.Value, perm: Sequence[int] | None) -> ir.Value:
+    """Return ``value`` transposed by ``perm``; ``value`` itself if ``perm`` is None."""
     return value if perm is None else cx.op("Transpose", value, perm=perm)

@@ -22,7 +22,7 @@ REAL = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
 
 @lowers("cholesky")
 def cholesky(cx: Lowering, a: ir.Value) -> ir.Value:
-    """Lower to Cholesky, whose upper triangle is zero; JAX masks it itself."""
+    """Lower to Cholesky: the lower factor of ``a [..., n, n]``, with zeros above the diagonal."""
     check_real(a)
     return cx.op("Cholesky", a, domain="smelt", lower=1)
 
@@ -55,19 +55,28 @@ def triangular_solve(
 
 @lowers("cholesky_update")
 def cholesky_update(cx: Lowering, r: ir.Value, w: ir.Value) -> list[Operand]:
-    """Update the factor row by row; a rotation moves the rest of ``w`` into the diagonal."""
+    """Return the upper factor of ``r.T @ r + outer(w, w)`` for ``r [n, n]`` and ``w [n]``.
+
+    n Givens rotations, one for each row of ``r`` (Golub and Van Loan, Matrix Computations, 6.5.4).
+    """
     check_real(r)
 
     def update(r: Any, w: Any) -> Any:
-        """Return the factor ``r`` updated by the vector ``w``."""
+        """Return the new factor ``[n, n]``: a scan over the rows of ``r`` that carries ``w``."""
 
         def step(w: Any, row: tuple[Any, Any]) -> tuple[Any, Any]:
-            """Rotate one row with ``w``; return the rest of ``w`` and the new row."""
-            values, place = row
-            x, y = values[place], w[place]
-            size = jnp.maximum(abs(x), abs(y))
-            size = jnp.where(y == 0, 1, size)
-            x, y = x / size, y / size
+            """Rotate row k of ``r`` with ``w`` so that ``w[k]`` becomes 0; return the new ``w`` and
+            row.
+
+            c = r[k, k] / h and s = w[k] / h with h = hypot(r[k, k], w[k]). Both are divided by the
+            larger first, against overflow; if ``w[k]`` is 0, the rotation is the identity (as in
+            BLAS ``rotg``).
+            """
+            values, k = row
+            x, y = values[k], w[k]
+            scale = jnp.maximum(abs(x), abs(y))
+            scale = jnp.where(y == 0, 1, scale)
+            x, y = x / scale, y / scale
             length = lax.sqrt(x * x + y * y)
             c, s = jnp.where(y == 0, 1, x / length), jnp.where(y == 0, 0, y / length)
             return c * w - s * values, c * values + s * w
@@ -82,7 +91,9 @@ def cholesky_update(cx: Lowering, r: ir.Value, w: ir.Value) -> list[Operand]:
 def custom_linear_solve(
     cx: Lowering, *_: ir.Value, const_lengths: Any, jaxprs: Any
 ) -> list[Operand]:
-    """Inline the solver with its own constants and the right-hand sides."""
+    """Inline the jaxpr of the solver; its operands are its own constants and the
+    right-hand sides.
+    """
     before = const_lengths.matvec + const_lengths.vecmat
     constants = cx.operands[before : before + const_lengths.solve]
     right = cx.operands[sum(const_lengths) :]
@@ -90,12 +101,16 @@ def custom_linear_solve(
 
 
 def _solve(original: Function) -> Function:
-    """Return a replacement of JAX's solver of ``a @ x = b`` that expands one or two rows.
+    """Return a replacement of JAX's solver of ``a @ x = b`` that expands 1x1 and 2x2 matrices.
 
-    ``inv`` calls it, too. Two rows become 27 nodes; by LU factors they are local functions of 128.
+    ``inv`` calls the solver, too. A 2x2 matrix becomes 27 nodes; LU factors would be local
+    functions of 128 nodes.
     """
 
     def solve(a: Any, b: Any) -> Any:
+        """Return ``x`` of ``a @ x = b``; JAX's own solver handles every ``a`` that is not 1x1 or
+        2x2.
+        """
         if a.dtype not in (jnp.float32, jnp.float64) or a.shape not in ((1, 1), (2, 2)):
             return original(a, b)
         return b / a[0] if a.shape == (1, 1) else _solve_two_rows(a, b)
@@ -104,9 +119,10 @@ def _solve(original: Function) -> Function:
 
 
 def _solve_two_rows(a: Any, b: Any) -> Any:
-    """Return the solution by elimination with LAPACK's choice of the pivot.
+    """Return the solution of ``a [2, 2]`` and ``b [2]`` or ``[2, n]`` by elimination with pivoting.
 
-    So residuals and results for singular matrices match JAX, which Cramer's rule would not give.
+    The pivot is chosen as in LAPACK ``getrf``: rows are swapped if the second has the larger first
+    element. So residuals and results for singular matrices match JAX; Cramer's rule would differ.
     """
     columns = b if b.ndim == 2 else b[:, None]
     first, second = lax.split(a, (1, 1), 0)
@@ -115,13 +131,16 @@ def _solve_two_rows(a: Any, b: Any) -> Any:
     )
     b_first, b_second = lax.split(columns, (1, 1), 0)
     swapped = abs(second_0) > abs(first_0)
-    pivot, beside = jnp.where(swapped, second_0, first_0), jnp.where(swapped, second_1, first_1)
+    pivot, pivot_right = (
+        jnp.where(swapped, second_0, first_0),
+        jnp.where(swapped, second_1, first_1),
+    )
     low_0, low_1 = jnp.where(swapped, first_0, second_0), jnp.where(swapped, first_1, second_1)
     b_top, b_low = jnp.where(swapped, b_second, b_first), jnp.where(swapped, b_first, b_second)
     factor = jnp.where(pivot == 0, low_0, low_0 / pivot)
-    below = (b_low - factor * b_top) / (low_1 - factor * beside)
-    above = (b_top - beside * below) / pivot
-    return jnp.concatenate([above, below]).reshape(b.shape)
+    x_second = (b_low - factor * b_top) / (low_1 - factor * pivot_right)
+    x_first = (b_top - pivot_right * x_second) / pivot
+    return jnp.concatenate([x_first, x_second]).reshape(b.shape)
 
 
 register(Patch(SOLVE.target, _solve, parameters=SOLVE.parameters))
@@ -133,6 +152,6 @@ def check_real(a: ir.Value) -> None:
         raise Unsupported(
             "E102",
             f"linear algebra on {a.dtype.name.lower() if a.dtype else 'unknown'} is not supported",
-            why="it is there for float32 and float64",
+            why="only float32 and float64 are supported",
             fix="convert the matrix first",
         )

@@ -1,4 +1,4 @@
-"""Products of groups of rows, each group with its own matrix."""
+"""Lower products of groups of rows, where each group has its own matrix."""
 
 from __future__ import annotations
 
@@ -25,12 +25,15 @@ def ragged(
     group_offset: object,
     out_sharding: object,
 ) -> list[Operand]:
-    """Return one dense product in which rows of other groups are 0, as JAX does without a
-    kernel."""
+    """Lower to one dense product that holds 0 for the rows of other groups.
+
+    JAX does the same on a device without a kernel for it.
+    """
     if group_offset is not None:
         raise cx.unsupported("it computes only some of the groups")
 
     def dense(*operands: Any) -> Any:
+        """Return JAX's own expansion into ``dot_general``."""
         return ragged_dot_general(
             *operands,
             ragged_dot_dimension_numbers=ragged_dot_dimension_numbers,

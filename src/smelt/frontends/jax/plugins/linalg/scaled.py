@@ -1,4 +1,4 @@
-"""Matrix products with a scale for each block of a row."""
+"""Lower matrix products whose operands have one scale for each block of a row."""
 
 from __future__ import annotations
 
@@ -25,11 +25,18 @@ def scaled_dot(
     dimension_numbers: Any,
     preferred_element_type: Any,
 ) -> list[Operand]:
-    """Round scaled numbers to bfloat16, as in JAX, and sum in single precision."""
+    """Lower to a product of scaled operands, which are rounded to bfloat16 as in JAX.
+
+    The product is summed in float32.
+    """
 
     def product(lhs: Any, rhs: Any, lhs_scale: Any, rhs_scale: Any) -> Any:
+        """Return the product of ``lhs`` and ``rhs``, each multiplied by its scale."""
         left, right = dimension_numbers[0]
-        scaled = _scaled(lhs, lhs_scale, left, _short), _scaled(rhs, rhs_scale, right, _short)
+        scaled = (
+            _scaled(lhs, lhs_scale, left, _to_bfloat16),
+            _scaled(rhs, rhs_scale, right, _to_bfloat16),
+        )
         return lax.dot_general(*scaled, dimension_numbers).astype(cx.avals_out[0].dtype)
 
     return cx.inline_traced(product)
@@ -37,17 +44,23 @@ def scaled_dot(
 
 @lowers("scaled_matmul_wrapper")
 def scaled_matmul(cx: Lowering, *_: ir.Value, preferred_element_type: Any) -> list[Operand]:
-    """Compute in single precision throughout."""
+    """Lower to a batched product ``[b, m, k] x [b, n, k] -> [b, m, n]`` in float32 throughout."""
 
     def product(lhs: Any, rhs: Any, lhs_scale: Any, rhs_scale: Any) -> Any:
-        scaled = _scaled(lhs, lhs_scale, (2,), _same), _scaled(rhs, rhs_scale, (2,), _same)
+        """Return the product of ``lhs`` and ``rhs``, each multiplied by its scale."""
+        scaled = (
+            _scaled(lhs, lhs_scale, (2,), _unchanged),
+            _scaled(rhs, rhs_scale, (2,), _unchanged),
+        )
         return lax.dot_general(*scaled, ROWS).astype(cx.avals_out[0].dtype)
 
     return cx.inline_traced(product)
 
 
 def _scaled(x: Any, scale: Any, axes: Sequence[int], rounded: Callable[[Any], Any]) -> Any:
-    """Return ``x`` times its scale, which is repeated over the blocks of ``axes``."""
+    """Return ``rounded(x * scale)``; each element of ``scale`` is repeated over its block of
+    ``axes``.
+    """
     x, scale = rounded(x.astype(np.float32)), rounded(scale.astype(np.float32))
     for axis in axes:
         if scale.shape[axis] != x.shape[axis]:
@@ -55,10 +68,11 @@ def _scaled(x: Any, scale: Any, axes: Sequence[int], rounded: Callable[[Any], An
     return rounded(x * scale)
 
 
-def _short(x: Any) -> Any:
-    """Return ``x`` rounded to the precision of bfloat16."""
+def _to_bfloat16(x: Any) -> Any:
+    """Return ``x`` (float32) rounded to the precision of bfloat16."""
     return lax.reduce_precision(x, exponent_bits=8, mantissa_bits=7)
 
 
-def _same(x: Any) -> Any:
+def _unchanged(x: Any) -> Any:
+    """Return ``x``: the rounding of a product that stays in float32."""
     return x

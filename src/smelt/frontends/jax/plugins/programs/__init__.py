@@ -1,4 +1,4 @@
-"""Equations with inner programs, or that create values: calls, loops, branches, random, sharding.
+"""Lowerings of calls, loops, branches, array creation, random bits and sharding.
 
-A primitive that reads elements of arrays does not belong here.
+Primitives that compute from the elements of an array belong into the other folders.
 """

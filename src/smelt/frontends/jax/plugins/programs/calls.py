@@ -1,6 +1,6 @@
-"""Calls: a marked call becomes the call of an ONNX function, any other is inlined.
+"""Lower a marked call to the call of an ONNX function, and inline all other calls.
 
-The origin of inlined nodes keeps the names of their calls.
+The provenance of inlined nodes keeps the names of their calls.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from smelt.frontends.jax.registry import lowers
 
 @lowers("jit", "pjit", broadcasts=True)
 def jit(cx: Lowering, *_: ir.Value, jaxpr: Any, **params: Any) -> list[Operand]:
-    """Lower a jitted call: by its mark, or inlined."""
+    """Lower a jitted call to the function call that its mark requests; inline it if it
+    has no mark.
+    """
     name = str(params.get("name", ""))
     mark = marks.read(name)
     if mark is None:
@@ -31,8 +33,7 @@ def jit(cx: Lowering, *_: ir.Value, jaxpr: Any, **params: Any) -> list[Operand]:
 
 @lowers(*(CALLS.keys() - {"jit", "pjit", "shard_map"}), broadcasts=True)
 def call(cx: Lowering, *_: ir.Value, **params: Any) -> list[Operand]:
-    """Inline; rules for derivatives, batches and memory are dropped, because inference needs
-    none."""
+    """Inline the call; its rules for derivatives, batching and memory are dropped."""
     return cx.inline(params[CALLS[cx.equation.primitive.name]], cx.operands, params.get("name", ""))
 
 

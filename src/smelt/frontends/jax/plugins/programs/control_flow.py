@@ -21,7 +21,7 @@ Results: TypeAlias = tuple[ir.Value, ...]
 
 @lowers("platform_index")
 def platform_index(cx: Lowering, *, platforms: Sequence[Sequence[str] | None]) -> ir.Value:
-    """Return the branch that JAX takes on a CPU; refuses if there is none."""
+    """Return the index of the branch that JAX takes on a CPU; refuses if no branch is for a CPU."""
     chosen = platform_choice(platforms)
     if chosen is None:
         raise cx.unsupported("none of its alternatives is for a CPU", "give it a default")
@@ -38,7 +38,7 @@ def cond(
 ) -> tuple[ir.Value, ...]:
     """Lower two branches to an If; more are bisected, to a depth of log2 of their number."""
     avals = cx.avals_out
-    given = [
+    branch_operands = [
         Operand(value, tuple(aval.shape))
         for value, aval in zip(operands, cx.avals_in[1:], strict=True)
     ]
@@ -46,7 +46,7 @@ def cond(
     def choose(cx: Lowering, low: int, high: int) -> list[ir.Value]:
         """Return the results of branch ``index``, which is at least ``low`` and below ``high``."""
         if high - low == 1:
-            return _values(cx, cx.inline(branches[low], given), avals)
+            return _values(cx, cx.inline(branches[low], branch_operands), avals)
         middle = (low + high) // 2
         first = cx.op("Less", index, cx.const_like(middle, index))
         graphs = {}
@@ -72,23 +72,32 @@ def while_(
     body_nconsts: int,
     body_jaxpr: ClosedJaxpr,
 ) -> tuple[ir.Value, ...]:
-    """Lower to a Loop. Under vmap each batch row keeps its values once its condition is false."""
-    given = _operands(operands, cx.avals_in)
-    tests, constants = given[:cond_nconsts], given[cond_nconsts : cond_nconsts + body_nconsts]
-    carry = given[cond_nconsts + body_nconsts :]
+    """Lower to a Loop.
+
+    Under vmap the condition is a vector, one element for each batch row (``mask``). A row keeps its
+    values once its condition is false, and the loop ends when no row continues.
+    """
+    all_operands = _operands(operands, cx.avals_in)
+    condition_constants, constants = (
+        all_operands[:cond_nconsts],
+        all_operands[cond_nconsts : cond_nconsts + body_nconsts],
+    )
+    carry = all_operands[cond_nconsts + body_nconsts :]
     avals = cx.avals_out
     mask = cond_jaxpr.jaxpr.outvars[0].aval
-    go_on = _any(cx, cx.inline(cond_jaxpr, [*tests, *carry]), mask)
+    enters = _any(cx, cx.inline(cond_jaxpr, [*condition_constants, *carry]), mask)
     body, carried = _body(cx, avals, counted=True)
     results = _values(body, body.inline(body_jaxpr, [*constants, *carried[2:]]), avals)
     if mask.shape:
-        going = _values(body, body.inline(cond_jaxpr, [*tests, *carried[2:]]), [mask])[0]
-        results = _where_going(body, going, results, carried[2:])
-    stepped = _operands(results, avals)
-    again = _any(body, body.inline(cond_jaxpr, [*tests, *stepped]), mask)
-    graph = body.finish([(again, _BOOL), *zip(results, avals, strict=True)])
+        active = _values(
+            body, body.inline(cond_jaxpr, [*condition_constants, *carried[2:]]), [mask]
+        )[0]
+        results = _where_active(body, active, results, carried[2:])
+    stepped_operands = _operands(results, avals)
+    continues = _any(body, body.inline(cond_jaxpr, [*condition_constants, *stepped_operands]), mask)
+    graph = body.finish([(continues, _BOOL), *zip(results, avals, strict=True)])
     values = [operand.value for operand in carry]
-    return cx.ops("Loop", None, go_on, *values, outputs=len(avals), body=graph)
+    return cx.ops("Loop", None, enters, *values, outputs=len(avals), body=graph)
 
 
 @lowers("scan")
@@ -102,17 +111,21 @@ def scan(
     num_carry: int,
     unroll: Any,
 ) -> tuple[ir.Value, ...]:
-    """Lower to a Scan, or to a Loop if there is nothing to scan over."""
-    given = _operands(operands, cx.avals_in)
-    if len(given) > num_consts + num_carry and not is_positive(cx.symbols.dim(length)):
-        carry = given[num_consts : num_consts + num_carry]
+    """Lower to a Scan, or to a Loop if there is nothing to scan over.
+
+    ONNX Runtime's Scan fails on empty inputs, so a length that may be 0 gets an If around the Scan.
+    """
+    scan_operands = _operands(operands, cx.avals_in)
+    if len(scan_operands) > num_consts + num_carry and not is_positive(cx.symbols.dim(length)):
+        carry = scan_operands[num_consts : num_consts + num_carry]
         if isinstance(length, int):
             return _no_steps(cx, carry, cx.avals_out)
-        # ONNX Runtime's Scan fails on empty inputs.
-        taken = partial(_scanned, given=given, avals=cx.avals_out, reverse=reverse, length=length)
-        taken = partial(taken, jaxpr=jaxpr, num_consts=num_consts, num_carry=num_carry)
-        return _if_any(cx, length, taken, partial(_no_steps, carry=carry, avals=cx.avals_out))
-    return _scanned(cx, given, cx.avals_out, reverse, length, jaxpr, num_consts, num_carry)
+        some = partial(
+            _scanned, operands=scan_operands, avals=cx.avals_out, reverse=reverse, length=length
+        )
+        some = partial(some, jaxpr=jaxpr, num_consts=num_consts, num_carry=num_carry)
+        return _if_any(cx, length, some, partial(_no_steps, carry=carry, avals=cx.avals_out))
+    return _scanned(cx, scan_operands, cx.avals_out, reverse, length, jaxpr, num_consts, num_carry)
 
 
 def _if_any(
@@ -132,7 +145,7 @@ def _if_any(
 
 def _scanned(
     cx: Lowering,
-    given: Sequence[Operand],
+    operands: Sequence[Operand],
     avals: Sequence[Aval],
     reverse: bool,
     length: Any,
@@ -140,9 +153,13 @@ def _scanned(
     num_consts: int,
     num_carry: int,
 ) -> Results:
-    """Return the results of a Scan, or of a counted Loop without scanned inputs."""
-    constants, carry = given[:num_consts], given[num_consts : num_consts + num_carry]
-    xs = given[num_consts + num_carry :]
+    """Return the results of a Scan over ``xs``; without ``xs``, those of a Loop of ``length``
+    steps.
+
+    ``operands`` are ``num_consts`` constants, ``num_carry`` carried values, then ``xs``.
+    """
+    constants, carry = operands[:num_consts], operands[num_consts : num_consts + num_carry]
+    xs = operands[num_consts + num_carry :]
     if isinstance(length, int) and length == 0:
         return _no_steps(cx, carry, avals)
     inner_avals = [variable.aval for variable in jaxpr.jaxpr.outvars]
@@ -174,6 +191,7 @@ def _scanned(
 
 
 def _reversed(cx: Lowering, x: ir.Value) -> ir.Value:
+    """Return ``x`` in reverse order along its first dim."""
     return cx.slice(x, [-1], [np.iinfo(np.int64).min], [0], [-1])
 
 
@@ -207,33 +225,37 @@ _COUNT: Aval = _Count()
 
 
 def _body(cx: Lowering, avals: Sequence[Aval], *, counted: bool) -> tuple[Lowering, list[Operand]]:
-    """Return a subgraph with an input for each aval; a Loop's has counter and condition first."""
-    listed = [_COUNT, _BOOL, *avals] if counted else list(avals)
+    """Return a subgraph and its inputs, one for each aval.
+
+    If ``counted``, the two inputs of a Loop body come first: the counter and the condition.
+    """
+    input_types = [_COUNT, _BOOL, *avals] if counted else list(avals)
     inputs = [
         ir.Value(
             name=cx.fresh("loop"),
             type=ir.TensorType(ir.DataType.from_numpy(np.dtype(aval.dtype))),
             shape=cx.symbols.shape(aval.shape),
         )
-        for aval in listed
+        for aval in input_types
     ]
-    operands = [Operand(v, tuple(aval.shape)) for v, aval in zip(inputs, listed, strict=True)]
+    operands = [Operand(v, tuple(aval.shape)) for v, aval in zip(inputs, input_types, strict=True)]
     return cx.branch(inputs), operands
 
 
 def _operands(values: Sequence[ir.Value], avals: Sequence[Aval]) -> list[Operand]:
+    """Return each value as an Operand with the shape of its aval."""
     return [Operand(v, tuple(aval.shape)) for v, aval in zip(values, avals, strict=True)]
 
 
 def _values(cx: Lowering, operands: Sequence[Operand], avals: Sequence[Aval]) -> list[ir.Value]:
-    """Return the values of the operands, broadcast."""
+    """Return the value of each operand, broadcast to the shape of its aval."""
     return [cx.broadcast(operand, aval) for operand, aval in zip(operands, avals, strict=True)]
 
 
 def _any(cx: Lowering, test: Sequence[Operand], mask: Aval) -> ir.Value:
-    """Return whether any condition of a batch holds.
+    """Return a boolean: whether the condition holds in any row of a batch.
 
-    ONNX Runtime does not reduce an empty vector to 0, so a 0 is appended.
+    ONNX Runtime does not reduce an empty vector to 0, so a 0 is appended before the sum.
     """
     (value,) = _values(cx, test, [mask])
     if not mask.shape:
@@ -243,14 +265,14 @@ def _any(cx: Lowering, test: Sequence[Operand], mask: Aval) -> ir.Value:
     return cx.op("Greater", count, cx.const_i64(0))
 
 
-def _where_going(
-    cx: Lowering, going: ir.Value, new: Sequence[ir.Value], old: Sequence[Operand]
+def _where_active(
+    cx: Lowering, active: ir.Value, new: Sequence[ir.Value], old: Sequence[Operand]
 ) -> list[ir.Value]:
-    """Return ``new`` in the batch rows where ``going`` holds, ``old`` in the others."""
-    assert going.shape is not None
-    rank = len(going.shape)
+    """Return ``new`` in the batch rows where ``active`` is true, ``old`` in the others."""
+    assert active.shape is not None
+    rank = len(active.shape)
     chosen = []
     for value, before in zip(new, old, strict=True):
-        mask = cx.unsqueeze(going, range(rank, len(before.shape)))
+        mask = cx.unsqueeze(active, range(rank, len(before.shape)))
         chosen.append(where(cx, mask, value, before.value))
     return chosen

@@ -1,4 +1,4 @@
-"""Arrays that depend only on their shape."""
+"""Lower primitives that create arrays without reading any elements: iota, dims, empty arrays."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RANGED = (ir.DataType.INT32, ir.DataType.INT64, ir.DataType.FLOAT, ir.DataType.D
 
 
 def counted(cx: Lowering, size: Dim, dtype: np.dtype) -> ir.Value:
-    """Return ``0, 1, ..., size - 1`` as a vector."""
+    """Return the int vector ``0, 1, ..., size - 1`` of type ``dtype``."""
     if not is_symbolic(size) and size <= FOLDED:
         return cx.constant(np.arange(int(size)).astype(dtype))
     target = ir.DataType.from_numpy(dtype)
@@ -37,7 +37,7 @@ def iota(
     dimension: int,
     sharding: object,
 ) -> Operand:
-    """Return a vector along ``dimension``, broadcast over the other dims."""
+    """Return ``0, 1, ...`` along ``dimension``; the Operand broadcasts over the other dims."""
     size, after = shape[dimension], len(shape) - dimension - 1
     numbers = counted(cx, size, np.dtype(cx.avals_out[0].dtype))
     return Operand(cx.unsqueeze(numbers, range(1, after + 1)), (size, *[1] * after))
@@ -45,7 +45,7 @@ def iota(
 
 @lowers("dim_as_value", broadcasts=True)
 def dim_as_value(cx: Lowering, *, dim: Dim) -> Operand:
-    """Return a dim as a rank-0 value."""
+    """Return the dim as a scalar."""
     return Operand(cx.dim_scalar(dim, np.dtype(cx.avals_out[0].dtype)), ())
 
 

@@ -26,13 +26,18 @@ WORD = 1 << 32
 def threefry2x32(
     cx: Lowering, k0: ir.Value, k1: ir.Value, x0: ir.Value, x1: ir.Value
 ) -> tuple[ir.Value, ...]:
-    """Lower to one operator, so that a graph does not repeat its hundred nodes for every draw."""
+    """Lower to one operator, so that a graph does not repeat its hundred nodes for every draw.
+
+    Shapes: any common shape; uint32 key words ``k0``, ``k1``, counters ``x0``, ``x1``, two results.
+    """
     return cx.builder.ops("Threefry2x32", k0, k1, x0, x1, outputs=2, domain="smelt", name=None)
 
 
 @lowers("iota_2x32_shape", broadcasts=True)
 def iota_2x32_shape(cx: Lowering, *, shape: Sequence[Dim]) -> tuple[Operand, Operand]:
-    """Return the high and the low words of the element numbers."""
+    """Return the high and the low 32 bits of the row-major element numbers of ``shape``
+    (uint32).
+    """
     dims = tuple(shape)
     size = prod(dims)
     if not is_symbolic(size) and size <= WORD:
@@ -43,6 +48,7 @@ def iota_2x32_shape(cx: Lowering, *, shape: Sequence[Dim]) -> tuple[Operand, Ope
 
 
 def _numbers(cx: Lowering, dims: tuple[Dim, ...], dtype: ir.DataType) -> ir.Value:
+    """Return the element numbers ``0, 1, ...`` in row-major order, with shape ``dims``."""
     numbers = counted(cx, prod(dims), dtype.numpy())
     known = cx.known(numbers)
     if known is not None:
@@ -57,9 +63,9 @@ def random_clone(cx: Lowering, _: ir.Value) -> list[Operand]:
 
 
 @lowers("rng_bit_generator", "rng_uniform")
-def of_xla(cx: Lowering, *_: ir.Value, **params: object) -> Unsupported:
+def xla_generator(cx: Lowering, *_: ir.Value, **params: object) -> Unsupported:
     """Refuse: no specification says which numbers XLA's generator returns."""
     raise cx.unsupported(
-        "its numbers are whatever the generator of XLA gives on one device in one release",
+        "XLA's generator returns other numbers on other devices and in other releases",
         fix="use keys of the default generator, threefry2x32",
     )

@@ -1,7 +1,7 @@
 """Computations over a mesh of one device, and reductions over named axes of vmap.
 
-On one device, collectives return what they are given. ``shard_map`` over more devices is refused,
-so every named axis has size 1.
+On one device, collectives return their operands. ``shard_map`` over more devices is refused, so
+every named axis has size 1.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ def reduction(
     axes: Sequence[int | str],
     axis_index_groups: object = None,
 ) -> ir.Value:
-    """Reduce over the axes given by number: vmap puts numbers in place of the names that it maps.
+    """Reduce over the axes that are numbers: vmap replaces the names of mapped axes by numbers.
 
-    Axes given by name have size 1.
+    Axes that are still names have size 1.
     """
     if axis_index_groups is not None:
         raise cx.unsupported("it reduces over groups of an axis")

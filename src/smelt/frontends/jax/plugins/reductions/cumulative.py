@@ -17,7 +17,7 @@ from smelt.frontends.jax.registry import lowers
 COMBINED = {"cumprod": "mul", "cummax": "max", "cummin": "min"}
 
 SUMMED = {**WIDER, ir.DataType.UINT32: ir.DataType.INT64, ir.DataType.UINT64: ir.DataType.INT64}
-"""The types that CumSum computes in instead; integers wrap to the same bits when cast back."""
+"""Types in which CumSum computes instead; integers wrap to the same bits when cast back."""
 
 
 @lowers("cumsum")
@@ -30,6 +30,8 @@ def cumsum(cx: Lowering, x: ir.Value, *, axis: int, reverse: bool) -> ir.Value:
 
 
 def _lower(name: str) -> Callable[..., ir.Value]:
+    """Return the lowering of a running ``name`` (mul, max or min)."""
+
     def lower(cx: Lowering, x: ir.Value, *, axis: int, reverse: bool) -> ir.Value:
         return running(
             cx, of_primitive(name, np.dtype(cx.avals_in[0].dtype)), x, int(axis), reverse
@@ -48,25 +50,28 @@ def cumlogsumexp(cx: Lowering, x: ir.Value, *, axis: int, reverse: bool) -> ir.V
     return running(cx, logaddexp(np.dtype(cx.avals_in[0].dtype)), x, int(axis), reverse)
 
 
-def running(cx: Lowering, computed: Monoid, x: ir.Value, axis: int, reverse: bool) -> ir.Value:
-    """Return all partial results along ``axis``; by a Scan if its size is symbolic."""
+def running(cx: Lowering, reducer: Monoid, x: ir.Value, axis: int, reverse: bool) -> ir.Value:
+    """Return the running combination of ``x`` along ``axis``; by a Scan if its size is symbolic."""
     assert x.dtype is not None
     shape, dtype = tuple(cx.avals_in[0].shape), x.dtype
-    wide = Operand(cx.cast(x, computed.widened(dtype)), shape)
+    wide = Operand(cx.cast(x, reducer.widened(dtype)), shape)
     if isinstance(shape[axis], int):
-        return cx.cast(_doubled(cx, computed, wide, axis, reverse).value, dtype)
+        return cx.cast(_doubled(cx, reducer, wide, axis, reverse).value, dtype)
     order = [axis, *(dim for dim in range(len(shape)) if dim != axis)]
     moved = tuple(shape[dim] for dim in order)
     rows = [Operand(cx.transpose(wide.value, order), moved)]
-    assert computed.neutral is not None
-    first = cx.cast(cx.constant(computed.neutral[0]), computed.widened(dtype))
-    before = [Operand(cx.expand(first, moved[1:]), moved[1:])]
-    (result,) = scan_rows(cx, computed, rows, before, running=True, reverse=reverse)
+    assert reducer.neutral is not None
+    first = cx.cast(cx.constant(reducer.neutral[0]), reducer.widened(dtype))
+    starts = [Operand(cx.expand(first, moved[1:]), moved[1:])]
+    (result,) = scan_rows(cx, reducer, rows, starts, running=True, reverse=reverse)
     return cx.cast(cx.transpose(result.value, np.argsort(order).tolist()), dtype)
 
 
-def _doubled(cx: Lowering, computed: Monoid, x: Operand, axis: int, reverse: bool) -> Operand:
-    """Combine each element with the one ``distance`` before, doubling the distance."""
+def _doubled(cx: Lowering, reducer: Monoid, x: Operand, axis: int, reverse: bool) -> Operand:
+    """Return the running combination by doubling (Hillis and Steele), in log2(size) steps.
+
+    Each step combines every element with the one ``distance`` before it; the distance doubles.
+    """
     size, distance = x.shape[axis], 1
     while distance < size:
         shape = (*x.shape[:axis], size - distance, *x.shape[axis + 1 :])
@@ -74,7 +79,7 @@ def _doubled(cx: Lowering, computed: Monoid, x: Operand, axis: int, reverse: boo
         tail = Operand(cx.slice(x.value, [distance], [END], [axis]), shape)
         # The element nearer to the start of the accumulation is the left operand.
         pair = ([tail], [head]) if reverse else ([head], [tail])
-        combined = computed.combine(cx, *pair)[0].value
+        combined = reducer.combine(cx, *pair)[0].value
         if reverse:
             kept = cx.slice(x.value, [size - distance], [END], [axis])
             parts = (combined, kept)

@@ -1,4 +1,4 @@
-"""``reduce`` by any computation, over one or several arrays."""
+"""Lower ``reduce`` by any computation, over one or several arrays."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ def reduce(
 
 def folded(
     cx: Lowering,
-    computed: Monoid,
+    reducer: Monoid,
     xs: Sequence[ir.Value],
     axes: Sequence[int],
     initial: Sequence[ir.Value],
 ) -> list[ir.Value]:
-    """Return ``xs`` folded over ``axes`` in a type that runtimes compute in, cast back."""
+    """Return ``xs`` folded over ``axes``, computed in a type that runtimes have and cast back."""
     shape = tuple(cx.avals_in[0].shape)
-    wide = [Operand(computed.wide(cx, x), shape) for x in xs]
-    starts = [computed.wide(cx, start) for start in initial]
-    results = fold_axes(cx, computed, wide, [int(axis) for axis in axes], starts)
+    wide = [Operand(reducer.wide(cx, x), shape) for x in xs]
+    starts = [reducer.wide(cx, start) for start in initial]
+    results = fold_axes(cx, reducer, wide, [int(axis) for axis in axes], starts)
     return [
         cx.cast(result.value, np.dtype(aval.dtype))
         for result, aval in zip(results, cx.avals_out, strict=True)
@@ -49,6 +49,6 @@ def folded(
 
 def folded_by(cx: Lowering, name: str, x: ir.Value, axes: Sequence[int]) -> ir.Value:
     """Return ``x`` folded by the primitive ``name`` from its identity."""
-    computed = of_primitive(name, np.dtype(cx.avals_in[0].dtype))
-    assert computed.neutral is not None
-    return folded(cx, computed, [x], axes, [cx.constant(computed.neutral[0])])[0]
+    reducer = of_primitive(name, np.dtype(cx.avals_in[0].dtype))
+    assert reducer.neutral is not None
+    return folded(cx, reducer, [x], axes, [cx.constant(reducer.neutral[0])])[0]

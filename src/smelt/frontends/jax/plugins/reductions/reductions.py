@@ -1,4 +1,4 @@
-"""Reductions over dims, argmax and argmin."""
+"""Lower reductions over dims, argmax and argmin."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from smelt.frontends.jax.registry import lowers
 BOOL = ir.DataType.BOOL
 
 WIDER = dict.fromkeys((ir.DataType.INT16, ir.DataType.UINT16), ir.DataType.INT32)
-"""Wider types for integers that ONNX cannot take the extremes of; results are cast back."""
+"""Wider types for integers that ReduceMax and ReduceMin do not accept; results are cast back."""
 
 LONG = (ir.DataType.INT64, ir.DataType.UINT64)
 
@@ -29,6 +29,8 @@ FOLDED = {"ReduceProd": "mul", "ReduceMax": "max", "ReduceMin": "min"}
 
 
 def _lower(op_type: str) -> Callable[..., ir.Value]:
+    """Return the lowering of a reduction to ``op_type``."""
+
     def lower(
         cx: Lowering, x: ir.Value, *, axes: Sequence[int], out_sharding: object = None
     ) -> ir.Value:
@@ -63,20 +65,22 @@ def _extreme(cx: Lowering, op_type: str, x: ir.Value, dims: ir.Value) -> ir.Valu
     Runtimes skip NaN depending on its place. A sum of squares is NaN only if an element is, because
     it never subtracts infinities.
     """
-    squares = cx.op("ReduceSumSquare", x, dims, keepdims=0)
+    squares_sum = cx.op("ReduceSumSquare", x, dims, keepdims=0)
     extreme = cx.op(op_type, x, dims, keepdims=0)
-    return cx.op("Where", cx.op("IsNaN", squares), squares, extreme)
+    return cx.op("Where", cx.op("IsNaN", squares_sum), squares_sum, extreme)
 
 
 def _reduce_integers(
     cx: Lowering, op_type: str, x: ir.Value, dtype: ir.DataType, axes: list[int]
 ) -> ir.Value:
-    """Reduce exactly, with JAX's wraparound; ONNX Runtime adds integers as doubles and
-    saturates."""
+    """Return the exact reduction of integers, with JAX's wraparound.
+
+    ONNX Runtime adds integers as doubles and saturates, so 64-bit sums are split into halves.
+    """
     dims = cx.const_i64(axes)
     if op_type == "ReduceSum":
         if dtype in LONG:
-            return cx.cast(_sum_of_halves(cx, cx.cast(x, ir.DataType.INT64), dims), dtype)
+            return cx.cast(_exact_sum(cx, cx.cast(x, ir.DataType.INT64), dims), dtype)
         wide = cx.cast(x, ir.DataType.INT64)
         return cx.cast(cx.op(op_type, wide, dims, keepdims=0), dtype)
     if op_type == "ReduceProd" or dtype == ir.DataType.UINT64:
@@ -85,8 +89,11 @@ def _reduce_integers(
     return cx.cast(cx.op(op_type, wide, dims, keepdims=0), dtype)
 
 
-def _sum_of_halves(cx: Lowering, x: ir.Value, dims: ir.Value) -> ir.Value:
-    """Return the sum of int64 by its low and high 32 bits, which doubles add exactly."""
+def _exact_sum(cx: Lowering, x: ir.Value, dims: ir.Value) -> ir.Value:
+    """Return the sum of int64 elements modulo 2**64.
+
+    The low and the high 32 bits are summed apart; ONNX Runtime's double sums of those are exact.
+    """
     base = cx.const_i64(2**32)
     low = cx.op("BitwiseAnd", x, cx.const_i64(2**32 - 1))
     high = cx.op("Div", cx.op("Sub", x, low), base)
@@ -110,7 +117,7 @@ def _identity(cx: Lowering, op_type: str, like: ir.Value) -> ir.Value:
 def reduce_xor(
     cx: Lowering, x: ir.Value, *, axes: Sequence[int], out_sharding: object = None
 ) -> ir.Value:
-    """Fold by xor."""
+    """Return ``x`` folded by xor over ``axes``."""
     return folded_by(cx, "xor", x, axes) if len(axes) else x
 
 
@@ -139,12 +146,12 @@ ORDERED = {
     ir.DataType.FLOAT16: ir.DataType.FLOAT,
     ir.DataType.BFLOAT16: ir.DataType.FLOAT,
 }
-"""Types that are compared in place of those that few runtimes order."""
+"""Types to compare in, because few runtimes compare the narrow type."""
 
 
 @lowers("argmax", "argmin")
 def arg_reduce(cx: Lowering, x: ir.Value, *, axes: Sequence[int], index_dtype: object) -> ir.Value:
-    """Return the first of equal extremes, or the first NaN, which ONNX does not guarantee."""
+    """Return the index of the first extreme, or of the first NaN; ONNX guarantees neither."""
     (axis,) = (int(axis) for axis in axes)
     op_type = "ArgMax" if cx.equation.primitive.name == "argmax" else "ArgMin"
     assert x.dtype is not None

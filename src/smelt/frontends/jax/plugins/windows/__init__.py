@@ -1,4 +1,4 @@
-"""Sliding windows: convolutions, pools, reductions over windows and their monoids.
+"""Lowerings of sliding windows: convolutions, pools, reductions over windows and their monoids.
 
 Reductions of whole axes belong into ``reductions``.
 """

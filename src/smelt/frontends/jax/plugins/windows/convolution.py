@@ -1,4 +1,6 @@
-"""``conv_general_dilated`` as Conv, as ConvTranspose for a dilated input, or as matrix products."""
+"""Lower ``conv_general_dilated`` to Conv, ConvTranspose (for a dilated input) or matrix
+products.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from smelt.frontends.jax.plugins.windows.windowed_product import Convolution, Pa
 from smelt.frontends.jax.registry import lowers
 
 CONVOLVED = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
-"""The types of Conv; ONNX Runtime has no kernel for float64, and ONNX no Conv of integers."""
+"""Types lowered to Conv; ONNX Runtime has no kernel for float64, and ONNX no Conv of integers."""
 
 
 @lowers("conv_general_dilated")
@@ -35,7 +37,11 @@ def conv_general_dilated(
     preferred_element_type: Any,
     out_sharding: object,
 ) -> ir.Value:
-    """Lower a convolution; channels are transposed to second place and back."""
+    """Lower a convolution of ``x`` by ``w``; both are transposed to batch, channels, window and
+    back.
+
+    An integer or float64 type, no window and an empty array become matrix products.
+    """
     output = ir.DataType.from_numpy(np.dtype(cx.avals_out[0].dtype))
     numbers, groups = dimension_numbers, int(feature_group_count)
     x = cx.cast(cx.transpose(x, numbers.lhs_spec), output)
@@ -60,7 +66,7 @@ def conv_general_dilated(
 def _batches_as_features(
     cx: Lowering, x: ir.Value, sizes: Sequence[Dim], groups: int
 ) -> tuple[ir.Value, list[Dim]]:
-    """Return ``x`` with groups of the batch as groups of channels."""
+    """Return ``x [b, c, ...]`` as ``[b / groups, groups * c, ...]``, and its new shape."""
     batch, channels, *spatial = sizes
     x = cx.reshape(x, [groups, batch // groups, channels, *spatial])
     x = cx.transpose(x, [1, 0, 2, *range(3, len(sizes) + 1)])
@@ -69,8 +75,8 @@ def _batches_as_features(
 
 
 def _conv(cx: Lowering, x: ir.Value, w: ir.Value, shape: Convolution) -> ir.Value:
-    """Return the result of Conv, after padding and dilation that Conv lacks."""
-    x, padding = _prepared(cx, x, shape.sizes, shape.padding, shape.lhs_dilation)
+    """Return Conv of ``x``, with padding and dilation that Conv lacks added before it."""
+    x, padding = _padded_for_conv(cx, x, shape.sizes, shape.padding, shape.lhs_dilation)
     return cx.op(
         "Conv",
         x,
@@ -84,28 +90,33 @@ def _conv(cx: Lowering, x: ir.Value, w: ir.Value, shape: Convolution) -> ir.Valu
 
 
 def _ints(numbers: Sequence[int]) -> list[int]:
+    """Return the numbers as Python ints."""
     return [int(number) for number in numbers]
 
 
-def _prepared(
+def _padded_for_conv(
     cx: Lowering, x: ir.Value, sizes: Sequence[Dim], padding: Padding, dilation: Sequence[int]
 ) -> tuple[ir.Value, Padding]:
-    """Return ``x`` with the dilation, and negative or symbolic padding, that Conv lacks."""
-    plain = all(not is_symbolic(p) and p >= 0 for pair in padding for p in pair)
-    if plain and all(step == 1 for step in dilation):
+    """Return ``x`` and the padding left for Conv.
+
+    Conv lacks input dilation, and negative or symbolic padding; those are applied to ``x`` here.
+    """
+    is_plain = all(not is_symbolic(p) and p >= 0 for pair in padding for p in pair)
+    if is_plain and all(step == 1 for step in dilation):
         return x, padding
-    edges = [(0, 0)] * len(padding) if plain else padding
+    edges = [(0, 0)] * len(padding) if is_plain else padding
     spatial = [
         (low, high, int(step) - 1) for (low, high), step in zip(edges, dilation, strict=True)
     ]
     x = padded(cx, x, cx.const_like(0, x), sizes, [(0, 0, 0), (0, 0, 0), *spatial])
-    return x, padding if plain else [(0, 0)] * len(padding)
+    return x, padding if is_plain else [(0, 0)] * len(padding)
 
 
 def _conv_transpose(cx: Lowering, x: ir.Value, w: ir.Value, shape: Convolution) -> ir.Value | None:
-    """Return ConvTranspose for a dilated input, None if its padding would be negative.
+    """Return ConvTranspose for a dilated input; None if its padding would be negative.
 
-    It scatters with the kernel reversed, and starts ``dilation * (kernel - 1)`` further out.
+    ConvTranspose adds each input element, times the kernel, to the output. So the kernel is
+    reversed here, and the padding is ``dilation * (kernel - 1) - padding``.
     """
     kernel, groups = shape.kernel, shape.groups
     if all(step == 1 for step in shape.lhs_dilation) or any(step != 1 for step in shape.strides):
@@ -118,13 +129,13 @@ def _conv_transpose(cx: Lowering, x: ir.Value, w: ir.Value, shape: Convolution) 
     if min(*lows, *highs) < 0:
         return None
     axes = list(range(2, len(kernel)))
-    backwards = [-1] * len(axes)
-    w = cx.slice(w, backwards, [np.iinfo(np.int64).min] * len(axes), axes, backwards)
-    out, each, *spatial = kernel
+    minus_ones = [-1] * len(axes)
+    w = cx.slice(w, minus_ones, [np.iinfo(np.int64).min] * len(axes), axes, minus_ones)
+    outputs, inputs_per_group, *spatial = kernel
     if groups > 1:
-        w = cx.reshape(w, [groups, out // groups, each, *spatial])
+        w = cx.reshape(w, [groups, outputs // groups, inputs_per_group, *spatial])
         w = cx.transpose(w, [0, 2, 1, *range(3, len(kernel) + 1)])
-        w = cx.reshape(w, [groups * each, out // groups, *spatial])
+        w = cx.reshape(w, [groups * inputs_per_group, outputs // groups, *spatial])
     else:
         w = cx.transpose(w, [1, 0, *axes])
     return cx.op(

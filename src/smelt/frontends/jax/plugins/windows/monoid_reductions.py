@@ -1,4 +1,4 @@
-"""Fold or scan whole axes by any computation."""
+"""Fold or scan whole axes by any computation that combines two elements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from smelt.frontends.jax.plugins.windows.monoids import Monoid, check_order
 from smelt.frontends.jax.plugins.windows.windows import END
 
 GROUPED = 32
-"""XLA reduces longer axes in groups, for any computation."""
+"""XLA reduces an axis longer than this in groups, whatever the computation."""
 
 UNROLLED = 8
 """Up to this many rows are combined by nodes of the graph, more by a Scan."""
@@ -24,7 +24,7 @@ UNROLLED = 8
 
 def fold_axes(
     cx: Lowering,
-    computed: Monoid,
+    reducer: Monoid,
     xs: Sequence[Operand],
     axes: Sequence[int],
     initial: Sequence[ir.Value],
@@ -44,52 +44,55 @@ def fold_axes(
         Operand(cx.reshape(cx.transpose(x.value, order), (count, *rest)), (count, *rest))
         for x in xs
     ]
-    before = [Operand(cx.expand(start, rest), rest) for start in initial]
-    if not computed.is_known or not isinstance(count, int):
+    starts = [Operand(cx.expand(start, rest), rest) for start in initial]
+    if not reducer.is_known or not isinstance(count, int):
         grouped = any(not isinstance(n, int) or n > GROUPED for n in (shape[axis] for axis in axes))
-        check_order(cx, computed, grouped=grouped, moved=False)
-        return fold_rows(cx, computed, rows, before)
+        check_order(cx, reducer, grouped=grouped, moved=False)
+        return fold_rows(cx, reducer, rows, starts)
     if count == 0:
-        return before
+        return starts
     while count > 1:
-        rows, count = _halved(cx, computed, rows, count), (count + 1) // 2
+        rows, count = _halved(cx, reducer, rows, count), (count + 1) // 2
     folded = [Operand(cx.squeeze(row.value, [0]), rest) for row in rows]
-    return computed.combine(cx, before, folded)
+    return reducer.combine(cx, starts, folded)
 
 
 def fold_rows(
     cx: Lowering,
-    computed: Monoid,
+    reducer: Monoid,
     rows: Sequence[Operand],
-    before: Sequence[Operand],
+    initial: Sequence[Operand],
     valid: Operand | None = None,
 ) -> list[Operand]:
-    """Return ``before`` combined with each row in turn; elements that are not ``valid`` are
-    skipped."""
+    """Return ``initial`` combined with each row in turn, skipping elements that are not ``valid``.
+
+    Up to ``UNROLLED`` rows become nodes, more become a Scan.
+    """
     count = rows[0].shape[0]
     if not isinstance(count, int) or count > UNROLLED:
-        return scan_rows(cx, computed, rows, before, valid=valid)
-    result = list(before)
-    for place in range(count):
-        row = [_row(cx, x, place) for x in rows]
-        result = _combined(cx, computed, result, row, valid and _row(cx, valid, place))
+        return scan_rows(cx, reducer, rows, initial, valid=valid)
+    result = list(initial)
+    for index in range(count):
+        row = [_row(cx, x, index) for x in rows]
+        result = _combined_where_valid(cx, reducer, result, row, valid and _row(cx, valid, index))
     return result
 
 
-def _row(cx: Lowering, x: Operand, place: int) -> Operand:
-    return Operand(cx.squeeze(cx.slice(x.value, [place], [place + 1], [0]), [0]), x.shape[1:])
+def _row(cx: Lowering, x: Operand, index: int) -> Operand:
+    """Return row ``index`` of ``x``, without the first dim."""
+    return Operand(cx.squeeze(cx.slice(x.value, [index], [index + 1], [0]), [0]), x.shape[1:])
 
 
-def _combined(
+def _combined_where_valid(
     cx: Lowering,
-    computed: Monoid,
+    reducer: Monoid,
     left: Sequence[Operand],
     right: Sequence[Operand],
     valid: Operand | None,
 ) -> list[Operand]:
     """Return ``left`` combined with ``right``, or ``left`` alone where ``right`` is not
     ``valid``."""
-    results = computed.combine(cx, left, right)
+    results = reducer.combine(cx, left, right)
     if valid is None:
         return results
     return [
@@ -98,8 +101,8 @@ def _combined(
     ]
 
 
-def _halved(cx: Lowering, computed: Monoid, rows: list[Operand], count: int) -> list[Operand]:
-    """Combine rows 0 and 1, 2 and 3, ...; a lone last row stays."""
+def _halved(cx: Lowering, reducer: Monoid, rows: list[Operand], count: int) -> list[Operand]:
+    """Return rows 0 and 1 combined, 2 and 3, and so on; an odd last row stays as it is."""
     pairs, rest = count // 2, rows[0].shape[1:]
     sides = [
         [
@@ -108,18 +111,18 @@ def _halved(cx: Lowering, computed: Monoid, rows: list[Operand], count: int) -> 
         ]
         for start in (0, 1)
     ]
-    combined = computed.combine(cx, *sides)
+    combined = reducer.combine(cx, *sides)
     if count % 2 == 0:
         return combined
-    lone = [cx.slice(row.value, [count - 1], [END], [0]) for row in rows]
+    last_row = [cx.slice(row.value, [count - 1], [END], [0]) for row in rows]
     return [
         Operand(cx.op("Concat", pair.value, last, axis=0), (pairs + 1, *rest))
-        for pair, last in zip(combined, lone, strict=True)
+        for pair, last in zip(combined, last_row, strict=True)
     ]
 
 
 class _Row:
-    """The type of one row."""
+    """Shape and dtype of one row of a scanned array."""
 
     def __init__(self, shape: tuple[Dim, ...], dtype: np.dtype) -> None:
         self.shape = shape
@@ -128,32 +131,33 @@ class _Row:
 
 def scan_rows(
     cx: Lowering,
-    computed: Monoid,
+    reducer: Monoid,
     rows: Sequence[Operand],
-    before: Sequence[Operand],
+    initial: Sequence[Operand],
     *,
     running: bool = False,
     reverse: bool = False,
     valid: Operand | None = None,
 ) -> list[Operand]:
-    """Return ``before`` combined with each row in turn: the last result, or all if ``running``.
+    """Return ``initial`` combined with each row in turn, by a Scan.
 
-    Elements that are not ``valid`` are skipped.
+    Returns the last result, or the results of all steps if ``running``. Elements that are not
+    ``valid`` are skipped.
     """
-    shape, count = before[0].shape, len(rows)
+    shape, count = initial[0].shape, len(rows)
     scanned = [*rows] if valid is None else [*rows, valid]
-    inputs = [_body_input(cx, start) for start in (*before, *before)]
+    inputs = [_body_input(cx, start) for start in (*initial, *initial)]
     mask = None if valid is None else _body_input(cx, Operand(valid.value, shape))
     inputs += [] if mask is None else [mask]
     body = cx.branch([value.value for value in inputs])
-    results = _combined(body, computed, inputs[:count], inputs[count : 2 * count], mask)
+    results = _combined_where_valid(body, reducer, inputs[:count], inputs[count : 2 * count], mask)
     outputs = [(x.value, _Row(shape, _dtype(x))) for x in results]
     if running:
         outputs += outputs
     graph = body.finish(outputs)
-    made = cx.ops(
+    results_of_scan = cx.ops(
         "Scan",
-        *(start.value for start in before),
+        *(start.value for start in initial),
         *(row.value for row in scanned),
         outputs=len(outputs),
         body=graph,
@@ -162,11 +166,12 @@ def scan_rows(
         scan_output_directions=[1] * count if reverse and running else None,
     )
     if not running:
-        return [Operand(value, shape) for value in made]
-    return [Operand(value, rows[0].shape) for value in made[count:]]
+        return [Operand(value, shape) for value in results_of_scan]
+    return [Operand(value, rows[0].shape) for value in results_of_scan[count:]]
 
 
 def _body_input(cx: Lowering, like: Operand) -> Operand:
+    """Return a new input of a Scan body with the type and shape of ``like``."""
     name, dtype = cx.fresh("loop"), like.value.dtype
     assert dtype is not None
     shape = cx.symbols.shape(like.shape)
@@ -174,5 +179,6 @@ def _body_input(cx: Lowering, like: Operand) -> Operand:
 
 
 def _dtype(x: Operand) -> np.dtype:
+    """Return the NumPy dtype of ``x``."""
     assert x.value.dtype is not None
     return np.dtype(x.value.dtype.numpy())

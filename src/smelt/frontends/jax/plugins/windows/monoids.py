@@ -1,6 +1,6 @@
-"""Computations that ``reduce`` and its variants fold by, applied to whole arrays.
+"""Computations by which ``reduce`` and its variants combine elements, applied to whole arrays.
 
-Monoids are recognized by their jaxprs: they are associative and have a known identity. Any other
+A monoid is associative and has a known identity; it is recognized by its jaxpr. Any other
 computation is folded in XLA's order on a CPU: the initial value, then one element after the other.
 """
 
@@ -49,19 +49,22 @@ WIDER = {
     ir.DataType.FLOAT16: ir.DataType.FLOAT,
     ir.DataType.BFLOAT16: ir.DataType.FLOAT,
 }
-"""Wider types for those that few runtimes compute in; integers wrap to the same bits when cast
-back."""
+"""Wider types to compute in, because few runtimes compute in the narrow type.
+
+Cast back, integers wrap to the same bits.
+"""
 
 TRIALS = 64
+"""How many random elements test whether a computation is associative or commutative."""
 
 
 @dataclass(frozen=True)
 class Monoid:
-    """Combines two groups of scalars into one.
+    """A computation that combines two tuples of scalars into one.
 
-    ``names`` are the primitives that combine the first, second, ... scalars of both groups, or
-    ``body`` is a jaxpr that combines them. ``neutral`` is the identity; None if it is unknown, and
-    then associativity is unknown too.
+    ``names`` are the primitives that combine the first, second, ... scalars of both tuples. Without
+    names, the jaxpr ``body`` combines them. ``neutral`` is the identity, None if it is unknown;
+    then the computation may not be associative.
     """
 
     names: tuple[str, ...] = ()
@@ -92,11 +95,13 @@ class Monoid:
         ]
 
     def widened(self, dtype: ir.DataType) -> ir.DataType:
-        """Return the type to compute in; a ``body`` gets its operands unchanged."""
+        """Return the type in which elements of ``dtype`` are combined; a ``body`` keeps
+        their type.
+        """
         return WIDER.get(dtype, dtype) if self.names else dtype
 
     def wide(self, cx: Lowering, x: ir.Value) -> ir.Value:
-        """Return ``x`` in the type to compute in."""
+        """Return ``x`` cast to the type in which its elements are combined."""
         assert x.dtype is not None
         return cx.cast(x, self.widened(x.dtype))
 
@@ -114,7 +119,7 @@ def operate(cx: Lowering, name: str, a: ir.Value, b: ir.Value) -> ir.Value:
 
 
 def monoid(jaxpr: Jaxpr | ClosedJaxpr, constants: Sequence[Any] = ()) -> Monoid:
-    """Return the computation of ``jaxpr``, as a known monoid if it is one."""
+    """Return the computation of ``jaxpr``; its identity is known if ``jaxpr`` is a known monoid."""
     closed = jaxpr if isinstance(jaxpr, ClosedJaxpr) else ClosedJaxpr(jaxpr, list(constants))
     dtypes = [np.dtype(variable.aval.dtype) for variable in closed.jaxpr.outvars]
     names = _primitives(closed.jaxpr)
@@ -128,39 +133,45 @@ def monoid(jaxpr: Jaxpr | ClosedJaxpr, constants: Sequence[Any] = ()) -> Monoid:
 
 
 def logaddexp(dtype: np.dtype) -> Monoid:
-    """Return the monoid that adds exponentials and keeps their logarithm."""
+    """Return the monoid ``log(exp(a) + exp(b))``."""
     pair = (struct((), dtype), struct((), dtype))
     body = make_jaxpr(jnp.logaddexp, pair)[0]
     return Monoid((), body, (np.asarray(-np.inf).astype(dtype),))
 
 
 def _primitives(jaxpr: Jaxpr) -> tuple[str, ...]:
-    """Return the monoid of each pair of operands if ``jaxpr`` computes nothing else, else ()."""
+    """Return, for each output, the primitive that combines its two inputs.
+
+    Empty if ``jaxpr`` computes anything else. A single jitted call is looked into.
+    """
     inputs, outputs = list(jaxpr.invars), list(jaxpr.outvars)
     if len(jaxpr.eqns) == 1 and str(jaxpr.eqns[0].primitive.name) in ("jit", "pjit"):
         (call,) = jaxpr.eqns
         same = list(call.invars) == inputs and list(call.outvars) == outputs
         return _primitives(call.params["jaxpr"].jaxpr) if same else ()
     count = len(outputs)
-    made = {equation.outvars[0]: equation for equation in jaxpr.eqns}
-    if len(inputs) != 2 * count or len(made) != count or len(jaxpr.eqns) != count:
+    producers = {equation.outvars[0]: equation for equation in jaxpr.eqns}
+    if len(inputs) != 2 * count or len(producers) != count or len(jaxpr.eqns) != count:
         return ()
     names = []
     for pair, output in zip(zip(inputs[:count], inputs[count:], strict=True), outputs, strict=True):
-        equation = None if isinstance(output, Literal) else made.get(output)
+        equation = None if isinstance(output, Literal) else producers.get(output)
         if equation is None or equation.invars not in (list(pair), list(pair)[::-1]):
             return ()
         name = str(equation.primitive.name)
         avals: list[Aval] = [atom.aval for atom in (*pair, output)]
-        kinds = {aval.dtype for aval in avals}
-        if (name not in OPERATORS and name not in EXTREMES) or len(kinds) > 1:
+        dtypes = {aval.dtype for aval in avals}
+        if (name not in OPERATORS and name not in EXTREMES) or len(dtypes) > 1:
             return ()
         names.append(name)
     return tuple(names)
 
 
 def identity(name: str, dtype: np.dtype) -> np.ndarray:
-    """Return the identity element; for floats under add it is -0."""
+    """Return the identity element of primitive ``name`` as an array of rank 0.
+
+    For floats under add it is -0, because 0 + -0 is 0.
+    """
     if name in ("add", "or", "xor"):
         zero = np.zeros((), dtype)
         return zero if dtype.kind in "biu" else np.asarray(-zero)
@@ -176,45 +187,49 @@ def identity(name: str, dtype: np.dtype) -> np.ndarray:
     return np.asarray(-np.inf if name == "max" else np.inf).astype(dtype)
 
 
-def is_neutral(computed: Monoid, initial: Sequence[np.ndarray | None]) -> bool:
-    """True if ``initial`` is the identity bit by bit; None stands for a computed value."""
-    if computed.neutral is None:
+def is_neutral(reducer: Monoid, initial: Sequence[np.ndarray | None]) -> bool:
+    """True if ``initial`` equals the identity bit by bit; None stands for a value known only at run
+    time.
+    """
+    if reducer.neutral is None:
         return False
-    pairs = zip(initial, computed.neutral, strict=True)
+    pairs = zip(initial, reducer.neutral, strict=True)
     return all(
         start is not None and start.dtype == neutral.dtype and start.tobytes() == neutral.tobytes()
         for start, neutral in pairs
     )
 
 
-def check_order(cx: Lowering, computed: Monoid, *, grouped: bool, moved: bool) -> None:
-    """Refuse a computation that depends on an order that XLA does not keep.
+def check_order(cx: Lowering, reducer: Monoid, *, grouped: bool, moved: bool) -> None:
+    """Refuse a computation whose result depends on an order that XLA does not keep.
 
-    JAX requires that the order does not matter, and XLA folds elements ``grouped``, or ``moved``
-    past each other. Random numbers serve as counterexamples; if none is found, the elements are
-    combined in order.
+    JAX requires that the order does not matter. XLA folds elements in groups (``grouped``), or
+    moves them past each other (``moved``). Random numbers serve as counterexamples; if there is no
+    counterexample, the elements are combined in order.
     """
-    if computed.body is None or computed.is_known:
+    if reducer.body is None or reducer.is_known:
         return
-    body, (a, b, c) = computed.body, _trials(computed.body)
+    body, (a, b, c) = reducer.body, _trials(reducer.body)
     pairs = []
     if grouped:
         left = evaluated(body, [*evaluated(body, [*a, *b]), *c])
         pairs.append((left, evaluated(body, [*a, *evaluated(body, [*b, *c])]), "associative"))
     if moved:
         pairs.append((evaluated(body, [*a, *b]), evaluated(body, [*b, *a]), "commutative"))
-    for one, other, law in pairs:
-        if not _agree(one, other):
+    for left_result, right_result, law in pairs:
+        if not _agree(left_result, right_result):
             raise cx.unsupported(f"the computation is not {law}, and XLA keeps no order here")
 
 
 def _trials(body: ClosedJaxpr) -> list[list[np.ndarray]]:
+    """Return three random operands of ``body``, each with one array per output."""
     rng = np.random.default_rng(0)
     dtypes = [np.dtype(variable.aval.dtype) for variable in body.jaxpr.outvars]
     return [[_trial(rng, dtype) for dtype in dtypes] for _ in range(3)]
 
 
 def _trial(rng: np.random.Generator, dtype: np.dtype) -> np.ndarray:
+    """Return ``TRIALS`` random elements of ``dtype``; integers are below 10."""
     if dtype.kind == "b":
         return rng.integers(0, 2, TRIALS).astype(dtype)
     if dtype.kind in "iu":
@@ -223,14 +238,18 @@ def _trial(rng: np.random.Generator, dtype: np.dtype) -> np.ndarray:
 
 
 def _agree(left: Sequence[np.ndarray], right: Sequence[np.ndarray]) -> bool:
-    """True if both are equal up to the rounding of a few operations."""
+    """True if both results are equal up to the rounding of a few operations; integers must be
+    equal.
+    """
     for a, b in zip(left, right, strict=True):
         if a.dtype.kind in "biu":
             same = np.array_equal(a, b)
         else:
-            near = 2e-2 if a.dtype.itemsize == 2 else 1e-4
+            tolerance = 2e-2 if a.dtype.itemsize == 2 else 1e-4
             left_wide, right_wide = a.astype(np.float64), b.astype(np.float64)
-            same = np.allclose(left_wide, right_wide, rtol=near, atol=near, equal_nan=True)
+            same = np.allclose(
+                left_wide, right_wide, rtol=tolerance, atol=tolerance, equal_nan=True
+            )
         if not same:
             return False
     return True

@@ -1,4 +1,4 @@
-"""``reduce_window_*`` as MaxPool and AveragePool, or as a fold for windows that these lack."""
+"""Lower ``reduce_window_*`` to MaxPool and AveragePool, or to a fold of windows that these lack."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ FLOATS = (*MEANS, ir.DataType.DOUBLE)
 Pool: TypeAlias = Callable[[Lowering, ir.Value, Window, list[int]], ir.Value]
 
 
-def _lower(name: str, pool: Pool, pooled: Sequence[ir.DataType]) -> Callable[..., ir.Value]:
-    """Return the lowering to ``pool`` for the types ``pooled``, or to a fold."""
+def _lower(name: str, pool: Pool, pool_types: Sequence[ir.DataType]) -> Callable[..., ir.Value]:
+    """Return the lowering of ``reduce_window_<name>``: ``pool`` for ``pool_types``, else a fold."""
 
     def lower(
         cx: Lowering,
@@ -44,31 +44,31 @@ def _lower(name: str, pool: Pool, pooled: Sequence[ir.DataType]) -> Callable[...
         window = window_of(cx, window_dimensions, window_strides, padding, window_dilation)
         assert x.dtype is not None
         plain = name == "add" or _is_plain(window, base_dilation)
-        if not plain or not _can_pool(cx, x.dtype, window, pooled):
+        if not plain or not _can_pool(cx, x.dtype, window, pool_types):
             # Runtimes disagree on the extreme of padding alone, so MaxPool never sees it.
-            computed = of_primitive(name, x.dtype.numpy())
-            return fold_windows(cx, computed, [x], window, base_dilation)[0]
-        x, window, shape = _prepared(cx, x, window, base_dilation)
+            reducer = of_primitive(name, x.dtype.numpy())
+            return fold_windows(cx, reducer, [x], window, base_dilation)[0]
+        x, window, shape = _zero_padded(cx, x, window, base_dilation)
         return _pooled(cx, x, window, shape, pool)
 
     return lower
 
 
 def _can_pool(
-    cx: Lowering, dtype: ir.DataType, window: Window, pooled: Sequence[ir.DataType]
+    cx: Lowering, dtype: ir.DataType, window: Window, pool_types: Sequence[ir.DataType]
 ) -> bool:
-    """True if a pooling operator takes this: up to 3 dims, floats, dilation from opset 19."""
+    """True if a pooling operator exists: floats, up to 3 dims, no dilation before opset 19."""
     sizes = (*cx.avals_in[0].shape, *cx.avals_out[0].shape)
     if any(isinstance(size, int) and size == 0 for size in sizes):
         return False
     dilated = any(step != 1 for step in window.dilations)
     if len(window.spatial()) > MOST_DIMS or (dilated and cx.opset < 19):
         return False
-    return dtype in pooled
+    return dtype in pool_types
 
 
 def _is_plain(window: Window, base_dilation: Sequence[int]) -> bool:
-    """True if the operator has such padding, and each window holds an element."""
+    """True if a pooling operator accepts the padding, and each window holds an element."""
     facts = zip(window.pads, window.sizes, window.dilations, base_dilation, strict=True)
     return all(
         base == 1
@@ -78,10 +78,10 @@ def _is_plain(window: Window, base_dilation: Sequence[int]) -> bool:
     )
 
 
-def _prepared(
+def _zero_padded(
     cx: Lowering, x: ir.Value, window: Window, base_dilation: Sequence[int]
 ) -> tuple[ir.Value, Window, list[Dim]]:
-    """Return ``x`` with zero padding that AveragePool lacks, the window, and the new shape."""
+    """Return ``x``, the window and the shape after zero padding that AveragePool lacks."""
     shape = list(cx.avals_in[0].shape)
     if _is_plain(window, base_dilation):
         return x, window, shape
@@ -99,7 +99,11 @@ def _pooled(
     shape: list[Dim],
     pool: Pool,
 ) -> ir.Value:
-    """Pool over the window's dims, moved last behind exactly two other dims."""
+    """Return ``x`` pooled over the window's dims.
+
+    Pooling operators take ``[N, C, *spatial]``, so the spatial dims are moved last, and the other
+    dims are merged or extended to exactly two.
+    """
     spatial = window.spatial()
     if not spatial:
         return x
@@ -121,15 +125,17 @@ def _pooled(
 
 
 def _max(cx: Lowering, x: ir.Value, window: Window, spatial: list[int]) -> ir.Value:
+    """Return the maximum of each window."""
     return cx.op("MaxPool", x, **window.attributes(spatial))
 
 
 def _min(cx: Lowering, x: ir.Value, window: Window, spatial: list[int]) -> ir.Value:
+    """Return the minimum of each window, as the negated maximum of ``-x``."""
     return cx.op("Neg", _max(cx, cx.op("Neg", x), window, spatial))
 
 
 def _sum(cx: Lowering, x: ir.Value, window: Window, spatial: list[int]) -> ir.Value:
-    """Return the sum as the mean times the number of elements."""
+    """Return the sum of each window, as its mean times the number of elements."""
     attributes = window.attributes(spatial)
     count = prod(attributes["kernel_shape"])
     if all(step == 1 for step in attributes["dilations"]):

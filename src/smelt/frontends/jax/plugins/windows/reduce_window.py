@@ -40,41 +40,41 @@ def reduce_window(
     """Lower ``reduce_window``; padding is skipped, as XLA does on a CPU for any initial value."""
     xs, initial = operands[: len(operands) // 2], operands[len(operands) // 2 :]
     window = window_of(cx, window_dimensions, window_strides, padding, window_dilation)
-    computed = monoid(jaxpr, consts)
-    if not computed.is_known:
-        return _in_order(cx, computed, xs, initial, window, base_dilation)
-    neutral = is_neutral(computed, [cx.known(start) for start in initial])
-    return fold_windows(cx, computed, xs, window, base_dilation, () if neutral else initial)
+    reducer = monoid(jaxpr, consts)
+    if not reducer.is_known:
+        return _in_order(cx, reducer, xs, initial, window, base_dilation)
+    neutral = is_neutral(reducer, [cx.known(start) for start in initial])
+    return fold_windows(cx, reducer, xs, window, base_dilation, () if neutral else initial)
 
 
 def fold_windows(
     cx: Lowering,
-    computed: Monoid,
+    reducer: Monoid,
     xs: Sequence[ir.Value],
     window: Window,
     base_dilation: Sequence[int],
     initial: Sequence[ir.Value] = (),
 ) -> list[ir.Value]:
-    """Return each window of ``xs`` folded by a monoid, whose identity fills the padding.
+    """Return the fold of each window of ``xs`` by a monoid, whose identity fills the padding.
 
-    ``initial``, if given, is combined before the first element of each window.
+    ``initial``, if there is one, is combined before the first element of each window.
     """
-    assert computed.neutral is not None
+    assert reducer.neutral is not None
     config = window.config(base_dilation)
     source, shape = cx.avals_in[0].shape, tuple(cx.avals_out[0].shape)
-    fills = [cx.constant(neutral) for neutral in computed.neutral]
+    fills = [cx.constant(neutral) for neutral in reducer.neutral]
     if _is_empty(shape):
         return [cx.expand(fill, shape) for fill in fills]
     sizes = tuple(padded_shape(source, config))
-    grown = [
-        Operand(padded(cx, computed.wide(cx, x), computed.wide(cx, fill), source, config), sizes)
+    padded_inputs = [
+        Operand(padded(cx, reducer.wide(cx, x), reducer.wide(cx, fill), source, config), sizes)
         for x, fill in zip(xs, fills, strict=True)
     ]
-    results = fold(cx, computed, grown, window, shape)
+    results = fold(cx, reducer, padded_inputs, window, shape)
     if initial:
-        starts = [computed.wide(cx, start) for start in initial]
-        before = [Operand(cx.expand(start, shape), shape) for start in starts]
-        results = computed.combine(cx, before, results)
+        starts = [reducer.wide(cx, start) for start in initial]
+        starts_everywhere = [Operand(cx.expand(start, shape), shape) for start in starts]
+        results = reducer.combine(cx, starts_everywhere, results)
     return [
         cx.cast(result.value, np.dtype(aval.dtype))
         for result, aval in zip(results, cx.avals_out, strict=True)
@@ -83,13 +83,13 @@ def fold_windows(
 
 def _in_order(
     cx: Lowering,
-    computed: Monoid,
+    reducer: Monoid,
     xs: Sequence[ir.Value],
     initial: Sequence[ir.Value],
     window: Window,
     base_dilation: Sequence[int],
 ) -> list[ir.Value]:
-    """Return ``initial`` folded with the elements of each window in order, without the padding."""
+    """Return each window folded from ``initial``, element by element, without the padding."""
     shape = tuple(cx.avals_out[0].shape)
     before = [Operand(cx.expand(start, shape), shape) for start in initial]
     if _is_empty(shape):
@@ -98,28 +98,30 @@ def _in_order(
     valid, several = None, sum(size > 1 for size in window.sizes) > 1
     if _is_padded(window, base_dilation):
         # With padding, XLA walks some windows over several dims column by column.
-        check_order(cx, computed, grouped=several, moved=several)
+        check_order(cx, reducer, grouped=several, moved=several)
         inside = cx.op("Expand", cx.constant(np.asarray(True)), cx.op("Shape", xs[0]))
         valid = _rows(cx, inside, cx.constant(np.asarray(False)), window, base_dilation)
-    results = fold_rows(cx, computed, rows, before, valid)
+    results = fold_rows(cx, reducer, rows, before, valid)
     return [result.value for result in results]
 
 
 def _rows(
     cx: Lowering, x: ir.Value, fill: ir.Value, window: Window, base_dilation: Sequence[int]
 ) -> Operand:
-    """Return the first elements of all windows, the second ones, ..., along a new first dim."""
+    """Return ``[window elements, *windows]``: row i holds element i of each window."""
     shape = tuple(cx.avals_out[0].shape)
-    grown = padded(cx, x, fill, cx.avals_in[0].shape, window.config(base_dilation))
-    cells = patches(cx, grown, window, shape)
+    padded_input = padded(cx, x, fill, cx.avals_in[0].shape, window.config(base_dilation))
+    elements = patches(cx, padded_input, window, shape)
     rank = len(shape)
-    return Operand(cx.transpose(cells, [rank, *range(rank)]), (prod(window.sizes), *shape))
+    return Operand(cx.transpose(elements, [rank, *range(rank)]), (prod(window.sizes), *shape))
 
 
 def _is_padded(window: Window, base_dilation: Sequence[int]) -> bool:
+    """True if an edge may grow, or zeros are inserted between elements."""
     edges = any(not isinstance(p, int) or p > 0 for pair in window.pads for p in pair)
     return edges or any(step != 1 for step in base_dilation)
 
 
 def _is_empty(shape: Sequence[Dim]) -> bool:
+    """True if a dim is known to be 0."""
     return any(isinstance(size, int) and size == 0 for size in shape)

@@ -1,4 +1,4 @@
-"""Select one element of each window, to read at its place or to add to it."""
+"""Lower primitives that select one element of each window and read or update it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ def select_and_gather_add(
     base_dilation: Sequence[int],
     window_dilation: Sequence[int],
 ) -> ir.Value:
-    """Return the tangent of each window's extreme; 0 if no element exceeds the lowest number."""
+    """Return the tangent of the element that each window selects; 0 if it selects none.
+
+    A window selects no element if none exceeds the lowest number.
+    """
     window = window_of(cx, window_dimensions, window_strides, padding, window_dilation)
     test = str(select_prim.name)
     cells = _cells(cx, operand, _lowest(cx, test), window, base_dilation)
@@ -66,10 +69,10 @@ def select_and_scatter_add(
     window_strides: Sequence[int],
     padding: Padding,
 ) -> ir.Value:
-    """Add each source element at the place of its window's extreme."""
+    """Add each source element at the index of the element that its window selects."""
     window = window_of(cx, window_dimensions, window_strides, padding, [1] * len(padding))
-    places = _places(cx, operand, window, str(select_prim.name), cx.avals_in[1].shape)
-    return _scattered(cx, source, cx.const_like(0, source), places, window, "add")
+    indices = _selected_indices(cx, operand, window, str(select_prim.name), cx.avals_in[1].shape)
+    return _scattered(cx, source, cx.const_like(0, source), indices, window, "add")
 
 
 @lowers("select_and_scatter")
@@ -87,28 +90,34 @@ def select_and_scatter(
     window_strides: Sequence[int],
     padding: Padding,
 ) -> ir.Value:
-    """Combine each source element with ``initial`` at the place of its window's extreme.
+    """Combine each source element with ``initial`` at the index that its window selects.
 
-    Refuses to select or scatter by a computation other than one primitive.
+    Refuses to select or combine by a computation of more than one primitive.
     """
     window = window_of(cx, window_dimensions, window_strides, padding, [1] * len(padding))
-    test, reduction = _only(select_jaxpr), SCATTERED.get(_only(scatter_jaxpr))
+    test, reduction = (
+        _single_primitive(select_jaxpr),
+        SCATTERED.get(_single_primitive(scatter_jaxpr)),
+    )
     if test not in ("ge", "gt", "le", "lt"):
         raise cx.unsupported("it selects by a function of its own")
     if reduction is None:
         raise cx.unsupported("it scatters by a function of its own")
-    places = _places(cx, operand, window, test, cx.avals_in[0].shape)
-    return _scattered(cx, source, initial, places, window, reduction)
+    indices = _selected_indices(cx, operand, window, test, cx.avals_in[0].shape)
+    return _scattered(cx, source, initial, indices, window, reduction)
 
 
-def _only(jaxpr: Jaxpr) -> str:
-    """Return the primitive that is all of ``jaxpr``, empty for others."""
+def _single_primitive(jaxpr: Jaxpr) -> str:
+    """Return the name of the primitive if ``jaxpr`` is that primitive alone, else ""."""
     if len(jaxpr.eqns) != 1 or list(jaxpr.eqns[0].invars) != list(jaxpr.invars):
         return ""
     return str(jaxpr.eqns[0].primitive.name)
 
 
 def _lowest(cx: Lowering, test: str) -> ir.Value:
+    """Return the number that every element passes or equals: -inf for ``ge``/``gt``, inf for
+    others.
+    """
     name = "max" if test.startswith("g") else "min"
     return cx.constant(identity(name, np.dtype(cx.avals_in[0].dtype)))
 
@@ -116,7 +125,7 @@ def _lowest(cx: Lowering, test: str) -> ir.Value:
 def _cells(
     cx: Lowering, x: ir.Value, fill: ir.Value, window: Window, base_dilation: Sequence[int]
 ) -> ir.Value:
-    """Return the elements of each window of ``x``, in order, as a last dim."""
+    """Return ``[*windows, window elements]`` of ``x``, padded with ``fill``."""
     config, shape = window.config(base_dilation), cx.avals_in[0].shape
     x = padded(cx, x, fill, shape, config)
     return patches(cx, x, window, cx.avals_out[0].shape)
@@ -125,54 +134,58 @@ def _cells(
 def _chosen(
     cx: Lowering, cells: ir.Value, test: str, count: int, valid: ir.Value | None = None
 ) -> ir.Value:
-    """Return the index of the element that each window selects.
+    """Return the position in its window of the element that each window selects.
 
-    Each ``valid`` element replaces the previous choice unless ``choice test element`` holds. So it
-    is the extreme, and the last of equals if the test is strict. NaN passes no test: it replaces
-    and is replaced, so the selection restarts after the last NaN.
+    XLA scans a window in order; each ``valid`` element replaces the choice unless ``choice test
+    element`` holds. So the choice is the extreme, and the last of equal ones if the test is strict
+    (``gt``, ``lt``). NaN fails every test: it replaces and is replaced, so the scan restarts after
+    the last NaN.
     """
     if cells.dtype is None or not cells.dtype.is_floating_point():
         raise cx.unsupported("it selects among integers")
     cells = cx.cast(cells, ir.DataType.FLOAT) if cells.dtype in NARROW else cells
-    most = test.startswith("g")
-    how: dict[str, Any] = {
+    selects_greatest = test.startswith("g")
+    arg_attributes: dict[str, Any] = {
         "axis": -1,
         "keepdims": 1,
         "select_last_index": int(test in ("gt", "lt")),
     }
-    op_type = "ArgMax" if most else "ArgMin"
-    order = cx.constant(np.arange(count))
-    nan = cx.op("Where", cx.op("IsNaN", cells), order, cx.const_i64(-1))
-    latest = cx.op("ReduceMax", nan, cx.const_i64([-1]), keepdims=1)
-    left = cx.op("Greater", order, latest)
-    left = left if valid is None else cx.op("And", left, valid)
-    worst = cx.const_like(-np.inf if most else np.inf, cells)
-    best = cx.op(op_type, cx.op("Where", left, cells, worst), **how)
+    op_type = "ArgMax" if selects_greatest else "ArgMin"
+    positions = cx.constant(np.arange(count))
+    nan = cx.op("Where", cx.op("IsNaN", cells), positions, cx.const_i64(-1))
+    last_nan = cx.op("ReduceMax", nan, cx.const_i64([-1]), keepdims=1)
+    eligible = cx.op("Greater", positions, last_nan)
+    eligible = eligible if valid is None else cx.op("And", eligible, valid)
+    worst = cx.const_like(-np.inf if selects_greatest else np.inf, cells)
+    best = cx.op(op_type, cx.op("Where", eligible, cells, worst), **arg_attributes)
     # If all remaining elements equal the fill value, their order still matters.
-    found = cx.op("GatherElements", left, best, axis=-1)
-    places = cx.op("ArgMax", cx.cast(left, ir.DataType.INT32), **how)
-    best = cx.op("Where", found, best, places)
-    any_left = cx.op("GatherElements", left, best, axis=-1)
-    return cx.op("Where", any_left, best, latest)
+    best_is_eligible = cx.op("GatherElements", eligible, best, axis=-1)
+    first_eligible = cx.op("ArgMax", cx.cast(eligible, ir.DataType.INT32), **arg_attributes)
+    best = cx.op("Where", best_is_eligible, best, first_eligible)
+    any_eligible = cx.op("GatherElements", eligible, best, axis=-1)
+    return cx.op("Where", any_eligible, best, last_nan)
 
 
 def _picked(cx: Lowering, cells: ir.Value, chosen: ir.Value) -> ir.Value:
+    """Return the chosen element of each window."""
     return cx.squeeze(cx.op("GatherElements", cells, chosen, axis=-1), [-1])
 
 
-def _places(
+def _selected_indices(
     cx: Lowering, operand: ir.Value, window: Window, test: str, shape: Sequence[Dim]
 ) -> ir.Value:
-    """Return, for each window, the place of its choice among all elements of the padded operand."""
+    """Return, for each window, the index of its selected element in the flattened padded
+    operand.
+    """
     config = window.config([1] * len(shape))
-    sizes, outer = padded_shape(shape, config), _windows(cx)
+    sizes, outer = padded_shape(shape, config), _window_counts(cx)
     x = padded(cx, operand, _lowest(cx, test), shape, config)
     chosen = _chosen(cx, patches(cx, x, window, outer), test, prod(window.sizes))
     numbers = cx.reshape(counted(cx, prod(sizes), INT64), sizes)
     return _picked(cx, patches(cx, numbers, window, outer), chosen)
 
 
-def _windows(cx: Lowering) -> Sequence[Dim]:
+def _window_counts(cx: Lowering) -> Sequence[Dim]:
     """Return the number of windows per dim: the shape of the source."""
     first = cx.equation.primitive.name == "select_and_scatter_add"
     return tuple(cx.avals_in[0 if first else 1].shape)
@@ -182,19 +195,19 @@ def _scattered(
     cx: Lowering,
     source: ir.Value,
     initial: ir.Value,
-    places: ir.Value,
+    indices: ir.Value,
     window: Window,
     reduction: str,
 ) -> ir.Value:
-    """Return ``initial`` everywhere, combined with the elements of ``source`` at their places."""
+    """Return ``initial``, combined with each element of ``source`` at its index in ``indices``."""
     assert source.dtype is not None
     dtype = ir.DataType.FLOAT if source.dtype in NARROW else source.dtype
     shape = cx.avals_out[0].shape
     sizes = padded_shape(shape, window.config([1] * len(shape)))
     data = cx.expand(cx.cast(initial, dtype), [prod(sizes)])
     updates = cx.op("Reshape", cx.cast(source, dtype), cx.const_i64([-1]))
-    where = cx.op("Reshape", places, cx.const_i64([-1]))
-    data = cx.op("ScatterElements", data, where, updates, axis=0, reduction=reduction)
+    flat_indices = cx.op("Reshape", indices, cx.const_i64([-1]))
+    data = cx.op("ScatterElements", data, flat_indices, updates, axis=0, reduction=reduction)
     whole = cx.cast(cx.reshape(data, sizes), source.dtype)
     crop = [(-low, -high, 0) for low, high in window.pads]
     return padded(cx, whole, initial, sizes, crop)

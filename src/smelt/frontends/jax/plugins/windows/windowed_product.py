@@ -1,4 +1,4 @@
-"""A convolution as matrix products, for element types that Conv lacks."""
+"""Lower a convolution to matrix products, for element types that Conv lacks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,11 @@ nonzero count is True."""
 
 @dataclass(frozen=True)
 class Convolution:
-    """The sizes of a convolution in ONNX order: batch and channels before the window."""
+    """The parameters of a convolution in ONNX order: batch and channels come before the window.
+
+    ``sizes`` are the input's dims ``[N, C, *image]``, ``kernel`` those of ``w [O, C / groups,
+    *window]``.
+    """
 
     sizes: Sequence[Dim]
     kernel: Sequence[Dim]
@@ -52,7 +56,11 @@ class Convolution:
 def convolved(
     cx: Lowering, x: ir.Value, w: ir.Value, shape: Convolution, result: Sequence[Dim]
 ) -> ir.Value:
-    """Return every window as a row, times the kernel; groups are a batch of products."""
+    """Return the convolution of ``x`` by ``w`` as one batched MatMul (im2col).
+
+    Each window becomes a row: ``[N, groups, windows, C / groups * elements]`` times ``[groups, C /
+    groups * elements, O / groups]``. ``result`` is the shape ``[N, O, *windows]``.
+    """
     assert x.dtype is not None
     dtype, window, groups = x.dtype, shape.window(), shape.groups
     wide = MULTIPLIED.get(dtype, dtype)

@@ -1,4 +1,4 @@
-"""Sliding windows: their shape, and the fold of each by any monoid."""
+"""Sliding windows: their parameters, their elements, and their folds by a monoid."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Window:
         }
 
     def config(self, base_dilation: Sequence[int]) -> list[tuple[Dim, Dim, int]]:
-        """Return the padding and the base dilation as arguments of ``pad``."""
+        """Return the padding and the base dilation as the ``padding_config`` of ``pad``."""
         pairs = zip(self.pads, base_dilation, strict=True)
         return [(low, high, int(step) - 1) for (low, high), step in pairs]
 
@@ -71,7 +71,7 @@ def window_of(
 
 
 def padded_shape(shape: Sequence[Dim], config: Sequence[tuple[Dim, Dim, int]]) -> list[Dim]:
-    """Return ``shape`` after ``pad``."""
+    """Return the shape after ``pad`` by ``config``."""
     return [
         size + max(size - 1, 0) * between + low + high if between else size + low + high
         for size, (low, high, between) in zip(shape, config, strict=True)
@@ -101,21 +101,26 @@ def _fold_axis(
     along: tuple[int, int, int, int],
     count: Dim,
 ) -> list[Operand]:
-    """Fold windows of one axis from folds of 1, 2, 4, ... elements, by the bits of ``size``."""
-    axis, size, stride, step = along
+    """Return each window along one axis folded, in O(log size) steps.
+
+    ``along`` is (axis, size, stride, dilation). The loop doubles ``width``: ``xs[i]`` is the fold
+    of ``width`` elements from i on. Each bit of ``size`` takes one such fold, and the folds are
+    combined in order.
+    """
+    axis, size, stride, dilation = along
     result: list[Operand] | None = None
     covered, width = 0, 1
     while True:
         if size & width:
-            left_over = (size - width - covered) * step
-            bounds = (covered * step, -left_over or END, stride)
+            left_over = (size - width - covered) * dilation
+            bounds = (covered * dilation, -left_over or END, stride)
             part = [_cut(cx, x, axis, bounds, count) for x in xs]
             result = part if result is None else monoid.combine(cx, result, part)
             covered += width
         if covered == size:
             assert result is not None
             return result
-        reach = width * step
+        reach = width * dilation
         fewer = xs[0].shape[axis] - reach
         ahead = [_cut(cx, x, axis, (0, -reach, 1), fewer) for x in xs]
         behind = [_cut(cx, x, axis, (reach, END, 1), fewer) for x in xs]
@@ -133,8 +138,11 @@ def _cut(cx: Lowering, x: Operand, axis: int, bounds: tuple[int, int, int], coun
 
 
 def patches(cx: Lowering, x: ir.Value, window: Window, shape: Sequence[Dim]) -> ir.Value:
-    """Return the elements of each window of ``x``, already padded, as a last dim behind
-    ``shape``."""
+    """Return ``[*shape, window elements]``: the elements of each window of ``x``, already padded.
+
+    ``shape`` holds the number of windows on each dim. One Gather per spatial dim splits the dim
+    into window and offset; a Transpose moves the offsets last.
+    """
     spatial, rank = window.spatial(), len(shape)
     for axis in reversed(spatial):
         offsets = np.arange(window.sizes[axis]) * window.dilations[axis]
@@ -142,10 +150,10 @@ def patches(cx: Lowering, x: ir.Value, window: Window, shape: Sequence[Dim]) -> 
         starts = cx.op("Mul", starts, cx.const_i64(window.strides[axis]))
         places = cx.op("Add", cx.unsqueeze(starts, [1]), cx.constant(offsets))
         x = cx.op("Gather", x, places, axis=axis)
-    order, inner, at = [], [], 0
+    order, inner, dim = [], [], 0
     for axis in range(rank):
-        order.append(at)
-        inner += [at + 1] if axis in spatial else []
-        at += 2 if axis in spatial else 1
+        order.append(dim)
+        inner += [dim + 1] if axis in spatial else []
+        dim += 2 if axis in spatial else 1
     x = cx.transpose(x, [*order, *inner])
     return cx.reshape(x, [*shape, prod(window.sizes)])
