@@ -48,15 +48,15 @@ def test_a_parameter_yields_its_name_to_an_output():
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"input_names": ["a", "b"]}, "2 names are given for 3 inputs"),
-        ({"output_names": []}, "0 names are given for 2 outputs"),
-        ({"input_names": ["a", "b", "a"]}, "'a' is given to two inputs"),
-        ({"input_names": {"scale": "batch_mask"}}, "'batch_mask' is given to two inputs"),
+        ({"input_names": ["a", "b"]}, "there are 2 names for 3 inputs"),
+        ({"output_names": []}, "there are 0 names for 2 outputs"),
+        ({"input_names": ["a", "b", "a"]}, "two inputs have the name 'a'"),
+        ({"input_names": {"scale": "batch_mask"}}, "two inputs have the name 'batch_mask'"),
         ({"input_names": {"image": "x"}}, "there is no input 'image'"),
-        ({"output_names": ["a", " "]}, "' ' is no name"),
+        ({"output_names": ["a", " "]}, "' ' is not a name"),
         ({"output_names": ["a", 3]}, "3 is no name"),
-        ({"output_names": ["scale", "b"]}, "'scale' names an input too"),
-        ({"output_names": ["a", "val_7"]}, "the form of the names of inner values"),
+        ({"output_names": ["scale", "b"]}, "'scale' is also the name of an input"),
+        ({"output_names": ["a", "val_7"]}, "reserved for inner values"),
         ({"output_names": "ab"}, "is text, not a list of names"),
     ],
 )

@@ -86,7 +86,7 @@ def adds_outside(x):
 
 @pytest.mark.parametrize(
     ("fn", "says"),
-    [(adds_outside, "made outside of it"), (jax.new_ref, "returned a mutable reference")],
+    [(adds_outside, "created outside of it"), (jax.new_ref, "returned a mutable reference")],
     ids=["captured", "returned"],
 )
 def test_references_that_outlive_a_run_are_refused(fn, says):

@@ -103,7 +103,7 @@ def test_a_range_of_floats_up_to_a_size_says_how_to_count(fn):
     with pytest.raises(UsageError) as caught:
         trace(fn, "f32[N,3]")
     assert caught.value.code == "E113"
-    assert caught.value.fix.startswith("bounds made of a size have to be exact")
+    assert caught.value.fix.startswith("bounds that contain a size must be exact")
     assert "jnp.arange(n + 1) * 1.0" in caught.value.fix
 
 
@@ -122,4 +122,4 @@ def test_arange_of_symbolic_sizes_converts():
 def test_a_range_of_an_array_at_numbers_is_told_nothing_of_sizes():
     with pytest.raises(UsageError) as caught:
         trace(lambda x: jnp.arange(x[0, 0]), "f32[2,3]")
-    assert "whole numbers" not in caught.value.fix
+    assert "in integers" not in caught.value.fix

@@ -123,7 +123,7 @@ def test_everything_unsupported_is_reported_at_once():
     assert "primitive 'io_callback' has no ONNX lowering" in text
     assert "test_trace.py" in text
     assert "fn" in text
-    assert "a model has no Python" in text
+    assert "a model cannot run Python" in text
 
 
 def test_types_that_onnx_lacks_are_refused():

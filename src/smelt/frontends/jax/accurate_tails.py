@@ -1,4 +1,4 @@
-"""Expand functions whose ONNX Runtime operator is inaccurate for small results that are used.
+"""Expand operators for which ONNX Runtime is inaccurate at small results that the model uses.
 
 ``jax.nn.sigmoid`` is accurate to a few ulp down to the smallest numbers; ONNX Runtime's Sigmoid is
 not. Only after the whole function is lowered is it known whether a reader depends on the
@@ -21,13 +21,13 @@ OPERATORS = frozenset(op_type for op_type, _ in WITHOUT_TAIL)
 def expand_inaccurate(model: ir.Model, shapes: ShapeInference) -> None:
     """Expand each operator of ``WITHOUT_TAIL`` whose relative error a reader depends on."""
     nodes = [node for node in scope.nodes(model) if not node.domain and node.op_type in OPERATORS]
-    read = [node for node in nodes if reader_of_tail(node.op_type, node.outputs[0])]
+    inaccurate = [node for node in nodes if reader_of_tail(node.op_type, node.outputs[0])]
     rewriter = Rewriter(model, shapes, Constants())
-    for node in read:
+    for node in inaccurate:
         (old,) = node.outputs
         assert old.dtype is not None
         builder = rewriter.builder(node, [node], "written out")
-        written = WITHOUT_TAIL[node.op_type, old.dtype](builder, node.inputs, {})
-        assert written is not None
-        rewriter.replace(node, written, trust_shape=True)
+        expansion = WITHOUT_TAIL[node.op_type, old.dtype](builder, node.inputs, {})
+        assert expansion is not None
+        rewriter.replace(node, expansion, trust_shape=True)
     rewriter.flush()

@@ -1,9 +1,9 @@
-"""The arguments of the call that is traced: specs by position and by keyword, and static values.
+"""The arguments of the traced call: specs by position and by keyword, and static values.
 
 Each spec becomes one or more inputs of the model: first the positional arguments, then the
-keywords. Static values are passed to the function unchanged. A Python number given as a spec
-becomes an input of rank 0, and ``None`` adds no input. Every value that is neither an array, a
-number nor a spec belongs into ``static``.
+keywords. The function gets static values unchanged. A Python number as a spec becomes an input of
+rank 0, and ``None`` adds no input. Every value that is neither an array, a number nor a spec
+belongs into ``static``.
 """
 
 from __future__ import annotations
@@ -43,12 +43,15 @@ class Arguments:
         except (SmeltError, MemoryError):
             raise
         except Exception as error:
-            how = modules.call_advice(fn)
+            advice = modules.call_advice(fn)
             is_open = _has_open_sizes(values)
-            raise failures.explain(error, self.parameters, self.mismatch, is_open, how) from error
+            raise failures.explain(
+                error, self.parameters, self.mismatch, is_open, advice
+            ) from error
 
 
 def _has_open_sizes(values: Sequence[Any]) -> bool:
+    """True if an array among ``values`` has a symbolic dim."""
     dims = (dim for leaf in compat.leaves(values) for dim in getattr(leaf, "shape", ()))
     return any(map(compat.is_symbolic, dims))
 
@@ -69,7 +72,7 @@ def bind(
     if twice:
         raise UsageError(
             "E109",
-            f"{twice[0]!r} is given as an input and as a static value",
+            f"{twice[0]!r} is both an input and a static value",
             why="an argument is either an input of the model or a constant",
             fix="leave one of them out",
         )
@@ -78,7 +81,7 @@ def bind(
             raise UsageError(
                 "E109",
                 f"{name!r} is not a name of a parameter",
-                why="keyword arguments are given by the name of a parameter",
+                why="a keyword argument needs the name of a parameter",
                 fix="use the name in the signature of the function",
             )
     count = len(positional)

@@ -27,6 +27,7 @@ Call: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 """The operands of a primitive, and its parameters."""
 
 Batched: TypeAlias = Callable[[Sequence[Any], Sequence[int | None]], Sequence[Any] | None]
+"""From operands and their batch dims to operands with the batch dim in front, or None."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,8 @@ class Binding:
       operands; keyword arguments are parameters of the primitive and must be hashable.
     - ``arguments`` converts a call of another form to that form. It returns None for a call that
       JAX must trace as usual.
-    - ``reference(*operands, **params)`` computes the same; derivatives and batching use it. The
-      default is the original function.
+    - ``reference(*operands, **params)`` returns the same result; derivatives and batching use it.
+      The default is the original function.
     - ``batched(operands, dims)`` moves the batch dim of each operand to the front (its dim is None
       if it has no batch). It returns None if the primitive cannot take the batch.
     - ``optional``: the module of ``target`` need not be installed.
@@ -64,18 +65,23 @@ class Binding:
         signature = inspect.signature(arguments)
 
         def call(*args: Any, **keywords: Any) -> Any:
+            """Bind the primitive; call the original if the arguments are invalid or not of the
+            bound form.
+            """
             try:
                 signature.bind(*args, **keywords)
-            except TypeError:  # The function itself takes the call, or says what is wrong with it.
+            except TypeError:  # The original accepts the call, or raises the right error.
                 return original(*args, **keywords)
-            found = arguments(*args, **keywords)
-            return original(*args, **keywords) if found is None else bind(*found[0], **found[1])
+            converted = arguments(*args, **keywords)
+            if converted is None:
+                return original(*args, **keywords)
+            operands, params = converted
+            return bind(*operands, **params)
 
         return call
 
     def primitive_of(self, original: Function) -> compat.Primitive:
-        """Return the primitive; its reference is ``self.reference``, or ``original`` if that is
-        None."""
+        """Return the primitive, whose reference is ``self.reference``, or else ``original``."""
         return _primitive(self, self.reference or original)
 
 
@@ -97,7 +103,9 @@ def binds(binding: Binding) -> Binding:
 
 
 def in_front(operand: Any, dim: int) -> Any:
-    """Return ``operand`` with ``dim`` moved to the front, without adding a jitted call."""
+    """Return ``operand`` with ``dim`` moved to the front by one transpose, without a
+    jitted call.
+    """
     others = [other for other in range(operand.ndim) if other != dim]
     return lax.transpose(operand, (dim, *others)) if dim else operand
 
@@ -111,12 +119,14 @@ def _primitive(binding: Binding, reference: Function) -> compat.Primitive:
     primitive.def_impl(reference)
 
     def batch(args: Any, dims: Any, **params: Any) -> tuple[Any, int]:
+        """Batch by ``binding.batched`` if it accepts the batch, else by vmap of the reference."""
         moved = binding.batched(args, dims) if binding.batched is not None else None
         if moved is not None:
             return primitive.bind(*moved, **params), 0
         return jax.vmap(functools.partial(reference, **params), in_axes=tuple(dims))(*args), 0
 
     def derive(primals: Any, tangents: Any, **params: Any) -> Any:
+        """Return the JVP of the reference."""
         directions = tuple(compat.materialized(tangent) for tangent in tangents)
         return jax.jvp(functools.partial(reference, **params), tuple(primals), directions)
 

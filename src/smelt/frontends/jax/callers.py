@@ -1,4 +1,4 @@
-"""Find out whose code calls a replaced method of JAX: JAX itself, a library or the user."""
+"""Decide whose code calls a replaced method of JAX: JAX itself, a library or the user."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PYTHON = ("<frozen ", sysconfig.get_path("stdlib") + os.sep)
 
 
 class Caller(Enum):
-    """Whose code calls. smelt counts as JAX, because it knows JAX's conventions."""
+    """Whose code makes a call. smelt counts as JAX, because it knows JAX's conventions."""
 
     JAX = auto()
     LIBRARY = auto()
@@ -32,12 +32,12 @@ class Caller(Enum):
 
 
 def calling_frame() -> FrameType:
-    """Return the frame that calls the replacement.
+    """Return the frame that calls the replaced method.
 
-    Frames of Python's standard library count as their own callers.
+    Frames of Python's standard library are skipped: the code that calls them counts.
     """
     frame = inspect.currentframe()
-    assert frame is not None  # CPython has frames, and so has whatever runs JAX.
+    assert frame is not None  # Every Python that runs JAX has frames.
     while frame.f_back is not None and _is_transparent(frame.f_code):
         frame = frame.f_back
     return frame
@@ -50,6 +50,7 @@ def caller_of(frame: FrameType) -> Caller:
 
 @lru_cache(maxsize=4096)
 def _is_transparent(code: CodeType) -> bool:
+    """True for code between the caller and the replaced method, whose own caller counts."""
     path = code.co_filename
     if path == "<string>":
         return code.co_name.startswith("__")  # Methods that dataclasses writes.
@@ -60,6 +61,7 @@ def _is_transparent(code: CodeType) -> bool:
 
 @lru_cache(maxsize=4096)
 def _caller_at(path: str) -> Caller:
+    """Return whose code the file ``path`` holds."""
     if path.startswith(_JAX):
         return Caller.JAX
     return Caller.USER if frames.is_user_file(path) else Caller.LIBRARY

@@ -116,8 +116,7 @@ def struct(shape: tuple[Dim, ...], dtype: Any, weak_type: bool = False) -> Any:
 
 def leaves(tree: Any) -> list[Any]:
     """Return the leaves of a pytree; None is not a leaf."""
-    found: list[Any] = jax.tree.leaves(tree)
-    return found
+    return list(jax.tree.leaves(tree))
 
 
 def aval_of(array: Any) -> Aval:
@@ -136,8 +135,7 @@ def host_array(constant: Any) -> np.ndarray:
 
 
 def identity(array: Any) -> Hashable:
-    """Return a key of one JAX array, or of one piece of NumPy memory (JAX wraps that in new
-    objects)."""
+    """Return a key of a JAX array, or of NumPy memory, which JAX wraps in ever new objects."""
     if isinstance(array, literals.TypedNdArray):
         array = array.val
     if not isinstance(array, np.ndarray):
@@ -147,15 +145,14 @@ def identity(array: Any) -> Hashable:
 
 
 def platform_choice(platforms: Sequence[Sequence[str] | None]) -> int | None:
-    """Return which of the alternatives for ``platforms`` a CPU uses; None stands for the rest."""
+    """Return the index of the alternative that a CPU uses; None in ``platforms`` is the default."""
     named = [i for i, names in enumerate(platforms) if names is not None and "cpu" in names]
     chosen = [*named, *(i for i, names in enumerate(platforms) if names is None)]
     return chosen[0] if chosen else None
 
 
 def inner_jaxprs(equation: Equation) -> Iterator[ClosedJaxpr | Jaxpr]:
-    """Yield the jaxprs in the parameters of ``equation`` (of one branch per platform, the
-    CPU's)."""
+    """Yield the jaxprs in the parameters of ``equation``; of platform branches only the CPU's."""
     platforms = equation.params.get("branches_platforms")
     if platforms is not None:
         chosen = platform_choice(platforms)
@@ -192,12 +189,12 @@ def short_type(aval: Aval) -> str:
 
 
 def set_rules(
-    primitive: Primitive, original: Callable[..., Any], batch: Any, derivative: Any
+    primitive: Primitive, reference: Callable[..., Any], batch: Any, derivative: Any
 ) -> None:
-    """Register batching, JVP and XLA lowering of ``primitive``; XLA compiles ``original``."""
+    """Register batching, JVP and XLA lowering of ``primitive``; XLA compiles ``reference``."""
     batching.primitive_batchers[primitive] = batch
     ad.primitive_jvps[primitive] = derivative
-    mlir.register_lowering(primitive, mlir.lower_fun(original, multiple_results=False))
+    mlir.register_lowering(primitive, mlir.lower_fun(reference, multiple_results=False))
 
 
 def materialized(tangent: Any) -> Any:
@@ -251,27 +248,30 @@ _PER_RESULT = ("out_shardings", "out_layouts")
 
 
 def jit_params(
-    equation: Equation, body: ClosedJaxpr, given: Sequence[int], returned: Sequence[int]
+    equation: Equation, body: ClosedJaxpr, per_operand: Sequence[int], per_result: Sequence[int]
 ) -> dict[str, Any]:
     """Return the parameters of a jitted call whose body becomes ``body``.
 
-    ``body`` takes ``given[i]`` operands for operand i, and returns ``returned[i]`` for result i.
+    ``body`` takes ``per_operand[i]`` arrays for operand i, returns ``per_result[i]`` for result i.
     """
     params = {**equation.params, "jaxpr": body}
-    params |= {name: _repeated(params[name], given) for name in _PER_OPERAND}
-    return params | {name: _repeated(params[name], returned) for name in _PER_RESULT}
+    params |= {name: _repeated(params[name], per_operand) for name in _PER_OPERAND}
+    return params | {name: _repeated(params[name], per_result) for name in _PER_RESULT}
 
 
 def over_mesh(
-    equation: Equation, body: Callable[..., Any], given: Sequence[int], returned: Sequence[int]
+    equation: Equation,
+    body: Callable[..., Any],
+    per_operand: Sequence[int],
+    per_result: Sequence[int],
 ) -> Callable[..., Any]:
-    """Return ``body`` mapped over the mesh of ``equation``, a ``shard_map``; counts as above."""
+    """Return ``body`` mapped over the mesh of a ``shard_map``; counts as in ``jit_params``."""
     params = equation.params
     mapped: Callable[..., Any] = jax.shard_map(
         body,
         mesh=params["mesh"],
-        in_specs=_repeated(params["in_specs"], given),
-        out_specs=_repeated(params["out_specs"], returned),
+        in_specs=_repeated(params["in_specs"], per_operand),
+        out_specs=_repeated(params["out_specs"], per_result),
         axis_names=set(params["newly_manual_axes"]),
         check_vma=params["check_vma"],
     )

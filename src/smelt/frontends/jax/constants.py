@@ -1,4 +1,4 @@
-"""The constants of one trace: equal small constants are shared; large ones are never copied."""
+"""The constants of one trace: equal small constants are shared, large ones are never copied."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ INTERNED = 1024
 
 
 class ConstantPool:
-    """Makes initializers of the main graph, which every subgraph may read.
+    """Adds initializers to the main graph, which every subgraph may read.
 
-    ``names`` holds names of arrays, by identity.
+    ``names`` maps the identity of an array to its name; ``known`` holds the elements of small ones.
     """
 
     def __init__(self, builder: Builder, names: Mapping[Hashable, str]) -> None:
@@ -43,8 +43,7 @@ class ConstantPool:
         return known
 
     def captured(self, constant: object, aval: Aval) -> ir.Value:
-        """Return a constant of a jaxpr in the dtype of ``aval``; the same object is one
-        initializer.
+        """Return a constant of a jaxpr in the dtype of ``aval``; one initializer per object.
 
         Raises UsageError E113 if ``constant`` is a tracer of another trace, and Unsupported E105 if
         ONNX lacks its element type.
@@ -53,10 +52,10 @@ class ConstantPool:
             raise UsageError(
                 "E113",
                 f"your function uses an array of another trace, {aval.str_short()}",
-                why="it was computed and kept while another function was traced, for instance by"
+                why="it was computed and stored while another function was traced, for instance by"
                 " an import inside of that function",
-                fix="compute such arrays, and import the modules that make them, before you trace;"
-                " to drop an array that is kept, start a new process",
+                fix="compute such arrays, and import the modules that compute them, before you"
+                " trace; start a new process if a module already holds such an array",
             )
         if not has_onnx_type(aval):
             raise Unsupported(

@@ -1,4 +1,4 @@
-"""For the docs: the JAX primitives with a lowering, by family, and those without one."""
+"""Tables for the docs: the JAX primitives with a lowering, by family, and those without one."""
 
 from __future__ import annotations
 
@@ -30,12 +30,14 @@ def families() -> tuple[Family, ...]:
         owner = registry.RULES.owner(primitive).place
         if owner.startswith("smelt.frontends.jax.plugins."):
             owned.setdefault(owner, []).append(primitive)
-    found = [Family(_last(module), _summary(module), tuple(owned[module])) for module in owned]
-    found.sort(key=lambda family: family.name)
+    from_plugins = [
+        Family(_last(module), _summary(module), tuple(owned[module])) for module in owned
+    ]
+    from_plugins.sort(key=lambda family: family.name)
     keys, complex_ = "smelt.frontends.jax.keys", "smelt.frontends.jax.complex_numbers"
     stateful = "smelt.frontends.jax.references"
     return (
-        *found,
+        *from_plugins,
         Family("references", _summary(stateful), references.ON_REFERENCES),
         Family("keys", _summary(keys), tuple(sorted(prng.ON_KEYS))),
         Family("complex_numbers", _summary(complex_), rules.names()),
@@ -43,8 +45,9 @@ def families() -> tuple[Family, ...]:
 
 
 def missing() -> dict[str, str]:
-    """Return the public primitives of JAX without a lowering, each with the reason if it is
-    known."""
+    """Return the public primitives of JAX without a lowering, and the reason of each, "" if
+    unknown.
+    """
     covered = {name for family in families() for name in family.primitives}
     names = sorted({*compat.primitive_names(), *REFUSED} - covered)
     return {name: REFUSED[name][0] if name in REFUSED else "" for name in names}
@@ -57,12 +60,15 @@ def counts() -> tuple[int, int]:
 
 
 def _last(module: str) -> str:
+    """Return the last name of a dotted module name."""
     return module.rpartition(".")[2]
 
 
 def _summary(module: str) -> str:
+    """Return the first line of the module's docstring."""
     return next(_lines(import_module(module).__doc__ or ""), "")
 
 
 def _lines(text: str) -> Iterator[str]:
+    """Yield the lines of ``text`` that are not blank."""
     yield from (line.strip() for line in text.splitlines() if line.strip())

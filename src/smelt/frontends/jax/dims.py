@@ -1,4 +1,4 @@
-"""Questions about shapes that may have symbolic dims."""
+"""Compare shapes that may have symbolic dims, and express them for Reshape."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def fits(inferred: ir.Shape, expected: ir.Shape) -> bool:
 def reshape_numbers(
     source: ir.Shape | None, target: list[int | ir.SymbolicDim]
 ) -> list[int] | None:
-    """Return the numbers of a Reshape to ``target``, or None if no constant can say them.
+    """Return the constant shape of a Reshape to ``target``; None if it must be computed.
 
-    -1 stands for at most one unknown dim, 0 for a dim kept from ``source``.
+    -1 stands for at most one unknown dim, 0 for a dim equal to that of ``source``.
     """
     unknown = [i for i, dim in enumerate(target) if not isinstance(dim, int)]
     numbers = [dim if isinstance(dim, int) else -1 for dim in target]

@@ -20,7 +20,7 @@ NARROW = frozenset(
     if (dtype.is_floating_point() and dtype.bitwidth <= 8)
     or (dtype.is_integer() and dtype.bitwidth < 8)
 )
-"""Element types that most operators of ONNX do not take."""
+"""Element types that most operators of ONNX do not accept."""
 
 
 MOVES = frozenset(
@@ -36,7 +36,7 @@ MOVES = frozenset(
         "Where",
     }
 )
-"""Operators that move elements and change none, except a Scatter with a reduction."""
+"""Operators that only move elements (a Scatter with a reduction computes, too)."""
 
 
 def moved_as(
@@ -61,7 +61,7 @@ def moved_as(
 
 
 def has_onnx_type(aval: compat.Aval) -> bool:
-    """True if ``aval`` is an array whose element type ONNX has. Complex types count as missing."""
+    """True if ``aval`` is an array of an element type of ONNX; complex types do not count."""
     dtype = getattr(aval, "dtype", None)
     if dtype is None or compat.is_extended(dtype) or np.dtype(dtype).kind == "c":
         return False
@@ -73,12 +73,12 @@ def has_onnx_type(aval: compat.Aval) -> bool:
 
 
 def refusal(op_type: str, inputs: Sequence[ir.Value | None], opset: int) -> str:
-    """Return why ``op_type`` does not take ``inputs``; empty if it does."""
-    for place, value in enumerate(inputs):
+    """Return why ``op_type`` does not accept the types of ``inputs``; empty if it does."""
+    for position, value in enumerate(inputs):
         if value is None or value.dtype not in NARROW:
             continue
         assert value.dtype is not None
-        if str(ir.TensorType(value.dtype)).lower() not in _types(op_type, place, opset):
+        if str(ir.TensorType(value.dtype)).lower() not in _types(op_type, position, opset):
             return f"{op_type} of ONNX opset {opset} does not take {value.dtype.name.lower()}"
     return ""
 
@@ -86,16 +86,16 @@ def refusal(op_type: str, inputs: Sequence[ir.Value | None], opset: int) -> str:
 def supporting_opset(op_type: str, inputs: Sequence[ir.Value | None], opset: int) -> int | None:
     """Return the first opset after ``opset`` in which ``op_type`` takes ``inputs``, or None."""
     later = range(opset + 1, TRACED.stop)
-    return next((each for each in later if not refusal(op_type, inputs, each)), None)
+    return next((number for number in later if not refusal(op_type, inputs, number)), None)
 
 
 @cache
-def _types(op_type: str, place: int, opset: int) -> frozenset[str]:
+def _types(op_type: str, position: int, opset: int) -> frozenset[str]:
     """Return the element types that ONNX allows for one input."""
-    found = schema(op_type, opset)
-    if found is None:
+    operator_schema = schema(op_type, opset)
+    if operator_schema is None:
         return frozenset()
-    formal = found.inputs[min(place, len(found.inputs) - 1)]
+    formal = operator_schema.inputs[min(position, len(operator_schema.inputs) - 1)]
     return frozenset(
         text.removeprefix("tensor(").removesuffix(")").lower() for text in formal.types
     )

@@ -30,7 +30,7 @@ _DEPENDS = re.compile(r"depends on the value of the arguments? (.+?)\.?(?:\n|$)"
 _ARGUMENT = re.compile(r"given\[(\d+)\]")
 
 ADVICE: Mapping[str, str] = {
-    "TracerBoolConversionError": "choose by jnp.where or jax.lax.cond, or make what decides a"
+    "TracerBoolConversionError": "choose by jnp.where or jax.lax.cond, or make the condition a"
     " static argument (--static NAME=VALUE)",
     "ConcretizationTypeError": "make the argument static (--static NAME=VALUE), or compute it with"
     " jax.numpy",
@@ -38,7 +38,7 @@ ADVICE: Mapping[str, str] = {
     "TracerIntegerConversionError": "make the argument static (--static NAME=VALUE), or index with"
     " jnp.take or jax.lax.dynamic_index_in_dim",
     "NonConcreteBooleanIndexError": "use jnp.where(mask, x, 0), or jnp.nonzero with size=",
-    "UnexpectedTracerError": "return what the function computes instead of storing it outside",
+    "UnexpectedTracerError": "return the array instead of storing it outside of the function",
 }
 """The fix for each type of error that JAX raises for code that it cannot trace."""
 
@@ -49,14 +49,14 @@ BY_MESSAGE: Mapping[str, str] = {
 """The fix for errors of general types, by a part of the message."""
 
 AS_NUMBER = (
-    "give that dim as a number; what jax.numpy, jax.lax.fori_loop and jax.lax.scan compute with"
-    " a symbolic size, such as jnp.sqrt(x.shape[0]), the model computes"
+    "give that dim as a number, or compute with the size by jax.numpy, jax.lax.fori_loop or"
+    " jax.lax.scan, as in jnp.sqrt(x.shape[0])"
 )
 """The fix where Python needs a size that is unknown until the model runs."""
 
 _NUMBERS: Mapping[str, str] = {
-    "associative scan": "call it as jax.lax.associative_scan, by that whole name, which the model"
-    " computes at any size; or give that dim as a number",
+    "associative scan": "call it by its whole name, jax.lax.associative_scan, which works at any"
+    " size; or give that dim as a number",
     "for Pallas": "give the blocks sizes that are numbers, with a grid such as"
     " pl.cdiv(x.shape[0], 8), or map the kernel over that dim by jax.vmap; or give it as a number",
 }
@@ -109,20 +109,21 @@ def explain(
 
 
 def _undecided(error: Exception) -> Unsupported | None:
-    """Return E112 if ``error`` is about a size comparison that the symbols leave open, else
-    None."""
+    """Return E112 if ``error`` is a size comparison whose answer depends on the symbols,
+    else None.
+    """
     if isinstance(error, compat.InconclusiveDim) and "inconclusive" in str(error):
         return Unsupported(
             "E112",
             _comparison_in(error),
             at=raised_at(error),
-            why="it is not the same for every size that the symbols stand for, as far as is known",
+            why="the answer may differ between the sizes that the symbols stand for",
             fix=to_decide(str(error)),
         )
     if isinstance(error, compat.InconclusiveDim) and "divide evenly" in str(error):
         return Unsupported(
             "E112",
-            "a symbolic size may not be divided without a rest",
+            "a division of a symbolic size may leave a remainder",
             at=raised_at(error),
             why=_first_line(error),
             fix="make the dim a multiple, as in 'f32[8*B,3]', or give it as a number",
@@ -136,10 +137,10 @@ def _raised(
     """Return E113 for any other exception, with a fix where one is known."""
     kind = type(error).__name__
     link = _LINK.search(str(error))
-    counted = float_range_advice(str(error)) if has_open_sizes else ""
+    range_advice = float_range_advice(str(error)) if has_open_sizes else ""
     advice = [
         right_call,
-        counted or ADVICE.get(kind, "") or _by_message(str(error)),
+        range_advice or ADVICE.get(kind, "") or _by_message(str(error)),
         which_is_greater(str(error)),
         mirroring_advice(str(error)),
         multiples_advice(str(error)),
@@ -155,10 +156,12 @@ def _raised(
 
 
 def _by_message(text: str) -> str:
+    """Return the fix for a message with a known part, else an empty string."""
     return next((advice for part, advice in BY_MESSAGE.items() if part in text), "")
 
 
 def _first_line(error: Exception) -> str:
+    """Return the first line of the error's message."""
     return str(error).strip().partition("\n")[0]
 
 
@@ -169,8 +172,7 @@ def _comparison_in(error: Exception) -> str:
 
 
 def check_returned(fn: Callable[..., Any], leaves: Sequence[Any]) -> None:
-    """Raise UsageError E113 if ``fn`` returned no arrays, or if one of ``leaves`` is not an
-    array."""
+    """Raise UsageError E113 if ``fn`` returned no arrays, or a leaf that is not an array."""
     if not leaves:
         raise _returned(fn, "nothing that a model could return")
     for leaf in leaves:
@@ -188,7 +190,7 @@ def _returned(fn: Callable[..., Any], what: str, fix: str = "return arrays only"
         "E113",
         f"your function returned {what}",
         at=defined_at(fn),
-        why="what a model returns are arrays, numbers, and tuples, lists and dicts of them",
+        why="a model returns arrays, numbers, and tuples, lists and dicts of them",
         fix=fix,
     )
 
@@ -196,20 +198,23 @@ def _returned(fn: Callable[..., Any], what: str, fix: str = "return arrays only"
 def _message(error: Exception, parameters: Sequence[str]) -> str:
     """Return the message of ``error`` without JAX's remarks about the smelt code that called it."""
     text = str(error)
-    told = _LINK.sub("", text).partition("\nThe error occurred while tracing")[0]
-    lines = [line.strip() for line in told.splitlines() if line.strip() not in ("", "See", "See .")]
+    message = _LINK.sub("", text).partition("\nThe error occurred while tracing")[0]
+    lines = [
+        line.strip() for line in message.splitlines() if line.strip() not in ("", "See", "See .")
+    ]
     if len(lines) > LINES:
         lines = [*lines[:LINES], "..."]
     depends = _DEPENDS.search(text)
     if depends is not None:
-        names = _ARGUMENT.sub(lambda found: _parameter(found, parameters), depends.group(1))
+        names = _ARGUMENT.sub(lambda match: _parameter(match, parameters), depends.group(1))
         lines.append(f"it depends on the value of {names}")
-    return "; ".join(lines) or "it gives no reason"
+    return "; ".join(lines) or "the exception has no message"
 
 
-def _parameter(found: re.Match[str], parameters: Sequence[str]) -> str:
-    index = int(found.group(1))
-    return parameters[index] if index < len(parameters) else found.group()
+def _parameter(match: re.Match[str], parameters: Sequence[str]) -> str:
+    """Return the name of the parameter whose number JAX's message gives."""
+    index = int(match.group(1))
+    return parameters[index] if index < len(parameters) else match.group()
 
 
 def _short(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Find the user's line that made an equation, and copy equations without losing that line."""
+"""Find the user's line behind an equation, and copy equations without losing that line."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ SOURCE_INFO = "jax._src.api_util:fun_sourceinfo"
 
 
 NO_PLACE = "<unknown>"
-"""Its result for a function that no file holds."""
+"""The result of that function for a function without a source file."""
 
 
 def user_frame(equation: Equation) -> tuple[str, int, str] | None:
-    """Return file, line and function of the innermost user frame that made ``equation``, or None.
+    """Return file, line and function of the innermost user frame behind ``equation``, or None.
 
     Frames of installed libraries, such as flax layers, and of smelt are used only if no user code
     calls them.

@@ -2,8 +2,8 @@
 
 equinox, lineax, diffrax and others bind primitives with derivative and batching rules of their own,
 such as ``linear_solve`` or ``nonbatchable``. Their implementations are JAX functions, so smelt
-inlines the equations of those. An implementation that runs a kernel or calls Python has no
-equations: its primitive stays, and is refused for lack of a lowering.
+inlines the equations of these functions. An implementation that runs a kernel or calls Python has
+no equations: its primitive stays, and later raises E101 because it has no lowering.
 """
 
 from __future__ import annotations
@@ -21,18 +21,21 @@ EXPORTED = "call_exported"
 """The primitive that runs an exported function of ``jax.export``."""
 
 SPARSE = "jax.experimental.sparse."
-"""The package of JAX whose primitives are implemented by JAX code, each in the module that its name
-begins with."""
+"""A package of JAX whose primitives have implementations in JAX code.
+
+The first word of a primitive's name is the module of its implementation.
+"""
 
 
 def inlined(closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
-    """Return ``closed`` with the equations of JAX code in place of primitives that it
-    implements."""
+    """Return ``closed`` with the equations of implementations in place of the primitives that have
+    one.
+    """
     return convert(closed, _IMPLEMENTED)
 
 
 def _is_implemented(equation: compat.Equation) -> bool:
-    """True if the primitive has no lowering but an implementation outside of JAX.
+    """True if the primitive has no lowering, but an implementation outside of JAX's core.
 
     JAX's sparse arrays count as outside. Also true for a call of an exported function, whose
     program can be read, and for a Pallas kernel in interpret mode.
@@ -60,10 +63,9 @@ def _implementation(primitive: Any) -> Any:
 
 
 def _apply(equation: compat.Equation, values: list[Any], run: Run) -> list[Any]:
-    """Return the results of the implementation's equations, or of ``equation`` if it cannot be
-    traced."""
+    """Return the results of the implementation, or of ``equation`` if it cannot be traced."""
     if equation.primitive.name == EXPORTED:
-        # Programs may compute with 64 bits inside, as those do that draw random numbers.
+        # Programs may compute with 64 bits inside, for example to draw random numbers.
         with compat.x64(True):
             return evaluated(equation.params["exported"], values)
     if references.is_of_kernel(equation):

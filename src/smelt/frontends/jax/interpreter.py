@@ -1,6 +1,6 @@
 """Step through a jaxpr: the one loop that lowering and the conversions of jaxprs share.
 
-The caller says what a value is, and what an equation makes of such values.
+The caller chooses what represents a value, and a function that computes an equation on values.
 """
 
 from __future__ import annotations
@@ -29,17 +29,20 @@ def interpret(
     literal: Callable[[compat.Literal], Value],
     step: Callable[[compat.Equation, list[Value]], Sequence[Value]],
 ) -> list[Value]:
-    """Return the results of ``jaxpr``; ``step`` returns those of one live equation for its
-    operands."""
-    known: dict[compat.Var, Value] = dict(zip(jaxpr.constvars, constants, strict=True))
-    known.update(zip(jaxpr.invars, operands, strict=True))
+    """Return the results of ``jaxpr``; ``step`` returns the results of one live equation.
+
+    ``literal`` returns the value of a literal.
+    """
+    values: dict[compat.Var, Value] = dict(zip(jaxpr.constvars, constants, strict=True))
+    values.update(zip(jaxpr.invars, operands, strict=True))
 
     def read(atom: compat.Atom) -> Value:
-        return literal(atom) if isinstance(atom, compat.Literal) else known[atom]
+        """Return the value of a variable or literal."""
+        return literal(atom) if isinstance(atom, compat.Literal) else values[atom]
 
     for equation in live_equations(jaxpr):
         results = step(equation, [read(atom) for atom in equation.invars])
-        known.update(zip(equation.outvars, results, strict=True))
+        values.update(zip(equation.outvars, results, strict=True))
     return [read(atom) for atom in jaxpr.outvars]
 
 
@@ -48,12 +51,13 @@ def live_equations(jaxpr: compat.Jaxpr) -> list[compat.Equation]:
 
     Prints and other debugging do not count as effects that a model has to keep.
     """
-    needed = {atom for atom in jaxpr.outvars if not isinstance(atom, compat.Literal)}
+    read_atoms = {atom for atom in jaxpr.outvars if not isinstance(atom, compat.Literal)}
     live = []
     for equation in reversed(jaxpr.eqns):
-        if compat.has_effects(equation) or any(variable in needed for variable in equation.outvars):
+        is_read = any(variable in read_atoms for variable in equation.outvars)
+        if is_read or compat.has_effects(equation):
             live.append(equation)
-            needed.update(a for a in equation.invars if not isinstance(a, compat.Literal))
+            read_atoms.update(a for a in equation.invars if not isinstance(a, compat.Literal))
     return live[::-1]
 
 
@@ -64,7 +68,7 @@ def bodies(equation: compat.Equation) -> Iterator[compat.Jaxpr]:
 
 
 def called(equation: compat.Equation) -> compat.ClosedJaxpr | compat.Jaxpr | None:
-    """Return the jaxpr that ``equation`` calls; None if it is not a call."""
+    """Return the jaxpr that ``equation`` calls, None if it is not a call."""
     parameter = CALLS.get(equation.primitive.name)
     body: compat.ClosedJaxpr | compat.Jaxpr | None = (
         None if parameter is None else equation.params[parameter]

@@ -25,7 +25,8 @@ from smelt.frontends.jax.functions import selection
 from smelt.frontends.jax.parameters import Parameters
 from smelt.frontends.jax.references import without_references
 from smelt.frontends.jax.replacement import Replacement, replaced
-from smelt.frontends.jax.size_cases import Case, Trace, single_case, split_by_sizes, suggest_numbers
+from smelt.frontends.jax.size_cases import Trace, single_case, split_by_sizes, suggest_numbers
+from smelt.frontends.jax.traced_cases import Case
 from smelt.spans import span
 
 SIZES = (*open_comparisons.REPLACEMENTS, *symbolic_numbers.REPLACEMENTS)
@@ -33,34 +34,36 @@ SIZES = (*open_comparisons.REPLACEMENTS, *symbolic_numbers.REPLACEMENTS)
 
 
 def with_patches(
-    of_sizes: Trace, structs: Any, functions: selection.Functions, strict: bool
+    trace_structs: Trace, structs: Any, functions: selection.Functions, strict: bool
 ) -> Case:
-    """Return the cases of ``of_sizes`` for ``structs``, traced with replacements of library code.
+    """Return the size cases of ``trace_structs`` for ``structs``, traced under all patches.
 
     A library may import another one during the trace, whose patches then come too late. So a failed
-    trace runs again if it found more patches.
+    trace runs again if there are more patches after it.
     """
 
-    def attempt(helping: Sequence[Replacement]) -> Case:
-        """Trace with the replacements in ``helping``."""
-        # Calls that stay calls come last, so they call what stands in for code of libraries.
-        with replaced([*SIZES, *helping, *selection.choose(functions)]):
+    def attempt(replacements: Sequence[Replacement]) -> Case:
+        """Trace under ``replacements``."""
+        # Marked functions come last, so that their calls use the other replacements.
+        with replaced([*SIZES, *replacements, *selection.choose(functions)]):
             try:
                 return (
-                    single_case(of_sizes, structs) if strict else split_by_sizes(of_sizes, structs)
+                    single_case(trace_structs, structs)
+                    if strict
+                    else split_by_sizes(trace_structs, structs)
                 )
             except SmeltError as error:
-                suggest_numbers(of_sizes, structs, error)
+                suggest_numbers(trace_structs, structs, error)
                 raise
 
-    helping = patches.replacements(strict=strict)
+    first = patches.replacements(strict=strict)
     try:
-        return attempt(helping)
+        return attempt(first)
     except SmeltError:
-        now = patches.replacements(strict=strict)
-        if len(now) == len(helping):
+        second = patches.replacements(strict=strict)
+        if len(second) == len(first):
             raise
-    return attempt(now)
+    return attempt(second)
 
 
 def traced(
@@ -71,20 +74,23 @@ def traced(
     strict: bool,
     structs: tuple[Any, ...],
 ) -> tuple[compat.ClosedJaxpr, Any]:
-    """Return the jaxpr of ``fn`` and its output tree; inputs are ``arguments``, then
-    ``parameters``."""
+    """Return the jaxpr of ``fn`` and its output tree.
 
-    def call(given: Sequence[Any], values: Sequence[Any]) -> Any:
-        function, copies = parameters.function(fn, values)
-        result = arguments.call(function, given)
+    Its inputs are the leaves of ``arguments``, then ``parameters``.
+    """
+
+    def call(argument_values: Sequence[Any], parameter_values: Sequence[Any]) -> Any:
+        """Return the result of ``fn``, after checks of its modules and of what it returned."""
+        function, copies = parameters.function(fn, parameter_values)
+        result = arguments.call(function, argument_values)
         modules.check_unchanged(copies)
         failures.check_returned(fn, compat.leaves(result))
         return result
 
     with compat.x64(x64):
-        kept = tuple(specs.struct_of(array) for array in parameters.arrays.values())
+        parameter_structs = tuple(specs.struct_of(array) for array in parameters.arrays.values())
         with span("jaxpr"):
-            closed, out = compat.make_jaxpr(call, (structs, kept))
+            closed, out = compat.make_jaxpr(call, (structs, parameter_structs))
             if strict:
                 support.check_nothing_left_out(closed.jaxpr)
             return implementations.inlined(without_references(closed)), out

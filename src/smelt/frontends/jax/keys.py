@@ -17,26 +17,26 @@ from smelt.frontends.jax.representation import Representation, Run, convert
 from smelt.frontends.jax.source_lines import place
 
 COMPARED: dict[str, Callable[..., Any]] = {"eq": jnp.all, "ne": jnp.any}
-"""Comparisons of keys, and the reduction that joins the comparisons of their integers."""
+"""Comparisons of keys, and the reduction over the comparisons of their integers."""
 
 
 def without_keys(closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
     """Return ``closed`` with an integer array for each key array, inside and as input or output.
 
-    Raises an ErrorList of Unsupported E102 for primitives that do more with keys than move or
-    compare them.
+    Raises an ErrorList of Unsupported E102 for primitives that neither move nor compare keys,
+    except those of ``prng.ON_KEYS``.
     """
     return convert(closed, _KEYS)
 
 
 def _is_key(aval: compat.Aval) -> bool:
+    """True for an array of PRNG keys."""
     dtype = getattr(aval, "dtype", None)
     return dtype is not None and compat.is_extended(dtype)
 
 
 def _apply(equation: compat.Equation, values: list[Any], run: Run) -> list[Any]:
-    """Return the results of a primitive on keys, computed on the integers that represent the
-    keys."""
+    """Return the results of a primitive on keys, computed on the integers of the keys."""
     name = equation.primitive.name
     if name in prng.ON_KEYS:
         avals = tuple(atom.aval for atom in equation.invars)
@@ -44,11 +44,12 @@ def _apply(equation: compat.Equation, values: list[Any], run: Run) -> list[Any]:
             lambda *raw: prng.ON_KEYS[name](avals, equation.params, *raw),
             tuple(prng.physical_struct(aval) for aval in avals),
         )
-        # The implementation of one primitive may be written with typed keys again.
+        # The implementation of a primitive may use typed keys itself.
         return run(traced, values)
 
-    # A primitive that moves keys moves each of their integers alike, so map it over those.
+    # A primitive that moves keys moves all integers of a key alike, so vmap it over these.
     def moved(*operands: Any) -> list[Any]:
+        """Return the results of the primitive for one integer of each key."""
         return compat.rebind(equation, operands, equation.params)
 
     axes = tuple(-1 if _is_key(atom.aval) else None for atom in equation.invars)
@@ -68,7 +69,7 @@ def _refusal(equation: compat.Equation) -> Unsupported | None:
         "E102",
         f"primitive {name!r} is not supported on PRNG keys",
         at=place(equation),
-        why="keys can be moved and compared, and what else it does with them is unknown",
+        why="smelt can move and compare keys, and has no rule for other primitives on them",
         fix="use jax.random.key_data, and compute with its integers",
     )
 

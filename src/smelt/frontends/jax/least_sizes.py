@@ -1,8 +1,8 @@
 """A lower bound of a size expression that contains products of sizes.
 
-JAX bounds each term alone, so ``B*T - B``, the size of ``x[:-1].reshape(-1)``, may be negative as
-far as JAX knows. With ``b = B - 1`` and ``t = T - 1``, which are at least 0, it is ``b*t + t``. If
-no term is subtracted, the minimum is the value where all such variables are 0.
+JAX bounds each term alone, so it cannot exclude that ``B*T - B``, the size of
+``x[:-1].reshape(-1)``, is negative. With ``b = B - 1`` and ``t = T - 1``, which are at least 0, the
+size is ``b*t + t``. If no term is subtracted, the minimum is the value where b, t, ... are 0.
 """
 
 from __future__ import annotations
@@ -15,27 +15,33 @@ from smelt.frontends.jax.compat import Dim
 from smelt.frontends.jax.symbols import Algebra, evaluate, parse
 
 Term: TypeAlias = tuple[str, ...]
-"""The factors of a product, sorted. Each is at least 0 unless it begins with ``OPEN``."""
+"""The factors of a product, sorted. Each factor is at least 0 unless it begins with ``OPEN``."""
 
 Terms: TypeAlias = dict[Term, int]
 """A sum: the coefficient of each term. The empty term is the constant."""
 
 OPEN = "?"
+"""The first character of a factor without a lower bound."""
+
 MOST_TERMS = 64
+"""Sums of more terms are not bounded."""
 _BOUND = re.compile(r"(\w+) >= (\d+)")
 
 
 def least(dim: Dim, constraints: Iterable[str] = ()) -> int | None:
-    """Return a lower bound of ``dim`` under ``constraints``, None if none is found."""
+    """Return a lower bound of ``dim`` under ``constraints``, None if this method finds none."""
     if isinstance(dim, int):
         return dim
-    found = (_BOUND.fullmatch(text) for text in constraints)
-    bounds = {match[1]: int(match[2]) for match in found if match is not None}
+    matches = (_BOUND.fullmatch(text) for text in constraints)
+    bounds = {match[1]: int(match[2]) for match in matches if match is not None}
     return _least(_terms(evaluate(parse(dim), _sums(bounds))))
 
 
 def _sums(bounds: Mapping[str, int]) -> Algebra:
-    """Return the algebra that reads an expression as a sum of products of nonnegative factors."""
+    """Return the algebra that evaluates an expression to a sum of products of nonnegative factors.
+
+    A symbol N with the lower bound b becomes ``b + N``, where N now stands for the excess.
+    """
     return Algebra(
         symbol=lambda name: {(): bounds.get(name, 1), (name,): 1},
         number=lambda number: {(): number},
@@ -44,7 +50,7 @@ def _sums(bounds: Mapping[str, int]) -> Algebra:
 
 
 def _applied(operator: str, *operands: object) -> Terms:
-    """Return the sum that ``operator`` makes; a quotient or the like becomes one new factor."""
+    """Return the sum ``a operator b``; a quotient, remainder, max or min becomes one new factor."""
     a, b = map(_terms, operands)
     match operator:
         case "+":
@@ -58,15 +64,17 @@ def _applied(operator: str, *operands: object) -> Terms:
     return {(OPEN + name,): 1} if bound is None else {(): bound, (name,): 1}
 
 
-def _terms(read: object) -> Terms:
-    if not isinstance(read, dict):
-        raise TypeError(f"{read!r} is no sum")
-    return read
+def _terms(value: object) -> Terms:
+    """Return ``value``, which must be a sum."""
+    if not isinstance(value, dict):
+        raise TypeError(f"{value!r} is not a sum")
+    return value
 
 
 def _bound(operator: str, a: Terms, b: Terms) -> int | None:
-    """Return a lower bound of ``a // b``, ``a % b``, ``max(a, b)`` or ``min(a, b)``; None if
-    unknown."""
+    """Return a lower bound of ``a // b``, ``a % b``, ``max(a, b)`` or ``min(a, b)``, None if
+    unknown.
+    """
     x, y = _least(a), _least(b)
     if operator == "max":
         return max((bound for bound in (x, y) if bound is not None), default=None)
@@ -81,6 +89,7 @@ def _bound(operator: str, a: Terms, b: Terms) -> int | None:
 
 
 def _least(terms: Terms) -> int | None:
+    """Return the constant term if no other term can be negative, else None."""
     if len(terms) > MOST_TERMS:
         return None
     for term, count in terms.items():
@@ -90,6 +99,7 @@ def _least(terms: Terms) -> int | None:
 
 
 def _added(a: Terms, b: Terms, times: int) -> Terms:
+    """Return ``a + times * b``, without terms of coefficient 0."""
     total = dict(a)
     for term, count in b.items():
         total[term] = total.get(term, 0) + times * count
@@ -97,6 +107,7 @@ def _added(a: Terms, b: Terms, times: int) -> Terms:
 
 
 def _multiplied(a: Terms, b: Terms) -> Terms:
+    """Return the product of two sums."""
     product: Terms = {}
     for x, count in a.items():
         for y, times in b.items():

@@ -14,8 +14,9 @@ from smelt.frontends.jax import frames
 
 @dataclass(frozen=True)
 class LibraryFunction:
-    """``target`` is ``module:attribute.path``; ``parameters`` are the names of its parameters in
-    order."""
+    """A function at ``target`` (``module:attribute.path``) and the names of its parameters in
+    order.
+    """
 
     target: str
     parameters: tuple[str, ...]
@@ -115,4 +116,4 @@ EQUINOX_ROTARY = LibraryFunction(
     "equinox.nn._embedding:RotaryPositionalEmbedding.__call__", ("self", "x", "key")
 )
 
-ALL = tuple(each for each in tuple(globals().values()) if isinstance(each, LibraryFunction))
+ALL = tuple(item for item in tuple(globals().values()) if isinstance(item, LibraryFunction))

@@ -1,4 +1,4 @@
-"""The context that a lowering works with: the equation, and methods that make nodes for it."""
+"""The context of a lowering: the current equation, and methods that add nodes for it."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from smelt.ir.same_shape import is_positive
 
 
 class Lowering(Nodes):
-    """Makes nodes in one graph, for one equation at a time.
+    """Adds nodes to one graph, for one equation at a time.
 
     ``avals_in`` and ``avals_out`` are the JAX types of operands and results. ``operands`` holds the
-    operands; for lowerings registered with ``broadcasts=True`` some may not be broadcast yet. A
+    operands; a lowering registered with ``broadcasts=True`` gets them before their broadcast. A
     lowering returns one value per result.
     """
 
@@ -50,8 +50,9 @@ class Lowering(Nodes):
         return Operand(self.broadcast(operand, atom.aval), shape)
 
     def broadcast(self, operand: Operand, aval: Aval) -> ir.Value:
-        """Return the value of ``operand``, broadcast to the shape of ``aval`` once in this
-        graph."""
+        """Return the value of ``operand`` broadcast to the shape of ``aval``; one node per graph
+        and shape.
+        """
         shape = tuple(aval.shape)
         if operand.shape == shape:
             return operand.value
@@ -77,6 +78,7 @@ class Lowering(Nodes):
         return interpret(jaxpr, known, operands, self._literal, self._lowered)
 
     def _literal(self, literal: compat.Literal) -> Operand:
+        """Return the constant of a literal."""
         return self.captured(literal.val, literal.aval)
 
     def _lowered(self, equation: compat.Equation, inputs: list[Operand]) -> list[Operand]:
@@ -95,17 +97,17 @@ class Lowering(Nodes):
             return self._bound(results, inputs if rule.broadcasts else None)
 
     def _bound(self, results: object, broadcast: Sequence[Operand] | None) -> list[Operand]:
-        """Return the results of a lowering as operands, checked against the types that JAX gives.
+        """Return the results of a lowering as operands, checked against the JAX types.
 
         Raises InternalError E910 if a result is missing or has another dtype, rank or static size.
         """
         name = self.equation.primitive.name
-        listed = list(results) if isinstance(results, list | tuple) else [results]
-        if len(listed) != len(self.avals_out):
-            what = f"the lowering of {name!r} gave {len(listed)} results"
+        result_list = list(results) if isinstance(results, list | tuple) else [results]
+        if len(result_list) != len(self.avals_out):
+            what = f"the lowering of {name!r} gave {len(result_list)} results"
             raise InternalError("E910", f"{what} for {len(self.avals_out)} outputs")
         outputs = []
-        for result, aval in zip(listed, self.avals_out, strict=True):
+        for result, aval in zip(result_list, self.avals_out, strict=True):
             if isinstance(result, ir.Value):
                 shape = tuple(aval.shape)
                 if broadcast is not None:
@@ -123,7 +125,7 @@ class Lowering(Nodes):
     def inline(
         self, body: compat.ClosedJaxpr | compat.Jaxpr, operands: Sequence[Operand], name: str = ""
     ) -> list[Operand]:
-        """Lower ``body`` in place; the origin of its nodes keeps ``name``."""
+        """Lower ``body`` in place; the provenance of its nodes keeps ``name``."""
         jaxpr, constants = jaxpr_and_constants(body)
         outer = self.call
         self.call = outer.inner(self.equation, jaxpr, name)
@@ -133,13 +135,14 @@ class Lowering(Nodes):
             self.call = outer
 
     def inline_traced(self, fn: Callable[..., Any]) -> list[Operand]:
-        """Lower in place the function ``fn`` of the equation's operands."""
+        """Trace ``fn`` for the equation's operands, and lower its jaxpr in place."""
         structs = tuple(compat.struct(tuple(a.shape), a.dtype) for a in self.avals_in)
         return self.inline(compat.make_jaxpr(fn, structs)[0], self.operands)
 
     def branch(self, inputs: Sequence[ir.Value] = (), name: str = "body") -> Lowering:
-        """Return a Lowering for a new subgraph with ``inputs``, inside of this equation if there is
-        one."""
+        """Return a Lowering for a new subgraph with ``inputs``; it works on the same equation, if
+        any.
+        """
         graph = ir.Graph(list(inputs), [], nodes=[], name=self.fresh(name))
         inner = Lowering(self.builder.below(graph), self.shared, self.call)
         if "equation" in vars(self):
@@ -147,8 +150,9 @@ class Lowering(Nodes):
         return inner
 
     def finish(self, outputs: Sequence[tuple[ir.Value, Aval]]) -> ir.Graph:
-        """Return this Lowering's subgraph with ``outputs``, each the result of a node of its
-        own."""
+        """Return the subgraph of this Lowering with ``outputs``, each computed by a node of its
+        own.
+        """
         graph = self.builder.graph
         for value, aval in outputs:
             producer = value.producer()
@@ -159,8 +163,9 @@ class Lowering(Nodes):
         return graph
 
     def captured(self, constant: object, aval: Aval) -> Operand:
-        """Return a constant or literal of a jaxpr in the dtype of ``aval``; large ones are not
-        copied."""
+        """Return a constant or literal of a jaxpr in the dtype of ``aval``; large arrays are not
+        copied.
+        """
         return Operand(self.pool.captured(constant, aval), tuple(aval.shape))
 
     # -- the equation ------------------------------------------------------------------------
@@ -179,14 +184,16 @@ class Lowering(Nodes):
                 self._enter(saved[0], saved[1] or ())
 
     def _enter(self, equation: compat.Equation, operands: Sequence[Operand]) -> None:
+        """Set the equation, its operands, and the types of operands and results."""
         self.equation = equation
         self.operands = tuple(operands)
         self.avals_in = tuple(atom.aval for atom in equation.invars)
         self.avals_out = tuple(variable.aval for variable in equation.outvars)
 
     def set_type(self, operand: Operand, aval: Aval, name: str) -> None:
-        """Set the type and shape of a result from JAX; raises InternalError E910 if they
-        contradict."""
+        """Set the JAX type and shape of ``operand``; raises InternalError E910 on a
+        contradiction.
+        """
         value, dims = operand.value, self.symbols.shape(operand.shape)
         dtype = ir.DataType.from_numpy(np.dtype(aval.dtype))
         if value.dtype is not None and value.dtype != dtype:

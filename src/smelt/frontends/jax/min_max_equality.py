@@ -1,8 +1,8 @@
 """Prove sizes equal where one is written with ``min`` and the other with ``max``.
 
 JAX writes the size of ``x[2:]`` as ``N - min(N, 2)`` and that of ``x[:-2]`` as ``max(0, N - 2)``,
-so it does not see that ``x[2:] - x[:-2]`` has operands of equal shape. ``max(a, b)`` is ``a - min(a
-- b, 0)``, and ``min(a, b)`` is ``b + min(a - b, 0)``. If only such minima are left, equal sizes
+so it does not see that ``x[2:] - x[:-2]`` has operands of equal shape. ``max(a, b)`` is
+``a - min(a - b, 0)``, and ``min(a, b)`` is ``b + min(a - b, 0)``. After this rewrite, equal sizes
 have the same text.
 """
 
@@ -37,6 +37,7 @@ def equal_by_min_max(size: Any, other: Any) -> bool:
 
 @lru_cache(maxsize=1024)
 def _are_equal(size: str, other: str, scope: SymbolicScope) -> bool:
+    """True if the difference of the two rewritten sizes is 0 for JAX."""
     meaning = Algebra(lambda name: symbolic_shape(name, scope)[0], int, _apply)
     left, right = (evaluate(parse(text), meaning) for text in (size, other))
     return str(operator.sub(left, right)) == "0"
@@ -54,6 +55,7 @@ _APPLIED: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def _apply(name: str, a: Any, b: Any) -> Any:
+    """Return the rewritten result of one operation on sizes."""
     return _APPLIED[name](a, b)
 
 

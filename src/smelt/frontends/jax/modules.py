@@ -1,9 +1,9 @@
 """nnx modules in a trace: traces use copies of them, and refuse modules that keep state.
 
-A trace must not write to the caller's module, so it works on a copy. Some modules count the random
-numbers that they draw, even a recurrent one that takes a key and starts from zeros; some normalize
-their weights in place. A model returns the same results for the same inputs. So its results must
-not depend on a draw, and statistics that the module would keep are refused.
+A trace must not write to the caller's module, so it works on a copy. A model returns the same
+results for the same inputs. So a module may count its random numbers (recurrent ones do, even if
+they start from zeros), but no result may depend on a draw. It may normalize its weights in place,
+but not keep statistics from call to call.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def check_traceable(fn: Any) -> None:
         raise UsageError(
             "E109",
             f"a {what} function cannot be traced",
-            why="it holds code for a device, and no operations of JAX any more",
+            why="it holds code for a device and no longer the operations of JAX",
             fix="give the function that was jitted, or the bytes of jax.export.export(f)(...)"
             ".serialize()",
         )
@@ -45,8 +45,7 @@ def check_traceable(fn: Any) -> None:
 
 
 def call_advice(fn: Any) -> str:
-    """Return how to trace a linen module that is not bound to variables; empty for other
-    functions."""
+    """Return how to trace a linen module without variables; empty for other functions."""
     linen = sys.modules.get("flax.linen")
     module = getattr(fn, "__self__", fn)
     if linen is None or not isinstance(module, linen.Module) or module.scope is not None:
@@ -57,10 +56,10 @@ def call_advice(fn: Any) -> str:
 
 
 def check_unchanged(copies: Sequence[Copy]) -> None:
-    """Raise Unsupported E102 if a module wrote a variable that the next call would read.
+    """Raise Unsupported E102 if a module wrote a variable that its next call would read.
 
-    Normalized weights are allowed, because the module computes them again; so are values that it
-    records for its caller. Call this inside of the trace, after the function.
+    Two kinds of variables may change: weights that the module normalizes again in each call, and
+    values that it records for its caller. Call this inside of the trace, after the function.
     """
     for module, before in copies:
         for path, variable in variables_of(module):
@@ -74,6 +73,7 @@ def check_unchanged(copies: Sequence[Copy]) -> None:
 
 
 def _may_change(variable: Any) -> bool:
+    """True for parameters, counts of random streams, and recorded intermediate values."""
     nnx = sys.modules["flax.nnx"]
     return isinstance(variable, nnx.Param | nnx.RngState | nnx.Intermediate)
 
@@ -87,14 +87,16 @@ def check_not_random(closed: compat.ClosedJaxpr, state: State) -> None:
         if any(_is_random(atom, random, keys) for atom in equation.invars):
             raise Unsupported(
                 "E102",
-                "a module draws random numbers from a stream that it counts along",
+                "a module draws random numbers from a stream of its own",
                 at=place(equation),
-                why="each call of the module would give something else, each run of a model not",
+                why="each call of the module returns other numbers, but each run of a model the"
+                " same",
                 fix="call eval() on the module, or pass a key as an argument",
             )
 
 
 def _is_random(atom: compat.Atom, random: Set[Any], keys: Set[Hashable]) -> bool:
+    """True if ``atom`` is the key of a random stream, as a variable or a literal."""
     if isinstance(atom, compat.Literal):
         return compat.identity(atom.val) in keys
     return atom in random

@@ -1,8 +1,8 @@
 """Constraints such as ``S % 4 == 0``: JAX traces with ``4*S__over_4`` in place of ``S``.
 
-JAX divides ``4*S`` without remainder, but cannot do so for ``S`` with that constraint. So the specs
-use the product, and the model's dims and all messages get the caller's name back. The name of the
-quotient encodes symbol and divisor, so no table has to be passed along.
+JAX divides ``4*S`` without remainder, but cannot divide ``S`` so under that constraint. So the
+specs use the product; the model's dims and all messages get the caller's name back. The name of
+the quotient contains symbol and divisor, so no table of names is needed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _QUOTIENT = re.compile(r"(\w+)__over_([1-9]\d*)")
 _WRITTEN = re.compile(r"\b(?:(\d+)\*)?(\w+?)__over_(\d+)\b")
 
 Multiples = Mapping[str, int]
-"""Symbols, each with the number that it is a multiple of."""
+"""Symbols, each with a number that divides it."""
 
 
 def is_quotient(name: str) -> bool:
@@ -33,15 +33,17 @@ def multiples_of(constraints: Iterable[ast.Compare]) -> dict[str, int]:
     Several numbers of one symbol become their least common multiple. A symbol that also occurs in
     another equality, such as ``S == 2*T``, is left out: JAX itself replaces one of the symbols.
     """
-    found: dict[str, int] = {}
-    others: set[str] = set()
-    for each in constraints:
-        symbol = divided(each)
+    divisors: dict[str, int] = {}
+    in_other_equalities: set[str] = set()
+    for constraint in constraints:
+        symbol = divided(constraint)
         if symbol is not None:
-            found[symbol[0]] = math.lcm(found.get(symbol[0], 1), symbol[1])
-        elif isinstance(each.ops[0], ast.Eq):
-            others |= {node.id for node in ast.walk(each) if isinstance(node, ast.Name)}
-    return {name: by for name, by in found.items() if by > 1 and name not in others}
+            divisors[symbol[0]] = math.lcm(divisors.get(symbol[0], 1), symbol[1])
+        elif isinstance(constraint.ops[0], ast.Eq):
+            in_other_equalities |= {
+                node.id for node in ast.walk(constraint) if isinstance(node, ast.Name)
+            }
+    return {name: by for name, by in divisors.items() if by > 1 and name not in in_other_equalities}
 
 
 def divided(constraint: ast.Compare) -> tuple[str, int] | None:
@@ -57,7 +59,10 @@ def divided(constraint: ast.Compare) -> tuple[str, int] | None:
 
 
 def bounded(constraint: ast.Compare, multiples: Multiples) -> ast.Compare:
-    """Return ``S__over_4 >= 3`` for ``S >= 9``, and other constraints with products for symbols."""
+    """Return the constraint on quotients: ``S__over_4 >= 3`` for ``S >= 9``.
+
+    In other constraints, products replace the symbols.
+    """
     match constraint:
         case ast.Compare(
             left=ast.Name(id=name), ops=[operator], comparators=[ast.Constant(value=int(bound))]
@@ -71,11 +76,12 @@ def bounded(constraint: ast.Compare, multiples: Multiples) -> ast.Compare:
 
 def inner(tree: ast.expr, multiples: Multiples) -> ast.expr:
     """Return the size ``tree`` with products in place of the symbols in ``multiples``."""
-    found: ast.expr = _Inner(multiples).visit(tree) if multiples else tree
-    return found
+    replaced: ast.expr = _Inner(multiples).visit(tree) if multiples else tree
+    return replaced
 
 
 def _quotient(name: str, by: int) -> ast.Name:
+    """Return the name of the quotient ``name / by`` as a syntax tree."""
     return ast.Name(f"{name}__over_{by}")
 
 
@@ -107,41 +113,49 @@ class _Inner(ast.NodeTransformer):
 
 
 class _Outer(ast.NodeTransformer):
-    """Undoes ``_Inner``: ``4*S__over_4`` becomes ``S``, other multiples are multiples of ``S //
-    4``."""
+    """Undo ``_Inner``: ``4*S__over_4`` becomes ``S``, and ``S__over_4`` alone becomes ``S
+    // 4``.
+    """
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        found = _QUOTIENT.fullmatch(node.id)
-        if found is None:
+        quotient = _QUOTIENT.fullmatch(node.id)
+        if quotient is None:
             return node
-        return ast.Call(ast.Name("floordiv"), [ast.Name(found[1]), ast.Constant(int(found[2]))], [])
+        symbol, by = quotient.groups()
+        return ast.Call(ast.Name("floordiv"), [ast.Name(symbol), ast.Constant(int(by))], [])
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
-        """Return a product whose coefficient has been divided by the divisors of its quotients."""
+        """Return a product in the caller's symbols; the divisors of quotients divide its
+        coefficient.
+        """
         if not isinstance(node.op, ast.Mult | ast.Pow):
             return self.generic_visit(node)  # type: ignore[return-value]
-        coefficient, kept = 1, list[ast.expr]()
-        names = list[re.Match[str]]()
+        coefficient, factors = 1, list[ast.expr]()
+        quotients = list[re.Match[str]]()
         for factor in _factors(node):
-            found = _QUOTIENT.fullmatch(factor.id) if isinstance(factor, ast.Name) else None
+            quotient = _QUOTIENT.fullmatch(factor.id) if isinstance(factor, ast.Name) else None
             match factor:
                 case ast.Constant(value=int(number)):
                     coefficient *= number
-                case _ if found is not None:
-                    names.append(found)
+                case _ if quotient is not None:
+                    quotients.append(quotient)
                 case _:
-                    kept.append(factor if factor is node else self.visit(factor))
-        for found in names:
-            rest, left = divmod(coefficient, int(found[2]))
-            coefficient = coefficient if left else rest
-            kept.append(self.visit(ast.Name(found[0])) if left else ast.Name(found[1]))
-        return _product([ast.Constant(coefficient), *kept] if coefficient != 1 else kept)
+                    factors.append(factor if factor is node else self.visit(factor))
+        for quotient in quotients:
+            name, symbol, by = quotient[0], quotient[1], int(quotient[2])
+            if coefficient % by:
+                factors.append(self.visit(ast.Name(name)))
+            else:
+                coefficient //= by
+                factors.append(ast.Name(symbol))
+        return _product([ast.Constant(coefficient), *factors] if coefficient != 1 else factors)
 
 
 def _product(factors: Sequence[ast.expr]) -> ast.expr:
+    """Return the product of ``factors``."""
     product, *others = factors
-    for each in others:
-        product = ast.BinOp(product, ast.Mult(), each)
+    for factor in others:
+        product = ast.BinOp(product, ast.Mult(), factor)
     return product
 
 
@@ -158,22 +172,25 @@ def _factors(tree: ast.expr) -> list[ast.expr]:
 
 
 def outer(tree: ast.expr) -> ast.expr:
-    """Return the size ``tree``, as ``symbols.parse`` reads it, in the caller's symbols."""
-    found: ast.expr = _Outer().visit(tree)
-    return found
+    """Return the size ``tree``, as ``symbols.parse`` returns it, in the caller's symbols."""
+    replaced: ast.expr = _Outer().visit(tree)
+    return replaced
 
 
 def in_callers_names(text: str) -> str:
     """Return a message in the caller's symbols: ``3*(S//4)`` for ``3*S__over_4``."""
-    return _WRITTEN.sub(_written, text)
+    return _WRITTEN.sub(_in_callers_name, text)
 
 
-def _written(found: re.Match[str]) -> str:
-    number, name, by = found.groups()
-    rest, left = divmod(int(number or 1), int(by))
-    if left:
+def _in_callers_name(match: re.Match[str]) -> str:
+    """Return ``3*S__over_4`` in the caller's symbols: ``3*(S//4)``, or ``S`` for
+    ``4*S__over_4``.
+    """
+    number, name, by = match.groups()
+    quotient, remainder = divmod(int(number or 1), int(by))
+    if remainder:
         return f"{number}*({name}//{by})" if number else f"({name}//{by})"
-    return name if rest == 1 else f"{rest}*{name}"
+    return name if quotient == 1 else f"{quotient}*{name}"
 
 
 @contextmanager
@@ -187,14 +204,14 @@ def callers_names() -> Iterator[None]:
 
 
 def _reword(error: SmeltError) -> None:
-    for each in error.errors if isinstance(error, ErrorList) else ():
-        _reword(each)
+    """Write the messages of ``error``, and of all errors in it, in the caller's symbols."""
+    for inner_error in error.errors if isinstance(error, ErrorList) else ():
+        _reword(inner_error)
     error.what, error.why, error.fix = map(in_callers_names, (error.what, error.why, error.fix))
     error.args = (error.what, *error.args[1:])
 
 
 def callers_symbol(name: str, number: int = 1) -> tuple[str, int]:
-    """Return the caller's symbol for ``name``, and the divisor that ``number * name`` implies for
-    it."""
-    found = _QUOTIENT.fullmatch(name)
-    return (name, number) if found is None else (found[1], number * int(found[2]))
+    """Return the caller's symbol for ``name``, and its divisor if the size is ``number * name``."""
+    quotient = _QUOTIENT.fullmatch(name)
+    return (name, number) if quotient is None else (quotient[1], number * int(quotient[2]))

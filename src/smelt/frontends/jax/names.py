@@ -1,4 +1,4 @@
-"""Names of inputs, outputs and parameters, from function parameters and paths in pytrees."""
+"""Names of inputs, outputs and parameters, made from function parameters and pytree paths."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from smelt.errors import UsageError, listed
 
 _RESERVED = re.compile(r"(val|const|loop)_\d+")
 
-Given = Sequence[str] | Mapping[str, str]
+NewNames = Sequence[str] | Mapping[str, str]
 """A list of names in order, or a mapping from old to new names."""
 
 
@@ -30,8 +30,10 @@ def output_names(out: Any, taken: Sequence[str]) -> list[str]:
 
 
 def join(stem: str, path: Sequence[Any]) -> str:
-    """Return ``stem`` and the keys of ``path`` joined; the ``value`` of an nnx variable is left
-    out."""
+    """Return ``stem`` and the keys of ``path`` joined by underscores.
+
+    The last key ``value`` of an nnx variable is left out.
+    """
     if len(path) > bool(not stem) and _text(path[-1]) == "value" and hasattr(path[-1], "name"):
         path = path[:-1]
     parts = [stem, *map(_text, path)]
@@ -39,11 +41,15 @@ def join(stem: str, path: Sequence[Any]) -> str:
 
 
 def _text(key: Any) -> str:
+    """Return one key of a path as text."""
     return jax.tree_util.keystr((key,), simple=True)
 
 
 def unique(names: Sequence[str], taken: set[str]) -> list[str]:
-    """Return ``names``, with a number appended where a name is taken, empty or reserved."""
+    """Return ``names``, with a number appended where a name is taken, empty or reserved.
+
+    Adds the result to ``taken``.
+    """
     result = []
     for stem in names:
         name, count = stem, 1
@@ -55,27 +61,28 @@ def unique(names: Sequence[str], taken: set[str]) -> list[str]:
     return result
 
 
-def renamed(names: Sequence[str], given: Given | None, kind: str) -> list[str]:
-    """Return ``names`` changed as ``given`` says: a new name for each, or a mapping for some.
+def renamed(names: Sequence[str], new_names: NewNames | None, kind: str) -> list[str]:
+    """Return ``names`` changed by ``new_names``: a new name for each, or a mapping for some.
 
     Raises UsageError E108 for a wrong count, an unknown old name, and a new name that is empty,
     used twice or reserved for inner values.
     """
-    if given is None:
+    if new_names is None:
         return list(names)
-    if isinstance(given, str):
-        raise _wrong(kind, f"{given!r} is text, not a list of names", f'{kind}_names=["{given}"]')
-    if isinstance(given, Mapping):
-        unknown = [old for old in given if old not in names]
+    if isinstance(new_names, str):
+        fix = f'{kind}_names=["{new_names}"]'
+        raise _wrong(kind, f"{new_names!r} is text, not a list of names", fix)
+    if isinstance(new_names, Mapping):
+        unknown = [old for old in new_names if old not in names]
         if unknown:
             raise _wrong(
                 kind, f"there is no {kind} {unknown[0]!r}", f"the {kind}s are {listed(names, 20)}"
             )
-        result = [given.get(name, name) for name in names]
+        result = [new_names.get(name, name) for name in names]
     else:
-        result = list(given)
+        result = list(new_names)
         if len(result) != len(names):
-            what = f"{len(result)} names are given for {len(names)} {kind}s"
+            what = f"there are {len(result)} names for {len(names)} {kind}s"
             raise _wrong(kind, what, f"the {kind}s are {listed(names, 20)}")
     _check(result, kind)
     return result
@@ -85,7 +92,7 @@ def check_disjoint(inputs: Sequence[str], outputs: Sequence[str]) -> None:
     """Raise UsageError E108 if an input and an output have the same name."""
     both = sorted(set(inputs) & set(outputs))
     if both:
-        raise _wrong("output", f"{both[0]!r} names an input too", "")
+        raise _wrong("output", f"{both[0]!r} is also the name of an input", "")
 
 
 def _check(names: Sequence[Any], kind: str) -> None:
@@ -93,14 +100,15 @@ def _check(names: Sequence[Any], kind: str) -> None:
     seen: set[str] = set()
     for name in names:
         if not isinstance(name, str) or not name.strip():
-            raise _wrong(kind, f"{name!r} is no name", "")
+            raise _wrong(kind, f"{name!r} is not a name", "")
         if _RESERVED.fullmatch(name):
-            raise _wrong(kind, f"{name!r} has the form of the names of inner values", "")
+            raise _wrong(kind, f"names such as {name!r} are reserved for inner values", "")
         if name in seen:
-            raise _wrong(kind, f"{name!r} is given to two {kind}s", "")
+            raise _wrong(kind, f"two {kind}s have the name {name!r}", "")
         seen.add(name)
 
 
 def _wrong(kind: str, why: str, fix: str) -> UsageError:
+    """Return UsageError E108 for the names of ``kind`` (input or output)."""
     fix = fix or "give each input and output a name of its own"
     return UsageError("E108", f"the {kind} names are wrong", why=why, fix=fix)

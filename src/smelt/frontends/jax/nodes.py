@@ -1,4 +1,4 @@
-"""Methods by which lowerings make nodes of one graph: operators, constants, movement and sizes."""
+"""Methods by which lowerings add nodes to a graph: operators, constants, movement and sizes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Shared:
 
 
 class Nodes(ABC):
-    """Makes nodes in the graph of ``builder``."""
+    """Adds nodes to the graph of ``builder``."""
 
     def __init__(self, builder: Builder, shared: Shared) -> None:
         self.builder = builder
@@ -68,17 +68,17 @@ class Nodes(ABC):
     ) -> ir.Value:
         """Return the output of a new node with one output and an inferred type.
 
-        Attributes that are None are left out. If the operator only moves elements and lacks their
-        narrow type, they are cast to a wider type and back.
+        Attributes that are None are left out. Some operators only move elements but do not accept a
+        narrow type; then the elements are cast to a wider type and back.
         """
         if not domain and refusal(op_type, inputs, self.opset):
             wide = moved_as(op_type, inputs, attributes)
             if wide is not None:
-                return self._moved(op_type, inputs, wide, attributes)
+                return self._moved_as(op_type, inputs, wide, attributes)
         self._check_types(op_type, inputs, domain)
         return self.builder.op(op_type, *inputs, domain=domain, name=None, **attributes)
 
-    def _moved(
+    def _moved_as(
         self,
         op_type: str,
         inputs: Sequence[ir.Value | None],
@@ -113,11 +113,12 @@ class Nodes(ABC):
     def _check_types(
         self, op_type: str, inputs: Sequence[ir.Value | None], domain: str = ""
     ) -> None:
+        """Raise E102 if the operator does not accept the inputs' types at this opset."""
         why = "" if domain else refusal(op_type, inputs, self.opset)
         if why:
             later = supporting_opset(op_type, inputs, self.opset)
             fix = f"trace for opset {later}; or " if later else ""
-            raise self.unsupported(why, f"{fix}compute in a wider type, and convert what comes out")
+            raise self.unsupported(why, f"{fix}compute in a wider type, and convert the result")
 
     def constant(self, array: np.ndarray | np.generic) -> ir.Value:
         """Return a constant; equal small constants are shared."""
@@ -169,8 +170,10 @@ class Nodes(ABC):
         return self.op("Slice", x, *bounds)
 
     def reshape(self, x: ir.Value, shape: Sequence[Dim]) -> ir.Value:
-        """Return ``x`` in ``shape``, by a constant shape if -1 and 0 can express the symbolic
-        dims."""
+        """Return ``x`` in ``shape``.
+
+        The shape is a constant if -1 and 0 can stand for its symbolic dims; else it is computed.
+        """
         target = [self.symbols.dim(dim) for dim in shape]
         numbers = None if 0 in target else reshape_numbers(x.shape, target)
         if numbers is not None:
@@ -183,17 +186,17 @@ class Nodes(ABC):
         return self.op("Expand", x, self.shape_value(shape))
 
     def with_known_sizes(self, x: ir.Value, shape: Sequence[Dim]) -> ir.Value:
-        """Return ``x``, whose shape is ``shape``, so that shape inference knows every static size.
+        """Return ``x``, with a Reshape to ``shape`` if shape inference does not know all static
+        sizes.
 
-        A Reshape states sizes that inference cannot find. Without it, later passes would know less
-        than JAX about slices with computed starts.
+        Without it, later passes would know less than JAX about slices with computed starts.
         """
         dims = [self.symbols.dim(dim) for dim in shape]
         known = x.shape if x.shape is not None and len(x.shape) == len(dims) else [None] * len(dims)
         pairs = list(zip(known, dims, strict=True))
-        if all(before == dim or not isinstance(dim, int) for before, dim in pairs) or 0 in dims:
+        if all(size == dim or not isinstance(dim, int) for size, dim in pairs) or 0 in dims:
             return x
-        # A 0 keeps a dim as it is.
+        # A 0 keeps the dim of the input.
         numbers = [dim if isinstance(dim, int) else 0 for dim in dims]
         return self.op("Reshape", x, self.const_i64(numbers))
 
@@ -225,6 +228,5 @@ class Nodes(ABC):
         return self.cast(self.squeeze(self.symbols.value(dim), [0]), dtype)
 
     def known(self, value: ir.Value) -> np.ndarray | None:
-        """Return the elements of a small constant; None for a value that is unknown until run
-        time."""
+        """Return the elements of a small constant; None for a value that only the run knows."""
         return self.pool.known.get(value)

@@ -1,14 +1,14 @@
 """Python code that compares symbolic sizes by ``==`` and ``!=``, hashes them, or uses them as bool.
 
-JAX answers that two incomparable sizes differ and that no size is zero. Its own code relies on that
-where it broadcasts and hashes sizes. User code such as ``if x.shape[0] % 2 == 0`` would then
-silently take one branch for all sizes. So smelt answers only if the answer is the same for every
-size, and refuses other questions, as JAX does for ``<``. ``size_cases.py`` says what becomes of
-such questions.
+JAX answers that two sizes differ if it cannot compare them, and that no size is zero. Its own code
+relies on that where it broadcasts and hashes sizes. But user code such as
+``if x.shape[0] % 2 == 0`` would silently take one branch for all sizes. So smelt answers only if
+the answer is the same for every size, and else raises InconclusiveDim, as JAX does for ``<``.
+``size_cases.py`` then traces each answer.
 
-Code of installed libraries gets JAX's answers for whole sizes, with a warning where it compares
-with a number above 1, for which it has a special case. Remainders and quotients are refused there,
-too.
+Code of installed libraries gets JAX's answers for whole sizes. If it compares with a number above
+1, smelt warns, because the library has a special case for that size. Comparisons of remainders
+and quotients raise there, too.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from smelt.frontends.jax.symbols import parse
 from smelt.frontends.jax.table_lookups import integer_keys
 
 _ASSUMED: ContextVar[frozenset[str]] = ContextVar("assumed", default=frozenset())
+"""Equalities that the current size case assumes to be false."""
 
 
 @contextmanager
@@ -50,7 +51,9 @@ def assuming_false(equality: str) -> Iterator[None]:
 
 
 def _equal(original: Function) -> Function:
-    """Return ``==`` for sizes: exact, or InconclusiveDim; arrays compare at run time."""
+    """Return ``==`` for sizes: the answer for every size, or InconclusiveDim; arrays compare at run
+    time.
+    """
 
     def equal(self: Any, other: Any) -> Any:
         """Compare for equality; JAX's own code gets False if the answer is open."""
@@ -67,7 +70,9 @@ def _equal(original: Function) -> Function:
 
 
 def _not_equal(original: Function) -> Function:
-    """Return ``!=`` for sizes: exact, or InconclusiveDim; arrays compare at run time."""
+    """Return ``!=`` for sizes: the answer for every size, or InconclusiveDim; arrays compare at run
+    time.
+    """
 
     def not_equal(self: Any, other: Any) -> Any:
         """Compare for inequality; JAX's own code gets True if the answer is open."""
@@ -87,6 +92,7 @@ def _truth(original: Function) -> Function:
     """Return ``bool`` for sizes: whether a size differs from 0."""
 
     def truth(self: Any) -> bool:
+        """Return True to JAX's code, and the answer for every size to other code."""
         frame = calling_frame()
         return caller_of(frame) is Caller.JAX or not _answer(self, 0, "!=", frame)
 
@@ -94,9 +100,14 @@ def _truth(original: Function) -> Function:
 
 
 def _hash(original: Function) -> Function:
-    """Return ``hash`` for sizes: a size looked up in a table hashes like the key that it equals."""
+    """Return ``hash`` for sizes.
+
+    A dict of numbers finds a size only if their hashes agree. So, for user code, a size that equals
+    a key of the indexed table gets the hash of that key.
+    """
 
     def hashed(self: Any) -> int:
+        """Return the hash of the integer key that the size equals, else JAX's hash."""
         frame = calling_frame()
         if caller_of(frame) is Caller.USER:
             for number in integer_keys(frame):
@@ -108,13 +119,12 @@ def _hash(original: Function) -> Function:
 
 
 def _always(_: Any) -> bool:
-    """Return True, as Python does for objects without ``__bool__``."""
+    """Return True: the truth of an object without ``__bool__`` in Python."""
     return True
 
 
 def _answer(size: Any, other: Any, comparison: str, frame: FrameType) -> bool:
-    """Return whether ``size`` equals ``other``; raises InconclusiveDim if the symbols leave it
-    open."""
+    """Return whether ``size`` equals ``other``; InconclusiveDim if that depends on the symbols."""
     if isinstance(other, float) and other.is_integer():
         other = int(other)
     if not is_symbolic(other):
@@ -132,15 +142,15 @@ def _answer(size: Any, other: Any, comparison: str, frame: FrameType) -> bool:
         raise InconclusiveDim(f"Symbolic dimension comparison {compared} is inconclusive.")
     if not is_symbolic(other) and other > 1:
         warnings.warn(
-            f"the model is not for a size {size} of {other}, for which"
-            f" {frame.f_code.co_filename}:{frame.f_lineno} has code of its own",
+            f"the model is wrong where {size} is {other}, because"
+            f" {frame.f_code.co_filename}:{frame.f_lineno} has a special case for that size",
             stacklevel=5,
         )
     return False
 
 
 def _is_same(size: Any, other: Any) -> bool | None:
-    """Return whether two sizes are equal, or None if that is open."""
+    """Return whether two sizes are equal, None if that depends on the symbols."""
     if is_symbolic(other) and compat.scope_of(other) is not compat.scope_of(size):
         return False
     difference = size - other
@@ -157,10 +167,12 @@ def _is_same(size: Any, other: Any) -> bool | None:
 
 
 def _is_divided(size: Any) -> bool:
+    """True if ``size`` contains a remainder or a quotient."""
     return any(name in str(size) for name in ("mod(", "floordiv("))
 
 
 def _is_array(other: Any) -> bool:
+    """True for an array of JAX or NumPy."""
     return isinstance(other, jax.Array | np.ndarray)
 
 
@@ -170,9 +182,9 @@ _NEXT: dict[str, Callable[[float], int]] = {
     "__le__": math.floor,
     "__gt__": math.floor,
 }
-"""The rounding that gives the integer with the same comparison result as a float."""
+"""The rounding that turns a float into the integer with the same comparison result."""
 
-_COMPARED: dict[str, Function] = {
+_JNP_COMPARISONS: dict[str, Function] = {
     "__lt__": jnp.less,
     "__le__": jnp.less_equal,
     "__gt__": jnp.greater,
@@ -187,9 +199,12 @@ def _ordered(name: str) -> Callable[[Function], Function]:
         """Return the comparison that tries ``original`` first."""
 
         def compare(self: Any, other: Any) -> Any:
-            """Compare; an inconclusive answer is tried again by products of sizes."""
+            """Return the comparison with an array, a float or a size.
+
+            If JAX's answer is inconclusive, bounds of products are tried.
+            """
             if _is_array(other):
-                return _COMPARED[name](self, other)
+                return _JNP_COMPARISONS[name](self, other)
             if isinstance(other, float):
                 if not math.isfinite(other):
                     return getattr(0.0, name)(other)
@@ -208,22 +223,22 @@ def _ordered(name: str) -> Callable[[Function], Function]:
 
 
 def _by_products(size: Any, other: Any, name: str) -> bool | None:
-    """Return how ``size`` compares with ``other``, by bounds on products of sizes; None if
-    unknown."""
+    """Return ``size <name> other`` by bounds on products of sizes, None if they do not decide."""
     if is_symbolic(other) and compat.scope_of(other) is not compat.scope_of(size):
         return None
-    given = compat.constraints_of(size)
-    more, less = (least(difference, given) for difference in (size - other, other - size))
-    # Above or equal to 0 by the first bound, above by the second, and the same from below.
-    if more is not None and more >= (name in ("__gt__", "__le__")):
+    constraints = compat.constraints_of(size)
+    least_excess = least(size - other, constraints)
+    least_deficit = least(other - size, constraints)
+    # size >= other decides >= and <; size > other is needed to decide > and <=.
+    if least_excess is not None and least_excess >= (name in ("__gt__", "__le__")):
         return name in ("__gt__", "__ge__")
-    if less is not None and less >= (name in ("__lt__", "__ge__")):
+    if least_deficit is not None and least_deficit >= (name in ("__lt__", "__ge__")):
         return name in ("__lt__", "__le__")
     return None
 
 
-ORDERED = tuple(Replacement(SymbolicDim, name, _ordered(name)) for name in _COMPARED)
-"""Replacements that JAX needs wherever it uses symbolic sizes as an array's sizes."""
+ORDERED = tuple(Replacement(SymbolicDim, name, _ordered(name)) for name in _JNP_COMPARISONS)
+"""Replacements that JAX needs wherever the sizes of an array are symbolic."""
 
 REPLACEMENTS = (
     Replacement(SymbolicDim, "__eq__", _equal),

@@ -1,4 +1,4 @@
-"""The value that a variable of a jaxpr is bound to, perhaps not broadcast yet."""
+"""The value that a variable of a jaxpr is bound to; its broadcast may be delayed."""
 
 from __future__ import annotations
 

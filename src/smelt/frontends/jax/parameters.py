@@ -1,4 +1,4 @@
-"""Arrays of a function that a trace takes as inputs.
+"""Arrays of a function that become inputs of its jaxpr.
 
 Arrays whose names match a pattern stay inputs of the graph. Abstract arrays become weights without
 numbers.
@@ -31,8 +31,7 @@ class Parameters:
     def function(
         self, fn: Callable[..., Any], values: Sequence[Any]
     ) -> tuple[Callable[..., Any], Sequence[Copy]]:
-        """Return ``fn`` with ``values`` in place of ``arrays``, and copies of the nnx modules in
-        it.
+        """Return ``fn`` with ``values`` in place of ``arrays``, and copies of its nnx modules.
 
         Modules are copied in any case, because a trace must not write to those of its caller.
         """
@@ -59,7 +58,9 @@ class Parameters:
         return kept
 
     def _used(self, jaxpr: compat.Jaxpr) -> list[str]:
-        """Return the names of the arrays that a live equation or a result of ``jaxpr`` reads."""
+        """Return the names of the arrays that ``jaxpr`` reads, in a live equation or as a
+        result.
+        """
         used = {
             atom
             for atoms in (*(e.invars for e in live_equations(jaxpr)), jaxpr.outvars)
@@ -85,7 +86,7 @@ class Parameters:
                 raise UsageError(
                     "E110",
                     f"the function uses no parameter that matches {pattern!r}",
-                    why="input_params names arrays that the function holds and uses",
+                    why="input_params names arrays that the function holds and reads",
                     fix="remove the pattern, or correct it",
                 )
         fixed = {compat.identity(constant) for constant in _constants(closed)}
@@ -94,22 +95,22 @@ class Parameters:
                 raise UsageError(
                     "E110",
                     f"the array {name!r} cannot become an input",
-                    why="the function also reaches it in a way that cannot be followed",
+                    why="the function also holds it in a place that smelt cannot replace",
                     fix="pass it to the function as an argument",
                 )
 
 
 def choose(state: State, patterns: Sequence[str] | str) -> Parameters:
-    """Return the arrays of ``state`` that a shell-style pattern of ``patterns`` matches.
+    """Return the abstract arrays of ``state`` and those whose names match a shell-style pattern.
 
-    Raises UsageError E110 for a pattern that matches none.
+    Raises UsageError E110 for a pattern that matches no array.
     """
     chosen = (patterns,) if isinstance(patterns, str) else tuple(patterns)
     for pattern in chosen:
         if not any(fnmatchcase(name, pattern) for name in state.arrays):
             raise UsageError(
                 "E110",
-                f"no array of the function has a name like {pattern!r}",
+                f"no array of the function has a name that matches {pattern!r}",
                 why="arrays are found in modules, closures, partials and global variables",
                 fix=_listed(list(state.arrays)),
             )
@@ -118,10 +119,12 @@ def choose(state: State, patterns: Sequence[str] | str) -> Parameters:
 
 
 def _is_chosen(name: str, patterns: Sequence[str]) -> bool:
+    """True if ``name`` matches one of ``patterns``."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _listed(names: list[str]) -> str:
+    """Return the fix for a pattern that matches no array: the names of the arrays."""
     if not names:
         return "pass arrays to the function as arguments"
     return f"its arrays are {listed(names, SHOWN)}"

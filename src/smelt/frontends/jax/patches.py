@@ -1,4 +1,4 @@
-"""Replacements of functions of JAX and its libraries while smelt traces."""
+"""Replace functions of JAX and its libraries while smelt traces."""
 
 from __future__ import annotations
 
@@ -25,17 +25,18 @@ from smelt.registry import Owner, Registry
 class Patch:
     """Replace the function ``target`` (``module:attribute.path``) while smelt traces.
 
-    - ``replacement`` makes the new function from the original one.
-    - ``optional``: do not import the module if nobody has.
-    - ``leaves_out``: the replacement drops something that a model cannot do; strict traces skip it.
-    - ``parameters``: the parameters that the replacement expects; empty if it takes any.
-    - ``owner``: who registers the patch; by default the module of ``replacement``.
+    - ``replacement`` returns the new function for the original one.
+    - ``optional``: do not import the module for the patch alone.
+    - ``leaves_out``: the replacement drops an effect that a model cannot have, such as a print;
+      strict traces skip it.
+    - ``parameters``: the parameters that the replacement expects; empty if it accepts any.
+    - ``owner``: the name of the registering package; by default the module of ``replacement``.
     - ``after``: call the original first, and the replacement only if that raises this exception. If
       the replacement returns NotImplemented, the exception is raised.
 
-    A patch saves time, or lets more be traced; it changes no result. So it is skipped, and logged
-    once as INFO, if its function is missing, takes other parameters, or lacks something that the
-    replacement needs.
+    A patch saves time, or makes more code traceable; it changes no result. So smelt skips a patch,
+    and logs it once as INFO, if its function is missing, has other parameters, or lacks an
+    attribute that the replacement needs.
     """
 
     target: str
@@ -51,7 +52,8 @@ PATCHES: Registry[str, Patch] = Registry(
     "E652", lambda target: f"patches of {target!r}", RULES.fill
 )
 """The registered patches, of our lowerings and of other packages."""
-_left_out: set[str] = set()
+_skipped: set[str] = set()
+"""Targets of the patches that were skipped; each is logged once."""
 _OWN = str(Path(__file__).parents[2])
 """The folder of smelt."""
 
@@ -59,23 +61,25 @@ _log = logging.getLogger(__name__)
 
 
 def register(patch: Patch) -> None:
-    """Register ``patch``; raises UsageError E652 if its target has a patch of another owner.
+    """Register ``patch``; raises UsageError E652 if another owner registered a patch of its target.
 
-    The same owner replaces its own, as when a notebook cell runs again.
+    An owner may register a patch again, as when a notebook cell runs twice.
     """
     PATCHES.add(patch.target, patch, Owner(patch.owner or patch.replacement.__module__))
 
 
 def replacements(*, strict: bool = False) -> list[Replacement]:
-    """Return a Replacement for each registered patch whose function is as the patch expects."""
+    """Return a Replacement for each registered patch whose function has the expected form."""
     chosen = (patch for patch in PATCHES.values() if not (strict and patch.leaves_out))
-    found = map(_replacement, chosen)
-    return [replacement for replacement in found if replacement is not None]
+    candidates = map(_replacement, chosen)
+    return [replacement for replacement in candidates if replacement is not None]
 
 
 def _replacement(patch: Patch) -> Replacement | None:
-    """Return the Replacement for ``patch``, None if the function does not fit or is not
-    imported."""
+    """Return the Replacement for ``patch``.
+
+    None if the function does not have the expected form, or its module is not imported.
+    """
     module, _, path = patch.target.partition(":")
     if patch.optional and module not in sys.modules:
         return None
@@ -84,7 +88,7 @@ def _replacement(patch: Patch) -> Replacement | None:
         owner = functools.reduce(getattr, parents, import_module(module))
         return _replacement_of(patch, owner, name, original(owner, name))
     except (AttributeError, ImportError, TypeError, ValueError) as error:
-        _leave_out(patch, f"{type(error).__name__}: {error}")
+        _log_skipped(patch, f"{type(error).__name__}: {error}")
         return None
 
 
@@ -97,29 +101,30 @@ def _replacement_of(patch: Patch, owner: Any, name: str, function: Function) -> 
     if not _is_of_library(function, patch.target.partition(":")[0]):
         return None
     if patch.parameters:
-        found = tuple(inspect.signature(function).parameters)
-        if found != patch.parameters:
-            _leave_out(patch, f"it takes {', '.join(found)}")
+        parameters = tuple(inspect.signature(function).parameters)
+        if parameters != patch.parameters:
+            _log_skipped(patch, f"it takes {', '.join(parameters)}")
             return None
     return Replacement(owner, name, _Guarded(patch), patch.after)
 
 
-def _leave_out(patch: Patch, why: str) -> None:
-    if patch.target not in _left_out:
-        _left_out.add(patch.target)
-        _log.info("traced as it is, which may take longer: %s (%s)", patch.target, why)
+def _log_skipped(patch: Patch, why: str) -> None:
+    """Log once that ``patch`` is skipped, and why."""
+    if patch.target not in _skipped:
+        _skipped.add(patch.target)
+        _log.info("traced without its patch, which may take longer: %s (%s)", patch.target, why)
 
 
 def _is_of_library(function: Function, module: str) -> bool:
-    """False if someone else installed ``function``, whose behavior is then unknown.
+    """False if other code has replaced the library's ``function``: its behavior is then unknown.
 
-    JAX's decorators, which equinox applies to methods, do not count as a change, nor do wrappers of
-    the package ``decorator``. Functions without Python code, such as those of ``jax.jit``, and
-    modules that are not packages are trusted.
+    These still count as the library's: methods behind JAX's decorators (equinox applies them),
+    wrappers of the package ``decorator``, functions without Python code (``jax.jit``), and
+    functions of modules that are not packages.
     """
     code = getattr(function, "__code__", None)
-    made_by = getattr(sys.modules.get("decorator"), "__file__", None)
-    if code is not None and code.co_filename == made_by:
+    decorator_file = getattr(sys.modules.get("decorator"), "__file__", None)
+    if code is not None and code.co_filename == decorator_file:
         wrapped = getattr(function, "__wrapped__", None)
         return wrapped is not None and _is_of_library(wrapped, module)
     folders = getattr(sys.modules[module.partition(".")[0]], "__path__", None)
@@ -130,7 +135,7 @@ def _is_of_library(function: Function, module: str) -> bool:
 
 @dataclass(frozen=True)
 class _Guarded:
-    """Makes the replacement of a patch; its calls fall back to the original if it fails."""
+    """Builds the replacement of a patch; a call that fails in it falls back to the original."""
 
     patch: Patch
 
@@ -138,24 +143,27 @@ class _Guarded:
         """Return the replacement of ``function`` with the fallback, or ``function`` itself."""
         patch = self.patch
         try:
-            instead = patch.replacement(function)
+            replacement = patch.replacement(function)
         except (AttributeError, ImportError, TypeError, ValueError) as error:
-            _leave_out(patch, f"{type(error).__name__}: {error}")
+            _log_skipped(patch, f"{type(error).__name__}: {error}")
             return function
 
         def call(*args: Any, **keywords: Any) -> Any:
+            """Call the replacement; call the original if the replacement misses an attribute of a
+            library.
+            """
             try:
-                return instead(*args, **keywords)
+                return replacement(*args, **keywords)
             except (AttributeError, ImportError) as error:
-                if not _is_of_replacement(error):
+                if not _is_in_replacement(error):
                     raise
-                _leave_out(patch, f"{type(error).__name__}: {error}")
+                _log_skipped(patch, f"{type(error).__name__}: {error}")
             return function(*args, **keywords)
 
         return call
 
 
-def _is_of_replacement(error: BaseException) -> bool:
-    """True if the traceback holds no user code: the replacement misses something in a library."""
+def _is_in_replacement(error: BaseException) -> bool:
+    """True if the traceback holds no user code, so the replacement itself failed in a library."""
     files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
     return not any(frames.is_user_file(file) for file in files if not file.startswith(_OWN))

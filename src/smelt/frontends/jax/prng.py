@@ -1,4 +1,4 @@
-"""PRNG keys: their element types, their integers, and JAX's functions on those integers."""
+"""PRNG keys: their dtypes, their integers, and JAX's functions on those integers."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ def plain_array(constant: Any) -> Any:
     """Return the integers of an array of PRNG keys; other constants unchanged."""
     if not isinstance(constant, jax.Array) or not is_extended(constant.dtype):
         return constant
-    with jax.ensure_compile_time_eval():  # A trace around it would make a tracer of a constant.
+    with jax.ensure_compile_time_eval():  # Inside of a trace, the result would be a tracer.
         return prng.random_unwrap(constant)
 
 
 def to_integers(array: Any) -> Any:
-    """Return the same as ``plain_array``, for traced arrays too."""
+    """Return the integers of PRNG keys, also of traced ones; other arrays unchanged."""
     is_typed = hasattr(array, "dtype") and is_extended(array.dtype)
     return prng.random_unwrap(array) if is_typed else array
 
 
 def to_keys(array: Any, dtype: Any) -> Any:
-    """Return integers as PRNG keys of ``dtype``; an array of numbers is converted to ``dtype``."""
+    """Return integers as PRNG keys of ``dtype``; if ``dtype`` is a number type, convert to it."""
     if is_extended(dtype):
         return prng.random_wrap(array, impl=dtype._impl)
     return jax.lax.convert_element_type(array, dtype)
@@ -50,6 +50,7 @@ def without_keys(tree: Any) -> Any:
 
 
 def _gamma(avals: tuple[Aval, ...], params: dict[str, Any], *operands: Any) -> Any:
+    """Return gamma samples; operands are the integers of keys and ``alpha``."""
     key, alpha = operands
     typed = prng.random_wrap(key, impl=avals[0].dtype._impl)
     return random._gamma_impl(typed, alpha, use_vmap=True, **params)
@@ -71,4 +72,4 @@ ON_KEYS: dict[str, Callable[..., Any]] = {
     ),
     "random_gamma": _gamma,
 }
-"""JAX's functions for its primitives on keys, on the integers of the keys."""
+"""JAX's function for each primitive on keys; it computes on the integers of the keys."""

@@ -1,4 +1,4 @@
-"""Mutable references, as ``jax.new_ref`` makes them, and Pallas kernels, which write to them.
+"""Mutable references, as ``jax.new_ref`` creates them, and Pallas kernels, which write to them.
 
 Both become equations on arrays, by the rules that JAX itself uses to run them on a CPU.
 """
@@ -23,7 +23,7 @@ KERNEL = "pallas_call"
 """The primitive that runs a kernel of Pallas."""
 
 ON_REFERENCES = ("addupdate", "empty_ref", "free_ref", "freeze", "get", "new_ref", "swap")
-"""The primitives that make, read, write or end references."""
+"""The primitives that create, read, write or end references."""
 
 _KINDS = (RefEffect, type(internal_mutable_array_effect))
 
@@ -31,8 +31,8 @@ _KINDS = (RefEffect, type(internal_mutable_array_effect))
 def without_references(closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
     """Return ``closed`` with a new array for each write to a reference.
 
-    Raises Unsupported E102 for a reference that ``closed`` does not make itself, and for a
-    primitive for which JAX has no such rule.
+    Raises Unsupported E102 for a reference that is created outside of ``closed``, and for a
+    primitive that JAX itself cannot convert so.
     """
     if not _is_stateful(closed):
         return closed
@@ -42,7 +42,7 @@ def without_references(closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
     except NotImplementedError as error:
         raise Unsupported(
             "E102",
-            "a reference is used where JAX itself has no rule for it",
+            "JAX has no rule for this use of a mutable reference",
             at=list(dict.fromkeys(place(e) for e in closed.jaxpr.eqns if _is_stateful(e))),
             why=str(error),
             fix="carry the array through the loop or the call instead, and return it",
@@ -51,13 +51,13 @@ def without_references(closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
     return compat.ClosedJaxpr(named, free.consts)
 
 
-def _is_stateful(of: compat.Equation | compat.ClosedJaxpr) -> bool:
-    """True if an equation or a jaxpr reads, writes or makes references."""
-    return any(isinstance(effect, _KINDS) for effect in of.effects)
+def _is_stateful(item: compat.Equation | compat.ClosedJaxpr) -> bool:
+    """True if an equation or a jaxpr reads, writes or creates references."""
+    return any(isinstance(effect, _KINDS) for effect in item.effects)
 
 
 def _check_own(closed: compat.ClosedJaxpr) -> None:
-    """Raise Unsupported E102 if ``closed`` uses a reference that was made outside of it."""
+    """Raise Unsupported E102 if ``closed`` uses a reference that was created outside of it."""
     pairs = zip(closed.jaxpr.constvars, closed.consts, strict=True)
     captured = [variable for variable, constant in pairs if is_reference(constant)]
     if not captured:
@@ -65,11 +65,11 @@ def _check_own(closed: compat.ClosedJaxpr) -> None:
     users = (e for e in closed.jaxpr.eqns if any(atom in captured for atom in e.invars))
     raise Unsupported(
         "E102",
-        "the function uses a reference that is made outside of it",
+        "the function uses a mutable reference that was created outside of it",
         at=list(dict.fromkeys(map(place, users))),
         why="a model keeps nothing from one run to the next",
-        fix="take the array as an argument, make the reference of it inside by jax.new_ref, and"
-        " return what it holds at the end",
+        fix="take the array as an argument, create the reference inside by jax.new_ref, and"
+        " return ref[...] at the end",
     )
 
 
@@ -85,7 +85,7 @@ def is_of_kernel(equation: compat.Equation) -> bool:
 
 
 def arrays_of_kernel(equation: compat.Equation) -> Callable[..., Any]:
-    """Return the function on arrays that JAX runs on a CPU for such an ``equation``.
+    """Return the function on arrays by which JAX computes ``equation`` on a CPU.
 
     A kernel is a loop over its grid. Elements that it never writes are NaN, as in JAX.
     """
@@ -104,30 +104,30 @@ def refused_kernel(equation: compat.Equation, error: Exception) -> Unsupported:
         "JAX cannot interpret this kernel of Pallas",
         at=place(equation),
         why=str(error).strip().partition("\n")[0] or type(error).__name__,
-        fix="run it with interpret=True outside of smelt first; a model holds what runs there",
+        fix="make it run with interpret=True outside of smelt first",
     )
 
 
 def _scoped(*outer: Any, jaxpr: compat.Jaxpr, collective_axes: Any, **_: Any) -> list[Any]:
-    """Return the results of ``pl.run_scoped``, whose ``jaxpr`` takes references to scratch
-    memory."""
+    """Return the results of ``pl.run_scoped``; its ``jaxpr`` takes references to scratch memory."""
     from jax._src.pallas.primitives import uninitialized_value
 
     if collective_axes:
         raise NotImplementedError("memory that programs of a kernel share")
     avals: list[compat.Aval] = [variable.aval for variable in jaxpr.invars]
-    own = [uninitialized_value(aval.shape, aval.dtype) for aval in avals]
+    scratch = [uninitialized_value(aval.shape, aval.dtype) for aval in avals]
     whole = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
     free = discharge_state(compat.ClosedJaxpr(whole, ()))
-    results: list[Any] = jaxpr_as_fun(free)(*outer, *own)
+    results: list[Any] = jaxpr_as_fun(free)(*outer, *scratch)
     return results[: len(jaxpr.outvars)]
 
 
 def _reciprocal(x: Any, *, approx: bool, **_: Any) -> list[Any]:
+    """Return ``1 / x``; with ``approx``, rounded to bfloat16 as in JAX's interpreter."""
     return [jnp.reciprocal(x.astype(jnp.bfloat16)).astype(x.dtype) if approx else 1 / x]
 
 
-_INSIDE: dict[str, Callable[..., Any]] = {
+_INSIDE: dict[str, Callable[..., Any]] = {  # Primitives that occur only in kernels.
     "reciprocal": _reciprocal,
     "run_scoped": _scoped,
     "multiple_of": lambda x, **_: [x],

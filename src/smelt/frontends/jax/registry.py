@@ -1,8 +1,8 @@
 """Lowerings by the name of their primitive: ours and those of installed packages.
 
 ``@lowers("sin")`` registers a function ``(cx, *operands, **params)``. The modules below ``plugins``
-register ours. A package adds its own through the entry point group
-``smelt.lowerings``: each entry point names a module that registers lowerings when imported.
+register ours. A package adds its own through the entry point group ``smelt.lowerings``; each entry
+point names a module that registers lowerings when it is imported.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 class Rule:
     """How one primitive is lowered.
 
-    ``parameters`` are the parameters of the primitive that the function knows, any if None. With
-    ``broadcasts``, the function takes operands that NumPy's rules still have to broadcast to their
-    JAX shapes; without it, they arrive broadcast.
+    ``parameters`` are the primitive's parameters that the function knows; None for any. With
+    ``broadcasts``, the function gets operands before NumPy's broadcasting to their JAX shapes;
+    without it, they arrive broadcast.
     """
 
     function: Callable[..., Any]
@@ -35,6 +35,7 @@ class Rule:
 
 
 def _import_all() -> None:
+    """Import all our plugins, and the modules of entry points."""
     for room in modules_in("smelt.frontends.jax.plugins"):
         modules_of(room.__name__)()
     extensions(ENTRY_POINTS)
@@ -43,7 +44,7 @@ def _import_all() -> None:
 RULES: Registry[str, Rule] = Registry(
     "E650", lambda primitive: f"lowerings of the primitive {primitive!r}", _import_all
 )
-"""A module owns its rules, so that a notebook cell may run again."""
+"""The rules by primitive; the module that registered a rule may register it again."""
 
 
 def lowers(
@@ -52,13 +53,14 @@ def lowers(
     """Register a function as the lowering of ``primitives``.
 
     Its keyword-only arguments name every parameter of the primitive, so a parameter that a new JAX
-    release adds is refused and not ignored. ``params`` names further ones for a function with
-    ``**params``; without ``params``, such a function takes any.
+    release adds is refused and not ignored. A function with ``**params`` accepts any parameter, or,
+    if ``params`` is set, only those names in addition.
 
     Raises UsageError E650 if a primitive already has a lowering.
     """
 
     def decorate(function: Function) -> Function:
+        """Register ``function`` for each primitive and return it."""
         parameters = _parameters(function, params)
         for primitive in primitives:
             register(primitive, Rule(function, parameters, broadcasts))
@@ -67,12 +69,13 @@ def lowers(
     return decorate
 
 
-def _parameters(function: Callable[..., Any], more: tuple[str, ...]) -> frozenset[str] | None:
+def _parameters(function: Callable[..., Any], extras: tuple[str, ...]) -> frozenset[str] | None:
+    """Return the names of the primitive's parameters that ``function`` accepts; None for any."""
     arguments = inspect.signature(function).parameters.values()
-    if not more and any(a.kind is inspect.Parameter.VAR_KEYWORD for a in arguments):
+    if not extras and any(a.kind is inspect.Parameter.VAR_KEYWORD for a in arguments):
         return None
     named = [a.name for a in arguments if a.kind is inspect.Parameter.KEYWORD_ONLY]
-    return frozenset((*named, *more))
+    return frozenset((*named, *extras))
 
 
 def register(primitive: str, rule: Rule) -> None:

@@ -1,8 +1,8 @@
 """Replace attributes of modules and classes while smelt traces.
 
 Only this file changes code of libraries and users. Other threads keep calling the originals, and
-after the trace everyone does. JAX caches functions that it traced meanwhile only for traces with
-the same replacements, because a user context of JAX holds those.
+after the trace every thread does. A function that JAX traced and cached under some replacements is
+reused only under the same replacements: they are part of a user context of JAX.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Replacement:
     after: type[Exception] | None = None
     absent: Function | None = None
     _hash: int = field(init=False, repr=False, compare=False)
-    _made: dict[Function, Function] = field(
+    _dispatchers: dict[Function, Function] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )
 
@@ -49,13 +49,12 @@ class Replacement:
         return self._hash
 
     def dispatcher(self, function: Function) -> Function:
-        """Return the dispatcher installed for ``function``; the last one is kept for the next
-        trace."""
-        made = self._made.get(function)
-        if made is None:
-            self._made.clear()
-            made = self._made[function] = _dispatcher(self, function)
-        return made
+        """Return the dispatcher for ``function``; the last one is cached for the next trace."""
+        dispatcher = self._dispatchers.get(function)
+        if dispatcher is None:
+            self._dispatchers.clear()
+            dispatcher = self._dispatchers[function] = _dispatcher(self, function)
+        return dispatcher
 
 
 class _Attribute:
@@ -68,9 +67,9 @@ class _Attribute:
         self.owner = owner
         self.name = name
         self.is_own = name in vars(owner)
-        self.held = vars(owner).get(name)
+        self.own_value = vars(owner).get(name)
         inherited = isinstance(owner, type) and not self.is_own and hasattr(owner, name)
-        self.original = _inherited(owner, name) if inherited else _found(owner, name, absent)
+        self.original = _inherited(owner, name) if inherited else _attribute(owner, name, absent)
         self.users: dict[Replacement, int] = {}
 
     def count(self, replacement: Replacement, change: int) -> None:
@@ -82,11 +81,11 @@ class _Attribute:
         self.users = {known: count for known, count in self.users.items() if count}
         if self.users:
             function = self.original
-            for each in self.users:
-                function = each.dispatcher(function)
+            for user in self.users:
+                function = user.dispatcher(function)
             setattr(self.owner, self.name, function)
         elif self.is_own:
-            setattr(self.owner, self.name, self.held)
+            setattr(self.owner, self.name, self.own_value)
         else:
             delattr(self.owner, self.name)
 
@@ -94,24 +93,25 @@ class _Attribute:
 _lock = threading.RLock()
 _attributes: dict[tuple[int, str], _Attribute] = {}
 _in_use = compat.user_context(None)
+"""The replacements that this thread uses, None outside of traces."""
 
 
 @contextmanager
 def replaced(replacements: Sequence[Replacement]) -> Iterator[None]:
     """Use ``replacements`` in this thread within the ``with`` block.
 
-    Of two for the same attribute, the later one calls the earlier one.
+    If two replace the same attribute, the later one calls the earlier one.
     """
     installed: list[Replacement] = []
     try:
-        for each in replacements:
-            _count(each, 1)
-            installed.append(each)
+        for replacement in replacements:
+            _count(replacement, 1)
+            installed.append(replacement)
         with _in_use(_interned(frozenset((*(_in_use.value or ()), *installed)))):
             yield
     finally:
-        for each in reversed(installed):
-            _count(each, -1)
+        for replacement in reversed(installed):
+            _count(replacement, -1)
 
 
 def is_tracing() -> bool:
@@ -120,16 +120,15 @@ def is_tracing() -> bool:
 
 
 def original(owner: Any, name: str) -> Function:
-    """Return the attribute as it is outside of traces; raises AttributeError if there is none."""
+    """Return the attribute outside of traces; raises AttributeError if there is none."""
     with _lock:
         known = _attributes.get((id(owner), name))
-        function: Function = known.original if known is not None else _found(owner, name)
+        function: Function = known.original if known is not None else _attribute(owner, name)
         return function
 
 
 def _count(replacement: Replacement, change: int) -> None:
-    """Add ``change`` users to ``replacement``, and drop the record of an attribute without
-    users."""
+    """Change the number of users of ``replacement``; forget an attribute without users."""
     key = id(replacement.owner), replacement.name
     with _lock:
         attribute = _attributes.get(key)
@@ -152,15 +151,16 @@ def _interned(replacements: frozenset[Replacement]) -> frozenset[Replacement]:
 
 def _dispatcher(replacement: Replacement, function: Function) -> Function:
     """Return a function that calls the replacement in threads that use it, else ``function``."""
-    instead = replacement.make(function)
+    substitute = replacement.make(function)
     failure = replacement.after or Exception
 
     @functools.wraps(function)
     def dispatch(*args: Any, **keywords: Any) -> Any:
+        """Call the replacement if this thread uses it, else ``function``."""
         in_use = _in_use.value
         if in_use is None or replacement not in in_use:
             return function(*args, **keywords)
-        return instead(*args, **keywords)
+        return substitute(*args, **keywords)
 
     @functools.wraps(function)
     def dispatch_after(*args: Any, **keywords: Any) -> Any:
@@ -171,7 +171,7 @@ def _dispatcher(replacement: Replacement, function: Function) -> Function:
             in_use = _in_use.value
             if in_use is None or replacement not in in_use:
                 raise
-            result = instead(*args, **keywords)
+            result = substitute(*args, **keywords)
             if result is NotImplemented:
                 raise
             return result
@@ -179,7 +179,7 @@ def _dispatcher(replacement: Replacement, function: Function) -> Function:
     return dispatch if replacement.after is None else dispatch_after
 
 
-def _found(owner: Any, name: str, absent: Function | None = None) -> Function:
+def _attribute(owner: Any, name: str, absent: Function | None = None) -> Function:
     """Return the attribute; a name that a module lacks is looked up among Python's builtins."""
     if absent is not None and not hasattr(owner, name):
         return absent
@@ -193,8 +193,9 @@ def _inherited(cls: type, name: str) -> Function:
 
     @functools.wraps(getattr(cls, name))
     def method(self: Any, *args: Any, **keywords: Any) -> Any:
-        after = cls.__mro__[cls.__mro__.index(cls) + 1 :]
-        held = next(vars(base)[name] for base in after if name in vars(base))
-        return held.__get__(self, type(self))(*args, **keywords)
+        """Call the next definition of the method in the base classes."""
+        bases = cls.__mro__[cls.__mro__.index(cls) + 1 :]
+        definition = next(vars(base)[name] for base in bases if name in vars(base))
+        return definition.__get__(self, type(self))(*args, **keywords)
 
     return method

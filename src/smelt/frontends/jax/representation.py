@@ -36,14 +36,16 @@ COUNTED: Mapping[str, Mapping[str, str]] = {
     "scan": {"num_consts": "", "num_carry": "num_consts"},
     "cond": {},
 }
-"""Loops, and their parameters that count operands, each with the parameter that counts the operands
-before those."""
+"""Control flow primitives, and their parameters that count operands.
+
+Each counting parameter maps to the parameter that counts the operands before those, "" if none.
+"""
 
 
-Kept: TypeAlias = dict[tuple["Representation", Hashable], compat.ClosedJaxpr]
+Conversions: TypeAlias = dict[tuple["Representation", Hashable], compat.ClosedJaxpr]
 """Converted jaxprs, by the representation and by JAX's trace context."""
 
-_KEPT: WeakKeyDictionary[compat.ClosedJaxpr, Kept] = WeakKeyDictionary()
+_CONVERTED: WeakKeyDictionary[compat.ClosedJaxpr, Conversions] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -51,13 +53,13 @@ class Representation:
     """How arrays of one kind are represented.
 
     - ``concerns(aval)``: True for arrays of that kind.
-    - ``structs(aval)``: the types of the arrays that represent one.
-    - ``parts(value)``: those arrays; ``whole(arrays)`` is its inverse.
+    - ``structs(aval)``: the types of the arrays that represent one array.
+    - ``parts(value)``: the arrays that represent ``value``; ``whole(arrays)`` is the inverse.
     - ``split(array)``: the representation of a concrete array.
     - ``apply(equation, values, run)``: the results of an equation with operands or results of that
       kind.
-    - ``refusal(equation)``: why ``apply`` has no rule for it, None if it has.
-    - ``handles(equation)``: True for other equations that ``apply`` takes too.
+    - ``refusal(equation)``: the error if ``apply`` has no rule for the equation, else None.
+    - ``handles(equation)``: True for other equations that ``apply`` computes, too.
     """
 
     concerns: Callable[[compat.Aval], bool]
@@ -86,9 +88,9 @@ def convert(closed: compat.ClosedJaxpr, kind: Representation) -> compat.ClosedJa
 
 
 class _Conversion:
-    """One call of ``convert``: each jaxpr is converted once, however often it is called.
+    """One call of ``convert``; it converts each jaxpr once, however often it is called.
 
-    Each result keeps its jaxpr alive, so that no other jaxpr gets the same id.
+    Each dictionary keeps its jaxprs alive, so that no other jaxpr gets the same id.
     """
 
     def __init__(self, kind: Representation) -> None:
@@ -97,25 +99,29 @@ class _Conversion:
         self._converted: dict[int, tuple[object, compat.ClosedJaxpr]] = {}
         self._over_meshes = 0
 
-    # -- what is concerned -------------------------------------------------------------------
+    # -- which jaxprs contain arrays of the kind ---------------------------------------------
 
     def is_concerned(self, jaxpr: compat.Jaxpr) -> bool:
         """True if ``jaxpr`` contains an array of the kind."""
         known = self._concerned.get(id(jaxpr))
         if known is None:
-            found = any(map(self._is_one, (*jaxpr.constvars, *jaxpr.invars, *jaxpr.outvars)))
-            found = found or any(self._touches(e) or self._reaches(e) for e in jaxpr.eqns)
-            known = self._concerned[id(jaxpr)] = jaxpr, found
+            variables = (*jaxpr.constvars, *jaxpr.invars, *jaxpr.outvars)
+            concerned = any(map(self._is_of_kind, variables))
+            concerned = concerned or any(self._touches(e) or self._reaches(e) for e in jaxpr.eqns)
+            known = self._concerned[id(jaxpr)] = jaxpr, concerned
         return known[1]
 
-    def _is_one(self, atom: compat.Atom) -> bool:
+    def _is_of_kind(self, atom: compat.Atom) -> bool:
+        """True if ``atom`` is an array of the kind."""
         return self._kind.concerns(atom.aval)
 
     def _touches(self, equation: compat.Equation) -> bool:
+        """True if the equation has operands or results of the kind, or ``apply`` handles it."""
         operands_and_results = (*equation.invars, *equation.outvars)
-        return any(map(self._is_one, operands_and_results)) or self._kind.handles(equation)
+        return any(map(self._is_of_kind, operands_and_results)) or self._kind.handles(equation)
 
     def _reaches(self, equation: compat.Equation) -> bool:
+        """True if a jaxpr inside of the equation contains an array of the kind."""
         return any(map(self.is_concerned, bodies(equation)))
 
     def collect(self, jaxpr: compat.Jaxpr, refused: dict[str, Unsupported]) -> None:
@@ -149,11 +155,11 @@ class _Conversion:
         """
         if closed.consts or self._over_meshes:
             return self._traced(closed)
-        kept = _KEPT.setdefault(closed, {})
+        conversions = _CONVERTED.setdefault(closed, {})
         key = self._kind, compat.trace_context()
-        if key not in kept:
-            kept[key] = self._traced(closed)
-        return kept[key]
+        if key not in conversions:
+            conversions[key] = self._traced(closed)
+        return conversions[key]
 
     def _traced(self, closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
         """Trace ``closed`` again with represented inputs and constants."""
@@ -161,6 +167,7 @@ class _Conversion:
         inputs = [*jaxpr.constvars, *jaxpr.invars]
 
         def run(*arrays: Any) -> list[Any]:
+            """Return the results' parts of ``jaxpr`` for the parts of its inputs."""
             values = self._grouped(arrays, inputs)
             return self._flat(self._run(jaxpr, values[:count], values[count:]))
 
@@ -172,23 +179,30 @@ class _Conversion:
     def _run(
         self, jaxpr: compat.Jaxpr, constants: Sequence[Value], operands: Sequence[Value]
     ) -> list[Value]:
+        """Return the represented results of ``jaxpr``."""
         return interpret(jaxpr, constants, operands, self._literal, self._step)
 
     def _called(
         self, body: compat.ClosedJaxpr | compat.Jaxpr, operands: Sequence[Value]
     ) -> list[Value]:
+        """Return the represented results of a jaxpr with its own constants."""
         jaxpr, constants = jaxpr_and_constants(body)
         return self._run(jaxpr, list(map(self._kind.split, constants)), operands)
 
     def _literal(self, literal: compat.Literal) -> Value:
+        """Return the representation of a literal."""
         value = literal.val
-        if self._is_one(literal):
+        if self._is_of_kind(literal):
             aval: compat.Aval = literal.aval
             value = np.asarray(value, aval.dtype)
         return self._kind.split(value)
 
     def _step(self, equation: compat.Equation, values: list[Value]) -> Sequence[Value]:
-        """Return the represented results of one equation: copy, bind, loop, call or ``apply``."""
+        """Return the represented results of one equation.
+
+        An equation without arrays of the kind is copied or bound again. A loop and a jitted call
+        get converted jaxprs; other calls are inlined; all else goes to ``apply``.
+        """
         concerned = self._reaches(equation) or self._touches(equation)
         copied = None if concerned or self._over_meshes else frames.copy_equation(equation, values)
         if copied is not None:
@@ -211,6 +225,7 @@ class _Conversion:
     def _rebound(
         self, equation: compat.Equation, values: list[Value], params: dict[str, Any]
     ) -> list[Value]:
+        """Bind the primitive on the parts of ``values``; return its represented results."""
         results = compat.rebind(equation, self._flat(values), params)
         return self._grouped(results, equation.outvars)
 
@@ -223,6 +238,7 @@ class _Conversion:
         return params
 
     def _replaced(self, parameter: Any) -> Any:
+        """Return a parameter with each jaxpr in it converted."""
         if isinstance(parameter, compat.ClosedJaxpr):
             return self.closed(parameter)
         if isinstance(parameter, tuple):
@@ -230,9 +246,10 @@ class _Conversion:
         return parameter
 
     def _call_params(self, equation: compat.Equation, body: compat.ClosedJaxpr) -> dict[str, Any]:
-        given, returned = self._widths(equation.invars), self._widths(equation.outvars)
-        params = compat.jit_params(equation, self.closed(body), given, returned)
-        return {**params, "name": marks.widened(params["name"], given)}
+        """Return the parameters of a jitted call with a converted body."""
+        operands, results = self._widths(equation.invars), self._widths(equation.outvars)
+        params = compat.jit_params(equation, self.closed(body), operands, results)
+        return {**params, "name": marks.widened(params["name"], operands)}
 
     def _over_mesh(
         self,
@@ -240,13 +257,14 @@ class _Conversion:
         body: compat.ClosedJaxpr | compat.Jaxpr,
         values: list[Value],
     ) -> list[Value]:
-        """Trace the body of a ``shard_map`` where the axes of the mesh have their names.
+        """Trace the body of a ``shard_map`` again under the axis names of its mesh.
 
         Calls inside are inlined, because a separately traced jaxpr does not know over which axes
         its operands differ.
         """
 
         def run(*arrays: Any) -> tuple[Any, ...]:
+            """Return the parts of the body's results, with calls inlined."""
             self._over_meshes += 1
             try:
                 results = self._called(body, self._grouped(arrays, equation.invars))
@@ -254,16 +272,18 @@ class _Conversion:
                 self._over_meshes -= 1
             return tuple(self._flat(results))
 
-        given, returned = self._widths(equation.invars), self._widths(equation.outvars)
-        results = compat.over_mesh(equation, run, given, returned)(*self._flat(values))
+        widths = self._widths(equation.invars), self._widths(equation.outvars)
+        results = compat.over_mesh(equation, run, *widths)(*self._flat(values))
         return self._grouped(results, equation.outvars)
 
-    # -- arrays and what they represent ------------------------------------------------------
+    # -- values and the arrays that represent them -------------------------------------------
 
     def _widths(self, atoms: Iterable[compat.Atom]) -> list[int]:
+        """Return how many arrays represent each atom."""
         return [len(self._kind.structs(atom.aval)) for atom in atoms]
 
     def _flat(self, values: Iterable[Value]) -> list[Any]:
+        """Return the arrays of all values in one list."""
         return [array for value in values for array in self._kind.parts(value)]
 
     def _grouped(self, arrays: Iterable[Any], atoms: Iterable[compat.Atom]) -> list[Value]:
@@ -272,5 +292,5 @@ class _Conversion:
         values = []
         for atom, width in zip(atoms, self._widths(atoms), strict=True):
             parts = [next(source) for _ in range(width)]
-            values.append(self._kind.whole(parts) if self._is_one(atom) else parts[0])
+            values.append(self._kind.whole(parts) if self._is_of_kind(atom) else parts[0])
         return values

@@ -27,9 +27,9 @@ _COMBINED: Mapping[str | type[ast.operator], Callable[[int, int], int]] = {
 
 
 def is_zero(tree: ast.expr, known: Known) -> bool | None:
-    """Return True if ``tree``, as ``symbols.parse`` reads it, is always 0, False if never.
+    """Return True if ``tree`` is always 0, False if it never is, None if this method cannot decide.
 
-    None if the sizes decide, or if remainders do not tell.
+    ``tree`` is an expression as ``symbols.parse`` returns it.
     """
     values = _values(tree, known)
     if values is not None and len(values) <= 1:
@@ -45,7 +45,7 @@ def is_zero(tree: ast.expr, known: Known) -> bool | None:
 
 
 def known_remainders(constraints: Iterable[str]) -> dict[str, tuple[int, int]]:
-    """Return the remainders of symbols that ``constraints``, as JAX prints them, state."""
+    """Return the remainders that ``constraints`` state, as JAX prints them: ``mod(S, 8) == 0``."""
     known: dict[str, tuple[int, int]] = {}
     for text in constraints:
         left, equals, right = text.partition("==")
@@ -77,6 +77,7 @@ def _values(tree: ast.expr, known: Known) -> set[int] | None:
 def _combined(
     combine: Callable[[int, int], int], a: set[int] | None, b: set[int] | None
 ) -> set[int] | None:
+    """Return ``combine`` of all pairs; None if a set is unknown or there are too many pairs."""
     if a is None or b is None or len(a) * len(b) > LIMIT:
         return None
     return {combine(x, y) for x, y in itertools.product(a, b)}

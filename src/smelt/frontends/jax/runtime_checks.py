@@ -1,8 +1,8 @@
 """Leave the run-time checks of ``equinox.error_if`` out of models.
 
-A model cannot raise. As with debug prints, the values are the same without a check; a warning says
-which check is left out. A check that fails while tracing raises as usual. A strict trace keeps the
-checks, and so refuses them as Python callbacks.
+A model cannot raise. As with debug prints, the values are the same without a check, and a warning
+names each check that is left out. A check that fails while tracing raises as usual. A strict trace
+keeps the checks, and so refuses them as Python callbacks.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ def _unchecked(original: Function) -> Function:
     """Return an ``error_if`` that warns and returns ``x`` if the condition is traced."""
 
     def error_if(x: Any, pred: Any, index: Any, msgs: Sequence[str], *, on_error: str) -> Any:
+        """Return ``x``; warn of the left-out check, or make the check now if ``pred`` is known."""
         if not isinstance(pred, jax.core.Tracer):
             return original(x, pred, index, msgs, on_error=on_error)
         for text in dict.fromkeys(str(message).strip().partition("\n")[0] for message in msgs):

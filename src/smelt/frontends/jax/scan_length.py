@@ -18,12 +18,13 @@ def _length_of(original: Function) -> Function:
     """Return a replacement of ``_infer_scan_length`` that accepts a symbolic ``length``."""
 
     def length_of(xs_flat: Sequence[Any], xs_avals: Sequence[Any], length: Any) -> Any:
+        """Return the number of scan steps, which may be symbolic."""
         if length is None or not compat.is_symbolic(length):
             return original(xs_flat, xs_avals, length)
         if not xs_flat:
             return length
         known = original(xs_flat, xs_avals, None)
-        # JAX says what is wrong with another length.
+        # JAX raises the error for a length that differs from the arrays.
         return known if known == length else original(xs_flat, xs_avals, length)
 
     return length_of

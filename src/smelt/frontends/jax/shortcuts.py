@@ -1,4 +1,4 @@
-"""Skip work of JAX that costs a trace time and does not change its result."""
+"""Skip work of JAX that costs trace time and does not change the result."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ def _source_info(original: Function) -> Function:
     """
 
     def source_info(fn: Any) -> Any:
+        """Return file and line of ``fn``, or ``NO_PLACE`` for an object without code."""
         wrapped = inspect.unwrap(frames.without_partials(fn))
         unnamed = not hasattr(wrapped, "__code__") and not isinstance(wrapped, BuiltinFunctionType)
         return frames.NO_PLACE if unnamed else original(fn)

@@ -1,4 +1,4 @@
-"""Advice on how to decide a comparison of sizes, and the ways in which it can go."""
+"""Advice for a comparison of sizes whose answer depends on the symbols, and its possible cases."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _MIRRORED = re.compile(r"axis size \(= (\w+)\) is larger than 1 .* padding lengt
 
 _RANGE = re.compile(r"jnp\.arange argument '\w+'|In arange with non-constant arguments")
 COUNTED = (
-    "bounds made of a size have to be exact, as n / 2 is and n * 0.1 is not: count first, then make"
-    " floats of it:"
+    "bounds that contain a size must be exact, as n / 2 is and n * 0.1 is not, so count in integers"
+    " and scale afterwards:"
     " jnp.arange(n + 1) * 1.0, jnp.arange(2 * n) * 0.5"
 )
 """The advice for a range of floats whose bounds are symbolic: its length has to be a size."""
@@ -44,15 +44,17 @@ _DECIDING = {
     "==": (("<=", -1), (">=", 1)),
     "!=": (("<=", -1), (">=", 1)),
 }
-"""For each comparison, the two constraints that decide it: operator, and number added to the
-bound."""
+"""For each comparison, the two constraints that decide it: operator, and number added to the bound.
+
+``N < 4`` is decided by ``N <= 3`` and by ``N >= 4``.
+"""
 
 
 @dataclass(frozen=True)
-class Way:
+class SizeCase:
     """One case of a size comparison; ``text`` states it, as in ``N <= 3``.
 
-    JAX is told by ``constraints``, or by ``assumed``: an equality that does not hold.
+    JAX gets the case as ``constraints``, or as ``assumed``: an equality that is false.
     """
 
     text: str
@@ -60,45 +62,48 @@ class Way:
     assumed: str = ""
 
 
-def ways_of(error: SmeltError) -> tuple[Way, ...]:
-    """Return the cases of the size comparison that causes ``error``; one of them always holds.
+def cases_of_comparison(error: SmeltError) -> tuple[SizeCase, ...]:
+    """Return the cases of the size comparison behind ``error``; one of them always holds.
 
-    Empty if ``error`` is not known to come from an open size.
+    Empty if ``error`` is not known to come from a symbolic size.
     """
-    asked = _COMPARED.search(error.what)
-    if asked is not None:
-        return _ways(*asked.groups())
-    found = _OPEN_SIZE.search(error.why) if error.code == "E113" else None
-    if found is None:
+    comparison = _COMPARED.search(error.what)
+    if comparison is not None:
+        return _two_cases(*comparison.groups())
+    minimum = _OPEN_SIZE.search(error.why) if error.code == "E113" else None
+    if minimum is None:
         return ()
-    return _ways(found.group(1), ">=", found.group(2))
+    return _two_cases(minimum.group(1), ">=", minimum.group(2))
 
 
-def _ways(size: str, compared: str, bound: str) -> tuple[Way, ...]:
+def _two_cases(size: str, compared: str, bound: str) -> tuple[SizeCase, ...]:
     """Return the two cases of ``size compared bound``."""
     if compared not in ("==", "!="):
-        bounds = ((how, _more(bound, step)) for how, step in _DECIDING[compared])
-        return tuple(_bounded(f"{size} {how} {limit}") for how, limit in bounds)
+        bounds = ((relation, _plus(bound, step)) for relation, step in _DECIDING[compared])
+        return tuple(_bounded(f"{size} {relation} {limit}") for relation, limit in bounds)
     same = f"{size} == {bound}"
     if _TERM.fullmatch(size):
-        equal = Way(same, (same,))
+        equal = SizeCase(same, (same,))
     else:
-        equal = Way(same, (f"{size} >= {bound}", f"{size} <= {bound}"))
-    return equal, Way(f"{size} != {bound}", assumed=same)
+        equal = SizeCase(same, (f"{size} >= {bound}", f"{size} <= {bound}"))
+    return equal, SizeCase(f"{size} != {bound}", assumed=same)
 
 
-def _bounded(text: str) -> Way:
-    return Way(text, (text,))
+def _bounded(text: str) -> SizeCase:
+    """Return the case that JAX gets as the constraint ``text``."""
+    return SizeCase(text, (text,))
 
 
 def to_decide(message: str) -> str:
     """Return how to decide a comparison that JAX's ``message`` calls inconclusive."""
-    asked = _COMPARED.search(message)
-    if asked is None:
+    comparison = _COMPARED.search(message)
+    if comparison is None:
         return "give the dim as a number"
-    size, compared, bound = map(as_python, asked.groups())
+    size, compared, bound = map(as_python, comparison.groups())
     is_equality = compared in ("==", "!=")
-    advice = _of_remainder(size, bound if is_equality else "0") or _of_bounds(size, compared, bound)
+    advice = _remainder_advice(size, bound if is_equality else "0") or _bounds_advice(
+        size, compared, bound
+    )
     advice.append("give the dim as a number")
     if is_equality:
         if not bound.isdecimal():
@@ -108,22 +113,28 @@ def to_decide(message: str) -> str:
 
 
 def which_is_greater(message: str) -> str:
-    """Return the constraint to state if ``message`` contains ``min(a, b)``; empty if it does
-    not."""
-    found = _OPEN_SIZE.search(message)
-    if found is None:
+    """Return which constraint to add if ``message`` contains ``min(a, b)``, else an empty
+    string.
+    """
+    extreme = _OPEN_SIZE.search(message)
+    if extreme is None:
         return ""
-    size, bound = found.groups()
+    size, bound = extreme.groups()
     if size.isdecimal():
         size, bound = bound, size
-    which = f"'{size} >= {bound}' or '{size} <= {bound}'"
-    return f"if {found.group()} is a size, say which by a constraint, {which}"
+    either = f"'{size} >= {bound}' or '{size} <= {bound}'"
+    return f"if {extreme.group()} is a size, add a constraint, {either}"
 
 
 def mirroring_advice(message: str) -> str:
-    """Return the constraint to state if ``message`` is about mirroring an axis of an open size."""
-    found = _MIRRORED.search(message)
-    return f"say so by a constraint, '{found[1]} >= {int(found[2]) + 1}'" if found else ""
+    """Return which constraint to add if ``message`` is about mirroring an axis, else an empty
+    string.
+    """
+    mirrored = _MIRRORED.search(message)
+    if mirrored is None:
+        return ""
+    axis_size, padding = mirrored.groups()
+    return f"add a constraint, '{axis_size} >= {int(padding) + 1}'"
 
 
 def float_range_advice(message: str) -> str:
@@ -134,21 +145,21 @@ def float_range_advice(message: str) -> str:
 def multiples_advice(message: str) -> str:
     """Return which dims to give as multiples if ``message`` contains quotients of sizes."""
     divisors: dict[str, int] = {}
-    for found in _DIVISION.finditer(message):
-        tree = _balanced(message[found.start() :])
+    for division in _DIVISION.finditer(message):
+        tree = _balanced(message[division.start() :])
         for name, divisor in _divisors(tree, 1) if tree is not None else ():
             divisors[name] = max(divisor, divisors.get(name, 1))
     if not divisors:
         return ""
-    whole = (callers_symbol(name, divisor) for name, divisor in divisors.items())
-    multiples = ", ".join(f"{divisor}*{name}" for name, divisor in whole)
-    return f"where those sizes are quotients without a rest, say so in the specs: {multiples}"
+    symbols = (callers_symbol(name, divisor) for name, divisor in divisors.items())
+    multiples = ", ".join(f"{divisor}*{name}" for name, divisor in symbols)
+    return f"if those divisions leave no remainder, write the dims as multiples: {multiples}"
 
 
 def _balanced(text: str) -> ast.expr | None:
     """Return the call at the beginning of ``text``; None if its parentheses never close."""
-    for found in re.finditer(r"\)", text):
-        call = text[: found.end()]
+    for closing in re.finditer(r"\)", text):
+        call = text[: closing.end()]
         if call.count("(") == call.count(")"):
             return ast.parse(call.replace("^", "**"), mode="eval").body
     return None
@@ -173,41 +184,43 @@ def _divisors(tree: ast.expr, by: int) -> Iterator[tuple[str, int]]:
             yield from _divisors(operand, by)
 
 
-def _of_remainder(size: str, bound: str) -> list[str]:
+def _remainder_advice(size: str, bound: str) -> list[str]:
     """Return advice for ``mod(N, 2) == 0``: make the dim a multiple, or state its remainder."""
-    found = _REMAINDER.fullmatch(size)
-    if found is None or not bound.isdecimal():
+    remainder = _REMAINDER.fullmatch(size)
+    if remainder is None or not bound.isdecimal():
         return []
-    divided, by = in_callers_names(found[1]), found[2]
+    divided, by = in_callers_names(remainder[1]), remainder[2]
     if not divided.isidentifier():
-        return [f"say more by a constraint, '({divided}) % {by} == {bound}'"]
-    more = f" or '{divided} % 2 == {1 - int(bound)}'" if by == "2" and bound in "01" else ""
+        return [f"add a constraint, '({divided}) % {by} == {bound}'"]
+    odd = f" or '{divided} % 2 == {1 - int(bound)}'" if by == "2" and bound in "01" else ""
     return [
         f"make the dim a multiple, as in 'f32[{by}*{divided},3]'",
-        f"say more by a constraint, '{divided} % {by} == {bound}'{more}",
+        f"add a constraint, '{divided} % {by} == {bound}'{odd}",
     ]
 
 
 def as_python(text: str) -> str:
     """Return JAX's text of a size in Python's spelling."""
-    return _QUOTIENT.sub(_divided, text)
+    return _QUOTIENT.sub(_python_quotient, text)
 
 
-def _divided(found: re.Match[str]) -> str:
+def _python_quotient(match: re.Match[str]) -> str:
     """Return ``floordiv(N, 2)`` in Python's spelling."""
-    size, by = found.groups()
+    size, by = match.groups()
     return f"{size}//{by}" if size.isidentifier() else f"({size})//{by}"
 
 
-def _of_bounds(size: str, compared: str, bound: str) -> list[str]:
-    found = [f"'{size} {how} {_more(bound, step)}'" for how, step in _DECIDING[compared]]
-    possible = [each for each in found if not each.endswith(("<= 0'", "<= -1'"))]
+def _bounds_advice(size: str, compared: str, bound: str) -> list[str]:
+    """Return advice for a comparison with ``bound``: the constraints that decide it."""
+    pairs = _DECIDING[compared]
+    constraints = [f"'{size} {relation} {_plus(bound, step)}'" for relation, step in pairs]
+    possible = [text for text in constraints if not text.endswith(("<= 0'", "<= -1'"))]
     if "mod(" in size + bound or not possible:
         return []
-    return [f"say more by a constraint, {' or '.join(possible)}"]
+    return [f"add a constraint, {' or '.join(possible)}"]
 
 
-def _more(bound: str, step: int) -> str:
+def _plus(bound: str, step: int) -> str:
     """Return ``bound + step`` as text."""
     if bound.lstrip("-").isdecimal():
         return str(int(bound) + step)

@@ -9,42 +9,41 @@ import onnx_ir as ir
 from smelt.frontends.jax import compat
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
-from smelt.frontends.jax.size_advice import Way
-from smelt.frontends.jax.size_cases import Case, Choice, Leaf
+from smelt.frontends.jax.size_advice import SizeCase
 from smelt.frontends.jax.size_examples import sides
+from smelt.frontends.jax.traced_cases import Case, Choice, Leaf
 
 
 def lower(
     cx: Lowering, case: Case, operands: Sequence[Operand], types: Sequence[compat.Aval]
 ) -> list[Operand]:
-    """Return the results of ``case``, which have the types ``types``, for the inputs
-    ``operands``."""
+    """Return the results of ``case`` for the inputs ``operands``; ``types`` are their types."""
     if isinstance(case, Leaf):
-        # Dims of different scopes do not compare, so use those of this case.
-        given = [
+        # JAX cannot compare dims of different scopes, so use the dims of this case.
+        inputs = [
             Operand(operand.value, tuple(variable.aval.shape))
             for operand, variable in zip(operands, case.closed.jaxpr.invars, strict=True)
         ]
-        results = cx.run(case.closed.jaxpr, case.closed.consts, given)
+        results = cx.run(case.closed.jaxpr, case.closed.consts, inputs)
         atoms = case.closed.jaxpr.outvars
         return [cx.broadcast_operand(r, atom) for r, atom in zip(results, atoms, strict=True)]
     if len(case.cases) == 1:
         return lower(cx, case.cases[0], operands, types)
-    others = Choice(case.ways[1:], case.cases[1:])
+    others = Choice(case.conditions[1:], case.cases[1:])
     graphs = {}
     for name, inner in (("then_branch", case.cases[0]), ("else_branch", others)):
         branch = cx.branch(name=name)
         values = [result.value for result in lower(branch, inner, operands, types)]
         graphs[name] = branch.finish(list(zip(values, types, strict=True)))
-    satisfied = _satisfied(cx, case.ways[0])
+    satisfied = _satisfied(cx, case.conditions[0])
     chosen = cx.ops("If", satisfied, outputs=len(types), **graphs)
     pairs = zip(chosen, types, strict=True)
     return [Operand(value, tuple(aval.shape)) for value, aval in pairs]
 
 
-def _satisfied(cx: Lowering, way: Way) -> ir.Value:
-    """Return a bool value: whether the sizes satisfy ``way``."""
-    left, compared, right = sides(way.text)
+def _satisfied(cx: Lowering, condition: SizeCase) -> ir.Value:
+    """Return a bool value: whether the sizes satisfy ``condition``."""
+    left, compared, right = sides(condition.text)
     operands = cx.symbols.value(left), cx.symbols.value(right)
     build = cx.shared.builder.op
     if compared in ("==", "!="):

@@ -1,4 +1,4 @@
-"""Find numbers for symbolic sizes that satisfy given comparisons."""
+"""Find numbers for symbolic sizes that satisfy comparisons such as ``N <= 3``."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ from smelt.frontends.jax import compat
 from smelt.frontends.jax.symbols import Algebra, evaluate, parse, symbols_in
 
 EVERY = (*range(1, 257), *(10**power for power in range(3, 10)))
-"""The sizes that are tried to count the solutions of comparisons of one symbol."""
+"""The sizes tried for one symbol, to count the solutions of its comparisons."""
 
 TRIED = range(24, 0, -1)
-"""The sizes that are tried for each of several symbols, largest first."""
+"""The sizes tried for each of several symbols, largest first."""
 
 SMALL = 12
-"""Products of numbers up to this one, as in ``floordiv(N, 12) <= 12``, lie within ``EVERY``."""
+"""If all numbers of a comparison are at most this, its solutions lie within ``EVERY``.
+
+As in ``floordiv(N, 12) <= 12``.
+"""
 
 FEW = 4
 """The largest number of sizes that each get a case of their own."""
@@ -44,7 +47,7 @@ _ARITHMETIC: Mapping[str, Callable[[int, int], int]] = {
 }
 _NAME = re.compile(r"[^\W\d]\w*")
 _NUMBER = re.compile(r"\d+")
-_SAID = re.compile(r"(.+?) (<=|>=|==|!=) (.+)")
+_COMPARISON = re.compile(r"(.+?) (<=|>=|==|!=) (.+)")
 _COMPARED: Mapping[str, Callable[[int, int], bool]] = {
     "<=": operator.le,
     ">=": operator.ge,
@@ -53,15 +56,15 @@ _COMPARED: Mapping[str, Callable[[int, int], bool]] = {
 }
 
 
-def sides(said: str) -> tuple[str, str, str]:
-    """Return left side, comparison and right side of ``N <= 3``."""
-    found = _SAID.fullmatch(said)
-    assert found is not None
-    left, compared, right = found.groups()
-    return left, compared, right
+def sides(comparison: str) -> tuple[str, str, str]:
+    """Return left side, relation and right side of ``N <= 3``."""
+    match = _COMPARISON.fullmatch(comparison)
+    assert match is not None
+    left, relation, right = match.groups()
+    return left, relation, right
 
 
-def stated(texts: Sequence[str]) -> list[str] | None:
+def simplified(texts: Sequence[str]) -> list[str] | None:
     """Return ``texts`` with an equality for each symbol that has a single solution.
 
     JAX uses equalities best. None if a symbol has no solution: no size is negative, and with
@@ -70,37 +73,43 @@ def stated(texts: Sequence[str]) -> list[str] | None:
     texts = list(texts)
     names = {text: _names(text) for text in texts}
     for name in sorted(set().union(*names.values())):
-        of_it = [text for text in texts if names.get(text) == {name}]
-        held = [_holder(text) for text in of_it]
-        left = [size for size in EVERY if all(holds({name: size}) for holds in held)]
-        if not left and any(text.endswith(NEGATIVE) for text in of_it):
+        of_name = [text for text in texts if names.get(text) == {name}]
+        sizes = _solutions(name, of_name)
+        if not sizes and any(text.endswith(NEGATIVE) for text in of_name):
             return None
-        if not left and of_it and _has_small_numbers(of_it):
+        if not sizes and of_name and _has_small_numbers(of_name):
             return None
-        if len(left) == 1:
-            texts = [f"{name} == {left[0]}", *(text for text in texts if text not in of_it)]
+        if len(sizes) == 1:
+            texts = [f"{name} == {sizes[0]}", *(text for text in texts if text not in of_name)]
     return _as_equal(texts)
 
 
+def _solutions(name: str, texts: Sequence[str]) -> list[int]:
+    """Return the sizes in ``EVERY`` for which all ``texts``, comparisons of ``name``, are true."""
+    tests = [_test(text) for text in texts]
+    return [size for size in EVERY if all(test({name: size}) for test in tests)]
+
+
 def _has_small_numbers(texts: Sequence[str]) -> bool:
+    """True if no number in ``texts`` is above ``SMALL``."""
     return all(int(number) <= SMALL for text in texts for number in _NUMBER.findall(text))
 
 
-def remaining_sizes(said: str, texts: Sequence[str]) -> list[str]:
-    """Return the sizes of the one symbol in ``said`` that satisfy ``texts``, as equalities.
+def remaining_sizes(comparison: str, texts: Sequence[str]) -> list[str]:
+    """Return the sizes of the one symbol in ``comparison`` that satisfy ``texts``, as equalities.
 
-    Empty if there is one, more than ``FEW``, or several symbols.
+    Empty if there is one size, more than ``FEW``, or several symbols.
     """
-    names = _names(said)
+    names = _names(comparison)
     if len(names) != 1:
         return []
     (name,) = names
-    held = [_holder(text) for text in texts if _names(text) == names]
-    left = [size for size in EVERY if all(holds({name: size}) for holds in held)]
-    return [f"{name} == {size}" for size in left] if 1 < len(left) <= FEW else []
+    sizes = _solutions(name, [text for text in texts if _names(text) == names])
+    return [f"{name} == {size}" for size in sizes] if 1 < len(sizes) <= FEW else []
 
 
 def _names(text: str) -> set[str]:
+    """Return the symbols in ``text``."""
     return {*_NAME.findall(text)} - {"mod", "floordiv", "max", "min"}
 
 
@@ -110,7 +119,7 @@ def _as_equal(texts: list[str]) -> list[str]:
         left, compared, right = sides(text)
         other = f"{left} >= {right}"
         if compared == "<=" and left.isidentifier() and other in texts:
-            rest = [each for each in texts if each not in (text, other)]
+            rest = [kept for kept in texts if kept not in (text, other)]
             return _as_equal([f"{left} == {right}", *rest])
     return texts
 
@@ -118,37 +127,40 @@ def _as_equal(texts: list[str]) -> list[str]:
 def examples(structs: Any, texts: Sequence[str]) -> list[Sizes]:
     """Return large and small numbers for the symbols of ``structs`` that satisfy ``texts``.
 
-    Empty if no tried combination does.
+    Empty if none of the tried combinations satisfies them.
     """
     dims = [dim for leaf in compat.leaves(structs) for dim in leaf.shape]
     # A text such as ``N == 1`` may have left no N in the dims.
     names = sorted({name for dim in dims for name in symbols_in(dim)}.union(*map(_names, texts)))
     if len(names) > SYMBOLS:
         return []
-    held = [_holder(text) for text in texts]
+    tests = [_test(text) for text in texts]
 
-    def found(tried: Sequence[int]) -> Iterator[Sizes]:
-        every = itertools.product(tried, repeat=len(names))
-        sizes = (dict(zip(names, numbers, strict=True)) for numbers in every)
-        return itertools.islice((each for each in sizes if all(h(each) for h in held)), 1)
+    def first(tried: Sequence[int]) -> Iterator[Sizes]:
+        """Yield the first combination of ``tried`` numbers that passes all tests, if any."""
+        combinations = itertools.product(tried, repeat=len(names))
+        candidates = (dict(zip(names, numbers, strict=True)) for numbers in combinations)
+        passing = (sizes for sizes in candidates if all(test(sizes) for test in tests))
+        return itertools.islice(passing, 1)
 
-    return [*found(TRIED), *found(TRIED[::-1])]
+    return [*first(TRIED), *first(TRIED[::-1])]
 
 
 def of_numbers(structs: Any, sizes: Sizes) -> Any:
     """Return ``structs`` with numbers in place of their symbols."""
 
     def replace(struct: Any) -> Any:
+        """Return ``struct`` with numbers in place of its symbols."""
         shape = tuple(_reader(str(dim))(sizes) for dim in struct.shape)
         return compat.struct(shape, struct.dtype, struct.weak_type)
 
     return jax.tree.map(replace, structs)
 
 
-def _holder(said: str) -> Callable[[Sizes], bool]:
-    """Return a function of sizes that tells whether ``said`` is true."""
-    left, compared, right = sides(said)
-    first, second, compare = _reader(left), _reader(right), _COMPARED[compared]
+def _test(comparison: str) -> Callable[[Sizes], bool]:
+    """Return a function that is True for sizes for which ``comparison`` holds."""
+    left, relation, right = sides(comparison)
+    first, second, compare = _reader(left), _reader(right), _COMPARED[relation]
     return lambda sizes: compare(first(sizes), second(sizes))
 
 
@@ -157,6 +169,7 @@ def _reader(text: str) -> Callable[[Sizes], int]:
     tree = parse(text)
 
     def read(sizes: Sizes) -> int:
+        """Return the number of the dim for ``sizes``."""
         apply = Algebra(sizes.__getitem__, int, lambda op, a, b: _ARITHMETIC[op](a, b))
         number = evaluate(tree, apply)
         assert isinstance(number, int)

@@ -1,4 +1,4 @@
-"""Texts of sizes, such as ``S // 2``: read as Python, and written as ``jax.export`` reads them."""
+"""Texts of sizes such as ``S // 2``: read as Python, and written in the form of ``jax.export``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from smelt.frontends.jax import multiples
 
 
 def read_size(text: str) -> ast.expr:
-    """Return the size ``text`` as Python's syntax tree; raises UsageError E104."""
+    """Return the size ``text`` as Python's syntax tree; UsageError E104 if it is not an
+    expression.
+    """
     try:
         tree = ast.parse(text.strip().replace("^", "**"), mode="eval").body
     except (SyntaxError, ValueError):
@@ -21,6 +23,7 @@ def read_size(text: str) -> ast.expr:
 
 
 def _no_size(text: str, why: str = "") -> UsageError:
+    """Return UsageError E104 for ``text``."""
     return UsageError(
         "E104",
         f"{text!r} is not a size",
@@ -75,10 +78,10 @@ def _factor(tree: ast.expr) -> str:
 
 
 class InPython(ast.NodeTransformer):
-    """Writes ``floordiv(S, 2)`` and ``mod(S, 2)`` as ``S // 2`` and ``S % 2``."""
+    """Rewrite ``floordiv(S, 2)`` and ``mod(S, 2)`` as ``S // 2`` and ``S % 2``."""
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        """Return the quotient or the rest that a call of JAX's names stands for."""
+        """Return the quotient or the remainder that the call computes."""
         args = [self.visit(arg) for arg in node.args]
         match node.func:
             case ast.Name(id="floordiv"):

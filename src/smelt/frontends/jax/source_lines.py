@@ -34,10 +34,12 @@ def place(equation: compat.Equation) -> str:
 
 
 def raised_at(error: BaseException) -> str:
-    """Return the user's line that led to ``error``, or an empty string."""
+    """Return the innermost user line in the traceback of ``error``, or an empty string."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        is_written = frame.filename == "<string>" and frame.name.startswith("__")  # by dataclasses
-        if _is_of_user(frame.filename) and not is_written:
+        is_generated = frame.filename == "<string>" and frame.name.startswith(
+            "__"
+        )  # by dataclasses
+        if _is_of_user(frame.filename) and not is_generated:
             return f"{_short(frame.filename)}:{frame.lineno} in {frame.name}"
     return ""
 
@@ -52,7 +54,9 @@ def is_own(error: BaseException) -> bool:
 
 
 def defined_at(fn: Callable[..., Any]) -> str:
-    """Return where ``fn`` is defined, ``model.py:41 in whiten``; empty if it has no user source."""
+    """Return where ``fn`` is defined, ``model.py:41 in whiten``; empty if no user file
+    defines it.
+    """
     function = inspect.unwrap(frames.without_partials(fn))
     called = function if hasattr(function, "__code__") else type(function).__call__
     code = getattr(called, "__code__", None)
@@ -76,8 +80,8 @@ def _short(path: str) -> str:
 class Call:
     """The inlined calls around an equation: their names, and the source line of its nodes.
 
-    JAX traces its own jitted functions (``relu``) once and reuses them, so lines inside are those
-    of the first caller. ``fixed`` holds the line of the call, which is used instead.
+    JAX traces its own jitted functions (``relu``) once and reuses the jaxpr, so lines inside are
+    those of the first caller. ``fixed`` holds the line of the call, which is used instead.
     """
 
     def __init__(self, names: tuple[str, ...] = (), fixed: str | None = None) -> None:
@@ -90,7 +94,9 @@ class Call:
         return self.fixed if self.fixed is not None else place(equation)
 
     def origin(self, equation: compat.Equation) -> Origin:
-        """Return the origin of the nodes of ``equation``, with the names of calls."""
+        """Return the provenance of the nodes of ``equation``: its source line and the names of
+        calls.
+        """
         line, scopes = self.place(equation), frames.name_stack(equation)
         known = self._origins.get((line, scopes))
         if known is None:

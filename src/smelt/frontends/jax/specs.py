@@ -47,7 +47,7 @@ def resolve(
             raise UsageError(
                 "E104",
                 f"{node!r} is not an input spec",
-                why="it has dims, and no element type; tuples and lists hold several inputs",
+                why="it has dims but no element type; tuples and lists hold several inputs",
                 fix=f"write 'f32[{dims}]'",
             )
     leaves, tree = jax.tree.flatten(tuple(specs))
@@ -60,12 +60,15 @@ def resolve(
 
 
 def constraints_on(structs: Sequence[Any], texts: Sequence[str]) -> list[str]:
-    """Return the constraints ``texts``, or if empty those of the caller's scope, as Python."""
+    """Return the constraints ``texts`` in Python's spelling.
+
+    If ``texts`` is empty, those of the scope of the caller's dims.
+    """
     dims = (dim for struct in structs for dim in struct.shape if compat.is_symbolic(dim))
     first = next(dims, None)
-    given = texts or (() if first is None else compat.constraints_of(first))
-    compared = [InPython().visit(_compared(text)) for text in given]
-    return [ast.unparse(ast.fix_missing_locations(each)) for each in compared]
+    sources = texts or (() if first is None else compat.constraints_of(first))
+    compared = [InPython().visit(_compared(text)) for text in sources]
+    return [ast.unparse(ast.fix_missing_locations(tree)) for tree in compared]
 
 
 def _is_bare_shape(node: Any) -> bool:
@@ -77,27 +80,27 @@ def _is_bare_shape(node: Any) -> bool:
 
 def _scope(leaves: Sequence[Any], constraints: tuple[str, ...]) -> compat.SymbolicScope:
     """Return the scope of the caller's own dims, or a new one with ``constraints``."""
-    given: list[compat.SymbolicScope] = []
+    scopes: list[compat.SymbolicScope] = []
     for leaf in leaves:
         for dim in getattr(leaf, "shape", ()):
-            if compat.is_symbolic(dim) and not any(compat.scope_of(dim) is s for s in given):
-                given.append(compat.scope_of(dim))
-    if len(given) > 1:
+            if compat.is_symbolic(dim) and not any(compat.scope_of(dim) is s for s in scopes):
+                scopes.append(compat.scope_of(dim))
+    if len(scopes) > 1:
         raise UsageError(
             "E104",
             "the input specs use symbols of several scopes",
-            why="the same name in two scopes is two sizes",
-            fix="make all dims with one jax.export.SymbolicScope, or name them by strings",
+            why="the same name in two scopes means two sizes",
+            fix="create all dims in one jax.export.SymbolicScope, or name them by strings",
         )
-    if given and constraints:
+    if scopes and constraints:
         raise UsageError(
             "E104",
-            "constraints are given twice",
-            why="the dims of the input specs have a scope already",
+            "the scope of the dims and the trace both have constraints",
+            why="the dims of the input specs already have a scope",
             fix="give the constraints to jax.export.SymbolicScope",
         )
-    if given:
-        return given[0]
+    if scopes:
+        return scopes[0]
     return _scope_of(constraints)
 
 
@@ -107,27 +110,27 @@ def _scope_of(constraints: tuple[str, ...]) -> compat.SymbolicScope:
     try:
         return compat.SymbolicScope(_constraints(constraints))
     except ValueError as error:
-        told = multiples.in_callers_names(str(error))
+        reason = multiples.in_callers_names(str(error))
         raise UsageError(
             "E104",
             f"the constraints {list(constraints)} are not valid",
-            why=told,
+            why=reason,
             fix="write each as a comparison, such as 'S % 8 == 0' or 'B >= 1'",
         ) from error
 
 
 def _constraints(texts: Iterable[str]) -> list[str]:
-    """Return ``texts`` in JAX's spelling, without those that are multiples."""
+    """Return ``texts`` in JAX's spelling, without divisibility constraints (see ``multiples``)."""
     compared = [_compared(text) for text in texts]
     known = multiples.multiples_of(compared)
-    texts_of_jax = []
-    for each in compared:
-        divided = multiples.divided(each)
+    jax_texts = []
+    for constraint in compared:
+        divided = multiples.divided(constraint)
         if divided is None or divided[0] not in known:
-            inner = multiples.bounded(each, known)
+            inner = multiples.bounded(constraint, known)
             left, right = (spelled(side) for side in (inner.left, *inner.comparators))
-            texts_of_jax.append(f"{left} {_RELATIONS[type(inner.ops[0])]} {right}")
-    return texts_of_jax
+            jax_texts.append(f"{left} {_RELATIONS[type(inner.ops[0])]} {right}")
+    return jax_texts
 
 
 _RELATIONS: dict[type[ast.cmpop], str] = {ast.Eq: "==", ast.GtE: ">=", ast.LtE: "<="}
@@ -136,8 +139,8 @@ _RELATIONS: dict[type[ast.cmpop], str] = {ast.Eq: "==", ast.GtE: ">=", ast.LtE: 
 def _compared(text: str) -> ast.Compare:
     """Return the constraint ``text`` as Python's syntax tree; raises UsageError E104."""
     for relation, operator in (("==", ast.Eq()), (">=", ast.GtE()), ("<=", ast.LtE())):
-        left, found, right = text.partition(relation)
-        if found:
+        left, separator, right = text.partition(relation)
+        if separator:
             return ast.Compare(read_size(left), [operator], [read_size(right)])
     raise UsageError(
         "E104",
@@ -165,19 +168,21 @@ def _struct(leaf: Any, scope: compat.SymbolicScope, x64: bool, known: multiples.
             "E104",
             f"an input is {dtype.name}, but 64-bit types are off",
             why="JAX would silently use 32 bits",
-            fix="trace with x64=True or --x64, enable jax_enable_x64, or give a 32-bit type",
+            fix="trace with x64=True or --x64, enable jax_enable_x64, or use a 32-bit type",
         )
     return struct
 
 
 def typed(array: Any, text: str) -> Any:
-    """Return ``array`` as the function expects the spec ``text``: key data as typed PRNG keys."""
+    """Return ``array`` with the type of the spec ``text``: for a key spec, PRNG keys of its
+    integers.
+    """
     key = text.partition("[")[0].strip() == KEY
     return jax.random.wrap_key_data(jax.numpy.asarray(array)) if key else array
 
 
 def note(aval: Any) -> str:
-    """Return the remark for readers of the model about a value of this type; empty for most."""
+    """Return the remark that the model holds about a value of this type; empty for most types."""
     if not compat.is_extended(aval.dtype):
         return ""
     return f"jax.random.key_data of PRNG keys, {compat.short_type(aval)}"
@@ -202,19 +207,19 @@ def parse(
     text: str, scope: compat.SymbolicScope | None = None, known: multiples.Multiples = NO_MULTIPLES
 ) -> Any:
     """Return the spec ``dtype[dim,...]``, with products for multiples ``known``; raises E104."""
-    found = _TEXT.fullmatch(text)
-    dtype = _dtype(found.group(1)) if found else None
-    if found is None or dtype is None:
+    match = _TEXT.fullmatch(text)
+    dtype = _dtype(match.group(1)) if match else None
+    if match is None or dtype is None:
         raise UsageError(
             "E104",
             f"{text!r} is not an input spec",
             why="it is not an element type and sizes in brackets"
-            if found is None
-            else f"{found.group(1)!r} is not an element type",
+            if match is None
+            else f"{match.group(1)!r} is not an element type",
             fix="write DTYPE[DIMS], for instance 'f32[B,28,28,1]'; types: "
-            f"{', '.join((*DTYPES, KEY))}; text that is to be no input goes into static={{...}}",
+            f"{', '.join((*DTYPES, KEY))}; pass a constant text argument as static={{...}}",
         )
-    dims = found.group(2).strip()
+    dims = match.group(2).strip()
     return compat.struct(_dims(_split(dims), scope or compat.SymbolicScope(), known), dtype)
 
 
@@ -256,7 +261,7 @@ def _dims(
     if any(isinstance(dim, int) and dim < 0 for dim in shape):
         raise UsageError(
             "E104",
-            f"the dims {', '.join(texts)!r} hold a negative size",
+            f"the dims {', '.join(texts)!r} contain a negative size",
             why="a dim has 0 elements or more",
             fix="give sizes of 0 or more, or names",
         )

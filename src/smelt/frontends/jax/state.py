@@ -1,8 +1,8 @@
 """The arrays that a function holds: in a module, a closure, bound arguments or global variables.
 
-``State`` finds them with names, and rebuilds the function with others in their place. It searches
-nnx modules, pytrees such as equinox modules, methods of both, partials, closure variables, global
-variables that the function reads, and functions among these.
+``state_of`` finds and names them, and ``State.rebuild`` returns the function with other arrays. It
+searches nnx modules, pytrees such as equinox modules, methods of both, partials, closure variables,
+global variables that the function reads, and functions among these.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Member(NamedTuple):
 
 
 Assemble: TypeAlias = Callable[[Sequence[Any]], Any]
-"""Makes a function from its members, in order."""
+"""Builds a function from its members, in order."""
 
 Copy: TypeAlias = tuple[Any, Mapping[tuple[Any, ...], Any]]
 """An nnx module, and the contents of its variables by path."""
@@ -45,7 +45,9 @@ Copy: TypeAlias = tuple[Any, Mapping[tuple[Any, ...], Any]]
 
 @dataclass(frozen=True)
 class Substitution:
-    """``arrays`` replace others, by the ids of those; ``copies`` collects the nnx modules made."""
+    """``arrays`` maps the ids of old arrays to new ones; ``copies`` collects rebuilt nnx
+    modules.
+    """
 
     arrays: Mapping[int, Any]
     copies: list[Copy] = field(default_factory=list)
@@ -56,15 +58,15 @@ class Substitution:
 
 
 Rebuild: TypeAlias = Callable[[Substitution], Any]
-"""Makes an object again with other arrays."""
+"""Returns an object rebuilt with other arrays."""
 
 
 @dataclass(frozen=True)
 class State:
-    """``arrays`` by name, each array once; ``rebuild`` makes the function with other arrays.
+    """``arrays`` by name, each array once; ``rebuild`` returns the function with other arrays.
 
     ``keys`` are the keys of random streams in nnx modules. ``has_modules`` is True if ``rebuild``
-    makes new nnx modules even if no array is replaced.
+    copies nnx modules even if no array is replaced.
     """
 
     arrays: Mapping[str, Any]
@@ -77,7 +79,7 @@ def state_of(fn: Callable[..., Any]) -> State:
     """Return the arrays of ``fn``, without PRNG keys."""
     wrapped = inspect.unwrap(fn)
     search = _Search(getattr(wrapped, "__globals__", None))
-    search.function("", wrapped)  # Names come from what jax.vmap and the like wrap.
+    search.function("", wrapped)  # Names come from the function inside of jax.vmap and the like.
     rebuild = search.function("", fn) or (lambda _: fn)
     names = unique([name for name, _ in search.found], set())
     arrays = [array for _, array in search.found]
@@ -85,7 +87,7 @@ def state_of(fn: Callable[..., Any]) -> State:
 
 
 class _Search:
-    """One search through a function; the rebuild of an object without arrays is None."""
+    """One search through a function. An object without arrays has no Rebuild (None)."""
 
     def __init__(self, namespace: dict[str, Any] | None) -> None:
         self.namespace = namespace
@@ -96,9 +98,9 @@ class _Search:
         self._functions: dict[int, tuple[Any, Rebuild | None]] = {}
 
     def function(self, name: str, fn: Any) -> Rebuild | None:
-        """Record the arrays that ``fn`` reaches; return how to make ``fn`` again with other arrays.
+        """Record the arrays that ``fn`` holds; return how to rebuild ``fn`` with other arrays.
 
-        None if ``fn`` reaches no array. Each function is searched once, which ends recursion.
+        None if ``fn`` holds no array. Each function is searched once, which ends recursion.
         """
         if id(fn) not in self._functions:
             self._functions[id(fn)] = fn, None
@@ -109,35 +111,41 @@ class _Search:
         return self._functions[id(fn)][1]
 
     def _content(self, name: str, content: Any) -> Rebuild | None:
+        """Record the arrays in ``content``, a pytree or nnx module; return its Rebuild."""
         leaves, make, modules = self._flatten(content)
         rebuilds = [self._leaf(join(name, path), leaf) for path, leaf in leaves]
         rebuild = _rebuild([leaf for _, leaf in leaves], rebuilds, make, always=modules)
-        return _noted(rebuild) if modules and rebuild is not None else rebuild
+        return _recording(rebuild) if modules and rebuild is not None else rebuild
 
     def _flatten(self, content: Any) -> tuple[list[tuple[Any, Any]], Assemble, bool]:
-        """Return the leaves of ``content`` with paths, its inverse, and whether it holds nnx
-        modules."""
+        """Return the leaves of ``content`` with paths, the inverse, and whether it holds nnx
+        modules.
+        """
         nnx = sys.modules.get("flax.nnx")
         try:
             if nnx is not None and _holds_modules(content, nnx):
                 return (*self._flatten_modules(content, nnx), True)
             leaves, tree = jax.tree_util.tree_flatten_with_path(content)
         except (TypeError, ValueError):
-            # Such as a dict whose keys have no order: not a pytree.
+            # Not a pytree, such as a dict whose keys cannot be sorted.
             return [], lambda new: content, False
         return leaves, lambda new: jax.tree.unflatten(tree, new), False
 
     def _flatten_modules(self, content: Any, nnx: Any) -> tuple[list[tuple[Any, Any]], Assemble]:
-        """Flatten by ``nnx.split``: in a pytree, a module that occurs twice would become two."""
+        """Return the leaves of nnx modules by ``nnx.split``, and the inverse.
+
+        As a pytree, a module that occurs twice would become two modules.
+        """
         definition, state = nnx.split(content)
         leaves, tree = jax.tree_util.tree_flatten_with_path(state)
         self.keys += jax.tree.leaves(nnx.filter_state(state, nnx.RngKey))
         self.has_modules = True
 
         def assemble(new: Sequence[Any]) -> Copy:
+            """Return the modules with new leaves, and the contents of their variables."""
             state = jax.tree.unflatten(tree, new)
-            held = {path: content_of(variable) for path, variable in nnx.to_flat_state(state)}
-            return nnx.merge(definition, state), held
+            contents = {path: content_of(variable) for path, variable in nnx.to_flat_state(state)}
+            return nnx.merge(definition, state), contents
 
         return leaves, assemble
 
@@ -159,22 +167,26 @@ def _rebuild(
     assemble: Assemble,
     always: bool = False,
 ) -> Rebuild | None:
-    """Return a function that makes the whole again; None if no member changes and not
-    ``always``."""
-    if not always and all(each is None for each in rebuilds):
+    """Return a function that rebuilds an object from rebuilt members.
+
+    None if no member can change, unless ``always``.
+    """
+    if not always and all(rebuild is None for rebuild in rebuilds):
         return None
 
-    def rebuild(substitution: Substitution) -> Any:
+    def rebuild_all(substitution: Substitution) -> Any:
+        """Return the object with each member rebuilt."""
         pairs = zip(members, rebuilds, strict=True)
-        return assemble([old if each is None else each(substitution) for old, each in pairs])
+        return assemble([old if make is None else make(substitution) for old, make in pairs])
 
-    return rebuild
+    return rebuild_all
 
 
-def _noted(rebuild: Callable[[Substitution], Copy]) -> Rebuild:
-    """Return ``rebuild`` of nnx modules, recording the initial contents of their variables."""
+def _recording(rebuild: Callable[[Substitution], Copy]) -> Rebuild:
+    """Return ``rebuild`` of nnx modules, which also records each copy in the substitution."""
 
     def noted(substitution: Substitution) -> Any:
+        """Return the copied modules, and record them with the contents of their variables."""
         copy = rebuild(substitution)
         substitution.copies.append(copy)
         return copy[0]
@@ -188,18 +200,20 @@ def is_abstract(leaf: Any) -> bool:
 
 
 def _is_array(leaf: Any) -> bool:
+    """True for an array, or the type of one, that does not hold PRNG keys."""
     kinds = jax.Array | np.ndarray | jax.ShapeDtypeStruct
     return isinstance(leaf, kinds) and not compat.is_extended(leaf.dtype)
 
 
 def _joined(name: str, member: Member) -> str:
+    """Return the name of a member: its own, after ``name`` unless the member is global."""
     if member.is_global or not name:
         return member.name
     return f"{name}_{member.name}".strip("_")
 
 
 def _members(fn: Any, namespace: dict[str, Any] | None) -> tuple[list[Member], Assemble]:
-    """Return the objects that ``fn`` holds, and a function that makes ``fn`` from others."""
+    """Return the objects that ``fn`` holds, and a function that rebuilds ``fn`` from others."""
     match fn:
         case types.MethodType():
             return [Member("", fn.__self__)], lambda new: types.MethodType(fn.__func__, new[0])
@@ -211,13 +225,14 @@ def _members(fn: Any, namespace: dict[str, Any] | None) -> tuple[list[Member], A
 
 
 def _members_of_partial(fn: functools.partial[Any]) -> tuple[list[Member], Assemble]:
-    """Return the function and the bound arguments of a partial, and their assembly."""
+    """Return the function and the bound arguments of a partial, and how to rebuild the partial."""
     count, keys = len(fn.args), list(fn.keywords)
     names, _ = positional_names(fn.func, count, fn.keywords, partly=True)
-    held = (*zip(names, fn.args, strict=True), *fn.keywords.items())
-    members = [Member("", fn.func), *(Member(name, content) for name, content in held)]
+    bound = (*zip(names, fn.args, strict=True), *fn.keywords.items())
+    members = [Member("", fn.func), *(Member(name, content) for name, content in bound)]
 
     def make(new: Sequence[Any]) -> Any:
+        """Return the partial of other members."""
         keywords = dict(zip(keys, new[1 + count :], strict=True))
         return functools.partial(new[0], *new[1 : 1 + count], **keywords)
 
@@ -227,7 +242,7 @@ def _members_of_partial(fn: functools.partial[Any]) -> tuple[list[Member], Assem
 def _members_of_function(
     fn: types.FunctionType, namespace: dict[str, Any] | None
 ) -> tuple[list[Member], Assemble]:
-    """Return closure variables of ``fn``, and global ones if its module has ``namespace``."""
+    """Return closure variables of ``fn``, globals that it reads in ``namespace``, its Assemble."""
     cells = list(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
     filled = [(name, cell) for name, cell in cells if _is_filled(cell)]
     own = fn.__globals__ if fn.__globals__ is namespace else {}
@@ -236,18 +251,20 @@ def _members_of_function(
     members += [Member(name, own[name], is_global=True) for name in read]
 
     def make(new: Sequence[Any]) -> Any:
-        held = dict(zip([name for name, _ in filled], new, strict=False))
-        closure = tuple(types.CellType(held[n]) if n in held else cell for n, cell in cells)
+        """Return a copy of ``fn`` with other closure and global variables."""
+        contents = dict(zip([name for name, _ in filled], new, strict=False))
+        closure = tuple(types.CellType(contents[n]) if n in contents else cell for n, cell in cells)
         changed = dict(zip(read, new[len(filled) :], strict=True))
         scope = {**fn.__globals__, **changed} if changed else fn.__globals__
-        made = types.FunctionType(fn.__code__, scope, fn.__name__, fn.__defaults__, closure)
-        made.__kwdefaults__ = fn.__kwdefaults__
-        return functools.update_wrapper(made, fn)
+        function = types.FunctionType(fn.__code__, scope, fn.__name__, fn.__defaults__, closure)
+        function.__kwdefaults__ = fn.__kwdefaults__
+        return functools.update_wrapper(function, fn)
 
     return members, make
 
 
 def _is_filled(cell: types.CellType) -> bool:
+    """True if the closure variable has a value."""
     try:
         return cell.cell_contents is not cell
     except ValueError:
@@ -276,6 +293,7 @@ def content_of(variable: Any) -> Any:
 
 
 def _holds_modules(content: Any, nnx: Any) -> bool:
+    """True if a leaf of ``content`` is an nnx module or variable."""
     kinds = (nnx.Module, nnx.Variable)
     leaves = jax.tree.leaves(content, is_leaf=lambda item: isinstance(item, kinds))
     return any(isinstance(leaf, kinds) for leaf in leaves)

@@ -1,5 +1,6 @@
-"""Find everything in a jaxpr that has no lowering before building the graph, and report it
-together."""
+"""Find everything in a jaxpr that has no lowering, and report it together before the graph is
+built.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +16,11 @@ SHOWN = 4
 """How many source lines an error lists for one primitive."""
 
 _CALLBACK = (
-    "it calls a Python function while the model runs, and a model has no Python",
+    "it calls a Python function during a run, and a model cannot run Python",
     "compute with jax.numpy instead, or outside the traced function; checks by"
     " equinox.error_if are left out unless the trace is strict",
 )
-_TOKEN = ("it orders effects, and a model has none", "leave the effects out")
+_TOKEN = ("it orders side effects, and a model has none", "remove the side effects")
 REFUSED = {
     **dict.fromkeys(("pure_callback", "io_callback"), _CALLBACK),
     **dict.fromkeys(("after_all", "create_token"), _TOKEN),
@@ -42,43 +43,43 @@ def check_supported(jaxpr: compat.Jaxpr) -> None:
     E101: primitives; E106: parameters that the lowering does not know; E105: element types that
     ONNX lacks.
     """
-    found: dict[tuple[str, str, str], tuple[list[str], str]] = {}
+    problems: dict[tuple[str, str, str], tuple[list[str], str]] = {}  # to places and jaxpr text
     pending = [(jaxpr, Call())]
     while pending:
         body, call = pending.pop()
         inner: list[tuple[compat.Jaxpr, Call]] = []
         for equation in live_equations(body):
             for problem in _problems(equation):
-                places, _ = found.setdefault(problem, ([], _text(equation)))
+                places, _ = problems.setdefault(problem, ([], _text(equation)))
                 places.append(call.place(equation))
             if registry.find(equation.primitive.name) is None:
                 continue
             inner += [(inside, call.inner(equation, inside, "")) for inside in bodies(equation)]
         pending.extend(reversed(inner))
-    if found:
-        raise ErrorList(_error(*key, *found[key]) for key in sorted(found))
+    if problems:
+        raise ErrorList(_error(*key, *problems[key]) for key in sorted(problems))
 
 
 def check_nothing_left_out(jaxpr: compat.Jaxpr) -> None:
-    """Raise an ErrorList of E101 for prints and other debugging, which a model leaves out."""
-    found: dict[str, list[str]] = {}
+    """Raise an ErrorList of E101 for prints and other debugging, which a model cannot hold."""
+    debugging: dict[str, list[str]] = {}  # primitive to places
     pending = [jaxpr]
     for body in pending:
         for equation in body.eqns:
             inside = list(bodies(equation))
             pending += inside
             if not inside and compat.is_debugging(equation):
-                found.setdefault(equation.primitive.name, []).append(place(equation))
-    if found:
+                debugging.setdefault(equation.primitive.name, []).append(place(equation))
+    if debugging:
         raise ErrorList(
             Unsupported(
                 "E101",
                 f"primitive {name!r} would be left out of the model, and the trace is strict",
-                at=[each for each in dict.fromkeys(places) if each][:SHOWN],
-                why="it is for debugging while the function runs, and a model has no Python",
+                at=[at for at in dict.fromkeys(places) if at][:SHOWN],
+                why="it runs Python for debugging, and a model cannot run Python",
                 fix="remove it, or trace without strict",
             )
-            for name, places in sorted(found.items())
+            for name, places in sorted(debugging.items())
         )
 
 
@@ -97,6 +98,7 @@ def _problems(equation: compat.Equation) -> Iterator[tuple[str, str, str]]:
 
 
 def _text(equation: compat.Equation) -> str:
+    """Return the equation as jaxprs print it, with types in place of names."""
     outputs = ", ".join(compat.short(v) for v in equation.outvars)
     inputs = ", ".join(compat.short(v) for v in equation.invars)
     return f"{outputs} = {equation.primitive.name} {inputs}"

@@ -1,4 +1,4 @@
-"""NumPy functions that make arrays from a size: with a symbolic size, jax.numpy makes them.
+"""NumPy functions that create arrays from a size: for a symbolic size, jax.numpy computes them.
 
 Library code builds masks, positions and tables with ``np.arange(x.shape[0])``. With numbers,
 NumPy's own result is kept, so that Python can compute with it.
@@ -21,20 +21,21 @@ OF_SIZES = ("eye", "full", "identity", "linspace", "ones", "tri", "zeros")
 """Functions with the same name and first parameters in jax.numpy."""
 
 OF_SHAPES = ("broadcast_to", "repeat", "tile")
-"""The same for functions of an array and of its new shape."""
+"""Functions of an array and of its new shape with the same name in jax.numpy."""
 
 _KNOWN = frozenset({"dtype", "shape", "N", "M", "k", "num", "endpoint", "reps", "repeats", "axis"})
-"""Keywords with the same meaning in both."""
+"""Keywords with the same meaning in NumPy and jax.numpy."""
 
 
 def _jax_numpy_for_sizes(original: Function) -> Function:
     """Return a replacement that calls jax.numpy if an argument is a symbolic size."""
     make = getattr(jnp, original.__name__)
 
-    def create(*given: Any, **how: Any) -> Any:
-        if how.keys() - _KNOWN or not any(map(_is_open, (*given, *how.values()))):
+    def create(*arguments: Any, **keywords: Any) -> Any:
+        """Return the result of jax.numpy, NotImplemented without a symbolic size."""
+        if keywords.keys() - _KNOWN or not any(map(_is_open, (*arguments, *keywords.values()))):
             return NotImplemented
-        return make(*given, **how)
+        return make(*arguments, **keywords)
 
     return create
 
@@ -45,14 +46,14 @@ def _arange(_: Function) -> Function:
     Whole numbers written as floats, as in ``arange(0.0, n)``, count as integers.
     """
 
-    def arange(*given: Any, dtype: Any = None) -> Any:
+    def arange(*arguments: Any, dtype: Any = None) -> Any:
         """Return the range; NotImplemented if no bound is symbolic or one is not exact."""
         bounds: list[Any] = [
-            int(x) if isinstance(x, float) and x.is_integer() else x for x in given
+            int(x) if isinstance(x, float) and x.is_integer() else x for x in arguments
         ]
         if not any(map(is_symbolic, bounds)) or any(map(_is_float_or_traced, bounds)):
-            return _traced_range(*given, dtype=dtype)
-        if dtype is None and any(isinstance(x, float) for x in given):
+            return _traced_range(*arguments, dtype=dtype)
+        if dtype is None and any(isinstance(x, float) for x in arguments):
             dtype = float
         counted: Any = jnp.arange(*bounds)
         return jax.lax.convert_element_type(counted, dtype or int)
@@ -61,38 +62,41 @@ def _arange(_: Function) -> Function:
 
 
 def _jax_arange(original: Function) -> Function:
-    """Return a replacement of ``jnp.arange`` that accepts floats beside symbolic bounds, and bounds
-    that the function computes of sizes."""
+    """Return a replacement of ``jnp.arange`` that accepts floats beside symbolic bounds.
+
+    Bounds may also be traced numbers that the function computes from sizes.
+    """
     counted = _arange(original)
 
-    def arange(*given: Any, **how: Any) -> Any:
-        """Return the range; ``original`` computes those of numbers and sizes alone."""
-        made = NotImplemented
-        if any(map(_is_float_or_traced, given)) and how.keys() <= {"dtype"}:
-            made = counted(*given, **how)
-        return original(*given, **how) if made is NotImplemented else made
+    def arange(*arguments: Any, **keywords: Any) -> Any:
+        """Return the range by ``_arange`` if a bound is a float or traced, else by JAX."""
+        result = NotImplemented
+        if any(map(_is_float_or_traced, arguments)) and keywords.keys() <= {"dtype"}:
+            result = counted(*arguments, **keywords)
+        return original(*arguments, **keywords) if result is NotImplemented else result
 
     return arange
 
 
 def _is_float_or_traced(bound: Any) -> bool:
+    """True for a float and for a traced number."""
     return isinstance(bound, float | jax.core.Tracer)
 
 
-def _traced_range(*given: Any, dtype: Any = None) -> Any:
-    """Return a range whose bounds are exact, as in ``arange(n / 2, n - 4.0, 0.5)``.
+def _traced_range(*arguments: Any, dtype: Any = None) -> Any:
+    """Return a range with exact bounds of any type, such as ``arange(n / 2, n - 4.0, 0.5)``.
 
-    It is counted and computed as ``jnp.arange`` does for numbers: start + step * iota. Returns
-    NotImplemented for numbers alone, and if a bound is not known to be exact.
+    Its elements are ``start + step * iota``, as ``jnp.arange`` computes them for numbers. Returns
+    NotImplemented if all bounds are numbers, and if a bound is not known to be exact.
     """
-    if not any(is_symbolic(x) or isinstance(x, jax.core.Tracer) for x in given):
+    if not any(is_symbolic(x) or isinstance(x, jax.core.Tracer) for x in arguments):
         return NotImplemented
-    start, stop, step = (0, *given, 1) if len(given) == 1 else (*given, 1)[:3]
+    start, stop, step = (0, *arguments, 1) if len(arguments) == 1 else (*arguments, 1)[:3]
     size = range_length((start, stop, step), max_dim)
     if size is None:
         return NotImplemented
     if dtype is None:
-        dtype = jnp.result_type(*(int if is_symbolic(x) else x for x in given))
+        dtype = jnp.result_type(*(int if is_symbolic(x) else x for x in arguments))
     dtype = jax.dtypes.canonicalize_dtype(dtype)
     is_half = jnp.issubdtype(dtype, jnp.floating) and jnp.finfo(dtype).bits < 32
     working = jnp.float32 if is_half else dtype
@@ -102,10 +106,13 @@ def _traced_range(*given: Any, dtype: Any = None) -> Any:
 
 
 def _broadcast_shapes(_: Function) -> Function:
-    """Return a replacement of ``np.broadcast_shapes``, with which JAX checks indices of references,
-    for symbolic sizes."""
+    """Return a replacement of ``np.broadcast_shapes`` for symbolic sizes.
+
+    JAX checks indices of references with it.
+    """
 
     def broadcast_shapes(*shapes: Any) -> Any:
+        """Return JAX's result for symbolic sizes, else NotImplemented."""
         if not any(map(_is_open, shapes)):
             return NotImplemented
         return jnp.broadcast_shapes(*shapes)
@@ -114,12 +121,13 @@ def _broadcast_shapes(_: Function) -> Function:
 
 
 def _indexer_leaves(original: Function) -> Function:
-    """Return the flattening of an index of a reference, for which a symbolic size is static, too.
+    """Return a replacement of NDIndexer's ``tree_flatten`` that keeps a symbolic shape static.
 
-    JAX takes it for an array, which a batched index then has as its shape.
+    JAX would treat the size as an array.
     """
 
     def tree_flatten(self: Any) -> Any:
+        """Return the indices as leaves, and all shapes as static data."""
         if not _is_open(self.int_indexer_shape):
             return original(self)
         leaves, tree = jax.tree.flatten(self.indices)
@@ -128,11 +136,11 @@ def _indexer_leaves(original: Function) -> Function:
     return tree_flatten
 
 
-def _is_open(given: Any) -> bool:
+def _is_open(argument: Any) -> bool:
     """True for a symbolic size, and for a shape with one."""
-    if isinstance(given, tuple | list):
-        return any(map(is_symbolic, given))
-    return is_symbolic(given)
+    if isinstance(argument, tuple | list):
+        return any(map(is_symbolic, argument))
+    return is_symbolic(argument)
 
 
 for _name in (*OF_SIZES, *OF_SHAPES):

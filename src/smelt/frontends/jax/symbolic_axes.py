@@ -1,4 +1,4 @@
-"""Sums over named axes of symbolic size, and rotary positions along them.
+"""Sums over named axes of symbolic size, and rotary positions along such axes.
 
 JAX sums a value that is constant along a named axis by a product with the axis size; equinox caches
 the angles of positions for the longest axis so far. If all sizes are numbers, their own code is
@@ -24,6 +24,7 @@ def _constant(original: Function) -> Function:
     """
 
     def constant(example: Any, val: Any) -> Any:
+        """Return ``val`` as a constant in the dtype of ``example``."""
         if not is_symbolic(val):
             return original(example, val)
         if isinstance(example, int):
@@ -39,12 +40,17 @@ def _rotary(original: Function) -> Function:
     """Return a replacement of equinox's rotary embedding that computes the angles in the trace."""
 
     def rotated(self: Any, x: Any, *, key: Any = None) -> Any:
+        """Return ``x [length, width]`` rotated by position; the angles are computed in
+        the trace.
+        """
         length, width = x.shape
         if not is_symbolic(length) or width != self.embedding_size:
             return original(self, x, key=key)
         rates = 1.0 / (self.theta ** (jnp.arange(0.0, width, 2)[None] / width))
         angles = jnp.outer(jnp.arange(length, dtype=rates.dtype), rates)
-        cos, sin = (jnp.tile(of(angles).astype(self.dtype), (1, 2)) for of in (jnp.cos, jnp.sin))
+        cos, sin = (
+            jnp.tile(function(angles).astype(self.dtype), (1, 2)) for function in (jnp.cos, jnp.sin)
+        )
         return (x * cos + self.rotate_half(x) * sin).astype(x.dtype)
 
     return rotated

@@ -1,4 +1,4 @@
-"""JAX functions that unroll over a size, as loops that run as often as a symbolic size says.
+"""JAX functions that unroll over a size, as loops whose length is the symbolic size.
 
 If all sizes are numbers, JAX's own code is traced.
 """
@@ -22,8 +22,10 @@ LEVELS = 31
 """How many doublings of a distance exceed any int32 size."""
 
 SHUFFLED_BY = (1, 1625, 2642245)
-"""The largest sizes that JAX shuffles by 0, 1 and 2 sorts:
-``ceil(3 * log(size) / log(2**32 - 1))``."""
+"""The largest sizes that JAX shuffles by 0, 1 and 2 sorts.
+
+JAX sorts ``ceil(3 * log(size) / log(2**32 - 1))`` times.
+"""
 
 
 def _shuffle(original: Function) -> Function:
@@ -35,10 +37,11 @@ def _shuffle(original: Function) -> Function:
             return original(key, x, axis)
 
         def sort(_: Any, state: Any) -> Any:
+            """Sort ``x`` by new random bits; return the next key and ``x``."""
             key, x = state
             key, drawn = jax.random.split(key)
-            places = jax.random.bits(drawn, x.shape, np.uint32)
-            return key, lax.sort_key_val(places, x, axis)[1]
+            sort_keys = jax.random.bits(drawn, x.shape, np.uint32)
+            return key, lax.sort_key_val(sort_keys, x, axis)[1]
 
         sorts = jnp.sum(jnp.asarray(x.size, np.int32) > np.asarray(SHUFFLED_BY, np.int32))
         return lax.fori_loop(0, sorts, sort, (key, x))[1]
@@ -58,6 +61,7 @@ def _associative_scan(original: Function) -> Function:
             return original(fn, elems, reverse, axis)
 
         def combine(before: Sequence[Any], after: Sequence[Any]) -> list[Any]:
+            """Return the leaves of ``fn(before, after)``."""
             return jax.tree.leaves(
                 fn(jax.tree.unflatten(tree, before), jax.tree.unflatten(tree, after))
             )
@@ -90,18 +94,20 @@ def _doubled(combine: Function, leaves: list[Any], axis: int) -> list[Any]:
     1986). Unlike a loop of that many steps, a scan has derivatives.
     """
     size = leaves[0].shape[axis]
-    places = jnp.arange(size, dtype=np.int32)
+    positions = jnp.arange(size, dtype=np.int32)
 
     def reach(distance: Any, after: list[Any]) -> list[Any]:
-        source = jnp.maximum(places - distance, 0)
+        """Combine each element with the one ``distance`` before it, where there is one."""
+        source = jnp.maximum(positions - distance, 0)
         before = [jnp.take(leaf, source, axis, mode="clip") for leaf in after]
         combined = combine(before, after)
         return [
-            lax.select(_along(places >= distance, leaf, axis), new, leaf)
+            lax.select(_along(positions >= distance, leaf, axis), new, leaf)
             for new, leaf in zip(combined, after, strict=True)
         ]
 
     def step(leaves: list[Any], distance: Any) -> tuple[list[Any], None]:
+        """Combine over ``distance`` if it is less than the size."""
         is_within = distance < jnp.asarray(size, np.int32)
         kept = lax.cond(is_within, lambda: reach(distance, leaves), lambda: leaves)
         return kept, None
@@ -111,6 +117,7 @@ def _doubled(combine: Function, leaves: list[Any], axis: int) -> list[Any]:
 
 
 def _along(mask: Any, leaf: Any, axis: int) -> Any:
+    """Return ``mask``, a vector along ``axis``, broadcast to the shape of ``leaf``."""
     return lax.broadcast_in_dim(mask, leaf.shape, (axis,))
 
 

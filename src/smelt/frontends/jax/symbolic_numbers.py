@@ -1,4 +1,4 @@
-"""Symbolic sizes in arithmetic on numbers: they become arrays that the model computes.
+"""Symbolic sizes in arithmetic with numbers become arrays that the model computes.
 
 The arrays are weakly typed, as Python's numbers are: ``x / math.sqrt(x.shape[0])`` keeps the dtype
 of x.
@@ -23,14 +23,15 @@ PENZAI_CHECK = "penzai.core.named_axes:NamedArray.check_valid"
 """Not listed in ``library_functions``, because the development extra lacks penzai."""
 
 
-def _of_jax(original: Function) -> Function:
+def _jax_function(original: Function) -> Function:
     """Return a replacement that calls the jax.numpy function of that name for a symbolic size."""
     function = getattr(jnp, original.__name__)
 
-    def computed(*given: Any) -> Any:
-        if len(given) != 1 or not is_symbolic(given[0]):
+    def computed(*arguments: Any) -> Any:
+        """Return jax.numpy's result for a symbolic size, else NotImplemented."""
+        if len(arguments) != 1 or not is_symbolic(arguments[0]):
             return NotImplemented
-        return function(1.0 * jnp.asarray(given[0]))
+        return function(1.0 * jnp.asarray(arguments[0]))
 
     return computed
 
@@ -38,8 +39,9 @@ def _of_jax(original: Function) -> Function:
 def _unchanged(_: Function) -> Function:
     """Return a replacement that returns a symbolic size unchanged: it is an integer already."""
 
-    def rounded(*given: Any) -> Any:
-        return given[0] if len(given) == 1 and is_symbolic(given[0]) else NotImplemented
+    def rounded(*arguments: Any) -> Any:
+        """Return the symbolic size itself, else NotImplemented."""
+        return arguments[0] if len(arguments) == 1 and is_symbolic(arguments[0]) else NotImplemented
 
     return rounded
 
@@ -48,6 +50,7 @@ def _range(original: Function) -> Function:
     """Return a replacement of ``range`` that returns an array for symbolic bounds."""
 
     def ranged(*bounds: Any) -> Any:
+        """Return a JAX array for symbolic bounds, else a range."""
         return jnp.arange(*bounds) if any(map(is_symbolic, bounds)) else original(*bounds)
 
     return ranged
@@ -60,8 +63,9 @@ def _indices(original: Function) -> Function:
     """
 
     def parse_indices(indices: Any, shape: Any) -> Any:
-        places = [jnp.asarray(place) if is_symbolic(place) else place for place in indices]
-        return original(tuple(places), shape)
+        """Return JAX's parse of ``indices``, with arrays for symbolic sizes."""
+        converted = [jnp.asarray(index) if is_symbolic(index) else index for index in indices]
+        return original(tuple(converted), shape)
 
     return parse_indices
 
@@ -70,6 +74,7 @@ def _named_axes(_: Function) -> Function:
     """Return a replacement of penzai's check of named axes that accepts symbolic sizes."""
 
     def check_valid(named: Any) -> Any:
+        """Return None, which means valid, if the symbolic sizes agree; else NotImplemented."""
         axes = named.named_axes
         sizes, shape = tuple(axes.values()), tuple(named.data_array.shape)
         is_open = any(map(is_symbolic, sizes)) and not any(isinstance(name, int) for name in axes)
@@ -79,10 +84,13 @@ def _named_axes(_: Function) -> Function:
 
 
 def _method(name: str) -> Callable[[Function], Function]:
-    """Return the method that NumPy calls for ``np.sqrt(x.shape[0])``, with ``name`` for
-    ``sqrt``."""
+    """Return a function that returns the method ``name`` of sizes.
+
+    NumPy calls that method for ``np.sqrt(x.shape[0])``.
+    """
 
     def method(size: Any) -> Any:
+        """Return jax.numpy's result for the size as a float."""
         return getattr(jnp, name)(1.0 * jnp.asarray(size))
 
     return lambda _: method
@@ -92,6 +100,7 @@ def _power(original: Function) -> Function:
     """Return ``**`` for sizes: ``x.shape[-1] ** -0.5`` becomes an array."""
 
     def power(size: Any, exponent: Any, *modulus: Any) -> Any:
+        """Return an array for a float or a negative exponent, else JAX's symbolic power."""
         is_number = isinstance(exponent, int | float) and not modulus
         if is_number and (isinstance(exponent, float) or exponent < 0):
             return jnp.power(1.0 * jnp.asarray(size), float(exponent))
@@ -100,25 +109,26 @@ def _power(original: Function) -> Function:
     return power
 
 
-def _lacking(*_: Any) -> Any:
+def _no_method(*_: Any) -> Any:
+    """Raise AttributeError, as sizes do outside of a trace."""
     raise AttributeError("sizes have no such method outside of a trace")
 
 
 def _as_type(_: Function) -> Function:
-    """Return ``astype`` for sizes; NumPy's ``np.max(x.shape)`` has it if all sizes are numbers."""
+    """Return ``astype`` for sizes: ``np.max(x.shape)`` has it if all sizes are numbers."""
     return lambda size, dtype: jnp.asarray(size).astype(dtype)
 
 
-def _itself(size: Any, _: Any = None) -> Any:
-    """Return the size as its own copy.
+def _same_size(size: Any, _: Any = None) -> Any:
+    """Return the size as its own deep copy.
 
-    ``dataclasses.astuple`` copies, and JAX does not compare sizes of two scopes.
+    ``dataclasses.astuple`` copies, and JAX cannot compare sizes of two scopes.
     """
     return size
 
 
 for _name in OF_MATH:
-    register(Patch(f"math:{_name}", _of_jax, after=TypeError))
+    register(Patch(f"math:{_name}", _jax_function, after=TypeError))
 for _name in ("ceil", "floor", "trunc"):
     register(Patch(f"math:{_name}", _unchanged, after=TypeError))
 register(Patch(ATTENTION_RANGE.target, _range))
@@ -134,8 +144,8 @@ register(
 )
 
 REPLACEMENTS = (
-    Replacement(SymbolicDim, "astype", _as_type, absent=_lacking),
+    Replacement(SymbolicDim, "astype", _as_type, absent=_no_method),
     Replacement(SymbolicDim, "__pow__", _power),
-    Replacement(SymbolicDim, "__deepcopy__", lambda _: _itself, absent=_itself),
-    *(Replacement(SymbolicDim, name, _method(name), absent=_lacking) for name in OF_MATH),
+    Replacement(SymbolicDim, "__deepcopy__", lambda _: _same_size, absent=_same_size),
+    *(Replacement(SymbolicDim, name, _method(name), absent=_no_method) for name in OF_MATH),
 )

@@ -1,7 +1,7 @@
 """Padding that copies the array (wrap, symmetric, reflect) and splits, on axes of symbolic size.
 
-JAX pads by a number of slices that depends on the size. Here each place of the result computes the
-index of its element, for any size of at least 1. If all sizes are numbers, JAX's own code is
+JAX pads by a number of slices that depends on the size. Here each position of the result computes
+the index of its element, for any size of at least 1. If all sizes are numbers, JAX's own code is
 traced.
 """
 
@@ -21,28 +21,35 @@ from smelt.frontends.jax.patches import Patch, register
 from smelt.frontends.jax.replacement import Function
 
 Fold = Callable[[Any, Any], Any]
-"""Maps places of the padded axis, which may be negative, to element indices, given the size."""
+"""From positions on the padded axis (negative before the array) and the size to element indices."""
 
 
-def _wrapped(places: Any, size: Any) -> Any:
-    return jnp.remainder(places, size)
+def _wrapped(positions: Any, size: Any) -> Any:
+    """Return the index of each position if the array repeats."""
+    return jnp.remainder(positions, size)
 
 
-def _symmetric(places: Any, size: Any) -> Any:
-    """Mirror the places at the edges, repeating the edge element."""
-    within = jnp.remainder(places, 2 * size)
+def _symmetric(positions: Any, size: Any) -> Any:
+    """Return the index of each position, mirrored at the edges; the edge element is repeated."""
+    within = jnp.remainder(positions, 2 * size)
     return jnp.minimum(within, 2 * size - 1 - within)
 
 
-def _reflected(places: Any, size: Any) -> Any:
-    """Mirror the places at the edges without repeating the edge; a single element is repeated."""
+def _reflected(positions: Any, size: Any) -> Any:
+    """Return the index of each position, mirrored at the edges; the edge is not repeated.
+
+    A single element is repeated.
+    """
     period = jnp.maximum(2 * size - 2, 1)
-    within = jnp.remainder(places, period)
+    within = jnp.remainder(positions, period)
     return jnp.minimum(within, period - within)
 
 
 def _pad_wrap(original: Function) -> Function:
+    """Return a replacement of ``_pad_wrap`` for symbolic sizes."""
+
     def pad_wrap(array: Any, pad_width: Any) -> Any:
+        """Return ``array`` padded by its repetition."""
         return _padded(array, pad_width, _wrapped, original)
 
     return pad_wrap
@@ -52,7 +59,10 @@ def _pad_mirror(original: Function) -> Function:
     """Return a replacement of ``_pad_symmetric_or_reflect`` for symbolic sizes."""
 
     def pad_symmetric_or_reflect(array: Any, pad_width: Any, mode: str, reflect_type: str) -> Any:
+        """Return ``array`` padded by its mirror image; ``reflect_type`` odd is left to JAX."""
+
         def numbers(array: Any, pad_width: Any) -> Any:
+            """Return JAX's result for axes whose size and pads are numbers."""
             return original(array, pad_width, mode, reflect_type)
 
         if reflect_type != "even":
@@ -76,8 +86,8 @@ def _padded(array: Any, pad_width: Any, fold: Fold, numbers: Function) -> Any:
     for axis, (before, after) in enumerate(pads):
         size = array.shape[axis]
         if is_open[axis] and (before, after) != (0, 0):
-            places = jnp.arange(before + size + after) - before
-            array = jnp.take(array, fold(places, jnp.asarray(size)), axis, mode="clip")
+            positions = jnp.arange(before + size + after) - before
+            array = jnp.take(array, fold(positions, jnp.asarray(size)), axis, mode="clip")
     return array
 
 
@@ -87,9 +97,9 @@ def _split(original: Function) -> Function:
     def split(op: str, ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
         """Split an array of symbolic size into a known number of parts."""
         parts = indices_or_sections
-        counted = isinstance(parts, int | np.integer) and parts > 0
+        is_count = isinstance(parts, int | np.integer) and parts > 0
         is_array = isinstance(ary, jax.Array | np.ndarray)
-        if op != "array_split" or not counted or not is_array or not is_symbolic(ary.shape[axis]):
+        if op != "array_split" or not is_count or not is_array or not is_symbolic(ary.shape[axis]):
             return original(op, ary, parts, axis=axis)
         size, parts = ary.shape[axis], int(parts)
         sizes = [(size + (parts - 1 - i)) // parts for i in range(parts)]

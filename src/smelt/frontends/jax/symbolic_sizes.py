@@ -33,22 +33,25 @@ from smelt.frontends.jax.patches import Patch, register
 from smelt.frontends.jax.replacement import Function
 
 RCOND = "rcond must be float"
-"""The message of JAX's polyfit about its bound for singular values."""
+"""The context that JAX's polyfit gives for its ``rcond`` argument."""
 
 
 def _search_sorted(original: Function) -> Function:
-    def search_sorted(a: Any, query: Any, /, **how: Any) -> Any:
+    """Return a replacement of ``searchsorted`` for a vector of symbolic size."""
+
+    def search_sorted(a: Any, query: Any, /, **keywords: Any) -> Any:
+        """Return the insertion points, by bisection if the size is symbolic."""
         if jnp.ndim(a) != 1 or not is_symbolic(a.shape[0]):
-            return original(a, query, **how)
-        return _bisected(a, query, how.get("side", "left"))
+            return original(a, query, **keywords)
+        return _bisected(a, query, keywords.get("side", "left"))
 
     return search_sorted
 
 
 def _bisected(a: Any, query: Any, side: str) -> Any:
-    """Return insertion points of ``query`` in ``a`` by bisection.
+    """Return the insertion points (int32) of ``query`` in the sorted vector ``a``, by bisection.
 
-    It takes as many steps as the size has bits, as JAX does; counts are int32.
+    The loop has as many steps as the size has bits, as in JAX.
     """
     dtype = np.dtype(np.int32)
     is_left = compat.sorts_before_or_with if side == "left" else compat.sorts_before
@@ -56,6 +59,7 @@ def _bisected(a: Any, query: Any, side: str) -> Any:
     levels = jnp.sum((size >> jnp.arange(31, dtype=dtype)) > 0)
 
     def halve(_: Any, bounds: Any) -> Any:
+        """Return the half of each interval ``[low, high]`` that holds the insertion point."""
         low, high = bounds
         middle = low + (high - low) // 2
         left = is_left(query, a[middle])
@@ -66,7 +70,10 @@ def _bisected(a: Any, query: Any, side: str) -> Any:
 
 
 def _diag_indices(original: Function) -> Function:
+    """Return a replacement of ``diag_indices`` for a symbolic size."""
+
     def diag_indices(n: Any, ndim: int = 2) -> Any:
+        """Return ``ndim`` equal index vectors."""
         return (jnp.arange(n),) * ndim if is_symbolic(n) else original(n, ndim)
 
     return diag_indices
@@ -78,8 +85,9 @@ def _len(original: Function) -> Function:
     Python's ``len`` returns only numbers and raises a TypeError.
     """
 
-    def length(*given: Any) -> Any:
-        shape = getattr(given[0], "shape", ()) if len(given) == 1 else ()
+    def length(*arguments: Any) -> Any:
+        """Return the symbolic first size of the argument, else NotImplemented."""
+        shape = getattr(arguments[0], "shape", ()) if len(arguments) == 1 else ()
         return shape[0] if shape and is_symbolic(shape[0]) else NotImplemented
 
     return length
@@ -92,6 +100,7 @@ def _concrete(original: Function) -> Function:
     """
 
     def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
+        """Return ``val`` if it is a symbolic size or polyfit's ``rcond``, else JAX's result."""
         is_size = force in (int, operator.index) and is_symbolic(val)
         is_bound = force is float and context == RCOND and isinstance(val, jax.Array)
         return val if is_size or is_bound else original(force, val, context)
@@ -103,10 +112,11 @@ def map_by(reader: Function) -> Callable[[Function], Function]:
     """Return a replacement of ``map`` that keeps symbolic sizes if the function is ``reader``."""
 
     def stand_in(original: Function) -> Function:
-        def mapped(function: Function, /, *given: Iterable[Any]) -> Any:
+        def mapped(function: Function, /, *iterables: Iterable[Any]) -> Any:
+            """Return the mapped values; symbolic sizes stay as they are under ``reader``."""
             if function is not reader:
-                return original(function, *given)
-            return [size if is_symbolic(size) else function(size) for size in given[0]]
+                return original(function, *iterables)
+            return [size if is_symbolic(size) else function(size) for size in iterables[0]]
 
         return mapped
 
@@ -114,9 +124,12 @@ def map_by(reader: Function) -> Callable[[Function], Function]:
 
 
 def _rfftfreq(original: Function) -> Function:
-    """Return a replacement of ``rfftfreq``, which takes a symbolic size for odd."""
+    """Return a replacement of ``rfftfreq`` for a symbolic size; JAX would treat that size
+    as odd.
+    """
 
     def rfftfreq(n: Any, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+        """Return ``0 .. n // 2`` divided by ``d * n``."""
         if not is_symbolic(n):
             return original(n, d, dtype=dtype, device=device)
         dtype = dtype or jnp.result_type(float)
@@ -129,8 +142,9 @@ def _squeeze(original: Function) -> Function:
     """Return a replacement of ``squeeze`` without axes: it drops the dims known to be 1."""
 
     def squeeze(a: Any, axis: Any) -> Any:
+        """Return ``a`` without ``axis``, or without all dims known to be 1."""
         if axis is None and any(map(is_symbolic, a.shape)):
-            # A symbol is at least 1 for JAX; a number may be 0, which cannot be taken off.
+            # For JAX a symbol is at least 1; a number may be 0, and such a dim must stay.
             ones = ((size <= 1) if is_symbolic(size) else size == 1 for size in a.shape)
             axis = tuple(i for i, is_one in enumerate(ones) if is_one)
         return original(a, axis)
@@ -167,7 +181,7 @@ def _convolve(original: Function) -> Function:
 
 
 def _is_longer(size: Any, other: Any, mode: str, op: str) -> bool:
-    """Return whether the second array is longer, so that the first slides over it.
+    """True if the second array is longer, so that the first slides over it.
 
     In a full convolution, either may slide.
     """
@@ -178,7 +192,7 @@ def _is_longer(size: Any, other: Any, mode: str, op: str) -> bool:
     except compat.InconclusiveDim:
         if mode == "full":
             return False
-        # Arrays of one size change places without a trace, but in a centred correlation.
+        # Exchanging arrays of equal size changes only the result of a centred correlation.
         if (op, mode) != ("correlate", "same"):
             with suppress(compat.InconclusiveDim):
                 return bool(size >= other)
@@ -186,7 +200,10 @@ def _is_longer(size: Any, other: Any, mode: str, op: str) -> bool:
 
 
 def _sliding_products(x: Any, kernel: Any, mode: str, precision: Any) -> Any:
-    """Return ``kernel`` slid over ``x`` by a convolution, or by windows if its size is symbolic."""
+    """Return the products of ``kernel`` with each window of ``x``, padded for ``mode``.
+
+    A convolution computes them; a kernel of symbolic size needs ``_window_products``.
+    """
     width = kernel.shape[0]
     pads = {"valid": (0, 0), "same": (width // 2, width - width // 2 - 1), "full": (width - 1,) * 2}
     if mode not in pads:
@@ -199,19 +216,22 @@ def _sliding_products(x: Any, kernel: Any, mode: str, precision: Any) -> Any:
 
 
 def _window_products(x: Any, kernel: Any, pads: tuple[Any, Any], precision: Any) -> Any:
-    """Return all windows times the kernel: ``Conv`` needs a kernel of known size."""
+    """Return the products of ``kernel`` with all windows of ``x``, as one matrix product.
+
+    ``lax.conv_general_dilated`` needs a kernel of known size.
+    """
     size, width = x.shape[0], kernel.shape[0]
     begins = jnp.arange(size + sum(pads) - width + 1) - pads[0]
-    places = begins[:, None] + jnp.arange(width)
-    windows = jnp.take(x, jnp.clip(places, 0, size - 1), mode="clip")
-    windows = jnp.where((places >= 0) & (places < size), windows, 0)
+    positions = begins[:, None] + jnp.arange(width)
+    windows = jnp.take(x, jnp.clip(positions, 0, size - 1), mode="clip")
+    windows = jnp.where((positions >= 0) & (positions < size), windows, 0)
     return jnp.matmul(windows, kernel, precision=precision)
 
 
 def _toeplitz(original: Function) -> Function:
     """Return a replacement of ``_toeplitz`` that gathers elements by index.
 
-    JAX convolves with an identity matrix of that size.
+    JAX convolves with an identity matrix, whose size must be known.
     """
 
     def toeplitz(c: Any, r: Any, /) -> Any:
@@ -222,8 +242,8 @@ def _toeplitz(original: Function) -> Function:
         batch = jnp.broadcast_shapes(c.shape[:-1], r.shape[:-1])
         c, r = (jnp.broadcast_to(x, (*batch, x.shape[-1])) for x in (c[..., ::-1], r))
         elements = jnp.concatenate((c, r[..., 1:]), axis=-1)
-        places = (rows - 1) - jnp.arange(rows)[:, None] + jnp.arange(columns)
-        return jnp.take(elements, places, axis=-1, mode="clip")
+        positions = (rows - 1) - jnp.arange(rows)[:, None] + jnp.arange(columns)
+        return jnp.take(elements, positions, axis=-1, mode="clip")
 
     return toeplitz
 

@@ -2,7 +2,7 @@
 
 NumPyro computes its beta and t distributions by that library, whose shapes are those of TensorFlow:
 ints, or None for unknown. A symbolic size is neither, but the library's broadcasting and indexing
-hold for it as well.
+work for it as well.
 """
 
 from __future__ import annotations
@@ -24,21 +24,24 @@ DISTRAX_MAP = "distrax._src.distributions.distribution:map"
 
 
 def _vector(sizes: Iterable[Any]) -> np.ndarray:
-    """Return sizes as an object array, which the library joins and indexes like numbers."""
-    listed = [size if is_symbolic(size) else int(size) for size in sizes]
-    vector = np.empty(len(listed), object)
-    vector[:] = listed
+    """Return sizes as an object array, which the library can join and index like an int array."""
+    size_list = [size if is_symbolic(size) else int(size) for size in sizes]
+    vector = np.empty(len(size_list), object)
+    vector[:] = size_list
     return vector
 
 
 def _is_open(sizes: Any) -> bool:
-    """True if ``sizes`` are those of a shape with a symbolic size."""
+    """True if ``sizes`` is a shape (a list or a vector) with a symbolic size."""
     is_vector = isinstance(sizes, list | tuple) or np.ndim(sizes) == 1
     return is_vector and any(map(is_symbolic, sizes))
 
 
 def _dimension(_: Function) -> Function:
+    """Return a replacement of ``Dimension.__init__`` that accepts a symbolic size."""
+
     def init(dimension: Any, value: Any) -> Any:
+        """Store the symbolic size; NotImplemented for other values."""
         if not is_symbolic(value):
             return NotImplemented
         dimension._value = value
@@ -48,7 +51,10 @@ def _dimension(_: Function) -> Function:
 
 
 def _shape(original: Function) -> Function:
+    """Return a replacement of ``prefer_static.shape`` that returns symbolic sizes."""
+
     def shape(input: Any, *others: Any, **keywords: Any) -> Any:  # noqa: A002 - its name there
+        """Return the sizes of ``input`` as an object array if one is symbolic."""
         sizes = getattr(input, "shape", ())
         return _vector(sizes) if _is_open(sizes) else original(input, *others, **keywords)
 
@@ -59,6 +65,7 @@ def _shape_tensor(original: Function) -> Function:
     """Return a replacement of ``convert_to_shape_tensor`` that accepts symbolic sizes."""
 
     def convert_to_shape_tensor(value: Any, *others: Any, **keywords: Any) -> Any:
+        """Return symbolic sizes unchanged or as an object array."""
         if is_symbolic(value):
             return value
         sizes = value.as_list() if hasattr(value, "as_list") else value
@@ -70,7 +77,10 @@ def _shape_tensor(original: Function) -> Function:
 
 
 def _rank(original: Function) -> Function:
+    """Return a replacement of ``rank_from_shape`` that accepts symbolic sizes."""
+
     def rank_from_shape(shape_tensor_fn: Any, tensorshape: Any = None) -> Any:
+        """Return the number of sizes."""
         sizes = shape_tensor_fn() if callable(shape_tensor_fn) else shape_tensor_fn
         if tensorshape is None and isinstance(sizes, np.ndarray) and _is_open(sizes):
             return np.int32(len(sizes))

@@ -1,4 +1,4 @@
-"""Cosine transforms and LU row swaps of symbolic size, which JAX writes for numbers only.
+"""Cosine transforms and LU row swaps for symbolic sizes; JAX writes them for numbers only.
 
 If all sizes are numbers, JAX's own code is traced.
 """
@@ -21,15 +21,18 @@ from smelt.frontends.jax.replacement import Function
 
 
 def _interleave(original: Function) -> Function:
-    """Return a replacement of ``_dct_interleave``: even places, then odd ones from the end."""
+    """Return a replacement of ``_dct_interleave``: even elements, then the odd ones from
+    the end.
+    """
 
     def interleave(x: Any, axis: int) -> Any:
+        """Return elements 0, 2, 4, ..., 5, 3, 1 along ``axis``."""
         size = x.shape[axis]
         if not is_symbolic(size):
             return original(x, axis)
-        places = jnp.arange(size)
-        after = 2 * (size - 1 - places) + 1
-        return _take(x, jnp.where(2 * places < size, 2 * places, after), axis)
+        positions = jnp.arange(size)
+        after = 2 * (size - 1 - positions) + 1
+        return _take(x, jnp.where(2 * positions < size, 2 * positions, after), axis)
 
     return interleave
 
@@ -38,33 +41,36 @@ def _deinterleave(original: Function) -> Function:
     """Return a replacement of ``_dct_deinterleave``, the inverse of ``_interleave``."""
 
     def deinterleave(x: Any, axis: int) -> Any:
+        """Return the elements in their order before ``_interleave``."""
         size = x.shape[axis]
         if not is_symbolic(size):
             return original(x, axis)
-        places = jnp.arange(size)
-        after = size - 1 - places // 2
-        return _take(x, jnp.where(places % 2 == 0, places // 2, after), axis)
+        positions = jnp.arange(size)
+        after = size - 1 - positions // 2
+        return _take(x, jnp.where(positions % 2 == 0, positions // 2, after), axis)
 
     return deinterleave
 
 
-def _take(x: Any, places: Any, axis: int) -> Any:
-    return jnp.take(x, places, axis, mode="clip")
+def _take(x: Any, positions: Any, axis: int) -> Any:
+    """Return the elements of ``x`` at ``positions`` along ``axis``."""
+    return jnp.take(x, positions, axis, mode="clip")
 
 
 def swapped_rows(pivots: Any, size: Any) -> Any:
     """Return the order of ``size`` rows, int32 ``[..., size]``, after the swaps in ``pivots [...,
     k]``."""
 
-    places = jnp.arange(size, dtype=np.int32)
+    positions = jnp.arange(size, dtype=np.int32)
 
     def swap(i: Any, rows: Any) -> Any:
+        """Exchange row i and row ``pivots[..., i]``."""
         other = lax.dynamic_slice_in_dim(pivots, i, 1, -1)
         here = lax.dynamic_slice_in_dim(rows, i, 1, -1)
         there = jnp.take_along_axis(rows, other, -1)
-        return jnp.where(places == i, there, jnp.where(places == other, here, rows))
+        return jnp.where(positions == i, there, jnp.where(positions == other, here, rows))
 
-    rows = jnp.broadcast_to(places, (*pivots.shape[:-1], size))
+    rows = jnp.broadcast_to(positions, (*pivots.shape[:-1], size))
     return lax.fori_loop(0, pivots.shape[-1], swap, rows)
 
 

@@ -1,7 +1,7 @@
 """Symbolic dims, as ONNX dims and as values computed at run time.
 
-JAX prints a dim as an expression such as ``2*B + floordiv(S, 2)``. smelt reads that text, so it
-needs no private class of JAX. ONNX dims are written as onnx_ir normalises them.
+JAX prints a dim as an expression such as ``2*B + floordiv(S, 2)``. smelt parses that text, so it
+needs no private class of JAX. ONNX dims are written in the normal form of onnx_ir.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def evaluate(tree: ast.expr, meaning: Algebra) -> object:
             return meaning.apply(_CALLS[name], *(evaluate(arg, meaning) for arg in args))
     raise Unsupported(
         "E103",
-        f"the dim expression {ast.unparse(tree)!r} is not understood",
+        f"smelt cannot read the dim expression {ast.unparse(tree)!r}",
         why="sizes are sums, differences and products, floordiv, mod, max and min of symbols",
         fix="write the size with these operations, or use a new symbol for it",
     )
@@ -85,6 +85,7 @@ def symbols_in(dim: Dim) -> list[str]:
 
 
 def _symbols(tree: ast.expr) -> list[str]:
+    """Return the names in ``tree`` except function names, sorted."""
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     return sorted(names.difference(_CALLS))
 
@@ -92,7 +93,7 @@ def _symbols(tree: ast.expr) -> list[str]:
 class Symbols:
     """The symbolic dims of one trace.
 
-    Run-time values are int64 vectors of one element. ``builder`` makes them in the main graph at
+    Run-time values are int64 vectors of one element. ``builder`` computes them in the main graph at
     first use, so every subgraph may read them.
     """
 
@@ -134,7 +135,9 @@ class Symbols:
         return known[1]
 
     def bind(self, value: ir.Value, dims: Sequence[Dim]) -> None:
-        """Record that the graph input ``value`` has the sizes ``dims``, which determine symbols."""
+        """Record that the graph input ``value`` has the sizes ``dims``; symbols are computed from
+        these.
+        """
         for axis, dim in enumerate(dims):
             for name in symbols_in(dim):
                 self._sources.setdefault(name, []).append((value, axis, parse(dim)))
@@ -142,16 +145,16 @@ class Symbols:
     def _solved(self) -> dict[str, tuple[ir.Value, int, ast.expr]]:
         """Return, for each symbol that inputs determine, the dim to compute it from.
 
-        A dim with several symbols serves once all others are known.
+        A dim with several symbols determines one of them once all others are known.
         """
         solved: dict[str, tuple[ir.Value, int, ast.expr]] = {}
         for name, sources in self._sources.items():
             plain = [source for source in sources if isinstance(source[2], ast.Name)]
             if plain:
                 solved[name] = plain[0]
-        before = -1
-        while before < len(solved):
-            before = len(solved)
+        count = -1
+        while count < len(solved):
+            count = len(solved)
             for name, sources in self._sources.items():
                 for source in sources if name not in solved else ():
                     others = set(_symbols(source[2])) - {name}
@@ -165,12 +168,13 @@ class Symbols:
         text = str(dim)
         known = self._values.get(text)
         if known is None:
-            built = evaluate(parse(dim), Algebra(self.symbol, self._number, self._apply))
-            assert isinstance(built, ir.Value)
-            known = self._values[text] = built
+            value = evaluate(parse(dim), Algebra(self.symbol, self._number, self._apply))
+            assert isinstance(value, ir.Value)
+            known = self._values[text] = value
         return known
 
     def _number(self, number: int) -> ir.Value:
+        """Return a constant int64 vector of one element."""
         key = str(number)
         if key not in self._values:
             self._values[key] = self._builder.const_i64([number])
@@ -181,7 +185,7 @@ class Symbols:
     def _apply(self, operation: str, a: ir.Value, b: ir.Value) -> ir.Value:
         """Return ``a operation b`` at run time, with floor division."""
         build = self._builder.op
-        counts = [each in self._counts for each in (a, b)]
+        counts = [operand in self._counts for operand in (a, b)]
         if operation == "//" and not all(counts):
             # ONNX Div truncates; a - mod(a, b) is a multiple of b, so truncation is floor.
             return build("Div", build("Sub", a, build("Mod", a, b)), b)
@@ -205,13 +209,13 @@ class Symbols:
         Raises Unsupported E103 if no input determines it.
         """
         if name not in self._sources:
-            raise _unsolvable(name, "no input has a dim with it")
+            raise _unsolvable(name, "no dim of an input contains it")
         source, axis, tree = self._solved().get(name, self._sources[name][0])
         size = self._builder.op("Shape", source, start=axis, end=axis + 1)
         coefficient, others = _linear(tree, name)
         for sign, term in others:
             if not self._solved().keys() >= {*_symbols(term), name}:
-                raise _unsolvable(name, f"{ast.unparse(tree)} has another unknown")
+                raise _unsolvable(name, f"{ast.unparse(tree)} contains another unknown size")
             other = evaluate(term, Algebra(self.symbol, self._number, self._apply))
             size = self._builder.op("Sub" if sign > 0 else "Add", size, _as_value(other))
         if coefficient != 1:
@@ -219,9 +223,10 @@ class Symbols:
         return size
 
 
-def _as_value(built: object) -> ir.Value:
-    assert isinstance(built, ir.Value)
-    return built
+def _as_value(result: object) -> ir.Value:
+    """Return the result of ``evaluate`` as a value."""
+    assert isinstance(result, ir.Value)
+    return result
 
 
 def _linear(tree: ast.expr, name: str) -> tuple[int, list[tuple[int, ast.expr]]]:
@@ -249,6 +254,7 @@ def _linear(tree: ast.expr, name: str) -> tuple[int, list[tuple[int, ast.expr]]]
 
 
 def _is_linear(tree: ast.expr, name: str) -> bool:
+    """True if ``tree`` is linear in ``name``."""
     try:
         return bool(_linear(tree, name))
     except Unsupported:
@@ -256,6 +262,7 @@ def _is_linear(tree: ast.expr, name: str) -> bool:
 
 
 def _terms(tree: ast.expr, sign: int) -> list[tuple[int, ast.expr]]:
+    """Return the terms of a sum with their signs."""
     match tree:
         case ast.BinOp(left=left, op=ast.Add(), right=right):
             return _terms(left, sign) + _terms(right, sign)
@@ -265,6 +272,7 @@ def _terms(tree: ast.expr, sign: int) -> list[tuple[int, ast.expr]]:
 
 
 def _unsolvable(name: str, why: str) -> Unsupported:
+    """Return Unsupported E103 for the symbol ``name``."""
     return Unsupported(
         "E103",
         f"the size {name!r} cannot be computed from the inputs",

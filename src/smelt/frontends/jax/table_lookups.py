@@ -1,9 +1,8 @@
-"""Find the tables that a Python expression indexes: ``table[size]``, ``table.get(size)``, ``size in
-table``.
+"""Find the tables that a Python expression indexes, as in ``table[size]`` or ``size in table``.
 
 Python finds a key by its hash, and the hash of a symbolic size equals that of no number. A lookup
-in a table of numbers would silently fail. So smelt's hash of a size first asks which numbers the
-size could equal.
+in a table of numbers would silently fail. So smelt's hash of a size first compares the size with
+the integer keys of the table.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ _TABLE_BUILDERS = ("BUILD_MAP", "BUILD_CONST_KEY_MAP", "BUILD_SET")
 def integer_keys(frame: FrameType) -> Iterator[int]:
     """Yield the integer keys of the sets and dicts in the expression that ``frame`` evaluates.
 
-    Integers inside of tuple keys count. For a table that the expression itself builds, all of its
-    integers are yielded.
+    Integers inside of tuple keys count. If the expression itself builds a table, all integers in
+    the expression are yielded.
     """
     parts = _parts(frame)
     builds_table = any(part.opname in _TABLE_BUILDERS for part in parts)
@@ -33,8 +32,8 @@ def integer_keys(frame: FrameType) -> Iterator[int]:
     value: Any = None
     for part in parts:
         if part.opname.startswith(_NAMES):
-            given = part.argval if isinstance(part.argval, tuple) else (part.argval,)
-            for name in given:
+            variables = part.argval if isinstance(part.argval, tuple) else (part.argval,)
+            for name in variables:
                 value = names.get(name)
                 yield from _keys(value)
         elif part.opname in _ATTRIBUTES:
@@ -48,32 +47,37 @@ def integer_keys(frame: FrameType) -> Iterator[int]:
 def _parts(frame: FrameType) -> list[dis.Instruction]:
     """Return the instructions of the expression that ``frame`` evaluates, in order."""
     instructions = list(dis.get_instructions(frame.f_code))
-    at = next(each for each in instructions if each.offset >= frame.f_lasti)
-    begin, end = _span(at)
+    current = next(i for i in instructions if i.offset >= frame.f_lasti)
+    begin, end = _span(current)
     return [
-        each
-        for each in instructions
-        if each.offset <= at.offset and begin <= _span(each)[0] and _span(each)[1] <= end
+        i
+        for i in instructions
+        if i.offset <= current.offset and begin <= _span(i)[0] and _span(i)[1] <= end
     ]
 
 
 def _span(instruction: dis.Instruction) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return line and column where the source begins and ends; (0, 0) if Python lost them."""
-    place = instruction.positions
-    if place is None or place.lineno is None or place.end_lineno is None:
+    """Return line and column of both ends of the source; (0, 0) if Python does not know them."""
+    position = instruction.positions
+    if position is None or position.lineno is None or position.end_lineno is None:
         return (0, 0), (0, 0)
-    return (place.lineno, place.col_offset or 0), (place.end_lineno, place.end_col_offset or 0)
+    return (position.lineno, position.col_offset or 0), (
+        position.end_lineno,
+        position.end_col_offset or 0,
+    )
 
 
 def _keys(value: Any) -> Iterator[int]:
+    """Yield the integer keys of ``value`` if it is a set or a dict."""
     if isinstance(value, set | frozenset | dict):
         for key in value:
             yield from _integers(key)
 
 
 def _integers(value: Any) -> Iterator[int]:
+    """Yield ``value`` if it is an int, or the ints in a tuple or frozenset."""
     if isinstance(value, int):
         yield value
     elif isinstance(value, tuple | frozenset):
-        for each in value:
-            yield from _integers(each)
+        for item in value:
+            yield from _integers(item)

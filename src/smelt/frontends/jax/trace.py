@@ -33,15 +33,15 @@ from smelt.frontends.jax.nodes import Shared
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.parameters import choose
 from smelt.frontends.jax.replacement import replaced
-from smelt.frontends.jax.size_cases import (
+from smelt.frontends.jax.state import state_of
+from smelt.frontends.jax.symbols import Symbols
+from smelt.frontends.jax.traced_cases import (
     Case,
     input_types,
     leaves_of,
     result_types,
     with_jaxprs,
 )
-from smelt.frontends.jax.state import state_of
-from smelt.frontends.jax.symbols import Symbols
 from smelt.frontends.jax.weights import Weights, weights_of
 from smelt.frontends.stablehlo.detect import is_exported
 from smelt.frontends.stablehlo.exported import program_of
@@ -63,8 +63,8 @@ def trace(
     kwargs: Mapping[str, Any] | None = None,
     static: Mapping[str, Any] | None = None,
     input_params: Sequence[str] | str = (),
-    input_names: names.Given | None = None,
-    output_names: names.Given | None = None,
+    input_names: names.NewNames | None = None,
+    output_names: names.NewNames | None = None,
     functions: selection.Functions = (),
     opset: int = 23,
     x64: bool | None = None,
@@ -102,15 +102,15 @@ def trace(
       runtime has.
     - ``strict``: refuse what a model leaves out, with E101 (prints, checks of
       ``equinox.error_if``), and code that compares open sizes, with E112. By default, a warning
-      names each left-out check, and code such as ``if x.shape[0] > 3`` becomes cases among which
-      the model chooses.
+      names each left-out check, and for code such as ``if x.shape[0] > 3`` the model holds both
+      branches and chooses by the size.
 
-    Raises UsageError E104 for a bad spec, E107 for an opset out of range, E108 for names, E109 for
-    arguments that ``fn`` does not take, E110 for ``input_params``, E111 for ``functions``, E113 for
-    an exception or a non-array result of ``fn``, E115 for ``weights``; an ErrorList of Unsupported
-    E101, E105 and E106 for everything in ``fn`` without a lowering; E102 for a use of a primitive
-    that its lowering does not cover; E103 for a size that no input determines; InvalidModel E302
-    for bytes that are not an exported function.
+    Raises UsageError E104 for a bad spec, E107 for an opset out of range, E108 for bad names, E109
+    for arguments that ``fn`` does not take, E110, E111 and E115 for bad ``input_params``,
+    ``functions`` and ``weights``, E113 for an exception or a non-array result of ``fn``; an
+    ErrorList of Unsupported E101, E105 and E106 for everything in ``fn`` without a lowering; E102
+    for a use of a primitive that its lowering does not cover; E103 for a size that no input
+    determines; InvalidModel E302 for bytes that are not an exported function.
     """
     _check_opset(opset)
     with span("import lowerings"):
@@ -129,36 +129,36 @@ def trace(
     arguments = bind(fn, input_specs, kwargs or {}, static or {})
     state = state_of(fn)
     parameters = choose(state, input_params)
-    of_sizes = partial(traced, fn, arguments, parameters, x64, strict)
+    trace_structs = partial(traced, fn, arguments, parameters, x64, strict)
     with callers_names():
         texts = tuple(constraints)
         structs, leaves = specs.resolve(arguments.specs, texts, x64)
-        said = specs.constraints_on(leaves, texts)
-        case = with_patches(of_sizes, structs, functions, strict)
+        constraint_texts = specs.constraints_on(leaves, texts)
+        case = with_patches(trace_structs, structs, functions, strict)
     for leaf in leaves_of(case):
         modules.check_not_random(leaf.closed, state)
-    read = parameters.read([leaf.closed for leaf in leaves_of(case)])
-    case = with_jaxprs(case, partial(parameters.with_inputs, read=read))
-    meant, out = leaves_of(case)[-1].closed.jaxpr, leaves_of(case)[-1].out
-    chosen = (weights,) if isinstance(weights, str) else tuple(weights)
-    held = weights_of(arguments, chosen, parameters, read)
+    read_parameters = parameters.read([leaf.closed for leaf in leaves_of(case)])
+    case = with_jaxprs(case, partial(parameters.with_inputs, read=read_parameters))
+    source_jaxpr, out = leaves_of(case)[-1].closed.jaxpr, leaves_of(case)[-1].out
+    weight_patterns = (weights,) if isinstance(weights, str) else tuple(weights)
+    model_weights = weights_of(arguments, weight_patterns, parameters, read_parameters)
     inputs = names.input_names(arguments.parameters, structs)
-    inputs = held.without([*inputs, *names.unique(read, set(inputs))])
+    inputs = model_weights.without([*inputs, *names.unique(read_parameters, set(inputs))])
     inputs = names.renamed(inputs, input_names, "input")
     outputs = names.renamed(names.output_names(out, inputs), output_names, "output")
     names.check_disjoint(inputs, outputs)
     with compat.x64(x64), replaced(open_comparisons.ORDERED):
         case = with_jaxprs(case, partial(in_types_of_onnx, dft=dft and opset >= NODES_FROM))
-    constants = names.unique(list(state.arrays), {*inputs, *outputs, *held.names.values()})
-    known = dict(zip(map(compat.identity, state.arrays.values()), constants, strict=True))
+    constants = names.unique(list(state.arrays), {*inputs, *outputs, *model_weights.names.values()})
+    constant_names = dict(zip(map(compat.identity, state.arrays.values()), constants, strict=True))
 
     model = _empty_model(name or _name_of(fn), inputs, opset)
     with callers_names(), compat.x64(x64), span("lower"):
-        _lower(model, case, compat.leaves(structs), known, held, outputs)
-    _describe(model.graph.inputs, held.without(meant.invars))
-    _describe(model.graph.outputs, meant.outvars)
+        _lower(model, case, compat.leaves(structs), constant_names, model_weights, outputs)
+    _describe(model.graph.inputs, model_weights.without(source_jaxpr.invars))
+    _describe(model.graph.outputs, source_jaxpr.outvars)
     write_never_empty(model)
-    note_constraints(model, said)
+    note_constraints(model, constraint_texts)
     if checkpoint is not None:
         fill_weights(model, checkpoint, **(filling or {}))
     return model
@@ -174,7 +174,7 @@ def _lower(
 ) -> None:
     """Fill ``model`` with the computation of ``case`` for inputs specified by ``structs``.
 
-    ``constants`` holds array names by identity.
+    ``constants`` maps the identity of an array to its name.
     """
     builder = Builder(model, model.graph, ShapeInference(model))
     bodies = library.Library()
@@ -182,9 +182,9 @@ def _lower(
     cx = Lowering(builder, shared)
     values = iter(model.graph.inputs)
     operands = []
-    for place, aval in enumerate(input_types(case, structs)):
-        if place in weights.leaves:
-            operands.append(weights.operand(builder, place, aval))
+    for index, aval in enumerate(input_types(case, structs)):
+        if index in weights.leaves:
+            operands.append(weights.operand(builder, index, aval))
         else:
             operands.append(_input(cx, next(values), aval))
     types = result_types(case)
@@ -223,7 +223,7 @@ def _empty_model(name: str, inputs: list[str], opset: int) -> ir.Model:
 
 
 def _describe(values: Sequence[ir.Value], atoms: Sequence[compat.Atom]) -> None:
-    """Record at ``values`` which JAX types they stand for (PRNG keys, complex pairs)."""
+    """Record in each value which JAX type it stands for: a PRNG key or a complex array."""
     for value, atom in zip(values, atoms, strict=True):
         note = specs.note(atom.aval)
         if note:
@@ -233,6 +233,7 @@ def _describe(values: Sequence[ir.Value], atoms: Sequence[compat.Atom]) -> None:
 
 
 def _input(cx: Lowering, value: ir.Value, aval: Any) -> Operand:
+    """Return the graph input ``value`` as an Operand, typed by ``aval``; its sizes bind symbols."""
     value.type = ir.TensorType(ir.DataType.from_numpy(np.dtype(aval.dtype)))
     value.shape = cx.symbols.shape(aval.shape)
     cx.symbols.bind(value, aval.shape)
@@ -242,7 +243,9 @@ def _input(cx: Lowering, value: ir.Value, aval: Any) -> Operand:
 def _return(
     cx: Lowering, results: list[Operand], types: Sequence[compat.Aval], names: list[str]
 ) -> None:
-    """Name the results and make them outputs, each the result of a node of its own."""
+    """Add the results to the graph as outputs with these names, each computed by a node
+    of its own.
+    """
     for operand, aval, name in zip(results, types, names, strict=True):
         value = operand.value
         if value.producer() is None or value.is_graph_output():
@@ -253,4 +256,5 @@ def _return(
 
 
 def _name_of(fn: Callable[..., Any]) -> str:
+    """Return the name of ``fn``, or of its type."""
     return getattr(fn, "__name__", None) or type(fn).__name__

@@ -1,7 +1,7 @@
 """Inputs of a trace that become weights of the model, with numbers or to be filled later.
 
-Abstract arrays that the function holds are such weights, and so are the arguments that the caller
-names. Both are inputs of the jaxpr, so no constant folding can read missing numbers.
+Weights are the abstract arrays that the function holds, and the arguments that the caller names.
+Both are inputs of the jaxpr, so no constant folding can read missing numbers.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from smelt.ir.missing_weights import add_missing_weight
 
 @dataclass(frozen=True)
 class Weights:
-    """``leaves`` and their ``names``, by position among the inputs of a jaxpr.
+    """The weights by their position among the inputs of a jaxpr: ``leaves`` and their ``names``.
 
-    ``expected`` names all of them, also those that the function holds but never reads.
+    ``expected`` lists all names, also of weights that the function holds but never reads.
     """
 
     leaves: Mapping[int, Any]
@@ -39,14 +39,14 @@ class Weights:
 
     def without(self, inputs: Sequence[Any]) -> list[Any]:
         """Return the ``inputs`` that are not weights."""
-        return [each for place, each in enumerate(inputs) if place not in self.leaves]
+        return [item for position, item in enumerate(inputs) if position not in self.leaves]
 
-    def operand(self, builder: Builder, place: int, aval: compat.Aval) -> Operand:
-        """Return the initializer of input ``place``, with the numbers of its leaf if there are any.
+    def operand(self, builder: Builder, position: int, aval: compat.Aval) -> Operand:
+        """Return the initializer of input ``position``, with the numbers of its leaf if it has any.
 
         Raises UsageError E115 for a symbolic size.
         """
-        leaf, name = self.leaves[place], self.names[place]
+        leaf, name = self.leaves[position], self.names[position]
         if any(map(compat.is_symbolic, aval.shape)):
             raise UsageError(
                 "E115",
@@ -76,22 +76,22 @@ def weights_of(
         if not any(fnmatchcase(name, pattern) for name in arguments.parameters):
             raise UsageError(
                 "E115",
-                f"no argument of the function has a name like {pattern!r}",
+                f"no argument of the function has a name that matches {pattern!r}",
                 fix=f"its arguments are {', '.join(arguments.parameters) or 'none'}",
                 why="weights= takes patterns of argument names",
             )
     leaves: dict[int, Any] = {}
     paths: dict[int, str] = {}
-    given = jax.tree_util.tree_flatten_with_path(tuple(arguments.specs))[0]
-    for place, (path, leaf) in enumerate(given):
+    leaves_with_paths = jax.tree_util.tree_flatten_with_path(tuple(arguments.specs))[0]
+    for position, (path, leaf) in enumerate(leaves_with_paths):
         argument = arguments.parameters[path[0].idx]
         if any(fnmatchcase(argument, pattern) for pattern in patterns):
-            leaves[place] = leaf
-            paths[place] = join("", path[1:]) or argument
-    held = parameters.weights()
-    for place, name in enumerate(read, len(given)):
-        if name in held:
-            leaves[place], paths[place] = parameters.arrays[name], name
+            leaves[position] = leaf
+            paths[position] = join("", path[1:]) or argument
+    abstract_names = parameters.weights()
+    for position, name in enumerate(read, len(leaves_with_paths)):
+        if name in abstract_names:
+            leaves[position], paths[position] = parameters.arrays[name], name
     named = dict(zip(paths, unique(list(paths.values()), set()), strict=True))
-    unread = [name for name in held if name not in read]
+    unread = [name for name in abstract_names if name not in read]
     return Weights(leaves, named, [*named.values(), *unread])

@@ -16,20 +16,21 @@ def only_operator(region: Any) -> str:
     ``stablehlo.return`` for a body that returns its second argument; empty for other bodies.
     """
     block = region.blocks[0]
-    found = list(block.operations)
+    operations = list(block.operations)
     first, second = block.arguments if len(block.arguments) == 2 else (None, None)
-    if len(found) == 1:
-        return "stablehlo.return" if _reads(found[0], [second]) else ""
-    if len(found) != 2 or not _reads(found[1], [found[0].operation.results[0]]):
+    if len(operations) == 1:
+        return "stablehlo.return" if _reads(operations[0], [second]) else ""
+    if len(operations) != 2 or not _reads(operations[1], [operations[0].operation.results[0]]):
         return ""
-    commutes = found[0].operation.name != "stablehlo.subtract"
-    in_order = _reads(found[0], [first, second])
-    if in_order or (commutes and _reads(found[0], [second, first])):
-        return str(found[0].operation.name)
+    commutes = operations[0].operation.name != "stablehlo.subtract"
+    in_order = _reads(operations[0], [first, second])
+    if in_order or (commutes and _reads(operations[0], [second, first])):
+        return str(operations[0].operation.name)
     return ""
 
 
 def _reads(view: Any, values: list[Any]) -> bool:
+    """True if the operands of the operation are exactly ``values``."""
     operands = list(view.operation.operands)
     return len(operands) == len(values) and all(
         a == b for a, b in zip(operands, values, strict=True)

@@ -1,4 +1,6 @@
-"""Custom calls of JAX's libraries, and composites, whose name says what their body computes."""
+"""Read custom calls of JAX's libraries, and composites, whose name tells what their body
+computes.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +22,12 @@ PASSED_ON = (
     "annotate_device_placement",
     "LayoutConstraint",
 )
-"""Calls that only state the placement or layout of an array."""
+"""Calls that only state the placement or layout of an array, so they return the array."""
 
 
 @reads("sdy.sharding_constraint")
 def _placed(cx: Any, op: Operation, x: Any) -> Any:
-    """Return ``x``: programs of one device hold all arrays there."""
+    """Return ``x``: a program for one device has only one placement."""
     return x
 
 
@@ -33,7 +35,7 @@ def _placed(cx: Any, op: Operation, x: Any) -> Any:
 def _custom_call(cx: Any, op: Operation, *operands: Any) -> Any:
     """Return the results of a custom call: a placement, a window reduction or a LAPACK routine."""
     target = op.word("call_target_name")
-    if target == "shape_assertion":  # Sizes are what the specs say.
+    if target == "shape_assertion":  # The specs already guarantee it.
         return []
     if target in PASSED_ON:
         return [as_array(operands[0])]
@@ -42,13 +44,14 @@ def _custom_call(cx: Any, op: Operation, *operands: Any) -> Any:
     solver = solver_of(target)
     if solver is None:
         raise op.unsupported(f"it calls {target!r}, which runs outside of StableHLO", "E101")
-    # What follows the operands of a solver are sizes for the shapes of its results.
+    # The operands after those of a solver are sizes of its results.
     return solver(op, [*map(as_array, operands)])[: len(op.view.results)]
 
 
 def _dynamic_window(cx: Any, op: Operation, operands: Any) -> Any:
+    """Return a reduction over windows whose sizes are operands."""
     x, start = map(as_array, operands[:2])
-    dims, strides, base, dilation, padding = (cx.dims(op, each) for each in operands[2:])
+    dims, strides, base, dilation, padding = (cx.dims(op, sizes) for sizes in operands[2:])
     pairs = list(zip(padding[::2], padding[1::2], strict=True))
     (name,) = (str(item.value) for item in op.view.attributes["called_computations"])
     region = cx.functions[name].regions[0]
@@ -57,6 +60,7 @@ def _dynamic_window(cx: Any, op: Operation, operands: Any) -> Any:
 
 @reads("composite")
 def _composite(cx: Any, op: Operation, *operands: Any) -> Any:
+    """Return the results of the function that the composite names, or of its decomposition."""
     name = op.word("name")
     known = CHLO.get(name.removeprefix("chlo."))
     if known is not None and name.startswith("chlo."):
@@ -68,4 +72,5 @@ def _composite(cx: Any, op: Operation, *operands: Any) -> Any:
 
 @reads("chlo.top_k")
 def _top_k(cx: Any, op: Operation, x: Any) -> Any:
+    """Return the k largest elements and their indices."""
     return list(lax.top_k(x, op.integer("k")))

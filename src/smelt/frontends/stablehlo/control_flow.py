@@ -1,4 +1,4 @@
-"""Loops, branches and calls."""
+"""Read loops, branches and calls."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from smelt.frontends.stablehlo.sizes import as_array
 
 @reads("func.call")
 def _call(cx: Any, op: Operation, *operands: Any) -> Any:
-    for known in (lower_division(cx, op), primitive_call(cx, op)):
-        if known is not None:
-            return known
+    """Return the results of a call: of a recognized function, or of the callee's body."""
+    for results in (lower_division(cx, op), primitive_call(cx, op)):
+        if results is not None:
+            return results
     return cx.function(op.word("callee"), operands, op)
 
 
@@ -30,42 +31,48 @@ def returned_by(block: Any) -> list[Any]:
 
 
 def origin(cx: Any, value: Any) -> Any:
-    """Return the value that ``value`` equals before it passed through functions unchanged."""
+    """Return the value from which calls of functions return ``value`` unchanged."""
     while getattr(value.owner, "name", "") == "func.call":
         call = value.owner
-        place = list(call.results).index(value)
+        position = list(call.results).index(value)
         called = cx.functions[Operation(call).word("callee")].regions[0].blocks[0]
-        inner = origin(cx, returned_by(called)[place])
-        given = [i for i, argument in enumerate(called.arguments) if argument == inner]
-        if not given:
+        inner = origin(cx, returned_by(called)[position])
+        positions = [i for i, argument in enumerate(called.arguments) if argument == inner]
+        if not positions:
             break
-        value = call.operands[given[0]]
+        value = call.operands[positions[0]]
     return value
 
 
 @reads("while")
 def _while(cx: Any, op: Operation, *operands: Any) -> Any:
-    """Lower a loop; carries that the body returns unchanged are hoisted, so sizes stay known."""
+    """Read a loop; a recognized scan becomes ``lax.scan``.
+
+    Carries that the body returns unchanged are hoisted, so that sizes stay known.
+    """
     condition, body = op.view.regions
     block = body.blocks[0]
     returned = [origin(cx, value) for value in returned_by(block)]
-    found = lower_scan(cx, op, operands, returned)
-    if found is not None:
-        return found
+    scan_results = lower_scan(cx, op, operands, returned)
+    if scan_results is not None:
+        return scan_results
     pairs = enumerate(zip(returned, block.arguments, strict=True))
     changing = [i for i, (value, argument) in pairs if value != argument]
 
     def all_carries(carried: Sequence[Any]) -> list[Any]:
+        """Return the operands with the changing carries replaced by ``carried``."""
         values = list(operands)
         for i, value in zip(changing, carried, strict=True):
             values[i] = value
         return values
 
     def step(carried: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the changing carries after one iteration."""
         results = cx.run_body(body, all_carries(carried))
         return tuple(results[i] for i in changing)
 
     def continues(carried: Sequence[Any]) -> Any:
+        """Return whether the loop runs another iteration."""
         return cx.run_body(condition, all_carries(carried))[0]
 
     final = lax.while_loop(continues, step, tuple(as_array(operands[i]) for i in changing))
@@ -74,9 +81,9 @@ def _while(cx: Any, op: Operation, *operands: Any) -> Any:
 
 @reads("case")
 def _case(cx: Any, op: Operation, index: Any) -> Any:
-    """Lower a switch; an index out of range selects the last branch, as in StableHLO.
+    """Read a switch; an index out of range selects the last branch, as in StableHLO.
 
-    JAX's own switch clamps it.
+    JAX's own switch clamps the index.
     """
     regions = list(op.view.regions)
     if isinstance(index, np.ndarray):
@@ -90,6 +97,7 @@ def _case(cx: Any, op: Operation, index: Any) -> Any:
 
 @reads("if")
 def _if(cx: Any, op: Operation, condition: Any) -> Any:
+    """Read a conditional."""
     true, false = op.view.regions
     return list(
         lax.cond(

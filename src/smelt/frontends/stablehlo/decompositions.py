@@ -1,8 +1,8 @@
 """Recognize functions that JAX expands when it exports them, as series and polynomials.
 
 StableHLO has no operators such as ``erfc`` and ``lgamma``, so an exported program holds their
-arithmetic, 60 to 350 operators each. They are recognized by what this jaxlib writes for them: the
-same operators and the same constants, bit by bit. The function itself replaces them, so an exported
+arithmetic, 60 to 350 operators each. An expansion is recognized if it has the operators and the
+constants that this jaxlib writes, bit by bit. The function replaces its expansion, so an exported
 function gives the same model as its source.
 """
 
@@ -28,8 +28,8 @@ _LARGEST = ("3.40282347E+38", "1.7976931348623157E+308")
 class Decomposition:
     """``function`` of ``count`` operands, whose expansion ends with the operator ``last``.
 
-    ``marks`` are constants, in f32 and f64 as MLIR prints them, of every such expansion. A program
-    without them is not searched.
+    ``marks`` are constants that every such expansion contains, in f32 and f64 as MLIR prints them.
+    smelt searches only programs with these constants.
     """
 
     function: Callable[..., Any]
@@ -56,7 +56,7 @@ DECOMPOSITIONS = (
     ),
     Decomposition(lax.atan, 1, (), "stablehlo.atan2"),
 )
-"""A function whose expansion contains another's comes first."""
+"""If the expansion of one function contains that of another, the one comes first."""
 
 _COMPUTED_IN: Mapping[str, str] = {"f32": "f32", "f64": "f64", "f16": "f32", "bf16": "f32"}
 
@@ -69,17 +69,21 @@ class Decomposed:
         self._constants = jax_names.splats(module)
 
     def find(self, view: Any) -> tuple[Callable[..., Any], list[Any]] | None:
-        """Return the function whose expansion ends with the operation ``view``, and its operands,
-        or None."""
+        """Return the function whose expansion ends with the operation ``view``, and its operands.
+
+        None if there is no such function.
+        """
         if len(view.results) != 1 or view.name not in _LAST:
             return None
         op = Operation(view)
         element = op.element
-        for each in self._possible(view.name, element):
-            pattern = exported_pattern(each.function, op.dtype.name, (len(op.shape),) * each.count)
-            found = pattern.match(list(view.results), self._functions)
-            if found:
-                return each.function, found
+        for candidate in self._possible(view.name, element):
+            pattern = exported_pattern(
+                candidate.function, op.dtype.name, (len(op.shape),) * candidate.count
+            )
+            operands = pattern.match(list(view.results), self._functions)
+            if operands:
+                return candidate.function, operands
         return None
 
     def _possible(self, name: str, element: str) -> Iterator[Decomposition]:
@@ -88,15 +92,18 @@ class Decomposed:
         JAX computes 16-bit floats in f32, so their expansion ends with a convert (except that of
         atan). Decompositions with a constant that the module lacks are skipped.
         """
-        computed = _COMPUTED_IN.get(element)
-        if computed is None:
+        computed_type = _COMPUTED_IN.get(element)
+        if computed_type is None:
             return
-        narrow = computed != element
-        for each in DECOMPOSITIONS:
-            last = "stablehlo.convert" if narrow and each.last != "stablehlo.atan2" else each.last
-            marks = [f"{pair[computed == 'f64']} : {computed}" for pair in each.marks]
+        narrow = computed_type != element
+        for candidate in DECOMPOSITIONS:
+            is_converted = narrow and candidate.last != "stablehlo.atan2"
+            last = "stablehlo.convert" if is_converted else candidate.last
+            marks = [
+                f"{pair[computed_type == 'f64']} : {computed_type}" for pair in candidate.marks
+            ]
             if last == name and self._constants.issuperset(marks):
-                yield each
+                yield candidate
 
 
 _LAST = frozenset({"stablehlo.convert", *(each.last for each in DECOMPOSITIONS)})

@@ -23,19 +23,19 @@ _ROUNDED_DOWN: Mapping[str, tuple[Callable[..., Any], Callable[[Any, Any], Any]]
 def lower_division(cx: Any, op: Operation) -> Any:
     """Return the result of a call that divides sizes; None for other calls.
 
-    The body of the callee must be the one that JAX writes.
+    The callee must have the body that JAX writes.
     """
-    known = _ROUNDED_DOWN.get(op.callee())
-    if known is None or op.dtype not in (np.int32, np.int64) or op.shape:
+    functions = _ROUNDED_DOWN.get(op.callee())
+    if functions is None or op.dtype not in (np.int32, np.int64) or op.shape:
         return None
-    found = exported_pattern(known[0], op.dtype.name, (0, 0)).match(
+    operands = exported_pattern(functions[0], op.dtype.name, (0, 0)).match(
         [*op.view.results], cx.functions
     )
-    sizes = [as_sizes(cx.value(operand)) for operand in found]
+    sizes = [as_sizes(cx.value(operand)) for operand in operands]
     if not sizes or None in sizes:
         return None
-    (a,), (b,) = (each.dims for each in sizes if each is not None)
+    (a,), (b,) = (size.dims for size in sizes if size is not None)
     if not holds(lambda: b >= 1):
         return None
-    size = known[1](a, b)
+    size = functions[1](a, b)
     return np.asarray(size, op.dtype) if isinstance(size, int) else Sizes([size], op.dtype, ())

@@ -1,4 +1,4 @@
-"""Elementwise operators of StableHLO and CHLO, and type conversions."""
+"""Read elementwise operators of StableHLO and CHLO, and type conversions."""
 
 from __future__ import annotations
 
@@ -105,6 +105,7 @@ COMPARISONS = {"EQ": lax.eq, "NE": lax.ne, "LT": lax.lt, "LE": lax.le, "GT": lax
 
 
 def _reader(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a reader that calls ``function`` on the operands."""
     return lambda cx, op, *operands: function(*operands)
 
 
@@ -114,7 +115,7 @@ READERS |= {f"chlo.{name}": _reader(function) for name, function in CHLO.items()
 
 @reads("compare")
 def _compare(cx: Any, op: Operation, a: Any, b: Any) -> Any:
-    """Compare, also in the total order of floats."""
+    """Return a comparison, which may be in the total order of floats."""
     direction = op.word("comparison_direction")
     if op.word("compare_type") != "TOTALORDER":
         return COMPARISONS[direction](a, b)
@@ -127,19 +128,23 @@ def _compare(cx: Any, op: Operation, a: Any, b: Any) -> Any:
 
 @reads("convert")
 def _convert(cx: Any, op: Operation, x: Any) -> Any:
+    """Return ``x`` in another element type."""
     return lax.convert_element_type(x, op.dtype)
 
 
 @reads("bitcast_convert")
 def _bitcast(cx: Any, op: Operation, x: Any) -> Any:
+    """Return the bits of ``x`` in another element type."""
     return lax.bitcast_convert_type(x, op.dtype)
 
 
 @reads("reduce_precision")
 def _reduce_precision(cx: Any, op: Operation, x: Any) -> Any:
+    """Return ``x`` rounded to fewer exponent and mantissa bits."""
     return lax.reduce_precision(x, op.integer("exponent_bits"), op.integer("mantissa_bits"))
 
 
 @reads("optimization_barrier")
 def _barrier(cx: Any, op: Operation, *operands: Any) -> Any:
+    """Return the operands."""
     return list(operands)

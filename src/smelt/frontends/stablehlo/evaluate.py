@@ -31,7 +31,10 @@ EMPTY: Mapping[Any, Any] = {}
 
 
 class Evaluator:
-    """Evaluates one module; ``functions`` holds its functions by name."""
+    """Evaluates one module; ``functions`` holds its functions by name.
+
+    ``_known`` is a stack of the values computed so far, one dict for each body being evaluated.
+    """
 
     def __init__(self, module: Any) -> None:
         self.functions: Mapping[str, Any] = jax_names.functions_of(module)
@@ -54,7 +57,7 @@ class Evaluator:
             self._known, self._call = outer, caller
 
     def run_body(self, region: Any, operands: Sequence[Any]) -> list[Any]:
-        """Return the results of a body, which may read values known around it."""
+        """Return the results of a body, which may read values of the bodies around it."""
         (block,) = region.blocks
         end = list(block.operations)[-1].operation
         values = self.results(block, operands, list(end.operands))
@@ -68,7 +71,7 @@ class Evaluator:
         ends: Sequence[Any],
         given: Mapping[Any, Any] = EMPTY,
     ) -> list[Any]:
-        """Return the values ``ends`` of a body; ``given`` holds values that are known already."""
+        """Return the values ``ends`` of a body; ``given`` holds values that are known before."""
         self._known.append(dict(zip(block.arguments, operands, strict=True)) | dict(given))
         try:
             for step in self.steps(block, ends, frozenset(given)).steps:
@@ -78,26 +81,25 @@ class Evaluator:
             self._known.pop()
 
     def steps(self, block: Any, ends: Sequence[Any], given: frozenset[Any] = frozenset()) -> Steps:
-        """Return the operations of ``block`` that compute ``ends`` if the values ``given`` are
-        known."""
+        """Return the operations of ``block`` that compute ``ends`` from the values ``given``."""
         key = (block, tuple(ends), given)
         if key not in self._steps:
             self._steps[key] = steps_of(block, self._decomposed, ends, given)
         return self._steps[key]
 
-    def constant(self, op: Operation, make: Callable[[], np.ndarray]) -> np.ndarray:
-        """Return the array of a constant, read once."""
+    def constant(self, op: Operation, read: Callable[[], np.ndarray]) -> np.ndarray:
+        """Return the array of a constant; ``read`` is called once for it."""
         if op.view not in self._constants:
-            self._constants[op.view] = make()
-        found: np.ndarray = self._constants[op.view]
-        return found
+            self._constants[op.view] = read()
+        array: np.ndarray = self._constants[op.view]
+        return array
 
     def dims(self, op: Operation, value: Any) -> tuple[Any, ...]:
         """Return ``value`` as dims of a shape; raises Unsupported E102 for data-dependent sizes."""
-        found = self.known_dims(value)
-        if found is None:
-            raise op.unsupported("a size in it is computed from data")
-        return found
+        dims = self.known_dims(value)
+        if dims is None:
+            raise op.unsupported("one of its sizes is computed from data")
+        return dims
 
     def known_dims(self, value: Any) -> tuple[Any, ...] | None:
         """Return ``value`` as dims, a matrix row by row, or None if they are data-dependent."""
@@ -118,6 +120,7 @@ class Evaluator:
         raise KeyError(value)
 
     def _step(self, step: Step) -> None:
+        """Evaluate one step at the source line of its operation."""
         op = Operation(step.view, self._call)
         call_at(self._place(op), lambda: self._evaluate(op, step))
 
@@ -131,24 +134,25 @@ class Evaluator:
         return self._places[key]
 
     def _evaluate(self, op: Operation, step: Step) -> None:
-        """Compute the results of one step: a recognized function, a size, or a registered
-        reader."""
+        """Compute the results of one step by a recognized function, as sizes, or by a registered
+        reader.
+        """
         if step.function is not None:
-            given = [as_array(self.value(operand)) for operand in step.operands]
-            self._known[-1][step.view.results[0]] = step.function(*given)
+            arrays = [as_array(self.value(operand)) for operand in step.operands]
+            self._known[-1][step.view.results[0]] = step.function(*arrays)
             return
         operands = [self.value(operand) for operand in op.view.operands]
-        found = None
+        outcome = None
         if len(op.view.results) == 1 and op.name.startswith("stablehlo."):
-            found = computed_sizes(op, operands)
-        if found is None:
+            outcome = computed_sizes(op, operands)
+        if outcome is None:
             reader = READERS.get(op.name)
             if reader is None:
-                raise op.unsupported("no lowering is known for it", "E101")
+                raise op.unsupported("smelt has no reader for this operator", "E101")
             count = _DATA.get(op.name, len(operands))
             operands = [*map(as_array, operands[:count]), *operands[count:]]
-            found = reader(self, op, *operands)
-        results = found if isinstance(found, list) else [found]
+            outcome = reader(self, op, *operands)
+        results = outcome if isinstance(outcome, list) else [outcome]
         for value, result in zip(op.view.results, results, strict=True):
             self._known[-1][value] = result
 
@@ -160,4 +164,4 @@ _DATA: Mapping[str, int] = {
     "stablehlo.real_dynamic_slice": 1,
     **dict.fromkeys((f"stablehlo.dynamic_{name}" for name in ("pad", "gather", "conv")), 2),
 }
-"""How many leading operands are arrays; the rest are sizes. For other operators, all are arrays."""
+"""How many leading operands are arrays; the rest may be sizes. Others take only arrays."""

@@ -20,8 +20,7 @@ _ROOT = re.compile(r'loc\("(\w+)')
 
 
 def program_of(source: Any) -> Program:
-    """Return the function in an ``Exported``, in the bytes of a serialized one, or in a file of
-    them.
+    """Return the function in an ``Exported``, in its serialized bytes, or in a file of these bytes.
 
     Raises InvalidModel E302 for bytes that JAX cannot read.
     """
@@ -42,7 +41,7 @@ def program_of(source: Any) -> Program:
 
 @dataclass
 class Program:
-    """An exported function: called on arrays, it evaluates its module.
+    """An exported function: a call evaluates its module on arrays.
 
     ``specs`` and ``keywords`` are those of the export; ``__signature__`` has the original parameter
     names.
@@ -85,17 +84,17 @@ def evaluated(exported: Any, arrays: Sequence[Any]) -> list[Any]:
         raise Unsupported(
             "E101",
             f"the exported function runs on {exported.nr_devices} devices",
-            why="a model runs on one",
-            fix="export what one device computes",
+            why="a model runs on one device",
+            fix="export the computation of one device",
         )
     module = jax_names.module_of(exported)
     evaluator = Evaluator(module)
-    kept = set(exported.module_kept_var_idx)
-    given = [prng.to_integers(array) for i, array in enumerate(arrays) if i in kept]
+    kept_inputs = set(exported.module_kept_var_idx)
+    inputs = [prng.to_integers(array) for i, array in enumerate(arrays) if i in kept_inputs]
     if len(exported.platforms) > 1:
         chosen = compat.platform_choice([[name] for name in exported.platforms]) or 0
-        given = [np.asarray(chosen, np.int32), *given]
-    results = evaluator.function("main", given)
+        inputs = [np.asarray(chosen, np.int32), *inputs]
+    results = evaluator.function("main", inputs)
     return [
         prng.to_keys(as_array(result), aval.dtype)
         for result, aval in zip(results, exported.out_avals, strict=True)

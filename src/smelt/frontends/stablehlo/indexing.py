@@ -1,4 +1,4 @@
-"""Gather, scatter and sort."""
+"""Read gather, scatter and sort."""
 
 from __future__ import annotations
 
@@ -24,21 +24,22 @@ SCATTERS = {
 
 
 def _vectors_last(indices: Any, dim: int) -> Any:
+    """Return ``indices`` with the dim of the index vectors last."""
     return indices[..., None] if dim == indices.ndim else jnp.moveaxis(indices, dim, -1)
 
 
 @reads("gather", "dynamic_gather")
 def _gather(cx: Any, op: Operation, x: Any, indices: Any, *sizes: Any) -> Any:
-    """Lower a gather, whose indices are clipped."""
-    given = stablehlo.GatherDimensionNumbers(op.view.attributes["dimension_numbers"])
+    """Read a gather; indices out of bounds are clipped."""
+    mlir_numbers = stablehlo.GatherDimensionNumbers(op.view.attributes["dimension_numbers"])
     numbers = lax.GatherDimensionNumbers(
-        offset_dims=tuple(given.offset_dims),
-        collapsed_slice_dims=tuple(given.collapsed_slice_dims),
-        start_index_map=tuple(given.start_index_map),
-        operand_batching_dims=tuple(given.operand_batching_dims),
-        start_indices_batching_dims=tuple(given.start_indices_batching_dims),
+        offset_dims=tuple(mlir_numbers.offset_dims),
+        collapsed_slice_dims=tuple(mlir_numbers.collapsed_slice_dims),
+        start_index_map=tuple(mlir_numbers.start_index_map),
+        operand_batching_dims=tuple(mlir_numbers.operand_batching_dims),
+        start_indices_batching_dims=tuple(mlir_numbers.start_indices_batching_dims),
     )
-    indices = _vectors_last(indices, given.index_vector_dim)
+    indices = _vectors_last(indices, mlir_numbers.index_vector_dim)
     window = cx.dims(op, sizes[0]) if sizes else op.integers("slice_sizes")
     return lax.gather(
         x,
@@ -52,24 +53,26 @@ def _gather(cx: Any, op: Operation, x: Any, indices: Any, *sizes: Any) -> Any:
 
 @reads("scatter")
 def _scatter(cx: Any, op: Operation, *operands: Any) -> Any:
-    """Lower a scatter into one tensor; indices out of bounds are dropped."""
+    """Read a scatter into one tensor; indices out of bounds are dropped."""
     if len(operands) != 3:
         raise op.unsupported("it scatters into several tensors at once")
     x, indices, updates = operands
-    given = stablehlo.ScatterDimensionNumbers(op.view.attributes["scatter_dimension_numbers"])
-    numbers = lax.ScatterDimensionNumbers(
-        update_window_dims=tuple(given.update_window_dims),
-        inserted_window_dims=tuple(given.inserted_window_dims),
-        scatter_dims_to_operand_dims=tuple(given.scattered_dims_to_operand_dims),
-        operand_batching_dims=tuple(given.input_batching_dims),
-        scatter_indices_batching_dims=tuple(given.scatter_indices_batching_dims),
+    mlir_numbers = stablehlo.ScatterDimensionNumbers(
+        op.view.attributes["scatter_dimension_numbers"]
     )
-    found = SCATTERS.get(only_operator(op.view.regions[0]))
-    if found is None:
-        raise op.unsupported("its body is no sum, product, extremum or replacement")
-    return found(
+    numbers = lax.ScatterDimensionNumbers(
+        update_window_dims=tuple(mlir_numbers.update_window_dims),
+        inserted_window_dims=tuple(mlir_numbers.inserted_window_dims),
+        scatter_dims_to_operand_dims=tuple(mlir_numbers.scattered_dims_to_operand_dims),
+        operand_batching_dims=tuple(mlir_numbers.input_batching_dims),
+        scatter_indices_batching_dims=tuple(mlir_numbers.scatter_indices_batching_dims),
+    )
+    scatter = SCATTERS.get(only_operator(op.view.regions[0]))
+    if scatter is None:
+        raise op.unsupported("its body is not a sum, product, extremum or replacement")
+    return scatter(
         x,
-        _vectors_last(indices, given.index_vector_dim),
+        _vectors_last(indices, mlir_numbers.index_vector_dim),
         updates,
         numbers,
         indices_are_sorted=bool(op.integer("indices_are_sorted")),
@@ -80,7 +83,7 @@ def _scatter(cx: Any, op: Operation, *operands: Any) -> Any:
 
 @reads("sort")
 def _sort(cx: Any, op: Operation, *operands: Any) -> Any:
-    """Lower a sort by JAX's comparator: "less" on the first operands, one after another."""
+    """Read a sort whose comparator is JAX's: "less" on the first operands, one after another."""
     block = op.view.regions[0].blocks[0]
     read = [i for i, argument in enumerate(block.arguments) if any(True for _ in argument.uses)]
     directions = {
@@ -90,11 +93,11 @@ def _sort(cx: Any, op: Operation, *operands: Any) -> Any:
     }
     keys = (read[-1] // 2 + 1) if read else 0
     if read != list(range(2 * keys)) or "LT" not in directions or directions - {"LT", "EQ", "NE"}:
-        raise op.unsupported("its comparison is none that JAX makes")
-    found = lax.sort(
+        raise op.unsupported("JAX does not write such a comparator")
+    results = lax.sort(
         operands,
         dimension=op.integer("dimension", -1),
         is_stable=bool(op.integer("is_stable")),
         num_keys=keys,
     )
-    return list(found)
+    return list(results)

@@ -41,8 +41,7 @@ def dim_value(dim: Any) -> Any:
 
 
 def limits(dtype: Any) -> tuple[Any, Any]:
-    """Return the lowest and the highest value of ``dtype``, infinities for floats that have
-    them."""
+    """Return the lowest and the highest value of ``dtype``; infinities if the type has them."""
     if np.dtype(dtype) == np.bool_:
         return False, True
     if jax.numpy.issubdtype(dtype, jax.numpy.floating):
@@ -91,12 +90,13 @@ def splat_of(constant: Any) -> str:
 
 def splats(module: Any) -> set[str]:
     """Return the numbers of all splat constants in ``module``."""
-    found: set[str] = set()
+    numbers: set[str] = set()
 
     def look(op: Any) -> Any:
+        """Add the number of a splat constant."""
         if op.name == "stablehlo.constant":
-            found.add(splat_of(op))
+            numbers.add(splat_of(op))
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(look)
-    return found
+    return numbers

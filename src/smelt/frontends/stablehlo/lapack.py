@@ -1,6 +1,7 @@
-"""JAX's calls of LAPACK, as the functions of ``jax.lax.linalg`` that make them.
+"""Read JAX's calls of LAPACK as the functions of ``jax.lax.linalg`` that write these calls.
 
-A result is None if LAPACK does not compute it for this call, or if JAX never reads it.
+Each reader takes the operands of the routine and returns its results. A result is None if LAPACK
+does not compute it for this call, or if JAX never reads it.
 """
 
 from __future__ import annotations
@@ -22,101 +23,121 @@ Solver = Callable[[Operation, Any], list[Any]]
 
 
 def _letter(op: Operation, name: str) -> str:
-    """Return a LAPACK parameter that is encoded as the code of a letter."""
+    """Return a LAPACK parameter, which is stored as the code of a letter."""
     return chr(op.entry(CONFIG, name, ord("?")))
 
 
-def _done(x: Any) -> Any:
-    """Return LAPACK's info as success; where JAX cannot compute, its lowering returns NaN
-    itself."""
+def _success(x: Any) -> Any:
+    """Return LAPACK's ``info`` as success: int32 zeros, one for each matrix of the batch.
+
+    Where LAPACK fails, JAX's own lowering writes NaN.
+    """
     return jnp.zeros(x.shape[:-2], jnp.int32)
 
 
-def _potrf(op: Operation, given: Any) -> list[Any]:
+def _potrf(op: Operation, operands: Any) -> list[Any]:
+    """Return the lower Cholesky factor and info."""
     if _letter(op, "uplo") != "L":
         raise op.unsupported("it asks for the upper factor, which JAX never does")
-    return [lax.linalg.cholesky(given[0], symmetrize_input=False), _done(given[0])]
+    return [lax.linalg.cholesky(operands[0], symmetrize_input=False), _success(operands[0])]
 
 
-def _getrf(op: Operation, given: Any) -> list[Any]:
-    factors, pivots, _ = lax.linalg.lu(given[0])
-    return [factors, pivots + 1, _done(given[0])]
+def _getrf(op: Operation, operands: Any) -> list[Any]:
+    """Return the packed LU factors, pivots counted from 1, and info."""
+    factors, pivots, _ = lax.linalg.lu(operands[0])
+    return [factors, pivots + 1, _success(operands[0])]
 
 
-def _geqrf(op: Operation, given: Any) -> list[Any]:
-    return list(jax_names.geqrf(given[0]))
+def _geqrf(op: Operation, operands: Any) -> list[Any]:
+    """Return the packed QR factors and the scales of the reflectors."""
+    return list(jax_names.geqrf(operands[0]))
 
 
-def _orgqr(op: Operation, given: Any) -> list[Any]:
-    return [lax.linalg.householder_product(given[0], given[1])]
+def _orgqr(op: Operation, operands: Any) -> list[Any]:
+    """Return the Q of reflectors."""
+    return [lax.linalg.householder_product(operands[0], operands[1])]
 
 
-def _gesdd(op: Operation, given: Any) -> list[Any]:
-    x, mode = given[0], _letter(op, "mode")
+def _gesdd(op: Operation, operands: Any) -> list[Any]:
+    """Return the SVD: a placeholder for the overwritten operand, S, U, V transposed, and info."""
+    x, mode = operands[0], _letter(op, "mode")
     if mode == "N":
         # LAPACK writes no vectors in this mode, so nothing reads them.
-        return [x, lax.linalg.svd(x, compute_uv=False), None, None, _done(x)]
+        return [x, lax.linalg.svd(x, compute_uv=False), None, None, _success(x)]
     u, s, v = lax.linalg.svd(x, full_matrices=mode == "A", compute_uv=True)
-    return [x, s, u, v, _done(x)]
+    return [x, s, u, v, _success(x)]
 
 
-def _syevd(op: Operation, given: Any) -> list[Any]:
+def _syevd(op: Operation, operands: Any) -> list[Any]:
+    """Return eigenvectors, eigenvalues and info of a symmetric or Hermitian matrix."""
     lower = _letter(op, "uplo") == "L"
     vectors, values = lax.linalg.eigh(
-        given[0], lower=lower, symmetrize_input=False, sort_eigenvalues=False
+        operands[0], lower=lower, symmetrize_input=False, sort_eigenvalues=False
     )
-    return [vectors, values, _done(given[0])]
+    return [vectors, values, _success(operands[0])]
 
 
-def _trsm(op: Operation, given: Any) -> list[Any]:
-    """Solve a triangular system."""
-    found = lax.linalg.triangular_solve(
-        given[0],
-        given[1],
+def _trsm(op: Operation, operands: Any) -> list[Any]:
+    """Return the solution of a triangular system."""
+    solution = lax.linalg.triangular_solve(
+        operands[0],
+        operands[1],
         left_side=_letter(op, "side") == "L",
         lower=_letter(op, "uplo") == "L",
         transpose_a=_letter(op, "trans_x") in "TC",
         conjugate_a=_letter(op, "trans_x") == "C",
         unit_diagonal=_letter(op, "diag") == "U",
     )
-    return [found]
+    return [solution]
 
 
-def _geev(op: Operation, given: Any) -> list[Any]:
+def _geev(op: Operation, operands: Any) -> list[Any]:
+    """Return eigenvalues (real and imaginary part for real matrices), left and right
+    vectors, info.
+    """
     left, right = (_letter(op, f"compute_{side}") == "V" for side in ("left", "right"))
     w, *vectors = lax.linalg.eig(
-        given[0], compute_left_eigenvectors=left, compute_right_eigenvectors=right
+        operands[0], compute_left_eigenvectors=left, compute_right_eigenvectors=right
     )
-    parts = [w] if jnp.iscomplexobj(given[0]) else [w.real, w.imag]
-    found = iter(vectors)
-    return [*parts, next(found) if left else None, next(found) if right else None, _done(given[0])]
+    parts = [w] if jnp.iscomplexobj(operands[0]) else [w.real, w.imag]
+    computed = iter(vectors)
+    return [
+        *parts,
+        next(computed) if left else None,
+        next(computed) if right else None,
+        _success(operands[0]),
+    ]
 
 
-def _gees(op: Operation, given: Any) -> list[Any]:
+def _gees(op: Operation, operands: Any) -> list[Any]:
+    """Return the Schur form, its vectors and info; eigenvalues are None."""
     if _letter(op, "sort") != "N":
         raise op.unsupported("it sorts eigenvalues, which JAX never does")
     # JAX reads the form and its vectors; eigenvalues are on the diagonal of the form.
-    asked = _letter(op, "mode") == "V"
-    form, *vectors = lax.linalg.schur(given[0], compute_schur_vectors=asked)
-    between = [None] * (len(op.view.results) - 3)
-    return [form, vectors[0] if asked else None, *between, _done(given[0])]
+    with_vectors = _letter(op, "mode") == "V"
+    form, *vectors = lax.linalg.schur(operands[0], compute_schur_vectors=with_vectors)
+    unread = [None] * (len(op.view.results) - 3)
+    return [form, vectors[0] if with_vectors else None, *unread, _success(operands[0])]
 
 
-def _gehrd(op: Operation, given: Any) -> list[Any]:
-    x = given[0]
+def _gehrd(op: Operation, operands: Any) -> list[Any]:
+    """Return the packed Hessenberg form, the scales of the reflectors, and info."""
+    x = operands[0]
     if (op.entry(CONFIG, "low"), op.entry(CONFIG, "high")) != (1, x.shape[-1]):
-        raise op.unsupported("it reduces a part of the matrix, which JAX never does")
-    return [*lax.linalg.hessenberg(x), _done(x)]
+        raise op.unsupported("it reduces only a part of the matrix")
+    return [*lax.linalg.hessenberg(x), _success(x)]
 
 
-def _sytrd(op: Operation, given: Any) -> list[Any]:
+def _sytrd(op: Operation, operands: Any) -> list[Any]:
+    """Return the packed tridiagonal form, its diagonals, the scales of the reflectors, and info."""
     lower = _letter(op, "uplo") == "L"
-    return [*lax.linalg.tridiagonal(given[0], lower=lower), _done(given[0])]
+    return [*lax.linalg.tridiagonal(operands[0], lower=lower), _success(operands[0])]
 
 
-def _gtsv(op: Operation, given: Any) -> list[Any]:
-    # The factors overwrite the diagonals, and JAX does not read them.
-    return [None, None, None, lax.linalg.tridiagonal_solve(*given[:4]), _done(given[3])]
+def _gtsv(op: Operation, operands: Any) -> list[Any]:
+    """Return the solution of a tridiagonal system and info; the overwritten diagonals are None."""
+    # LAPACK overwrites the diagonals by the factors, which JAX does not read.
+    return [None, None, None, lax.linalg.tridiagonal_solve(*operands[:4]), _success(operands[3])]
 
 
 SOLVERS: dict[str, Solver] = {
@@ -141,5 +162,5 @@ SOLVERS: dict[str, Solver] = {
 
 def solver_of(target: str) -> Solver | None:
     """Return the reader of calls of ``target``; None if JAX does not call that routine."""
-    found = _LAPACK.fullmatch(target)
-    return SOLVERS.get(found.group(1)) if found else None
+    match = _LAPACK.fullmatch(target)
+    return SOLVERS.get(match.group(1)) if match else None

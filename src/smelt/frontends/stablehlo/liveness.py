@@ -28,8 +28,8 @@ def steps_of(
 ) -> Steps:
     """Return the operations of ``block`` that compute ``ends`` from the values in ``given``.
 
-    A recognized expansion is one step, and operations that only it read are left out. So are
-    operations without readers, unless they have side effects.
+    A recognized expansion is one step, and operations that only the expansion reads are left out.
+    Operations without readers are left out unless they have side effects.
     """
     steps: list[Step] = []
     read = set(ends)
@@ -38,18 +38,18 @@ def steps_of(
         if view.name.endswith(".return") or given.intersection(results):
             continue
         if read.intersection(results) or not results or "has_side_effect" in view.attributes:
-            found = decomposed.find(view)
-            step = Step(view) if found is None else Step(view, *found)
-            read.update(step.operands if step.function else _all_read(view))
+            recognized = decomposed.find(view)
+            step = Step(view) if recognized is None else Step(view, *recognized)
+            read.update(step.operands if step.function else _all_operands(view))
             steps.append(step)
     return Steps(steps[::-1], read)
 
 
-def _all_read(view: Any) -> list[Any]:
+def _all_operands(view: Any) -> list[Any]:
     """Return the operands of an operation and of the operations in its bodies."""
-    found = list(view.operands)
+    operands = list(view.operands)
     for region in view.regions:
         for block in region.blocks:
             for inner in block.operations:
-                found += _all_read(inner.operation)
-    return found
+                operands += _all_operands(inner.operation)
+    return operands

@@ -1,4 +1,4 @@
-"""Operators that move elements, of static and of symbolic sizes."""
+"""Read operators that move elements, of static and of symbolic sizes."""
 
 from __future__ import annotations
 
@@ -13,41 +13,49 @@ from smelt.frontends.stablehlo.sizes import Sizes, as_array
 
 @reads("constant")
 def _constant(cx: Any, op: Operation) -> Any:
+    """Return the array of the constant."""
     return cx.constant(op, lambda: array_of(op))
 
 
 @reads("get_dimension_size")
 def _dimension_size(cx: Any, op: Operation, x: Any) -> Any:
+    """Return one size of ``x``."""
     return Sizes([x.shape[op.integer("dimension")]], op.dtype, ())
 
 
 @reads("iota")
 def _iota(cx: Any, op: Operation) -> Any:
+    """Return the element numbers along one dim."""
     return lax.broadcasted_iota(op.dtype, op.shape, op.integer("iota_dimension"))
 
 
 @reads("dynamic_iota")
 def _dynamic_iota(cx: Any, op: Operation, shape: Any) -> Any:
+    """Return the element numbers along one dim of a symbolic shape."""
     return lax.broadcasted_iota(op.dtype, cx.dims(op, shape), op.integer("iota_dimension"))
 
 
 @reads("broadcast_in_dim")
 def _broadcast(cx: Any, op: Operation, x: Any) -> Any:
+    """Return ``x`` broadcast to a static shape."""
     return lax.broadcast_in_dim(x, op.shape, op.integers("broadcast_dimensions"))
 
 
 @reads("dynamic_broadcast_in_dim")
 def _dynamic_broadcast(cx: Any, op: Operation, x: Any, shape: Any) -> Any:
+    """Return ``x`` broadcast to a symbolic shape."""
     return lax.broadcast_in_dim(x, cx.dims(op, shape), op.integers("broadcast_dimensions"))
 
 
 @reads("reshape")
 def _reshape(cx: Any, op: Operation, x: Any) -> Any:
+    """Return ``x`` in a static shape."""
     return lax.reshape(x, op.shape)
 
 
 @reads("dynamic_reshape")
 def _dynamic_reshape(cx: Any, op: Operation, x: Any, shape: Any) -> Any:
+    """Return ``x`` in a symbolic shape."""
     return lax.reshape(x, cx.dims(op, shape))
 
 
@@ -74,8 +82,9 @@ def _slice(cx: Any, op: Operation, x: Any) -> Any:
 
 @reads("real_dynamic_slice")
 def _symbolic_slice(cx: Any, op: Operation, x: Any, start: Any, limit: Any, strides: Any) -> Any:
-    """Lower a slice with computed bounds: a static one, or JAX's dynamic slice of symbolic
-    sizes."""
+    """Return a slice with computed bounds: a static slice, or JAX's dynamic slice of symbolic
+    sizes.
+    """
     begin = cx.known_dims(start)
     if begin is not None:
         return lax.slice(x, begin, cx.dims(op, limit), cx.dims(op, strides))
@@ -106,4 +115,6 @@ def _pad(cx: Any, op: Operation, x: Any, value: Any) -> Any:
 
 @reads("dynamic_pad")
 def _dynamic_pad(cx: Any, op: Operation, x: Any, value: Any, *config: Any) -> Any:
-    return lax.pad(x, value, list(zip(*[cx.dims(op, each) for each in config], strict=True)))
+    """Return ``x`` padded; ``config`` holds the low, the high and the interior padding."""
+    columns = [cx.dims(op, numbers) for numbers in config]
+    return lax.pad(x, value, list(zip(*columns, strict=True)))

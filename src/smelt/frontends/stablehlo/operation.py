@@ -1,4 +1,4 @@
-"""An MLIR operation with attributes as numbers and text, and types as dtypes."""
+"""An MLIR operation, with attributes as Python numbers and text and types as NumPy dtypes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _NUMBER = re.compile(r"0x[0-9A-F]+|-?\d[\d.eE+-]*")
 
 
 class Operation:
-    """One operation; ``call`` is the call of the function that contains it."""
+    """One operation of a module; ``call`` is the call of the function that contains it."""
 
     def __init__(self, view: Any, call: Operation | None = None) -> None:
         self.view = view.operation
@@ -97,8 +97,8 @@ class Operation:
         attribute = self.view.attributes[name]
         if hasattr(attribute, "value"):
             return str(attribute.value)
-        found = _ENUM.fullmatch(str(attribute))
-        return found.group(1) if found else str(attribute)
+        enum = _ENUM.fullmatch(str(attribute))
+        return enum.group(1) if enum else str(attribute)
 
     def callee(self) -> str:
         """Return the name of the called function, without the number that MLIR appends."""
@@ -112,8 +112,8 @@ class Operation:
 
     def place(self) -> SourceLine | None:
         """Return the operation's source line, or that of the call of its function."""
-        found = innermost_line(str(self.view.location))
-        return self.call.place() if found is None and self.call is not None else found
+        line = innermost_line(str(self.view.location))
+        return self.call.place() if line is None and self.call is not None else line
 
     def unsupported(
         self,

@@ -1,4 +1,4 @@
-"""Export a JAX function to compare its StableHLO with a program."""
+"""Export a JAX function, to compare its StableHLO with that of a program."""
 
 from __future__ import annotations
 

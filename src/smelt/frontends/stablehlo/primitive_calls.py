@@ -1,4 +1,4 @@
-"""Calls of functions that JAX exports for a primitive and names after it."""
+"""Read calls of functions that JAX exports for a primitive and names after it."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def primitive_call(cx: Any, op: Operation) -> list[Any] | None:
     primitive = PRIMITIVES.get(op.callee())
     if primitive is None:
         return None
-    ranks = tuple(ir.RankedTensorType(each.type).rank for each in _arrays(op))
+    ranks = tuple(ir.RankedTensorType(array.type).rank for array in _arrays(op))
     pattern = exported_pattern(primitive, op.dtype.name, ranks)
-    found = pattern.match([*op.view.results], cx.functions)
-    return list(primitive(*[as_array(cx.value(each)) for each in found])) if found else None
+    operands = pattern.match([*op.view.results], cx.functions)
+    return list(primitive(*[as_array(cx.value(x)) for x in operands])) if operands else None
 
 
 def _arrays(op: Operation) -> list[Any]:
-    """Return the operands of the result's type; symbolic sizes come before them."""
+    """Return the operands with the element type of the result; symbolic sizes come before them."""
     element = op.element
-    kinds = [str(ir.RankedTensorType(each.type).element_type) for each in op.view.operands]
-    return [x for x, kind in zip(op.view.operands, kinds, strict=True) if kind == element]
+    types = [str(ir.RankedTensorType(x.type).element_type) for x in op.view.operands]
+    return [x for x, name in zip(op.view.operands, types, strict=True) if name == element]

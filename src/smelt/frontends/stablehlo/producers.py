@@ -1,4 +1,4 @@
-"""Compare how two MLIR values are computed, up to given leaves."""
+"""Compare how two MLIR values are computed from chosen leaves."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STATIC_FORMS = {
     "stablehlo.dynamic_broadcast_in_dim": "stablehlo.broadcast_in_dim",
     "stablehlo.dynamic_reshape": "stablehlo.reshape",
 }
-"""Operators with symbolic sizes, each with its static form; their other operands are sizes."""
+"""Operators with symbolic sizes, and their static form; operands after the first are sizes."""
 
 _SPREAD = {*_STATIC_FORMS, *_STATIC_FORMS.values()}
 _IGNORED = frozenset({"callee", "mhlo.sharding", "mhlo.frontend_attributes"})
@@ -55,35 +55,35 @@ def match_values(
     leaf must match the same value everywhere.
     """
     bound: dict[Any, Any] = {}
-    left = list(zip(patterns, values, strict=True))
-    while left:
-        ours, theirs = left.pop()
-        if ours in bound:
-            if bound[ours] != theirs:
+    pending = list(zip(patterns, values, strict=True))
+    while pending:
+        pattern, value = pending.pop()
+        if pattern in bound:
+            if bound[pattern] != value:
                 return []
-        elif (number := splat(ours)) and ours not in leaves:
-            if number != splat(theirs):  # Each use may have a constant of its own.
+        elif (number := splat(pattern)) and pattern not in leaves:
+            if number != splat(value):  # Each use may have a constant of its own.
                 return []
         else:
-            bound[ours] = theirs
-            if ours in leaves:
+            bound[pattern] = value
+            if pattern in leaves:
                 continue
-            below = _operands(ours, theirs, bound, functions)
-            if below is None:
+            operand_pairs = _operands(pattern, value, bound, functions)
+            if operand_pairs is None:
                 return []
-            left += below
+            pending += operand_pairs
     return [bound[leaf] for leaf in leaves] if all(leaf in bound for leaf in leaves) else []
 
 
 def _operands(
-    ours: Any, theirs: Any, bound: dict[Any, Any], functions: tuple[Functions, Functions]
+    pattern: Any, value: Any, bound: dict[Any, Any], functions: tuple[Functions, Functions]
 ) -> _Pairs | None:
     """Return the pairs that must match for two values to match; None if their producers differ.
 
     Arguments of bodies are ``bound`` to each other.
     """
-    pair = (producer(ours), producer(theirs))
-    keys = [_producer_key(value) for value in (ours, theirs)]
+    pair = (producer(pattern), producer(value))
+    keys = [_producer_key(pattern), _producer_key(value)]
     if not keys[0] or keys[0] != keys[1]:
         return None
     if len(keys[0]) == 1:

@@ -1,4 +1,4 @@
-"""Matrix products, convolutions, Fourier transforms, Cholesky and triangular solves."""
+"""Read matrix products, convolutions, Fourier transforms, Cholesky and triangular solves."""
 
 from __future__ import annotations
 
@@ -14,9 +14,13 @@ from smelt.frontends.stablehlo.registry import reads
 
 @reads("dot_general")
 def _dot_general(cx: Any, op: Operation, a: Any, b: Any) -> Any:
-    given = stablehlo.DotDimensionNumbers(op.view.attributes["dot_dimension_numbers"])
-    contracting = (tuple(given.lhs_contracting_dimensions), tuple(given.rhs_contracting_dimensions))
-    batch = (tuple(given.lhs_batching_dimensions), tuple(given.rhs_batching_dimensions))
+    """Return a batched matrix product."""
+    numbers = stablehlo.DotDimensionNumbers(op.view.attributes["dot_dimension_numbers"])
+    contracting = (
+        tuple(numbers.lhs_contracting_dimensions),
+        tuple(numbers.rhs_contracting_dimensions),
+    )
+    batch = (tuple(numbers.lhs_batching_dimensions), tuple(numbers.rhs_batching_dimensions))
     return lax.dot_general(a, b, (contracting, batch), preferred_element_type=op.dtype)
 
 
@@ -27,25 +31,25 @@ def _dot(cx: Any, op: Operation, a: Any, b: Any) -> Any:
 
 @reads("convolution", "dynamic_conv")
 def _convolution(cx: Any, op: Operation, x: Any, kernel: Any, *padding: Any) -> Any:
-    """Lower a convolution; its padding may be symbolic."""
-    given = stablehlo.ConvDimensionNumbers(op.view.attributes["dimension_numbers"])
+    """Return a convolution; its padding may be symbolic."""
+    mlir_numbers = stablehlo.ConvDimensionNumbers(op.view.attributes["dimension_numbers"])
     if any(op.integers("window_reversal")):
-        raise op.unsupported("it reverses its windows, which JAX never asks for")
+        raise op.unsupported("it reverses its windows")
     numbers = lax.ConvDimensionNumbers(
         (
-            given.input_batch_dimension,
-            given.input_feature_dimension,
-            *given.input_spatial_dimensions,
+            mlir_numbers.input_batch_dimension,
+            mlir_numbers.input_feature_dimension,
+            *mlir_numbers.input_spatial_dimensions,
         ),
         (
-            given.kernel_output_feature_dimension,
-            given.kernel_input_feature_dimension,
-            *given.kernel_spatial_dimensions,
+            mlir_numbers.kernel_output_feature_dimension,
+            mlir_numbers.kernel_input_feature_dimension,
+            *mlir_numbers.kernel_spatial_dimensions,
         ),
         (
-            given.output_batch_dimension,
-            given.output_feature_dimension,
-            *given.output_spatial_dimensions,
+            mlir_numbers.output_batch_dimension,
+            mlir_numbers.output_feature_dimension,
+            *mlir_numbers.output_spatial_dimensions,
         ),
     )
     ones = (1,) * (x.ndim - 2)
@@ -77,6 +81,7 @@ def _fft(cx: Any, op: Operation, x: Any) -> Any:
 
 @reads("cholesky")
 def _cholesky(cx: Any, op: Operation, x: Any) -> Any:
+    """Return the lower Cholesky factor."""
     if not op.integer("lower"):
         raise op.unsupported("it asks for the upper factor, which JAX never does")
     return lax.linalg.cholesky(x, symmetrize_input=False)
@@ -84,7 +89,7 @@ def _cholesky(cx: Any, op: Operation, x: Any) -> Any:
 
 @reads("triangular_solve")
 def _triangular_solve(cx: Any, op: Operation, a: Any, b: Any) -> Any:
-    """Lower a triangular solve."""
+    """Return the solution of a triangular system."""
     transpose = op.word("transpose_a", "NO_TRANSPOSE")
     return lax.linalg.triangular_solve(
         a,
@@ -99,5 +104,6 @@ def _triangular_solve(cx: Any, op: Operation, a: Any, b: Any) -> Any:
 
 @reads("rng_bit_generator")
 def _random_bits(cx: Any, op: Operation, state: Any) -> Any:
-    why = "its numbers are those of the device that runs it"
+    """Refuse: the generator of a device is not specified."""
+    why = "its numbers depend on the device that runs it"
     raise op.unsupported(why, "E101", "export with keys of the default generator, threefry2x32")

@@ -1,4 +1,4 @@
-"""Reductions over axes and windows."""
+"""Read reductions over axes and windows."""
 
 from __future__ import annotations
 
@@ -14,30 +14,33 @@ from smelt.frontends.stablehlo.registry import reads
 from smelt.frontends.stablehlo.sizes import as_array
 
 _EXTREMUM = ["compare", "compare", "or", "compare", "compare", "and", "or", "select", "select"]
-"""The body of JAX's ``argmax`` and ``argmin``: choose a value that is larger or NaN, or equal and
-earlier."""
+"""The operators in the body of JAX's ``argmax`` and ``argmin``.
+
+It selects a value that is larger or NaN, or equal and earlier.
+"""
 
 
 @reads("reduce")
 def _reduce(cx: Any, op: Operation, *operands: Any) -> Any:
-    """Lower a reduction: argmax or argmin, a named reduction, or ``lax.reduce`` by its body."""
+    """Return a reduction: argmax or argmin, a named reduction, or ``lax.reduce`` by its body."""
     count = len(operands) // 2
     arrays, starts = operands[:count], operands[count:]
     axes = op.integers("dimensions")
     region = op.view.regions[0]
     extremum = _extremum(region)
-    if extremum and count == 2 and len(axes) == 1 and _counts(op.view.operands[1], axes[0]):
+    if extremum and count == 2 and len(axes) == 1 and _is_iota(op.view.operands[1], axes[0]):
         best, index = _EXTREMA[extremum]
         (axis,) = axes
         return [best(arrays[0], axes), index(arrays[0], axis, arrays[1].dtype)]
     operator = only_operator(region) if count == 1 else ""
     if operator in _REDUCTIONS and _is_neutral(operator, starts[0]):
         if operands[0].dtype == np.bool_ and all(arrays[0].shape[axis] == 1 for axis in axes):
-            return lax.squeeze(arrays[0], axes)  # JAX's gathers reduce bounds checks so.
+            return lax.squeeze(arrays[0], axes)  # The bounds checks in JAX's gathers.
         return _REDUCTIONS[operator](arrays[0], axes)
 
-    def combined(before: Any, element: Any) -> Any:
-        return tuple(cx.run_body(region, [*before, *element]))
+    def combined(accumulated: Any, element: Any) -> Any:
+        """Return the body's results for the values so far and the next elements."""
+        return tuple(cx.run_body(region, [*accumulated, *element]))
 
     return list(lax.reduce(tuple(arrays), tuple(starts), combined, axes))
 
@@ -80,16 +83,16 @@ def _is_neutral(operator: str, start: Any) -> bool:
 def _extremum(region: Any) -> str:
     """Return ``GT`` for the body of argmax, ``LT`` for that of argmin, else an empty string.
 
-    Its arguments are value and index, twice. Integers, which have no NaN, are not compared with
-    themselves.
+    The body's arguments are value, index, value, index. For integers, which have no NaN, it does
+    not compare a value with itself.
     """
     block = region.blocks[0]
     names = [name.removeprefix("stablehlo.") for name in operators_of(region)]
     arguments = list(block.arguments)
     compared = [
-        (Operation(each).word("comparison_direction"), *map(arguments.index, each.operands))
-        for each in (view.operation for view in block.operations)
-        if each.name == "stablehlo.compare" and all(x in arguments for x in each.operands)
+        (Operation(inner).word("comparison_direction"), *map(arguments.index, inner.operands))
+        for inner in (view.operation for view in block.operations)
+        if inner.name == "stablehlo.compare" and all(x in arguments for x in inner.operands)
     ]
     for direction in _EXTREMA:
         floats = [(direction, 0, 2), ("NE", 0, 0), ("EQ", 0, 2), ("LT", 1, 3)]
@@ -102,8 +105,8 @@ def _extremum(region: Any) -> str:
     return ""
 
 
-def _counts(value: Any, axis: int) -> bool:
-    """True if ``value`` numbers the elements along ``axis``."""
+def _is_iota(value: Any, axis: int) -> bool:
+    """True if ``value`` holds the element numbers along ``axis``."""
     owner = value.owner
     name = getattr(owner, "name", "")
     if name not in ("stablehlo.iota", "stablehlo.dynamic_iota"):
@@ -113,7 +116,7 @@ def _counts(value: Any, axis: int) -> bool:
 
 @reads("reduce_window")
 def _reduce_window(cx: Any, op: Operation, *operands: Any) -> Any:
-    """Lower a reduction of one tensor over windows."""
+    """Return a reduction of one tensor over windows."""
     if len(operands) != 2:
         raise op.unsupported("it reduces several tensors at once")
     x, start = operands
@@ -139,11 +142,11 @@ def window(cx: Any, op: Operation, region: Any, operands: Any, sizes: Any) -> An
     dims, strides, padding, base, dilation = sizes
     operator = only_operator(region)
     if operator in _CUMULATIVE and _is_neutral(operator, start):
-        found = _running(x, dims, padding)
-        if found is not None and {*strides, *base, *dilation} == {1}:
-            return _CUMULATIVE[operator](x, axis=found[0], reverse=found[1])
+        cumulative_axis = _running(x, dims, padding)
+        if cumulative_axis is not None and {*strides, *base, *dilation} == {1}:
+            return _CUMULATIVE[operator](x, axis=cumulative_axis[0], reverse=cumulative_axis[1])
     if operator not in _WINDOWS:
-        raise op.unsupported("its body is no sum, product or extremum")
+        raise op.unsupported("its body is not a sum, product or extremum")
     return lax.reduce_window(
         x,
         as_array(start),
@@ -171,8 +174,9 @@ _WINDOWS = {
 
 
 def _running(x: Any, dims: Any, padding: Any) -> tuple[int, bool] | None:
-    """Return the axis of a cumulative reduction, and whether it is reversed; None for other
-    windows."""
+    """Return the axis of a cumulative reduction and whether it is reversed; None for
+    other windows.
+    """
     wide = [i for i, size in enumerate(dims) if not (isinstance(size, int) and size == 1)]
     if len(wide) != 1:
         return None
@@ -188,13 +192,13 @@ def _running(x: Any, dims: Any, padding: Any) -> tuple[int, bool] | None:
 
 @reads("select_and_scatter")
 def _select_and_scatter(cx: Any, op: Operation, x: Any, source: Any, start: Any) -> Any:
-    """Lower the gradient of max or min pooling; refuses other bodies."""
+    """Return the gradient of max or min pooling; refuses other bodies."""
     chosen = only_operator(op.view.regions[0])
     added = only_operator(op.view.regions[1])
     compare = Operation(op.view.regions[0].blocks[0].operations[0])
     select = {"GE": lax.ge_p, "LE": lax.le_p}.get(compare.word("comparison_direction"))
     if chosen != "stablehlo.compare" or added != "stablehlo.add" or select is None:
-        raise op.unsupported("it is no gradient of pooling by an extremum")
+        raise op.unsupported("it is not the gradient of max or min pooling")
     ones = (1,) * x.ndim
     return jax_names.select_and_scatter_add(
         source,

@@ -6,15 +6,17 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 Reader: TypeAlias = Callable[..., Any]
-"""Takes the evaluator, the operation and its operands; returns the result, or a list of several."""
+"""From the evaluator, the operation and its operands to the result, or to a list of results."""
 
 READERS: dict[str, Reader] = {}
+"""The reader of each operator."""
 
 
 def reads(*names: str) -> Callable[[Reader], Reader]:
     """Register a reader of the operators ``names``, in StableHLO unless a dialect is named."""
 
     def register(reader: Reader) -> Reader:
+        """Register ``reader`` and return it."""
         for name in names:
             READERS[name if "." in name else f"stablehlo.{name}"] = reader
         return reader

@@ -1,4 +1,4 @@
-"""Recognize functions that read or write one row of a tensor, as JAX exports a scan's inputs."""
+"""Recognize functions that read or write one row of a tensor; JAX exports a scan's rows so."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from smelt.frontends.stablehlo.producers import producer, splat
 
 
 class Row(NamedTuple):
-    """The row at ``place`` of ``tensor``, both values of the body that reads or writes it.
+    """Row ``index`` of ``tensor``; both are values of the body that reads or writes the row.
 
     ``value`` is the written value, or the result of the read.
     """
 
     tensor: Any
-    place: Any
+    index: Any
     value: Any
 
 
@@ -26,8 +26,10 @@ _SPREAD = ("stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim")
 
 
 def row_read(cx: Any, call: Any) -> Row | None:
-    """Return the row that ``call`` reads; None for other calls, and if it may read part of a
-    row."""
+    """Return the row that ``call`` reads; None for other calls.
+
+    The call may read only a part of the row; ``scans`` checks that by the shape.
+    """
     block, slice_ = _called(cx, call)
     if slice_ is None or slice_.name not in _RESHAPED:
         return None
@@ -35,10 +37,10 @@ def row_read(cx: Any, call: Any) -> Row | None:
     starts = _starts(slice_)
     if not starts or not _is_row(starts, block):
         return None
-    tensor, place = (_operand_for(call, block, value) for value in (slice_.operands[0], starts[0]))
+    tensor, index = (_operand_for(call, block, value) for value in (slice_.operands[0], starts[0]))
     if tensor is None or len(_shape(slice_.results[0])) - 1 != len(_shape(call.results[0])):
         return None
-    return Row(tensor, place, call.results[0])
+    return Row(tensor, index, call.results[0])
 
 
 def row_written(cx: Any, call: Any) -> Row | None:
@@ -53,12 +55,14 @@ def row_written(cx: Any, call: Any) -> Row | None:
     along = Operation(spread).integers("broadcast_dimensions")
     if along != tuple(range(1, len(starts))) or not _is_row(starts, block):
         return None
-    found = [_operand_for(call, block, each) for each in (tensor, starts[0], spread.operands[0])]
-    return None if any(each is None for each in found) else Row(*found)
+    parts = [_operand_for(call, block, x) for x in (tensor, starts[0], spread.operands[0])]
+    return None if any(part is None for part in parts) else Row(*parts)
 
 
 def _called(cx: Any, call: Any) -> tuple[Any, Any]:
-    """Return the callee's body and the operation that makes its one result."""
+    """Return the callee's body and the operation that computes its one result; None, None if not a
+    call.
+    """
     if call is None or call.name != "func.call" or len(call.results) != 1:
         return None, None
     block = cx.functions[Operation(call).word("callee")].regions[0].blocks[0]
@@ -79,14 +83,15 @@ def _starts(slice_: Any) -> list[Any]:
         start = producer(start.operands[1])
     if start is None or start.name != "stablehlo.concatenate":
         return []
-    producers = [producer(each) for each in start.operands]
+    producers = [producer(operand) for operand in start.operands]
     return [
-        made.operands[0] if made is not None and made.name == "stablehlo.reshape" else each
-        for made, each in zip(producers, start.operands, strict=True)
+        op.operands[0] if op is not None and op.name == "stablehlo.reshape" else operand
+        for op, operand in zip(producers, start.operands, strict=True)
     ]
 
 
 def _is_row(starts: list[Any], block: Any) -> bool:
+    """True if the first start is an argument of the body and all others are 0."""
     others = all(splat(start).startswith("0 :") for start in starts[1:])
     return bool(starts) and others and starts[0] in list(block.arguments)
 
@@ -98,4 +103,5 @@ def _operand_for(call: Any, block: Any, argument: Any) -> Any:
 
 
 def _shape(value: Any) -> list[int]:
+    """Return the shape of ``value``; sizes that are not static are negative."""
     return list(ir.RankedTensorType(value.type).shape)

@@ -1,4 +1,4 @@
-"""Recognize scans: loops that count, read rows of some tensors and write rows of others."""
+"""Recognize scans: counting loops that read rows of some tensors and write rows of others."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class _Scan:
 def lower_scan(cx: Any, op: Operation, operands: Any, returned: list[Any]) -> list[Any] | None:
     """Return the results of a loop that is a scan; None for other loops.
 
-    ``returned`` are the values that the body returns, traced back through functions that pass them
-    on.
+    ``returned`` are the values that the body returns, followed back through functions that return
+    them unchanged.
     """
     scan = _counted(cx, op, operands, returned)
     if scan is None or not _find_rows(cx, scan, operands, returned):
@@ -44,7 +44,7 @@ def lower_scan(cx: Any, op: Operation, operands: Any, returned: list[Any]) -> li
 
 
 def _counted(cx: Any, op: Operation, operands: Any, returned: list[Any]) -> _Scan | None:
-    """Return the loop if it counts from 0 by 1 up to a size, else None."""
+    """Return the loop as a _Scan if it counts from 0 by 1 to a known size, else None."""
     condition, body = (region.blocks[0] for region in op.view.regions)
     compare = producer(list(condition.operations)[-1].operation.operands[0])
     if compare is None or compare.name != "stablehlo.compare":
@@ -68,13 +68,13 @@ def _counted(cx: Any, op: Operation, operands: Any, returned: list[Any]) -> _Sca
 
 
 def _find_rows(cx: Any, scan: _Scan, operands: Any, returned: list[Any]) -> bool:
-    """Record in ``scan`` the rows that it reads or writes; True if all run in one direction.
+    """Record the rows that the loop reads or writes in ``scan``; True if it is a scan.
 
-    A scan runs from the first row to the last, or back. False, too, if there are no rows.
+    A scan has rows, and all are read and written in one direction: first to last, or last to first.
     """
     arguments = list(scan.block.arguments)
     inside = {view.operation for view in scan.block.operations}
-    places: set[bool] = set()
+    reversals: set[bool] = set()
     for i, argument in enumerate(arguments):
         if i == scan.counter or np.ndim(operands[i]) == 0:
             continue
@@ -86,41 +86,43 @@ def _find_rows(cx: Any, scan: _Scan, operands: Any, returned: list[Any]) -> bool
             rows = [row_read(cx, user) if user in inside else None for user in users]
             rows = [row if row and _reads_full_rows(cx, row, operands[i]) else None for row in rows]
         else:
-            made = producer(returned[i])
-            rows = [row_written(cx, made) if made in inside and users == [made] else None]
-        found = [row for row in rows if row is not None and row.tensor == argument]
-        directions = {_direction(scan, row.place, cx) for row in found}
-        if not rows or len(found) != len(rows) or None in directions:
+            update = producer(returned[i])
+            rows = [row_written(cx, update) if update in inside and users == [update] else None]
+        own_rows = [row for row in rows if row is not None and row.tensor == argument]
+        directions = {_direction(scan, row.index, cx) for row in own_rows}
+        if not rows or len(own_rows) != len(rows) or None in directions:
             continue
-        places |= {direction for direction in directions if direction is not None}
+        reversals |= {direction for direction in directions if direction is not None}
         if returned[i] == argument:
-            scan.read[i] = found
+            scan.read[i] = own_rows
         else:
-            scan.written[i] = found[0]
-    scan.reverse = True in places
-    return len(places) == 1
+            scan.written[i] = own_rows[0]
+    scan.reverse = True in reversals
+    return len(reversals) == 1
 
 
 def _reads_full_rows(cx: Any, row: Row, tensor: Any) -> bool:
-    """True if the call that reads ``row`` returns all of a row of ``tensor``, not a part of it.
+    """True if the call that reads ``row`` returns a whole row of ``tensor``.
 
-    The call's function is traced for the shape that it returns.
+    The callee is traced for the shape of its result.
     """
     call = producer(row.value)
-    known = {row.tensor: tensor, row.place: np.int32(0)}
-    if not all(each in known or cx.is_known(each) for each in call.operands):
+    known = {row.tensor: tensor, row.index: np.int32(0)}
+    if not all(x in known or cx.is_known(x) for x in call.operands):
         return False
-    given = [known[each] if each in known else cx.value(each) for each in call.operands]
-    read = jax.eval_shape(lambda: cx.function(Operation(call).word("callee"), given))
+    operands = [known[x] if x in known else cx.value(x) for x in call.operands]
+    read = jax.eval_shape(lambda: cx.function(Operation(call).word("callee"), operands))
     return bool(read[0].shape == tensor.shape[1:])
 
 
-def _direction(scan: _Scan, place: Any, cx: Any) -> bool | None:
-    """Return False for the counter, True for its mirror from the end, None for other places."""
+def _direction(scan: _Scan, index: Any, cx: Any) -> bool | None:
+    """Return False for the loop counter, True for ``size - counter - 1``, None for other
+    indices.
+    """
     counter = scan.block.arguments[scan.counter]
-    if place == counter:
+    if index == counter:
         return False
-    less = producer(place)
+    less = producer(index)
     if less is None or less.name != "stablehlo.subtract":
         return None
     rest = producer(less.operands[0])
@@ -145,25 +147,27 @@ def _bound(cx: Any, scan: _Scan, operands: Any, returned: list[Any]) -> list[Any
     results = [ends[i] for i in [*carried, *scan.written]]
 
     def step(carry: Any, rows: Any) -> Any:
-        """Run the body once; return the new carry and the rows it writes."""
+        """Run the body once; return the new carry and the rows that it writes."""
         values = list(operands)
         for i, value in zip(carried, carry, strict=True):
             values[i] = value
         known = {
             row.value: value
-            for found, value in zip(scan.read.values(), rows, strict=True)
-            for row in found
+            for tensor_rows, value in zip(scan.read.values(), rows, strict=True)
+            for row in tensor_rows
         }
-        found = cx.results(scan.block, values, results, known)
-        return tuple(found[: len(carried)]), tuple(found[len(carried) :])
+        computed = cx.results(scan.block, values, results, known)
+        return tuple(computed[: len(carried)]), tuple(computed[len(carried) :])
 
     rows = tuple(as_array(operands[i]) for i in scan.read)
     initial = tuple(as_array(operands[i]) for i in carried)
     final, stacked = lax.scan(step, initial, rows, length=scan.length, reverse=scan.reverse)
-    found = list(operands)
+    results_by_argument = list(operands)
     dtype = operands[scan.counter].dtype
-    found[scan.counter] = Sizes([scan.length], dtype, ())
+    results_by_argument[scan.counter] = Sizes([scan.length], dtype, ())
     for i, value in [*zip(carried, final, strict=True), *zip(scan.written, stacked, strict=True)]:
-        found[i] = value
-    whole = all(jax.numpy.shape(found[i]) == operands[i].shape for i in scan.written)
-    return found if whole else None
+        results_by_argument[i] = value
+    full_rows = all(
+        jax.numpy.shape(results_by_argument[i]) == operands[i].shape for i in scan.written
+    )
+    return results_by_argument if full_rows else None

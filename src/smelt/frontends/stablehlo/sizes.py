@@ -1,8 +1,8 @@
 """Follow sizes of tensors, which StableHLO computes with integer operators like other numbers.
 
 An exported function with symbolic sizes reads the sizes of its inputs, computes with them and
-passes the results as shapes. Those numbers are followed here as JAX dims; where they meet other
-numbers they become an array.
+passes the results as shapes. Here these numbers are JAX dims (``Sizes``). They become an array
+where an operator combines them with other numbers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from smelt.frontends.stablehlo import jax_names
 from smelt.frontends.stablehlo.operation import Operation
 
 LONGEST = 64
-"""Larger tensors, in elements, are not followed as sizes."""
+"""Tensors of more elements are not treated as sizes."""
 
 ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
     "stablehlo.add": lambda a, b: a + b,
@@ -52,6 +52,7 @@ class Sizes:
 
 
 def _value(dim: Any) -> Any:
+    """Return a symbolic dim as an array."""
     return jax_names.dim_value(dim)
 
 
@@ -72,39 +73,39 @@ def as_sizes(value: Any) -> Sizes | None:
 
 
 def computed_sizes(op: Operation, operands: Sequence[Any]) -> Any:
-    """Return the result of an operator on sizes; None if it is not followed."""
+    """Return the result of an operator on sizes; None if the result is not known as sizes."""
     moved = op.name in ("stablehlo.reshape", "stablehlo.broadcast_in_dim")
     if moved and isinstance(operands[0], np.ndarray) and operands[0].size == np.prod(op.shape) == 1:
         return operands[0].reshape(op.shape)
     if op.name in _CHOICES:
         return _CHOICES[op.name](operands)
     sizes = [as_sizes(operand) for operand in operands]
-    given = [each for each in sizes if each is not None]
-    if not operands or len(given) < len(sizes):
+    known = [operand for operand in sizes if operand is not None]
+    if not operands or len(known) < len(sizes):
         return None
     if op.name == "stablehlo.compare":
-        return _compared(op, given[0], given[1])
-    dims = _dims_of(op, given)
+        return _compared(op, known[0], known[1])
+    dims = _dims_of(op, known)
     dtype, shape = op.dtype, op.shape
     if dims is None or dtype not in (np.int32, np.int64) or len(dims) != np.prod(shape):
         return None
     if any(isinstance(dim, int) and abs(dim) > np.iinfo(dtype).max for dim in dims):
         return None
-    found = Sizes(dims, dtype, shape)
-    return found.array() if all(isinstance(dim, int) for dim in dims) else found
+    result = Sizes(dims, dtype, shape)
+    return result.array() if all(isinstance(dim, int) for dim in dims) else result
 
 
-def _dims_of(op: Operation, given: Sequence[Sizes]) -> list[Any] | None:
-    """Return the dims of the result of an integer operator, None if it is not followed."""
-    first = list(given[0].dims)
-    pairs = list(zip(first, given[-1].dims, strict=False))
+def _dims_of(op: Operation, operands: Sequence[Sizes]) -> list[Any] | None:
+    """Return the dims of the result of an integer operator on sizes, None for other operators."""
+    first = list(operands[0].dims)
+    pairs = list(zip(first, operands[-1].dims, strict=False))
     match op.name:
         case "stablehlo.reshape" | "stablehlo.convert":
             return first
         case "stablehlo.broadcast_in_dim" if len(first) == np.prod(op.shape):
             return first
         case "stablehlo.concatenate" if op.integer("dimension") == 0:
-            return [dim for each in given for dim in each.dims]
+            return [dim for operand in operands for dim in operand.dims]
         case "stablehlo.negate":
             return [-dim for dim in first]
         case "stablehlo.sign" if all(map(_is_positive, first)):
@@ -117,6 +118,7 @@ def _dims_of(op: Operation, given: Sequence[Sizes]) -> list[Any] | None:
 
 
 def _is_positive(dim: Any) -> bool:
+    """True if ``dim`` is at least 1 at all sizes."""
     return holds(lambda: dim >= 1)
 
 
@@ -126,7 +128,7 @@ def _divides(pair: tuple[Any, Any]) -> bool:
 
 
 def holds(question: Callable[[], Any]) -> bool:
-    """Return the answer to a ``question`` about dims, False if it is not the same for all sizes."""
+    """Return the answer to a question about dims; False if it differs between sizes."""
     try:
         return bool(question())
     except compat.InconclusiveDim:
@@ -134,6 +136,7 @@ def holds(question: Callable[[], Any]) -> bool:
 
 
 def _compared(op: Operation, a: Sizes, b: Sizes) -> Any:
+    """Return a comparison of two sizes as a bool array; None if it differs between sizes."""
     if len(a.dims) != 1 or len(b.dims) != 1:
         return None
     yes, no = COMPARISONS[op.word("comparison_direction")]
@@ -144,6 +147,7 @@ def _compared(op: Operation, a: Sizes, b: Sizes) -> Any:
 
 
 def _both(operands: Sequence[Any]) -> Any:
+    """Return the conjunction of bools, None if it is not known."""
     truths = [x for x in operands if isinstance(x, np.ndarray) and x.dtype == bool and x.ndim == 0]
     if any(not truth for truth in truths):
         return np.asarray(False)
@@ -151,6 +155,7 @@ def _both(operands: Sequence[Any]) -> Any:
 
 
 def _chosen(operands: Sequence[Any]) -> Any:
+    """Return the operand that a known condition selects, None for other conditions."""
     condition, *values = operands
     if isinstance(condition, np.ndarray) and condition.ndim == 0:
         return values[0] if condition else values[1]

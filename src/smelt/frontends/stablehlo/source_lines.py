@@ -1,8 +1,8 @@
 """Source lines of operations, from the locations in an exported module.
 
-A location holds the frames of the exported function, innermost first. Primitives are bound below a
-Python frame with that file and line. So JAX records the line for each equation as it does for a
-traced function, and errors and node origins name it.
+A location holds the frames of the exported function, innermost first. smelt binds each primitive
+below a Python frame with that file and line. So JAX records the line for each equation as it does
+for a traced function, and errors and the provenance of nodes name it.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class SourceLine(NamedTuple):
 def innermost_line(location: str) -> SourceLine | None:
     """Return the innermost frame outside of installed libraries, else the innermost one."""
     innermost = None
-    for found in _FRAME.finditer(location):
-        name, file, line = found.groups()
+    for frame in _FRAME.finditer(location):
+        name, file, line = frame.groups()
         if innermost is None or not _is_installed(file):
             innermost = SourceLine(name.rpartition(".")[2], file, int(line))
         if not _is_installed(file):
@@ -41,12 +41,13 @@ def innermost_line(location: str) -> SourceLine | None:
 
 
 def call_at(place: SourceLine | None, function: Callable[[], Any]) -> Any:
-    """Return the result of ``function``, called from a frame at ``place``."""
+    """Return the result of ``function``, called from a frame with the source line ``place``."""
     return function() if place is None else eval(_code(place), {"run": function})
 
 
 @lru_cache(maxsize=256)
 def _code(place: SourceLine) -> CodeType:
+    """Return code that calls ``run()`` and has the file, line and function name of ``place``."""
     return _CALL.replace(
         co_filename=place.file,
         co_firstlineno=place.line,
@@ -56,4 +57,5 @@ def _code(place: SourceLine) -> CodeType:
 
 
 def _is_installed(file: str) -> bool:
+    """True for a file of an installed package."""
     return "site-packages" in file or "dist-packages" in file

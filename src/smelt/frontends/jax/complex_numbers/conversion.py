@@ -32,12 +32,16 @@ def without_complex(closed: compat.ClosedJaxpr, *, dft: bool = False) -> compat.
 
 
 def _structs(aval: compat.Aval) -> list[Any]:
+    """Return the types of the arrays that represent ``aval``: two real ones if it is complex."""
     if is_complex(aval.dtype):
         return [compat.struct_of(aval, real_dtype(aval.dtype))] * 2
     return [compat.struct_of(aval)]
 
 
 def _apply(equation: compat.Equation, values: list[Value], run: Run) -> Sequence[Value]:
+    """Return the results of a primitive by its rule for complex operands; E105 if it has
+    no rule.
+    """
     if equation.primitive.name == rules.SOLVE:
         return _solved(equation, values, run)
     rule = rules.find(equation.primitive.name)
@@ -47,8 +51,7 @@ def _apply(equation: compat.Equation, values: list[Value], run: Run) -> Sequence
 
 
 def _solved(equation: compat.Equation, values: list[Value], run: Run) -> Sequence[Value]:
-    """Return the results of the solver jaxpr of ``custom_linear_solve`` for its right-hand
-    sides."""
+    """Return the results of ``custom_linear_solve``: its solver jaxpr, run on parts."""
     lengths, jaxprs = equation.params["const_lengths"], equation.params["jaxprs"]
     before = lengths.matvec + lengths.vecmat
     constants = values[before : before + lengths.solve]
@@ -56,6 +59,7 @@ def _solved(equation: compat.Equation, values: list[Value], run: Run) -> Sequenc
 
 
 def _refusal(equation: compat.Equation) -> Unsupported | None:
+    """Return E105 for a primitive without a rule, else None."""
     name = equation.primitive.name
     return None if name in rules.names() else _refused(equation)
 
@@ -84,6 +88,7 @@ _COMPLEX = Representation(
 
 
 def _apply_or_keep(equation: compat.Equation, values: list[Value], run: Run) -> Sequence[Value]:
+    """Return the results of a primitive; Fourier transforms become DFT nodes."""
     if equation.primitive.name != "fft":
         return _apply(equation, values, run)
     params = equation.params

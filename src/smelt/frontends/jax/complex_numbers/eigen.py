@@ -13,11 +13,15 @@ EIG, COMPLEX_EIG, COMPLEX_SCHUR = "eig_parts", "complex_eig_parts", "complex_sch
 
 
 def _eig_avals(a: compat.Aval, *_: compat.Aval) -> list[compat.Aval]:
+    """Return the types of values ``[..., n]`` (two parts), and left and right vectors ``[..., n,
+    n]``.
+    """
     values = compat.ShapedArray(a.shape[:-1], a.dtype)
     return [values] * 2 + [compat.ShapedArray(a.shape, a.dtype)] * 4
 
 
 def _schur_avals(re: compat.Aval, im: compat.Aval) -> list[compat.Aval]:
+    """Return the types of the parts of the triangular form and of the vectors, ``[..., n, n]``."""
     return [compat.ShapedArray(re.shape, re.dtype)] * 4
 
 
@@ -27,11 +31,10 @@ _complex_schur = primitive(COMPLEX_SCHUR, _schur_avals)
 
 
 def eig(equation: compat.Equation, operands: list[Any]) -> list[Parts]:
-    """Return the eigenvalues, then the left and the right eigenvectors if the equation requests
-    them."""
+    """Return the eigenvalues, then the left and the right eigenvectors if they are requested."""
     (a,) = operands
-    found = _complex_eig.bind(a.re, a.im) if isinstance(a, Parts) else _eig_parts.bind(a)
-    values, left, right = (Parts(*found[i : i + 2]) for i in (0, 2, 4))
+    parts = _complex_eig.bind(a.re, a.im) if isinstance(a, Parts) else _eig_parts.bind(a)
+    values, left, right = (Parts(*parts[i : i + 2]) for i in (0, 2, 4))
     params = equation.params
     return [
         values,
@@ -51,9 +54,9 @@ def schur(equation: compat.Equation, operands: list[Any]) -> list[Parts]:
             "E105",
             "primitive 'schur' is not supported on complex numbers",
             at=place(equation),
-            why="the eigenvalues are to be sorted",
-            fix="leave them in the order in which they come",
+            why="the call sorts the eigenvalues",
+            fix="do not sort the eigenvalues",
         )
-    found = _complex_schur.bind(a.re, a.im)
-    form, vectors = Parts(*found[:2]), Parts(*found[2:])
+    parts = _complex_schur.bind(a.re, a.im)
+    form, vectors = Parts(*parts[:2]), Parts(*parts[2:])
     return [form, vectors] if equation.params["compute_schur_vectors"] else [form]

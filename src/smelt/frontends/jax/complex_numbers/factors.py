@@ -19,6 +19,9 @@ COMPLEX_LU = "complex_lu_parts"
 
 
 def _lu_avals(re: compat.Aval, im: compat.Aval) -> list[compat.Aval]:
+    """Return the types of the factors' parts ``[..., m, n]``, pivots ``[..., k]``, order ``[...,
+    m]``.
+    """
     *batch, rows, columns = re.shape
     factors = compat.ShapedArray(re.shape, re.dtype)
     pivots = compat.ShapedArray((*batch, min(rows, columns)), jnp.int32)
@@ -39,6 +42,7 @@ COMPLEX_SOLVE = "complex_triangular_solve_parts"
 
 
 def _solve_avals(*parts: compat.Aval, **flags: bool) -> list[compat.Aval]:
+    """Return the types of the solution's parts: those of the right-hand side."""
     return [compat.ShapedArray(parts[2].shape, parts[2].dtype)] * 2
 
 
@@ -55,6 +59,7 @@ COMPLEX_CHOLESKY = "complex_cholesky_parts"
 
 
 def _cholesky_avals(re: compat.Aval, im: compat.Aval) -> list[compat.Aval]:
+    """Return the types of the factor's parts."""
     return [compat.ShapedArray(re.shape, re.dtype)] * 2
 
 
@@ -71,6 +76,7 @@ COMPLEX_QR = "complex_qr_parts"
 
 
 def _qr_avals(re: compat.Aval, im: compat.Aval, *, full_matrices: bool) -> list[compat.Aval]:
+    """Return the types of the parts of Q ``[..., m, inner]`` and of R ``[..., inner, n]``."""
     *batch, rows, columns = re.shape
     inner = rows if full_matrices else min(rows, columns)
     unitary = compat.ShapedArray((*batch, rows, inner), re.dtype)
@@ -89,8 +95,8 @@ def qr(equation: compat.Equation, values: list[Any]) -> list[Value]:
             "E105",
             "qr with pivoting is not supported on complex numbers",
             at=place(equation),
-            why="no rule writes this one with real numbers",
-            fix="leave pivoting=False",
+            why="smelt has no rule that computes it with real numbers",
+            fix="call qr with pivoting=False",
         )
     q_re, q_im, re, im = _complex_qr.bind(a.re, a.im, full_matrices=params["full_matrices"])
     return [Parts(q_re, q_im), Parts(re, im)]

@@ -38,6 +38,7 @@ NODES, NODES_FROM = "dft_parts", 20
 def _node_avals(
     re: compat.Aval, *_: compat.Aval, axis: int, length: int, inverse: bool, onesided: bool
 ) -> list[compat.Aval]:
+    """Return the types of the results of a DFT node: two parts, or one real signal."""
     kept = length // 2 + 1 if onesided and not inverse else length
     shape = (*re.shape[:axis], kept, *re.shape[axis + 1 :])
     return [compat.ShapedArray(shape, re.dtype)] * (1 if onesided and inverse else 2)
@@ -47,11 +48,10 @@ _node = primitive(NODES, _node_avals)
 
 
 def by_nodes(value: Value, kind: int, lengths: Sequence[Dim]) -> Value:
-    """Return the transform of ``value``, with one node per axis if all transformed sizes are known.
+    """Return the transform of ``value``, by one node per axis if all transformed sizes are known.
 
-    ``value`` and the result are as in ``transform``. With an unknown or empty size, and for a short
-    prime length of a real transform, this is ``transform``. The last axis of RFFT and IRFFT is
-    real.
+    ``value`` and the result are as in ``transform``, which computes sizes that are unknown or 0,
+    and real transforms of a short prime length. RFFT and IRFFT are real along the last axis only.
     """
     transformed = (*lengths, *_dims(value)[-len(lengths) :])
     if any(map(is_symbolic, transformed)) or 0 in transformed:
@@ -61,15 +61,15 @@ def by_nodes(value: Value, kind: int, lengths: Sequence[Dim]) -> Value:
     inverse, rank = kind in (IFFT, IRFFT), len(_dims(value))
     axes = range(rank - len(lengths), rank)
     if kind == RFFT:
-        value = Parts(*_node.bind(value, **_ways(rank - 1, lengths[-1], False, True)))
+        value = Parts(*_node.bind(value, **_node_parameters(rank - 1, lengths[-1], False, True)))
     for axis in reversed(axes if kind in (FFT, IFFT) else axes[:-1]):
-        given = (value.re, value.im) if isinstance(value, Parts) else (value,)
-        ways = _ways(axis, _dims(value)[axis], inverse, False)
-        value = Parts(*_node.bind(*given, **ways))
+        parts = (value.re, value.im) if isinstance(value, Parts) else (value,)
+        params = _node_parameters(axis, _dims(value)[axis], inverse, False)
+        value = Parts(*_node.bind(*parts, **params))
     if kind != IRFFT:
         return value
     z = value if isinstance(value, Parts) else real(value)
-    (signal,) = _node.bind(z.re, z.im, **_ways(rank - 1, lengths[-1], True, True))
+    (signal,) = _node.bind(z.re, z.im, **_node_parameters(rank - 1, lengths[-1], True, True))
     return signal
 
 
@@ -82,10 +82,12 @@ def _is_short_prime(length: int) -> bool:
 
 
 def _dims(value: Value) -> tuple[Dim, ...]:
+    """Return the shape of ``value``."""
     return tuple((value.re if isinstance(value, Parts) else value).shape)
 
 
-def _ways(axis: int, length: Dim, inverse: bool, onesided: bool) -> dict[str, Any]:
+def _node_parameters(axis: int, length: Dim, inverse: bool, onesided: bool) -> dict[str, Any]:
+    """Return the parameters of the primitive of one DFT node."""
     return {"axis": axis, "length": int(length), "inverse": inverse, "onesided": onesided}
 
 
@@ -105,7 +107,7 @@ def transform(value: Value, kind: int, lengths: Sequence[Dim]) -> Value:
 
 
 def _along(value: Any, axis: int, fn: Any) -> Parts:
-    """Return ``fn``, which transforms the last dim, applied to ``axis``."""
+    """Return ``fn`` of ``value`` along ``axis``; ``fn`` transforms the last dim."""
     if isinstance(value, Parts):
         moved: Any = Parts(*(jnp.moveaxis(part, axis, -1) for part in (value.re, value.im)))
     else:
@@ -115,8 +117,10 @@ def _along(value: Any, axis: int, fn: Any) -> Parts:
 
 
 def backward(z: Parts) -> Parts:
-    """Return the inverse transform of the last dim: the forward transform with the parts
-    swapped."""
+    """Return the inverse transform of the last dim.
+
+    It is the forward transform with real and imaginary part exchanged before and after, over n.
+    """
     size = z.re.shape[-1]
     swapped = forward(Parts(z.im, z.re))
     return Parts(swapped.im / size, swapped.re / size)
@@ -149,59 +153,67 @@ def _matrix(blocks: list[list[Any]], like: Array) -> Array:
 
 
 def _product(z: Parts, size: Dim) -> Parts:
+    """Return the transform as one product with the matrix ``[[cos, -sin], [sin, cos]]``."""
     cos, sin = _angles(size, size, size)
     matrix = _matrix([[cos, -sin], [sin, cos]], z.re)
     return _halves(jnp.concatenate([z.re, z.im], axis=-1) @ matrix, size)
 
 
 def _halves(x: Array, size: Dim) -> Parts:
+    """Return the two halves of the last dim as real and imaginary part."""
     return Parts(x[..., :size], x[..., size:])
 
 
 def _factored(z: Parts, first: int, second: int) -> Parts:
-    """Transform in two steps (Cooley and Tukey): length ``first``, twiddle factors, length
-    ``second``."""
+    """Return the transform of length ``first * second`` in two steps (Cooley and Tukey).
+
+    Transforms of length ``first``, a product with twiddle factors, transforms of length ``second``.
+    """
     size = first * second
     shape = z.re.shape[:-1]
 
     def spread(part: Array, *dims: int) -> Array:
+        """Return ``part`` reshaped to ``[..., *dims]`` with the last two dims exchanged."""
         return jnp.swapaxes(part.reshape(*shape, *dims), -1, -2)
 
     inner = forward(Parts(*(spread(part, first, second) for part in (z.re, z.im))))
     cos, sin = (part.astype(z.re.dtype) for part in _angles(size, second, first))
     inner = inner * Parts(cos, -sin)
-    swapped = Parts(*(jnp.swapaxes(part, -1, -2) for part in (inner.re, inner.im)))
-    outer = forward(swapped)
+    transposed = Parts(*(jnp.swapaxes(part, -1, -2) for part in (inner.re, inner.im)))
+    outer = forward(transposed)
     return Parts(
         *(jnp.swapaxes(part, -1, -2).reshape(*shape, size) for part in (outer.re, outer.im))
     )
 
 
 def _convolved(z: Parts, size: int) -> Parts:
-    """Transform a long prime length by convolution with a chirp (Bluestein).
+    """Return the transform of a long prime length as a convolution with a chirp (Bluestein).
 
-    It uses ``j k = (j^2 + k^2 - (j - k)^2) / 2``.
+    ``j k = (j^2 + k^2 - (j - k)^2) / 2`` turns the sum into a convolution, here of a power of 2.
     """
     length = 1 << (2 * size - 2).bit_length()
-    places = np.arange(size)
-    chirp = np.exp(-1j * np.pi * (places * places % (2 * size)) / size)
+    positions = np.arange(size)
+    chirp = np.exp(-1j * np.pi * (positions * positions % (2 * size)) / size)
     kernel = np.zeros(length, np.complex128)
     kernel[:size] = chirp.conj()
     kernel[length - size + 1 :] = chirp[1:][::-1].conj()
     factor, spectrum = (_constant(array, z.re) for array in (chirp, np.fft.fft(kernel)))
     pads = [(0, 0)] * (z.re.ndim - 1) + [(0, length - size)]
-    turned = z * factor
-    grown = Parts(jnp.pad(turned.re, pads), jnp.pad(turned.im, pads))
-    mixed = backward(forward(grown) * spectrum)
-    return Parts(mixed.re[..., :size], mixed.im[..., :size]) * factor
+    chirped = z * factor
+    padded = Parts(jnp.pad(chirped.re, pads), jnp.pad(chirped.im, pads))
+    convolved = backward(forward(padded) * spectrum)
+    return Parts(convolved.re[..., :size], convolved.im[..., :size]) * factor
 
 
 def _constant(array: np.ndarray, like: Array) -> Parts:
+    """Return a complex constant in the dtype of ``like``."""
     return Parts(array.real.astype(like.dtype), array.imag.astype(like.dtype))
 
 
 def _real_forward(x: Array, size: Dim) -> Parts:
-    """Return the first half of a real signal's transform; the second half mirrors it."""
+    """Return the first ``size // 2 + 1`` elements of a real signal's transform; the rest mirrors
+    them.
+    """
     kept = size // 2 + 1
     if is_symbolic(size) or size <= SHORT:
         cos, sin = _angles(size, size, kept)
@@ -211,13 +223,13 @@ def _real_forward(x: Array, size: Dim) -> Parts:
 
 
 def _real_backward(z: Parts, size: Dim) -> Array:
-    """Return the real signal whose transform begins with ``z``."""
+    """Return the real signal of ``size`` elements whose transform begins with ``z``."""
     kept = size // 2 + 1
     if is_symbolic(size) or size <= SHORT:
         cos, sin = _angles(size, kept, size)
         xp: Any = jnp if is_symbolic(size) else np
-        place = xp.arange(kept)[:, None]
-        single = (place == 0) | (2 * place == size)
+        position = xp.arange(kept)[:, None]
+        single = (position == 0) | (2 * position == size)
         weight = xp.where(single, 1, 2) / xp.asarray(size)
         # The ends of a real signal's transform are real; their imaginary parts are ignored.
         matrix = _matrix([[cos * weight], [xp.where(single, 0, -sin * weight)]], z.re)

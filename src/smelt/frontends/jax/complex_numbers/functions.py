@@ -1,4 +1,7 @@
-"""Elementary functions of complex numbers, after Kahan where cancellation threatens."""
+"""Elementary functions of complex numbers.
+
+Where terms could cancel, after W. Kahan, "Branch Cuts for Complex Elementary Functions", 1987.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ def magnitude(z: Parts) -> Array:
 
 
 def divide(a: Parts, b: Parts) -> Parts:
-    """Return ``a / b``, with ``b`` scaled to about 1.
+    """Return ``a / b``; ``b`` is first divided by its larger part, against overflow.
 
     Division by 0 divides each part of ``a`` by 0; an infinite ``b`` gives 0.
     """
@@ -28,11 +31,11 @@ def divide(a: Parts, b: Parts) -> Parts:
     scale = jnp.where(infinite | zero, 1, largest)
     c, d = (jnp.where(infinite, _limit(part), part / scale) for part in (b.re, b.im))
     square = c * c + d * d
-    over = jnp.where(infinite, 0, 1 / jnp.where(zero, 1, square))
+    reciprocal = jnp.where(infinite, 0, 1 / jnp.where(zero, 1, square))
     quotient = Parts(a.re * c + a.im * d, a.im * c - a.re * d)
     return Parts(
-        jnp.where(zero, a.re / b.re, quotient.re * over / scale),
-        jnp.where(zero, a.im / b.re, quotient.im * over / scale),
+        jnp.where(zero, a.re / b.re, quotient.re * reciprocal / scale),
+        jnp.where(zero, a.im / b.re, quotient.im * reciprocal / scale),
     )
 
 
@@ -42,7 +45,7 @@ def _limit(part: Array) -> Array:
 
 
 def log(z: Parts) -> Parts:
-    """Return ``log(z)``, through log1p where ``|z|`` is near 1."""
+    """Return ``log(z)``: the log of the magnitude by log1p where it is near 1, and the angle."""
     a, b = jnp.abs(z.re), jnp.abs(z.im)
     high, low = jnp.maximum(a, b), jnp.minimum(a, b)
     near = (high > 0.5) & (high < 2)
@@ -65,11 +68,11 @@ def log1p(z: Parts) -> Parts:
 
 
 def exp(z: Parts) -> Parts:
-    """Return ``exp(z)``, real for real ``z`` even where it overflows."""
-    size = jnp.exp(z.re)
+    """Return ``exp(z)``; a real ``z`` gives a real result even where it overflows."""
+    magnitude = jnp.exp(z.re)
     return Parts(
-        jnp.where(z.im == 0, size, size * jnp.cos(z.im)),
-        jnp.where(z.im == 0, z.im, size * jnp.sin(z.im)),
+        jnp.where(z.im == 0, magnitude, magnitude * jnp.cos(z.im)),
+        jnp.where(z.im == 0, z.im, magnitude * jnp.sin(z.im)),
     )
 
 
@@ -80,12 +83,16 @@ def expm1(z: Parts) -> Parts:
 
 
 def sqrt(z: Parts) -> Parts:
-    """Return the square root whose real part is not negative."""
-    side = jnp.sqrt(jnp.abs(z.re) / 2 + magnitude(z) / 2)
-    other = jnp.abs(z.im) / jnp.where(side == 0, 1, side) / 2
+    """Return the square root whose real part is not negative.
+
+    ``larger`` is the part of the root with the larger magnitude, ``smaller`` is ``|z.im| / larger /
+    2``.
+    """
+    larger = jnp.sqrt(jnp.abs(z.re) / 2 + magnitude(z) / 2)
+    smaller = jnp.abs(z.im) / jnp.where(larger == 0, 1, larger) / 2
     right = z.re >= 0
-    upward = jnp.where(right, other, side)
-    return Parts(jnp.where(right, side, other), jnp.where(z.im < 0, -upward, upward))
+    upward = jnp.where(right, smaller, larger)
+    return Parts(jnp.where(right, larger, smaller), jnp.where(z.im < 0, -upward, upward))
 
 
 def rsqrt(z: Parts) -> Parts:
@@ -116,9 +123,9 @@ def cosh(z: Parts) -> Parts:
 def tanh(z: Parts) -> Parts:
     """Return the hyperbolic tangent, from tanh and tan of the parts, so that nothing overflows."""
     t, u = jnp.tanh(z.re), jnp.tan(z.im)
-    fall = 1 / jnp.cosh(jnp.clip(z.re, -80, 80)) ** 2  # 1 - t*t, without the cancellation
-    below = 1 + t * t * u * u
-    return Parts(t * (1 + u * u) / below, u * fall / below)
+    slope = 1 / jnp.cosh(jnp.clip(z.re, -80, 80)) ** 2  # 1 - t*t, without the cancellation
+    denominator = 1 + t * t * u * u
+    return Parts(t * (1 + u * u) / denominator, u * slope / denominator)
 
 
 def tan(z: Parts) -> Parts:
@@ -165,15 +172,15 @@ def atan(z: Parts) -> Parts:
 
 def logistic(z: Parts) -> Parts:
     """Return ``1 / (1 + exp(-z))``."""
-    below = exp(-z)
-    return divide(real(jnp.ones_like(z.re)), Parts(1 + below.re, below.im))
+    exponential = exp(-z)
+    return divide(real(jnp.ones_like(z.re)), Parts(1 + exponential.re, exponential.im))
 
 
 def sign(z: Parts) -> Parts:
     """Return ``z / |z|``, and 0 for 0."""
-    size = magnitude(z)
-    zero = size == 0
-    return Parts(*(jnp.where(zero, 0, part / jnp.where(zero, 1, size)) for part in (z.re, z.im)))
+    length = magnitude(z)
+    zero = length == 0
+    return Parts(*(jnp.where(zero, 0, part / jnp.where(zero, 1, length)) for part in (z.re, z.im)))
 
 
 def power(base: Parts, exponent: Parts) -> Parts:
@@ -191,14 +198,13 @@ def power(base: Parts, exponent: Parts) -> Parts:
 
 
 def integer_power(z: Parts, exponent: int) -> Parts:
-    """Return ``z`` to the power ``exponent`` by repeated squaring; a negative one inverts the
-    result."""
-    result, square, left = real(jnp.ones_like(z.re)), z, abs(exponent)
-    while left:
-        if left & 1:
+    """Return ``z`` to the power ``exponent`` by repeated squaring; a negative power is inverted."""
+    result, square, remaining = real(jnp.ones_like(z.re)), z, abs(exponent)
+    while remaining:
+        if remaining & 1:
             result = result * square
-        left >>= 1
-        square = square * square if left else square
+        remaining >>= 1
+        square = square * square if remaining else square
     return divide(real(jnp.ones_like(z.re)), result) if exponent < 0 else result
 
 
@@ -221,5 +227,6 @@ def running_product(z: Parts, axis: int, reverse: bool) -> Parts:
 
 
 def _times(a: tuple[Array, ...], b: tuple[Array, ...]) -> tuple[Array, Array]:
+    """Return the product of two complex numbers, each a pair of arrays."""
     result = Parts(a[0], a[1]) * Parts(b[0], b[1])
     return result.re, result.im

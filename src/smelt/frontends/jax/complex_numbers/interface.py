@@ -1,4 +1,4 @@
-"""Complex inputs and outputs as real arrays with a last dim of 2: real and imaginary part."""
+"""Complex inputs and outputs become real arrays with a last dim of 2: real and imaginary part."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from smelt.frontends.jax.interpreter import interpret
 
 
 def with_pairs(closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
-    """Return ``closed`` with pairs of real numbers as inputs and outputs; it stays complex
-    inside."""
+    """Return ``closed`` with pairs of real numbers as inputs and outputs; inside it stays
+    complex.
+    """
     jaxpr, count = closed.jaxpr, len(closed.jaxpr.constvars)
     if not any(map(_is_complex, (*jaxpr.invars, *jaxpr.outvars))):
         return closed
 
     def run(*arrays: Any) -> list[Any]:
         """Run the jaxpr on constants and inputs; complex ones are passed and returned as pairs."""
-        given = [
+        inputs = [
             _joined(array) if _is_complex(variable) else array
             for array, variable in zip(arrays[count:], jaxpr.invars, strict=True)
         ]
-        results = interpret(jaxpr, arrays[:count], given, _literal, _step)
+        results = interpret(jaxpr, arrays[:count], inputs, _literal, _step)
         return [
             _parted(array) if _is_complex(atom) else array
             for array, atom in zip(results, jaxpr.outvars, strict=True)
@@ -41,29 +42,35 @@ def with_pairs(closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
 
 
 def _is_complex(atom: compat.Atom) -> bool:
+    """True for an array of complex numbers."""
     return is_complex(getattr(atom.aval, "dtype", None))
 
 
 def _struct(aval: compat.Aval) -> Any:
+    """Return the type of an input: a complex one gets a last dim of 2."""
     if not is_complex(aval.dtype):
         return compat.struct_of(aval)
     return compat.struct((*aval.shape, 2), real_dtype(aval.dtype))
 
 
 def _joined(pairs: Any) -> Any:
+    """Return complex numbers from pairs."""
     re, im = (lax.index_in_dim(pairs, part, axis=-1, keepdims=False) for part in (0, 1))
     return lax.complex(re, im)
 
 
 def _parted(array: Any) -> Any:
+    """Return pairs from complex numbers."""
     return jnp.stack([lax.real(array), lax.imag(array)], axis=-1)
 
 
 def _literal(literal: compat.Literal) -> Any:
+    """Return the array of a literal."""
     aval: compat.Aval = literal.aval
     return jnp.asarray(literal.val, aval.dtype)
 
 
 def _step(equation: compat.Equation, values: list[Any]) -> Sequence[Any]:
+    """Bind the equation's primitive again."""
     with frames.traced_as(equation):
         return compat.rebind(equation, values, equation.params)

@@ -90,15 +90,15 @@ def flat(values: Any) -> list[Array]:
     return result
 
 
-def grouped(arrays: Any, complex_ones: Any) -> list[Value]:
-    """Undo ``flat``: two arrays make one ``Parts`` for each True in ``complex_ones``."""
+def grouped(arrays: Any, is_pair: Any) -> list[Value]:
+    """Undo ``flat``: two arrays make one ``Parts`` for each True in ``is_pair``."""
     source = iter(arrays)
-    return [Parts(next(source), next(source)) if two else next(source) for two in complex_ones]
+    return [Parts(next(source), next(source)) if pair else next(source) for pair in is_pair]
 
 
 def primitive(name: str, avals: Callable[..., list[compat.Aval]]) -> compat.Primitive:
     """Return a primitive with several results, whose types ``avals`` returns."""
-    made = compat.Primitive(name)
-    made.multiple_results = True
-    made.def_abstract_eval(avals)
-    return made
+    result = compat.Primitive(name)
+    result.multiple_results = True
+    result.def_abstract_eval(avals)
+    return result

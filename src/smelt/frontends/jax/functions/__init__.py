@@ -1,7 +1,7 @@
 """Calls that become calls of ONNX functions instead of being inlined.
 
-``declare`` and ``selection`` choose the calls, ``calls`` marks them in the jaxpr while a trace
-runs, and ``bodies`` writes one function for all calls that compute the same.
+``declare`` and ``selection`` choose the calls, ``calls`` marks them in the jaxpr during a trace,
+and ``bodies`` writes one function for all calls that have equal bodies.
 """
 
 from __future__ import annotations

@@ -23,29 +23,30 @@ from smelt.ir.build import Builder
 class Body:
     """A graph that reads only its inputs, and how one call uses it.
 
-    ``given`` makes the caller's value for each input. ``results`` holds an output of the graph for
-    each result, or a function that makes a value of the caller if the body only passes it through.
+    ``arguments[i]`` returns the caller's value for input i. ``results`` holds an output of the
+    graph for each result, or, if the body only passes an input through, a function that returns the
+    caller's value.
     """
 
     graph: ir.Graph
-    given: Sequence[Callable[[], ir.Value]]
+    arguments: Sequence[Callable[[], ir.Value]]
     results: Sequence[ir.Value | Callable[[], ir.Value]]
 
 
 def call(
     cx: Lowering, mark: Mark, closed: compat.ClosedJaxpr, operands: Sequence[Operand]
 ) -> list[Operand]:
-    """Return the results of the function for ``operands``, which are already broadcast."""
+    """Return the results of a call of the function; ``operands`` are already broadcast."""
     body = _body(cx, mark, closed, operands)
     outputs: dict[ir.Value, ir.Value] = {}
     if body.graph.outputs:
         function = cx.shared.library.shared(cx.builder.model, mark, body.graph)
         if not mark.kept:
             cx.shared.library.optional.add(function.identifier())
-        inputs = [give() for give in body.given]
+        inputs = [argument() for argument in body.arguments]
         count = len(body.graph.outputs)
-        made = cx.builder.ops(function.name, *inputs, outputs=count, domain=mark.domain)
-        outputs = dict(zip(body.graph.outputs, made, strict=True))
+        values = cx.builder.ops(function.name, *inputs, outputs=count, domain=mark.domain)
+        outputs = dict(zip(body.graph.outputs, values, strict=True))
     return [
         Operand(outputs[result] if isinstance(result, ir.Value) else result(), tuple(aval.shape))
         for result, aval in zip(body.results, cx.avals_out, strict=True)
@@ -59,7 +60,7 @@ def _body(
     jaxpr = closed.jaxpr
     graph = ir.Graph([], [], nodes=[], name=mark.name, opset_imports={"": cx.opset})
     inner, inputs = _lowering(cx, mark, graph)
-    count = len(operands) - len(mark.arguments)  # What is captured comes first.
+    count = len(operands) - len(mark.arguments)  # Captured operands come first.
     formals = [
         _formal(inner, inputs, operand, mark.arguments[i - count] if i >= count else "")
         for i, operand in enumerate(operands)
@@ -69,12 +70,12 @@ def _body(
         inner.broadcast_operand(o, atom).value
         for o, atom in zip(returned, jaxpr.outvars, strict=True)
     ]
-    results = [inputs.given.get(value, value) for value in values]
+    results = [inputs.arguments.get(value, value) for value in values]
     graph.outputs.extend(dict.fromkeys(r for r in results if isinstance(r, ir.Value)))
     _drop_dead(graph)
     read = [value for value in graph.inputs if not scope.is_dead(value)]
     graph.inputs[:] = read
-    return Body(graph, [inputs.given[value] for value in read], results)
+    return Body(graph, [inputs.arguments[value] for value in read], results)
 
 
 def _lowering(cx: Lowering, mark: Mark, graph: ir.Graph) -> tuple[Lowering, Inputs]:
@@ -95,8 +96,7 @@ def _lowering(cx: Lowering, mark: Mark, graph: ir.Graph) -> tuple[Lowering, Inpu
 
 
 def _formal(inner: Lowering, inputs: Inputs, operand: Operand, name: str) -> Operand:
-    """Return the body's input for ``operand``, or a constant if the operand is a small integer
-    array.
+    """Return the body's input for ``operand``; a small integer array becomes a constant.
 
     ``name`` is empty for captured operands.
     """

@@ -1,7 +1,7 @@
 """Trace a marked call as a jitted function of its array arguments, with the mark as its name.
 
 Only arrays that JAX traces become arguments and results. All other objects pass through unchanged,
-so a marked call computes in Python exactly what the plain call does.
+so a marked call runs the same Python code as the plain call.
 """
 
 from __future__ import annotations
@@ -24,14 +24,16 @@ frames.hide_frames(__file__)
 def call_marked(
     mark: Mark, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
-    """Return ``fn(*args, **kwargs)``, traced as one call; other arrays that ``fn`` reads are
-    captured."""
+    """Return ``fn(*args, **kwargs)``, traced as one call.
+
+    Traced arrays among the arguments become operands; other arrays that ``fn`` reads are captured.
+    """
     names, arrays = _traced(fn, args, kwargs)
     returned: list[tuple[list[Any], Any]] = []
 
-    def body(*given: Any) -> list[Any]:
-        """Call ``fn`` with traced arguments replaced by ``given``; return the traced results."""
-        inner = dict(zip(names, given, strict=True))
+    def body(*tracers: Any) -> list[Any]:
+        """Call ``fn`` with ``tracers`` for the traced arguments; return the traced results."""
+        inner = dict(zip(names, tracers, strict=True))
         result = fn(
             *(inner.get(str(i), value) for i, value in enumerate(args)),
             **{key: inner.get(key, value) for key, value in kwargs.items()},
@@ -68,7 +70,10 @@ def _names(fn: Callable[..., Any], keys: Sequence[str]) -> tuple[str, ...]:
     single = [p.name for p in parameters if p.kind is not inspect.Parameter.VAR_POSITIONAL]
     names = []
     for key in keys:
-        place = int(key) if key.isdecimal() else None
-        name = key if place is None else single[place] if place < len(single) else f"x{place}"
+        position = int(key) if key.isdecimal() else None
+        if position is None:
+            name = key
+        else:
+            name = single[position] if position < len(single) else f"x{position}"
         names.append(re.sub(r"\W", "_", name))
     return tuple(names)

@@ -1,4 +1,4 @@
-"""Turn values that a function body reads from outside into inputs of the function."""
+"""Turn values that a function body captures into inputs of the function."""
 
 from __future__ import annotations
 
@@ -19,33 +19,34 @@ from smelt.ir.build import Builder
 
 
 class Inputs:
-    """The inputs of one function, each with a function that makes the caller's argument."""
+    """The inputs of one function; ``arguments`` maps each to a function that returns the caller's
+    value.
+    """
 
     def __init__(self, builder: Builder) -> None:
         self._builder = builder
-        self.given: dict[ir.Value, Callable[[], ir.Value]] = {}
+        self.arguments: dict[ir.Value, Callable[[], ir.Value]] = {}
 
     def new(
-        self, stem: str, dtype: ir.DataType, shape: ir.Shape, give: Callable[[], ir.Value]
+        self, stem: str, dtype: ir.DataType, shape: ir.Shape, argument: Callable[[], ir.Value]
     ) -> ir.Value:
-        """Return a new input called ``stem``; a call passes the result of ``give`` for it."""
+        """Return a new input called ``stem``; calls pass the result of ``argument()`` for it."""
         value = self._builder.input(stem, dtype, shape)
-        self.given[value] = give
+        self.arguments[value] = argument
         return value
 
 
 def is_structure(array: np.ndarray) -> bool:
-    """True for small integer or bool arrays, such as indices, whose values lowerings read.
+    """True for small integer or bool arrays such as indices, whose elements lowerings may read.
 
-    They are written into the body as ``Constant`` nodes. Larger or float arrays count as weights.
+    The body holds them as ``Constant`` nodes. Larger arrays and float arrays count as weights.
     """
     wide = array.dtype.kind in "iu" and array.dtype.itemsize >= 4
     return (wide or array.dtype.kind == "b") and array.nbytes <= INTERNED
 
 
 class Captures(ConstantPool):
-    """The constants of one function: captured arrays become inputs, other constants
-    ``Constant``s."""
+    """The constants of one function: captured arrays become inputs, literals ``Constant`` nodes."""
 
     def __init__(
         self, builder: Builder, inputs: Inputs, caller: ConstantPool, symbols: Symbols
@@ -77,8 +78,10 @@ _INSTANCE = re.compile(r".*?\d+_(?=[A-Za-z])")
 
 
 def stem(name: str) -> str:
-    """Return the name that an array has in all instances of a block: ``kernel`` for
-    ``blocks_3_kernel``."""
+    """Return the name of an array without its instance: ``kernel`` for ``blocks_3_kernel``.
+
+    So calls for several instances of a block share one function.
+    """
     return "captured" if _NAMELESS.fullmatch(name) else _INSTANCE.sub("", name, count=1)
 
 
@@ -91,8 +94,11 @@ class Sizes(Symbols):
         self._caller = caller
 
     def _solve(self, name: str) -> ir.Value:
+        """Return the value of a symbol; a new input if the function's inputs do not
+        determine it.
+        """
         try:
             return super()._solve(name)
         except Unsupported:
-            give = partial(self._caller.symbol, name)
-            return self._inputs.new(f"size_{name}", ir.DataType.INT64, ir.Shape([1]), give)
+            argument = partial(self._caller.symbol, name)
+            return self._inputs.new(f"size_{name}", ir.DataType.INT64, ir.Shape([1]), argument)

@@ -43,10 +43,10 @@ def function(*, namespace: str = ...) -> Callable[[Target], Target]: ...
 
 
 def function(target: Any = None, /, *, namespace: str = DOMAIN) -> Any:
-    """Make calls of ``target`` calls of one ONNX function in every model that smelt traces.
+    """Keep calls of ``target`` as calls of an ONNX function in every model that smelt traces.
 
     ``target`` is a Python function, a method in the body of its class, or a class with a
-    ``__call__`` such as an nnx or equinox module. Calls that compute the same share one function;
+    ``__call__`` such as an nnx or equinox module. Calls with equal bodies share one function;
     arrays that they capture, such as weights, become its inputs. The function has the name of
     ``target``; further functions of that name get ``_2`` and so on. ``namespace`` is its domain.
     Outside of traces nothing changes.
@@ -68,7 +68,7 @@ def check_namespace(namespace: str) -> None:
         f"{namespace!r} cannot be a namespace for functions",
         why="it is the domain of operators"
         if _TAKEN.fullmatch(namespace)
-        else "it is not made of names with dots between them",
+        else "it is not a sequence of names with dots between them",
         fix="write names with dots between them, such as 'my.model'",
     )
 
@@ -83,8 +83,8 @@ def _declare(target: Any, *, namespace: str) -> Any:
         raise UsageError(
             "E111",
             f"a {type(target).__name__} cannot be decorated with smelt.function",
-            why="only Python functions and classes can",
-            fix="decorate the function first, and then apply what made this of it",
+            why="only Python functions and classes can be decorated",
+            fix="decorate the Python function first, then apply the other decorator",
         )
     return _wrapped(target, namespace)
 
@@ -93,7 +93,7 @@ def check_class(cls: type) -> None:
     """Raise UsageError E111 for a class whose calls cannot become functions."""
     module = "flax.linen"
     if any(base.__module__.startswith(module) for base in cls.__mro__):
-        why = "modules of flax.linen keep their parameters outside of themselves"
+        why = "a module of flax.linen does not hold its parameters"
     elif not any("__call__" in vars(base) for base in cls.__mro__):
         why = "it has no __call__"
     else:
@@ -108,6 +108,7 @@ def _wrapped(fn: types.FunctionType, namespace: str) -> Callable[..., Any]:
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
+        """Call ``fn``, as a marked call during a trace."""
         if not is_tracing():
             return fn(*args, **kwargs)
         return calls.call_marked(mark, fn, args, kwargs)

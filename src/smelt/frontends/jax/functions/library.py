@@ -37,6 +37,7 @@ class Library:
         return known
 
     def _name(self, mark: Mark) -> str:
+        """Return the name of the mark, with a number if the domain already has such a function."""
         name, count = mark.name, 1
         while (mark.domain, name) in self._taken:
             count += 1

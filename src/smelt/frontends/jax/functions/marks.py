@@ -1,7 +1,7 @@
-"""The mark of a call: everything that lowering needs to know, encoded in the jitted function's
-name.
+"""The mark of a call, encoded in the name of the jitted function.
 
-JAX keeps that name through ``vmap``, ``grad`` and its caches, so no side table is needed.
+The mark holds everything that lowering needs to know about the call. JAX keeps that name through
+``vmap``, ``grad`` and its caches, so no side table is needed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ DOMAIN = "smelt.fn"
 """The domain of functions without a namespace of their own."""
 
 _START = "smelt.function"
-_BETWEEN = "|"
+_SEPARATOR = "|"
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,12 @@ class Mark:
     def __str__(self) -> str:
         kept = "kept" if self.kept else "repeated"
         parts = (_START, self.domain, self.name, self.target, ",".join(self.arguments), kept)
-        return _BETWEEN.join(parts)
+        return _SEPARATOR.join(parts)
 
 
 def read(name: str) -> Mark | None:
     """Return the mark encoded in ``name``; None for other jitted functions."""
-    parts = name.split(_BETWEEN)
+    parts = name.split(_SEPARATOR)
     if len(parts) != 6 or parts[0] != _START:
         return None
     _, domain, called, target, arguments, kept = parts

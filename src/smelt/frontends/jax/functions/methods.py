@@ -16,10 +16,10 @@ frames.hide_frames(__file__)
 
 @dataclass(frozen=True)
 class _Marking:
-    """Replaces ``__call__`` of ``cls`` by one that marks its calls.
+    """Replaces ``__call__`` of ``cls`` by a method that marks its calls.
 
-    If ``kept`` is False, calls become functions only if the module holds modules and at least two
-    calls compute the same.
+    If ``kept`` is False, calls become functions only if the module contains other modules and at
+    least two calls have equal bodies.
     """
 
     cls: type
@@ -27,14 +27,17 @@ class _Marking:
     kept: bool
 
     def __call__(self, function: Function) -> Function:
-        """Return the ``__call__`` that marks; it calls ``function`` as a method of the module."""
+        """Return the method that marks its calls; it calls ``function`` as a method of
+        the module.
+        """
 
         @functools.wraps(function)
         def __call__(module: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
+            """Call the module's method as a marked call."""
             fn = getattr(function, "__get__")(module, type(module))  # noqa: B009 - not of Callable
             if not self.kept and not objects.holds_modules(module):
                 return fn(*args, **kwargs)
-            # A subclass that gets here by super() computes more than this function does.
+            # A subclass that calls this method by super() computes more than the method.
             named = type(module) if _definer(type(module)) is self.cls else self.cls
             target = f"{named.__module__}:{named.__qualname__}"
             mark = Mark(self.domain, named.__name__, target, kept=self.kept)

@@ -20,7 +20,7 @@ REPEATED = "repeated"
 
 
 def choose(functions: Functions) -> list[Replacement]:
-    """Return the replacements that mark calls of the decorated classes and of those in
+    """Return the replacements that mark calls of decorated classes and of the classes in
     ``functions``.
 
     Raises UsageError E111 for a class that cannot be chosen, and for a pattern without a match.
@@ -30,11 +30,11 @@ def choose(functions: Functions) -> list[Replacement]:
     if functions == REPEATED:
         modules = (cls for cls in _modules() if not is_wrapper(cls))
         repeated = frozenset(modules).difference(domains)
-        found = list(repeated)
+        classes = list(repeated)
     else:
         items = [functions] if isinstance(functions, str) else functions
-        found = [cls for item in items for cls in _classes(item)]
-    for cls in found:
+        classes = [cls for item in items for cls in _classes(item)]
+    for cls in classes:
         domains.setdefault(cls, DOMAIN)
     ordered = sorted(domains.items(), key=lambda pair: (pair[0].__module__, pair[0].__qualname__))
     return [marking(cls, domain, kept=cls not in repeated) for cls, domain in ordered]
@@ -48,22 +48,23 @@ def _classes(item: Any) -> list[type]:
     if not isinstance(item, str):
         raise UsageError(
             "E111",
-            f"functions= holds {item!r}, which is not a class and not a pattern",
+            f"functions= contains {item!r}, which is neither a class nor a pattern",
             why="functions= takes classes, patterns of module names, and 'repeated'",
             fix="functions=[MyModule], or functions='repeated'",
         )
-    found = [cls for cls in _modules() if _matches(cls, item)]
-    if not found:
+    matches = [cls for cls in _modules() if _matches(cls, item)]
+    if not matches:
         raise UsageError(
             "E111",
             f"no module has a class like {item!r}",
             why="patterns choose among the loaded classes of nnx and equinox modules",
             fix="give the class itself, or decorate it with smelt.function",
         )
-    return found
+    return matches
 
 
 def _matches(cls: type, pattern: str) -> bool:
+    """True if the name, the qualified name or the full name of ``cls`` matches ``pattern``."""
     names = (cls.__name__, cls.__qualname__, f"{cls.__module__}.{cls.__qualname__}")
     return any(fnmatchcase(name, pattern) for name in names)
 
@@ -71,9 +72,9 @@ def _matches(cls: type, pattern: str) -> bool:
 def _modules() -> list[type]:
     """Return all loaded classes of callable modules, each once."""
     pending = list(bases())
-    found: dict[type, None] = {}
+    classes: dict[type, None] = {}
     while pending:
         subclasses: list[type] = type.__subclasses__(pending.pop())
-        pending += [cls for cls in subclasses if cls not in found]
-        found.update(dict.fromkeys(subclasses))
-    return [cls for cls in found if any("__call__" in vars(base) for base in cls.__mro__)]
+        pending += [cls for cls in subclasses if cls not in classes]
+        classes.update(dict.fromkeys(subclasses))
+    return [cls for cls in classes if any("__call__" in vars(base) for base in cls.__mro__)]

@@ -170,7 +170,7 @@ def test_callbacks_are_refused_with_their_line(fn, name):
     assert name in error.what
     assert "test_calls.py" in error.at[0]
     assert f"in {fn.__name__}" in error.at[0]
-    assert "a model has no Python" in error.why
+    assert "a model cannot run Python" in error.why
 
 
 def test_a_callback_that_nothing_needs_is_no_obstacle(check):
