@@ -116,7 +116,7 @@ def test_an_input_with_a_default_becomes_a_weight(smelt, write, tmp_path):
     [
         (("--outputs", "cc"), "E618", "did you mean 'c'?"),
         (("--outputs", "q"), "E618", "no value 'q'"),
-        (("--inputs", "a,a"), "E618", "given twice"),
+        (("--inputs", "a,a"), "E618", "listed twice"),
         (("--inputs", "b", "--outputs", "y"), "E619", "z: "),
         (("--inputs", "b", "--outputs", "y"), "E619", "--inputs b,z"),
         (("--inputs", "z", "--outputs", "c"), "E619", "x: "),

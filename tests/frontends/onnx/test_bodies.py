@@ -170,7 +170,7 @@ BARE = {
     "an old opset": (
         '<ir_version: 8, opset_import: ["" : 17, "smelt" : 1]>'
         "g (float[3,3] a) => (float[3,3] t) { t = smelt.Cholesky(a) }",
-        "its body takes ONNX opset 18, and the model has 17",
+        "its body needs ONNX opset 18, and the model has 17",
     ),
 }
 

@@ -18,7 +18,7 @@ EMPTY = (2).to_bytes(8, "little") + b"{}"
 @pytest.mark.parametrize(
     ("there", "missing"),
     [
-        (range(1, 9), "1 of the 9 files that it names are not beside it: 0.safetensors"),
+        (range(1, 9), "1 of the 9 files that it names are not in its folder: 0.safetensors"),
         ([3], "8 of the 9 .*: 0.*, 1.*, 2.*, 4.*, 5.safetensors and 3 more"),
         (range(9), None),
     ],
@@ -95,7 +95,7 @@ def entry(**changed: object) -> dict[str, object]:
 
 DAMAGED = {
     "ends before its header does": (entry(), 2**20),
-    "'w' is of the type 'F4', which ONNX does not have": (entry(dtype="F4"), None),
+    "'w' has the type 'F4', which ONNX lacks": (entry(dtype="F4"), None),
     "'w' lies beyond the end of the file": (entry(data_offsets=[4, 12]), None),
     "'w' lies beyond the end": (entry(data_offsets=[8, 0]), None),
     "'w' lies": (entry(shape=[-2]), None),

@@ -30,13 +30,14 @@ DOMAIN = "smelt"
 def attach_bodies(
     model: ir.Model, *, fill_gaps: bool = True, of_source: bool = True
 ) -> tuple[ir.Node, ...]:
-    """Give ``model`` a function body for each extension operator, and return the nodes without one.
+    """Give each extension operator of ``model`` a function body, and return the nodes without a
+    body.
 
-    An operator in a smelt domain that nobody declares, such as one of a later version, counts as
-    without a body; undeclared operators of other domains belong to the user and stay. Functions are
-    inlined if types of their nodes depend on the caller. ``fill_gaps`` also gives bodies to
-    operators that ONNX Runtime lacks for their element types. ``of_source=False`` leaves out nodes
-    of the source that ONNX Runtime computes wrong.
+    An undeclared operator in a smelt domain, such as one of a later version, counts as without a
+    body; undeclared operators of other domains belong to the user and stay. Functions are inlined
+    if types of their nodes depend on the caller. ``fill_gaps`` also gives bodies to operators for
+    which ONNX Runtime has no kernel of their element type. ``of_source=False`` leaves out nodes of
+    the source that ONNX Runtime computes wrong.
     """
     if not _extensions(model) and not (fill_gaps and _has_gaps(model, of_source)):
         return ()
@@ -105,12 +106,13 @@ def refuse_bare(nodes: Iterable[ir.Node]) -> None:
 
 
 def _reason(node: ir.Node) -> str:
+    """Return why the node has no body."""
     operator = find(node.domain, node.op_type)
     if operator is None:
         return "no installed package declares the operator"
     opset = node.graph.opset_imports.get("") if node.graph is not None else None
     if operator.body is not None and opset is not None and opset < operator.opset:
-        return f"its body takes ONNX opset {operator.opset}, and the model has {opset}"
+        return f"its body needs ONNX opset {operator.opset}, and the model has {opset}"
     return _untyped(node) or "ONNX cannot express it, so no other runtime could load the file"
 
 
@@ -127,6 +129,7 @@ def _untyped(node: ir.Node) -> str:
 
 
 def _is_ours(domain: str) -> bool:
+    """True for ``smelt`` and the domains below it."""
     return domain == DOMAIN or domain.startswith(f"{DOMAIN}.")
 
 
@@ -139,13 +142,14 @@ def _extensions(model: ir.Model) -> bool:
 
 
 def _has_gaps(model: ir.Model, of_source: bool) -> bool:
+    """True if ONNX Runtime has no kernel, or a wrong one, for a node of ``model``."""
     types = ElementTypes(opset_of(model))
-    found = (replacement_for(node, types, of_source=of_source) for node in scope.nodes(model))
-    return any(body is not None for body in found)
+    replacements = (replacement_for(node, types, of_source=of_source) for node in scope.nodes(model))
+    return any(body is not None for body in replacements)
 
 
 def _depends_on_caller(graph: ir.Graph) -> bool:
-    """True if an extension operator reads untyped values, or attributes of the call."""
+    """True if an extension operator reads values without a type, or attributes of the call."""
     for node in (node for inner in scope.graphs_below(graph) for node in inner):
         if node.domain and find(node.domain, node.op_type) is not None:
             values = [value for value in node.inputs if value is not None]

@@ -1,8 +1,8 @@
 """The checks of a model against the ONNX specification; docs/what-is-checked.md lists them.
 
-``check_proto`` checks what the IR no longer shows: the IR keeps one of two attributes with the same
-name, and takes a tensor from one of two fields. ``check_model`` checks everything else, so it also
-works for models that never were a protobuf.
+``check_proto`` checks the rules that only the protobuf shows: the IR keeps one of two attributes
+with the same name, and reads a tensor from one of two fields. ``check_model`` checks all other
+rules, so it also works for models that were never a protobuf.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def check_proto(
 ) -> None:
     """Raise InvalidModel or ResourceLimit for the first rule that ``proto`` breaks.
 
-    ``scopes`` are the scopes of ``proto``. Weights in files are looked up in ``folder``; marks
-    stand for large weights ``embedded`` in the model.
+    ``scopes`` are the scopes of ``proto``. Weights in files are looked up in ``folder``. Large
+    weights in the model are marks that refer to ``embedded``.
     """
     check_imports(proto)
     check_names(scopes)
@@ -43,8 +43,9 @@ def check_proto(
 
 
 def check_model(model: ir.Model) -> None:
-    """Raise InvalidModel for the first rule that ``model`` breaks, and sort misordered nodes in
-    place."""
+    """Raise InvalidModel for the first rule that ``model`` breaks; sort misordered nodes
+    in place.
+    """
     check_versions(model)
     check_depth(model)
     check_inputs(model)

@@ -1,9 +1,10 @@
-"""Keep large weights inside a model where they are: in its mapped file, or in the given bytes.
+"""Read large weights inside a model from its mapped file or its bytes, without a copy.
 
-Protobuf copies what it parses, so a model would be in memory beside its file, and each weight again
-when it is read. Here the bytes are walked once, and protobuf sees each large weight as external
-data under a mark that no file can guess. Everything else reaches protobuf unchanged, and so does
-every weight that is not encoded in the usual way, so damaged models fail as before.
+Protobuf copies everything that it parses, so memory would hold a model beside its file, and each
+weight again when it is read. Here the bytes are walked once, and protobuf gets a mark for each
+large weight: external data whose location is a random token, so that no file can contain it. All
+other bytes reach protobuf unchanged. So does a weight with an unusual encoding, and protobuf then
+reports a damaged model.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ LARGE = 1 << 16
 """Larger weights, in bytes, do not pass through protobuf."""
 
 WORTH = 1 << 24
-"""Smaller models, in bytes, are parsed whole. Two copies cost little, and protobuf aligns weights
-as kernels need."""
+"""Smaller models, in bytes, are parsed whole.
+
+Two copies of them cost little, and protobuf aligns weights as kernels need.
+"""
 
 MAX_NESTING = 100
 """How deep protobuf lets messages nest."""
@@ -64,7 +67,7 @@ class Embedded:
         self.data = data
         self.mark = secrets.token_hex(16)
 
-    def without(self) -> bytes:
+    def without_weights(self) -> bytes:
         """Return the model with a mark in place of each large weight."""
         size = len(self.data)
         if size >= WORTH:
@@ -84,20 +87,21 @@ class Embedded:
         return memoryview(self.data)[start : start + int(entries["length"])]
 
     def _message(self, kind: Descriptor, start: int, end: int, depth: int) -> list[Piece]:
-        """Return a message in pieces; a single piece if nothing in it changes."""
+        """Return the message ``data[start:end]`` in pieces; one piece if it stays unchanged."""
         data = memoryview(self.data)
         whole: list[Piece] = [data[start:end]]
-        found = fields(data, start, end) if depth < MAX_NESTING else None
-        if found is None:
+        message_fields = fields(data, start, end) if depth < MAX_NESTING else None
+        if message_fields is None:
             return whole
         if kind is _TENSOR:
-            return self._tensor(found, start, end) or whole
+            return self._tensor(message_fields, start, end) or whole
         inner = _INNER[kind.full_name]
-        if kind.name == "AttributeProto" and [field.number for field in found].count(_T) > 1:
+        numbers = [field.number for field in message_fields]
+        if kind.name == "AttributeProto" and numbers.count(_T) > 1:
             return whole  # protobuf merges the two tensors
         pieces: list[Piece] = []
         copied = start
-        for field in found:
+        for field in message_fields:
             if field.number not in inner or not _may_hold(field):
                 continue
             parts = self._message(inner[field.number], field.begin, field.end, depth + 1)
@@ -107,10 +111,10 @@ class Embedded:
                 copied = field.end
         return [*pieces, data[copied:end]]
 
-    def _tensor(self, found: list[Field], start: int, end: int) -> list[Piece] | None:
-        """Return a tensor in pieces, None if its data are small or unusually encoded."""
-        raw = [field for field in found if field.number == _RAW_DATA]
-        others = [field for field in found if field.number != _RAW_DATA]
+    def _tensor(self, tensor: list[Field], start: int, end: int) -> list[Piece] | None:
+        """Return a tensor with a mark for its data; None if they are small or unusually encoded."""
+        raw = [field for field in tensor if field.number == _RAW_DATA]
+        others = [field for field in tensor if field.number != _RAW_DATA]
         if len(raw) != 1 or not _may_hold(raw[0]) or not all(map(self._is_usual, others)):
             return None
         reference = onnx.TensorProto(data_location=onnx.TensorProto.EXTERNAL)
@@ -121,12 +125,14 @@ class Embedded:
         return [data[start : raw[0].start], data[raw[0].end : end], reference.SerializeToString()]
 
     def _is_usual(self, field: Field) -> bool:
-        """True for the fields that usually accompany raw data; the data location must be
-        "default"."""
+        """True for the fields that usually accompany raw data; a data location must be
+        "default".
+        """
         if field.number == _DATA_LOCATION:
             return self.data[field.begin : field.end] == b"\0"
         return field.number in _BESIDE_RAW_DATA
 
 
 def _may_hold(field: Field) -> bool:
+    """True if the field is long enough to contain a large weight."""
     return field.wire_type == LENGTH_DELIMITED and field.end - field.begin >= LARGE

@@ -1,9 +1,9 @@
 """Encode a model as the bytes of its file, without holding large weights in memory.
 
 Protobuf builds a whole message, then its bytes, so a model would be in memory three times. Here
-protobuf serializes a model with marks in place of large tensors. The file is that text with each
-mark replaced by the tensor's bytes, and with the lengths of the messages around it corrected. The
-result equals protobuf's own output byte for byte.
+protobuf serializes a model with marks in place of large tensors. In the result, each mark is
+replaced by the tensor's bytes, and the lengths of the messages around it are corrected. The file
+equals protobuf's own output byte for byte.
 """
 
 from __future__ import annotations
@@ -25,11 +25,14 @@ from smelt.ir import scope
 from smelt.ir.chunks import tensor_chunks
 
 SMALL = 256
-"""Smaller tensors, in bytes, stay in the model. They include shapes, axes and scales of Resize,
-which readers need before they open another file (ONNX Runtime refuses the model otherwise)."""
+"""Smaller tensors, in bytes, stay in the model.
+
+They include shapes, axes and scales of Resize. ONNX Runtime needs these before it opens another
+file, and refuses the model otherwise.
+"""
 
 STREAMED = 1 << 16
-"""Larger tensors, in bytes, inside the model do not pass through protobuf."""
+"""Larger tensors, in bytes, inside of the model do not pass through protobuf."""
 
 ALIGNMENT = 64
 MARK = "\0smelt"
@@ -40,8 +43,9 @@ Piece: TypeAlias = "bytes | ir.TensorProtocol"
 
 @dataclass
 class Encoded:
-    """The file of a model, and of its external weights, as bytes and tensors that are not read
-    yet."""
+    """The file of a model and its external weights, as pieces: bytes, and tensors to read on
+    writing.
+    """
 
     pieces: list[Piece]
     external: list[tuple[int, ir.TensorProtocol]] = field(default_factory=list)
@@ -83,7 +87,7 @@ def encode(model: ir.Model, location: str | None = None, smallest: int = SMALL) 
     streamed: list[ir.TensorProtocol] = []
     for graph in scope.graphs(model):
         for name, value in graph.initializers.items():
-            if value.const_value is not None and not _is_at(value.const_value, location):
+            if value.const_value is not None and not _refers_to(value.const_value, location):
                 value.const_value = _marked(value.const_value, name, streamed)
         for node in graph:
             for attribute in list(node.attributes.values()):
@@ -103,7 +107,7 @@ def check_size(size: int) -> None:
         raise ResourceLimit(
             "E504",
             f"the model takes {size:,} bytes",
-            fix="save it to a file with external_data=True: weights then go beside it",
+            fix="save it to a file with external_data=True, which writes weights to a second file",
             why="a protobuf holds at most 2 GiB",
         )
 
@@ -127,6 +131,7 @@ def _put_external(
 
 
 def _becomes_external(tensor: ir.TensorProtocol, smallest: int) -> bool:
+    """True for a tensor of at least ``smallest`` bytes that is not text."""
     return tensor.dtype != ir.DataType.STRING and tensor.nbytes >= smallest
 
 
@@ -146,7 +151,7 @@ def _reference(
     )
 
 
-def _is_at(tensor: ir.TensorProtocol, location: str | None) -> bool:
+def _refers_to(tensor: ir.TensorProtocol, location: str | None) -> bool:
     """True if ``tensor`` refers to the external data file that is being written."""
     return isinstance(tensor, ir.ExternalTensor) and tensor.location == location
 
@@ -154,9 +159,12 @@ def _is_at(tensor: ir.TensorProtocol, location: str | None) -> bool:
 def _marked(
     tensor: ir.TensorProtocol, name: str, streamed: list[ir.TensorProtocol]
 ) -> ir.TensorProtocol:
-    """Return a mark for a tensor that bypasses protobuf, else the tensor itself."""
-    apart = isinstance(tensor, ir.ExternalTensor) or tensor.nbytes >= STREAMED
-    if not apart or tensor.dtype == ir.DataType.STRING:
+    """Return a mark for a tensor that bypasses protobuf, and add the tensor to ``streamed``.
+
+    Small tensors inside of the model are returned unchanged.
+    """
+    bypasses = isinstance(tensor, ir.ExternalTensor) or tensor.nbytes >= STREAMED
+    if not bypasses or tensor.dtype == ir.DataType.STRING:
         return tensor
     streamed.append(tensor)
     return _reference(tensor, name, MARK, len(streamed) - 1)
@@ -168,46 +176,48 @@ def _pieces(message: Message, streamed: Sequence[ir.TensorProtocol]) -> list[Pie
         return [message.SerializeToString(deterministic=True)]
     if isinstance(message, onnx.TensorProto):
         return _tensor_pieces(message, streamed)
-    found: list[Piece] = []
+    pieces: list[Piece] = []
     for descriptor, value in message.ListFields():
         for part, plain in _parts(message, descriptor, value):
             if plain:
-                found.append(part.SerializeToString(deterministic=True))
+                pieces.append(part.SerializeToString(deterministic=True))
                 continue
             inner = _pieces(part, streamed)
-            found.append(head(descriptor.number, sum(map(_size, inner))))
-            found += inner
-    return found
+            pieces.append(head(descriptor.number, sum(map(_size, inner))))
+            pieces += inner
+    return pieces
 
 
 def _parts(
     message: Message, descriptor: FieldDescriptor, value: object
 ) -> Iterator[tuple[Message, bool]]:
-    """Yield the values of a field in order: messages with marks, and the others gathered between.
+    """Yield the values of a field in order.
 
-    The second item is True for gathered messages without marks.
+    A message that contains a mark is yielded alone, with False. The messages between are gathered
+    into one message, which is yielded with True.
     """
-    plain = type(message)()
+    gathered = type(message)()
     if descriptor.message_type is None:
-        _copy_field(message, plain, descriptor)
-        yield plain, True
+        _copy_field(message, gathered, descriptor)
+        yield gathered, True
         return
     repeated = isinstance(value, Sequence) or not isinstance(value, Message)
     for item in value if repeated else (value,):  # type: ignore[attr-defined]
         if _holds_mark(item):
-            if plain.ByteSize():
-                yield plain, True
-                plain = type(message)()
+            if gathered.ByteSize():
+                yield gathered, True
+                gathered = type(message)()
             yield item, False
         elif repeated:
-            getattr(plain, descriptor.name).append(item)
+            getattr(gathered, descriptor.name).append(item)
         else:
-            getattr(plain, descriptor.name).CopyFrom(item)
-    if plain.ByteSize():
-        yield plain, True
+            getattr(gathered, descriptor.name).CopyFrom(item)
+    if gathered.ByteSize():
+        yield gathered, True
 
 
 def _copy_field(source: Message, target: Message, descriptor: FieldDescriptor) -> None:
+    """Copy a number, text or list of these."""
     value = getattr(source, descriptor.name)
     if isinstance(value, int | float | str | bytes):
         setattr(target, descriptor.name, value)
@@ -216,8 +226,9 @@ def _copy_field(source: Message, target: Message, descriptor: FieldDescriptor) -
 
 
 def _holds_mark(message: Message) -> bool:
-    """True if ``message`` may contain a mark; called from the outside in, so graphs count as
-    True."""
+    """True if ``message`` may contain a mark; graphs always count, because they are
+    searched next.
+    """
     match message:
         case onnx.TensorProto():
             entries = message.external_data
@@ -234,7 +245,9 @@ def _holds_mark(message: Message) -> bool:
 
 
 def _tensor_pieces(message: onnx.TensorProto, streamed: Sequence[ir.TensorProtocol]) -> list[Piece]:
-    """Return a tensor message around the bytes of the tensor that its mark names."""
+    """Return the message of a tensor in three pieces: fields before the data, the data, fields
+    after.
+    """
     index = next(int(entry.value) for entry in message.external_data if entry.key == "offset")
     before, after = onnx.TensorProto(), onnx.TensorProto()
     before.CopyFrom(message)
@@ -253,6 +266,7 @@ def _tensor_pieces(message: onnx.TensorProto, streamed: Sequence[ir.TensorProtoc
 
 
 def _copy_any(source: Message, target: Message, descriptor: FieldDescriptor) -> None:
+    """Copy a field of any type."""
     if descriptor.message_type is None:
         _copy_field(source, target, descriptor)
     else:
@@ -260,10 +274,12 @@ def _copy_any(source: Message, target: Message, descriptor: FieldDescriptor) -> 
 
 
 def _size(piece: Piece) -> int:
+    """Return the size of ``piece`` in bytes."""
     return len(piece) if isinstance(piece, bytes) else piece.nbytes
 
 
 def _write_tensor(tensor: ir.TensorProtocol, stream: BinaryIO) -> None:
+    """Write a tensor in chunks; raises InternalError E902 if it has another size than it says."""
     written = 0
     for chunk in tensor_chunks(tensor):
         stream.write(chunk)

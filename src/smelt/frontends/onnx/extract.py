@@ -57,16 +57,16 @@ def _check_names(
     inputs: Sequence[str] | None,
     outputs: Sequence[str] | None,
 ) -> None:
-    """Raise E618 for names that are unknown or given twice, and for an empty list of outputs."""
+    """Raise E618 for names that are unknown or listed twice, and for an empty list of outputs."""
     errors: list[SmeltError] = []
     for word, names in (("input", inputs or ()), ("output", outputs or ())):
         twice = [name for name in dict.fromkeys(names) if list(names).count(name) > 1]
         errors += [
             UsageError(
                 "E618",
-                f"the {word} {name!r} is given twice",
+                f"the {word} {name!r} is listed twice",
                 why="each value is one input or output of the part",
-                fix="name it once",
+                fix="list it once",
             )
             for name in twice
         ]
@@ -94,7 +94,7 @@ def _unknown(model: ir.Model, values: dict[str, ir.Value], name: str) -> UsageEr
             return UsageError(
                 "E618",
                 f"{name!r} is a value of an inner graph or a function",
-                why="a part is cut out of the main graph",
+                why="a part of a model consists of nodes of the main graph",
                 fix="name a value of the main graph, such as a result of the node around it",
             )
     return UsageError(
@@ -135,12 +135,13 @@ def _not_cut_off(names: Sequence[str], missing: Sequence[ir.Value]) -> UsageErro
         "E619",
         f"the outputs need {len(missing)} more input{'s'[: len(missing) > 1]}",
         at=[*shown, *more],
-        why="some way from the inputs of the model to the outputs passes by all that were given",
+        why="a path from an input of the model to the outputs contains none of the listed values",
         fix=f"--inputs {together}, or values after them",
     )
 
 
 def _in_words(value: ir.Value) -> str:
+    """Return the type of ``value`` as text, ``float[1,3]``."""
     dims = "?" if value.shape is None else ",".join(map(str, value.shape.dims))
     return f"{value.dtype.name.lower() if value.dtype is not None else '?'}[{dims}]"
 
@@ -154,9 +155,9 @@ def _check_types(model: ir.Model, values: Sequence[ir.Value], word: str) -> None
         if value.dtype is not None or opaque_type_of(value) is not None:
             continue
         node = value.producer()
-        why = "nothing is known of it"
+        why = "the model does not declare its type"
         if node is not None:
-            why = f"the type of what {node.domain or 'ai.onnx'}.{node.op_type} gives is not known"
+            why = f"the result type of {node.domain or 'ai.onnx'}.{node.op_type} is unknown"
         errors.append(
             UsageError(
                 "E620",

@@ -1,4 +1,4 @@
-"""Normalise the operator set imports of a model."""
+"""Normalize the operator set imports of a model."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from smelt.ir import scope
 
 
 def name_imports(model: ir.Model) -> None:
-    """Rename the domain ``ai.onnx`` to the empty name, and add imports that ONNX Runtime implies.
+    """Rename the domain ``ai.onnx`` to "", and add the imports that ONNX Runtime implies.
 
-    If a model uses a domain that ONNX Runtime knows without importing it, the runtime takes the
-    newest version, which is the only one for its own domains. ONNX operators without an import
-    would change with each runtime release; they are left for the checks to refuse.
+    A model may use a domain of ONNX Runtime without importing it; the runtime then takes the newest
+    version, and its own domains have only one. A missing import of ONNX's own operators stays: its
+    meaning would change with each runtime release, so the checks refuse it.
     """
     _import(model.opset_imports, model.graph, model)
     for function in model.functions.values():
@@ -32,6 +32,7 @@ def _import(imports: dict[str, int], root: ir.Graph, model: ir.Model) -> None:
 
 
 def _newest(domain: str) -> int | None:
+    """Return the newest version of a domain that ONNX Runtime implies; None for other domains."""
     if domain in ("com.microsoft", "com.microsoft.nchwc"):
         return 1
     if domain == "ai.onnx.ml":

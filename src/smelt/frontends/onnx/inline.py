@@ -1,4 +1,4 @@
-"""Inline the functions of a model, after checking that the result is finite and affordable."""
+"""Inline the functions of a model, after checks that the result is finite and not too large."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def inline_functions(model: ir.Model) -> None:
     if size > MAX_NODES:
         raise ResourceLimit(
             "E502",
-            f"inlining the functions would give {size:,} nodes",
+            f"the model would have {size:,} nodes after inlining",
             why=f"the limit is {MAX_NODES:,}",
             fix="load it with inline=False",
         )

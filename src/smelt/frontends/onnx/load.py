@@ -57,9 +57,9 @@ def load(
     Raises InvalidModel (E3xx) for models that break the specification or reach outside their
     folder, ResourceLimit (E5xx) for absurd sizes, and UsageError E609 if there is no such file.
     """
-    with span("load", **_named(source)) as told:
+    with span("load", **_named(source)) as load_span:
         model = _checked(source)
-        told.note(nodes=sum(len(graph) for graph in scope.graphs(model)))
+        load_span.note(nodes=sum(len(graph) for graph in scope.graphs(model)))
         if as_is:
             return model
         if not keep_opset or (_has_other_opsets(model) and not _is_above(model, opset)):
@@ -135,16 +135,19 @@ def clone(model: ir.Model) -> ir.Model:
 
 
 def _read(source: onnx.ModelProto | bytes | str | Path) -> ir.Model:
+    """Return the model of a protobuf, of bytes or of a file."""
     with span("read"):
         return _from_proto(read_proto(source))
 
 
 def _from_proto(read: Read) -> ir.Model:
     """Return the checked protobuf as IR, with dense and mapped weights."""
-    found = scopes(read.proto)
-    check_proto(read.proto, found, read.folder, read.embedded)
-    proto = make_dense(read.proto, found)
-    proto, map_types = without_map_types(proto, found if proto is read.proto else scopes(proto))
+    proto_scopes = scopes(read.proto)
+    check_proto(read.proto, proto_scopes, read.folder, read.embedded)
+    proto = make_dense(read.proto, proto_scopes)
+    proto, map_types = without_map_types(
+        proto, proto_scopes if proto is read.proto else scopes(proto)
+    )
     try:
         with silent_onnx_ir():
             model = ir.from_proto(proto)
@@ -164,15 +167,19 @@ def _from_proto(read: Read) -> ir.Model:
 
 
 def _root(error: BaseException) -> str:
-    """Return the innermost cause in one line, because onnx_ir wraps an error at each level."""
+    """Return the message of the innermost cause in one line: onnx_ir wraps an error at
+    each level.
+    """
     while error.__cause__ is not None:
         error = error.__cause__
     return str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
 
 
 def bring_to_opset(model: ir.Model, opset: int | None) -> None:
-    """Convert ``model`` to ``opset``, or raise Unsupported E230 or E231; if None, to 13 where
-    possible."""
+    """Convert ``model`` to ``opset``, or raise Unsupported E230 or E231.
+
+    Without ``opset``, to 13 where that is possible.
+    """
     if opset is not None:
         if _is_above(model, opset):
             lower_opset(model, opset)

@@ -1,4 +1,4 @@
-"""Map types, which scikit-learn classifiers return: removed on load, restored on save."""
+"""Map types, which scikit-learn classifiers return, are removed on load and restored on save."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from smelt.ir.onnx_ir_log import silent_onnx_ir
 from smelt.ir.opaque_types import OpaqueType, opaque_type_of, set_opaque_type
 
 Types = Mapping[str, OpaqueType]
+"""Removed types, by the names of the values."""
 
 
-def without_map_types(proto: onnx.ModelProto, found: Scopes) -> tuple[onnx.ModelProto, Types]:
+def without_map_types(
+    proto: onnx.ModelProto, proto_scopes: Scopes
+) -> tuple[onnx.ModelProto, Types]:
     """Return ``proto`` without map types, and those types by the names of the values.
 
-    ``found`` are the scopes of ``proto``, which is copied only if it has map types.
+    ``proto_scopes`` are the scopes of ``proto``, which is copied only if it has map types.
     """
-    types = {info.name: _opaque(info.type) for info in _infos(found) if _has_map(info.type)}
+    types = {info.name: _opaque(info.type) for info in _infos(proto_scopes) if _has_map(info.type)}
     if not types:
         return proto, types
     copy = onnx.ModelProto()
@@ -60,8 +63,8 @@ def proto_of(model: ir.Model) -> onnx.ModelProto:
 def _drop_inner_types(nodes: Iterable[onnx.NodeProto]) -> None:
     """Drop the types of values in the subgraphs of a function's ``nodes``.
 
-    ONNX Runtime inlines functions under new names, but takes such a type for that of the value of
-    the main graph that has the old name, and refuses the model if the two differ.
+    ONNX Runtime renames values when it inlines a function. But it reads such a type as that of a
+    value of the main graph with the same name, and refuses the model if the two types differ.
     """
     for attribute in (attribute for node in nodes for attribute in node.attribute):
         for graph in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
@@ -70,20 +73,21 @@ def _drop_inner_types(nodes: Iterable[onnx.NodeProto]) -> None:
 
 
 def _drop_types_of_constants(graph: onnx.GraphProto) -> None:
-    """Drop the types of initializers, which have a type of their own.
+    """Drop the declared types of initializers, whose tensors have types.
 
-    Tools that exchange an initializer, such as onnxruntime.quantization, leave a second type
-    behind, which then contradicts the first.
+    Tools that replace an initializer, such as onnxruntime.quantization, leave its old declaration,
+    which then contradicts the type of the tensor.
     """
     constants = {tensor.name for tensor in graph.initializer}
-    kept = [info for info in graph.value_info if info.name not in constants]
-    if len(kept) < len(graph.value_info):
+    remaining = [info for info in graph.value_info if info.name not in constants]
+    if len(remaining) < len(graph.value_info):
         del graph.value_info[:]
-        graph.value_info.extend(kept)
+        graph.value_info.extend(remaining)
 
 
-def _infos(found: Scopes) -> Iterator[onnx.ValueInfoProto]:
-    for place in found:
+def _infos(proto_scopes: Scopes) -> Iterator[onnx.ValueInfoProto]:
+    """Yield all declarations of values."""
+    for place in proto_scopes:
         owner = place.graph
         if owner is not None:
             yield from (*owner.input, *owner.output, *owner.value_info)
@@ -92,6 +96,7 @@ def _infos(found: Scopes) -> Iterator[onnx.ValueInfoProto]:
 
 
 def _has_map(type_: onnx.TypeProto) -> bool:
+    """True if the type is, or contains, a map."""
     kind = type_.WhichOneof("value")
     if kind in ("sequence_type", "optional_type"):
         return _has_map(getattr(type_, kind).elem_type)
@@ -99,6 +104,7 @@ def _has_map(type_: onnx.TypeProto) -> bool:
 
 
 def _opaque(type_: onnx.TypeProto) -> OpaqueType:
+    """Return the type as bytes and as text."""
     return OpaqueType(type_.SerializeToString(deterministic=True), _text(type_))
 
 

@@ -1,8 +1,8 @@
-"""Weights in files, external or inside a model, mapped once when the model is loaded.
+"""Weights in files, external or inside of a model, are mapped once when the model is loaded.
 
-A map keeps its file open. So a model may be written over its own files and still read the old ones;
-a path would lead to the new file with the offsets of the old. No weight is read before it is
-needed, and none takes memory of its own.
+A map keeps its file open. So a model may be written over its own files and still read the old ones,
+while a path would lead to the new file with the offsets of the old one. A weight is read when it is
+needed, and uses no memory of its own.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ HAD_EXTERNAL_DATA = "smelt.weights_beside"
 
 
 def map_weights(model: ir.Model, folder: Path | None, embedded: Embedded) -> None:
-    """Replace every external tensor by one over its mapped file below ``folder``.
+    """Replace every external tensor by a tensor over its mapped file below ``folder``.
 
-    Marks are replaced by the weights ``embedded`` in the model. Raises ResourceLimit E512 if the
-    file cannot be mapped, and InvalidModel E314 if it is shorter than its tensors.
+    Marks are replaced by the weights ``embedded`` in the model. Raises ResourceLimit E512 if a file
+    cannot be mapped, and InvalidModel E314 if it is shorter than its tensors.
     """
     files = _Files(folder, embedded)
     for graph in scope.graphs(model):
@@ -67,12 +67,11 @@ class _Files:
                 why=why,
                 fix="copy the weight file again, whole",
             )
-        return _over(data, start, tensor)
+        return _tensor_over(data, start, tensor)
 
 
 def map_file(path: Path) -> Data:
-    """Return the bytes of a file, read on access; raises ResourceLimit E512 if it cannot be
-    mapped."""
+    """Return the bytes of a file, read on access; ResourceLimit E512 if it cannot be mapped."""
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
@@ -87,16 +86,16 @@ def map_file(path: Path) -> Data:
         ) from error
 
 
-def _over(data: Data, start: int, tensor: ir.ExternalTensor) -> ir.TensorProtocol:
+def _tensor_over(data: Data, start: int, tensor: ir.ExternalTensor) -> ir.TensorProtocol:
     """Return a tensor like ``tensor`` over ``data`` from ``start`` on."""
     dtype, shape = tensor.dtype, ir.Shape(tensor.shape.numpy())
     if dtype.bitwidth < 8:
         packed = np.frombuffer(data, np.uint8, tensor.nbytes, start)
-        found: ir.TensorProtocol = ir.PackedTensor(packed, dtype, shape=shape, name=tensor.name)
+        view: ir.TensorProtocol = ir.PackedTensor(packed, dtype, shape=shape, name=tensor.name)
     else:
         kind = np.dtype(dtype.numpy()).newbyteorder("<")
         array = np.frombuffer(data, kind, tensor.size, start).reshape(shape.numpy())
-        found = ir.Tensor(array, dtype=dtype, shape=shape, name=tensor.name)
-    found.doc_string = tensor.doc_string
-    found.metadata_props.update(tensor.metadata_props)
-    return found
+        view = ir.Tensor(array, dtype=dtype, shape=shape, name=tensor.name)
+    view.doc_string = tensor.doc_string
+    view.metadata_props.update(tensor.metadata_props)
+    return view

@@ -33,8 +33,7 @@ class Read(NamedTuple):
 
 
 def read_proto(source: onnx.ModelProto | bytes | str | Path) -> Read:
-    """Return the protobuf that ``source`` is, contains or names.
-
+    """Return the protobuf of ``source``: itself, parsed bytes, or a file.
     Raises UsageError E609 if there is no such file, InvalidModel E301 if it is not a protobuf, E302
     if it holds no model, and ResourceLimit E503 or E512 if it is too large.
     """
@@ -48,7 +47,7 @@ def read_proto(source: onnx.ModelProto | bytes | str | Path) -> Read:
         raise InvalidModel(
             "E301",
             f"{type(source).__name__} {str(source)[:60]!r} is not an ONNX model",
-            fix="smelt.trace(function, *specs) makes one of a JAX function"
+            fix="smelt.trace(function, *specs) converts a JAX function to a model"
             if callable(source)
             else "give a path, bytes, a ModelProto or an onnx_ir.Model",
             why="it is not a path, bytes or a model",
@@ -64,7 +63,7 @@ def _read_file(path: Path) -> Data:
             raise UsageError(
                 "E609",
                 f"{str(path)!r} is not a file",
-                why="the path exists and is a folder or a device",
+                why="the path is a folder or a device",
                 fix="give the path of the .onnx file",
             )
         if status.st_size > MAX_FILE:
@@ -95,7 +94,7 @@ def _parse(embedded: Embedded, name: str, folder: Path | None) -> Read:
     """Return the protobuf in the bytes ``embedded``; raises InvalidModel E301."""
     proto = onnx.ModelProto()
     try:
-        proto.ParseFromString(embedded.without())
+        proto.ParseFromString(embedded.without_weights())
     except (DecodeError, RecursionError, UnicodeDecodeError, ValueError) as error:
         raise InvalidModel(
             "E301",
@@ -107,6 +106,7 @@ def _parse(embedded: Embedded, name: str, folder: Path | None) -> Read:
 
 
 def _reason(data: Data, error: Exception) -> str:
+    """Return why protobuf could not parse ``data``."""
     if not data:
         return "it is empty"
     return f"protobuf cannot parse its {len(data):,} bytes: {str(error) or 'damaged or too nested'}"

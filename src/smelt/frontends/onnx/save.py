@@ -52,10 +52,10 @@ def to_proto(
 ) -> onnx.ModelProto:
     """Return the model as protobuf with its weights; the model is unchanged unless it is ``spent``.
 
-    Copying takes a third of the time, so pass ``spent`` if you need the model no more. Operators
-    beyond ONNX become standard operators in line; ``functions`` writes them as model-local
-    functions, which ``load`` turns back into operators. ``keep_bare`` also writes those without a
-    body; only smelt can load the result.
+    Copying takes a third of the time; ``spent`` avoids the copy if you no longer need the model.
+    Operators beyond ONNX become standard operators in line; ``functions`` writes them as
+    model-local functions, which ``load`` turns back into operators. ``keep_bare`` also writes
+    operators without a body, and then only smelt can load the result.
 
     Raises ResourceLimit E504 if the weights do not fit into a protobuf, Unsupported E203 for
     operators without a body, and InvalidModel E301 if ``model`` is not a model.
@@ -146,8 +146,8 @@ def write(
 class ModelFiles(Mapping[str, bytes]):
     """The files that ``save`` writes for ``name``: one, or two with external data.
 
-    Weights of at least ``smallest`` bytes go to external data if the weights exceed
-    ``inline_limit``. Bytes are made on access; ``contents`` writes them without holding them.
+    Weights of at least ``smallest`` bytes become external data if all weights together exceed
+    ``inline_limit``. Bytes are built on access; ``contents`` writes them without holding them.
     """
 
     def __init__(
@@ -188,6 +188,7 @@ class ModelFiles(Mapping[str, bytes]):
 
 
 def _needs_data_file(model: ir.Model, inline_limit: int) -> bool:
+    """True if the weights came as external data, or exceed ``inline_limit`` bytes."""
     return bool(model.graph.meta.get(HAD_EXTERNAL_DATA)) or scope.weight_bytes(model) > inline_limit
 
 
@@ -216,8 +217,9 @@ def _prepared(
 
 
 def _drop_shapes_without_types(model: ir.Model) -> None:
-    """Drop shapes of values of unknown type, which a file cannot hold; onnx_ir logs each
-    otherwise."""
+    """Drop shapes of values of unknown type: a file cannot hold them, and onnx_ir would
+    log each.
+    """
     for graph in scope.graphs(model):
         for value in (*graph.inputs, *(value for node in graph for value in node.outputs)):
             if value.type is None:

@@ -16,6 +16,7 @@ from smelt.ir.signature import DOMAINS, Formal, Signature, misfits, signature_of
 from smelt.ir.withdrawn import is_withdrawn, misfit
 
 Types = dict[ir.Value, ir.DataType]
+"""Element types that operators give their outputs."""
 
 
 def check_nodes(model: ir.Model) -> None:
@@ -29,13 +30,13 @@ def check_nodes(model: ir.Model) -> None:
     local = {(key[0], key[1]) for key in model.functions}
     for root, imports in roots:
         types: Types = {}
-        carriers: list[ir.Node] = []
+        with_subgraphs: list[ir.Node] = []
         for node in scope.nodes_below(root):
             if node.domain in DOMAINS and (node.domain, node.op_type) not in local:
                 _check_node(node, imports.get(node.domain, 1), types)
             if not scope.is_flat(node):
-                carriers.append(node)
-        for node in carriers:
+                with_subgraphs.append(node)
+        for node in with_subgraphs:
             check_body(node, imports.get("", 1), types)
 
 
@@ -69,28 +70,28 @@ def _check_types(node: ir.Node, signature: Signature, types: Types, opset: int) 
         if formal is None or dtype is None or not formal.types:
             continue
         if dtype not in formal.types:
-            why = f"input {index} is {_name(dtype)}, which it does not take"
+            why = f"input {index} is {_name(dtype)}, which the operator does not accept"
             raise _mistyped(node, why, _first_that_takes(node, index, dtype, opset))
         if formal.variable is not None:
             first, where = bound.setdefault(formal.variable, (dtype, index))
             if first != dtype:
                 why = f"input {where} is {_name(first)}, input {index} is {_name(dtype)}"
                 raise _mistyped(node, why)
-    stated = _stated_type(node)
+    own_type = _stated_type(node)
     for index, value in enumerate(node.outputs):
         formal = _formal(signature.outputs, index)
         if formal is None:
             continue
-        if stated is not None:
-            types[value] = stated
+        if own_type is not None:
+            types[value] = own_type
         elif formal.variable in bound:
             types[value] = bound[formal.variable][0]
         elif len(formal.types) == 1:
             types[value] = next(iter(formal.types))
         declared = value.dtype
         if declared is not None and types.setdefault(value, declared) != declared:
-            found = _name(types[value])
-            why = f"output {value.name!r} is declared {_name(declared)}, it is {found}"
+            actual = _name(types[value])
+            why = f"output {value.name!r} is declared {_name(declared)}, but is {actual}"
             raise _mistyped(node, why)
 
 
@@ -104,24 +105,28 @@ def _stated_type(node: ir.Node) -> ir.DataType | None:
 
 
 def _dtype(value: ir.Value | None, types: Types) -> ir.DataType | None:
+    """Return the element type of a tensor as far as it is known, None for other values."""
     if value is None or (value.type is not None and not isinstance(value.type, ir.TensorType)):
         return None
     return types.get(value, value.dtype)
 
 
 def _formal(formals: Sequence[Formal], index: int) -> Formal | None:
-    """Return the formal parameter of a position; a variadic last one repeats. None beyond the
-    last."""
+    """Return the formal parameter at ``index``, None beyond the last; a variadic last one
+    repeats.
+    """
     if index < len(formals) - 1 or (formals and index == len(formals) - 1):
         return formals[index]
     return formals[-1] if formals and formals[-1].variadic else None
 
 
 def _name(dtype: ir.DataType) -> str:
+    """Return the name of ``dtype`` in lower case."""
     return dtype.name.lower()
 
 
 def _wrong(node: ir.Node, why: str) -> InvalidModel:
+    """Return E308 for a node that does not match its schema."""
     return InvalidModel(
         "E308",
         "a node does not fit its operator",
@@ -132,7 +137,7 @@ def _wrong(node: ir.Node, why: str) -> InvalidModel:
 
 
 def _first_that_takes(node: ir.Node, index: int, dtype: ir.DataType, opset: int) -> int | None:
-    """Return the first version after ``opset`` whose input takes ``dtype``, or None."""
+    """Return the first version after ``opset`` whose input accepts ``dtype``, or None."""
     for version in (v for v in versions(node.op_type, node.domain) if v > opset):
         signature = signature_of(node.op_type, version, node.domain)
         formal = None if signature is None else _formal(signature.inputs, index)
@@ -143,10 +148,10 @@ def _first_that_takes(node: ir.Node, index: int, dtype: ir.DataType, opset: int)
 
 def _mistyped(node: ir.Node, why: str, since: int | None = None) -> InvalidModel:
     """Return E309, with the opset that accepts the type if there is one."""
-    later = "" if since is None else f", or export with opset {since}, from which on it takes it"
+    later = "" if since is None else f", or export with opset {since}, which accepts that type"
     return InvalidModel(
         "E309",
-        "element types do not go together",
+        "the element types of a node do not match",
         at=place(node),
         why=why,
         fix=f"put a Cast between them{later}",

@@ -13,8 +13,7 @@ MAX_DEPTH = 64
 
 
 def check_depth(model: ir.Model) -> None:
-    """Raise InvalidModel E312 for graphs nested beyond ``MAX_DEPTH``, because walks are
-    recursive."""
+    """Raise InvalidModel E312 for graphs nested deeper than ``MAX_DEPTH``: walks are recursive."""
     pending = [(model.graph, 1)]
     pending += [(function.graph, 1) for function in model.functions.values()]
     while pending:
@@ -73,7 +72,9 @@ def _sort(graph: ir.Graph) -> None:
 
 
 def _stuck(graph: ir.Graph) -> list[ir.Node]:
-    """Return a few of the nodes that remain after placing all others in order."""
+    """Return up to four nodes of a cycle, or that wait for one: the rest after a
+    topological sort.
+    """
     waiting = {node: _waits_for(node, graph) for node in graph}
     ready = [node for node, count in waiting.items() if count == 0]
     placed = set(ready)
@@ -92,6 +93,7 @@ def _stuck(graph: ir.Graph) -> list[ir.Node]:
 
 
 def _waits_for(node: ir.Node, graph: ir.Graph) -> int:
+    """Return how many inputs of ``node`` are results of nodes of ``graph``."""
     producers = (value.producer() for value in node.inputs if value is not None)
     return sum(producer is not None and producer.graph is graph for producer in producers)
 
@@ -113,12 +115,14 @@ def _check_values(root: ir.Graph, imports: dict[str, int]) -> None:
 
 
 def _is_defined(value: ir.Value) -> bool:
+    """True if the value is a result, an input, or an initializer (also one without numbers yet)."""
     if value.producer() is not None or value.is_graph_input():
         return True
     return value.is_initializer() and (value.const_value is not None or is_missing_weight(value))
 
 
 def _undefined(value: ir.Value, at: str) -> InvalidModel:
+    """Return E305 for ``value``."""
     return InvalidModel(
         "E305",
         f"value {value.name!r} is never written",
@@ -135,6 +139,6 @@ def _not_imported(node: ir.Node) -> InvalidModel:
         "E306",
         f"the domain of operator {name} is not imported",
         at=f"node {node.name!r}",
-        why="the imported version says what the operator means",
+        why="the imported version defines what the operator computes",
         fix="add the domain to opset_import",
     )

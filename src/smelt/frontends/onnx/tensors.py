@@ -1,9 +1,9 @@
 """Check every tensor of a protobuf before memory is allocated for it.
 
-Dims must be possible, the data must match them in length, and external data must lie in the model's
-folder, reached without links. This guards against known attacks on model files: ``..`` and absolute
-paths, symlinks and hardlinks, pipes, offsets beyond the file, keys that become attributes, and
-lengths that make the reader allocate at will.
+Dims must be possible, the data must have the length that they need, and external data must lie in
+the model's folder, reached without links. This stops known attacks on model files: ``..`` and
+absolute paths, symlinks and hardlinks, pipes, offsets beyond the file, keys that become attributes,
+and lengths that make the reader allocate without limit.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def check_tensor(tensor: onnx.TensorProto, folder: Path | None, embedded: Embedd
     try:
         dtype = ir.DataType(tensor.data_type)
     except ValueError as error:
-        why = f"{tensor.data_type} is no ONNX data type"
+        why = f"{tensor.data_type} is not a data type of ONNX"
         raise InvalidModel(
             "E311",
             "a tensor has no element type",
@@ -86,7 +86,7 @@ def check_tensor(tensor: onnx.TensorProto, folder: Path | None, embedded: Embedd
             fix="export the model again, or correct the node",
         )
     if tensor.HasField("segment"):
-        why = "it holds a piece of a larger one, which no model format puts together"
+        why = "it is a segment of a larger tensor, and no model format joins segments"
         raise InvalidModel(
             "E311", "a tensor is incomplete", at=at, why=why, fix="copy or download the file again"
         )
@@ -127,15 +127,16 @@ def check_tensor(tensor: onnx.TensorProto, folder: Path | None, embedded: Embedd
 
 
 def _check_external(tensor: onnx.TensorProto, nbytes: int, folder: Path | None, at: str) -> None:
-    """Raise E313, E314 or E613 if the external data of ``tensor`` is missing, misplaced or too
-    short."""
+    """Raise E313, E314 or E613 if the external data is missing, too short or outside of
+    the folder.
+    """
     entries = {entry.key: entry.value for entry in tensor.external_data}
     unknown = sorted(set(entries) - EXTERNAL_KEYS)
     if unknown or "location" not in entries:
         why = f"unknown key {unknown[0]!r}" if unknown else "it has no location"
         raise InvalidModel(
             "E314",
-            "external data is not described as ONNX demands",
+            "external data has a description that ONNX does not allow",
             at=at,
             why=why,
             fix="export the model again",
@@ -143,7 +144,7 @@ def _check_external(tensor: onnx.TensorProto, nbytes: int, folder: Path | None, 
     if folder is None:
         raise UsageError(
             "E613",
-            "the model keeps weights in other files, and its folder is not known",
+            "the model has weights in other files, and its folder is not known",
             at=at,
             fix="load it from its path",
             why="the paths of weight files are relative to the folder of the model",
@@ -178,7 +179,7 @@ def _number(text: str, key: str, at: str) -> int | None:
         why = f"{key} is {text[:40]!r}"
         raise InvalidModel(
             "E314",
-            "external data is not described as ONNX demands",
+            "external data has a description that ONNX does not allow",
             at=at,
             why=why,
             fix="export the model again",
@@ -187,8 +188,7 @@ def _number(text: str, key: str, at: str) -> int | None:
 
 
 def _confined_size(folder: Path, location: str, at: str) -> int:
-    """Return the size of a regular file below ``folder``; raises E313 if its path contains a
-    link."""
+    """Return the size of a regular file below ``folder``; E313 if its path contains a link."""
     parts = PurePosixPath(location).parts
     escapes = not parts or PurePosixPath(location).is_absolute() or ".." in parts
     if escapes or "\\" in location or "\0" in location or ":" in location:
@@ -217,6 +217,7 @@ def _confined_size(folder: Path, location: str, at: str) -> int:
 
 
 def _escape(location: str, at: str, why: str) -> SmeltError:
+    """Return E313 for a location outside of the model's folder."""
     return InvalidModel(
         "E313",
         f"external data at {location[:80]!r} is refused",

@@ -1,4 +1,4 @@
-"""The part of protobuf's wire format that cutting and joining messages needs."""
+"""Read and write the part of protobuf's wire format that is needed to cut and join messages."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Field(NamedTuple):
 
 def fields(data: memoryview, start: int, end: int) -> list[Field] | None:
     """Return the fields of the message in ``data[start:end]``; None if damaged or with groups."""
-    found: list[Field] = []
-    at = start
+    result: list[Field] = []
+    position = start
     try:
-        while at < end:
-            tag, begin = _read_varint(data, at)
+        while position < end:
+            tag, begin = _read_varint(data, position)
             wire_type = tag & 7
             if wire_type == LENGTH_DELIMITED:
                 size, begin = _read_varint(data, begin)
@@ -42,11 +42,11 @@ def fields(data: memoryview, start: int, end: int) -> list[Field] | None:
                 stop = begin + _FIXED[wire_type]
             if stop > end or tag < 8 or tag > _LONGEST_TAG:
                 return None
-            found.append(Field(tag >> 3, wire_type, at, begin, stop))
-            at = stop
+            result.append(Field(tag >> 3, wire_type, position, begin, stop))
+            position = stop
     except (IndexError, KeyError, ValueError):
         return None
-    return found
+    return result
 
 
 def head(number: int, size: int) -> bytes:
@@ -56,11 +56,11 @@ def head(number: int, size: int) -> bytes:
 
 def varint(number: int) -> bytes:
     """Return a nonnegative number as a varint: seven bits per byte, lowest first."""
-    found = bytearray()
+    encoded = bytearray()
     while number > 0x7F:
-        found.append(number & 0x7F | 0x80)
+        encoded.append(number & 0x7F | 0x80)
         number >>= 7
-    return bytes([*found, number])
+    return bytes([*encoded, number])
 
 
 def _read_varint(data: memoryview, at: int) -> tuple[int, int]:

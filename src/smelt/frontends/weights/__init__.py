@@ -1,4 +1,4 @@
-"""Checkpoints: the numbers of weights that a model was traced without."""
+"""Checkpoints: read the numbers of weights for a model that was traced without them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cast weights from a checkpoint's floating type, each when it is read."""
+"""Cast weights from a checkpoint's floating type to the model's, each when it is read."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ def cast(tensor: ir.TensorProtocol, dtype: ir.DataType, name: str | None) -> ir.
     """
 
     def read() -> ir.Tensor:
+        """Return the tensor rounded to ``dtype``."""
         with np.errstate(over="ignore", invalid="ignore"):
             return ir.Tensor(tensor.numpy().astype(dtype.numpy()), dtype=dtype)
 
@@ -46,5 +47,6 @@ def cast(tensor: ir.TensorProtocol, dtype: ir.DataType, name: str | None) -> ir.
     return ir.LazyTensor(read, dtype, ir.Shape(tensor.shape.numpy()), name=name)
 
 
-def _overflows(given: np.ndarray, rounded: np.ndarray) -> bool:
-    return not np.isfinite(rounded)[np.isfinite(given)].all()
+def _overflows(original: np.ndarray, rounded: np.ndarray) -> bool:
+    """True if a finite number became infinite."""
+    return not np.isfinite(rounded)[np.isfinite(original)].all()

@@ -21,44 +21,44 @@ def open_checkpoint(path: str | PathLike[str]) -> Mapping[str, ir.TensorProtocol
     file, or a folder of orbax. Raises UsageError E609 if there is nothing at ``path``, and
     InvalidModel E341 for a damaged or unknown format.
     """
-    place = Path(path)
-    if not place.exists():
+    location = Path(path)
+    if not location.exists():
         raise UsageError(
             "E609",
-            f"there is not a checkpoint {str(place)!r}",
+            f"there is no checkpoint {str(location)!r}",
             why="--weights is the path of a checkpoint",
             fix="check the path",
         )
-    if place.is_dir() and is_orbax(place):
-        return open_orbax(place)
-    files = shards(place)
+    if location.is_dir() and is_orbax(location):
+        return open_orbax(location)
+    files = shards(location)
     if files:
-        found: dict[str, ir.TensorProtocol] = {}
+        tensors: dict[str, ir.TensorProtocol] = {}
         for file in files:
             for name, tensor in open_safetensors(file).items():
-                if name in found:
-                    why = f"{name!r} stands in two of its files"
+                if name in tensors:
+                    why = f"two of its files contain {name!r}"
                     raise InvalidModel(
                         "E341",
-                        f"cannot read {place.name!r}",
+                        f"cannot read {location.name!r}",
                         why=why,
                         fix="give a checkpoint of safetensors, npz or orbax",
                     )
-                found[name] = tensor
-        return found
-    if place.is_file() and place.open("rb").read(4) == b"PK\x03\x04":
-        return open_npz(place)
-    steps = sorted((s.name for s in place.glob("[0-9]*") if is_orbax(s)), key=len)
+                tensors[name] = tensor
+        return tensors
+    if location.is_file() and location.open("rb").read(4) == b"PK\x03\x04":
+        return open_npz(location)
+    steps = sorted((s.name for s in location.glob("[0-9]*") if is_orbax(s)), key=len)
     if steps:
         raise InvalidModel(
             "E341",
-            f"{place.name!r} holds several checkpoints",
-            why=f"a manager of orbax wrote {', '.join(steps[:5])}",
-            fix=f"name one of them, such as {str(place / steps[-1])!r}",
+            f"{location.name!r} contains several checkpoints",
+            why=f"a checkpoint manager of orbax wrote the steps {', '.join(steps[:5])}",
+            fix=f"name one step, such as {str(location / steps[-1])!r}",
         )
     raise InvalidModel(
         "E341",
-        f"{place.name!r} is not a checkpoint",
-        why="it is neither of safetensors, nor of npz, nor of orbax",
+        f"{location.name!r} is not a checkpoint",
+        why="its format is neither safetensors, nor npz, nor orbax",
         fix="write the weights by safetensors, numpy.savez or orbax",
     )

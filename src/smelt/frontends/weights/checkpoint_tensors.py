@@ -13,14 +13,14 @@ from smelt.errors import InvalidModel
 from smelt.frontends.weights.checkpoint import open_checkpoint
 
 Tensors: TypeAlias = "Mapping[str, Any]"
-"""Arrays or tensors by name, or nested dicts and lists of them, whose paths are names."""
+"""Arrays or tensors by name; in nested dicts and lists, the path of an array is its name."""
 
 
 def tensors_of(checkpoint: object) -> dict[str, ir.TensorProtocol]:
     """Return the tensors of ``checkpoint`` by name; in a tree, the name is the path with dots.
 
-    Raises InvalidModel E341 if ``checkpoint`` is none, or if a leaf is not an array; also the
-    errors of ``open_checkpoint``.
+    Raises InvalidModel E341 if ``checkpoint`` is not a checkpoint, or if a leaf is not an array;
+    also the errors of ``open_checkpoint``.
     """
     if isinstance(checkpoint, str | PathLike):
         return dict(open_checkpoint(checkpoint))
@@ -28,8 +28,8 @@ def tensors_of(checkpoint: object) -> dict[str, ir.TensorProtocol]:
         raise InvalidModel(
             "E341",
             f"{type(checkpoint).__name__} is not a checkpoint",
-            fix="give the path of one, or arrays by name",
-            why="it is not a path and not a dict of arrays",
+            fix="give the path of a checkpoint, or arrays by name",
+            why="it is neither a path nor a dict of arrays",
         )
     return {name: _as_tensor(name, leaf) for name, leaf in _leaves(checkpoint, ())}
 
@@ -57,6 +57,6 @@ def _as_tensor(name: str, leaf: Any) -> ir.TensorProtocol:
     raise InvalidModel(
         "E341",
         f"{name!r} is not an array",
-        why=f"it is of the type {type(leaf).__name__}",
-        fix="leave out entries that are not weights; arrays may be nested in dicts and lists",
+        why=f"its type is {type(leaf).__name__}",
+        fix="remove entries that are not weights; arrays may be nested in dicts and lists",
     )

@@ -21,7 +21,7 @@ from smelt.spans import span
 
 Names: TypeAlias = "Mapping[str, str] | Callable[[str], str]"
 
-WAYS_OUT: Mapping[str, str] = {
+FIXES: Mapping[str, str] = {
     "it lacks": "names={WEIGHT: NAME}, or smelt convert --weight-name WEIGHT=NAME, tells names that"
     " differ",
     "it has beside them": "allow_extra=True, or --extra-weights, passes over what no weight is for",
@@ -71,11 +71,11 @@ def fill_weights(
     numbers.
     """
     if not isinstance(model, ir.Model):
-        what = f"{type(model).__name__} is no model in memory"
+        what = f"{type(model).__name__} is not a model in memory"
         raise InvalidModel(
             "E301",
             what,
-            fix="smelt.load(path) reads one of a file",
+            fix="smelt.load(path) reads a model from a file",
             why="fill_weights changes the weights of a model in memory",
         )
     waiting = missing_weights(model)
@@ -84,16 +84,16 @@ def fill_weights(
             "E115",
             "the model has no weights without numbers",
             why="every weight that it reads has been traced with its numbers",
-            fix="trace abstract weights, such as jax.eval_shape and nnx.eval_shape give",
+            fix="trace abstract weights, as jax.eval_shape and nnx.eval_shape return them",
         )
     with span("fill weights", weights=len(waiting)):
         tensors = tensors_of(checkpoint)
         expected = [*model.graph.meta.get(EXPECTED, waiting)]
         if isinstance(names, Mapping):
             names = _by_weight(names, [*expected, *waiting])
-        found = _matched(expected, tensors, names)
-        extra = [] if allow_extra else sorted(tensors.keys() - set(found.values()))
-        problems = _problems(waiting, found, tensors, extra, cast)
+        matches = _matched(expected, tensors, names)
+        extra = [] if allow_extra else sorted(tensors.keys() - set(matches.values()))
+        problems = _problems(waiting, matches, tensors, extra, cast)
         if isinstance(names, Mapping) and (unknown := sorted(names.keys() - {*expected, *waiting})):
             problems["no weight is called"] = unknown
         if problems:
@@ -101,38 +101,44 @@ def fill_weights(
                 "E340",
                 "the checkpoint does not fit the model",
                 why="; ".join(f"{kind} {listed(each, SHOWN)}" for kind, each in problems.items()),
-                fix="; ".join(WAYS_OUT[kind] for kind in problems),
+                fix="; ".join(FIXES[kind] for kind in problems),
             )
-        filling = {n: _filling(tensors[found[n]], value, cast) for n, value in waiting.items()}
+        new_tensors = {
+            n: _tensor_for(tensors[matches[n]], value, cast) for n, value in waiting.items()
+        }
         for name, value in waiting.items():
-            fill(value, filling[name])
+            fill(value, new_tensors[name])
     return model
 
 
 def _by_weight(names: Mapping[str, str], weights: Sequence[str]) -> dict[str, str]:
-    """Return ``names`` with the model's names of weights in place of paths."""
-    called = {compared(weight): weight for weight in weights}
-    return {w if w in weights else called.get(compared(w), w): t for w, t in names.items()}
+    """Return ``names`` with the model's name of each weight in place of its path."""
+    weight_of = {compared(weight): weight for weight in weights}
+    return {w if w in weights else weight_of.get(compared(w), w): t for w, t in names.items()}
 
 
 def _matched(weights: Sequence[str], tensors: Iterable[str], names: Names | None) -> dict[str, str]:
-    """Return the checkpoint's name of each of ``weights`` that it holds."""
-    told = {w: names(w) for w in weights} if callable(names) else dict(names or {})
+    """Return, for each of ``weights`` that the checkpoint contains, its name there.
+
+    Names are compared without separators. A prefix of all names on one side may be missing on the
+    other, so all pairs of prefixes are tried, and the pair with most matches is taken.
+    """
+    given_names = {w: names(w) for w in weights} if callable(names) else dict(names or {})
     present = set(tensors)
-    rest = sorted(present - set(told.values()))
-    open_names = [name for name in weights if name not in told]
+    rest = sorted(present - set(given_names.values()))
+    open_names = [name for name in weights if name not in given_names]
     best: dict[str, str] = {}
     own, others = (
         [(w, compared(w)) for w in open_names],
         [(t, compared(t)) for t in rest],
     )
-    for cut in _beginnings([text for _, text in own]):
-        for other_cut in _beginnings([text for _, text in others]):
+    for cut in _prefix_lengths([text for _, text in own]):
+        for other_cut in _prefix_lengths([text for _, text in others]):
             by_text = _by_text(others, other_cut)
-            found = {w: by_text[text[cut:]] for w, text in own if text[cut:] in by_text}
-            if len(found) > len(best):
-                best = found
-    return {**best, **{w: t for w, t in told.items() if t in present}}
+            matches = {w: by_text[text[cut:]] for w, text in own if text[cut:] in by_text}
+            if len(matches) > len(best):
+                best = matches
+    return {**best, **{w: t for w, t in given_names.items() if t in present}}
 
 
 def compared(name: str) -> str:
@@ -142,18 +148,19 @@ def compared(name: str) -> str:
 
 
 def _by_text(others: Sequence[tuple[str, str]], cut: int) -> dict[str, str]:
-    """Return the checkpoint's names by their compared text; ambiguous ones are left out."""
-    found: dict[str, str] = {}
-    twice: set[str] = set()
+    """Return the checkpoint's names by their compared text after ``cut``; ambiguous texts are left
+    out.
+    """
+    names: dict[str, str] = {}
+    ambiguous: set[str] = set()
     for name, text in others:
-        twice.update({text[cut:]} & found.keys())
-        found[text[cut:]] = name
-    return {text: name for text, name in found.items() if text not in twice}
+        ambiguous.update({text[cut:]} & names.keys())
+        names[text[cut:]] = name
+    return {text: name for text, name in names.items() if text not in ambiguous}
 
 
-def _beginnings(texts: Sequence[str]) -> list[int]:
-    """Return the lengths of common prefixes of all ``texts`` that end at a separator; 0 is
-    first."""
+def _prefix_lengths(texts: Sequence[str]) -> list[int]:
+    """Return the lengths of common prefixes that end at a separator, 0 first."""
     if not texts:
         return [0]
     low, high = min(texts), max(texts)
@@ -163,47 +170,48 @@ def _beginnings(texts: Sequence[str]) -> list[int]:
 
 def _problems(
     waiting: Mapping[str, ir.Value],
-    found: Mapping[str, str],
+    matches: Mapping[str, str],
     tensors: Mapping[str, ir.TensorProtocol],
     extra: Sequence[str],
     cast: bool,
 ) -> dict[str, list[str]]:
-    """Return what does not fit, by its kind in ``WAYS_OUT``."""
-    problems: dict[str, list[str]] = {kind: [] for kind in WAYS_OUT}
-    lacking = [name for name in waiting if name not in found]
-    problems["it lacks"] = _with_nearest(lacking, waiting, found, tensors)
+    """Return the weights that do not fit, by kind of problem in ``FIXES``."""
+    problems: dict[str, list[str]] = {kind: [] for kind in FIXES}
+    missing = [name for name in waiting if name not in matches]
+    problems["it lacks"] = _with_nearest(missing, waiting, matches, tensors)
     problems["it has beside them"] = list(extra)
     for name, value in waiting.items():
-        tensor = tensors[found[name]] if name in found else None
+        tensor = tensors[matches[name]] if name in matches else None
         if tensor is not None and not _fits(tensor, value, cast):
-            unlike = f"{name} is {_described(value)} in the model and {_type(tensor)} there"
-            problems[_kind(tensor, value)].append(unlike)
+            mismatch = f"{name} is {_described(value)} in the model and {_type(tensor)} there"
+            problems[_kind(tensor, value)].append(mismatch)
     return {kind: names for kind, names in problems.items() if names}
 
 
 def _kind(tensor: ir.TensorProtocol, value: ir.Value) -> str:
     """Return the kind of mismatch between a tensor and a weight."""
-    dtype, wanted = _type_of(value)
+    dtype, expected_dims = _type_of(value)
     dims = tuple(tensor.shape.numpy())
-    if RAW in tensor.meta and dims[:-1] == wanted:
+    if RAW in tensor.meta and dims[:-1] == expected_dims:
         return "types are lost:"
-    if dims != wanted and sorted(dims) == sorted(wanted):
+    if dims != expected_dims and sorted(dims) == sorted(expected_dims):
         return "it has arrays of turned axes:"
-    castable = dims == wanted and is_castable(tensor, dtype)
+    castable = dims == expected_dims and is_castable(tensor, dtype)
     return "types differ:" if castable else "it has unlike arrays:"
 
 
 def _with_nearest(
     missing: Sequence[str],
     waiting: Mapping[str, ir.Value],
-    found: Mapping[str, str],
+    matches: Mapping[str, str],
     tensors: Mapping[str, ir.TensorProtocol],
 ) -> list[str]:
-    """Return ``missing`` names; the shown ones with the nearest name that no weight uses.
+    """Return the ``missing`` names, each with the nearest name that no weight uses.
 
-    Very short names resemble no other, so arrays of the same shape and type are suggested.
+    Only the first ``SHOWN`` names get one. Very short names resemble no other name, so a name of an
+    array of the same shape and type is suggested.
     """
-    free = {compared(name): name for name in sorted(tensors.keys() - set(found.values()))}
+    free = {compared(name): name for name in sorted(tensors.keys() - set(matches.values()))}
     shown: list[str] = []
     for name in missing[:SHOWN]:
         fitting = [text for text in free if _fits(tensors[free[text]], waiting[name], cast=True)]
@@ -217,17 +225,20 @@ def _with_nearest(
 
 
 def _described(value: ir.Value) -> str:
+    """Return type and shape of a weight as text, ``f32[3,4]``."""
     dtype, dims = _type_of(value)
     return f"{dtype.short_name()}[{','.join(map(str, dims))}]"
 
 
 def _type_of(value: ir.Value) -> tuple[ir.DataType, tuple[int, ...]]:
+    """Return element type and shape of a weight."""
     assert value.dtype is not None
     assert value.shape is not None
     return value.dtype, tuple(value.shape.numpy())
 
 
 def _type(tensor: ir.TensorProtocol) -> str:
+    """Return type and shape of a checkpoint's array as text."""
     dims = [str(dim) for dim in tensor.shape]
     if RAW in tensor.meta:
         return f"[{','.join(dims[:-1])}] of {tensor.meta[RAW]} bytes each"
@@ -235,14 +246,17 @@ def _type(tensor: ir.TensorProtocol) -> str:
 
 
 def _fits(tensor: ir.TensorProtocol, value: ir.Value, cast: bool) -> bool:
-    dtype, wanted = _type_of(value)
+    """True if the array has the shape and the type of the weight, or its type can be cast."""
+    dtype, expected_dims = _type_of(value)
     dims = tuple(tensor.shape.numpy())
     if RAW in tensor.meta:
-        return dims == (*wanted, dtype.itemsize)
-    return dims == wanted and (tensor.dtype == dtype or (cast and is_castable(tensor, dtype)))
+        return dims == (*expected_dims, dtype.itemsize)
+    return dims == expected_dims and (
+        tensor.dtype == dtype or (cast and is_castable(tensor, dtype))
+    )
 
 
-def _filling(tensor: ir.TensorProtocol, value: ir.Value, cast: bool) -> ir.TensorProtocol:
+def _tensor_for(tensor: ir.TensorProtocol, value: ir.Value, cast: bool) -> ir.TensorProtocol:
     """Return ``tensor`` named like ``value``, with its type if it was raw bytes or is cast."""
     dtype, dims = _type_of(value)
     if cast and is_castable(tensor, dtype):
@@ -250,6 +264,7 @@ def _filling(tensor: ir.TensorProtocol, value: ir.Value, cast: bool) -> ir.Tenso
     if RAW in tensor.meta:
 
         def read() -> ir.Tensor:
+            """Return the raw bytes as numbers of the weight's type."""
             array = np.ascontiguousarray(tensor.numpy())
             return ir.Tensor(array.view(dtype.numpy()).reshape(dims))
 

@@ -1,4 +1,4 @@
-"""Files of ``numpy.savez``: uncompressed members are mapped, others are read on access."""
+"""Read files of ``numpy.savez``: uncompressed members are mapped, others are read on access."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ def open_npz(path: Path) -> dict[str, ir.TensorProtocol]:
     NumPy writes foreign types such as bfloat16 as bytes without a type. Those are returned as uint8
     with their item size as a last dim, and marked as ``RAW``.
     """
-    found: dict[str, ir.TensorProtocol] = {}
+    tensors: dict[str, ir.TensorProtocol] = {}
     try:
         data = map_file(path)
         with zipfile.ZipFile(path) as archive:
             for member in archive.infolist():
-                found[member.filename.removesuffix(".npy")] = _tensor(path, archive, member, data)
+                name = member.filename.removesuffix(".npy")
+                tensors[name] = _tensor(path, archive, member, data)
     except (ValueError, KeyError, OSError, zipfile.BadZipFile) as error:
         raise InvalidModel(
             "E341",
@@ -42,7 +43,7 @@ def open_npz(path: Path) -> dict[str, ir.TensorProtocol]:
             why=str(error),
             fix="write it by numpy.savez, without pickled objects",
         ) from error
-    return found
+    return tensors
 
 
 RAW = "raw"
@@ -54,11 +55,11 @@ def _tensor(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, data:
     with archive.open(member) as stream:
         version = np.lib.format.read_magic(stream)
         if version not in _READ:
-            raise ValueError(f"{member.filename!r} is of version {version} of the format")
+            raise ValueError(f"{member.filename!r} has the unknown format version {version}")
         shape, fortran, dtype = _READ[version](stream)
         offset = stream.tell()
     if dtype.hasobject or dtype.kind not in "biufcV" or dtype.names:
-        raise ValueError(f"{member.filename!r} holds no numbers: write weights alone")
+        raise ValueError(f"{member.filename!r} does not contain numbers: write only weights")
     raw = dtype.itemsize if dtype.kind == "V" else 0
     if raw:
         shape, dtype = (*shape, raw), np.dtype(np.uint8)
@@ -83,6 +84,7 @@ def _begin(data: Any, member: zipfile.ZipInfo) -> int:
 
 
 def _read(path: Path, name: str, raw: bool) -> ir.Tensor:
+    """Return a member read from the file; raw elements become bytes along a last dim."""
     with zipfile.ZipFile(path) as archive, archive.open(name) as stream:
         array = np.lib.format.read_array(stream, allow_pickle=False)
     array = np.ascontiguousarray(array)

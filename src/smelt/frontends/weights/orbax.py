@@ -1,4 +1,4 @@
-"""Folders of orbax, the checkpoints of flax: each weight is read on access."""
+"""Read folders of orbax, the checkpoints of flax: each weight is read on access."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MARKS = ("_METADATA", "manifest.ocdbt", "checkpoint")
 """Files in the folder of a tree, from certain to old formats."""
 
 _ITEMS = ("default", "state", "params")
-"""Usual names of an item with a tree; such an item wins over all others."""
+"""Usual names of the item that holds the weights; items of other names come after these."""
 
 _STEP = "_CHECKPOINT_METADATA"
 """A file in the folder of a tree, or of a step with several items."""
@@ -31,18 +31,20 @@ def is_orbax(folder: Path) -> bool:
 
 def _tree(folder: Path) -> Path | None:
     """Return the folder of the tree, ``folder`` itself or an item of it; None if there is none."""
-    for place in (folder, *(folder / item for item in _ITEMS), *_items(folder)):
-        if any((place / mark).exists() for mark in _MARKS):
-            return place
+    for candidate in (folder, *(folder / item for item in _ITEMS), *_items(folder)):
+        if any((candidate / mark).exists() for mark in _MARKS):
+            return candidate
     return None
 
 
 def _items(folder: Path) -> list[Path]:
-    """Return the step's item with a name of the user's own, if exactly one is a tree."""
+    """Return the item of a step that is a tree, if there is exactly one; the user chose
+    its name.
+    """
     if not (folder / _STEP).exists():
         return []
-    found = [p.parent for p in sorted(folder.glob(f"*/{_MARKS[0]}"))]
-    return found if len(found) == 1 else []
+    trees = [p.parent for p in sorted(folder.glob(f"*/{_MARKS[0]}"))]
+    return trees if len(trees) == 1 else []
 
 
 def open_orbax(folder: Path) -> dict[str, ir.TensorProtocol]:
@@ -54,18 +56,18 @@ def open_orbax(folder: Path) -> dict[str, ir.TensorProtocol]:
         import orbax.checkpoint as orbax
     except ModuleNotFoundError as error:
         raise not_installed("orbax-checkpoint", "demo", "reading its checkpoints") from error
-    place = _tree(folder)
-    if place is None:
+    tree_folder = _tree(folder)
+    if tree_folder is None:
         items = [item.name for item in sorted(folder.iterdir()) if item.is_dir()]
         raise InvalidModel(
             "E341",
             f"{folder.name!r} is not a tree of weights",
-            why=f"it is a step of a manager, with {', '.join(items) or 'nothing'} in it",
+            why=f"it is a step of a checkpoint manager, with {', '.join(items) or 'nothing'} in it",
             fix="name the folder of the item that holds the weights",
         )
     try:
         with orbax.PyTreeCheckpointer() as checkpointer:
-            tree = checkpointer.metadata(place.absolute()).item_metadata.tree
+            tree = checkpointer.metadata(tree_folder.absolute()).item_metadata.tree
     except (ValueError, OSError, KeyError, AttributeError) as error:
         raise InvalidModel(
             "E341",
@@ -73,16 +75,17 @@ def open_orbax(folder: Path) -> dict[str, ir.TensorProtocol]:
             why=str(error),
             fix="check that the folder is a complete orbax checkpoint, and that orbax is installed",
         ) from error
-    found: dict[str, ir.TensorProtocol] = {}
+    tensors: dict[str, ir.TensorProtocol] = {}
     for keys, leaf in _leaves(tree, ()):
         name = ".".join(keys)
         kind = ir.DataType.from_numpy(np.dtype(leaf.dtype))
-        read = partial(_read, place.absolute(), keys)
-        found[name] = ir.LazyTensor(read, kind, ir.Shape(leaf.shape), name=name)
-    return found
+        read = partial(_read, tree_folder.absolute(), keys)
+        tensors[name] = ir.LazyTensor(read, kind, ir.Shape(leaf.shape), name=name)
+    return tensors
 
 
 def _leaves(tree: Any, keys: Keys) -> Iterator[tuple[Keys, Any]]:
+    """Yield the arrays below ``tree`` with their paths."""
     items = tree.items() if isinstance(tree, Mapping) else enumerate(tree)
     for key, item in items:
         if isinstance(item, Mapping | list | tuple):
@@ -100,13 +103,14 @@ def _read(folder: Path, keys: Keys) -> ir.Tensor:
         item=_nested(keys, 0), restore_args=_nested(keys, restore), partial_restore=True
     )
     with orbax.PyTreeCheckpointer() as checkpointer:
-        found = checkpointer.restore(folder, args=arguments)
+        restored = checkpointer.restore(folder, args=arguments)
     for key in keys:
-        found = found[key]
-    return ir.Tensor(np.asarray(found))
+        restored = restored[key]
+    return ir.Tensor(np.asarray(restored))
 
 
 def _nested(keys: Keys, leaf: Any) -> Any:
+    """Return nested dicts with ``leaf`` at the path ``keys``."""
     for key in reversed(keys):
         leaf = {key: leaf}
     return leaf

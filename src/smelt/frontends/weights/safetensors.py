@@ -1,4 +1,4 @@
-"""Files of safetensors: a JSON header and then the numbers, which are mapped.
+"""Read files of safetensors: a JSON header, and numbers that are mapped.
 
 The format: https://huggingface.co/docs/safetensors. The first eight bytes are the length of the
 header, little endian. The header has ``{name: {"dtype", "shape", "data_offsets"}}``; offsets count
@@ -50,8 +50,8 @@ DTYPES: Mapping[str, np.dtype] = {
 def shards(path: Path) -> list[Path]:
     """Return the files of the checkpoint at ``path``: itself, or those of an index or folder.
 
-    Empty if it is not such a checkpoint. Raises InvalidModel E341 for an index that is damaged or
-    names missing files.
+    Empty if ``path`` is not a checkpoint of safetensors. Raises InvalidModel E341 for an index that
+    is damaged or names missing files.
     """
     if path.is_dir():
         return sorted(path.glob("*.safetensors"))
@@ -75,7 +75,7 @@ def _check_there(index: Path, names: Sequence[str]) -> None:
         raise InvalidModel(
             "E341",
             f"cannot read {index.name!r}",
-            why=f"{len(missing)} of the {len(names)} files that it names are not beside it: "
+            why=f"{len(missing)} of the {len(names)} files that it names are not in its folder: "
             f"{listed(missing, SHOWN)}",
             fix="put all files of the checkpoint into the folder of the index",
         )
@@ -99,12 +99,13 @@ def open_safetensors(path: Path) -> dict[str, ir.TensorProtocol]:
 
 
 def _header(data: Any) -> tuple[dict[str, Any], int]:
+    """Return the header as a dict, and the offset of the numbers."""
     size = int.from_bytes(data[:8], "little")
     if len(data) < 8 or size > min(LONGEST_HEADER, len(data) - 8):
         raise ValueError("it ends before its header does")
     header = json.loads(data[8 : 8 + size].decode("utf-8"))
     if not isinstance(header, dict):
-        raise ValueError("its header is no object")
+        raise ValueError("its header is not a JSON object")
     return header, 8 + size
 
 
@@ -112,7 +113,7 @@ def _tensor(name: str, entry: Mapping[str, Any], data: Any, start: int) -> ir.Te
     """Return one entry of the header as a mapped tensor."""
     kind = entry["dtype"]
     if kind not in DTYPES:
-        raise ValueError(f"{name!r} is of the type {kind!r}, which ONNX does not have")
+        raise ValueError(f"{name!r} has the type {kind!r}, which ONNX lacks")
     dtype, shape = DTYPES[kind], [int(dim) for dim in entry["shape"]]
     begin, end = (int(offset) for offset in entry["data_offsets"])
     count = math.prod(shape)
@@ -125,6 +126,7 @@ def _tensor(name: str, entry: Mapping[str, Any], data: Any, start: int) -> ir.Te
 
 
 def _damaged(path: Path, why: str) -> InvalidModel:
+    """Return E341 for a file that breaks the format."""
     return InvalidModel(
         "E341", f"cannot read {path.name!r}", why=why, fix="copy or download the file again"
     )

@@ -1,4 +1,4 @@
-"""Attributes in the protobuf: unique names, and a value of the stated type."""
+"""Check attributes in the protobuf: unique names, and a value of the stated type."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FIELDS = {
 
 _VALUES = frozenset(FIELDS.values())
 _MESSAGES = frozenset({"t", "g", "sparse_tensor", "tp"})
-"""Fields without a default value: proto3 writers omit a number 0 and an empty string."""
+"""Fields that must be present; other fields may be absent, because proto3 omits 0 and ""."""
 
 
 def check_attributes(scopes: Scopes) -> None:
@@ -44,7 +44,7 @@ def check_attributes(scopes: Scopes) -> None:
 
 
 def _fault(attribute: onnx.AttributeProto, function: onnx.FunctionProto | None) -> str:
-    """Return why ``attribute`` is malformed, empty if it is fine."""
+    """Return why ``attribute`` is malformed, "" if it is valid."""
     if not attribute.name:
         return "an attribute has no name"
     present = {field.name for field, _ in attribute.ListFields()}
@@ -57,19 +57,19 @@ def _fault(attribute: onnx.AttributeProto, function: onnx.FunctionProto | None) 
     if values - {own}:
         return f"the attribute {attribute.name!r} holds {', '.join(sorted(values))}, not {own}"
     if own in _MESSAGES and not values:
-        return f"the attribute {attribute.name!r} holds nothing"
+        return f"the attribute {attribute.name!r} has no value"
     return ""
 
 
 def _fault_of_reference(
     attribute: onnx.AttributeProto, values: set[str], function: onnx.FunctionProto | None
 ) -> str:
-    """Return why a reference to a function's attribute is malformed, empty if it is fine."""
+    """Return why a reference to a function's attribute is malformed, "" if it is valid."""
     what = f"the attribute {attribute.name!r} refers to {attribute.ref_attr_name!r}"
     if function is None:
         return f"{what}, outside any function"
     if values:
-        return f"{what} and holds a value"
+        return f"{what} and also has a value"
     known = {*function.attribute, *(item.name for item in function.attribute_proto)}
     if attribute.ref_attr_name not in known:
         return f"{what}, which function {function.name!r} does not have"
@@ -82,7 +82,7 @@ def _check_text(node: onnx.NodeProto, attribute: onnx.AttributeProto) -> None:
         try:
             text.decode()
         except UnicodeDecodeError as error:
-            what = f"the attribute {attribute.name!r} is no UTF-8 text"
+            what = f"the attribute {attribute.name!r} is not UTF-8 text"
             raise InvalidModel(
                 "E315",
                 what,
@@ -93,6 +93,7 @@ def _check_text(node: onnx.NodeProto, attribute: onnx.AttributeProto) -> None:
 
 
 def _wrong(node: onnx.NodeProto, why: str) -> InvalidModel:
+    """Return E324 for an attribute of ``node``."""
     return InvalidModel(
         "E324",
         "an attribute is malformed",

@@ -1,4 +1,4 @@
-"""Subgraphs of control flow: counts of inputs and outputs, and types carried around loops."""
+"""Check subgraphs of control flow: counts of inputs and outputs, and types carried around loops."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Types = Mapping[ir.Value, ir.DataType]
 
 @dataclass(frozen=True)
 class Fit:
-    """What a node requires of one of its graphs.
+    """The requirements of a node on one of its graphs.
 
-    ``inputs`` and ``outputs`` are counts. ``pairs`` are values that must have equal types, each
-    with its description.
+    ``inputs`` and ``outputs`` are counts. ``pairs`` are two values that must have equal types, with
+    a description of the two.
     """
 
     graph: ir.Graph
@@ -37,38 +37,38 @@ def check_body(node: ir.Node, version: int, types: Types) -> None:
     if fits is None:
         return
     for fit in fits(node, version):
-        for kind, given, wanted in (
+        for kind, count, required in (
             ("inputs", len(fit.graph.inputs), fit.inputs),
             ("outputs", len(fit.graph.outputs), fit.outputs),
         ):
-            if given != wanted:
-                raise _unfit(node, f"graph {fit.graph.name!r} has {given} {kind}, not {wanted}")
+            if count != required:
+                raise _unfit(node, f"graph {fit.graph.name!r} has {count} {kind}, not {required}")
         for value in fit.graph.inputs:
             if value.is_initializer():
-                raise _unfit(node, f"its input {value.name!r} is a weight of its graph, too")
-        for words, one, other in fit.pairs:
-            _check_pair(node, words, one, other, types)
+                raise _unfit(node, f"the graph input {value.name!r} is also a weight of the graph")
+        for words, first, second in fit.pairs:
+            _check_pair(node, words, first, second, types)
 
 
 def _check_pair(
-    node: ir.Node, words: str, one: ir.Value | None, other: ir.Value | None, types: Types
+    node: ir.Node, words: str, first: ir.Value | None, second: ir.Value | None, types: Types
 ) -> None:
     """Raise InvalidModel E309 if two values have different known types."""
-    first, second = _type(one, types), _type(other, types)
-    if first is None or second is None or first == second:
+    first_type, second_type = _type(first, types), _type(second, types)
+    if first_type is None or second_type is None or first_type == second_type:
         return
     raise InvalidModel(
         "E309",
         "the element types do not agree",
         at=place(node),
-        why=f"{words} have the types {first} and {second}",
+        why=f"{words} have the types {first_type} and {second_type}",
         fix="export the model again with types that agree, or put a Cast between them",
     )
 
 
 def _type(value: ir.Value | None, types: Types) -> str | None:
     """Return the type of ``value`` as text without shape; None if it is unknown."""
-    # A body may take an optional as its content.
+    # A body may declare the content of an optional in place of the optional.
     if value is None or isinstance(value.type, ir.OptionalType):
         return None
     if value.type is not None and not isinstance(value.type, ir.TensorType):
@@ -98,7 +98,9 @@ def _loop(node: ir.Node, version: int) -> Iterable[Fit]:
     """
     body = node.attributes["body"].as_graph()
     carried = len(node.inputs) - 2
-    pairs = [("the condition and its next value", *_ends(body.inputs[1:2], body.outputs[:1]))]
+    pairs = [
+        ("the condition and its next value", *_first_of_each(body.inputs[1:2], body.outputs[:1]))
+    ]
     pairs += _carried(node.inputs[2:], body.inputs[2:], body.outputs[1:], node.outputs, carried)
     pairs += _collected(body.outputs[1 + carried :], node.outputs[carried:])
     yield Fit(body, 2 + carried, 1 + len(node.outputs), pairs)
@@ -118,57 +120,65 @@ def _scan(node: ir.Node, version: int) -> Iterable[Fit]:
         raise _unfit(node, f"{scanned} of its {len(inputs)} inputs cannot be scanned")
     for name, values in node.attributes.items():
         if name.endswith(("directions", "_axes")):
-            wanted = scanned if "output" not in name else collected
-            _check_options(node, name, values.as_ints(), wanted)
+            required = scanned if "output" not in name else collected
+            _check_options(node, name, values.as_ints(), required)
     pairs = _carried(inputs, body.inputs, body.outputs, node.outputs, carried)
     pairs += _collected(body.outputs[carried:], node.outputs[carried:])
     pairs += _collected(body.inputs[carried:], inputs[carried:])
     yield Fit(body, len(inputs), len(node.outputs), pairs)
 
 
-def _check_options(node: ir.Node, name: str, values: Sequence[int], wanted: int) -> None:
-    if len(values) != wanted:
-        raise _unfit(node, f"{name} has {len(values)} entries, not {wanted}")
+def _check_options(node: ir.Node, name: str, values: Sequence[int], required: int) -> None:
+    """Raise E322 for a wrong number of directions or axes, and for directions other than
+    0 and 1.
+    """
+    if len(values) != required:
+        raise _unfit(node, f"{name} has {len(values)} entries, not {required}")
     if name.endswith("directions") and not set(values) <= {0, 1}:
-        raise _unfit(node, f"{name} holds something else than 0, forward, and 1, backward")
+        raise _unfit(node, f"{name} may contain only 0 (forward) and 1 (backward)")
 
 
 def _sequence_map(node: ir.Node, version: int) -> Iterable[Fit]:
+    """Yield the requirements on the body of a SequenceMap."""
     body = node.attributes["body"].as_graph()
     yield Fit(body, len(node.inputs), len(node.outputs), ())
 
 
 def _carried(
-    given: Sequence[ir.Value | None],
-    taken: Sequence[ir.Value],
-    returned: Sequence[ir.Value],
+    initial: Sequence[ir.Value | None],
+    body_inputs: Sequence[ir.Value],
+    body_outputs: Sequence[ir.Value],
     results: Sequence[ir.Value],
     count: int,
 ) -> list[tuple[str, ir.Value | None, ir.Value | None]]:
-    """Return pairs of the values carried into a loop, through its body and out of it."""
-    words = "a value that goes round and its next value"
+    """Return pairs for the carried values: initial values, inputs and outputs of the
+    body, results.
+    """
+    words = "a carried value and its next value"
     pairs: list[tuple[str, ir.Value | None, ir.Value | None]] = []
-    for some in (taken, returned, results):
-        pairs += [(words, *pair) for pair in zip(given[:count], some[:count], strict=False)]
-    pairs += [(words, *pair) for pair in zip(taken[:count], returned[:count], strict=False)]
-    return pairs
+    for values in (body_inputs, body_outputs, results):
+        pairs += [(words, *pair) for pair in zip(initial[:count], values[:count], strict=False)]
+    rounds = zip(body_inputs[:count], body_outputs[:count], strict=False)
+    return [*pairs, *((words, *pair) for pair in rounds)]
 
 
 def _collected(
     inner: Sequence[ir.Value], outer: Sequence[ir.Value | None]
 ) -> list[tuple[str, ir.Value | None, ir.Value | None]]:
-    """Return pairs of slices in the body and their whole tensors outside."""
-    words = "a slice and its whole"
+    """Return pairs of the slices in the body and the stacked tensors outside."""
+    words = "a slice and the tensor that contains it"
     return [(words, *pair) for pair in zip(inner, outer, strict=False)]
 
 
-def _ends(
-    one: Sequence[ir.Value], other: Sequence[ir.Value]
+def _first_of_each(
+    first: Sequence[ir.Value], second: Sequence[ir.Value]
 ) -> tuple[ir.Value | None, ir.Value | None]:
-    return (one[0] if one else None), (other[0] if other else None)
+    """Return the first value of each list, None if it is empty."""
+    return (first[0] if first else None), (second[0] if second else None)
 
 
 def _unfit(node: ir.Node, why: str) -> InvalidModel:
+    """Return E322 for a graph of ``node``."""
     return InvalidModel(
         "E322",
         "a subgraph does not fit its node",

@@ -1,4 +1,6 @@
-"""Functions of a model: unique names, distinct parameters, valid and finite calls, one opset."""
+"""Check functions of a model: unique names, distinct parameters, valid and finite calls,
+one opset.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ def check_functions(proto: onnx.ModelProto) -> None:
                 fix=f"give the function a {missing}",
             )
         if key in seen:
-            why = f"{len(seen)} functions before it hold one of this domain and name"
+            why = f"an earlier function has the domain {function.domain!r} and this name, too"
             raise InvalidModel(
                 "E323",
                 "two functions have one name",
@@ -73,7 +75,7 @@ def _check_parameters(kind: str, names: Iterable[str], at: str) -> None:
         )
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        what = f"a function has two {kind} of one name"
+        what = f"a function has two {kind} of the same name"
         raise InvalidModel(
             "E323", what, at=at, why=f"both are called {twice!r}", fix="rename one of them"
         )
@@ -95,7 +97,7 @@ def check_calls(model: ir.Model) -> None:
 
 
 def check_opsets(model: ir.Model) -> None:
-    """Raise InvalidModel E319 for a function's node that the model's opset reads differently.
+    """Raise InvalidModel E319 if a function's node has another meaning in the model's opset.
 
     ONNX requires operators to agree in both opsets. A runtime that inlines a function reads its
     nodes by the model's opset; a runtime that does not may read them by the function's opset.
@@ -120,54 +122,57 @@ def check_opsets(model: ir.Model) -> None:
 
 def _calls_in(root: ir.Graph, model: ir.Model) -> list[ir.OperatorIdentifier]:
     """Return the functions that the nodes below ``root`` call, and check each call."""
-    found: dict[ir.OperatorIdentifier, None] = {}
+    called: dict[ir.OperatorIdentifier, None] = {}
     for graph in scope.graphs_below(root):
         for node in graph:
             key = node.op_identifier()
             function = model.functions.get(key)
             if function is not None:
-                found[key] = None
+                called[key] = None
                 _check_call(node, function)
-    return list(found)
+    return list(called)
 
 
 def _check_call(node: ir.Node, function: ir.Function) -> None:
     """Raise InvalidModel E308 for a call with too many operands or results."""
-    for kind, given, known in (
+    for kind, count, declared in (
         ("inputs", len(node.inputs), len(function.inputs)),
         ("outputs", len(node.outputs), len(function.outputs)),
     ):
-        if given > known:
+        if count > declared:
             raise InvalidModel(
                 "E308",
                 "a node does not fit its function",
                 at=f"node {node.name!r} ({node.op_type})",
-                why=f"it has {given} {kind}, the function has {known}",
+                why=f"it has {count} {kind}, the function has {declared}",
                 fix="give the node as many as the function declares",
             )
 
 
 def _check_depth(called: dict[ir.OperatorIdentifier, list[ir.OperatorIdentifier]]) -> None:
-    """Raise InvalidModel E312 or E316 for deep or recursive calls; each function is visited
-    once."""
-    height: dict[ir.OperatorIdentifier, int] = {}
+    """Raise InvalidModel E312 or E316 for deep or recursive calls.
+
+    A depth-first search without recursion: ``path`` holds the functions being visited, ``depth``
+    how deep the calls of a finished function nest.
+    """
+    depth: dict[ir.OperatorIdentifier, int] = {}
     for root in called:
         path: dict[ir.OperatorIdentifier, None] = {}
         pending = [root]
         while pending:
             key = pending[-1]
-            if key in height or key in path:
+            if key in depth or key in path:
                 pending.pop()
-                if key not in height:
+                if key not in depth:
                     path.pop(key)
-                    height[key] = 1 + max((height[item] for item in called[key]), default=0)
+                    depth[key] = 1 + max((depth[item] for item in called[key]), default=0)
                 continue
             path[key] = None
             for item in called[key]:
                 if item in path:
                     raise _circular(item, path)
-            pending += [item for item in called[key] if item not in height]
-        if height[root] > MAX_CALLS:
+            pending += [item for item in called[key] if item not in depth]
+        if depth[root] > MAX_CALLS:
             what = f"functions call each other more than {MAX_CALLS} deep"
             raise InvalidModel(
                 "E312",

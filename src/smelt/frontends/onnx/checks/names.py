@@ -1,4 +1,4 @@
-"""Names of values: UTF-8 text, not empty, and written once in their scope."""
+"""Check names of values: UTF-8 text, not empty, and written once in their scope."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _check_node(node: onnx.NodeProto) -> None:
     if not node.op_type:
         raise InvalidModel(
             "E325",
-            "a node names no operator",
+            "a node has no operator name",
             at=place(node),
             why="its op_type is empty",
             fix="export the model again, or correct the node",
@@ -68,8 +68,7 @@ def _check_have_names(graph: onnx.GraphProto, at: str) -> None:
 
 
 def _definitions(scope: Scope) -> Iterator[tuple[str, str | onnx.NodeProto]]:
-    """Yield every name that the scope defines, and its writer; a weight may be an input's
-    default."""
+    """Yield every name that the scope defines, and its writer; defaults of inputs count once."""
     yield from _initial_names(scope)
     for node in scope.nodes:
         for name in node.output:
@@ -106,6 +105,7 @@ def _check_unique(scope: Scope) -> None:
 
 
 def _described(writer: str | onnx.NodeProto) -> str:
+    """Return the writer as text."""
     return writer if isinstance(writer, str) else place(writer)
 
 

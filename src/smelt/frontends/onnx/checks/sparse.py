@@ -1,4 +1,4 @@
-"""Sparse weights: values, indices, and the dims of the dense tensor.
+"""Check sparse weights: values, indices, and the dims of the dense tensor.
 
 The IR has no sparse weights, so they become dense on load, as in every runtime.
 """
@@ -19,7 +19,9 @@ MAX_BYTES = 2**31
 
 
 def check_sparse(sparse: onnx.SparseTensorProto) -> None:
-    """Raise InvalidModel E311 if the parts of ``sparse``, each checked already, do not match."""
+    """Raise InvalidModel E311 if the parts of ``sparse`` (valid tensors) do not match
+    each other.
+    """
     values, indices, dims = sparse.values, sparse.indices, list(sparse.dims)
     at = f"sparse tensor {values.name!r} {dims}"
     why = ""
@@ -56,6 +58,7 @@ def _positions(sparse: onnx.SparseTensorProto) -> np.ndarray | None:
 
 
 def _fault_of_order(positions: np.ndarray | None, count: int) -> str:
+    """Return why the positions are invalid, "" if they ascend within the ``count`` elements."""
     if positions is None or (
         positions.size and not 0 <= positions.min() <= positions.max() < count
     ):
@@ -63,13 +66,15 @@ def _fault_of_order(positions: np.ndarray | None, count: int) -> str:
     return "its indices do not ascend" if (np.diff(positions) <= 0).any() else ""
 
 
-def make_dense(proto: onnx.ModelProto, found: Scopes) -> onnx.ModelProto:
+def make_dense(proto: onnx.ModelProto, proto_scopes: Scopes) -> onnx.ModelProto:
     """Return ``proto``, or a copy with dense weights if it has sparse ones.
 
-    ``found`` are the scopes of ``proto``. Raises ResourceLimit E501 for a weight that is too large,
-    and InvalidModel E314 if its parts are external data.
+    ``proto_scopes`` are the scopes of ``proto``. Raises ResourceLimit E501 for a weight that is
+    too large, and InvalidModel E314 if its parts are external data.
     """
-    if not any(scope.graph is not None and scope.graph.sparse_initializer for scope in found):
+    if not any(
+        scope.graph is not None and scope.graph.sparse_initializer for scope in proto_scopes
+    ):
         return proto
     copy = onnx.ModelProto()
     copy.CopyFrom(proto)

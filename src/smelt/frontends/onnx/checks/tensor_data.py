@@ -1,4 +1,4 @@
-"""The data of one tensor: in a single field, that of its element type, as many as its dims need."""
+"""Check the data of a tensor: in the one field of its type, as many elements as the dims need."""
 
 from __future__ import annotations
 
@@ -45,20 +45,20 @@ def check_data(
     if len(present) > 1 or not set(present) <= set(allowed):
         raise InvalidModel(
             "E311",
-            f"a tensor of {dtype.name.lower()} holds {' and '.join(present)}",
+            f"a tensor of {dtype.name.lower()} has data in {' and '.join(present)}",
             at=at,
-            why=f"its data are in {' or in '.join(allowed)}",
+            why=f"this type stores its data in {' or in '.join(allowed)}",
             fix=_DAMAGED,
         )
-    given, expected, unit = _lengths(tensor, dtype, count, field, raw)
-    if given != expected:
-        what = f"a tensor holds {given:,} {unit} where its dims need {expected:,}"
+    count_held, expected, unit = _lengths(tensor, dtype, count, field, raw)
+    if count_held != expected:
+        what = f"a tensor holds {count_held:,} {unit} where its dims need {expected:,}"
         raise InvalidModel(
             "E311",
             what,
             at=at,
             fix=_DAMAGED,
-            why="the data does not have the form that ONNX gives for the element type",
+            why="ONNX requires as many elements as the product of the dims",
         )
     _check_range(tensor, dtype, field, at, raw)
 
@@ -74,20 +74,19 @@ def _lengths(
     """Return how much the tensor holds, how much its dims need, and the unit."""
     if raw is not None:
         return len(raw), (count * dtype.bitwidth + 7) // 8, "bytes"
-    given = len(getattr(tensor, field))
+    count_held = len(getattr(tensor, field))
     if dtype == ir.DataType.STRING:
-        return given, count, "strings"
+        return count_held, count, "strings"
     if dtype in (ir.DataType.COMPLEX64, ir.DataType.COMPLEX128):
-        return given, 2 * count, "numbers"
+        return count_held, 2 * count, "numbers"
     packed = 8 // dtype.bitwidth if dtype.bitwidth in (2, 4) else 1
-    return given, -(-count // packed), "numbers"
+    return count_held, -(-count // packed), "numbers"
 
 
 def _check_range(
     tensor: onnx.TensorProto, dtype: ir.DataType, field: str, at: str, raw: Raw | None
 ) -> None:
-    """Raise InvalidModel E311 for a number of a small type that its wider field holds but the type
-    cannot."""
+    """Raise InvalidModel E311 for a number that fits the wider field, but not the element type."""
     if dtype == ir.DataType.BOOL and raw:
         lowest, highest, numbers = 0, 1, np.frombuffer(raw, np.uint8)
     elif raw or dtype in (ir.DataType.INT32, ir.DataType.UINT64):
@@ -102,9 +101,10 @@ def _check_range(
     if numbers.size and not lowest <= int(numbers.min()) <= int(numbers.max()) <= highest:
         raise InvalidModel(
             "E311",
-            f"a tensor of {dtype.name.lower()} holds a number that its format does not have",
+            f"a tensor of {dtype.name.lower()} contains a number outside of the type's range",
             at=at,
-            why=f"{int(numbers.min())} to {int(numbers.max())}, not {lowest} to {highest}",
+            why=f"its numbers are {int(numbers.min())} to {int(numbers.max())}, and the type allows"
+            f" {lowest} to {highest}",
             fix=_DAMAGED,
         )
 

@@ -1,4 +1,4 @@
-"""Declared types of values: element types must exist, and collections must say what they hold.
+"""Check declared types of values: element types must exist, and collections need a content type.
 
 Shapes may be missing, and negative sizes mean unknown: exporters write both, and every runtime
 accepts them.
@@ -43,17 +43,17 @@ def check_value_types(scopes: Scopes) -> None:
 
 
 def _fault(declared: onnx.TypeProto) -> str:
-    """Return why a type is impossible, empty if it is fine; protobuf bounds the nesting."""
+    """Return why a type is impossible, "" if it is valid; protobuf limits the nesting."""
     kind = declared.WhichOneof("value")
     if kind in ("tensor_type", "sparse_tensor_type"):
         tensor = getattr(declared, kind)
         # A bare tensor_type declares "some tensor" for a value within the graph.
         if tensor.elem_type not in _ELEMENTS and (tensor.elem_type or tensor.HasField("shape")):
-            return f"{tensor.elem_type} is no element type"
+            return f"{tensor.elem_type} is not an element type"
         return ""
     if kind == "map_type":
         if declared.map_type.key_type not in _KEYS:
-            return "the keys of a map are integers or strings"
+            return "the keys of a map must be integers or strings"
         return _fault_inside(declared.map_type.value_type, "a map")
     if kind == "sequence_type":
         return _fault_inside(declared.sequence_type.elem_type, "a sequence")
@@ -63,15 +63,16 @@ def _fault(declared: onnx.TypeProto) -> str:
 
 
 def _fault_inside(declared: onnx.TypeProto, owner: str) -> str:
+    """Return why the content type of a collection is impossible, "" if it is valid."""
     if declared.WhichOneof("value") is None:
-        return f"{owner} does not say what it holds"
+        return f"{owner} does not declare the type of its content"
     return _fault(declared)
 
 
 def check_inputs(model: ir.Model) -> None:
     """Raise InvalidModel E318 for a model input without a type, E309 or E317 for a wrong default.
 
-    Everything else is derived from the types of inputs.
+    The types of all other values follow from those of the inputs.
     """
     for value in model.graph.inputs:
         if opaque_type_of(value) is not None:
@@ -98,6 +99,7 @@ def forget_impossible_sizes(model: ir.Model) -> None:
 
 
 def _element(value: ir.Value) -> ir.DataType | None:
+    """Return the element type of a tensor value, None for other values."""
     return value.dtype if isinstance(value.type, ir.TensorType) else None
 
 

@@ -1,8 +1,8 @@
 """Versions of the file format and of the operator sets.
 
-A version that the installed ``onnx`` does not describe is refused: nothing is known about its
-operators, and a wrong guess would be a wrong result. So is a version newer than this smelt, for any
-``onnx``: an operator may have changed its meaning.
+A version that the installed ``onnx`` does not describe is refused, because its operators are
+unknown. A version newer than this smelt is refused for any ``onnx``, because an operator may have
+changed its meaning.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def check_imports(proto: onnx.ModelProto) -> None:
         raise InvalidModel(
             "E319",
             "the model has no ir_version",
-            why="it says which version of the format the model is written in",
+            why="ir_version is the version of the file format",
             fix="export the model again",
         )
     _check_unique(proto.opset_import, "the model")
@@ -54,7 +54,7 @@ def check_versions(model: ir.Model) -> None:
     if not 1 <= version <= onnx.IR_VERSION:
         raise InvalidModel(
             "E319",
-            f"there is no IR version {version}",
+            f"the IR version {version} is unknown",
             why=f"the installed onnx {onnx.__version__} knows 1 to {onnx.IR_VERSION}",
             fix="install a newer onnx, or export the model again",
         )
@@ -87,7 +87,7 @@ def _check_opsets(imports: dict[str, int], owner: str) -> None:
                 "E319",
                 what,
                 why=f"the highest that this smelt was written for is {NEWEST_READ}; "
-                "operators may mean something else since",
+                "operators may have changed since",
                 fix="install a newer smelt, or export the model for a lower opset",
             )
 
