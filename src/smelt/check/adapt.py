@@ -1,4 +1,6 @@
-"""Adapt a baseline to the interface changes that the user requested, so that it still compares."""
+"""Adapt a baseline to the interface changes that the user requested, so that results stay
+comparable.
+"""
 
 from __future__ import annotations
 
@@ -50,37 +52,38 @@ def adapted_outputs(
     changes: Iterable[InterfaceChange],
     margin: float,
 ) -> tuple[list[Value], list[np.ndarray | None]]:
-    """Return outputs and their rounding movement in the form of the changed interface.
+    """Return outputs and their rounding movement for the changed interface.
 
-    Outputs are transposed, turned from maps into rows, and cast, as ``changes`` say. ``margin`` is
-    the multiple of the movement within which a cast result is undetermined.
+    Outputs are transposed, converted from maps to rows, and cast, as ``changes`` require.
+    ``margin`` is the multiple of the movement within which a cast result is undetermined.
     """
     values, moved = list(outputs), list(movement)
     for change in changes:
         if not isinstance(change, PortChange) or change.side != "output":
             continue
-        at = change.index
+        i = change.index
         if change.perm is not None:
-            values[at] = _transposed(values[at], change.perm)
-            allowed = moved[at]
-            moved[at] = allowed.transpose(change.perm) if allowed is not None else None
+            values[i] = _transposed(values[i], change.perm)
+            move = moved[i]
+            moved[i] = move.transpose(change.perm) if move is not None else None
         if change.columns is not None:
-            values[at] = _rows(values[at], change.columns)
+            values[i] = _rows(values[i], change.columns)
         if change.dtype is not None:
-            values[at], moved[at] = _cast(values[at], moved[at], change.dtype.numpy(), margin)
+            values[i], moved[i] = _cast(values[i], moved[i], change.dtype.numpy(), margin)
     return values, moved
 
 
 def _transposed(value: Value, perm: tuple[int, ...]) -> Value:
+    """Return a transposed array; other values unchanged."""
     return value.transpose(perm) if isinstance(value, np.ndarray) else value
 
 
 def _rows(value: Value, columns: tuple[int | str, ...]) -> Value:
-    """Return a list of dictionaries as a float32 array, one row each, in the order
-    of ``columns``.
+    """Return a list of dictionaries as a float32 array with one row each, in the order of
+    ``columns``.
     """
-    given = value if isinstance(value, list) else ()
-    rows = [[row[key] for key in columns] for row in given if isinstance(row, dict)]
+    dicts = value if isinstance(value, list) else ()
+    rows = [[row[key] for key in columns] for row in dicts if isinstance(row, dict)]
     return np.array(rows, np.float32).reshape(len(rows), len(columns))
 
 

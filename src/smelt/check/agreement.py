@@ -18,15 +18,15 @@ Dims = Mapping[str, int | Sequence[int]]
 
 def disagreements(a: Interface, b: Interface) -> list[str]:
     """Return the differences in names, order, element types, ranks and fixed sizes as sentences."""
-    found: list[str] = []
+    sentences: list[str] = []
     for word, left, right in (("input", a.inputs, b.inputs), ("output", a.outputs, b.outputs)):
         if len(left) != len(right):
             names = ", ".join(port.name for port in right)
-            found.append(f"{len(left)} {word}s became {len(right)}: {names}")
+            sentences.append(f"{len(left)} {word}s became {len(right)}: {names}")
             continue
         for index, (before, after) in enumerate(zip(left, right, strict=True)):
-            found += _compare_ports(f"{word} {index}", before, after)
-    return found
+            sentences += _compare_ports(f"{word} {index}", before, after)
+    return sentences
 
 
 def _compare_ports(place: str, a: Port, b: Port) -> Iterator[str]:
@@ -52,27 +52,29 @@ def _compare_ports(place: str, a: Port, b: Port) -> Iterator[str]:
 def interface_changes(a: Interface, b: Interface) -> list[str]:
     """Return every change from ``a`` to ``b``, one sentence each.
 
-    Covers the number, names, order and types of ports, sizes and names of dims, and defaults. It is
-    stricter than ``disagreements``, which asks whether callers of ``a`` can call ``b``.
+    Covers the number, names, order and types of ports, sizes and names of dims, and defaults.
+    ``disagreements`` is less strict: it tests whether callers of ``a`` can call ``b``.
     """
-    found: list[str] = []
+    sentences: list[str] = []
     for word, left, right in (("input", a.inputs, b.inputs), ("output", a.outputs, b.outputs)):
         old, new = ([port.name for port in ports] for ports in (left, right))
-        after = {port.name: port for port in right}
+        new_ports = {port.name: port for port in right}
         if len(old) != len(new):
-            found.append(f"{len(old)} {word}s became {len(new)}")
+            sentences.append(f"{len(old)} {word}s became {len(new)}")
         if set(old) == set(new) and old != new:
-            found.append(f"the {word}s {', '.join(old)} come in another order: {', '.join(new)}")
+            sentences.append(
+                f"the {word}s {', '.join(old)} come in another order: {', '.join(new)}"
+            )
         elif len(old) == len(new):
-            after = dict(zip(old, right, strict=True))
+            new_ports = dict(zip(old, right, strict=True))
         else:
-            found += [f"{word} {name!r} is gone" for name in old if name not in after]
-            found += [
+            sentences += [f"{word} {name!r} is gone" for name in old if name not in new_ports]
+            sentences += [
                 f"{word} {port.name!r} is new: {port}" for port in right if port.name not in old
             ]
-        pairs = ((port, after[port.name]) for port in left if port.name in after)
-        found += [f"{word} {text}" for pair in pairs for text in _port_changes(*pair)]
-    return found
+        pairs = ((port, new_ports[port.name]) for port in left if port.name in new_ports)
+        sentences += [f"{word} {text}" for pair in pairs for text in _port_changes(*pair)]
+    return sentences
 
 
 def _port_changes(a: Port, b: Port) -> Iterator[str]:
@@ -106,8 +108,8 @@ def trial_sizes(a: Interface, b: Interface | None, dims: Dims | None) -> list[di
     """
     symbols = a.symbols()
     unnamed = frozenset().union(*(port.unnamed for port in a.inputs))
-    given = dict(dims or {})
-    unknown = sorted(set(given) - set(symbols))
+    requested = dict(dims or {})
+    unknown = sorted(set(requested) - set(symbols))
     if unknown:
         known = ", ".join(symbols) or "none"
         raise UsageError(
@@ -119,20 +121,22 @@ def trial_sizes(a: Interface, b: Interface | None, dims: Dims | None) -> list[di
     fixed = fixed_sizes(a, b) if b is not None else {}
     choices: dict[str, tuple[int, ...]] = {}
     for index, symbol in enumerate(symbols):
-        chosen = given.get(symbol)
+        requested_sizes = requested.get(symbol)
         if symbol in fixed:
             choices[symbol] = (fixed[symbol],)
-        elif chosen is None and symbol in unnamed:
+        elif requested_sizes is None and symbol in unnamed:
             choices[symbol] = (1,)
-        elif chosen is None:
+        elif requested_sizes is None:
             choices[symbol] = (DEFAULT_SIZES[0], DEFAULT_SIZES[1] + index)
         else:
-            choices[symbol] = (chosen,) if isinstance(chosen, int) else tuple(chosen)
+            choices[symbol] = (
+                (requested_sizes,) if isinstance(requested_sizes, int) else tuple(requested_sizes)
+            )
         if not choices[symbol] or min(choices[symbol]) < 0:
             raise UsageError(
                 "E633",
                 f"{list(choices[symbol])} cannot be the sizes of {symbol!r}",
-                why="sizes are numbers from 0 on, and at least one",
+                why="a list of sizes contains at least one number, each 0 or more",
                 fix=f"--dim {symbol}=1,3",
             )
     count = max((len(sizes) for sizes in choices.values()), default=1)
@@ -141,21 +145,21 @@ def trial_sizes(a: Interface, b: Interface | None, dims: Dims | None) -> list[di
 
 def fixed_sizes(a: Interface, b: Interface) -> dict[str, int]:
     """Return the symbols of ``a`` that are numbers in ``b``, with these numbers."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for before, after in zip(a.inputs, b.inputs, strict=False):
         for dim, size in zip(before.shape or (), after.shape or (), strict=False):
             if isinstance(dim, ir.SymbolicDim) and dim.value and isinstance(size, int):
-                found.setdefault(dim.value, size)
-    return found
+                sizes.setdefault(dim.value, size)
+    return sizes
 
 
 def sizes_together(trials: Iterable[Mapping[str, int]]) -> str:
     """Return the sizes of several trials as text: ``batch=1,2 seq=8``."""
-    found: dict[str, dict[int, None]] = {}
+    sizes_by_name: dict[str, dict[int, None]] = {}
     for sizes in trials:
         for name, size in sizes.items():
-            found.setdefault(name, {})[size] = None
-    texts = (f"{name}={','.join(map(str, sizes))}" for name, sizes in found.items())
+            sizes_by_name.setdefault(name, {})[size] = None
+    texts = (f"{name}={','.join(map(str, sizes))}" for name, sizes in sizes_by_name.items())
     return " ".join(texts) or "fixed sizes"
 
 

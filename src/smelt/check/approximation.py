@@ -1,6 +1,6 @@
-"""Compare models that approximate by intention, such as 4-bit weights: report, do not judge.
+"""Compare models that approximate on purpose, such as 4-bit weights: report the error, do not fail.
 
-Only the user knows the acceptable error. So without a tolerance any finite error is allowed that is
+Only the user knows the acceptable error. So without a tolerance, any finite error passes that is
 smaller than the numbers themselves. Non-finite values, types and shapes must agree.
 """
 
@@ -20,8 +20,10 @@ from smelt.runtime.interface import Value
 
 ANY = Tolerance(atol=math.inf)
 UNRELATED = 1.0
-"""The mean error relative to the mean magnitude from which two outputs count as unrelated;
-weights of 4 bits gave 0.1 to 0.3."""
+"""The mean error, relative to the mean magnitude, from which two outputs count as unrelated.
+
+Weights of 4 bits gave 0.1 to 0.3.
+"""
 
 
 def approximation_between(first: Subject, second: Subject) -> str:
@@ -35,9 +37,7 @@ def approximation_between(first: Subject, second: Subject) -> str:
 
 
 def unlimited(expected: Sequence[Value]) -> Slack:
-    """Return infinite slack for outputs of integers and booleans, which ``ANY``
-    compares exactly.
-    """
+    """Return infinite slack for integer and boolean outputs: ``ANY`` would compare them exactly."""
     return [
         None if not isinstance(value, np.ndarray) or is_float(value.dtype) else _infinite(value)
         for value in expected
@@ -46,12 +46,13 @@ def unlimited(expected: Sequence[Value]) -> Slack:
 
 def related(outputs: Sequence[Comparison]) -> list[Comparison]:
     """Return ``outputs``, with a problem set where the mean error is as large as the numbers."""
-    problem = "its mean error is as large as its numbers: that is no approximation"
+    problem = "its mean error is as large as its numbers, too large for an approximation"
     return [
-        replace(each, problem=problem) if UNRELATED <= each.mean_rel < math.inf else each
-        for each in outputs
+        replace(output, problem=problem) if UNRELATED <= output.mean_rel < math.inf else output
+        for output in outputs
     ]
 
 
 def _infinite(value: np.ndarray) -> np.ndarray:
+    """Return infinity for each element of ``value``."""
     return np.full(value.shape, math.inf)

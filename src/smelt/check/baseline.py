@@ -26,7 +26,7 @@ from smelt.runtime.interface import Value
 from smelt.runtime.runner import RunnerName, open_runner
 
 Outputs = list[Sequence[Value]]
-"""The outputs of a model, for each case."""
+"""The outputs of a model, for each of several inputs."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ class Observation:
 
 
 class SourceRuns:
-    """The outputs of ``subject`` for every case of ``cases`` that it can run.
+    """The outputs of ``subject`` on all ``cases`` on which it runs.
 
-    Raises the error of the first case if no case can be run.
+    Raises the error of the first case if it runs on none.
     """
 
     def __init__(self, subject: Subject, cases: Sequence[Case], seed: int) -> None:
@@ -53,18 +53,18 @@ class SourceRuns:
         self.outputs: Outputs = []
         self._movement: list[Slack] | None = None
         self._undetermined: list[Slack] | None = None
-        refused: list[SmeltError] = []
+        failures: list[SmeltError] = []
         for case in cases:
             try:
                 outputs = list(subject.run(*case.values))
             except SmeltError as error:
-                refused.append(error)
+                failures.append(error)
                 continue
             if is_within_domain(case, outputs):
                 self.outputs.append(outputs)
                 self.cases.append(case)
         if not self.cases:
-            raise source_fails(refused[0], [case.sizes for case in cases], self.model)
+            raise source_fails(failures[0], [case.sizes for case in cases], self.model)
 
     def movement(self) -> list[Slack]:
         """Return how far rounding moves each output; measured on the first call."""
@@ -79,14 +79,15 @@ class SourceRuns:
         return self._undetermined
 
     def _in_and_out(self) -> list[tuple[Sequence[Value], Sequence[Value]]]:
+        """Return the inputs and the outputs of each case."""
         return [(case.values, own) for case, own in zip(self.cases, self.outputs, strict=True)]
 
 
 class Baseline:
-    """Runs ``source`` on random inputs of every size, and compares other models with the results.
+    """Runs ``source`` on random inputs at every size, and compares other models with the results.
 
     ``cases`` are inputs that replace the random ones. The model and its weights are not copied, so
-    ``source`` must not change. Raises the error of the source if no input can be run.
+    ``source`` must not change. Raises the error of the source if it runs on no input.
     """
 
     def __init__(
@@ -99,12 +100,12 @@ class Baseline:
         runner: RunnerName = "auto",
     ) -> None:
         self.source, self.seed, self.modes = source, seed, modes
-        self._given = cases
+        self._user_cases = cases
         subject = as_subject(source, "the source", runner)
         assert subject.interface is not None
         self.interface = subject.interface
-        made = cases or list(made_up_cases(subject, subject, dims, seed, modes))
-        self.runs = SourceRuns(subject, made, seed)
+        all_cases = cases or list(made_up_cases(subject, subject, dims, seed, modes))
+        self.runs = SourceRuns(subject, all_cases, seed)
         self.inputs: Outputs = [case.values for case in self.runs.cases]
         self.outputs = self.runs.outputs
         self.changes: tuple[InterfaceChange, ...] = ()
@@ -133,8 +134,8 @@ class Baseline:
     def carried(
         self, outputs: Outputs, changes: Sequence[InterfaceChange], declared: Exactness
     ) -> Outputs:
-        """Return ``outputs`` of this interface in the form that ``changes`` give them."""
-        casts = any(isinstance(each, PortChange) and each.dtype for each in changes)
+        """Return ``outputs`` of this interface as the changed interface returns them."""
+        casts = any(isinstance(change, PortChange) and change.dtype for change in changes)
         margin = self._margin(declared)
         carried: Outputs = []
         for index, values in enumerate(outputs):
@@ -147,24 +148,23 @@ class Baseline:
     def elsewhere(
         self, dims: Dims | None, declared: Exactness, runner: RunnerName = "auto"
     ) -> Baseline:
-        """Return this baseline at other sizes, or in another runtime, whose kernels round
-        differently.
+        """Return this baseline at other sizes, or in another runtime, which rounds differently.
 
-        Raises UsageError E632 if no given input has these sizes.
+        Raises UsageError E632 if no input of the user has these sizes.
         """
         cases: Sequence[Case] = () if dims is not None else self.runs.cases
-        if dims is not None and self._given:
-            cases = of_sizes(self._given, dims)
+        if dims is not None and self._user_cases:
+            cases = of_sizes(self._user_cases, dims)
         other = Baseline(self.source, dims, self.seed, self.modes, cases, runner)
         return other.changed(self.changes, declared)
 
     def observe(self, model: ir.Model) -> Observation:
         """Run ``model`` on all cases, in the runtime of the source where possible."""
         try:
-            # A later version may have kernels that the source lacks, and they round otherwise.
+            # The runtime of the source may lack kernels that a later version needs.
             opened = open_runner(model, self.runs.runner)
         except SmeltError as error:
-            return Observation([f"the model cannot be run any more: {error.what}: {error.why}"], [])
+            return Observation([f"the model no longer runs: {error.what}: {error.why}"], [])
         problems = disagreements(self.interface, opened.interface)
         outputs: Outputs = []
         pairs = [] if problems else zip(self.runs.cases, self.inputs, strict=True)
@@ -182,36 +182,44 @@ class Baseline:
         if self._random:
             declared = rounding(declared.ulp)  # random operators differ from run to run
         names = [port.name for port in self.interface.outputs]
-        found: list[tuple[Case, Comparison]] = []
+        comparisons: list[tuple[Case, Comparison]] = []
         for index, case in enumerate(self.runs.cases):
 
             def movement(index: int = index) -> Slack:
+                """Return how far rounding moves the outputs of the case."""
                 return self._movement(index, declared)
 
-            def open_(index: int = index) -> Slack:
+            def zero_signs(index: int = index) -> Slack:
+                """Return infinity for elements that depend on the sign of a zero."""
                 return self._as_changed(index, self.runs.undetermined(), declared)
 
             pair = (expected[index], actual[index])
-            for kept in self._readings(declared):
+            for exactness in self._exactnesses(declared):
                 compared = compare_declared(
-                    *pair, kept, movement, open_, names=names, base=self.runs.yardstick.margin
+                    *pair,
+                    exactness,
+                    movement,
+                    zero_signs,
+                    names=names,
+                    base=self.runs.yardstick.margin,
                 )
-                if all(each.ok for each in compared):
+                if all(comparison.ok for comparison in compared):
                     break
-            found += [(case, comparison) for comparison in compared]
-        return found
+            comparisons += [(case, comparison) for comparison in compared]
+        return comparisons
 
-    def _readings(self, declared: Exactness) -> Sequence[Exactness]:
-        """Return ``declared``, and in 16 bits also its form with rounding allowed.
+    def _exactnesses(self, declared: Exactness) -> Sequence[Exactness]:
+        """Return ``declared``, and for a 16-bit model also its form that allows rounding.
 
-        ONNX Runtime keeps float32 between two nodes that it computes in float32, so that even an
-        exact rewrite may change where it rounds to 16 bits.
+        ONNX Runtime keeps float32 between two nodes that it computes in float32. So even an exact
+        rewrite may change the places where it rounds to 16 bits.
         """
         if declared.kind == "exact" and self.runs.yardstick.margin == HALF_MARGIN:
             return (declared, replace(declared, kind="rounding"))
         return (declared,)
 
     def _margin(self, declared: Exactness) -> float:
+        """Return the allowed multiple of the measured rounding."""
         return margin_of(declared, self.runs.yardstick.margin)
 
     def _movement(self, index: int, declared: Exactness) -> Slack:
@@ -219,21 +227,25 @@ class Baseline:
         return self._as_changed(index, self.runs.movement(), declared)
 
     def _as_changed(self, index: int, slack: Sequence[Slack], declared: Exactness) -> Slack:
+        """Return the ``slack`` of a case for the changed interface."""
         values = self.runs.outputs[index]
         return adapted_outputs(values, slack[index], self.changes, self._margin(declared))[1]
 
     def judge(self, model: ir.Model, declared: Exactness) -> list[str]:
-        """Return the differences between ``model`` and the source beyond ``declared``, as
-        sentences.
+        """Return, as sentences, the differences between ``model`` and the source beyond
+        ``declared``.
         """
-        seen = self.observe(model)
-        if not seen.problems and seen.runtime != self.runtime:
+        observation = self.observe(model)
+        if not observation.problems and observation.runtime != self.runtime:
             return self.elsewhere(None, declared, "reference").judge(model, declared)
-        return seen.problems or self.sentences(self.compare(self.outputs, seen.outputs, declared))
+        return observation.problems or self.sentences(
+            self.compare(self.outputs, observation.outputs, declared)
+        )
 
     def sentences(self, compared: Sequence[tuple[Case, Comparison]]) -> list[str]:
         """Return the failed comparisons as sentences with sizes, inputs and seed."""
         return [f"{self._place(case)}: {item}" for case, item in compared if not item.ok]
 
     def _place(self, case: Case) -> str:
+        """Return the sizes, the kind of inputs and the seed as text."""
         return f"{sizes_in_words(case.sizes)}, {case.inputs} inputs, seed {self.seed}"

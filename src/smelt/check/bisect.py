@@ -1,4 +1,4 @@
-"""Find the first pass, and the first rewrite of that pass, which changes a result.
+"""Find the first pass, and its first rewrite, that changes a result.
 
 Pipelines count their rewrites and can stop after any number of them. One run with ``verify="each"``
 finds the wrong pass; binary search then finds the wrong rewrite in ``log2(rewrites)`` runs.
@@ -78,52 +78,51 @@ def bisect(
     rewrite limit at which it raises.
     """
     search = _Search(model, optimize, dims, seed)
-    whole = search.attempt(None)
-    if not whole.problems:
+    full_run = search.attempt(None)
+    if not full_run.problems:
         return None
-    good, bad = whole.good, whole.edits
+    good, bad = full_run.good, full_run.edits
     before: _Attempt | None = None
-    if whole.raises:
+    if full_run.raises:
         bad = search.until_it_raises(good)
     after: _Attempt | None = None
     while bad - good > 1:
         middle = (good + bad) // 2
-        tried = search.attempt(middle, whole.first)
-        if tried.problems:
-            bad, after = middle, tried
+        attempt = search.attempt(middle, full_run.first)
+        if attempt.problems:
+            bad, after = middle, attempt
         else:
-            good, before = middle, tried
-    before = before or search.attempt(good, whole.first)
-    after = after or search.attempt(bad, whole.first)
+            good, before = middle, attempt
+    before = before or search.attempt(good, full_run.first)
+    after = after or search.attempt(bad, full_run.first)
     if not after.problems:
-        raise InternalError("E911", "the pipeline gives other results when it is run again")
-    return _culprit(before, after, bad, max(bad, whole.rewrites))
+        raise InternalError("E911", "a second run of the pipeline gives other results")
+    return _culprit(before, after, bad, max(bad, full_run.rewrites))
 
 
 def still_wrong(
     culprit: Culprit, optimize: Optimize, dims: Dims | None = None, seed: int = 0
 ) -> Callable[[ir.Model], bool]:
-    """Return a check for ``reduce``: True for models on which the same pass is the
-    first wrong one.
-    """
+    """Return a check for ``reduce``: True if the same pass is the first wrong one on a model."""
 
     def check(model: ir.Model) -> bool:
+        """True if the pipeline's first wrong pass on ``model`` is the one of ``culprit``."""
         symbols = interface_of(model).symbols()
         known = {name: sizes for name, sizes in (dims or {}).items() if name in symbols}
         try:
-            tried = _Search(model, optimize, known or None, seed).attempt(None)
+            attempt = _Search(model, optimize, known or None, seed).attempt(None)
         except SmeltError:
             return False  # the model itself cannot be run
-        return bool(tried.problems) and _guilty_text(tried) == culprit.pass_text
+        return bool(attempt.problems) and _guilty_text(attempt) == culprit.pass_text
 
     return check
 
 
 class _Attempt:
-    """An observer of one pipeline run, which compares from pass run ``first`` to the first wrong
-    one.
+    """An observer of one pipeline run that compares the model after each pass.
 
-    After ``good`` rewrites the result was right, after ``edits`` wrong; ``rewrites`` counts all.
+    It starts at pass run ``first`` and stops at the first wrong one. After ``good`` rewrites the
+    result was right, after ``edits`` it was wrong; ``rewrites`` counts all.
     """
 
     def __init__(self, history: VersionHistory, work: ir.Model) -> None:
@@ -164,7 +163,7 @@ class _Search:
         self.baseline = Baseline(model, dims, seed)
 
     def attempt(self, limit: int | None, first: int = 0) -> _Attempt:
-        """Run the pipeline on a copy with at most ``limit`` rewrites, and return the judged
+        """Run the pipeline on a copy with at most ``limit`` rewrites; return the observed
         attempt.
         """
         work = self.model.clone()
@@ -201,10 +200,12 @@ def _culprit(before: _Attempt, after: _Attempt, rewrite: int, total: int) -> Cul
 
 
 def _guilty_text(attempt: _Attempt) -> str:
+    """Return the text of the wrong pass."""
     return str(attempt.guilty) if attempt.guilty is not None else "(the pipeline raises)"
 
 
 def _fired(reports: list[PassReport]) -> dict[str, int]:
+    """Return how often each rule fired, over all reports."""
     total: dict[str, int] = {}
     for report in reports:
         for rule, count in report.stats.fired.items():

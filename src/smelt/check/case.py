@@ -15,7 +15,10 @@ from smelt.runtime.interface import Value
 
 @dataclass(frozen=True)
 class Case:
-    """The inputs of one comparison, the sizes of symbolic dims, and the kind of the inputs."""
+    """Inputs of a comparison, the sizes of symbolic dims, and the kind of the inputs.
+
+    ``inputs`` is a mode of random inputs, such as ``wide``, or ``given``.
+    """
 
     values: Sequence[Value]
     sizes: Mapping[str, int]
@@ -42,7 +45,7 @@ def of_sizes(cases: Sequence[Case], dims: Mapping[str, int | Sequence[int]]) -> 
         if all(case.sizes.get(name) in (None, *sizes) for name, sizes in allowed.items())
     ]
     if not fit:
-        sizes = " ".join(f"{name}={','.join(map(str, each))}" for name, each in allowed.items())
+        sizes = " ".join(f"{name}={','.join(map(str, some))}" for name, some in allowed.items())
         raise UsageError(
             "E632",
             f"none of the given inputs has the sizes {sizes}",

@@ -11,8 +11,8 @@ from smelt.ir.listing import node_text
 
 
 def node_changes(before: ir.Model, after: ir.Model) -> tuple[list[str], list[str]]:
-    """Return the nodes that only ``before`` has and those that only ``after`` has,
-    in graph order.
+    """Return the nodes that only ``before`` has, and those that only ``after`` has, in
+    graph order.
     """
     old, new = ([node_text(node) for node in scope.nodes(model)] for model in (before, after))
     return _without(old, new), _without(new, old)
@@ -20,11 +20,11 @@ def node_changes(before: ir.Model, after: ir.Model) -> tuple[list[str], list[str
 
 def _without(texts: list[str], others: list[str]) -> list[str]:
     """Return ``texts`` minus ``others``, counted as multisets."""
-    left = Counter(others)
-    found = []
+    remaining = Counter(others)
+    difference = []
     for text in texts:
-        if left[text]:
-            left[text] -= 1
+        if remaining[text]:
+            remaining[text] -= 1
         else:
-            found.append(text)
-    return found
+            difference.append(text)
+    return difference

@@ -30,9 +30,9 @@ class CommandCheck:
     """True for models on which ``command`` ends with the ``wanted`` status and prints ``text``.
 
     The path of the model replaces ``{}`` in the arguments, or comes last. No shell is involved.
-    Temporary files of the command are deleted with the model. ``wanted`` is an exit status (the
-    negative number of a signal), ``timeout``, ``failure`` for any status but 0, or ``same``: the
-    status on the first model, which may not be 0.
+    Temporary files of the command are deleted with the model. ``wanted`` is an exit status
+    (negative for a signal), ``timeout``, ``failure`` for any status but 0, or ``same``: the status
+    on the first model, which must not be 0.
     """
 
     command: str
@@ -77,9 +77,7 @@ class CommandCheck:
             return self.known[digest]
 
     def _judge(self, status: Status, output: str) -> bool:
-        """True if ``status`` and ``output`` are as wanted; the first status is recorded for
-        ``same``.
-        """
+        """True if status and output are as wanted; the first status is recorded for ``same``."""
         if self.first is None:
             self.first = status
         if self.text and self.text not in output:
@@ -91,16 +89,16 @@ class CommandCheck:
         return status == self.wanted
 
     def _run(self, path: Path) -> tuple[Status, str]:
-        """Run the command on ``path``; return its exit status, and its output if ``text`` is
-        wanted.
+        """Run the command on ``path``; return its exit status, and its output if ``text``
+        is set.
         """
-        given = [item.replace(PLACE, str(path)) for item in self.arguments]
-        if given == self.arguments:
-            given.append(str(path))
+        arguments = [item.replace(PLACE, str(path)) for item in self.arguments]
+        if arguments == self.arguments:
+            arguments.append(str(path))
         with tempfile.TemporaryFile() as output:
             try:
                 process = subprocess.Popen(
-                    given,
+                    arguments,
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
@@ -110,9 +108,9 @@ class CommandCheck:
             except OSError as error:
                 raise UsageError(
                     "E622",
-                    f"the check cannot be run: {given[0]!r}",
+                    f"the check cannot be run: {arguments[0]!r}",
                     why=error.strerror or str(error),
-                    fix="a shell's words need a shell: --check \"sh -c '...' _ {}\"",
+                    fix="run shell syntax by a shell: --check \"sh -c '...' _ {}\"",
                 ) from error
             status = self._ended(process)
             output.seek(0)
@@ -125,7 +123,7 @@ class CommandCheck:
         except subprocess.TimeoutExpired:
             return "timeout"
         finally:
-            # Processes that the command leaves running would pile up with each candidate.
+            # Otherwise processes that the command leaves running would accumulate.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()

@@ -39,12 +39,12 @@ class Comparison:
     """The comparison of one output.
 
     ``where``, ``expected``, ``actual``, ``error`` and ``ulp`` describe one element: the one with
-    the most ulp among those that fail, or among all. One ulp is the measured movement by rounding
-    if the source was measured, which allows ``allowed`` of them, else one unit in the last place.
-    ``peak_rel`` is the largest error relative to the largest magnitude of the output, ``mean_rel``
-    the mean error relative to the mean magnitude. ``failed`` counts elements beyond the tolerance,
-    ``unstable`` the elements left out because the source itself is not determined there.
-    ``problem`` is set if the whole output differs, as by its type.
+    the most ulp among those that fail, or among all. If rounding was measured on the source, one
+    ulp is the measured movement and ``allowed`` is their allowed number; else one ulp is a unit in
+    the last place. ``peak_rel`` is the largest error relative to the largest magnitude of the
+    output, ``mean_rel`` the mean error relative to the mean magnitude. ``failed`` counts elements
+    beyond the tolerance, ``unstable`` the elements that rounding alone decides in the source.
+    ``problem`` is set if the whole output differs, for example in its type.
     """
 
     name: str
@@ -83,20 +83,18 @@ class Comparison:
         )
 
 
-def worst(found: Iterable[Comparison]) -> Comparison:
+def worst(comparisons: Iterable[Comparison]) -> Comparison:
     """Return the comparison with the largest error; failed ones come first, then larger ulp."""
     none = Comparison("", "")
-    return max(found, key=lambda each: (not each.ok, each.ulp, each.error), default=none)
+    return max(comparisons, key=lambda c: (not c.ok, c.ulp, c.error), default=none)
 
 
-def error_in_words(found: Comparison) -> str:
-    """Return ``largest error 1.7e-06 (7 ulp, 80 allowed)``, or ``equal bits`` if
-    there is no error.
-    """
-    if not found.error:
+def error_in_words(comparison: Comparison) -> str:
+    """Return ``largest error 1.7e-06 (7 ulp, 80 allowed)``, or ``equal bits`` without an error."""
+    if not comparison.error:
         return "equal bits"
-    allowed = f", {found.allowed:g} allowed" if found.allowed else ""
-    return f"largest error {found.error:.2g} ({found.ulp:.2g} ulp{allowed})"
+    allowed = f", {comparison.allowed:g} allowed" if comparison.allowed else ""
+    return f"largest error {comparison.error:.2g} ({comparison.ulp:.2g} ulp{allowed})"
 
 
 Slack = Sequence[np.ndarray | None]
@@ -112,20 +110,20 @@ def compare(
     slack: Slack = (),
     margin: float = 0.0,
 ) -> list[Comparison]:
-    """Compare outputs pairwise, with ``tolerance``, or ``slack``, which is ``margin`` ulp.
+    """Compare outputs pairwise within ``tolerance``, or within ``slack``, which is ``margin`` ulp.
 
     Dtypes and shapes must be equal. Lists of different length give one failed comparison.
     """
     if len(expected) != len(actual):
-        problem = f"{len(expected)} outputs were expected, {len(actual)} came"
+        problem = f"there are {len(actual)} outputs instead of {len(expected)}"
         return [Comparison("*", "list", problem=problem)]
-    found: list[Comparison] = []
+    comparisons: list[Comparison] = []
     for index, (left, right) in enumerate(zip(expected, actual, strict=True)):
         name = names[index] if index < len(names) else str(index)
         allowed = slack[index] if index < len(slack) else None
         limit = Limit(tolerance, allowed, margin)
-        found += _compare_value(name, left, right, limit)
-    return found
+        comparisons += _compare_value(name, left, right, limit)
+    return comparisons
 
 
 @dataclass(frozen=True)
@@ -145,7 +143,7 @@ def _compare_value(name: str, expected: Value, actual: Value, limit: Limit) -> l
     """Compare two values: arrays, sequences of tensors, maps or optionals."""
     if isinstance(expected, list | tuple) and isinstance(actual, list | tuple):
         if len(expected) != len(actual):
-            problem = f"{len(expected)} tensors were expected, {len(actual)} came"
+            problem = f"there are {len(actual)} tensors instead of {len(expected)}"
             return [Comparison(name, "sequence", problem=problem)]
         pairs = zip(expected, actual, strict=True)
         return [
@@ -186,13 +184,17 @@ def compare_arrays(name: str, expected: np.ndarray, actual: np.ndarray, limit: L
 
 
 def _kind(array: np.ndarray) -> str:
+    """Return dtype and shape as text."""
     return f"{array.dtype}{list(array.shape)}"
 
 
 def _compare_complex(
     name: str, expected: np.ndarray, actual: np.ndarray, limit: Limit
 ) -> Comparison:
+    """Compare complex numbers as pairs of real numbers."""
+
     def parts(array: np.ndarray) -> np.ndarray:
+        """Return real and imaginary part along a new last dim."""
         return np.stack([array.real, array.imag], axis=-1)
 
     return compare_arrays(name, parts(expected), parts(actual), limit.without_slack())
@@ -230,25 +232,25 @@ def _compare_floats(
     unstable = np.isposinf(allowed)
     allowed = np.where(unstable, 0.0, allowed)
     with np.errstate(all="ignore"):
-        wide, other = expected.astype(np.float64), actual.astype(np.float64)
+        expected_wide, actual_wide = expected.astype(np.float64), actual.astype(np.float64)
         distance = ulp_distance(expected, actual)
         same = distance == 0
-        error = np.where(same, 0.0, np.abs(wide - other))
+        error = np.where(same, 0.0, np.abs(expected_wide - actual_wide))
         error = np.where(np.isnan(error), np.inf, error)
         ulp = distance
         if limit.margin:
             ulp = np.where(same, 0.0, error * limit.margin / allowed)
             ulp = np.where(np.isnan(ulp), np.inf, ulp)
-        passed = _passed(wide, other, distance, error, limit.tolerance, allowed)
-    finite = np.isfinite(wide) & np.isfinite(other)
+        passed = _passed(expected_wide, actual_wide, distance, error, limit.tolerance, allowed)
+    finite = np.isfinite(expected_wide) & np.isfinite(actual_wide)
     failed = ~passed & ~unstable
-    counted = np.where(unstable, 0.0, error)
+    counted_error = np.where(unstable, 0.0, error)
     ulp = np.where(unstable, 0.0, ulp)
-    ranked = np.where(failed, 1.0 + ulp, 0.0) if failed.any() else ulp
-    worst = _index(np.argmax(ranked), expected.shape)
-    scale = np.max(np.abs(wide[np.isfinite(wide)]), initial=0.0)
-    largest = float(np.max(counted))
-    magnitude = np.sum(np.abs(wide), where=finite)
+    rank = np.where(failed, 1.0 + ulp, 0.0) if failed.any() else ulp
+    worst = _index(np.argmax(rank), expected.shape)
+    scale = np.max(np.abs(expected_wide[np.isfinite(expected_wide)]), initial=0.0)
+    largest = float(np.max(counted_error))
+    magnitude = np.sum(np.abs(expected_wide), where=finite)
     return Comparison(
         name,
         _kind(expected),
@@ -256,9 +258,9 @@ def _compare_floats(
         elements=expected.size,
         ulp=float(ulp[worst]),
         allowed=limit.margin,
-        error=float(counted[worst]),
+        error=float(counted_error[worst]),
         peak_rel=_part(largest, scale),
-        mean_rel=_part(np.sum(counted, where=finite), magnitude),
+        mean_rel=_part(np.sum(counted_error, where=finite), magnitude),
         where=worst,
         expected=str(expected[worst]),
         actual=str(actual[worst]),
@@ -289,11 +291,12 @@ def _passed(
 
 
 def _part(error: float, magnitude: float) -> float:
-    """Return ``error / magnitude``; infinite for an error relative to magnitude 0."""
+    """Return ``error / magnitude``; infinite if only the magnitude is 0."""
     if not error:
         return 0.0
     return float(error / magnitude) if magnitude else math.inf
 
 
 def _index(flat: np.intp | int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the index of an element from its position in row-major order."""
     return tuple(int(item) for item in np.unravel_index(int(flat), shape))

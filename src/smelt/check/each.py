@@ -83,7 +83,7 @@ class VerifyFinal(Verifier):
                 why="the error is larger than the passes declare",
                 fix="`smelt bisect` finds the rewrite at fault",
             )
-            error.why = f"the passes that changed something declare {together(self.declared)}"
+            error.why = f"the passes that changed the model declare {together(self.declared)}"
             text = to_text(self.steps)
             raise _with_reproducer(error, self.source, text, self.seed, self.dims)
 
@@ -92,17 +92,17 @@ class VerifyFinal(Verifier):
         if not self.declared:
             return []
         declared = together(self.declared)
-        bound = {item.name: item.size for item in self.changes if isinstance(item, DimBound)}
-        dims = {**(self.dims or {}), **bound}
-        cases = of_sizes(self.cases, bound) if self.cases else ()
+        bound_dims = {item.name: item.size for item in self.changes if isinstance(item, DimBound)}
+        dims = {**(self.dims or {}), **bound_dims}
+        cases = of_sizes(self.cases, bound_dims) if self.cases else ()
         baseline = Baseline(self.source, dims, self.seed, cases=cases)
         baseline = baseline.changed(self.changes, declared)
-        seen = baseline.observe(model)
-        if not seen.problems and seen.runtime != baseline.runtime:
+        observation = baseline.observe(model)
+        if not observation.problems and observation.runtime != baseline.runtime:
             baseline = baseline.elsewhere(None, declared, "reference")
-        if seen.problems:
-            return seen.problems
-        compared = baseline.compare(baseline.outputs, seen.outputs, declared)
+        if observation.problems:
+            return observation.problems
+        compared = baseline.compare(baseline.outputs, observation.outputs, declared)
         self.evidence.note(baseline.runtime, self.declared, compared)
         return baseline.sentences(compared)
 
@@ -137,17 +137,17 @@ class VerifyEach(Verifier):
         spelling = finding.step.pass_.spelling
         source, text = finding.before, str(finding.step)
         what = f"pass {spelling} changed the result"
-        why = f"it declares itself {finding.declared}"
+        why = f"the pass declares itself {finding.declared}"
         if not finding.alone:
             source, text = self.source, to_text(self.steps)
-            what = f"up to pass {spelling}, the result has drifted away from the source"
-            why = f"each pass kept to what it declares, which is {finding.declared} together"
+            what = f"the errors of all passes up to {spelling} add up to a wrong result"
+            why = f"each pass stayed within its declaration; together they are {finding.declared}"
         error = Mismatch(
             "E701",
             what,
             at=[*places, *finding.problems][:8],
             why=why,
-            fix="`smelt bisect` finds the rewrite at fault; leave the pass out until it is "
+            fix="`smelt bisect` finds the rewrite at fault; run without the pass until it is "
             "repaired",
         )
         return _with_reproducer(error, source, text, self.seed, self.dims)
@@ -155,6 +155,7 @@ class VerifyEach(Verifier):
 
 @contextmanager
 def _timed(evidence: VerificationRecord) -> Iterator[None]:
+    """Add the time of the ``with`` block to the record."""
     started = time.perf_counter()
     try:
         with span("verification"):
@@ -170,13 +171,15 @@ def _with_reproducer(
     folder = Path(tempfile.mkdtemp(prefix="smelt-reproducer-"))
     command = ["bisect", "model.onnx", "--pipeline", "@pipeline.txt", "--seed", str(seed)]
     for name, sizes in (dims or {}).items():
-        given = [sizes] if isinstance(sizes, int) else sizes
-        command += ["--dim", f"{name}={','.join(map(str, given))}"]
+        size_list = [sizes] if isinstance(sizes, int) else sizes
+        command += ["--dim", f"{name}={','.join(map(str, size_list))}"]
     write_reproducer(folder, command, model=source, pipeline=pipeline, error=error)
     error.fix = (
-        f"`sh {folder}/repro.sh` replays it and names the rewrite at fault,"
-        " and with --reduce small.onnx writes the smallest model beside it"
+        f"`sh {folder}/repro.sh` replays it and names the rewrite at fault;"
+        " --reduce small.onnx also writes the smallest model with the fault"
     )
     if not real_weights.get():
-        error.fix += "; its weights are random ones of the same scale (--with-weights: the real)"
+        error.fix += (
+            "; its weights are random numbers of the same scale (--with-weights stores the real)"
+        )
     return error

@@ -63,9 +63,9 @@ def expect_graph(
     nodes = steps(graph)
     problem = _difference(nodes, chains, expected) if exact else _missing(nodes, chains, expected)
     for name, count in (counts or {}).items():
-        found = sum(name in (operator(node), node.op_type) for node in nodes)
-        if found != count:
-            problem = problem or f"there are {found} nodes {name}, not {count}"
+        present = sum(name in (operator(node), node.op_type) for node in nodes)
+        if present != count:
+            problem = problem or f"there are {present} nodes {name}, not {count}"
     if problem:
         shown = lines(graph)
         more = [f"... {len(shown) - SHOWN} more"] if len(shown) > SHOWN else []
@@ -73,9 +73,8 @@ def expect_graph(
             "E706",
             problem,
             at=[*shown[:SHOWN], *more],
-            why="the graph does not have the chain that is expected",
-            fix="change the expectation, or look for the pass that changed the graph "
-            "(--print-changed)",
+            why="the graph does not contain the expected chain",
+            fix="change the expectation, or use --print-changed to find the pass that changed it",
         )
 
 
@@ -83,26 +82,26 @@ def _graph(model: ir.Model, function: str) -> ir.Graph:
     """Return the main graph, or that of the only function called ``function``."""
     if not function:
         return model.graph
-    found = [f for f in model.functions.values() if function in (f.name, f"{f.domain}.{f.name}")]
-    if len(found) != 1:
+    matches = [f for f in model.functions.values() if function in (f.name, f"{f.domain}.{f.name}")]
+    if len(matches) != 1:
         names = ", ".join(f"{f.domain}.{f.name}" for f in model.functions.values())
-        what = f"{len(found)} functions of the model are called {function!r}"
+        what = f"the model has {len(matches)} functions called {function!r}"
         raise Mismatch(
             "E706",
             what,
             at=f"functions: {names or 'none'}",
-            why="a chain in a function needs the function to be in the model",
+            why="the option function= must name one function",
             fix="name a function of the model",
         )
-    return found[0].graph
+    return matches[0].graph
 
 
 def _missing(
     nodes: Sequence[ir.Node], chains: Sequence[Sequence[Step]], texts: Sequence[str]
 ) -> str:
-    """Return a sentence about the first chain that is missing; empty if all are present.
+    """Return a sentence about the first missing chain; empty if all are present.
 
-    Each chain takes the earliest possible start, which leaves most nodes to the later ones.
+    Each chain starts at the earliest possible node, which leaves most nodes to the later chains.
     """
     readers = _readers(nodes)
     start = 0
@@ -110,7 +109,7 @@ def _missing(
         while start < len(nodes) and not _starts(nodes[start], chain, readers):
             start += 1
         if start == len(nodes):
-            return f"the graph has no {text!r}, or none after those listed before it"
+            return f"the graph has no {text!r} after the chains listed before it"
         start += 1
     return ""
 
@@ -119,14 +118,14 @@ Readers: TypeAlias = Mapping[ir.Node, Sequence[ir.Node]]
 
 
 def _readers(nodes: Sequence[ir.Node]) -> Readers:
-    """Return for each node its consumers, which read a result directly or in an inner graph."""
-    found: dict[ir.Node, dict[ir.Node, None]] = {node: {} for node in nodes}
+    """Return the consumers of each node: nodes that read a result, also in an inner graph."""
+    consumers: dict[ir.Node, dict[ir.Node, None]] = {node: {} for node in nodes}
     for node in nodes:
         for value in (*node.inputs, *scope.captures(node)):
-            before = None if value is None else value.producer()
-            if before in found:
-                found[before][node] = None
-    return {node: list(after) for node, after in found.items()}
+            producer = None if value is None else value.producer()
+            if producer in consumers:
+                consumers[producer][node] = None
+    return {node: list(after) for node, after in consumers.items()}
 
 
 def _starts(node: ir.Node, chain: Sequence[Step], readers: Readers) -> bool:
@@ -141,23 +140,24 @@ def _difference(
     nodes: Sequence[ir.Node], chains: Sequence[Sequence[Step]], texts: Sequence[str]
 ) -> str:
     """Return a sentence about the first difference between ``chains`` and ``nodes``; else empty."""
-    place = 0
+    number = 0
     for chain, text in zip(chains, texts, strict=True):
         for i, step in enumerate(chain):
-            if place == len(nodes):
+            if number == len(nodes):
                 return f"the graph ends before {text!r}"
-            node = nodes[place]
+            node = nodes[number]
             if not step.matches(node):
-                wanted = ":".join(filter(None, (step.operator, step.shape)))
-                given = ":".join(filter(None, (operator(node), shape_text(node))))
-                return f"node {place} is {given}, and {text!r} expects {wanted}"
-            if i and not reads(node, nodes[place - 1]):
+                expected_text = ":".join(filter(None, (step.operator, step.shape)))
+                actual_text = ":".join(filter(None, (operator(node), shape_text(node))))
+                return f"node {number} is {actual_text}, but {text!r} expects {expected_text}"
+            if i and not reads(node, nodes[number - 1]):
                 return (
-                    f"node {place} ({operator(node)}) does not read the node before, as in {text!r}"
+                    f"node {number} ({operator(node)}) does not read the node before it, but"
+                    f" {text!r} expects that"
                 )
-            place += 1
-    rest = len(nodes) - place
-    return f"{rest} more nodes follow, from {operator(nodes[place])} on" if rest else ""
+            number += 1
+    rest = len(nodes) - number
+    return f"{rest} more nodes follow, from {operator(nodes[number])} on" if rest else ""
 
 
 _STEP = re.compile(r"(?P<op>[A-Za-z_][\w.]*)(:(?P<shape>\S+))?( \* (?P<count>[1-9]\d*))?")
@@ -165,7 +165,7 @@ _STEP = re.compile(r"(?P<op>[A-Za-z_][\w.]*)(:(?P<shape>\S+))?( \* (?P<count>[1-
 
 def _chain(text: str) -> list[Step]:
     """Parse ``Conv:Bx8 -> Relu * 2`` into steps; raises UsageError E642."""
-    found: list[Step] = []
+    steps_of_chain: list[Step] = []
     for part in text.split(ARROW):
         match = _STEP.fullmatch(part.strip())
         if match is None:
@@ -176,20 +176,21 @@ def _chain(text: str) -> list[Step]:
                 why="a step is an operator, perhaps with shapes and a count",
             )
         step = Step(match["op"], match["shape"] or "")
-        found += [step] * int(match["count"] or 1)
-    return found
+        steps_of_chain += [step] * int(match["count"] or 1)
+    return steps_of_chain
 
 
-def _fits(wanted: str, given: str) -> bool:
+def _fits(wanted: str, actual: str) -> bool:
     """True if the shapes are equal size by size; ``?`` in ``wanted`` matches any size."""
-    a, b = _split(wanted, ","), _split(given, ",")
+    a, b = _split(wanted, ","), _split(actual, ",")
     return len(a) == len(b) and all(map(_same_sizes, a, b))
 
 
-def _same_sizes(wanted: str, given: str) -> bool:
-    if "()" in (wanted, given) or not given:
-        return wanted == given
-    a, b = _split(wanted, "x"), _split(given, "x")
+def _same_sizes(wanted: str, actual: str) -> bool:
+    """True if two shapes of one output are equal; ``?`` in ``wanted`` matches any size."""
+    if "()" in (wanted, actual) or not actual:
+        return wanted == actual
+    a, b = _split(wanted, "x"), _split(actual, "x")
     return len(a) == len(b) and all(p in ("?", q) for p, q in zip(a, b, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""Compare outputs within a declared exactness; used by verification, bisection and pass tests.
+"""Compare outputs within a declared exactness, for verification, bisection and pass tests.
 
 Exact results need equal bits; others may move by a multiple of the measured rounding.
 """
@@ -39,7 +39,7 @@ def compare_declared(
 
     ``movement`` returns how far rounding moves each element; ``undetermined`` returns infinity
     where an element depends on the sign of a zero. Both need extra runs, so they are called only if
-    they can change the verdict. ``base`` is explained at ``margin_of``.
+    they can change the result. ``margin_of`` explains ``base``.
     """
     tolerance, slack = EXACT, list[np.ndarray | None]([None] * len(expected))
     margin = 0.0
@@ -48,14 +48,15 @@ def compare_declared(
     else:
         margin = margin_of(declared, base)
         slack[:] = allowance(expected, movement(), margin)
-    found = compare(expected, actual, tolerance, names=names, slack=slack, margin=margin)
-    if declared.zero_sign or all(each.ok for each in found):
-        return found
+    comparisons = compare(expected, actual, tolerance, names=names, slack=slack, margin=margin)
+    if declared.zero_sign or all(comparison.ok for comparison in comparisons):
+        return comparisons
     wider = [_larger(*pair) for pair in zip(slack, undetermined(), strict=True)]
     return compare(expected, actual, tolerance, names=names, slack=wider, margin=margin)
 
 
 def _larger(first: np.ndarray | None, second: np.ndarray | None) -> np.ndarray | None:
+    """Return the larger slack of each element; None is no slack."""
     if first is None or second is None:
         return second if first is None else first
     return np.asarray(np.maximum(first, second))

@@ -1,10 +1,10 @@
 """Measure on the source how far rounding alone may move a result.
 
 No fixed tolerance is right: a softmax is accurate to a few ulp, a deep network to thousands, and a
-cancelling difference not at all. So the source runs again *perturbed*: its inputs, its weights and
-the results of operators that round (``perturbed.py``) each move by one ulp, up or down at random. A
-compiled model that only rounds differently stays within a small multiple of the movement that this
-causes in an output element.
+difference that cancels not at all. So the source runs again *perturbed*: its inputs, its weights
+and the results of operators that round (``perturbed.py``) each move by one ulp, up or down at
+random. A compiled model that only rounds differently stays within a small multiple of the movement
+of each output element under this perturbation.
 """
 
 from __future__ import annotations
@@ -30,8 +30,11 @@ MARGIN = 16.0
 """Allowed multiple of the largest movement in the few perturbed runs."""
 
 HALF_MARGIN = 6.0
-"""The multiple for models that compute in 16 bits. There every step is perturbed by a whole ulp,
-twice the error of rounding, and sixteen times the error would be as large as the numbers."""
+"""The multiple for models that compute in 16 bits.
+
+There every step is perturbed by a whole ulp, twice the error of rounding, and sixteen times the
+error would be as large as the numbers.
+"""
 
 HALF = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 
@@ -40,7 +43,10 @@ FLOOR_ULP = 4.0
 
 
 _PerturbedRun: TypeAlias = Callable[..., Sequence[Value]]
+"""From inputs to outputs of one perturbed copy."""
+
 _PerturbedRuns: TypeAlias = Callable[[np.random.Generator], _PerturbedRun]
+"""Draws the perturbation of a run."""
 
 Run = tuple[Sequence[Value], Sequence[Value]]
 """Inputs, and the unperturbed outputs on them."""
@@ -49,8 +55,9 @@ Run = tuple[Sequence[Value], Sequence[Value]]
 class Yardstick:
     """Measures how far rounding moves the outputs of ``subject``, a model or an opened model.
 
-    ``runner`` runs the perturbed models. Only one of them is in memory at a time. Functions of a
-    model hold their factors as constants, so a model with functions is opened again for each run.
+    ``runner`` runs the perturbed models; only one of them is in memory at a time. Functions of a
+    model hold their perturbation as constants, so a model with functions is opened again for each
+    run.
     """
 
     def __init__(
@@ -63,40 +70,45 @@ class Yardstick:
         self.margin = HALF_MARGIN if computes_in_half(self.model) else MARGIN
 
     def movement(self, inputs: Sequence[Value], outputs: Sequence[Value]) -> Slack:
-        """Return ``movements`` of a single run."""
+        """Return how far rounding moves the outputs on one set of inputs."""
         return self.movements([(inputs, outputs)])[0]
 
     def movements(self, runs: Sequence[Run]) -> list[Slack]:
         """Return for each run how far the perturbed runs move each element of each output.
 
-        For floats: the larger of the largest movement of the element and the median movement of its
-        output. Integers, booleans and strings are infinite (undetermined) where a perturbed run
+        A float moves by the larger of the element's largest movement and the median movement of its
+        output. Integers, booleans and strings get infinity (undetermined) where a perturbed run
         changes them, else 0.
         """
-        seen: list[list[list[np.ndarray]]] = [[[] for _ in outputs] for _, outputs in runs]
+        results_by_run: list[list[list[np.ndarray]]] = [
+            [[] for _ in outputs] for _, outputs in runs
+        ]
         perturb: _PerturbedRuns | None = None
         for index in range(PERTURBED_RUNS if runs else 0):
             if self.model is not None and self.model.functions:
                 perturb = None
             perturb = perturb or self._open(index)
             perturbed = perturb(np.random.default_rng([self.seed, index]))
-            for (inputs, outputs), moved in zip(runs, seen, strict=True):
+            for (inputs, outputs), moved in zip(runs, results_by_run, strict=True):
                 rng = np.random.default_rng([self.seed, index, 1])
                 try:
                     results = perturbed(*[_jittered(value, rng) for value in inputs])
                 except SmeltError:
-                    continue  # a perturbed run may leave the domain of the model; use the others
-                for before, after, kept in zip(outputs, results, moved, strict=True):
+                    continue  # this perturbation leaves the domain of the model
+                for before, after, perturbed_outputs in zip(outputs, results, moved, strict=True):
                     if _shape(before) is not None and _shape(before) == _shape(after):
-                        kept.append(np.asarray(after))
+                        perturbed_outputs.append(np.asarray(after))
             del perturbed
         return [
-            [_movement(output, kept) for output, kept in zip(outputs, moved, strict=True)]
-            for (_, outputs), moved in zip(runs, seen, strict=True)
+            [
+                _movement(output, perturbed_outputs)
+                for output, perturbed_outputs in zip(outputs, moved, strict=True)
+            ]
+            for (_, outputs), moved in zip(runs, results_by_run, strict=True)
         ]
 
     def _open(self, index: int) -> _PerturbedRuns:
-        """Return a function that draws perturbed runs; a subject that is no model runs
+        """Return a function that draws perturbed runs; without a model, the subject runs
         unchanged.
         """
         if self.model is None:
@@ -119,6 +131,7 @@ class Yardstick:
         run = open_runner(source.model, runner, consume=True)
 
         def perturbed(rng: np.random.Generator) -> _PerturbedRun:
+            """Return the run of the copy with newly drawn weights and factors."""
             moved = source.draw(rng)
             return lambda *inputs: run(*inputs, *moved)
 
@@ -139,7 +152,7 @@ def computes_in_half(model: ir.Model | None) -> bool:
 def allowance(outputs: Sequence[Value], movement: Slack, margin: float = MARGIN) -> Slack:
     """Return the absolute error that rounding explains: ``margin`` times the movement.
 
-    At least ``FLOOR_ULP`` are allowed. Numbers below the normal ones may be flushed to zero.
+    At least ``FLOOR_ULP`` are allowed. Subnormal numbers may be flushed to zero.
     """
     allowed: list[np.ndarray | None] = []
     for output, moved in zip(outputs, movement, strict=True):
@@ -162,22 +175,23 @@ def _flushed(dtype: np.dtype) -> float:
 
 
 def _shape(value: Value) -> tuple[int, ...] | None:
+    """Return the shape of an array, None for other values."""
     return value.shape if isinstance(value, np.ndarray) else None
 
 
-def _movement(output: Value, seen: list[np.ndarray]) -> np.ndarray | None:
-    """Return the movement of one output over the perturbed results ``seen``; None if no array."""
+def _movement(output: Value, perturbed_outputs: list[np.ndarray]) -> np.ndarray | None:
+    """Return the movement of one output over its perturbed results; None if it is not an array."""
     if not isinstance(output, np.ndarray):
         return None
     if not is_float(output.dtype):
         changed = np.zeros(output.shape, bool)
-        for after in seen:
+        for after in perturbed_outputs:
             changed |= np.asarray(output != after)
         return np.where(changed, np.inf, 0.0)
     wide = output.astype(np.float64)
     spread = np.zeros(output.shape)
     with np.errstate(all="ignore"):
-        for after in seen:
+        for after in perturbed_outputs:
             moved = np.abs(after.astype(np.float64) - wide)
             spread = np.fmax(spread, np.where(np.isfinite(moved), moved, 0.0))
     typical = np.median(spread[spread > 0]) if (spread > 0).any() else 0.0
@@ -185,6 +199,7 @@ def _movement(output: Value, seen: list[np.ndarray]) -> np.ndarray | None:
 
 
 def _jittered(value: Value, rng: np.random.Generator) -> Value:
+    """Return ``value`` with each float moved by one ulp."""
     if isinstance(value, np.ndarray) and is_float(value.dtype):
         return jitter(value, rng)
     if isinstance(value, list):

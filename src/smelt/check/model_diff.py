@@ -54,7 +54,7 @@ class ModelDiff:
 
     ``versions`` are the IR version and opsets that differ, None for a domain that is not imported.
     ``operators`` has the counts before and after of every operator. ``removed`` and ``added`` are
-    nodes that only one model has; ``reordered`` is True if equal nodes are in another order.
+    nodes that only one model has; ``reordered`` is True if equal nodes come in another order.
     ``text`` is the unified diff of the listings, with inferred types.
     """
 
@@ -113,11 +113,12 @@ def model_diff(before: ir.Model, after: ir.Model) -> ModelDiff:
 
 
 def _order(model: ir.Model) -> list[str]:
+    """Return the nodes as text, in graph order."""
     return [node_text(node) for node in scope.nodes(model)]
 
 
 def _typed(model: ir.Model) -> ir.Model:
-    """Return a copy with inferred types, since one model may declare a type that the
+    """Return a copy with inferred types, because one model may declare a type that the
     other omits.
     """
     copy = clone(model)
@@ -129,12 +130,14 @@ def _typed(model: ir.Model) -> ir.Model:
 
 
 def _versions(before: ir.Model, after: ir.Model) -> dict[str, tuple[int | None, int | None]]:
+    """Return the versions that differ."""
     old, new = _numbers(before), _numbers(after)
     pairs = {name: (old.get(name), new.get(name)) for name in old | new}
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
 def _numbers(model: ir.Model) -> dict[str, int]:
+    """Return the IR version and the opset of each domain."""
     opsets = {f"opset {name}".strip(): number for name, number in model.opset_imports.items()}
     return {"IR version": model.ir_version, **opsets}
 
@@ -142,14 +145,14 @@ def _numbers(model: ir.Model) -> dict[str, int]:
 def _weights(before: ir.Model, after: ir.Model) -> Weights:
     """Compare the initializers of two models by name."""
     old, new = _initializers(before), _initializers(after)
-    found = Weights(_sizes(old), _sizes(new))
-    found.removed = [_weight(*item) for item in old.items() if item[0] not in new]
-    found.added = [_weight(*item) for item in new.items() if item[0] not in old]
+    differences = Weights(_sizes(old), _sizes(new))
+    differences.removed = [_weight(*item) for item in old.items() if item[0] not in new]
+    differences.added = [_weight(*item) for item in new.items() if item[0] not in old]
     for name, tensor in old.items():
         pair = _weight(name, tensor), _weight(name, new.get(name, tensor))
         if pair[0] != pair[1] or text.checksum(tensor) != text.checksum(new.get(name, tensor)):
-            found.changed.append(pair)
-    return found
+            differences.changed.append(pair)
+    return differences
 
 
 def _initializers(model: ir.Model) -> dict[str, ir.TensorProtocol]:
@@ -163,8 +166,10 @@ def _initializers(model: ir.Model) -> dict[str, ir.TensorProtocol]:
 
 
 def _sizes(tensors: Mapping[str, ir.TensorProtocol]) -> tuple[int, int]:
+    """Return the number of tensors and their bytes."""
     return len(tensors), sum(text.size_in_bytes(tensor) for tensor in tensors.values())
 
 
 def _weight(name: str, tensor: ir.TensorProtocol) -> Weight:
+    """Return the description of a weight."""
     return Weight(name, text.tensor_type(tensor), text.size_in_bytes(tensor))

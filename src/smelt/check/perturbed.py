@@ -1,7 +1,7 @@
 """Perturbed runs of a model: the same computation with other rounding errors.
 
-Moving inputs and weights alone is not enough. Where ``1 + tanh(x)`` cancels, only the rounding of
-tanh is left, which no movement of ``x`` shows.
+Moving inputs and weights is not enough. Where ``1 + tanh(x)`` cancels, only the rounding of tanh
+remains, and no movement of ``x`` shows it. So results of operators that round are moved, too.
 """
 
 from __future__ import annotations
@@ -24,8 +24,11 @@ FACTORS = 64
 """The number of different factors 1 +- eps for each element type."""
 
 ROUNDING_IN_HALF = ROUNDING | {"Add", "Cast", "CastLike", "Div", "Mean", "Mul", "Pow", "Sub", "Sum"}
-"""Operators whose 16-bit results are moved. In 16 bits a sum or product rounds as much as the
-rest of a layer together, and a Cast from float32 drops the last places of inputs."""
+"""Operators whose 16-bit results are moved.
+
+In 16 bits a sum or product rounds as much as the rest of a layer together, and a Cast from float32
+drops the last places of inputs.
+"""
 
 
 class PerturbedModel:
@@ -61,8 +64,9 @@ class PerturbedModel:
         return moved
 
     def _release(self, value: ir.Value) -> None:
-        """Turn an initializer into an input; types below 8 bits, which no runtime accepts, move
-        once.
+        """Turn an initializer into an input.
+
+        No runtime accepts inputs of less than 8 bits; such weights are moved once and stay.
         """
         tensor = value.const_value
         assert tensor is not None
@@ -78,9 +82,7 @@ class PerturbedModel:
         self._weights.append(array)
 
     def _scale(self, graph: ir.Graph, node: ir.Node) -> None:
-        """Insert a Mul by 1 +- eps between the result of ``node`` and all its consumers and
-        outputs.
-        """
+        """Insert a Mul by 1 +- eps between the result of ``node`` and its consumers."""
         value = node.outputs[0]
         assert value.dtype is not None
         readers = list(value.uses())
@@ -90,8 +92,8 @@ class PerturbedModel:
         else:
             steps = [ir.Node("", "Mul", [value, factor])]
         graph.insert_after(node, steps)
-        for place, step in enumerate(steps[:-1]):
-            step.outputs[0].name = f"{value.name}.scaling.{place}"
+        for number, step in enumerate(steps[:-1]):
+            step.outputs[0].name = f"{value.name}.scaling.{number}"
         result = steps[-1].outputs[0]
         result.type, result.shape = value.type, value.shape
         for use in readers:
@@ -103,8 +105,9 @@ class PerturbedModel:
         result.name = result.name or f"{value.name}.scaled"
 
     def _factor_for(self, graph: ir.Graph, node: ir.Node) -> ir.Value:
-        """Return a factor for ``node``; in functions, which read no model inputs, it is
-        a constant.
+        """Return a factor for ``node``.
+
+        A function cannot read model inputs, so its factors are constants.
         """
         value = node.outputs[0]
         assert value.dtype is not None
@@ -124,6 +127,7 @@ class PerturbedModel:
 
 
 def _factor(dtype: np.dtype, rng: np.random.Generator) -> np.ndarray:
+    """Return 1 + eps or 1 - eps."""
     return np.asarray(1 + float(float_info(dtype).eps) * rng.choice([-1.0, 1.0]), dtype)
 
 
@@ -136,16 +140,17 @@ def rounds(node: ir.Node) -> bool:
 
 
 def _scaled_in_float32(value: ir.Value, factor: ir.Value) -> Sequence[ir.Node]:
-    """Return nodes that scale 16-bit floats in float32, as few runtimes have 16-bit kernels.
+    """Return nodes that scale 16-bit floats in float32, because few runtimes have 16-bit kernels.
 
     Small whole numbers stay unchanged: they are exact, and may be counts or indices.
     """
     assert value.dtype is not None
-    made: list[ir.Node] = []
+    nodes: list[ir.Node] = []
 
     def step(op_type: str, *inputs: ir.Value, **attributes: int | ir.Tensor) -> ir.Value:
-        made.append(ir.node(op_type, inputs, attributes))
-        return made[-1].outputs[0]
+        """Add a node and return its output."""
+        nodes.append(ir.node(op_type, inputs, attributes))
+        return nodes[-1].outputs[0]
 
     exact_below = np.float32(2 ** (float_info(value.dtype.numpy()).nmant + 1))
     wide = step("Cast", value, to=int(ir.DataType.FLOAT))
@@ -155,11 +160,11 @@ def _scaled_in_float32(value: ir.Value, factor: ir.Value) -> Sequence[ir.Node]:
     moved = step("Mul", wide, step("Cast", factor, to=int(ir.DataType.FLOAT)))
     chosen = step("Where", step("And", is_whole, is_small), wide, moved)
     step("Cast", chosen, to=int(value.dtype))
-    return made
+    return nodes
 
 
 def _infer_types(model: ir.Model) -> None:
-    """Infer types, which tell the float results; the interface of the model stays as declared."""
+    """Infer types to find the float results; the interface of the model stays as declared."""
     shapes = ShapeInference(model)
     try:
         shapes.infer_model()
@@ -169,6 +174,9 @@ def _infer_types(model: ir.Model) -> None:
 
 
 def _is_weight(value: ir.Value) -> bool:
+    """True for a float initializer of at least ``SMALLEST_WEIGHT`` elements that is not
+    an input.
+    """
     tensor = value.const_value
     if tensor is None or value.is_graph_input() or tensor.dtype == ir.DataType.STRING:
         return False

@@ -1,4 +1,4 @@
-"""Load every plug-in of the installed packages and report whether it works."""
+"""Load every plug-in of the installed packages and report which ones fail."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Plugin:
     """One entry point of a package other than smelt.
 
     ``state`` is ``ok``, ``error``, or ``off`` if plug-ins are disabled and nothing is imported.
-    ``error`` is one line, ``place`` the file and line of its origin.
+    ``error`` is one line, ``place`` the file and line where it was raised.
     """
 
     package: str
@@ -46,16 +46,18 @@ class Plugin:
 def plugins() -> list[Plugin]:
     """Return every plug-in, sorted by package, group and name."""
     off = extensions.without_plugins()
-    found = []
+    result = []
     for group, problem in GROUPS.items():
         others = [point for point in extensions.all_points(group) if not extensions.is_own(point)]
-        taken = Counter(point.name.replace("-", "_") for point in extensions.all_points(group))
-        found += [_plugin(point, taken, problem, off) for point in others]
-    return sorted(found, key=lambda item: (item.package, item.group, item.name))
+        name_counts = Counter(
+            point.name.replace("-", "_") for point in extensions.all_points(group)
+        )
+        result += [_plugin(point, name_counts, problem, off) for point in others]
+    return sorted(result, key=lambda item: (item.package, item.group, item.name))
 
 
 def _plugin(
-    point: EntryPoint, taken: Counter[str], problem: Callable[[Extension], str], off: bool
+    point: EntryPoint, name_counts: Counter[str], problem: Callable[[Extension], str], off: bool
 ) -> Plugin:
     """Load one entry point and return its Plugin, with the error if it fails."""
     owner = point.dist
@@ -69,27 +71,35 @@ def _plugin(
         if not error:
             error = problem(extension)
         name = point.name.replace("-", "_")
-        if not error and point.group in NAMED and taken[name] + (name in _our_passes(point)) > 1:
+        if (
+            not error
+            and point.group in NAMED
+            and name_counts[name] + (name in _our_passes(point)) > 1
+        ):
             error = f"another package registers the name {point.name!r}, too"
     state = "error" if error else "ok"
     return Plugin(package, version, point.group, point.name, state, error, place)
 
 
 def _our_passes(point: EntryPoint) -> frozenset[str]:
+    """Return the names of smelt's own passes; empty for other groups."""
     if point.group != passes.ENTRY_POINTS:
         return frozenset()
     return frozenset(pass_.name for _, pass_ in passes.ours())
 
 
 def _no_pass(extension: Extension) -> str:
-    return "" if isinstance(extension.loaded, Pass) else f"{extension.value} is no Pass"
+    """Return the problem if the entry point is not a Pass, else ""."""
+    return "" if isinstance(extension.loaded, Pass) else f"{extension.value} is not a Pass"
 
 
 def _no_target(extension: Extension) -> str:
-    return "" if isinstance(extension.loaded, Target) else f"{extension.value} is no Target"
+    """Return the problem if the entry point is not a Target, else ""."""
+    return "" if isinstance(extension.loaded, Target) else f"{extension.value} is not a Target"
 
 
 def _no_operators(extension: Extension) -> str:
+    """Return the problem of registering the operators, else ""."""
     try:
         operators.register(*operators.checked(extension.name, extension.loaded))
     except SmeltError as error:
@@ -98,11 +108,12 @@ def _no_operators(extension: Extension) -> str:
 
 
 def _no_lowerings(_: Extension) -> str:
-    """Return no problem: importing the module has registered its lowerings."""
+    """Return "": the import of the module has registered its lowerings."""
     return ""
 
 
 def _no_kernels(extension: Extension) -> str:
+    """Return the problem of registering the kernels, else ""."""
     return foreign.add_all(extension)
 
 
@@ -113,7 +124,7 @@ GROUPS: Mapping[str, Callable[[Extension], str]] = {
     LOWERINGS: _no_lowerings,
     foreign.ENTRY_POINTS: _no_kernels,
 }
-"""Entry-point group to a function that returns the problem of a loaded object, or ""."""
+"""For each entry-point group: a function that returns the problem of a loaded object, or ""."""
 
 NAMED = (passes.ENTRY_POINTS, targets.ENTRY_POINTS)
-"""Groups whose entry-point names users write, so that a name may occur only once."""
+"""Groups whose entry-point names users write, so a name may occur only once."""

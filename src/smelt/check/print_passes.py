@@ -35,7 +35,7 @@ def wanted_passes(text: str | None) -> frozenset[str] | None:
 
 
 NAMED = 4
-"""How many passes without effect are named; a stage has many."""
+"""How many passes without effect are listed by name; a stage has many."""
 
 
 @dataclass
@@ -44,7 +44,7 @@ class PrintPasses:
 
     It prints a unified diff for passes in ``changed`` that changed the model, and the whole listing
     for passes in ``after``. Each is a set of spellings, or None for all passes. ``limit`` is the
-    number of lines of one print; 0 is no limit.
+    largest number of lines of one print; 0 means no limit.
     """
 
     write: Callable[[str], None]
@@ -53,7 +53,7 @@ class PrintPasses:
     limit: int = 0
     _known: Listing | None = None
     _ran: set[str] = field(default_factory=set)
-    _told: set[str] = field(default_factory=set)
+    _printed: set[str] = field(default_factory=set)
 
     def before_pass(self, step: Step, model: ir.Model) -> None:
         """Store the listing before the first pass to be printed as a diff."""
@@ -69,34 +69,36 @@ class PrintPasses:
         if report.changed and before is not None and _is_among(step, self.changed):
             self._known = listing(model)
             difference = unified_diff(*with_checksums(before, self._known))
-            self._print(step, report, difference or ["nothing of this changes the text"])
+            self._print(step, report, difference or ["the listing stays the same"])
         if _is_among(step, self.after):
             self._print(step, report, (self._known or listing(model)).lines)
 
     def finish(self) -> None:
         """Print which passes requested by name did not run, or changed nothing."""
-        asked = (self.changed or frozenset()) | (self.after or frozenset())
+        requested = (self.changed or frozenset()) | (self.after or frozenset())
         for word, names in (
-            ("not in the pipeline", asked - self._ran),
-            ("changed nothing", (asked & self._ran) - self._told),
+            ("not in the pipeline", requested - self._ran),
+            ("changed nothing", (requested & self._ran) - self._printed),
         ):
             if names:
                 self.write(f"*** {word}: {_listed(sorted(names))} ***")
 
     def _print(self, step: Step, report: PassReport, lines: Sequence[str]) -> None:
-        self._told.add(step.pass_.spelling)
+        """Print ``lines`` under a heading with the pass and its rewrites."""
+        self._printed.add(step.pass_.spelling)
         count = report.stats.rewrites
         self.write(f"*** after {step} ({count} rewrite{'s' * (count != 1)}) ***")
         self.write("\n".join(cut(lines, self.limit)))
 
 
 def _listed(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
     more = len(names) - NAMED
     return ", ".join(names[:NAMED]) + (f" and {more} others" if more > 0 else "")
 
 
 def cut(lines: Sequence[str], limit: int) -> Sequence[str]:
-    """Return the first ``limit`` lines and a line with the number of others; 0 is no limit."""
+    """Return the first ``limit`` lines, and a line that counts the others; 0 means no limit."""
     hidden = len(lines) - limit
     if not limit or hidden <= 0:
         return lines
@@ -104,4 +106,5 @@ def cut(lines: Sequence[str], limit: int) -> Sequence[str]:
 
 
 def _is_among(step: Step, names: frozenset[str] | None) -> bool:
+    """True if ``names`` contains the pass; None stands for all."""
     return names is None or step.pass_.spelling in names

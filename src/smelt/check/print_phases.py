@@ -56,17 +56,17 @@ def _lines(phase: str, plan: Plan[Any, Any]) -> Iterator[str]:
     elif phase == "emit":
         yield from (f"{name}: {fact}" for name, fact in plan.facts.items())
     else:
-        made = getattr(plan, "steps" if phase == "schedule" else "memory", None)
-        yield from _text(made)
+        result = getattr(plan, "steps" if phase == "schedule" else "memory", None)
+        yield from _text(result)
 
 
-def _text(made: Any) -> Iterator[str]:
-    """Yield the text of a Program, of a plan with ``to_text``, or of a list of anything."""
-    if isinstance(made, Program):
-        yield from program_lines(made)
-    elif hasattr(made, "to_text"):
-        yield from made.to_text().splitlines()
-    elif isinstance(made, list | tuple):
-        yield from map(str, made)
-    elif made is not None:
-        yield str(made)
+def _text(result: Any) -> Iterator[str]:
+    """Yield the text of a Program, of a plan with ``to_text``, or of the items of a list."""
+    if isinstance(result, Program):
+        yield from program_lines(result)
+    elif hasattr(result, "to_text"):
+        yield from result.to_text().splitlines()
+    elif isinstance(result, list | tuple):
+        yield from map(str, result)
+    elif result is not None:
+        yield str(result)

@@ -1,8 +1,8 @@
-"""Shrink a model as long as a check still holds on it, such as a crash or a mismatch.
+"""Shrink a model as long as a check holds on it: a crash or a mismatch still occurs.
 
 Nodes are removed in halves, then in ever smaller groups; a removed result becomes an input, another
-value of equal type, or a constant. Outputs, branches, sizes and weights follow, and all of it
-repeats until nothing more can go. Equal arguments give equal models.
+value of equal type, or a constant. Outputs, branches, sizes and weights follow. All steps repeat
+until no step removes anything. Equal arguments give equal models.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ LAST = (shrink_sizes, forget_weights)
 class Reduction:
     """The reduced ``model``, with ``nodes`` and ``weight_bytes`` before and after.
 
-    ``complete`` is False if the search ended while more could be removed: because all runs were
-    used, or because Ctrl-C stopped it (then ``interrupted`` is true).
+    ``complete`` is False if the limit of runs or Ctrl-C ended the search while more could be
+    removed; after Ctrl-C ``interrupted`` is True.
     """
 
     model: ir.Model
@@ -83,7 +83,7 @@ def reduce(
     runs: int | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> Reduction:
-    """Return the smallest model found for which ``check`` is true, as it is for ``source``.
+    """Return the smallest model found for which ``check`` is True; it must be True for ``source``.
 
     ``check`` gets a copy of each candidate, which is a valid model; it is called at most ``runs``
     times, first on the source. An interrupt ends the search with the best model so far. Raises
@@ -113,6 +113,7 @@ def reduce(
 
 
 def _shrink(search: Search) -> None:
+    """Run the steps that run once, the repeated ones, and the last ones."""
     for step in ONCE:
         step(search)
     _drop(search)
@@ -122,5 +123,6 @@ def _shrink(search: Search) -> None:
 
 
 def _drop(search: Search) -> None:
+    """Repeat the steps of ``ROUND`` until none removes a node."""
     while any(step(search) for step in ROUND):
         pass

@@ -35,7 +35,7 @@ MODEL = "model.onnx"
 PIPELINE = "pipeline.txt"
 
 real_weights: ContextVar[bool] = ContextVar("smelt.real_weights", default=False)
-"""Whether reproducers hold the real weights of a model instead of random ones."""
+"""Whether reproducers contain the real weights of a model instead of random ones."""
 
 
 def write_reproducer(
@@ -52,8 +52,8 @@ def write_reproducer(
 
     ``command`` are the arguments of ``smelt`` in ``repro.sh``, relative to the folder: the model is
     ``model.onnx``, the pipeline ``@pipeline.txt``. ``path`` are folders for PYTHONPATH. The model
-    gets random weights of the same scale (``scrub.py``) unless ``real_weights`` is set; without it,
-    ``model_bytes`` that cannot be parsed are left out.
+    gets random weights of the same scale (``scrub.py``) unless ``real_weights`` is set. Without
+    ``real_weights``, ``model_bytes`` that cannot be parsed are not written.
     """
     root = Path(folder)
     root.mkdir(parents=True, exist_ok=True)
@@ -83,6 +83,7 @@ def write_reproducer(
 
 
 def _write_model(model: ir.Model, path: Path) -> None:
+    """Write the model, with random weights unless ``real_weights`` is set."""
     from smelt.check.scrub import scrub
     from smelt.frontends.onnx import save
 
@@ -103,24 +104,24 @@ def _without_weights(data: bytes) -> bytes | None:
         model = ir.from_proto(onnx.load_model_from_string(data))
         scrub(model)
         scrubbed: bytes = ir.to_proto(model).SerializeToString(deterministic=True)
-    except Exception:  # noqa: BLE001 - what cannot be read may be what the failure is about
+    except Exception:  # noqa: BLE001 - an unreadable model may be the failure to reproduce
         return None
     return scrubbed
 
 
 def versions() -> dict[str, str]:
     """Return the versions of smelt, Python and the packages that affect results."""
-    found = {
+    numbers = {
         "python": sys.version.split()[0],
         "platform": platform.platform(),
         "smelt": VERSION,
     }
     for package in PACKAGES:
         try:
-            found[package] = metadata.version(package)
+            numbers[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
-            found[package] = "not installed"
-    return found
+            numbers[package] = "not installed"
+    return numbers
 
 
 def _error(error: BaseException | None) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""Turn given arrays into cases: one sample each, or several along a leading axis."""
+"""Turn arrays of the user into cases: one sample each, or several along a leading axis."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def cases_of(
 ) -> list[Case]:
     """Return a case for each of ``samples``, or for each sample along their leading axis.
 
-    Arrays hold several samples if each has one dim more than its input, or if the first dims are
-    the same multiple of the inputs' first dims, which are numbers. ``fixed`` are sizes of symbolic
-    dims that the other side demands. Without an ``interface`` the arrays keep their order. Raises
-    UsageError E632 for missing or unknown names, and for arrays that do not fit.
+    Arrays contain several samples if each has one dim more than its input, or if each first dim is
+    the same multiple of the input's first dim, a number. ``fixed`` are sizes of symbolic dims that
+    the other side requires. Without an ``interface`` the arrays keep their order. Raises UsageError
+    E632 for missing or unknown names, and for arrays that do not fit.
     """
     cases: list[Case] = []
     for number, sample in enumerate(samples, 1):
@@ -50,11 +50,11 @@ def cases_of(
 
 
 def _parts(
-    interface: Interface, sample: Sample, given: Iterable[str], fixed: Mapping[str, int]
+    interface: Interface, sample: Sample, user_names: Iterable[str], fixed: Mapping[str, int]
 ) -> Iterator[tuple[str, Sample]]:
-    """Yield the samples that ``sample`` holds, each with its index; defaults are added to each."""
+    """Yield each sample in ``sample`` with its index; defaults are added to each."""
     ports = {port.name: port for port in interface.inputs}
-    steps = {name: _step(ports[name], sample[name], fixed) for name in given if name in ports}
+    steps = {name: _step(ports[name], sample[name], fixed) for name in user_names if name in ports}
     counts = {len(sample[name]) // (step or 1) for name, step in steps.items() if step is not None}
     count = counts.pop() if len(counts) == 1 and None not in steps.values() else 0
     if not count:
@@ -69,7 +69,10 @@ def _parts(
 
 
 def _step(port: Port, array: np.ndarray, fixed: Mapping[str, int]) -> int | None:
-    """Return the rows of one sample on the first axis; 0 if the axis counts samples, else None."""
+    """Return the rows of one sample on the first axis.
+
+    0 if the first axis counts samples; None if the array is a single sample.
+    """
     if port.shape is None:
         return None
     if array.ndim == len(port.shape) + 1:
@@ -95,7 +98,7 @@ def _with_defaults(interface: Interface, arrays: Sample) -> Sample:
             "E632",
             f"there are no arrays for {', '.join(map(repr, missing))}",
             at=[f"there is {name!r}" for name in arrays][:8],
-            why=f"the model takes {wants(interface)}",
+            why=f"the inputs of the model are {wants(interface)}",
             fix="add the missing arrays by name",
         )
     return {**defaults, **arrays}

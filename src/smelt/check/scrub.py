@@ -1,4 +1,4 @@
-"""Replace weights by random ones, so that a reproducer does not disclose a model.
+"""Replace weights by random ones, so that a reproducer does not disclose the weights of a model.
 
 Each weight keeps its shape, element type, mean, spread and bounds. Small tensors and 64-bit
 integers stay, because they are shapes, axes and indices that affect the graph.
@@ -28,6 +28,7 @@ def scrub(model: ir.Model, seed: int = 0) -> None:
 
 
 def _scrub_attributes(node: ir.Node, rng: np.random.Generator) -> None:
+    """Replace the tensors and lists of floats in the attributes of ``node``."""
     for name, attribute in list(node.attributes.items()):
         if attribute.type == ir.AttributeType.TENSOR and not attribute.is_ref():
             node.attributes[name] = ir.AttrTensor(name, _scrubbed(attribute.as_tensor(), rng))
@@ -37,7 +38,9 @@ def _scrub_attributes(node: ir.Node, rng: np.random.Generator) -> None:
 
 
 def _scrubbed(tensor: ir.TensorProtocol, rng: np.random.Generator) -> ir.TensorProtocol:
-    """Return random data in the type and shape of ``tensor``; small or 64-bit integer ones stay."""
+    """Return random data in the type and shape of ``tensor``; small and 64-bit integer tensors
+    stay.
+    """
     if tensor.size <= SMALL or tensor.dtype in (ir.DataType.INT64, ir.DataType.BOOL):
         return tensor
     if tensor.dtype == ir.DataType.STRING:

@@ -41,10 +41,12 @@ def shape_text(node: ir.Node) -> str:
 
 
 def _shape(shape: ir.Shape) -> str:
+    """Return ``shape`` as text, ``Bx28x28``."""
     return "x".join(_dim(dim) for dim in shape.dims) or "()"
 
 
 def _dim(dim: int | ir.SymbolicDim) -> str:
+    """Return a dim as text; in parentheses if the text contains a separator."""
     text = "?" if not isinstance(dim, int) and dim.value is None else str(dim).replace(" ", "")
     return text if not set("x,>*") & set(text) else f"({text})"
 
@@ -67,9 +69,9 @@ def _chains(nodes: Sequence[ir.Node]) -> Iterator[list[ir.Node]]:
 
 
 def reads(node: ir.Node, before: ir.Node) -> bool:
-    """True if ``node``, or a graph inside it, reads a result of ``before``."""
-    seen = (*node.inputs, *scope.captures(node))
-    return any(value is not None and value.producer() is before for value in seen)
+    """True if ``node``, or a graph inside of it, reads a result of ``before``."""
+    values = (*node.inputs, *scope.captures(node))
+    return any(value is not None and value.producer() is before for value in values)
 
 
 def _counted(chain: Sequence[ir.Node]) -> Iterator[str]:
@@ -91,12 +93,14 @@ def snippet(model: ir.Model) -> str:
     return "\n".join(["from smelt.check.expect import expect_graph", "", *parts])
 
 
-def _call(found: Sequence[str], function: str) -> str:
+def _call(chains: Sequence[str], function: str) -> str:
+    """Return the call of ``expect_graph`` for the chains of one graph."""
     named = [f"    function={_quoted(function)},"] if function else []
-    listed = [f"        {_quoted(line)}," for line in found]
+    listed = [f"        {_quoted(line)}," for line in chains]
     body = ["    [", *listed, "    ],"] if listed else ["    [],"]
     return "\n".join(["expect_graph(", "    model,", *body, *named, "    exact=True,", ")"])
 
 
 def _quoted(text: str) -> str:
+    """Return ``text`` as a Python string literal."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

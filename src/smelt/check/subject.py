@@ -1,4 +1,4 @@
-"""Open a model, file, artifact, compiled folder or function as a callable subject."""
+"""Open a model, file, artifact, compiled folder or function as one side of a comparison."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ Checkable: TypeAlias = (
 class Subject:
     """One side of a comparison; ``run`` takes and returns one value per port, pairs for complex.
 
-    ``model`` is set if an ONNX model is run, ``compiled`` is the model of an artifact.
-    ``interface`` is set if the source declares one. ``make_inputs`` takes sizes, a seed and a mode,
-    and is set if random inputs can be made.
+    ``model`` is set if the side is an ONNX model, ``compiled`` is the model of an artifact.
+    ``interface`` is set if the source declares one. ``make_inputs`` returns random inputs for
+    sizes, a seed and a mode; None if the types of inputs are unknown.
     """
 
     name: str
@@ -58,7 +58,9 @@ class Subject:
 
 
 def as_subject(source: Checkable, name: str, runner: RunnerName = "auto") -> Subject:
-    """Open ``source`` as a Subject; a model is loaded and opened at once, so errors come early."""
+    """Return ``source`` opened as a side; a model is loaded and opened at once, so errors come
+    early.
+    """
     if isinstance(source, Subject):
         return source
     if isinstance(source, Artifact):
@@ -68,8 +70,8 @@ def as_subject(source: Checkable, name: str, runner: RunnerName = "auto") -> Sub
     if isinstance(source, str | Path) and Path(source).is_dir():
         saved = open_saved(source)
         if saved.model is None or approximation_of(saved.model):
-            found = subject_of_saved(saved, name)
-            return replace(found, run=at_full_speed(found.run))
+            opened_folder = subject_of_saved(saved, name)
+            return replace(opened_folder, run=at_full_speed(opened_folder.run))
         source = saved.model
     if isinstance(source, ir.Model | bytes | str | Path) or not callable(source):
         model = as_model(cast("ir.Model", source))
@@ -87,11 +89,12 @@ def as_subject(source: Checkable, name: str, runner: RunnerName = "auto") -> Sub
 
 
 def _run_artifact(artifact: Artifact, *inputs: Value) -> Sequence[Value]:
+    """Return the outputs of ``artifact``, which runs at full speed."""
     return at_full_speed(artifact.opened())(*inputs)
 
 
 def subject_of_saved(saved: Saved, name: str) -> Subject:
-    """Return the contents of a compiled folder as a Subject, built or opened at once."""
+    """Return a compiled folder as a side; it is built or opened at once."""
     limits = [saved.ranges.get(port.name) for port in saved.interface.inputs]
     make = partial(values_of, saved.interface.inputs, limits)
     return Subject(name, saved.load(), saved.interface, None, make, saved.model)

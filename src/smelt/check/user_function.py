@@ -21,9 +21,7 @@ _LIBRARIES = (
 
 
 def call(function: Callable[..., Any], *inputs: Value, **named: Value) -> list[Value]:
-    """Return the arrays that ``function`` returns, flattened; raises UsageError E113
-    if it raises.
-    """
+    """Return the arrays that ``function`` returns, flattened; UsageError E113 if it raises."""
     try:
         # NumPy computes some operators of 16-bit floats in float32; JAX does not.
         if "jax" in sys.modules:
@@ -41,7 +39,7 @@ def call(function: Callable[..., Any], *inputs: Value, **named: Value) -> list[V
             "E113",
             f"your function raised {type(error).__name__}",
             at=f"{own[-1].filename}:{own[-1].lineno}" if own else "",
-            why=message or "the exception has no text",
+            why=message or "the exception has no message",
             fix="call the function by itself with arrays of these shapes and types",
         ) from error
 

@@ -51,7 +51,7 @@ class Trial:
 class Report:
     """The result of ``verify``: differences of the interfaces, and the trials in order.
 
-    ``approximation`` names the approximation if one is the reason to allow any error.
+    ``approximation`` names the approximation on whose account any error is allowed, else "".
     """
 
     names: tuple[str, str]
@@ -82,12 +82,12 @@ class Report:
 
     def problems(self) -> list[str]:
         """Return every difference as a sentence."""
-        found = list(self.interface)
+        sentences = list(self.interface)
         for trial in self.trials:
             if trial.failure:
-                found.append(f"{trial.place}: {trial.failure}")
-            found += [f"{trial.place}: {item}" for item in trial.outputs if not item.ok]
-        return found
+                sentences.append(f"{trial.place}: {trial.failure}")
+            sentences += [f"{trial.place}: {item}" for item in trial.outputs if not item.ok]
+        return sentences
 
     def summary(self) -> str:
         """Return one line with the sizes of the trials and the largest error."""
@@ -106,7 +106,7 @@ class Report:
         """Raise Mismatch if the sides disagree: E700 in interface, E702 in results."""
         if self.ok:
             return
-        code, what = "E702", "{1} does not compute what {0} computes"
+        code, what = "E702", "{1} computes other results than {0}"
         if self.interface:
             code, what = "E700", "{1} does not have the interface of {0}"
         raise Mismatch(
@@ -141,6 +141,7 @@ class Report:
         return f"<Report: {self._verdict()}>"
 
     def _verdict(self) -> str:
+        """Return the result in one line."""
         if not self.ok:
             return f"DIFFERENT, {self.problems()[0]}"
         run = sum(not trial.skipped for trial in self.trials)
@@ -181,10 +182,12 @@ class Report:
 
 
 def _result(item: Comparison) -> str:
+    """Return the result of one output in words."""
     result = "same" if item.ok else (item.problem or f"DIFFERS in {item.failed}/{item.elements}")
     return f"{result} ({item.unstable} undetermined)" if item.unstable else result
 
 
 def _row(item: Comparison, sizes: str, inputs: str) -> str:
+    """Return one line of the table."""
     row = f"{item.name:<24} {sizes:<14} {inputs:<8} {item.error:>10.2g} {item.ulp:>10.2g}"
     return f"{row}  {_result(item)}"

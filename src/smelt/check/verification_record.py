@@ -17,8 +17,8 @@ class VerificationRecord:
     """How the result of a pipeline was compared with its source.
 
     ``passes`` counts the pass runs that changed the model, ``declared`` is their joint exactness,
-    ``versions`` the number of versions that were run. ``seconds`` is wall-clock time, with the runs
-    of the source. ``compared`` are the comparisons of the last version's outputs with the source's.
+    ``versions`` the number of compared versions. ``seconds`` is wall-clock time, with the runs of
+    the source. ``compared`` are the comparisons of the last version's outputs with the source's.
     """
 
     mode: str
@@ -90,6 +90,6 @@ class VerificationRecord:
     @property
     def place(self) -> str:
         """The sizes and the number of given inputs, in words."""
-        given = sum(each.startswith("given") for each in self.inputs)
-        inputs = f"on {given} given input{'s' * (given != 1)} " if given else ""
+        count = sum(kind.startswith("given") for kind in self.inputs)
+        inputs = f"on {count} given input{'s' * (count != 1)} " if count else ""
         return f"{inputs}at {sizes_together(self.sizes)}"

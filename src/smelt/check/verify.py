@@ -67,12 +67,12 @@ def verify(
     yardstick = _yardstick(first, second, seed)
     margin = yardstick.margin if margin is None else margin
     report = Report(names, tolerance=str(tolerance or f"{margin:g} ulp, as measured"))
-    rough = "" if tolerance is not None else approximation_between(first, second)
-    if rough:
+    approximation = "" if tolerance is not None else approximation_between(first, second)
+    if approximation:
         tolerance, report.approximation, report.tolerance = (
             ANY,
-            rough,
-            f"any smaller than the numbers, for {rough}",
+            approximation,
+            f"any error smaller than the numbers, for {approximation}",
         )
     if first.interface is not None and second.interface is not None:
         report.interface = disagreements(first.interface, second.interface)
@@ -84,14 +84,14 @@ def verify(
         cases = made_up_cases(first, second, dims, seed, modes)
     else:
         cases = [Case(_on_pairs(first, second, inputs), {}, "given")]
-    ran = _run(first, second, cases, seed, report)
-    slacks: list[Slack] = [()] * len(ran)
-    if rough:
-        slacks = [unlimited(expected) for _, _, expected, _ in ran]
+    completed = _run(first, second, cases, seed, report)
+    slacks: list[Slack] = [()] * len(completed)
+    if approximation:
+        slacks = [unlimited(expected) for _, _, expected, _ in completed]
     elif tolerance is None:
-        slacks = _slacks(yardstick, ran, margin, of_source=yardstick.subject is first)
+        slacks = _slacks(yardstick, completed, margin, of_source=yardstick.subject is first)
     names_out = [port.name for port in second.interface.outputs] if second.interface else []
-    for (trial, _, expected, actual), slack in zip(ran, slacks, strict=True):
+    for (trial, _, expected, actual), slack in zip(completed, slacks, strict=True):
         with span("compare"):
             outputs = compare(
                 expected,
@@ -101,11 +101,12 @@ def verify(
                 slack=slack,
                 margin=margin if tolerance is None else 0.0,
             )
-            trial.outputs = related(outputs) if rough else outputs
+            trial.outputs = related(outputs) if approximation else outputs
     return report
 
 
 def _samples(first: Subject, second: Subject, samples: Sequence[Sample]) -> Iterable[Case]:
+    """Return the cases of the user's samples."""
     sides = [side.interface for side in (first, second) if side.interface is not None]
     sizes = fixed_sizes(sides[0], sides[-1]) if sides else None
     return cases_of(sides[0] if sides else None, samples, sizes)
@@ -119,16 +120,16 @@ def _run(
     Raises the error of ``first`` if it ran in none.
     """
     source, other = report.names
-    refused: list[SmeltError] = []
-    ran: list[Ran] = []
+    failures: list[SmeltError] = []
+    completed: list[Ran] = []
     for case in cases:
         trial = Trial(case.sizes, case.inputs, seed)
         report.trials.append(trial)
         expected = _attempt(first, case.values, source)
         if isinstance(expected, SmeltError):
-            # The inputs may be outside the domain of the source: then this trial says nothing.
+            # The inputs may be outside the domain of the source: then this trial does not count.
             trial.skipped = f"{source}: {expected.why or expected.what}"
-            refused.append(expected)
+            failures.append(expected)
             continue
         if not is_within_domain(case, expected):
             report.trials.remove(trial)
@@ -137,11 +138,11 @@ def _run(
         if isinstance(actual, SmeltError):
             trial.failure = f"{other} fails where {source} works: {actual.why or actual.what}"
             continue
-        ran.append((trial, case.values, expected, actual))
-    if refused and len(refused) == len(report.trials):
+        completed.append((trial, case.values, expected, actual))
+    if failures and len(failures) == len(report.trials):
         tried = [trial.sizes for trial in report.trials]
-        raise source_fails(refused[0], tried, first.model or second.model)
-    return ran
+        raise source_fails(failures[0], tried, first.model or second.model)
+    return completed
 
 
 def _slacks(
@@ -159,28 +160,29 @@ def _slacks(
 def source_fails(
     error: SmeltError, sizes: Iterable[Mapping[str, int]], model: ir.Model | None
 ) -> SmeltError:
-    """Return ``error`` with a fix: the source, perhaps a ``model``, ran at none of ``sizes``.
+    """Return ``error`` with a fix: the source ran at none of ``sizes``.
 
-    The fix proposes other sizes, or real inputs if an input holds a shape.
+    The fix proposes other sizes, or inputs of the user if an input of ``model`` holds a shape.
     """
-    tried = dict.fromkeys(sizes_in_words(each) for each in sizes if each)
-    told = shape_inputs(model) if model is not None else []
-    if error.code == "E321" and told:
+    tried = dict.fromkeys(sizes_in_words(trial) for trial in sizes if trial)
+    shapes = shape_inputs(model) if model is not None else []
+    if error.code == "E321" and shapes:
         error.what = (
             f"the source itself fails at {'; '.join(tried) or 'fixed sizes'}, on random inputs"
         )
-        names = ", ".join(map(repr, told))
-        error.fix = f"give inputs of yours, for {names} says a shape: --inputs data.npz"
+        names = ", ".join(map(repr, shapes))
+        error.fix = f"give your own inputs, because {names} holds a shape: --inputs data.npz"
     elif error.code == "E321" and tried:
         error.what = f"the source itself fails at {'; '.join(tried)}: nothing to compare with"
-        named = " ".join(
-            f"--dim {each.partition('=')[0]}=2,8" for each in next(iter(tried)).split()
+        options = " ".join(
+            f"--dim {text.partition('=')[0]}=2,8" for text in next(iter(tried)).split()
         )
-        error.fix = f"choose sizes that the model takes together, as by {named}"
+        error.fix = f"choose sizes that fit together, such as {options}"
     return error
 
 
 def _attempt(side: Subject, values: Sequence[Value], name: str) -> list[Value] | SmeltError:
+    """Return the outputs of ``side``, or its error."""
     with span("run", side=name):
         try:
             return list(side.run(*values))
@@ -198,21 +200,21 @@ def _open(a: Checkable, b: Checkable, names: tuple[str, str]) -> tuple[Subject, 
 
 
 def _on_pairs(first: Subject, second: Subject, inputs: Sequence[Value]) -> Sequence[Value]:
-    """Return ``inputs`` with complex numbers as pairs of reals, as models take them."""
+    """Return ``inputs`` with complex numbers as pairs of reals, as models read them."""
     if isinstance(inputs, Mapping):
-        what = "inputs= takes one array per input, in order"
+        what = "inputs= is a list with one array per input, in order"
         raise UsageError(
             "E632",
             what,
-            fix="samples=[{name: array}] takes them by name",
-            why="inputs are given in order, one array each",
+            fix="samples=[{name: array}] has arrays by name",
+            why="a dict has no order that inputs= could use",
         )
     interface = first.interface or second.interface
     return inputs if interface is None else all_as_pairs(interface.inputs, inputs)
 
 
 def _alike(first: Subject, second: Subject) -> tuple[Subject, Subject]:
-    """Make a function that is compared with a model take and return complex numbers as pairs."""
+    """Make a function that is compared with a model accept and return complex numbers as pairs."""
     interface = first.interface or second.interface
     if interface is None or not any(
         port.complex for port in (*interface.inputs, *interface.outputs)
@@ -225,21 +227,27 @@ def _alike(first: Subject, second: Subject) -> tuple[Subject, Subject]:
 
 
 def _runner_of(side: Subject) -> str | None:
+    """Return the runtime of a model, None for other sides."""
     return getattr(side.run, "name", None) if side.model is not None else None
 
 
 def _yardstick(first: Subject, second: Subject, seed: int) -> Yardstick:
-    """Return what to measure rounding on: the source, if it is a model.
+    """Return the side on which rounding is measured: the source, if it is a model, else the other
+    side.
 
-    Otherwise it is the other side. A side that computes in 16 bits comes first. For an artifact it
-    is the model of the artifact if that can run here.
+    A side that computes in 16 bits comes first. For an artifact, its model is measured if that runs
+    here.
     """
-    for wanted in (computes_in_half, lambda model: model is not None):
+    for is_preferred in (computes_in_half, lambda model: model is not None):
         for side in (first, second):
-            if wanted(side.model):
+            if is_preferred(side.model):
                 return Yardstick(side, seed)
         for side in (first, second):
-            if side.compiled is not None and wanted(side.compiled) and _can_run(side.compiled):
+            if (
+                side.compiled is not None
+                and is_preferred(side.compiled)
+                and _can_run(side.compiled)
+            ):
                 return Yardstick(side.compiled, seed)
     return Yardstick(first, seed)
 
@@ -266,7 +274,7 @@ def made_up_cases(
     if not makers or not interfaces:
         raise UsageError(
             "E634",
-            "no inputs can be made up: neither side is an ONNX model",
+            "random inputs are impossible: neither side is an ONNX model",
             fix="give inputs=[...], one array per input",
             why="functions do not declare the types of their arguments",
         )
@@ -274,9 +282,9 @@ def made_up_cases(
     if any(port.default is not None for port in interfaces[0].inputs):
         modes = (*modes, "moved")
     trials = trial_sizes(interfaces[0], other, dims)
-    kept = {*(dims or ()), *(fixed_sizes(interfaces[0], other) if other else ())}
+    fixed_names = {*(dims or ()), *(fixed_sizes(interfaces[0], other) if other else ())}
     attempt = partial(_run_at, first, makers[0])
-    fitted = fitting(interfaces[0], trials, kept, attempt, first.model or second.model)
+    fitted = fitting(interfaces[0], trials, fixed_names, attempt, first.model or second.model)
     for index, sizes in enumerate(fitted):
         for mode in modes:
             if mode in LARGEST and index < len(fitted) - 1:
@@ -285,6 +293,7 @@ def made_up_cases(
 
 
 def _run_at(source: Subject, make: Maker, sizes: Mapping[str, int]) -> None:
+    """Run the source on random inputs at ``sizes``."""
     source.run(*make(sizes, 0, "normal"))
 
 

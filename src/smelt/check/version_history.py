@@ -1,4 +1,4 @@
-"""Compare each version that a pipeline makes with the previous one and with the source."""
+"""Compare each version of the model in a pipeline with the previous one and with the source."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from smelt.passes.run import PassReport
 
 @dataclass(frozen=True)
 class Finding:
-    """A wrong version, which ``step`` made from ``before`` with the rules in ``fired``.
+    """A wrong version, which ``step`` computed from ``before`` by the rules in ``fired``.
 
     ``alone`` is True if this pass is wrong relative to ``before``; otherwise every pass stayed
-    within its declaration, but all together did not. ``declared`` is the exactness that was broken.
+    within its declaration, but all together did not. ``declared`` is the exactness that was
+    exceeded.
     """
 
     step: Step
@@ -34,7 +35,7 @@ class Finding:
 
 
 class VersionHistory:
-    """The versions that a pipeline has made so far, each compared as it is added.
+    """The versions of a model in a pipeline so far, each compared as it is added.
 
     Each version is compared with the previous one within the exactness of its pass, and with the
     source within the joint exactness of all passes that changed the model. ``first`` is the number
@@ -58,9 +59,7 @@ class VersionHistory:
         self._previous: Outputs | None = baseline.outputs
 
     def follow(self, step: Step, model: ir.Model, report: PassReport) -> Finding | None:
-        """Compare the ``model`` that ``step`` made; return the Finding if it is wrong,
-        else None.
-        """
+        """Compare the ``model`` after ``step``; return the Finding if it is wrong, else None."""
         self.runs += 1
         if not report.changed:
             return None
@@ -80,10 +79,10 @@ class VersionHistory:
         if self.runs < self._first:
             self._previous = None
             return [], True
-        seen = later.observe(model)
-        if seen.problems:
-            return seen.problems, True
-        if seen.runtime != later.runtime:
+        observation = later.observe(model)
+        if observation.problems:
+            return observation.problems, True
+        if observation.runtime != later.runtime:
             try:
                 earlier = earlier.elsewhere(None, total, "reference")
             except SmeltError as error:
@@ -93,14 +92,14 @@ class VersionHistory:
         previous = self._previous
         if previous is None:
             previous = earlier.observe(self._before).outputs
-        self._previous = seen.outputs
+        self._previous = observation.outputs
         if previous:
             carried = earlier.carried(previous, changes, report.exactness)
-            compared = later.compare(carried, seen.outputs, report.exactness)
+            compared = later.compare(carried, observation.outputs, report.exactness)
             problems = later.sentences(compared)
             if problems:
                 return problems, True
-        compared = later.compare(later.outputs, seen.outputs, total)
+        compared = later.compare(later.outputs, observation.outputs, total)
         self.evidence.note(later.runtime, self.declared, compared)
         return later.sentences(compared), False
 

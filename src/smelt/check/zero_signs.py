@@ -1,8 +1,8 @@
 """Find the outputs that depend on the sign of a zero, such as exp(1/x) at x = 0.
 
-Passes declared ``exact_but_zero_sign`` may change which zero an operator returns, and so may change
-what is computed from that sign. The source runs twice more, with all zeros of its nodes positive
-and with all negative; an element that changes is not determined.
+Passes declared ``exact_but_zero_sign`` may change the sign of a zero, and so every result that is
+computed from that sign. The source runs twice more, with all zeros of its nodes positive and with
+all negative; an element that changes is undetermined.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def undetermined(model: ir.Model, runner: RunnerName, runs: Sequence[Run]) -> li
         give_zeros_one_sign(other, negative=negative)
         try:
             run_other = open_runner(other, runner, consume=True)
-            for (inputs, outputs), found in zip(runs, slack, strict=True):
-                for triple in zip(outputs, run_other(*inputs), found, strict=True):
+            for (inputs, outputs), open_elements in zip(runs, slack, strict=True):
+                for triple in zip(outputs, run_other(*inputs), open_elements, strict=True):
                     _open_where_they_differ(*triple)
         except SmeltError:
             continue
-    return [list(found) for found in slack]
+    return [list(open_elements) for open_elements in slack]
 
 
 def _open_where_they_differ(before: Value, after: Value, open_: np.ndarray | None) -> None:
@@ -62,7 +62,9 @@ def give_zeros_one_sign(model: ir.Model, *, negative: bool) -> None:
 
 
 def _normalize(graph: ir.Graph, node: ir.Node, value: ir.Value, negative: bool) -> None:
-    """Insert x + 0, which has no -0, or -(-x + 0), which has no +0, behind ``value``."""
+    """Insert x + 0, which has no -0, or -(-x + 0), which has no +0, between ``value`` and its
+    readers.
+    """
     assert value.dtype is not None
     readers = list(value.uses())
     zero = ir.Tensor(np.zeros((), value.dtype.numpy()))
@@ -76,8 +78,8 @@ def _normalize(graph: ir.Graph, node: ir.Node, value: ir.Value, negative: bool) 
         current = steps[-1].outputs[0]
         current.type, current.shape = value.type, value.shape
     graph.insert_after(node, steps)
-    for place, step in enumerate(steps):
-        step.outputs[0].name = f"{value.name}.zero.{place}"
+    for number, step in enumerate(steps):
+        step.outputs[0].name = f"{value.name}.zero.{number}"
     for use in readers:
         use.node.replace_input_with(use.idx, current)
     for index, output in enumerate(graph.outputs):
@@ -87,10 +89,12 @@ def _normalize(graph: ir.Graph, node: ir.Node, value: ir.Value, negative: bool) 
 
 
 def _is_float(dtype: ir.DataType | None) -> bool:
+    """True for float16, float32 and float64."""
     return dtype in (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE)
 
 
 def _nowhere(output: Value) -> np.ndarray | None:
+    """Return zeros in the shape of ``output``; None if it is not an array."""
     return np.zeros(output.shape) if isinstance(output, np.ndarray) else None
 
 

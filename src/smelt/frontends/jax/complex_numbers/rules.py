@@ -1,4 +1,4 @@
-"""A rule for each primitive on complex operands: how the primitive acts on real parts."""
+"""A rule for each primitive on complex operands: its computation on real parts."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ SPECIAL: Mapping[str, Callable[[Mapping[str, Any], list[Any]], Sequence[Value]]]
 
 
 SOLVE = "custom_linear_solve"
-"""Its rule runs a jaxpr among its parameters, so ``conversion.py`` has it."""
+"""The rule of this primitive runs a jaxpr, so it is in ``conversion.py``."""
 
 
 def names() -> tuple[str, ...]:
@@ -140,6 +140,7 @@ def find(name: str) -> Rule | None:
 
 
 def _as_complex(value: Value) -> Parts:
+    """Return ``value`` as ``Parts``; a real array gets the imaginary part 0."""
     return value if isinstance(value, Parts) else real(value)
 
 
@@ -153,13 +154,14 @@ def _joined(re: Any, im: Any) -> Parts:
 
 
 def _same(a: Parts, b: Parts) -> Any:
+    """Return a mask of the elements that are equal in both parts."""
     return (a.re == b.re) & (a.im == b.im)
 
 
 def _real_params(equation: compat.Equation) -> dict[str, Any]:
     """Return the parameters of ``equation`` for one real part, with real dtypes.
 
-    The update function of a scatter is dropped: the primitive's name says what it computes.
+    The update function of a scatter is dropped, because the primitive's name already defines it.
     """
     params = {
         name: real_dtype(value) if is_complex(value) else value
@@ -171,6 +173,7 @@ def _real_params(equation: compat.Equation) -> dict[str, Any]:
 
 
 def _dtype(atom: compat.Atom) -> Any:
+    """Return the dtype of ``atom``."""
     return atom.aval.dtype
 
 
@@ -188,16 +191,19 @@ def _linear(equation: compat.Equation, values: list[Any]) -> list[Value]:
 
 
 def _bilinear(equation: compat.Equation, values: list[Any]) -> list[Value]:
+    """Return the product of two complex operands by four real products."""
     params, rest = _real_params(equation), values[2:]
     a, b = map(_as_complex, values[:2])
 
     def times(x: Any, y: Any) -> Any:
+        """Return the primitive's product of two real parts."""
         return compat.rebind(equation, [x, y, *rest], params)[0]
 
     return [Parts(times(a.re, b.re) - times(a.im, b.im), times(a.re, b.im) + times(a.im, b.re))]
 
 
 def _convert(equation: compat.Equation, values: list[Any]) -> list[Value]:
+    """Return a complex or real array in another element type; a real type keeps the real part."""
     (value,), to = values, _dtype(equation.outvars[0])
     if not is_complex(to):
         return [value.re.astype(to)]
@@ -207,19 +213,20 @@ def _convert(equation: compat.Equation, values: list[Any]) -> list[Value]:
 
 def _sort(equation: compat.Equation, values: list[Any]) -> list[Value]:
     """Sort complex keys by real parts, then by imaginary parts."""
-    complex_ones = [isinstance(value, Parts) for value in values]
+    is_pair = [isinstance(value, Parts) for value in values]
     count = int(equation.params["num_keys"])
-    keys = count + sum(complex_ones[:count])
+    keys = count + sum(is_pair[:count])
     params = {**equation.params, "num_keys": keys}
-    return grouped(compat.rebind(equation, flat(values), params), complex_ones)
+    return grouped(compat.rebind(equation, flat(values), params), is_pair)
 
 
 def _iota(equation: compat.Equation, values: list[Any]) -> list[Value]:
+    """Return the element numbers as complex numbers."""
     return [real(compat.rebind(equation, values, _real_params(equation))[0])]
 
 
 def _scatter_mul(equation: compat.Equation, values: list[Any]) -> list[Value]:
-    """Multiply elements in place; each factor meets at most one element.
+    """Multiply elements in place; each index occurs at most once.
 
     Raises Unsupported E105 unless ``unique_indices`` is set.
     """
@@ -229,19 +236,25 @@ def _scatter_mul(equation: compat.Equation, values: list[Any]) -> list[Value]:
             "E105",
             "multiplying in place is not supported on complex numbers at repeated indices",
             at=place(equation),
-            why="the parts of a product of many factors cannot be scattered one by one",
+            why="a product of several complex factors is not a product of their parts",
             fix="pass unique_indices=True if no index is repeated",
         )
     operand, indices, factors = _as_complex(values[0]), values[1], _as_complex(values[2])
     names = ("dimension_numbers", "indices_are_sorted", "unique_indices", "mode")
-    how = {name: params[name] for name in names}
+    options = {name: params[name] for name in names}
 
     def spread(updates: Any) -> Any:
-        return lax.scatter(jnp.zeros_like(operand.re), indices, updates, **how)
+        """Return ``updates`` at their indices, zeros elsewhere."""
+        return lax.scatter(jnp.zeros_like(operand.re), indices, updates, **options)
 
-    met = spread(jnp.ones_like(factors.re)) != 0
+    is_indexed = spread(jnp.ones_like(factors.re)) != 0
     product = operand * Parts(spread(factors.re), spread(factors.im))
-    return [Parts(jnp.where(met, product.re, operand.re), jnp.where(met, product.im, operand.im))]
+    return [
+        Parts(
+            jnp.where(is_indexed, product.re, operand.re),
+            jnp.where(is_indexed, product.im, operand.im),
+        )
+    ]
 
 
 OTHERS: Mapping[str, Rule] = {

@@ -14,11 +14,13 @@ COMPLEX_VALUES = "complex_singular_values_parts"
 
 
 def _eigh_avals(re: compat.Aval, im: compat.Aval, *, lower: bool) -> list[compat.Aval]:
+    """Return the types of the vectors' parts ``[..., n, n]`` and of the values ``[..., n]``."""
     values = compat.ShapedArray(re.shape[:-1], re.dtype)
     return [compat.ShapedArray(re.shape, re.dtype)] * 2 + [values]
 
 
 def _svd_avals(re: compat.Aval, im: compat.Aval, *, full_matrices: bool) -> list[compat.Aval]:
+    """Return the types of the singular values, and of the parts of U and of the adjoint of V."""
     *batch, rows, columns = re.shape
     count = min(rows, columns)
     left = (*batch, rows, rows if full_matrices else count)
@@ -28,6 +30,7 @@ def _svd_avals(re: compat.Aval, im: compat.Aval, *, full_matrices: bool) -> list
 
 
 def _values_avals(re: compat.Aval, im: compat.Aval) -> list[compat.Aval]:
+    """Return the type of the singular values."""
     return _svd_avals(re, im, full_matrices=False)[:1]
 
 
@@ -37,15 +40,15 @@ _complex_values = primitive(COMPLEX_VALUES, _values_avals)
 
 
 def eigh(equation: compat.Equation, values: list[Any]) -> list[Value]:
-    """Return eigenvectors, then eigenvalues, reading the triangle that the equation names."""
+    """Return eigenvectors, then eigenvalues; reads only the triangle that ``lower`` selects."""
     _check_no_subset(equation)
     (a,) = values
-    re, im, found = _complex_eigh.bind(a.re, a.im, lower=equation.params["lower"])
-    return [Parts(re, im), found]
+    re, im, eigenvalues = _complex_eigh.bind(a.re, a.im, lower=equation.params["lower"])
+    return [Parts(re, im), eigenvalues]
 
 
 def svd(equation: compat.Equation, values: list[Any]) -> list[Value]:
-    """Return the singular values, then U and the adjoint of V if the equation requests them."""
+    """Return the singular values, then U and the adjoint of V if they are requested."""
     _check_no_subset(equation)
     (a,) = values
     params = equation.params
@@ -62,6 +65,6 @@ def _check_no_subset(equation: compat.Equation) -> None:
             "E105",
             f"{equation.primitive.name} of a subset is not supported on complex numbers",
             at=place(equation),
-            why="all values are computed",
-            fix="leave subset_by_index out, and slice the result",
+            why="the operator computes all values",
+            fix="call it without subset_by_index, and slice the result",
         )

@@ -42,13 +42,14 @@ class Scope:
 
 
 Scopes: TypeAlias = tuple[Scope, ...]
+"""All scopes of a protobuf, outer ones first."""
 
 
 def scopes(proto: onnx.ModelProto) -> Scopes:
     """Return all scopes, outer first; raises InvalidModel E312 beyond ``MAX_DEPTH``.
 
-    Compute them once for all checks: protobuf makes an object of each node that it returns, which
-    costs more than most checks.
+    Compute them once for all checks: protobuf creates an object for each node that it returns,
+    which costs more than most checks.
     """
     return tuple(_walk(proto))
 
@@ -78,6 +79,7 @@ def _walk(proto: onnx.ModelProto) -> Iterator[Scope]:
 
 
 def _subgraphs(attribute: onnx.AttributeProto) -> Iterator[onnx.GraphProto]:
+    """Yield the graphs in ``attribute``."""
     if attribute.HasField("g"):
         yield attribute.g
     yield from attribute.graphs
