@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import onnx_ir as ir
 
-from smelt.check.subject import subject_of_saved
+from smelt.check.comparison_side import side_of_saved
 from smelt.check.user_function import call
 from smelt.compiler import compile_model, trace
 from smelt.errors import InvalidModel, UsageError
@@ -262,7 +262,7 @@ def _of_folder(folder: str | Path, name: str, target: str | None, way: Way) -> C
         )
     if saved.model is not None:
         return _of_model(saved.model, saved.model, name, None, None, way)
-    subject = subject_of_saved(saved, name)
+    subject = side_of_saved(saved, name)
     return Candidate(name, lambda sizes: subject.run, saved.interface, subject.make_inputs)
 
 

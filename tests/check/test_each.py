@@ -58,7 +58,7 @@ def test_a_source_that_no_pass_changes_is_not_run(monkeypatch):
     def opened(*_, **__):
         raise AssertionError("the source was opened")
 
-    monkeypatch.setattr("smelt.check.subject.open_runner", opened)
+    monkeypatch.setattr("smelt.check.comparison_side.open_runner", opened)
     compile_with("g (float[B,4] x) => (float[B,4] y) { y = Relu(x) }", [HARMLESS], VerifyFinal)
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
+from smelt.check.comparison_side import open_side
 from smelt.check.measure import FLOOR_ULP, PERTURBED_RUNS, Yardstick, allowance, jitter
-from smelt.check.subject import as_subject
 from smelt.errors import Unsupported
 from smelt.ir.floats import ulp_distance
 from smelt.runtime.runner import open_runner
@@ -18,7 +18,7 @@ HEADER = '<ir_version: 10, opset_import: ["" : 20]>\n'
 
 
 def allowed(text, *inputs):
-    subject = as_subject(ir.from_onnx_text(HEADER + text), "m")
+    subject = open_side(ir.from_onnx_text(HEADER + text), "m")
     outputs = list(subject.run(*inputs))
     return outputs, allowance(outputs, Yardstick(subject).movement(inputs, outputs))
 
@@ -66,7 +66,7 @@ def test_an_index_that_a_tie_decides_is_not_determined():
 def test_weights_move_as_well_as_inputs():
     weights = ", ".join(str(1 + i / 7) for i in range(64))
     text = f"g (int64[2] i) => (float[2,8] y) <float[8,8] w = {{{weights}}}> {{ y = Gather(w, i) }}"
-    subject = as_subject(ir.from_onnx_text(HEADER + text), "m")
+    subject = open_side(ir.from_onnx_text(HEADER + text), "m")
     inputs = [np.int64([0, 3])]
     outputs = list(subject.run(*inputs))
     (movement,) = Yardstick(subject).movement(inputs, outputs)
@@ -96,7 +96,7 @@ def test_rounding_inside_of_functions_counts():
     model = ir.from_onnx_text(called)
     for value in model.functions["f", "squash", ""].graph.node(0).outputs:
         value.dtype = ir.DataType.FLOAT
-    subject = as_subject(model, "m")
+    subject = open_side(model, "m")
     outputs = list(subject.run(x))
     slack = allowance(outputs, Yardstick(subject).movement([x], outputs))
     np.testing.assert_allclose(slack[0], expected[0], rtol=0.9)
@@ -158,7 +158,7 @@ def test_weights_of_every_type_move(dtype):
     for node in model.graph.node(0).attributes["then_branch"].as_graph():
         node.replace_input_with(0, value)
     x = np.ones(8, kind.numpy())
-    outputs = as_subject(model, "m").run(np.asarray(True), x)
+    outputs = open_side(model, "m").run(np.asarray(True), x)
     taken, power, given = Yardstick(model).movement([np.asarray(True), x], outputs)
     assert (taken > 0).all()
     np.testing.assert_array_equal(given, taken)

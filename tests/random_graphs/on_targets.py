@@ -21,7 +21,7 @@ from random_graphs.drawing import draw
 from random_graphs.judging import Judge
 
 import smelt
-from smelt.check.case import Case
+from smelt.check.comparison_inputs import ComparisonInputs
 from smelt.errors import ErrorList, SmeltError, Unsupported
 from smelt.runtime.interface import Value
 
@@ -65,12 +65,12 @@ def try_target(
 
 def _runs(
     source: ir.Model, target: str, options: dict[str, Any], *, ranges: bool
-) -> Callable[[Case], Sequence[Value]]:
+) -> Callable[[ComparisonInputs], Sequence[Value]]:
     """A function that runs a case, compiled once for each combination of sizes, or for ``ranges``
     of them."""
     artifacts: dict[tuple[tuple[str, int | tuple[int, int]], ...], smelt.Artifact] = {}
 
-    def run(case: Case) -> Sequence[Value]:
+    def run(case: ComparisonInputs) -> Sequence[Value]:
         sizes = tuple((name, RANGE if ranges else n) for name, n in sorted(case.sizes.items()))
         if sizes not in artifacts:
             model = source.clone()

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from smelt.check.compare import Comparison, Slack, Tolerance
-from smelt.check.subject import Subject
+from smelt.check.comparison_side import ComparisonSide
 from smelt.ir.approximation import approximation_of
 from smelt.ir.floats import is_float
 from smelt.runtime.interface import Value
@@ -26,7 +26,7 @@ Weights of 4 bits gave 0.1 to 0.3.
 """
 
 
-def approximation_between(first: Subject, second: Subject) -> str:
+def approximation_between(first: ComparisonSide, second: ComparisonSide) -> str:
     """Return the name of the approximation by which the two sides differ, "" if there is none.
 
     Two models with the same mark run in the same kernels, so they have to agree exactly.

@@ -10,11 +10,11 @@ import onnx_ir as ir
 
 from smelt.check.adapt import adapted_inputs, adapted_interface, adapted_outputs
 from smelt.check.agreement import Dims, disagreements, sizes_in_words
-from smelt.check.case import Case, is_within_domain, of_sizes
 from smelt.check.compare import Comparison, Slack
+from smelt.check.comparison_inputs import ComparisonInputs, is_within_domain, of_sizes
+from smelt.check.comparison_side import ComparisonSide, open_side
 from smelt.check.judgement import compare_declared, margin_of
 from smelt.check.measure import HALF_MARGIN, Yardstick
-from smelt.check.subject import Subject, as_subject
 from smelt.check.verify import MODES, made_up_cases, source_fails
 from smelt.check.zero_signs import undetermined
 from smelt.errors import SmeltError
@@ -39,24 +39,24 @@ class Observation:
 
 
 class SourceRuns:
-    """The outputs of ``subject`` on all ``cases`` on which it runs.
+    """The outputs of ``side`` on all ``cases`` on which it runs.
 
     Raises the error of the first case if it runs on none.
     """
 
-    def __init__(self, subject: Subject, cases: Sequence[Case], seed: int) -> None:
-        assert subject.model is not None
-        self.model, self.runner, self.runtime = subject.model, subject.runner, subject.runtime
+    def __init__(self, side: ComparisonSide, cases: Sequence[ComparisonInputs], seed: int) -> None:
+        assert side.model is not None
+        self.model, self.runner, self.runtime = side.model, side.runner, side.runtime
         self.seed = seed
         self.yardstick = Yardstick(self.model, seed, self.runner)
-        self.cases: list[Case] = []
+        self.cases: list[ComparisonInputs] = []
         self.outputs: Outputs = []
         self._movement: list[Slack] | None = None
         self._undetermined: list[Slack] | None = None
         failures: list[SmeltError] = []
         for case in cases:
             try:
-                outputs = list(subject.run(*case.values))
+                outputs = list(side.run(*case.values))
             except SmeltError as error:
                 failures.append(error)
                 continue
@@ -96,16 +96,16 @@ class Baseline:
         dims: Dims | None = None,
         seed: int = 0,
         modes: Sequence[Mode] = MODES,
-        cases: Sequence[Case] = (),
+        cases: Sequence[ComparisonInputs] = (),
         runner: RunnerName = "auto",
     ) -> None:
         self.source, self.seed, self.modes = source, seed, modes
         self._user_cases = cases
-        subject = as_subject(source, "the source", runner)
-        assert subject.interface is not None
-        self.interface = subject.interface
-        all_cases = cases or list(made_up_cases(subject, subject, dims, seed, modes))
-        self.runs = SourceRuns(subject, all_cases, seed)
+        side = open_side(source, "the source", runner)
+        assert side.interface is not None
+        self.interface = side.interface
+        all_cases = cases or list(made_up_cases(side, side, dims, seed, modes))
+        self.runs = SourceRuns(side, all_cases, seed)
         self.inputs: Outputs = [case.values for case in self.runs.cases]
         self.outputs = self.runs.outputs
         self.changes: tuple[InterfaceChange, ...] = ()
@@ -152,7 +152,7 @@ class Baseline:
 
         Raises UsageError E632 if no input of the user has these sizes.
         """
-        cases: Sequence[Case] = () if dims is not None else self.runs.cases
+        cases: Sequence[ComparisonInputs] = () if dims is not None else self.runs.cases
         if dims is not None and self._user_cases:
             cases = of_sizes(self._user_cases, dims)
         other = Baseline(self.source, dims, self.seed, self.modes, cases, runner)
@@ -177,12 +177,12 @@ class Baseline:
 
     def compare(
         self, expected: Outputs, actual: Outputs, declared: Exactness
-    ) -> list[tuple[Case, Comparison]]:
+    ) -> list[tuple[ComparisonInputs, Comparison]]:
         """Compare the outputs of two versions of the source for every case."""
         if self._random:
             declared = rounding(declared.ulp)  # random operators differ from run to run
         names = [port.name for port in self.interface.outputs]
-        comparisons: list[tuple[Case, Comparison]] = []
+        comparisons: list[tuple[ComparisonInputs, Comparison]] = []
         for index, case in enumerate(self.runs.cases):
 
             def movement(index: int = index) -> Slack:
@@ -242,10 +242,10 @@ class Baseline:
             self.compare(self.outputs, observation.outputs, declared)
         )
 
-    def sentences(self, compared: Sequence[tuple[Case, Comparison]]) -> list[str]:
+    def sentences(self, compared: Sequence[tuple[ComparisonInputs, Comparison]]) -> list[str]:
         """Return the failed comparisons as sentences with sizes, inputs and seed."""
         return [f"{self._place(case)}: {item}" for case, item in compared if not item.ok]
 
-    def _place(self, case: Case) -> str:
+    def _place(self, case: ComparisonInputs) -> str:
         """Return the sizes, the kind of inputs and the seed as text."""
         return f"{sizes_in_words(case.sizes)}, {case.inputs} inputs, seed {self.seed}"

@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from smelt.check.agreement import Dims
 from smelt.check.baseline import Baseline
-from smelt.check.case import Case, of_sizes
+from smelt.check.comparison_inputs import ComparisonInputs, of_sizes
 from smelt.check.reproducer import real_weights, write_reproducer
 from smelt.check.samples import Sample, cases_of
 from smelt.check.verification_record import VerificationRecord
@@ -47,7 +47,7 @@ class Verifier:
         with _timed(self.evidence):
             self.begin(() if samples is None else cases_of(interface_of(source), samples))
 
-    def begin(self, cases: Sequence[Case]) -> None:
+    def begin(self, cases: Sequence[ComparisonInputs]) -> None:
         """Prepare to compare on ``cases``, or on made-up inputs if there are none."""
 
     def before_pass(self, step: Step, model: ir.Model) -> None:
@@ -59,7 +59,7 @@ class VerifyFinal(Verifier):
 
     kind = "final"
 
-    def begin(self, cases: Sequence[Case]) -> None:
+    def begin(self, cases: Sequence[ComparisonInputs]) -> None:
         """Store ``cases`` for the comparison at the end."""
         self.cases = cases
         self.declared: list[Exactness] = []
@@ -115,7 +115,7 @@ class VerifyEach(Verifier):
 
     kind = "each"
 
-    def begin(self, cases: Sequence[Case]) -> None:
+    def begin(self, cases: Sequence[ComparisonInputs]) -> None:
         """Run the source on ``cases`` and start the comparison of versions."""
         baseline = Baseline(self.source, self.dims, self.seed, cases=cases)
         self.history = VersionHistory(baseline, self.dims, self.evidence)

@@ -16,8 +16,8 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.check.compare import Slack
+from smelt.check.comparison_side import ComparisonSide
 from smelt.check.perturbed import PerturbedModel, jitter
-from smelt.check.subject import Subject
 from smelt.errors import SmeltError, Unsupported
 from smelt.ir import scope
 from smelt.ir.floats import float_info, is_float, spacing
@@ -61,7 +61,7 @@ class Yardstick:
     """
 
     def __init__(
-        self, subject: Subject | ir.Model, seed: int = 0, runner: RunnerName = "auto"
+        self, subject: ComparisonSide | ir.Model, seed: int = 0, runner: RunnerName = "auto"
     ) -> None:
         self.subject = subject
         self.seed = seed
@@ -112,7 +112,7 @@ class Yardstick:
         unchanged.
         """
         if self.model is None:
-            assert isinstance(self.subject, Subject)
+            assert isinstance(self.subject, ComparisonSide)
             run = self.subject.run
             return lambda rng: run
         try:

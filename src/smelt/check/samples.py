@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from smelt.check.case import Case
+from smelt.check.comparison_inputs import ComparisonInputs
 from smelt.errors import UsageError
 from smelt.ir.dims import size_of
 from smelt.runtime.complex_arrays import arrays_as_pairs
@@ -21,7 +21,7 @@ def cases_of(
     interface: Interface | None,
     samples: Sequence[Sample],
     fixed: Mapping[str, int] | None = None,
-) -> list[Case]:
+) -> list[ComparisonInputs]:
     """Return a case for each of ``samples``, or for each sample along their leading axis.
 
     Arrays contain several samples if each has one dim more than its input, or if each first dim is
@@ -29,16 +29,16 @@ def cases_of(
     the other side requires. Without an ``interface`` the arrays keep their order. Raises UsageError
     E632 for missing or unknown names, and for arrays that do not fit.
     """
-    cases: list[Case] = []
+    cases: list[ComparisonInputs] = []
     for number, sample in enumerate(samples, 1):
         name = f"given {number}" if len(samples) > 1 else "given"
         if interface is None:
-            cases.append(Case(list(sample.values()), {}, name))
+            cases.append(ComparisonInputs(list(sample.values()), {}, name))
             continue
         full = _with_defaults(interface, arrays_as_pairs(interface, sample))
         for index, arrays in _parts(interface, full, sample.keys(), fixed or {}):
             chosen = choose_inputs(interface, arrays, None, fixed)
-            cases.append(Case(chosen.values, chosen.sizes, f"{name}{index}"))
+            cases.append(ComparisonInputs(chosen.values, chosen.sizes, f"{name}{index}"))
     if not cases:
         raise UsageError(
             "E632",

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from smelt.check.agreement import sizes_in_words, sizes_together
-from smelt.check.case import Case
 from smelt.check.compare import Comparison, error_in_words, worst
+from smelt.check.comparison_inputs import ComparisonInputs
 from smelt.passes.base import EXACT, Exactness, together
 
 
@@ -30,7 +30,7 @@ class VerificationRecord:
     declared: Exactness = EXACT
     undetermined: int = 0
     seconds: float = 0.0
-    compared: list[tuple[Case, Comparison]] = field(default_factory=list)
+    compared: list[tuple[ComparisonInputs, Comparison]] = field(default_factory=list)
 
     @property
     def worst(self) -> Comparison:
@@ -41,12 +41,14 @@ class VerificationRecord:
         self,
         runtime: str,
         declared: Sequence[Exactness],
-        compared: Sequence[tuple[Case, Comparison]],
+        compared: Sequence[tuple[ComparisonInputs, Comparison]],
     ) -> None:
         """Record the comparison of one version with the source, and the exactness of its passes."""
         self.runtime, self.passes, self.declared = runtime, len(declared), together(declared)
         self.versions += 1
-        self.compared = [(Case((), case.sizes, case.inputs), item) for case, item in compared]
+        self.compared = [
+            (ComparisonInputs((), case.sizes, case.inputs), item) for case, item in compared
+        ]
         self.sizes = list({sizes_in_words(c.sizes): c.sizes for c, _ in compared}.values())
         self.inputs = list(dict.fromkeys(case.inputs for case, _ in compared))
         self.undetermined = sum(item.unstable for _, item in compared)

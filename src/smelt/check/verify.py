@@ -10,11 +10,11 @@ import onnx_ir as ir
 
 from smelt.check.agreement import Dims, disagreements, fixed_sizes, sizes_in_words, trial_sizes
 from smelt.check.approximation import ANY, approximation_between, related, unlimited
-from smelt.check.case import Case, is_within_domain
 from smelt.check.compare import EXACT, Comparison, Slack, Tolerance, compare
+from smelt.check.comparison_inputs import ComparisonInputs, is_within_domain
+from smelt.check.comparison_side import Checkable, ComparisonSide, open_side
 from smelt.check.measure import Yardstick, allowance, computes_in_half
 from smelt.check.samples import Sample, cases_of
-from smelt.check.subject import Checkable, Subject, as_subject
 from smelt.check.verification import Report, Trial
 from smelt.errors import SmeltError, UsageError
 from smelt.ir.out_of_memory import explains_memory
@@ -83,7 +83,7 @@ def verify(
     elif inputs is None:
         cases = made_up_cases(first, second, dims, seed, modes)
     else:
-        cases = [Case(_on_pairs(first, second, inputs), {}, "given")]
+        cases = [ComparisonInputs(_on_pairs(first, second, inputs), {}, "given")]
     completed = _run(first, second, cases, seed, report)
     slacks: list[Slack] = [()] * len(completed)
     if approximation:
@@ -105,7 +105,9 @@ def verify(
     return report
 
 
-def _samples(first: Subject, second: Subject, samples: Sequence[Sample]) -> Iterable[Case]:
+def _samples(
+    first: ComparisonSide, second: ComparisonSide, samples: Sequence[Sample]
+) -> Iterable[ComparisonInputs]:
     """Return the cases of the user's samples."""
     sides = [side.interface for side in (first, second) if side.interface is not None]
     sizes = fixed_sizes(sides[0], sides[-1]) if sides else None
@@ -113,7 +115,11 @@ def _samples(first: Subject, second: Subject, samples: Sequence[Sample]) -> Iter
 
 
 def _run(
-    first: Subject, second: Subject, cases: Iterable[Case], seed: int, report: Report
+    first: ComparisonSide,
+    second: ComparisonSide,
+    cases: Iterable[ComparisonInputs],
+    seed: int,
+    report: Report,
 ) -> list[Ran]:
     """Run both sides on all cases; add every trial to ``report``, return those where both ran.
 
@@ -181,7 +187,7 @@ def source_fails(
     return error
 
 
-def _attempt(side: Subject, values: Sequence[Value], name: str) -> list[Value] | SmeltError:
+def _attempt(side: ComparisonSide, values: Sequence[Value], name: str) -> list[Value] | SmeltError:
     """Return the outputs of ``side``, or its error."""
     with span("run", side=name):
         try:
@@ -190,16 +196,20 @@ def _attempt(side: Subject, values: Sequence[Value], name: str) -> list[Value] |
             return error
 
 
-def _open(a: Checkable, b: Checkable, names: tuple[str, str]) -> tuple[Subject, Subject]:
+def _open(
+    a: Checkable, b: Checkable, names: tuple[str, str]
+) -> tuple[ComparisonSide, ComparisonSide]:
     """Open both sides in the same runner, because different kernels round differently."""
-    first, second = _alike(as_subject(a, names[0]), as_subject(b, names[1]))
+    first, second = _alike(open_side(a, names[0]), open_side(b, names[1]))
     used = {_runner_of(side) for side in (first, second)} - {None}
     if used == {"onnxruntime", "reference"}:
-        first, second = as_subject(a, names[0], "reference"), as_subject(b, names[1], "reference")
+        first, second = open_side(a, names[0], "reference"), open_side(b, names[1], "reference")
     return first, second
 
 
-def _on_pairs(first: Subject, second: Subject, inputs: Sequence[Value]) -> Sequence[Value]:
+def _on_pairs(
+    first: ComparisonSide, second: ComparisonSide, inputs: Sequence[Value]
+) -> Sequence[Value]:
     """Return ``inputs`` with complex numbers as pairs of reals, as models read them."""
     if isinstance(inputs, Mapping):
         what = "inputs= is a list with one array per input, in order"
@@ -213,7 +223,7 @@ def _on_pairs(first: Subject, second: Subject, inputs: Sequence[Value]) -> Seque
     return inputs if interface is None else all_as_pairs(interface.inputs, inputs)
 
 
-def _alike(first: Subject, second: Subject) -> tuple[Subject, Subject]:
+def _alike(first: ComparisonSide, second: ComparisonSide) -> tuple[ComparisonSide, ComparisonSide]:
     """Make a function that is compared with a model accept and return complex numbers as pairs."""
     interface = first.interface or second.interface
     if interface is None or not any(
@@ -226,12 +236,12 @@ def _alike(first: Subject, second: Subject) -> tuple[Subject, Subject]:
     return first, second
 
 
-def _runner_of(side: Subject) -> str | None:
+def _runner_of(side: ComparisonSide) -> str | None:
     """Return the runtime of a model, None for other sides."""
     return getattr(side.run, "name", None) if side.model is not None else None
 
 
-def _yardstick(first: Subject, second: Subject, seed: int) -> Yardstick:
+def _yardstick(first: ComparisonSide, second: ComparisonSide, seed: int) -> Yardstick:
     """Return the side on which rounding is measured: the source, if it is a model, else the other
     side.
 
@@ -262,8 +272,12 @@ def _can_run(model: ir.Model) -> bool:
 
 
 def made_up_cases(
-    first: Subject, second: Subject, dims: Dims | None, seed: int, modes: Sequence[Mode]
-) -> Iterator[Case]:
+    first: ComparisonSide,
+    second: ComparisonSide,
+    dims: Dims | None,
+    seed: int,
+    modes: Sequence[Mode],
+) -> Iterator[ComparisonInputs]:
     """Yield random inputs at every size in every mode, made for a side that declares types.
 
     Raises UsageError E634 if neither side is a model.
@@ -289,10 +303,10 @@ def made_up_cases(
         for mode in modes:
             if mode in LARGEST and index < len(fitted) - 1:
                 continue  # once is enough: large values test elements, not sizes
-            yield Case(makers[0](sizes, seed + index, mode), sizes, mode)
+            yield ComparisonInputs(makers[0](sizes, seed + index, mode), sizes, mode)
 
 
-def _run_at(source: Subject, make: Maker, sizes: Mapping[str, int]) -> None:
+def _run_at(source: ComparisonSide, make: Maker, sizes: Mapping[str, int]) -> None:
     """Run the source on random inputs at ``sizes``."""
     source.run(*make(sizes, 0, "normal"))
 

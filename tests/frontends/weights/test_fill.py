@@ -351,7 +351,9 @@ def test_steps_of_a_manager_of_checkpoints_are_read_and_named(tmp_path, variable
         manager.wait_until_finished()
     shapes = jax.eval_shape(NET.init, jax.random.key(0), X)
     model = smelt.trace(NET.apply, shapes, "f32[B,8]", weights="variables")
-    with pytest.raises(InvalidModel, match=r"(?s)E341.*a checkpoint manager of orbax wrote the steps 3.*run/3"):
+    with pytest.raises(
+        InvalidModel, match=r"(?s)E341.*a checkpoint manager of orbax wrote the steps 3.*run/3"
+    ):
         smelt.fill_weights(model, tmp_path / "run")
     smelt.fill_weights(model, tmp_path / "run" / "3")
     np.testing.assert_allclose(smelt.compile(model)(X)[0], NET.apply(variables, X), rtol=1e-4)

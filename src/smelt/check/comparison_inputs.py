@@ -14,7 +14,7 @@ from smelt.runtime.interface import Value
 
 
 @dataclass(frozen=True)
-class Case:
+class ComparisonInputs:
     """Inputs of a comparison, the sizes of symbolic dims, and the kind of the inputs.
 
     ``inputs`` is a mode of random inputs, such as ``wide``, or ``given``.
@@ -25,7 +25,7 @@ class Case:
     inputs: str
 
 
-def is_within_domain(case: Case, outputs: Sequence[Value]) -> bool:
+def is_within_domain(case: ComparisonInputs, outputs: Sequence[Value]) -> bool:
     """False for large made-up inputs on which the source itself returns NaN or infinity."""
     if case.inputs not in LARGEST:
         return True
@@ -33,7 +33,9 @@ def is_within_domain(case: Case, outputs: Sequence[Value]) -> bool:
     return all(np.isfinite(array.astype(np.float64)).all() for array in arrays)
 
 
-def of_sizes(cases: Sequence[Case], dims: Mapping[str, int | Sequence[int]]) -> list[Case]:
+def of_sizes(
+    cases: Sequence[ComparisonInputs], dims: Mapping[str, int | Sequence[int]]
+) -> list[ComparisonInputs]:
     """Return the cases in which each dim of ``dims`` has one of the given sizes.
 
     Raises UsageError E632 if there are none.

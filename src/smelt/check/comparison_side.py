@@ -31,7 +31,7 @@ Checkable: TypeAlias = (
 
 
 @dataclass
-class Subject:
+class ComparisonSide:
     """One side of a comparison; ``run`` takes and returns one value per port, pairs for complex.
 
     ``model`` is set if the side is an ONNX model, ``compiled`` is the model of an artifact.
@@ -57,20 +57,20 @@ class Subject:
         return str(getattr(self.run, "name", "")) if self.model is not None else ""
 
 
-def as_subject(source: Checkable, name: str, runner: RunnerName = "auto") -> Subject:
+def open_side(source: Checkable, name: str, runner: RunnerName = "auto") -> ComparisonSide:
     """Return ``source`` opened as a side; a model is loaded and opened at once, so errors come
     early.
     """
-    if isinstance(source, Subject):
+    if isinstance(source, ComparisonSide):
         return source
     if isinstance(source, Artifact):
         make = partial(random_inputs, source.model)
         run = partial(_run_artifact, source)
-        return Subject(name, run, interface_of(source.model), None, make, source.model)
+        return ComparisonSide(name, run, interface_of(source.model), None, make, source.model)
     if isinstance(source, str | Path) and Path(source).is_dir():
         saved = open_saved(source)
         if saved.model is None or approximation_of(saved.model):
-            opened_folder = subject_of_saved(saved, name)
+            opened_folder = side_of_saved(saved, name)
             return replace(opened_folder, run=at_full_speed(opened_folder.run))
         source = saved.model
     if isinstance(source, ir.Model | bytes | str | Path) or not callable(source):
@@ -83,9 +83,9 @@ def as_subject(source: Checkable, name: str, runner: RunnerName = "auto") -> Sub
             if runner != "auto":
                 raise
             opened = open_runner(model, "reference")
-        return Subject(name, opened, opened.interface, model, partial(random_inputs, model))
+        return ComparisonSide(name, opened, opened.interface, model, partial(random_inputs, model))
     function = source
-    return Subject(name, partial(call, function))
+    return ComparisonSide(name, partial(call, function))
 
 
 def _run_artifact(artifact: Artifact, *inputs: Value) -> Sequence[Value]:
@@ -93,8 +93,8 @@ def _run_artifact(artifact: Artifact, *inputs: Value) -> Sequence[Value]:
     return at_full_speed(artifact.opened())(*inputs)
 
 
-def subject_of_saved(saved: Saved, name: str) -> Subject:
+def side_of_saved(saved: Saved, name: str) -> ComparisonSide:
     """Return a compiled folder as a side; it is built or opened at once."""
     limits = [saved.ranges.get(port.name) for port in saved.interface.inputs]
     make = partial(values_of, saved.interface.inputs, limits)
-    return Subject(name, saved.load(), saved.interface, None, make, saved.model)
+    return ComparisonSide(name, saved.load(), saved.interface, None, make, saved.model)
