@@ -94,7 +94,7 @@ def session_of(model: onnx.ModelProto) -> onnxruntime.InferenceSession:
     )
 
 
-def take_turns(runs: Mapping[str, Callable[[], object]], seconds: float) -> dict[str, list[int]]:
+def interleaved_timings(runs: Mapping[str, Callable[[], object]], seconds: float) -> dict[str, list[int]]:
     """CPU nanoseconds of each call of each run, one call per turn."""
     times: dict[str, list[int]] = {name: [] for name in runs}
     for run in runs.values():
@@ -134,7 +134,7 @@ def measure(
             got.fill(np.nan)
             runs[name]()
             worst = max(worst, float(np.abs(got - want).max() / np.abs(want).max()))
-        times = take_turns(runs, seconds)
+        times = interleaved_timings(runs, seconds)
     figures |= {"difference": worst, "ort ms": min(times["ort"]) / 1e6}
     for name in libraries:
         figures[f"min {name}"] = min(times[name]) / min(times["ort"])

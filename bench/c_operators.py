@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 import smelt
-from bench.c_models import Figures, build, session_of, take_turns
+from bench.c_models import Figures, build, session_of, interleaved_timings
 from bench.operator_cases import CASES, Case
 from bench.process import in_own_process
 
@@ -75,7 +75,7 @@ def measure(case: Case, builds: list[tuple[str, str]], seconds: float) -> Figure
                 each.fill(0)
             runs[name]()
             worst = max(worst, *(_apart(*pair) for pair in zip(got, want, strict=True)))
-        times = take_turns(runs, seconds)
+        times = interleaved_timings(runs, seconds)
     figures = {name: min(times[name]) / min(times["ort"]) for name in runs if name != "ort"}
     return figures | {"ort us": min(times["ort"]) / 1e3, "apart": worst}
 

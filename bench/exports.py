@@ -30,7 +30,7 @@ from bench.process import in_own_process
 from smelt.errors import SmeltError
 from smelt.ir import text
 from smelt.runtime.inputs import random_inputs
-from smelt.runtime.latency import take_turns
+from smelt.runtime.latency import interleaved_timings
 from smelt.runtime.onnxruntime import OnnxRuntime
 
 MODELS = Path(__file__).parent.parent / "tests" / "models"
@@ -100,7 +100,7 @@ def latencies(candidates: dict[str, bytes], seconds: float) -> dict[str, float]:
     values = random_inputs(model, dict.fromkeys(symbols, SIZE))
     sessions = [OnnxRuntime(smelt.load(data), optimized=True) for data in candidates.values()]
     runs = [lambda session=session: session(*values) for session in sessions]
-    timings = take_turns(runs, seconds=seconds)
+    timings = interleaved_timings(runs, seconds=seconds)
     return {tool: timing.ratio for tool, timing in zip(candidates, timings, strict=True)}
 
 

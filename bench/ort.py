@@ -38,7 +38,7 @@ from bench.process import in_own_process
 from smelt.ir import scope
 from smelt.ir.shapes import ShapeInference
 from smelt.runtime.inputs import random_inputs
-from smelt.runtime.latency import take_turns
+from smelt.runtime.latency import interleaved_timings
 from smelt.runtime.session import STOP_SPINNING
 from smelt.targets.ort import ort
 
@@ -167,7 +167,7 @@ def least_seconds(
         random.Random(seed).shuffle(order)
         sessions = [session_of(models[tool], threads) for tool in order]
         runs = [lambda session=session: session.run(None, feeds) for session in sessions]
-        timings = take_turns(runs, rounds=max(3, rounds // REBUILT), clock=clock)
+        timings = interleaved_timings(runs, rounds=max(3, rounds // REBUILT), clock=clock)
         for tool, timing in zip(order, timings, strict=True):
             least[tool] = min(least[tool], timing.minimum)
     return least

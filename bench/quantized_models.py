@@ -30,7 +30,7 @@ from rich.console import Console
 from rich.table import Table
 
 import smelt
-from bench.c_models import build, caller, session_of, take_turns
+from bench.c_models import build, caller, session_of, interleaved_timings
 from bench.networks import NETWORKS
 
 MODELS = "tiny_mlp,tiny_transformer,mnist_cnn,dscnn_kws,resnet8,mbv2_035_96,mbv2_100_224,squeezenet"
@@ -105,7 +105,7 @@ def measure(name: str, given: argparse.Namespace) -> list[str]:
             arenas.append(np.zeros(memory.arena_bytes + memory.alignment, np.uint8))
             (library,) = libraries.values()
             runs[kind] = caller(library, x, results[kind], arenas[-1], memory.alignment)
-        times = {kind: min(each) for kind, each in take_turns(runs, given.seconds).items()}
+        times = {kind: min(each) for kind, each in interleaved_timings(runs, given.seconds).items()}
     off = np.abs(results["int8"] - want).max() / np.abs(want).max()
     ratios = [times["int8"] / times["float"], times["int8"] / times["ort"]]
     ratios += [

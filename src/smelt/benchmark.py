@@ -13,7 +13,7 @@ from smelt.check.agreement import fixed_sizes
 from smelt.errors import UsageError
 from smelt.runtime.fitting_sizes import run_fitting
 from smelt.runtime.interface import Interface, Value
-from smelt.runtime.latency import Timing, take_turns
+from smelt.runtime.latency import Timing, interleaved_timings
 from smelt.runtime.named_inputs import Chosen, Given, choose_inputs, wants
 from smelt.runtime.onnxruntime import OnnxRuntime
 from smelt.targets.runner import at_full_speed
@@ -56,7 +56,7 @@ def benchmark(
             run.time_limit = math.inf  # it has finished once, and a watchdog costs time
         runs.append(_bound(run, values))
     say("measuring")
-    timings = take_turns(runs, rounds=rounds, seconds=seconds)
+    timings = interleaved_timings(runs, rounds=rounds, seconds=seconds)
     return Benchmark(tuple(c.name for c in candidates), tuple(timings), chosen.sizes)
 
 

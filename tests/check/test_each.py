@@ -146,7 +146,7 @@ def test_steps_that_keep_to_their_margins_may_not_drift_away_together():
     with pytest.raises(Mismatch) as caught:
         compile_with(DRIFT, passes, VerifyEach)
     assert caught.value.code == "E701"
-    assert "drifted away from the source" in caught.value.what
+    assert "add up to a wrong result" in caught.value.what
     with pytest.raises(Mismatch):
         compile_with(DRIFT, passes, VerifyFinal)
 

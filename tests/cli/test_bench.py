@@ -10,7 +10,7 @@ from clocks import a_second_per_node
 from small_models import HEADER, MODEL
 
 from smelt import benchmark
-from smelt.runtime.latency import take_turns
+from smelt.runtime.latency import interleaved_timings
 
 _STEPS = " ".join(f"h{i} = Erf(h{i - 1})" for i in range(1, 300))
 SLOW = HEADER + f"g (float[B,4] h0) => (float[B,4] h299) {{ {_STEPS} }}"
@@ -18,7 +18,7 @@ SLOW = HEADER + f"g (float[B,4] h0) => (float[B,4] h299) {{ {_STEPS} }}"
 
 def test_the_slower_one_is_named_and_equals_are_noise(smelt, write, document, monkeypatch):
     clock = a_second_per_node(monkeypatch)
-    monkeypatch.setattr(benchmark, "take_turns", partial(take_turns, clock=clock))
+    monkeypatch.setattr(benchmark, "interleaved_timings", partial(interleaved_timings, clock=clock))
     quick, slow = write(MODEL), write(SLOW, "slow.onnx")
     options = ("--dim", "B=32", "--runs", "40")
     report = document(smelt("bench", quick, slow, quick, *options, "--json"))

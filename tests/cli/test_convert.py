@@ -197,18 +197,20 @@ def test_contradictions_are_refused(parse):
 @pytest.mark.parametrize("place", [0, 2])
 def test_verbose_reports_skipped_patches(smelt, convert, monkeypatch, place, tmp_path):
     gone = patches.Patch("jax.nn:attention_of_old", lambda original: original)
-    monkeypatch.setattr(patches, "_left_out", set())
+    monkeypatch.setattr(patches, "_skipped", set())
     arguments = ["convert", "to_convert:first", "--input", "f32[4]", "-o", tmp_path / "out.onnx"]
     with patches.PATCHES.refilled():
         patches.register(gone)
         assert "attention_of_old" not in smelt(*arguments).stderr
-        monkeypatch.setattr(patches, "_left_out", set())
+        monkeypatch.setattr(patches, "_skipped", set())
         result = smelt(*arguments[:place], "--verbose", *arguments[place:])
     log = logging.getLogger("smelt")
     log.handlers = []
     log.setLevel(logging.NOTSET)
     assert result.exit_code == 0
-    assert "traced as it is, which may take longer: jax.nn:attention_of_old" in result.stderr
+    assert (
+        "traced without its patch, which may take longer: jax.nn:attention_of_old" in result.stderr
+    )
 
 
 def test_weights_come_from_a_checkpoint(convert, tmp_path):

@@ -106,7 +106,7 @@ def test_a_name_that_is_taken_is_an_error(package, states, group, name):
     package("greedy", PASS, f"[smelt.{group}]\n{name} = greedy:mine\n")
     found = states()[name]
     assert found["state"] == "error"
-    assert "name" in found["error"] or "no Target" in found["error"]
+    assert "name" in found["error"] or "not a Target" in found["error"]
 
 
 COMMANDS = (

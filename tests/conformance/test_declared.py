@@ -72,13 +72,13 @@ def test_results_list_executed_and_unsupported_operators() -> None:
 
 def test_operators_declared_but_never_accepted_are_named() -> None:
     picky = replace(MINE, accepts=lambda node: node.op_type == "Relu" or "no unit for it")
-    assert refused(picky, RELU, NEG) == ("Neg is declared, and left in every case: no unit for it",)
+    assert refused(picky, RELU, NEG) == ("Neg is declared, but the fallback runs it: no unit for it",)
 
 
 def test_an_operator_that_comes_up_nowhere_is_named() -> None:
     listed = frozenset({("", "Relu"), SQUARE.key})
     own = replace(MINE, operators=(SQUARE,), limits=Limits(operators=listed))
-    assert refused(own, RELU) == ("tests.declared.Square is declared, and comes up in no case",)
+    assert refused(own, RELU) == ("tests.declared.Square is declared, but no case has it",)
 
 
 def test_an_operator_outside_of_the_limits_need_not_run() -> None:
@@ -123,7 +123,7 @@ def test_an_operator_that_a_pass_made_is_told_as_that() -> None:
     found = conform_all(replace(MINE, limits=limits), cases)
     assert found["a dense layer"].outcome == "elsewhere"
     assert (
-        found["a dense layer"].left["Gemm"].endswith("list in `kernels` what your rules look for")
+        found["a dense layer"].left["Gemm"].endswith("list in `kernels` the operators of your rules")
     )
     listed = replace(MINE, limits=limits, kernels=frozenset({"MatMul", "Add", "Relu"}))
     assert conform_all(listed, cases)["a dense layer"].here == {"MatMul": 1}

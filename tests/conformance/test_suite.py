@@ -180,7 +180,7 @@ def test_files_hold_bytes() -> None:
     def emit(plan: Plan) -> Artifact:
         return Artifact("textual", plan.model, {"nodes": "1"}, plan)  # type: ignore[dict-item]
 
-    with pytest.raises(Mismatch, match="the file 'nodes' holds no bytes: '1'"):
+    with pytest.raises(Mismatch, match="the file 'nodes' is not bytes: '1'"):
         conform(replace(find_target("onnx"), name="textual", emit=emit), CASES[1])
 
 

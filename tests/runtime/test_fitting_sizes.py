@@ -173,7 +173,7 @@ def test_who_cannot_make_up_a_shape_says_how_to_give_one() -> None:
     )
     with pytest.raises(InvalidModel) as caught:
         smelt.verify(model, model)
-    assert caught.value.fix == "give inputs of yours, for 's' says a shape: --inputs data.npz"
+    assert caught.value.fix == "give your own inputs, because 's' holds a shape: --inputs data.npz"
 
 
 def test_batch_sizes_are_no_part_of_a_length() -> None:

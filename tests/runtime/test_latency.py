@@ -9,7 +9,7 @@ import pytest
 from clocks import Clock, a_second_per_node
 
 from smelt.runtime import latency
-from smelt.runtime.latency import measure_latency, take_turns
+from smelt.runtime.latency import interleaved_timings, measure_latency
 
 
 def test_one_median_a_model(monkeypatch: pytest.MonkeyPatch):
@@ -22,14 +22,14 @@ def test_one_median_a_model(monkeypatch: pytest.MonkeyPatch):
     values = [np.zeros((64, 64), np.float32)]
     assert all(seconds > 0 for seconds in measure_latency([small, large], values, rounds=3))
     clock = a_second_per_node(monkeypatch)
-    monkeypatch.setattr(latency, "take_turns", partial(take_turns, clock=clock))
+    monkeypatch.setattr(latency, "interleaved_timings", partial(interleaved_timings, clock=clock))
     assert measure_latency([small, large], values, rounds=9) == [1, 40]
 
 
 def test_each_round_runs_each_once_and_every_other_one_backwards():
     order: list[str] = []
     runs = [partial(order.append, "a"), partial(order.append, "b")]
-    take_turns(runs, rounds=3, clock=Clock())
+    interleaved_timings(runs, rounds=3, clock=Clock())
     assert "".join(order) == "aabb" + "ab" + "ba" + "ab"
 
 
@@ -40,7 +40,7 @@ def test_the_interval_of_the_ratio_is_that_of_order_statistics():
     def uneven():
         clock.now += next(pace)
 
-    timings = take_turns([clock.taking(1.0), uneven], rounds=12, clock=clock)
+    timings = interleaved_timings([clock.taking(1.0), uneven], rounds=12, clock=clock)
     assert timings[0].interval == (1, 1)
     assert not timings[0].differs
     assert timings[1].interval == (1.5, 3)  # the third smallest and the third largest of twelve
@@ -51,7 +51,7 @@ def test_the_interval_of_the_ratio_is_that_of_order_statistics():
 
 def test_too_few_rounds_tell_nothing():
     clock = Clock()
-    [_, timing] = take_turns([clock.taking(1.0), clock.taking(2.0)], rounds=3, clock=clock)
+    [_, timing] = interleaved_timings([clock.taking(1.0), clock.taking(2.0)], rounds=3, clock=clock)
     assert timing.interval is None
     assert timing.differs is None
     assert len(timing.seconds) == 3
@@ -59,6 +59,6 @@ def test_too_few_rounds_tell_nothing():
 
 def test_a_run_shorter_than_a_tick_of_the_clock_has_a_ratio():
     clock = Clock()
-    [first, second] = take_turns([lambda: None, clock.taking(1.0)], rounds=3, clock=clock)
+    [first, second] = interleaved_timings([lambda: None, clock.taking(1.0)], rounds=3, clock=clock)
     assert first.minimum == 1e-9
     assert second.ratio == pytest.approx(1e9)

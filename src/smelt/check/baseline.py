@@ -15,7 +15,8 @@ from smelt.check.comparison_inputs import ComparisonInputs, is_within_domain, of
 from smelt.check.comparison_side import ComparisonSide, open_side
 from smelt.check.judgement import compare_declared, margin_of
 from smelt.check.measure import HALF_MARGIN, Yardstick
-from smelt.check.verify import MODES, made_up_cases, source_fails
+from smelt.check.random_cases import random_cases
+from smelt.check.verify import MODES, source_fails
 from smelt.check.zero_signs import undetermined
 from smelt.errors import SmeltError
 from smelt.ir import opset, scope
@@ -104,7 +105,7 @@ class Baseline:
         side = open_side(source, "the source", runner)
         assert side.interface is not None
         self.interface = side.interface
-        all_cases = cases or list(made_up_cases(side, side, dims, seed, modes))
+        all_cases = cases or list(random_cases(side, side, dims, seed, modes))
         self.runs = SourceRuns(side, all_cases, seed)
         self.inputs: Outputs = [case.values for case in self.runs.cases]
         self.outputs = self.runs.outputs

@@ -85,8 +85,7 @@ class Comparison:
 
 def worst(comparisons: Iterable[Comparison]) -> Comparison:
     """Return the comparison with the largest error; failed ones come first, then larger ulp."""
-    none = Comparison("", "")
-    return max(comparisons, key=lambda c: (not c.ok, c.ulp, c.error), default=none)
+    return max(comparisons, key=lambda c: (not c.ok, c.ulp, c.error), default=Comparison("", ""))
 
 
 def error_in_words(comparison: Comparison) -> str:
@@ -110,9 +109,9 @@ def compare(
     slack: Slack = (),
     margin: float = 0.0,
 ) -> list[Comparison]:
-    """Compare outputs pairwise within ``tolerance``, or within ``slack``, which is ``margin`` ulp.
+    """Compare outputs pairwise within ``tolerance``, or ``slack``, which is ``margin`` ulp.
 
-    Dtypes and shapes must be equal. Lists of different length give one failed comparison.
+    Dtypes and shapes must be equal; lists of different length give one failed comparison.
     """
     if len(expected) != len(actual):
         problem = f"there are {len(actual)} outputs instead of {len(expected)}"
@@ -194,7 +193,6 @@ def _compare_complex(
     """Compare complex numbers as pairs of real numbers."""
 
     def parts(array: np.ndarray) -> np.ndarray:
-        """Return real and imaginary part along a new last dim."""
         return np.stack([array.real, array.imag], axis=-1)
 
     return compare_arrays(name, parts(expected), parts(actual), limit.without_slack())

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 import onnx_ir as ir
 
-from smelt.check.agreement import Dims, disagreements, fixed_sizes, sizes_in_words, trial_sizes
+from smelt.check.agreement import Dims, disagreements, fixed_sizes, sizes_in_words
 from smelt.check.approximation import ANY, approximation_between, related, unlimited
 from smelt.check.compare import EXACT, Comparison, Slack, Tolerance, compare
 from smelt.check.comparison_inputs import ComparisonInputs, is_within_domain
 from smelt.check.comparison_side import Checkable, ComparisonSide, open_side
 from smelt.check.measure import Yardstick, allowance, computes_in_half
+from smelt.check.random_cases import random_cases
 from smelt.check.samples import Sample, cases_of
 from smelt.check.verification import Report, Trial
 from smelt.errors import SmeltError, UsageError
 from smelt.ir.out_of_memory import explains_memory
 from smelt.runtime.complex_arrays import all_as_pairs, on_complex
-from smelt.runtime.fitting_sizes import fitting
-from smelt.runtime.inputs import LARGEST, Mode
-from smelt.runtime.interface import Interface, Value
-from smelt.runtime.named_inputs import Maker
+from smelt.runtime.inputs import Mode
+from smelt.runtime.interface import Value
 from smelt.runtime.runner import open_runner
 from smelt.runtime.shape_inputs import shape_inputs
 from smelt.spans import span
@@ -81,7 +79,7 @@ def verify(
     if samples is not None:
         cases = _samples(first, second, samples)
     elif inputs is None:
-        cases = made_up_cases(first, second, dims, seed, modes)
+        cases = random_cases(first, second, dims, seed, modes)
     else:
         cases = [ComparisonInputs(_on_pairs(first, second, inputs), {}, "given")]
     completed = _run(first, second, cases, seed, report)
@@ -269,46 +267,6 @@ def _can_run(model: ir.Model) -> bool:
     except SmeltError:
         return False
     return True
-
-
-def made_up_cases(
-    first: ComparisonSide,
-    second: ComparisonSide,
-    dims: Dims | None,
-    seed: int,
-    modes: Sequence[Mode],
-) -> Iterator[ComparisonInputs]:
-    """Yield random inputs at every size in every mode, made for a side that declares types.
-
-    Raises UsageError E634 if neither side is a model.
-    """
-    sides = sorted((first, second), key=lambda side: side.model is None)
-    makers = [side.make_inputs for side in sides if side.make_inputs is not None]
-    interfaces = [side.interface for side in (first, second) if side.interface is not None]
-    if not makers or not interfaces:
-        raise UsageError(
-            "E634",
-            "random inputs are impossible: neither side is an ONNX model",
-            fix="give inputs=[...], one array per input",
-            why="functions do not declare the types of their arguments",
-        )
-    other: Interface | None = interfaces[1] if len(interfaces) > 1 else None
-    if any(port.default is not None for port in interfaces[0].inputs):
-        modes = (*modes, "moved")
-    trials = trial_sizes(interfaces[0], other, dims)
-    fixed_names = {*(dims or ()), *(fixed_sizes(interfaces[0], other) if other else ())}
-    attempt = partial(_run_at, first, makers[0])
-    fitted = fitting(interfaces[0], trials, fixed_names, attempt, first.model or second.model)
-    for index, sizes in enumerate(fitted):
-        for mode in modes:
-            if mode in LARGEST and index < len(fitted) - 1:
-                continue  # once is enough: large values test elements, not sizes
-            yield ComparisonInputs(makers[0](sizes, seed + index, mode), sizes, mode)
-
-
-def _run_at(source: ComparisonSide, make: Maker, sizes: Mapping[str, int]) -> None:
-    """Run the source on random inputs at ``sizes``."""
-    source.run(*make(sizes, 0, "normal"))
 
 
 __all__ = ["Comparison", "Report", "Tolerance", "verify"]

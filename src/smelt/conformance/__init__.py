@@ -1,4 +1,4 @@
-"""The conformance suite of targets: everything that a target must do.
+"""The conformance suite: everything that a target must do.
 
 Authors of a target run it as smelt does::
 
@@ -6,9 +6,9 @@ Authors of a target run it as smelt does::
         conform(my_target, case)
 
 Each case either compiles and agrees with its source, or is refused with a coded error before any
-file exists. Two compiles of a case give equal bytes. ``conform_all`` runs all cases, reports what
-the target itself ran, and fails a target that takes no case, refuses what it declares to support,
-or declares an operator that no case ran. ``check_kernel`` tests one C kernel.
+file exists. Two compiles of a case give equal bytes. ``conform_all`` runs all cases and reports
+which nodes the target itself ran. It fails a target that accepts no case, refuses an operator that
+it declares, or declares an operator that no case ran. ``check_kernel`` tests one C kernel.
 """
 
 from smelt.conformance.cases import CASES, Case

@@ -20,6 +20,7 @@ class Case:
 
 
 def _graph(interface: str, body: str) -> str:
+    """Return the ONNX text of a graph."""
     return f"g {interface} {{ {body} }}"
 
 

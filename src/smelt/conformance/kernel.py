@@ -25,17 +25,21 @@ def check_kernel(kernel: CKernel) -> None:
     add(kernel)
     operator = kernel.operator
     for arrays, attributes in kernel.examples:
-        spelled = {a.name: attributes.get(a.name, a.default) for a in operator.attributes}
+        all_attributes = {a.name: attributes.get(a.name, a.default) for a in operator.attributes}
         absent = (None,) * (len(operator.inputs) - len(arrays))
-        expected = operator.reference((*arrays, *absent), spelled)
+        expected = operator.reference((*arrays, *absent), all_attributes)
         inputs = [
             ir.Value(name=name.rstrip("?"), type=ir.TensorType(dtype), shape=ir.Shape(array.shape))
             for name, array in zip(operator.inputs, arrays, strict=False)
             for dtype in [ir.DataType.from_numpy(array.dtype)]
         ]
-        given = [ir.convenience.convert_attribute(*pair) for pair in attributes.items()]
+        node_attributes = [ir.convenience.convert_attribute(*pair) for pair in attributes.items()]
         node = ir.Node(
-            operator.domain, operator.name, inputs, given, num_outputs=len(operator.outputs)
+            operator.domain,
+            operator.name,
+            inputs,
+            node_attributes,
+            num_outputs=len(operator.outputs),
         )
         imports = {"": 21, operator.domain: operator.version}
         for name, value, result in zip(operator.outputs, node.outputs, expected, strict=True):
@@ -44,14 +48,15 @@ def check_kernel(kernel: CKernel) -> None:
             value.shape = ir.Shape(result.shape)
         graph = ir.Graph(inputs, node.outputs, nodes=[node], opset_imports=imports, name="kernel")
         artifact = compile_model(ir.Model(graph, ir_version=10), target="c")
-        for got, wanted in zip(_run(kernel, artifact, arrays), expected, strict=True):
-            assert isinstance(got, np.ndarray)
-            if not np.allclose(got, wanted, rtol=1e-5, atol=1e-6, equal_nan=True):
+        for computed, wanted in zip(_run(kernel, artifact, arrays), expected, strict=True):
+            assert isinstance(computed, np.ndarray)
+            if not np.allclose(computed, wanted, rtol=1e-5, atol=1e-6, equal_nan=True):
                 raise Mismatch(
                     "E705",
-                    f"the C kernel of {operator.domain}.{operator.name} does not compute what "
-                    "its reference computes",
-                    why=f"it gives {got.reshape(-1)[:4]} for {np.asarray(wanted).reshape(-1)[:4]}",
+                    f"the C kernel of {operator.domain}.{operator.name} computes other numbers "
+                    "than its reference",
+                    why=f"the kernel returns {computed.reshape(-1)[:4]}, the reference "
+                    f"{np.asarray(wanted).reshape(-1)[:4]}",
                     fix="correct the kernel, or the reference of the operator",
                 )
 
@@ -68,5 +73,6 @@ def _run(kernel: CKernel, artifact: Artifact, arrays: Sequence[np.ndarray]) -> S
             f"the C kernel of {kernel.operator.domain}.{kernel.operator.name} does not compile",
             at=f"text {kernel.text!r}" if kernel.text else f"kernel {kernel.kernel!r}",
             why=error.why,
-            fix="correct its C; `smelt compile --target c` of a model that has it writes all of it",
+            fix="correct the C code; `smelt compile --target c` writes it for a model that uses the"
+            " operator",
         ) from error

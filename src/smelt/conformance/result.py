@@ -1,4 +1,6 @@
-"""The results of the cases: where a target agrees, and what it ran itself."""
+"""The results of the cases: whether a target agrees with the source, and which nodes it
+ran itself.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,8 @@ class Conformance(dict[str, Result]):
     @property
     def ran(self) -> frozenset[str]:
         """The operators that the target itself ran in some case."""
-        return frozenset(n for each in self.values() if each.outcome in WORKS for n in each.here)
+        works = [result for result in self.values() if result.outcome in WORKS]
+        return frozenset(name for result in works for name in result.here)
 
     @property
     def never_ran(self) -> list[str]:
@@ -48,16 +51,17 @@ class Conformance(dict[str, Result]):
 
         They cover the target's own operators, and ONNX operators that occur in a case.
         """
-        left = {name: why for each in self.values() for name, why in each.left.items()}
-        told = []
+        left = {name: why for result in self.values() for name, why in result.left.items()}
+        sentences = []
         for name in sorted(set(self._declared()) - self.ran):
             if name in left:
-                told.append(f"{name} is declared, and left in every case: {left[name]}")
+                sentences.append(f"{name} is declared, but the fallback runs it: {left[name]}")
             elif "." in name:
-                told.append(f"{name} is declared, and comes up in no case")
-        return told
+                sentences.append(f"{name} is declared, but no case has it")
+        return sentences
 
     def _declared(self) -> Iterator[str]:
+        """Yield the operators that the target declares."""
         listed = self.target.limits.operators
         own = {operator.key for operator in self.target.operators}
         for domain, name in own if listed is None else listed:
@@ -65,7 +69,7 @@ class Conformance(dict[str, Result]):
 
     def __str__(self) -> str:
         width = max(map(len, self), default=0)
-        return "\n".join(f"{name:{width}}  {_line(each)}" for name, each in self.items())
+        return "\n".join(f"{name:{width}}  {_line(result)}" for name, result in self.items())
 
 
 def _line(result: Result) -> str:
@@ -85,5 +89,5 @@ def _line(result: Result) -> str:
 def in_a_line(error: SmeltError) -> str:
     """Return an error with its place and reason, for a row of a table."""
     at = (error.at,) if isinstance(error.at, str) else tuple(error.at or ())
-    told = f"{error.code} {error.what}" + (f" at {at[0]}" if at else "")
-    return f"{told}: {error.why}" if error.why else told
+    sentence = f"{error.code} {error.what}" + (f" at {at[0]}" if at else "")
+    return f"{sentence}: {error.why}" if error.why else sentence

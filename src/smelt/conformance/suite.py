@@ -1,4 +1,4 @@
-"""Run each case of the suite on one target: it agrees with its source, or is refused in time."""
+"""Run each case of the suite on a target: it must agree with its source, or be refused in time."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ def conform_all(target: Target, cases: Sequence[Case] = CASES) -> Conformance:
     Raises Mismatch E705, after all cases, if a case breaks a promise, if the target agrees on none,
     or if no case ran something that it declares.
     """
-    found = Conformance(target, {case.name: _timed(target, case) for case in cases})
-    wrong = [f"{name}: {each.why}" for name, each in found.items() if each.outcome == "broken"]
-    if not wrong and all(each.outcome not in WORKS for each in found.values()):
+    results = Conformance(target, {case.name: _timed(target, case) for case in cases})
+    wrong = [f"{name}: {r.why}" for name, r in results.items() if r.outcome == "broken"]
+    if not wrong and all(result.outcome not in WORKS for result in results.values()):
         raise Mismatch(
             "E705",
-            f"target {target.name!r} supports none of {len(found)} cases",
-            why=", ".join(f"{name}: {each.outcome}" for name, each in found.items()),
-            fix="widen its limits, or give cases of your own that it should take",
+            f"target {target.name!r} supports none of {len(results)} cases",
+            why=", ".join(f"{name}: {result.outcome}" for name, result in results.items()),
+            fix="widen its limits, or give your own cases that it should support",
         )
-    wrong = wrong or found.never_ran
+    wrong = wrong or results.never_ran
     if wrong:
         raise Mismatch(
             "E705",
@@ -53,9 +53,9 @@ def conform_all(target: Target, cases: Sequence[Case] = CASES) -> Conformance:
             at=wrong,
             fix="correct these problems; add cases of your own for operators that no case runs: "
             "conform_all(target, (*CASES, Case(name, graph)))",
-            why="the problems above are against the rules of docs/add-a-target.md",
+            why="the problems break rules of docs/add-a-target.md",
         )
-    return found
+    return results
 
 
 def conform(target: Target, case: Case) -> Outcome:
@@ -73,23 +73,23 @@ def conform(target: Target, case: Case) -> Outcome:
 def _conform(target: Target, case: Case) -> Result:
     """Return the Result of ``case``; raises as ``conform`` does."""
     source = text.parse(case.graph)
-    took: list[object] = []
-    begun = {"before schedule": (took.append, *target.around.get("before schedule", ()))}
-    watched = replace(target, around={**target.around, **begun})
+    accepted: list[object] = []
+    phases = {"before schedule": (accepted.append, *target.around.get("before schedule", ()))}
+    observed_target = replace(target, around={**target.around, **phases})
     try:
         with observe_phases(verify_phase):
-            artifact = _compiled(case, watched, source)
+            artifact = _compiled(case, observed_target, source)
     except SmeltError as error:
         if not isinstance(error, Unsupported) and error.code[:2] not in ("E2", "E4"):
             why = f"it refuses with {error.code}, not E2xx or E4xx: {error}"
             raise _broken(target, case, why) from error
-        if took and not case.undefined and error.code != "E405":
-            why = f"it refuses with {error.code} what its limits take: {error}"
+        if accepted and not case.undefined and error.code != "E405":
+            why = f"its limits allow the case, but it refuses with {error.code}: {error}"
             raise _broken(target, case, why) from error
         return Result("refused", why=in_a_line(error))
     _check_files(target, case, artifact)
-    again = _compiled(case, target, text.parse(case.graph))
-    if dict(again.files) != dict(artifact.files):
+    second = _compiled(case, target, text.parse(case.graph))
+    if dict(second.files) != dict(artifact.files):
         raise _broken(target, case, "two compiles gave different bytes")
     if artifact.load is not None and case.undefined:
         return Result(_refuses_to_run(target, case, artifact))
@@ -121,51 +121,49 @@ def _left(target: Target, artifact: Artifact, source: ir.Model) -> dict[str, str
     """Return why each operator went to the fallback, and whether a pass made the operator."""
     left: dict[str, str] = {}
     before = {node.op_type for node in source.graph}
-    for each in artifact.report.get("elsewhere", ()):
-        name, why = str(each["operator"]), str(each["why"])
+    for entry in artifact.report.get("elsewhere", ()):
+        name, why = str(entry["operator"]), str(entry["why"])
         if target.kernels is None and "." not in name and name not in before:
-            why += "; a pass made it: list in `kernels` what your rules look for"
+            why += "; a pass introduced it: list in `kernels` the operators of your rules"
         left.setdefault(name, why)
     return left
 
 
 def _compiled(case: Case, target: Target, model: ir.Model) -> Artifact:
-    """Compile ``model`` for ``target`` without the warning that the target takes nothing."""
+    """Compile ``model`` for ``target``; ignore the warning that the target runs no node."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NothingTaken)
         return compile_model(model, target=target, dims=case.dims)
 
 
 def _timed(target: Target, case: Case) -> Result:
-    """Return the result with seconds, if the case is static and runs here; "broken"
-    on a failure.
-    """
+    """Return the result with seconds if the case is static and runs here; "broken" on a failure."""
     try:
         result = _conform(target, case)
     except Mismatch as error:
         return Result("broken", why=error.why or error.what)
     if result.outcome != "agrees" or case.undefined:
         return result
-    made = [
-        compile_model(text.parse(case.graph), target=each, dims=case.dims)
-        for each in (target, "host")
+    artifacts = [
+        compile_model(text.parse(case.graph), target=name, dims=case.dims)
+        for name in (target, "host")
     ]
-    if made[0].load is None or interface_of(made[0].model).symbols():
+    if artifacts[0].load is None or interface_of(artifacts[0].model).symbols():
         return result
-    inputs = random_inputs(made[0].model, {})
-    own, reference = (_seconds(artifact, inputs) for artifact in made)
+    inputs = random_inputs(artifacts[0].model, {})
+    own, reference = (_seconds(artifact, inputs) for artifact in artifacts)
     return replace(result, seconds=own, reference=reference)
 
 
 def _seconds(artifact: Artifact, inputs: Sequence[Value]) -> float:
     """Return the shortest of ``RUNS`` runs after a warm-up."""
     artifact(*inputs)
-    taken = []
+    times = []
     for _ in range(RUNS):
         begun = perf_counter()
         artifact(*inputs)
-        taken.append(perf_counter() - begun)
-    return min(taken)
+        times.append(perf_counter() - begun)
+    return min(times)
 
 
 def _refuses_to_run(target: Target, case: Case, artifact: Artifact) -> Outcome:
@@ -182,15 +180,16 @@ def _check_files(target: Target, case: Case, artifact: Artifact) -> None:
     for name, data in artifact.files.items():
         path = PurePosixPath(name)
         if not isinstance(data, bytes | bytearray | memoryview):
-            raise _broken(target, case, f"the file {name!r} holds no bytes: {repr(data)[:40]}")
+            raise _broken(target, case, f"the file {name!r} is not bytes: {repr(data)[:40]}")
         if path.is_absolute() or ".." in path.parts or "\\" in name:
             raise _broken(target, case, f"the file name {name!r} leaves the output folder")
 
 
 def _broken(target: Target, case: Case, why: str) -> Mismatch:
+    """Return E705 for a case that the target breaks."""
     return Mismatch(
         "E705",
         f"target {target.name!r} does not conform: {case.name}",
         why=why,
-        fix="correct the target, or let it refuse what it cannot do: `accepts`",
+        fix="correct the target, or refuse such nodes by `accepts`",
     )

@@ -16,7 +16,7 @@ from smelt.frontends.onnx.read import Source
 from smelt.inspection.depth import longest_chains
 from smelt.inspection.polynomial import Polynomial, total
 from smelt.inspection.quantized import QuantizedNode, quantized_nodes, quantized_weights
-from smelt.inspection.symbols import Symbol, symbols_in, tell_sizes
+from smelt.inspection.symbols import Symbol, set_inferred_sizes, symbols_in
 from smelt.inspection.weights import Weight, weights_of
 from smelt.inspection.work import Work, work_of
 from smelt.ir import scope
@@ -50,9 +50,9 @@ class OperatorWork:
 class Facts:
     """The facts of one model, each computed on first access.
 
-    ``model`` is the given model. ``flat`` is a copy without functions, with ``dims`` bound and
-    shapes inferred, on which work and chains are computed. ``problem`` says why only declared
-    shapes are known, or is empty.
+    ``model`` is the model itself. ``flat`` is a copy without functions, with ``dims`` bound and
+    shapes inferred; work and chains are computed on it. ``problem`` is the reason if only declared
+    shapes are known, else empty.
     """
 
     def __init__(self, model: ir.Model, dims: Mapping[str, int] | None, own: bool) -> None:
@@ -74,7 +74,7 @@ class Facts:
         except InvalidModel as error:
             self.problem = self.problem or f"{error.what}, {', '.join(error.at)}"
         else:
-            tell_sizes(self.symbols, self.interface, self.flat.graph)
+            set_inferred_sizes(self.symbols, self.interface, self.flat.graph)
 
     def __repr__(self) -> str:
         nodes = sum(self.operators.values())
@@ -148,8 +148,8 @@ def inspect(model: Source, dims: Mapping[str, int] | None = None, *, own: bool =
     """Return the facts of ``model``, with symbolic ``dims`` bound to sizes.
 
     With ``own``, the model may be changed (inferred shapes are written into it), which saves a
-    copy. Raises UsageError E633 for an unknown dim or impossible size, InvalidModel E301 for no
-    model.
+    copy. Raises UsageError E633 for an unknown dim or impossible size, InvalidModel E301 if
+    ``model`` is not a model.
     """
     return Facts(model if isinstance(model, ir.Model) else load(model, as_is=True), dims, own)
 
@@ -165,11 +165,12 @@ def _name_dims(model: ir.Model) -> None:
 
 
 def _summed(items: list[Work]) -> OperatorWork:
+    """Return the work of several nodes together."""
     unknown = sum(item.flops is None for item in items)
     macs = total(item.macs for item in items if item.macs is not None)
     flops = total(item.flops for item in items if item.flops is not None)
-    moved = total(item.bytes for item in items if item.bytes is not None)
-    return OperatorWork(len(items), macs, flops, moved, unknown)
+    bytes_ = total(item.bytes for item in items if item.bytes is not None)
+    return OperatorWork(len(items), macs, flops, bytes_, unknown)
 
 
 def _order(work: OperatorWork) -> tuple[int, int]:

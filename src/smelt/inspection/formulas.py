@@ -1,9 +1,9 @@
 """Formulas for the multiply-adds and other operations of a node: two tables by operator.
 
-A multiply-add (MAC) of a product is two FLOPs; any other multiplication, addition, comparison or
-function of an element is one. So a network of 4.1 GMACs takes 8.2 GFLOPs. Moving data takes none. A
-formula returns None if it needs an unknown shape; operators in neither table are reported as not
-counted. ``docs/inspect.md`` has the tables in words.
+A multiply-add (MAC) of a product counts as two FLOPs; any other multiplication, addition,
+comparison or function of an element as one. So a network of 4.1 GMACs has 8.2 GFLOPs. Moving data
+counts as none. A formula returns None if it needs an unknown shape; operators in neither table are
+reported as not counted. ``docs/inspect.md`` has the tables in words.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ Formula = Callable[[ir.Node], Polynomial | None]
 
 
 def _input(node: ir.Node, index: int) -> ir.Value | None:
+    """Return input ``index`` of ``node``, None if it is absent."""
     return node.inputs[index] if index < len(node.inputs) else None
 
 
@@ -30,30 +31,31 @@ def _dims(value: ir.Value | None, begin: int, end: int | None = None) -> Polynom
 
 
 def _out(node: ir.Node) -> Polynomial | None:
+    """Return the number of elements of the first output."""
     return elements(node.outputs[0]) if node.outputs else None
 
 
 def _times(*factors: Polynomial | int | None) -> Polynomial | None:
     """Return the product of ``factors``; None if one is unknown."""
-    found, number = ONCE, 1
+    product, number = ONCE, 1
     for factor in factors:
         if factor is None:
             return None
         if isinstance(factor, int):
             number *= factor
         else:
-            found = factor if found is ONCE else found * factor
-    return found * number
+            product = factor if product is ONCE else product * factor
+    return product * number
 
 
 def _sum(*terms: Polynomial | None) -> Polynomial | None:
     """Return the sum of ``terms``; None if one is unknown."""
-    found = ZERO
+    total_terms = ZERO
     for term in terms:
         if term is None:
             return None
-        found = found + term
-    return found
+        total_terms = total_terms + term
+    return total_terms
 
 
 def _bias(index: int) -> Formula:
@@ -62,10 +64,14 @@ def _bias(index: int) -> Formula:
 
 
 def _matmul(node: ir.Node) -> Polynomial | None:
+    """Count one MAC for each output element and element of the inner dim."""
     return _times(_out(node), _dims(_input(node, 0), -1))
 
 
 def _gemm(node: ir.Node) -> Polynomial | None:
+    """Count one MAC for each output element and element of the inner dim, which
+    ``transA`` moves.
+    """
     transposed = node.attributes.get_int("transA", 0)
     depth = _dims(_input(node, 0), 0, 1) if transposed else _dims(_input(node, 0), 1, 2)
     return _times(_out(node), depth)
@@ -88,7 +94,9 @@ def _recurrent(node: ir.Node) -> Polynomial | None:
 
 
 def _keys(node: ir.Node) -> Polynomial | None:
-    """Return the keys that each query of an Attention meets: given ones plus past ones."""
+    """Return the number of keys that each query of an Attention is compared with: new and past
+    keys.
+    """
     key, past = _input(node, 1), _input(node, 4)
     if key is None or key.shape is None:
         return None
@@ -113,7 +121,9 @@ def _scores(node: ir.Node) -> Polynomial | None:
 
 
 def _einsum(node: ir.Node) -> Polynomial | None:
-    """Count one MAC per operand beyond the first for all indices; at least one."""
+    """Count, for each combination of all indices, one MAC per operand beyond the first, at least
+    one.
+    """
     equation = node.attributes.get_string("equation", "").replace(" ", "")
     terms = equation.partition("->")[0].split(",")
     sizes: dict[str, Polynomial] = {}
@@ -125,7 +135,10 @@ def _einsum(node: ir.Node) -> Polynomial | None:
 
 
 def _window(per_element: int) -> Formula:
+    """Return a formula: ``per_element`` operations for each output element and window element."""
+
     def formula(node: ir.Node) -> Polynomial | None:
+        """Return the operations of one node."""
         return _times(
             per_element, _out(node), Polynomial.of(node.attributes.get_ints("kernel_shape", ()))
         )
@@ -134,31 +147,37 @@ def _window(per_element: int) -> Formula:
 
 
 def _resize(node: ir.Node) -> Polynomial | None:
-    """Count a multiplication and an addition for each source element of an output element."""
+    """Count a multiplication and an addition for each source element that an output
+    element reads.
+    """
     mode = node.attributes.get_string("mode", "nearest")
-    given, made = _input(node, 0), node.outputs[0]
+    source, result = _input(node, 0), node.outputs[0]
     if mode == "nearest":
         return ZERO
-    if given is None or given.shape is None or made.shape is None:
+    if source is None or source.shape is None or result.shape is None:
         return None
-    pairs = zip(given.shape.dims, made.shape.dims, strict=False)
+    pairs = zip(source.shape.dims, result.shape.dims, strict=False)
     resized = sum(before != after for before, after in pairs)
     return _times(2 * (4 if mode == "cubic" else 2) ** resized, _out(node))
 
 
 def _each_out(per_element: int) -> Formula:
+    """Return a formula: ``per_element`` operations for each output element."""
     return lambda node: _times(per_element, _out(node))
 
 
 def _each_in(per_element: int) -> Formula:
+    """Return a formula: ``per_element`` operations for each element of the first input."""
     return lambda node: _times(per_element, elements(_input(node, 0)))
 
 
 def _variadic(less: int) -> Formula:
+    """Return a formula: for each output element, as many operations as inputs, minus ``less``."""
     return lambda node: _times(max(len(node.inputs) - less, 0), _out(node))
 
 
 def _all(formula: Formula, *names: str) -> dict[str, Formula]:
+    """Return ``formula`` for each of ``names``."""
     return dict.fromkeys(names, formula)
 
 
@@ -175,7 +194,7 @@ VIEWS = (
     *("Unsqueeze", "Optional", "OptionalGetElement", "OptionalHasElement", "SequenceAt"),
     *("SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength"),
 )
-"""Operators that need not move data."""
+"""Operators that a runtime can compute without moving data."""
 
 _FOLDED = ("Sum", "Max", "Min", "Mean")
 """Operators that combine any number of tensors, two at a time."""

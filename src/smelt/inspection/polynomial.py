@@ -1,7 +1,7 @@
 """Counts over symbolic dims: sums of products, such as ``2*B*S + 3*B``.
 
 A dim that is an expression stays one factor. This is enough for sums and products, and a hundred
-times as fast as computer algebra, which matters for large models.
+times as fast as a computer algebra system, which matters for large models.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ class Polynomial:
 
     @property
     def value(self) -> int | None:
-        """The number it equals; None if it depends on symbols."""
+        """The number that the polynomial equals; None if it depends on symbols."""
         if not self.terms:
             return 0
         return self.terms[()] if self.terms.keys() == {()} else None
 
     @property
     def symbols(self) -> frozenset[str]:
-        """The symbols it depends on: names of dims, or expressions in parentheses."""
+        """The symbols of the polynomial: names of dims, or expressions in parentheses."""
         return frozenset(name for product in self.terms for name in product)
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of all dims it depends on, including those in expressions."""
+        """The names of all dims in the polynomial, also those inside of expressions."""
         found = (symbols_of(ir.SymbolicDim(symbol)) for symbol in self.symbols if symbol != "?")
         return frozenset().union(*found)
 
@@ -78,10 +78,10 @@ class Polynomial:
         if isinstance(other, int):
             return Polynomial({p: n * other for p, n in self.terms.items()} if other else {})
         terms: dict[Product, int] = {}
-        for left, one in self.terms.items():
-            for right, two in other.terms.items():
+        for left, left_count in self.terms.items():
+            for right, right_count in other.terms.items():
                 product = tuple(sorted((*left, *right)))
-                terms[product] = terms.get(product, 0) + one * two
+                terms[product] = terms.get(product, 0) + left_count * right_count
         return Polynomial(terms)
 
     def __eq__(self, other: object) -> bool:
@@ -127,8 +127,9 @@ def elements(value: ir.Value | None) -> Polynomial | None:
 
 @lru_cache(maxsize=1024)
 def _factors(text: str) -> tuple[int, Product]:
-    """Return the number and the symbols whose product is the dim ``text``, or the text as one
-    factor.
+    """Return the dim ``text`` as a number and symbols to multiply.
+
+    An expression other than a product is one factor, in parentheses.
     """
     parts = [part.strip() for part in text.split("*")]
     if not all(part.isidentifier() or part.isdecimal() for part in parts):
@@ -138,6 +139,7 @@ def _factors(text: str) -> tuple[int, Product]:
 
 
 def _term(product: Product, number: int) -> str:
+    """Return one term as text, ``2*B*S^2``."""
     powers = {name: product.count(name) for name in product}
     factors = [name if count == 1 else f"{name}^{count}" for name, count in powers.items()]
     return "*".join([*([str(number)] if number != 1 or not factors else []), *factors])

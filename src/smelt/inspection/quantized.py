@@ -1,4 +1,4 @@
-"""Find the quantized nodes and weights of a model, with format and bits."""
+"""Find the quantized nodes and weights of a model, with their format and bits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ PASSED_ON = frozenset({"Transpose", "Reshape", "Squeeze", "Unsqueeze", "Identity
 
 @dataclass(frozen=True)
 class QuantizedNode:
-    """A node that computes with quantized values; ``bits`` of its weight, or else of its input.
+    """A node that computes with quantized values; ``bits`` are those of its weight, else of its
+    input.
 
     ``QDQ``: float operators between DequantizeLinear and QuantizeLinear. ``QLinear``: integer
     operators with scales. ``dynamic``: scales are computed at run time. ``weight-only``: a constant
@@ -40,23 +41,23 @@ class QuantizedNode:
 
 def quantized_nodes(model: ir.Model) -> list[QuantizedNode]:
     """Return the nodes of all graphs that compute with quantized values, in order."""
-    found = []
+    nodes = []
     for node in scope.nodes(model):
-        named = _by_name(node)
-        if named is not None:
-            found.append(QuantizedNode(node, named, _bits_of(node.inputs)))
+        known_format = _by_name(node)
+        if known_format is not None:
+            nodes.append(QuantizedNode(node, known_format, _bits_of(node.inputs)))
         elif not node.domain and node.op_type not in ("QuantizeLinear", *PASSED_ON):
             between = _between(node)
             if between is not None:
-                found.append(between)
-    return found
+                nodes.append(between)
+    return nodes
 
 
 def quantized_weights(model: ir.Model) -> list[tuple[ir.Value, int]]:
-    """Return the constants read as data by DequantizeLinear or quantized operators, with their
+    """Return the constants that DequantizeLinear or quantized operators read as data, with their
     bits.
     """
-    found: dict[ir.Value, int] = {}
+    weights: dict[ir.Value, int] = {}
     for node in scope.nodes(model):
         if node.op_type == "DequantizeLinear":
             data = node.inputs[:1]
@@ -68,8 +69,8 @@ def quantized_weights(model: ir.Model) -> list[tuple[ir.Value, int]]:
             if value is not None and tensor_of(value) is not None and _is_data(value):
                 bits = _bits_of([value])
                 if bits is not None:
-                    found.setdefault(value, bits)
-    return list(found.items())
+                    weights.setdefault(value, bits)
+    return list(weights.items())
 
 
 def bits_counted(nodes: list[QuantizedNode]) -> dict[str, int]:
@@ -84,6 +85,9 @@ def _is_data(value: ir.Value) -> bool:
 
 
 def _by_name(node: ir.Node) -> Format | None:
+    """Return the format of an operator that is quantized by definition, None for other
+    operators.
+    """
     if node.op_type.startswith("QLinear"):
         return "QLinear"
     if node.op_type in DYNAMIC:
@@ -106,8 +110,8 @@ def _between(node: ir.Node) -> QuantizedNode | None:
 
 
 def _dequantized(value: ir.Value) -> ir.Node | None:
-    """Return the DequantizeLinear that produces ``value``, through nodes that move
-    it; else None.
+    """Return the DequantizeLinear behind ``value``, through nodes that only move data;
+    else None.
     """
     node = value.producer()
     while node is not None and not node.domain and node.op_type in PASSED_ON and node.inputs:
@@ -117,7 +121,10 @@ def _dequantized(value: ir.Value) -> ir.Node | None:
 
 
 def _bits_of(values: Sequence[ir.Value | None]) -> int | None:
-    """Return the least bits of the integers, or small floats, among ``values``; None if none."""
+    """Return the smallest width in bits of the integers or small floats among ``values``.
+
+    None if there are none.
+    """
     widths = [
         value.dtype.bitwidth
         for value in values

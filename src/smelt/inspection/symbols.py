@@ -16,8 +16,8 @@ class Symbol:
     """A symbolic dim: the ``inputs`` that determine its size, and the ``outputs`` that have it.
 
     Both are written ``x[0]``, followed by the dim if that is an expression. If no input determines
-    it, ``size`` is the inferred size in numbers and input dims, as when an exporter gave the batch
-    another name at an output; it is empty for data-dependent (NonZero) or unknown sizes.
+    the dim, ``size`` is its inferred size in numbers and input dims: exporters may give the batch
+    another name at an output. ``size`` is empty for data-dependent (NonZero) or unknown sizes.
     """
 
     name: str
@@ -27,32 +27,32 @@ class Symbol:
 
 
 def symbols_in(model: ir.Model) -> list[Symbol]:
-    """Return each symbol of the interface once, in order; unnamed dims are named by
-    input and axis.
+    """Return each symbol of the interface once, in order; unnamed dims get a name of input and
+    axis.
     """
-    found: dict[str, Symbol] = {}
+    symbols: dict[str, Symbol] = {}
     interface = interface_of(model)
     for port in interface.inputs:
         for name, place in _places(port.name, port.shape):
-            found.setdefault(name, Symbol(name)).inputs.append(place)
+            symbols.setdefault(name, Symbol(name)).inputs.append(place)
     for port in interface.outputs:
         for name, place in _places(port.name, port.shape):
-            found.setdefault(name, Symbol(name)).outputs.append(place)
-    return list(found.values())
+            symbols.setdefault(name, Symbol(name)).outputs.append(place)
+    return list(symbols.values())
 
 
-def tell_sizes(symbols: Sequence[Symbol], declared: Interface, graph: ir.Graph) -> None:
+def set_inferred_sizes(symbols: Sequence[Symbol], declared: Interface, graph: ir.Graph) -> None:
     """Set ``size`` of symbols that no input determines, from the inferred shapes of ``graph``."""
-    given = {symbol.name for symbol in symbols if symbol.inputs}
-    told: dict[str, set[str]] = {}
+    input_names = {symbol.name for symbol in symbols if symbol.inputs}
+    inferred: dict[str, set[str]] = {}
     for port, value in zip(declared.outputs, graph.outputs, strict=True):
         if port.shape is None or value.shape is None:
             continue
         for name, dim in zip(port.shape, value.shape.dims, strict=False):
-            if isinstance(dim, int) or (dim.value is not None and symbols_of(dim) <= given):
-                told.setdefault(str(name), set()).add(str(dim))
+            if isinstance(dim, int) or (dim.value is not None and symbols_of(dim) <= input_names):
+                inferred.setdefault(str(name), set()).add(str(dim))
     for symbol in symbols:
-        sizes = told.get(symbol.name, set())
+        sizes = inferred.get(symbol.name, set())
         if not symbol.inputs and len(sizes) == 1:
             symbol.size = sizes.pop()
 

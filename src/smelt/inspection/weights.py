@@ -21,7 +21,7 @@ class Weight:
     bytes: int
 
     def share_of(self, whole: int) -> float:
-        """Return its share of ``whole`` bytes, from 0 to 1."""
+        """Return the weight's share of ``whole`` bytes, from 0 to 1."""
         return self.bytes / whole if whole else 0.0
 
     @property
@@ -32,7 +32,7 @@ class Weight:
 
 def weights_of(model: ir.Model) -> list[Weight]:
     """Return all constants, largest first, equal ones by name; no data is read."""
-    found = [
+    weights = [
         _weight(value.name or "", value.const_value)
         for graph in scope.graphs(model)
         for value in graph.initializers.values()
@@ -42,8 +42,8 @@ def weights_of(model: ir.Model) -> list[Weight]:
         if node.op_type == "Constant" and not node.domain and "value" in node.attributes:
             attribute = node.attributes["value"]
             if attribute.type == ir.AttributeType.TENSOR and not attribute.is_ref():
-                found.append(_weight(node.outputs[0].name or "", attribute.as_tensor()))
-    return sorted(found, key=lambda weight: (-weight.bytes, weight.name))
+                weights.append(_weight(node.outputs[0].name or "", attribute.as_tensor()))
+    return sorted(weights, key=lambda weight: (-weight.bytes, weight.name))
 
 
 def _weight(name: str, tensor: ir.TensorProtocol) -> Weight:

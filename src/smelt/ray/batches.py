@@ -50,7 +50,7 @@ def attended(
 
 
 def _attend(job: Job, batch: Batch, known: Outcome | None, version: str) -> Outcome:
-    """Process one model on a worker. Ray sends this function by name, so the worker needs smelt."""
+    """Process one model on a worker; Ray sends this function by name, so the worker needs smelt."""
     if __version__ != version:
         raise UsageError(
             "E695",
@@ -62,18 +62,20 @@ def _attend(job: Job, batch: Batch, known: Outcome | None, version: str) -> Outc
 
 
 def _outcome(reference: Any, job: Job) -> Outcome:
-    """Return the outcome of a task, a failure if its worker died; raises errors that concern all
-    models."""
+    """Return the outcome of a task; a dead worker gives a failure.
+
+    Raises errors that concern all models.
+    """
     import ray.exceptions
 
     try:
-        found: Outcome = ray.get(reference)
+        outcome: Outcome = ray.get(reference)
     except ray.exceptions.RayTaskError as error:
         if isinstance(error.cause, SmeltError):
             raise error.cause from None
         raise
     except ray.exceptions.RayError as error:
-        what = "the worker of Ray that had the model died"
+        what = "the Ray worker that processed the model died"
         why = str(error).strip().partition("\n")[0][:200]
         return failed(
             job,
@@ -83,4 +85,4 @@ def _outcome(reference: Any, job: Job) -> Outcome:
             ),
             0.0,
         )
-    return found
+    return outcome

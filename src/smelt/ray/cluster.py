@@ -16,7 +16,7 @@ PATIENCE = 10.0
 """Seconds to wait for an answer at an address."""
 
 LOCAL = "local"
-"""The address that means: start a cluster on this machine, and end it afterwards."""
+"""The address for a cluster that is started on this machine and ended afterwards."""
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def connected(address: str = LOCAL) -> Iterator[None]:
         yield
         return
     local = {"include_dashboard": False} if address == LOCAL else {}
-    asked_to_end = signal.getsignal(signal.SIGTERM)
+    previous_handler = signal.getsignal(signal.SIGTERM)
     try:
         _knock(address)
         init(address, log_to_driver=False, logging_level=logging.ERROR, **local)
@@ -48,11 +48,11 @@ def connected(address: str = LOCAL) -> Iterator[None]:
             "E694",
             f"there is no Ray cluster at {address!r}",
             why=str(error).strip().partition("\n")[0],
-            fix="--ray local starts one on this machine",
+            fix="use --ray local to start a cluster on this machine",
         ) from error
     if threading.current_thread() is threading.main_thread():
         # Undo Ray's handler, which aborts with a stack trace.
-        signal.signal(signal.SIGTERM, asked_to_end or signal.SIG_DFL)
+        signal.signal(signal.SIGTERM, previous_handler or signal.SIG_DFL)
     try:
         yield
     finally:

@@ -34,16 +34,16 @@ class Predictor:
             concurrency=2, batch_format="numpy",
         )
 
-    ``model`` is a model, the folder of a compiled one, or an artifact that has files. It is loaded,
-    and compiled for ``target`` (default: ONNX Runtime), when the first batch arrives, so a
-    Predictor is small to send; a model given as an object instead of a path is sent with it.
-    ``dims`` gives sizes to symbolic dims. ``columns`` maps an input to its column where the names
-    differ. ``outputs`` selects outputs, None for all; ``keep`` lists columns to pass through.
+    ``model`` is a model, the folder of a compiled model, or an artifact that has files. The first
+    batch loads it and compiles it for ``target`` (default: ONNX Runtime), so a Predictor is small
+    to send; a model passed as an object instead of a path is sent with it. ``dims`` binds symbolic
+    dims to sizes. ``columns`` maps an input to its column where the names differ. ``outputs``
+    selects outputs, None for all; ``keep`` lists columns that are copied to the results.
     ``threads`` is ONNX Runtime's number of threads.
 
     A model with a fixed batch size gets the rows in portions of that size. The last portion is
-    filled up with copies of its last row, which are cut off the results; without ``pad`` it is
-    refused.
+    filled up with copies of its last row, and the results of these copies are dropped; without
+    ``pad`` an incomplete portion raises an error.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Predictor:
         pad: bool = True,
         threads: int = 1,
     ) -> None:
-        """Keep the model and the settings; loading waits for the first batch."""
+        """Store the model and the settings; the first batch loads the model."""
         self._source = _portable(model)
         self._target = target
         self._dims = dict(dims or {})
@@ -70,6 +70,7 @@ class Predictor:
         self._open()
 
     def _open(self) -> None:
+        """Create the lock and the empty slot of the loaded model, which cannot be pickled."""
         self._lock = threading.Lock()
         self._loaded: _Loaded | None = None
 
@@ -110,9 +111,9 @@ class Predictor:
             if isinstance(source, dict):
                 _unpack(source, Path(folder))
                 source = folder
-            found = candidate(source, "the model", self._target, dims=self._dims, way=way)
-            assert found.interface is not None
-            loaded = _Loaded(found.interface, found.open(self._dims), self._columns)
+            opened = candidate(source, "the model", self._target, dims=self._dims, way=way)
+            assert opened.interface is not None
+            loaded = _Loaded(opened.interface, opened.open(self._dims), self._columns)
         loaded.choose(self._outputs, self._dims)
         return loaded
 
@@ -121,41 +122,41 @@ class _Loaded:
     """A loaded model, the column of each input, and the selected outputs."""
 
     def __init__(self, interface: Interface, run: Run, columns: Mapping[str, str]) -> None:
-        """Map inputs to columns; raises UsageError E697 for an input that the model does not
-        have."""
+        """Map inputs to columns; UsageError E697 for an input that the model does not have."""
         self.ports = {port.name: port for port in interface.inputs}
         self.outputs = {port.name: port for port in interface.outputs}
         self.columns = {name: columns.get(name, name) for name in self.ports}
         self.run = on_pairs(interface, run)
         self.size: int | None = None
-        self.wanted: list[str] = []
+        self.selected: list[str] = []
         for name in columns:
             if name not in self.ports:
-                raise _stranger("input", name, self.ports)
+                raise _unknown_name("input", name, self.ports)
 
     def choose(self, outputs: Sequence[str] | None, dims: Mapping[str, int]) -> None:
         """Select ``outputs``, all if None; raises UsageError E697 for an unknown name."""
-        self.wanted = list(self.outputs if outputs is None else outputs)
-        for name in self.wanted:
+        self.selected = list(self.outputs if outputs is None else outputs)
+        for name in self.selected:
             if name not in self.outputs:
-                raise _stranger("output", name, self.outputs)
+                raise _unknown_name("output", name, self.outputs)
         required = [port for port in self.ports.values() if port.default is None]
-        self.size = batch_size(required, [self.outputs[name] for name in self.wanted], dims)
+        self.size = batch_size(required, [self.outputs[name] for name in self.selected], dims)
 
     def __call__(self, batch: Columns, pad: bool) -> dict[str, np.ndarray]:
         """Return the selected outputs by name; ``pad`` allows filling up a fixed batch size."""
-        given = {
+        inputs = {
             name: _column(batch, self.columns[name])
             for name, port in self.ports.items()
             if port.default is None or self.columns[name] in batch
         }
 
         def run(rows: Columns) -> list[np.ndarray]:
+            """Return the selected outputs for some rows."""
             results = self.run(*(rows.get(name) for name in self.ports))
             named = dict(zip(self.outputs, results, strict=True))
-            return [np.asarray(named[name]) for name in self.wanted]
+            return [np.asarray(named[name]) for name in self.selected]
 
-        return dict(zip(self.wanted, run_by_rows(run, given, self.size, pad), strict=True))
+        return dict(zip(self.selected, run_by_rows(run, inputs, self.size, pad), strict=True))
 
 
 def _portable(model: Source) -> str | bytes | dict[str, bytes]:
@@ -178,11 +179,13 @@ def _portable(model: Source) -> str | bytes | dict[str, bytes]:
 
 
 def _unpack(files: Mapping[str, bytes], folder: Path) -> None:
+    """Write ``files`` to ``folder``."""
     for name, data in files.items():
         (folder / name).write_bytes(data)
 
 
-def _stranger(kind: str, name: str, known: Mapping[str, Port]) -> UsageError:
+def _unknown_name(kind: str, name: str, known: Mapping[str, Port]) -> UsageError:
+    """Return E697 for a name that the model does not have."""
     fix = did_you_mean(name, known, f"the model has {', '.join(known)}")
     return UsageError(
         "E697",
@@ -193,6 +196,7 @@ def _stranger(kind: str, name: str, known: Mapping[str, Port]) -> UsageError:
 
 
 def _column(batch: Columns, name: str) -> np.ndarray:
+    """Return the column ``name``; UsageError E697 if there is none."""
     if name not in batch:
         known = ", ".join(map(repr, batch)) or "none"
         fix = did_you_mean(name, batch, "columns={input: column} maps names")

@@ -31,21 +31,21 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
     readers = {".npz": _read_npz, ".npy": _read_npy, ".pb": _read_pb}
     reader = readers.get(path.suffix)
     if reader is None:
-        raise _unreadable(path, f"inputs come from {', '.join(SUFFIXES)}")
+        raise _unreadable(path, f"arrays are read from {', '.join(SUFFIXES)} files")
     try:
-        found = reader(path)
+        arrays = reader(path)
     except OSError as error:
         raise _unreadable(path, error.strerror or str(error)) from error
     except SmeltError as error:
         raise _unreadable(path, f"{error.what}: {error.why}") from error
     except (ValueError, TypeError, KeyError, zipfile.BadZipFile, NotImplementedError) as error:
         raise _unreadable(path, str(error).splitlines()[0] if str(error) else "damaged") from error
-    return {name: _native(array) for name, array in found.items()}
+    return {name: _native(array) for name, array in arrays.items()}
 
 
 def write_npz(stream: BinaryIO, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write ``arrays`` as NumPy's ``savez`` does, with any names; text arrays are
-    written as text.
+    """Write ``arrays`` as NumPy's ``savez`` does, under any names; text arrays are stored
+    as text.
     """
     with zipfile.ZipFile(stream, "w") as archive:
         for name, array in arrays.items():
@@ -66,15 +66,17 @@ def arrays_of(name: str, value: Value) -> dict[str, np.ndarray]:
 
 
 def _read_npz(path: Path) -> dict[str, np.ndarray]:
-    found: dict[str, np.ndarray] = {}
+    """Return the arrays of an ``.npz`` file."""
+    arrays: dict[str, np.ndarray] = {}
     with zipfile.ZipFile(path) as archive:
         for info in archive.infolist():
             with archive.open(info) as stream:
-                found[info.filename.removesuffix(".npy")] = _array(stream, info.file_size)
-    return found
+                arrays[info.filename.removesuffix(".npy")] = _array(stream, info.file_size)
+    return arrays
 
 
 def _read_npy(path: Path) -> dict[str, np.ndarray]:
+    """Return the array of an ``.npy`` file under the empty name."""
     with path.open("rb") as stream:
         return {"": _array(stream, path.stat().st_size)}
 
@@ -93,14 +95,14 @@ def _array(stream: object, size: int) -> np.ndarray:
         (2, 0): np.lib.format.read_array_header_2_0,
     }.get(version)
     if read_header is None:
-        raise ValueError(f"version {version} of the NumPy format is not known")
+        raise ValueError(f"version {version} of the NumPy format is unknown")
     shape, fortran, dtype = read_header(head)
     if dtype.hasobject:
-        raise ValueError("it holds Python objects; write text as array.astype(str)")
+        raise ValueError("it contains Python objects; write text as array.astype(str)")
     count = math.prod(shape)
     data = head.read() + stream.read()  # type: ignore[attr-defined]
     if count * dtype.itemsize != len(data):
-        raise ValueError(f"{list(shape)} of {dtype} do not fit its {len(data):,} bytes")
+        raise ValueError(f"{dtype}{list(shape)} does not fit its {len(data):,} bytes")
     flat = np.frombuffer(data, dtype, count).copy() if dtype.itemsize else np.zeros(count, dtype)
     return flat.reshape(shape[::-1]).transpose() if fortran else flat.reshape(shape)
 
@@ -120,18 +122,20 @@ def _read_pb(path: Path) -> dict[str, np.ndarray]:
     try:
         tensor.ParseFromString(path.read_bytes())
     except DecodeError as error:
-        raise ValueError("it holds no TensorProto") from error
+        raise ValueError("it does not contain a TensorProto") from error
     if tensor.data_type == 0:
-        raise ValueError("it holds no TensorProto")
+        raise ValueError("it does not contain a TensorProto")
     check_tensor(tensor, None, Embedded())
     return {tensor.name: np.asarray(ir.serde.deserialize_tensor(tensor).numpy())}
 
 
 def _native(array: np.ndarray) -> np.ndarray:
+    """Return ``array`` in the byte order of this machine."""
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def _unreadable(path: Path, why: str) -> UsageError:
+    """Return E617 for a file."""
     return UsageError(
         "E617", f"cannot read arrays from {str(path)!r}", why=why, fix="np.savez('data.npz', x=x)"
     )

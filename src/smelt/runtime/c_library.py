@@ -37,8 +37,10 @@ WEIGHTS_ALIGNMENT = 64
 """Alignment in bytes of weights that are passed to a library."""
 
 ERROR_SIZE, ERROR_SINGULAR = 3, 4
-"""Return codes of a run: data-dependent sizes out of bounds, and a singular matrix that the model
-checks; see the generated header."""
+"""Return codes of a run, as in the generated header.
+
+Data-dependent sizes are out of bounds; a matrix that the model checks is singular.
+"""
 
 TIME_LIMIT = 600.0
 """The time limit of the compiler in seconds."""
@@ -49,15 +51,15 @@ def compiler_command() -> list[str]:
 
     Raises UsageError E661 if there is none.
     """
-    given = shlex.split(os.environ.get("CC", ""))
-    for command in [given] if given else [["cc"], ["gcc"], ["clang"]]:
+    cc = shlex.split(os.environ.get("CC", ""))
+    for command in [cc] if cc else [["cc"], ["gcc"], ["clang"]]:
         if shutil.which(command[0]):
             return command
-    if not given and find_spec("ziglang") is not None:
+    if not cc and find_spec("ziglang") is not None:
         return [sys.executable, "-m", "ziglang", "cc"]
     raise UsageError(
         "E661",
-        f"there is no C compiler {given[0]!r}" if given else "there is no C compiler",
+        f"there is no C compiler {cc[0]!r}" if cc else "there is no C compiler",
         why="running a compiled model on this machine builds it first",
         fix=f"install gcc, clang or {requirement('host-cc')}, "
         "or name one in the environment variable CC",
@@ -67,7 +69,7 @@ def compiler_command() -> list[str]:
 def build(
     files: Mapping[str, bytes], folder: Path, flags: Sequence[str] = FLAGS, name: str = "model"
 ) -> Path:
-    """Write ``files`` to ``folder``, compile each ``.c`` file into one shared library, return its
+    """Write ``files`` to ``folder``, compile each ``.c`` file into one shared library; return its
     path.
 
     Raises UsageError E661 without a compiler, InternalError E961 if it rejects the code, and
@@ -79,7 +81,7 @@ def build(
     sources = sorted(file for file in files if file.endswith(".c"))
     command = [*compiler_command(), *flags, "-shared", "-fPIC", "-o", library.name, *sources, "-lm"]
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command, cwd=folder, capture_output=True, text=True, check=False, timeout=TIME_LIMIT
         )
     except subprocess.TimeoutExpired as error:
@@ -90,8 +92,8 @@ def build(
             why="large weights as text are slow to compile",
             fix="build the files yourself, or split the model",
         ) from error
-    if done.returncode:
-        lines = done.stderr.splitlines()
+    if process.returncode:
+        lines = process.stderr.splitlines()
         wrong = next((line for line in lines if "error" in line), lines[0] if lines else "")
         raise InternalError(
             "E961",
@@ -105,9 +107,7 @@ def build(
 
 
 def _instruction(files: Mapping[str, bytes], error: str) -> list[str]:
-    """Return the instruction whose function contains the compiler ``error``, as a
-    list of one text.
-    """
+    """Return the instruction in whose function the compiler ``error`` is, as a list of one text."""
     place = re.match(r"([^:\s]+):(\d+):", error)
     if place is None or place[1] not in files:
         return []
@@ -122,8 +122,8 @@ def _instruction(files: Mapping[str, bytes], error: str) -> list[str]:
 class CLibrary:
     """A built library, ready to run; see ``runner.Runner``.
 
-    ``arena_bytes`` and ``alignment`` come from the generated header. ``weights`` is passed to each
-    run of a library without own weights. ``sizes`` are the bounds of sizes that a run receives,
+    ``arena_bytes`` and ``alignment`` come from the generated header. Each run of a library without
+    its own weights gets ``weights``. ``sizes`` are the bounds of sizes that a run receives,
     ``lengths`` of data-dependent sizes that it returns, in order.
     """
 
@@ -150,14 +150,14 @@ class CLibrary:
             ) from error
         self._run.restype = ctypes.c_int
         self._arena, self._arena_address = aligned(self.arena_bytes, self.alignment)
-        given = [self._arena_address]
+        addresses = [self._arena_address]
         if self.weights is not None:
             self._weights, address = aligned(len(self.weights), WEIGHTS_ALIGNMENT)
             ctypes.memmove(address, self.weights, len(self.weights))
-            given.append(address)
-        self._memories = tuple(given)
-        more = len(given) + bool(self.sizes) + bool(self.lengths)
-        self._run.argtypes = (ctypes.c_void_p,) * (2 + more)
+            addresses.append(address)
+        self._memories = tuple(addresses)
+        extra = len(addresses) + bool(self.sizes) + bool(self.lengths)
+        self._run.argtypes = (ctypes.c_void_p,) * (2 + extra)
 
     def __call__(self, *inputs: Value) -> tuple[np.ndarray, ...]:
         """Run once and return the outputs.
@@ -168,22 +168,27 @@ class CLibrary:
         fed = feed(self.interface, inputs)
         values = [_value(port, fed.get(port.name)) for port in self.interface.inputs]
         sizes = sizes_of(self.interface, values, self.sizes)
-        most = sizes | {name: high for name, (_, high) in self.lengths.items()}
+        largest_sizes = sizes | {name: high for name, (_, high) in self.lengths.items()}
         arrays = [packed(a, _dtype(p)) for a, p in zip(values, self.interface.inputs, strict=True)]
-        results = [np.empty(nbytes(port, most), np.uint8) for port in self.interface.outputs]
-        told = (ctypes.c_ssize_t * len(self.sizes))(*(sizes[name] for name in self.sizes))
+        results = [
+            np.empty(nbytes(port, largest_sizes), np.uint8) for port in self.interface.outputs
+        ]
+        size_arguments = (ctypes.c_ssize_t * len(self.sizes))(*(sizes[name] for name in self.sizes))
         lengths = (ctypes.c_ssize_t * len(self.lengths))()
-        more = [*([told] if self.sizes else []), *([lengths] if self.lengths else [])]
-        status = self._run(_pointers(arrays), _pointers(results), *self._memories, *more)
+        extra_arguments = [
+            *([size_arguments] if self.sizes else []),
+            *([lengths] if self.lengths else []),
+        ]
+        status = self._run(_pointers(arrays), _pointers(results), *self._memories, *extra_arguments)
         if status == ERROR_SIZE:
             raise UsageError(
                 "E670",
-                "the data of this run leads to sizes that the model was not compiled for",
+                "the values of this run lead to sizes for which the model was not compiled",
                 why="memory is planned for the sizes that the model declares",
-                fix="give data that leads to them, or declare the outputs with the sizes they have",
+                fix="give inputs that lead to declared sizes, or declare larger output sizes",
             )
         if status == ERROR_SINGULAR:
-            why = "the model checks that it is not"
+            why = "the model checks that the matrix can be inverted"
             raise InvalidModel(
                 "E331",
                 "a matrix is singular",
@@ -197,13 +202,15 @@ class CLibrary:
         return tuple(_result(port, data, sizes) for port, data in pairs)
 
 
-def _value(port: Port, given: Value) -> np.ndarray:
-    value = given if given is not None or port.default is None else port.default.numpy()
-    array = np.asarray(value)
+def _value(port: Port, value_or_none: Value) -> np.ndarray:
+    """Return the array for ``port``, contiguous: the given value, or the default for None."""
+    default = port.default.numpy() if port.default is not None else None
+    array = np.asarray(default if value_or_none is None else value_or_none)
     return np.ascontiguousarray(array).reshape(array.shape)
 
 
 def _dtype(port: Port) -> ir.DataType:
+    """Return the element type of ``port``."""
     assert port.dtype is not None  # the target refuses values of unknown type
     return port.dtype
 
@@ -217,18 +224,23 @@ def nbytes(port: Port, sizes: Mapping[str, int]) -> int:
 
 
 def _result(port: Port, data: np.ndarray, sizes: Mapping[str, int]) -> np.ndarray:
+    """Return the array in the memory ``data`` of an output."""
     shape = shape_in(port, sizes)
     return unpacked(data[: nbytes(port, sizes)], _dtype(port), shape)
 
 
 def aligned(size: int, alignment: int) -> tuple[np.ndarray, int]:
-    """Return memory, and a multiple of ``alignment`` as address of ``size`` bytes in it."""
+    """Return new memory, and an address in it that is a multiple of ``alignment``.
+
+    At least ``size`` bytes follow the address.
+    """
     memory = np.zeros(size + alignment, np.uint8)
     address = memory.ctypes.data
     return memory, address + -address % alignment
 
 
 def _pointers(arrays: Sequence[np.ndarray]) -> ctypes.Array[ctypes.c_void_p]:
+    """Return the addresses of ``arrays`` as a C array."""
     return (ctypes.c_void_p * max(len(arrays), 1))(*(array.ctypes.data for array in arrays))
 
 

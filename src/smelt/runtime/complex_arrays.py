@@ -51,6 +51,7 @@ def _each(
     """Apply ``convert`` to each value of a complex port."""
 
     def converted(port: Port, value: Value) -> Value:
+        """Return ``value``, converted if its port is complex."""
         if port.complex is None or value is None:
             return value
         return convert(port, np.asarray(value))  # also accepts arrays of JAX
@@ -76,6 +77,7 @@ def on_complex(
     """Wrap ``run``, a function of complex arrays, as a function of pairs."""
 
     def on_pairs(*inputs: Value) -> list[Value]:
+        """Return the results of ``run`` as pairs."""
         results = run(*all_as_complex(interface.inputs, inputs))
         return all_as_pairs(interface.outputs, results)
 
@@ -93,6 +95,7 @@ def on_pairs(
         return run
 
     def on_complex(*inputs: Value) -> list[Value]:
+        """Return the results of ``run`` as complex arrays."""
         results = run(*all_as_pairs(interface.inputs, inputs))
         return all_as_complex(interface.outputs, results)
 

@@ -1,4 +1,4 @@
-"""Check the inputs of a run against the interface of its model."""
+"""Check the inputs of a run against the interface of the model."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def feed(interface: Interface, inputs: Sequence[Value]) -> dict[str, Value]:
     if len(inputs) != expected:
         raise UsageError(
             "E632",
-            f"the model takes {expected} inputs, {len(inputs)} were given",
+            f"the model has {expected} inputs, but the call has {len(inputs)}",
             fix=f"give an array for each of {', '.join(port.name for port in interface.inputs)}",
             why="inputs are given in order, one array each",
         )
     fed: dict[str, Value] = {}
-    for port, given in zip(interface.inputs, inputs, strict=True):
-        value = given
+    for port, argument in zip(interface.inputs, inputs, strict=True):
+        value = argument
         if value is None:
             if not _may_be_left_out(port):
-                what = f"input {port.name!r} has no default and was left out"
+                what = f"there is no value for input {port.name!r}"
                 raise UsageError(
                     "E632",
                     what,
@@ -81,6 +81,7 @@ def leaving_out(interface: Interface, run: Run) -> Run:
 
 
 def _may_be_left_out(port: Port) -> bool:
+    """True if the input has a default or is optional."""
     return port.default is not None or port.kind == "optional"
 
 
@@ -94,16 +95,16 @@ def _check(port: Port, array: np.ndarray) -> None:
     if not fix and port.shape is not None and port.kind == "tensor":
         fix = _wrong_shape(port.shape, array.shape)
     if fix:
-        given = f"{array.dtype}[{','.join(map(str, array.shape))}]"
-        what = f"input {port.name!r} is {port}, but {given} was given"
+        actual_type = f"{array.dtype}[{','.join(map(str, array.shape))}]"
+        what = f"input {port.name!r} must be {port}, not {actual_type}"
         raise UsageError("E632", what, fix=fix, why="the model declares this type and shape")
 
 
-def _wrong_shape(expected: Sequence[int | ir.SymbolicDim], given: Sequence[int]) -> str:
-    """Return which dim of the ``given`` shape to change; empty if it fits ``expected``."""
-    if len(expected) != len(given):
-        return f"give an array of {len(expected)} dims, not of {len(given)}"
-    for axis, (dim, size) in enumerate(zip(expected, given, strict=True)):
+def _wrong_shape(expected: Sequence[int | ir.SymbolicDim], actual: Sequence[int]) -> str:
+    """Return which dim of the ``actual`` shape to change; empty if it fits ``expected``."""
+    if len(expected) != len(actual):
+        return f"give an array of {len(expected)} dims, not of {len(actual)}"
+    for axis, (dim, size) in enumerate(zip(expected, actual, strict=True)):
         if isinstance(dim, int) and dim != size:
             return f"give dim {axis} the size {dim}, not {size}"
     return ""

@@ -1,4 +1,4 @@
-"""Re-exports the atomic file writers of ``ir/files.py`` for artifacts."""
+"""Re-export the atomic file writers of ``ir/files.py`` for artifacts."""
 
 from smelt.ir.files import destination, write_atomically, write_together
 

@@ -1,10 +1,10 @@
-"""Find sizes of symbolic dims at which a model runs, if it fails at the made-up sizes.
+"""Find sizes of symbolic dims at which a model runs, if it fails at the default sizes.
 
 Sizes may depend on each other: the mask of a decoder with a cache is as long as cached plus new
-tokens, which no type states. Sizes may be too small, as for five strided convolutions, or only one
-may fit, as for a Flatten before a Gemm. So dims are tried as equal to another dim, one more, or the
-sum of two, at growing lengths. Sizes that the graph rules out (``size_demands.py``) are skipped;
-the first sizes that run are kept.
+tokens, which no type states. Sizes may be too small, as for five strided convolutions, or a single
+size may fit, as for a Flatten before a Gemm. So each dim is tried as equal to another dim, one
+more, or the sum of two, at growing lengths. Sizes that the graph rules out (``size_demands.py``)
+are skipped. The first sizes at which the model runs are used.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ Sizes = Mapping[str, int]
 Result = TypeVar("Result")
 
 TRIED = 64
-"""The most guesses; each is a run of the model, which fails early at sizes that do not fit."""
+"""The most guesses; each is a run of the model, which fails early at misfitting sizes."""
 
 CLIMB = (8, 32, 128, 512, 2048)
 """Lengths to try if small ones fail; multiples of 8 fit networks that halve an image."""
 
 EVERY = 256
-"""Every length below this is tried, if the graph can rule out the ones that do not fit."""
+"""Every length below this is tried, if the graph can rule out misfitting ones."""
 
 SECONDS = 10.0
 """Seconds after which the search ends."""
@@ -58,42 +58,43 @@ class Guess:
 def fitting(
     interface: Interface,
     trials: Sequence[dict[str, int]],
-    given: Collection[str],
+    fixed_names: Collection[str],
     run: Callable[[Sizes], object],
     model: ir.Model | None = None,
 ) -> list[dict[str, int]]:
     """Return ``trials`` if ``run`` succeeds at the last one, else sizes at which it succeeds.
 
-    Dims that are ``given`` keep their sizes. The last trial should have a different size for each
-    dim, because size 1 broadcasts and so hides dependences. ``model`` is the model that is run, if
+    ``fixed_names`` keep their sizes. The last trial should have a different size for each dim,
+    because size 1 broadcasts and so hides dependences. ``model`` is the model that is run, if
     known.
     """
-    taken = not any(_broken(interface, sizes) for sizes in trials)
-    if not interface.symbols() or (taken and _runs(run, trials[-1])):
+    are_allowed = not any(_broken(interface, sizes) for sizes in trials)
+    if not interface.symbols() or (are_allowed and _runs(run, trials[-1])):
         return list(trials)
-    for guess in itertools.islice(guesses(interface, given), TRIED):
+    for guess in itertools.islice(guesses(interface, fixed_names), TRIED):
         guessed = [guess.at(sizes) for sizes in trials]
-        if not any(_broken(interface, each) for each in guessed) and _runs(run, guessed[-1]):
+        if not any(_broken(interface, sizes) for sizes in guessed) and _runs(run, guessed[-1]):
             return guessed
-    found = climb(interface, trials[-1], given, run, model)
-    first = next(found, None)
+    successes = climb(interface, trials[-1], fixed_names, run, model)
+    first = next(successes, None)
     if first is None:
         return list(trials)
-    others = itertools.chain(itertools.islice(found, 1), itertools.repeat(first))
+    others = itertools.chain(itertools.islice(successes, 1), itertools.repeat(first))
     batch = _leading(interface) - set(first.lengths)
-    again = [
+    smaller = [
         {**next(others).sizes, **{name: sizes[name] for name in batch if name in sizes}}
         for sizes in trials[:-1]
     ]
-    return [*(each for each in again if not _broken(interface, each)), dict(first.sizes)]
+    return [*(sizes for sizes in smaller if not _broken(interface, sizes)), dict(first.sizes)]
 
 
 def _broken(interface: Interface, sizes: Sizes) -> str:
-    """Return the constraint of the model that ``sizes`` break; empty if none."""
+    """Return the constraint of the model that ``sizes`` break, "" if they break none."""
     return broken_by(interface.check.constraints, sizes) if interface.check is not None else ""
 
 
 def _runs(run: Callable[[Sizes], object], sizes: Sizes) -> bool:
+    """True if ``run`` succeeds at ``sizes``."""
     try:
         run(sizes)
     except SmeltError:
@@ -102,7 +103,7 @@ def _runs(run: Callable[[Sizes], object], sizes: Sizes) -> bool:
 
 
 @dataclass(frozen=True)
-class Found:
+class FittingSizes:
     """``sizes`` at which a model runs; ``lengths`` are the dims that were changed."""
 
     sizes: dict[str, int]
@@ -112,10 +113,10 @@ class Found:
 def climb(
     interface: Interface,
     base: Sizes,
-    given: Collection[str],
+    fixed_names: Collection[str],
     run: Callable[[Sizes], object],
     model: ir.Model | None = None,
-) -> Iterator[Found]:
+) -> Iterator[FittingSizes]:
     """Yield sizes at which ``run`` succeeds, smallest first, within ``SECONDS``.
 
     Sizes that the graph of ``model`` rules out are not run.
@@ -124,35 +125,35 @@ def climb(
     demands = demands_of(model) if model is not None else []
     lengths = CLIMB if model is None else (*CLIMB, *range(1, EVERY))
     tried = 0
-    for found in _candidates(interface, base, given, lengths):
+    for candidate in _candidates(interface, base, fixed_names, lengths):
         if tried == TRIED or time.monotonic() > deadline:
             return
-        if are_met(demands, found.sizes) and not _broken(interface, found.sizes):
+        if are_met(demands, candidate.sizes) and not _broken(interface, candidate.sizes):
             tried += 1
-            if _runs(run, found.sizes):
-                yield found
+            if _runs(run, candidate.sizes):
+                yield candidate
 
 
 def _candidates(
-    interface: Interface, base: Sizes, given: Collection[str], lengths: Sequence[int]
-) -> Iterator[Found]:
+    interface: Interface, base: Sizes, fixed_names: Collection[str], lengths: Sequence[int]
+) -> Iterator[FittingSizes]:
     """Yield ``base`` with several dims set to one length, and each guess applied on top.
 
     First all dims but the leading ones, then all dims, then each single dim.
     """
-    free = [name for name in interface.symbols() if name not in given]
+    free = [name for name in interface.symbols() if name not in fixed_names]
     inner = tuple(name for name in free if name not in _leading(interface))
     whole = [names for names in dict.fromkeys((inner, tuple(free))) if names]
     groups = [*whole, *((name,) for name in free if len(free) > 1)]
-    guessed = list(itertools.islice(guesses(interface, given), TRIED))
+    guessed = list(itertools.islice(guesses(interface, fixed_names), TRIED))
     for names, length in itertools.product(groups, lengths):
         sizes = {**base, **dict.fromkeys(names, length)}
-        yield Found(sizes, names)
+        yield FittingSizes(sizes, names)
         if length in CLIMB:
             for guess in guessed:
                 other = guess.at(sizes)
                 if other != sizes:
-                    yield Found(other, names)
+                    yield FittingSizes(other, names)
 
 
 def _leading(interface: Interface) -> set[str]:
@@ -180,29 +181,31 @@ def run_fitting(
         if error.code not in ("E321", "E670"):
             raise
         for guess in itertools.islice(guesses(interface, sizes), TRIED):
-            with suppress(SmeltError):  # given arrays may bind the dim to another size
+            with suppress(SmeltError):  # the user's arrays may bind the dim to another size
                 fitted = choose({**sizes, guess.name: guess.at(chosen.sizes)[guess.name]})
                 return run(fitted), fitted
-        ended: list[tuple[Result, Chosen]] = []
+        successes: list[tuple[Result, Chosen]] = []
 
         def attempt(at: Sizes) -> None:
+            """Run at the sizes ``at``, and record the result."""
             fitted = choose({**sizes, **at})
-            ended.append((run(fitted), fitted))
+            successes.append((run(fitted), fitted))
 
         if next(climb(interface, chosen.sizes, sizes, attempt, model), None) is not None:
-            return ended[-1]
+            return successes[-1]
         raise
 
 
-def guesses(interface: Interface, given: Collection[str] = ()) -> Iterator[Guess]:
-    """Yield guesses of how dims that are not ``given`` depend on others, simplest first.
+def guesses(interface: Interface, fixed_names: Collection[str] = ()) -> Iterator[Guess]:
+    """Yield guesses of how dims depend on others, simplest first; ``fixed_names`` are not guessed.
 
-    The leading dim of an input counts samples, so it takes no part. Unnamed dims are left out.
+    The leading dim of an input counts samples, so it takes no part. Unnamed dims take no part,
+    either.
     """
     unnamed = frozenset().union(*(port.unnamed for port in interface.inputs))
     leading = _leading(interface)
     lengths = [name for name in interface.symbols() if name not in unnamed | leading]
-    free = [name for name in lengths if name not in given]
+    free = [name for name in lengths if name not in fixed_names]
     for name, other in itertools.product(free, lengths):
         if name != other:
             yield Guess(name, (other,))

@@ -1,8 +1,8 @@
 """Evaluate one node on constant inputs, for constant folding.
 
 The kernels are those of ``onnx.reference`` in NumPy; a call takes about 100 microseconds, and
-results do not depend on this machine's packages. A node is not folded if ONNX leaves its result
-undefined or a runtime would trap: no folding is better than a wrong constant.
+results do not depend on the packages of this machine. A node is not folded if ONNX leaves its
+result undefined or a runtime would trap, because a wrong constant is worse than no folding.
 """
 
 from __future__ import annotations
@@ -48,15 +48,14 @@ BY_KERNELS = frozenset(
         *("LSTM", "LpPool", "MaxPool", "MeanVarianceNormalization", "Resize", "RNN"),
     }
 )
-"""Operators whose reference kernels are slow, missing or unlike those of runtimes. They are
-computed by a target's kernels (``Kernels``) if the evaluator has any."""
+"""Operators with slow, missing or differing reference kernels; ``Kernels`` compute them."""
 
 FIRST_OPSET = {
     **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax"), 13),
     "BatchNormalization": 9,
     "RoiAlign": 16,
 }
-"""The opset from which the reference kernel's meaning of an operator is right."""
+"""The first opset whose meaning of the operator is that of the reference kernel."""
 
 OLDEST_OPSET = 7
 """Before this opset, operands did not broadcast implicitly."""
@@ -69,8 +68,11 @@ SUMS = frozenset(
         *("InstanceNormalization", "LayerNormalization", "RMSNormalization"),
     }
 )
-"""Operators that sum many numbers, computed in double: along all axes but the last NumPy adds
-sequentially, and a sum of 8,192 float16 numbers came out by a quarter too small."""
+"""Operators that sum many numbers, computed in double.
+
+Along all axes but the last, NumPy adds sequentially. A sum of 8,192 float16 numbers was a quarter
+too small.
+"""
 
 SCALARS = {"CumProd": 1, "CumSum": 1, "OneHot": 1}
 """Operands that reference kernels expect as scalars and runtimes as vectors of one element."""
@@ -79,8 +81,7 @@ Evaluate = Callable[[ir.Node, Inputs], list[np.ndarray] | None]
 
 
 Kernels = Callable[[ir.Node, Inputs, int], list[np.ndarray] | None]
-"""Computes a node at an ONNX opset; None if no kernel supports the node, or if runtimes may
-compute another result."""
+"""From a node, its inputs and the ONNX opset to the results, None if there is no exact kernel."""
 
 
 def evaluator(model: ir.Model, kernels: Kernels | None = None) -> Evaluate:
@@ -88,6 +89,7 @@ def evaluator(model: ir.Model, kernels: Kernels | None = None) -> Evaluate:
     imports = _imports_of_graphs(model)
 
     def evaluate(node: ir.Node, inputs: Inputs) -> list[np.ndarray] | None:
+        """Return the results of a node at the opset of its graph, None to not fold it."""
         known = imports.get(node.graph) if isinstance(node.graph, ir.Graph) else None
         if known is None:
             return None
@@ -97,8 +99,9 @@ def evaluator(model: ir.Model, kernels: Kernels | None = None) -> Evaluate:
 
 
 def _imports_of_graphs(model: ir.Model) -> dict[ir.Graph, dict[str, int]]:
-    """Return the opset imports of each graph, which may be raised later; functions
-    have their own.
+    """Return the opset imports of each graph; functions have their own imports.
+
+    The dicts are the model's own, so a later change of opset is seen.
     """
     imports: dict[ir.Graph, dict[str, int]] = {}
     roots = [(model.graph, model.opset_imports)]
@@ -120,16 +123,17 @@ def evaluate_node(
     size_limit: int = SIZE_LIMIT,
     kernels: Kernels | None = None,
 ) -> list[np.ndarray] | None:
-    """Return the outputs of ``node`` on ``inputs`` (None for an absent one); None to not fold it.
+    """Return the outputs of ``node`` on ``inputs`` (None for an absent one), or None to not fold
+    it.
 
     ``opset`` is the imported version of the ONNX domain. The result's size is checked against
-    ``size_limit`` bytes before anything is computed. The arrays have the declared element types and
-    are read-only. ``kernels`` compute the operators ``BY_KERNELS`` and old forms of others.
+    ``size_limit`` bytes before any computation. The arrays have the declared element types and are
+    read-only. ``kernels`` compute the operators ``BY_KERNELS`` and old forms of others.
     """
     by_reference = bool(node.domain) or _is_folded(node, opset)
     if not by_reference and (kernels is None or not _is_computed(node, opset)):
         return None
-    if node.domain and _of_elements(node) is None:
+    if node.domain and _elementwise_operator(node) is None:
         return None
     if any(output.name == "" for output in node.outputs):
         return None
@@ -158,10 +162,10 @@ def _is_computed(node: ir.Node, opset: int) -> bool:
     return opset >= LOWEST_GOAL and node.op_type in {*BY_KERNELS, *FIRST_OPSET}
 
 
-def _of_elements(node: ir.Node) -> Operator | None:
-    """Return the declared elementwise operator of ``node``; None for any other operator.
+def _elementwise_operator(node: ir.Node) -> Operator | None:
+    """Return the declared elementwise operator of ``node``, None for any other operator.
 
-    Others, such as decompositions, may take much longer than reading their operands.
+    Other operators, such as decompositions, may take much longer than reading their operands.
     """
     operator = find(node.domain, node.op_type)
     return operator if isinstance(operator, Elementwise) or operator is BITCAST else None
@@ -169,7 +173,7 @@ def _of_elements(node: ir.Node) -> Operator | None:
 
 def _results(node: ir.Node, inputs: Inputs, opset: int) -> list[np.ndarray] | None:
     """Return the results of ``node`` on constant inputs, None if they cannot be computed."""
-    operator = _of_elements(node) if node.domain else None
+    operator = _elementwise_operator(node) if node.domain else None
     if operator is not None:
         return list(operator.reference(inputs, operator.attributes_of(node)))
     source, target = inputs[0] if inputs else None, node.outputs[0].dtype
@@ -183,23 +187,24 @@ FAILURES = (
     *(ArithmeticError, AssertionError, AttributeError, LookupError, NameError),
     *(NotImplementedError, RuntimeError, TypeError, ValueError),
 )
-"""Exceptions of reference kernels for unsupported operands: the kernels check little and fail
-wherever they first use an absent operand or one of another rank."""
+"""Exceptions of reference kernels, which check little, for absent operands and wrong ranks."""
 
 
 def _run(node: ir.Node, inputs: Inputs, opset: int) -> list[np.ndarray] | None:
     """Compute the node by onnx's reference kernel, sums in double; None if the kernel fails."""
     _check_kernels()
-    own = in_double(node.op_type)
-    if own is not None and inputs and inputs[0] is not None and inputs[0].dtype == np.float64:
-        return list(own(inputs, {}))
+    reference, first = in_double(node.op_type), inputs[0] if inputs else None
+    if reference is not None and first is not None and first.dtype == np.float64:
+        return list(reference(inputs, {}))
     sums = node.op_type in SUMS
-    read = [_as_double(x) for x in inputs] if sums else list(inputs)
-    place = SCALARS.get(node.op_type)
-    if place is not None and (one := read[place]) is not None and one.size == 1:
-        read[place] = one.reshape(())
+    operands = [_as_double(x) for x in inputs] if sums else list(inputs)
+    scalar_index = SCALARS.get(node.op_type)
+    if scalar_index is not None:
+        scalar = operands[scalar_index]
+        if scalar is not None and scalar.size == 1:
+            operands[scalar_index] = scalar.reshape(())
     try:
-        results = _call(ir.serde.serialize_node(node), read, opset)
+        results = _call(ir.serde.serialize_node(node), operands, opset)
     except FAILURES:
         return None
     if len(results) < len(node.outputs):
@@ -211,6 +216,7 @@ def _run(node: ir.Node, inputs: Inputs, opset: int) -> list[np.ndarray] | None:
 
 
 def _as_double(x: np.ndarray | None) -> np.ndarray | None:
+    """Return floats as float64, other arrays unchanged."""
     return x if x is None or not is_float(x.dtype) else x.astype(np.float64)
 
 
@@ -238,7 +244,7 @@ def _call(proto: onnx.NodeProto, inputs: Inputs, opset: int) -> Sequence[object]
 def _check_kernels() -> None:
     """Raise InternalError E908 if the kernels fail to add 1 + 1.
 
-    Without this check, an onnx version with another calling convention would silently stop folding.
+    Otherwise an onnx version with another calling convention would silently disable folding.
     """
     one = np.ones((), np.float32)
     node = ir.node("Add", [ir.Value(name="a"), ir.Value(name="b")])
@@ -256,6 +262,7 @@ def _check_kernels() -> None:
 
 
 def _unusable(why: str) -> InternalError:
+    """Return E908: the kernels of this onnx version cannot be called."""
     return InternalError(
         "E908",
         f"smelt does not know how to call the reference kernels of onnx {metadata.version('onnx')}",

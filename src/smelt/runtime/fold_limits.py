@@ -12,7 +12,7 @@ from smelt.ir.same_shape import static_shape
 from smelt.runtime.integer_cast import is_integer
 
 SIZE_LIMIT = 64 << 20
-"""The most bytes of a node's outputs; a larger constant costs more in the file than it saves."""
+"""The most bytes of a node's outputs; a larger constant costs more file size than it saves time."""
 
 WORK_LIMIT = 1 << 26
 """The most multiplications of one node, about a second in NumPy."""
@@ -27,7 +27,7 @@ Inputs = Sequence[np.ndarray | None]
 
 
 def is_bounded(node: ir.Node, inputs: Inputs, limit: int) -> bool:
-    """True if the outputs provably fit ``limit`` bytes and the work is small."""
+    """True if the outputs provably fit ``limit`` bytes and the work is within ``WORK_LIMIT``."""
     present = [array for array in inputs if array is not None]
     count = _output_elements(node, inputs)
     if count is None:
@@ -41,8 +41,8 @@ def is_bounded(node: ir.Node, inputs: Inputs, limit: int) -> bool:
 
 
 def _work(node: ir.Node, inputs: Sequence[np.ndarray], count: int) -> int:
-    """Return an upper bound of the multiplications; 0 for operators that are linear
-    in their size.
+    """Return an upper bound of the multiplications; 0 for operators that are linear in
+    their size.
     """
     if node.op_type in ("MatMul", "Gemm", "MatMulInteger", "QLinearMatMul"):
         first = inputs[0].shape if inputs else ()
@@ -62,7 +62,10 @@ def _work(node: ir.Node, inputs: Sequence[np.ndarray], count: int) -> int:
 
 
 def _output_elements(node: ir.Node, inputs: Inputs) -> int | None:
-    """Return the elements of all outputs, declared or computed from operand values; else None."""
+    """Return the number of elements of all outputs, None if it is unknown.
+
+    It follows from declared shapes, or from the operands' values.
+    """
     shapes = [static_shape(output) for output in node.outputs]
     known = [math.prod(shape) for shape in shapes if shape is not None]
     if len(known) == len(shapes):
@@ -75,12 +78,14 @@ def _output_elements(node: ir.Node, inputs: Inputs) -> int | None:
 
 
 def _items(array: np.ndarray | None) -> list[int]:
+    """Return the elements of ``array`` as ints; TypeError for an absent operand."""
     if array is None:
         raise TypeError("absent operand")
     return [int(item) for item in array.reshape(-1)]
 
 
 def _expanded(inputs: Inputs) -> int:
+    """Return the number of elements of an Expand's result."""
     shape = inputs[0].shape if inputs[0] is not None else ()
     target = _items(inputs[1])
     longest = max(len(shape), len(target))
@@ -90,14 +95,17 @@ def _expanded(inputs: Inputs) -> int:
 
 
 def _size(array: np.ndarray | None) -> int:
+    """Return the number of elements, 0 for an absent operand."""
     return array.size if array is not None else 0
 
 
 def _rank(array: np.ndarray | None) -> int:
+    """Return the rank, 0 for an absent operand."""
     return array.ndim if array is not None else 0
 
 
 def _range(inputs: Inputs) -> int:
+    """Return the number of elements of a Range."""
     start, stop, step = (float(array) for array in inputs if array is not None)
     return max(0, math.ceil((stop - start) / step))
 
@@ -129,9 +137,7 @@ SIZES: dict[str, Callable[[Inputs], int]] = {
 
 
 def is_undefined(node: ir.Node, inputs: Inputs) -> bool:
-    """True if ONNX leaves the result undefined, a runtime traps, or computes
-    integers as doubles.
-    """
+    """True if ONNX leaves the result undefined, a runtime traps, or doubles would be inexact."""
     present = [array for array in inputs if array is not None]
     if node.op_type in THROUGH_DOUBLES and present and is_integer(present[0].dtype):
         return not _is_exact(node.op_type, present)
@@ -152,7 +158,7 @@ THROUGH_DOUBLES = frozenset(
         *("ReduceProd", "ReduceSum", "ReduceSumSquare"),
     }
 )
-"""Operators whose integers some runtimes compute as doubles and convert back at the end."""
+"""Operators whose integers some runtimes convert to doubles and back."""
 
 
 def _is_exact(op_type: str, inputs: Sequence[np.ndarray]) -> bool:

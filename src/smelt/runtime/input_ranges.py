@@ -1,7 +1,7 @@
-"""Find the values that an integer input may take, from the operators that read it.
+"""Find the values that an integer input may have, from the operators that read it.
 
-An index out of range is undefined in ONNX and an error in ONNX Runtime, and so is a shape that does
-not fit; inputs for a comparison must stay in range.
+An index out of range is undefined in ONNX and an error in ONNX Runtime, and so is a misfitting
+shape; inputs for a comparison must stay in range.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ THROUGH = frozenset(
         *("Add", "Sub", "Mul", "Div", "Mod", "Abs", "Clip", "Min", "Max", "Where", "CumSum"),
     }
 )
-"""Operators through which an index passes; arithmetic is assumed to keep it small."""
+"""Operators whose result may be used as the same index; arithmetic is assumed to keep it small."""
 
 INDEXED: Mapping[tuple[str, int], int | None] = {
     ("Gather", 1): 0,
@@ -44,8 +44,11 @@ LENGTHS: Mapping[tuple[str, int], tuple[int, int]] = {
     ("ReverseSequence", 1): (0, 0),
     ("Attention", 6): (1, -2),
 }
-"""Operands that hold lengths of at least 1, to the operand that bounds the length and its axis
-(unless ``layout`` or ``time_axis`` gives another axis)."""
+"""Operands that hold lengths of at least 1.
+
+Each maps to the operand that bounds the length, and to its axis (unless ``layout`` or ``time_axis``
+gives another axis).
+"""
 
 SAMPLES: Mapping[tuple[str, int], int] = {("RoiAlign", 2): 0, ("TensorScatter", 2): 2}
 """Operands that are indices into the first axis of another operand."""
@@ -69,7 +72,7 @@ SHAPES: Mapping[tuple[str, int], Range] = {
 """Operands that hold sizes, to a range that fits any data."""
 
 STEP_LIMIT = 10_000
-"""The most consumers that are visited; ids are used near the inputs."""
+"""The most consumers that are visited; indices are used near the inputs."""
 
 
 def index_range(value: ir.Value, sizes: Mapping[str, int]) -> Range | None:
@@ -77,7 +80,7 @@ def index_range(value: ir.Value, sizes: Mapping[str, int]) -> Range | None:
 
     ``sizes`` binds symbolic dims.
     """
-    found: Range | None = None
+    common_range: Range | None = None
     seen = {value}
     pending = deque([value])
     steps = 0
@@ -86,7 +89,7 @@ def index_range(value: ir.Value, sizes: Mapping[str, int]) -> Range | None:
             steps += 1
             limits = _limits(use.node, use.idx, sizes)
             if limits is not None:
-                found = limits if found is None else _both(found, limits)
+                common_range = limits if common_range is None else _both(common_range, limits)
             elif use.node.op_type in THROUGH and not use.node.domain:
                 fresh = [output for output in use.node.outputs if output not in seen]
                 seen.update(fresh)
@@ -95,10 +98,11 @@ def index_range(value: ir.Value, sizes: Mapping[str, int]) -> Range | None:
                 if inner not in seen:
                     seen.add(inner)
                     pending.append(inner)
-    return found
+    return common_range
 
 
 def _both(a: Range, b: Range) -> Range:
+    """Return the intersection of two ranges; the lowest possible value if it is empty."""
     low, high = max(a[0], b[0]), min(a[1], b[1])
     return (low, high) if low <= high else (low, low)
 
@@ -125,8 +129,12 @@ def _limits(node: ir.Node, index: int, sizes: Mapping[str, int]) -> Range | None
     dims = [_size(dim, sizes) for dim in table.shape.dims]
     axis = INDEXED[node.op_type, index]
     if axis is not None and dims:
-        given = node.attributes.get("axis")
-        axis = given.as_int() if given is not None and not given.is_ref() else axis
+        axis_attribute = node.attributes.get("axis")
+        axis = (
+            axis_attribute.as_int()
+            if axis_attribute is not None and not axis_attribute.is_ref()
+            else axis
+        )
         dims = [dims[axis]] if -len(dims) <= axis < len(dims) else [1]
     return 0, max(0, min(dims, default=1) - 1)
 
@@ -139,6 +147,7 @@ def _along(value: ir.Value | None, axis: int, sizes: Mapping[str, int]) -> int:
 
 
 def _size(dim: int | ir.SymbolicDim, sizes: Mapping[str, int]) -> int:
+    """Return the size of ``dim``, 1 if it is unknown."""
     if isinstance(dim, int):
         return dim
     bound = size_of(dim, sizes)
@@ -146,6 +155,7 @@ def _size(dim: int | ir.SymbolicDim, sizes: Mapping[str, int]) -> int:
 
 
 def _constant(value: ir.Value | None) -> int:
+    """Return the first element of a constant, 1 if it is not known."""
     tensor = tensor_of(value) if value is not None else None
     return int(tensor.numpy().reshape(-1)[0]) if tensor is not None and tensor.size else 1
 

@@ -1,4 +1,4 @@
-"""Generate random inputs for a model: typed, seeded, and in the range that their use allows."""
+"""Generate random inputs for a model: typed, seeded, and in the range that the operators allow."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import onnx_ir as ir
 from smelt.errors import Unsupported, UsageError
 from smelt.runtime.input_ranges import Range, index_range
 from smelt.runtime.interface import Port, Value, instantiate, interface_of
-from smelt.runtime.shape_inputs import demanded
+from smelt.runtime.shape_inputs import required_input
 
 Mode = Literal["normal", "sparse", "wide", "far", "moved", "special", "edges"]
-"""How floats are drawn.
+"""The distribution of random floats.
 
 ``normal``: standard normal numbers. ``sparse``: half of them are zero, also whole rows, and the
-others span magnitudes, so that a norm meets its epsilon. ``wide``: numbers up to 100 among zeros,
-subnormal numbers and ties, where the tails of activations are tested; ``far``: up to 10,000.
-``moved``: normal, and inputs with a default get a changed value, so that a default used as a
-constant is noticed. ``special``: NaN, infinities and zeros of both signs among normal numbers.
+others have very different magnitudes, so that the epsilon of a norm matters. ``wide``: numbers up
+to 100 among zeros, subnormal numbers and ties, which test the tails of activations; ``far``: up to
+10,000. ``moved``: normal, and inputs with a default get a changed value, which shows a default that
+is used as a constant. ``special``: NaN, infinities and zeros of both signs among normal numbers.
 ``edges``: also subnormal numbers and the largest values.
 """
 
@@ -38,15 +38,15 @@ def random_inputs(
     """Return one value for each input of ``model``, with its symbolic dims bound by ``sizes``.
 
     Inputs with a default get the default. Equal arguments give equal inputs. Raises UsageError E633
-    for a missing or impossible size, Unsupported E221 for a type that cannot be made up.
+    for a missing or impossible size, Unsupported E221 for a type without random values.
     """
     ports = interface_of(model).inputs
     limits = [index_range(value, sizes) for value in model.graph.inputs]
     values = values_of(ports, limits, sizes, seed, mode)
-    for place, (port, value) in enumerate(zip(ports, model.graph.inputs, strict=True)):
+    for index, (port, value) in enumerate(zip(ports, model.graph.inputs, strict=True)):
         if port.kind == "tensor" and port.default is None:
-            asked = demanded(value, sizes, shape_at(port, sizes))
-            values[place] = values[place] if asked is None else asked
+            required_value = required_input(value, sizes, shape_at(port, sizes))
+            values[index] = values[index] if required_value is None else required_value
     return values
 
 
@@ -74,9 +74,9 @@ def _value(
     if port.dtype is None or port.kind == "sparse":
         raise Unsupported(
             "E221",
-            f"no values can be made up for input {port.name!r}: its type is {port}",
-            why="made-up values are tensors, sequences and optionals of known element types",
-            fix="give values of your own, with --inputs",
+            f"there are no random values for input {port.name!r}: its type is {port}",
+            why="random values are tensors, sequences and optionals of known element types",
+            fix="give your own values with --inputs",
         )
     shape = shape_at(port, sizes)
     if port.kind == "sequence":
@@ -98,7 +98,7 @@ def shape_at(port: Port, sizes: Mapping[str, int]) -> tuple[int, ...]:
             "E633",
             f"the dim {name!r} of {port.name!r} has no size",
             fix=f"--dim {name}=1,3",
-            why="inputs are made up for a given size of each dim",
+            why="a random input needs a size for each dim",
         ) from error
     except ValueError as error:
         raise UsageError(
@@ -112,13 +112,14 @@ def shape_at(port: Port, sizes: Mapping[str, int]) -> tuple[int, ...]:
         raise UsageError(
             "E633",
             f"input {port.name!r} would take more than 2 GiB: {list(shape)}",
-            why="made-up inputs stay below that, so that a check does not exhaust memory",
+            why="random inputs are limited, so that a check does not exhaust memory",
             fix="choose smaller sizes: --dim NAME=SIZE",
         )
     return shape
 
 
 def _moved(default: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return a changed default: each float times a factor between 0.9 and 1.1."""
     if default.dtype.kind != "f":
         return default
     factor = 1 + 0.1 * rng.uniform(-1, 1, default.shape)
@@ -132,7 +133,7 @@ def random_array(
     mode: Mode = "normal",
     limits: Range | None = None,
 ) -> np.ndarray:
-    """Return a random array of ``dtype``; integers are within ``limits`` if given."""
+    """Return a random array of ``dtype``; integers are within ``limits`` if there are any."""
     if dtype == ir.DataType.STRING:
         letters = rng.integers(ord("a"), ord("e"), (*shape, 2), dtype=np.uint32)
         return np.ascontiguousarray(letters).view("U2").reshape(shape).astype(object)
@@ -149,7 +150,7 @@ def random_array(
 
 
 def _integer_range(dtype: ir.DataType) -> Range:
-    """Return the whole range of a narrow type, which is likely quantized data; else -8 to 8."""
+    """Return the whole range of a type of 8 bits or fewer (likely quantized data), else -8 to 8."""
     if dtype.bitwidth <= 8:
         bits = dtype.bitwidth - int(dtype.is_signed())
         return (-(2**bits) if dtype.is_signed() else 0), 2**bits - 1

@@ -7,7 +7,7 @@ import onnx_ir as ir
 
 
 def cast_integers(source: np.ndarray, target: ir.DataType) -> np.ndarray:
-    """Return ``source`` in ``target``: keep the low bits and read them in two's complement.
+    """Return ``source`` cast to ``target``: the low bits, read in two's complement.
 
     Both types are integers of 2 to 64 bits.
     """

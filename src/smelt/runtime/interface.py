@@ -28,7 +28,7 @@ class Port:
     or a type with maps, such as ``sequence(map(int64,float))``. ``shape`` is None if the rank is
     unknown. ``default`` is the initializer of an input that callers may omit. ``unnamed`` are the
     generated names of unnamed dims (``ir/dims.py``). ``complex`` is the complex element type of a
-    tensor that holds pairs of parts in its last dim (``ir/complex_pairs.py``).
+    tensor whose last dim holds real and imaginary parts (``ir/complex_pairs.py``).
     """
 
     name: str
@@ -51,8 +51,8 @@ class Port:
         dtype = self.dtype.name.lower() if self.dtype is not None else "?"
         text = f"{dtype}[{dims}]"
         if self.complex is not None and self.shape is not None:
-            of = ",".join(map(_show, self.shape[:-1]))
-            return f"{text} ({self.complex.name.lower()}[{of}])"
+            complex_dims = ",".join(map(_show, self.shape[:-1]))
+            return f"{text} ({self.complex.name.lower()}[{complex_dims}])"
         return text if self.kind == "tensor" else f"{self.kind}({text})"
 
 
@@ -60,7 +60,7 @@ class Port:
 class Interface:
     """The inputs and outputs of a model, in order.
 
-    ``check`` refuses sizes of inputs that the model does not take; None if it takes all.
+    ``check`` raises for input sizes that the model does not accept; None if it accepts all.
     """
 
     inputs: tuple[Port, ...]
@@ -69,15 +69,16 @@ class Interface:
 
     def symbols(self) -> tuple[str, ...]:
         """Return the names of the inputs' symbolic dims, each once, in order of appearance."""
-        found: dict[str, None] = {}
+        names: dict[str, None] = {}
         for port in self.inputs:
             for dim in port.shape or ():
                 if isinstance(dim, ir.SymbolicDim):
-                    found.update(dict.fromkeys(sorted(symbols_of(dim))))
-        return tuple(found)
+                    names.update(dict.fromkeys(sorted(symbols_of(dim))))
+        return tuple(names)
 
 
 def _show(dim: Dim) -> str:
+    """Return a dim as text."""
     return "?" if isinstance(dim, ir.SymbolicDim) and dim.value is None else str(dim)
 
 
@@ -121,7 +122,7 @@ def instantiate(port: Port, sizes: Mapping[str, int]) -> tuple[int, ...]:
     """Return the shape of ``port`` with its symbols bound by ``sizes``.
 
     An unnamed dim is 1 unless ``sizes`` has its generated name; an unknown rank is rank 0. Raises
-    KeyError if a symbol has no size, ValueError if an expression is negative or no whole number.
+    KeyError if a symbol has no size, ValueError if an expression is negative or not a whole number.
     """
     shape: list[int] = []
     for dim in port.shape or ():
@@ -144,5 +145,5 @@ def _evaluate(dim: ir.SymbolicDim, sizes: Mapping[str, int]) -> int:
         raise KeyError(missing[0])
     size = size_of(dim, sizes)
     if not isinstance(size, int) or size < 0:
-        raise ValueError(f"{dim} is no size where {dict(sizes)}")
+        raise ValueError(f"{dim} is not a size for {dict(sizes)}")
     return size

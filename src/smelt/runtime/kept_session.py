@@ -1,8 +1,8 @@
-"""Keep the model as ONNX Runtime optimized it, so that the next session opens faster.
+"""Store the model as ONNX Runtime optimized it, so that the next session opens faster.
 
 A session of a convolutional network spends most of its opening time on graph optimizers, above all
 on the blocked-channel layout of filters. The result depends on the runtime's version and the CPU's
-vector instructions, so it is kept in a folder of this machine under a hash of those.
+vector instructions, so it is stored in a folder of this machine under a hash of both.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ PARTIAL = ".partial-"
 
 
 def open_kept(model: Path, advice: SessionAdvice, folder: Path) -> Session:
-    """Open a session from the kept form of ``model`` in ``folder``, or open it and keep the form.
+    """Open a session from the stored form of ``model`` in ``folder``, or open the model and store
+    it.
 
-    Kept forms of an older version of the file are removed. Raises UsageError E614 if the folder
-    cannot be written, and what opening a session raises.
+    Stored forms of an older version of the file are removed. Raises UsageError E614 if the folder
+    cannot be written, and the errors of opening a session.
     """
     if advice.level == "disabled":
         return open_session(model, advice)
@@ -50,7 +51,7 @@ def open_kept(model: Path, advice: SessionAdvice, folder: Path) -> Session:
         raise UsageError("E614", what, why=str(error), fix="kept= a folder of your own") from error
     try:
         session = open_session(model, advice, (partial / FILE, WEIGHTS))
-        if _is_whole(session, partial / FILE):
+        if _has_same_interface(session, partial / FILE):
             for old in folder.glob(f"{owner}-*"):
                 shutil.rmtree(old, ignore_errors=True)
             with suppress(OSError):  # another process was first
@@ -60,38 +61,42 @@ def open_kept(model: Path, advice: SessionAdvice, folder: Path) -> Session:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _is_whole(session: Session, kept: Path) -> bool:
-    """True if the kept model has the same inputs and outputs as ``session``.
+def _has_same_interface(session: Session, path: Path) -> bool:
+    """True if the stored model has the same inputs and outputs as ``session``.
 
     Models up to IR version 3 list folded constants as inputs.
     """
     advice = SessionAdvice(level="disabled", threads=1)
-    return _interface(open_session(kept, advice)) == _interface(session)
+    return _interface(open_session(path, advice)) == _interface(session)
 
 
 def _interface(session: Session) -> list[tuple[str, str]]:
+    """Return the names and types of all inputs and outputs."""
     return [(v.name, v.type) for v in (*session.get_inputs(), *session.get_outputs())]
 
 
 def _name(model: Path, advice: SessionAdvice) -> tuple[str, str]:
-    """Return a hash of the file's path, and a hash of everything that the kept form depends on."""
+    """Return a hash of the file's path, and a hash of everything on which the stored form
+    depends.
+    """
     path = model.resolve()
     files = [(f, f.stat()) for f in sorted(path.parent.glob(f"{path.name}*"))]
-    about = [(file.name, found.st_size, found.st_mtime_ns) for file, found in files]
-    said = (about, advice.level, sorted(advice.without), version(), _machine())
-    return _digest(str(path))[:16], _digest(json.dumps(said))[:16]
+    facts = [(file.name, status.st_size, status.st_mtime_ns) for file, status in files]
+    dependences = (facts, advice.level, sorted(advice.without), version(), _machine())
+    return _digest(str(path))[:16], _digest(json.dumps(dependences))[:16]
 
 
 def _digest(text: str) -> str:
+    """Return the SHA-256 of ``text``."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 @cache
 def _machine() -> str:
     """Return the CPU's name and features as far as the system reports them."""
-    said = f"{platform.system()} {platform.machine()} {platform.processor()}"
+    description = f"{platform.system()} {platform.machine()} {platform.processor()}"
     with suppress(OSError):
         text = CPUINFO.read_text(encoding="utf-8", errors="replace")
         lines = re.findall(r"^(?:model name|flags|Features|CPU part)\s*:.*$", text, re.MULTILINE)
-        said += " ".join(sorted(set(lines)))
-    return said
+        description += " ".join(sorted(set(lines)))
+    return description

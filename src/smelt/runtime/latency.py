@@ -25,11 +25,11 @@ WARM_UP = 2
 CONFIDENCE = 0.95
 
 SMALLEST = 0.01
-"""The smallest relative difference that counts; caches and clocks vary one model by as much."""
+"""The smallest relative difference that counts; caches and clocks cause this much for one model."""
 
 
 SHORTEST = 1e-9
-"""The least seconds of a run; some clocks advance only every 16 ms."""
+"""The least seconds of a run: some clocks advance only every 16 ms and would measure 0."""
 
 
 @dataclass(frozen=True)
@@ -71,33 +71,34 @@ class Timing:
         }
 
 
-def take_turns(
+def interleaved_timings(
     runs: Sequence[Callable[[], object]],
     *,
     rounds: int = MOST_ROUNDS,
     seconds: float = math.inf,
     clock: Callable[[], float] = time.perf_counter,
 ) -> list[Timing]:
-    """Time ``runs`` interleaved, in reversed order every other round, after a warm-up.
+    """Return the timings of ``runs``, interleaved, after a warm-up.
 
-    ``clock`` may be ``time.process_time`` for single-threaded runs, so that other work on the
-    machine does not count. Stops after ``rounds`` rounds or ``seconds``, whichever comes first, but
-    not before three rounds unless fewer are requested.
+    Every other round runs in reversed order. ``clock`` may be ``time.process_time`` for
+    single-threaded runs, so that other work on the machine does not count. Stops after ``rounds``
+    rounds or ``seconds``, whichever comes first, but not before three rounds unless fewer are
+    requested.
     """
     for run in runs:
         for _ in range(WARM_UP):
             run()
-    taken: list[list[float]] = [[] for _ in runs]
-    pairs = list(zip(taken, runs, strict=True))
+    times_by_run: list[list[float]] = [[] for _ in runs]
+    pairs = list(zip(times_by_run, runs, strict=True))
     started = time.perf_counter()
-    for done in range(rounds):
-        if done >= FEWEST_ROUNDS and time.perf_counter() - started > seconds:
+    for round_number in range(rounds):
+        if round_number >= FEWEST_ROUNDS and time.perf_counter() - started > seconds:
             break
-        for times, run in pairs if done % 2 == 0 else reversed(pairs):
+        for times, run in pairs if round_number % 2 == 0 else reversed(pairs):
             begin = clock()
             run()
             times.append(max(clock() - begin, SHORTEST))
-    return [_timing(times, taken[0]) for times in taken]
+    return [_timing(times, times_by_run[0]) for times in times_by_run]
 
 
 def _timing(times: Sequence[float], first: Sequence[float]) -> Timing:
@@ -142,7 +143,10 @@ def measure_latency(
     sessions = [OnnxRuntime(as_model(model), optimized=True) for model in models]
 
     def run(session: OnnxRuntime) -> Callable[[], object]:
+        """Return a function that runs ``session`` once."""
         return lambda: session(*inputs)
 
-    timings = take_turns([run(session) for session in sessions], rounds=rounds, seconds=seconds)
+    timings = interleaved_timings(
+        [run(session) for session in sessions], rounds=rounds, seconds=seconds
+    )
     return [timing.median for timing in timings]

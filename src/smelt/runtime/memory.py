@@ -54,6 +54,9 @@ def _check(model: ir.Model, limit: int) -> None:
 
 
 def _bytes(value: ir.Value) -> int:
+    """Return the bytes of ``value``; symbolic dims count ``ASSUMED_SIZE``, an unknown
+    rank 0 bytes.
+    """
     if value.shape is None or value.dtype is None:
         return 0
     bits = 64 if value.dtype == ir.DataType.STRING else int(value.dtype.bitwidth)

@@ -1,6 +1,6 @@
-"""Check the given inputs of a run by name, and make up the others.
+"""Check the user's inputs of a run by name, and choose values for the others.
 
-All mistakes are reported together, with the inputs that the model takes.
+All mistakes are reported together, with the inputs of the model.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from smelt.runtime.random_keys import key_data
 
 @dataclass(frozen=True)
 class MadeUp:
-    """An input to make up: random numbers from ``seed``, zeros, or the model's default."""
+    """How to fill an input without a value: random numbers by ``seed``, zeros, or its default."""
 
     kind: Literal["random", "zeros", "default"] = "random"
     seed: int = 0
@@ -32,13 +32,16 @@ class MadeUp:
 
 
 Given = Mapping[str, "np.ndarray | MadeUp"]
+"""The user's arrays by input name, or how to fill an input."""
+
 Maker = Callable[[Mapping[str, int], int, Mode], list[Value]]
+"""From sizes, a seed and a mode to random values of all inputs."""
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """The ``values`` of all inputs, the ``sizes`` of symbolic dims, and which inputs
-    were made up.
+    """The ``values`` of all inputs, the ``sizes`` of symbolic dims, and the inputs filled
+    by smelt.
     """
 
     values: list[Value]
@@ -68,25 +71,25 @@ def choose_inputs(
     unknown = [name for name in given if name not in {port.name for port in interface.inputs}]
     problems = [f"there is no input {name!r}" for name in unknown] + clashes
     problems += [
-        f"{port.name!r} is {port}, but {in_words(arrays[port.name])} was given"
+        f"{port.name!r} must be {port}, not {in_words(arrays[port.name])}"
         for port in interface.inputs
         if port.name in arrays and not _fits(port, arrays[port.name], bound)
     ]
     if problems:
         raise _refusal(interface, problems, unknown, arrays)
     full = {**dict.fromkeys(interface.symbols(), 1), **bound}
-    wanted = {
+    to_fill = {
         port.name: _made_up(port, given.get(port.name), rest)
         for port in interface.inputs
         if port.name not in arrays
     }
-    made = _make(interface, wanted, make, full)
-    values = [arrays.get(port.name, made.get(port.name)) for port in interface.inputs]
-    return Chosen(values, full, wanted)
+    filled = _make(interface, to_fill, make, full)
+    values = [arrays.get(port.name, filled.get(port.name)) for port in interface.inputs]
+    return Chosen(values, full, to_fill)
 
 
 def _array(name: str, given: object) -> np.ndarray | None:
-    """Return ``given`` (an array, number or list) as an array; None if made up or left out."""
+    """Return ``given`` (an array, number or list) as an array; None if there is no value."""
     if given is None or isinstance(given, MadeUp):
         return None
     try:
@@ -107,7 +110,7 @@ def in_words(array: np.ndarray) -> str:
 
 
 def wants(interface: Interface) -> str:
-    """Return the inputs that a model takes, in one line."""
+    """Return the inputs of a model with their types, in one line."""
     return ", ".join(f"{port.name}: {port}" for port in interface.inputs) or "nothing"
 
 
@@ -126,6 +129,7 @@ def fitted(port: Port, array: np.ndarray) -> np.ndarray:
 
 
 def _made_up(port: Port, given: object, rest: MadeUp) -> MadeUp:
+    """Return how to fill an input: as the user says, by its default, or as the ``rest``."""
     if isinstance(given, MadeUp):
         return given
     return rest if port.default is None else MadeUp("default")
@@ -135,7 +139,7 @@ def _bind(
     interface: Interface, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int]
 ) -> tuple[dict[str, int], list[str]]:
     """Return the sizes of plain symbols from the given arrays, and sentences about conflicts."""
-    bound, said_by, clashes = dict(sizes), dict.fromkeys(sizes, "as bound"), []
+    bound, sources, clashes = dict(sizes), dict.fromkeys(sizes, "as bound"), []
     for port in interface.inputs:
         array = arrays.get(port.name)
         if array is None or port.shape is None or array.ndim != len(port.shape):
@@ -146,9 +150,9 @@ def _bind(
             name = str(dim.value)
             if bound.setdefault(name, size) != size:
                 clashes.append(
-                    f"{name} is {bound[name]} {said_by[name]}, but {size} in {port.name!r}"
+                    f"{name} is {bound[name]} {sources[name]}, but {size} in {port.name!r}"
                 )
-            said_by.setdefault(name, f"in {port.name!r}")
+            sources.setdefault(name, f"in {port.name!r}")
     return bound, clashes
 
 
@@ -168,9 +172,14 @@ def _fits(port: Port, array: np.ndarray, sizes: Mapping[str, int]) -> bool:
     known = [size_of(dim, sizes) for dim in port.shape]
     pairs = zip(port.shape, known, array.shape, strict=True)
     return all(
-        not isinstance(now, int) or now == size or symbols_of(dim) == {getattr(dim, "value", "")}
-        for dim, now, size in pairs
+        not isinstance(expected, int) or expected == size or _is_plain_symbol(dim)
+        for dim, expected, size in pairs
     )
+
+
+def _is_plain_symbol(dim: int | ir.SymbolicDim) -> bool:
+    """True for a dim that is one symbol, whose conflicting sizes ``_bind`` reports."""
+    return symbols_of(dim) == {getattr(dim, "value", "")}
 
 
 def _refusal(
@@ -194,9 +203,9 @@ def _refusal(
             fix = f"save it as array.astype({port.dtype.numpy().name!r})"
     return UsageError(
         "E632",
-        "the inputs are not those of the model",
+        "the inputs do not fit the model",
         at=problems,
-        why=f"it takes {wants(interface)}",
+        why=f"its inputs are {wants(interface)}",
         fix=fix,
     )
 
@@ -217,31 +226,31 @@ def _check_dims(interface: Interface, sizes: Mapping[str, int]) -> None:
 
 def _make(
     interface: Interface,
-    wanted: Mapping[str, MadeUp],
+    to_fill: Mapping[str, MadeUp],
     make: Maker | None,
     sizes: Mapping[str, int],
 ) -> dict[str, Value]:
-    """Return values for ``wanted``; those of one seed are drawn together, as in a verification."""
-    made: dict[str, Value] = {}
-    for seed in {item.seed for item in wanted.values() if item.kind == "random"}:
+    """Return values for the inputs ``to_fill``; inputs of one seed are drawn together."""
+    filled: dict[str, Value] = {}
+    for seed in {item.seed for item in to_fill.values() if item.kind == "random"}:
         if make is None:
-            missing = ", ".join(wanted)
+            missing = ", ".join(to_fill)
             raise UsageError(
                 "E632",
-                f"no inputs can be made up for {missing}",
-                why="the model does not say how to make values of these inputs",
+                f"there are no values for the inputs {missing}",
+                why="smelt cannot draw random values for this model",
                 fix="give arrays for them",
             )
         drawn = make(sizes, seed, "normal")
         pairs = zip(interface.inputs, drawn, strict=True)
-        made |= {p.name: v for p, v in pairs if wanted.get(p.name) == MadeUp("random", seed)}
+        filled |= {p.name: v for p, v in pairs if to_fill.get(p.name) == MadeUp("random", seed)}
     for port in interface.inputs:
-        kind = wanted[port.name].kind if port.name in wanted else None
+        kind = to_fill[port.name].kind if port.name in to_fill else None
         if kind == "zeros":
-            made[port.name] = _zeros(port, sizes)
+            filled[port.name] = _zeros(port, sizes)
         elif kind == "default" and port.default is not None:
-            made[port.name] = port.default.numpy()
-    return made
+            filled[port.name] = port.default.numpy()
+    return filled
 
 
 def _zeros(port: Port, sizes: Mapping[str, int]) -> np.ndarray:
@@ -249,7 +258,7 @@ def _zeros(port: Port, sizes: Mapping[str, int]) -> np.ndarray:
     if port.kind != "tensor" or port.dtype is None:
         raise UsageError(
             "E632",
-            f"no zeros can be made up for input {port.name!r} of type {port}",
+            f"input {port.name!r} of type {port} cannot be zeros",
             why="only tensors of numbers, booleans and text can be zeros",
             fix=f"give a file: --input {port.name}=FILE.npz",
         )

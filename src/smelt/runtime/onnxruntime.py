@@ -35,15 +35,15 @@ NO_KERNEL = (
     "Unsupported model IR version",
     "is invalid.",  # "Type 'tensor(bfloat16)' of input parameter ... is invalid."
 )
-"""Parts of messages which say that this ONNX Runtime lacks a kernel for a valid model."""
+"""Parts of the messages with which ONNX Runtime reports a missing kernel for a valid model."""
 
 
 NO_MEMORY = ("Failed to allocate memory", "bad_alloc", "bad allocation")
 
 
 class OnnxRuntime:
-    """A session of ONNX Runtime; see ``runner.Runner``. ``time_limit`` is in seconds
-    for one run.
+    """A session of ONNX Runtime; see ``runner.Runner``. ``time_limit`` is in seconds for
+    one run.
     """
 
     name = "onnxruntime"
@@ -59,7 +59,7 @@ class OnnxRuntime:
     ) -> None:
         self.interface: Interface = interface_of(model)
         self.time_limit = time_limit
-        self._of_nothing = model.clone() if _has_einsum(model) else None
+        self._for_empty_inputs = model.clone() if _has_einsum(model) else None
         ort = _import()
         serialized = serialize(model, share_weights=True, consume=consume, fill_gaps=True)
         self._weights = serialized.weights  # keep alive: the session reads them in place
@@ -71,8 +71,8 @@ class OnnxRuntime:
         if not self._native and any(port.kind != "tensor" for port in ports):
             raise Unsupported(
                 "E220",
-                "ONNX Runtime takes no sequences or optionals of element types beyond NumPy",
-                why="they are given as NumPy arrays, which have no such elements",
+                "ONNX Runtime accepts no sequences or optionals of element types beyond NumPy",
+                why="their items are passed as NumPy arrays, which have no such elements",
                 fix="cast the elements to float32 where they enter and leave the model",
             )
 
@@ -80,8 +80,8 @@ class OnnxRuntime:
         """Run once. Raises InvalidModel E321 if the run fails, ResourceLimit E511 if it is slow."""
         ort = _import()
         fed = feed(self.interface, inputs)
-        if self._of_nothing is not None and any(_is_empty(value) for value in fed.values()):
-            return Reference(self._of_nothing)(*inputs)
+        if self._for_empty_inputs is not None and any(_is_empty(value) for value in fed.values()):
+            return Reference(self._for_empty_inputs)(*inputs)
         options = ort.RunOptions()
         watchdog = threading.Timer(self.time_limit, _stop, (options,))
         watchdog.daemon = True
@@ -119,6 +119,7 @@ def _has_einsum(model: ir.Model) -> bool:
 
 
 def _is_empty(value: Value) -> bool:
+    """True for an array without elements."""
     return isinstance(value, np.ndarray) and value.size == 0
 
 
@@ -128,10 +129,12 @@ def version() -> str:
 
 
 def _stop(options: ort.RunOptions) -> None:
+    """Ask ONNX Runtime to stop the run."""
     options.terminate = True
 
 
 def _import() -> ModuleType:
+    """Return the module onnxruntime; UsageError E631 if it is not installed."""
     try:
         return import_module("onnxruntime")
     except ImportError as error:
@@ -151,7 +154,7 @@ def _open(
     level = levels.ORT_ENABLE_ALL if optimized else levels.ORT_DISABLE_ALL
     options.graph_optimization_level = level
     if not optimized:
-        # Prepacked weights use other kernels, which round differently, than computed operands.
+        # Prepacked weights use other kernels than computed operands, and these round differently.
         options.add_session_config_entry("session.disable_prepacking", "1")
     if weights:
         values = [ort.OrtValue.ortvalue_from_numpy(array) for array in weights.values()]
@@ -190,14 +193,13 @@ def _no_kernel(message: str) -> Unsupported:
         "E220",
         "ONNX Runtime cannot run an operator of the model",
         why=message,
-        fix="optimize the model, which writes other operators where there are some, or run it on "
-        "the target 'host'",
+        fix="optimize the model, which replaces some operators, or run it on the target 'host'",
     )
 
 
 def run_error(message: str, *, stopped: bool = False) -> SmeltError:
-    """Return the error for ONNX Runtime's ``message`` in a run; ``stopped`` means
-    the time limit.
+    """Return the error for ONNX Runtime's ``message`` in a run; ``stopped`` means the
+    time limit.
     """
     if stopped:
         return ResourceLimit(

@@ -1,4 +1,4 @@
-"""Convert JAX's random keys to the integers that models take."""
+"""Convert JAX's random keys to the integers that models read."""
 
 from __future__ import annotations
 

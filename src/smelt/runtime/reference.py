@@ -17,9 +17,9 @@ from smelt.runtime.serialize import serialize
 if TYPE_CHECKING:
     from onnx.reference import ReferenceEvaluator
 
-NO_KERNEL = "no runner has a kernel for an operator"
+NO_KERNEL = "neither ONNX Runtime nor the reference evaluator has a kernel for an operator"
 
-WITHOUT_RUNNING = "install a newer onnxruntime, or do without comparing: --verify off"
+WITHOUT_RUNNING = "install a newer onnxruntime, or skip the comparison: --verify off"
 
 
 class Reference:
@@ -64,7 +64,10 @@ def _return_copies(evaluator: ReferenceEvaluator) -> None:
 
 
 def _in_one_piece(run: Callable[..., Sequence[object]]) -> Callable[..., tuple[object, ...]]:
+    """Return ``run`` with results copied to contiguous arrays."""
+
     def run_and_copy(*args: object, **kwargs: object) -> tuple[object, ...]:
+        """Return the results of ``run`` as contiguous arrays."""
         results = run(*args, **kwargs)
         return tuple(np.asarray(r, order="C") if isinstance(r, np.ndarray) else r for r in results)
 
@@ -72,6 +75,7 @@ def _in_one_piece(run: Callable[..., Sequence[object]]) -> Callable[..., tuple[o
 
 
 def _as_array(result: Value) -> Value:
+    """Return a NumPy scalar as an array, other values unchanged."""
     return np.asarray(result) if isinstance(result, np.generic) else result
 
 

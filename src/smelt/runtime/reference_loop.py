@@ -24,7 +24,7 @@ def reference_loop() -> type[OpRun]:
 def _run(
     self: Any,
     count: np.ndarray | None,
-    going: np.ndarray | None = None,
+    condition: np.ndarray | None = None,
     *states: Any,
     context: dict[str, Any] | None = None,
     body: object = None,
@@ -37,13 +37,15 @@ def _run(
     names = self.body.input_names
     known = dict(context or {})
     carried = list(states)
-    given: list[list[np.ndarray]] = [[] for _ in self.body.output_names[1 + len(carried) :]]
-    goes_on, turn = going is None or bool(going), 0
-    while goes_on and (count is None or turn < count):
-        known.update(zip(names, (np.int64(turn), np.bool_(goes_on), *carried), strict=True))
-        still, *results = self._run_body(known, attributes=attributes, bindings=bindings)
+    stacked_outputs: list[list[np.ndarray]] = [
+        [] for _ in self.body.output_names[1 + len(carried) :]
+    ]
+    continues, iteration = condition is None or bool(condition), 0
+    while continues and (count is None or iteration < count):
+        known.update(zip(names, (np.int64(iteration), np.bool_(continues), *carried), strict=True))
+        next_condition, *results = self._run_body(known, attributes=attributes, bindings=bindings)
         carried = results[: len(carried)]
-        for each, part in zip(given, results[len(carried) :], strict=True):
-            each.append(part)
-        goes_on, turn = bool(still), turn + 1
-    return (*carried, *(np.stack(each) for each in given))
+        for outputs, part in zip(stacked_outputs, results[len(carried) :], strict=True):
+            outputs.append(part)
+        continues, iteration = bool(next_condition), iteration + 1
+    return (*carried, *(np.stack(outputs) for outputs in stacked_outputs))

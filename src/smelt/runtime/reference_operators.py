@@ -1,4 +1,4 @@
-"""Run extension operators in the reference evaluator by their declared NumPy references."""
+"""Run extension operators in the reference evaluator, by the NumPy reference that each declares."""
 
 from __future__ import annotations
 
@@ -48,6 +48,7 @@ def _class(operator: Operator, domain: str) -> type[OpRun]:
     from onnx.reference.op_run import OpRun
 
     def run(self: OpRun, *inputs: np.ndarray | None, **attributes: Any) -> tuple[np.ndarray, ...]:
+        """Return the results of the operator's reference."""
         with silent_onnx_ir():  # it warns of missing producers, which are not needed here
             node = ir.serde.deserialize_node(self.onnx_node)
         results: Sequence[np.ndarray] = operator.reference(inputs, operator.attributes_of(node))

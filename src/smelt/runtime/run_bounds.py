@@ -1,4 +1,4 @@
-"""Sizes that each run passes to, or gets from, a compiled program, with their bounds."""
+"""Sizes that each run passes to a compiled program or gets from it, with their bounds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from smelt.ir.solved_dims import solve
 from smelt.runtime.interface import Interface, Port
 
 RunBounds: TypeAlias = Mapping[str, tuple[int, int]]
-"""Name of a dim to its least and greatest size, in the order of the program."""
+"""The least and greatest size of each dim by name, in the order of the program's parameters."""
 
 
 def sizes_of(
@@ -25,17 +25,17 @@ def sizes_of(
     """
     dims = [dim for port in interface.inputs for dim in port.shape or ()]
     solved = solve(dims, [size for array in arrays for size in array.shape])
-    found = {name: size for name, size in solved.items() if name in bounds}
+    sizes = {name: size for name, size in solved.items() if name in bounds}
     for port, array in zip(interface.inputs, arrays, strict=True):
-        wanted = tuple(size_of(dim, found) for dim in port.shape or ())
-        if wanted != array.shape:
+        expected_shape = tuple(size_of(dim, sizes) for dim in port.shape or ())
+        if expected_shape != array.shape:
             raise UsageError(
                 "E670",
                 f"input {port.name!r} of shape {list(array.shape)} does not fit {port}",
-                why=f"the other inputs have {_told(found)}",
+                why=f"the other inputs have {_listed(sizes)}",
                 fix="give inputs whose dims of one name have one size",
             )
-    for name, size in found.items():
+    for name, size in sizes.items():
         low, high = bounds[name]
         if not low <= size <= high:
             raise UsageError(
@@ -45,10 +45,11 @@ def sizes_of(
                 fix=f"give smaller inputs, or compile with --dim {name}={min(low, size)}.."
                 f"{max(high, size)}",
             )
-    return found
+    return sizes
 
 
-def _told(sizes: Mapping[str, int]) -> str:
+def _listed(sizes: Mapping[str, int]) -> str:
+    """Return sizes as text."""
     return ", ".join(f"{name}={size}" for name, size in sizes.items())
 
 

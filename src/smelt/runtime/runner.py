@@ -1,7 +1,7 @@
-"""Open a model for running: in ONNX Runtime, or in the reference evaluator without a kernel.
+"""Open a model for running: in ONNX Runtime, or in the reference evaluator if it has no kernel.
 
-ONNX Runtime runs on one thread with graph optimizations off, so that results belong to the model as
-written. ``optimized=True`` turns them on, for measuring latency.
+ONNX Runtime runs on one thread with graph optimizations off, so that results belong to the model
+itself. ``optimized=True`` turns them on, for measuring latency.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def open_runner(
     consume: bool = False,
     threads: int = 1,
 ) -> Runner:
-    """Open ``source`` for running; ONNX Runtime uses so many ``threads``.
+    """Open ``source`` for running, on ``threads`` threads of ONNX Runtime.
 
     With ``consume``, the model is not copied and may not be used afterwards; a model that ONNX
     Runtime cannot run then raises Unsupported, because its weights are already moved out. Raises
@@ -74,5 +74,5 @@ def open_runner(
 
 
 def run(source: Source, inputs: Sequence[Value], runner: RunnerName = "auto") -> tuple[Value, ...]:
-    """Run ``source`` once: one value for each input in, one value for each output out."""
+    """Run ``source`` once: one value per input in order; returns one value per output."""
     return open_runner(source, runner)(*inputs)

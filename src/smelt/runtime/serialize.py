@@ -1,4 +1,4 @@
-"""Serialize a model to the protobuf that a runtime loads, with large weights shared, not copied."""
+"""Serialize a model to the protobuf that a runtime loads; large weights are shared, not copied."""
 
 from __future__ import annotations
 
@@ -71,19 +71,21 @@ def serialize(
 
 
 def _is_read(value: ir.Value) -> bool:
-    """True if a node reads ``value``; ONNX Runtime drops unread initializers and rejects their
+    """True if a node reads ``value``: ONNX Runtime drops unread initializers and rejects their
     data.
     """
     return not value.is_graph_input() and not scope.is_dead(value)
 
 
 def _shareable(tensor: ir.TensorProtocol) -> bool:
+    """True for a large tensor whose elements NumPy and ONNX Runtime store alike."""
     if tensor.dtype == ir.DataType.STRING or tensor.dtype.bitwidth < 8:
         return False
     return tensor.nbytes >= SHARED_BYTES and tensor.dtype.numpy().isbuiltin == 1
 
 
 def _placeholder(name: str, tensor: ir.TensorProtocol) -> ir.ExternalTensor:
+    """Return an external tensor that stands for ``tensor`` in the protobuf."""
     return ir.ExternalTensor(
         "in-memory", 0, tensor.nbytes, tensor.dtype, shape=ir.Shape(tensor.shape.numpy()), name=name
     )

@@ -1,4 +1,4 @@
-"""Open ONNX Runtime sessions as users do, with options given as data."""
+"""Open ONNX Runtime sessions as users do, with options stored as data."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 Session: TypeAlias = "ort.InferenceSession"
 
 MAPPED = 1 << 16
-"""Bytes from which a weight is external data: mapping one takes a session 14 us, copying it from
-the protobuf half a microsecond for each 1024 bytes."""
+"""Bytes from which a weight becomes external data.
+
+Mapping a weight takes a session 14 us; copying it from the protobuf takes 0.5 us per 1024 bytes.
+"""
 
 STOP_SPINNING = "session.force_spinning_stop"
 """The option that makes threads stop busy-waiting when a run ends."""
@@ -30,19 +32,19 @@ LEVELS = {
     "extended": "ORT_ENABLE_EXTENDED",
     "all": "ORT_ENABLE_ALL",
 }
-"""Names of optimization levels to those of ONNX Runtime."""
+"""Optimization levels, and their names in ONNX Runtime."""
 
 
 @dataclass(frozen=True)
 class SessionAdvice:
     """Options of a session; the defaults are those of ONNX Runtime but for ``memory_reuse``.
 
-    ``level`` is one of ``LEVELS``; ``without`` names disabled graph optimizers. ``threads`` work
-    within an operator, 0 for one a core. ``spinning``: idle threads busy-wait during a run;
-    ``spinning_after_run``: they continue for a while after it, which slows the rest of the process.
-    ``arena``: freed memory is kept. ``memory_reuse``: the runtime plans which value takes over the
-    memory of which earlier one; without it, the arena gives the memory that was freed last, which
-    is still in the cache (2 % faster over 18 exports, 10 % for a SegFormer).
+    ``level`` is one of ``LEVELS``; ``without`` lists disabled graph optimizers. ``threads`` is the
+    number of threads within an operator, 0 for one per core. ``spinning``: idle threads busy-wait
+    during a run; ``spinning_after_run``: also for a while after it, which slows the rest of the
+    process. ``arena``: freed memory is not returned to the system. ``memory_reuse``: the runtime
+    plans which values share memory; without it, a value gets the memory that the arena freed last,
+    which is still in the cache (2 % faster over 18 exports, 10 % for a SegFormer).
     ``flush_denormals``: subnormal numbers become 0, which changes results.
     """
 
@@ -61,33 +63,33 @@ class SessionAdvice:
 
     @staticmethod
     def from_json(document: Mapping[str, Any]) -> SessionAdvice:
-        """Return the advice in ``document``; raises UsageError E663 for unknown options
-        or values.
-        """
+        """Return the advice in ``document``; UsageError E663 for unknown options or values."""
         for name, value in document.items():
-            if name not in TAKES:
+            if name not in ALLOWED_VALUES:
                 raise UsageError(
                     "E663",
                     f"a session has no option {name!r}",
-                    why=f"its options are {', '.join(TAKES)}",
-                    fix=did_you_mean(name, TAKES, f"use one of {', '.join(TAKES)}"),
+                    why=f"its options are {', '.join(ALLOWED_VALUES)}",
+                    fix=did_you_mean(
+                        name, ALLOWED_VALUES, f"use one of {', '.join(ALLOWED_VALUES)}"
+                    ),
                 )
-            if not _is_taken(name, value):
-                what = f"a session takes no option {name}={value!r}"
+            if not _is_allowed(name, value):
+                what = f"{name}={value!r} is not a valid option of a session"
                 raise UsageError(
                     "E663",
                     what,
-                    why=f"it is {TAKES[name]}",
+                    why=f"{name} must be {ALLOWED_VALUES[name]}",
                     fix="`smelt explain ort` lists the options of a session",
                 )
-        given: dict[str, Any] = dict(document)
-        return SessionAdvice(**{**given, "without": tuple(given.get("without", ()))})
+        options: dict[str, Any] = dict(document)
+        return SessionAdvice(**{**options, "without": tuple(options.get("without", ()))})
 
 
-TAKES = {
+ALLOWED_VALUES = {
     "level": f"one of {', '.join(LEVELS)}",
     "without": "a list of names of graph optimizers",
-    "threads": "a whole number, 0 for one a core",
+    "threads": "a whole number, 0 for one per core",
     **dict.fromkeys(
         ("spinning", "spinning_after_run", "arena", "memory_reuse", "flush_denormals"),
         "true or false",
@@ -96,7 +98,7 @@ TAKES = {
 """The options of ``SessionAdvice`` and their allowed values, in words."""
 
 
-def _is_taken(name: str, value: object) -> bool:
+def _is_allowed(name: str, value: object) -> bool:
     """True if ``value`` is allowed for the session option ``name``."""
     match name:
         case "level":
@@ -131,20 +133,24 @@ def open_session(
 ) -> Session:
     """Open a session on the CPU for the model in a file or in bytes.
 
-    ``keep`` is the path for the optimized model, and the name of a file beside it for weights.
+    ``keep`` is the path to which the optimized model is written, and the name of a file for weights
+    in the same folder.
     """
     ort = _import()
     source = model if isinstance(model, bytes) else str(model)
-    more = {"disabled_optimizers": list(advice.without)} if advice.without else {}
+    extra_arguments = {"disabled_optimizers": list(advice.without)} if advice.without else {}
     options = session_options(advice)
     if keep is not None:
         options.optimized_model_filepath = str(keep[0])
         options.add_session_config_entry(f"{WEIGHTS_OF_KEPT}_file_name", keep[1])
         options.add_session_config_entry(f"{WEIGHTS_OF_KEPT}_min_size_in_bytes", str(MAPPED))
-    return ort.InferenceSession(source, options, providers=["CPUExecutionProvider"], **more)
+    return ort.InferenceSession(
+        source, options, providers=["CPUExecutionProvider"], **extra_arguments
+    )
 
 
 def _import() -> Any:
+    """Return the module onnxruntime; UsageError E631 if it is not installed."""
     try:
         return import_module("onnxruntime")
     except ImportError as error:

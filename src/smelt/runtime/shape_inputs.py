@@ -1,4 +1,4 @@
-"""Make up inputs that hold a shape, scale or region, for which random numbers would not fit.
+"""Choose inputs that hold a shape, scale or region: random numbers would not fit.
 
 A Reshape needs sizes with the right product, a Split sizes with the right sum, a Resize positive
 factors, a RoiPool a sample and two corners. If the graph knows the shape of the result, the input
@@ -17,20 +17,21 @@ from smelt.ir.dims import size_of
 
 Sizes: TypeAlias = Mapping[str, int]
 Maker: TypeAlias = Callable[[ir.Node, Sizes, "tuple[int, ...]"], "np.ndarray | None"]
+"""From the reading node, the sizes and the input's shape to the input, None if it cannot tell."""
 
 PASSED = frozenset({"Cast", "Identity"})
 """Operators that pass their operand through."""
 
 
-def demanded(value: ir.Value, sizes: Sizes, shape: tuple[int, ...]) -> np.ndarray | None:
-    """Return the array that input ``value`` of ``shape`` needs at ``sizes``; None if
-    any will do.
+def required_input(value: ir.Value, sizes: Sizes, shape: tuple[int, ...]) -> np.ndarray | None:
+    """Return the array that input ``value`` of ``shape`` needs at ``sizes``; None if any array
+    fits.
     """
-    for node, place in _readers(value):
-        make = MAKERS.get((node.op_type, place))
-        made = make(node, sizes, shape) if make is not None else None
-        if made is not None and made.shape == shape and value.dtype is not None:
-            return made.astype(value.dtype.numpy())
+    for node, index in _readers(value):
+        make = MAKERS.get((node.op_type, index))
+        array = make(node, sizes, shape) if make is not None else None
+        if array is not None and array.shape == shape and value.dtype is not None:
+            return array.astype(value.dtype.numpy())
     return None
 
 
@@ -39,7 +40,7 @@ def shape_inputs(model: ir.Model) -> list[str]:
     return [
         value.name or ""
         for value in model.graph.inputs
-        if any((node.op_type, place) in SAY_SHAPES for node, place in _readers(value))
+        if any((node.op_type, index) in SHAPE_OPERANDS for node, index in _readers(value))
     ]
 
 
@@ -56,6 +57,7 @@ def _readers(value: ir.Value) -> Iterator[tuple[ir.Node, int]]:
 
 
 def _shape_of_result(node: ir.Node, sizes: Sizes, shape: tuple[int, ...]) -> np.ndarray | None:
+    """Return the shape of the node's result; None if a size is unknown."""
     result = node.outputs[0].shape
     if result is None or shape != (len(result),):
         return None
@@ -75,7 +77,7 @@ def _reshape(node: ir.Node, sizes: Sizes, shape: tuple[int, ...]) -> np.ndarray 
         dims = [dim if isinstance(dim, int) else 1 for dim in known]
         if all(isinstance(dim, int) for dim in known):
             return np.asarray(dims)
-        unknown = [place for place, dim in enumerate(known) if not isinstance(dim, int)]
+        unknown = [index for index, dim in enumerate(known) if not isinstance(dim, int)]
         dims[unknown[-1]] = -1
         return np.asarray(dims)
     dims[-1:] = [-1] if dims else []
@@ -107,6 +109,7 @@ def _regions(node: ir.Node, sizes: Sizes, shape: tuple[int, ...]) -> np.ndarray 
 
 
 def _corners(node: ir.Node, sizes: Sizes, shape: tuple[int, ...]) -> np.ndarray | None:
+    """Return rows with two opposite corners."""
     row = [0.5, 0.5, 3.0, 4.0]
     return (
         np.asarray([row] * shape[0]).reshape(shape) if len(shape) == 2 and shape[1] == 4 else None
@@ -125,9 +128,9 @@ MAKERS: Mapping[tuple[str, int], Maker] = {
     ("MaxRoiPool", 1): _regions,
     ("RoiAlign", 1): _corners,
 }
-"""(Operator, operand) to the function that makes the input."""
+"""(Operator, operand) to the function that returns the input."""
 
-SAY_SHAPES = frozenset(
+SHAPE_OPERANDS = frozenset(
     {
         *(("Reshape", 1), ("Expand", 1), ("ConstantOfShape", 0), ("CenterCropPad", 1)),
         *(("Split", 1), ("Resize", 2), ("Resize", 3), ("Upsample", 1), ("Tile", 1), ("Pad", 1)),

@@ -22,6 +22,7 @@ from smelt.operators.elementwise import BROADCASTING
 
 Sizes: TypeAlias = Mapping[str, int]
 Dims: TypeAlias = tuple["int | ir.SymbolicDim", ...]
+"""Dims of one side of a constraint."""
 
 RESHAPES = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze"})
 LIMIT = 4000
@@ -56,16 +57,16 @@ def demands_of(model: ir.Model) -> list[Demand]:
         ShapeInference(copy).infer_model()
     except SmeltError:
         return []
-    found: dict[tuple[str, ...], Demand] = {}
+    constraints: dict[tuple[str, ...], Demand] = {}
     for node in copy.graph:
         if node.domain:
             continue
         for demand in _of_node(node):
             if any(map(is_symbolic, (*demand.left, *demand.right))):
-                found.setdefault(demand.key, demand)
-        if len(found) >= LIMIT:
+                constraints.setdefault(demand.key, demand)
+        if len(constraints) >= LIMIT:
             break
-    return list(found.values())
+    return list(constraints.values())
 
 
 def are_met(demands: Iterable[Demand], sizes: Sizes) -> bool:
@@ -102,7 +103,7 @@ def _of_node(node: ir.Node) -> Iterator[Demand]:
 
 
 def _of_product(node: ir.Node, a: Dims | None, b: Dims | None) -> Iterator[Demand]:
-    """Yield that the last dim of the first operand equals the first dim of the second."""
+    """Yield the constraint of a product: the inner dims of both operands are equal."""
     if not a or not b:
         return
     first = a[0] if node.attributes.get_int("transA", 0) else a[-1]
@@ -111,27 +112,33 @@ def _of_product(node: ir.Node, a: Dims | None, b: Dims | None) -> Iterator[Deman
 
 
 def _without(dims: Dims, axis: int) -> Dims:
+    """Return ``dims`` without ``axis``."""
     return tuple(dim for place, dim in enumerate(dims) if place != axis % max(len(dims), 1))
 
 
 def _demand(
     kind: str, left: Dims, right: Dims, holds: Callable[[Sequence[int], Sequence[int]], bool]
 ) -> Demand:
+    """Return a constraint with a key of its kind and dims."""
     return Demand((kind, *map(str, left), "|", *map(str, right)), tuple(left), tuple(right), holds)
 
 
 def _are_positive(left: Sequence[int], right: Sequence[int]) -> bool:
+    """True if all sizes are above 0."""
     return all(size > 0 for size in left)
 
 
 def _are_as_many(left: Sequence[int], right: Sequence[int]) -> bool:
+    """True if both shapes have the same number of elements."""
     return math.prod(left) == math.prod(right)
 
 
 def _are_equal(left: Sequence[int], right: Sequence[int]) -> bool:
+    """True if both lists of sizes are equal."""
     return list(left) == list(right)
 
 
 def _broadcast(left: Sequence[int], right: Sequence[int]) -> bool:
+    """True if the two shapes broadcast."""
     pairs = zip(reversed(left), reversed(right), strict=False)
     return all(a == b or 1 in (a, b) for a, b in pairs)

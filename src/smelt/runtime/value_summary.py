@@ -16,8 +16,8 @@ from smelt.runtime.named_inputs import in_words
 class Summary:
     """The summary of one output; numbers are None if there are no elements to compute them from.
 
-    ``nans`` counts NaN; ``infinities`` counts both infinities, which are part of the range but not
-    of the mean.
+    ``nans`` counts NaN. ``infinities`` counts both infinities; they count for the range, but not
+    for the mean.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Summary:
 def summarize(name: str, value: Value) -> list[Summary]:
     """Return the summary of ``value``; for a sequence one summary for each item."""
     if isinstance(value, list):
-        return [each for i, item in enumerate(value) for each in summarize(f"{name}[{i}]", item)]
+        return [s for i, item in enumerate(value) for s in summarize(f"{name}[{i}]", item)]
     if not isinstance(value, np.ndarray):
         return [Summary(name, "absent" if value is None else "map")]
     array = value

@@ -33,9 +33,11 @@ def to_ort(array: np.ndarray, dtype: ir.DataType) -> ort.OrtValue:
         return ort.OrtValue.ortvalue_from_numpy(array)
     if dtype.bitwidth < 8:
         value = ort.OrtValue.ortvalue_from_shape_and_type(list(array.shape), int(dtype))
-        held = packed(array, dtype)
-        if held.size:
-            ctypes.memmove(value._ortvalue.data_ptr(), held.ctypes.data, held.nbytes)
+        packed_array = packed(array, dtype)
+        if packed_array.size:
+            ctypes.memmove(
+                value._ortvalue.data_ptr(), packed_array.ctypes.data, packed_array.nbytes
+            )
         return value
     return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array, int(dtype))
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from smelt.errors import SmeltError, Unsupported
 from smelt.runtime.interface import Interface
-from smelt.runtime.latency import SHORTEST, take_turns
+from smelt.runtime.latency import SHORTEST, interleaved_timings
 from smelt.runtime.onnxruntime import load_error, run_error
 from smelt.runtime.session import Session
 from smelt.runtime.values import is_native, to_ort
@@ -68,7 +68,7 @@ def race(
             run_once(session, feeds)
             runs[place] = _run_of(session, feeds)
         ordered = [runs[place] for place in range(len(opens))]
-        timings = take_turns(ordered, seconds=seconds / REBUILT, clock=clock)
+        timings = interleaved_timings(ordered, seconds=seconds / REBUILT, clock=clock)
         for place, timing in enumerate(timings):
             least = timing.minimum / timings[0].minimum
             ratios[place].append(math.sqrt(timing.ratio * least))

@@ -54,7 +54,7 @@ def test_a_parameter_yields_its_name_to_an_output():
         ({"input_names": {"scale": "batch_mask"}}, "two inputs have the name 'batch_mask'"),
         ({"input_names": {"image": "x"}}, "there is no input 'image'"),
         ({"output_names": ["a", " "]}, "' ' is not a name"),
-        ({"output_names": ["a", 3]}, "3 is no name"),
+        ({"output_names": ["a", 3]}, "3 is not a name"),
         ({"output_names": ["scale", "b"]}, "'scale' is also the name of an input"),
         ({"output_names": ["a", "val_7"]}, "reserved for inner values"),
         ({"output_names": "ab"}, "is text, not a list of names"),

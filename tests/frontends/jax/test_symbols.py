@@ -147,7 +147,9 @@ def test_errors_and_warnings_name_the_symbol_of_the_constraint():
             constraints=constraints,
             strict=True,
         )
-    with pytest.warns(UserWarning, match="because S >= 9 or S <= 8 makes"):
+    with pytest.warns(
+        UserWarning, match="because the function treats S >= 9 and S <= 8 differently"
+    ):
         trace(lambda x: x * 2 if x.shape[0] > 8 else x, "f32[S]", constraints=constraints)
     with pytest.raises(SmeltError, match="__over_ and a number are reserved"):
         trace(jnp.sin, "f32[S__over_4]")
@@ -191,7 +193,7 @@ def test_comparisons_that_jax_cannot_decide_name_the_line_and_the_way_out(check)
 
 
 def test_a_size_that_may_leave_a_rest_names_the_line_and_the_way_out():
-    with pytest.raises(SmeltError, match="leave no remainder") as caught:
+    with pytest.raises(SmeltError, match="may leave a remainder") as caught:
         trace(lambda x: x.reshape(2, -1), "f32[S]")
     assert caught.value.code == "E112"
     assert "test_symbols.py" in caught.value.at[0]

@@ -334,7 +334,7 @@ def test_a_tree_of_arrays_is_named_by_its_paths():
 
 
 @pytest.mark.parametrize(
-    ("given", "why"), [({"w": "text"}, "type str"), ([1], "list is"), (None, "NoneType is")]
+    ("given", "why"), [({"w": "text"}, "type is str"), ([1], "list is"), (None, "NoneType is")]
 )
 def test_other_objects_than_checkpoints_are_refused(given, why):
     model = smelt.trace(lambda w, x: x @ w, Struct((8, 2), "float32"), "f32[B,8]", weights="w")

@@ -145,7 +145,7 @@ def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         path.chmod(0o755)
         monkeypatch.setenv("CC", str(path))
 
-    build.say_once.cache_clear()
+    build.warn_once.cache_clear()
     return stand_in
 
 
@@ -170,10 +170,10 @@ def test_without_a_compiler(lookup, monkeypatch) -> None:
 
 
 def test_a_cache_that_cannot_be_written(lookup, monkeypatch, tmp_path: Path) -> None:
-    build.say_once.cache_clear()
+    build.warn_once.cache_clear()
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("SMELT_CACHE", str(tmp_path / "file"))
-    with pytest.warns(RuntimeWarning, match="not kept"):
+    with pytest.warns(RuntimeWarning, match="not cached"):
         check(lookup)
     assert is_compiled(lookup)
 

@@ -129,7 +129,7 @@ def test_a_library_that_is_gone_is_made_again(cache: Path, planned: list[Program
 def test_large_constants_are_planned_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept, "MOST_CONSTANTS", 3)
     check(2.0)
-    assert Cache().noted(note_of(program(), 1))
+    assert Cache().has_note(note_of(program(), 1))
     assert recall(program(), 1) is None
 
 

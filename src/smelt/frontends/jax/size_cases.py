@@ -85,10 +85,11 @@ def split_by_sizes(trace: Trace, structs: Any) -> Case:
     if isinstance(case, Choice) and search.first is not None:
         if not have_one_type(case):
             raise search.first
-        conditions = in_callers_names(" or ".join(c.text for c in case.conditions))
+        conditions = in_callers_names(" and ".join(c.text for c in case.conditions))
         warnings.warn(
-            f"the model holds {len(leaves_of(case))} cases of sizes, because the function compares"
-            f" {conditions}{' at '.join(('', *search.first.at))}; a constraint can keep one case",
+            f"the model holds {len(leaves_of(case))} cases of sizes, because the function treats"
+            f" {conditions} differently{' at '.join(('', *search.first.at))}; a constraint can"
+            " keep one case",
             stacklevel=5,
         )
     return case

@@ -1,4 +1,4 @@
-"""A background thread for compiles, for which the end of the process does not wait.
+"""A background thread for compiles; the end of the process does not wait for it.
 
 One job runs at a time, so that many programs do not use all processors. Jobs of deleted objects are
 dropped. At the end of the process, running compilers are killed and their files removed.
@@ -58,7 +58,7 @@ class Background:
             del work  # otherwise its object lives until the next job
 
     def building(self) -> bool:
-        """Record that a compiler starts; False if the process ends, in which case none
+        """Record that a compiler starts; False if the process is ending, and then none
         may start.
         """
         with self._changed:
@@ -87,12 +87,13 @@ class Background:
 
 @cache
 def _of(process: int) -> Background:
+    """Return the Background of the process with this id."""
     return Background()
 
 
 def background() -> Background:
-    """Return the Background of this process; a forked child has its own, without the
-    parent's jobs.
+    """Return the Background of this process; a forked child gets its own, without the parent's
+    jobs.
     """
     return _of(os.getpid())
 

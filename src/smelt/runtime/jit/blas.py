@@ -29,6 +29,7 @@ def use_one_thread() -> None:
 
 
 def _libraries() -> list[Path]:
+    """Return the paths of OpenBLAS; empty if the package is not installed."""
     try:
         import scipy_openblas32
     except ImportError:
@@ -42,12 +43,13 @@ def table() -> ctypes.Array[ctypes.c_void_p] | None:
     for path in _libraries():
         try:
             loaded = ctypes.CDLL(str(path))
-            found = [ctypes.cast(loaded[_symbol(name)], ctypes.c_void_p) for name in FUNCTIONS]
+            pointers = [ctypes.cast(loaded[_symbol(name)], ctypes.c_void_p) for name in FUNCTIONS]
         except (OSError, AttributeError):
             continue
-        return (ctypes.c_void_p * len(found))(*found)
+        return (ctypes.c_void_p * len(pointers))(*pointers)
     return None
 
 
 def _symbol(name: str) -> str:
+    """Return the name of ``name`` in the library."""
     return SYMBOLS.get(name[1:], LAPACK_SYMBOL).format(name)

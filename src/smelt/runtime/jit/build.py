@@ -23,13 +23,13 @@ def built(text: str, flags: Sequence[str] = (), depends: str = "") -> Iterator[P
     Raises what ``Toolchain.compile`` raises, and UsageError E661 without a compiler.
     """
     tools = this_toolchain()
-    kept = Cache()
+    cache = Cache()
     key = tools.key(text, *flags, depends)
     folder = None
     try:
-        path = kept.find(key) or kept.add(key, lambda to: tools.compile(text, to, flags))
+        path = cache.find(key) or cache.add(key, lambda to: tools.compile(text, to, flags))
     except OSError as error:
-        say_once(f"compiled programs are not kept: {error}; {CACHE} can name another folder")
+        warn_once(f"compiled programs are not cached: {error}; {CACHE} can name another folder")
         folder = Path(tempfile.mkdtemp(prefix="smelt-"))
     try:
         yield path if folder is None else tools.compile(text, folder, flags)
@@ -39,18 +39,16 @@ def built(text: str, flags: Sequence[str] = (), depends: str = "") -> Iterator[P
 
 
 def library_key(text: str) -> str:
-    """Return the cache key of the library of ``text``; raises UsageError E661
-    without a compiler.
-    """
+    """Return the cache key of the library of ``text``; UsageError E661 without a compiler."""
     return this_toolchain().key(text, "")
 
 
-def is_kept(text: str) -> bool:
+def is_cached(text: str) -> bool:
     """True if the library of ``text`` is in the cache; raises UsageError E661 or OSError."""
     return Cache().find(library_key(text)) is not None
 
 
 @cache
-def say_once(message: str) -> None:
-    """Warn once of something that makes programs slower but not wrong."""
+def warn_once(message: str) -> None:
+    """Warn once of a problem that makes programs slower but not wrong."""
     warnings.warn(message, RuntimeWarning, stacklevel=2)

@@ -1,7 +1,7 @@
-"""A folder of compiled libraries that is shared by processes and kept between runs.
+"""A folder of compiled libraries, shared by processes and kept between runs.
 
-An entry is a folder named by a hash of everything its content depends on. It is written under a
-temporary name and renamed, so readers see whole entries only; if two processes build the same
+An entry is a folder named by a hash of everything on which its content depends. It is written under
+a temporary name and renamed, so readers see only complete entries; if two processes build the same
 entry, the second one uses the first one's. Entries are code, so an entry is used only if this user
 owns it, nobody else may write it, and its bytes match the stored digest.
 """
@@ -32,9 +32,9 @@ NOTES_STAY = 90 * 86400.0
 
 def default_root() -> Path:
     """Return ``$SMELT_CACHE``, or the folder ``smelt`` in this user's cache folder."""
-    given = os.environ.get(CACHE)
-    if given:
-        return Path(given).expanduser()
+    folder = os.environ.get(CACHE)
+    if folder:
+        return Path(folder).expanduser()
     home = os.environ.get("XDG_CACHE_HOME")
     return (Path(home) if home else Path.home() / ".cache") / "smelt"
 
@@ -58,11 +58,11 @@ class Cache:
         _check_private(entry)
         library = entry / LIBRARY
         try:
-            wanted = (entry / DIGEST).read_text("ascii").strip()
-            whole = _digest(library) == wanted
+            digest = (entry / DIGEST).read_text("ascii").strip()
+            is_complete = _digest(library) == digest
         except (OSError, UnicodeDecodeError):
-            whole = False
-        if not whole:
+            is_complete = False
+        if not is_complete:
             _remove(entry)
             return None
         _check_private(library)
@@ -71,7 +71,7 @@ class Cache:
         return library
 
     def add(self, key: str, make: Callable[[Path], Path]) -> Path:
-        """Call ``make`` on an empty folder, store the library whose path it returns, return its
+        """Call ``make`` on an empty folder, store the library whose path it returns; return its new
         path.
 
         Exceptions of ``make`` pass through and leave nothing behind.
@@ -80,9 +80,9 @@ class Cache:
         _check_private(self.root)
         partial = Path(tempfile.mkdtemp(prefix=_PARTIAL, dir=self.root))
         try:
-            made = make(partial)
-            if made.name != LIBRARY:
-                made.rename(partial / LIBRARY)
+            library = make(partial)
+            if library.name != LIBRARY:
+                library.rename(partial / LIBRARY)
             (partial / DIGEST).write_text(_digest(partial / LIBRARY) + "\n", "ascii")
             for file in partial.iterdir():
                 file.chmod(0o600)
@@ -90,30 +90,30 @@ class Cache:
                 partial.rename(self.root / key)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
-        found = self.find(key)
-        if found is None:
-            raise OSError(f"what was written to {self.root} cannot be read")
+        stored = self.find(key)
+        if stored is None:
+            raise OSError(f"a library that was written to {self.root} cannot be read")
         self._drop_old(key)
-        return found
+        return stored
 
     def note(self, key: str, text: str = "") -> None:
-        """Store a note for ``key`` with ``text``, atomically; see ``noted``."""
+        """Store a note for ``key`` with ``text``, atomically."""
         file, name = tempfile.mkstemp(prefix=_PARTIAL, dir=self.root)
         with os.fdopen(file, "w", encoding="ascii") as written:
             written.write(text)
         Path(name).replace(self.root / f"{key}{_NOTE}")
 
-    def told(self, key: str) -> str:
+    def note_text(self, key: str) -> str:
         """Return the text of the note for ``key``; raises OSError if there is none."""
         _check_private(self.root)
         return (self.root / f"{key}{_NOTE}").read_text("ascii")
 
-    def noted(self, key: str) -> bool:
+    def has_note(self, key: str) -> bool:
         """True if a recent note for ``key`` exists, from this or another process."""
         return (self.root / f"{key}{_NOTE}").is_file()
 
     def _drop_old(self, newest: str) -> None:
-        """Delete stale files, then the least recently used entries, until the folder fits its
+        """Delete stale files, then the least recently used entries until the folder is within its
         limit.
         """
         self._drop_stale()
@@ -140,6 +140,7 @@ class Cache:
 
 
 def _digest(path: Path) -> str:
+    """Return the SHA-256 of a file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
@@ -147,10 +148,10 @@ def _check_private(path: Path) -> None:
     """Raise OSError unless this user owns ``path`` and nobody else may write it."""
     if not hasattr(os, "getuid"):  # Windows: the folder is inside the user's profile
         return
-    found = path.lstat()
-    if found.st_uid == os.getuid() and stat.S_ISLNK(found.st_mode):
-        found = path.stat()
-    if found.st_uid != os.getuid() or found.st_mode & _WRITABLE_BY_OTHERS:
+    status = path.lstat()
+    if status.st_uid == os.getuid() and stat.S_ISLNK(status.st_mode):
+        status = path.stat()
+    if status.st_uid != os.getuid() or status.st_mode & _WRITABLE_BY_OTHERS:
         raise PermissionError(f"{path} could be written by another user")
 
 

@@ -1,8 +1,8 @@
 """Call a compiled program on arrays, through a CPython extension or else ctypes.
 
-A caller takes one array for each input and returns a tuple of new arrays. It returns None if an
-array is not dense, aligned and of the exact type and shape, or if the program reports failure.
-Calls from several threads run concurrently, each with its own memory.
+A caller takes one array per input and returns a tuple of new arrays. It returns None if an array is
+not dense, aligned and of the exact type and shape, or if the program reports failure. Calls from
+several threads run concurrently, each with its own memory.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import TypeAlias
 import numpy as np
 
 from smelt.errors import SmeltError
-from smelt.runtime.jit.build import built, say_once
+from smelt.runtime.jit.build import built, warn_once
 
 Caller: TypeAlias = Callable[..., tuple[np.ndarray, ...] | None]
 ALIGNMENT = 64
@@ -38,11 +38,12 @@ class Port:
 
 @dataclass(frozen=True)
 class Entry:
-    """A compiled program and everything a call needs.
+    """A compiled program and everything that a call needs.
 
     ``run`` is the address of ``int run(inputs, outputs, memory, weights)``, which returns 0 on
     success; ``weights`` are arrays that it reads, ``memory_bytes`` the size of its workspace.
-    ``is_short`` is True if a run is too short to release the GIL for. ``library`` is kept loaded.
+    ``is_short`` is True if a run is so short that releasing the GIL would cost more. ``library`` is
+    kept loaded.
     """
 
     run: int
@@ -74,11 +75,12 @@ def extension() -> ModuleType | None:
         with built(text, flags, depends=f"{sys.version} {np.__version__}") as path:
             return _imported(path)
     except (SmeltError, ImportError, OSError) as error:
-        say_once(f"calls of compiled programs are slower: no extension could be made: {error}")
+        warn_once(f"calls of compiled programs are slower: no extension could be built: {error}")
         return None
 
 
 def _imported(path: Path) -> ModuleType:
+    """Return the extension module, loaded from ``path``."""
     loader = importlib.machinery.ExtensionFileLoader("smelt_caller", str(path))
     spec = importlib.util.spec_from_loader("smelt_caller", loader)
     assert spec is not None
@@ -88,13 +90,14 @@ def _imported(path: Path) -> ModuleType:
 
 
 def _by_extension(module: ModuleType, entry: Entry) -> Caller:
+    """Return a caller of ``entry`` through the extension."""
     weights = _addresses(entry.weights)
     ports = [tuple((p.dtype, p.shape) for p in side) for side in (entry.inputs, entry.outputs)]
     owner = (entry, weights)
-    made: Caller = module.caller(
+    caller_of_entry: Caller = module.caller(
         entry.run, ctypes.addressof(weights), *ports, entry.memory_bytes, not entry.is_short, owner
     )
-    return made
+    return caller_of_entry
 
 
 def _by_ctypes(entry: Entry) -> Caller:
@@ -104,25 +107,27 @@ def _by_ctypes(entry: Entry) -> Caller:
     function = kind(entry.run)
     inputs, outputs = entry.inputs, entry.outputs
 
-    def call(*given: np.ndarray) -> tuple[np.ndarray, ...] | None:
+    def call(*arrays: np.ndarray) -> tuple[np.ndarray, ...] | None:
         """Run ``entry``; None if the arrays do not fit or the run fails."""
-        if len(given) != len(inputs) or not all(map(_fits, given, inputs)):
+        if len(arrays) != len(inputs) or not all(map(_fits, arrays, inputs)):
             return None
         results = tuple(np.empty(port.shape, port.dtype) for port in outputs)
         memory = np.empty(entry.memory_bytes + ALIGNMENT, np.uint8)
         start = memory.ctypes.data
         start += -start % ALIGNMENT
-        status = function(_addresses(given), _addresses(results), start, weights)
+        status = function(_addresses(arrays), _addresses(results), start, weights)
         return None if status else results
 
     return call
 
 
-def _fits(given: np.ndarray, port: Port) -> bool:
-    if type(given) is not np.ndarray or given.dtype != port.dtype or given.shape != port.shape:
+def _fits(array: np.ndarray, port: Port) -> bool:
+    """True if ``array`` is dense, aligned and of the exact type and shape."""
+    if type(array) is not np.ndarray or array.dtype != port.dtype or array.shape != port.shape:
         return False
-    return given.flags.c_contiguous and given.flags.aligned
+    return array.flags.c_contiguous and array.flags.aligned
 
 
 def _addresses(arrays: Sequence[np.ndarray]) -> ctypes.Array[ctypes.c_void_p]:
+    """Return the addresses of ``arrays`` as a C array."""
     return (ctypes.c_void_p * max(len(arrays), 1))(*(array.ctypes.data for array in arrays))

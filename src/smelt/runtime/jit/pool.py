@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from smelt.errors import SmeltError
-from smelt.runtime.jit.build import built, say_once
+from smelt.runtime.jit.build import built, warn_once
 
 FUNCTION = "smelt_parallel_for"
 
@@ -24,6 +24,6 @@ def parallel_for() -> ctypes.c_void_p | None:
         with built(text, ["-pthread"]) as path:
             library = ctypes.CDLL(str(path))
     except (SmeltError, OSError) as error:
-        say_once(f"programs run on one thread: no pool of threads could be made: {error}")
+        warn_once(f"programs run on one thread: no thread pool could be built: {error}")
         return None
     return ctypes.cast(library[FUNCTION], ctypes.c_void_p)

@@ -43,23 +43,32 @@ class Toolchain:
 
     def key(self, *texts: str) -> str:
         """Return the cache key of the library of ``texts`` built by this compiler for this CPU."""
-        told = hashlib.sha256()
+        digest = hashlib.sha256()
         for text in (*self.command, self.version, *self.flags, cpu(), *texts):
-            told.update(f"{len(text)}:{text}".encode())
-        return told.hexdigest()
+            digest.update(f"{len(text)}:{text}".encode())
+        return digest.hexdigest()
 
-    def compile(self, text: str, folder: Path, more: Sequence[str] = ()) -> Path:
+    def compile(self, text: str, folder: Path, extra_flags: Sequence[str] = ()) -> Path:
         """Compile the C ``text`` into a shared library in ``folder`` and return its path.
 
         Raises OSError if it cannot be written, ResourceLimit E561 if the compiler takes too long,
         and InternalError E961 if it rejects the text.
         """
         (folder / "source.c").write_text(text, "ascii")
-        flags = [*self.flags, *more, "-shared", "-fPIC", "-o", "library.so", "source.c", "-lm"]
-        status, told = _run([*self.command, *flags], folder, TIME_LIMIT)
+        flags = [
+            *self.flags,
+            *extra_flags,
+            "-shared",
+            "-fPIC",
+            "-o",
+            "library.so",
+            "source.c",
+            "-lm",
+        ]
+        status, output = _run([*self.command, *flags], folder, TIME_LIMIT)
         (folder / "source.c").unlink()
         if status or not (folder / "library.so").is_file():
-            lines = told.splitlines()
+            lines = output.splitlines()
             raise InternalError(
                 "E961",
                 "the C compiler refuses the generated code",
@@ -72,7 +81,7 @@ class Toolchain:
 
 @cache
 def toolchain(chosen: str | None = None) -> Toolchain:
-    """Return the compiler of this machine; ``chosen`` is the value of ``$CC`` and the cache key.
+    """Return the compiler of this machine, cached by ``chosen``, the value of ``$CC``.
 
     Raises UsageError E661 if there is none.
     """
@@ -91,13 +100,13 @@ def this_toolchain() -> Toolchain:
 @cache
 def cpu() -> str:
     """Return the name and the instruction sets of this CPU, on which compiled code depends."""
-    found = {platform.machine(), platform.processor()}
-    about = Path("/proc/cpuinfo")
-    if about.is_file():
+    facts = {platform.machine(), platform.processor()}
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.is_file():
         words = ("vendor_id", "cpu family", "model", "stepping", "flags", "Features", "CPU part")
-        lines = about.read_text("utf-8", "replace").splitlines()
-        found |= {line for line in lines if line.split("\t")[0].strip() in words}
-    return "\n".join(sorted(found))
+        lines = cpuinfo.read_text("utf-8", "replace").splitlines()
+        facts |= {line for line in lines if line.split("\t")[0].strip() in words}
+    return "\n".join(sorted(facts))
 
 
 @dataclass(frozen=True)
@@ -110,6 +119,7 @@ class _Running:
 
 @cache
 def _running_of(process: int) -> _Running:
+    """Return the compilers of the process with this id."""
     return _Running()
 
 
@@ -148,7 +158,7 @@ def _run(command: Sequence[str], folder: Path, limit: float) -> tuple[int, str]:
         )
         running.processes.add(process)
     try:
-        told, _ = process.communicate(timeout=limit)
+        output, _ = process.communicate(timeout=limit)
     except BaseException as error:
         _kill(process)
         process.communicate()
@@ -164,4 +174,4 @@ def _run(command: Sequence[str], folder: Path, limit: float) -> tuple[int, str]:
     finally:
         with running.changing:
             running.processes.discard(process)
-    return process.returncode, told
+    return process.returncode, output

@@ -32,7 +32,7 @@ from smelt.program.schedule import IN_CACHE
 from smelt.program.specialize import is_static, specialize
 from smelt.runtime.jit import blas
 from smelt.runtime.jit.background import background
-from smelt.runtime.jit.build import built, is_kept, library_key
+from smelt.runtime.jit.build import built, is_cached, library_key
 from smelt.runtime.jit.cache import Cache
 from smelt.runtime.jit.caller import Caller, Entry, caller, extension
 from smelt.runtime.jit.pool import parallel_for
@@ -192,7 +192,7 @@ FAILED = "a program could not be compiled, so NumPy runs it: {}"
 def was_kept(program: Program, threads: int = 1) -> bool:
     """True if a note says that a static ``program`` was compiled before."""
     try:
-        return Cache().noted(note_of(program, threads))
+        return Cache().has_note(note_of(program, threads))
     except (SmeltError, OSError):
         return False
 
@@ -221,7 +221,7 @@ def compile_program(
     choices = (convolve_packed, choose_skinny_dot, factor_lane_batched, *libraries)
     ordered = planned(program.copy(), "host", choices, GROUPS, IN_CACHE)
     source = source_of(ordered, threads)
-    if only_kept and not is_kept(source.text):
+    if only_kept and not is_cached(source.text):
         return None
     if waits or only_kept:
         library = _library(source.text)

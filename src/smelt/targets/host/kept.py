@@ -78,7 +78,7 @@ def recall(program: Program, threads: int) -> Kept | None:
     if not _is_whole(program):
         return None
     try:
-        return Kept.from_text(Cache().told(note_of(program, threads)))
+        return Kept.from_text(Cache().note_text(note_of(program, threads)))
     except (SmeltError, OSError, ValueError, KeyError, TypeError):
         return None
 

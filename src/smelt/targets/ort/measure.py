@@ -12,7 +12,7 @@ from typing import Any
 
 from smelt.ir.files import write_atomically
 from smelt.runtime.inputs import random_inputs
-from smelt.runtime.latency import take_turns
+from smelt.runtime.latency import interleaved_timings
 from smelt.runtime.onnxruntime import version
 from smelt.runtime.serialize import serialize
 from smelt.runtime.session import SessionAdvice, open_session
@@ -82,9 +82,9 @@ def measured(choice: Choice, cell: dict[str, int], threads: int) -> dict[str, fl
     clock = time.process_time if threads == 1 else time.perf_counter
     if not runs:
         return {}
-    once = sum(timing.minimum for timing in take_turns(list(runs.values()), rounds=1))
+    once = sum(timing.minimum for timing in interleaved_timings(list(runs.values()), rounds=1))
     rounds = min(max(round(SECONDS / once), ROUNDS[0]), ROUNDS[1])
-    timings = take_turns(list(runs.values()), rounds=rounds, clock=clock)
+    timings = interleaved_timings(list(runs.values()), rounds=rounds, clock=clock)
     return {form: timing.minimum for form, timing in zip(runs, timings, strict=True)}
 
 
