@@ -32,9 +32,9 @@ FAMILIES: Mapping[str, tuple[str, Mapping[str, ErrorCode]]] = {
     "E5": ("resource limits", resources.CODES),
     "E6": ("usage", _USAGE),
     "E7": ("results that differ", results.CODES),
-    "E9": ("mistakes of smelt", internal.CODES),
+    "E9": ("internal errors of smelt", internal.CODES),
 }
-"""By the first digit: the subject and its codes."""
+"""Each family by the first two characters of its codes: the subject, and the codes."""
 
 CODES: Mapping[str, ErrorCode] = {
     code: known for _, family in FAMILIES.values() for code, known in family.items()

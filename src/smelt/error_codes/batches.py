@@ -1,4 +1,4 @@
-"""Usage of batches, of models and of rows, and of Ray clusters."""
+"""Errors in the use of batches of models, batches of rows, and Ray clusters."""
 
 from __future__ import annotations
 
@@ -14,42 +14,43 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E691": ErrorCode(
         "two models with one result",
-        "Two models of a batch would write the same file or folder; names that differ in case only "
-        "are one name on some systems.",
-        "rename one, or give each a batch of its own",
+        "Two models of a batch would write the same file or folder. Names that differ only in "
+        "upper "
+        "and lower case are the same name on some systems.",
+        "rename one model, or process the two in different batches",
     ),
     "E692": ErrorCode(
         "an option that the batch sets itself",
         "The batch decides where results go and whether to print JSON. With other options that "
-        "name a file, every model would overwrite the file of the one before.",
+        "name a file, every model would overwrite the file of the previous model.",
         "write -o, --json and --report before the --",
     ),
     "E693": ErrorCode(
         "a folder that another batch is using",
         "Two batches in one folder would process the same models twice.",
-        "wait for the other one, or choose another folder",
+        "wait for the other batch, or choose another folder",
     ),
     "E694": ErrorCode(
         "no Ray cluster",
-        "Nothing answers at the address as a Ray cluster of this version of ray does.",
-        "--ray local starts one on this machine; `ray status` asks the one that runs",
+        "No Ray cluster of the installed version of ray answers at the address.",
+        "use --ray local to start a cluster on this machine; `ray status` shows a running one",
     ),
     "E695": ErrorCode(
         "another smelt on a machine of the cluster",
-        "Results of two versions do not belong into one batch, and a machine without smelt cannot "
-        "work on it.",
+        "Results of two versions of smelt must not be mixed in one batch, and a machine without "
+        "smelt cannot process models.",
         "install the same smelt on every machine",
     ),
     "E696": ErrorCode(
         "a model without rows",
-        "A Predictor gives each row of a batch to a model and takes a row of results for it, so "
-        "the first dim of every input and output has to be the batch.",
-        "export the model with the batch as first dim, or leave an output out with outputs=",
+        "A Predictor passes rows to a model and expects one row of results for each, so the first "
+        "dim of every input and output must be the batch.",
+        "export the model with the batch as first dim, or select other outputs by outputs=",
     ),
     "E697": ErrorCode(
         "a batch that does not fit a Predictor",
-        "A column is missing, columns differ in their number of rows, or the rows are no multiple "
-        "of the batch that the model takes and may not be padded.",
+        "A column is missing, columns differ in their number of rows, or the number of rows is not "
+        "a multiple of the model's batch size and pad=False.",
         'smelt.ray.Predictor("model.onnx", columns={"input": "column"}, pad=True)',
     ),
 }

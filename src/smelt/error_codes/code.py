@@ -1,4 +1,4 @@
-"""What is known about an error code."""
+"""The explanation of an error code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class ErrorCode(NamedTuple):
-    """A code in words: a title, what it means, and an example of a way out."""
+    """The title of a code, its meaning, and how to fix the error: an advice or an example."""
 
     title: str
     meaning: str

@@ -1,4 +1,4 @@
-"""Usage: equations of contractions, algebras, paths."""
+"""Errors in equations of contractions, in algebras and in contraction paths."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from smelt.error_codes.code import ErrorCode
 CODES: Mapping[str, ErrorCode] = {
     "E655": ErrorCode(
         "a malformed equation",
-        "An equation names the dims of each operand and of the result by one character each. "
+        "An equation names each dim of the operands and of the result by one character. "
         "Commas separate operands; `...` stands for dims without names.",
         'smelt.compile_einsum("ab,bc->ac", [(2, 3), (3, 4)])',
     ),
@@ -17,17 +17,17 @@ CODES: Mapping[str, ErrorCode] = {
         "operands that do not fit an equation",
         "A term of the equation has another number of dims than its operand, a name stands for two "
         "sizes, or the algebra is not defined on the element type.",
-        "give one shape per term, and equal names to equal sizes only",
+        "give one shape per term, and use one name for one size",
     ),
     "E657": ErrorCode(
-        "no semiring",
-        "Plus and times are operators that are not known, or zero and one are not their neutral "
-        "elements.",
+        "not a semiring",
+        "smelt does not know the operators given as plus or times, or zero and one are not their "
+        "neutral elements.",
         'smelt.Semiring(plus="Max", times="Add", zero=-math.inf, one=0)',
     ),
     "E658": ErrorCode(
         "no path for a contraction",
-        "The method that `optimize=` names is not known, a path does not name each operand once, "
+        "The method in `optimize=` is unknown, a path does not contain each operand once, "
         "or no path keeps all intermediate results within `memory_limit=`.",
         "allow more with memory_limit=, or choose another path with optimize=",
     ),

@@ -1,4 +1,4 @@
-"""Usage of what packages add: operators, kernels, lowerings, passes, targets."""
+"""Errors in the operators, kernels, lowerings, passes and targets that packages add."""
 
 from __future__ import annotations
 
@@ -30,19 +30,20 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E641": ErrorCode(
         "not an operator",
-        "An entry point of `smelt.operators` names something that is no Operator.",
+        "An entry point of `smelt.operators` names an object that is not an Operator.",
         "let the entry point name an Operator or a sequence of them",
     ),
     "E644": ErrorCode(
         "an operator declared wrong",
-        "A field of an Operator is of another type, a name is no name, or a function takes other"
-        " arguments than smelt gives it. smelt refuses the declaration, so that it cannot break the"
-        " compile of a model with that operator.",
+        "A field of an Operator has the wrong type, a name is invalid, or a function does not "
+        "accept"
+        " the arguments that smelt passes. smelt refuses the declaration, because it would fail"
+        " later, in the compile of a model with that operator.",
         "declare it as docs/add-an-operator.md shows",
     ),
     "E645": ErrorCode(
         "a body that contains its own operator",
-        "The body of an operator beyond ONNX contains that operator, so inlining it would not end.",
+        "The body of an operator beyond ONNX contains that operator, so inlining would never end.",
         "build the body of ONNX operators, or of extension operators that have bodies",
     ),
     "E646": ErrorCode(
@@ -53,22 +54,24 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E647": ErrorCode(
         "an invalid C kernel",
-        "An entry point of `smelt.c.kernels` names no CKernel, or a CKernel has no example, neither"
-        " or both of a text and a kernel, or a text that names neither an input nor an attribute."
-        " Or the kernel of a package raised a Python exception, or a C compiler refuses the C that"
-        " it writes.",
+        "An entry point of `smelt.c.kernels` does not name a CKernel; or a CKernel has no "
+        "example, has"
+        " both or neither of `text` and `kernel`, or has a text that uses no input and no "
+        "attribute;"
+        " or the kernel of a package raised a Python exception, or wrote C that does not compile.",
         "let the entry point name a CKernel for an operator of your own",
     ),
     "E648": ErrorCode(
         "a step at an unknown point of a compile",
-        "A target adds steps at a point that none of its phases has.",
+        "A target adds steps at a point that does not exist in its phases.",
         'around={"after schedule": (my_step,)}',
     ),
     "E649": ErrorCode(
         "a target declared wrong",
-        "A field of a Target is of another type, a function takes other arguments than smelt gives"
-        " it, or a phase returned another type than it must. smelt checks the declaration itself,"
-        " so that the error names it and not some later step of a compile.",
+        "A field of a Target has the wrong type, a function does not accept the arguments that "
+        "smelt"
+        " passes, or a phase returned a wrong type. smelt checks the declaration first, so that the"
+        " error names the declaration and not a later step of a compile.",
         "declare it as docs/add-a-target.md shows",
     ),
     "E650": ErrorCode(
@@ -78,7 +81,7 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E651": ErrorCode(
         "two kernels or lowerings of one operator",
-        "Two functions are registered to compute or to lower the same operator.",
+        "Two packages register a function that computes or lowers the same operator.",
         "rename one of the operators, or uninstall the package that registers it",
     ),
     "E652": ErrorCode(

@@ -1,4 +1,4 @@
-"""Mistakes of smelt."""
+"""Internal errors of smelt."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from smelt.error_codes.code import ErrorCode
 CODES: Mapping[str, ErrorCode] = {
     "E901": ErrorCode(
         "an unexpected exception",
-        "smelt made a mistake. The folder in the message holds what is needed to repeat it.",
+        "smelt failed by a mistake of its own. The folder in the message reproduces the failure.",
         "report it with the reproducer",
     ),
     "E902": ErrorCode(
@@ -20,10 +20,10 @@ CODES: Mapping[str, ErrorCode] = {
     "E903": ErrorCode(
         "rewriting does not end",
         "Rules undo each other, so the budget of rewrites ran out.",
-        "leave one of the named rules' passes out of the pipeline, and report the model",
+        "remove the pass of one of the named rules from the pipeline, and report the model",
     ),
     "E904": ErrorCode(
-        "a rule reads what it replaces",
+        "a rule reads the result that it replaces",
         "The replacement that a rule built reads the result that it replaces.",
         "report the rule to its author",
     ),
@@ -34,18 +34,18 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E907": ErrorCode(
         "a shape rule fails",
-        "The rule that infers the shapes of an operator stumbled over a node of the model.",
+        "The function that infers the shapes of an operator raised an exception for a node.",
         "report it with the model",
     ),
     "E908": ErrorCode(
         "the reference kernels of onnx have changed",
-        "smelt folds constants by the kernels of onnx's reference evaluator, and the installed "
-        "onnx has another way to call them.",
+        "smelt folds constants by the kernels of onnx's reference evaluator, and cannot call those "
+        "of the installed onnx.",
         "install a version of onnx that smelt is tested with",
     ),
     "E910": ErrorCode(
-        "a lowering broke its promise",
-        "A JAX lowering gave another number or type of results than its equation has.",
+        "a lowering returned wrong results",
+        "A JAX lowering returned another number of results, or other types, than its equation.",
         "report it with the function",
     ),
     "E911": ErrorCode(
@@ -72,13 +72,13 @@ CODES: Mapping[str, ErrorCode] = {
         "a broken plan",
         "A phase of a target reads a value before it is written, or gives the same memory to two"
         " values that are live at once. --verify-phases and the conformance suite find this.",
-        "report it with the model, or mend the phase if the target is yours",
+        "report it with the model; if the target is yours, correct the phase",
     ),
     "E964": ErrorCode(
         "a kernel that loses fused steps",
-        "An operator was fused into another, such as a Relu into a convolution, and the kernel "
-        "that was chosen wrote C that does not compute it.",
-        "let the kernel compute the steps, or declare that it does not; if the kernel is smelt's, "
-        "report it with the model",
+        "An operator was fused into another, such as a Relu into a convolution, but the C of the "
+        "chosen kernel does not compute the fused operator.",
+        "let the kernel compute the fused steps, or declare that it cannot; if the kernel is "
+        "smelt's, report it with the model",
     ),
 }

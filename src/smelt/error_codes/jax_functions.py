@@ -1,4 +1,4 @@
-"""JAX functions: what tracing and lowering refuse."""
+"""Errors of tracing and lowering JAX functions."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E103": ErrorCode(
         "a symbolic size cannot be computed",
-        "An expression over symbolic dims is not understood, or cannot be computed from "
-        "the inputs.",
-        "give some input a dim that is exactly the symbol",
+        "smelt cannot read an expression over symbolic dims, or cannot compute it from the sizes "
+        "of the inputs.",
+        "give one input a dim that is exactly the symbol",
     ),
     "E104": ErrorCode(
         "wrong input specs",
@@ -38,19 +38,19 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E106": ErrorCode(
         "a primitive has an unknown parameter",
-        "This version of JAX gives a primitive a parameter that its lowering does not "
-        "know, so its meaning may have changed.",
-        "use the version of JAX that smelt names in its requirements",
+        "This version of JAX passes a parameter that the primitive's lowering does not "
+        "know, so the meaning of the primitive may have changed.",
+        "install the version of JAX in smelt's requirements",
     ),
     "E107": ErrorCode(
         "an opset that cannot be traced to",
-        "JAX functions are traced to a range of opsets.",
+        "smelt writes JAX functions only at certain opsets; the message names the range.",
         "--opset 23",
     ),
     "E108": ErrorCode(
         "wrong names of inputs or outputs",
-        "The names given to inputs and outputs are too few, too many, used twice, or "
-        "those of values that do not exist.",
+        "There are too few or too many names of inputs or outputs, a name occurs twice, or a name "
+        "belongs to no input or output.",
         'smelt.trace(fn, "f32[B,8]", input_names=["x"], output_names={"out": "logits"})',
     ),
     "E109": ErrorCode(
@@ -60,8 +60,8 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E110": ErrorCode(
         "arrays that cannot be inputs",
-        "No array of the function has such a name, or the function reaches it in a way "
-        "that cannot be followed.",
+        "No array of the function has such a name, or the function also holds the array in a "
+        "place where smelt cannot replace it.",
         'smelt.trace(model, "f32[B,8]", input_params=["layers_*_kernel"])',
     ),
     "E111": ErrorCode(
@@ -72,14 +72,14 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E112": ErrorCode(
         "a symbolic size that has to be known",
-        "The traced function compares symbolic sizes, the outcome depends on the sizes, and smelt "
-        "cannot make cases of one model of it. Or Python needs the size as a number, as int and "
-        "range do.",
+        "The traced function compares symbolic sizes, the answer depends on the sizes, and smelt "
+        "cannot put both branches into one model. Or Python needs the size as a number, for "
+        "example for int and range.",
         'smelt.trace(fn, "f32[S]", constraints=["S >= 2"])',
     ),
     "E113": ErrorCode(
         "the traced function fails",
-        "The function raised an exception, or returned something that is no array. The message "
+        "The function raised an exception, or returned an object that is not an array. The message "
         "names the innermost line of your own code; in Python, `__cause__` is the exception.",
         "call the function with arrays, as JAX does, to see the whole traceback",
     ),

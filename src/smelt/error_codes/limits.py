@@ -9,11 +9,11 @@ from smelt.error_codes.code import ErrorCode
 CODES: Mapping[str, ErrorCode] = {
     "E401": ErrorCode(
         "the target needs fixed shapes",
-        "The target plans all memory before a run, so it needs a number for every dim, or bounds. "
+        "The target plans all memory before a run, so it needs a number or bounds for every dim. "
         "With `--dim B=1..16` it plans memory for 16 and runs any size from 1 to 16. `smelt "
-        "explain TARGET` says whether a target takes bounds. A size that depends on data, such as "
-        "the result of NonZero, has bounds of its own and needs no option.",
-        "--dim B=1, or --dim B=1..16 for c and other targets that take bounds",
+        "explain TARGET` shows whether a target supports bounds. A size that depends on data, such "
+        "as the result of NonZero, has bounds already and needs no option.",
+        "--dim B=1, or --dim B=1..16 for c and other targets that support bounds",
     ),
     "E402": ErrorCode(
         "the target lacks an element type",
@@ -21,7 +21,7 @@ CODES: Mapping[str, ErrorCode] = {
         "cast inputs and weights before compiling",
     ),
     "E403": ErrorCode(
-        "the target does not take this opset",
+        "the target does not support this opset",
         "The ONNX opset of the model is outside the range of the target.",
         "--opset 21",
     ),
@@ -32,12 +32,13 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E405": ErrorCode(
         "a memory of the target is too small",
-        "One operation and the values that are live with it need more bytes than the memory has.",
-        "split it into bands, give the memory more bytes, or add a fallback",
+        "One operation and the values that are live at its step need more bytes than the "
+        "memory has.",
+        "split the operation into bands, give the memory more bytes, or add a fallback",
     ),
     "E411": ErrorCode(
-        "a size is known only as the model runs",
-        "Memory is planned before a run, and a size depends on data.",
+        "a size is known only when the model runs",
+        "The target plans memory before a run, and a size depends on the data of the run.",
         "fix the shape in the model, bound a size of an output by its name (--dim NAME=1..64), or "
         "use --target onnx",
     ),

@@ -1,4 +1,4 @@
-"""Invalid and hostile models."""
+"""Errors in models: invalid and hostile files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from smelt.error_codes.code import ErrorCode
 CODES: Mapping[str, ErrorCode] = {
     "E301": ErrorCode(
         "not an ONNX model",
-        "The file does not parse as an ONNX model: it is damaged, cut off, or something else.",
+        "The file does not parse as an ONNX model: it is damaged, truncated, or of another format.",
         "check that the file is whole",
     ),
     "E302": ErrorCode(
@@ -35,7 +35,7 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E306": ErrorCode(
         "an operator set is not imported",
-        "A node is of a domain that the model does not import.",
+        "A node belongs to a domain that the model does not import.",
         "add the opset import, or the function of that domain",
     ),
     "E307": ErrorCode(
@@ -45,12 +45,12 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E308": ErrorCode(
         "a node does not fit its operator",
-        "The inputs, outputs or attributes of a node are not those of its operator.",
+        "The inputs, outputs or attributes of a node do not match the schema of its operator.",
         "compare the node with the ONNX operator reference",
     ),
     "E309": ErrorCode(
-        "element types do not go together",
-        "The operands of a node have element types that its operator does not combine.",
+        "element types that do not match",
+        "The operands of a node have element types that its operator does not accept together.",
         "put a Cast between them",
     ),
     "E310": ErrorCode(
@@ -70,14 +70,14 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E313": ErrorCode(
         "external data outside the model's folder",
-        "Weights in files are read only from plain files inside the folder of the model: "
-        "no links, no absolute paths, no way up.",
+        "Weights are read only from plain files inside the folder of the model: no links, no "
+        "absolute paths, no `..`.",
         "keep weights as plain files in the folder of the model",
     ),
     "E314": ErrorCode(
         "wrong external data",
-        "The file that holds a weight is missing, too short, or described by other keys "
-        "than ONNX has.",
+        "The file that holds a weight is missing or too short, or its description has keys that "
+        "ONNX does not define.",
         "copy the weight files along with the model",
     ),
     "E315": ErrorCode(
@@ -87,37 +87,38 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E316": ErrorCode(
         "a function calls itself",
-        "Functions of a model may call each other, but not in a circle.",
+        "Functions of a model may call each other, but a function must not call itself, not even "
+        "through other functions.",
         "export the model again",
     ),
     "E317": ErrorCode(
         "shapes contradict each other",
-        "The shapes that follow from the inputs cannot all hold, or no run of a node can succeed "
+        "Shape inference finds two different sizes for one dim, or a node would fail in every run "
         "with the shapes of its operands or the values of its attributes.",
         "export the model again, or correct the declared shapes",
     ),
     "E318": ErrorCode(
-        "a declared type says nothing",
+        "a declared type without an element type",
         "An input has no type, or a declared type has no element type, or one that does not exist.",
         "export the model again with typed inputs",
     ),
     "E319": ErrorCode(
         "a version that does not exist",
         "The IR version or an imported operator set is missing, contradicts another, or is "
-        "newer than the installed onnx describes; or a function imports another opset than the "
+        "newer than the installed onnx knows; or a function imports another opset than the "
         "model, and one of its operators differs between the two.",
         "install a newer onnx, or export the model for a lower opset",
     ),
     "E320": ErrorCode(
         "the model is refused",
-        "A runner does not load the model, because it breaks the ONNX specification.",
-        "`smelt inspect model.onnx`, then export the model anew",
+        "The runtime does not load the model, because the model breaks the ONNX specification.",
+        "`smelt inspect model.onnx`, then export the model again",
     ),
     "E321": ErrorCode(
-        "the model fails as it runs",
-        "The model loads, but an operator meets inputs that it does not allow, for "
-        "instance an index beyond its table or shapes that do not fit at the chosen "
-        "sizes. Commands that make up inputs try further sizes first.",
+        "the model fails while it runs",
+        "The model loads, but an operator gets invalid inputs, for instance an index out of "
+        "range, or shapes that do not fit at the chosen sizes. Commands with random inputs try "
+        "other sizes first.",
         "give inputs that the model accepts, or the sizes of dims that it accepts: --dim T=64",
     ),
     "E322": ErrorCode(
@@ -127,9 +128,9 @@ CODES: Mapping[str, ErrorCode] = {
         "export the model again",
     ),
     "E323": ErrorCode(
-        "functions that cannot be told apart",
-        "Two functions of a model have one domain, name and overload, or a function has two "
-        "parameters of one name.",
+        "two functions or parameters of one name",
+        "Two functions of a model have the same domain, name and overload, or a function has two "
+        "parameters of the same name.",
         "rename one of them",
     ),
     "E324": ErrorCode(
@@ -147,30 +148,30 @@ CODES: Mapping[str, ErrorCode] = {
         "a matrix is singular",
         "The model has a smelt.ValidateNonsingular, which ends a run with an error if its input, a "
         "triangular factor, has a zero on the diagonal or a number that is not finite.",
-        "give matrices that can be inverted, or take the check out of the model",
+        "give matrices that can be inverted, or remove the check from the model",
     ),
     "E330": ErrorCode(
         "an extension operator is used wrongly",
-        "A node of a domain beyond ONNX has an attribute that is missing, unknown or of "
-        "another type than its declaration says.",
-        "export the model with the version of smelt that reads it",
+        "A node of a domain beyond ONNX lacks an attribute, or has an attribute that is unknown or "
+        "has the wrong type.",
+        "export the model with the same version of smelt that loads it",
     ),
     "E340": ErrorCode(
         "a checkpoint that does not fit the model",
-        "Weights of the model are not in the checkpoint, the checkpoint has others, or some have "
-        "another shape or element type.",
+        "Weights of the model are missing in the checkpoint, the checkpoint has weights that the "
+        "model lacks, or some have another shape or element type.",
         'smelt.fill_weights(model, "weights.safetensors", names={"kernel": "dense.kernel"})',
     ),
     "E341": ErrorCode(
         "an unreadable checkpoint",
-        "The file is damaged, an index names files that are not there, or the format is none that "
-        "smelt reads: safetensors, npz and the folders of orbax.",
+        "The file is damaged, an index names missing files, or the format is unknown. smelt reads "
+        "safetensors, npz and the folders of orbax.",
         "smelt convert pkg.mod:fn --input 'f32[B,8]' --weights weights.safetensors -o fn.onnx",
     ),
     "E342": ErrorCode(
         "a weight without numbers",
-        "A function traced with abstract weights gives a model that can be optimized, and neither "
-        "run nor saved before a checkpoint fills it.",
+        "A function traced with abstract weights gives a model that can be optimized, but not run "
+        "or saved until a checkpoint fills its weights.",
         'smelt.fill_weights(model, "weights.safetensors")',
     ),
 }

@@ -1,4 +1,4 @@
-"""Operators that a target or a runner lacks."""
+"""Errors about operators that a target or a runtime lacks."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from smelt.error_codes.code import ErrorCode
 CODES: Mapping[str, ErrorCode] = {
     "E201": ErrorCode(
         "the target has no kernel for an operator",
-        "After selection an operator is left that the target neither runs itself nor can "
-        "build from others. All such operators of a model are reported together.",
-        "end the model before the operator, choose another target, or add a kernel: "
+        "After selection the model still has an operator that the target neither runs nor "
+        "replaces by others. All such operators are reported together.",
+        "cut the model before the operator, choose another target, or add a kernel: "
         "docs/add-a-target.md",
     ),
     "E202": ErrorCode(
@@ -21,27 +21,28 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E203": ErrorCode(
         "an operator that cannot be written",
-        "A model is written with a body for each operator beyond ONNX, so that any runtime loads "
-        "it. ONNX cannot express this operator, or the types that its body depends on are unknown.",
+        "A saved model has a function body for each operator beyond ONNX, so that any runtime can "
+        "load it. ONNX cannot express this operator, or the types that its body depends on are "
+        "unknown.",
         "run it here by smelt.compile(model, target='host'), or keep it for smelt alone by "
         "smelt.save(model, path, keep_bare=True)",
     ),
     "E220": ErrorCode(
-        "no runner has a kernel for an operator",
-        "To compare results the model has to be run, and neither ONNX Runtime nor the "
-        "reference evaluator can run one of its operators for its element types.",
+        "no runtime here has a kernel for an operator",
+        "To compare results smelt runs the model, and neither ONNX Runtime nor the reference "
+        "evaluator has a kernel for one of its operators and element types.",
         "install a newer onnxruntime, or compare a part of the model",
     ),
     "E221": ErrorCode(
-        "no inputs can be made up",
-        "An input has a type, such as an untyped or sparse tensor, for which random "
-        "values make no sense.",
+        "an input without random values",
+        "An input has a type for which smelt cannot draw random values, such as an untyped or "
+        "sparse tensor.",
         "smelt.verify(a, b, inputs=[...])",
     ),
     "E230": ErrorCode(
         "the opset cannot be raised",
-        "An operator of the model has no known way to the opset that is asked for, or the"
-        " opset is out of range.",
+        "smelt cannot convert an operator of the model to the requested opset, or the opset is out"
+        " of range.",
         "export the model at a newer opset",
     ),
     "E231": ErrorCode(

@@ -1,4 +1,4 @@
-"""Usage of pipelines and their passes."""
+"""Errors in pipelines and options of their passes."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E604": ErrorCode(
         "passes in the wrong order",
-        "A pass declares that it must come before or after another, and the pipeline has "
-        "them the other way round.",
-        "swap the two, or leave one out",
+        "A pass declares that it must run before or after another pass, and the pipeline has "
+        "them in the opposite order.",
+        "swap the two passes, or remove one",
     ),
     "E606": ErrorCode(
         "unreadable pipeline file",

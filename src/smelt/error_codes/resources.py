@@ -9,12 +9,12 @@ from smelt.error_codes.code import ErrorCode
 CODES: Mapping[str, ErrorCode] = {
     "E501": ErrorCode(
         "a tensor of absurd size",
-        "A tensor claims more elements than could be stored.",
+        "A tensor declares more elements than any machine can store.",
         "the file is damaged or hostile",
     ),
     "E502": ErrorCode(
-        "inlining would explode",
-        "Functions that call functions would give more nodes than the limit.",
+        "inlining would give too many nodes",
+        "Functions that call functions would become more nodes than the limit.",
         "smelt.load(path, inline=False)",
     ),
     "E503": ErrorCode(
@@ -25,37 +25,39 @@ CODES: Mapping[str, ErrorCode] = {
     "E504": ErrorCode(
         "weights beyond 2 GiB",
         "The weights do not fit into one protobuf.",
-        "save to a file: weights then go beside it",
+        "save the model to a file with external data: weights are then in a second file",
     ),
     "E505": ErrorCode(
         "the disk is full",
-        "There is no room for the file. An existing file is unchanged; no partial file is left.",
+        "The disk has no space for the file. An existing file is unchanged; no partial file "
+        "remains.",
         "free some space, or write to another disk",
     ),
     "E510": ErrorCode(
         "out of memory",
-        "A run asked for more memory than there is.",
+        "A run needs more memory than the machine has, or than the limit allows.",
         "run at a smaller size: --dim B=1",
     ),
     "E511": ErrorCode(
         "out of time",
         "A run was stopped at its time limit; a loop in the model may have no end.",
-        "run at a smaller size, cut the loop out of the model, or give it a longer --timeout",
+        "run at a smaller size, remove the loop from the model, or set a longer --timeout",
     ),
     "E512": ErrorCode(
         "too deep or too large for this process",
-        "The model is nested deeper, or holds more, than this process can take.",
-        "raise the limits of the process, or keep the weights in a file beside the model",
+        "The model is nested deeper, or has more data, than the limits of this process allow.",
+        "raise the limits of the process, or save the weights as external data",
     ),
     "E520": ErrorCode(
         "a process was ended from outside",
         "The process of one model got a signal: SIGKILL where the system runs out of memory, "
-        "SIGSEGV or SIGABRT where a library crashes. Other models of a batch go on.",
-        "run the command alone on the model; with fewer --jobs if memory ran out",
+        "SIGSEGV or SIGABRT where a library crashes. Other models of a batch continue.",
+        "run the command on this model alone; use fewer --jobs if memory ran out",
     ),
     "E561": ErrorCode(
         "the C compiler took too long",
-        "Building the emitted files passed the time limit, usually because of large weights.",
+        "The C compiler exceeded the time limit on the generated files, usually because of large "
+        "weights.",
         "save the artifact and build it yourself",
     ),
 }

@@ -1,4 +1,4 @@
-"""Results that differ."""
+"""Errors about results that differ."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ CODES: Mapping[str, ErrorCode] = {
         "With --verify each, smelt compares the results after each pass with the results before "
         "it and with the results of the source. Here the error exceeds the error that the pass, "
         "or all passes so far, declare. Passes that are declared exact are compared bit by bit.",
-        "run the reproducer, which names the rewrite; leave the pass out meanwhile",
+        "run the reproducer, which names the rewrite; remove the pass until it is corrected",
     ),
     "E702": ErrorCode(
         "the results differ",
-        "Two computations gave different results on the same inputs, beyond what rounding"
-        " explains or the given tolerance allows.",
+        "Two computations gave different results on the same inputs, and the difference is larger"
+        " than rounding explains or the tolerance allows.",
         "`smelt bisect model.onnx` finds the rewrite at fault",
     ),
     "E705": ErrorCode(
@@ -34,6 +34,6 @@ CODES: Mapping[str, ErrorCode] = {
         "a graph of another structure",
         "A model does not have the operators that a test expects, in that order and with those"
         " shapes.",
-        "`smelt inspect model.onnx --snippet` prints what it has",
+        "`smelt inspect model.onnx --snippet` prints the operators of the model",
     ),
 }

@@ -1,4 +1,4 @@
-"""Usage of targets, of what they need here, and of what they made."""
+"""Errors in the use of targets, of their tools on this machine, and of their output."""
 
 from __future__ import annotations
 
@@ -22,30 +22,31 @@ CODES: Mapping[str, ErrorCode] = {
     "E616": ErrorCode(
         "a folder that cannot be run",
         "No installed target wrote the folder, or some of its files are missing or changed.",
-        "`smelt compile MODEL --target c --dim B=1 -o out/` writes one that can",
+        "`smelt compile MODEL --target c --dim B=1 -o out/` writes a folder that can be run",
     ),
     "E660": ErrorCode(
         "a wrong option of a target",
-        "The target has no such option, or the value is of another type, or is no valid name for "
+        "The target has no such option, or its value has the wrong type, or cannot be the name of "
         "the functions or files that the target writes.",
         "--option name=my_model",
     ),
     "E661": ErrorCode(
         "no C compiler",
-        "To run a compiled model on this machine it is built first.",
+        "To run a compiled model on this machine, smelt builds it first by a C compiler.",
         f"install gcc, clang or {requirement('host-cc')}, "
         "or name one in the environment variable CC",
     ),
     "E662": ErrorCode(
         "no table of costs",
-        "A file named as costs of a target was not written by `smelt tune`, or is of another form.",
+        "The file with the costs of a target was not written by `smelt tune`, or has an old "
+        "format.",
         "smelt tune --target ort -o costs.json",
     ),
     "E663": ErrorCode(
         "wrong options of a session",
-        "The options of a session of ONNX Runtime, such as those in session.json, are not known "
-        "or of another type.",
-        "compile the model again, or leave out what is not listed in docs/for-onnx-runtime.md",
+        "An option of a session of ONNX Runtime, for example in session.json, is unknown or has a "
+        "value of the wrong type.",
+        "compile the model again, or remove options that docs/for-onnx-runtime.md does not list",
     ),
     "E664": ErrorCode(
         "nothing to measure",
@@ -54,13 +55,13 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E670": ErrorCode(
         "inputs that do not fit a program",
-        "The model does not take an array of this shape, or the data lead to other sizes than "
+        "The model does not accept an array of this shape, or the values lead to sizes other than "
         "declared, or to a branch that cannot be computed.",
-        "give an array of the shape in the message, or other data",
+        "give an array of the shape in the message, or other values",
     ),
     "E671": ErrorCode(
         "wrong inputs for an artifact",
-        "An array is missing, or has another element type than the model takes.",
+        "An array is missing, or has another element type than the model's input.",
         "pass one array per input, of the element type in the message",
     ),
 }

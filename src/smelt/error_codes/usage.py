@@ -1,4 +1,4 @@
-"""Usage of commands and functions: arguments, files, settings."""
+"""Errors in the use of commands and functions: arguments, files, settings."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from smelt.error_codes.code import ErrorCode
 
 CODES: Mapping[str, ErrorCode] = {
     "E607": ErrorCode(
-        "unknown way of verifying",
+        "unknown mode of verification",
         "`verify` is one of off, final and each.",
         'smelt.optimize(model, verify="final")',
     ),
     "E608": ErrorCode(
         "input specs without a function",
-        "Input specs give the types of a JAX function; an ONNX model has its own.",
-        "leave out --input",
+        "Input specs give the input types of a JAX function; an ONNX model declares its own types.",
+        "remove --input",
     ),
     "E609": ErrorCode(
         "no such model file",
@@ -25,14 +25,14 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E613": ErrorCode(
         "weights without a folder",
-        "The model keeps weights in files beside it, but came as bytes or as a protobuf.",
+        "The model has weights in other files, but was passed as bytes or as a protobuf.",
         "load it from its path",
     ),
     "E614": ErrorCode(
         "no folder to write to",
-        "The folder of the destination does not exist, or the destination is a folder where a file "
-        "is written, or a file where a folder is.",
-        "mkdir it first, or name a file in it; for an artifact, a folder",
+        "The folder of the destination does not exist; or the destination is a folder and a file "
+        "must be written, or the other way round.",
+        "create the folder first; name a file for a model, and a folder for an artifact",
     ),
     "E617": ErrorCode(
         "a file of arrays that cannot be read",
@@ -41,17 +41,17 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E618": ErrorCode(
         "no such value",
-        "A part of a model begins and ends at values of its main graph: inputs, weights, results.",
+        "A part of a model is named by values of its main graph: inputs, weights or results.",
         "`smelt extract MODEL --inputs h1 --outputs y -o part.onnx`",
     ),
     "E619": ErrorCode(
-        "a part that is not cut off",
-        "The outputs depend on a value that the given inputs do not cover.",
+        "inputs that do not determine the outputs",
+        "The outputs of the part depend on a value that does not follow from its inputs.",
         "add the inputs that the message names, or choose values after them",
     ),
     "E620": ErrorCode(
         "a value without a type",
-        "Inputs and outputs of a model have to declare an element type, and inference finds none "
+        "Inputs and outputs of a model must declare an element type, and type inference finds none "
         "for this value.",
         "choose a value before or after it",
     ),
@@ -62,7 +62,7 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E622": ErrorCode(
         "a check that cannot be run",
-        "The command of --check is not found, or may not be run. No shell reads it.",
+        "The command of --check is not found, or may not be run. It is run without a shell.",
         "smelt reduce MODEL --check 'smelt verify {} other.onnx' -o small.onnx",
     ),
     "E630": ErrorCode(
@@ -73,29 +73,29 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E631": ErrorCode(
         "an optional package is not installed",
-        "JAX functions need jax, models are run and compared by onnxruntime, and targets have "
-        "dependencies of their own; each comes with an extra of smelt.",
+        "smelt needs jax for JAX functions, onnxruntime to run and compare models, and further "
+        "packages for some targets. An extra of smelt installs each of them.",
         f"{install('jax', 'ort')}, or the extra that the message names",
     ),
     "E632": ErrorCode(
         "wrong inputs for a run",
-        "The number, element type, rank or size of the arrays differs from what the model takes.",
+        "The number, element type, rank or size of the arrays differs from the model's inputs.",
         "`smelt inspect model.onnx` shows its inputs",
     ),
     "E633": ErrorCode(
         "wrong size of a dim",
-        "A symbolic dim has no size, an impossible one, or does not exist.",
+        "A symbolic dim has no size or an impossible size, or no dim has that name.",
         "--dim B=1,3",
     ),
     "E634": ErrorCode(
-        "no model to make up inputs for",
-        "Two plain functions say nothing about their inputs.",
+        "random inputs without a model",
+        "Random inputs need declared input types, and Python functions declare none.",
         "smelt.verify(f, g, inputs=[...])",
     ),
     "E635": ErrorCode(
         "no such function",
         "The reference package.module:function cannot be imported, needs a package that is not "
-        "installed, or is no function.",
+        "installed, or is not a function.",
         "smelt convert examples.cnn:model --input 'f32[B,28,28,1]' -o cnn.onnx",
     ),
     "E636": ErrorCode(
@@ -110,35 +110,36 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E638": ErrorCode(
         "nothing to explain",
-        "The topic is no error code, pass, stage of a pipeline, target or operator.",
+        "The topic is not an error code, pass, stage of a pipeline, target or operator.",
         "`smelt passes`, or docs/errors.md",
     ),
     "E639": ErrorCode(
         "the system refuses",
-        "The operating system refused to read, make or write a file or folder.",
+        "The operating system refused to read, create or write a file or folder.",
         "check the path and its permissions",
     ),
     "E642": ErrorCode(
         "an expected chain that cannot be read",
-        "A chain is steps with arrows between them, each an operator, perhaps with the shapes"
-        " of its results and a count.",
+        "A chain is a sequence of steps with arrows between them; a step is an operator, optionally"
+        " with the shapes of its results and a count.",
         'expect_graph(model, ["Conv:Bx28x28x32 -> Relu * 2"])',
     ),
     "E643": ErrorCode(
         "wrong arguments of a command",
-        "A command got an option that it does not have, a value of the wrong form, or lacks one.",
+        "A command got an unknown option or a malformed value, or lacks a required argument.",
         "`smelt COMMAND --help`",
     ),
     "E680": ErrorCode(
         "an unreadable file of settings",
-        "The smelt.toml or pyproject.toml that smelt found is no TOML in UTF-8, or may not be "
+        "The smelt.toml or pyproject.toml that smelt found is not TOML in UTF-8, or may not be "
         "read.",
-        "mend the file, or leave the files out with --no-config",
+        "correct the file, or ignore such files with --no-config",
     ),
     "E681": ErrorCode(
         "unknown setting",
-        "A file of settings has a key that is no option of smelt or of the command. Options that "
-        "say what is written, printed or run are given on the command line only.",
+        "A file of settings has a key that is not an option of smelt or of the command. "
+        "Options for "
+        "what is written, printed or run are allowed on the command line only.",
         "`smelt config` lists the settings",
     ),
     "E682": ErrorCode(
