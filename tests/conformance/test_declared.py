@@ -72,7 +72,9 @@ def test_results_list_executed_and_unsupported_operators() -> None:
 
 def test_operators_declared_but_never_accepted_are_named() -> None:
     picky = replace(MINE, accepts=lambda node: node.op_type == "Relu" or "no unit for it")
-    assert refused(picky, RELU, NEG) == ("Neg is declared, but the fallback runs it: no unit for it",)
+    assert refused(picky, RELU, NEG) == (
+        "Neg is declared, but the fallback runs it: no unit for it",
+    )
 
 
 def test_an_operator_that_comes_up_nowhere_is_named() -> None:
@@ -123,7 +125,9 @@ def test_an_operator_that_a_pass_made_is_told_as_that() -> None:
     found = conform_all(replace(MINE, limits=limits), cases)
     assert found["a dense layer"].outcome == "elsewhere"
     assert (
-        found["a dense layer"].left["Gemm"].endswith("list in `kernels` the operators of your rules")
+        found["a dense layer"]
+        .left["Gemm"]
+        .endswith("list in `kernels` the operators of your rules")
     )
     listed = replace(MINE, limits=limits, kernels=frozenset({"MatMul", "Add", "Relu"}))
     assert conform_all(listed, cases)["a dense layer"].here == {"MatMul": 1}
