@@ -28,7 +28,7 @@ from smelt.cli.layout import table
 from smelt.cli.progress import progress
 from smelt.passes.run import count_nodes
 from smelt.runtime.inputs import random_inputs
-from smelt.runtime.latency import Timing, take_turns
+from smelt.runtime.latency import Timing, interleaved_timings
 from smelt.targets.runner import at_full_speed
 
 OUTPUT = Path("build/demo")
@@ -141,7 +141,7 @@ def _times(source: ir.Model, result: ir.Model, targets: tuple[str, ...]) -> dict
         run = side.open(sizes)
         at_full_speed(run)(*inputs)
         runs.append(partial(run, *inputs))
-    timings = take_turns(runs, rounds=ROUNDS, seconds=SECONDS, clock=time.process_time)
+    timings = interleaved_timings(runs, rounds=ROUNDS, seconds=SECONDS, clock=time.process_time)
     return dict(zip(targets, timings[1:], strict=True))
 
 

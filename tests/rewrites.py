@@ -12,7 +12,7 @@ from opset_forms import try_each_form
 from unknown_parts import check_keeps_the_unknown, check_survives_hidden_types
 
 from smelt.check.baseline import Baseline
-from smelt.check.verify import Case
+from smelt.check.comparison_inputs import ComparisonInputs
 from smelt.ir import text, verify
 from smelt.ir.interface_change import InterfaceChange
 from smelt.ir.worklist import RuleStats
@@ -183,7 +183,9 @@ def check_same_numbers(
     dims = dict.fromkeys(interface_of(source).symbols(), (3, 1))
     cases = []
     if feeds is not None:
-        cases = [Case([feeds[str(value.name)] for value in source.graph.inputs], {}, "given")]
+        cases = [
+            ComparisonInputs([feeds[str(value.name)] for value in source.graph.inputs], {}, "given")
+        ]
     baseline = Baseline(source, dims, modes=modes, cases=cases)
     problems = baseline.changed(changes, declared).judge(model, declared)
     assert not problems, "\n".join([str(declared), *problems])

@@ -11,8 +11,8 @@ from random_graphs.draft import FLOAT
 from smelt.check.agreement import disagreements
 from smelt.check.baseline import Baseline
 from smelt.check.compare import Comparison, Slack, compare
+from smelt.check.comparison_inputs import ComparisonInputs
 from smelt.check.measure import allowance
-from smelt.check.verify import Case
 from smelt.errors import SmeltError
 from smelt.ir import scope, verify
 from smelt.passes.base import Exactness
@@ -70,7 +70,7 @@ class Judge:
         found = disagreements(self.baseline.interface, runner.interface)
         return found or self.differences(lambda case: runner(*case.values))
 
-    def differences(self, run: Callable[[Case], Sequence[Value]]) -> list[str]:
+    def differences(self, run: Callable[[ComparisonInputs], Sequence[Value]]) -> list[str]:
         """Where what ``run`` gives is further from the model than rounding goes; a number, an
         infinity and a NaN stay what they are. Edge cases are left out."""
         found: list[str] = []
@@ -86,7 +86,7 @@ class Judge:
             found += [f"{case.sizes} {case.inputs}: {what}" for what in bad]
         return found
 
-    def nearly_overflows(self, case: Case) -> bool:
+    def nearly_overflows(self, case: ComparisonInputs) -> bool:
         """True if some step of the model gives numbers whose square is too large for float32."""
         steps = self.steps(case)
         return any(np.any(np.isfinite(r) & (np.abs(r) > LARGE)) for r in steps)
@@ -98,7 +98,7 @@ class Judge:
         cases = self.baseline.runs.cases
         return any(np.any(np.isnan(step)) for case in cases for step in self.steps(case))
 
-    def steps(self, case: Case) -> list[np.ndarray]:
+    def steps(self, case: ComparisonInputs) -> list[np.ndarray]:
         """All floats that the main graph computes of ``case``; none if that cannot be run."""
         wide = self.model.clone()
         listed = set(wide.graph.outputs)

@@ -149,7 +149,7 @@ def test_a_function_that_changed_is_traced_as_it_is(
     judged: set[str] = set()
     for change in CHANGES.values():
         changed = change(patches.PATCHES[function.target])
-        monkeypatch.setattr(patches, "_left_out", set())
+        monkeypatch.setattr(patches, "_skipped", set())
         caplog.clear()
         with patches.PATCHES.refilled(), caplog.at_level(logging.INFO, logger="smelt"):
             owner = patches.PATCHES.owner(function.target)
@@ -173,4 +173,4 @@ def test_an_error_of_the_user_stays_one() -> None:
     variables = nn.Dense(3).init(KEY, jnp.ones((2, 4)))
     with pytest.raises(UsageError, match="nothing_is_called_like_this"):
         trace(lambda x: layer.apply(variables, x), "f32[2,4]")
-    assert library_functions.FLAX_PARAMETER.target not in patches._left_out
+    assert library_functions.FLAX_PARAMETER.target not in patches._skipped

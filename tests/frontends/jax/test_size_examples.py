@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import pytest
 from jax import export
 
-from smelt.frontends.jax.size_examples import examples, remaining_sizes, stated
+from smelt.frontends.jax.size_examples import examples, remaining_sizes, simplified
 
 EXAMPLES = {
     "one size": ("N", [], [{"N": 24}, {"N": 1}]),
@@ -62,4 +62,4 @@ STATED = {
 
 @pytest.mark.parametrize(("texts", "found"), STATED.values(), ids=STATED)
 def test_what_is_said_is_stated_as_equalities(texts: list[str], found: list[str] | None) -> None:
-    assert stated(texts) == found
+    assert simplified(texts) == found

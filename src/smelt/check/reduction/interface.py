@@ -1,4 +1,4 @@
-"""Reduction steps: drop outputs, bind symbolic dims, inline calls, replace If by a branch."""
+"""Reduction steps: drop outputs, bind symbolic dims, inline calls, replace an If by a branch."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ def drop_outputs(search: Search) -> bool:
     """Remove outputs and the nodes that only they need; True if any were removed."""
 
     def without(chosen: range, model: ir.Model) -> bool:
+        """Remove the outputs with the numbers ``chosen``; False if no output would be left."""
         outputs = list(model.graph.outputs)
         if len(outputs) <= len(chosen):
             return False
@@ -30,9 +31,11 @@ def drop_outputs(search: Search) -> bool:
         return True
 
     def count() -> int:
+        """Return how many outputs the model has now."""
         return len(search.model.graph.outputs)
 
     def try_range(chosen: range) -> int:
+        """Try to remove the outputs with the numbers ``chosen``; return how many were removed."""
         before = count()
         search.attempt(partial(without, chosen))
         return before - count()
@@ -41,7 +44,7 @@ def drop_outputs(search: Search) -> bool:
 
 
 def bind_symbols(search: Search) -> bool:
-    """Bind symbolic dims to ``SIZE``, all at once or one by one; True if any were bound."""
+    """Replace all symbolic dims by ``SIZE``, or else one by one; True if any were replaced."""
     names = interface_of(search.model).symbols()
     if not names or search.attempt(lambda model: _bind(model, names)):
         return bool(names)
@@ -51,6 +54,7 @@ def bind_symbols(search: Search) -> bool:
 
 
 def _bind(model: ir.Model, names: tuple[str, ...]) -> bool:
+    """Replace the symbolic dims ``names`` by ``SIZE``; False if that is impossible."""
     try:
         return bool(bind_dims(model, dict.fromkeys(names, SIZE)))
     except SmeltError:
@@ -58,9 +62,12 @@ def _bind(model: ir.Model, names: tuple[str, ...]) -> bool:
 
 
 def inline_calls(search: Search) -> bool:
-    """Inline all functions, so that their nodes can be removed; True if that works."""
+    """Inline all functions, so that later steps can remove their nodes; True if the check still
+    holds.
+    """
 
     def inlined(model: ir.Model) -> bool:
+        """Inline the functions of ``model``; False if there are none, or one cannot be inlined."""
         if not model.functions:
             return False
         try:
@@ -73,41 +80,48 @@ def inline_calls(search: Search) -> bool:
 
 
 def choose_branches(search: Search) -> bool:
-    """Replace each If by one of its branches where possible; True if any were replaced."""
-    taken = False
+    """Replace each If by one of its branches where the check still holds; True if any were
+    replaced.
+    """
+    any_replaced = False
     number = 0
     while number < sum(node.op_type == "If" for node in search.model.graph):
-        tries = [partial(_inline_branch, number=number, branch=b) for b in _BRANCHES]
-        if any(search.attempt(edit) for edit in tries):
-            taken = True
+        edits = [partial(_inline_branch, number=number, branch=branch) for branch in _BRANCHES]
+        if any(search.attempt(edit) for edit in edits):
+            any_replaced = True
         else:
             number += 1
-    return taken
+    return any_replaced
 
 
 _BRANCHES = ("then_branch", "else_branch")
 
 
 def _inline_branch(model: ir.Model, number: int, branch: str) -> bool:
-    """Replace the If with the given number by the nodes of ``branch``; False if impossible."""
+    """Replace the If with the number ``number`` in the main graph by the nodes of ``branch``.
+
+    The results of the branch replace those of the If, and its weights move to the main graph.
+    Returns False if the If has no such branch, or if a graph output would have no node that
+    computes it.
+    """
     node = [node for node in model.graph if node.op_type == "If"][number]
     if branch not in node.attributes:
         return False
     body = node.attributes[branch].as_graph()
-    results = list(body.outputs)
+    branch_outputs = list(body.outputs)
     body.outputs.clear()
-    inner = list(body)
-    body.remove(inner)
-    model.graph.insert_before(node, inner)
+    branch_nodes = list(body)
+    body.remove(branch_nodes)
+    model.graph.insert_before(node, branch_nodes)
     for name, value in list(body.initializers.items()):
         del body.initializers[name]
         if name in model.graph.initializers:
             value.name = f"{name}.{branch}"
         model.graph.register_initializer(value)
-    for old, new in zip(node.outputs, results, strict=True):
+    for old, new in zip(node.outputs, branch_outputs, strict=True):
         replace(model, old, new)
-    if any(value.is_graph_output() and value.producer() is None for value in results):
-        return False  # an output has to be computed
+    if any(value.is_graph_output() and value.producer() is None for value in branch_outputs):
+        return False  # a node must compute each output
     for reader in (node, *scope.nested_nodes(node)):
         for index in range(len(reader.inputs)):
             reader.replace_input_with(index, None)

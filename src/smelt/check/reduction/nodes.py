@@ -1,4 +1,4 @@
-"""Reduction step: remove nodes; a result becomes an input, an equal-typed value or a constant."""
+"""Reduction step: remove nodes and replace their results by inputs, operands or constants."""
 
 from __future__ import annotations
 
@@ -16,8 +16,12 @@ from smelt.ir.extraction import become_inputs, replace
 from smelt.ir.same_shape import same_dim
 from smelt.runtime.inputs import random_array
 
-Way = Literal["inputs", "bypass", "bypass from the end", "constants"]
-WAYS: tuple[Way, ...] = get_args(Way)
+Replacement = Literal["inputs", "bypass", "bypass from the end", "constants"]
+"""What replaces a result of a removed node that is still read: a new model input, the first or the
+last operand of equal type, or a constant.
+"""
+
+REPLACEMENTS: tuple[Replacement, ...] = get_args(Replacement)
 
 LARGEST_CONSTANT = 1 << 16
 """The largest constant, in elements, that may replace a result."""
@@ -26,86 +30,98 @@ LARGEST_CONSTANT = 1 << 16
 def drop_nodes(search: Search) -> bool:
     """Remove nodes in groups, halves first; True if any were removed.
 
-    At each group size the ways are tried one after another until one removes something. The first
-    way alone finds nodes that are next to each other.
+    At each group size the kinds of replacement are tried in order until one removes something. The
+    first kind suffices if the nodes that the check needs are adjacent.
     """
 
-    def try_range(way: Way, chosen: range) -> int:
+    def try_range(replacement: Replacement, chosen: range) -> int:
+        """Try to remove the nodes with the numbers ``chosen``; return how many nodes were
+        removed.
+        """
         before = search.count()
-        search.attempt(partial(remove_nodes, chosen=chosen, way=way))
+        search.attempt(partial(remove_nodes, chosen=chosen, replacement=replacement))
         return before - search.count()
 
-    tries = [partial(try_range, way) for way in WAYS]
+    tries = [partial(try_range, replacement) for replacement in REPLACEMENTS]
     return sweep(search.count, tries)
 
 
-def remove_nodes(model: ir.Model, chosen: Iterable[int], way: Way) -> bool:
+def remove_nodes(model: ir.Model, chosen: Iterable[int], replacement: Replacement) -> bool:
     """Remove the nodes with the numbers ``chosen``, counted over all graphs, outer graphs first.
 
-    A result that is still read becomes the first or last operand of equal type for ``bypass``, a
-    constant for ``constants``, and otherwise an input. A node stays if a result has no type or its
-    inner graph returns it. Results that only removed nodes read become outputs. Returns False if
-    nothing changes, or nothing in this ``way``.
+    A result that is still read becomes its node's first operand of equal type for ``bypass``, the
+    last for ``bypass from the end``, a random constant for ``constants``, and otherwise a model
+    input. A node stays if such a result has no type or is the output of an inner graph. Results
+    that only removed nodes read become outputs. Returns False if no node was removed, or none of
+    the results was replaced where ``replacement`` is not ``inputs``.
     """
     nodes = list(scope.nodes(model))
     inside = {id(graph) for graph in scope.graphs_below(model.graph)}
     removed = [nodes[i] for i in chosen if i < len(nodes) and id(nodes[i].graph) in inside]
-    return _Removal(model, removed, way).run()
+    return _Removal(model, removed, replacement).run()
 
 
 @dataclass
 class _Removal:
+    """The removal of the nodes ``removed``; ``gone`` has these and the nodes of their
+    inner graphs.
+    """
+
     model: ir.Model
     removed: list[ir.Node]
-    way: Way
+    replacement: Replacement
     gone: set[ir.Node] = field(default_factory=set)
 
     def run(self) -> bool:
-        """Remove the nodes; False if nothing changes, or nothing in this way."""
+        """Remove the nodes; False if nothing was removed, or nothing was replaced that
+        should be.
+        """
         main = self.model.graph
         self.gone = _with_inner(self.removed)
-        read = _read(main, self.gone)
-        dropped = [node for node in self.removed if self._can_go(node, read)]
-        self.gone = _with_inner(dropped)
-        replaced = sum(self._replace(node, read) for node in dropped)
-        if not dropped or (self.way != "inputs" and not replaced):
+        read_values = _read(main, self.gone)
+        removable = [node for node in self.removed if self._can_go(node, read_values)]
+        self.gone = _with_inner(removable)
+        replaced = sum(self._replace(node, read_values) for node in removable)
+        if not removable or (self.replacement != "inputs" and not replaced):
             return False
         self._choose_outputs()
-        read = {*_read(main, self.gone), *main.outputs}
-        results = (value for node in dropped for value in node.outputs)
-        become_inputs(self.model, [value for value in results if value in read])
-        for node in dropped:
+        read_values = {*_read(main, self.gone), *main.outputs}
+        results = (value for node in removable for value in node.outputs)
+        become_inputs(self.model, [value for value in results if value in read_values])
+        for node in removable:
             if node.graph is not None and node.graph is not main:
                 node.graph.remove(node)
         return True
 
-    def _can_go(self, node: ir.Node, read: set[ir.Value]) -> bool:
-        """True if every result that is read has a type and is returned by no inner graph."""
-        inner = node.graph is not self.model.graph
+    def _can_go(self, node: ir.Node, read_values: set[ir.Value]) -> bool:
+        """True if every result that is read has a tensor type and is not the output of an inner
+        graph.
+        """
+        is_inside = node.graph is not self.model.graph
         return all(
-            isinstance(value.type, ir.TensorType) and not (inner and value.is_graph_output())
+            isinstance(value.type, ir.TensorType) and not (is_inside and value.is_graph_output())
             for value in node.outputs
-            if value in read
+            if value in read_values
         )
 
-    def _replace(self, node: ir.Node, read: set[ir.Value]) -> int:
+    def _replace(self, node: ir.Node, read_values: set[ir.Value]) -> int:
         """Replace the results of ``node`` by other values; return how many were replaced."""
         count = 0
         for value in node.outputs:
-            other = None
-            if self.way in ("bypass", "bypass from the end"):
-                order = node.inputs if self.way == "bypass" else reversed(node.inputs)
-                other = next((v for v in order if v is not None and _alike(v, value)), None)
-            elif self.way == "constants" and value in read:
-                other = _constant(self.model, value)
-            if other is not None:
-                replace(self.model, value, other)
+            substitute = None
+            if self.replacement in ("bypass", "bypass from the end"):
+                operands = node.inputs if self.replacement == "bypass" else reversed(node.inputs)
+                substitute = next((v for v in operands if v is not None and _alike(v, value)), None)
+            elif self.replacement == "constants" and value in read_values:
+                substitute = _constant(self.model, value)
+            if substitute is not None:
+                replace(self.model, value, substitute)
                 count += 1
         return count
 
     def _choose_outputs(self) -> None:
-        """Keep outputs of remaining nodes, and add remaining results that only removed
-        nodes read.
+        """Set the outputs: those that remaining nodes compute, and results that only removed nodes
+        read.
         """
         main = self.model.graph
         kept = [value for value in main.outputs if value.producer() not in {None, *self.gone}]
@@ -114,32 +130,33 @@ class _Removal:
                 continue
             for value in node.outputs:
                 readers = scope.consumers(value)
-                dangling = readers and all(reader in self.gone for reader in readers)
-                if dangling and value.dtype is not None:
+                is_dangling = readers and all(reader in self.gone for reader in readers)
+                if is_dangling and value.dtype is not None:
                     kept.append(value)
         main.outputs.clear()
         main.outputs.extend(dict.fromkeys(kept))
 
 
 def _with_inner(nodes: Iterable[ir.Node]) -> set[ir.Node]:
+    """Return ``nodes`` and the nodes of their inner graphs."""
     return {inner for node in nodes for inner in (node, *scope.nested_nodes(node))}
 
 
 def _read(main: ir.Graph, gone: set[ir.Node]) -> set[ir.Value]:
-    """Return the values that remaining nodes read and remaining inner graphs return."""
-    found: set[ir.Value] = set()
+    """Return the values that remaining nodes read and that their inner graphs return."""
+    values: set[ir.Value] = set()
     for graph in scope.graphs_below(main):
         for node in graph:
             if node in gone:
                 continue
-            found.update(value for value in node.inputs if value is not None)
+            values.update(value for value in node.inputs if value is not None)
             for inner in scope.subgraphs(node):
-                found.update(inner.outputs)
-    return found
+                values.update(inner.outputs)
+    return values
 
 
 def _alike(a: ir.Value, b: ir.Value) -> bool:
-    """True if both values have one element type and provably equal shapes."""
+    """True if both values have the same element type and provably equal shapes."""
     if a.dtype is None or a.dtype != b.dtype or a.shape is None or b.shape is None:
         return False
     if type(a.type) is not type(b.type) or len(a.shape) != len(b.shape):
@@ -148,8 +165,9 @@ def _alike(a: ir.Value, b: ir.Value) -> bool:
 
 
 def _constant(model: ir.Model, value: ir.Value) -> ir.Value | None:
-    """Return an initializer with random numbers in the type of ``value``; None if
-    its size is open.
+    """Return a new initializer of random numbers with the type of ``value``.
+
+    Returns None for strings, for symbolic dims, and beyond ``LARGEST_CONSTANT`` elements.
     """
     if value.shape is None or value.dtype in (None, ir.DataType.STRING):
         return None
@@ -160,8 +178,8 @@ def _constant(model: ir.Model, value: ir.Value) -> ir.Value | None:
     array = random_array(value.dtype, tuple(dims), np.random.default_rng(0))
     tensor = ir.Tensor(array, dtype=value.dtype)
     name = f"{value.name}.constant"
-    taken = model.graph.initializers
-    while name in taken:
+    initializers = model.graph.initializers
+    while name in initializers:
         name += "_"
     constant = ir.Value(name=name, type=value.type, shape=value.shape, const_value=tensor)
     tensor.name = name

@@ -1,4 +1,4 @@
-"""The smallest model found so far, and the trial of candidates."""
+"""The smallest model found so far on which a check holds, and the trial of smaller candidates."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from smelt.ir.names import name_values
 from smelt.ir.shapes import infer_within
 
 Check: TypeAlias = Callable[[ir.Model], bool]
-"""True if the check still holds on the model, which is a copy."""
+"""Returns True if the check holds on the model, a copy that it may change."""
 
 Edit: TypeAlias = Callable[[ir.Model], bool]
-"""Makes a copy of the model smaller in place; False if there is nothing to do."""
+"""Makes the model smaller in place; returns False if there is nothing to do."""
 
 
 class OutOfRuns(Exception):
@@ -26,10 +26,11 @@ class OutOfRuns(Exception):
 
 
 class Search:
-    """Holds in ``model`` the smallest model on which the check holds; candidates are valid models.
+    """Holds in ``model`` the smallest model so far on which the check holds; candidates are valid
+    models.
 
-    ``loose`` are the ports of unknown type or rank in the source. ``runs`` counts calls of the
-    check, ``most`` limits them.
+    ``loose`` are the names of inputs and outputs without a type or rank in the source. ``runs``
+    counts calls of the check, ``most`` limits them.
     """
 
     def __init__(
@@ -52,15 +53,16 @@ class Search:
         return self.check(model.clone())
 
     def attempt(self, edit: Edit) -> bool:
-        """Apply ``edit`` to a copy; keep the copy and return True if it is valid and the check
-        holds.
+        """Apply ``edit`` to a copy of the model; True if the copy is valid and the check holds.
+
+        The copy then becomes the smallest model.
         """
         candidate = self.model.clone()
         if not edit(candidate) or not completed(candidate):
             return False
         ports = _ports(candidate)
         if not all(_is_typed(value) or value.name in self.loose for value in ports):
-            return False  # the checker of ONNX would refuse it
+            return False  # ONNX demands a type and a rank of each input and output
         if not self.shows(candidate):
             return False
         self.model = candidate
@@ -73,7 +75,7 @@ class Search:
 
 
 def completed(model: ir.Model) -> bool:
-    """Remove what no output needs and infer types; False if the model is then invalid."""
+    """Remove the nodes that no output needs and infer types; False if the model is then invalid."""
     keep_needed(model)
     needed = needed_inputs(model.graph)
     if len(needed) < len(model.graph.inputs):
@@ -91,6 +93,7 @@ def completed(model: ir.Model) -> bool:
 
 
 def _ports(model: ir.Model) -> tuple[ir.Value, ...]:
+    """Return the inputs, then the outputs of the main graph."""
     return (*model.graph.inputs, *model.graph.outputs)
 
 
@@ -99,30 +102,31 @@ def _is_typed(value: ir.Value) -> bool:
     return value.dtype is not None and value.shape is not None
 
 
-def sweep(count: Callable[[], int], tries: Sequence[Callable[[range], int]]) -> bool:
+def sweep(count: Callable[[], int], attempts: Sequence[Callable[[range], int]]) -> bool:
     """Try to drop ranges of n = ``count()`` items, halves first, then smaller ranges.
 
-    Returns True if an item was dropped. Each of ``tries`` gets a range of item numbers, drops what
-    it can, and returns how many items it dropped; a later one runs at a range size only if the
+    Returns True if an item was dropped. Each of ``attempts`` gets a range of item numbers, drops
+    what it can, and returns how many items it dropped; a later one runs at a range size only if the
     earlier ones dropped nothing. If almost all items can be dropped, this takes about ``log n``
-    calls; if none can, about ``2 n`` calls of each.
+    calls; if none can, about ``2 n`` calls of each. Compare the ddmin algorithm of Zeller and
+    Hildebrandt, "Simplifying and Isolating Failure-Inducing Input" (2002).
     """
-    any_taken = False
+    any_dropped = False
     size = max(count() // 2, 1)
     while True:
-        any_taken |= any(_sweep_once(count, attempt, size) for attempt in tries)
+        any_dropped |= any(_sweep_once(count, attempt, size) for attempt in attempts)
         if size == 1:
-            return any_taken
+            return any_dropped
         size = max(1, min(size, count()) // 2)
 
 
 def _sweep_once(count: Callable[[], int], attempt: Callable[[range], int], size: int) -> bool:
     """Try all ranges of ``size`` once, in order; True if an item was dropped."""
-    start, taken = 0, False
+    start, any_dropped = 0, False
     while start < count():
         chosen = range(start, min(start + size, count()))
-        went = attempt(chosen)
-        taken |= went > 0
+        dropped = attempt(chosen)
+        any_dropped |= dropped > 0
         # If at most half was dropped, skip the rest: it would be tried again and again.
-        start += 0 if 2 * went > len(chosen) else max(len(chosen) - went, 1)
-    return taken
+        start += 0 if 2 * dropped > len(chosen) else max(len(chosen) - dropped, 1)
+    return any_dropped

@@ -13,25 +13,34 @@ from smelt.ir import scope
 
 SMALLER = (1, 2, 3, 4)
 SIZES_IN = frozenset({"group", "hidden_size"})
-"""Attributes that repeat a size."""
+"""Attributes of operators that repeat a size of an input or a weight."""
 
 SHAPE_LIMIT = 16
-"""The largest integer tensor, in elements, that is taken for a shape."""
+"""An int64 constant of at most this many elements may be a shape; its elements are replaced too."""
 
 
 def shrink_sizes(search: Search) -> bool:
-    """Try to replace each size of inputs and weights by a smaller one, largest first."""
-    taken = False
+    """Try to replace each size of inputs and weights by one of ``SMALLER``, the largest sizes
+    first.
+
+    Returns True if any size was replaced.
+    """
+    any_replaced = False
     tried: set[int] = set()
-    while left := sorted(set(_sizes(search.model)) - tried, reverse=True):
-        size = left[0]
+    while untried := sorted(set(_sizes(search.model)) - tried, reverse=True):
+        size = untried[0]
         tried.add(size)
-        smaller = [each for each in SMALLER if each < size]
-        taken |= any(search.attempt(partial(_resized, old=size, new=each)) for each in smaller)
-    return taken
+        candidates = [smaller for smaller in SMALLER if smaller < size]
+        any_replaced |= any(
+            search.attempt(partial(_resized, old=size, new=new)) for new in candidates
+        )
+    return any_replaced
 
 
 def _sizes(model: ir.Model) -> Iterator[int]:
+    """Yield the dims of model inputs and initializers that are greater than the least of
+    ``SMALLER``.
+    """
     for value in (*model.graph.inputs, *model.graph.initializers.values()):
         for dim in value.shape.dims if value.shape is not None else ():
             if isinstance(dim, int) and dim > SMALLER[0]:
@@ -71,8 +80,9 @@ def _resize_attributes(node: ir.Node, old: int, new: int) -> None:
 
 
 def _cut(tensor: ir.TensorProtocol, old: int, new: int) -> ir.TensorProtocol:
-    """Return ``tensor`` with dims of ``old`` cut to ``new``, and its elements too if
-    it is a shape.
+    """Return ``tensor`` with each dim of size ``old`` cut to ``new``.
+
+    In a small int64 tensor, which may be a shape, elements equal to ``old`` become ``new`` as well.
     """
     dims = tensor.shape.numpy()
     is_shape = tensor.dtype == ir.DataType.INT64 and tensor.size <= SHAPE_LIMIT

@@ -18,7 +18,7 @@ from smelt.ir import constants, opset, scope, text
 from smelt.ir.listing import dim_text
 
 Facts: TypeAlias = Callable[[ir.Node, int], dict[str, Any]]
-"""Returns further facts of a node, given the node and its number."""
+"""Returns entries to add to the data of a node, given the node and its number."""
 
 
 def graph_of(
@@ -28,14 +28,16 @@ def graph_of(
 ) -> dict[str, Any]:
     """Return ``model`` as plain data; nodes are numbered in the order of ``scope.nodes``.
 
-    ``facts`` adds entries to each node. ``place`` returns the groups around a node, as
-    ``places.Places`` finds them in the tree of another model; without it, groups follow the
-    modules in the names of nodes.
+    ``facts`` adds entries to each node. ``place`` returns the path of the groups around a node;
+    without it, groups follow the modules in the names of nodes. ``places.Places`` provides a
+    ``place`` that uses the groups of another model.
     """
     return _Writer(model, facts, place).document()
 
 
 class _Writer:
+    """Converts one model to plain data; each value is recorded when it is first met."""
+
     def __init__(
         self, model: ir.Model, facts: Facts, place: Callable[[ir.Node], Path] | None
     ) -> None:
@@ -84,9 +86,9 @@ class _Writer:
         if node in self.folded:
             written["constant"] = True
         texts = {name: text.attribute(attr) for name, attr in node.attributes.items()}
-        given = [[shown(name, 80), shown(each)] for name, each in texts.items() if each is not None]
-        if given:
-            written["attributes"] = given
+        attributes = [[shown(name, 80), shown(t)] for name, t in texts.items() if t is not None]
+        if attributes:
+            written["attributes"] = attributes
         return written | self.facts(node, index)
 
     def _value(self, value: ir.Value) -> int:
@@ -101,7 +103,9 @@ class _Writer:
         return number
 
     def _constant_text(self, value: ir.Value) -> str | None:
-        """Return the elements or the shape of a constant, None for other values."""
+        """Return the elements or the shape of a constant or a folded result as text, None for other
+        values.
+        """
         facts = self.weights.get(self._value(value))
         if facts is not None:
             return label_of(facts)
@@ -111,7 +115,10 @@ class _Writer:
         return TIMES.join(dims) or "scalar"
 
     def _items(self, graph: ir.Graph, depth: int = 0) -> list[tuple[Path, Tree, str]]:
-        """Return the nodes of ``graph`` for the tree; a node with inner graphs becomes a group."""
+        """Return path, tree and operator of each node of ``graph``; constant nodes are left out.
+
+        The tree of a node with inner graphs is a group of their nodes, down to ``DEPTH`` levels.
+        """
         items: list[tuple[Path, Tree, str]] = []
         for node in graph:
             if node in self.folded:
@@ -123,15 +130,17 @@ class _Writer:
         return items
 
     def _carrier(self, node: ir.Node, depth: int) -> Tree:
-        """Return a node with inner graphs as a group of their trees."""
-        bodies = list(scope.subgraphs(node))
-        trees = [tree_of(self._items(body, depth), self.is_placed) for body in bodies]
+        """Return a node with inner graphs as a group that holds the trees of these graphs."""
+        inner_graphs = list(scope.subgraphs(node))
+        trees = [
+            tree_of(self._items(inner_graph, depth), self.is_placed) for inner_graph in inner_graphs
+        ]
         kids = trees[0]
-        if len(bodies) > 1:
-            pairs = zip(bodies, trees, strict=True)
+        if len(inner_graphs) > 1:
+            pairs = zip(inner_graphs, trees, strict=True)
             kids = [
-                {"name": shown(body.name, 60), "kids": tree, "body": True}
-                for body, tree in pairs
+                {"name": shown(inner_graph.name, 60), "kids": tree, "body": True}
+                for inner_graph, tree in pairs
                 if tree
             ]
         number = self._node_number[node]
@@ -139,13 +148,15 @@ class _Writer:
 
 
 def _summarize(trees: list[Tree], ops: list[str]) -> Counter[str]:
-    """Add what each group computes to its data; return the operators below ``trees``."""
-    found: Counter[str] = Counter()
+    """Set ``what`` of each group to a summary of its operators; return the operators below
+    ``trees``.
+    """
+    operators: Counter[str] = Counter()
     for tree in trees:
         if isinstance(tree, int):
-            found[ops[tree]] += 1
+            operators[ops[tree]] += 1
             continue
         below = _summarize(tree["kids"], ops)
         tree["what"] = summary_of(below)
-        found += below
-    return found
+        operators += below
+    return operators

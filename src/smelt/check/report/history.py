@@ -1,4 +1,6 @@
-"""Record what a pipeline does to a model: the model before, the passes, and each node's fate."""
+"""Record what a pipeline does to a model: the graph before, the passes, and the state of
+each node.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from smelt.passes.run import PassReport
 
 
 class _First(NamedTuple):
-    """A node before the first pass."""
+    """A node as it was before the first pass."""
 
     number: int
     path: Path
@@ -50,8 +52,8 @@ class History:
             self.begin(model)
 
     def begin(self, model: ir.Model) -> dict[str, Any]:
-        """Describe ``model`` and number its nodes, so that nodes made from them can be
-        traced back.
+        """Return the graph of ``model`` as data, and number its nodes so that later nodes can be
+        traced to them.
         """
         self.model = model
         self.before = before = graph_of(model, lambda node, index: _source(node))
@@ -76,7 +78,9 @@ class History:
         self._alive = alive
 
     def graphs(self, model: ir.Model) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return both graphs, each node with its ``state``: changed, new or gone; kept has none."""
+        """Return the graphs before and after; nodes have a ``state``: changed, new or gone, none if
+        unchanged.
+        """
         before = self.before if self.before is not None else self.begin(model)
         nodes = list(scope.nodes(model))
         places = Places(before["tree"], [first.path for first in self._first.values()])
@@ -96,12 +100,16 @@ class History:
         return before, after
 
     def _sources(self, node: ir.Node) -> Sequence[int]:
-        """Return the numbers of the first nodes that ``node`` was made from, or its own."""
+        """Return the numbers of the nodes before the first pass that ``node`` is, or was
+        made from.
+        """
         first = self._first.get(node)
         return (first.number,) if first is not None else numbers_of(node)
 
     def _came_from(self, node: ir.Node, index: int) -> dict[str, Any]:
-        """Return the state of a node after the passes, the numbers of its sources, and its pass."""
+        """Return the state of a node after the passes, its source nodes, and the pass
+        that made it.
+        """
         first = self._first.get(node)
         if first is not None:
             facts: dict[str, Any] = _source(node) | {"from": [first.number]}
@@ -115,7 +123,10 @@ class History:
 
 
 def _source(node: ir.Node) -> dict[str, Any]:
-    """Return the recorded source lines or source nodes, if they differ from the node's name."""
+    """Return the source lines or source nodes that are recorded on ``node``.
+
+    Returns an empty dict if they are only the node's own name.
+    """
     recorded = node.meta.get(META_KEY)
     if not isinstance(recorded, Origin) or recorded.sources == (node.name,):
         return {}
@@ -123,7 +134,9 @@ def _source(node: ir.Node) -> dict[str, Any]:
 
 
 def _kept(node: ir.Node, first: _First) -> bool:
-    """True if ``node`` still has the operator and the attributes of its first version."""
+    """True if ``node`` still has the operator and the attributes that it had before the
+    first pass.
+    """
     now = tuple(node.attributes.values())
     same = len(now) == len(first.attributes) and all(map(is_, now, first.attributes))
     return same and node.op_type == first.op_type

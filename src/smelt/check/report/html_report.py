@@ -82,13 +82,13 @@ class HtmlReport:
     ) -> None:
         """Show two models side by side that no pipeline connects; ``sides`` are their titles.
 
-        Does nothing if either is no model.
+        Does nothing unless both are ``ir.Model`` objects.
         """
         if isinstance(before, ir.Model) and isinstance(after, ir.Model):
             self._compared, self._sides = (before, after), sides
 
     def document(self) -> dict[str, Any]:
-        """Return the data of the page: plain, finite, with long texts cut."""
+        """Return the data of the page as JSON types; long texts are cut."""
         written: dict[str, Any] = {
             "schema": SCHEMA,
             "version": VERSION,
@@ -130,6 +130,9 @@ class HtmlReport:
         return before, after
 
     def _numbers(self) -> dict[str, Any] | None:
+        """Return the compared outputs of two models or of a verified pipeline, None if nothing was
+        verified.
+        """
         if self.verification is not None:
             return numbers.of_report(self.verification)
         return numbers.of_evidence(self.evidence) if self.evidence is not None else None
@@ -165,6 +168,7 @@ class HtmlReport:
 
 
 def _shown(item: Any) -> Any:
+    """Return ``item`` with ``shown`` applied to all texts in it, at any depth."""
     if isinstance(item, str):
         return shown(item, 2000)
     if isinstance(item, Mapping):

@@ -30,7 +30,9 @@ KINDS: Mapping[str, tuple[str, str]] = {
         r"|GridSample|Roi|Reverse|NonZero|Sequence|Shuffle|Roll|Col2Im|Broadcast|Iota",
     ),
 }
-"""Kind to colour and to the pattern of its operators; the first pattern that is found counts."""
+"""Each kind with its colour and the pattern of its operators; the first pattern that
+matches counts.
+"""
 
 OTHER = ("elementwise", "other")
 """Kinds without a pattern: the rows of ``operators/elementwise``, then everything else."""
@@ -52,9 +54,10 @@ def kind_of(op: str) -> str:
 
 
 def summary_of(operators: Counter[str]) -> str:
-    """Return what nodes of these operators compute, as ``attention + feed-forward``.
+    """Return a few words for what nodes of these operators compute, such as ``attention +
+    feed-forward``.
 
-    Without an operator that tells, return the two most frequent operators.
+    If no operator hints at a known layer, return the two most frequent operators.
     """
     counts = Counter({op.rpartition(".")[2]: count for op, count in operators.items()})
     kinds: Counter[str] = Counter()
@@ -64,7 +67,7 @@ def summary_of(operators: Counter[str]) -> str:
     convolves = any("Conv" in op for op in counts)
     normalizes = counts["Softmax"] > 0 or (counts["Exp"] > 0 and counts["ReduceSum"] > 0)
     attends = kinds["attention"] > 0 or (normalizes and products >= 2)
-    parts = {
+    is_present = {
         "convolution": convolves,
         "recurrence": any(counts[op] for op in ("LSTM", "GRU", "RNN")),
         "attention": attends,
@@ -73,10 +76,10 @@ def summary_of(operators: Counter[str]) -> str:
         ),
         "projection": bool(not convolves and not attends and products and not kinds["activation"]),
     }
-    found = [name for name, present in parts.items() if present]
-    if not found and kinds["normalization"]:
-        found = ["embedding" if counts["Gather"] else "normalization"]
-    if found:
-        return " + ".join(found)
-    most = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:2]
-    return ", ".join(op if count == 1 else f"{count} {op}" for op, count in most)
+    layers = [name for name, present in is_present.items() if present]
+    if not layers and kinds["normalization"]:
+        layers = ["embedding" if counts["Gather"] else "normalization"]
+    if layers:
+        return " + ".join(layers)
+    most_frequent = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:2]
+    return ", ".join(op if count == 1 else f"{count} {op}" for op, count in most_frequent)

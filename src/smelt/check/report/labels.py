@@ -1,4 +1,4 @@
-"""Write the lines that stand on a node: its weights by shape, then its attributes."""
+"""Write the lines of text inside a node's box: its weights by shape, then its attributes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from smelt.ir import constants, opset, text
 from smelt.operators import find
 
 WIDTH = 30
-"""The longest line of a node, in characters, unless one part is longer."""
+"""The longest line in a node's box, in characters, unless a single weight or attribute is
+longer.
+"""
 
 MOST = 3
-"""How many lines of weights and attributes a node has; its details list all of them."""
+"""The most lines in a node's box; the details beside the graph list all weights and attributes."""
 
 Weight = Callable[[ir.Value], str | None]
 """Returns the shape or the elements of a constant as text; None for other values."""
@@ -23,19 +25,20 @@ Weight = Callable[[ir.Value], str | None]
 def lines_of(node: ir.Node, version: int, weight: Weight) -> list[str]:
     """Return at most ``MOST`` lines: constant inputs by their formal names, then attributes.
 
-    ``version`` is the opset that the model imports for the domain of ``node``.
+    ``version`` is the opset that the model imports for the domain of ``node``. Attributes with
+    their default value are left out.
     """
     formal = _formal_names(node.domain, node.op_type, version)
     parts = []
     for index, value in enumerate(node.inputs):
-        about = weight(value) if value is not None else None
-        if about is not None:
+        weight_text = weight(value) if value is not None else None
+        if weight_text is not None:
             name = formal[min(index, len(formal) - 1)] if formal else f"input {index}"
-            parts.append(f"{name} {about}")
+            parts.append(f"{name} {weight_text}")
     for name, attr in node.attributes.items():
-        given = text.attribute(attr)
-        if given is not None and not _is_usual(node, name, version):
-            parts.append(f"{name} {_type_name(name, given)}")
+        attribute_text = text.attribute(attr)
+        if attribute_text is not None and not _is_usual(node, name, version):
+            parts.append(f"{name} {_type_name(name, attribute_text)}")
     return _lines([_cut(part) for part in parts])
 
 
@@ -60,15 +63,16 @@ def _formal_names(domain: str, op_type: str, version: int) -> list[str]:
     """Return the names that the schema or the declaration gives the inputs of an operator."""
     schema = opset.schema(op_type, version, domain)
     if schema is not None:
-        return [each.name for each in schema.inputs]
+        return [parameter.name for parameter in schema.inputs]
     known = find(domain, op_type)
     return [name.rstrip("?") for name in known.inputs] if known is not None else []
 
 
 def _is_usual(node: ir.Node, name: str, version: int) -> bool:
-    """True if an attribute has its default, or says what is so without it.
+    """True if an attribute has its default value, or a value that needs no mention.
 
-    Strides and dilations of 1, pads of 0, and the size of a kernel whose weight is constant.
+    These are strides and dilations of 1, pads of 0, and a kernel size that the constant weight
+    shows.
     """
     value = node.attributes[name].value
     if name in ("strides", "dilations"):
@@ -81,8 +85,11 @@ def _is_usual(node: ir.Node, name: str, version: int) -> bool:
     return bool(value == default)
 
 
-def _type_name(name: str, given: str) -> str:
-    """Return the name of the element type that ``to`` or ``dtype`` numbers, else ``given``."""
+def _type_name(name: str, attribute_text: str) -> str:
+    """Return the element type's name if ``name`` is ``to`` or ``dtype``, else
+    ``attribute_text``.
+    """
     if name not in ("to", "dtype"):
-        return given
-    return next((kind.name.lower() for kind in ir.DataType if str(int(kind)) == given), given)
+        return attribute_text
+    names = {str(int(dtype)): dtype.name.lower() for dtype in ir.DataType}
+    return names.get(attribute_text, attribute_text)

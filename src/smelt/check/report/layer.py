@@ -1,4 +1,6 @@
-"""Choose the part of two graphs that a picture shows: one of the repeated modules, if there are."""
+"""Choose the part of two graphs that a picture shows: one of the repeated layers, if
+there are any.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ LEAST, MOST = 4, 90
 
 
 class Part(NamedTuple):
-    """A group, its path of names, and the numbers of its drawn nodes on both sides, in order."""
+    """A group of nodes: its path, and the numbers of its nodes before and after the passes, in
+    order.
+    """
 
     path: Path
     before: tuple[int, ...]
@@ -22,20 +26,21 @@ class Part(NamedTuple):
 
     @property
     def pattern(self) -> str:
-        """The path with ``#`` for each number; layers of one network have the same."""
+        """The path with ``#`` for each number, which the repeated layers of a network share."""
         return re.sub(r"\d+", "#", "/".join(self.path))
 
     @property
     def counts(self) -> tuple[int, int]:
-        """How many nodes each side has."""
+        """How many nodes the part has before and after."""
         return len(self.before), len(self.after)
 
 
 def part_of(before: dict[str, Any], after: dict[str, Any]) -> Part:
     """Return the part of both graphs to draw.
 
-    It is a member of the repeated modules in which most nodes changed. Without a repeated module of
-    at most ``MOST`` nodes, it is the whole graph, or the group in which most nodes changed.
+    This is one of the repeated groups (paths that differ in numbers only) in which most nodes
+    changed. Without repeated groups of ``LEAST`` to ``MOST`` nodes, it is the whole graph if that
+    has at most ``MOST`` nodes, else the group of that size in which most nodes changed.
     """
     sides = [dict(_groups(side["tree"], ())) for side in (before, after)]
     parts = [
@@ -50,30 +55,32 @@ def part_of(before: dict[str, Any], after: dict[str, Any]) -> Part:
         changes = Counter[str]()
         for part in layers:
             changes[part.pattern] += _changed(part, before)
-        most = changes.most_common(1)[0][0]
-        return _typical([part for part in layers if part.pattern == most])
+        most_changed = changes.most_common(1)[0][0]
+        return _typical([part for part in layers if part.pattern == most_changed])
     if max(whole.counts) <= MOST or not drawable:
         return whole
     return max(drawable, key=lambda part: _changed(part, before))
 
 
 def _typical(parts: Sequence[Part]) -> Part:
-    """Return the first part with the most frequent node counts; of equal ones, those of the last.
+    """Return the first part that has the most frequent pair of node counts.
 
-    The first layer often holds nodes that all layers share, such as those of a mask.
+    If two pairs are equally frequent, the pair of the later part wins: the first layer often holds
+    nodes that all layers share, such as those of a mask.
     """
     usual = Counter(part.counts for part in reversed(parts)).most_common(1)[0][0]
     return next(part for part in parts if part.counts == usual)
 
 
 def _changed(part: Part, before: dict[str, Any]) -> int:
+    """Return how many nodes of ``part`` have a state other than unchanged."""
     return sum("state" in before["nodes"][number] for number in part.before)
 
 
 def _groups(trees: Sequence[Tree], path: Path) -> Iterator[tuple[Path, list[int]]]:
-    """Yield each group's path and its nodes at any depth, the whole graph first.
+    """Yield each group's path and the numbers of its nodes at any depth, the whole graph first.
 
-    Nodes of inner graphs are left out: only the node that carries them is drawn.
+    Nodes of inner graphs are left out: only the node that has the inner graphs is drawn.
     """
     own: list[int] = []
     inner: list[tuple[Path, list[int]]] = []
@@ -83,8 +90,8 @@ def _groups(trees: Sequence[Tree], path: Path) -> Iterator[tuple[Path, list[int]
         elif "node" in tree:
             own.append(tree["node"])
         elif "body" not in tree:
-            found = list(_groups(tree["kids"], (*path, tree["name"])))
-            own += found[0][1]
-            inner += found
+            subgroups = list(_groups(tree["kids"], (*path, tree["name"])))
+            own += subgroups[0][1]
+            inner += subgroups
     yield path, own
     yield from inner

@@ -1,4 +1,4 @@
-"""Describe the memory plan of an artifact as rectangles over time."""
+"""Describe the memory plan of an artifact as data for a chart: rectangles of bytes over time."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from smelt.program.memory import MemoryPlan, aligned
 from smelt.targets.base import Artifact
 
 MOST = 4000
-"""How many buffers are drawn, the largest first; more would only make the page slow."""
+"""The most buffers that are drawn, the largest first; more would make the page slow."""
 
 
 def memory_of(artifact: Artifact) -> dict[str, Any] | None:
     """Return the memory plan of ``artifact`` as data; None if the target plans no memory.
 
-    ``buffers`` are ``[name, offset, bytes, first step, last step]``, ``live`` the live bytes at
+    ``buffers`` are ``[name, offset, bytes, first step, last step]``, ``live`` the bytes in use at
     each step, ``steps`` the instructions with their source nodes.
     """
     planned = getattr(artifact.plan, "memory", None)
@@ -42,7 +42,7 @@ def memory_of(artifact: Artifact) -> dict[str, Any] | None:
 
 
 def _live(plan: MemoryPlan) -> list[int]:
-    """Return the bytes of live buffers at each step, with alignment."""
+    """Return the bytes of the live buffers at each step, each size rounded up to the alignment."""
     steps = max(len(plan.program.instructions), 1)
     changes = [0] * (steps + 1)
     for storage in plan.assignment.arena:

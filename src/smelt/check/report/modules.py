@@ -1,7 +1,7 @@
-"""Group nodes by the modules of the source, else by repeated blocks.
+"""Group nodes by the modules of the source program, or else by repeated blocks.
 
 The leaves of a tree are node numbers; groups are ``{"name", "kids"}``. No group has more than
-``MOST`` kids, so that the page can show a model of any size one group at a time.
+``MOST`` kids, so the page can show a model of any size one group at a time.
 """
 
 from __future__ import annotations
@@ -18,32 +18,35 @@ from smelt.check.report.shown import shown
 from smelt.ir.provenance import META_KEY
 
 MOST = 100
-"""The most kids of a group; further grouping applies beyond that."""
+"""The most kids of a group; a larger group is split into groups."""
 
 PIECE = 40
-"""The least kids of a group that is cut only by count."""
+"""The least number of kids of a group that holds an arbitrary range of nodes."""
 
 DEPTH = 24
 """The deepest nesting of modules that is kept; names may have any number of slashes."""
 
 _MODULE = re.compile(r"[A-Z]|.*\d$")
-"""The name of a module or a layer, and of no function: ``Dense``, ``layers_0``."""
+"""Matches names of modules and layers, ``Dense`` or ``layers_0``, but not those of functions."""
 
 Tree: TypeAlias = "int | dict[str, Any]"
 Path: TypeAlias = tuple[str, ...]
 
 _SCOPES, _CLASSES = "pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy"
+"""Keys of the metadata where PyTorch's exporter writes the modules around a node and their classes."""
 
 _NO_MODULE = "_empty_nn_module_stack"
-"""How PyTorch names the scope of nodes that no module made."""
+"""PyTorch's name for the scope of nodes outside of all modules."""
 
 _STACK = re.compile(r" in .* \[([^\]]+)\]$")
 """The name stack at the end of ``file:line in function [Net/block_0/Dense_0]``."""
 
 
 def path_of(node: ir.Node) -> Path:
-    """Return the modules around ``node``, outermost first, from PyTorch's scopes, from the
-    name stack of JAX, or from its name.
+    """Return the names of the modules around ``node``, outermost first.
+
+    They come from PyTorch's scopes, else from JAX's name stack, else from the slashes in the node's
+    name.
     """
     scopes = node.metadata_props.get(_SCOPES)
     if scopes is not None:
@@ -63,7 +66,8 @@ def _of_scopes(scopes: str, classes: str) -> Path:
     """Return the modules of PyTorch's scopes, each with its class if that is known.
 
     Scopes ``"['', 'blocks.0', 'blocks.0.gelu', 'gelu']"`` of the classes ``"['nets.Bert',
-    'nets.Block', 'torch.nn.GELU', 'aten.gelu']"`` are ``("blocks.0 Block", "gelu GELU")``.
+    'nets.Block', 'torch.nn.GELU', 'aten.gelu']"`` become ``("blocks.0 Block", "gelu GELU")``: each
+    name is written without that of the module around it.
     """
     names, kinds = _strings(scopes), _strings(classes)
     if len(kinds) != len(names):
@@ -91,8 +95,9 @@ def _strings(text: str) -> list[str]:
 def tree_of(items: Sequence[tuple[Path, Tree, str]], is_placed: bool = False) -> list[Tree]:
     """Return the kids of the root, for ``items`` (path, leaf or group, label) in graph order.
 
-    Labels, the operator of a node or the name of a group, are compared to find repeated blocks.
-    ``is_placed``: paths are those of another tree, so its groups stay, also around one node.
+    A label is the operator of a node or the name of a group; equal sequences of labels are repeated
+    blocks. With ``is_placed`` the paths are groups of another model's tree, so groups of one node
+    are kept.
     """
     return [tree for tree, _ in _kids(items, 0, is_placed)]
 
@@ -100,36 +105,41 @@ def tree_of(items: Sequence[tuple[Path, Tree, str]], is_placed: bool = False) ->
 def _kids(
     items: Sequence[tuple[Path, Tree, str]], depth: int, is_placed: bool
 ) -> list[tuple[Tree, str]]:
-    """Return the kids of one level: leaves, and groups of items with a common next module."""
-    found: list[tuple[Tree, str]] = []
+    """Return the kids of the group at ``depth``: its own leaves, and one group for each next
+    module.
+
+    A group stands at the place of its first item.
+    """
+    kids_here: list[tuple[Tree, str]] = []
     inner: dict[str, list[tuple[Path, Tree, str]]] = {}
     places: dict[str, int] = {}
     for path, tree, label in items:
         if len(path) <= depth:
-            found.append((tree, label))
+            kids_here.append((tree, label))
             continue
         if path[depth] not in inner:
-            places[path[depth]] = len(found)
+            places[path[depth]] = len(kids_here)
             inner[path[depth]] = []
-            found.append((0, ""))
+            kids_here.append((0, ""))
         inner[path[depth]].append((path, tree, label))
     for name, members in inner.items():
-        kids = _kids(members, depth + 1, is_placed)
-        if len(kids) > 1 or is_placed:
-            found[places[name]] = _group(name, kids)
+        inner_kids = _kids(members, depth + 1, is_placed)
+        if len(inner_kids) > 1 or is_placed:
+            kids_here[places[name]] = _group(name, inner_kids)
         else:
-            found[places[name]] = _named(name, kids[0])
-    return _few(found)
+            kids_here[places[name]] = _named(name, inner_kids[0])
+    return _few(kids_here)
 
 
 def _group(name: str, kids: Sequence[tuple[Tree, str]]) -> tuple[Tree, str]:
+    """Return a group and its label, in which ``#`` replaces each number."""
     return {"name": name, "kids": [tree for tree, _ in kids]}, re.sub(r"\d+", "#", name)
 
 
 def _named(name: str, kid: tuple[Tree, str]) -> tuple[Tree, str]:
-    """Merge a group with the only group in it, under both names.
+    """Return the group ``kid`` as ``name/its name``: it is the only kid of the group ``name``.
 
-    A single node is returned unchanged.
+    A single node is returned unchanged, without a group around it.
     """
     tree, _ = kid
     if isinstance(tree, dict) and "node" not in tree:
@@ -138,7 +148,9 @@ def _named(name: str, kid: tuple[Tree, str]) -> tuple[Tree, str]:
 
 
 def _few(kids: list[tuple[Tree, str]]) -> list[tuple[Tree, str]]:
-    """Return at most ``MOST`` kids: repeated blocks become groups, then pieces of equal size."""
+    """Return ``kids`` as at most ``MOST``: repeated blocks become groups, then ranges of equal
+    length.
+    """
     if len(kids) <= MOST:
         return kids
     repeat = _repeat([label for _, label in kids])
@@ -157,15 +169,19 @@ def _few(kids: list[tuple[Tree, str]]) -> list[tuple[Tree, str]]:
 
 
 def _repeat(labels: Sequence[str]) -> tuple[int, int, int] | None:
-    """Return ``(start, period, count)`` of the repeated blocks that cover most labels, or None."""
-    last: dict[str, int] = {}
-    gaps: Counter[int] = Counter()
+    """Return ``(start, period, count)`` of the repeated blocks that cover most labels, or None.
+
+    Candidates for the period are the 24 most frequent distances between equal labels, from 4 on. A
+    longer period wins only if its blocks cover 20% more labels.
+    """
+    last_index: dict[str, int] = {}
+    distances: Counter[int] = Counter()
     for index, label in enumerate(labels):
-        if label in last:
-            gaps[index - last[label]] += 1
-        last[label] = index
+        if label in last_index:
+            distances[index - last_index[label]] += 1
+        last_index[label] = index
     best: tuple[int, int, int] | None = None
-    for period in sorted(gap for gap, _ in gaps.most_common(24) if gap >= 4):
+    for period in sorted(gap for gap, _ in distances.most_common(24) if gap >= 4):
         start, length = _longest_run(labels, period)
         count = length // period + 1
         if count >= 3 and (best is None or count * period > 1.2 * best[1] * best[2]):

@@ -13,14 +13,16 @@ from smelt.check.verification_record import VerificationRecord
 
 
 def of_evidence(evidence: VerificationRecord) -> dict[str, Any]:
-    """Return the data of a pipeline's verification record, for its last version."""
+    """Return the data of a pipeline's verification record: the last version of the model and its
+    source.
+    """
     passes = f"{evidence.passes} pass runs changed something, {evidence.versions} versions were run"
     return {
         "ok": True,
         "title": f"The result against its source, verified {evidence.mode}",
         "facts": [
             f"{passes}, in {evidence.runtime or 'no runtime'}, {evidence.seconds:.1f} s",
-            f"allowed is what the passes declare: {evidence.declared}",
+            f"the passes declare this difference, which is allowed: {evidence.declared}",
         ],
         "rows": [_row(c, case.sizes, case.inputs) for case, c in evidence.compared],
         "worst": _error(evidence.worst),
@@ -33,8 +35,8 @@ def of_report(report: Report) -> dict[str, Any]:
     for trial in report.trials:
         rows += [_row(item, trial.sizes, trial.inputs) for item in trial.outputs]
         if trial.failure or trial.skipped:
-            words = f"fails: {trial.failure}" if trial.failure else f"skipped: {trial.skipped}"
-            problem = Comparison("*", "", problem=words)
+            reason = f"fails: {trial.failure}" if trial.failure else f"skipped: {trial.skipped}"
+            problem = Comparison("*", "", problem=reason)
             rows.append(_row(problem, trial.sizes, trial.inputs) | {"ok": not trial.failure})
     return {
         "ok": report.ok,
@@ -45,21 +47,22 @@ def of_report(report: Report) -> dict[str, Any]:
     }
 
 
-def _error(found: Comparison) -> dict[str, float]:
-    return {"error": found.error, "ulp": found.ulp, "allowed": found.allowed}
+def _error(comparison: Comparison) -> dict[str, float]:
+    """Return the error of a comparison, absolute and in ulp, and the allowed error."""
+    return {"error": comparison.error, "ulp": comparison.ulp, "allowed": comparison.allowed}
 
 
-def _row(found: Comparison, sizes: Mapping[str, int], inputs: str) -> dict[str, Any]:
-    """Return one comparison as a row."""
+def _row(comparison: Comparison, sizes: Mapping[str, int], inputs: str) -> dict[str, Any]:
+    """Return one comparison of an output as a row of the table."""
     return {
-        "ok": found.ok,
-        "output": shown(found.name, 80),
-        "type": shown(found.kind, 80),
+        "ok": comparison.ok,
+        "output": shown(comparison.name, 80),
+        "type": shown(comparison.kind, 80),
         "sizes": shown(sizes_in_words(sizes), 120),
         "inputs": inputs,
-        **_error(found),
-        "elements": found.elements,
-        "failed": found.failed,
-        "unstable": found.unstable,
-        "problem": shown(found.problem or ("" if found.ok else str(found))),
+        **_error(comparison),
+        "elements": comparison.elements,
+        "failed": comparison.failed,
+        "unstable": comparison.unstable,
+        "problem": shown(comparison.problem or ("" if comparison.ok else str(comparison))),
     }

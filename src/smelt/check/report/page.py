@@ -40,7 +40,9 @@ _ESCAPES = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026"}
 
 
 def page_of(document: dict[str, Any]) -> str:
-    """Return the page that shows ``document``; its size is the size of the data plus 50 kB."""
+    """Return the HTML page that shows ``document``: the data, and about 50 kB of scripts and
+    styles.
+    """
     script, style = _script(), _style()
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
@@ -60,11 +62,13 @@ def embedded(document: object) -> str:
 
 
 def _dumped(document: object) -> str:
+    """Return ``document`` as JSON without spaces; raises ValueError for NaN and infinity."""
     return json.dumps(document, separators=(",", ":"), allow_nan=False)
 
 
 @cache
 def _script() -> str:
+    """Return all scripts as one, without their imports and exports."""
     modules = [_MODULE_LINES.sub("", _asset(f"{name}.js")) for name in SCRIPTS]
     return '"use strict";\n' + "\n".join(modules)
 
@@ -81,10 +85,12 @@ def _style() -> str:
 
 @cache
 def _asset(name: str) -> str:
+    """Return the text of a file in the folder ``assets``."""
     return (files(__package__) / "assets" / name).read_text("utf-8")
 
 
 def _hash(text: str) -> str:
+    """Return the hash of ``text`` in the notation of a Content-Security-Policy."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 

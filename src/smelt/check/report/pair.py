@@ -16,10 +16,10 @@ from smelt.ir.shapes import ShapeInference
 
 
 def pair_of(before: ir.Model, after: ir.Model) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return both graphs as data, with matched nodes linked.
+    """Return both graphs as data, in which matched nodes are linked by number.
 
-    Nodes match if their text is equal, else if name and operator are equal; the latter are changed
-    if their attributes differ. All other nodes are gone or new.
+    Two nodes match if their printed lines are equal, else if name and operator are equal; the
+    latter are ``changed`` if their attributes differ. Other nodes are ``gone`` or ``new``.
     """
     before, after = _inferred(before), _inferred(after)
     old, new = list(scope.nodes(before)), list(scope.nodes(after))
@@ -46,7 +46,10 @@ def pair_of(before: ir.Model, after: ir.Model) -> tuple[dict[str, Any], dict[str
 
 
 def _inferred(model: ir.Model) -> ir.Model:
-    """Return a copy that shares the weights and has inferred types and shapes."""
+    """Return a copy with inferred types and shapes that shares the weights.
+
+    Returns the model itself if inference fails.
+    """
     copy = model.clone()
     try:
         shapes = ShapeInference(copy)
@@ -58,7 +61,11 @@ def _inferred(model: ir.Model) -> ir.Model:
 
 
 def _pairs(old: list[ir.Node], new: list[ir.Node]) -> dict[int, int]:
-    """Return the number of the matching old node for the number of each new node that has one."""
+    """Return the number of the matching old node for the number of each new node that has one.
+
+    Nodes with equal text are matched first, then nodes with equal name and operator. Among several
+    candidates, the first in graph order is used.
+    """
     pairs: dict[int, int] = {}
     taken: set[int] = set()
     for key in (node_text, _name):
@@ -74,4 +81,7 @@ def _pairs(old: list[ir.Node], new: list[ir.Node]) -> dict[int, int]:
 
 
 def _name(node: ir.Node) -> str:
+    """Return operator and name of ``node``; empty without a name, so that the node matches no
+    other.
+    """
     return f"{node.domain}.{node.op_type} {node.name}" if node.name else ""

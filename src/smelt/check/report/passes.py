@@ -56,10 +56,11 @@ def operators_of(before: dict[str, Any], after: dict[str, Any]) -> list[list[Any
 
 
 def keep_known_types(before: dict[str, Any], after: dict[str, Any], runs: Runs) -> None:
-    """Give outputs the types that were known before the passes ran.
+    """Give outputs after the passes the types that were known before, which may say more than the
+    file.
 
-    A file may declare less, or other names of dims, and its declarations are kept. Nothing is done
-    if a pass changed the interface on request.
+    Passes keep the types that the file declares, and these may lack dims or have other symbol
+    names. Nothing is changed if a pass changed the interface on request.
     """
     if any(not isinstance(c, OpsetChanged) for _, r in runs for c in r.stats.interface):
         return

@@ -21,6 +21,7 @@ TITLE_LETTER, LETTER, LABEL = 7.5, 7.0, 34
 """Pixels of a letter of a title and of a line, and the longest label in characters."""
 
 INK, FAINT, EDGE, PAPER, PANEL = "#1b2330", "#667085", "#a9b3c1", "#ffffff", "#f4f5f7"
+"""Colours of text, secondary text, edges, the background, and the panel of one side."""
 
 FRAMES = {
     None: ("#ffffff", "#a9b3c1", 1.0, "kept"),
@@ -33,7 +34,7 @@ FRAMES = {
 
 @dataclass(frozen=True)
 class Box:
-    """A node, or with ``kind`` None a value that enters or leaves the part."""
+    """The box of a node; with ``kind`` None, of a value that enters or leaves the drawn part."""
 
     title: str
     lines: tuple[str, ...] = ()
@@ -82,38 +83,42 @@ def picture_of(document: dict[str, Any]) -> str:
 
 
 def _boxes(graph: dict[str, Any], numbers: Sequence[int]) -> tuple[list[Box], list[Edge]]:
-    """Return boxes for what enters, the nodes and what leaves, and edges between their indices."""
-    made = {value: n for n in numbers for value in graph["nodes"][n]["out"]}
+    """Return boxes of the values that enter, of the nodes, and of the values that leave.
+
+    The edges are pairs of indices of these boxes.
+    """
+    produced = {value: n for n in numbers for value in graph["nodes"][n]["out"]}
     folded = {v for node in graph["nodes"] if node.get("constant") for v in node["out"]}
-    known = {int(value) for value in graph["weights"]} | folded
+    constants = {int(value) for value in graph["weights"]} | folded
     read = dict.fromkeys(v for n in numbers for v in graph["nodes"][n]["in"] if v >= 0)
-    entering = [value for value in read if value not in made and value not in known]
+    entering = [value for value in read if value not in produced and value not in constants]
     inside = set(numbers)
     outer = {
         v for n, node in enumerate(graph["nodes"]) if n not in inside for v in node["in"]
     } | set(graph["outputs"])
-    leaving = [value for value in made if value in outer]
+    leaving = [value for value in produced if value in outer]
     boxes = [_port(graph, value) for value in entering]
     boxes += [_node(graph, number) for number in numbers]
     boxes += [_port(graph, value) for value in leaving]
-    home = {value: index for index, value in enumerate(entering)}
+    box_of = {value: index for index, value in enumerate(entering)}
     edges: dict[Edge, None] = {}
     for index, number in enumerate(numbers, len(entering)):
         for value in graph["nodes"][number]["in"]:
-            if value in home:
-                edges[home[value], index] = None
-        home |= dict.fromkeys(graph["nodes"][number]["out"], index)
+            if value in box_of:
+                edges[box_of[value], index] = None
+        box_of |= dict.fromkeys(graph["nodes"][number]["out"], index)
     for index, value in enumerate(leaving, len(entering) + len(numbers)):
-        edges[home[value], index] = None
+        edges[box_of[value], index] = None
     return boxes, list(edges)
 
 
 def _port(graph: dict[str, Any], value: int) -> Box:
+    """Return the box of a value that enters or leaves the part: its type."""
     return Box(graph["values"][value][1][:LABEL])
 
 
 def _node(graph: dict[str, Any], number: int) -> Box:
-    """Return the box of a node, with its first line of weights or attributes."""
+    """Return the box of a node: its operator, and its first line of weights or attributes."""
     node = graph["nodes"][number]
     lines = tuple(line[: LABEL + 2] for line in node["lines"][:1])
     return Box(node["op"][:LABEL], lines, node["kind"], node.get("state"))
@@ -124,16 +129,16 @@ def _heading(document: dict[str, Any], part: Part) -> Iterator[str]:
     nodes = document["before"]["nodes"]
     where = str(document["title"])
     whole = [f"{len(document[side]['nodes']):,}" for side in ("before", "after")]
-    said = f"{whole[0]} nodes became {whole[1]}"
+    counts = f"{whole[0]} nodes became {whole[1]}"
     if part.path:
         name = "/".join(part.path)
         if re.fullmatch(r"((block|part) \d+ of )?\d+", part.path[-1]):
             name = f"{summary_of(Counter(nodes[n]['op'] for n in part.before))}, {name}"
         where = f"{name} of {where}"
-        said = f"{part.counts[0]} nodes became {part.counts[1]}; in the whole model, {said}"
+        counts = f"{part.counts[0]} nodes became {part.counts[1]}; in the whole model, {counts}"
     yield _text(MARGIN, 34, "smelt", size=19, colour="#b4480f", bold=True)
     yield _text(MARGIN + 66, 34, where[:90], size=16, bold=True)
-    yield _text(MARGIN, 56, said, colour=FAINT, size=13)
+    yield _text(MARGIN, 56, counts, colour=FAINT, size=13)
 
 
 def _panel(
@@ -149,7 +154,7 @@ def _panel(
 
 
 def _drawn(box: Box, center: Point) -> Iterator[str]:
-    """Yield the SVG of ``box`` around ``center``."""
+    """Yield the SVG elements of ``box``, whose center is ``center``."""
     (middle, y), (width, height) = center, box.size
     x, top = middle - width / 2, y - height / 2
     if box.kind is None:

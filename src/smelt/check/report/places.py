@@ -1,4 +1,4 @@
-"""Find the group of each node of a result in the tree of its source, so that both sides fold alike.
+"""Find the group of each node after the passes in the tree of the source, so that both trees match.
 
 A group is known by its path: the names of the groups around it, outermost first.
 """
@@ -16,8 +16,8 @@ from smelt.check.report.modules import Path, Tree, path_of
 class Places:
     """The groups of a source model.
 
-    ``tree`` is the tree of its data, ``paths`` the modules that ``path_of`` reads from the names
-    of its nodes, by number.
+    ``tree`` is the tree of its data; ``paths`` are the modules of each node, by number, that
+    ``path_of`` returns.
     """
 
     def __init__(self, tree: Sequence[Tree], paths: Sequence[Path]) -> None:
@@ -29,39 +29,42 @@ class Places:
     def assign(self, sources: Mapping[ir.Node, Sequence[int]]) -> dict[ir.Node, Path]:
         """Return the group of each node, given the numbers of its source nodes.
 
-        A node without sources gets the group of nodes of the same module, else of its neighbors.
+        A node without sources gets the group of nodes of the same module, else the group that at
+        least half of its readers share.
         """
-        found = {}
+        group_of = {}
         for node, numbers in sources.items():
             group = self._of_sources(numbers)
             if group is None:
                 group = self._by_module.get(path_of(node)) if path_of(node) else None
             if group is not None:
-                found[node] = group
+                group_of[node] = group
         for node in reversed(list(sources)):
-            if node not in found:
-                found[node] = _shared(found[r] for r in _readers(node) if r in found)
-        return found
+            if node not in group_of:
+                group_of[node] = _shared(group_of[r] for r in _readers(node) if r in group_of)
+        return group_of
 
     def _of_sources(self, numbers: Sequence[int]) -> Path | None:
-        """Return the innermost group that holds at least half of the nodes; None without nodes."""
+        """Return the innermost group that holds at least half of the nodes; None if no node is
+        known.
+        """
         known = [self._groups[number] for number in numbers if number in self._groups]
         return _shared(known) if known else None
 
 
 def _shared(paths: Iterable[Path]) -> Path:
-    """Return the longest path that at least half of ``paths`` begin with."""
-    left = every = list(paths)
+    """Return the longest path that is a prefix of at least half of ``paths``."""
+    matching = every = list(paths)
     if len(every) == 1:
         return every[0]
     path: Path = ()
     while True:
-        names = Counter(each[len(path)] for each in left if len(each) > len(path))
-        most = max(names, key=names.__getitem__, default="")
-        if not names or 2 * names[most] < len(every):
+        names = Counter(longer[len(path)] for longer in matching if len(longer) > len(path))
+        name = max(names, key=names.__getitem__, default="")
+        if not names or 2 * names[name] < len(every):
             return path
-        path = (*path, most)
-        left = [each for each in left if each[: len(path)] == path]
+        path = (*path, name)
+        matching = [longer for longer in matching if longer[: len(path)] == path]
 
 
 def _readers(node: ir.Node) -> Iterator[ir.Node]:
@@ -73,7 +76,9 @@ def _readers(node: ir.Node) -> Iterator[ir.Node]:
 
 
 def _walk(trees: Sequence[Tree], path: Path) -> Iterator[tuple[int, Path]]:
-    """Yield the number of each node with its group; a path begins anew in each inner graph."""
+    """Yield the number of each node with the path of its group; inner graphs start at an empty
+    path.
+    """
     for tree in trees:
         if isinstance(tree, int):
             yield tree, path

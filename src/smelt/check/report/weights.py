@@ -10,27 +10,32 @@ import onnx_ir as ir
 from smelt.check.report.shown import shown
 
 BUDGET = 1 << 29
-"""The bytes of weights that are read for ranges; weights beyond it show only their type."""
+"""The most bytes of weights that are read to find their range; other weights show only
+their type.
+"""
 
 LITERAL = 8
-"""The largest constant, in elements, that is shown in full."""
+"""The largest constant, in elements, whose elements are all shown."""
 
 
 TIMES = "\N{MULTIPLICATION SIGN}"
-"""Stands between the dims of a shape."""
+"""The sign between the dims of a shape."""
 
 SHORT = 24
-"""The longest text of elements, in characters, that stands on a node."""
+"""The longest text of elements, in characters, that a node's box shows."""
 
 
 class WeightFacts:
     """Describes constants; reads at most ``BUDGET`` bytes of them."""
 
     def __init__(self) -> None:
-        self.left = BUDGET
+        self.unread_bytes = BUDGET
 
     def of(self, value: ir.Value, tensor: ir.TensorProtocol) -> dict[str, Any]:
-        """Return name, dtype, shape and bytes, and within the budget the range or the elements."""
+        """Return name, dtype, shape and bytes of a constant, and its range or its elements.
+
+        Range and elements are left out for strings, empty tensors, and beyond the budget.
+        """
         shape = [int(str(dim)) for dim in tensor.shape]
         facts: dict[str, Any] = {
             "name": shown(value.name),
@@ -38,9 +43,13 @@ class WeightFacts:
             "shape": shape,
             "bytes": int(tensor.nbytes),
         }
-        if tensor.dtype == ir.DataType.STRING or tensor.size == 0 or tensor.nbytes > self.left:
+        if (
+            tensor.dtype == ir.DataType.STRING
+            or tensor.size == 0
+            or tensor.nbytes > self.unread_bytes
+        ):
             return facts
-        self.left -= int(tensor.nbytes)
+        self.unread_bytes -= int(tensor.nbytes)
         array = np.asarray(tensor.numpy())
         if array.size <= LITERAL:
             facts["elements"] = shown(f"[{', '.join(map(_element, array.reshape(-1)))}]", 120)
@@ -50,7 +59,7 @@ class WeightFacts:
 
 
 def label_of(facts: dict[str, Any]) -> str:
-    """Return a constant in a few characters: its elements if they are few, else their shape."""
+    """Return a constant in a few characters: its elements if that text is short, else its shape."""
     elements = facts.get("elements")
     if elements is not None and len(elements) <= SHORT:
         text: str = elements
@@ -59,11 +68,16 @@ def label_of(facts: dict[str, Any]) -> str:
 
 
 def _element(item: np.generic) -> str:
+    """Return one element as text; floats with six significant digits."""
     return f"{float(item):.6g}" if item.dtype.kind in "fV" else str(item)
 
 
 def _range(array: np.ndarray) -> dict[str, Any]:
-    """Return the least and greatest number, and the count of elements that are not finite."""
+    """Return the least and the greatest number as text, and the count of elements that are not
+    finite.
+
+    NaN is ignored; complex numbers have no range.
+    """
     if array.dtype.kind == "c":
         return {}
     if array.dtype.kind not in "biuf":
