@@ -193,6 +193,7 @@ def _compare_complex(
     """Compare complex numbers as pairs of real numbers."""
 
     def parts(array: np.ndarray) -> np.ndarray:
+        """Return real and imaginary parts as ``[..., 2]``."""
         return np.stack([array.real, array.imag], axis=-1)
 
     return compare_arrays(name, parts(expected), parts(actual), limit.without_slack())

@@ -37,9 +37,12 @@ if TYPE_CHECKING:
 Source: TypeAlias = "ir.Model | onnx.ModelProto | bytes | str | Path"
 
 ONCE = (drop_outputs, bind_symbols, inline_calls)
+"""The steps that ``reduce`` runs once, first."""
 ROUND = (drop_nodes, drop_outputs, choose_branches)
 """The steps that ``reduce`` repeats until no step removes a node."""
+
 LAST = (shrink_sizes, forget_weights)
+"""The steps that ``reduce`` runs once, at the end."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +72,9 @@ class Reduction:
         }
 
     def __str__(self) -> str:
-        (before, after), (more, less) = self.nodes, self.weight_bytes
-        text = f"{before:,} nodes became {after:,}, {more:,} bytes of weights {less:,}"
+        (before, after), (bytes_before, bytes_after) = self.nodes, self.weight_bytes
+        text = f"{before:,} nodes became {after:,}"
+        text += f", {bytes_before:,} bytes of weights {bytes_after:,}"
         end = "" if self.complete else "; more nodes or weights may be removable"
         end = "; stopped by Ctrl-C" + end if self.interrupted else end
         return f"{text}, in {self.runs} runs of the check and {self.seconds:.1f} s{end}"

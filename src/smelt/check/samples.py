@@ -22,12 +22,13 @@ def cases_of(
     samples: Sequence[Sample],
     fixed: Mapping[str, int] | None = None,
 ) -> list[ComparisonInputs]:
-    """Return a case for each of ``samples``, or for each sample along their leading axis.
+    """Return the inputs of one comparison for each of ``samples``, or for each part of stacked
+    samples.
 
-    Arrays contain several samples if each has one dim more than its input, or if each first dim is
-    the same multiple of the input's first dim, a number. ``fixed`` are sizes of symbolic dims that
-    the other side requires. Without an ``interface`` the arrays keep their order. Raises UsageError
-    E632 for missing or unknown names, and for arrays that do not fit.
+    Arrays contain several samples if each has one dim more than its input, or if its first dim is a
+    multiple of the input's first dim, by the same factor for all arrays. ``fixed`` are sizes of
+    symbolic dims that the other side requires. Without an ``interface`` the arrays keep their
+    order. Raises UsageError E632 for missing or unknown names, and for arrays that do not fit.
     """
     cases: list[ComparisonInputs] = []
     for number, sample in enumerate(samples, 1):

@@ -47,5 +47,6 @@ def weights_of(model: ir.Model) -> list[Weight]:
 
 
 def _weight(name: str, tensor: ir.TensorProtocol) -> Weight:
+    """Return name, type, shape and size of ``tensor``."""
     shape = tuple(int(dim) for dim in tensor.shape.numpy())
     return Weight(name, tensor.dtype.name.lower(), shape, int(tensor.size), size_in_bytes(tensor))

@@ -171,8 +171,8 @@ def run_fitting(
 ) -> tuple[Result, Chosen]:
     """Run the inputs that ``choose`` returns at ``sizes``; return the result and the inputs.
 
-    If the model fails at run time, the first other sizes at which it runs are used. Raises the
-    first error if there are none.
+    If the model fails at run time, try other sizes, and use the first at which it runs: first
+    guesses of one dim, then growing lengths of all dims. Raises the first error if there are none.
     """
     chosen = choose(sizes)
     try:
@@ -182,7 +182,8 @@ def run_fitting(
             raise
         for guess in itertools.islice(guesses(interface, sizes), TRIED):
             with suppress(SmeltError):  # the user's arrays may bind the dim to another size
-                fitted = choose({**sizes, guess.name: guess.at(chosen.sizes)[guess.name]})
+                guessed_size = guess.at(chosen.sizes)[guess.name]
+                fitted = choose({**sizes, guess.name: guessed_size})
                 return run(fitted), fitted
         successes: list[tuple[Result, Chosen]] = []
 

@@ -85,7 +85,11 @@ def _reshape(node: ir.Node, sizes: Sizes, shape: tuple[int, ...]) -> np.ndarray 
 
 
 def _split(node: ir.Node, sizes: Sizes, shape: tuple[int, ...]) -> np.ndarray | None:
-    """Return parts of size 1, and one part with the rest."""
+    """Return sizes for the ``shape[0]`` parts of a Split: 1 for each but the last, which gets the
+    rest.
+
+    Returns None if the size of the split axis is unknown or less than the number of parts.
+    """
     data, axis = node.inputs[0], node.attributes.get_int("axis", 0)
     if data is None or data.shape is None or not len(data.shape) or len(shape) != 1:
         return None

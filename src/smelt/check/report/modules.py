@@ -33,7 +33,9 @@ Tree: TypeAlias = "int | dict[str, Any]"
 Path: TypeAlias = tuple[str, ...]
 
 _SCOPES, _CLASSES = "pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy"
-"""Keys of the metadata where PyTorch's exporter writes the modules around a node and their classes."""
+"""Keys of the metadata where PyTorch's exporter writes the modules around a node and
+their classes.
+"""
 
 _NO_MODULE = "_empty_nn_module_stack"
 """PyTorch's name for the scope of nodes outside of all modules."""

@@ -218,4 +218,5 @@ def _parameter(match: re.Match[str], parameters: Sequence[str]) -> str:
 
 
 def _short(text: str) -> str:
+    """Return ``text``, cut to 60 characters."""
     return text if len(text) <= 60 else text[:57] + "..."

@@ -92,12 +92,14 @@ class _Inner(ast.NodeTransformer):
         self.multiples = multiples
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
+        """Replace the symbol ``S`` by ``4*S__over_4``, if it is in ``multiples``."""
         by = self.multiples.get(node.id)
         if by is None:
             return node
         return ast.BinOp(ast.Constant(by), ast.Mult(), _quotient(node.id, by))
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
+        """Replace symbols in the arguments; the function's name stays."""
         return ast.Call(node.func, [self.visit(each) for each in node.args], node.keywords)
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
@@ -113,11 +115,12 @@ class _Inner(ast.NodeTransformer):
 
 
 class _Outer(ast.NodeTransformer):
-    """Undo ``_Inner``: ``4*S__over_4`` becomes ``S``, and ``S__over_4`` alone becomes ``S
-    // 4``.
+    """Undoes ``_Inner``: ``4*S__over_4`` becomes ``S``, and ``S__over_4`` alone becomes
+    ``S // 4``.
     """
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
+        """Replace ``S__over_4`` by ``floordiv(S, 4)``."""
         quotient = _QUOTIENT.fullmatch(node.id)
         if quotient is None:
             return node

@@ -51,12 +51,14 @@ def assuming_false(equality: str) -> Iterator[None]:
 
 
 def _equal(original: Function) -> Function:
-    """Return ``==`` for sizes: the answer for every size, or InconclusiveDim; arrays compare at run
-    time.
+    """Return a replacement of ``==`` for symbolic sizes.
+
+    It returns the answer if it is the same for every size, and else raises InconclusiveDim.
+    Compared with an array it returns an array, which the model computes.
     """
 
     def equal(self: Any, other: Any) -> Any:
-        """Compare for equality; JAX's own code gets False if the answer is open."""
+        """Compare for equality; if the answer depends on the size, JAX's own code gets False."""
         if original(self, other):
             return True
         if equal_by_min_max(self, other):
@@ -70,12 +72,14 @@ def _equal(original: Function) -> Function:
 
 
 def _not_equal(original: Function) -> Function:
-    """Return ``!=`` for sizes: the answer for every size, or InconclusiveDim; arrays compare at run
-    time.
+    """Return a replacement of ``!=`` for symbolic sizes.
+
+    It returns the answer if it is the same for every size, and else raises InconclusiveDim.
+    Compared with an array it returns an array, which the model computes.
     """
 
     def not_equal(self: Any, other: Any) -> Any:
-        """Compare for inequality; JAX's own code gets True if the answer is open."""
+        """Compare for inequality; if the answer depends on the size, JAX's own code gets True."""
         if not original(self, other) or equal_by_min_max(self, other):
             return False
         frame = calling_frame()

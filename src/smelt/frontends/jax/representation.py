@@ -78,7 +78,7 @@ def convert(closed: compat.ClosedJaxpr, kind: Representation) -> compat.ClosedJa
     Raises an ErrorList of the refusals of ``kind``, one for each primitive.
     """
     conversion = _Conversion(kind)
-    if not conversion.is_concerned(closed.jaxpr):
+    if not conversion.contains_kind(closed.jaxpr):
         return closed
     refused: dict[str, Unsupported] = {}
     conversion.collect(closed.jaxpr, refused)
@@ -95,34 +95,36 @@ class _Conversion:
 
     def __init__(self, kind: Representation) -> None:
         self._kind = kind
-        self._concerned: dict[int, tuple[object, bool]] = {}
+        self._contains_kind: dict[int, tuple[object, bool]] = {}
         self._converted: dict[int, tuple[object, compat.ClosedJaxpr]] = {}
         self._over_meshes = 0
 
     # -- which jaxprs contain arrays of the kind ---------------------------------------------
 
-    def is_concerned(self, jaxpr: compat.Jaxpr) -> bool:
+    def contains_kind(self, jaxpr: compat.Jaxpr) -> bool:
         """True if ``jaxpr`` contains an array of the kind."""
-        known = self._concerned.get(id(jaxpr))
-        if known is None:
+        cached = self._contains_kind.get(id(jaxpr))
+        if cached is None:
             variables = (*jaxpr.constvars, *jaxpr.invars, *jaxpr.outvars)
-            concerned = any(map(self._is_of_kind, variables))
-            concerned = concerned or any(self._touches(e) or self._reaches(e) for e in jaxpr.eqns)
-            known = self._concerned[id(jaxpr)] = jaxpr, concerned
-        return known[1]
+            contains_kind = any(map(self._is_of_kind, variables))
+            contains_kind = contains_kind or any(
+                self._uses_kind(e) or self._bodies_use_kind(e) for e in jaxpr.eqns
+            )
+            cached = self._contains_kind[id(jaxpr)] = jaxpr, contains_kind
+        return cached[1]
 
     def _is_of_kind(self, atom: compat.Atom) -> bool:
         """True if ``atom`` is an array of the kind."""
         return self._kind.concerns(atom.aval)
 
-    def _touches(self, equation: compat.Equation) -> bool:
+    def _uses_kind(self, equation: compat.Equation) -> bool:
         """True if the equation has operands or results of the kind, or ``apply`` handles it."""
         operands_and_results = (*equation.invars, *equation.outvars)
         return any(map(self._is_of_kind, operands_and_results)) or self._kind.handles(equation)
 
-    def _reaches(self, equation: compat.Equation) -> bool:
+    def _bodies_use_kind(self, equation: compat.Equation) -> bool:
         """True if a jaxpr inside of the equation contains an array of the kind."""
-        return any(map(self.is_concerned, bodies(equation)))
+        return any(map(self.contains_kind, bodies(equation)))
 
     def collect(self, jaxpr: compat.Jaxpr, refused: dict[str, Unsupported]) -> None:
         """Record the refusal of the first use of each primitive in ``jaxpr``."""
@@ -130,9 +132,11 @@ class _Conversion:
             name = equation.primitive.name
             if name in COUNTED or called(equation) is not None:
                 for body in bodies(equation):
-                    if self.is_concerned(body):
+                    if self.contains_kind(body):
                         self.collect(body, refused)
-            elif name not in refused and (self._touches(equation) or self._reaches(equation)):
+            elif name not in refused and (
+                self._uses_kind(equation) or self._bodies_use_kind(equation)
+            ):
                 why = self._kind.refusal(equation)
                 if why is not None:
                     refused[name] = why
@@ -140,13 +144,13 @@ class _Conversion:
     # -- the walk ----------------------------------------------------------------------------
 
     def closed(self, closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
-        """Return ``closed`` converted, or itself if it contains no array of the kind."""
-        if not self.is_concerned(closed.jaxpr):
+        """Return ``closed`` converted, or itself if it has no array that needs a representation."""
+        if not self.contains_kind(closed.jaxpr):
             return closed
-        known = self._converted.get(id(closed))
-        if known is None:
-            known = self._converted[id(closed)] = closed, self._cached(closed)
-        return known[1]
+        cached = self._converted.get(id(closed))
+        if cached is None:
+            cached = self._converted[id(closed)] = closed, self._cached(closed)
+        return cached[1]
 
     def _cached(self, closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
         """Return ``closed`` converted, cached as long as JAX keeps that inner jaxpr alive.
@@ -200,15 +204,15 @@ class _Conversion:
     def _step(self, equation: compat.Equation, values: list[Value]) -> Sequence[Value]:
         """Return the represented results of one equation.
 
-        An equation without arrays of the kind is copied or bound again. A loop and a jitted call
-        get converted jaxprs; other calls are inlined; all else goes to ``apply``.
+        An equation without represented arrays is copied or bound again. A loop and a jitted call
+        get converted jaxprs; other calls are inlined; ``apply`` computes all other equations.
         """
-        concerned = self._reaches(equation) or self._touches(equation)
-        copied = None if concerned or self._over_meshes else frames.copy_equation(equation, values)
+        uses_kind = self._bodies_use_kind(equation) or self._uses_kind(equation)
+        copied = None if uses_kind or self._over_meshes else frames.copy_equation(equation, values)
         if copied is not None:
             return copied
         with frames.traced_as(equation):
-            if not concerned:
+            if not uses_kind:
                 return compat.rebind(equation, values, equation.params)
             if equation.primitive.name in COUNTED:
                 return self._rebound(equation, values, self._loop_params(equation, values))

@@ -55,8 +55,8 @@ def _arange(_: Function) -> Function:
             return _traced_range(*arguments, dtype=dtype)
         if dtype is None and any(isinstance(x, float) for x in arguments):
             dtype = float
-        counted: Any = jnp.arange(*bounds)
-        return jax.lax.convert_element_type(counted, dtype or int)
+        integers: Any = jnp.arange(*bounds)
+        return jax.lax.convert_element_type(integers, dtype or int)
 
     return arange
 
@@ -66,13 +66,13 @@ def _jax_arange(original: Function) -> Function:
 
     Bounds may also be traced numbers that the function computes from sizes.
     """
-    counted = _arange(original)
+    symbolic_arange = _arange(original)
 
     def arange(*arguments: Any, **keywords: Any) -> Any:
         """Return the range by ``_arange`` if a bound is a float or traced, else by JAX."""
         result = NotImplemented
         if any(map(_is_float_or_traced, arguments)) and keywords.keys() <= {"dtype"}:
-            result = counted(*arguments, **keywords)
+            result = symbolic_arange(*arguments, **keywords)
         return original(*arguments, **keywords) if result is NotImplemented else result
 
     return arange

@@ -59,15 +59,17 @@ def _pad_mirror(original: Function) -> Function:
     """Return a replacement of ``_pad_symmetric_or_reflect`` for symbolic sizes."""
 
     def pad_symmetric_or_reflect(array: Any, pad_width: Any, mode: str, reflect_type: str) -> Any:
-        """Return ``array`` padded by its mirror image; ``reflect_type`` odd is left to JAX."""
+        """Return ``array`` padded by its mirror image; JAX itself handles other values of
+        ``reflect_type``.
+        """
 
-        def numbers(array: Any, pad_width: Any) -> Any:
+        def pad_by_jax(array: Any, pad_width: Any) -> Any:
             """Return JAX's result for axes whose size and pads are numbers."""
             return original(array, pad_width, mode, reflect_type)
 
         if reflect_type != "even":
-            return numbers(array, pad_width)
-        return _padded(array, pad_width, _FOLDS[mode], numbers)
+            return pad_by_jax(array, pad_width)
+        return _padded(array, pad_width, _FOLDS[mode], pad_by_jax)
 
     return pad_symmetric_or_reflect
 
@@ -75,14 +77,15 @@ def _pad_mirror(original: Function) -> Function:
 _FOLDS = {"symmetric": _symmetric, "reflect": _reflected}
 
 
-def _padded(array: Any, pad_width: Any, fold: Fold, numbers: Function) -> Any:
-    """Return ``array`` with ``pad_width`` pairs of pads.
+def _padded(array: Any, pad_width: Any, fold: Fold, pad_by_jax: Function) -> Any:
+    """Return ``array`` with the pairs of pads ``pad_width``.
 
-    ``numbers`` pads the axes whose size and pads are all numbers.
+    ``pad_by_jax`` pads the axes whose size and pads are all numbers. On other axes each element is
+    read at the index that ``fold`` returns for its position.
     """
     pads = [(before, after) for before, after in pad_width]
     is_open = [any(map(is_symbolic, (array.shape[i], *pad))) for i, pad in enumerate(pads)]
-    array = numbers(array, [(0, 0) if is_open[i] else pad for i, pad in enumerate(pads)])
+    array = pad_by_jax(array, [(0, 0) if is_open[i] else pad for i, pad in enumerate(pads)])
     for axis, (before, after) in enumerate(pads):
         size = array.shape[axis]
         if is_open[axis] and (before, after) != (0, 0):

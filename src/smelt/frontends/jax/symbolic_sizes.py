@@ -109,11 +109,17 @@ def _concrete(original: Function) -> Function:
 
 
 def map_by(reader: Function) -> Callable[[Function], Function]:
-    """Return a replacement of ``map`` that keeps symbolic sizes if the function is ``reader``."""
+    """Return a factory of replacements of ``map``, which keep symbolic sizes if the function is
+    ``reader``.
+    """
 
     def stand_in(original: Function) -> Function:
+        """Return a replacement of ``original``, which is ``map``."""
+
         def mapped(function: Function, /, *iterables: Iterable[Any]) -> Any:
-            """Return the mapped values; symbolic sizes stay as they are under ``reader``."""
+            """Return the values mapped by ``function``; ``reader`` leaves symbolic sizes
+            unchanged.
+            """
             if function is not reader:
                 return original(function, *iterables)
             return [size if is_symbolic(size) else function(size) for size in iterables[0]]

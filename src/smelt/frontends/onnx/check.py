@@ -32,7 +32,7 @@ def check_proto(
     """Raise InvalidModel or ResourceLimit for the first rule that ``proto`` breaks.
 
     ``scopes`` are the scopes of ``proto``. Weights in files are looked up in ``folder``. Large
-    weights in the model are marks that refer to ``embedded``.
+    weights in the model are replaced by references to ``embedded``.
     """
     check_imports(proto)
     check_names(scopes)

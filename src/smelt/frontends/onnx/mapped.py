@@ -25,8 +25,8 @@ HAD_EXTERNAL_DATA = "smelt.weights_beside"
 def map_weights(model: ir.Model, folder: Path | None, embedded: Embedded) -> None:
     """Replace every external tensor by a tensor over its mapped file below ``folder``.
 
-    Marks are replaced by the weights ``embedded`` in the model. Raises ResourceLimit E512 if a file
-    cannot be mapped, and InvalidModel E314 if it is shorter than its tensors.
+    References to the weights ``embedded`` in the model are replaced by these. Raises ResourceLimit
+    E512 if a file cannot be mapped, and InvalidModel E314 if it is shorter than its tensors.
     """
     files = _Files(folder, embedded)
     for graph in scope.graphs(model):

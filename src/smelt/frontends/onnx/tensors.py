@@ -32,7 +32,9 @@ MAX_ELEMENTS = 2**40
 def check_tensors(
     proto: onnx.ModelProto, scopes: Scopes, folder: Path | None, embedded: Embedded
 ) -> None:
-    """Raise E311, E313, E314 or E501 for the first tensor whose claims do not hold."""
+    """Raise E311, E313, E314 or E501 for the first tensor whose data does not fit its
+    declaration.
+    """
     attributes = [
         attribute for function in proto.functions for attribute in function.attribute_proto
     ]

@@ -31,7 +31,11 @@ def returned_by(block: Any) -> list[Any]:
 
 
 def origin(cx: Any, value: Any) -> Any:
-    """Return the value from which calls of functions return ``value`` unchanged."""
+    """Follow ``value`` back through calls that return an operand unchanged, and return that
+    operand.
+
+    Returns ``value`` itself if it is not the result of such a call.
+    """
     while getattr(value.owner, "name", "") == "func.call":
         call = value.owner
         position = list(call.results).index(value)

@@ -61,29 +61,34 @@ def _dynamic_reshape(cx: Any, op: Operation, x: Any, shape: Any) -> Any:
 
 @reads("transpose")
 def _transpose(cx: Any, op: Operation, x: Any) -> Any:
+    """Return ``x`` with permuted axes."""
     return lax.transpose(x, op.integers("permutation"))
 
 
 @reads("reverse")
 def _reverse(cx: Any, op: Operation, x: Any) -> Any:
+    """Return ``x`` with the order of elements reversed along the given axes."""
     return lax.rev(x, op.integers("dimensions"))
 
 
 @reads("concatenate")
 def _concatenate(cx: Any, op: Operation, *operands: Any) -> Any:
+    """Return the operands joined along one axis."""
     return lax.concatenate(operands, op.integer("dimension"))
 
 
 @reads("slice")
 def _slice(cx: Any, op: Operation, x: Any) -> Any:
+    """Return a slice of ``x`` with constant bounds."""
     start, limit = op.integers("start_indices"), op.integers("limit_indices")
     return lax.slice(x, start, limit, op.integers("strides"))
 
 
 @reads("real_dynamic_slice")
 def _symbolic_slice(cx: Any, op: Operation, x: Any, start: Any, limit: Any, strides: Any) -> Any:
-    """Return a slice with computed bounds: a static slice, or JAX's dynamic slice of symbolic
-    sizes.
+    """Return a slice with computed bounds.
+
+    This is a static slice if all begins are known, else JAX's dynamic slice of symbolic sizes.
     """
     begin = cx.known_dims(start)
     if begin is not None:
@@ -99,16 +104,19 @@ def _symbolic_slice(cx: Any, op: Operation, x: Any, start: Any, limit: Any, stri
 
 @reads("dynamic_slice")
 def _dynamic_slice(cx: Any, op: Operation, x: Any, *starts: Any) -> Any:
+    """Return a slice of constant sizes that begins at the computed indices ``starts``."""
     return lax.dynamic_slice(x, starts, op.integers("slice_sizes"))
 
 
 @reads("dynamic_update_slice")
 def _dynamic_update_slice(cx: Any, op: Operation, x: Any, update: Any, *starts: Any) -> Any:
+    """Return ``x`` with ``update`` written at the computed indices ``starts``."""
     return lax.dynamic_update_slice(x, update, starts)
 
 
 @reads("pad")
 def _pad(cx: Any, op: Operation, x: Any, value: Any) -> Any:
+    """Return ``x`` padded with ``value`` before, after and between its elements."""
     names = ("edge_padding_low", "edge_padding_high", "interior_padding")
     return lax.pad(x, value, list(zip(*[op.integers(name) for name in names], strict=True)))
 

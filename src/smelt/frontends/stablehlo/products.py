@@ -26,6 +26,7 @@ def _dot_general(cx: Any, op: Operation, a: Any, b: Any) -> Any:
 
 @reads("dot")
 def _dot(cx: Any, op: Operation, a: Any, b: Any) -> Any:
+    """Return the product of matrices or vectors."""
     return lax.dot(a, b, preferred_element_type=op.dtype)
 
 
@@ -76,6 +77,7 @@ def _convolution(cx: Any, op: Operation, x: Any, kernel: Any, *padding: Any) -> 
 
 @reads("fft")
 def _fft(cx: Any, op: Operation, x: Any) -> Any:
+    """Return the Fourier transform of the kind and length that the attributes state."""
     return lax.fft(x, op.word("fft_type"), op.integers("fft_length"))
 
 

@@ -17,10 +17,12 @@ from smelt.runtime.jit.variables import CACHE
 
 @contextmanager
 def built(text: str, flags: Sequence[str] = (), depends: str = "") -> Iterator[Path]:
-    """Yield the path of the library of ``text``, to be loaded inside the block.
+    """Yield the path of the library that the C program ``text`` compiles to; load it inside the
+    block.
 
-    ``depends`` names other dependences, such as the Python version, and is part of the cache key.
-    Raises what ``Toolchain.compile`` raises, and UsageError E661 without a compiler.
+    Libraries are cached. ``depends`` names what else the library depends on, such as the Python
+    version, and is part of the cache key. Raises what ``Toolchain.compile`` raises, and UsageError
+    E661 without a compiler.
     """
     tools = this_toolchain()
     cache = Cache()

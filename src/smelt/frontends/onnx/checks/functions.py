@@ -82,17 +82,17 @@ def _check_parameters(kind: str, names: Iterable[str], at: str) -> None:
 
 
 def check_calls(model: ir.Model) -> None:
-    """Raise InvalidModel for the first call that cannot work.
+    """Raise InvalidModel for the first invalid call of a function.
 
-    E308: more operands or results than the function has. E312: calls nested too deep. E316:
-    recursion.
+    E308: a call has more operands or results than the function. E312: calls are nested too deep.
+    E316: a function calls itself.
     """
     if not model.functions:
         return
     called: dict[ir.OperatorIdentifier, list[ir.OperatorIdentifier]] = {}
     for key, function in model.functions.items():
         called[key] = _calls_in(function.graph, model)
-    _calls_in(model.graph, model)
+    _calls_in(model.graph, model)  # only to check the calls
     _check_depth(called)
 
 

@@ -60,6 +60,7 @@ def _lower_formula(formula: Formula) -> Callable[..., ir.Value]:
     """Return the lowering to the nodes of ``formula``."""
 
     def lower(cx: Lowering, x: ir.Value, *, accuracy: object) -> ir.Value:
+        """Lower the primitive to the nodes of ``formula``."""
         m = Nodes(cast(Builder, cx))  # cx adds nodes like a Builder, and checks their types
         result: Tensor = formula(m, m.tensor(x))
         return result.value

@@ -101,9 +101,9 @@ def _arguments(
     is_causal: bool = False,
     **others: Any,
 ) -> Call | None:
-    """Return operands and scale of a plain call, None for any other call.
+    """Return operands and scale of a call that the operator covers, None for any other call.
 
-    Plain means: float32, as many heads for keys as for queries, at most a mask or causality.
+    It covers float32, as many heads for keys as for queries, and a mask or causality or both.
     """
     if any(other is not None and other is not False for other in (bias, *others.values())):
         return None

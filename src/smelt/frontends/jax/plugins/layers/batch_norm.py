@@ -80,8 +80,8 @@ def _nnx_arguments(
     dtype: Any,
     epsilon: Any,
 ) -> Call | None:
-    """Return operands and epsilon of a plain call, None for any other call."""
-    if not _is_plain(x, mean, var, reduction_axes, feature_axes, dtype, epsilon):
+    """Return operands and epsilon of a call that the operator covers, None for any other call."""
+    if not _is_covered(x, mean, var, reduction_axes, feature_axes, dtype, epsilon):
         return None
     shape = x.shape[-1:]
     scale = np.ones(shape, np.float32) if scale is None else scale
@@ -91,17 +91,19 @@ def _nnx_arguments(
     return (x, mean, var, scale, bias), {"epsilon": epsilon}
 
 
-def _is_plain(
+def _is_covered(
     x: Any, mean: Any, var: Any, reduced: Any, features: Any, dtype: Any, epsilon: Any
 ) -> bool:
-    """True for float32 ``x`` of rank 2 or more, normalized over all dims but the last."""
+    """True if the operator covers the call: float32 ``x`` of rank 2 or more, all dims but the last
+    reduced.
+    """
     if any(not isinstance(a, jax.Array) or a.dtype != np.float32 for a in (x, mean, var)):
         return False
     if x.ndim < 2 or np.dtype(dtype or np.float32) != np.float32 or not is_usual_epsilon(epsilon):
         return False
-    size, axes = x.shape[-1], {axis % x.ndim for axis in np.atleast_1d(features).tolist()}
-    others = {axis % x.ndim for axis in np.atleast_1d(reduced).tolist()}
-    if axes != {x.ndim - 1} or others != set(range(x.ndim - 1)):
+    size, feature_dims = x.shape[-1], {axis % x.ndim for axis in np.atleast_1d(features).tolist()}
+    reduced_dims = {axis % x.ndim for axis in np.atleast_1d(reduced).tolist()}
+    if feature_dims != {x.ndim - 1} or reduced_dims != set(range(x.ndim - 1)):
         return False
     return isinstance(size, int) and size > 0 and mean.shape == var.shape == (size,)
 
@@ -120,20 +122,21 @@ binds(FLAX)
 
 
 def _linen_replacement(original: Function) -> Function:
-    """Return a replacement of linen's ``_normalize`` that binds the primitive in the plain case.
+    """Return a replacement of linen's ``_normalize`` that binds the primitive if the operator
+    covers the call.
 
-    linen creates or reads a layer's parameters inside this function, so the replacement does it,
+    linen creates or reads a layer's parameters inside ``_normalize``, so the replacement does this
     too.
     """
     bind = FLAX.primitive_of(original).bind
     signature = inspect.signature(original)
 
     def normalize(*args: Any, **keywords: Any) -> Any:
-        """Bind the normalization in the plain case, else call linen's function."""
+        """Bind the normalization if the operator covers the call, else call linen's function."""
         call = signature.bind(*args, **keywords)
         call.apply_defaults()
         layer, arguments = call.args[0], call.arguments
-        plain = _is_plain(
+        is_covered = _is_covered(
             arguments["x"],
             arguments["mean"],
             arguments["var"],
@@ -142,7 +145,7 @@ def _linen_replacement(original: Function) -> Function:
             arguments["dtype"],
             arguments["epsilon"],
         )
-        if not plain or np.dtype(arguments["param_dtype"]) != np.float32:
+        if not is_covered or np.dtype(arguments["param_dtype"]) != np.float32:
             return original(*args, **keywords)
         names = [name for name in ("scale", "bias") if arguments[f"use_{name}"]]
         size = arguments["x"].shape[-1]

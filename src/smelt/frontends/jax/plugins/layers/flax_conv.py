@@ -80,10 +80,10 @@ def _result_type(
 
 
 def _arguments(layer: Any, inputs: Any, out_sharding: Any = None) -> Call | None:
-    """Return operands and window of a plain call, None for any other call.
+    """Return operands and window of a call that the operator covers, None for any other call.
 
-    Not plain: invalid calls, masked weights, dilated inputs, other padding than zeros, symbolic
-    sizes, several batch dims, and types other than float32.
+    It does not cover invalid calls, masked weights, dilated inputs, padding other than zeros,
+    symbolic sizes, several batch dims, and types other than float32.
     """
     from flax.nnx.nn import dtypes
 

@@ -77,7 +77,10 @@ def _reference(
 
 
 def _arguments(layer: Any, x: Any, **others: Any) -> Call | None:
-    """Return operands and parameters of a plain call, None for any other call."""
+    """Return operands and parameters of a call that the operator covers, None for any other call.
+
+    It covers normalization over the last axis in groups, without masks or explicit reduction axes.
+    """
     if not are_absent(others) or layer.reduction_axes is not None or np.ndim(x) < 2:
         return None
     arguments = flax_arguments(layer, x)

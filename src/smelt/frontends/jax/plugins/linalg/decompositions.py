@@ -294,4 +294,5 @@ def _resized(cx: Lowering, a: ir.Value, size: Dim, new_size: Dim, axis: int) -> 
 
 
 def _is_zero(size: Dim) -> bool:
+    """True if ``size`` is the number 0; False for symbolic sizes."""
     return not is_symbolic(size) and size == 0

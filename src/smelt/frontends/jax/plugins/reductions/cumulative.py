@@ -33,6 +33,7 @@ def _lower(name: str) -> Callable[..., ir.Value]:
     """Return the lowering of a running ``name`` (mul, max or min)."""
 
     def lower(cx: Lowering, x: ir.Value, *, axis: int, reverse: bool) -> ir.Value:
+        """Lower the running product, maximum or minimum along ``axis``."""
         return running(
             cx, of_primitive(name, np.dtype(cx.avals_in[0].dtype)), x, int(axis), reverse
         )

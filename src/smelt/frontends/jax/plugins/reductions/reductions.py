@@ -34,6 +34,7 @@ def _lower(op_type: str) -> Callable[..., ir.Value]:
     def lower(
         cx: Lowering, x: ir.Value, *, axes: Sequence[int], out_sharding: object = None
     ) -> ir.Value:
+        """Lower the reduction over ``axes``."""
         return reduce(cx, op_type, x, axes)
 
     return lower
