@@ -96,7 +96,7 @@ def test_missing_names_and_wrong_types_are_errors(package, states):
     points += "[smelt.operators]\nof-operators = odd_package:mine\n"
     package("odd_package", "mine = 3", points.format("mine", "nothing"))
     found = states()
-    assert found["of-passes"]["error"] == "odd_package:mine is no Pass"
+    assert found["of-passes"]["error"] == "odd_package:mine is not a Pass"
     assert found["of-targets"]["error"].startswith("AttributeError")
     assert found["of-operators"]["error"].startswith("E641")
 
