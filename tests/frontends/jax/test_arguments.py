@@ -82,7 +82,7 @@ def test_the_error_for_other_arguments_than_specs_proposes_static(leaf):
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"static": {"y": 1}, "kwargs": {"y": "f32[]"}}, "'y' is given as an input and as a"),
+        ({"static": {"y": 1}, "kwargs": {"y": "f32[]"}}, "'y' is both an input and a static value"),
         ({"static": {"x": 1}}, "multiple values for argument 'x'"),
         ({"kwargs": {"z": "f32[]"}}, "missing a required argument: 'y'"),
         ({"kwargs": {"y": "f32[]", "z": "f32[]"}}, "unexpected keyword argument 'z'"),

@@ -234,6 +234,6 @@ def test_quotients_that_do_not_fit():
         halves = x[: x.shape[0] // 2 // 3]
         return jnp.concatenate([x, jnp.repeat(halves, 6, 0)], 1)
 
-    with pytest.raises(UsageError, match=r"say so in the specs: 6\*N;"):
+    with pytest.raises(UsageError, match=r"write the dims as multiples: 6\*N;"):
         trace(fn, "f32[N,2]")
     trace(fn, "f32[6*N,2]")

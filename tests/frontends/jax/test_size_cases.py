@@ -64,7 +64,7 @@ def test_every_size_is_right(check, name):
 
 
 def test_the_cases_are_named_with_the_line_that_asks():
-    with pytest.warns(UserWarning, match=r"2 cases .* N >= 4 or N <= 3 .*test_size_cases.py"):
+    with pytest.warns(UserWarning, match=r"2 cases .* N >= 4 and N <= 3 .*test_size_cases.py"):
         trace(half_or_whole, "f32[N]")
 
 

@@ -27,7 +27,8 @@ LINES = 6
 
 _LINK = re.compile(r"https://\S*jax\S*/errors\.html#\S+")
 _DEPENDS = re.compile(r"depends on the value of the arguments? (.+?)\.?(?:\n|$)")
-_ARGUMENT = re.compile(r"given\[(\d+)\]")
+_ARGUMENT = re.compile(r"argument_values\[(\d+)\]")
+"""How JAX's messages name an argument: by the parameter of ``call`` in ``jaxprs.py``."""
 
 ADVICE: Mapping[str, str] = {
     "TracerBoolConversionError": "choose by jnp.where or jax.lax.cond, or make the condition a"

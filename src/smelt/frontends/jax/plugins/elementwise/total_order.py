@@ -1,6 +1,4 @@
-"""Lower comparisons in the total order: -0 is below 0, NaN is above all numbers and
-equals itself.
-"""
+"""Lower comparisons in the total order: -0 below 0, NaN above all numbers and equal to itself."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Lower ``dot_general`` to one ``smelt.DotGeneral`` node, which passes later lower for
-the target.
-"""
+"""Lower ``dot_general`` to a ``smelt.DotGeneral`` node; passes later lower it for the target."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Lower ``conv_general_dilated`` to Conv, ConvTranspose (for a dilated input) or matrix
-products.
-"""
+"""Lower ``conv_general_dilated`` to Conv, ConvTranspose (dilated inputs) or matrix products."""
 
 from __future__ import annotations
 
