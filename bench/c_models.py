@@ -94,7 +94,9 @@ def session_of(model: onnx.ModelProto) -> onnxruntime.InferenceSession:
     )
 
 
-def interleaved_timings(runs: Mapping[str, Callable[[], object]], seconds: float) -> dict[str, list[int]]:
+def interleaved_timings(
+    runs: Mapping[str, Callable[[], object]], seconds: float
+) -> dict[str, list[int]]:
     """CPU nanoseconds of each call of each run, one call per turn."""
     times: dict[str, list[int]] = {name: [] for name in runs}
     for run in runs.values():

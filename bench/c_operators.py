@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 import smelt
-from bench.c_models import Figures, build, session_of, interleaved_timings
+from bench.c_models import Figures, build, interleaved_timings, session_of
 from bench.operator_cases import CASES, Case
 from bench.process import in_own_process
 

@@ -29,7 +29,7 @@ from rich.console import Console
 from rich.table import Table
 
 import smelt
-from bench.c_models import FLAGS, caller, session_of, interleaved_timings
+from bench.c_models import FLAGS, caller, interleaved_timings, session_of
 from bench.networks import NETWORKS
 
 SMALL = "tiny_mlp,mnist_cnn,dscnn_kws,resnet8,tiny_transformer,mbv2_035_96,squeezenet"
@@ -165,7 +165,9 @@ def measure(model: onnx.ModelProto, cc: Sequence[str], seconds: float) -> dict[s
             times = (f"{build.generate:.2f}", f"{build.compile:.2f}")
             rows[name] = ["", f"{build.memory:,}", *times, f"{difference:.1e}"]
         runs = {name: build.run for name, build in builds.items()}
-        taken = interleaved_timings({"ort": lambda: session.run(None, {port.name: x}), **runs}, seconds)
+        taken = interleaved_timings(
+            {"ort": lambda: session.run(None, {port.name: x}), **runs}, seconds
+        )
     for name in builds:
         rows[name][0] = f"{min(taken[name]) / min(taken['ort']):.2f}"
     return rows

@@ -30,7 +30,7 @@ from rich.console import Console
 from rich.table import Table
 
 import smelt
-from bench.c_models import build, caller, session_of, interleaved_timings
+from bench.c_models import build, caller, interleaved_timings, session_of
 from bench.networks import NETWORKS
 
 MODELS = "tiny_mlp,tiny_transformer,mnist_cnn,dscnn_kws,resnet8,mbv2_035_96,mbv2_100_224,squeezenet"

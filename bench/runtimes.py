@@ -32,7 +32,7 @@ from bench.ort import SIZES, is_wrong, session_of, tolerance_of
 from bench.process import in_own_process
 from smelt.ir.shapes import ShapeInference
 from smelt.runtime.inputs import random_inputs
-from smelt.runtime.latency import take_turns
+from smelt.runtime.latency import interleaved_timings
 
 Run: TypeAlias = Callable[[], Sequence[np.ndarray]]
 SOURCE = "ONNX Runtime"
@@ -93,7 +93,7 @@ def judge(path: Path, rounds: int) -> dict[str, float | str]:
             row[name] = "wrong"
         else:
             runs[name] = run
-    timings = take_turns(list(runs.values()), rounds=rounds, clock=time.process_time)
+    timings = interleaved_timings(list(runs.values()), rounds=rounds, clock=time.process_time)
     least = {name: timing.minimum for name, timing in zip(runs, timings, strict=True)}
     return row | {name: least[name] / least[SOURCE] for name in least if name != SOURCE}
 

@@ -192,11 +192,8 @@ def _compare_complex(
 ) -> Comparison:
     """Compare complex numbers as pairs of real numbers."""
 
-    def parts(array: np.ndarray) -> np.ndarray:
-        """Return real and imaginary parts as ``[..., 2]``."""
-        return np.stack([array.real, array.imag], axis=-1)
-
-    return compare_arrays(name, parts(expected), parts(actual), limit.without_slack())
+    pairs = [np.stack([array.real, array.imag], axis=-1) for array in (expected, actual)]
+    return compare_arrays(name, *pairs, limit.without_slack())
 
 
 def _compare_exactly(
