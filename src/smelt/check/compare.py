@@ -192,8 +192,8 @@ def _compare_complex(
 ) -> Comparison:
     """Compare complex numbers as pairs of real numbers."""
 
-    pairs = [np.stack([array.real, array.imag], axis=-1) for array in (expected, actual)]
-    return compare_arrays(name, *pairs, limit.without_slack())
+    a, b = (np.stack([array.real, array.imag], axis=-1) for array in (expected, actual))
+    return compare_arrays(name, a, b, limit.without_slack())
 
 
 def _compare_exactly(
