@@ -144,7 +144,9 @@ def _extensions(model: ir.Model) -> bool:
 def _has_gaps(model: ir.Model, of_source: bool) -> bool:
     """True if ONNX Runtime has no kernel, or a wrong one, for a node of ``model``."""
     types = ElementTypes(opset_of(model))
-    replacements = (replacement_for(node, types, of_source=of_source) for node in scope.nodes(model))
+    replacements = (
+        replacement_for(node, types, of_source=of_source) for node in scope.nodes(model)
+    )
     return any(body is not None for body in replacements)
 
 
