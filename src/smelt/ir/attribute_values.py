@@ -11,13 +11,13 @@ _TERM = re.compile(r"[A-Za-z]*(\.\.\.[A-Za-z]*)?")
 
 
 def misfit_of_values(node: ir.Node) -> str:
-    """Return what is wrong with an attribute value of ``node``, or an empty text."""
+    """Return the fault of an attribute value of ``node``, or an empty text."""
     check = _CHECKS.get((node.op_type, node.domain))
     return check(node) if check is not None else ""
 
 
 def _permutation(node: ir.Node) -> str:
-    """Return what is wrong with the ``perm`` of a Transpose, or an empty text."""
+    """Return the fault of the ``perm`` of a Transpose, or an empty text."""
     perm = node.attributes.get("perm")
     if perm is None or perm.is_ref() or perm.type != ir.AttributeType.INTS:
         return ""
@@ -31,7 +31,7 @@ def _permutation(node: ir.Node) -> str:
 
 
 def _equation(node: ir.Node) -> str:
-    """Return what is wrong with the ``equation`` of an Einsum, or an empty text."""
+    """Return the fault of the ``equation`` of an Einsum, or an empty text."""
     equation = node.attributes.get("equation")
     if equation is None or equation.is_ref() or equation.type != ir.AttributeType.STRING:
         return ""

@@ -21,10 +21,7 @@ OPERATORS = ("Squeeze", *sorted(REDUCTIONS), NORM)
 
 
 def axes_once(model: ir.Model, shapes: ShapeInference, index: NodeIndex) -> None:
-    """Rewrite constant axes of ``model`` in place so that each axis occurs once.
-
-    Needs a known rank, or the same number listed twice.
-    """
+    """Replace constant axes of ``model`` in place so that each axis occurs once."""
     for node in index.nodes(("", op_type) for op_type in OPERATORS):
         listed = listed_axes(node)
         if not listed:

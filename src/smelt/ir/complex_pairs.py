@@ -26,10 +26,7 @@ def mark_pairs(value: ir.Value, text: str) -> None:
 
 
 def complex_type_of(value: ir.Value) -> ir.DataType | None:
-    """Return the complex element type that ``value`` stands for, or None if it is not marked.
-
-    A marked value whose last dim is no longer 2, or whose parts have another type, gives None.
-    """
+    """Return the complex element type with which ``value`` is marked, or None."""
     if META_KEY not in value.metadata_props or value.dtype is None or not value.shape:
         return None
     return COMPLEX.get(value.dtype) if value.shape[-1] == 2 else None

@@ -156,7 +156,7 @@ def tensor_of(value: ir.Value) -> ir.TensorProtocol | None:
 
 
 def may_be_constant(value: ir.Value | None) -> bool:
-    """False if ``value`` is surely not constant; costs a tenth of reading a constant."""
+    """True unless ``value`` is surely not constant; costs a tenth of reading a constant."""
     if value is None:
         return False
     producer = value.producer()

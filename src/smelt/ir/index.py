@@ -36,7 +36,7 @@ class NodeIndex:
 
     @property
     def graphs(self) -> list[ir.Graph]:
-        """All graphs, outer before inner, functions last."""
+        """Return all graphs, outer before inner, functions last."""
         return list(self.opsets)
 
     def has(self, *op_types: str) -> bool:
@@ -45,7 +45,7 @@ class NodeIndex:
 
     @property
     def operators(self) -> frozenset[Key]:
-        """The ``(domain, op_type)`` of all nodes."""
+        """Return the ``(domain, op_type)`` of all nodes."""
         if self._operators is None:
             self._operators = frozenset(self._by_key)
         return self._operators

@@ -37,7 +37,7 @@ def refine(shapes: ShapeInference, node: ir.Node) -> None:
 
 
 def _refine_loop(shapes: ShapeInference, node: ir.Node, body: ir.Graph) -> None:
-    """Learn the shapes of states and stacked outputs of a Loop from its operands."""
+    """Infer the shapes of states and stacked outputs of a Loop from its operands."""
     state_count = len(node.inputs) - 2
     if len(body.inputs) != len(node.inputs) or len(body.outputs) != len(node.outputs) + 1:
         return
@@ -73,7 +73,8 @@ def _kept_dims(
 
 
 def _refine_scan(shapes: ShapeInference, node: ir.Node, body: ir.Graph) -> None:
-    """Learn the shapes of the inputs of a Scan's body from its operands, then infer its outputs."""
+    """Infer the shapes of the inputs of a Scan's body from its operands, then those of its
+    outputs."""
     count = node.attributes.get("num_scan_inputs")
     if count is None or len(body.inputs) != len(node.inputs):
         return

@@ -100,8 +100,8 @@ class _Step:
         """Give ``node`` its form of the earlier opset; return why that is impossible, or ''."""
         if node.domain or node in self.rewriter.dead or node.graph is None:
             return ""
-        found = opset.schema(node.op_type, self.version)
-        if found is None or found.since_version != self.version:
+        schema = opset.schema(node.op_type, self.version)
+        if schema is None or schema.since_version != self.version:
             return ""
         row = LOWERINGS.get((node.op_type, self.version))
         why = "" if row is None else row(node, self.rewriter)
@@ -113,10 +113,8 @@ class _Step:
         return self._expand(node, why)
 
     def _is_widened(self, node: ir.Node) -> bool:
-        """Cast operands that the earlier schema does not take to a wider type, and results back.
-
-        Returns False, with the model unchanged, if that does not help.
-        """
+        """True after operands of types that the earlier schema lacks are cast, and results cast
+        back."""
         narrow = _narrow_types(node, self.version)
         if not narrow or scope.carries_graphs(node):
             return False

@@ -31,10 +31,12 @@ LAST = int(np.iinfo(np.int64).max)
 
 
 def _builder(node: ir.Node, rewriter: Rewriter) -> Builder:
+    """Return a builder of nodes in place of ``node``."""
     return rewriter.builder(node, [node], "lower_opset")
 
 
 def _input(node: ir.Node, index: int) -> ir.Value | None:
+    """Return input ``index`` of ``node``; None if it is absent."""
     return node.inputs[index] if index < len(node.inputs) else None
 
 
@@ -45,11 +47,12 @@ def _ints(value: ir.Value | None) -> list[int] | None:
 
 
 def _rank(value: ir.Value | None) -> int | None:
+    """Return the rank of ``value``; None if it is unknown."""
     return None if value is None or value.shape is None else len(value.shape)
 
 
 def _axes_to_attribute(node: ir.Node, rewriter: Rewriter) -> str:
-    """Constant axes become an attribute."""
+    """Make constant axes an attribute."""
     keeps_all = node.attributes.get_int("noop_with_empty_axes", 0)
     node.attributes.pop("noop_with_empty_axes", None)
     axes = _input(node, 1)
@@ -64,7 +67,7 @@ def _axes_to_attribute(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _split(node: ir.Node, rewriter: Rewriter) -> str:
-    """Sizes of the parts are computed where the axis may not divide evenly."""
+    """Compute the sizes of the parts where the axis may not divide evenly."""
     count = node.attributes.get_int("num_outputs", 0)
     node.attributes.pop("num_outputs", None)
     if _input(node, 1) is not None or not count:
@@ -75,16 +78,16 @@ def _split(node: ir.Node, rewriter: Rewriter) -> str:
     if isinstance(size, int) and size % count == 0:
         return ""
     b = _builder(node, rewriter)
-    whole = b.op("Gather", b.op("Shape", x), b.const_i64([axis]))
-    part = b.op("Div", b.op("Add", whole, b.const_i64([count - 1])), b.const_i64([count]))
-    rest = b.op("Sub", whole, b.op("Mul", part, b.const_i64([count - 1])))
+    length = b.op("Gather", b.op("Shape", x), b.const_i64([axis]))
+    part = b.op("Div", b.op("Add", length, b.const_i64([count - 1])), b.const_i64([count]))
+    rest = b.op("Sub", length, b.op("Mul", part, b.const_i64([count - 1])))
     node.resize_inputs(2)
     node.replace_input_with(1, b.op("Concat", *([part] * (count - 1)), rest, axis=0))
     return ""
 
 
 def _pad(node: ir.Node, rewriter: Rewriter) -> str:
-    """Pads of some axes become pads of all."""
+    """Extend the pads of some axes to pads of all axes."""
     axes = _input(node, 3)
     if axes is None:
         return ""
@@ -102,7 +105,7 @@ def _pad(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _resize(node: ir.Node, rewriter: Rewriter) -> str:
-    """Scales or sizes of some axes become those of all."""
+    """Extend the scales or sizes of some axes to those of all axes."""
     attribute = node.attributes.get("axes")
     if attribute is None:
         return ""
@@ -124,18 +127,18 @@ def _resize(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _unless(attribute: str, *values: str) -> Lowering:
-    """Return a row that refuses ``values`` of a text attribute."""
+    """Return a row that refuses ``values`` of the text attribute ``attribute``."""
 
     def lower(node: ir.Node, rewriter: Rewriter) -> str:
-        found = node.attributes.get_string(attribute, "")
-        return f"{attribute}={found} begins with a later opset" if found in values else ""
+        value = node.attributes.get_string(attribute, "")
+        return f"{attribute}={value} begins with a later opset" if value in values else ""
 
-    lower.__doc__ = f"Refused for {attribute} {' and '.join(values)}."
+    lower.__doc__ = f"Refuse {attribute} {' and '.join(values)}."
     return lower
 
 
 def _shape(node: ir.Node, rewriter: Rewriter) -> str:
-    """A part of a shape is a Slice."""
+    """Replace a part of a shape by a Slice of the shape."""
     start, end = (node.attributes.get_int(name, n) for name, n in (("start", 0), ("end", LAST)))
     if not {"start", "end"} & set(node.attributes):
         return ""
@@ -147,7 +150,7 @@ def _shape(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _reshape(node: ir.Node, rewriter: Rewriter) -> str:
-    """Refused for a size of 0 that is no copy of a size 0."""
+    """Refuse a size of 0 that does not copy a size 0."""
     if not node.attributes.get_int("allowzero", 0):
         return ""
     sizes, x = _ints(_input(node, 1)), node.inputs[0]
@@ -159,7 +162,7 @@ def _reshape(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _relu(node: ir.Node, rewriter: Rewriter) -> str:
-    """Max with 0 of integers."""
+    """Replace Relu of integers by Max with 0."""
     x = node.inputs[0]
     if x is not None and x.dtype is not None and x.dtype.is_integer():
         b = _builder(node, rewriter)
@@ -168,7 +171,7 @@ def _relu(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _trilu(node: ir.Node, rewriter: Rewriter) -> str:
-    """Where with a comparison of row and column numbers."""
+    """Replace Trilu by Where with a comparison of row and column numbers."""
     x, k = node.inputs[0], _input(node, 1)
     if x is None or x.dtype is None:
         return "the element type is not known"
@@ -185,13 +188,13 @@ def _trilu(node: ir.Node, rewriter: Rewriter) -> str:
         rows = b.op("Add", rows, b.op("Reshape", k, b.const_i64([1, 1])))
     names = (numbers(-1), rows)
     is_upper = node.attributes.get_int("upper", 1)
-    kept = b.op("GreaterOrEqual" if is_upper else "LessOrEqual", *names)
-    rewriter.replace(node, [b.op("Where", kept, x, b.const_like(0, x))], trust_shape=True)
+    is_kept = b.op("GreaterOrEqual" if is_upper else "LessOrEqual", *names)
+    rewriter.replace(node, [b.op("Where", is_kept, x, b.const_like(0, x))], trust_shape=True)
     return ""
 
 
 def _dft(node: ir.Node, rewriter: Rewriter) -> str:
-    """A constant axis becomes an attribute."""
+    """Make a constant axis an attribute."""
     axis, rank = _input(node, 2), _rank(node.inputs[0])
     known = [-2] if axis is None else _ints(axis)
     if known is None:
@@ -205,7 +208,7 @@ def _dft(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _grid_sample(node: ir.Node, rewriter: Rewriter) -> str:
-    """The earlier names of the modes, of images."""
+    """Rename the mode to its earlier name; refuse inputs other than images."""
     if _rank(node.inputs[0]) != 4:
         return "the input is no batch of images"
     mode = node.attributes.get_string("mode", "linear")
@@ -215,35 +218,34 @@ def _grid_sample(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _recurrent(node: ir.Node, rewriter: Rewriter) -> str:
-    """Transposes put the batch behind the steps."""
+    """Add Transposes that put the batch behind the steps."""
     if not node.attributes.get_int("layout", 0):
         return ""
     del node.attributes["layout"]
     b = _builder(node, rewriter)
-    given = [
-        b.op("Transpose", value, perm=[1, 0, 2]) if place in (0, 5, 6) and value else value
-        for place, value in enumerate(node.inputs)
+    operands = [
+        b.op("Transpose", value, perm=[1, 0, 2]) if position in (0, 5, 6) and value else value
+        for position, value in enumerate(node.inputs)
     ]
     attributes = list(node.attributes.values())
     count = len(node.outputs)
-    steps, *states = b.add(ir.Node("", node.op_type, given, attributes, num_outputs=count))
+    steps, *states = b.add(ir.Node("", node.op_type, operands, attributes, num_outputs=count))
     results = [b.op("Transpose", steps, perm=[2, 0, 1, 3])]
     results += [b.op("Transpose", state, perm=[1, 0, 2]) for state in states]
     rewriter.replace(node, results, trust_shape=True)
     return ""
 
 
-def _norm(spell: Callable[[Builder, ir.Node], tuple[ir.Value, ...]]) -> Lowering:
-    """Return a row that builds a norm by ``spell``, of constant axes where ONNX's body computes
-    them."""
+def _norm(build: Callable[[Builder, ir.Node], tuple[ir.Value, ...]]) -> Lowering:
+    """Return a row that replaces a norm by the nodes that ``build`` adds for constant axes."""
 
     def lower(node: ir.Node, rewriter: Rewriter) -> str:
-        """The moments and a quotient."""
+        """Replace the norm by its moments and a quotient."""
         types = {value.dtype for value in node.inputs if value is not None}
         if not can_expand(node) or len(types) > 1:
             return "the rank is not known, or the element types differ or are not known"
-        made = spell(_builder(node, rewriter), node)
-        rewriter.replace(node, made[: len(node.outputs)], trust_shape=True)
+        results = build(_builder(node, rewriter), node)
+        rewriter.replace(node, results[: len(node.outputs)], trust_shape=True)
         return ""
 
     return lower

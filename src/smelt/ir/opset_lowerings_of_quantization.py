@@ -19,7 +19,7 @@ OF_21 = SMALL | {ir.DataType.INT16, ir.DataType.UINT16}
 
 
 def dequantize_23(node: ir.Node, rewriter: Rewriter) -> str:
-    """Another type of the result is a Cast."""
+    """Replace another element type of the result by a Cast."""
     to = node.attributes.get_int("output_dtype", 0)
     scale, result = node.inputs[1], node.outputs[0]
     assert scale is not None
@@ -27,15 +27,15 @@ def dequantize_23(node: ir.Node, rewriter: Rewriter) -> str:
     if not to or scale.dtype == to:
         return ""
     b = rewriter.builder(node, [node], "lower_opset")
-    given = (node.inputs[0], b.cast(scale, FLOAT), *node.inputs[2:])
-    wide = b.like(node, *given)
+    operands = (node.inputs[0], b.cast(scale, FLOAT), *node.inputs[2:])
+    wide = b.like(node, *operands)
     result.dtype = ir.DataType(to)
     rewriter.replace(node, [b.cast(wide, ir.DataType(to))], trust_shape=True)
     return ""
 
 
 def dequantize_21(node: ir.Node, rewriter: Rewriter) -> str:
-    """Blocks, 16 bits and constants of 4 bits become Sub and Mul."""
+    """Replace blocks, 16 bits and constants of 4 bits by Sub and Mul."""
     x, scale, zero = (*node.inputs, None)[:3]
     assert x is not None
     assert scale is not None
@@ -60,13 +60,13 @@ def dequantize_21(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def quantize_21(node: ir.Node, rewriter: Rewriter) -> str:
-    """Blocks and 16 bits become Div, Round, Add and Clip."""
+    """Replace blocks and 16 bits by Div, Round, Add and Clip."""
     x, scale, zero = (*node.inputs, None)[:3]
     result, size = node.outputs[0], node.attributes.get_int("block_size", 0)
     assert x is not None
     assert scale is not None
-    asked = node.attributes.get_int("output_dtype", 0)
-    dtype = zero.dtype if zero is not None else ir.DataType(asked or ir.DataType.UINT8)
+    requested = node.attributes.get_int("output_dtype", 0)
+    dtype = zero.dtype if zero is not None else ir.DataType(requested or ir.DataType.UINT8)
     if dtype is None or x.dtype is None:
         return "the element types are not known"
     if not size and dtype not in OF_21 and (zero is not None or dtype == ir.DataType.UINT8):
@@ -130,7 +130,8 @@ class _Spread:
         return cls(b, x, rank, axis, size)
 
     def data(self, value: ir.Value) -> ir.Value:
-        """Return ``value``, of the shape of the data, with blocks apart."""
+        """Return ``value``, of the shape of the data, with an own axis for the elements of a
+        block."""
         if not self.size:
             return value
         assert self.x.shape is not None

@@ -143,7 +143,7 @@ def heads(pattern: Pattern) -> frozenset[str] | None:
 
 
 def can_occur(pattern: Pattern, operators: Container[tuple[str, str]]) -> bool:
-    """False if ``pattern`` needs a node whose ``(domain, op_type)`` is not in ``operators``."""
+    """True unless ``pattern`` needs a node whose ``(domain, op_type)`` is not in ``operators``."""
     if isinstance(pattern, Op):
         return any((pattern.domain, op_type) in operators for op_type in pattern.op_types) and all(
             can_occur(each, operators) for each in pattern.inputs

@@ -39,7 +39,7 @@ class ReadTensor(TensorProtoTensor):
 
     @property
     def name(self) -> str:
-        """The name of the tensor; empty if it has none."""
+        """Return the name of the tensor; empty if it has none."""
         return self._own_name or ""
 
     @name.setter
@@ -48,7 +48,7 @@ class ReadTensor(TensorProtoTensor):
 
     @property
     def raw(self) -> onnx.TensorProto:
-        """The message, or a renamed copy if the name differs."""
+        """Return the message, or a renamed copy if the name differs."""
         if self._proto.name == self.name:
             return self._proto
         renamed = onnx.TensorProto()

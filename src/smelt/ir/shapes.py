@@ -245,7 +245,7 @@ class ShapeInference:
         check_elements(self._context, value)
 
     def learn(self, value: ir.Value, shape: ir.Shape | None, dtype: ir.DataType | None) -> None:
-        """Add ``shape`` and ``dtype`` to what is known about ``value``; better-known facts stay."""
+        """Add ``shape`` and ``dtype`` to the facts about ``value``; better-known facts stay."""
         if shape is not None:
             shape = self._context.name_anonymous_dims_in_shape(shape)
         self._context.set_shape_and_dtype(value, shape, dtype)

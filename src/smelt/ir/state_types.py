@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 
 def is_tensor(value: ir.Value) -> bool:
-    """False for a value that is known to be a sequence or an optional."""
+    """True unless ``value`` is known to be a sequence or an optional."""
     return value.type is None or isinstance(value.type, ir.TensorType)
 
 

@@ -43,14 +43,14 @@ def lowest_ir_version(model: ir.Model) -> int:
     models are read all the same, but written with this version.
     """
     weights = [v for graph in scope.graphs(model) for v in graph.initializers.values()]
-    found = [8 if model.functions else 3]
-    found += [4 for value in weights if not value.is_graph_input()][:1]
+    needed = [8 if model.functions else 3]
+    needed += [4 for value in weights if not value.is_graph_input()][:1]
     types = {v.dtype.name for v in scope.values(model) if v.dtype is not None}
-    return max(*found, *(TYPES[name] for name in types & TYPES.keys()), 3)
+    return max(*needed, *(TYPES[name] for name in types & TYPES.keys()), 3)
 
 
 def set_ir_version(model: ir.Model, version: int | None) -> None:
-    """Write ``model`` with this IR version, unless it is None.
+    """Set the IR version of ``model`` to ``version``, unless it is None.
 
     Raises Unsupported E232 if the model needs a later one.
     """
@@ -71,6 +71,7 @@ def set_ir_version(model: ir.Model, version: int | None) -> None:
 
 @cache
 def _released(domain: str, version: int) -> int:
+    """Return the IR version that ONNX released with this operator set."""
     from onnx import helper
 
     return int(helper.OP_SET_ID_VERSION_MAP.get((domain, version), 3))

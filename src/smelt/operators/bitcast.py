@@ -38,12 +38,12 @@ class Format:
 
     @property
     def bias(self) -> int:
-        """The bias that is added to an exponent before it is stored."""
+        """Return the bias that is added to an exponent before it is stored."""
         return (1 << self.exponent - 1) - 1
 
     @property
     def special(self) -> int:
-        """The stored exponent of infinities and NaN."""
+        """Return the stored exponent of infinities and NaN."""
         return (1 << self.exponent) - 1
 
 
@@ -145,10 +145,7 @@ def _exponent(b: Builder, magnitude: ir.Value, form: Format, lowest: int) -> ir.
 def _corrected(
     b: Builder, significand: ir.Value, exponent: ir.Value, lowest: int
 ) -> tuple[ir.Value, ir.Value]:
-    """Correct significand and exponent where the logarithm was off by one.
-
-    That happens for doubles next to a power of two.
-    """
+    """Build significand and exponent, corrected where the logarithm is off by one."""
     high = b.op("GreaterOrEqual", significand, b.constant(np.float64(2.0**53)))
     low = b.op("Less", significand, b.constant(np.float64(2.0**52)))
     low = b.op("And", low, b.op("Greater", exponent, b.const_i64(lowest)))

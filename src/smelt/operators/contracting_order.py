@@ -29,7 +29,7 @@ class Side:
 
     @property
     def elements(self) -> int:
-        """The number of elements, at least 1; a symbolic dim counts as 1."""
+        """Return the number of elements, at least 1; a symbolic dim counts as 1."""
         count = 1
         for dim in self.shape:
             count *= dim if isinstance(dim, int) else 1

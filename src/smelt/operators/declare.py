@@ -110,7 +110,7 @@ class Definition:
 
     @property
     def key(self) -> tuple[str, str]:
-        """``(domain, name)``, the key in the registry."""
+        """Return ``(domain, name)``, the key in the registry."""
         return self.domain, self.name
 
     def build_body(
@@ -141,7 +141,7 @@ class Definition:
         )
 
     def knows(self, node: ir.Node) -> bool:
-        """False for a node with an undeclared attribute, as a later runtime may add."""
+        """True unless ``node`` has an undeclared attribute, as a later runtime may add."""
         return {attribute.name for attribute in self.attributes} >= node.attributes.keys()
 
     def _check_counts(self, node: ir.Node) -> None:
@@ -197,7 +197,7 @@ class Operator(Definition):
 
     @property
     def defining(self) -> Callable[..., object]:
-        """The function that identifies the declaration among others of its name."""
+        """Return the function that identifies the declaration among others of its name."""
         return self.reference
 
 

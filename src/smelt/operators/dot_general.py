@@ -102,7 +102,7 @@ def _better_known(a: Dim, b: Dim) -> Dim:
 
 
 def reference(inputs: Arguments, attributes: Attributes) -> Computed:
-    """Align the dims by broadcasting, then combine and reduce in the accumulator type."""
+    """Return the dims aligned by broadcasting, combined and reduced in the accumulator type."""
     lhs, rhs = present(inputs)
     semiring = semiring_of(attributes["semiring"])
     parts = groups(attributes, lhs.ndim, rhs.ndim)

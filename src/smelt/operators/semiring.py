@@ -111,7 +111,7 @@ class Semiring:
 
     @property
     def reduction(self) -> str:
-        """The operator of ONNX that sums along axes."""
+        """Return the operator of ONNX that sums along axes."""
         return PLUS[self.plus].reduction
 
     def takes(self, dtype: np.dtype) -> bool:
@@ -142,11 +142,7 @@ class Semiring:
 
     @property
     def bound(self) -> str | None:
-        """The operator that turns the reduction of no elements into ``zero``.
-
-        It changes no other sum, since ``zero`` is neutral. None if the reduction already gives
-        ``zero``.
-        """
+        """Return the operator that turns the reduction of no elements into ``zero``."""
         if self.zero == PLUS[self.plus].neutral:
             return None
         return "Min" if self.plus == "Min" else "Max"

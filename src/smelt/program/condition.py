@@ -25,13 +25,13 @@ class Condition:
 
     @property
     def violation(self) -> str:
-        """A C expression that is true if the condition is violated."""
+        """Return a C expression that is true if the condition is violated."""
         differs = f"{self.size} {'>' if self.or_less else '!='} {self.other}"
         return f"({differs} && {self.size} != 1)" if self.or_one else differs
 
     @property
     def read(self) -> frozenset[str]:
-        """The C names of the run-time sizes that the condition reads."""
+        """Return the C names of the run-time sizes that the condition reads."""
         return frozenset(_SIZE.findall(self.violation))
 
     @property

@@ -57,8 +57,7 @@ def no_kernel(target: str, operator: str, at: str, why: str) -> Unsupported:
 
 
 def and_more(count: int) -> str:
-    """Return the text `` and N more`` for ``count`` places of which one is named; empty for one
-    place."""
+    """Return the text `` and N more`` if only the first of ``count`` places is named."""
     return f" and {count - 1} more" if count > 1 else ""
 
 

@@ -33,7 +33,7 @@ class Box:
 
     @property
     def size(self) -> Point:
-        """Width and height in pixels."""
+        """Return width and height in pixels."""
         letters = min(len(self.label), LABEL)
         return max(letters * LETTER, 24.0) + 2 * PADDING, HEIGHT
 

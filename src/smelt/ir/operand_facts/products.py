@@ -47,7 +47,7 @@ def _terms(n: Operands) -> list[str]:
 
 
 def _letters_agree(n: Operands) -> bool:
-    """True if each letter of an Einsum stands for one size, or 1."""
+    """True if each letter of an Einsum has one size, apart from sizes of 1."""
     sizes: dict[str, int] = {}
     for index, term in enumerate(_terms(n)):
         for letter, size in together(term, n.dims(index)):

@@ -29,7 +29,7 @@ def _floats(body: Callable[[Call], ir.Value | None]) -> Body:
 
 
 def _chain(op_type: str) -> Body:
-    """Return the body that applies ``op_type`` to two operands after another."""
+    """Return the body that applies ``op_type`` to the operands one after another."""
 
     def body(c: Call) -> ir.Value | None:
         """Build the chain; None for a single operand."""
@@ -44,11 +44,13 @@ def _chain(op_type: str) -> Body:
 
 
 def _mean(c: Call) -> ir.Value | None:
+    """Return the sum of the operands divided by their number."""
     total = _chain("Add")(c)
     return c.op("Div", total, float(len(c.inputs))) if isinstance(total, ir.Value) else None
 
 
 def _min(c: Call) -> ir.Value | None:
+    """Return the negated maximum of the negated operands."""
     first, *others = (c.op("Mul", value, -1.0) for value in c.inputs)
     for other in others:
         first = c.op("Max", first, other)
@@ -61,26 +63,29 @@ def _clamped(c: Call, x: ir.Value, alpha: float, beta: float) -> ir.Value:
 
 
 def _hard_sigmoid(c: Call) -> ir.Value:
+    """Return ``alpha * x + beta``, clamped to [0, 1]."""
     return _clamped(c, c[0], c.attributes["alpha"], c.attributes["beta"])
 
 
-def _below(c: Call, x: ir.Value) -> ir.Value:
-    """Return ``min(x, 0)`` negated."""
+def _negative_part(c: Call, x: ir.Value) -> ir.Value:
+    """Return ``-min(x, 0)``."""
     return c.op("Relu", c.op("Mul", x, -1.0))
 
 
 def _expm1_below(c: Call, scale: float) -> ir.Value:
     """Return ``1 - exp(min(x, 0) / scale)``."""
-    below = _below(c, c[0])
-    below = below if scale == 1 else c.op("Div", below, scale)
-    return c.op("Sub", 1.0, c.op("Exp", c.op("Mul", below, -1.0)))
+    negative_part = _negative_part(c, c[0])
+    negative_part = negative_part if scale == 1 else c.op("Div", negative_part, scale)
+    return c.op("Sub", 1.0, c.op("Exp", c.op("Mul", negative_part, -1.0)))
 
 
 def _elu(c: Call) -> ir.Value:
+    """Return ``max(x, 0) - alpha * (1 - exp(min(x, 0)))``."""
     return c.op("Sub", c.op("Relu", c[0]), c.op("Mul", _expm1_below(c, 1.0), c.attributes["alpha"]))
 
 
 def _celu(c: Call) -> ir.Value | None:
+    """Return ``max(x, 0) - alpha * (1 - exp(min(x, 0) / alpha))``; None for alpha up to 0."""
     alpha = c.attributes["alpha"]
     if alpha <= 0:
         return None
@@ -88,24 +93,29 @@ def _celu(c: Call) -> ir.Value | None:
 
 
 def _selu(c: Call) -> ir.Value:
+    """Return ``gamma * max(x, 0) - alpha * gamma * (1 - exp(min(x, 0)))``."""
     alpha, gamma = c.attributes["alpha"], c.attributes["gamma"]
     above = c.op("Mul", c.op("Relu", c[0]), gamma)
     return c.op("Sub", above, c.op("Mul", _expm1_below(c, 1.0), alpha * gamma))
 
 
-def _sloped(c: Call, slope: ir.Value | float) -> ir.Value:
-    return c.op("Sub", c.op("Relu", c[0]), c.op("Mul", _below(c, c[0]), slope))
+def _leaky_relu(c: Call, slope: ir.Value | float) -> ir.Value:
+    """Return ``max(x, 0) + slope * min(x, 0)``."""
+    return c.op("Sub", c.op("Relu", c[0]), c.op("Mul", _negative_part(c, c[0]), slope))
 
 
 def _mish(c: Call) -> ir.Value:
+    """Return ``x * tanh(softplus(x))``."""
     return c.op("Mul", c[0], c.op("Tanh", c.op("Softplus", c[0])))
 
 
 def _swish(c: Call) -> ir.Value:
+    """Return ``x * sigmoid(alpha * x)``."""
     return c.op("Mul", c[0], c.op("Sigmoid", c.op("Mul", c[0], c.attributes["alpha"])))
 
 
 def _softplus(c: Call) -> ir.Value:
+    """Return ``log(1 + exp(x))`` without an overflow."""
     decay = c.op("Exp", c.op("Mul", c.op("Abs", c[0]), -1.0))
     return c.op("Add", c.op("Relu", c[0]), c.op("Log", c.op("Add", decay, 1.0)))
 
@@ -144,21 +154,22 @@ def _erf(c: Call) -> ir.Value | None:
     return c.op("Clip", quotient, -1.0, 1.0)
 
 
-def _chosen(c: Call) -> ir.Value | None:
-    """Return the choice between two finite constants as a product; None for other operands."""
-    yes, no = (c.constants.get(c[place], SMALL) for place in (1, 2))
-    if yes is None or no is None or yes.dtype.kind != "f" or c[1].dtype is None:
+def _where_of_constants(c: Call) -> ir.Value | None:
+    """Return a Where of two finite constants as a product and a sum; None for other operands."""
+    if_true, if_false = (c.constants.get(c[place], SMALL) for place in (1, 2))
+    if if_true is None or if_false is None or if_true.dtype.kind != "f" or c[1].dtype is None:
         return None
     with np.errstate(all="ignore"):
-        step = yes - no
-        exact = np.array_equal(step + no, yes) and np.isfinite(step).all()
-    if not exact or not np.isfinite(no).all():
+        step = if_true - if_false
+        exact = np.array_equal(step + if_false, if_true) and np.isfinite(step).all()
+    if not exact or not np.isfinite(if_false).all():
         return None
-    chosen = c.b.op("Cast", c[0], to=int(c[1].dtype))
-    return c.b.op("Add", c.b.op("Mul", chosen, c.b.constant(step)), c[2])
+    condition = c.b.op("Cast", c[0], to=int(c[1].dtype))
+    return c.b.op("Add", c.b.op("Mul", condition, c.b.constant(step)), c[2])
 
 
 def _or_equal(op_type: str) -> Body:
+    """Return the body of a comparison as ``op_type`` or Equal."""
     return lambda c: c.op("Or", c.op(op_type, c[0], c[1]), c.op("Equal", c[0], c[1]))
 
 
@@ -171,13 +182,13 @@ ROWS: Mapping[str, tuple[Row, ...]] = {
     "GreaterOrEqual": (Row("Or Greater Equal", _or_equal("Greater")),),
     "HardSigmoid": (Row("Mul Add Clip", _hard_sigmoid),),
     "HardSwish": (Row("Mul Add Clip", lambda c: c.op("Mul", c[0], _clamped(c, c[0], 1 / 6, 0.5))),),
-    "LeakyRelu": (Row("Relu Mul Sub", lambda c: _sloped(c, c.attributes["alpha"])),),
+    "LeakyRelu": (Row("Relu Mul Sub", lambda c: _leaky_relu(c, c.attributes["alpha"])),),
     "LessOrEqual": (Row("Or Less Equal", _or_equal("Less")),),
     "Mean": (Row("Add Div", _mean),),
     "Min": (Row("Max Mul", _floats(_min)),),
     "Mish": (Row("Mul Tanh Softplus", _mish),),
     "Neg": (Row("Mul", _floats(lambda c: c.op("Mul", c[0], -1.0))),),
-    "PRelu": (Row("Relu Mul Sub", _floats(lambda c: _sloped(c, c[1]))),),
+    "PRelu": (Row("Relu Mul Sub", _floats(lambda c: _leaky_relu(c, c[1]))),),
     "Reciprocal": (Row("Div", lambda c: c.op("Div", 1.0, c[0])),),
     "Relu": (Row("Clip", _floats(lambda c: c.op("Clip", c[0], 0.0))),),
     "Selu": (Row("Relu Mul Exp Sub", _selu),),
@@ -187,5 +198,5 @@ ROWS: Mapping[str, tuple[Row, ...]] = {
     ),
     "Sum": (Row("Add", _chain("Add")),),
     "Swish": (Row("Mul Sigmoid", _swish),),
-    "Where": (Row("Cast Mul Add", _chosen),),
+    "Where": (Row("Cast Mul Add", _where_of_constants),),
 }

@@ -14,7 +14,7 @@ MOST_COPIES = 64
 
 
 def _to_shape(c: Call) -> ir.Value | None:
-    """Return the first input in the shape of the result, which has at most one open size."""
+    """Return the first input in the shape of the result; None if that has several unknown sizes."""
     shape = c.node.outputs[0].shape
     if shape is None:
         return None
@@ -33,43 +33,46 @@ def _repeats(c: Call) -> tuple[list[int], list[int]] | None:
     return list(sizes), [after // before for before, after in zip(sizes, result, strict=True)]
 
 
-def _raised(c: Call, sizes: Sequence[int]) -> ir.Value:
+def _with_rank_of_result(c: Call, sizes: Sequence[int]) -> ir.Value:
     """Return the first input with the rank of ``sizes``."""
     same = len(sizes) == c.rank()
     return c[0] if same else c.b.op("Reshape", c[0], c.b.const_i64(sizes))
 
 
 def _tiled(c: Call) -> ir.Value | None:
-    found = _repeats(c)
-    if found is None:
+    """Return the broadcast of the first input by Tile; None if a size is unknown."""
+    sizes_and_repeats = _repeats(c)
+    if sizes_and_repeats is None:
         return None
-    sizes, repeats = found
-    return c.b.op("Tile", _raised(c, sizes), c.b.const_i64(repeats))
+    sizes, repeats = sizes_and_repeats
+    return c.b.op("Tile", _with_rank_of_result(c, sizes), c.b.const_i64(repeats))
 
 
 def _joined(c: Call) -> ir.Value | None:
-    """Return copies joined along each axis that repeats."""
-    found = _repeats(c)
-    if found is None or max(found[1], default=1) > MOST_COPIES:
+    """Return copies of the first input joined along each axis that repeats; None if there are too
+    many."""
+    sizes_and_repeats = _repeats(c)
+    if sizes_and_repeats is None or max(sizes_and_repeats[1], default=1) > MOST_COPIES:
         return None
-    sizes, repeats = found
-    value = _raised(c, sizes)
+    sizes, repeats = sizes_and_repeats
+    value = _with_rank_of_result(c, sizes)
     for axis, count in enumerate(repeats):
         if count > 1:
             value = c.b.op("Concat", *[value] * count, axis=axis)
     return value if value is not c[0] else c.b.op("Identity", value)
 
 
-def _rows(c: Call) -> ir.Value | None:
-    """Return rows along axis 0 by GatherND, which counts negative indices alike."""
+def _rows_by_gather_nd(c: Call) -> ir.Value | None:
+    """Return rows along axis 0 by GatherND, which takes negative indices too; None for another
+    axis."""
     if c.attributes["axis"] != 0 or c[1].shape is None:
         return None
     places = c.b.op("Unsqueeze", c[1], c.b.const_i64([-1]))
     return c.b.op("GatherND", c[0], places)
 
 
-def _run(c: Call) -> ir.Value | None:
-    """Return one index, or consecutive ones, by Slice; None for other indices."""
+def _consecutive_rows(c: Call) -> ir.Value | None:
+    """Return one index or consecutive indices by Slice; None for other indices."""
     rank, places = c.rank(), c.constants.get(c[1])
     if rank is None or places is None or places.ndim > 1 or places.size == 0:
         return None
@@ -89,19 +92,19 @@ def _padded(c: Call) -> ir.Value | None:
     if rank is None or sizes is None or pads is None or c.attributes["mode"] != "constant":
         return None
     axes = range(rank) if c.get(3) is None else c.ints(3)
-    filled = 0 if c.get(2) is None else c.constants.scalar(c.get(2))
-    if axes is None or filled is None or min(pads, default=0) < 0 or c[0].dtype is None:
+    fill = 0 if c.get(2) is None else c.constants.scalar(c.get(2))
+    if axes is None or fill is None or min(pads, default=0) < 0 or c[0].dtype is None:
         return None
     value, dims = c[0], list(sizes)
-    for place, axis in enumerate(axis % rank for axis in axes):
+    for position, axis in enumerate(axis % rank for axis in axes):
         blocks = [value]
-        for count, front in ((pads[place], True), (pads[place + len(axes)], False)):
+        for count, front in ((pads[position], True), (pads[position + len(axes)], False)):
             if count:
                 shape = [*dims[:axis], count, *dims[axis + 1 :]]
-                block = c.b.constant(np.full(shape, filled, c[0].dtype.numpy()))
+                block = c.b.constant(np.full(shape, fill, c[0].dtype.numpy()))
                 blocks = [block, *blocks] if front else [*blocks, block]
         value = c.b.op("Concat", *blocks, axis=axis) if len(blocks) > 1 else value
-        dims[axis] += pads[place] + pads[place + len(axes)]
+        dims[axis] += pads[position] + pads[position + len(axes)]
     return value if value is not c[0] else c.b.op("Identity", value)
 
 
@@ -117,10 +120,10 @@ def _parts(c: Call) -> tuple[ir.Value, ...] | None:
         if not isinstance(size, int):
             return None
         lengths.append(size)
-    ends = [sum(lengths[: place + 1]) for place in range(len(lengths))]
-    at = c.b.const_i64([axis])
+    ends = [sum(lengths[: position + 1]) for position in range(len(lengths))]
+    axes = c.b.const_i64([axis])
     return tuple(
-        c.b.op("Slice", c[0], c.b.const_i64([end - size]), c.b.const_i64([end]), at)
+        c.b.op("Slice", c[0], c.b.const_i64([end - size]), c.b.const_i64([end]), axes)
         for end, size in zip(ends, lengths, strict=True)
     )
 
@@ -128,7 +131,10 @@ def _parts(c: Call) -> tuple[ir.Value, ...] | None:
 ROWS: Mapping[str, tuple[Row, ...]] = {
     "Expand": (Row("Tile Reshape", _tiled), Row("Concat Reshape Identity", _joined)),
     "Flatten": (Row("Reshape", _to_shape),),
-    "Gather": (Row("Slice Squeeze", _run), Row("GatherND Unsqueeze", _rows)),
+    "Gather": (
+        Row("Slice Squeeze", _consecutive_rows),
+        Row("GatherND Unsqueeze", _rows_by_gather_nd),
+    ),
     "Pad": (Row("Concat Identity", _padded),),
     "Split": (Row("Slice", _parts),),
     "Squeeze": (Row("Reshape", _to_shape),),

@@ -35,7 +35,7 @@ class Call:
 
     @property
     def inputs(self) -> list[ir.Value]:
-        """The inputs that are present."""
+        """Return the inputs that are present."""
         return [value for value in self.node.inputs if value is not None]
 
     def is_float(self) -> bool:

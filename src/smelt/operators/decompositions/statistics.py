@@ -38,6 +38,7 @@ def _by_channel(c: Call, value: ir.Value) -> ir.Value:
 
 
 def _instance(c: Call) -> ir.Value | None:
+    """Return a normalization of each channel of each sample; None without spatial dims."""
     rank = c.rank()
     if rank is None or rank < 3:
         return None
@@ -56,11 +57,11 @@ def _group(c: Call) -> ir.Value | None:
 
 
 def _batch(c: Call) -> ir.Value | None:
-    """Return a product and a sum by channel: the statistics are constants."""
-    given = [c.constants.get(c[place], None) for place in range(1, 5)]
-    if any(each is None for each in given) or c.attributes.get("training_mode"):
+    """Return a product and a sum by channel; None unless the statistics are constants."""
+    parameters = [c.constants.get(c[place], None) for place in range(1, 5)]
+    if any(each is None for each in parameters) or c.attributes.get("training_mode"):
         return None
-    scale, bias, mean, variance = (each for each in given if each is not None)
+    scale, bias, mean, variance = (each for each in parameters if each is not None)
     factor = scale / np.sqrt(variance.astype(np.float64) + c.attributes["epsilon"])
     offset = bias - mean * factor
     rows = [c.b.constant(each.astype(scale.dtype)) for each in (factor, offset)]
@@ -68,7 +69,7 @@ def _batch(c: Call) -> ir.Value | None:
 
 
 def _reduced(op_type: str, before: str = "", after: str = "") -> Body:
-    """Return the body of a reduction by another one, of x * x or abs(x), before a square root."""
+    """Return the body of a reduction by ``op_type`` of x * x or abs(x), followed by ``after``."""
 
     def body(c: Call) -> ir.Value | None:
         """Build the reduction of floats with the attributes and axes of the node."""
@@ -84,15 +85,17 @@ def _reduced(op_type: str, before: str = "", after: str = "") -> Body:
     return body
 
 
-def _least(c: Call) -> ir.Value | None:
+def _minimum(c: Call) -> ir.Value | None:
+    """Return the negated maximum of negated floats; None for integers."""
     if not c.is_float():
         return None
     attributes = {each.name: each.value for each in c.node.attributes.values()}
-    most = c.b.op("ReduceMax", c.op("Mul", c[0], -1.0), *c.node.inputs[1:], **attributes)
-    return c.op("Mul", most, -1.0)
+    maximum = c.b.op("ReduceMax", c.op("Mul", c[0], -1.0), *c.node.inputs[1:], **attributes)
+    return c.op("Mul", maximum, -1.0)
 
 
 def _pooled(c: Call) -> ir.Value | None:
+    """Return the mean over the spatial dims; None without any."""
     rank = c.rank()
     return None if rank is None or rank < 3 else c.b.mean(c[0], range(2, rank))
 
@@ -108,6 +111,6 @@ ROWS: Mapping[str, tuple[Row, ...]] = {
     "RMSNormalization": (Row("ReduceMean Mul Add Sqrt Div", _layer),),
     "ReduceL1": (Row("ReduceSum Abs", _reduced("ReduceSum", "Abs")),),
     "ReduceL2": (Row("ReduceSum Mul Sqrt", _reduced("ReduceSum", "Mul", "Sqrt")),),
-    "ReduceMin": (Row("ReduceMax Mul", _least),),
+    "ReduceMin": (Row("ReduceMax Mul", _minimum),),
     "ReduceSumSquare": (Row("ReduceSum Mul", _reduced("ReduceSum", "Mul")),),
 }

@@ -59,5 +59,5 @@ class Row:
 
     @property
     def instruction(self) -> str:
-        """The operator's name in a Program."""
+        """Return the operator's name in a Program."""
         return f"{self.domain}::{self.name}" if self.domain else self.name

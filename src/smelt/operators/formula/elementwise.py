@@ -30,13 +30,13 @@ class Elementwise(Operator):
 
     @property
     def formula(self) -> Formula:
-        """The formula that computes one element."""
+        """Return the formula that computes one element."""
         assert self.row.formula is not None
         return self.row.formula
 
     @property
     def defining(self) -> Callable[..., object]:
-        """The formula, which identifies the declaration among others of its name."""
+        """Return the formula, which identifies the declaration among others of its name."""
         return self.formula
 
 

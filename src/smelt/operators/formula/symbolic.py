@@ -13,7 +13,7 @@ class Writer(Protocol[T_co]):
     """An arithmetic whose numbers have the type ``T_co``."""
 
     def op(self, op_type: str, *inputs: Number) -> T_co:
-        """Return the number that stands for the operator's result."""
+        """Return the number that represents the operator's result."""
 
 
 class Symbol(Generic[T_co]):

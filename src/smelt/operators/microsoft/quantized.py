@@ -28,7 +28,7 @@ Y, C = (tuple(f"{name}{rest}" for rest in ("_scale", "_zero_point?")) for name i
 def dequantized(
     x: np.ndarray | None, scale: np.ndarray | None, zero: np.ndarray | None
 ) -> np.ndarray:
-    """Return the floats that ``x`` stands for; only ``zero`` may be absent."""
+    """Return the floats that ``x`` represents; only ``zero`` may be absent."""
     assert x is not None
     assert scale is not None
     centred = x.astype(np.int32) - (0 if zero is None else zero.astype(np.int32))

@@ -270,6 +270,5 @@ def _axis_first(cx: ProgramBuilder, slot: int, axis: int) -> int:
 
 
 def _backwards(cx: ProgramBuilder, node: ir.Node, name: str, count: int) -> tuple[bool, ...]:
-    """Return for each row operand whether the attribute ``name`` has it read or written
-    backwards."""
+    """Return, for each row operand, True if the attribute ``name`` sets its direction backwards."""
     return tuple(bool(direction) for direction in cx.ints(node, name) or (0,) * count)

@@ -168,7 +168,7 @@ def _without_idle_taps(
 
 
 def _static(cx: ProgramBuilder, shape: Sequence[Dim]) -> tuple[int, ...]:
-    """Return ``shape``, of which each size must be a number."""
+    """Return ``shape``, whose sizes must all be numbers."""
     sizes = tuple(dim for dim in shape if isinstance(dim, int))
     if len(sizes) != len(shape):
         raise cx.refuse_size("the kernel has a symbolic size")

@@ -26,13 +26,12 @@ def is_data_dependent(cx: ProgramBuilder, node: ir.Node, positions: Iterable[int
 
 
 def slice_at_run_time(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit a Slice with inputs data, starts, ends, axes and steps, of which the last two may be
-    -1."""
+    """Emit a Slice with inputs data, starts, ends, axes and steps; the last two may be -1."""
     _emit(cx, node, SLICE_AT_RUN_TIME, [cx.input(node, i) for i in range(5)])
 
 
 def pad_at_run_time(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit a Pad with inputs data, pads, value and axes, of which the last two may be -1."""
+    """Emit a Pad with inputs data, pads, value and axes; the last two may be -1."""
     mode = node.attributes.get_string("mode", "constant")
     _emit(cx, node, PAD_AT_RUN_TIME, [cx.input(node, i) for i in range(4)], mode=mode)
 

@@ -91,7 +91,7 @@ def _composed(
 def _joined_source(
     program: Program, concat: Instruction, producers: dict[int, Instruction]
 ) -> int | None:
-    """Return the slot of which a Concat joins all slices along its axis, in order; None if there is
+    """Return the slot whose slices along the axis a Concat joins in order; None if there is
     none."""
     axis, end, source = cast(int, concat.attributes["axis"]), 0, -1
     for slot in concat.inputs:
