@@ -247,14 +247,17 @@ class Builder:
         return self._names().free(stem)
 
     def _names(self) -> Names:
+        """Return the names that new values must not have."""
         return names_below(self.graph) if self.in_function else names_of(self.model)
 
 
 def _attributes(attributes: dict[str, Attribute | None]) -> list[ir.Attr]:
+    """Return ``attributes`` as attributes of a node, without None."""
     return [_attribute(name, value) for name, value in attributes.items() if value is not None]
 
 
 def _attribute(name: str, value: Attribute) -> ir.Attr:
+    """Return one attribute of a node."""
     # The library asks a sequence whether it is a graph or a tensor, by protocol, at great cost.
     if isinstance(value, tuple | list) and value and all(isinstance(item, int) for item in value):
         return ir.AttrInt64s(name, value)

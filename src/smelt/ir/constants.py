@@ -194,6 +194,7 @@ def _move_to(value: ir.Value) -> ir.Node | None:
 
 
 def _identity(source: Array, node: ir.Node) -> Array | None:
+    """Return ``source``, as the result of an Identity."""
     return source
 
 

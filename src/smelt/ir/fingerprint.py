@@ -84,6 +84,7 @@ class _Walk:
 
 
 def _tensors(tensors: Iterable[ir.TensorProtocol]) -> Iterator[Token]:
+    """Yield the tokens of ``tensors``."""
     for tensor in tensors:
         yield from _tensor(tensor)
 

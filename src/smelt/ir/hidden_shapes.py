@@ -68,6 +68,7 @@ def _folds(node: ir.Node, fixed: Set[ir.Value], hidden: Set[ir.Value]) -> bool:
 
 
 def _is_fixed(value: ir.Value | None, fixed: Set[ir.Value]) -> bool:
+    """True if ``value`` is absent, constant, or among ``fixed``."""
     return value is None or value in fixed or is_constant(value)
 
 

@@ -87,6 +87,7 @@ class NodeIndex:
         return True
 
     def _places(self, key: Key) -> dict[ir.Node, int]:
+        """Return the nodes with ``key``, each with its number."""
         return self._by_key.get(key) or {}
 
     def _add(self, root: ir.Graph, opset: int) -> None:
@@ -114,4 +115,5 @@ class NodeIndex:
 
 
 def _key(node: ir.Node) -> Key:
+    """Return the key of ``node`` in the index."""
     return node.domain, node.op_type

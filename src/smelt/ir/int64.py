@@ -38,6 +38,7 @@ def check_attributes(node: ir.Node) -> None:
 
 
 def _integers(attr: ir.Attr) -> Iterable[int]:
+    """Return the integers of ``attr``; none if it has another type or is a reference."""
     if attr.is_ref():
         return ()
     if attr.type == ir.AttributeType.INT:

@@ -28,5 +28,6 @@ class LazyConcat(ir.LazyTensor):
         return b"".join(array.flat[:: max(1, array.size // count)].tobytes() for array in arrays)
 
     def _concatenated(self) -> ir.Tensor:
+        """Return the parts as one tensor."""
         arrays = [part.numpy() for part in self.parts]
         return ir.Tensor(np.concatenate(arrays, axis=1), dtype=self.dtype)

@@ -178,4 +178,5 @@ def dim_text(dim: int | ir.SymbolicDim) -> str:
 
 
 def _names(values: Iterable[ir.Value | None]) -> str:
+    """Return the names of ``values`` as text, empty for an absent value."""
     return ", ".join("" if value is None else value.name or "" for value in values)

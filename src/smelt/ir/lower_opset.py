@@ -251,6 +251,7 @@ def _is_mixed(node: ir.Node, place: int, schema: onnx.defs.OpSchema) -> bool:
 
 
 def _refusal(node: ir.Node, version: int, to: int, why: str) -> Unsupported:
+    """Return the error E231 for ``node``, which has no form at opset ``to``."""
     return Unsupported(
         "E231",
         f"operator {node.op_type} has no form at opset {to}",

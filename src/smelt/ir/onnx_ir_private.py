@@ -176,6 +176,7 @@ class Cloner(_cloner.Cloner):
         return self.clone_attr(attr.name, attr)
 
     def _clone_or_get_value(self, value: ir.Value, deep_copy: bool = False) -> ir.Value:
+        """Return the copy of ``value``, made at the first request."""
         known = self._value_map.get(value)
         return self._copy_value(value) if known is None else known
 

@@ -130,6 +130,7 @@ def _unless(attribute: str, *values: str) -> Lowering:
     """Return a row that refuses ``values`` of the text attribute ``attribute``."""
 
     def lower(node: ir.Node, rewriter: Rewriter) -> str:
+        """Return why the value of the attribute is refused, or an empty text."""
         value = node.attributes.get_string(attribute, "")
         return f"{attribute}={value} begins with a later opset" if value in values else ""
 

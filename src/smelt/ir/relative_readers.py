@@ -131,6 +131,7 @@ def _form_after(node: ir.Node, index: int, form: Form) -> Form | None:
 
 
 def _constant(node: ir.Node, index: int) -> ir.TensorProtocol | None:
+    """Return input ``index`` of ``node`` as a tensor; None if it is not constant."""
     value = node.inputs[index]
     return None if value is None else tensor_of(value)
 

@@ -203,6 +203,7 @@ def rule(
     """Make a Rule of the decorated build function, named after it."""
 
     def decorate(build: Build) -> Rule:
+        """Return the rule that ``build`` applies."""
         rule_name = name or build.__name__
         return Rule(rule_name, pattern, build, min_opset, same_shape, needs, benefit)
 

@@ -70,7 +70,7 @@ def contain_failures() -> None:
     Errors that a rule raises on purpose, because the model is wrong, pass through. Call this before
     smelt's rules are registered: a failure of those is a bug.
     """
-    _wrap_all(lambda rule: _contained(rule) if _is_theirs(rule) else rule)
+    _wrap_all(lambda rule: _contained(rule) if _is_library_rule(rule) else rule)
 
 
 def check_results() -> None:
@@ -87,7 +87,7 @@ def _wrap_all(wrap: Callable[[ShapeRule], ShapeRule]) -> None:
         rewrap(wrap, domain, op_type)
 
 
-def _is_theirs(rule: ShapeRule) -> bool:
+def _is_library_rule(rule: ShapeRule) -> bool:
     """True if the library defines ``rule``."""
     return rule.__module__.partition(".")[0] == "onnx_shape_inference"
 

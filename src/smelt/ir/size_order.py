@@ -31,6 +31,7 @@ def difference(left: Dim, right: Dim, bounds: Mapping[str, Bounds]) -> Bounds | 
 
 
 def _expression(dim: Dim) -> Any:
+    """Return ``dim`` as a number or a SymPy expression."""
     return dim if isinstance(dim, int) else expression_of(dim)
 
 

@@ -82,6 +82,7 @@ def expand_withdrawn(node: ir.Node, rewriter: Rewriter) -> None:
 
 
 def _number(node: ir.Node, name: str, default: float) -> float:
+    """Return a float attribute of ``node``."""
     return node.attributes.get_float(name, default)
 
 
@@ -119,6 +120,7 @@ def _scaled_activation(function: str) -> Expansion:
     """Return a builder of ``alpha * function(beta * x)``."""
 
     def expand(b: Builder, node: ir.Node) -> ir.Value:
+        """Build ``alpha * function(beta * x)``."""
         inner = _times(b, node.inputs[0], _number(node, "beta", 1.0))
         return _times(b, b.op(function, inner), _number(node, "alpha", 1.0))
 
@@ -145,6 +147,7 @@ def _dynamic_slice(b: Builder, node: ir.Node) -> ir.Value:
 
 
 def _thresholded_relu(b: Builder, node: ir.Node) -> ir.Value:
+    """Build ThresholdedRelu with the alpha of the activation."""
     return b.op("ThresholdedRelu", node.inputs[0], alpha=_number(node, "alpha", 1.0))
 
 

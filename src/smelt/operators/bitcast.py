@@ -100,6 +100,7 @@ def body(
 
 
 def _cast(b: Builder, x: ir.Value, to: ir.DataType) -> ir.Value:
+    """Build a Cast of ``x`` to ``to``."""
     return b.op("Cast", x, to=int(to))
 
 

@@ -53,6 +53,7 @@ def _scattered(n: Operands) -> bool:
 
 
 def _axis(default: int) -> Fact:
+    """Require an axis of the first operand."""
     return ("axis is one of the input", lambda n: is_axis(n, 0, default))
 
 

@@ -56,10 +56,12 @@ def _zeros_are_allowed(n: Operands) -> bool:
 
 
 def _parts(n: Operands) -> list[int]:
+    """Return the sizes of the parts of a Split."""
     return n.listed("split", 1)
 
 
 def _axis_of_split(n: Operands) -> int:
+    """Return the size of the axis that a Split divides."""
     return n.size(0, n.number("axis", 0))
 
 
@@ -75,6 +77,7 @@ def _slice_axes(n: Operands) -> list[int]:
 
 
 def _starts(n: Operands) -> list[int]:
+    """Return the starts of a Slice."""
     return n.listed("starts", 1)
 
 
@@ -121,10 +124,12 @@ _COORDINATES = (
 
 
 def _coordinates(n: Operands) -> bool:
+    """True if the coordinate mode of a Resize is known."""
     return n.text("coordinate_transformation_mode", "half_pixel") in _COORDINATES
 
 
 def _reduced_axes(n: Operands) -> bool:
+    """True if each axis is one of the operand."""
     axes = n.listed("axes", 1)
     return all(-n.rank(0) <= axis < n.rank(0) for axis in axes)
 

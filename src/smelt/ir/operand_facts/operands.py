@@ -54,6 +54,7 @@ class Operands:
         return dtype is not None and dtype.is_floating_point()
 
     def _value(self, index: int) -> ir.Value:
+        """Return operand ``index``; raises Unknown if it is absent."""
         value = self.node.inputs[index] if index < len(self.node.inputs) else None
         if value is None:
             raise Unknown
@@ -154,6 +155,7 @@ class Operands:
         return self.numbers(name) if self.has(name) else self.integers(index)
 
     def _attribute(self, name: str) -> ir.Attr | None:
+        """Return attribute ``name`` or None; raises Unknown if it is a reference."""
         attr = self.node.attributes.get(name)
         if attr is not None and attr.is_ref():
             raise Unknown

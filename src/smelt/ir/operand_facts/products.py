@@ -27,14 +27,17 @@ def _broadcast(n: Operands) -> bool:
 
 
 def _meet(first: ir.Shape, other: ir.Shape) -> bool:
+    """True if two shapes surely broadcast: they are equal, or one is empty."""
     return other is first or not other.dims or other.dims == first.dims
 
 
 def _rows(n: Operands) -> int:
+    """Return the number of rows of a Gemm."""
     return n.size(0, 1 if n.number("transA", 0) else 0)
 
 
 def _bias(n: Operands) -> bool:
+    """True if the bias of a Gemm broadcasts to the product."""
     return fits(n.dims(2), (_rows(n), n.size(1, 0 if n.number("transB", 0) else 1)))
 
 

@@ -13,6 +13,7 @@ def _axis(n: Operands) -> int:
 
 
 def _has_axis(n: Operands) -> bool:
+    """True if the axis is one of the operand."""
     return -n.rank(0) <= _axis(n) < n.rank(0)
 
 

@@ -27,14 +27,17 @@ KNOWN = frozenset(
 
 
 def _directions(n: Operands) -> int:
+    """Return the number of directions."""
     return 2 if n.text("direction", "forward") == "bidirectional" else 1
 
 
 def _hidden(n: Operands) -> int:
+    """Return the size of a state."""
     return n.number("hidden_size", 0) or n.size(2, 2)
 
 
 def _batch_second(n: Operands) -> bool:
+    """True if steps come before the batch."""
     return n.number("layout", 0) == 0
 
 
@@ -49,6 +52,7 @@ def _state(index: int, which: str) -> Fact:
 
 
 def _lengths(n: Operands) -> bool:
+    """True if there is one length per sequence."""
     return not _batch_second(n) or agree(n.dims(4), n.dims(0)[1:2])
 
 

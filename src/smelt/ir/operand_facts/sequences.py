@@ -110,11 +110,13 @@ def _joined(n: Operands) -> bool:
 
 
 def _axis_of_result(n: Operands) -> bool:
+    """True if the axis is one of the result."""
     rank = len(_dims_of_parts(n)[0]) + (1 if n.number("new_axis", 0) else 0)
     return -rank <= n.number("axis", 0) < rank
 
 
 def _together_as_long(n: Operands) -> bool:
+    """True if the sizes of the parts add up to that of the axis."""
     if n.rank(1) == 0:
         raise Unknown
     return sum(n.integers(1)) == n.size(0, n.number("axis", 0))

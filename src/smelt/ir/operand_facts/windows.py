@@ -74,6 +74,7 @@ def _places(n: Operands) -> int:
 
 
 def _filter_zero_points(n: Operands) -> bool:
+    """True if there is one zero point, or one per filter."""
     return n.rank(3) > 1 or n.count(3) in (1, n.size(1, 0))
 
 
@@ -108,6 +109,7 @@ def _one_per_filter(index: int, filters: int) -> Fact:
 
 
 def _scales_of_filters(n: Operands) -> bool:
+    """True if there is one scale, or one per filter."""
     return n.count(4) in (1, n.size(3, 0))
 
 

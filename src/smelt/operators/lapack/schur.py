@@ -24,7 +24,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Res
 
 
 def reference(inputs: Arguments, attributes: Attributes) -> Computed:
-    """Return the real form and vectors by LAPACK's ``gees``; NaN for matrices that are not
+    """Return the real Schur form and vectors by LAPACK's ``gees``; NaN for a matrix that is not
     finite."""
     from scipy.linalg import schur
 

@@ -56,4 +56,5 @@ def extensions_among(instructions: Iterable[str]) -> frozenset[tuple[str, str]]:
 
 
 def _ints(value: object) -> tuple[int, ...]:
+    """Return ``value`` as a tuple of integers; empty if it is no tuple."""
     return tuple(int(item) for item in value) if isinstance(value, tuple) else ()

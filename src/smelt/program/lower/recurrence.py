@@ -194,4 +194,5 @@ def _join(layer: _Layer, value: ir.Value, parts: list[int], place: int) -> None:
 
 
 def _with_direction(cx: ProgramBuilder, part: int, shape: tuple[Dim, ...]) -> int:
+    """Return ``part`` reshaped to ``shape``, which has a dim of directions."""
     return cx.emit_new("Reshape", (part,), shape)
