@@ -116,8 +116,8 @@ def test_only_rules_of_the_library_are_contained() -> None:
     from onnx_shape_inference import OpShapeInferenceRegistry
 
     ShapeInference(text.parse("g (float[2] x) => (y) { y = Neg(x) }"))
-    assert not shape_rules._is_theirs(shape_rules.infer_if)
-    assert shape_rules._is_theirs(OpShapeInferenceRegistry.get)
+    assert not shape_rules._is_library_rule(shape_rules.infer_if)
+    assert shape_rules._is_library_rule(OpShapeInferenceRegistry.get)
 
 
 IMPOSSIBLE = {
