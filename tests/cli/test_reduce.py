@@ -100,7 +100,7 @@ def test_a_check_that_hangs_is_stopped_with_what_it_started(smelt, write, small,
     options = ("--check", shell(script), "--timeout", "0.2", "-o", small)
     result = smelt("reduce", write(chain(4, 2, "Softmax")), *options)
     assert result.exit_code == 0, result.stderr
-    assert "CMD ended with timeout" in result.stderr
+    assert "CMD ends with timeout" in result.stderr
     assert ops(small) == ["Softmax"]
     assert not any(is_running(pid) for pid in (tmp_path / "pids").read_text().split())
 

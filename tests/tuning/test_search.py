@@ -39,11 +39,11 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> Callable[[Judge], None]:
     """Let a function of both artifacts say what the second takes as a part of the first."""
 
     def install(judge: Judge) -> None:
-        def against(self: Any, one: Any, other: Any, seconds: float) -> Standing:
+        def compare(self: Any, one: Any, other: Any, seconds: float) -> Standing:
             ratio = judge(one, other)
             return Standing(ratio, ratio, ratio, 1.0)
 
-        monkeypatch.setattr(search._Search, "against", against)
+        monkeypatch.setattr(search._Search, "compare", compare)
 
     return install
 

@@ -18,31 +18,31 @@ _LOCATION = re.compile(rb"\x0a\x08location\x12([\x80-\xff]?[\x00-\x7f])", re.DOT
 
 
 def key_of(models: Sequence[str | Path], action: str, options: Sequence[str]) -> str:
-    """Return a hash of the bytes of ``models`` with their weights, the options, and smelt's
-    version.
+    """Return a hash of everything that a result depends on.
 
-    Files that options name count by their bytes. Raises OSError if a model cannot be read.
+    These are the bytes of ``models`` with their weights, of files that options name, the options,
+    and smelt's version. Raises OSError if a model cannot be read.
     """
-    whole = hashlib.sha256()
+    total = hashlib.sha256()
     for part in (*_software(), action, *options):
-        whole.update(_digest(part.encode(errors="surrogateescape")))
-    named = [name for option in options for name in _named_files(option)]
-    for path in (*(file for model in models for file in files_of(model)), *named):
+        total.update(_digest(part.encode(errors="surrogateescape")))
+    option_files = [name for option in options for name in _named_files(option)]
+    for path in (*(file for model in models for file in files_of(model)), *option_files):
         with path.open("rb") as stream:
-            whole.update(hashlib.file_digest(stream, "sha256").digest())
-    return whole.hexdigest()
+            total.update(hashlib.file_digest(stream, "sha256").digest())
+    return total.hexdigest()
 
 
 def files_of(model: str | Path) -> list[Path]:
-    """Return ``model`` and the existing weight files beside it that it names.
+    """Return ``model`` and the existing weight files that it names, in its folder or below.
 
     The bytes are searched for names, which needs less memory than parsing and cannot fail on a
     damaged model; a false match only adds one file to the hash.
     """
     path = Path(model)
     names = sorted(set(_locations(path)))
-    beside = [Path(os.path.normpath(path.parent / name)) for name in names]
-    inside = [file for file in beside if file.is_relative_to(path.parent)]
+    candidates = [Path(os.path.normpath(path.parent / name)) for name in names]
+    inside = [file for file in candidates if file.is_relative_to(path.parent)]
     return [path, *(file for file in dict.fromkeys(inside) if file.is_file())]
 
 
@@ -59,18 +59,17 @@ def _locations(model: Path) -> Iterator[str]:
     if not model.stat().st_size:
         return
     with model.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        for found in _LOCATION.finditer(data):
-            sizes = found[1]
+        for match in _LOCATION.finditer(data):
+            sizes = match[1]
             length = sizes[0] if len(sizes) == 1 else (sizes[0] & 0x7F) | sizes[1] << 7
-            name = data[found.end() : found.end() + length]
+            name = data[match.end() : match.end() + length]
             if b"\0" not in name:
                 yield os.fsdecode(name)
 
 
 def _named_files(option: str) -> list[Path]:
-    """Return the file in an option of the form ``file``, ``@file``, ``--option=file`` or
-    ``x=@file``.
-    """
+    """Return the file that an option names: ``file``, ``@file``, ``--option=file`` or
+    ``x=@file``."""
     candidates = {option, option.removeprefix("@"), option.rpartition("=")[2].removeprefix("@")}
     return [Path(name) for name in sorted(candidates) if Path(name).is_file()]
 
@@ -79,9 +78,10 @@ def _software() -> list[str]:
     """Return smelt and the packages that extend it, with their versions."""
     groups = [name for name in metadata.entry_points().groups if name.startswith("smelt.")]
     points = (point for name in groups for point in metadata.entry_points(group=name))
-    added = {package_of(point) for point in points}
-    return [VERSION, *sorted(added)]
+    packages = {package_of(point) for point in points}
+    return [VERSION, *sorted(packages)]
 
 
 def _digest(part: bytes) -> bytes:
+    """Return the SHA-256 digest of ``part``."""
     return hashlib.sha256(part).digest()

@@ -23,7 +23,7 @@ def attended(
     work = partial(attend, batch=batch, stopping=stop.is_set)
     # Each thread only waits for its process, which does the work.
     with ThreadPoolExecutor(jobs) as pool:
-        futures = [pool.submit(work, job, known=known) for job, known in tasks]
+        futures = [pool.submit(work, job, earlier=earlier) for job, earlier in tasks]
         try:
             for future in as_completed(futures):
                 yield future.result()

@@ -44,9 +44,8 @@ class Outcome:
         return str(self.error["code"]) if self.error else ""
 
     def holds(self, folder: Path) -> bool:
-        """True if the written files still exist with their sizes; True for a failure
-        without files.
-        """
+        """True if the written files still exist with their sizes, as for an outcome without
+        files."""
         try:
             return all((folder / name).stat().st_size == size for name, size in self.files.items())
         except OSError:
@@ -58,18 +57,21 @@ class Outcome:
 
 
 def facts(action: str, document: Mapping[str, Any], model: str, folder: Path) -> dict[str, Any]:
-    """Return the fields of an Outcome from a command's JSON document; ``model`` is the source."""
+    """Return the fields of an Outcome from a command's JSON document; ``model`` is the source's
+    path."""
     if "error" in document:
         return {"error": document["error"]}
     return READERS[action](document, model, folder)
 
 
 def _optimized(document: Mapping[str, Any], model: str, folder: Path) -> dict[str, Any]:
-    found = {"nodes": tuple(document["nodes"]), "evidence": document["evidence"]}
-    return found | _written(files_of(document["output"]), model, folder)
+    """Return node counts, verification record and files of ``smelt optimize``."""
+    fields = {"nodes": tuple(document["nodes"]), "evidence": document["evidence"]}
+    return fields | _written(files_of(document["output"]), model, folder)
 
 
 def _compiled(document: Mapping[str, Any], model: str, folder: Path) -> dict[str, Any]:
+    """Return node counts, verification record and files of ``smelt compile``."""
     passes = document["passes"]
     nodes = (passes[0]["nodes"][0], passes[-1]["nodes"][1]) if passes else None
     checked = document.get("verification")
@@ -78,14 +80,18 @@ def _compiled(document: Mapping[str, Any], model: str, folder: Path) -> dict[str
 
 
 def _written(paths: Iterable[str | Path], model: str, folder: Path) -> dict[str, Any]:
+    """Return the sizes of the written ``paths``, by path below ``folder``, and the bytes before and
+    after."""
     files = {str(Path(path).relative_to(folder)): Path(path).stat().st_size for path in paths}
     return {"files": files, "bytes": (size_of(model), sum(files.values()))}
 
 
 def _verified(document: Mapping[str, Any], model: str, folder: Path) -> dict[str, Any]:
+    """Return the verification record, file sizes and, if results differ, the error of ``smelt
+    verify``."""
     error = {} if document["ok"] else {"error": _difference(document)}
-    found = {"evidence": _evidence(document), **error}
-    return found | {"bytes": tuple(map(size_of, document["names"]))}
+    fields = {"evidence": _evidence(document), **error}
+    return fields | {"bytes": tuple(map(size_of, document["names"]))}
 
 
 def _evidence(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -102,19 +108,19 @@ def _difference(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the error that a verification's ``check`` would raise, from its document."""
     a, b = document["names"]
     if document["interface"]:
-        what = f"{b!r} does not have the interface of {a!r}"
+        problem = f"{b!r} does not have the interface of {a!r}"
         return Mismatch(
             "E700",
-            what,
+            problem,
             at=document["interface"][:8],
             why="names, types, order and ranks of inputs and outputs must be equal",
             fix="compare models of one interface; `smelt diff` shows the difference",
         ).to_json()
-    what = f"{b!r} does not compute what {a!r} computes"
+    problem = f"{b!r} does not compute what {a!r} computes"
     places = document["problems"][:8]
     return Mismatch(
         "E702",
-        what,
+        problem,
         at=places,
         why=f"allowed: {document['tolerance']}",
         fix="`smelt bisect` finds the rewrite at fault",

@@ -13,7 +13,7 @@ from smelt.errors import UsageError
 
 Action: TypeAlias = Literal["optimize", "verify", "compile"]
 
-TAKEN = ("-o", "--output", "--json", "--dry-run")
+RESERVED = ("-o", "--output", "--json", "--dry-run")
 """Options that the batch sets itself, or with which there is nothing to record."""
 
 ONE_FILE = ("--report", "--trace")
@@ -24,8 +24,8 @@ ONE_FILE = ("--report", "--trace")
 class Job:
     """One model: its ``name`` below the common root, its path, and the place of its result.
 
-    ``output`` is relative to the folder of the batch: a file for ``optimize``, a folder for
-    ``compile``, and for ``verify`` the model to compare with.
+    ``output`` is relative to the folder of the batch: the file that ``optimize`` writes, the folder
+    that ``compile`` writes, or the model that ``verify`` compares with.
     """
 
     name: str
@@ -80,7 +80,7 @@ def plan(
             fix="--timeout 600",
             why="a timeout is a number of seconds above 0",
         )
-    _refuse_taken(options)
+    _refuse_reserved(options)
     target = _absolute(folder)
     texts = [os.fspath(pattern) for pattern in patterns]
     models = _models(texts, target)
@@ -97,7 +97,7 @@ def _absolute(path: str | Path) -> Path:
 
 def _models(patterns: Iterable[str], folder: Path) -> list[Path]:
     """Return the models that ``patterns`` match, outside ``folder``; raises UsageError E690."""
-    found: dict[Path, None] = {}
+    matched: dict[Path, None] = {}
     for pattern in patterns:
         paths = [path for match in _matches(pattern) for path in _files(match)]
         if not paths:
@@ -108,8 +108,8 @@ def _models(patterns: Iterable[str], folder: Path) -> list[Path]:
                 fix="a path, or a pattern such as 'models/**/*.onnx'",
                 why="no file with a model matches",
             )
-        found.update(dict.fromkeys(map(_absolute, paths)))
-    models = [path for path in sorted(found) if not path.is_relative_to(folder)]
+        matched.update(dict.fromkeys(map(_absolute, paths)))
+    models = [path for path in sorted(matched) if not path.is_relative_to(folder)]
     if not models:
         raise UsageError(
             "E690",
@@ -128,6 +128,7 @@ def _matches(pattern: str) -> list[Path]:
 
 
 def _files(match: Path) -> list[Path]:
+    """Return the ``.onnx`` files below ``match``, or ``match`` itself if it is a file."""
     if match.is_dir():
         return [path for path in match.rglob("*.onnx") if not path.is_dir()]
     return [match]
@@ -145,18 +146,20 @@ def _fixed_part(pattern: str) -> Path:
 
 
 def _job(model: Path, root: str, action: Action) -> Job:
+    """Return the Job for ``model``, named by its path below ``root``."""
     name = model.relative_to(root)
     output = name.with_suffix("") if action == "compile" else name
     return Job(str(name), str(model), str(output))
 
 
 def _refuse_clashes(jobs: Iterable[Job]) -> None:
-    """Raise UsageError E691 for equal result paths; on some systems case does not distinguish
-    files.
+    """Raise UsageError E691 if two jobs have one result path.
+
+    Case does not count, because some file systems ignore it.
     """
-    taken: dict[str, Job] = {}
+    by_output: dict[str, Job] = {}
     for job in jobs:
-        first = taken.setdefault(job.output.casefold(), job)
+        first = by_output.setdefault(job.output.casefold(), job)
         if first is not job:
             raise UsageError(
                 "E691",
@@ -167,7 +170,7 @@ def _refuse_clashes(jobs: Iterable[Job]) -> None:
             )
 
 
-def _refuse_taken(options: Iterable[str]) -> None:
+def _refuse_reserved(options: Iterable[str]) -> None:
     """Raise UsageError E692 for options that the batch sets, or that name one file."""
     for option in options:
         if option.partition("=")[0] in ONE_FILE:
@@ -178,7 +181,7 @@ def _refuse_taken(options: Iterable[str]) -> None:
                 fix="write --report FILE before the --, for one report of all models",
                 why="each model would overwrite the file of the one before",
             )
-        if option.partition("=")[0] in TAKEN or (option[:2] == "-o" and len(option) > 2):
+        if option.partition("=")[0] in RESERVED or (option[:2] == "-o" and len(option) > 2):
             raise UsageError(
                 "E692",
                 f"{option!r} stands after the --, and the batch sets it",

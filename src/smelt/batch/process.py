@@ -36,21 +36,21 @@ class Interrupted(Exception):
 
 
 def attend(
-    job: Job, batch: Batch, known: Outcome | None, stopping: Callable[[], bool] = lambda: False
+    job: Job, batch: Batch, earlier: Outcome | None, stopping: Callable[[], bool] = lambda: False
 ) -> Outcome:
-    """Return the outcome of ``job``, or ``known`` if nothing it depends on has changed.
+    """Return the outcome of ``job``, or ``earlier`` if nothing that it depends on has changed.
 
     Raises Interrupted if ``stopping`` returns True, and UsageError for arguments that the command
     does not have.
     """
     begin = time.monotonic()
-    place = str(batch.folder / job.output)
+    output_path = str(batch.folder / job.output)
     try:
-        models = [job.model, place] if batch.action == "verify" else [job.model]
+        models = [job.model, output_path] if batch.action == "verify" else [job.model]
         key = key_of(models, batch.action, batch.options)
-        if known is not None and known.key == key and known.holds(batch.folder):
-            return known
-        Path(place).parent.mkdir(parents=True, exist_ok=True)
+        if earlier is not None and earlier.key == key and earlier.holds(batch.folder):
+            return earlier
+        Path(output_path).parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         refusal = UsageError(
             "E639",
@@ -59,23 +59,23 @@ def attend(
             fix="check that the path exists and that you may read it",
         )
         return failed(job, "", refusal, time.monotonic() - begin)
-    output = [place] if batch.action == "verify" else ["-o", place]
+    output = [output_path] if batch.action == "verify" else ["-o", output_path]
     arguments = [batch.action, job.model, *output, *batch.options, *ALWAYS]
     try:
         status, out, err = call(arguments, batch.timeout, stopping)
     except SmeltError as error:
         return failed(job, key, error, time.monotonic() - begin)
-    found = _facts(out, job, batch)
-    if found is None or (status and "error" not in found):
-        return failed(job, key, _ended(status, err), time.monotonic() - begin)
-    if status and found["error"]["code"] == "E643":
+    fields = _facts(out, job, batch)
+    if fields is None or (status and "error" not in fields):
+        return failed(job, key, _error_without_document(status, err), time.monotonic() - begin)
+    if status and fields["error"]["code"] == "E643":
         raise UsageError(
             "E643",
-            found["error"]["what"],
+            fields["error"]["what"],
             fix=f"`smelt {batch.action} --help`",
             why=f"the options after -- go to `smelt {batch.action}`",
         )
-    return Outcome(job.name, job.output, key, status, time.monotonic() - begin, **found)
+    return Outcome(job.name, job.output, key, status, time.monotonic() - begin, **fields)
 
 
 def call(
@@ -116,7 +116,7 @@ def call(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Interrupt the process group, then kill it."""
+    """Interrupt the process group; kill it if it does not end in time."""
     for number in (signal.SIGINT, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)
@@ -126,14 +126,15 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _facts(out: str, job: Job, batch: Batch) -> dict[str, Any] | None:
-    """Return the fields from a command's document; None if it is invalid or its files are gone."""
+    """Return the fields of an Outcome from a command's output; None if it is invalid or files are
+    gone."""
     try:
         return facts(batch.action, json.loads(out), job.model, batch.folder)
     except (ValueError, KeyError, TypeError, OSError):
         return None
 
 
-def _ended(status: int, err: str) -> SmeltError:
+def _error_without_document(status: int, err: str) -> SmeltError:
     """Return the error of a process that ended without a document."""
     words = [line.strip()[:200] for line in err.splitlines() if line.strip()]
     if status < 0:

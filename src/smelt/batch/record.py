@@ -23,13 +23,13 @@ class Record:
     def __init__(self, stream: BinaryIO, action: str) -> None:
         self._stream = stream
         self._action = action
-        self._known = dict(_entries(stream.read().splitlines()))
+        self._outcomes = dict(_entries(stream.read().splitlines()))
         # A crash may leave a line without an end; start a new line after it.
         self._stream.write(b"\n") if self._is_cut() else None
 
-    def known(self, output: str) -> Outcome | None:
+    def last_outcome(self, output: str) -> Outcome | None:
         """Return the last outcome of the model with the result ``output``, or None."""
-        return self._known.get((self._action, output))
+        return self._outcomes.get((self._action, output))
 
     def add(self, outcome: Outcome) -> None:
         """Append ``outcome`` and flush it to disk."""
@@ -39,6 +39,7 @@ class Record:
         os.fsync(self._stream.fileno())
 
     def _is_cut(self) -> bool:
+        """True if the last line of the file has no end."""
         size = self._stream.seek(0, os.SEEK_END)
         if not size:
             return False
@@ -48,9 +49,8 @@ class Record:
 
 @contextmanager
 def opened(folder: Path, action: str) -> Iterator[Record]:
-    """Yield the record in ``folder``, locked; raises UsageError E693 if another
-    batch has the lock.
-    """
+    """Yield the record in ``folder``, locked; raises UsageError E693 if another batch has the
+    lock."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / NAME).open("a+b") as stream:
         try:

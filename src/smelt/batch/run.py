@@ -18,9 +18,7 @@ Attend: TypeAlias = Callable[[Batch, list[Task]], Iterator[Outcome]]
 
 @dataclass
 class Summary:
-    """The outcomes of the models of ``batch``, in its order; ``stopped`` if some
-    were not reached.
-    """
+    """The outcomes of a batch, by name; ``stopped`` if some models were not reached."""
 
     batch: Batch
     outcomes: dict[str, Outcome] = field(default_factory=dict)
@@ -29,13 +27,13 @@ class Summary:
     @property
     def ok(self) -> bool:
         """True if every model is done."""
-        found = self.outcomes.values()
-        return len(found) == len(self.batch.jobs) and all(outcome.done for outcome in found)
+        outcomes = self.outcomes.values()
+        return len(outcomes) == len(self.batch.jobs) and all(outcome.done for outcome in outcomes)
 
     def listed(self) -> list[Outcome]:
         """Return the outcomes in the order of the models."""
-        known = (self.outcomes.get(job.name) for job in self.batch.jobs)
-        return [outcome for outcome in known if outcome is not None]
+        outcomes = (self.outcomes.get(job.name) for job in self.batch.jobs)
+        return [outcome for outcome in outcomes if outcome is not None]
 
     def to_json(self) -> dict[str, Any]:
         """Return the summary as JSON data: counts, and the outcome of each model that was tried."""
@@ -73,11 +71,12 @@ def run(
     """
     summary = Summary(batch)
     with opened(batch.folder, batch.action) as record:
-        known = [record.known(job.output) for job in batch.jobs]
-        again = [None if retry and item and not item.done else item for item in known]
-        coming = attend(batch, list(zip(batch.jobs, again, strict=True)))
+        earlier = [record.last_outcome(job.output) for job in batch.jobs]
+        if retry:
+            earlier = [item if item is not None and item.done else None for item in earlier]
+        outcomes = attend(batch, list(zip(batch.jobs, earlier, strict=True)))
         try:
-            for outcome in coming:
+            for outcome in outcomes:
                 if not outcome.cached:
                     record.add(outcome)
                 summary.outcomes[outcome.name] = outcome
@@ -85,5 +84,5 @@ def run(
         except KeyboardInterrupt:
             summary.stopped = True
         finally:
-            coming.close()  # type: ignore[attr-defined]
+            outcomes.close()  # type: ignore[attr-defined]
     return summary

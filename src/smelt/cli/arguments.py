@@ -22,9 +22,7 @@ _NAME = re.compile(r"[^\s=,]+")
 
 
 def is_function(source: str) -> bool:
-    """True if ``source`` names a Python object, such as ``pkg.mod:fn``, and no file
-    has that name.
-    """
+    """True if ``source`` names a Python object, such as ``pkg.mod:fn``, and is no file."""
     return _FUNCTION.fullmatch(source) is not None and not Path(source).exists()
 
 
@@ -76,9 +74,9 @@ def find_function(reference: str) -> Callable[..., Any]:
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
-        found: Any = importlib.import_module(module_name)
+        named_object: Any = importlib.import_module(module_name)
         for part in path.split("."):
-            found = getattr(found, part)
+            named_object = getattr(named_object, part)
     except SmeltError:
         raise
     except ModuleNotFoundError as error:
@@ -87,21 +85,20 @@ def find_function(reference: str) -> Callable[..., Any]:
         raise _not_imported(reference, error) from error
     except Exception as error:
         raise _not_imported(reference, error) from error
-    if not callable(found):
-        kind = type(found).__name__
+    if not callable(named_object):
+        kind = type(named_object).__name__
         raise UsageError(
             "E635",
             f"{reference!r} is not a function",
             why=f"it is of type {kind}, which cannot be called",
             fix="name a function as package.module:function",
         )
-    return found  # type: ignore[no-any-return]
+    return named_object  # type: ignore[no-any-return]
 
 
 def opened_source(source: str) -> Any:
-    """Return the function that ``source`` names, the bytes of standard input for ``-``, or the
-    path.
-    """
+    """Return what ``source`` names: a function, the bytes of standard input for ``-``, or the
+    path."""
     if is_function(source):
         return find_function(source)
     return sys.stdin.buffer.read() if source == STANDARD else source
@@ -185,8 +182,8 @@ def bounded_dims(items: Sequence[str] | None) -> dict[str, int | tuple[int, int]
                 why="one dim has one size, or one pair of bounds",
             )
         bounds[name] = (int(ends[1]), int(ends[2]))
-    bound = bind_dims(single)
-    twice = [name for name in bound if name in bounds]
+    fixed = bind_dims(single)
+    twice = [name for name in fixed if name in bounds]
     if twice:
         raise UsageError(
             "E636",
@@ -194,7 +191,7 @@ def bounded_dims(items: Sequence[str] | None) -> dict[str, int | tuple[int, int]
             fix="leave one of them out",
             why="one dim has one size, or one pair of bounds",
         )
-    return bounds | bound
+    return bounds | fixed
 
 
 def split_dims(
@@ -240,7 +237,7 @@ def parse_options(items: Sequence[str] | None) -> Mapping[str, Any]:
 
 
 def _value(text: str) -> int | float | bool | str:
-    """Parse ``text`` as true or false, an int, a float, or else return it as text."""
+    """Return ``text`` as a bool, an int, a float, or else as text."""
     if text in ("true", "false"):
         return text == "true"
     for kind in (int, float):

@@ -83,7 +83,7 @@ def batch(
     from smelt.batch import plan, run
 
     planned = plan(models, action, output, options=_options(context, action), timeout=timeout)
-    total, failed, ended = len(planned.jobs), 0, 0
+    total, failed, finished = len(planned.jobs), 0, 0
 
     title = f"{action} of {total} models"
     with (
@@ -92,14 +92,15 @@ def batch(
     ):
 
         def tell(outcome: Outcome) -> None:
-            nonlocal failed, ended
-            ended, failed = ended + 1, failed + (not outcome.done)
+            """Show how many models are finished, and the last one."""
+            nonlocal failed, finished
+            finished, failed = finished + 1, failed + (not outcome.done)
             shown.say(
-                f"{action}: {ended} of {total}, {failed} failed; last {printable(outcome.name)}"
+                f"{action}: {finished} of {total}, {failed} failed; last {printable(outcome.name)}"
             )
 
         with ended_by_signals() as signalled:
-            summary = run(planned, attend=_place(ray, jobs), retry=retry, tell=tell)
+            summary = run(planned, attend=_attend_on(ray, jobs), retry=retry, tell=tell)
         page.report.batch = summary.to_json()
     if as_json:
         print_json(summary.to_json())
@@ -111,7 +112,7 @@ def batch(
         raise typer.Exit(int(ExitStatus.MISMATCH))
 
 
-def _place(address: str | None, jobs: int | None) -> Attend:
+def _attend_on(address: str | None, jobs: int | None) -> Attend:
     """Return the function that starts the workers: local processes, or tasks of a Ray cluster."""
     if address is None:
         from smelt.batch.local import attended
@@ -128,19 +129,20 @@ def ended_by_signals() -> Iterator[list[int]]:
 
     The yielded list ends with the number of the last signal.
     """
-    seen = [int(signal.SIGINT)]
+    signals = [int(signal.SIGINT)]
 
     def interrupt(number: int, frame: object) -> None:
-        seen.append(number)
+        """Note the signal and raise KeyboardInterrupt."""
+        signals.append(number)
         raise KeyboardInterrupt
 
-    before = {}
+    old_handlers = {}
     if threading.current_thread() is threading.main_thread():
-        before = {number: signal.signal(number, interrupt) for number in ENDS}
+        old_handlers = {number: signal.signal(number, interrupt) for number in ENDS}
     try:
-        yield seen
+        yield signals
     finally:
-        for number, handler in before.items():
+        for number, handler in old_handlers.items():
             signal.signal(number, handler)
 
 
@@ -153,13 +155,13 @@ def _options(context: typer.Context, action: str) -> list[str]:
     from smelt.cli.settings.files import find_files
     from smelt.cli.settings.resolve import as_arguments, files_wanted, resolve
 
-    given: list[str] = context.obj
-    itself = context.find_root().params
-    flags = [flag for flag in ANYWHERE if itself.get(flag[2:].replace("-", "_"))]
+    arguments: list[str] = context.obj
+    root_params = context.find_root().params
+    flags = [flag for flag in ANYWHERE if root_params.get(flag[2:].replace("-", "_"))]
     files = find_files() if files_wanted(flags) else ()
     settings = resolve(known_options(), files, os.environ)
     flags = [flag for flag in flags if flag != "--no-config"]
-    return [*flags, *as_arguments(settings, action, given), *given]
+    return [*flags, *as_arguments(settings, action, arguments), *arguments]
 
 
 def _show(summary: Summary) -> None:
@@ -199,10 +201,10 @@ def _change(counts: tuple[int, int] | None) -> str:
 
 def _evidence(outcome: Outcome) -> str:
     """Return the largest error of the verification and the number of sizes; empty without one."""
-    found = outcome.evidence
-    if not found:
+    record = outcome.evidence
+    if not record:
         return ""
-    worst = found["worst"]
+    worst = record["worst"]
     error = f"{float(worst['ulp']):.2g} ulp" if worst["error"] else "equal bits"
-    count = len(found["sizes"])
+    count = len(record["sizes"])
     return f"{error} at {count} size{'s' * (count != 1)}"

@@ -12,7 +12,7 @@ import typer
 from smelt.cli import completion
 from smelt.cli.arguments import STANDARD, bind_dims, is_function, opened_source
 from smelt.cli.command import Dim, Json, command, note, print_json
-from smelt.cli.given import Given, GivenFile, GivenInputs, read_given
+from smelt.cli.input_values import InputFiles, InputOption, InputValues, read_inputs
 from smelt.cli.kernels import bench_kernels
 from smelt.cli.layout import table
 from smelt.cli.progress import progress
@@ -49,8 +49,8 @@ def bench(
             autocompletion=completion.targets,
         ),
     ] = None,
-    inputs: Given = None,
-    input_file: GivenFile = None,
+    inputs: InputOption = None,
+    input_file: InputFiles = None,
     dim: Dim = None,
     runs: Annotated[
         int | None,
@@ -96,8 +96,10 @@ def bench(
     from smelt.benchmark import benchmark
     from smelt.runtime.latency import MOST_ROUNDS
 
-    given = read_given(inputs, input_file, function=any(is_function(_split(s)[0]) for s in sources))
-    sizes, how = bind_dims(dim), calling.call(*given.specs)
+    values = read_inputs(
+        inputs, input_file, function=any(is_function(_split(s)[0]) for s in sources)
+    )
+    sizes, call = bind_dims(dim), calling.call(*values.specs)
     limit = seconds if seconds is not None else (float("inf") if runs else SECONDS)
     if kernels:
         if len(sources) != 1 or target:
@@ -107,13 +109,15 @@ def bench(
                 why="it times the kernels of one folder that is already compiled",
                 fix="smelt bench FOLDER --kernels",
             )
-        bench_kernels(sources[0], given, rounds=runs or MOST_ROUNDS, seconds=limit, as_json=as_json)
+        bench_kernels(
+            sources[0], values, rounds=runs or MOST_ROUNDS, seconds=limit, as_json=as_json
+        )
         return
     with progress("reading") as shown:
-        candidates = _candidates(sources, target or [], how, sizes, threads, shown.say)
+        candidates = _candidates(sources, target or [], call, sizes, threads, shown.say)
         result = benchmark(
             candidates,
-            _values(candidates, given),
+            _values(candidates, values),
             sizes,
             rounds=runs or MOST_ROUNDS,
             seconds=limit,
@@ -123,7 +127,7 @@ def bench(
 
 
 def _split(source: str) -> tuple[str, str | None]:
-    """``A@c`` as A and c; a file whose name has an @ is a file."""
+    """Return ``A@c`` as A and c, and any other source, or an existing file, as itself and None."""
     base, at, target = source.rpartition("@")
     if not at or not base or Path(source).exists():
         return source, None
@@ -133,7 +137,7 @@ def _split(source: str) -> tuple[str, str | None]:
 def _candidates(
     sources: Sequence[str],
     targets: Sequence[str],
-    how: Call,
+    call: Call,
     sizes: Mapping[str, int],
     threads: int,
     say: Any,
@@ -144,18 +148,18 @@ def _candidates(
     """
     from smelt.candidate import AS_IS, Way, candidate
 
-    way = Way(optimized=True, threads=threads)
-    asked = [(source, *_split(source)) for source in sources]
-    if [base for _, base, _ in asked].count(STANDARD) > 1:
+    settings = Way(optimized=True, threads=threads)
+    requests = [(source, *_split(source)) for source in sources]
+    if [base for _, base, _ in requests].count(STANDARD) > 1:
         raise UsageError(
             "E637",
             "two models are read from standard input",
             why="standard input holds one model",
             fix="give a path for the others",
         )
-    found: list[Candidate] = []
-    for source, base, own in asked:
-        if own is not None and targets:
+    candidates: list[Candidate] = []
+    for source, base, own_target in requests:
+        if own_target is not None and targets:
             raise UsageError(
                 "E637",
                 f"{source!r} names a target, and --target is given",
@@ -164,19 +168,19 @@ def _candidates(
             )
         say(f"reading {base}")
         opened = opened_source(base)
-        called = how if is_function(base) else AS_IS
-        for target in (own,) if own else targets or (None,):
+        called = call if is_function(base) else AS_IS
+        for target in (own_target,) if own_target else targets or (None,):
             name = f"{base}@{target}" if target else base
-            found.append(candidate(opened, name, target, called, sizes, way))
-    return found
+            candidates.append(candidate(opened, name, target, called, sizes, settings))
+    return candidates
 
 
-def _values(candidates: Sequence[Candidate], given: GivenInputs) -> Mapping[str, Any]:
+def _values(candidates: Sequence[Candidate], input_values: InputValues) -> Mapping[str, Any]:
     """Return the given inputs by name, or by position if no candidate names its inputs."""
     for candidate in candidates:
         if candidate.interface is not None:
-            return given.by_name(candidate.interface)
-    values = [*given.ordered, *given.named.values()]
+            return input_values.by_name(candidate.interface)
+    values = [*input_values.ordered, *input_values.named.values()]
     return {str(index): value for index, value in enumerate(values)}
 
 
@@ -205,6 +209,7 @@ def _show(result: Benchmark, threads: int, as_json: bool) -> None:
 
 
 def _numbers(timing: Timing) -> tuple[str, ...]:
+    """Return the cells of one row: shortest and median time in ms, spread, ratio to the first."""
     return (
         f"{1e3 * timing.minimum:.4g}",
         f"{1e3 * timing.median:.4g}",

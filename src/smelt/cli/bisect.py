@@ -50,18 +50,21 @@ def bisect(
 
     one_document(as_json, reduce)
 
-    watched = True
+    observed = True
 
     def optimize(
         work: ir.Model, limit: int | None, watching: Iterable[Observer]
     ) -> list[PassReport]:
-        """Optimize ``work`` by at most ``limit`` rewrites."""
-        also = page.observers if limit is None and watched else []
+        """Optimize ``work`` by at most ``limit`` rewrites and return the reports of all pass runs.
+
+        The page of ``--report`` observes only the full run.
+        """
+        page_observers = page.observers if limit is None and observed else []
         return optimize_model(
             work,
             pipeline=rewriting.stages(),
             rewrites=limit,
-            observers=[*watching, *also],
+            observers=[*watching, *page_observers],
             **rewriting.limits(),
         )
 
@@ -74,13 +77,13 @@ def bisect(
         culprit = search(source, optimize, dims, seed)
         page.report.culprit = culprit
         if culprit is not None and reduce is not None:
-            watched = False
+            observed = False
             reduction = shrink(source, still_wrong(culprit, optimize, dims, seed), say=shown.say)
             write_model(reduction.model, reduce, keep_bare=True)
     if as_json:
-        found = culprit.to_json() if culprit is not None else None
+        culprit_facts = culprit.to_json() if culprit is not None else None
         reduced = {"reduced": {"output": reduce, **reduction.to_json()}} if reduction else {}
-        print_json({"schema": "smelt.bisect/1", "culprit": found, **reduced})
+        print_json({"schema": "smelt.bisect/1", "culprit": culprit_facts, **reduced})
     else:
         words = str(culprit) if culprit is not None else "the pipeline keeps every result"
         (note if reduce == STANDARD else print)(words)

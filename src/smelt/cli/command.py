@@ -1,4 +1,4 @@
-"""What all commands share: common options, and the conversion of errors to exit statuses.
+"""Options that several commands have, and the conversion of errors to exit statuses.
 
 People read standard error, programs read standard output. A SmeltError is printed and sets the exit
 status. Any other exception is a fault of smelt, and a reproducer is written for it.
@@ -121,50 +121,54 @@ def command(function: Callable[..., R]) -> Callable[..., R]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(int(ExitStatus.DONE)) from None
         except KeyboardInterrupt:
-            print(f"\nstopped by Ctrl-C: {_kept(kwargs)}", file=sys.stderr)
+            print(f"\nstopped by Ctrl-C: {_left_behind(kwargs)}", file=sys.stderr)
             raise typer.Exit(INTERRUPTED) from None
         except Exception as error:
             if isinstance(error, typer.Exit) or type(error).__module__.startswith("typer."):
                 raise
-            explained = _explained(error)
+            explained = _as_smelt_error(error)
             report_error(explained, as_json)
             raise typer.Exit(int(explained.status)) from None
 
     if groups:
-        guarded.__signature__ = _spread(function, groups)  # type: ignore[attr-defined]
+        guarded.__signature__ = _flat_signature(function, groups)  # type: ignore[attr-defined]
     return guarded
 
 
 INTERRUPTED = 130
 """The exit status of a command that Ctrl-C stopped, as shells give it."""
 
-kept: ContextVar[str] = ContextVar("smelt.kept", default="")
-"""What a command has kept if it is stopped now; empty if it writes files at its end alone."""
+partial_results: ContextVar[str] = ContextVar("smelt.partial_results", default="")
+"""What a command would leave behind if it were stopped now, in words.
+
+Empty for a command that writes files only at its end."""
 
 
-def _kept(arguments: Mapping[str, Any]) -> str:
+def _left_behind(arguments: Mapping[str, Any]) -> str:
     """Return in words what a command with these arguments leaves behind when it is stopped."""
     output = arguments.get("output")
-    if kept.get():
-        return kept.get()
+    if partial_results.get():
+        return partial_results.get()
     return f"{output} is unchanged" if output else "nothing was written"
 
 
-def _spread(function: Callable[..., Any], groups: Mapping[str, Any]) -> inspect.Signature:
+def _flat_signature(function: Callable[..., Any], groups: Mapping[str, Any]) -> inspect.Signature:
     """Return the signature of ``function`` with each group replaced by its fields."""
-    found: list[inspect.Parameter] = []
-    for each in inspect.signature(function, eval_str=True).parameters.values():
-        if each.name not in groups:
-            found.append(each)
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(function, eval_str=True).parameters.values():
+        if parameter.name not in groups:
+            parameters.append(parameter)
             continue
-        hints = get_type_hints(groups[each.name], include_extras=True)
-        for field in fields(groups[each.name]):
+        hints = get_type_hints(groups[parameter.name], include_extras=True)
+        for field in fields(groups[parameter.name]):
             hint = hints[field.name]
-            found.append(each.replace(name=field.name, default=field.default, annotation=hint))
-    return inspect.Signature(found)
+            parameters.append(
+                parameter.replace(name=field.name, default=field.default, annotation=hint)
+            )
+    return inspect.Signature(parameters)
 
 
-def _explained(error: Exception) -> SmeltError:
+def _as_smelt_error(error: Exception) -> SmeltError:
     """Return ``error`` as a SmeltError: out of memory E512, OSError E639, unknown ones E901."""
     if isinstance(error, SmeltError):
         return error
@@ -194,7 +198,7 @@ def report_error(error: SmeltError, as_json: bool) -> None:
         print_json({"schema": "smelt.error/1", "error": error.to_json()})
         return
     errors = error.errors if isinstance(error, ErrorList) else (error,)
-    codes = dict.fromkeys(each.code for each in errors)
+    codes = dict.fromkeys(one.code for one in errors)
     text = "\n".join([str(error), *(f"  see   smelt explain {code}" for code in codes)])
     print(painted_error(text, sys.stderr), file=sys.stderr)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from smelt.cli.given import read_samples
+from smelt.cli.input_values import read_samples
 
 if TYPE_CHECKING:
     from smelt.check.verification import Report
@@ -43,5 +43,5 @@ def trials(
     """
     from smelt.runtime.interface import interface_of
 
-    open_ = interface_of(artifact.model).symbols()
-    return {name: n for name, n in sizes.items() if isinstance(n, int) or name in open_}
+    input_dims = interface_of(artifact.model).symbols()
+    return {name: n for name, n in sizes.items() if isinstance(n, int) or name in input_dims}

@@ -14,7 +14,7 @@ from smelt.cli.arguments import STANDARD, bounded_dims, parse_options
 from smelt.cli.command import CompiledDims, Target, Verify, command, note, print_json
 from smelt.cli.comparing import compared, trials
 from smelt.cli.dry_run import show_dry_run
-from smelt.cli.given import Samples, check_samples
+from smelt.cli.input_values import Samples, check_samples
 from smelt.cli.layout import table
 from smelt.cli.progress import size_of
 from smelt.cli.rewriting import Rewriting
@@ -125,7 +125,7 @@ def compile_(
         show_dry_run(rewriting.stages(), watching.as_json, target, options)
         return
     sizes = bounded_dims(dim)
-    given = Source.read(source, specs, calling, weights.tracing())
+    to_compile = Source.read(source, specs, calling, weights.tracing())
     doing = f"reading {source}{size_of(source)}"
     observers = _phase_observers(print_after_phase, verify_phases, watching.print_limit)
     with (
@@ -134,14 +134,14 @@ def compile_(
     ):
         make = compile_model if tuning.tune is None else partial(tuning.compile, seen.shown.say)
         artifact = make(
-            given.model,
-            *given.how.positional,
+            to_compile.model,
+            *to_compile.call.positional,
             target=target,
             pipeline=rewriting.stages(),
             verify="each" if verify == "each" else "off",
             dims=sizes or None,
-            x64=given.how.x64,
-            tracing=given.tracing() or None,
+            x64=to_compile.call.x64,
+            tracing=to_compile.tracing() or None,
             observers=seen.observers,
             fallback=fallback,
             strict=strict,
@@ -152,7 +152,7 @@ def compile_(
         verified = None
         if verify != "off":
             seen.shown.say("comparing")
-            verified = compared(given.reference(), artifact, trials(artifact, sizes), samples)
+            verified = compared(to_compile.reference(), artifact, trials(artifact, sizes), samples)
             seen.report.verification = verified
             verified.check()
         seen.shown.say(f"writing {output}")
@@ -199,27 +199,23 @@ def _show(artifact: Artifact, files: list[Path], output: str | None) -> None:
             note(f"{miss['rule']}: {left}: {miss['reason']}")
 
 
-def _tuned(told: Mapping[str, Any]) -> str:
-    """Return one line about ``--tune``: the choices taken, and their time relative
-    to the source.
-    """
+def _tuned(report: Mapping[str, Any]) -> str:
+    """Return one line about ``--tune``: the changes kept, and the time relative to the source."""
     from smelt.tuning.search import COMPILED, NO_TIME
 
-    taken = [each["what"] for each in told["tried"] if each["taken"] and each["what"] != COMPILED]
-    against = told["against the source"]
-    gain = f"; {against['ratio']:.3f} of the source's time" if against is not None else ""
-    graph = "the graph of the source" if told["source taken"] else "the compiled graph"
-    missed = sum(each.get("why") == NO_TIME for each in told["tried"])
-    late = f"; {NO_TIME} for {missed} more" if missed else ""
-    return (
-        f"tuned: {', '.join([graph, *taken])}, of {len(told['tried']) - missed} tried{gain}{late}"
-    )
+    tried = report["tried"]
+    kept_changes = [one["what"] for one in tried if one["taken"] and one["what"] != COMPILED]
+    comparison = report["against the source"]
+    gain = f"; {comparison['ratio']:.3f} of the source's time" if comparison is not None else ""
+    graph = "the graph of the source" if report["source taken"] else "the compiled graph"
+    missed = sum(one.get("why") == NO_TIME for one in tried)
+    unmeasured = f"; {NO_TIME} for {missed} more" if missed else ""
+    changes = ", ".join([graph, *kept_changes])
+    return f"tuned: {changes}, of {len(tried) - missed} tried{gain}{unmeasured}"
 
 
 def _phase_observers(printed: str | None, verified: bool, limit: int) -> list[PhaseObserver]:
-    """Return the phase observers that the options request; raises UsageError E601
-    for a bad phase.
-    """
+    """Return the observers that the options request; raises UsageError E601 for a bad phase."""
     from smelt.check.print_phases import PrintPhases, wanted_phases
     from smelt.targets.phase_observer import verify_phase
 
@@ -228,9 +224,7 @@ def _phase_observers(printed: str | None, verified: bool, limit: int) -> list[Ph
 
 
 def _own_options(items: list[str] | None) -> Mapping[str, Any]:
-    """Return the options for the target; raises UsageError E636 for an option that all targets
-    have.
-    """
+    """Return the options for the target; raises UsageError E636 for one that all targets have."""
     from smelt.compiler import compile_model
 
     options = parse_options(items)

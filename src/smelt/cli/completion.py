@@ -26,8 +26,11 @@ def commands(incomplete: str) -> list[str]:
 
 
 def pipelines(incomplete: str) -> list[str]:
-    """Return one completion of the pipeline ``incomplete`` for each pass or stage whose name
-    starts with the text after the last comma or parenthesis."""
+    """Return completions of the pipeline ``incomplete``.
+
+    There is one for each pass or stage that begins with the text after the last comma or
+    parenthesis.
+    """
     from smelt.passes.pipelines import STAGES
     from smelt.passes.registry import passes
 
@@ -38,8 +41,7 @@ def pipelines(incomplete: str) -> list[str]:
 
 
 def passes(incomplete: str) -> list[str]:
-    """Return one completion of the list ``incomplete`` for each pass whose name starts with the
-    text after the last comma."""
+    """Return completions of the list ``incomplete`` of passes, by the text after the last comma."""
     from smelt.passes.registry import passes as registered
 
     typed, last = incomplete[: incomplete.rfind(",") + 1], incomplete[incomplete.rfind(",") + 1 :]

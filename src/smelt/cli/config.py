@@ -38,7 +38,7 @@ def config(
     """
     from smelt.cli.main import COMMANDS, known_options
     from smelt.cli.settings.files import find_files
-    from smelt.cli.settings.resolve import files_wanted, resolve, strangers
+    from smelt.cli.settings.resolve import files_wanted, resolve, unknown_variables
 
     if of is not None and of not in COMMANDS:
         fix = did_you_mean(of, COMMANDS, "`smelt --help` lists the commands")
@@ -53,7 +53,7 @@ def config(
     options = known_options()
     settings = resolve(options, files, os.environ)
     shown = [item for item in settings if of is None or item.option.command == of]
-    unknown = strangers(options, os.environ)
+    unknown = unknown_variables(options, os.environ)
     if as_json:
         paths = [str(file.path) for file in files]
         facts = [describe(item) for item in shown]
@@ -78,6 +78,7 @@ def describe(setting: Setting) -> dict[str, Any]:
 
 
 def _rows(settings: Sequence[Setting]) -> list[tuple[str, str, str]]:
+    """Return a row of the table for each setting: key, value, origin."""
     return [
         (item.option.key, _in_words(item.value), item.place or item.source) for item in settings
     ]

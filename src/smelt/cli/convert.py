@@ -11,7 +11,7 @@ from smelt.cli.arguments import bounded_dims, find_function, one_document, write
 from smelt.cli.command import CompiledDims, Output, Target, Verify, command, note, print_json
 from smelt.cli.comparing import compared, trials
 from smelt.cli.dry_run import show_dry_run
-from smelt.cli.given import Samples, check_samples
+from smelt.cli.input_values import Samples, check_samples
 from smelt.cli.rewriting import Rewriting
 from smelt.cli.tracing import (
     Calling,
@@ -97,24 +97,24 @@ def convert(
         )
     check_samples(samples, verify)
     sizes = bounded_dims(dim)
-    how = calling.typed(specs)
+    call = calling.typed(specs)
     tracing = {
-        "kwargs": how.keyword,
-        "static": how.static,
+        "kwargs": call.keyword,
+        "static": call.static,
         "input_names": parse_names(input_name, "--input-name"),
         "output_names": parse_names(output_name, "--output-name"),
         "input_params": input_param or (),
         "channels_first": channels_first or (),
         "constraints": constraint or (),
-        "x64": how.x64,
+        "x64": call.x64,
         "strict": strict,
         **weights.tracing(),
     }
-    found = function if is_exported(function) else find_function(function)
+    traced = function if is_exported(function) else find_function(function)
     with watching.over(f"tracing {function}", function, output) as seen:
         artifact = compile_model(
-            found,
-            *how.positional,
+            traced,
+            *call.positional,
             target=target,
             pipeline=rewriting.stages(),
             verify="each" if verify == "each" else "off",
@@ -128,7 +128,7 @@ def convert(
         verified = None
         if verify != "off":
             seen.shown.say("comparing")
-            reference = _reference(found, how, tracing)
+            reference = _reference(traced, call, tracing)
             verified = compared(reference, artifact, trials(artifact, sizes), samples)
             seen.report.verification = verified
             verified.check()
@@ -146,15 +146,15 @@ def convert(
             note(f"verified {verified.summary()}")
 
 
-def _reference(source: Any, how: Call, tracing: Mapping[str, Any]) -> Any:
-    """Return what the model is compared with: the function, or its trace.
+def _reference(source: Any, call: Call, tracing: Mapping[str, Any]) -> Any:
+    """Return the reference for the comparison: the function, or its trace.
 
     The trace is the reference if its inputs differ from the function's: parameters as inputs,
     images in another layout, or weights of a checkpoint.
     """
     from smelt.compiler import trace
 
-    asked = {name for name, given in tracing.items() if given}
-    if callable(source) and asked <= SAME_INPUTS:
-        return how.bound(source)
-    return trace(source, *how.positional, **tracing)
+    requested = {name for name, value in tracing.items() if value}
+    if callable(source) and requested <= SAME_INPUTS:
+        return call.bound(source)
+    return trace(source, *call.positional, **tracing)

@@ -59,20 +59,24 @@ def diff(
         progress(f"comparing {a} with {b}"),
     ):
         models = read_model(a, as_is=True), read_model(b, as_is=True)
-        found = model_diff(*models)
+        difference = model_diff(*models)
         if page.wanted:
             page.report.compare(*models, sides=_names(a, b))
     if report == STANDARD:
-        raise typer.Exit(int(ExitStatus.MISMATCH) if found else 0)
+        raise typer.Exit(int(ExitStatus.MISMATCH) if difference else 0)
     if as_json:
-        print_json({"schema": "smelt.diff/1", **found.to_json()})
-    elif found:
-        print(painted_diff("\n".join([*_counts(found), *([] if stat else _text(a, b, found))])))
+        print_json({"schema": "smelt.diff/1", **difference.to_json()})
+    elif difference:
+        print(
+            painted_diff(
+                "\n".join([*_counts(difference), *([] if stat else _text(a, b, difference))])
+            )
+        )
     else:
-        print("the same nodes, in another order" if found.reordered else "the same nodes")
-        if found.text and not found.reordered and not stat:
-            print(painted_diff("\n".join(_text(a, b, found))))
-    if found:
+        print("the same nodes, in another order" if difference.reordered else "the same nodes")
+        if difference.text and not difference.reordered and not stat:
+            print(painted_diff("\n".join(_text(a, b, difference))))
+    if difference:
         raise typer.Exit(int(ExitStatus.MISMATCH))
 
 
@@ -82,23 +86,23 @@ def _names(a: str, b: str) -> tuple[str, str]:
     return (a, b) if names[0] == names[1] else names
 
 
-def _counts(found: ModelDiff) -> Iterator[str]:
+def _counts(difference: ModelDiff) -> Iterator[str]:
     """Yield lines for versions, interface, operators and weights that differ."""
     from smelt.ir.listing import printable
 
-    for name, pair in found.versions.items():
+    for name, pair in difference.versions.items():
         old, new = ("none" if number is None else number for number in pair)
         yield printable(f"{name}: {old} -> {new}")
-    yield from (printable(f"! {line}") for line in found.interface)
+    yield from (printable(f"! {line}") for line in difference.interface)
     rows: list[tuple[Any, ...]] = [
         (printable(name), before, after, f"{after - before:+}")
-        for name, (before, after) in found.operators.items()
+        for name, (before, after) in difference.operators.items()
         if before != after
     ]
-    total = [sum(pair[side] for pair in found.operators.values()) for side in (0, 1)]
+    total = [sum(pair[side] for pair in difference.operators.values()) for side in (0, 1)]
     rows.append(("all nodes", *total, f"{total[1] - total[0]:+}"))
     yield table(rows, ("operator", "before", "after", "change"))
-    yield from _weights(found.weights)
+    yield from _weights(difference.weights)
 
 
 def _weights(weights: Weights) -> Iterator[str]:
@@ -124,10 +128,12 @@ def _some(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _weight(weight: Weight) -> str:
+    """Return name, type and size of a weight as text."""
     return f"{weight.name} {weight.type}, {weight.bytes:,} bytes"
 
 
-def _text(a: str, b: str, found: ModelDiff) -> list[str]:
+def _text(a: str, b: str, difference: ModelDiff) -> list[str]:
+    """Return the lines of the unified diff, with a header that names both files."""
     from smelt.ir.listing import printable
 
-    return ["", printable(f"--- {a}"), printable(f"+++ {b}"), *found.text]
+    return ["", printable(f"--- {a}"), printable(f"+++ {b}"), *difference.text]

@@ -88,17 +88,18 @@ def operators_page() -> str:
         "",
         "## Element by element",
         "",
-        "Each is a row in `operators/elementwise`, which lowering, folding, kernels and the JAX "
-        "frontend read. Kinds are the elements that C has it for; a formula is what NumPy, C and, "
-        "where a runtime lacks the operator, ONNX compute.",
+        "Each operator is a row in `operators/elementwise`. Lowerings, folding, kernels and the "
+        "JAX frontend read that table. Kinds are the element types of its C kernel. A formula is "
+        "code that computes the operator in NumPy, in C and, where a runtime lacks the operator, "
+        "in ONNX.",
         "",
         "| operator | operands | kinds in C | results | formula | primitive of JAX |",
         "|---|---|---|---|---|---|",
     ]
-    for name, each in sorted(ROWS.items()):
-        operands = "any number" if each.operands is None else str(each.operands)
-        formula = "yes" if each.formula is not None else ""
-        cells = (name, operands, _kinds(each), each.rounding.value, formula, each.primitive)
+    for name, row in sorted(ROWS.items()):
+        operands = "any number" if row.operands is None else str(row.operands)
+        formula = "yes" if row.formula is not None else ""
+        cells = (name, operands, _kinds(row), row.rounding.value, formula, row.primitive)
         lines += [f"| {' | '.join(cells)} |"]
     lines += [
         "",
@@ -107,7 +108,7 @@ def operators_page() -> str:
         "| operator | what | inputs | ONNX body |",
         "|---|---|---|---|",
     ]
-    lines += [_row_of(each) for each in all_operators() if each.domain == "smelt"]
+    lines += [_row_of(operator) for operator in all_operators() if operator.domain == "smelt"]
     lines += [
         "",
         "## Of ONNX Runtime",
@@ -117,7 +118,7 @@ def operators_page() -> str:
         "| operator | what | inputs | ONNX body |",
         "|---|---|---|---|",
     ]
-    lines += [_row_of(each) for each in all_operators() if each.runtime]
+    lines += [_row_of(operator) for operator in all_operators() if operator.runtime]
     return "\n".join(lines) + "\n"
 
 
@@ -153,6 +154,7 @@ def opsets_page() -> str:
 
 
 def _row_of(operator: Operator) -> str:
+    """Return the table row of an operator beyond ONNX."""
     body = "yes" if operator.body is not None else ""
     inputs = ", ".join(operator.inputs)
     return f"| {operator.name} | {_plain(operator.summary)} | {inputs} | {body} |"
@@ -167,6 +169,7 @@ def _kinds(row: Row) -> str:
 
 
 def _plain(text: str) -> str:
+    """Return ``text`` for a cell of a Markdown table."""
     return text.replace("``", "`").replace("|", "/")
 
 

@@ -34,28 +34,28 @@ def show_dry_run(
     from smelt.passes.indented_text import indented_text
     from smelt.targets.preview import preview
 
-    seen = preview(pipeline, target, options)
+    plan = preview(pipeline, target, options)
     if as_json:
-        print_json({"schema": "smelt.dry-run/1", **seen.to_json()})
+        print_json({"schema": "smelt.dry-run/1", **plan.to_json()})
         return
-    print(indented_text(seen.steps))
-    _show_rest(seen)
+    print(indented_text(plan.steps))
+    _show_rest(plan)
 
 
-def _show_rest(seen: Preview) -> None:
+def _show_rest(plan: Preview) -> None:
     """Print on standard error the target's own passes, its phases, and passes without effect."""
     from smelt.cli.passes import makes
     from smelt.passes.indented_text import indented_text
     from smelt.targets.phases import phases
 
-    if seen.own:
-        note(f"\ntarget {seen.target.name if seen.target else ''} adds passes of its own:\n")
-        note(indented_text(seen.own))
-    if seen.target is not None:
-        note(f"\nphases of target {seen.target.name}:")
-        for name, what in phases(seen.target).items():
+    if plan.own:
+        note(f"\ntarget {plan.target.name if plan.target else ''} adds passes of its own:\n")
+        note(indented_text(plan.own))
+    if plan.target is not None:
+        note(f"\nphases of target {plan.target.name}:")
+        for name, what in phases(plan.target).items():
             note(prose(f"  {name}: {what}"))
-    if seen.idle:
-        names = ", ".join(f"{item.spelling} (makes {makes(item)})" for item in seen.idle)
+    if plan.idle:
+        names = ", ".join(f"{item.spelling} (makes {makes(item)})" for item in plan.idle)
         note(prose(f"\nwithout effect, as the target has no such operators: {names}"))
     note("\nnothing was read or written")

@@ -36,11 +36,11 @@ def explain(
     """
     from smelt.cli.topics import find_topics
 
-    found, *others = find_topics(topic)
-    facts_of, show = EXPLAINED[found.kind]
-    facts = facts_of(found)
+    first, *others = find_topics(topic)
+    facts_of, show = EXPLAINED[first.kind]
+    facts = facts_of(first)
     if as_json:
-        print_json({"schema": "smelt.explain/1", "kind": found.kind, **facts})
+        print_json({"schema": "smelt.explain/1", "kind": first.kind, **facts})
         return
     show(facts)
     for other in others:
@@ -48,28 +48,33 @@ def explain(
 
 
 def _code(topic: Topic) -> Facts:
+    """Return the facts of an error code."""
     return {"code": topic.name, **CODES[topic.name]._asdict()}
 
 
 def _show_code(facts: Facts) -> None:
+    """Print title, meaning and fix of an error code."""
     print(prose(f"{facts['code']} {facts['title']}\n\n{facts['meaning']}\n\nFix: {facts['fix']}"))
 
 
 def _pass(topic: Topic) -> Facts:
+    """Return the facts of a pass, with its page."""
     from smelt.cli.passes import describe
     from smelt.passes.registry import find_pass
 
-    found = find_pass(topic.name)
-    return {**describe(found), "page": found.page.strip()}
+    pass_ = find_pass(topic.name)
+    return {**describe(pass_), "page": pass_.page.strip()}
 
 
 def _show_pass(facts: Facts) -> None:
+    """Print the page of a pass, its exactness, order, options and source."""
     print(prose(f"{facts['name']}\n\n{facts['page']}\n\nResults: {facts['results']}"))
     for word in ("after", "before", "options", "source"):
         _show_list(word.capitalize(), facts[word])
 
 
 def _stage(topic: Topic) -> Facts:
+    """Return the name of a stage and its passes as text of several lines."""
     from smelt.passes.indented_text import indented_text
     from smelt.passes.pipeline import parse
 
@@ -77,10 +82,12 @@ def _stage(topic: Topic) -> Facts:
 
 
 def _show_stage(facts: Facts) -> None:
+    """Print the passes of a stage."""
     print(f"The stage {facts['name']} stands for\n\n{facts['pipeline']}")
 
 
 def _target(topic: Topic) -> Facts:
+    """Return the facts of a target."""
     from smelt.targets.describe import describe_target
     from smelt.targets.registry import find_target
 
@@ -131,6 +138,7 @@ ANY_OPSET = 10**6
 
 
 def _operator(topic: Topic) -> Facts:
+    """Return the facts of an operator."""
     from smelt.targets.describe import describe_operator
 
     return describe_operator(topic.domain, topic.name)
@@ -147,8 +155,8 @@ def _show_operator(facts: Facts) -> None:
         _show_list(word.capitalize(), facts[word])
     _show_list("Attributes", facts["attributes"])
     rows = [
-        (f"  {name}", "yes" if each["takes"] else "no", each["why"] or _all(each["dtypes"], ""))
-        for name, each in facts["targets"].items()
+        (f"  {name}", "yes" if fact["takes"] else "no", fact["why"] or _all(fact["dtypes"], ""))
+        for name, fact in facts["targets"].items()
     ]
     print("\nTargets\n" + table(rows))
     if facts["program"]:
@@ -159,18 +167,18 @@ def _show_operator(facts: Facts) -> None:
         _show_list(word, facts["passes"][key])
 
 
-def _show_list(word: str, given: Mapping[str, Any] | list[str] | str) -> None:
-    """Print ``Word: a, b`` or ``Word: a=1, b=2`` on wrapped lines; nothing if
-    ``given`` is empty.
-    """
-    if isinstance(given, Mapping):
-        given = [name if value is None else f"{name}={value}" for name, value in given.items()]
-    text = given if isinstance(given, str) else ", ".join(given)
+def _show_list(word: str, items: Mapping[str, Any] | list[str] | str) -> None:
+    """Print ``Word: a, b`` or ``Word: a=1, b=2`` on wrapped lines; nothing if ``items`` is
+    empty."""
+    if isinstance(items, Mapping):
+        items = [name if value is None else f"{name}={value}" for name, value in items.items()]
+    text = items if isinstance(items, str) else ", ".join(items)
     if text:
         print(prose(f"{word}: {text}"))
 
 
 def _all(names: list[str] | None, otherwise: str) -> str:
+    """Return ``names`` separated by commas, or ``otherwise`` for None."""
     return otherwise if names is None else ", ".join(names)
 
 

@@ -14,31 +14,32 @@ NAMES = {"int": "N", "int range": "N", "float": "NUMBER", "float range": "NUMBER
 
 def paragraphs(function: Callable[..., None]) -> str:
     """Return the docstring of a command with one line per paragraph, so that the terminal wraps."""
-    told = cleandoc(function.__doc__ or "")
-    return "\n\n".join(" ".join(part.split()) for part in told.split("\n\n"))
+    docstring = cleandoc(function.__doc__ or "")
+    return "\n\n".join(" ".join(part.split()) for part in docstring.split("\n\n"))
 
 
 def usage(params: Sequence[Any]) -> list[str]:
     """Return the words behind the name of the command: ``[OPTIONS]`` and its arguments."""
-    arguments = [each.metavar or each.name for each in params if isinstance(each, TyperArgument)]
+    arguments = [param.metavar or param.name for param in _of(params, TyperArgument)]
     return ["[OPTIONS]", *arguments]
 
 
 def sections(context: Any, params: Sequence[Any]) -> list[tuple[str, list[tuple[str, str]]]]:
     """Return the titles and rows of the page: the arguments, then the options."""
     arguments = [
-        (each.metavar or each.name, each.help or "") for each in _of(params, TyperArgument)
+        (param.metavar or param.name, param.help or "") for param in _of(params, TyperArgument)
     ]
     options = [
-        (_spelling(context, each), _described(context, each))
-        for each in _of(params, TyperOption)
-        if not each.hidden
+        (_spelling(context, option), _description(context, option))
+        for option in _of(params, TyperOption)
+        if not option.hidden
     ]
     return [(name, rows) for name, rows in (("Arguments", arguments), ("Options", options)) if rows]
 
 
 def _of(params: Sequence[Any], kind: type) -> list[Any]:
-    return [each for each in params if isinstance(each, kind)]
+    """Return the parameters of a command that are of the class ``kind``."""
+    return [param for param in params if isinstance(param, kind)]
 
 
 def _spelling(context: Any, option: TyperOption) -> str:
@@ -53,7 +54,7 @@ def _spelling(context: Any, option: TyperOption) -> str:
     return f"{names} {NAMES.get(kind, kind if '|' in kind else 'TEXT')}"
 
 
-def _described(context: Any, option: TyperOption) -> str:
+def _description(context: Any, option: TyperOption) -> str:
     """Return the help of ``option``, followed by its default or by ``[required]``."""
     if option.required:
         return f"{option.help}  [required]"

@@ -77,6 +77,7 @@ def inspect(
 
 
 def _snippet(model: ir.Model) -> str:
+    """Return Python code that asserts the structure of ``model``."""
     from smelt.check import structure
 
     return structure.snippet(model)
@@ -84,9 +85,9 @@ def _snippet(model: ir.Model) -> str:
 
 def _weights(facts: Facts) -> Iterator[tuple[object, ...]]:
     """Yield rows of name, type, elements, bytes, and share of the bytes of all weights."""
-    whole = sum(item.bytes for item in facts.weights)
+    total = sum(item.bytes for item in facts.weights)
     for item in facts.weights:
-        yield item.name, item.type, item.elements, item.bytes, round(item.share_of(whole), 6)
+        yield item.name, item.type, item.elements, item.bytes, round(item.share_of(total), 6)
 
 
 def _nodes(facts: Facts) -> Iterator[tuple[object, ...]]:
@@ -164,6 +165,7 @@ def _work(facts: Facts) -> dict[str, Any]:
 
 
 def _plain(item: object) -> object:
+    """Return a formula as a number or text, and anything else unchanged."""
     from smelt.inspection.polynomial import Polynomial
 
     return item.to_json() if isinstance(item, Polynomial) else item

@@ -68,7 +68,8 @@ def sections(facts: Facts) -> Iterator[tuple[str, str]]:
 
 
 def _symbol(symbol: Symbol) -> tuple[str, str]:
-    """Return the name of a symbolic dim, and the inputs or outputs that determine its size."""
+    """Return the name of a symbolic dim and a text: the inputs or outputs that determine its
+    size."""
     if not symbol.inputs:
         if symbol.size:
             return symbol.name, f"is {symbol.size}, in {', '.join(symbol.outputs)}"
@@ -112,7 +113,7 @@ def _total(facts: Facts) -> Iterator[tuple[str, str]]:
     """Yield the section on the work of all nodes, with the ``--dim`` options that give numbers."""
     work = facts.total
     amounts = {"MACs": work.macs, "FLOPs": work.flops, "bytes moved": work.bytes}
-    rows = [(what, _amount(each)) for what, each in amounts.items()]
+    rows = [(unit, _amount(amount)) for unit, amount in amounts.items()]
     names = sorted(work.flops.names | work.bytes.names)
     known = {symbol.name for symbol in facts.symbols if symbol.inputs}
     named = [name for name in names if name in known]
@@ -122,6 +123,7 @@ def _total(facts: Facts) -> Iterator[tuple[str, str]]:
 
 
 def _functions(facts: Facts) -> Iterator[tuple[str, str]]:
+    """Yield the section on functions, if there are any."""
     if facts.functions:
         rows = [(f.name, f"{f.nodes} nodes", f"{f.calls} calls") for f in facts.functions]
         yield "functions, whose nodes are counted above as often as they run", _table(rows)
@@ -152,6 +154,7 @@ def _parameters(facts: Facts) -> Iterator[tuple[str, str]]:
 
 
 def _chain(chain: list[ir.Node]) -> str:
+    """Return the operators of a chain as text; of a long chain, the first and the last ones."""
     from smelt.ir.text import operator
 
     names = [printable(operator(node)) for node in chain]
@@ -161,9 +164,7 @@ def _chain(chain: list[ir.Node]) -> str:
 
 
 def _amount(amount: Polynomial) -> str:
-    """Return ``4.09 G``, a formula with its leading terms, or the dims that a long
-    one depends on.
-    """
+    """Return an amount as text: ``4.09 G``, the leading terms of a formula, or the dims in it."""
     if amount.value is None:
         terms = amount.texts()
         more = f" + {len(terms) - TERMS} terms" if len(terms) > TERMS else ""
@@ -176,7 +177,8 @@ def _amount(amount: Polynomial) -> str:
 
 
 def _some(dims: Collection[str]) -> str:
-    """Return at most ``NAMES`` of ``dims``, user-named ones first, and the number of the others."""
+    """Return at most ``NAMES`` of ``dims``, those with names of the user's first, and how many
+    more."""
     from smelt.ir.invented_dims import invented_in
 
     named = sorted(name for name in dims if not invented_in(name))[:NAMES]

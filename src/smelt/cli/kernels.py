@@ -11,13 +11,13 @@ from smelt.cli.layout import printable, table
 from smelt.errors import UsageError
 
 if TYPE_CHECKING:
-    from smelt.cli.given import GivenInputs
+    from smelt.cli.input_values import InputValues
 
 HEAD = ("step", "kernel", "node", "us", "share", "MMAC", "KB", "GMAC/s")
 
 
 def bench_kernels(
-    folder: str, given: GivenInputs, *, rounds: int, seconds: float, as_json: bool
+    folder: str, values: InputValues, *, rounds: int, seconds: float, as_json: bool
 ) -> None:
     """Time each kernel of the C library in ``folder`` and print them, slowest first.
 
@@ -40,8 +40,10 @@ def bench_kernels(
     read(Path(folder))
     opened = candidate(folder, folder)
     assert opened.interface is not None  # a compiled folder declares its inputs
-    values = given.by_name(opened.interface)
-    chosen = choose_inputs(opened.interface, values, opened.make_inputs, {}, MadeUp("random", 0))
+    input_arrays = values.by_name(opened.interface)
+    chosen = choose_inputs(
+        opened.interface, input_arrays, opened.make_inputs, {}, MadeUp("random", 0)
+    )
     saved = open_folder(Path(folder))
     assert saved is not None  # read() above would have raised otherwise
     library: Any = saved.load()

@@ -65,20 +65,22 @@ def fitted(widths: list[int], total: int | None, floors: Sequence[int] = ()) -> 
     text that must not break.
     """
     widths = list(widths)
-    least = [max(NARROW, floor) for floor in floors] or [NARROW] * len(widths)
+    minimums = [max(NARROW, floor) for floor in floors] or [NARROW] * len(widths)
     first = 0 if floors and total is not None and widths[0] > total // 2 else 1
     surplus = 0 if total is None else sum(widths) + 2 * (len(widths) - 1) - total
     while surplus > 0:
-        wide = [index for index in range(first, len(widths)) if widths[index] > least[index]]
+        wide = [index for index in range(first, len(widths)) if widths[index] > minimums[index]]
         if not wide:
             break
         widest = max(wide, key=widths.__getitem__)
         others = [size for index, size in enumerate(widths) if index not in (0, widest)]
-        goal = max(
-            least[widest], widths[widest] - surplus, min(max(others, default=0), widths[widest] - 1)
+        new_width = max(
+            minimums[widest],
+            widths[widest] - surplus,
+            min(max(others, default=0), widths[widest] - 1),
         )
-        surplus -= widths[widest] - goal
-        widths[widest] = goal
+        surplus -= widths[widest] - new_width
+        widths[widest] = new_width
     return widths
 
 
@@ -129,6 +131,7 @@ def prose(text: str, limit: int | None = None) -> str:
 
 
 def _folded(line: str, limit: int) -> str:
+    """Return ``line`` broken into lines of at most ``limit`` characters with its indentation."""
     if len(line) <= limit:
         return line
     indent = line[: len(line) - len(line.lstrip())]

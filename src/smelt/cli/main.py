@@ -103,8 +103,7 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse ``args``; if types of inputs are given as arguments, the error names
-        ``--input``.
-        """
+        ``--input``."""
         words = list(args)  # parsing uses up the list
         try:
             return super().parse_args(ctx, args)
@@ -112,15 +111,13 @@ class Command(TyperCommand):
             specs = [word for word in words if _SPEC.fullmatch(word)]
             has_types = any("--input" in param.opts for param in self.params)
             if specs and has_types and "extra argument" in str(error):
-                given = " ".join(f"--input {shlex.quote(spec)}" for spec in specs)
-                ctx.fail(f"the types of inputs are options: {given}")
+                options = " ".join(f"--input {shlex.quote(spec)}" for spec in specs)
+                ctx.fail(f"the types of inputs are options: {options}")
             raise
 
 
 class CommandOverOthers(Command):
-    """A command that stores the arguments behind ``--``, which another command gets, in
-    ``ctx.obj``.
-    """
+    """A command that passes the arguments behind ``--`` on, in ``ctx.obj``, to other commands."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments in front of ``--`` and store the others in ``ctx.obj``."""
@@ -133,7 +130,7 @@ CLASSES = {"batch": CommandOverOthers}
 
 
 def parted(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """Split ``arguments`` before ``--``."""
+    """Return ``arguments`` before ``--``, and those from ``--`` on."""
     at = arguments.index("--") if "--" in arguments else len(arguments)
     return arguments[:at], arguments[at:]
 
@@ -144,43 +141,43 @@ class Commands(TyperGroup):
     def main(self, *args: Any, **options: Any) -> Any:
         """Run the command that the arguments name, with defaults from files and the environment."""
         passed = options.get("args", args[0] if args else None)
-        given = list(sys.argv[1:] if passed is None else passed)
-        own, rest = parted(given)
-        as_json = "--json" in own
+        arguments = list(sys.argv[1:] if passed is None else passed)
+        own_arguments, rest = parted(arguments)
+        as_json = "--json" in own_arguments
         try:
-            anywhere = [option for option in ANYWHERE if option in own]
-            own = _without_color([arg for arg in own if arg not in ANYWHERE])
-            given = [*anywhere, *map(_with_value, own), *rest] or ["--help"]
-            options |= {"args": given, "standalone_mode": False}
-            options["default_map"] = defaults_for(given)
+            anywhere = [option for option in ANYWHERE if option in own_arguments]
+            own_arguments = _without_color([arg for arg in own_arguments if arg not in ANYWHERE])
+            arguments = [*anywhere, *map(_with_value, own_arguments), *rest] or ["--help"]
+            options |= {"args": arguments, "standalone_mode": False}
+            options["default_map"] = defaults_for(arguments)
             status = super().main(**options)
         except SmeltError as error:
             report_error(error, as_json)
             status = int(error.status)
         except TyperException as error:
-            refusal = refused(error)
+            refusal = _as_usage_error(error)
             report_error(refusal, as_json)
             status = int(refusal.status)
         sys.exit(status or 0)
 
 
-def defaults_for(given: Sequence[str]) -> dict[str, Any]:
+def defaults_for(arguments: Sequence[str]) -> dict[str, Any]:
     """Return the settings of files and the environment for the command, as click's default map.
 
     ``--help`` works even if the files are broken. For completion, ``config`` and ``explain``, a
     broken file turns plug-ins off, because it may have asked for that.
     """
-    command = next((arg for arg in given if arg in COMMANDS), "")
+    command = next((arg for arg in arguments if arg in COMMANDS), "")
     completing = "_SMELT_COMPLETE" in os.environ
-    if not (command or completing) or {"-h", "--help"} & set(given):
+    if not (command or completing) or {"-h", "--help"} & set(arguments):
         return {}
     try:
-        settings = read_settings(known_options, given)
+        settings = read_settings(known_options, arguments)
     except SmeltError:
         if completing or command in ("config", "explain"):
             return {"no_plugins": True}
         raise
-    applied.set(as_arguments(settings, command, given))
+    applied.set(as_arguments(settings, command, arguments))
     return defaults(settings, command)
 
 
@@ -190,24 +187,24 @@ def known_options() -> tuple[Option, ...]:
 
 
 def _with_value(argument: str) -> str:
-    """Return ``argument``, completed by its default value if it is an option with
-    optional value.
-    """
+    """Return ``argument``, with its default value added if it is an option with an optional
+    value."""
     value = WITHOUT_VALUE.get(argument)
     return argument if value is None else f"{argument}={value}"
 
 
-def _without_color(given: list[str]) -> list[str]:
-    """Return ``given`` without ``--color WHEN``, which is put into effect; raises UsageError E643.
+def _without_color(arguments: list[str]) -> list[str]:
+    """Return ``arguments`` without ``--color WHEN``, after putting it into effect; raises
+    UsageError E643.
 
     The option may stand behind the command, too, and holds for errors of the command line itself.
     """
-    left: list[str] = []
-    words = iter(given)
+    others: list[str] = []
+    words = iter(arguments)
     for word in words:
         name, equals, value = word.partition("=")
         if name != "--color":
-            left.append(word)
+            others.append(word)
             continue
         when = value if equals else next(words, "")
         if when not in get_args(When):
@@ -218,21 +215,21 @@ def _without_color(given: list[str]) -> list[str]:
                 fix="--color never",
             )
         color.set(cast(When, when))
-    return left
+    return others
 
 
-def refused(error: TyperException) -> UsageError:
-    """Return a mistake in the arguments as UsageError E643, in the form of all other errors."""
-    what, _, near = error.format_message().partition(" Did you mean ")
-    what, _, options_near = what.partition(" (Possible options: ")
+def _as_usage_error(error: TyperException) -> UsageError:
+    """Return an error of the argument parser as UsageError E643, in the form of all errors."""
+    message, _, near = error.format_message().partition(" Did you mean ")
+    message, _, options_near = message.partition(" (Possible options: ")
     near = near.rstrip("?.") or options_near.rstrip(")")
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "smelt"
-    form = context.command.get_usage(context) if context is not None else ""
+    usage = context.command.get_usage(context) if context is not None else ""
     return UsageError(
         "E643",
-        what[:1].lower() + what[1:].rstrip("."),
-        why=" ".join(form.split()).replace("Usage: ", "the form is: "),
+        message[:1].lower() + message[1:].rstrip("."),
+        why=" ".join(usage.split()).replace("Usage: ", "the form is: "),
         fix=f"did you mean {near}?" if near else f"`{path} --help` lists all options",
     )
 

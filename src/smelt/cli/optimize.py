@@ -11,7 +11,7 @@ import typer
 from smelt.cli.arguments import one_document, read_model, split_dims, write_model
 from smelt.cli.command import OptimizedDims, Output, Verify, command, note, print_json
 from smelt.cli.dry_run import show_dry_run
-from smelt.cli.given import Samples, check_samples, read_samples
+from smelt.cli.input_values import Samples, check_samples, read_samples
 from smelt.cli.layout import table
 from smelt.cli.progress import size_of
 from smelt.cli.rewriting import Rewriting
@@ -70,7 +70,7 @@ def optimize(
     check_samples(samples, verify)
     doing = f"reading {model}{size_of(model)}"
     with watching.over(doing, model, output, reads=[model]) as seen:
-        given = read_samples(samples)
+        sample_arrays = read_samples(samples)
         work = read_model(model, opset=rewriting.opset, keep_opset=True)
         seen.shown.say("inferring shapes")
         before = snapshot(work)
@@ -79,7 +79,7 @@ def optimize(
             pipeline=steps,
             verify=verify,
             dims=dims,
-            samples=given,
+            samples=sample_arrays,
             observers=seen.observers,
             **rewriting.limits(),
         )
@@ -103,8 +103,8 @@ def optimize(
         note(table(_rows(reports), header, stream=sys.stderr))
     note(f"{output}: {before.nodes:,} nodes became {after.nodes:,}")
     note(summary(before, after, model, output))
-    told = [*map(str, changes)] or ["opset, inputs and outputs: unchanged"]
-    note("\n".join([*told, *read_by.lines(), *notes]))
+    interface_notes = [*map(str, changes)] or ["opset, inputs and outputs: unchanged"]
+    note("\n".join([*interface_notes, *read_by.lines(), *notes]))
     if reports.evidence is not None:
         note(str(reports.evidence))
 
@@ -128,7 +128,7 @@ def _near_misses(reports: list[PassReport]) -> dict[str, Any]:
 
 
 def _rows(reports: list[PassReport]) -> list[tuple[Any, ...]]:
-    """Return the rows of ``--stats``: runs that changed the model, the others in one row, near
+    """Return the rows of ``--stats``: runs that changed the model, all others in one row, near
     misses.
 
     Near misses are from the last run of each pass, the most frequent first.

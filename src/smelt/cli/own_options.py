@@ -12,27 +12,30 @@ from smelt.cli.command import quiet as quiet_mode
 from smelt.cli.terminal import When, color
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(is_set: bool) -> None:
+    """Print the version and exit if ``--version`` is given."""
+    if is_set:
         from smelt import __version__
 
         print(f"smelt {__version__}")
         raise typer.Exit
 
 
-def _be_verbose(wanted: bool) -> bool:
-    if wanted:
+def _be_verbose(is_set: bool) -> bool:
+    """Log on standard error what smelt skips if ``--verbose`` is given."""
+    if is_set:
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(logging.Formatter("smelt: %(message)s"))
         log = logging.getLogger("smelt")
         log.handlers = [handler]
         log.setLevel(logging.INFO)
-    return wanted
+    return is_set
 
 
-def _be_quiet(wanted: bool) -> bool:
-    quiet_mode.set(wanted)
-    return wanted
+def _be_quiet(is_set: bool) -> bool:
+    """Let ``note`` print nothing if ``--quiet`` is given."""
+    quiet_mode.set(is_set)
+    return is_set
 
 
 def _in_color(when: When) -> When:
@@ -42,20 +45,22 @@ def _in_color(when: When) -> When:
     return when
 
 
-def _keep_weights(wanted: bool) -> bool:
-    if wanted:
+def _keep_weights(is_set: bool) -> bool:
+    """Let reproducers keep the real weights if ``--with-weights`` is given."""
+    if is_set:
         from smelt.check.reproducer import real_weights
 
         real_weights.set(True)
-    return wanted
+    return is_set
 
 
-def _leave_plugins_out(wanted: bool) -> bool:
-    if wanted:
+def _leave_plugins_out(is_set: bool) -> bool:
+    """Turn plug-ins off if ``--no-plugins`` is given."""
+    if is_set:
         from smelt.extensions import plugins_off
 
         plugins_off.set(True)
-    return wanted
+    return is_set
 
 
 def options(

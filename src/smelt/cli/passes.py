@@ -68,6 +68,7 @@ def _entry(row: tuple[str, ...], limit: int) -> str:
 
 
 def _default(pass_: Pass) -> str:
+    """Return "yes" if the default pipeline has the pass, else "no"."""
     return "yes" if pass_.default else "no"
 
 

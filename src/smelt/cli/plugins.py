@@ -17,16 +17,16 @@ def plugins(as_json: Json = False) -> None:
     """
     from smelt.check.plugins import plugins as installed
 
-    found = installed()
+    listed = installed()
     if as_json:
-        print_json({"schema": "smelt.plugins/1", "plugins": [item.to_json() for item in found]})
+        print_json({"schema": "smelt.plugins/1", "plugins": [item.to_json() for item in listed]})
         return
-    if not found:
+    if not listed:
         note("no installed package adds anything to smelt")
         return
     header = ("package", "version", "adds to", "name", "state")
     rows = []
-    for item in found:
+    for item in listed:
         state = " ".join(filter(None, (item.state, item.error, item.place and f"({item.place})")))
         group = item.group.removeprefix("smelt.")
         rows.append((item.package, item.version, group, item.name, state))

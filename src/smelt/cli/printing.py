@@ -63,6 +63,7 @@ def printed(changed: str | None, after: str | None, limit: int) -> Iterator[list
     from smelt.check.print_passes import PrintPasses, wanted_passes
 
     def write(text: str) -> None:
+        """Print ``text`` on standard error, with the colours of a diff."""
         note(painted_diff(text, sys.stderr))
 
     printer = PrintPasses(write, wanted_passes(changed), wanted_passes(after), limit)

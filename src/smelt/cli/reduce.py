@@ -66,7 +66,7 @@ def reduce(
     from smelt.check.reduce import reduce as shrink
 
     one_document(as_json, output)
-    still_there = CommandCheck(check, _wanted(status), timeout, text)
+    still_there = CommandCheck(check, _parsed_status(status), timeout, text)
     read = read_model(model, as_is=True)
     with progress("running the check on the model") as shown:
         try:
@@ -83,12 +83,12 @@ def reduce(
         print_json({"schema": "smelt.reduce/1", **facts})
     else:
         note(f"{output}: {reduction}")
-        note(f"CMD ended with {still_there.first} on the model, and does on this one")
+        note(f"CMD ends with {still_there.first} on the model and on the reduced one")
     if reduction.interrupted:
         raise typer.Exit(INTERRUPTED)
 
 
-def _wanted(status: str) -> Wanted:
+def _parsed_status(status: str) -> Wanted:
     """Return ``--check-status`` as a number or one of its words; raises UsageError E636."""
     if status in ("same", "failure", "timeout"):
         return status  # type: ignore[return-value]
@@ -104,4 +104,5 @@ def _wanted(status: str) -> Wanted:
 
 
 def _words(status: str) -> str:
+    """Return ``--check-status`` in words."""
     return "any other than 0" if status in ("same", "failure") else status

@@ -14,6 +14,7 @@ MODEL_LIMIT = 100 << 20
 """The largest model, in bytes, that is copied into a reproducer."""
 
 OUTPUTS = ("-o", "--output", "--report", "--trace")
+"""Options whose value is a file that the command writes."""
 
 
 def reproducer_of(arguments: Sequence[str], error: BaseException) -> str:
@@ -35,7 +36,7 @@ def reproducer_of(arguments: Sequence[str], error: BaseException) -> str:
         elif value.startswith("@") and Path(value[1:]).is_file():
             (folder / "pipeline.txt").write_bytes(Path(value[1:]).read_bytes())
             replayed.append(f"{option}@pipeline.txt")
-        elif model is None and _is_model(path):
+        elif model is None and _is_small_file(path):
             model = path.read_bytes()
             replayed.append("model.onnx")
         else:
@@ -51,7 +52,8 @@ def _parted(argument: str) -> tuple[str, str]:
     return (name + equals, value) if equals and name.startswith("--") else ("", argument)
 
 
-def _is_model(path: Path) -> bool:
+def _is_small_file(path: Path) -> bool:
+    """True if ``path`` is a file that is small enough to copy."""
     return path.is_file() and path.stat().st_size <= MODEL_LIMIT
 
 

@@ -119,6 +119,7 @@ def _draw(report: HtmlReport, path: str | None) -> None:
 
 
 def _write(report: HtmlReport, path: str) -> None:
+    """Write the page of ``report`` to ``path``."""
     if path == STANDARD:
         sys.stdout.write(report.to_html())
     else:

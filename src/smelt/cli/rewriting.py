@@ -19,7 +19,7 @@ from smelt.cli import completion
 
 @dataclass(frozen=True)
 class Rewriting:
-    """The options; ``command`` turns each field into one of the command line."""
+    """The options; ``command`` turns each field into an option of the command line."""
 
     pipeline: Annotated[
         str,

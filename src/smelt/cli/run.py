@@ -10,7 +10,7 @@ import typer
 from smelt.cli import completion
 from smelt.cli.arguments import STANDARD, bind_dims, is_function, opened_source
 from smelt.cli.command import Dim, Json, Seed, command, note, print_json
-from smelt.cli.given import Given, GivenFile, GivenInputs, read_given
+from smelt.cli.input_values import InputFiles, InputOption, InputValues, read_inputs
 from smelt.cli.layout import table
 from smelt.cli.progress import progress, size_of
 from smelt.cli.tracing import Calling
@@ -45,8 +45,8 @@ def run(
             " input.",
         ),
     ],
-    inputs: Given = None,
-    input_file: GivenFile = None,
+    inputs: InputOption = None,
+    input_file: InputFiles = None,
     dim: Dim = None,
     target: RunTarget = None,
     seed: Seed = 0,
@@ -79,26 +79,26 @@ def run(
             why="a reader could not tell one from the other",
             fix="write the outputs to a file: -o FILE.npz",
         )
-    given = read_given(inputs, input_file, function=is_function(source))
+    values = read_inputs(inputs, input_file, function=is_function(source))
     opened = opened_source(source)
     dims = bind_dims(dim)
     with progress(f"reading {source}{size_of(source)}") as shown:
-        chosen_source = candidate(opened, source, target, calling.call(*given.specs), dims)
+        chosen_source = candidate(opened, source, target, calling.call(*values.specs), dims)
         shown.say(f"compiling for {target}" if target else "opening")
-        results, chosen = _run(chosen_source, opened, given, dims, seed)
+        results, chosen = _run(chosen_source, opened, values, dims, seed)
         if output is not None:
             _write(output, results)
     _show(source, target, chosen, results, output, as_json)
 
 
 def _run(
-    source: Candidate, opened: Any, given: GivenInputs, dims: Mapping[str, int], seed: int
+    source: Candidate, opened: Any, values: InputValues, dims: Mapping[str, int], seed: int
 ) -> tuple[Mapping[str, Value], Chosen | None]:
     """Run ``source`` once and return its results by name, and the inputs that were chosen."""
     from smelt.candidate import run_once
 
     if source.interface is not None:
-        return run_once(source, given.by_name(source.interface), dims, seed)
+        return run_once(source, values.by_name(source.interface), dims, seed)
     if dims:
         raise UsageError(
             "E637",
@@ -106,7 +106,7 @@ def _run(
             why="arrays have sizes, and a function without types has no symbolic dims",
             fix="leave out --dim, or give types: --input 'f32[B,4]'",
         )
-    arguments = given.arguments(opened, source.name)
+    arguments = values.arguments(opened, source.name)
     return source.named(source.open({})(*arguments)), None
 
 
@@ -137,7 +137,7 @@ def _show(
     """Print a summary of each result as a table, or as one JSON document."""
     from smelt.runtime.value_summary import summarize
 
-    summaries = [each for name, value in results.items() for each in summarize(name, value)]
+    summaries = [summary for name, value in results.items() for summary in summarize(name, value)]
     if as_json:
         made_up = chosen.made_up if chosen else {}
         print_json(
@@ -152,7 +152,7 @@ def _show(
             }
         )
         return
-    text = table([_row(each) for each in summaries], ("output", "type", *_COLUMNS))
+    text = table([_row(summary) for summary in summaries], ("output", "type", *_COLUMNS))
     (note if output == STANDARD else print)(text)
     if chosen is not None:
         _note_inputs(chosen)
@@ -162,6 +162,8 @@ _COLUMNS = ("min", "max", "mean", "NaN", "inf")
 
 
 def _row(summary: Summary) -> tuple[str, ...]:
+    """Return one row of the table: name, type, smallest, largest and mean number, counts of NaN and
+    inf."""
     numbers = (summary.minimum, summary.maximum, summary.mean)
     shown = ["-" if number is None else f"{number:.6g}" for number in numbers]
     return (summary.name, summary.type, *shown, str(summary.nans), str(summary.infinities))
@@ -170,8 +172,8 @@ def _row(summary: Summary) -> tuple[str, ...]:
 def _note_inputs(chosen: Chosen) -> None:
     """Print on standard error the sizes and the inputs that were made up."""
     sizes = " ".join(f"{name}={size}" for name, size in chosen.sizes.items())
-    made = ", ".join(f"{name} {item}" for name, item in chosen.made_up.items())
+    made_up = ", ".join(f"{name} {item}" for name, item in chosen.made_up.items())
     parts = [f"sizes: {sizes}"] if sizes else []
-    parts += [f"made up: {made}"] if made else []
+    parts += [f"made up: {made_up}"] if made_up else []
     if parts:
         note("; ".join(parts))

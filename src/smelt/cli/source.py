@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Source:
-    """A model, or a function in ``model`` with its trace arguments.
+    """A model, or a function in ``model`` that is called as ``call`` says.
 
-    ``filled`` holds the trace options that say where weights come from.
+    ``checkpoint`` holds the trace options that say where weights come from.
     """
 
     model: Any
-    how: Call
-    filled: Mapping[str, Any]
+    call: Call
+    checkpoint: Mapping[str, Any]
 
     @classmethod
     def read(
@@ -30,22 +30,22 @@ class Source:
         source: str,
         specs: list[str] | None,
         calling: Calling,
-        filled: Mapping[str, Any],
+        checkpoint: Mapping[str, Any],
     ) -> Source:
         """Parse the command line; raises UsageError for contradictory arguments."""
-        how = calling.typed(specs)
-        return cls(opened_source(source), how, filled)
+        call = calling.typed(specs)
+        return cls(opened_source(source), call, checkpoint)
 
     def tracing(self) -> dict[str, Any]:
         """Return the options of the trace; empty if the command line has none."""
-        if not (self.how.keyword or self.how.static or self.filled):
+        if not (self.call.keyword or self.call.static or self.checkpoint):
             return {}
-        return {"kwargs": self.how.keyword, "static": self.how.static, **self.filled}
+        return {"kwargs": self.call.keyword, "static": self.call.static, **self.checkpoint}
 
     def reference(self) -> Any:
-        """Return what the artifact is compared with: a callable function, or a model."""
-        if self.filled:  # only the trace holds the weights of the checkpoint
+        """Return the reference for the comparison: a callable function, or a model."""
+        if self.checkpoint:  # only the trace holds the weights of the checkpoint
             from smelt.compiler import trace
 
-            return trace(self.model, *self.how.positional, x64=self.how.x64, **self.tracing())
-        return self.how.bound(self.model) if callable(self.model) else self.model
+            return trace(self.model, *self.call.positional, x64=self.call.x64, **self.tracing())
+        return self.call.bound(self.model) if callable(self.model) else self.model

@@ -70,9 +70,8 @@ def summary(before: Snapshot, after: Snapshot, source: str, result: str) -> str:
 
 
 def _operators(before: Counter[str], after: Counter[str]) -> Iterator[tuple[str, int, int]]:
-    """Yield rows for the ``SHOWN`` operators that changed most, for the others, and
-    for all nodes.
-    """
+    """Yield rows for the operators that changed most, for all other changed ones, and for all
+    nodes."""
     changed = [name for name in before | after if before[name] != after[name]]
     changed.sort(key=lambda name: (-abs(before[name] - after[name]), name))
     shown, others = changed[:SHOWN], changed[SHOWN:]

@@ -42,9 +42,8 @@ def _row(facts: dict[str, Any]) -> tuple[str, str, str, str]:
 
 
 def describe(target: Target) -> dict[str, Any]:
-    """Return a target as plain data; ``operators`` and ``dtypes`` are None where all
-    are allowed.
-    """
+    """Return a target as plain data; ``operators`` and ``dtypes`` are None where all are
+    allowed."""
     limits = target.limits
     operators = limits.operators if limits.operators is not None else target.kernels
     dtypes = sorted(dtype.name.lower() for dtype in limits.dtypes or ())

@@ -58,9 +58,10 @@ def painted_error(text: str, stream: TextIO) -> str:
     """Return the text of errors with red codes, and the names of their parts dimmed."""
     if not is_coloured(stream):
         return text
-    text = _CODE.sub(lambda found: _in_style(found[1], "red"), text)
-    return _PART.sub(lambda found: _in_style(found[1], "dim"), text)
+    text = _CODE.sub(lambda match: _in_style(match[1], "red"), text)
+    return _PART.sub(lambda match: _in_style(match[1], "dim"), text)
 
 
 def _in_style(text: str, style: Style) -> str:
+    """Return ``text`` between the escape sequences of ``style``."""
     return f"\x1b[{CODES[style]}m{text}\x1b[0m"

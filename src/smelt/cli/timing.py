@@ -55,8 +55,8 @@ class Clock:
         if not self.timing:
             return {}
         phases = [total.to_json() for total in totals(self.recorder.spans)]
-        took = {"seconds": self.recorder.seconds, "cpu_seconds": self.recorder.cpu}
-        return {"timing": {**took, "phases": phases}}
+        times = {"seconds": self.recorder.seconds, "cpu_seconds": self.recorder.cpu}
+        return {"timing": {**times, "phases": phases}}
 
 
 @contextmanager
@@ -87,9 +87,7 @@ def timed(timing: bool, trace: str | None, as_json: bool, *files: str | None) ->
 
 
 def _tell(clock: Clock, trace: str | None, as_json: bool, *, failing: bool) -> None:
-    """Print the table and write the trace; on a ``failing`` command, a trace error
-    is only noted.
-    """
+    """Print the table and write the trace; if the command fails, a trace error is only noted."""
     if clock.timing and not as_json:
         header = ("phase", "ms", "%", "CPU ms", "runs", "nodes")
         note(table(_rows(clock.recorder), header, stream=sys.stderr))
@@ -104,6 +102,7 @@ def _tell(clock: Clock, trace: str | None, as_json: bool, *, failing: bool) -> N
 
 
 def _write(recorder: Recorder, path: str) -> None:
+    """Write the recording to ``path`` as a trace, with the version and the command line."""
     from smelt import __version__
     from smelt.ir.files import write_atomically
     from smelt.spans.chrome_trace import chrome_trace
@@ -120,24 +119,26 @@ def _rows(recorder: Recorder) -> list[tuple[Any, ...]]:
     rest = recorder.seconds - sum(phase.seconds for phase in phases)
     cpu = recorder.cpu - sum(phase.cpu for phase in phases)
     phases.append(Total("everything else", "phase", rest, cpu, 1))
-    whole = max(recorder.seconds, 1e-9)
-    rows = [row for phase in phases for row in _rows_of(phase, "", whole)]
-    return [*rows, ("total", *_figures(recorder.seconds, recorder.cpu, whole), "", "")]
+    total_seconds = max(recorder.seconds, 1e-9)
+    rows = [row for phase in phases for row in _rows_of(phase, "", total_seconds)]
+    return [*rows, ("total", *_figures(recorder.seconds, recorder.cpu, total_seconds), "", "")]
 
 
-def _rows_of(total: Total, indent: str, whole: float) -> Iterator[tuple[Any, ...]]:
+def _rows_of(total: Total, indent: str, total_seconds: float) -> Iterator[tuple[Any, ...]]:
     """Yield the row of ``total``, then its parts indented, the shortest ones summed in one row."""
     nodes = "" if total.nodes is None else " -> ".join(map(str, dict.fromkeys(total.nodes)))
-    figures = _figures(total.seconds, total.cpu, whole)
+    figures = _figures(total.seconds, total.cpu, total_seconds)
     yield f"{indent}{total.name}", *figures, total.runs, nodes
     for part in total.parts[:PARTS_SHOWN]:
-        yield from _rows_of(part, f"{indent}  ", whole)
+        yield from _rows_of(part, f"{indent}  ", total_seconds)
     hidden = total.parts[PARTS_SHOWN:]
     if hidden:
-        took = _figures(sum(p.seconds for p in hidden), sum(p.cpu for p in hidden), whole)
-        yield f"{indent}  {len(hidden)} others", *took, sum(p.runs for p in hidden), ""
+        figures = _figures(
+            sum(p.seconds for p in hidden), sum(p.cpu for p in hidden), total_seconds
+        )
+        yield f"{indent}  {len(hidden)} others", *figures, sum(p.runs for p in hidden), ""
 
 
-def _figures(seconds: float, cpu: float, whole: float) -> tuple[float, float, float]:
-    """Return milliseconds, percent of ``whole``, and CPU milliseconds."""
-    return round(1000 * seconds, 1), round(100 * seconds / whole, 1), round(1000 * cpu, 1)
+def _figures(seconds: float, cpu: float, total_seconds: float) -> tuple[float, float, float]:
+    """Return milliseconds, percent of ``total_seconds``, and CPU milliseconds."""
+    return round(1000 * seconds, 1), round(100 * seconds / total_seconds, 1), round(1000 * cpu, 1)

@@ -43,8 +43,8 @@ def topics() -> Iterator[Topic]:
     yield from (Topic("stage", name) for name in STAGES)
     for name, domains in opset.domains().items():
         yield from (Topic("operator", name, domain) for domain in domains)
-    for each in operators.all_operators():
-        yield Topic("operator", each.name, each.domain)
+    for operator in operators.all_operators():
+        yield Topic("operator", operator.name, operator.domain)
 
 
 def find_topics(name: str) -> list[Topic]:

@@ -67,7 +67,10 @@ Constraints = Annotated[
 
 _KEYWORD = re.compile(r"\s*([A-Za-z_]\w*)\s*=(.*)", re.DOTALL)
 _WORDS = {"true": True, "false": False, "none": None}
+"""Spellings of values that Python writes with a capital letter."""
+
 _UNCLEAR = frozenset({"yes", "no", "on", "off", "y", "n", "t", "f", "maybe", "null", "nil"})
+"""Words that may mean true or false; they are refused."""
 
 
 @dataclass(frozen=True)
@@ -101,17 +104,18 @@ class Calling:
 
 
 def parse_inputs(items: Sequence[str] | None) -> tuple[list[str], dict[str, str]]:
-    """Split specs into positional and keyword ones; raises UsageError E636 for a
-    repeated keyword.
+    """Split types of inputs into positional and keyword ones.
+
+    Raises UsageError E636 for a repeated keyword.
     """
     positional: list[str] = []
     keyword: dict[str, str] = {}
     for item in items or ():
-        found = _KEYWORD.fullmatch(item)
-        if found is None:
+        match = _KEYWORD.fullmatch(item)
+        if match is None:
             positional.append(item)
             continue
-        name, spec = found.groups()
+        name, spec = match.groups()
         if name in keyword:
             raise UsageError(
                 "E636",
@@ -168,8 +172,9 @@ def _value(name: str, text: str) -> Any:
 
 
 def parse_names(items: Sequence[str] | None, option: str) -> list[str] | dict[str, str] | None:
-    """Return a list of names, or a map of old to new names; raises UsageError E636
-    for a mixture.
+    """Return a list of names, or a mapping of old to new names.
+
+    Raises UsageError E636 for a mixture.
     """
     if not items:
         return None

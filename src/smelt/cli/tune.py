@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from smelt.cli.command import Json, Target, command, kept, note, print_json
+from smelt.cli.command import Json, Target, command, note, partial_results, print_json
 from smelt.cli.progress import progress
 from smelt.errors import UsageError
 
@@ -60,7 +60,7 @@ def tune(
             why="the folder does not exist",
             fix="create the folder first, or choose another path",
         )
-    kept.set(f"{output} has the times so far; the same command goes on")
+    partial_results.set(f"{output} has the times so far; the same command goes on")
     limit = float("inf") if seconds is None else seconds
     with progress("measuring") as shown:
         document = chosen.tune(path, threads=threads, seconds=limit, say=shown.say)

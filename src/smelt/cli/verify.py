@@ -9,7 +9,7 @@ import typer
 
 from smelt.cli.arguments import STANDARD, find_function, is_function, parse_dims, read_model
 from smelt.cli.command import Json, Seed, TrialDims, command, print_json
-from smelt.cli.given import Samples, read_samples
+from smelt.cli.input_values import Samples, read_samples
 from smelt.cli.progress import progress
 from smelt.cli.reporting import Report, reporting
 from smelt.cli.timing import Timing, Trace, timed
@@ -100,40 +100,40 @@ def verify(
             fix="name the function: smelt verify pkg.mod:fn model.onnx",
             why="these options say how a function is called",
         )
-    given = any(bound is not None for bound in bounds)
+    has_tolerance = any(bound is not None for bound in bounds)
     with (
         timed(timing, trace, as_json, a, b, report) as clock,
         reporting(report, f"{b} against {a}", STANDARD, reads=[a, b]) as page,
         progress(f"comparing {b} with {a}"),
     ):
-        how = calling.typed(specs)
-        sides = _side(a, how), _side(b, how)
-        found = run(
+        call = calling.typed(specs)
+        sides = _side(a, call), _side(b, call)
+        verification = run(
             *sides,
             dims=parse_dims(dim),
             samples=read_samples(samples),
             seed=seed,
-            tolerance=Tolerance(ulp or 0.0, rtol or 0.0, atol or 0.0) if given else None,
+            tolerance=Tolerance(ulp or 0.0, rtol or 0.0, atol or 0.0) if has_tolerance else None,
             modes=(*MODES, "edges") if edges else MODES,
             names=(a, b),
         )
-        page.report.verification = found
+        page.report.verification = verification
         page.report.compare(*sides, (a, b))
     if as_json:
-        print_json({**found.to_json(), **clock.facts()})
+        print_json({**verification.to_json(), **clock.facts()})
     else:
-        print(found)
-        same = found.accuracy() if found.approximation else "same"
-        print(same if found.ok else "DIFFERENT", f"(allowed: {found.tolerance})")
-    if not found.ok:
+        print(verification)
+        same = verification.accuracy() if verification.approximation else "same"
+        print(same if verification.ok else "DIFFERENT", f"(allowed: {verification.tolerance})")
+    if not verification.ok:
         raise typer.Exit(int(ExitStatus.MISMATCH))
 
 
-def _side(source: str, how: Call) -> Any:
+def _side(source: str, call: Call) -> Any:
     """Return what ``source`` names: a function of arrays, the path of a folder, or a model."""
     from smelt.candidate import AS_IS
 
     if not is_function(source):
         return source if Path(source).is_dir() else read_model(source, as_is=True)
     function = find_function(source)
-    return function if how == AS_IS else how.bound(function)
+    return function if call == AS_IS else call.bound(function)

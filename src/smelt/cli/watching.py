@@ -40,7 +40,7 @@ class Watched:
 
 @dataclass(frozen=True)
 class Watching:
-    """The options; ``command`` turns each field into one of the command line."""
+    """The options; ``command`` turns each field into an option of the command line."""
 
     dry_run: DryRun = False
     print_changed: PrintChanged = None

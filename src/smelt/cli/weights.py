@@ -26,7 +26,7 @@ _TYPE = re.compile(r"(u?int|fp|float|bf|bfloat|nf)\d+")
 
 @dataclass(frozen=True)
 class Weights:
-    """The options; ``command`` turns each field into one of the command line."""
+    """The options; ``command`` turns each field into an option of the command line."""
 
     weights: Annotated[
         list[str] | None,
@@ -59,10 +59,9 @@ class Weights:
     ] = False
 
     def stored(self) -> dict[str, Any]:
-        """Return the storage type of weights as an option of the target; raises as ``tracing``
-        does.
-        """
-        types, _ = self._told_apart()
+        """Return the storage type of weights as an option of the target; raises UsageError as
+        ``tracing``."""
+        types, _ = self._types_and_checkpoints()
         return {"weights": types[0]} if types else {}
 
     def tracing(self) -> dict[str, Any]:
@@ -72,13 +71,12 @@ class Weights:
         for checkpoint options without a checkpoint. A file whose name is a type is written
         ``./int4``.
         """
-        _, checkpoints = self._told_apart()
+        _, checkpoints = self._types_and_checkpoints()
         names = parse_names(self.weight_name, "--weight-name")
         if isinstance(names, list):
-            what = f"--weight-name {names[0]} names no weight"
             raise UsageError(
                 "E636",
-                what,
+                f"--weight-name {names[0]} names no weight",
                 fix="--weight-name kernel=dense.weight",
                 why="it is written WEIGHT=NAME: the weight of the model, then its name in the "
                 "checkpoint",
@@ -91,7 +89,6 @@ class Weights:
             }
             return {"checkpoint": checkpoints[0], "filling": filling}
         if names or self.cast_weights or self.extra_weights:
-            what = "--weight-name, --cast-weights and --extra-weights are about a checkpoint"
             raise UsageError(
                 "E637",
                 "an option about a checkpoint is given without a checkpoint",
@@ -101,7 +98,7 @@ class Weights:
             )
         return {}
 
-    def _told_apart(self) -> tuple[list[str], list[str]]:
+    def _types_and_checkpoints(self) -> tuple[list[str], list[str]]:
         """Return the types and the checkpoints, at most one of each; raises UsageError E636."""
         types = [item for item in self.weights or () if item in STORED]
         checkpoints = [item for item in self.weights or () if item not in STORED]
@@ -113,11 +110,11 @@ class Weights:
                     why=f"types are {', '.join(STORED)}",
                     fix=f"or ./{item}, if it is a file",
                 )
-        for found in (types, checkpoints):
-            if len(found) > 1:
+        for values in (types, checkpoints):
+            if len(values) > 1:
                 raise UsageError(
                     "E636",
-                    f"--weights gives {' and '.join(found)}",
+                    f"--weights gives {' and '.join(values)}",
                     why="a model has one checkpoint and one storage type",
                     fix="leave one of them out",
                 )

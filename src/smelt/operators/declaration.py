@@ -66,9 +66,9 @@ def _names(operator: Operator) -> Iterator[str]:
     if domain in ONNX:
         yield "domain: that of ONNX is not for others; choose one of your own"
     elif not isinstance(domain, str) or not DOMAIN.fullmatch(domain):
-        yield f"domain: {_shown(domain)} is no name of words with dots"
+        yield f"domain: {_shown(domain)} is not words joined by dots"
     if not isinstance(operator.name, str) or not NAME.fullmatch(operator.name):
-        yield f"name: {_shown(operator.name)} is no identifier"
+        yield f"name: {_shown(operator.name)} is not an identifier"
     for kind in ("inputs", "outputs"):
         yield from _formal_names(kind, getattr(operator, kind))
     if operator.outputs == ():
@@ -78,11 +78,11 @@ def _names(operator: Operator) -> Iterator[str]:
 def _formal_names(kind: str, names: object) -> Iterator[str]:
     """Yield errors in the declared ``names``."""
     if not isinstance(names, tuple):
-        yield f"{kind}: {_shown(names)} is no tuple of names"
+        yield f"{kind}: {_shown(names)} is not a tuple of names"
         return
     for name in names:
         if not isinstance(name, str) or not NAME.fullmatch(name.removesuffix("?")):
-            yield f"{kind}: {_shown(name)} is no identifier, with a '?' behind it if optional"
+            yield f"{kind}: {_shown(name)} is not an identifier, with a '?' behind it if optional"
     if len(set(names)) < len(names):
         yield f"{kind}: a name occurs twice"
 
@@ -92,17 +92,17 @@ def _attributes(operator: Operator) -> Iterator[str]:
     from smelt.operators.declare import Attribute
 
     if not isinstance(operator.attributes, tuple):
-        yield f"attributes: {_shown(operator.attributes)} is no tuple of Attributes"
+        yield f"attributes: {_shown(operator.attributes)} is not a tuple of Attributes"
         return
     for attribute in operator.attributes:
         if not isinstance(attribute, Attribute):
-            yield f"attributes: {_shown(attribute)} is no Attribute"
+            yield f"attributes: {_shown(attribute)} is not an Attribute"
         elif not isinstance(attribute.name, str) or not NAME.fullmatch(attribute.name):
-            yield f"attributes: {_shown(attribute.name)} is no identifier"
+            yield f"attributes: {_shown(attribute.name)} is not an identifier"
         elif attribute.type not in DEFAULTS:
-            yield f"attribute {attribute.name}: {_shown(attribute.type)} is no type for a value"
+            yield f"attribute {attribute.name}: {_shown(attribute.type)} is not the type of a value"
         elif not _fits(attribute):
-            problem = f"{_shown(attribute.default)} is no {attribute.type.name}"
+            problem = f"{_shown(attribute.default)} is not of type {attribute.type.name}"
             yield f"attribute {attribute.name}: its default {problem}"
         elif attribute.required and attribute.default is not None:
             yield f"attribute {attribute.name}: it is required, and has a default"
@@ -129,7 +129,7 @@ def _functions(operator: Operator) -> Iterator[str]:
         if function is None and name == "body":
             continue
         if not callable(function):
-            yield f"{name}: {_shown(function)} is no function"
+            yield f"{name}: {_shown(function)} is not a function"
         elif not accepts_arguments(function, len(parameters)):
             yield f"{name}: it cannot be called with ({', '.join(parameters)})"
 
@@ -152,8 +152,8 @@ def _rest(operator: Operator) -> Iterator[str]:
     for name in ("opset", "version"):
         number = getattr(operator, name)
         if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-            yield f"{name}: {_shown(number)} is no number from 1 on"
+            yield f"{name}: {_shown(number)} is not a number of 1 or more"
     if not isinstance(operator.any_rank, bool):
         yield f"any_rank: {_shown(operator.any_rank)} is neither True nor False"
     if not isinstance(operator.summary, str):
-        yield f"summary: {_shown(operator.summary)} is no text"
+        yield f"summary: {_shown(operator.summary)} is not text"

@@ -153,11 +153,17 @@ class PassContext:
         """Rebuild the index at its next use, after an edit that it cannot follow."""
         self._index = None
 
-    def edited(self, rewriter: Rewriter, alone: bool) -> None:
-        """Record the edits of ``rewriter``; ``alone`` means that nothing else changed any graph."""
+    def edited(self, rewriter: Rewriter, by_rewriter_alone: bool) -> None:
+        """Record the edits of ``rewriter`` and keep the index of nodes current.
+
+        If not ``by_rewriter_alone``, other code changed graphs, too; the index is then built again
+        at its next use.
+        """
         if rewriter.count or rewriter.removed:
             self._edited = True
-            followed = alone and self.index().follow(rewriter.builders, rewriter.removed)
+            followed = by_rewriter_alone and self.index().follow(
+                rewriter.builders, rewriter.removed
+            )
             self._index = self._index if followed else None
         if self.rewrites_left is not None:
             self.rewrites_left -= rewriter.count
@@ -271,6 +277,7 @@ def rule_pass(
     indexed = RuleSet(rules)
 
     def body(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options) -> None:
+        """Rewrite until no rule matches a node of the worklist."""
         Worklist(rewriter, indexed, stats, cx.index(), options).run()
 
     return Pass(name, page or "", body, rule_set=indexed, by_rewriter=True, **facts)

@@ -1,5 +1,7 @@
-"""Check the operator names and node patterns in options; an unknown one would silently do
-nothing."""
+"""Check operator names and node patterns in the options of passes.
+
+A pass with an unknown name would do nothing, without a word.
+"""
 
 from __future__ import annotations
 
@@ -36,19 +38,19 @@ ALIASES = {
 _MATCHED = "smelt.matched_patterns"
 
 
-def operator_names(owner: str, given: Iterable[str], model: ir.Model) -> frozenset[str]:
-    """Return the operators that the names in ``given`` mean, spelled as in ONNX or in ``model``.
+def operator_names(owner: str, names: Iterable[str], model: ir.Model) -> frozenset[str]:
+    """Return the operators that ``names`` mean, spelled as in ONNX or in ``model``.
 
     Case and underscores do not matter: ``mul`` is Mul, ``reduce_mean`` is ReduceMean. Raises
-    UsageError E603 for a name that is no operator.
+    UsageError E603 for a name that no operator has.
     """
-    asked = tuple(given)
-    if not asked:
+    requested = tuple(names)
+    if not requested:
         return frozenset()
-    own = {node.op_type for node in scope.nodes(model) if node.domain}
-    known = {letters_of(name): name for name in (*sorted(own), *opset.operators())}
-    found = set()
-    for name in asked:
+    beyond_onnx = {node.op_type for node in scope.nodes(model) if node.domain}
+    known = {letters_of(name): name for name in (*sorted(beyond_onnx), *opset.operators())}
+    operators = set()
+    for name in requested:
         operator = ALIASES.get(name.lower(), known.get(letters_of(name)))
         if operator is None:
             raise UsageError(
@@ -59,22 +61,22 @@ def operator_names(owner: str, given: Iterable[str], model: ir.Model) -> frozens
                     name, known.values(), "`smelt inspect` shows the operators of a model"
                 ),
             )
-        found.add(operator)
-    return frozenset(found)
+        operators.add(operator)
+    return frozenset(operators)
 
 
-def check_node_patterns(owner: str, given: Iterable[str], model: ir.Model) -> None:
-    """Raise UsageError E603 for a pattern that has matched no node name of ``model`` so far.
+def check_node_patterns(owner: str, patterns: Iterable[str], model: ir.Model) -> None:
+    """Raise UsageError E603 for a pattern of ``patterns`` that has matched no node name so far.
 
-    The matched patterns are remembered in the model's ``meta``, because a pass may run twice and
-    the first run may rename the nodes that it matched.
+    The model's ``meta`` remembers which patterns matched, because a pass may run twice and its
+    first run may rename the nodes that it matched.
     """
     matched: set[str] = model.meta.setdefault(_MATCHED, set())
-    waiting = set(given) - matched
-    if not waiting:
+    unmatched = set(patterns) - matched
+    if not unmatched:
         return
     names = [node.name or "" for node in scope.nodes(model)]
-    for pattern in sorted(waiting):
+    for pattern in sorted(unmatched):
         if not any(fnmatchcase(name, pattern) for name in names):
             raise UsageError(
                 "E603",

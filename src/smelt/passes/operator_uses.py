@@ -18,11 +18,11 @@ _PROSE = re.compile(r"(?<=[a-z,(] )[A-Z]\w+")
 
 @dataclass(frozen=True)
 class OperatorUses:
-    """The passes that match an operator, the passes that make it, and others that mention it."""
+    """The passes that match an operator, make it, or only mention it in their page."""
 
-    looked_for: tuple[Pass, ...]
-    made: tuple[Pass, ...]
-    named: tuple[Pass, ...]
+    matching: tuple[Pass, ...]
+    making: tuple[Pass, ...]
+    mentioning: tuple[Pass, ...]
 
 
 def operator_uses(domain: str, op_type: str, passes: Iterable[Pass]) -> OperatorUses:
@@ -31,17 +31,17 @@ def operator_uses(domain: str, op_type: str, passes: Iterable[Pass]) -> Operator
     A pass looks for the operator if a pattern of its rules or the "before" picture of its page has
     it. It makes the operator if it declares so, or if only the "after" picture has it.
     """
-    looked_for, made, named = [], [], []
+    matching, making, mentioning = [], [], []
     for pass_ in passes:
         page = _page(pass_)
         matched = (domain, op_type) in _patterns(pass_)
         if matched or op_type in page.before:
-            looked_for.append(pass_)
+            matching.append(pass_)
         if (domain, op_type) in pass_.makes or op_type in page.after - page.before:
-            made.append(pass_)
-        if pass_ not in (*looked_for[-1:], *made[-1:]) and op_type in page.prose:
-            named.append(pass_)
-    return OperatorUses(tuple(looked_for), tuple(made), tuple(named))
+            making.append(pass_)
+        if pass_ not in (*matching[-1:], *making[-1:]) and op_type in page.prose:
+            mentioning.append(pass_)
+    return OperatorUses(tuple(matching), tuple(making), tuple(mentioning))
 
 
 @cache
@@ -73,17 +73,19 @@ def _page(pass_: Pass) -> _Page:
         for part_of, text in _parts(line, side):
             side = part_of
             words[side].update(re.findall(r"\b[A-Z]\w+", text))
-    named = frozenset(_PROSE.findall(" ".join(prose)))
-    return _Page(frozenset(words["before"]), frozenset(words["after"]), named)
+    mentioned = frozenset(_PROSE.findall(" ".join(prose)))
+    return _Page(frozenset(words["before"]), frozenset(words["after"]), mentioned)
 
 
 def _parts(line: str, side: str) -> Iterator[tuple[str, str]]:
-    """Yield the pieces of a picture's line, each with the side (before or after) that it belongs
-    to."""
+    """Yield the pieces of one line of a picture, each with its side: "before" or "after".
+
+    ``side`` is the side on which the line begins, "" if none.
+    """
     at = 0
-    for found in _SIDES.finditer(line):
-        if side and line[at : found.start()].strip():
-            yield side, line[at : found.start()]
-        side, at = found[1], found.end()
+    for word in _SIDES.finditer(line):
+        if side and line[at : word.start()].strip():
+            yield side, line[at : word.start()]
+        side, at = word[1], word.end()
     if side:
         yield side, line[at:]

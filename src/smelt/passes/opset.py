@@ -19,8 +19,8 @@ from smelt.passes.interface.raise_opset import Opset, raise_opset
 from smelt.passes.pipeline import Step
 from smelt.passes.run import Observer, PassReport, run
 
-MOST_TURNS = 4
-"""The most rounds of replacing operators that ONNX Runtime lacks; passes may recreate them."""
+GAP_ROUNDS = 4
+"""Limit of rounds that replace operators that ONNX Runtime lacks; passes may recreate them."""
 
 
 def bring_to_opset(
@@ -67,7 +67,8 @@ def raise_where_needed(
     limit: Callable[[ir.Model, int], int],
     watching: Sequence[Observer],
 ) -> PassReport | None:
-    """Raise the model to the highest opset that some rule needed; return None if it stays.
+    """Raise the model to the highest opset that a near miss of ``reports`` needed; None if none
+    fits.
 
     The limit is ``highest`` or ``limit(model, highest)``, whichever is lower: runtimes have kernels
     up to there.
@@ -79,9 +80,9 @@ def raise_where_needed(
     for goal in sorted(needed, reverse=True):
         if not current < goal <= highest:
             continue
-        wanted = range(current + 1, goal + 1)
-        asked = [r.name for r in reports if any(need in wanted for need in r.stats.needs)]
-        names = tuple(name.replace("_", "-") for name in dict.fromkeys(asked))
+        raised_past = range(current + 1, goal + 1)
+        requesting = [r.name for r in reports if any(need in raised_past for need in r.stats.needs)]
+        names = tuple(name.replace("_", "-") for name in dict.fromkeys(requesting))
         try:
             [report] = run(cx, (Step(raise_opset, Opset(goal, names)),), watching)
         except ErrorList:
@@ -93,21 +94,23 @@ def raise_where_needed(
 def without_gaps(
     cx: PassContext,
     steps: language.Steps,
-    reports: Iterable[PassReport],
+    earlier: Iterable[PassReport],
     watching: Sequence[Observer],
     *,
     functions: bool = False,
 ) -> list[PassReport]:
-    """Replace operators that ONNX Runtime lacks and rerun ``steps``, except interface changes.
+    """Replace operators that ONNX Runtime lacks, rerun ``steps``, and repeat; return the new
+    reports.
 
-    ``functions`` keeps declared operators, which are then written as functions.
+    Steps that changed the interface in ``earlier`` reports do not run again. ``functions`` keeps
+    declared operators, which are then written as functions.
     """
-    asked = {report.text for report in reports if report.stats.interface}
-    made: list[PassReport] = []
-    step = language.parse(f"replace-runtime-gaps{{functions={str(functions).lower()}}}")
-    for _ in range(MOST_TURNS):
-        found = list(run(cx, step, watching))
-        if not any(report.stats.fired for report in found):
+    changed_interface = {report.text for report in earlier if report.stats.interface}
+    reports: list[PassReport] = []
+    replacement = language.parse(f"replace-runtime-gaps{{functions={str(functions).lower()}}}")
+    for _ in range(GAP_ROUNDS):
+        replacing = list(run(cx, replacement, watching))
+        if not any(report.stats.fired for report in replacing):
             break
-        made += [*found, *run(cx, language.without(steps, asked), watching)]
-    return made
+        reports += [*replacing, *run(cx, language.without(steps, changed_interface), watching)]
+    return reports

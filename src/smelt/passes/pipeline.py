@@ -43,12 +43,12 @@ class Step:
         if self.options is None:
             return self.pass_.spelling
         defaults = type(self.options)()
-        given = [
+        options = [
             f"{field.name.replace('_', '-')}={print_value(getattr(self.options, field.name))}"
             for field in dataclasses.fields(self.options)
             if getattr(self.options, field.name) != getattr(defaults, field.name)
         ]
-        return self.pass_.spelling + (f"{{{' '.join(given)}}}" if given else "")
+        return self.pass_.spelling + (f"{{{' '.join(options)}}}" if options else "")
 
 
 @dataclass(frozen=True)
@@ -133,6 +133,7 @@ class _Parser:
         self.at = 0
 
     def parse(self) -> Steps:
+        """Return all steps of the text; raises UsageError E602 if text is left over."""
         if not self.text.strip():
             return ()
         steps = tuple(self.steps())
@@ -141,6 +142,7 @@ class _Parser:
         return steps
 
     def steps(self) -> Iterator[Step | Fixpoint]:
+        """Yield the steps of a list that commas separate."""
         yield from self.step()
         while self.peek("sign", ","):
             self.take()
@@ -187,12 +189,14 @@ class _Parser:
         return options
 
     def peek(self, kind: str, sign: str | None = None) -> bool:
+        """True if the next token is of ``kind`` and, if given, is ``sign``; does not consume it."""
         match = self.TOKEN.match(self.text, self.at)
         if match is None or match.lastgroup != kind:
             return False
         return sign is None or match.group(kind) == sign
 
     def take(self) -> str:
+        """Consume the next token and return its text."""
         match = self.TOKEN.match(self.text, self.at)
         if match is None:
             raise self.error("a name, a sign or a block")
@@ -200,6 +204,7 @@ class _Parser:
         return match.group(match.lastgroup or 0)
 
     def error(self, expected: str) -> UsageError:
+        """Return error E602 at the current position, where ``expected`` should stand."""
         return UsageError(
             "E602",
             f"the pipeline is not well formed: expected {expected}",
@@ -211,8 +216,11 @@ class _Parser:
 
 @cache
 def _stage(name: str) -> Steps:
-    """Return the steps of a stage; installed default passes go behind the last of their ``after``,
-    else before the first of their ``before``, or else to the end of ``fuse``."""
+    """Return the steps of a stage, including the default passes of installed packages.
+
+    An installed pass goes behind the last pass of its ``after``, else before the first of its
+    ``before``. A pass without declared order goes to the end of the stage ``fuse``.
+    """
     steps = list(_Parser(STAGES[name]).parse())
     for pass_ in installed().values():
         if pass_.default:
@@ -221,8 +229,10 @@ def _stage(name: str) -> Steps:
 
 
 def _insert(steps: list[Step | Fixpoint], pass_: Pass, last: bool) -> None:
-    """Insert an installed pass into ``steps`` where its declared order puts it; ``last``: append
-    it."""
+    """Insert an installed pass into ``steps`` where its declared order puts it.
+
+    ``last``: append a pass that declares no order.
+    """
     names = [step.pass_.name if isinstance(step, Step) else "" for step in steps]
     behind = [index + 1 for index, name in enumerate(names) if name in pass_.after]
     ahead = [index for index, name in enumerate(names) if name in pass_.before]
@@ -236,16 +246,16 @@ def _insert(steps: list[Step | Fixpoint], pass_: Pass, last: bool) -> None:
         steps.append(Step(pass_))
 
 
-def _with_options(pass_: Pass, given: dict[str, str]) -> Step:
-    """Return a Step for ``pass_`` with the options in ``given``; raises UsageError E603 if one is
-    bad."""
+def _with_options(pass_: Pass, texts: dict[str, str]) -> Step:
+    """Return a Step for ``pass_`` with the options of ``texts``; raises UsageError E603 for a bad
+    one."""
     if pass_.options_type is None:
-        if given:
-            raise bad_option(pass_.spelling, next(iter(given)), "it has no options")
+        if texts:
+            raise bad_option(pass_.spelling, next(iter(texts)), "it has no options")
         return Step(pass_)
     types = get_type_hints(pass_.options_type)
     values: dict[str, Any] = {}
-    for key, value in given.items():
+    for key, value in texts.items():
         name = key.replace("-", "_")
         if name not in types:
             known = ", ".join(field.replace("_", "-") for field in types)
@@ -255,8 +265,10 @@ def _with_options(pass_: Pass, given: dict[str, str]) -> Step:
 
 
 def check_order(steps: Steps) -> None:
-    """Raise UsageError E604 if the first runs of two passes (fixpoints repeat) break a declared
-    order."""
+    """Raise UsageError E604 if two passes break an order that one of them declares.
+
+    Only the first run of each pass counts, because fixpoints repeat passes.
+    """
     first: dict[str, int] = {}
     listed = list(passes_of(steps))
     for index, pass_ in enumerate(listed):

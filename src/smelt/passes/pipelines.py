@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 
 def _listed(*names: str) -> str:
+    """Return the pipeline text of ``names``, separated by commas."""
     return ",".join(names)
 
 

@@ -39,12 +39,13 @@ def ours() -> Iterator[tuple[str, Pass]]:
     """Yield each pass of this package with its module; module and pass have the same name."""
     for folder in FOLDERS:
         for module in modules_in(f"smelt.passes.{folder}"):
-            found = getattr(module, module.__name__.rpartition(".")[2], None)
-            if isinstance(found, Pass):
-                yield module.__name__, found
+            pass_ = getattr(module, module.__name__.rpartition(".")[2], None)
+            if isinstance(pass_, Pass):
+                yield module.__name__, pass_
 
 
 def _fill() -> None:
+    """Add all passes to ``PASSES``; passes of other packages are imported at their first use."""
     with span("import passes"):
         for place, pass_ in ours():
             PASSES.add(pass_.name, pass_, Owner(place))
@@ -54,6 +55,7 @@ def _fill() -> None:
 
 
 def _installed(point: EntryPoint, name: str) -> Pass:
+    """Load a pass from an entry point and give it the name of the entry point."""
     return replace(named_by(point, Pass, "pass"), name=name)
 
 
@@ -79,14 +81,14 @@ def installed() -> Mapping[str, Pass]:
 
 def broken() -> Mapping[str, str]:
     """Return, by name, why passes of installed packages cannot be loaded; warns of each."""
-    found = {}
+    reasons = {}
     for name in PASSES:
         try:
             PASSES[name]
         except UsageError as error:
-            found[name] = f"package {PASSES.owner(name).package}: {error.why}"
+            reasons[name] = f"package {PASSES.owner(name).package}: {error.why}"
             warn_left_out(name, PASSES.owner(name).package, error.why)
-    return found
+    return reasons
 
 
 ALIASES: Mapping[str, str] = {

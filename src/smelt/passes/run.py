@@ -80,7 +80,7 @@ def run(cx: PassContext, steps: Steps, observers: Iterable[Observer] = ()) -> li
 class _Run:
     """One run of a pipeline.
 
-    ``edits`` counts the edits that other passes can notice. ``settled`` maps a step to the count at
+    ``edits`` counts the edits that other passes can notice. ``idle_at`` maps a step to the count at
     which it last found nothing to do, so a fixpoint skips the step until the count changes.
     """
 
@@ -88,22 +88,25 @@ class _Run:
         self.cx = cx
         self.observers = observers
         self.edits = 0
-        self.settled: dict[str, int] = {}
+        self.idle_at: dict[str, int] = {}
 
     def steps(self, steps: Steps) -> Iterator[PassReport]:
-        """Run ``steps`` and yield their reports; skip a step if nothing changed since it found
-        nothing."""
+        """Run ``steps`` and yield their reports.
+
+        Skip a step that found nothing to do, until another step changes the model.
+        """
         for step in steps:
             if isinstance(step, Fixpoint):
                 yield from self.fixpoint(step)
-            elif self.settled.get(str(step)) != self.edits:
+            elif self.idle_at.get(str(step)) != self.edits:
                 yield self.step(step)
 
     def fixpoint(self, group: Fixpoint) -> Iterator[PassReport]:
         """Repeat a group of steps until no pass changes the model and no further shape becomes
         known.
 
-        If ``rounds`` do not suffice, the last reports get a near miss that says so.
+        If the model still changes in the last round, the reports of that round get a near miss that
+        says so.
         """
         for index in range(group.rounds):
             with span("fixpoint", round=index + 1):
@@ -113,7 +116,7 @@ class _Run:
             if not last:
                 if not self.cx.infer_again():
                     return
-                self.settled.clear()
+                self.idle_at.clear()
         for report in last:
             reason = f"the pass still changes the model in round {group.rounds} of {group.rounds}"
             report.stats.missed["fixpoint", reason] += 1
@@ -134,7 +137,7 @@ class _Run:
         seconds = 0.0 if is_idle else time.process_time() - started
         self.edits += stats.rewrites - stats.unseen
         if not stats.rewrites or (step.pass_.rule_set is not None and not stats.skipped):
-            self.settled[text] = self.edits
+            self.idle_at[text] = self.edits
         promised = step.pass_.exactness_of(stats, step.options)
         report = PassReport(step.pass_.name, text, seconds, before, after, stats, promised)
         for observer in self.observers:

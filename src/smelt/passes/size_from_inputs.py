@@ -13,19 +13,19 @@ from smelt.ir.same_shape import Dim, same_dim
 
 
 def size_from_inputs(dim: Dim, graph: ir.Graph | None, b: Builder) -> ir.Value | None:
-    """Return an int64 vector of one element that holds ``dim``, or None if no input tells it.
+    """Return an int64 vector of one element that holds ``dim``; None if no input declares it.
 
     An unknown ``dim`` is read by Shape off an input of ``graph`` that declares it, or that declares
     ``dim`` minus a number. All callers get the same nodes, so they share them.
     """
     if isinstance(dim, int):
         return b.const_i64([dim])
-    found = _read(dim, graph, b)
-    if found is not None:
-        return found
-    symbol, more = _symbol_and_more(dim)
+    size = _read(dim, graph, b)
+    if size is not None:
+        return size
+    symbol, offset = _symbol_and_offset(dim)
     base = _read(symbol, graph, b) if symbol is not None else None
-    return b.op("Add", base, b.const_i64([more])) if base is not None else None
+    return b.op("Add", base, b.const_i64([offset])) if base is not None else None
 
 
 def _read(dim: ir.SymbolicDim, graph: ir.Graph | None, b: Builder) -> ir.Value | None:
@@ -37,7 +37,7 @@ def _read(dim: ir.SymbolicDim, graph: ir.Graph | None, b: Builder) -> ir.Value |
     return None
 
 
-def _symbol_and_more(dim: ir.SymbolicDim) -> tuple[ir.SymbolicDim | None, int]:
+def _symbol_and_offset(dim: ir.SymbolicDim) -> tuple[ir.SymbolicDim | None, int]:
     """Return ``(symbol, n)`` if ``dim`` is ``symbol + n``; ``(None, 0)`` for any other
     expression."""
     names = symbols_of(dim)
@@ -45,12 +45,12 @@ def _symbol_and_more(dim: ir.SymbolicDim) -> tuple[ir.SymbolicDim | None, int]:
     if expression is None:
         return None, 0
     (symbol,) = expression.free_symbols
-    more = expression - symbol
-    return (ir.SymbolicDim(*names), int(more)) if more.is_Integer else (None, 0)
+    offset = expression - symbol
+    return (ir.SymbolicDim(*names), int(offset)) if offset.is_Integer else (None, 0)
 
 
 def shape_from_inputs(dims: Sequence[Dim], graph: ir.Graph | None, b: Builder) -> ir.Value | None:
-    """Return an int64 vector of all ``dims``; None if no input tells one of them."""
+    """Return an int64 vector of all ``dims``; None if no input declares one of them."""
     numbers = [dim for dim in dims if isinstance(dim, int)]
     if len(numbers) == len(dims):
         return b.const_i64(numbers)

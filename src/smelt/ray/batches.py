@@ -38,8 +38,8 @@ def attended(
         try:
             while waiting or running:
                 while waiting and len(running) < limit:
-                    job, known = waiting.pop()
-                    running[work.remote(job, shared, known, __version__)] = job
+                    job, earlier = waiting.pop()
+                    running[work.remote(job, shared, earlier, __version__)] = job
                 for reference in ray.wait(list(running))[0]:
                     yield _outcome(reference, running.pop(reference))
         finally:
@@ -49,7 +49,7 @@ def attended(
                 ray.wait(list(running), num_returns=len(running), timeout=2 * GRACE)
 
 
-def _attend(job: Job, batch: Batch, known: Outcome | None, version: str) -> Outcome:
+def _attend(job: Job, batch: Batch, earlier: Outcome | None, version: str) -> Outcome:
     """Process one model on a worker; Ray sends this function by name, so the worker needs smelt."""
     if __version__ != version:
         raise UsageError(
@@ -58,7 +58,7 @@ def _attend(job: Job, batch: Batch, known: Outcome | None, version: str) -> Outc
             fix=f"install smelt {version} on every machine",
             why="results of two versions may differ",
         )
-    return attend(job, batch, known)
+    return attend(job, batch, earlier)
 
 
 def _outcome(reference: Any, job: Job) -> Outcome:

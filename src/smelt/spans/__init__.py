@@ -4,8 +4,8 @@
 
     with recording() as recorder:
         model = smelt.load("model.onnx")
-    for depth, each in recorder.walk():
-        print("  " * depth, each.name, each.seconds)
+    for depth, recorded in recorder.walk():
+        print("  " * depth, recorded.name, recorded.seconds)
 
 By default nothing is recorded, and a span costs one look-up.
 """

@@ -12,15 +12,14 @@ MICRO = 1e6
 
 
 def chrome_trace(recorder: Recorder, **facts: str) -> dict[str, Any]:
-    """Return the JSON document: one complete event for each span, and the names of processes and
-    threads.
+    """Return the JSON document: an event for each span, and the names of processes and threads.
 
     Times are in microseconds since the recording began. ``facts`` describe the whole recording,
     such as the command.
     """
-    spans = [each for _, each in recorder.walk()]
+    spans = [span for _, span in recorder.walk()]
     return {
-        "traceEvents": [*_names(spans), *(_event(each, recorder.origin) for each in spans)],
+        "traceEvents": [*_names(spans), *(_event(span, recorder.origin) for span in spans)],
         "displayTimeUnit": "ms",
         "otherData": {**facts, "began": recorder.time},
     }
@@ -28,25 +27,26 @@ def chrome_trace(recorder: Recorder, **facts: str) -> dict[str, Any]:
 
 def _names(spans: list[Span]) -> Iterator[dict[str, Any]]:
     """Yield events that name the processes and threads for viewers."""
-    for process in dict.fromkeys(each.process for each in spans):
+    for process in dict.fromkeys(span.process for span in spans):
         yield _metadata("process_name", process, 0, "smelt")
-    for process, thread in dict.fromkeys((each.process, each.thread) for each in spans):
+    for process, thread in dict.fromkeys((span.process, span.thread) for span in spans):
         yield _metadata("thread_name", process, thread, "main" if process == thread else "worker")
 
 
-def _metadata(what: str, process: int, thread: int, name: str) -> dict[str, Any]:
-    return {"name": what, "ph": "M", "pid": process, "tid": thread, "args": {"name": name}}
+def _metadata(kind: str, process: int, thread: int, name: str) -> dict[str, Any]:
+    """Return the metadata event ("M") that gives a process or thread its ``name``."""
+    return {"name": kind, "ph": "M", "pid": process, "tid": thread, "args": {"name": name}}
 
 
-def _event(each: Span, origin: float) -> dict[str, Any]:
+def _event(span: Span, origin: float) -> dict[str, Any]:
     """Return the complete event ("X") of one span."""
     return {
-        "name": each.name,
-        "cat": each.category,
+        "name": span.name,
+        "cat": span.category,
         "ph": "X",
-        "ts": (each.start - origin) * MICRO,
-        "dur": each.seconds * MICRO,
-        "pid": each.process,
-        "tid": each.thread,
-        "args": {**each.args, "cpu_ms": each.cpu * 1000},
+        "ts": (span.start - origin) * MICRO,
+        "dur": span.seconds * MICRO,
+        "pid": span.process,
+        "tid": span.thread,
+        "args": {**span.args, "cpu_ms": span.cpu * 1000},
     }

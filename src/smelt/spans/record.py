@@ -55,15 +55,15 @@ class Recorder:
 
     def walk(self) -> Iterator[tuple[int, Span]]:
         """Yield every span with its depth, outer spans before inner ones."""
-        stack = [(0, each) for each in reversed(self.spans)]
+        stack = [(0, span) for span in reversed(self.spans)]
         while stack:
-            depth, each = stack.pop()
-            yield depth, each
-            stack += [(depth + 1, inner) for inner in reversed(each.children)]
+            depth, span = stack.pop()
+            yield depth, span
+            stack += [(depth + 1, inner) for inner in reversed(span.children)]
 
     def named(self, name: str) -> list[Span]:
         """Return the spans called ``name``, at any depth, in order."""
-        return [each for _, each in self.walk() if each.name == name]
+        return [span for _, span in self.walk() if span.name == name]
 
 
 _Siblings: TypeAlias = list[Span]
@@ -73,7 +73,7 @@ _siblings: ContextVar[_Siblings | None] = ContextVar("smelt.spans", default=None
 
 
 class Open:
-    """A running span; ``note`` adds facts that are known only later. This one records nothing."""
+    """A running span; this class records nothing, for use outside of ``recording``."""
 
     def note(self, **args: Any) -> None:
         """Add ``args`` to the facts of the span."""
@@ -87,17 +87,18 @@ class Open:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Do nothing: nobody records."""
+        """Do nothing."""
 
 
 class _Recorded(Open):
     """A running span that is recorded."""
 
-    def __init__(self, where: _Siblings, name: str, category: str, args: dict[str, Any]) -> None:
-        self._siblings = where
+    def __init__(self, siblings: _Siblings, name: str, category: str, args: dict[str, Any]) -> None:
+        self._siblings = siblings
         self._span = Span(name, category, 0.0, os.getpid(), threading.get_native_id(), args)
 
     def note(self, **args: Any) -> None:
+        """Add ``args`` to the facts of the span."""
         self._span.args.update(args)
 
     def __enter__(self) -> Open:
@@ -121,7 +122,7 @@ class _Recorded(Open):
         _siblings.reset(self._token)
 
 
-_UNHEARD = Open()
+_UNRECORDED = Open()
 
 
 def span(name: str, category: str = "phase", /, **args: Any) -> Open:
@@ -129,8 +130,8 @@ def span(name: str, category: str = "phase", /, **args: Any) -> Open:
 
     It records nothing outside of ``recording``.
     """
-    where = _siblings.get()
-    return _UNHEARD if where is None else _Recorded(where, name, category, args)
+    siblings = _siblings.get()
+    return _UNRECORDED if siblings is None else _Recorded(siblings, name, category, args)
 
 
 @contextmanager

@@ -42,14 +42,16 @@ class Total:
 
 
 def totals(spans: Iterable[Span]) -> list[Total]:
-    """Return the totals of ``spans``, longest first; a pass with other options is counted
-    separately."""
-    alike: dict[tuple[str, str], list[Span]] = {}
-    for each in _opaque(spans):
-        name = each.args["text"] if each.category == "pass" else each.name
-        alike.setdefault((name, each.category), []).append(each)
-    found = [_total(*key, members) for key, members in alike.items()]
-    return sorted(found, key=lambda total: -total.seconds)
+    """Return the totals of ``spans``, longest first.
+
+    Runs of a pass with different options count separately.
+    """
+    groups: dict[tuple[str, str], list[Span]] = {}
+    for span in _without_groups(spans):
+        name = span.args["text"] if span.category == "pass" else span.name
+        groups.setdefault((name, span.category), []).append(span)
+    sums = [_total(*key, members) for key, members in groups.items()]
+    return sorted(sums, key=lambda total: -total.seconds)
 
 
 def _total(name: str, category: str, spans: list[Span]) -> Total:
@@ -57,24 +59,26 @@ def _total(name: str, category: str, spans: list[Span]) -> Total:
     return Total(
         name,
         category,
-        sum(each.seconds for each in spans),
-        sum(each.cpu for each in spans),
+        sum(span.seconds for span in spans),
+        sum(span.cpu for span in spans),
         len(spans),
         _nodes(spans),
-        totals(inner for each in spans for inner in each.children),
+        totals(inner for span in spans for inner in span.children),
     )
 
 
 def _nodes(spans: list[Span]) -> tuple[int, int] | None:
+    """Return the node counts before the first span and after the last; None if one is unknown."""
     first, last = spans[0].args, spans[-1].args
     before = first.get("nodes_before", first.get("nodes"))
     after = last.get("nodes_after", last.get("nodes"))
     return None if before is None or after is None else (before, after)
 
 
-def _opaque(spans: Iterable[Span]) -> Iterator[Span]:
-    for each in spans:
-        if each.name in TRANSPARENT:
-            yield from _opaque(each.children)
+def _without_groups(spans: Iterable[Span]) -> Iterator[Span]:
+    """Yield ``spans``, with the children of a span that only groups in its place."""
+    for span in spans:
+        if span.name in TRANSPARENT:
+            yield from _without_groups(span.children)
         else:
-            yield each
+            yield span

@@ -75,9 +75,9 @@ def describe_operator(domain: str, op_type: str) -> Facts:
         "program": _lowering(domain, op_type),
         "targets": {name: _support(name, domain, op_type) for name in target_names()},
         "passes": {
-            "look_for_it": [pass_.spelling for pass_ in uses.looked_for],
-            "make_it": [pass_.spelling for pass_ in uses.made],
-            "name_it": [pass_.spelling for pass_ in uses.named],
+            "look_for_it": [pass_.spelling for pass_ in uses.matching],
+            "make_it": [pass_.spelling for pass_ in uses.making],
+            "name_it": [pass_.spelling for pass_ in uses.mentioning],
         },
     }
 

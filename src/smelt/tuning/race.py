@@ -21,16 +21,16 @@ from smelt.runtime.values import is_native, to_ort
 
 Open = Callable[[], Session]
 Clock = Callable[[], float]
-REBUILT = 3
-"""How often sessions are reopened, because the placement of memory affects their speed."""
+SESSIONS = 3
+"""How many sessions each candidate opens, because the placement of memory affects their speed."""
 
 
 @dataclass(frozen=True)
 class Standing:
     """The comparison of a candidate with the first one.
 
-    ``ratio`` of the times; ``low`` and ``high`` are its best and worst over reopened sessions;
-    ``creation`` is the ratio of opening times.
+    ``ratio``: the candidate's time over that of the first. ``low`` and ``high``: the best and the
+    worst ratio over reopened sessions. ``creation``: the ratio of the times to open a session.
     """
 
     ratio: float
@@ -59,37 +59,42 @@ def race(
     clock = clocks[0] if threads == 1 else clocks[1]
     ratios: list[list[float]] = [[] for _ in opens]
     opened: list[list[float]] = [[] for _ in opens]
-    for turn in range(REBUILT):
+    for turn in range(SESSIONS):
         runs: dict[int, Callable[[], object]] = {}
-        for place in np.random.default_rng(turn).permutation(len(opens)).tolist():
+        for candidate in np.random.default_rng(turn).permutation(len(opens)).tolist():
             begin = clocks[0]()
-            session = opened_session(opens[place])
-            opened[place].append(max(clocks[0]() - begin, SHORTEST))
+            session = opened_session(opens[candidate])
+            opened[candidate].append(max(clocks[0]() - begin, SHORTEST))
             run_once(session, feeds)
-            runs[place] = _run_of(session, feeds)
-        ordered = [runs[place] for place in range(len(opens))]
-        timings = interleaved_timings(ordered, seconds=seconds / REBUILT, clock=clock)
-        for place, timing in enumerate(timings):
+            runs[candidate] = _run_of(session, feeds)
+        ordered = [runs[candidate] for candidate in range(len(opens))]
+        timings = interleaved_timings(ordered, seconds=seconds / SESSIONS, clock=clock)
+        for candidate, timing in enumerate(timings):
             least = timing.minimum / timings[0].minimum
-            ratios[place].append(math.sqrt(timing.ratio * least))
-    creation = [min(taken) / min(opened[0]) for taken in opened]
+            ratios[candidate].append(math.sqrt(timing.ratio * least))
+    creation = [min(open_seconds) / min(opened[0]) for open_seconds in opened]
     return [
-        Standing(statistics.median(found), min(found), max(found), created)
-        for found, created in zip(ratios, creation, strict=True)
+        Standing(
+            statistics.median(ratios_of_candidate),
+            min(ratios_of_candidate),
+            max(ratios_of_candidate),
+            creation_ratio,
+        )
+        for ratios_of_candidate, creation_ratio in zip(ratios, creation, strict=True)
     ]
 
 
-def opened_session(open_one: Open) -> Session:
-    """Call ``open_one``; raises Unsupported E220, InvalidModel E320 or ResourceLimit E510."""
+def opened_session(open_session: Open) -> Session:
+    """Call ``open_session``; raises Unsupported E220, InvalidModel E320 or ResourceLimit E510."""
     try:
-        return open_one()
+        return open_session()
     except (SmeltError, MemoryError):
         raise
     except Exception as error:  # ONNX Runtime raises a type for each status
         raise load_error(str(error)) from error
 
 
-def as_fed(interface: Interface, values: Mapping[str, Any]) -> dict[str, Any]:
+def as_session_inputs(interface: Interface, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return ``values`` in the form that sessions take: arrays, or OrtValues.
 
     OrtValues are used if NumPy lacks an element type; they share the memory of the arrays, which
@@ -102,8 +107,8 @@ def as_fed(interface: Interface, values: Mapping[str, Any]) -> dict[str, Any]:
     if any(port.kind != "tensor" for port in ports):
         raise Unsupported(
             "E220",
-            "sequences beside element types beyond NumPy are not timed",
-            why="ONNX Runtime takes both only by another way of giving inputs each",
+            "a model with both sequences and an element type that NumPy lacks is not timed",
+            why="ONNX Runtime takes the inputs of either in its own way, and not of both",
             fix="make the inputs tensors, or of element types that NumPy has",
         )
     return {n: to_ort(v, dtype) for n, v in values.items() if (dtype := types[n]) is not None}

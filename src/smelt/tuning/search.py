@@ -26,7 +26,7 @@ from smelt.runtime.interface import Value, interface_of
 from smelt.runtime.named_inputs import Chosen, Given, choose_inputs
 from smelt.runtime.session import SessionAdvice
 from smelt.targets.ort.artifact import OrtArtifact
-from smelt.tuning.race import Standing, as_fed, opened_session, race, run_once
+from smelt.tuning.race import Standing, as_session_inputs, opened_session, race, run_once
 from smelt.tuning.setup import Setup
 
 PAYS = 0.99
@@ -37,6 +37,7 @@ QUICKER = 0.9
 """A change that takes no longer is kept, too, if sessions open in this share of the time."""
 
 HARMLESS = 1.005
+"""The largest ratio of times that counts as "no longer"."""
 
 NOISE = 1.02
 """The source is the result if the winner takes more than this ratio of its time."""
@@ -77,11 +78,15 @@ def tune_model(
         note_bounds(model, {name: n for name, n in dims.items() if isinstance(n, tuple)}, 1)
     search = _Search(model, seconds, sizes or {}, inputs or {}, threads, dict(options or {}))
     search.say = say
-    return search.found(Setup(pipeline, advice=SessionAdvice(threads=threads)))
+    return search.run(Setup(pipeline, advice=SessionAdvice(threads=threads)))
 
 
 class _Search:
-    """One search: the model, its inputs, and the variants tried so far."""
+    """One search: the model, its inputs, and the variants tried so far.
+
+    ``slice``: seconds for one race. ``until``: the time after which no candidate is tried.
+    ``tried``: one entry for each candidate, for the report.
+    """
 
     def __init__(
         self,
@@ -102,17 +107,17 @@ class _Search:
         self.values: dict[str, Value] = {}
         self.feeds: dict[str, Any] = {}
 
-    def found(self, first: Setup) -> OrtArtifact:
+    def run(self, first: Setup) -> OrtArtifact:
         """Run the search; return the artifact of the best setup with the report."""
         untouched = Setup(untouched=True, advice=SessionAdvice(threads=self.threads))
-        source = self.made(untouched)
-        self._run(source)
+        source = self.artifact_of(untouched)
+        self._run_source(source)
         best, artifact = untouched, source
         best, artifact = self.better(best, artifact, [(COMPILED, first)])
-        best, artifact = self.better(best, artifact, best.sessions_beside())
+        best, artifact = self.better(best, artifact, best.other_sessions())
         if not best.untouched:
-            best, artifact = self.better(best, artifact, best.graphs_beside(artifact))
-        final = self.against(source, artifact, 4 * self.slice)
+            best, artifact = self.better(best, artifact, best.other_graphs(artifact))
+        final = self.compare(source, artifact, 4 * self.slice)
         if final.ratio > NOISE:
             best, artifact = untouched, source
         artifact.report["tune"] = {
@@ -125,18 +130,20 @@ class _Search:
         }
         return artifact
 
-    def _run(self, source: OrtArtifact) -> None:
+    def _run_source(self, source: OrtArtifact) -> None:
         """Run the source once at sizes that fit; raises InvalidModel if it fails."""
         interface, session = interface_of(self.model), opened_session(source.opener())
         make = partial(random_inputs, self.model)
 
         def choose(sizes: Mapping[str, int]) -> Chosen:
+            """Return inputs for the model at ``sizes``."""
             return choose_inputs(interface, self.inputs, make, sizes)
 
         def attempt(chosen: Chosen) -> None:
+            """Keep the chosen inputs and run the source on them."""
             ports = zip(interface.inputs, chosen.values, strict=True)
             self.values = {port.name: v for port, v in ports if v is not None}
-            self.feeds, self.sizes = as_fed(interface, self.values), chosen.sizes
+            self.feeds, self.sizes = as_session_inputs(interface, self.values), chosen.sizes
             run_once(session, self.feeds)
 
         try:
@@ -153,7 +160,10 @@ class _Search:
     def better(
         self, best: Setup, artifact: OrtArtifact, candidates: Iterable[tuple[str, Setup]]
     ) -> tuple[Setup, OrtArtifact]:
-        """Return ``best`` improved by each of ``candidates`` that pays, one on top of another."""
+        """Return ``best`` improved by each of ``candidates`` that pays, one on top of another.
+
+        Records in ``tried`` what was measured, or why a candidate was not.
+        """
         origin = best
         for what, candidate in list(candidates):
             if time.perf_counter() > self.until and what != COMPILED:
@@ -161,43 +171,47 @@ class _Search:
                 continue
             self.say(f"trying {what}")
             changed = candidate if best is origin else _merged(origin, best, candidate)
-            made = self.made(changed)
-            if changed.advice == best.advice and _same(made, artifact):
+            compiled = self.artifact_of(changed)
+            if changed.advice == best.advice and _same(compiled, artifact):
                 self.tried.append({"what": what, "taken": False, "why": "it is the same graph"})
                 continue
             try:
-                standing = self.against(artifact, made, self.slice)
+                standing = self.compare(artifact, compiled, self.slice)
             except SmeltError as error:  # such as a level at which the runtime lacks a kernel
                 self.tried.append({"what": what, "taken": False, "why": f"it fails: {error.why}"})
                 continue
-            taken = _pays(standing) and _pays(self.against(artifact, made, self.slice))
-            self.tried.append({"what": what, "taken": taken, **standing.to_json()})
-            if taken:
-                best, artifact = changed, made
+            is_kept = _pays(standing) and _pays(self.compare(artifact, compiled, self.slice))
+            self.tried.append({"what": what, "taken": is_kept, **standing.to_json()})
+            if is_kept:
+                best, artifact = changed, compiled
         return best, artifact
 
-    def made(self, setup: Setup) -> OrtArtifact:
-        """Return the artifact of ``setup``; setups that differ only in session options share a
-        compile.
+    def artifact_of(self, setup: Setup) -> OrtArtifact:
+        """Return the artifact of ``setup``.
+
+        Setups that differ only in session options share a compile.
         """
         graph = replace(setup, advice=SessionAdvice())
         if graph not in self.compiled:
             self.compiled = {graph: graph.artifact(self.model, self.options)}
         return self.compiled[graph].advised(setup.advice)
 
-    def against(self, one: OrtArtifact, other: OrtArtifact, seconds: float) -> Standing:
-        """Compare ``other`` with ``one``; idle threads do not busy-wait, which would slow the
-        other.
+    def compare(self, best: OrtArtifact, candidate: OrtArtifact, seconds: float) -> Standing:
+        """Time ``candidate`` against ``best`` for ``seconds``.
+
+        Idle threads do not busy-wait, which would slow the session that runs.
         """
-        opens = [each.opener(spinning_after_run=False) for each in (one, other)]
+        opens = [artifact.opener(spinning_after_run=False) for artifact in (best, candidate)]
         return race(opens, self.feeds, seconds, self.threads)[1]
 
 
-def _same(one: OrtArtifact, other: OrtArtifact) -> bool:
-    return canonical(one.model) == canonical(other.model)
+def _same(first: OrtArtifact, second: OrtArtifact) -> bool:
+    """True if both artifacts have the same graph."""
+    return canonical(first.model) == canonical(second.model)
 
 
 def _pays(standing: Standing) -> bool:
+    """True if the candidate is faster, or as fast with a session that opens in less time."""
     if standing.ratio <= PAYS and standing.high <= 1:
         return True
     return standing.ratio <= HARMLESS and standing.creation <= QUICKER
@@ -212,7 +226,7 @@ def _merged(origin: Setup, best: Setup, candidate: Setup) -> Setup:
     }
     return replace(
         best,
-        passes=best.passes | candidate.passes,
-        kept=best.kept | candidate.kept,
+        dropped_passes=best.dropped_passes | candidate.dropped_passes,
+        dropped_choices=best.dropped_choices | candidate.dropped_choices,
         advice=replace(best.advice, **changes),
     )

@@ -1,4 +1,4 @@
-"""A setup: one way to run a model, by passes and choices that are left out, and session options."""
+"""Setups: the ways to run a model that the search tries."""
 
 from __future__ import annotations
 
@@ -18,47 +18,51 @@ LEAST = "widen-half{types=bfloat16}"
 """The passes that a source needs in order to run at all."""
 
 SKIP_NORM = ("SkipLayerNormFusion", "EmbedLayerNormFusion")
+"""Optimizers of ONNX Runtime that make SkipLayerNormalization."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """``passes`` are removed from ``pipeline``, ``kept`` are choices that stay as written.
+    """One way to run a model.
 
-    ``untouched`` is the source without any pass or choice.
+    It leaves out ``dropped_passes`` of ``pipeline`` and ``dropped_choices`` of the target ``ort``.
+    ``untouched``: the source without any pass or choice. ``advice``: session options.
     """
 
     pipeline: str = "default"
-    passes: frozenset[str] = frozenset()
-    kept: frozenset[str] = frozenset()
+    dropped_passes: frozenset[str] = frozenset()
+    dropped_choices: frozenset[str] = frozenset()
     untouched: bool = False
     advice: SessionAdvice = field(default_factory=SessionAdvice)
 
     def artifact(self, source: ir.Model, options: dict[str, str]) -> OrtArtifact:
         """Compile ``source`` with this setup."""
-        steps = without(parse(self.pipeline), self.passes)
-        given: dict[str, Any] = {**options, "keep": ",".join(sorted(self.kept))}
+        steps = without(parse(self.pipeline), self.dropped_passes)
+        target_options: dict[str, Any] = {**options, "keep": ",".join(sorted(self.dropped_choices))}
         text = to_text(steps)
         passes = f"widen-half,{text},unsigned-activations"
         if self.untouched:
-            given, text, passes = {**options, "keep": "all"}, "", LEAST
+            target_options, text, passes = {**options, "keep": "all"}, "", LEAST
         target = replace(ort, passes=passes)
-        artifact = compile_model(source, target=target, pipeline=text, **given)
+        artifact = compile_model(source, target=target, pipeline=text, **target_options)
         assert isinstance(artifact, OrtArtifact)
         return artifact.advised(self.advice)
 
-    def graphs_beside(self, artifact: OrtArtifact) -> Iterator[tuple[str, Setup]]:
+    def other_graphs(self, artifact: OrtArtifact) -> Iterator[tuple[str, Setup]]:
         """Yield setups that each leave out one choice or fusion pass that fired in ``artifact``.
 
         Passes that only remove nodes are not tried, since they never slow a model.
         """
         for choice in {rule.partition(":")[0] for rule in artifact.report["select"]["fired"]}:
-            yield f"without the choice {choice}", replace(self, kept=self.kept | {choice})
+            dropped = self.dropped_choices | {choice}
+            yield f"without the choice {choice}", replace(self, dropped_choices=dropped)
         fused = _steps("fuse") - _steps("simplify")
         done = {report["pass"] for report in artifact.report["passes"] if report["rewrites"]}
         for name in sorted(done & fused):
-            yield f"without the pass {name}", replace(self, passes=self.passes | {name})
+            dropped = self.dropped_passes | {name}
+            yield f"without the pass {name}", replace(self, dropped_passes=dropped)
 
-    def sessions_beside(self) -> Iterator[tuple[str, Setup]]:
+    def other_sessions(self) -> Iterator[tuple[str, Setup]]:
         """Yield setups that each change one session option."""
         advice = self.advice
         tried = {
@@ -77,12 +81,12 @@ class Setup:
 
 def _steps(stage: str) -> set[str]:
     """Return the texts of the passes in ``stage``, including those in a fixpoint."""
-    found: set[str] = set()
-    left = list(parse(stage))
-    while left:
-        step = left.pop()
+    texts: set[str] = set()
+    pending = list(parse(stage))
+    while pending:
+        step = pending.pop()
         if isinstance(step, Fixpoint):
-            left += step.steps
+            pending += step.steps
         else:
-            found.add(str(step))
-    return found
+            texts.add(str(step))
+    return texts

@@ -25,13 +25,15 @@ def test_positions_compare_as_rows_and_columns_do(kind: str) -> None:
         kind, kind.lower()))  # fmt: skip
     rows, columns = np.indices((SIZE, SIZE))
     for (a, x), (b, y) in product([(ROWS, rows), (COLUMNS, columns)], repeat=2):
-        cells = triangle_cells.elementwise(kind, [Cells(a, counts=True), Cells(b, counts=True)])
+        cells = triangle_cells.elementwise(
+            kind, [Cells(a, are_positions=True), Cells(b, are_positions=True)]
+        )
         assert cells is not None
         np.testing.assert_array_equal(square(cells), compare(x, y))
 
 
 def test_positions_have_an_order_and_nothing_else() -> None:
-    rows, columns = Cells(ROWS, counts=True), Cells(COLUMNS, counts=True)
+    rows, columns = Cells(ROWS, are_positions=True), Cells(COLUMNS, are_positions=True)
     assert triangle_cells.elementwise("Sub", [rows, columns]) is None
     assert triangle_cells.elementwise("Greater", [rows, uniform(np.int64(0))]) is None
     assert triangle_cells.trilu(rows, upper=False, k=0) is None
@@ -60,7 +62,7 @@ def test_trilu_keeps_whole_cells_or_is_not_read(upper: bool, k: int) -> None:
 
 def test_casts_that_runtimes_agree_on() -> None:
     flags, numbers = Cells(np.array([True, True, False])), Cells(np.float32([0.5, 1, -3e38]))
-    rows = Cells(ROWS, counts=True)
+    rows = Cells(ROWS, are_positions=True)
     for cells, dtype in ((flags, ir.DataType.FLOAT), (flags, ir.DataType.INT8),
                          (numbers, ir.DataType.BOOL), (numbers, ir.DataType.FLOAT16)):  # fmt: skip
         cast = triangle_cells.cast(cells, dtype)

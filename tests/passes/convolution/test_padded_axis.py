@@ -24,4 +24,4 @@ def test_a_tap_lives_if_one_result_of_it_meets_an_element(
     ]
     assert [axis.meets(tap) for tap in range(taps)] == met
     alive = [tap for tap in range(taps) if met[tap]]
-    assert axis.living() == (range(alive[0], alive[-1] + 1) if alive else range(0))
+    assert axis.useful_taps() == (range(alive[0], alive[-1] + 1) if alive else range(0))

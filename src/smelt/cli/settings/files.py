@@ -39,9 +39,9 @@ def find_files() -> tuple[SettingsFile, ...]:
     except OSError:
         return ()
     for folder in (start, *start.parents):
-        found = [file for name in (OWN, SHARED) if (file := _read(folder / name)) is not None]
-        if found:
-            return tuple(found)
+        files = [file for name in (OWN, SHARED) if (file := _read(folder / name)) is not None]
+        if files:
+            return tuple(files)
     return ()
 
 
@@ -97,9 +97,11 @@ def settings_in(file: SettingsFile, options: Sequence[Option]) -> dict[str, tupl
     special: dict[str, tuple[Any, str]] = {}
     for key, value in file.table.items():
         if key in commands and isinstance(value, dict):
-            own = [option for option in options if option.command == key]
+            options_of_command = [option for option in options if option.command == key]
             for name, item in value.items():
-                special |= _set(file, f"{key}.{name}", item, _named(name, own, file, key))
+                special |= _set(
+                    file, f"{key}.{name}", item, _named(name, options_of_command, file, key)
+                )
         elif key in commands and not any(option.name == key for option in options):
             what = f"{key!r} is a command, and its settings are a table"
             raise UsageError(
@@ -118,9 +120,9 @@ def _named(
     name: str, options: Sequence[Option], file: SettingsFile, command: str = ""
 ) -> list[Option]:
     """Return the ``options`` called ``name``; raises UsageError E681 if there are none."""
-    found = [option for option in options if option.name == name]
-    if found:
-        return found
+    matching = [option for option in options if option.name == name]
+    if matching:
+        return matching
     known = {option.name for option in options}
     if not command:
         known |= {option.command for option in options if option.command}
@@ -138,6 +140,7 @@ def _named(
 
 
 def _place(file: SettingsFile, key: str) -> str:
+    """Return the place of ``key`` for an error: the path of the file, and the key."""
     return f"{file.path}: {printable(key)}"
 
 
@@ -151,14 +154,14 @@ def _set(
     place = _place(file, key)
     if options[0].name == "pipeline" and isinstance(value, str) and value.startswith("@"):
         value = f"@{file.path.parent / value[1:]}"
-    found: dict[str, tuple[Any, str]] = {}
-    refused: list[UsageError] = []
+    values: dict[str, tuple[Any, str]] = {}
+    errors: list[UsageError] = []
     # The error of the command with the most choices names all of them.
     for option in sorted(options, key=lambda option: -len(option.choices)):
         try:
-            found[option.key] = from_toml(option, value, place), place
+            values[option.key] = from_toml(option, value, place), place
         except UsageError as error:
-            refused.append(error)
-    if not found:
-        raise refused[0]
-    return found
+            errors.append(error)
+    if not values:
+        raise errors[0]
+    return values

@@ -23,6 +23,7 @@ PER_RUN = frozenset(
 another machine. A settings file that came with somebody's model must not decide that."""
 
 SCALARS = (bool, int, float, str)
+"""Types of values that are not text to parse further."""
 
 
 @dataclass(frozen=True)
@@ -57,45 +58,45 @@ class Option:
 def options_of(command: str, function: Callable[..., Any]) -> tuple[Option, ...]:
     """Return the options of ``function`` that files and the environment may set, in order."""
     hints = get_type_hints(function, include_extras=True)
-    found = []
+    options = []
     for parameter in inspect.signature(function).parameters.values():
         # A field of a group of options has its hint in the signature alone.
         option = _option(command, parameter, hints.get(parameter.name, parameter.annotation))
         if option is not None and option.name not in PER_RUN:
-            found.append(option)
-    return tuple(found)
+            options.append(option)
+    return tuple(options)
 
 
 def all_options(
     commands: Mapping[str, Callable[..., Any]], itself: Callable[..., Any]
 ) -> tuple[Option, ...]:
     """Return the options of smelt itself, then those of each command."""
-    found = list(options_of("", itself))
+    options = list(options_of("", itself))
     for name, function in commands.items():
-        found += options_of(name, function)
-    return tuple(found)
+        options += options_of(name, function)
+    return tuple(options)
 
 
 def _option(command: str, parameter: inspect.Parameter, hint: Any) -> Option | None:
     """Return ``parameter`` as an Option; None if its hint declares no typer option."""
     if get_origin(hint) is not Annotated:
         return None
-    wanted, *extras = get_args(hint)
+    type_, *extras = get_args(hint)
     info = next((extra for extra in extras if isinstance(extra, OptionInfo)), None)
     if info is None or info.is_eager:
         return None
     # In an Annotated hint, typer stores the first spelling in the field ``default``.
-    first = (info.default,) if isinstance(info.default, str) else ()
-    own = f"--{parameter.name.replace('_', '-')}"
-    spellings = (*first, *(info.param_decls or ())) or (own,)
+    first_spelling = (info.default,) if isinstance(info.default, str) else ()
+    from_parameter = f"--{parameter.name.replace('_', '-')}"
+    spellings = (*first_spelling, *(info.param_decls or ())) or (from_parameter,)
     name = max((text for text in spellings if text.startswith("-")), key=len).lstrip("-")
-    wanted, many = _without_none(wanted), False
-    if get_origin(wanted) is list:
-        wanted, many = get_args(wanted)[0], True
+    type_, many = _without_none(type_), False
+    if get_origin(type_) is list:
+        type_, many = get_args(type_)[0], True
     choices: tuple[str, ...] = ()
-    if get_origin(wanted) is Literal:
-        choices = tuple(map(str, get_args(wanted)))
-    kind = wanted if wanted in SCALARS else str
+    if get_origin(type_) is Literal:
+        choices = tuple(map(str, get_args(type_)))
+    kind = type_ if type_ in SCALARS else str
     default = None if parameter.default is inspect.Parameter.empty else parameter.default
     return Option(command, name, parameter.name, kind, choices, many, default, spellings)
 

@@ -46,10 +46,10 @@ class Setting:
 
 def files_wanted(arguments: Sequence[str]) -> bool:
     """False if ``--no-config`` or ``SMELT_NO_CONFIG`` turns settings files off; raises E682."""
-    said = os.environ.get(NO_CONFIG, "")
-    without = truth(said) if said else False
+    text = os.environ.get(NO_CONFIG, "")
+    without = truth(text) if text else False
     if without is None:
-        what = f"{said!r} is not a value of 'no-config'"
+        what = f"{text!r} is not a value of 'no-config'"
         raise UsageError(
             "E682",
             what,
@@ -69,13 +69,17 @@ def resolve(
     """
     layers = [(file.path.name, settings_in(file, options)) for file in files]
     layers.insert(0, ("environment", _from_variables(options, variables)))
-    return tuple(_first(option, layers) for option in options)
+    return tuple(_setting_of(option, layers) for option in options)
 
 
-def _first(option: Option, layers: Sequence[tuple[str, Mapping[str, tuple[Any, str]]]]) -> Setting:
-    for source, found in layers:
-        if option.key in found:
-            value, place = found[option.key]
+def _setting_of(
+    option: Option, layers: Sequence[tuple[str, Mapping[str, tuple[Any, str]]]]
+) -> Setting:
+    """Return the Setting of ``option`` from the first of ``layers`` that sets it, else its
+    default."""
+    for source, values in layers:
+        if option.key in values:
+            value, place = values[option.key]
             return Setting(option, value, source, place)
     return Setting(option, option.default, "default")
 
@@ -87,26 +91,26 @@ def _from_variables(
 
     Raises UsageError E682 for a value that no option of that name allows.
     """
-    found: dict[str, tuple[Any, str]] = {}
-    refused: dict[str, UsageError] = {}
+    values: dict[str, tuple[Any, str]] = {}
+    errors: dict[str, UsageError] = {}
     used: set[str] = set()
     for option in sorted(options, key=lambda option: -len(option.choices)):
         name = next((name for name in option.variables if variables.get(name)), "")
         if not name:
             continue
         try:
-            found[option.key] = from_text(option, variables[name], name), name
+            values[option.key] = from_text(option, variables[name], name), name
             used.add(name)
         except UsageError as error:
-            refused.setdefault(name, error)
-    for name, refusal in refused.items():
+            errors.setdefault(name, error)
+    for name, refusal in errors.items():
         # A variable for all commands may have another type in some of them.
         if name not in used:
             raise refusal
-    return found
+    return values
 
 
-def strangers(options: Sequence[Option], variables: Mapping[str, str]) -> dict[str, str]:
+def unknown_variables(options: Sequence[Option], variables: Mapping[str, str]) -> dict[str, str]:
     """Return each ``SMELT_*`` variable that sets nothing, with the most similar known one or ""."""
     known = sorted(
         {name for option in options for name in option.variables} | {NO_CONFIG, CACHE, ENGINE}
@@ -121,17 +125,21 @@ def strangers(options: Sequence[Option], variables: Mapping[str, str]) -> dict[s
 def defaults(settings: Sequence[Setting], command: str) -> dict[str, Any]:
     """Return click's default map for ``command``: options of smelt, and below its name its own."""
     chosen = [setting for setting in settings if not setting.is_default]
-    found: dict[str, Any] = {s.option.parameter: s.value for s in chosen if not s.option.command}
-    found[command] = {s.option.parameter: s.value for s in chosen if s.option.command == command}
-    return found
+    default_map: dict[str, Any] = {
+        s.option.parameter: s.value for s in chosen if not s.option.command
+    }
+    default_map[command] = {
+        s.option.parameter: s.value for s in chosen if s.option.command == command
+    }
+    return default_map
 
 
 def as_arguments(
-    settings: Sequence[Setting], command: str, given: Sequence[str]
+    settings: Sequence[Setting], command: str, overriding: Sequence[str]
 ) -> tuple[str, ...]:
-    """Return the settings of ``command`` as arguments, except those that ``given`` overrides."""
-    spelled = {argument.partition("=")[0] for argument in given}
-    found: list[str] = []
+    """Return the settings of ``command`` as arguments, without those in ``overriding``."""
+    spelled = {argument.partition("=")[0] for argument in overriding}
+    arguments: list[str] = []
     for setting in settings:
         option = setting.option
         flags = {*option.spellings, f"--no-{option.name}"}
@@ -139,10 +147,10 @@ def as_arguments(
             continue
         for value in setting.value if option.many else [setting.value]:
             if value is True:
-                found.append(f"--{option.name}")
+                arguments.append(f"--{option.name}")
             elif value is not False:
-                found.append(f"--{option.name}={value}")
-    return tuple(found)
+                arguments.append(f"--{option.name}={value}")
+    return tuple(arguments)
 
 
 def read_settings(
@@ -156,7 +164,7 @@ def read_settings(
     if not files and not any(name.startswith(PREFIX) for name in os.environ):
         return ()
     known = options()
-    for name, meant in strangers(known, os.environ).items():
+    for name, meant in unknown_variables(known, os.environ).items():
         if meant:
             warnings.warn(f"{name} is no setting of smelt; is it {meant}?", stacklevel=1)
     return resolve(known, files, os.environ)

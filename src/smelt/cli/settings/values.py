@@ -20,12 +20,12 @@ def from_toml(option: Option, value: Any, place: str) -> Any:
     A repeatable option takes an array, or a table: ``{B = 1}`` is ``B=1``.
     """
     if not option.many:
-        return _one(option, value, place)
+        return _typed(option, value, place)
     if isinstance(value, dict):
         return [f"{name}={_text(option, item, place)}" for name, item in value.items()]
     if not isinstance(value, list):
-        raise _wrong(option, value, place)
-    return [_one(option, item, place) for item in value]
+        raise _wrong_value(option, value, place)
+    return [_typed(option, item, place) for item in value]
 
 
 def from_text(option: Option, text: str, place: str) -> Any:
@@ -38,7 +38,7 @@ def from_text(option: Option, text: str, place: str) -> Any:
     try:
         items = shlex.split(text)
     except ValueError as error:
-        raise _wrong(option, text, place) from error
+        raise _wrong_value(option, text, place) from error
     return [_parsed(option, item, place) for item in items]
 
 
@@ -51,23 +51,25 @@ def truth(text: str) -> bool | None:
 def _parsed(option: Option, text: str, place: str) -> Any:
     """Return one value parsed from ``text``; raises UsageError E682."""
     if option.kind is bool:
-        said = truth(text)
-        if said is None:
-            raise _wrong(option, text, place)
-        return said
+        value = truth(text)
+        if value is None:
+            raise _wrong_value(option, text, place)
+        return value
     if option.kind in (int, float):
         try:
             return option.kind(text)
         except ValueError as error:
-            raise _wrong(option, text, place) from error
-    return _one(option, text, place)
+            raise _wrong_value(option, text, place) from error
+    return _typed(option, text, place)
 
 
-def _one(option: Option, value: Any, place: str) -> Any:
+def _typed(option: Option, value: Any, place: str) -> Any:
+    """Return ``value`` in the type of ``option``; raises UsageError E682 for another type or
+    choice."""
     if option.kind is float and type(value) is int:
         return float(value)
     if type(value) is not option.kind or (option.choices and value not in option.choices):
-        raise _wrong(option, value, place)
+        raise _wrong_value(option, value, place)
     return value
 
 
@@ -78,21 +80,21 @@ def _text(option: Option, item: Any, place: str) -> str:
     if isinstance(item, int | float | str):
         return str(item)
     if isinstance(item, list):
-        return ",".join(_text(option, each, place) for each in item)
-    raise _wrong(option, item, place)
+        return ",".join(_text(option, element, place) for element in item)
+    raise _wrong_value(option, item, place)
 
 
-def _wrong(option: Option, value: Any, place: str) -> UsageError:
+def _wrong_value(option: Option, value: Any, place: str) -> UsageError:
     """Return error E682 for ``value``, with the values that ``option`` allows."""
-    wanted = " or ".join(option.choices) or TYPES.get(option.kind, "text")
+    allowed = " or ".join(option.choices) or TYPES.get(option.kind, "text")
     if option.many:
-        wanted = f"an array of values, each {wanted}, or a table NAME = VALUE"
+        allowed = f"an array of values, each {allowed}, or a table NAME = VALUE"
     otherwise = '["NAME=VALUE"], or leave it out' if option.many else "leave it out, or correct it"
     fix = did_you_mean(str(value), option.choices, otherwise)
     return UsageError(
         "E682",
         f"{value!r} is not a value of {option.name!r}",
         at=place,
-        why=f"a value is {wanted}",
+        why=f"a value is {allowed}",
         fix=fix,
     )

@@ -47,6 +47,7 @@ def half_x_times(gate: Pattern) -> OneOf:
 
 
 def _over_root_two(a: Pattern, sign: float = 1.0) -> OneOf:
+    """Match ``a / (sign * sqrt(2))``, written as a product or a quotient."""
     return one_of(mul(a, number(sign * 0.5**0.5)), op("Div", a, number(sign * 2.0**0.5)))
 
 

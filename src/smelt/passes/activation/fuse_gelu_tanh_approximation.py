@@ -32,6 +32,7 @@ def _product(a: Pattern, b: Pattern, c: Pattern) -> OneOf:
 
 
 def _plus(a: Pattern, b: Pattern) -> Op:
+    """Match a sum with its operands in either order."""
     return op("Add", a, b, commutative=True)
 
 
@@ -43,9 +44,10 @@ _squared = one_of(mul(_cubic, _square), mul(mul(_cubic, _x), _x))
 
 
 def _argument(factor: float) -> OneOf:
+    """Match ``factor * (x + 0.044715 * x**3)``, also with x factored out of the sum."""
     scale = number(factor)
-    taken_out = _product(_x, scale, _plus(number(1.0), _squared))
-    return one_of(mul(scale, _plus(_x, _cubed)), taken_out)
+    factored = _product(_x, scale, _plus(number(1.0), _squared))
+    return one_of(mul(scale, _plus(_x, _cubed)), factored)
 
 
 _tanh = _plus(number(1.0), op("Tanh", _argument(math.sqrt(2 / math.pi))))

@@ -58,6 +58,7 @@ def chosen_by_sign(m: Match, b: Builder) -> Replacement:
 
 
 def _leaky_relu(m: Match, b: Builder, alpha: float) -> Replacement:
+    """Return LeakyRelu of x; a Miss if runtimes have no kernel for its dtype."""
     # keeps 1
     if m["x"].dtype not in KERNELS or (m["x"].dtype == ir.DataType.BFLOAT16 and m.opset < 16):
         return Miss(f"LeakyRelu of {m['x'].dtype} has no kernel")

@@ -5,8 +5,8 @@
 
 ``relu(x) + a * min(x, 0)`` and ``where(x > 0, x, a * x)`` have the slope a.
 
-Needs    (1) a finite constant a that broadcasts to x without widening it: (C,1,1) where channels
-         come first, (C,) where they come last. With a Sub instead of the Add, the slope is a.
+Needs    (1) a finite constant a that broadcasts to the shape of x: (C,1,1) where channels come
+         first, (C,) where they come last. With a Sub instead of the Add, the slope is a.
 Keeps    (1) a computed slope, because it may be infinite; (2) float64 and integers.
 """
 
@@ -23,15 +23,17 @@ from smelt.passes.base import rounding, rule_pass
 
 _x = var("x")
 _minus_x = one_of(op("Neg", _x), op("Mul", _x, const(-1.0, ulp=0), commutative=True))
-_below = op("Mul", op("Relu", _minus_x), const(name="a", limit=None), commutative=True)
-_above: Pattern = op("Relu", _x)
-_sum: Op = op("Add", _above, _below, commutative=True)
+_negative_part = op("Mul", op("Relu", _minus_x), const(name="a", limit=None), commutative=True)
+_positive_part: Pattern = op("Relu", _x)
+_sum: Op = op("Add", _positive_part, _negative_part, commutative=True)
 _a = const(name="a", limit=None)
-_least = op("Mul", op("Min", _x, const(0.0, ulp=0), commutative=True), _a, commutative=True)
+_scaled_minimum = op(
+    "Mul", op("Min", _x, const(0.0, ulp=0), commutative=True), _a, commutative=True
+)
 _scaled = op("Mul", _x, _a, commutative=True)
 
 
-@rule(one_of(_sum, op("Sub", _above, _below)))
+@rule(one_of(_sum, op("Sub", _positive_part, _negative_part)))
 def prelu(m: Match, b: Builder) -> Replacement:
     """Replace ``relu(x) + a * relu(-x)``, or the same with Sub, by PRelu."""
     return _prelu(m, b, negated=m.root.op_type == "Add")
@@ -39,7 +41,7 @@ def prelu(m: Match, b: Builder) -> Replacement:
 
 @rule(
     one_of(
-        op("Add", _above, _least, commutative=True),
+        op("Add", _positive_part, _scaled_minimum, commutative=True),
         op("Where", compared("Greater", "Less"), _x, _scaled),
         op("Where", compared("Less", "Greater"), _scaled, _x),
     )
@@ -50,8 +52,11 @@ def chosen_by_sign(m: Match, b: Builder) -> Replacement:
 
 
 def _prelu(m: Match, b: Builder, *, negated: bool) -> Replacement:
-    """Return a PRelu with the slope ``a``, or ``-a`` if ``negated``; a Miss if it does not fit
-    x."""
+    """Return a PRelu with the slope ``a``, or ``-a`` if ``negated``.
+
+    Returns a Miss if the dtype has no kernel, or if the slope is not finite or does not broadcast
+    to x.
+    """
     x, a, array = m["x"], m["a"], m.array("a", limit=None)
     if x.dtype not in KERNELS or (m.opset < 16 and x.dtype == KERNELS[2]):  # keeps 2
         return Miss(f"PRelu of {x.dtype} has no kernel")

@@ -28,10 +28,10 @@ KERNELS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16)
 
 _x, _one = var("x"), const(1.0, ulp=0)
 _minus = one_of(op("Neg", _x), op("Mul", _x, const(-1.0, ulp=0), commutative=True))
-_below = op("Add", op("Exp", _minus), _one, commutative=True)
+_divisor = op("Add", op("Exp", _minus), _one, commutative=True)
 
 
-@rule(one_of(op("Div", _one, _below), op("Reciprocal", _below)))  # needs 2, keeps 1
+@rule(one_of(op("Div", _one, _divisor), op("Reciprocal", _divisor)))  # needs 2, keeps 1
 def sigmoid(m: Match, b: Builder) -> Replacement:
     """Replace ``1 / (1 + exp(-x))`` by Sigmoid."""
     if m["x"].dtype not in KERNELS:  # needs 1, keeps 2

@@ -2,7 +2,9 @@
 
 Names in the match: ``mask`` (True keeps a score) or ``hidden`` (True replaces it) with the number
 ``low``; ``bias`` and ``more``, which are added to the scores; ``late_factor`` and ``late_divisor``,
-which scale scores after that; ``then``, which is added after masking; ``least``, a lower bound.
+which scale the sum; ``then``, which is added after masking; ``least``, a lower bound of the scores.
+
+A row of scores belongs to one query; a mask "shows" a key in a row if it keeps that score.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ score."""
 
 
 def bias_of(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
-    """Return the bias to add to the scores, () if there is none, or a Miss.
+    """Return the bias to add to the scores as a tuple of one value, () if there is none, or a Miss.
 
     The bias has the dtype of the scores and their last two dims: a mask that broadcasts along
     queries or keys is expanded, because runtimes accept no other.
@@ -42,24 +44,24 @@ def bias_of(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
         return Miss("the lower bound of the scores is above a masked score")
     if m.get("then") is not None:
         return _bias_behind_mask(m, b)
-    added = _added(m, b)
-    if added is None and mask is None:
+    bias = _added(m, b)
+    if bias is None and mask is None:
         return ()
-    if added is not None and not _missing_of(added, m):
+    if bias is not None and not _missing_of(bias, m):
         return Miss("the mask is not proved to broadcast to the scores")
-    if added is not None:
-        added = _finite(_hidden_by_number(added, m, b), m, b)
-        if added is None:
+    if bias is not None:
+        bias = _finite(_hidden_by_number(bias, m, b), m, b)
+        if bias is None:
             return Miss("the bias may be infinite, or hide all keys of a row")
     if mask is not None:
         if not _missing_of(mask, m):
             return Miss("the mask is not proved to broadcast to the scores")
-        chosen = _hidden(mask, hidden is None, added, m, b)
-        if isinstance(chosen, Miss):
-            return chosen
-        added = chosen
-    assert added is not None
-    return _as_operand(added, m, b)
+        masked_bias = _hidden(mask, hidden is None, bias, m, b)
+        if isinstance(masked_bias, Miss):
+            return masked_bias
+        bias = masked_bias
+    assert bias is not None
+    return _as_operand(bias, m, b)
 
 
 def _hidden_by_number(added: ir.Value, m: Match, b: Builder) -> ir.Value:
@@ -83,11 +85,11 @@ def _hidden_by_number(added: ir.Value, m: Match, b: Builder) -> ir.Value:
 
 
 def _bias_behind_mask(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
-    """Return the bias for ``Where(mask, score, low) + then``, as in GPT-Neo: ``Where(mask, 0, low)
-    + then``.
+    """Return the bias for scores ``Where(mask, score, low) + then``, as in GPT-Neo.
 
-    A key hidden by both is lower than a key hidden by one, which only matters in a row whose keys
-    are all hidden. In float16 the scores would matter there, too, so only float32 is accepted.
+    The bias is ``Where(mask, 0, low) + then``. A key hidden by both terms gets a lower number than
+    a key hidden by one, which only matters in a row whose keys are all hidden. In float16 the
+    scores would matter there, too, so only float32 is accepted.
     """
     hidden, then, low = m.get("hidden"), m["then"], m.scalar("low")
     if m["q"].dtype != ir.DataType.FLOAT:
@@ -118,8 +120,10 @@ def _as_operand(added: ir.Value, m: Match, b: Builder) -> tuple[ir.Value, ...] |
 
 
 def _finite(added: ir.Value, m: Match, b: Builder) -> ir.Value | None:
-    """Return ``added`` without values that ONNX Runtime treats specially; None if that costs too
-    much."""
+    """Return ``added`` without the lowest float32 and without float16 rows that hide all keys.
+
+    ONNX Runtime treats both specially. Returns None if the mending would cost as much as a softmax.
+    """
     if m["q"].dtype == ir.DataType.FLOAT:
         return raise_bias_to_floor(added, m, b, m.get("least") is not None)
     return mask_relative_to_row_max(added, m, b)
@@ -139,8 +143,7 @@ def _added(m: Match, b: Builder) -> ir.Value | None:
 
 
 def _is_nothing(bias: ir.Value, m: Match) -> bool:
-    """True if ``bias`` is a constant of zeros, as in calls of ``torch.baddbmm`` that add
-    nothing."""
+    """True if ``bias`` is a constant of zeros, which ``torch.baddbmm`` gets if it adds nothing."""
     array = m.array(bias, None)
     return array is not None and not array.any() and _missing_of(bias, m) is not None
 
@@ -150,7 +153,8 @@ def _hidden(
 ) -> ir.Value | Miss:
     """Return ``Where(mask, added or 0, bottom)``, with the branches swapped if not ``shown``.
 
-    ``bottom`` outweighs every score. Returns a Miss if ``low`` is too high or may hide a whole row.
+    ``bottom`` is lower than every score. Returns a Miss if ``low`` is too high, or if the mask may
+    hide a whole row.
     """
     low, half = m.scalar("low"), m["q"].dtype != ir.DataType.FLOAT
     least = LOWEST if half else LOW if added is not None else LOW_ENOUGH
@@ -158,38 +162,38 @@ def _hidden(
         return Miss("the masking number is not below all scores")
     if (half or low == -math.inf) and not _shows_each_row(mask, shown, m):  # fuse_attention keeps 1
         return Miss("the mask may hide all keys of a row")
-    numbers = np.float16 if half else np.float32
+    number_type = np.float16 if half else np.float32
     lowest = -math.inf if half else max(low, FLOOR) if low <= LOW else FLOOR
-    bottom = b.constant(np.asarray(lowest, numbers))
-    beside = b.constant(np.asarray(0, numbers)) if added is None else added
-    return b.op("Where", mask, *((beside, bottom) if shown else (bottom, beside)))
+    bottom = b.constant(np.asarray(lowest, number_type))
+    shown_value = b.constant(np.asarray(0, number_type)) if added is None else added
+    return b.op("Where", mask, *((shown_value, bottom) if shown else (bottom, shown_value)))
 
 
 def _as_many(keys: ir.Value, v: ir.Value) -> bool:
-    """True if the sizes S of keys B,H,D,S and values B,H,S,D are equal; a mask may broadcast one
-    key."""
+    """True if keys B,H,D,S and values B,H,S,D have equal S, so that a mask of one key may be
+    expanded."""
     return keys.shape is not None and v.shape is not None and same_dim(keys.shape[3], v.shape[2])
 
 
 def _expanded(
     bias: ir.Value, missing: tuple[bool, bool], m: Match, b: Builder
 ) -> tuple[ir.Value, ...]:
-    """Return ``bias`` expanded to a row for each query and a column for each key, as ``missing``
-    says."""
+    """Return ``bias`` expanded along queries if ``missing[0]``, along keys if ``missing[1]``."""
     queries, keys = m["q"].shape, m["keys"].shape
     if not any(missing) or queries is None or keys is None:
         return (bias,)
     dims = [queries[2] if missing[0] else 1, keys[3] if missing[1] else 1]
     shape = shape_from_inputs([1, 1, *dims], b.graph, b)
     if shape is None:
-        whole = [
+        read_sizes = [
             b.op("Shape", value, start=i, end=i + 1) for value, i in ((m["q"], 2), (m["keys"], 3))
         ]
-        shape = b.op("Concat", b.const_i64([1, 1]), *whole, axis=0)
+        shape = b.op("Concat", b.const_i64([1, 1]), *read_sizes, axis=0)
     return (b.op("Expand", bias, shape),)
 
 
 def _shows_each_row(mask: ir.Value | None, shown: bool, m: Match) -> bool:
+    """True if ``mask`` shows a key to each query of the match; False without a mask."""
     return mask is not None and shows_each_row(mask, shown, m["q"].shape, m.constants)
 
 
@@ -207,10 +211,10 @@ def shows_each_row(
 
 
 def _missing_of(mask: ir.Value, m: Match) -> tuple[bool, bool] | None:
-    """Return whether ``mask`` lacks the query axis and the key axis; None if it may not broadcast.
+    """Return whether ``mask`` lacks the query axis and the key axis.
 
-    The product with the values requires as many weights as keys, so a mask of unknown size has that
-    size or 1.
+    None if the mask may not broadcast to the scores. The product with the values requires as many
+    weights as keys, so a mask of unknown size has that size or 1.
     """
     shape, q, keys = mask.shape, m["q"], m["keys"]
     if shape is None or q.shape is None or keys.shape is None:

@@ -29,10 +29,14 @@ from smelt.ir.walk import producer_of
 from smelt.passes.first_opsets import opset_miss
 from smelt.passes.size_from_inputs import size_from_inputs
 
-BESIDE, FIRST = (0, 1, 3, 2, 4), (0, 3, 2, 1, 4)
-"""Permutations that move heads before the sequence, by one axis or two; each is its own inverse."""
+NEXT_TO_SEQUENCE, SEQUENCE_FIRST = (0, 1, 3, 2, 4), (0, 3, 2, 1, 4)
+"""Permutations that move heads before the sequence, of A,B,S,H,D and of A,S,B,H,D; each is its own
+inverse."""
 
-KEYS: dict[tuple[int, ...], tuple[int, ...]] = {BESIDE: (0, 1, 3, 4, 2), FIRST: (0, 3, 2, 4, 1)}
+KEYS: dict[tuple[int, ...], tuple[int, ...]] = {
+    NEXT_TO_SEQUENCE: (0, 1, 3, 4, 2),
+    SEQUENCE_FIRST: (0, 3, 2, 4, 1),
+}
 """The same permutations for keys, whose sequence goes last."""
 
 
@@ -52,13 +56,16 @@ def _attention(perm: tuple[int, ...]) -> OneOf:
     biased = one_of(op("Add", scaled, var("bias"), commutative=True), scaled)
     weights = op("Softmax", biased, name="weights")
     mixed = op("MatMul", weights, op("Transpose", var("v"), perm=perm))
-    name = "beside" if perm == BESIDE else "first"
+    name = "next_to" if perm == NEXT_TO_SEQUENCE else "first"
     return one_of(op("Reshape", op("Transpose", mixed, perm=perm, name=name), rest=True))
 
 
-@rule(one_of(_attention(BESIDE), _attention(FIRST)))
+@rule(one_of(_attention(NEXT_TO_SEQUENCE), _attention(SEQUENCE_FIRST)))
 def axial_attention(m: Match, b: Builder) -> Replacement:
-    """Replace attention with two batch axes by attention with one, in plain operators."""
+    """Replace attention with two batch axes by attention with one, in plain operators.
+
+    ``fuse_attention`` then matches those operators and makes an Attention of them.
+    """
     operands = [_batches_first(m[name], m, b) for name in ("q", "k", "v")]
     shapes = [value.shape.dims for value in operands if value.shape is not None]
     result = m.root.outputs[0].shape
@@ -69,22 +76,22 @@ def axial_attention(m: Match, b: Builder) -> Replacement:
         return unfit
     q, _, v = shapes
     bias = m.get("bias")
-    together = _together(bias, q[:2], m, b) if bias is not None else None
-    if isinstance(together, Miss):
-        return together
+    batched_bias = _batched_bias(bias, q[:2], m, b) if bias is not None else None
+    if isinstance(batched_bias, Miss):
+        return batched_bias
     joined = [_joined(x, dims, b) for x, dims in zip(operands, shapes, strict=True)]
-    moved = [value for value in joined if value is not None]
-    if len(moved) < 3:
+    known = [value for value in joined if value is not None]
+    if len(known) < 3:
         return Miss("no input tells the length of a sequence")
     if early := opset_miss(m, "Attention"):
         return early
-    apart = [*q[:3], _width(v)]
-    merged = _reshaped(_mixed(moved, together, m, b), [dim_product(q[:2]), *apart[2:]], b)
+    split_dims = [*q[:3], _width(v)]
+    merged = _reshaped(_mixed(known, batched_bias, m, b), [dim_product(q[:2]), *split_dims[2:]], b)
     if merged is not None and m.get("first") is not None:
-        merged = _reshaped(merged, apart, b)
+        merged = _reshaped(merged, split_dims, b)
         merged = b.op("Transpose", merged, perm=[0, 2, 1, 3]) if merged is not None else None
-    done = _reshaped(merged, result, b) if merged is not None else None
-    return done if done is not None else Miss("no input tells the sizes of the result")
+    y = _reshaped(merged, result, b) if merged is not None else None
+    return y if y is not None else Miss("no input tells the sizes of the result")
 
 
 def _unfit(shapes: Sequence[Sequence[Dim]], m: Match, b: Builder) -> Miss | None:
@@ -97,8 +104,8 @@ def _unfit(shapes: Sequence[Sequence[Dim]], m: Match, b: Builder) -> Miss | None
     empty = possibly_zero_symbols(b.model.graph)
     if not all(is_positive(dim, empty) for dims in shapes for dim in dims):
         return Miss("a size may be 0, and runtimes support no empty attention")
-    alike = ((q, k, (0, 1, 3, 4)), (k, v, (0, 1, 2, 3)))
-    if not all(same_dim(x[i], y[i]) for x, y, axes in alike for i in axes):
+    equal_axes = ((q, k, (0, 1, 3, 4)), (k, v, (0, 1, 2, 3)))
+    if not all(same_dim(x[i], y[i]) for x, y, axes in equal_axes for i in axes):
         return Miss("batches, heads and keys are not proved equal")
     if not all(isinstance(dim, int) for dims in shapes for dim in dims[3:]):
         return Miss("the head count or head size is not constant")
@@ -116,7 +123,7 @@ def _is_small(value: ir.Value | None) -> bool:
 
 
 def _batches_first(value: ir.Value, m: Match, b: Builder) -> ir.Value:
-    """Return an operand as A,B,S,H,D."""
+    """Return an operand as A,B,S,H,D; it is A,S,B,H,D if the sequence comes first."""
     return value if m.get("first") is None else b.op("Transpose", value, perm=[0, 2, 1, 3, 4])
 
 
@@ -129,8 +136,8 @@ def _joined(value: ir.Value, dims: Sequence[Dim], b: Builder) -> ir.Value | None
     """Return A,B,S,H,D as A*B,S,H,D, by way of A*B,S,H*D, which an ``Attention`` reads."""
     before = producer_of(value, "Reshape")
     source = before.inputs[0] if before is not None else None
-    given = source if source is not None else value
-    rows = _reshaped(given, [dim_product(dims[:2]), dims[2], _width(dims)], b)
+    rows_before_split = source if source is not None else value
+    rows = _reshaped(rows_before_split, [dim_product(dims[:2]), dims[2], _width(dims)], b)
     heads = [dim for dim in dims[3:] if isinstance(dim, int)]
     return b.op("Reshape", rows, b.const_i64([0, 0, *heads])) if rows is not None else None
 
@@ -151,7 +158,7 @@ def _mixed(operands: Sequence[ir.Value], bias: ir.Value | None, m: Match, b: Bui
     return b.op("Transpose", mixed, perm=[0, 2, 1, 3])
 
 
-def _together(bias: ir.Value, batches: Sequence[Dim], m: Match, b: Builder) -> ir.Value | Miss:
+def _batched_bias(bias: ir.Value, batches: Sequence[Dim], m: Match, b: Builder) -> ir.Value | Miss:
     """Return a ``bias`` A,B,H,S,S as A*B,H,S,S; a Miss if it does not fit."""
     shape = bias.shape
     if shape is None:

@@ -15,8 +15,11 @@ _HEADS_AND_ROWS = (0, 2, 1, 3)
 
 @rule(op("Attention", var("q"), var("k"), var("v"), rest=True))
 def cached_heads(m: Match, b: Builder) -> Replacement:
-    """Give the Attention operands and result B,S,H*D with ``q_num_heads``; past and present keep
-    B,H,S,D."""
+    """Give an Attention with a past operands and a result B,S,H*D and the attribute
+    ``q_num_heads``.
+
+    Past and present keys and values keep B,H,S,D.
+    """
     node = m.root
     if len(node.outputs) != 3 or "q_num_heads" in node.attributes:
         return None
@@ -28,34 +31,36 @@ def cached_heads(m: Match, b: Builder) -> Replacement:
     widths = [width for _, width in sizes if isinstance(width, int)]
     if len(heads) < 3 or len(widths) < 3 or heads[1] != heads[2]:
         return Miss("the head count or head size is not constant")
-    one = all(shape[2] == 1 for shape in known)
-    if not _is_moved(node.outputs[0], one) or not all(_is_made(value, one) for value in operands):
+    one_position = all(shape[2] == 1 for shape in known)
+    split = all(_splits_heads(value, one_position) for value in operands)
+    if not split or not _merges_heads(node.outputs[0], one_position):
         return Miss("the heads are not split before and merged after the attention")
-    rows = [_rows(value, heads[i] * widths[i], one, b) for i, value in enumerate(operands)]
+    rows = [_rows(value, heads[i] * widths[i], one_position, b) for i, value in enumerate(operands)]
     numbers = [ir.AttrInt64("q_num_heads", heads[0]), ir.AttrInt64("kv_num_heads", heads[1])]
     inputs = [*rows, *node.inputs[3:]]
-    inside = ir.Node("", "Attention", inputs, [*node.attributes.values(), *numbers], num_outputs=3)
-    y, *present = b.add(inside)
-    if one:
+    attributes = [*node.attributes.values(), *numbers]
+    y, *present = b.add(ir.Node("", "Attention", inputs, attributes, num_outputs=3))
+    if one_position:
         return (b.op("Reshape", y, b.const_i64([0, heads[0], 1, widths[2]])), *present)
-    apart = b.op("Reshape", y, b.const_i64([0, 0, heads[0], widths[2]]))
-    return (b.op("Transpose", apart, perm=_HEADS_AND_ROWS), *present)
+    split_heads = b.op("Reshape", y, b.const_i64([0, 0, heads[0], widths[2]]))
+    return (b.op("Transpose", split_heads, perm=_HEADS_AND_ROWS), *present)
 
 
-def _is_moved(y: ir.Value, one: bool) -> bool:
+def _merges_heads(y: ir.Value, one_position: bool) -> bool:
     """True if the only reader merges the heads: a Transpose, or a Reshape for one position."""
-    reader = only_reader(y, "Reshape" if one else "Transpose")
-    return reader is not None and (one or permutation(reader) == _HEADS_AND_ROWS)
+    reader = only_reader(y, "Reshape" if one_position else "Transpose")
+    return reader is not None and (one_position or permutation(reader) == _HEADS_AND_ROWS)
 
 
-def _is_made(value: ir.Value, one: bool) -> bool:
-    node = producer_of(value, "Reshape" if one else "Transpose")
-    return node is not None and (one or permutation(node) == _HEADS_AND_ROWS)
+def _splits_heads(value: ir.Value, one_position: bool) -> bool:
+    """True if ``value`` is made by splitting heads: a Transpose, or a Reshape for one position."""
+    node = producer_of(value, "Reshape" if one_position else "Transpose")
+    return node is not None and (one_position or permutation(node) == _HEADS_AND_ROWS)
 
 
-def _rows(value: ir.Value, width: int, one: bool, b: Builder) -> ir.Value:
+def _rows(value: ir.Value, width: int, one_position: bool, b: Builder) -> ir.Value:
     """Return the operand as B,S,H*D."""
-    if one:
+    if one_position:
         return b.op("Reshape", value, b.const_i64([0, 1, width]))
     node = producer_of(value, "Transpose")
     assert node is not None

@@ -35,7 +35,7 @@ def causal(m: Match, b: Builder) -> Replacement:
 
 
 def _rows(value: ir.Value) -> Dim | None:
-    """Return the number of queries or keys of B,H,S,D or B,S,H*D; None if the rank is another."""
+    """Return S of B,H,S,D or B,S,H*D, the number of queries or keys; None for another rank."""
     if value.shape is None or len(value.shape) not in (3, 4):
         return None
     return value.shape[-2]
@@ -46,8 +46,8 @@ def _fitting_heads(node: ir.Node, q: ir.Value, k: ir.Value) -> bool:
     if q.shape is None or k.shape is None or len(q.shape) != len(k.shape):
         return False
     names = ("q_num_heads", "kv_num_heads")
-    given = [node.attributes.get_int(name, 0) for name in names]
-    queries, keys = (q.shape[1], k.shape[1]) if len(q.shape) == 4 else given
+    head_counts = [node.attributes.get_int(name, 0) for name in names]
+    queries, keys = (q.shape[1], k.shape[1]) if len(q.shape) == 4 else head_counts
     if isinstance(queries, int) and isinstance(keys, int):
         return keys > 0 and queries % keys == 0
     return same_dim(queries, keys)

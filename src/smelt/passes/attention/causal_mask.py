@@ -23,8 +23,8 @@ LOW = -1e30
 """A bias so low that adding a score to it changes nothing, because scores are far smaller."""
 
 FLOOR = -3.4e38
-"""Lower limit of a bias. At the lowest float, ONNX Runtime takes a row as hidden and returns zeros
-for it; a softmax returns the average."""
+"""Lower limit of a bias, just above the lowest float. Where a whole row has the lowest float, ONNX
+Runtime returns zeros; a softmax returns the average of the values."""
 
 LIMIT = 64
 """Limit of values to read before a mask is given up; masks consist of few nodes."""
@@ -33,7 +33,10 @@ _MOVES = frozenset({"Identity", "Unsqueeze", "Squeeze", "Reshape", "Expand"})
 
 
 def is_causal(bias: ir.Value, size: Dim, constants: Constants) -> bool | None:
-    """True if ``bias`` is the causal mask of ``size`` queries; None if it is no triangle at all."""
+    """True if ``bias`` is the causal mask of ``size`` queries.
+
+    None if it is not a triangle of the form "0 up to the diagonal, a number after it" at all.
+    """
     reader = _Reader(size, constants)
     if not reader.is_square(bias.shape):
         return None
@@ -53,7 +56,7 @@ def on_diagonal(mask: ir.Value, size: Dim, constants: Constants) -> bool | None:
     """Return the boolean that a square ``mask`` has on its whole diagonal; None if unknown."""
     reader = _Reader(size, constants)
     cells = reader.read(mask) if reader.is_square(mask.shape) else None
-    return None if cells is None or cells.counts else bool(cells.numbers[1])
+    return None if cells is None or cells.are_positions else bool(cells.numbers[1])
 
 
 def _is_causal_array(array: np.ndarray) -> bool | None:
@@ -77,7 +80,7 @@ class _Reader:
         self.known: dict[ir.Value, Cells | None] = {}
 
     def read(self, value: ir.Value | None) -> Cells | None:
-        """Return the cells of ``value``; None if it depends on more than the side of the
+        """Return the cells of ``value``; None if an element depends on more than its side of the
         diagonal."""
         if value is None or (value not in self.known and len(self.known) == LIMIT):
             return None
@@ -93,20 +96,20 @@ class _Reader:
             return False
         return all(equal_if_broadcast(dim, self.size) for dim in shape.dims[-2:])
 
-    def _line(self, shape: ir.Shape | None) -> Cells | None:
-        """Return the cells of row or column positions, depending on the axis of ``shape`` that is
-        not 1."""
+    def _positions_along_axis(self, shape: ir.Shape | None) -> Cells | None:
+        """Return the cells of row or column positions, whichever axis of ``shape`` has ``size``
+        elements."""
         if shape is None or not len(shape) or any(dim != 1 for dim in shape.dims[:-2]):
             return None
         if equal_if_broadcast(shape[-1], self.size) and (len(shape) == 1 or shape[-2] == 1):
-            return Cells(COLUMNS, counts=True)
+            return Cells(COLUMNS, are_positions=True)
         if len(shape) > 1 and shape[-1] == 1 and equal_if_broadcast(shape[-2], self.size):
-            return Cells(ROWS, counts=True)
+            return Cells(ROWS, are_positions=True)
         return None
 
     def _constant(self, value: ir.Value) -> Cells | None:
         """Return the cells of a constant: one number, positions 0, 1, ..., or a triangle."""
-        line, square = self._line(value.shape), self.is_square(value.shape)
+        line, square = self._positions_along_axis(value.shape), self.is_square(value.shape)
         array = self.constants.get(value, None) if line or square else self.constants.get(value)
         if array is None or array.dtype.kind not in "biuf":
             return None
@@ -128,7 +131,7 @@ class _Reader:
             return None
         along = -1 if steps[-1] else -2
         fits = same_dim(value.shape[along], self.size)
-        return Cells(COLUMNS if along == -1 else ROWS, counts=True) if fits else None
+        return Cells(COLUMNS if along == -1 else ROWS, are_positions=True) if fits else None
 
     def _computed(self, value: ir.Value) -> Cells | None:
         """Return the cells of a computed value from its operator and operands."""
@@ -151,14 +154,14 @@ class _Reader:
         return self._elementwise(node)
 
     def _elementwise(self, node: ir.Node) -> Cells | None:
-        """Return the cells of an elementwise operator of which all operands are cells."""
-        operands: list[Cells] = []
+        """Return the cells of an elementwise operator whose operands all have cells."""
+        operand_cells: list[Cells] = []
         for value in node.inputs if node.op_type in triangle_cells.ELEMENTWISE else ():
             cells = self.read(value)
             if cells is None:
                 return None
-            operands.append(cells)
-        return triangle_cells.elementwise(node.op_type, operands) if operands else None
+            operand_cells.append(cells)
+        return triangle_cells.elementwise(node.op_type, operand_cells) if operand_cells else None
 
     def _trilu(self, node: ir.Node) -> Cells | None:
         """Return the cells of a Trilu with a constant offset."""
@@ -171,8 +174,7 @@ class _Reader:
         return triangle_cells.trilu(cells, upper is None or bool(upper.as_int()), k)
 
     def _corner(self, value: ir.Value) -> Cells | None:
-        """Return the cells of the first rows and columns of a constant triangle, sliced off a
-        buffer.
+        """Return the cells of a causal buffer cut to its first rows and columns by Slices.
 
         A Slice from index 0 with step 1 and a result of this size can read no other elements.
         """
@@ -196,11 +198,11 @@ class _Reader:
         steps = self.constants.ints(node.inputs[4]) if stepped else ()
         return starts is not None and not any(starts) and steps is not None and set(steps) <= {1}
 
-    def _moved(self, cells: Cells, data: ir.Value | None, to: ir.Value) -> Cells | None:
-        """Return the cells after an Expand, or after a rank change that keeps the last two dims."""
+    def _moved(self, cells: Cells, data: ir.Value | None, result: ir.Value) -> Cells | None:
+        """Return the ``cells`` of ``data`` as those of ``result``, which expands or reshapes it."""
         if cells.is_uniform:
             return cells
-        if self.is_square(to.shape):
-            kept = cells.counts or (data is not None and self.is_square(data.shape))
+        if self.is_square(result.shape):
+            kept = cells.are_positions or (data is not None and self.is_square(data.shape))
             return cells if kept else None
-        return self._line(to.shape) if cells.counts else None
+        return self._positions_along_axis(result.shape) if cells.are_positions else None

@@ -1,4 +1,7 @@
-"""Sizes that a convolution computes: they are positive, because an empty result is an error."""
+"""Find sizes that a convolution computes.
+
+They are positive, because ONNX Runtime refuses a convolution with an empty result.
+"""
 
 from __future__ import annotations
 

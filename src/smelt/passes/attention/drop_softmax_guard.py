@@ -100,10 +100,10 @@ def guard_of_mask(m: Match, b: Builder) -> Replacement:
     if m["p"].dtype == HALF:
         return None
     add = walk.up(softmax.inputs[0], "Add")
-    found = _hidden(add, m) if add is not None else None
-    if found is None:
+    scores_and_choice = _hidden(add, m) if add is not None else None
+    if scores_and_choice is None:
         return Miss("the added mask is not a choice between 0 and -inf")
-    scores, choice, moves = found
+    scores, choice, moves = scores_and_choice
     if m.opset < BOOLS:  # needs 3
         return Miss(f"ReduceMax supports bools from opset {BOOLS} on", opset=BOOLS)
     if (mask := choice.inputs[0]) is None:
@@ -113,9 +113,9 @@ def guard_of_mask(m: Match, b: Builder) -> Replacement:
     rank = rank_of_merged(m, mask)
     if rank is None or not is_for_all_heads(mask):  # needs 4
         return Miss("the mask differs between heads, or heads are not merged")
-    against = m.replaces(walk)
-    if against is not None:  # keeps 1
-        return against
+    refusal = m.replaces(walk)
+    if refusal is not None:  # keeps 1
+        return refusal
     low = b.constant(np.asarray(FLOOR, np.float32))
     numbers = [low if m.scalar(x) == -np.inf else x for x in choice.inputs[1:]]
     bias = b.op("Where", mask, *numbers)
@@ -138,22 +138,25 @@ def _has_finite_rows(scores: ir.Value | None, m: Match) -> bool:
     row."""
     add = producer_of(scores, "Add")
     if add is not None:
-        biased = [_hides_no_row(value, m) for value in add.inputs]
-        if not any(biased):
+        hides_no_row = [_hides_no_row(value, m) for value in add.inputs]
+        if not any(hides_no_row):
             return False
-        scores = add.inputs[0 if biased[1] else 1]
+        scores = add.inputs[0 if hides_no_row[1] else 1]
     scaled = producer_of(scores, "Mul", "Div")
     if scaled is not None:
-        factor = [m.scalar(value) for value in scaled.inputs]
-        if factor[1] is None or not np.isfinite(factor[1]) or not factor[1]:
+        factor = m.scalar(scaled.inputs[1])
+        if factor is None or not np.isfinite(factor) or not factor:
             return False
         scores = scaled.inputs[0]
     return producer_of(scores, "MatMul") is not None
 
 
 def _hides_no_row(bias: ir.Value | None, m: Match) -> bool:
-    """True if no row of ``bias`` is all -inf: a constant that shows each row a key, a choice
-    between finite numbers, or a bias relative to the largest element of its row."""
+    """True if no row of ``bias`` is all -inf.
+
+    The bias is a constant that shows each row a key, a choice between finite numbers, or a bias
+    relative to the largest element of its row.
+    """
     choice, _ = _choice(bias)
     if choice is not None:
         numbers = [m.scalar(value) for value in choice.inputs[1:]]
@@ -178,7 +181,7 @@ def _choice(bias: ir.Value | None) -> tuple[ir.Node | None, list[ir.Node]]:
 
 def _hidden(add: ir.Node, m: Match) -> tuple[ir.Value, ir.Node, list[ir.Node]] | None:
     """Return the scores, the ``Where`` of 0 and -inf that ``add`` adds to them, and the moves in
-    between; None if it has none."""
+    between; None if it adds none."""
     for scores, bias in (add.inputs, add.inputs[::-1]):
         choice, moves = _choice(bias)
         if scores is None or choice is None:

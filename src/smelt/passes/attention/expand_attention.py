@@ -38,14 +38,14 @@ from smelt.passes.base import rounding, rule_pass
 @rule(op("Attention", var("q"), var("k"), var("v"), rest=True))
 def attention(m: Match, b: Builder) -> Replacement:
     """Replace an Attention by MatMul, Softmax and MatMul."""
-    given = {a.name: a.value for a in m.root.attributes.values()}
+    attributes = {a.name: a.value for a in m.root.attributes.values()}
     bias, *past = (*m.root.inputs[3:], *(None,) * 3)[:3]
-    refused = _unfit(m, given, bias, past)
-    if refused is not None:
-        return refused
-    heads, kv_heads = given.get("q_num_heads"), given.get("kv_num_heads")
-    given_heads = {"q": heads, "k": kv_heads, "v": kv_heads}
-    operands = [_apart(m[name], count, b) for name, count in given_heads.items()]
+    refusal = _unfit(m, attributes, bias, past)
+    if refusal is not None:
+        return refusal
+    heads, kv_heads = attributes.get("q_num_heads"), attributes.get("kv_num_heads")
+    head_counts = {"q": heads, "k": kv_heads, "v": kv_heads}
+    operands = [_split_heads(m[name], count, b) for name, count in head_counts.items()]
     if None in operands:  # needs 3
         return Miss("the size of a head is not known")
     q, *new = (value for value in operands if value is not None)
@@ -53,20 +53,20 @@ def attention(m: Match, b: Builder) -> Replacement:
         b.op("Concat", old, value, axis=2) if old is not None else value
         for old, value in zip(past, new, strict=True)
     ]
-    copied = [_copied(value, q, b) for value in present]
+    copied = [_repeated_heads(value, q, b) for value in present]
     if None in copied:  # needs 2
         return Miss("the head counts of keys and queries do not fit")
     k, v = (value for value in copied if value is not None)
-    size, width = (each.shape[3] if each.shape is not None else None for each in (q, v))
+    size, width = (x.shape[3] if x.shape is not None else None for x in (q, v))
     if not isinstance(size, int) or q.dtype is None or (heads and not isinstance(width, int)):
         return Miss("the size of a head is not known")
-    scale = given.get("scale", 1 / float(np.sqrt(size)))
+    scale = attributes.get("scale", 1 / float(np.sqrt(size)))
     q = b.op("Mul", q, b.constant(np.asarray(scale, q.dtype.numpy())))
     constant = m.array(bias, None) if bias is not None else None
-    scores = _capped(b.op("MatMul", q, b.op("Transpose", k, perm=[0, 1, 3, 2])), given, b)
+    scores = _capped(b.op("MatMul", q, b.op("Transpose", k, perm=[0, 1, 3, 2])), attributes, b)
     if bias is not None:
         scores = b.op("Add", scores, bias)
-    seen = _seen(q, k, b) if given.get("is_causal") else None
+    seen = _seen(q, k, b) if attributes.get("is_causal") else None
     weights = _weights(scores, bias, constant, seen, b)
     result = b.op("MatMul", weights, v)
     if heads is not None and isinstance(width, int):
@@ -77,18 +77,18 @@ def attention(m: Match, b: Builder) -> Replacement:
 
 
 def _unfit(
-    m: Match, given: Mapping[str, Any], bias: ir.Value | None, past: Sequence[ir.Value | None]
+    m: Match, attributes: Mapping[str, Any], bias: ir.Value | None, past: Sequence[ir.Value | None]
 ) -> Miss | None:
     """Return a Miss that names the feature of the Attention that the expansion does not support."""
-    if given.get("qk_matmul_output_mode", 0):  # keeps 1
+    if attributes.get("qk_matmul_output_mode", 0):  # keeps 1
         return Miss("qk_matmul_output_mode is not 0")
     dtype = m["q"].dtype
-    if given.get("softmax_precision") not in (None, 0, dtype and int(dtype)):
+    if attributes.get("softmax_precision") not in (None, 0, dtype and int(dtype)):
         return Miss("the softmax has another type than the operands")
     cached = None not in past
     if not cached and past != [None, None]:  # keeps 1
         return Miss("the Attention reads past keys or past values, not both")
-    if cached and given.get("is_causal"):  # keeps 1
+    if cached and attributes.get("is_causal"):  # keeps 1
         return Miss("runtimes count causal positions differently with past keys")
     if not all(scope.is_dead(value) for value in m.root.outputs[3 if cached else 1 :]):  # needs 1
         return Miss("keys, values or scores are further outputs")
@@ -97,8 +97,9 @@ def _unfit(
     return None
 
 
-def _capped(scores: ir.Value, given: Mapping[str, Any], b: Builder) -> ir.Value:
-    cap = given.get("softcap")
+def _capped(scores: ir.Value, attributes: Mapping[str, Any], b: Builder) -> ir.Value:
+    """Return ``Tanh(scores / c) * c`` for the attribute ``softcap`` c; the scores without it."""
+    cap = attributes.get("softcap")
     if not cap:
         return scores
     number = b.const_like(cap, scores)
@@ -112,25 +113,24 @@ def _weights(
     seen: ir.Value | None,
     b: Builder,
 ) -> ir.Value:
-    """Return the softmax of ``scores``, which include ``bias``, with 0 for rows that ``bias``
-    hides.
+    """Return the softmax of ``scores``, which include ``bias``; rows whose keys it all hides are 0.
 
-    ``constant`` is the bias as an array, if it is known; ``seen`` is the causal mask, if there is
+    ``constant`` is the bias as an array if it is known; ``seen`` is the causal mask if there is
     one.
     """
     assert scores.dtype is not None  # the dtype of q, checked before
     lowest = float(float_info(scores.dtype.numpy()).min)
     weights = b.op("Softmax", _without_later(scores, seen, lowest, b), axis=-1)
-    if bias is None or not _may_leave_none(constant, causal=seen is not None):
+    if bias is None or not _may_hide_row(constant, causal=seen is not None):
         return weights
     highest = b.op(
         "ReduceMax", _without_later(bias, seen, -np.inf, b), b.const_i64([-1]), keepdims=1
     )
-    none = b.op("Equal", highest, b.const_like(-np.inf, bias))
-    return b.op("Where", none, b.const_like(0, weights), weights)
+    no_key = b.op("Equal", highest, b.const_like(-np.inf, bias))
+    return b.op("Where", no_key, b.const_like(0, weights), weights)
 
 
-def _apart(value: ir.Value, heads: int | None, b: Builder) -> ir.Value | None:
+def _split_heads(value: ir.Value, heads: int | None, b: Builder) -> ir.Value | None:
     """Return ``value`` as B,H,S,D; it already has that form if ``heads`` is None."""
     if heads is None:
         return value if value.shape is None or len(value.shape) == 4 else None
@@ -141,7 +141,7 @@ def _apart(value: ir.Value, heads: int | None, b: Builder) -> ir.Value | None:
     return b.op("Transpose", split, perm=[0, 2, 1, 3])
 
 
-def _copied(value: ir.Value, q: ir.Value, b: Builder) -> ir.Value | None:
+def _repeated_heads(value: ir.Value, q: ir.Value, b: Builder) -> ir.Value | None:
     """Return B,G,S,D as B,H,S,D: each head is repeated for the query heads that share it."""
     if value.shape is None or q.shape is None:
         return None
@@ -152,34 +152,36 @@ def _copied(value: ir.Value, q: ir.Value, b: Builder) -> ir.Value | None:
         return value
     if not groups or heads % groups or not isinstance(size, int):
         return None
-    apart = b.op("Unsqueeze", value, b.const_i64([2]))
-    copies = b.op("Expand", apart, b.const_i64([1, 1, heads // groups, 1, 1]))
+    unmerged = b.op("Unsqueeze", value, b.const_i64([2]))
+    copies = b.op("Expand", unmerged, b.const_i64([1, 1, heads // groups, 1, 1]))
     rows = b.op("Shape", value, start=2, end=3)
     merged = b.op("Concat", b.const_i64([0, heads]), rows, b.const_i64([size]), axis=0)
     return b.op("Reshape", copies, merged)
 
 
 def _heads(value: ir.Value) -> ir.Shape | None:
+    """Return the dim H of B,H,S,D as a shape of rank 1; None if the shape is unknown."""
     return ir.Shape(value.shape[1:2]) if value.shape is not None else None
 
 
 def _seen(q: ir.Value, k: ir.Value, b: Builder) -> ir.Value:
-    """Return the boolean mask of keys up to the position of each query; each row has at least
-    one."""
+    """Return the causal mask: True for keys up to the position of each query, at least one in each
+    row."""
     rows = b.op("Unsqueeze", _positions(q, b), b.const_i64([1]))
     return b.op("GreaterOrEqual", rows, _positions(k, b))
 
 
-def _without_later(scores: ir.Value, seen: ir.Value | None, instead: float, b: Builder) -> ir.Value:
-    return scores if seen is None else b.op("Where", seen, scores, b.const_like(instead, scores))
+def _without_later(scores: ir.Value, seen: ir.Value | None, number: float, b: Builder) -> ir.Value:
+    """Return ``scores`` with ``number`` where the causal mask ``seen`` is False."""
+    return scores if seen is None else b.op("Where", seen, scores, b.const_like(number, scores))
 
 
-def _may_leave_none(bias: np.ndarray | None, *, causal: bool) -> bool:
+def _may_hide_row(bias: np.ndarray | None, *, causal: bool) -> bool:
     """True unless ``bias`` is a constant that leaves each query a key, also under a causal mask."""
     if bias is None:
         return True
-    out = np.isneginf(bias)
-    return bool(out.any() if causal else out.all(axis=-1).any())
+    hidden = np.isneginf(bias)
+    return bool(hidden.any() if causal else hidden.all(axis=-1).any())
 
 
 def _positions(value: ir.Value, b: Builder) -> ir.Value:

@@ -23,8 +23,10 @@ def factor_by_head(m: Match) -> ir.Value | None:
 
 
 def times_by_head(q: ir.Value, factor: ir.Value, m: Match, b: Builder) -> ir.Value:
-    """Return ``q`` times one number for each head, multiplied before the Transpose of heads if
-    any."""
+    """Return ``q`` times one number for each head.
+
+    If a Transpose moves the heads of ``q``, the product goes before it.
+    """
     moved, array = producer_of(q, "Transpose"), m.array(factor, None)
     if moved is None or array is None or permutation(moved) != (0, 2, 1, 3):
         return b.op("Mul", q, factor)

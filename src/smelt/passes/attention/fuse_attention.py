@@ -90,6 +90,7 @@ LATE = ("late_factor", "late_divisor")
 
 
 def _times(value: Op | OneOf, factor: str, divisor: str) -> OneOf:
+    """Match ``value``, ``value * factor`` or ``value / divisor`` with a constant of that name."""
     return one_of(
         op("Mul", value, const(name=factor), commutative=True),
         op("Div", value, const(name=divisor)),
@@ -120,6 +121,7 @@ _replaced_first = op("Add", _replaced, var("then"), commutative=True)
 _masked = one_of(op("Max", _shown, const(name="least"), commutative=True), _replaced_first, _shown)
 
 
+# Softmax(min-bounded, masked, biased, capped and scaled q x keys) x v; every layer is optional.
 @rule(op("MatMul", op("Softmax", _masked, name="weights"), var("v")))  # keeps 2
 def attention(m: Match, b: Builder) -> Replacement:
     """Replace MatMul, mask, Softmax and MatMul by Attention on B,H,S,D."""
@@ -160,6 +162,7 @@ def attention(m: Match, b: Builder) -> Replacement:
 
 
 def _fit(q: ir.Value, keys: ir.Value, v: ir.Value) -> bool:
+    """True if queries, keys and values are B,H,S,D of float32 or float16 with equal B and H."""
     shapes = [value.shape for value in (q, keys, v)]
     if q.dtype not in (ir.DataType.FLOAT, ir.DataType.FLOAT16):  # needs 2
         return False
@@ -169,15 +172,15 @@ def _fit(q: ir.Value, keys: ir.Value, v: ir.Value) -> bool:
 
 
 def _scale(
-    m: Match, names: tuple[str, str] = ("factor", "divisor"), given: float = 1.0
+    m: Match, names: tuple[str, str] = ("factor", "divisor"), before: float = 1.0
 ) -> float | None:
-    """Return ``given`` times the factor or over the divisor; None unless it is positive and
-    normal."""
+    """Return ``before`` times the matched factor, or over the divisor; None unless that is a
+    positive normal number."""
     factor, divisor = (m.get(name) for name in names)
     number = 1.0 if factor is None and divisor is None else m.scalar(factor or divisor)
     if number is None or not number > 0:
         return None
-    scale = given / float(number) if factor is None else given * float(number)
+    scale = before / float(number) if factor is None else before * float(number)
     return scale if TINY < scale < 1 / TINY else None
 
 
@@ -208,20 +211,20 @@ def heads_inside(m: Match, b: Builder) -> Replacement:
     q, k, v = (row for row in rows if row is not None)
     if k.heads != v.heads:
         return Miss("keys and values have different heads")
-    first = m.get("turned") is not None
-    if m.get("moved") is None and not first and q.heads != 1:
+    sequence_first = m.get("turned") is not None
+    if m.get("moved") is None and not sequence_first and q.heads != 1:
         return Miss("the heads are merged without a Transpose")
     if result[-1] != q.heads * v.size or q.length is None:
         return Miss("the result is not one row of all heads for each query")
-    by_query = len(result) == 3 and same_dim(result[0 if first else 1], q.length)
-    if not by_query and len(result) != 2 and (first or not _is_spelled_out(m)):
+    by_query = len(result) == 3 and same_dim(result[0 if sequence_first else 1], q.length)
+    if not by_query and len(result) != 2 and (sequence_first or not _is_spelled_out(m)):
         return Miss("the result is not one row of all heads for each query")
     merged = [row.merged(b) for row in (q, k, v)]
     heads = [ir.AttrInt64("q_num_heads", q.heads), ir.AttrInt64("kv_num_heads", k.heads)]
     bias = [value] if (value := m.get("bias")) is not None else []
     attributes = [*node.attributes.values(), *heads]
     rows_of_heads = b.add(ir.Node("", "Attention", [*merged, *bias], attributes))[0]
-    if first:
+    if sequence_first:
         rows_of_heads = b.op("Transpose", rows_of_heads, perm=[1, 0, 2])
     return rows_of_heads if by_query else b.op("Reshape", rows_of_heads, m.root.inputs[1])
 
@@ -234,6 +237,7 @@ def _is_spelled_out(m: Match) -> bool:
 
 
 def _factored(name: str) -> OneOf:
+    """Match ``name`` times a constant or over one."""
     return one_of(
         op("Mul", var(name), const(name="factor"), commutative=True),
         op("Div", var(name), const(name="divisor")),
@@ -241,6 +245,7 @@ def _factored(name: str) -> OneOf:
 
 
 def _moved(name: str) -> Op:
+    """Match a scaled ``name`` behind a Reshape or a Transpose."""
     return op(("Reshape", "Transpose"), _factored(name), rest=True, name="moved")
 
 
@@ -254,8 +259,8 @@ def _moved(name: str) -> Op:
 )
 def scaled_operand(m: Match, b: Builder) -> Replacement:
     """Move a factor of the queries or keys into the attribute ``scale``."""
-    given = m.root.attributes.get("scale")
-    scale = _scale(m, given=given.as_float()) if given is not None else None
+    attribute = m.root.attributes.get("scale")
+    scale = _scale(m, before=attribute.as_float()) if attribute is not None else None
     if scale is None:
         return Miss("the scale is not one positive number")
     operands = []

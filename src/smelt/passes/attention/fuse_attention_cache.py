@@ -43,7 +43,7 @@ class _Joined:
 def fuse_attention_cache(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
 ) -> None:
-    """Give each Attention between such Concats its past inputs and present outputs."""
+    """Replace each Attention and its two Concats by one with past inputs and present outputs."""
     for node, keys, values in list(_cached(cx)):
         if rewriter.exhausted:
             break
@@ -52,8 +52,8 @@ def fuse_attention_cache(
         inputs = [node.inputs[0], keys.new, values.new, bias, keys.past, values.past]
         fused = ir.Node("", "Attention", inputs, node.attributes.values(), num_outputs=3)
         y, present_keys, present_values = b.add(fused)
-        made = ((node, y), (keys.node, present_keys), (values.node, present_values))
-        for replaced, value in made:
+        replacements = ((node, y), (keys.node, present_keys), (values.node, present_values))
+        for replaced, value in replacements:
             if rewriter.exhausted:  # the remaining nodes still read their old operands
                 break
             rewriter.replace(replaced, (value,))
@@ -77,13 +77,15 @@ def _cached(cx: PassContext) -> Iterator[tuple[ir.Node, _Joined, _Joined]]:
 
 
 def _joined(reader: ir.Node, index: int) -> _Joined | None:
-    """Return the Concat at input ``index`` of ``reader`` if only ``reader`` and the graph's outputs
-    use it."""
+    """Return the Concat at input ``index`` of ``reader``.
+
+    None if another node reads it, or if it is no graph output or no Concat of two values along S.
+    """
     value = reader.inputs[index]
     node = producer_of(value, "Concat")
     if node is None or value is None or node.graph is not reader.graph or len(node.inputs) != 2:
         return None
-    if any(each is not reader for each in scope.consumers(value)):  # keeps 1
+    if any(consumer is not reader for consumer in scope.consumers(value)):  # keeps 1
         return None
     if not value.is_graph_output():  # needs 3
         return None

@@ -45,7 +45,12 @@ from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.same_shape import same_dim, same_shape
 from smelt.passes.attention.rotary_neighbours import products_of_neighbours
 from smelt.passes.attention.rotary_operator import TYPES, rotary_of, rotated
-from smelt.passes.attention.rotary_pairs import is_interleaved, numbers_of, once, stacks_pairs
+from smelt.passes.attention.rotary_pairs import (
+    angles_of_pairs,
+    is_interleaved,
+    numbers_of,
+    stacks_pairs,
+)
 from smelt.passes.base import rounding, rule_pass
 
 _x = var("x")
@@ -53,10 +58,14 @@ _whole = var("whole")
 
 
 def _low(source: Var, name: str) -> Op:
+    """Match the first half or the even elements of ``source``, by Slice or as output 0 of a
+    Split."""
     return op(("Slice", "Split"), source, rest=True, name=name)
 
 
 def _high(source: Var, name: str) -> OneOf:
+    """Match the second half or the odd elements of ``source``, by Slice or as output 1 of a
+    Split."""
     return one_of(
         op("Slice", source, rest=True, name=name),
         op("Split", source, rest=True, output=1, name=name),
@@ -64,41 +73,42 @@ def _high(source: Var, name: str) -> OneOf:
 
 
 def _times(value: Pattern, factor: str) -> Op:
+    """Match a product of ``value`` and the cosines or sines called ``factor``."""
     return op("Mul", value, var(factor), commutative=True)
 
 
-def _turned(x: Pattern, source: Var) -> Op:
+def _rotation(x: Pattern, source: Var) -> Op:
     """Match ``x * cos + rotated * sin``, where ``rotated`` joins or stacks parts of ``source``."""
     low, high = _low(source, "low"), op("Neg", _high(source, "high"))
     stack = op("Concat", *(op("Unsqueeze", part, rest=True) for part in (high, low)))
-    turned = one_of(
+    rotated_pairs = one_of(
         op("Concat", high, low, name="joined"), op("Reshape", stack, rest=True, name="stacked")
     )
-    return op("Add", _times(x, "cos"), _times(turned, "sin"), commutative=True)
+    return op("Add", _times(x, "cos"), _times(rotated_pairs, "sin"), commutative=True)
 
 
-@rule(_turned(_x, _x))  # keeps 1
+@rule(_rotation(_x, _x))  # keeps 1
 def rotated_pairs(m: Match, b: Builder) -> Replacement:
     """Replace a rotation of all elements of x."""
-    return _of_turned(m, b, m["x"])
+    return _rotary_of_parts(m, b, m["x"])
 
 
-@rule(_turned(op("Slice", _whole, rest=True, name="x"), _whole))  # keeps 1
+@rule(_rotation(op("Slice", _whole, rest=True, name="x"), _whole))  # keeps 1
 def rotated_slice(m: Match, b: Builder) -> Replacement:
     """Replace a rotation of x, where x and its parts are slices of ``whole``."""
-    return _of_turned(m, b, m["whole"])
+    return _rotary_of_parts(m, b, m["whole"])
 
 
-def _of_turned(m: Match, b: Builder, source: ir.Value) -> Replacement:
+def _rotary_of_parts(m: Match, b: Builder, source: ir.Value) -> Replacement:
     """Return a RotaryEmbedding for a rotation of pairs taken from ``source``, or a Miss."""
     stacked = m.get("stacked") is not None
-    turned = m.node("stacked" if stacked else "joined")
-    if stacked and not stacks_pairs(turned, m.constants):
+    pairs = m.node("stacked" if stacked else "joined")
+    if stacked and not stacks_pairs(pairs, m.constants):
         return Miss("pairs are not stacked along a new last axis")
-    refused = _unfit(m, None if stacked else turned, source, stacked)
-    if refused is not None:
-        return refused
-    cos, sin = (once(m[name], stacked, m, b) for name in ("cos", "sin"))  # needs 4
+    refusal = _unfit(m, None if stacked else pairs, source, stacked)
+    if refusal is not None:
+        return refusal
+    cos, sin = (angles_of_pairs(m[name], stacked, m, b) for name in ("cos", "sin"))  # needs 4
     if cos is None or sin is None:
         return Miss("the angles of a pair are not proved to be equal")
     x = m["x"]
@@ -122,8 +132,8 @@ def _of_turned(m: Match, b: Builder, source: ir.Value) -> Replacement:
 )
 def products_of_halves(m: Match, b: Builder) -> Replacement:
     """Replace ``Concat(x1 * cos - x2 * sin, x2 * cos + x1 * sin)``."""
-    refused = _unfit(m, m.root, m["x"], interleaved=False)
-    return rotated(m["x"], m, b, m["cos"], m["sin"], False) if refused is None else refused
+    refusal = _unfit(m, m.root, m["x"], interleaved=False)
+    return rotated(m["x"], m, b, m["cos"], m["sin"], False) if refusal is None else refusal
 
 
 def _unfit(m: Match, concat: ir.Node | None, source: ir.Value, interleaved: bool) -> Miss | None:
@@ -151,8 +161,8 @@ def heads_last(m: Match, b: Builder) -> Replacement:
     flat = b.op("Reshape", m["x"], b.const_i64([0, 0, heads * size]))
     attributes = [*m.root.attributes.values(), ir.AttrInt64("num_heads", heads)]
     rotated = rotary_of([flat, *m.root.inputs[1:]], attributes, b)
-    apart = b.op("Reshape", rotated, b.const_i64([0, 0, heads, size]))
-    return b.op("Transpose", apart, perm=[0, 2, 1, 3])
+    heads_split = b.op("Reshape", rotated, b.const_i64([0, 0, heads, size]))
+    return b.op("Transpose", heads_split, perm=[0, 2, 1, 3])
 
 
 @rule(
@@ -163,16 +173,16 @@ def heads_of_one_position(m: Match, b: Builder) -> Replacement:
     rows, shape = m["rows"], m["x"].shape
     if rows.shape is None or len(rows.shape) != 3 or shape is None or len(shape) != 4:
         return None
-    heads, one, size = shape.dims[1:]
+    heads, positions, size = shape.dims[1:]
     if not isinstance(heads, int) or not isinstance(size, int):  # needs 6
         return Miss("the head count or head size is not constant")
-    if rows.shape[2] != heads * size or not same_dim(rows.shape[1], one):
+    if rows.shape[2] != heads * size or not same_dim(rows.shape[1], positions):
         return Miss("the heads do not match the rows")
-    if one != 1 and heads != 1:
+    if positions != 1 and heads != 1:
         return Miss("there may be more than one position")
     attributes = [*m.root.attributes.values(), ir.AttrInt64("num_heads", heads)]
     rotated = rotary_of([rows, *m.root.inputs[1:]], attributes, b)
-    if one != 1:
+    if positions != 1:
         return b.op("Unsqueeze", rotated, b.const_i64([1]))
     return b.op("Reshape", rotated, b.const_i64([0, heads, 1, size]))
 
@@ -186,8 +196,8 @@ def factor_after_rotation(m: Match, b: Builder) -> Replacement:
     factor = m.scalar("factor")
     if factor is None or not same_shape(m["x"].shape, m.root.outputs[0].shape):
         return None
-    turned = rotary_of([m["x"], *m.root.inputs[1:]], m.root.attributes.values(), b)
-    return b.op("Mul", turned, m["factor"])
+    rotary = rotary_of([m["x"], *m.root.inputs[1:]], m.root.attributes.values(), b)
+    return b.op("Mul", rotary, m["factor"])
 
 
 _front = op(("Slice", "Split"), _whole, rest=True, name="front")
@@ -211,20 +221,24 @@ def partial_rotation(m: Match, b: Builder) -> Replacement:
     whole, front, node = m["whole"], m["front"], m.node("rotary")
     if whole.shape is None or len(whole.shape) != 4 or not isinstance(whole.shape[3], int):
         return None
-    parts = [numbers_of(value, whole, m.constants) for value in (front, m["back"])]
-    size, turned = whole.shape[3], len(parts[0] or ())
-    if parts != [range(turned), range(turned, size)] or not turned:
+    indices = [numbers_of(value, whole, m.constants) for value in (front, m["back"])]
+    size, rotated_size = whole.shape[3], len(indices[0] or ())
+    if indices != [range(rotated_size), range(rotated_size, size)] or not rotated_size:
         return Miss("the rotated part is not the beginning of each head")
     if (
         m.root.attributes.get_int("axis", 0) not in (-1, 3)
         or "rotary_embedding_dim" in node.attributes
     ):
         return None
-    attributes = [*node.attributes.values(), ir.AttrInt64("rotary_embedding_dim", turned)]
+    attributes = [*node.attributes.values(), ir.AttrInt64("rotary_embedding_dim", rotated_size)]
     if m.get("flat") is None and m.get("apart") is None:
         return rotary_of([whole, *node.inputs[1:]], attributes, b)
-    heads, apart = whole.shape[2], m.get("apart")
-    if apart is None or not same_shape(apart.shape, front.shape) or not isinstance(heads, int):
+    heads, split_result = whole.shape[2], m.get("apart")
+    if (
+        split_result is None
+        or not same_shape(split_result.shape, front.shape)
+        or not isinstance(heads, int)
+    ):
         return None
     if node.attributes.get_int("num_heads", 0) != heads:
         return Miss("the heads do not match the rows")

@@ -75,8 +75,8 @@ def shifted(m: Match, b: Builder) -> Replacement:
     if x.shape is None:
         return None
     axis = int(opset.attribute(node, "axis", m.opset)) % len(x.shape)
-    taken = [m.node(name) for name in ("max", "squares") if m.get(name) is not None]
-    if any(axis != _axis(each, m.constants) for each in taken):  # needs 1
+    reductions = [m.node(name) for name in ("max", "squares") if m.get(name) is not None]
+    if any(axis != _axis(reduction, m.constants) for reduction in reductions):  # needs 1
         return Miss("the maximum is not only over the axis of the softmax")
     if not _is_kept(m.get("max_moved") or m["max"], x, axis):
         return Miss("the max does not broadcast along its reduced axis")
@@ -86,7 +86,7 @@ def shifted(m: Match, b: Builder) -> Replacement:
 def _fused(m: Match, b: Builder, op_type: str) -> Replacement:
     """Return ``op_type`` of x if the maximum and the sums reduce the same axis, else a Miss.
 
-    None for an x that is no float tensor or has no known shape.
+    Returns None if x is no float tensor or has no known shape.
     """
     x = m["x"]
     if x.shape is None or x.dtype is None or not x.dtype.is_floating_point():  # keeps 3
@@ -95,8 +95,12 @@ def _fused(m: Match, b: Builder, op_type: str) -> Replacement:
     sums = [m.node(name) for name in ("sum", "squares") if m.get(name) is not None]
     if axis is None or any(axis != _axis(node, m.constants) for node in sums):  # needs 1, keeps 2
         return Miss("the maximum and the sums are not over the same single axis")
-    wide = m["sum"].dtype
-    if wide is None or not wide.is_floating_point() or wide.bitwidth < x.dtype.bitwidth:
+    sum_dtype = m["sum"].dtype
+    if (
+        sum_dtype is None
+        or not sum_dtype.is_floating_point()
+        or sum_dtype.bitwidth < x.dtype.bitwidth
+    ):
         return Miss("the sum is in a narrower type")
     for name in ("max", "sum"):
         value = m.get(f"{name}_moved") or m[name]
@@ -106,6 +110,7 @@ def _fused(m: Match, b: Builder, op_type: str) -> Replacement:
 
 
 def _axis(node: ir.Node, constants: Constants) -> int | None:
+    """Return the only axis of a reduction; None if it has several or an unknown one."""
     axes = opset.reduction_axes(node, constants)
     return axes[0] if axes is not None and len(axes) == 1 else None
 
@@ -117,8 +122,8 @@ def _is_kept(value: ir.Value, x: ir.Value, axis: int) -> bool:
     """
     if value.shape is None or x.shape is None:
         return False
-    absent = [1] if axis == 0 and len(value.shape) == len(x.shape) - 1 else []
-    dims = [*absent, *value.shape.dims]
+    dropped_dim = [1] if axis == 0 and len(value.shape) == len(x.shape) - 1 else []
+    dims = [*dropped_dim, *value.shape.dims]
     if len(dims) != len(x.shape):
         return False
     pairs = enumerate(zip(dims, x.shape.dims, strict=True))

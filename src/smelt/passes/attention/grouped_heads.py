@@ -16,8 +16,10 @@ _HEADS_AND_ROWS = (0, 2, 1, 3)
 
 @rule(op("Attention", var("q"), var("k"), var("v"), optional(var("bias"))), needs=("Expand",))
 def grouped(m: Match, b: Builder) -> Replacement:
-    """Replace keys and values expanded from B,G,1,S,D to B,G*R,S,D by B,G,S,D (GQA, Ainslie et al.
-    2023)."""
+    """Replace repeated keys and values B,G*R,S,D by B,G,S,D (grouped-query attention).
+
+    The heads were repeated by Expand from B,G,1,S,D. Source: GQA, Ainslie et al. 2023.
+    """
     if "q_num_heads" in m.root.attributes or len(m.root.outputs) > 1:
         return None
     walk = m.walk()
@@ -27,55 +29,57 @@ def grouped(m: Match, b: Builder) -> Replacement:
         return None
     if keys.groups != values.groups:  # fuse_attention needs 9
         return Miss("keys and values are not copied alike")
-    against = m.replaces(walk)
-    if against is not None:
-        return against
-    shared = [copy.once(b) for copy in (keys, values)]
+    refusal = m.replaces(walk)
+    if refusal is not None:
+        return refusal
+    shared = [copy.uncopied(b) for copy in (keys, values)]
     inputs = [m["q"], *shared, *m.root.inputs[3:]]
     return b.add(ir.Node("", "Attention", inputs, m.root.attributes.values()))[0]
 
 
 class _Copied:
-    """Keys or values that are expanded along a dim of 1 at ``at``, behind the dim of ``groups``
-    heads."""
+    """Repeated keys or values: ``source`` has a dim of 1 at ``axis``, along which it is expanded.
 
-    def __init__(self, source: ir.Value, at: int, groups: int, transposed: bool) -> None:
+    The axis before has ``groups`` heads.
+    """
+
+    def __init__(self, source: ir.Value, axis: int, groups: int, transposed: bool) -> None:
         self.source = source
-        self.at = at
+        self.axis = axis
         self.groups = groups
         self.transposed = transposed
 
-    def once(self, b: Builder) -> ir.Value:
-        """Return the uncopied heads as B,G,S,D."""
-        heads = b.op("Squeeze", self.source, b.const_i64([self.at]))
+    def uncopied(self, b: Builder) -> ir.Value:
+        """Return the heads before they are copied, as B,G,S,D."""
+        heads = b.op("Squeeze", self.source, b.const_i64([self.axis]))
         return b.op("Transpose", heads, perm=_HEADS_AND_ROWS) if self.transposed else heads
 
 
 def _copied(value: ir.Value, walk: Walk) -> _Copied | None:
-    """Return the source of the copies in ``value``: B,H,S,D, or transposed from B,S,H,D; None if
-    none."""
-    turned = walk.up(value, "Transpose")
-    if turned is not None and permutation(turned) != _HEADS_AND_ROWS:
+    """Return what ``value`` repeats: B,H,S,D, or a Transpose of B,S,H,D; None if it repeats no
+    heads."""
+    transpose = walk.up(value, "Transpose")
+    if transpose is not None and permutation(transpose) != _HEADS_AND_ROWS:
         return None
     # With one group, the merging Reshape is a Squeeze, and the group dim may be the copied one.
-    merge = walk.up(turned.inputs[0] if turned is not None else value, "Reshape", "Squeeze")
+    merge = walk.up(transpose.inputs[0] if transpose is not None else value, "Reshape", "Squeeze")
     merged = merge.outputs[0].shape if merge is not None else None
     expand = walk.up(merge.inputs[0], "Expand") if merge is not None else None
     source = expand.inputs[0] if expand is not None else None
     if expand is None or source is None or merged is None:
         return None
-    at = 2 if turned is None else 3
+    axis = 2 if transpose is None else 3
     small, large = source.shape, expand.outputs[0].shape
     if small is None or large is None or len(merged) != 4 or not len(small) == len(large) == 5:
         return None
-    groups = small[at - 1]
-    if not isinstance(groups, int) or small[at] != 1:
+    groups = small[axis - 1]
+    if not isinstance(groups, int) or small[axis] != 1:
         return None
-    copied = {at - 1, at} if groups == 1 else {at}
-    if not all(same_dim(small[i], large[i]) for i in range(5) if i not in copied):
+    copied_axes = {axis - 1, axis} if groups == 1 else {axis}
+    if not all(same_dim(small[i], large[i]) for i in range(5) if i not in copied_axes):
         return None
-    kept: list[Dim] = [*large[: at - 1], *large[at + 1 :]]
-    others = [*merged[: at - 1], *merged[at:]]
-    if not all(same_dim(dim, other) for dim, other in zip(kept, others, strict=True)):
+    expanded_dims: list[Dim] = [*large[: axis - 1], *large[axis + 1 :]]
+    merged_dims = [*merged[: axis - 1], *merged[axis:]]
+    if not all(same_dim(dim, other) for dim, other in zip(expanded_dims, merged_dims, strict=True)):
         return None
-    return _Copied(source, at, groups, turned is not None)
+    return _Copied(source, axis, groups, transpose is not None)

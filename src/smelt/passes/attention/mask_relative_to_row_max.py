@@ -24,9 +24,9 @@ LOWEST = -65504
 
 
 def mask_relative_to_row_max(bias: ir.Value, m: Match, b: Builder) -> ir.Value | None:
-    """Return ``bias`` with 0 as the largest element of each row that might hide all its keys.
+    """Return ``bias`` minus the largest element of each row, so that every row shows a key.
 
-    A row of nothing but -inf becomes NaN, like its softmax. A bias proved to be above half of the
+    A row that has only -inf becomes NaN, like its softmax. A bias proved to be above half of the
     lowest number is returned unchanged. Returns None for any other bias that differs between heads:
     its row maxima would cost as much as a softmax.
     """

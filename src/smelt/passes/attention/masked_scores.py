@@ -1,8 +1,8 @@
 """Recognize masked scores and weights, masked by ``Where`` or by products (TensorFlow's exporter).
 
-choice     Where(c, x, number), or Where(c, number, x) product    x * Cast(c) + number *
-Cast(Not(c)), where 0 * x is NaN for an x that is not finite constant   x * ones + numbers, with
-``ones`` of 0 and 1, and numbers only where these are 0
+choice     Where(c, x, number), or Where(c, number, x)
+product    x * Cast(c) + number * Cast(Not(c)); a hidden x that is NaN or infinite gives NaN
+constant   x * ones + numbers, with ones of 0 and 1, and numbers only where these are 0
 """
 
 from __future__ import annotations
@@ -32,19 +32,18 @@ class Choice:
 
 
 def choice_of(value: ir.Value | None, constants: Constants) -> Choice | None:
-    """Return the choice between a value and a number that computes ``value``; None if it is
-    none."""
+    """Return the Choice that ``value`` is, by Where or by products; None if it is none."""
     node = producer_of(value, "Where")
     if node is not None and node.inputs[0] is not None:
-        for place in (1, 2):
-            number, chosen = constants.scalar(node.inputs[place]), node.inputs[3 - place]
+        for branch in (1, 2):
+            number, chosen = constants.scalar(node.inputs[branch]), node.inputs[3 - branch]
             if number is not None and chosen is not None:
-                return Choice(node.inputs[0], chosen, float(number), hides=place == 1)
+                return Choice(node.inputs[0], chosen, float(number), hides=branch == 1)
     return product_of(value, constants) or _zeroed(value, constants)
 
 
 def _zeroed(value: ir.Value | None, constants: Constants) -> Choice | None:
-    """Return the choice between x and 0 that a product of x with zeros and ones is."""
+    """Return ``x * ones`` with a mask of zeros and ones as a Choice between x and 0, else None."""
     mul = producer_of(value, "Mul")
     for factor, x in (mul.inputs, mul.inputs[::-1]) if mul is not None else ():
         ones = _ones(factor, constants)
@@ -54,14 +53,14 @@ def _zeroed(value: ir.Value | None, constants: Constants) -> Choice | None:
 
 
 def product_of(value: ir.Value | None, constants: Constants) -> Choice | None:
-    """Return the choice that ``value`` computes by products and a sum; None if it is none."""
+    """Return the Choice that ``value`` computes by products and a sum; None if it is none."""
     add = producer_of(value, "Add")
     for product, rest in (add.inputs, add.inputs[::-1]) if add is not None else ():
         mul = producer_of(product, "Mul")
         for factor, x in (mul.inputs, mul.inputs[::-1]) if mul is not None else ():
-            found = None if x is None else _chosen(factor, x, rest, constants)
-            if found is not None:
-                return found
+            choice = None if x is None else _chosen(factor, x, rest, constants)
+            if choice is not None:
+                return choice
     return None
 
 
@@ -86,7 +85,8 @@ def _chosen(
 
 
 def _ones(factor: ir.Value | None, constants: Constants) -> ir.Value | np.ndarray | None:
-    """Return the boolean that ``factor`` is cast from, or a constant of 0 and 1 as a bool array."""
+    """Return the mask that ``factor`` is: the boolean that it casts, or its zeros and ones as
+    bools."""
     condition = _truth(factor)
     if condition is not None:
         return condition
@@ -97,23 +97,25 @@ def _ones(factor: ir.Value | None, constants: Constants) -> ir.Value | np.ndarra
 
 
 def _truth(factor: ir.Value | None) -> ir.Value | None:
-    """Return the boolean that ``factor`` is cast from."""
+    """Return the boolean that ``factor`` casts to a number; None if it is no such Cast."""
     cast = producer_of(factor, "Cast")
     truth = cast.inputs[0] if cast is not None else None
     return truth if truth is not None and truth.dtype == ir.DataType.BOOL else None
 
 
 def _elsewhere(rest: ir.Value | None, condition: ir.Value, constants: Constants) -> float | None:
-    """Return the number that ``rest`` has where ``condition`` is False; ``rest`` is 0 where it is
-    True."""
+    """Return the number of ``rest`` where ``condition`` is False; ``rest`` is 0 where it is True.
+
+    None if ``rest`` is neither 0 nor ``number * Cast(Not(condition))``.
+    """
     if constants.scalar(rest) == 0:
         return 0.0
     mul = producer_of(rest, "Mul")
     for number, factor in (mul.inputs, mul.inputs[::-1]) if mul is not None else ():
         negated = producer_of(_truth(factor), "Not")
-        given = constants.scalar(number)
-        if negated is not None and negated.inputs[0] is condition and given is not None:
-            return float(given) if np.isfinite(given) else None
+        hidden_number = constants.scalar(number)
+        if negated is not None and negated.inputs[0] is condition and hidden_number is not None:
+            return float(hidden_number) if np.isfinite(hidden_number) else None
     return None
 
 

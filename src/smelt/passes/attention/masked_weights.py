@@ -32,61 +32,62 @@ _product = op("MatMul", var("w"), var("v"), name="product")
 @rule(op("MatMul", var("w"), var("v")), needs=("Softmax",), same_shape=True)
 def masked_again(m: Match, b: Builder) -> Replacement:
     """Drop the second masking if each row has a key."""
-    found = _masked_twice(m)
-    if found is None:
+    scores = _masked_twice(m)
+    if scores is None:
         return None
-    mask = found.condition
+    mask = scores.condition
     if isinstance(mask, np.ndarray):
         shown = bool(mask.ndim and mask.any(-1).all())
     else:
-        shown = shows_each_row(mask, not found.hides, m["w"].shape, m.constants)
-    return b.op("MatMul", _weights(found, b), m["v"]) if shown else Miss("a row may have no key")
+        shown = shows_each_row(mask, not scores.hides, m["w"].shape, m.constants)
+    return b.op("MatMul", _weights(scores, b), m["v"]) if shown else Miss("a row may have no key")
 
 
 @rule(merged_heads(_product), needs=("Softmax",), same_shape=True)
 def rows_masked_again(m: Match, b: Builder) -> Replacement:
     """Drop the second masking and put zeros into result rows whose keys are all hidden."""
-    found = _masked_twice(m)
-    if found is None or isinstance(found.condition, np.ndarray):
+    scores = _masked_twice(m)
+    if scores is None or isinstance(scores.condition, np.ndarray):
         return None
-    mask = found.condition
+    mask = scores.condition
     rank = rank_of_merged(m, mask)
     if rank is None or not is_for_all_heads(mask):
         return Miss("the mask differs between heads, or heads are not merged")
     if m.opset < BOOLS:
         return Miss(f"ReduceMax supports bools from opset {BOOLS} on", opset=BOOLS)
-    return with_zero_rows(m, b, _weights(found, b), mask, rank, found.hides)
+    return with_zero_rows(m, b, _weights(scores, b), mask, rank, scores.hides)
 
 
 def _masked_twice(m: Match) -> Choice | None:
-    """Return the mask of the scores if it also hides the weights, else None."""
-    again = choice_of(m["w"], m.constants)
-    softmax = producer_of(again.value, "Softmax") if again is not None else None
-    if again is None or again.number or softmax is None or softmax.inputs[0] is None:
+    """Return the masked scores if the same mask also sets weights to 0, else None."""
+    weights = choice_of(m["w"], m.constants)
+    softmax = producer_of(weights.value, "Softmax") if weights is not None else None
+    if weights is None or weights.number or softmax is None or softmax.inputs[0] is None:
         return None
-    rank = len(again.value.shape) if again.value.shape is not None else 0
-    if again.value.dtype != ir.DataType.FLOAT or not rank:
+    rank = len(weights.value.shape) if weights.value.shape is not None else 0
+    if weights.value.dtype != ir.DataType.FLOAT or not rank:
         return None
     if opset.attribute(softmax, "axis", m.opset) not in (-1, rank - 1):
         return None
-    first = _mask_of(softmax.inputs[0], m)
-    if first is None or not _is_same(first, again):
+    scores = _mask_of(softmax.inputs[0], m)
+    if scores is None or not _is_same(scores, weights):
         return None
     # The same value was broadcast to the scores before; an equal constant may widen the weights.
-    of_one_value = isinstance(first.condition, ir.Value)
-    return first if of_one_value or same_shape(again.value.shape, m["w"].shape) else None
+    is_one_value = isinstance(scores.condition, ir.Value)
+    return scores if is_one_value or same_shape(weights.value.shape, m["w"].shape) else None
 
 
 def _mask_of(scores: ir.Value, m: Match) -> Choice | None:
-    """Return the mask of scores, which it replaces or is added to."""
+    """Return ``scores`` as a Choice: the mask replaces scores, or is added to them; None without
+    mask."""
     choice = choice_of(scores, m.constants)
     if choice is not None and choice.number <= LOW_ENOUGH:
         return choice
     add = producer_of(scores, "Add")
     for value, bias in (add.inputs, add.inputs[::-1]) if add is not None else ():
-        found = None if value is None else _added_mask(value, bias, m)
-        if found is not None:
-            return found
+        masked = None if value is None else _added_mask(value, bias, m)
+        if masked is not None:
+            return masked
     return None
 
 
@@ -97,7 +98,7 @@ def _added_mask(value: ir.Value, bias: ir.Value | None, m: Match) -> Choice | No
         shown = array == 0
         hides = (array[~shown] <= LOW_ENOUGH).all()
         return Choice(shown, value, float(FLOOR)) if hides and not shown.all() else None
-    numbers = [m.scalar(each) for each in node.inputs[1:]] if node is not None else []
+    numbers = [m.scalar(branch) for branch in node.inputs[1:]] if node is not None else []
     if node is None or node.inputs[0] is None or None in numbers or 0 not in numbers:
         return None
     low = sum(float(number) for number in numbers if number is not None)
@@ -105,17 +106,18 @@ def _added_mask(value: ir.Value, bias: ir.Value | None, m: Match) -> Choice | No
     return Choice(node.inputs[0], value, low, hides_where_true) if low <= LOW_ENOUGH else None
 
 
-def _is_same(first: Choice, again: Choice) -> bool:
-    """True if both masks hide the same keys."""
-    one, other = first.condition, again.condition
-    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+def _is_same(scores: Choice, weights: Choice) -> bool:
+    """True if both masks hide the same keys: one value, or constants that are equal when
+    broadcast."""
+    condition, other_condition = scores.condition, weights.condition
+    if isinstance(condition, np.ndarray) and isinstance(other_condition, np.ndarray):
         try:
-            return bool(np.equal(*np.broadcast_arrays(one, other)).all())
+            return bool(np.equal(*np.broadcast_arrays(condition, other_condition)).all())
         except ValueError:
             return False
-    return one is other and first.hides == again.hides
+    return condition is other_condition and scores.hides == weights.hides
 
 
-def _weights(mask: Choice, b: Builder) -> ir.Value:
+def _weights(scores: Choice, b: Builder) -> ir.Value:
     """Return the softmax of the scores with the mask added."""
-    return b.op("Softmax", b.op("Add", mask.value, added_instead(mask, b)), axis=-1)
+    return b.op("Softmax", b.op("Add", scores.value, added_instead(scores, b)), axis=-1)

@@ -1,10 +1,10 @@
 """Make a float32 bias finite and no lower than ``FLOOR``, so that ONNX Runtime treats rows
 correctly.
 
-At the lowest float, ONNX Runtime takes a row as hidden and returns zeros for it; a softmax returns
-the average. So the lowest numbers are raised to ``FLOOR``: in the constants that the bias is chosen
-from, if it is computed that way; else all numbers are multiplied by ``RAISED``. Products of
-matrices are assumed to be no lower than scores are.
+Where a whole row has the lowest float, ONNX Runtime returns zeros; a softmax returns the average of
+the values. So the lowest numbers are raised to ``FLOOR``: in the constants from which the bias is
+computed, if that is possible; else all numbers are multiplied by ``RAISED``. Products of matrices
+are assumed to have the range of scores.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ _MOVES = (
     *("Transpose", "Unsqueeze", "Squeeze", "Reshape", "Expand", "Slice", "Gather", "Tile"),
     *("Flatten", "GatherElements", "GatherND"),
 )
-"""Operators whose results are elements of their first input."""
+"""Operators that only move elements of their first input."""
 
 _COMPUTED = (
     *("Where", "Add", "Sub", "Mul", "Div", "Neg", "Cast", "ConstantOfShape"),
     *("Pad", "Concat"),
 )
+"""Operators whose bounds follow from the bounds of their operands."""
 
 RAISED = 1 - 2**-22
 """A factor that changes the lowest float to another one, and keeps infinities."""
@@ -45,7 +46,7 @@ _SQUASHED: Mapping[str, _Range] = {
     "Sigmoid": (np.float32(0), np.float32(1)),
     "Tanh": (np.float32(-1), np.float32(1)),
 }
-"""Range of the results of operators."""
+"""Range of the results of operators with a bounded result."""
 
 _TYPES = (ir.DataType.FLOAT, ir.DataType.FLOAT16)
 _NUMBERS = (np.float32, np.float16)
@@ -55,9 +56,9 @@ DEEP = 16
 
 
 def raise_bias_to_floor(bias: ir.Value, m: Match, b: Builder, clamped: bool) -> ir.Value | None:
-    """Return ``bias`` without the lowest float; None if that would cost too much.
+    """Return ``bias`` with its lowest floats raised a little; None if that costs too much.
 
-    A row of nothing but -inf still gives NaN, where runtimes would return zeros, unless sums are
+    A row that has only -inf still gives NaN, where runtimes would return zeros, unless sums are
     ``clamped`` to the lowest float.
     """
     array = m.array(bias, limit=None)
@@ -89,8 +90,10 @@ def _is_for_all_heads(bias: ir.Value) -> bool:
 
 
 def _raised(value: ir.Value | None, m: Match, b: Builder, depth: int = 0) -> ir.Value | None:
-    """Return ``value`` computed from raised constants; None if an element may be NaN or
-    infinite."""
+    """Return ``value`` computed from constants that are raised to ``FLOOR``.
+
+    None if an element may be NaN or infinite, or if sums and products may leave the range.
+    """
     array = m.array(value, limit=None)
     if array is not None:
         if array.dtype != np.float32 or not np.isfinite(array).all():
@@ -101,9 +104,9 @@ def _raised(value: ir.Value | None, m: Match, b: Builder, depth: int = 0) -> ir.
     node = producer_of(value, "Where", "Add", "Mul", *_MOVES)
     if node is None or depth == DEEP:
         return None
-    first, count = {"Where": (1, 2), "Add": (0, 2), "Mul": (0, 2)}.get(node.op_type, (0, 1))
+    data_operands = {"Where": (1, 2), "Add": (0, 1), "Mul": (0, 1)}.get(node.op_type, (0,))
     parts = list(node.inputs)
-    for index in range(first, first + count):
+    for index in data_operands:
         if node.op_type != "Mul" or m.scalar(parts[index]) is not None:
             parts[index] = _raised(parts[index], m, b, depth + 1)
             if parts[index] is None:
@@ -123,6 +126,7 @@ def bounds_of(value: ir.Value | None, m: Match) -> _Range | None:
 
 
 def _is_within(value: ir.Value | None, m: Match, depth: int) -> bool:
+    """True if all elements of ``value`` are proved to lie between ``FLOOR`` and its negative."""
     bounds = _bounds(value, m, depth)
     return bounds is not None and bool(bounds[0] >= FLOOR and bounds[1] <= -FLOOR)
 
@@ -150,9 +154,9 @@ def _bounds(value: ir.Value | None, m: Match, depth: int) -> _Range | None:
         filled = node.attributes.get("value")
         number = np.float32(0 if filled is None else filled.as_tensor().numpy()[0])
         return (number, number) if np.isfinite(number) else None
-    read = node.inputs[1:] if node.op_type == "Where" else node.inputs
-    read = node.inputs[:1] if node.op_type in _MOVES else read
-    parts = [_bounds(part, m, depth + 1) for part in read if node.op_type != "Pad"]
+    operands = node.inputs[1:] if node.op_type == "Where" else node.inputs
+    operands = node.inputs[:1] if node.op_type in _MOVES else operands
+    parts = [_bounds(part, m, depth + 1) for part in operands if node.op_type != "Pad"]
     if node.op_type == "Pad":
         parts = [_bounds(node.inputs[0], m, depth + 1), _padding(node, m)]
     known = [part for part in parts if part is not None]
@@ -162,8 +166,10 @@ def _bounds(value: ir.Value | None, m: Match, depth: int) -> _Range | None:
 
 
 def _padding(node: ir.Node, m: Match) -> _Range | None:
-    """Return the number that a Pad inserts as bounds; other modes copy elements within their
-    bounds."""
+    """Return the number that a Pad inserts, as equal lower and upper bounds; None if unknown.
+
+    Modes that insert no number copy elements, which lie within their own bounds.
+    """
     value = node.inputs[2] if len(node.inputs) > 2 else None
     number = 0 if value is None else m.scalar(value)
     if number is None or not np.isfinite(np.float32(number)):
@@ -184,7 +190,11 @@ def _bounds_of_type(value: ir.Value | None) -> _Range | None:
 
 
 def _combined(kind: str, parts: list[_Range]) -> _Range | None:
-    """Return the bounds of operator ``kind`` applied to operands with bounds ``parts``."""
+    """Return the bounds of operator ``kind`` applied to operands with bounds ``parts``; None if
+    infinite.
+
+    Operators without a formula here choose elements of their operands.
+    """
     (low, high), (other_low, other_high) = parts[0], parts[-1]
     if kind == "Div" and other_low <= 0 <= other_high:
         return None

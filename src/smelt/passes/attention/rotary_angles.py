@@ -21,7 +21,7 @@ from smelt.passes.size_from_inputs import size_from_inputs
 
 @dataclass(frozen=True)
 class Angles:
-    """Cosines and sines for ``x``, whose positions are along axis ``rows``, 2 or 1."""
+    """Cosines and sines for ``x``; ``rows`` is the axis of its positions: 2 or 1."""
 
     x: ir.Value
     shape: ir.Shape
@@ -46,8 +46,8 @@ class Angles:
         half, batch = self.size // 2, self.shape[0]
         if batch == 1 or not _is_shared(self.cos):
             axes = b.const_i64([3 - self.rows])
-            whole = [_of_rank_four(value, b) for value in (self.cos, self.sin)]
-            return [b.op("Squeeze", value, axes) for value in whole]
+            of_rank_four = [_of_rank_four(value, b) for value in (self.cos, self.sin)]
+            return [b.op("Squeeze", value, axes) for value in of_rank_four]
         rows = [b.op("Reshape", value, b.const_i64([-1, half])) for value in (self.cos, self.sin)]
         if not all(self._has_all_rows(value) for value in (self.cos, self.sin)):
             # For a table that is too short, Expand fails; Gather does not in every runtime.
@@ -69,8 +69,10 @@ class Angles:
         return b.op("Expand", line, b.op("Concat", *sizes, axis=0))
 
     def _has_all_rows(self, angles: ir.Value) -> bool:
-        """True if the angles have a row for each position at any size, not only where they
-        broadcast."""
+        """True if the angles have one row for each position, whatever the sizes of a run are.
+
+        False if one row may be broadcast to several positions.
+        """
         return same_dim(_four(angles.shape or ())[self.rows], self.shape[self.rows])
 
     def _sizes(self, b: Builder) -> list[ir.Value]:
@@ -78,19 +80,21 @@ class Angles:
         return [self._size(axis, b) for axis in (0, self.rows)]
 
     def _size(self, axis: int, b: Builder) -> ir.Value:
-        """Return the size of x along ``axis``, read off a graph input if possible, so that layers
-        share it."""
+        """Return the size of x along ``axis``, read off a graph input if possible, which layers can
+        share."""
         size = size_from_inputs(self.shape[axis], self.x.graph, b)
         return size if size is not None else b.op("Shape", self.x, start=axis, end=axis + 1)
 
 
 def angles_of(x: ir.Value, cos: ir.Value, sin: ir.Value) -> Angles | None:
-    """Return the Angles of x, if ``cos`` and ``sin`` broadcast to x except for a last dim of half
-    size."""
+    """Return the Angles of x; None if ``cos`` and ``sin`` do not broadcast to x.
+
+    Their last dim has half the size of that of x.
+    """
     if x.shape is None:
         return None
-    rows, others = _rows(x.shape, cos.shape), _rows(x.shape, sin.shape)
-    if rows is None or rows != others or _is_shared(cos) != _is_shared(sin):
+    rows, sin_rows = _rows(x.shape, cos.shape), _rows(x.shape, sin.shape)
+    if rows is None or rows != sin_rows or _is_shared(cos) != _is_shared(sin):
         return None
     return Angles(x, x.shape, cos, sin, rows)
 
@@ -114,8 +118,7 @@ def _four(shape: Iterable[Dim]) -> list[Dim]:
 
 
 def _as_many(rows: Dim, positions: Dim) -> bool:
-    """True if there is a row for each position whenever angles sliced off a table broadcast to
-    x."""
+    """True if angles have a row for each position, given that they broadcast to x."""
     return same_dim(rows, positions) or equal_if_broadcast(rows, positions)
 
 
@@ -125,5 +128,6 @@ def _is_shared(value: ir.Value) -> bool:
 
 
 def _of_rank_four(value: ir.Value, b: Builder) -> ir.Value:
+    """Return ``value`` with leading dims of 1 added up to rank four."""
     missing = 4 - len(value.shape or ())
     return b.op("Unsqueeze", value, b.const_i64(range(missing))) if missing else value

@@ -24,6 +24,8 @@ _pairs = var("pairs")
 
 
 def _part(name: str, output: int) -> OneOf:
+    """Match every second element of the pairs, by Slice or Split; ``output`` 0 is the first of a
+    pair."""
     cuts = (
         op("Slice", _pairs, rest=True, name=name),
         op("Split", _pairs, rest=True, output=output, name=name),
@@ -32,6 +34,7 @@ def _part(name: str, output: int) -> OneOf:
 
 
 def _times(part: OneOf, factor: str) -> Op:
+    """Match a product of ``part`` and the cosines or sines called ``factor``."""
     return op("Mul", part, var(factor), commutative=True)
 
 
@@ -62,42 +65,42 @@ def products_of_neighbours(m: Match, b: Builder) -> Replacement:
             return Miss("the size of a head is not a number")
         x = b.op("Reshape", pairs, b.const_i64([0, 0, 0, 2 * half]))
     if m.get("first") is None:
-        if any(each.shape is None or each.shape[-1:] != (1,) for each in (cos, sin)):
+        if any(angle.shape is None or angle.shape[-1:] != (1,) for angle in (cos, sin)):
             return Miss("there is not one angle for each pair")
-        cos, sin = (b.op("Squeeze", each, b.const_i64([-1])) for each in (cos, sin))
+        cos, sin = (b.op("Squeeze", angle, b.const_i64([-1])) for angle in (cos, sin))
     if not _broadcasts(x, m["stack"]):
         return Miss("the angles broadcast x to another shape")
-    turned = rotated(x, m, b, cos, sin, True)
-    if isinstance(turned, Miss) or same_shape(x.shape, m.root.outputs[0].shape):
-        return turned
+    rotary = rotated(x, m, b, cos, sin, True)
+    if isinstance(rotary, Miss) or same_shape(x.shape, m.root.outputs[0].shape):
+        return rotary
     target = m.constants.ints(m.root.inputs[1])
     if target is None or 0 in target[3:]:
         return Miss("no constant can state the shape")
-    return b.op("Reshape", turned, b.const_i64(target))
+    return b.op("Reshape", rotary, b.const_i64(target))
 
 
 def _fits(m: Match) -> bool:
-    """True if the parts are the first and second elements of all pairs, and are stacked in that
-    order."""
+    """True if the parts are the first and second elements of all pairs, stacked in that order."""
     pairs, parts = m["pairs"], (m["low"], m["high"])
-    apart = [m.node(name) for name in ("first", "second") if m.get(name) is not None]
-    alone = [m.node(name) for name in ("low alone", "high alone") if m.get(name) is not None]
+    unsqueezes = [m.node(name) for name in ("first", "second") if m.get(name) is not None]
+    squeezes = [m.node(name) for name in ("low alone", "high alone") if m.get(name) is not None]
     if not is_along_last(m.node("stack")):
         return False
-    if not all(is_of_last(node, m.constants) for node in (*apart, *alone)):
+    if not all(is_of_last(node, m.constants) for node in (*unsqueezes, *squeezes)):
         return False
     if pairs.shape is not None and len(pairs.shape) == 4:
-        if not apart or alone:
+        if not unsqueezes or squeezes:
             return False
         return is_interleaved(pairs, *parts, pairs, m.constants) is True
-    if pairs.shape is None or len(pairs.shape) != 5 or len(alone) != len(apart):
+    if pairs.shape is None or len(pairs.shape) != 5 or len(squeezes) != len(unsqueezes):
         return False
-    places = [numbers_of(part, pairs, m.constants) for part in parts]
-    return pairs.shape[-1] == 2 and places == [range(1), range(1, 2)]
+    indices = [numbers_of(part, pairs, m.constants) for part in parts]
+    return pairs.shape[-1] == 2 and indices == [range(1), range(1, 2)]
 
 
 def _broadcasts(x: ir.Value, stack: ir.Value) -> bool:
-    """True if the products have the leading dims of x."""
+    """True if the stacked products have the leading dims of x, so that the angles broadcast to
+    x."""
     if x.shape is None or stack.shape is None or len(stack.shape) != 5:
         return False
     return all(map(same_dim, x.shape[:3], stack.shape[:3]))

@@ -24,15 +24,15 @@ def rotated(
         return Miss("angles are not the same for all heads, or not one row for each position")
     if early := opset_miss(m, "RotaryEmbedding"):  # fuse_rotary_embedding needs 1
         return early
-    given = angles.operands(b)
+    angle_operands = angles.operands(b)
     order = [ir.AttrInt64("interleaved", 1)] if interleaved else []
     if angles.rows == 2:
-        return rotary_of([x, *given], order, b)
+        return rotary_of([x, *angle_operands], order, b)
     heads, size = angles.heads, angles.size
     if not isinstance(heads, int):
         return Miss("the number of heads is not known")
     flat = b.op("Reshape", x, b.const_i64([0, 0, heads * size]))  # B,S,H,D to B,S,H*D
-    rotated = rotary_of([flat, *given], [*order, ir.AttrInt64("num_heads", heads)], b)
+    rotated = rotary_of([flat, *angle_operands], [*order, ir.AttrInt64("num_heads", heads)], b)
     return b.op("Reshape", rotated, b.const_i64([0, 0, heads, size]))
 
 

@@ -31,34 +31,38 @@ def numbers_of(
     value: ir.Value,
     source: ir.Value,
     constants: Constants,
-    beside: Mapping[int, object] = NOTHING,
+    other_cuts: Mapping[int, object] = NOTHING,
 ) -> range | None:
     """Return the indices along the last dim of ``source`` that ``value`` holds; None if unknown.
 
-    ``beside`` lists the cuts along other axes that ``value`` must have.
+    ``other_cuts`` lists the cuts along other axes that ``value`` must have.
     """
     if source.shape is None or value.shape is None or not isinstance(source.shape[-1], int):
         return None
     size, last = source.shape[-1], len(source.shape) - 1
     if value is source:
-        return None if beside else range(size)
+        return None if other_cuts else range(size)
     node = producer_of(value, "Slice", "Split")
     if node is None or node.inputs[0] is not source:
         return None
     if node.op_type == "Slice":
         cuts = cuts_of(node, constants)
-        if cuts is None or _beside(cuts, source.shape) != beside:
+        if cuts is None or _cuts_of_other_axes(cuts, source.shape) != other_cuts:
             return None
         return range(size)[slice(*cuts[last])] if last in cuts else range(size)
     widths = [part.shape[-1] if part.shape is not None else None for part in node.outputs]
     sizes = [width for width in widths if isinstance(width, int)]
-    if beside or node.attributes.get_int("axis", 0) not in (-1, last) or len(sizes) < len(widths):
+    if (
+        other_cuts
+        or node.attributes.get_int("axis", 0) not in (-1, last)
+        or len(sizes) < len(widths)
+    ):
         return None
     start = sum(sizes[: value.index() or 0])
     return range(start, start + sizes[value.index() or 0])
 
 
-def _beside(cuts: Mapping[int, Cut], shape: ir.Shape) -> dict[int, object]:
+def _cuts_of_other_axes(cuts: Mapping[int, Cut], shape: ir.Shape) -> dict[int, object]:
     """Return the cuts along all axes but the last, normalized so that equal cuts compare equal."""
     dims = enumerate(shape.dims[:-1])
     return {
@@ -71,29 +75,35 @@ def _beside(cuts: Mapping[int, Cut], shape: ir.Shape) -> dict[int, object]:
 def is_interleaved(
     x: ir.Value, first: ir.Value, second: ir.Value, source: ir.Value, constants: Constants
 ) -> bool | None:
-    """Return how ``first`` and ``second`` hold the pairs of ``x``: False by halves, True
+    """Return False if ``first`` and ``second`` hold the pairs of ``x`` by halves, True if
     interleaved.
 
-    None if they do not. ``x`` is ``source`` or a slice of it.
+    None if they do not hold pairs. ``x`` is ``source`` or a slice of it.
     """
     node = producer_of(x, "Slice") if x is not source else None
     cuts = cuts_of(node, constants) if node is not None else None
-    beside = _beside(cuts, source.shape) if cuts and source.shape is not None else NOTHING
+    other_cuts = (
+        _cuts_of_other_axes(cuts, source.shape) if cuts and source.shape is not None else NOTHING
+    )
     values = (x, first, second)
-    places, *pair = (numbers_of(value, source, constants, beside) for value in values)
-    if places is None or len(places) % 2 or not places:
+    indices, *pair = (numbers_of(value, source, constants, other_cuts) for value in values)
+    if indices is None or len(indices) % 2 or not indices:
         return None
-    half = len(places) // 2
-    if pair == [places[:half], places[half:]]:
+    half = len(indices) // 2
+    if pair == [indices[:half], indices[half:]]:
         return False
-    return True if pair == [places[::2], places[1::2]] else None
+    return True if pair == [indices[::2], indices[1::2]] else None
 
 
-def once(
+def angles_of_pairs(
     value: ir.Value, interleaved: bool, m: Match, b: Builder, depth: int = 0
 ) -> ir.Value | None:
-    """Return the angle of each pair if ``value`` is proved to repeat it for both elements, else
-    None."""
+    """Return one angle for each pair if ``value`` is proved to repeat it for both elements, else
+    None.
+
+    The function follows elementwise operators back to the place where the angles are repeated, and
+    builds the same operators on the angles before the repetition.
+    """
     array = m.array(value, None)
     if array is not None:
         if not array.ndim or array.shape[-1] % 2 or not array.size:
@@ -105,9 +115,9 @@ def once(
             else (array[..., :half], array[..., half:])
         )
         return b.constant(pair[0]) if (pair[0] == pair[1]).all() else None
-    written = _repeated(value, b) if interleaved else _joined(value)
-    if written is not None:
-        return written
+    unrepeated = _repeated(value, b) if interleaved else _joined(value)
+    if unrepeated is not None:
+        return unrepeated
     node = producer_of(value, "Unsqueeze", "Mul", "Cast", "Gather", "Reshape", *UNARY)
     source = node.inputs[0] if node is not None else None
     if node is None or source is None or source.shape is None or depth == DEEP:
@@ -116,15 +126,17 @@ def once(
         return None
     if node.op_type == "Mul" and m.scalar(source) is not None:
         angles = node.inputs[1]
-        given = once(angles, interleaved, m, b, depth + 1) if angles is not None else None
-        return b.like(node, source, given) if given is not None else None
-    given = once(source, interleaved, m, b, depth + 1)
-    if given is None:
+        source_angles = (
+            angles_of_pairs(angles, interleaved, m, b, depth + 1) if angles is not None else None
+        )
+        return b.like(node, source, source_angles) if source_angles is not None else None
+    source_angles = angles_of_pairs(source, interleaved, m, b, depth + 1)
+    if source_angles is None:
         return None
     if node.op_type == "Reshape":
         *lead, last = m.constants.ints(node.inputs[1]) or (0,)
-        return b.like(node, given, b.const_i64([*lead, last // 2]))
-    return b.like(node, given, *node.inputs[1:])
+        return b.like(node, source_angles, b.const_i64([*lead, last // 2]))
+    return b.like(node, source_angles, *node.inputs[1:])
 
 
 def _keeps_last(node: ir.Node, rank: int, m: Match) -> bool:
@@ -141,12 +153,12 @@ def _keeps_last(node: ir.Node, rank: int, m: Match) -> bool:
         lasts = [shape[-1] for shape in shapes if shape is not None and len(shape)]
         return bool(rows) and lasts == 2 * list(rows or ())[-1:]
     if node.op_type == "Mul":
-        return [m.scalar(each) is not None for each in node.inputs].count(True) == 1
+        return [m.scalar(operand) is not None for operand in node.inputs].count(True) == 1
     return True
 
 
 def _joined(value: ir.Value) -> ir.Value | None:
-    """Return a of Concat(a, a) along the last axis, else None."""
+    """Return ``a`` if ``value`` is Concat(a, a) along the last axis, else None."""
     node = producer_of(value, "Concat")
     if node is None or len(node.inputs) != 2 or not is_along_last(node):
         return None
@@ -154,8 +166,12 @@ def _joined(value: ir.Value) -> ir.Value | None:
 
 
 def _repeated(value: ir.Value, b: Builder) -> ir.Value | None:
-    """Return a, if ``value`` repeats a along a new last axis that is merged with the axis
-    before."""
+    """Return ``a`` if ``value`` has each element of ``a`` twice in a row along the last axis, else
+    None.
+
+    Exporters repeat by Expand or Concat along a new last axis, which a Reshape merges with the axis
+    before it.
+    """
     merge = producer_of(value, "Reshape")
     node = producer_of(merge.inputs[0], "Expand", "Concat") if merge is not None else None
     source = node.inputs[0] if node is not None else None
@@ -178,16 +194,16 @@ def _is_paired(pairs: ir.Shape, merged: ir.Shape) -> bool:
     return merged[-1] == 2 * pairs[-2] and all(map(same_dim, pairs[:-2], merged[:-1]))
 
 
-def stacks_pairs(turned: ir.Node, constants: Constants) -> bool:
-    """True if ``turned`` merges two values stacked along a new last axis with the axis before."""
-    stack = producer_of(turned.inputs[0], "Concat")
-    shape, merged = (node.outputs[0].shape if node else None for node in (stack, turned))
+def stacks_pairs(reshape: ir.Node, constants: Constants) -> bool:
+    """True if ``reshape`` merges two values stacked along a new last axis with the axis before."""
+    stack = producer_of(reshape.inputs[0], "Concat")
+    shape, merged = (node.outputs[0].shape if node else None for node in (stack, reshape))
     if stack is None or shape is None or merged is None or not _is_paired(shape, merged):
         return False
-    apart = [producer_of(value, "Unsqueeze") for value in stack.inputs]
-    if len(apart) != 2 or not is_along_last(stack):
+    unsqueezes = [producer_of(value, "Unsqueeze") for value in stack.inputs]
+    if len(unsqueezes) != 2 or not is_along_last(stack):
         return False
-    return all(node is not None and is_of_last(node, constants) for node in apart)
+    return all(node is not None and is_of_last(node, constants) for node in unsqueezes)
 
 
 def is_along_last(concat: ir.Node) -> bool:

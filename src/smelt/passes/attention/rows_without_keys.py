@@ -21,8 +21,7 @@ def merged_heads(product: Op) -> OneOf:
 
 
 def rank_of_merged(m: Match, mask: ir.Value | None) -> int | None:
-    """Return the rank of the merged result: 3 for B,S,H*D, 2 or 3 for one query; None for any
-    other.
+    """Return the rank of the merged result: 3 for B,S,H*D, and 2 or 3 for one query; else None.
 
     The match names the product of weights and values ``product``, and a Transpose after it
     ``moved``. Heads that share keys may be rows, B,G,R,D, if the mask is the same for all queries.
@@ -33,8 +32,8 @@ def rank_of_merged(m: Match, mask: ir.Value | None) -> int | None:
     if m.get("moved") is not None:
         return 3 if len(shape) == 3 else None
     heads, queries, size = product.dims[1:]
-    for_all = mask is not None and mask.shape is not None and mask.shape[-2] == 1
-    if not isinstance(queries, int) or not (queries == 1 or for_all):
+    same_for_queries = mask is not None and mask.shape is not None and mask.shape[-2] == 1
+    if not isinstance(queries, int) or not (queries == 1 or same_for_queries):
         return None
     if not isinstance(heads, int) or not isinstance(size, int):
         return None
@@ -63,8 +62,9 @@ def with_zero_rows(
     if m.get("moved") is not None:
         heads = b.op("Transpose", heads, perm=[0, 2, 1, 3])
     merged = b.add(ir.Node("", "Reshape", [heads, m.root.inputs[1]], m.root.attributes.values()))[0]
-    rows = b.op("ReduceMin" if hides else "ReduceMax", mask, b.const_i64([-1]), keepdims=1)
+    # One flag for each row: it has no key if ``hides``, else it has a key.
+    flags = b.op("ReduceMin" if hides else "ReduceMax", mask, b.const_i64([-1]), keepdims=1)
     if mask.shape is not None and len(mask.shape) == 4:
-        rows = b.op("Squeeze", rows, b.const_i64([1] if rank == 3 else [1, 2]))
+        flags = b.op("Squeeze", flags, b.const_i64([1] if rank == 3 else [1, 2]))
     zero = b.constant(np.zeros((), np.float32))
-    return b.op("Where", rows, *((zero, merged) if hides else (merged, zero)))
+    return b.op("Where", flags, *((zero, merged) if hides else (merged, zero)))

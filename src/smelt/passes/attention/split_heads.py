@@ -49,7 +49,7 @@ def rows_of(value: ir.Value) -> Rows | None:
     if node.op_type == "Transpose":
         if permutation(node) in ((0, 2, 1, 3), (1, 2, 0, 3)):
             return Rows(source, heads, size, sequence_first=permutation(node) == (1, 2, 0, 3))
-        back = _turned_twice(node) if heads == 1 else None
+        back = _swapped_twice(node) if heads == 1 else None
         return Rows(back, 1, size) if back is not None else None
     batch, length = shape[0], shape[2]
     expected = [[batch, length, size], [batch, length, 1, size]]
@@ -60,14 +60,14 @@ def rows_of(value: ir.Value) -> Rows | None:
     return Rows(source, 1, size) if heads == 1 and same else None
 
 
-def _turned_twice(node: ir.Node) -> ir.Value | None:
-    """Return B,S,D if ``node`` makes B,1,S,D of it by way of B,D,S and B,1,D,S, else None."""
-    apart = producer_of(node.inputs[0], "Reshape", "Unsqueeze")
-    turned = producer_of(apart.inputs[0], "Transpose") if apart is not None else None
-    if apart is None or turned is None or permutation(node) != (0, 1, 3, 2):
+def _swapped_twice(node: ir.Node) -> ir.Value | None:
+    """Return B,S,D if ``node`` transposes it to B,1,S,D by way of B,D,S and B,1,D,S, else None."""
+    unmerged = producer_of(node.inputs[0], "Reshape", "Unsqueeze")
+    swapped = producer_of(unmerged.inputs[0], "Transpose") if unmerged is not None else None
+    if unmerged is None or swapped is None or permutation(node) != (0, 1, 3, 2):
         return None
-    columns, headed = turned.outputs[0].shape, apart.outputs[0].shape
-    if permutation(turned) != (0, 2, 1) or columns is None or headed is None:
+    columns, headed = swapped.outputs[0].shape, unmerged.outputs[0].shape
+    if permutation(swapped) != (0, 2, 1) or columns is None or headed is None:
         return None
     expected = [columns[0], 1, columns[1], columns[2]]
-    return turned.inputs[0] if all(map(same_dim, expected, headed)) else None
+    return swapped.inputs[0] if all(map(same_dim, expected, headed)) else None

@@ -43,16 +43,15 @@ _POSITIONS = (ir.DataType.INT32, ir.DataType.INT64)
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """The three numbers; with ``counts``, positions along an axis, of which only the order is
-    known."""
+    """The three numbers, or, if ``are_positions``, numbers in the order of positions on an axis."""
 
     numbers: np.ndarray
-    counts: bool = False
+    are_positions: bool = False
 
     @property
     def is_uniform(self) -> bool:
         """True if all elements are the same number."""
-        return not self.counts and bool((self.numbers == self.numbers[0]).all())
+        return not self.are_positions and bool((self.numbers == self.numbers[0]).all())
 
 
 def uniform(number: np.ndarray | np.generic) -> Cells:
@@ -63,8 +62,9 @@ def uniform(number: np.ndarray | np.generic) -> Cells:
 def elementwise(kind: str, operands: Sequence[Cells]) -> Cells | None:
     """Return the result of the operator ``kind`` on cells; None if it would need exact
     positions."""
-    counts = {operand.counts for operand in operands}
-    if True in counts and (kind not in _COMPARISONS or len(counts) > 1):
+    with_positions = any(operand.are_positions for operand in operands)
+    only_positions = all(operand.are_positions for operand in operands)
+    if with_positions and not (only_positions and kind in _COMPARISONS):
         return None
     with np.errstate(all="ignore"):
         return Cells(_ELEMENTWISE[kind](*(operand.numbers for operand in operands)))
@@ -72,7 +72,7 @@ def elementwise(kind: str, operands: Sequence[Cells]) -> Cells | None:
 
 def cast(cells: Cells, dtype: ir.DataType | None) -> Cells | None:
     """Return the cells in another dtype; None if runtimes may differ in the result."""
-    if cells.counts:
+    if cells.are_positions:
         return cells if dtype in _POSITIONS else None
     if dtype is None or (kind := dtype.numpy().kind) not in "biuf":
         return None
@@ -85,7 +85,7 @@ def cast(cells: Cells, dtype: ir.DataType | None) -> Cells | None:
 def trilu(cells: Cells, upper: bool, k: int) -> Cells | None:
     """Return the cells of Trilu with offset ``k``; None if it cuts through a cell."""
     sides = np.array([-1, 0, 1])
-    if cells.counts or k not in ((0, 1) if upper else (-1, 0)):
+    if cells.are_positions or k not in ((0, 1) if upper else (-1, 0)):
         return None
     kept = sides >= k if upper else sides <= k
     return Cells(np.where(kept, cells.numbers, np.zeros_like(cells.numbers)))

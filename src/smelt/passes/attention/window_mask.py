@@ -24,27 +24,31 @@ _together = op("Reshape", _masked, rest=True, name="together")
 @rule(op("MatMul", op("Softmax", _together, name="weights"), var("v")))
 def window_mask(m: Match, b: Builder) -> Replacement:
     """Replace the Reshapes around the mask by a mask expanded to all images."""
-    scores, apart = m["scores"], m["apart"].shape
-    if not same_shape(scores.shape, m["together"].shape) or apart is None or len(apart) != 5:
+    scores, split_shape = m["scores"], m["apart"].shape
+    if (
+        not same_shape(scores.shape, m["together"].shape)
+        or split_shape is None
+        or len(split_shape) != 5
+    ):
         return None
     if scores.shape is None or len(scores.shape) != 4:
         return None
-    kept = zip(apart.dims[2:], scores.shape.dims[1:], strict=True)
-    if not all(same_dim(one, other) for one, other in kept):
+    unchanged_dims = zip(split_shape.dims[2:], scores.shape.dims[1:], strict=True)
+    if not all(same_dim(one, other) for one, other in unchanged_dims):
         return None
     if opset.attribute(m.node("weights"), "axis", m.opset) not in (-1, 3):
         return Miss("the softmax is not over the keys")
-    mask, windows = m["mask"].shape, apart[1]
+    mask, windows = m["mask"].shape, split_shape[1]
     if mask is None or len(mask) != 5 or mask[0] != 1 or mask[1] != windows:
         return Miss("there is not one mask for each window")
-    if not all(same_dim(mask[axis], apart[axis]) for axis in (3, 4)) or mask[2] not in (
+    if not all(same_dim(mask[axis], split_shape[axis]) for axis in (3, 4)) or mask[2] not in (
         1,
-        apart[2],
+        split_shape[2],
     ):
         return Miss("there is not one mask for each window")
     if early := opset_miss(m, "Attention"):
         return early
-    times = shape_from_inputs([apart[0], 1, 1, 1, 1], b.graph, b)
+    times = shape_from_inputs([split_shape[0], 1, 1, 1, 1], b.graph, b)
     if times is None:
         return Miss("no input tells how many images there are")
     images = b.op("Expand", m["mask"], times)

@@ -55,19 +55,21 @@ def legalize(b: Builder, lhs: ir.Value, rhs: ir.Value, attributes: Attributes) -
     parts = _ordered(groups(attributes, len(lhs.shape), len(rhs.shape)), lhs.shape, rhs.shape)
     preferred = attributes["dtype"]
     output = ir.DataType(preferred) if isinstance(preferred, int) else lhs.dtype
-    wide = _wide(output)
+    product_dtype = _product_dtype(output)
     if 0 in (*lhs.shape.dims, *rhs.shape.dims):
         return _zeros(b, lhs, rhs, parts, output)
     if not parts.lhs_contracting:
-        return b.cast(_outer(b, b.cast(lhs, wide), b.cast(rhs, wide), parts), output)
+        return b.cast(
+            _outer(b, b.cast(lhs, product_dtype), b.cast(rhs, product_dtype), parts), output
+        )
     plan = _plan(lhs, rhs, parts)
     if plan is None:  # keeps 1
         results = OPERATOR.body(b, (lhs, rhs), attributes) if OPERATOR.body else None
         return results[0] if results else None
-    bytes_ = (lhs.dtype, rhs.dtype) in BYTES and b.supports("MatMulInteger")
-    if bytes_ and min(len(lhs.shape), len(rhs.shape)) > 1:
+    has_byte_kernel = (lhs.dtype, rhs.dtype) in BYTES and b.supports("MatMulInteger")
+    if has_byte_kernel and min(len(lhs.shape), len(rhs.shape)) > 1:
         return b.cast(plan.build(b, "MatMulInteger", lhs, rhs), output)
-    lhs, rhs = b.cast(lhs, wide), b.cast(rhs, wide)
+    lhs, rhs = b.cast(lhs, product_dtype), b.cast(rhs, product_dtype)
     result = _vector(b, lhs, rhs, parts) or _gemm(b, lhs, rhs, parts)
     result = result or plan.build(b, "MatMul", lhs, rhs)
     return b.cast(result, output)
@@ -82,8 +84,8 @@ def _ordered(parts: Groups, lhs: ir.Shape, rhs: ir.Shape) -> Groups:
     return replace(parts, lhs_contracting=left, rhs_contracting=right)
 
 
-def _wide(output: ir.DataType) -> ir.DataType:
-    """Return the dtype to multiply in: MatMul supports floats, and integers of 32 bits and more.
+def _product_dtype(output: ir.DataType) -> ir.DataType:
+    """Return the dtype to multiply in, because MatMul supports no integers of fewer than 32 bits.
 
     Integer sums wrap around, so a sum in more bits, cast back, gives the same result.
     """
@@ -95,7 +97,7 @@ def _wide(output: ir.DataType) -> ir.DataType:
 def _zeros(
     b: Builder, lhs: ir.Value, rhs: ir.Value, parts: Groups, output: ir.DataType
 ) -> ir.Value:
-    """Return a result of zeros for operands with a dim of size 0: an empty sum, or no elements."""
+    """Return the result for operands with a dim of size 0: a sum of no products is 0."""
     sizes = [b.op("Shape", lhs, start=i, end=i + 1) for i in (*parts.lhs_batch, *parts.lhs_free)]
     sizes += [b.op("Shape", rhs, start=i, end=i + 1) for i in parts.rhs_free]
     zero = b.constant(np.zeros((), dtype=output.numpy()))
@@ -117,7 +119,7 @@ def _outer(b: Builder, lhs: ir.Value, rhs: ir.Value, parts: Groups) -> ir.Value:
 
 
 def _vector(b: Builder, lhs: ir.Value, rhs: ir.Value, parts: Groups) -> ir.Value | None:
-    """Return MatMul(vector, matrix) if the matrix is summed over its rows; it needs no
+    """Return MatMul(vector, matrix) if the matrix is summed over its rows, which saves a
     Transpose."""
     if parts.lhs_batch or parts.rhs_free or parts.lhs_contracting != (0,):
         return None
@@ -170,7 +172,10 @@ class Plan:
 
 
 def _plan(lhs: ir.Value, rhs: ir.Value, parts: Groups) -> Plan | None:
-    """Return the layouts of operands and result; None if a Reshape would have two unknown sizes."""
+    """Return the layouts of operands and result; None if a Reshape would have two unknown sizes.
+
+    For ``x[B,S,h,d]`` times ``w[h,d,n]`` over h and d, they are ``x[B,S,h*d]`` and ``w[h*d,n]``.
+    """
     left_perm = (*parts.lhs_batch, *parts.lhs_free, *parts.lhs_contracting)
     right_perm = (*parts.rhs_batch, *parts.rhs_contracting, *parts.rhs_free)
     left, right = _dims(lhs, left_perm), _dims(rhs, right_perm)
@@ -180,8 +185,8 @@ def _plan(lhs: ir.Value, rhs: ir.Value, parts: Groups) -> Plan | None:
     batch, rows = [1] * nb, [1] * nl if nb == 0 else [nl]
     # ONNX Runtime 1.31 drops a Transpose before a MatMul with a vector by mistake when it
     # optimizes, so the vector becomes a column then.
-    straight = left_perm == tuple(sorted(left_perm))
-    columns = [] if nb == 0 and nr == 0 and straight else [nr]
+    keeps_order = left_perm == tuple(sorted(left_perm))
+    columns = [] if nb == 0 and nr == 0 and keeps_order else [nr]
     try:
         return Plan(
             _merged(left_perm, left, [*batch, *rows, nk]),
@@ -193,8 +198,8 @@ def _plan(lhs: ir.Value, rhs: ir.Value, parts: Groups) -> Plan | None:
 
 
 def _merged(perm: tuple[int, ...], dims: Sequence[Dim], counts: Sequence[int]) -> Form:
-    """Return the layout of an operand permuted by ``perm``, with segments of ``counts`` dims
-    merged."""
+    """Return the layout of an operand: permuted by ``perm``, then ``counts[i]`` dims merged into
+    dim ``i``."""
     try:
         return Form(perm, _merge(dims, counts))
     except ValueError:
@@ -202,7 +207,7 @@ def _merged(perm: tuple[int, ...], dims: Sequence[Dim], counts: Sequence[int]) -
 
 
 def _restored(dims: Sequence[Dim], counts: Sequence[int]) -> Form:
-    """Return the layout that splits the result's merged segments of ``counts`` dims into
+    """Return the layout that splits dim ``i`` of the product into ``counts[i]`` dims of
     ``dims``."""
     try:
         return Form((), _split(dims, counts))
@@ -211,15 +216,15 @@ def _restored(dims: Sequence[Dim], counts: Sequence[int]) -> Form:
 
 
 def _ones(dims: Sequence[Dim], counts: Sequence[int]) -> tuple[int, ...]:
-    """Return the size-1 dims to squeeze so that each segment of ``counts`` dims becomes one dim.
+    """Return the dims of size 1 to squeeze so that each segment of ``counts`` dims becomes one dim.
 
-    Raises ValueError if a segment does not have enough of them.
+    Raises ValueError if a segment has more than one other dim.
     """
     ones: list[int] = []
     start = 0
     for count in counts:
-        run = range(start, start + count)
-        spare = [place for place in run if dims[place] == 1][: max(count - 1, 0)]
+        segment = range(start, start + count)
+        spare = [place for place in segment if dims[place] == 1][: max(count - 1, 0)]
         if count - len(spare) != 1:
             raise ValueError("sizes are unknown")
         ones += spare
@@ -228,6 +233,7 @@ def _ones(dims: Sequence[Dim], counts: Sequence[int]) -> tuple[int, ...]:
 
 
 def _dims(x: ir.Value, perm: Sequence[int]) -> list[Dim]:
+    """Return the dims of ``x`` in the order ``perm``."""
     assert x.shape is not None
     return [x.shape[dim] for dim in perm]
 
@@ -237,7 +243,7 @@ def _merge(dims: Sequence[Dim], counts: Sequence[int]) -> tuple[int, ...] | None
     dim."""
     target, start = [], 0
     for place, count in enumerate(counts):
-        target.append(_size(dims[start : start + count], kept=place == start))
+        target.append(_size(dims[start : start + count], at_old_position=place == start))
         start += count
     return _checked(target, counts)
 
@@ -247,24 +253,28 @@ def _split(dims: Sequence[Dim], counts: Sequence[int]) -> tuple[int, ...] | None
     merged."""
     target, start = [], 0
     for place, count in enumerate(counts):
-        run = dims[start : start + count]
-        alone = sum(dim != 1 for dim in run) == 1
-        target += [_size([dim], kept=alone and place == start + i) for i, dim in enumerate(run)]
+        segment = dims[start : start + count]
+        has_one_dim = sum(dim != 1 for dim in segment) == 1
+        target += [
+            _size([dim], at_old_position=has_one_dim and place == start + i)
+            for i, dim in enumerate(segment)
+        ]
         start += count
     return _checked(target, counts)
 
 
-def _size(run: Sequence[Dim], kept: bool) -> int:
-    """Return the Reshape size of ``run``: a number, 0 for an unknown dim at its old position, else
+def _size(segment: Sequence[Dim], at_old_position: bool) -> int:
+    """Return the Reshape size of ``segment``: its product if known, else 0 (copies the dim) or
     -1."""
-    sizes = [dim for dim in run if dim != 1]
+    sizes = [dim for dim in segment if dim != 1]
     numbers = [dim for dim in sizes if isinstance(dim, int)]
     if len(numbers) == len(sizes):
         return prod(numbers)
-    return 0 if kept and len(sizes) == 1 and run[0] != 1 else -1
+    return 0 if at_old_position and len(sizes) == 1 and segment[0] != 1 else -1
 
 
 def _checked(target: Sequence[int], counts: Sequence[int]) -> tuple[int, ...] | None:
+    """Return ``target``, or None if no dims are merged; raises ValueError if it has two -1."""
     if all(count == 1 for count in counts):
         return None
     if target.count(-1) > 1:
@@ -273,6 +283,7 @@ def _checked(target: Sequence[int], counts: Sequence[int]) -> tuple[int, ...] | 
 
 
 def _transpose(b: Builder, x: ir.Value, perm: Sequence[int]) -> ir.Value:
+    """Return ``x`` transposed by ``perm``, or ``x`` itself if that changes nothing."""
     order = list(perm)
     return x if order == sorted(order) else b.op("Transpose", x, perm=order)
 

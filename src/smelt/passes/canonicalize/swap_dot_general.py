@@ -58,7 +58,7 @@ def transposed_product(m: Match, b: Builder) -> Replacement:
 
 
 def _moved(axis: int, batch: int, left: int, right: int) -> int:
-    """Return the position in the swapped product of ``axis`` of the original product."""
+    """Return where ``axis`` of the original product is in the product with swapped operands."""
     if axis < batch:
         return axis
     return axis + right if axis < batch + left else axis - left

@@ -59,39 +59,40 @@ def const_deduplication(
 class _Kind:
     """The constants of one type and shape, grouped by a sample of their elements.
 
-    The first constant is read only when a second arrives; whole constants only if samples agree.
+    The first constant, ``unsampled``, is read only when a second arrives; whole constants are read
+    only if their samples agree.
     """
 
     def __init__(self) -> None:
-        self.lone: ir.Value | None = None
-        self.alike: dict[bytes, list[ir.Value]] = {}
+        self.unsampled: ir.Value | None = None
+        self.by_sample: dict[bytes, list[ir.Value]] = {}
 
     def add(self, value: ir.Value) -> list[ir.Value]:
         """Add ``value`` and return the earlier constants that may equal it."""
-        if self.lone is None and not self.alike:
-            self.lone = value
+        if self.unsampled is None and not self.by_sample:
+            self.unsampled = value
             return []
-        if self.lone is not None:
-            self.alike[_sample(self.lone)] = [self.lone]
-            self.lone = None
-        known = self.alike.setdefault(_sample(value), [])
-        known.append(value)
-        return known[:-1]
+        if self.unsampled is not None:
+            self.by_sample[_sample(self.unsampled)] = [self.unsampled]
+            self.unsampled = None
+        same_sample = self.by_sample.setdefault(_sample(value), [])
+        same_sample.append(value)
+        return same_sample[:-1]
 
     def like(self, value: ir.Value) -> list[ir.Value]:
         """Return the constants that may equal ``value``, without adding it."""
-        if self.lone is None and not self.alike:
+        if self.unsampled is None and not self.by_sample:
             return []
-        found = self.add(value)
+        candidates = self.add(value)
         self.remove(value)
-        return found
+        return candidates
 
     def remove(self, value: ir.Value) -> None:
         """Remove ``value``, which was added before."""
-        if self.lone is value:
-            self.lone = None
+        if self.unsampled is value:
+            self.unsampled = None
         else:
-            self.alike[_sample(value)].remove(value)
+            self.by_sample[_sample(value)].remove(value)
 
 
 def _sample(value: ir.Value) -> bytes:
@@ -118,44 +119,49 @@ class _Search:
     """One walk over a graph and its subgraphs that merges equal constants.
 
     ``kinds`` holds the constants in scope. When the walk leaves a subgraph, its constants move to
-    ``left``; if a later constant equals one of them, both are replaced by a constant in ``top``.
+    ``out_of_scope``; if a later constant equals one of them, a new constant in ``top`` replaces
+    both.
     """
 
     def __init__(
         self, rewriter: Rewriter, stats: RuleStats, threshold: int, top: ir.Graph | None
     ) -> None:
-        """Prepare a walk that merges constants of at least ``threshold`` elements; ``top`` may be
-        None."""
+        """Prepare a walk that merges constants of at least ``threshold`` elements.
+
+        Without ``top``, constants of different subgraphs are not merged.
+        """
         self.rewriter = rewriter
         self.stats = stats
         self.threshold = threshold
         self.top = top
         self.kinds: dict[Hashable, _Kind] = {}
-        self.left: dict[Hashable, _Kind] = {}
+        self.out_of_scope: dict[Hashable, _Kind] = {}
         self.digests: dict[ir.Value, bytes] = {}
 
     def graph(self, graph: ir.Graph) -> list[tuple[_Kind, ir.Value]]:
         """Walk over ``graph`` and its subgraphs; return its constants that equal no earlier one."""
-        found: list[tuple[_Kind, ir.Value]] = []
+        distinct: list[tuple[_Kind, ir.Value]] = []
         for value in list(graph.initializers.values()):
-            self.visit(value, found)
+            self.visit(value, distinct)
         for node in graph:
             if node.op_type == "Constant" and not node.domain:
-                self.visit(node.outputs[0], found)
+                self.visit(node.outputs[0], distinct)
             for inner in scope.subgraphs(node):
                 self.leave(self.graph(inner))
-        return found
+        return distinct
 
-    def leave(self, found: list[tuple[_Kind, ir.Value]]) -> None:
-        """Take the constants of a subgraph out of scope and keep them in ``left``."""
-        for kind, value in found:
+    def leave(self, distinct: list[tuple[_Kind, ir.Value]]) -> None:
+        """Move the constants of a subgraph to ``out_of_scope``."""
+        for kind, value in distinct:
             kind.remove(value)
             if self.top is not None and not value.is_graph_output():
-                self.left.setdefault(_key(value), _Kind()).add(value)
+                self.out_of_scope.setdefault(_key(value), _Kind()).add(value)
 
-    def visit(self, value: ir.Value, found: list[tuple[_Kind, ir.Value]]) -> None:
-        """Merge ``value`` with an equal constant in scope or in ``left``, else append it to
-        ``found``."""
+    def visit(self, value: ir.Value, distinct: list[tuple[_Kind, ir.Value]]) -> None:
+        """Merge ``value`` with an equal constant, in scope or out of it.
+
+        Append it to ``distinct`` if there is none.
+        """
         tensor = constants.tensor_of(value)
         if tensor is None or tensor.dtype == ir.DataType.STRING or scope.is_dead(value):
             return
@@ -170,18 +176,18 @@ class _Search:
             kind.remove(value)
             self.merge(value, other)
             return
-        left = self.left.get(key)
-        other = self.equal(value, left.like(value)) if left is not None else None
+        outside = self.out_of_scope.get(key)
+        other = self.equal(value, outside.like(value)) if outside is not None else None
         fixed = value.is_graph_output() or self.rewriter.exhausted
-        if left is not None and other is not None and not fixed:
-            left.remove(other)
+        if outside is not None and other is not None and not fixed:
+            outside.remove(other)
             kind.remove(value)
             shared = self.hoisted(other)
             kind.add(shared)
             self.merge(other, shared)
             self.merge(value, shared)
             return
-        found.append((kind, value))
+        distinct.append((kind, value))
 
     def equal(self, value: ir.Value, candidates: list[ir.Value]) -> ir.Value | None:
         """Return the first of ``candidates`` that equals ``value``; their samples agree already."""

@@ -65,19 +65,23 @@ def _drop_outputs(cx: PassContext, rewriter: Rewriter, stats: RuleStats) -> None
             rewriter.count += 1
 
 
-def _one(node: ir.Node) -> int:
+def _one_output(node: ir.Node) -> int:
+    """Return 1, the number of outputs that the node must keep."""
     return 1
 
 
-def _with_cache(node: ir.Node) -> int:
-    """Return 3 for an Attention with past keys or values, which must have present ones, else 1."""
+def _outputs_of_attention(node: ir.Node) -> int:
+    """Return 3 for an Attention with past keys or values, which must return present ones, else
+    1."""
     return 3 if any(value is not None for value in node.inputs[4:6]) else 1
 
 
 _FEWEST: Mapping[str, Callable[[ir.Node], int]] = {  # needs 2, keeps 3
-    **dict.fromkeys(("Dropout", "LayerNormalization", "MaxPool", "SoftmaxCrossEntropyLoss"), _one),
-    **dict.fromkeys(("GRU", "LSTM", "RNN", "Unique"), _one),
-    "Attention": _with_cache,
+    **dict.fromkeys(
+        ("Dropout", "LayerNormalization", "MaxPool", "SoftmaxCrossEntropyLoss"), _one_output
+    ),
+    **dict.fromkeys(("GRU", "LSTM", "RNN", "Unique"), _one_output),
+    "Attention": _outputs_of_attention,
 }
 """The number of outputs that a node of each operator must keep. Operators that change their meaning
 with the number of outputs are absent: Split cuts differently, and BatchNormalization before opset

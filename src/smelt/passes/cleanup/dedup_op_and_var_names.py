@@ -32,10 +32,10 @@ def dedup_op_and_var_names(
     """Rename nodes and values whose name is missing or already used."""
     if rewriter.exhausted:
         return
-    for what, count in (
+    for label, count in (
         ("node named", names.name_nodes(cx.model)),  # needs 1
         ("value named", names.name_values(cx.model)),  # needs 2, keeps 1, 2, 3
     ):
         if count:
-            stats.fired[what] += count
+            stats.fired[label] += count
             rewriter.count += count

@@ -83,17 +83,20 @@ class _Carrier:
         self.body = body.as_graph()
         carried = len(self.node.inputs) - self.form.node_input  # keeps 3
         carried -= self.node.attributes.get_int("num_scan_inputs", 0)
-        given, returned = len(self.body.inputs), len(self.body.outputs)
-        if given < self.form.body_input + carried or returned < self.form.body_output + carried:
+        body_inputs, body_outputs = len(self.body.inputs), len(self.body.outputs)
+        if (
+            body_inputs < self.form.body_input + carried
+            or body_outputs < self.form.body_output + carried
+        ):
             return
-        found = ((index, self.initial(index)) for index in range(carried))
-        constant = {index: value for index, value in found if value is not None}
+        initial_values = ((index, self.initial(index)) for index in range(carried))
+        constant = {index: value for index, value in initial_values if value is not None}
         if constant:
             self.replace(constant)
             self.stats.fired["value carried unchanged"] += len(constant)
 
     def initial(self, index: int) -> ir.Value | None:
-        """Return the initial value of the carried value ``index`` if no iteration changes it, else
+        """Return the initial value of carried value ``index`` if no iteration changes it, else
         None."""
         initial = self.node.inputs[self.form.node_input + index]
         inner = self.body.inputs[self.form.body_input + index]
@@ -121,21 +124,23 @@ class _Carrier:
         self.stats.miss("loop_invariant_elimination", why, self.node)
 
     def replace(self, constant: Mapping[int, ir.Value]) -> None:
-        """Replace the loop by one without the carried values in ``constant``, whose results become
-        the initial values."""
+        """Replace the loop by one without the carried values in ``constant``.
+
+        The results of those carried values become their initial values.
+        """
         node, form = self.node, self.form
         results: list[ir.Value | None] = [
             None if scope.is_dead(v) else constant.get(i, v) for i, v in enumerate(node.outputs)
         ]
-        left = [index for index in range(len(node.outputs)) if index not in constant]
-        if left:
+        kept = [index for index in range(len(node.outputs)) if index not in constant]
+        if kept:
             self.shrink(constant)
             inputs = [v for i, v in enumerate(node.inputs) if i - form.node_input not in constant]
             attributes = [*node.attributes.values()]
             builder = self.rewriter.builder(node, [node], "loop_invariant_elimination")
-            new = ir.Node("", node.op_type, inputs, attributes, num_outputs=len(left))
+            new = ir.Node("", node.op_type, inputs, attributes, num_outputs=len(kept))
             new.name = node.name
-            for index, value in zip(left, builder.add(new), strict=True):
+            for index, value in zip(kept, builder.add(new), strict=True):
                 value.type, value.shape = node.outputs[index].type, node.outputs[index].shape
                 results[index] = value
             # The new node owns the body, which must not die with the old node. The body is never
@@ -147,7 +152,7 @@ class _Carrier:
         """Remove the carried values from the body and let it read the initial values instead."""
         body, form = self.body, self.form
         carried = {body.inputs[form.body_input + i]: value for i, value in constant.items()}
-        gone = [body.outputs[form.body_output + i].producer() for i in constant]
+        producers = [body.outputs[form.body_output + i].producer() for i in constant]
         body.outputs[:] = [
             v for i, v in enumerate(body.outputs) if i - form.body_output not in constant
         ]
@@ -156,11 +161,13 @@ class _Carrier:
                 set_input(use.node, use.idx, initial)
         self.return_copies(carried)
         body.inputs[:] = [value for value in body.inputs if value not in carried]
-        self.rewriter.remove_dead([p for p in gone if p is not None and p.graph is body])
+        self.rewriter.remove_dead([p for p in producers if p is not None and p.graph is body])
 
     def return_copies(self, carried: Mapping[ir.Value, ir.Value]) -> None:
-        """Insert an Identity where the body returns an initial value: a body may not return outer
-        values."""
+        """Insert an Identity where the body now returns an initial value.
+
+        A body may not return outer values.
+        """
         body, rewriter = self.body, self.rewriter
         origin = provenance.merge([self.node], "loop_invariant_elimination")
         builder = Builder(rewriter.model, body, rewriter.shapes, origin=origin)

@@ -62,6 +62,7 @@ def topological_reorder(
 
 
 def _is_listed(node: ir.Node, ops: frozenset[str]) -> bool:
+    """True if ``node`` is an ONNX operator of ``ops``."""
     return node.op_type in ops and not node.domain
 
 
@@ -81,7 +82,8 @@ def _order(nodes: list[ir.Node], ops: frozenset[str]) -> list[ir.Node]:
 
 
 def _place(node: ir.Node, waiting: dict[ir.Node, None], order: list[ir.Node]) -> None:
-    """Append ``node`` to ``order``, after the delayed nodes that it needs."""
+    """Append ``node`` to ``order``, after the nodes of ``waiting`` that it needs, directly or
+    not."""
     pending = [node]
     while pending:
         top = pending[-1]
@@ -96,6 +98,8 @@ def _place(node: ir.Node, waiting: dict[ir.Node, None], order: list[ir.Node]) ->
 
 
 def _sources(node: ir.Node) -> Iterator[ir.Node]:
+    """Yield the nodes that compute the inputs of ``node`` and the values that its subgraphs
+    capture."""
     for value in (*node.inputs, *scope.captures(node)):
         producer = value.producer() if value is not None else None
         if producer is not None:

@@ -27,30 +27,32 @@ def add_output_shape(m: Match, b: Builder) -> Replacement:
     if opset.attribute(m.root, "auto_pad", m.opset) not in (None, "NOTSET"):  # keeps 1
         return Miss("the pads are automatic")
     sizes = [_spatial(v) for v in (m["x"], m["weight"], m.root.outputs[0])]
-    given, kernel, made = sizes
-    if given is None or kernel is None or made is None:  # needs 1
+    input_size, kernel, output_size = sizes
+    if input_size is None or kernel is None or output_size is None:  # needs 1
         return Miss("a spatial size is not static")
-    rank = len(made)
-    pads = _listed(m, "pads", [0] * 2 * rank)
-    strides, dilations = _listed(m, "strides", [1] * rank), _listed(m, "dilations", [1] * rank)
-    extra = _listed(m, "output_padding", [0] * rank)
+    rank = len(output_size)
+    pads = _ints_of(m, "pads", [0] * 2 * rank)
+    strides, dilations = _ints_of(m, "strides", [1] * rank), _ints_of(m, "dilations", [1] * rank)
+    extra = _ints_of(m, "output_padding", [0] * rank)
     for axis in range(rank):
         reach = dilations[axis] * (kernel[axis] - 1) + 1
-        total = strides[axis] * (given[axis] - 1) + extra[axis] + reach - made[axis]
+        total = strides[axis] * (input_size[axis] - 1) + extra[axis] + reach - output_size[axis]
         if pads[axis] != pads[axis + rank] or total != 2 * pads[axis]:
             return Miss("the pads would be computed differently")
-    noted = ir.AttrInt64s("output_shape", made)
-    attributes = [*m.root.attributes.values(), noted]
+    output_shape = ir.AttrInt64s("output_shape", output_size)
+    attributes = [*m.root.attributes.values(), output_shape]
     return b.add(ir.Node("", "ConvTranspose", m.root.inputs, attributes))[0]
 
 
 def _spatial(value: ir.Value) -> list[int] | None:
+    """Return the spatial sizes of N,C,... as ints; None if one is unknown or there are none."""
     dims = value.shape.dims[2:] if value.shape is not None else ()
     sizes = [dim for dim in dims if isinstance(dim, int)]
     return sizes if sizes and len(sizes) == len(dims) else None
 
 
-def _listed(m: Match, name: str, default: list[int]) -> list[int]:
+def _ints_of(m: Match, name: str, default: list[int]) -> list[int]:
+    """Return the attribute ``name`` of the root as a list, or ``default`` without it."""
     return list(opset.attribute(m.root, name, m.opset) or default)
 
 

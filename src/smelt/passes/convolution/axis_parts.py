@@ -58,8 +58,10 @@ def follow(layout: Layout, node: ir.Node, version: int) -> Layout | None:
 
 
 def reshape(layout: Layout, dims: Sequence[Dim]) -> Layout | None:
-    """Return the parts regrouped into axes of ``dims``; one unknown dim may take the remaining
-    parts."""
+    """Return the parts regrouped into axes of ``dims``; None if an axis would cut through a part.
+
+    Axes are filled from the front and from the back, so that one unknown dim can take the rest.
+    """
     parts: AxisParts = tuple(part for axis in layout for part in axis)
     front: list[AxisParts] = []
     back: list[AxisParts] = []
@@ -68,15 +70,15 @@ def reshape(layout: Layout, dims: Sequence[Dim]) -> Layout | None:
         cut = take(parts, dims[left])
         if cut is None:
             break
-        taken, parts = cut
-        front.append(merged_parts(taken))
+        axis_parts, parts = cut
+        front.append(merged_parts(axis_parts))
         left += 1
     while left < right:
         cut = take(parts, dims[right - 1], last=True)
         if cut is None:
             break
-        taken, parts = cut
-        back.append(merged_parts(taken))
+        axis_parts, parts = cut
+        back.append(merged_parts(axis_parts))
         right -= 1
     if right - left > 1 or (left == right and parts):
         return None
@@ -87,12 +89,12 @@ def reshape(layout: Layout, dims: Sequence[Dim]) -> Layout | None:
 
 
 def take(parts: AxisParts, dim: Dim, *, last: bool = False) -> tuple[AxisParts, AxisParts] | None:
-    """Split ``dim`` elements off the front of ``parts``, or off the end with ``last``: (taken,
-    rest).
+    """Split ``dim`` elements off the front of ``parts``, or off the end with ``last``.
 
-    A part may be cut in two. None if the cut is not on a boundary of parts or their factors.
+    Returns the parts split off and the rest. A part may be cut in two. None if the cut is not on a
+    boundary of parts or their factors.
     """
-    taken: list[AxisPart] = []
+    split_off: list[AxisPart] = []
     rest = list(parts)
     count: Dim = 1
     while not same_dim(count, dim):
@@ -105,18 +107,22 @@ def take(parts: AxisParts, dim: Dim, *, last: bool = False) -> tuple[AxisParts, 
                 return None
             need = dim // count
             if size > need and size % need == 0:
-                part, left = _cut(part, need, size // need, last)
-                rest.insert(len(rest) if last else 0, left)
+                part, remainder = _cut(part, need, size // need, last)
+                rest.insert(len(rest) if last else 0, remainder)
             elif need % size:
                 return None
-        taken.insert(0 if last else len(taken), part)
+        split_off.insert(0 if last else len(split_off), part)
         count = part.size * count
-    return tuple(taken), tuple(rest)
+    return tuple(split_off), tuple(rest)
 
 
-def _cut(part: AxisPart, need: int, other: int, last: bool) -> tuple[AxisPart, AxisPart]:
-    """Split a part into its ``need`` outer (with ``last``: inner) steps and the remaining part."""
-    outer, inner = (other, need) if last else (need, other)
+def _cut(part: AxisPart, taken_size: int, rest_size: int, last: bool) -> tuple[AxisPart, AxisPart]:
+    """Split a part in two and return the part split off, then the remaining part.
+
+    The first has ``taken_size`` outer steps, or inner steps with ``last``; the second has
+    ``rest_size``.
+    """
+    outer, inner = (rest_size, taken_size) if last else (taken_size, rest_size)
     slow = AxisPart(part.axis, part.stride * inner, outer)
     fast = AxisPart(part.axis, part.stride, inner)
     return (fast, slow) if last else (slow, fast)
@@ -137,8 +143,11 @@ def merged_parts(parts: AxisParts) -> AxisParts:
 
 
 def _space_to_depth(layout: Layout, block: int, blocks_first: bool) -> Layout | None:
-    """Return the layout after SpaceToDepth: channels are rows, columns, old channels, or, if not
-    ``blocks_first``, old channels, rows, columns."""
+    """Return the layout after SpaceToDepth.
+
+    Channels become (rows, columns, old channels), or (old channels, rows, columns) if not
+    ``blocks_first``.
+    """
     batch, channels, *spatial = layout
     rows, columns = (take(axis, block, last=True) for axis in spatial)
     if rows is None or columns is None:

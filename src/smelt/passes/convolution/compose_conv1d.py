@@ -36,16 +36,15 @@ _result = one_of(_conv, op("Transpose", _conv, name="second"))
 
 @rule(op(["Squeeze", "Reshape"], _result, rest=True))  # keeps 2
 def through_image(m: Match, b: Builder) -> Replacement:
-    """Replace the two-dimensional convolution and the reshapes around it by one without that
-    dim."""
+    """Replace the reshapes and the 2-D convolution between them by a 1-D convolution."""
     inserted, weight = _inserted_axis(m), m["weight"]
-    first, second = _perm(m, "first"), _perm(m, "second")
+    first, second = _perm_of(m, "first"), _perm_of(m, "second")
     if inserted is None or weight.shape is None or len(weight.shape) != 4:
         return None
     axis = first.index(inserted)
-    if axis < 2 or not _takes_away(m, second.index(axis)):
+    if axis < 2 or not _removes_axis(m, second.index(axis)):
         return Miss("the removed dim is not the inserted spatial dim")
-    row = _row_that_meets(m, axis)
+    row = _kernel_row(m, axis)
     if isinstance(row, Miss):
         return row
     kernel = _slice(m, axis, row, b)  # needs 1
@@ -53,25 +52,27 @@ def through_image(m: Match, b: Builder) -> Replacement:
         return Miss("the kernel has several rows and is not constant")
     x = _transposed(m["x"], first, inserted, b)
     attributes = _attributes_without_dim(m.node("conv"), axis - 2)
-    y = b.add(ir.Node("", "Conv", _given(x, kernel, m.get("bias")), attributes))[0]
+    y = b.add(ir.Node("", "Conv", _without_missing_bias(x, kernel, m.get("bias")), attributes))[0]
     return _transposed(y, second, axis, b)
 
 
-def _given(*values: ir.Value | None) -> list[ir.Value | None]:
+def _without_missing_bias(*values: ir.Value | None) -> list[ir.Value | None]:
+    """Return the inputs of a Conv; the last one, the bias, is dropped if it is None."""
     return list(values if values[-1] is not None else values[:-1])
 
 
 def _inserted_axis(m: Match) -> int | None:
-    """Return the axis of the one dim of size 1 that is inserted into ``x``; None if it is not
-    one."""
+    """Return the axis of the only dim of size 1 that is inserted into ``x``; None if it is not one
+    dim."""
     node = m.node("wide")
     axes = opset.axes_of(node, m.constants) if node.op_type == "Unsqueeze" else None
     axes = axes or inserted_axes(m["x"].shape, m["wide"].shape)
     return axes[0] % 4 if axes is not None and len(axes) == 1 else None
 
 
-def _takes_away(m: Match, axis: int) -> bool:
-    """True if the root removes ``axis`` of its input of rank 4, or an equivalent dim of size 1."""
+def _removes_axis(m: Match, axis: int) -> bool:
+    """True if the root removes ``axis`` of its input of rank 4, or another dim of size 1 in its
+    place."""
     axes = opset.axes_of(m.root, m.constants) if m.root.op_type == "Squeeze" else None
     if axes:
         return len(axes) == 1 and axes[0] % 4 == axis
@@ -81,7 +82,9 @@ def _takes_away(m: Match, axis: int) -> bool:
     return same_dims((*image[:axis], *image[axis + 1 :]), result)
 
 
-def _perm(m: Match, name: str) -> list[int]:
+def _perm_of(m: Match, name: str) -> list[int]:
+    """Return the permutation of the Transpose called ``name``; the identity if the match has
+    none."""
     if m.get(name) is None:
         return [0, 1, 2, 3]
     return list(opset.attribute(m.node(name), "perm", m.opset) or (3, 2, 1, 0))
@@ -93,7 +96,7 @@ def _transposed(value: ir.Value, perm: Sequence[int], axis: int, b: Builder) -> 
     return value if rest == sorted(rest) else b.op("Transpose", value, perm=rest)
 
 
-def _row_that_meets(m: Match, axis: int) -> int | Miss:
+def _kernel_row(m: Match, axis: int) -> int | Miss:
     """Return the index along ``axis`` of the kernel row that meets the input, or a Miss."""
     conv, weight, index = m.node("conv"), m["weight"], axis - 2
     assert weight.shape is not None
@@ -108,15 +111,18 @@ def _row_that_meets(m: Match, axis: int) -> int | Miss:
     dilation = (opset.attribute(conv, "dilations", m.opset) or (1, 1))[index]
     stride = (opset.attribute(conv, "strides", m.opset) or (1, 1))[index]
     rows = (1 + before + after - (dilation * (size - 1) + 1)) // stride + 1
-    living = PaddedAxis(1, rows, stride, size, dilation, before).living()
-    if rows != 1 or not living:  # keeps 1
+    kernel_rows = PaddedAxis(1, rows, stride, size, dilation, before).useful_taps()
+    if rows != 1 or not kernel_rows:  # keeps 1
         return Miss("the result does not have one row, or no kernel row meets the input")
-    return living.start
+    return kernel_rows.start
 
 
 def _slice(m: Match, axis: int, row: int, b: Builder) -> ir.Value | None:
-    """Return the weight without ``axis``: row ``row`` of a constant, or squeezed if its size is
-    1."""
+    """Return the weight without ``axis``: row ``row`` of a constant, or a Squeeze of a dim of size
+    1.
+
+    None for a computed weight with several rows.
+    """
     weight = m["weight"]
     assert weight.shape is not None
     array = m.array(weight, limit=None)

@@ -32,21 +32,22 @@ from smelt.passes.tensors.stack import dims_of
 @rule(op("Conv", var("x"), var("w"), rest=True), min_opset=11, same_shape=True)
 def padded_taps(m: Match, b: Builder) -> Replacement:
     """Replace the convolution by one with fewer taps and smaller pads."""
-    given = opset.attribute(m.root, "pads", m.opset)
-    if not given or not any(given):
+    pads_before = opset.attribute(m.root, "pads", m.opset)
+    if not pads_before or not any(pads_before):
         return None
     if opset.attribute(m.root, "auto_pad", m.opset) not in (None, "NOTSET"):  # needs 3
         return None
-    living = _living(m, given)
-    if living is None:
+    taps_and_pads = _taps_to_keep(m, pads_before)
+    if taps_and_pads is None:
         return None
-    taps, pads = living
+    taps, pads = taps_and_pads
     if min(pads) < 0:
         return Miss("the pads would become negative")
     weights = m.array("w", limit=None)
     if weights is None:  # needs 1
         return Miss("the weights are not constant")
-    kept = (slice(None), slice(None), *(slice(each.start, each.stop) for each in taps))
+    spatial = (slice(kept_taps.start, kept_taps.stop) for kept_taps in taps)
+    kept = (slice(None), slice(None), *spatial)
     dropped = np.ones(weights.shape, np.bool_)
     dropped[kept] = False
     if not np.isfinite(weights[dropped].astype(np.float32)).all():
@@ -54,7 +55,7 @@ def padded_taps(m: Match, b: Builder) -> Replacement:
     return _cropped(m, b, weights[kept], pads)  # keeps 2
 
 
-def _living(m: Match, given: Sequence[int]) -> tuple[list[range], list[int]] | None:
+def _taps_to_keep(m: Match, pads_before: Sequence[int]) -> tuple[list[range], list[int]] | None:
     """Return the taps to keep for each axis, and the new pads; None if all taps stay."""
     image, result = (dims_of(value) for value in (m["x"], m.root.outputs[0]))
     weight = static_shape(m["w"])
@@ -62,31 +63,33 @@ def _living(m: Match, given: Sequence[int]) -> tuple[list[range], list[int]] | N
         return None
     kernel = weight[2:]
     rank = len(kernel)
-    ones, pads = [1] * rank, list(given)
+    ones, pads = [1] * rank, list(pads_before)
     strides: Sequence[int] = opset.attribute(m.root, "strides", m.opset) or ones
     spacing: Sequence[int] = opset.attribute(m.root, "dilations", m.opset) or ones
     taps = []
     for i, (size, count, results) in enumerate(zip(image[2:], kernel, result[2:], strict=True)):
-        stay = range(count)
+        kept_taps = range(count)
         if isinstance(size, int) and isinstance(results, int):  # needs 2
             axis = PaddedAxis(size, results, strides[i], count, spacing[i], pads[i])
-            stay = axis.living() or stay  # keeps 1
-        taps.append(stay)
-        pads[i] -= stay.start * spacing[i]
-        pads[i + rank] -= (count - stay.stop) * spacing[i]
-    return (taps, pads) if pads != list(given) else None
+            kept_taps = axis.useful_taps() or kept_taps  # keeps 1
+        taps.append(kept_taps)
+        pads[i] -= kept_taps.start * spacing[i]
+        pads[i + rank] -= (count - kept_taps.stop) * spacing[i]
+    return (taps, pads) if pads != list(pads_before) else None
 
 
 def _cropped(m: Match, b: Builder, weights: np.ndarray, pads: list[int]) -> ir.Value:
-    """Return the convolution with the cropped weights and new pads; dilations of single taps become
-    1."""
+    """Return the convolution with the cropped weights and new pads.
+
+    An axis with a single tap gets a dilation of 1.
+    """
     attributes = {a.name: a for a in m.root.attributes.values()}
     attributes["pads"] = ir.AttrInt64s("pads", pads)
     attributes["kernel_shape"] = ir.AttrInt64s("kernel_shape", list(weights.shape[2:]))
     spacing = opset.attribute(m.root, "dilations", m.opset)
     if spacing is not None:
-        alone = [1 if n == 1 else d for n, d in zip(weights.shape[2:], spacing, strict=True)]
-        attributes["dilations"] = ir.AttrInt64s("dilations", alone)
+        new_spacing = [1 if n == 1 else d for n, d in zip(weights.shape[2:], spacing, strict=True)]
+        attributes["dilations"] = ir.AttrInt64s("dilations", new_spacing)
     inputs = (m["x"], b.constant(np.ascontiguousarray(weights)), *m.root.inputs[2:])
     return b.add(ir.Node("", "Conv", inputs, list(attributes.values())))[0]
 

@@ -49,8 +49,12 @@ def conv_batchnorm(m: Match, b: Builder) -> Replacement:
         factor = scale / np.sqrt(variance + np.float64(np.float32(epsilon)))
         bias = (conv.exact_bias() - mean) * factor + shift
     folded = conv.rebuild(b, factor, bias)  # keeps 3
-    others = len(m.root.outputs) - 1
-    return (folded, *[None] * others) if others and not isinstance(folded, Miss) else folded
+    unused_outputs = len(m.root.outputs) - 1
+    return (
+        (folded, *[None] * unused_outputs)
+        if unused_outputs and not isinstance(folded, Miss)
+        else folded
+    )
 
 
 def _trains(node: ir.Node, version: int) -> bool:

@@ -7,7 +7,7 @@ A Transpose may be between the two. ``c - conv`` also negates the weight.
 Needs    (1) a constant with one element for each channel or one in all: (C,1,1), (1,C,1,1) or ();
          behind a Transpose, along the axis that channels have there. Any number of groups and
          spatial dims.
-Keeps    (1) constants that vary along another axis or widen the result; (2) a computed bias;
+Keeps    (1) constants that vary along another axis or enlarge the result; (2) a computed bias;
          (3) a convolution with other readers. Constants are copied, never changed.
 """
 
@@ -35,10 +35,10 @@ _term = const(name="term", limit=None)  # keeps 2
 @rule(one_of(op("Add", _conv, _term, commutative=True), op("Sub", _conv, _term)), same_shape=True)
 def conv_plus(m: Match, b: Builder) -> Replacement:
     """Fold ``conv + c`` or ``conv - c`` into the bias."""
-    found = _operands(m)
-    if isinstance(found, Miss):
-        return found
-    conv, term = found
+    operands = _operands(m)
+    if isinstance(operands, Miss):
+        return operands
+    conv, term = operands
     sign = -1.0 if m.root.op_type == "Sub" else 1.0
     return conv.rebuild(b, None, conv.exact_bias() + sign * term)
 
@@ -46,10 +46,10 @@ def conv_plus(m: Match, b: Builder) -> Replacement:
 @rule(op("Sub", _term, _constant_conv), same_shape=True)
 def minus_conv(m: Match, b: Builder) -> Replacement:
     """Fold ``c - conv`` into weight and bias."""
-    found = _operands(m)
-    if isinstance(found, Miss):
-        return found
-    conv, term = found
+    operands = _operands(m)
+    if isinstance(operands, Miss):
+        return operands
+    conv, term = operands
     return conv.rebuild(b, -np.ones(conv.channels), term - conv.exact_bias())
 
 

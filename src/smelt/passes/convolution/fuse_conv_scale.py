@@ -7,8 +7,9 @@
 Needs    (1) a constant weight, and a constant with one element for each channel or one in all.
          They are combined in float64 and rounded once. A Transpose may be between the two, if the
          convolution comes first.
-Keeps    (1) ``s / conv``; (2) a division by 0; (3) constants that vary along another axis or widen
-         the result; (4) products that overflow; (5) scaled values with other readers; (6) a single
+Keeps    (1) ``s / conv``; (2) a division by 0; (3) constants that vary along another axis or
+         enlarge the result; (4) products that overflow; (5) scaled values with other readers;
+         (6) a single
          number before a convolution: it may be part of a Gelu or HardSwish, which rules and
          runtimes match as a whole (behind a complete Swish, as in NF-nets, it is folded). The old
          weight stays for its other readers.
@@ -70,15 +71,15 @@ def conv_of_scaled(m: Match, b: Builder) -> Replacement:
         return Miss("the constants or the shape are not known")
     transposed = m.root.op_type == "ConvTranspose"
     channels = weight.shape[0] if transposed else weight.shape[1] * groups
-    scale = _for_each(array, channels, len(x.shape))
+    scale = _per_input_channel(array, channels, len(x.shape))
     if scale is None or weight.ndim != len(x.shape) or x.shape[1] != channels:  # keeps 3
         return Miss("the constant is not one number for each channel")
     with np.errstate(all="ignore"):
         factor = 1 / scale if m.get("through") is not None else scale
     blocks = weight.reshape(groups, -1, *weight.shape[1:])
     by_group = factor.reshape(groups, -1, 1) if transposed else factor.reshape(groups, 1, -1)
-    spread = by_group.reshape(*by_group.shape, *(1,) * (weight.ndim - 2))
-    scaled = round_product(blocks, spread, x.dtype.numpy())
+    broadcast_factor = by_group.reshape(*by_group.shape, *(1,) * (weight.ndim - 2))
+    scaled = round_product(blocks, broadcast_factor, x.dtype.numpy())
     if scaled is None:  # keeps 2, 4
         return Miss(f"the new weight does not fit {x.dtype}")
     new = b.constant(scaled.reshape(weight.shape), name=m["weight"].name)
@@ -97,9 +98,12 @@ def _is_swish(value: ir.Value) -> bool:
     return False
 
 
-def _for_each(array: np.ndarray, channels: int, rank: int) -> np.ndarray | None:
-    """Return a constant that broadcasts to the input as one float64 number for each input
-    channel."""
+def _per_input_channel(array: np.ndarray, channels: int, rank: int) -> np.ndarray | None:
+    """Return ``array``, which broadcasts to the input, as one float64 number for each input
+    channel.
+
+    None if it varies along another axis.
+    """
     if array.ndim > rank or array.dtype.kind not in "fV":
         return None
     shape = (1,) * (rank - array.ndim) + array.shape

@@ -3,9 +3,10 @@
     before   x ─> Pad ─> space to batch (b) ─> Conv ─> batch to space (b) ─> Slice ─> y
     after    x ─> Conv(dilations = b, pads = padding + b * pads - crops) ─> y
 
-TensorFlow writes dilated convolutions so. Space to batch moves every b-th row into an image of its
-own. It is written with Reshapes and Transposes, or with SpaceToDepth; batch to space is its
-inverse. ``axis_parts.py`` follows them through shapes, so any form matches; channels may come last.
+TensorFlow writes dilated convolutions in this form. Space to batch moves every b-th row into an
+image of its own. It is written with Reshapes and Transposes, or with SpaceToDepth; batch to space
+is its inverse. ``axis_parts.py`` follows them through shapes, so any form matches; channels may
+come last.
 
 Needs    (1) known spatial sizes, the same blocks before and after, and stride 1. Pad adds zeros to
          spatial axes only, and Slice removes no more than the Pad adds.
@@ -40,22 +41,22 @@ def dilated_conv(m: Match, b: Builder) -> Replacement:
         return Miss("the pads of the convolution are automatic")
     if any(step != 1 for step in opset.attribute(conv, "strides", m.opset) or ()):  # needs 1
         return Miss("the convolution has strides")
-    found = exit_of(walk, entry, m.opset)
-    if found is None:
+    exit_ = exit_of(walk, entry, m.opset)
+    if exit_ is None:
         return Miss("batch to space is not proved to undo space to batch")
     source, padding = _padded(entry, m.constants, m.opset)
     pads = _pads(conv, entry, padding, m.opset)
-    crops = _crops(walk, found, pads, m.constants)
-    if against := m.replaces(walk):  # keeps 1
-        return against
+    crops = _crops(walk, exit_, pads, m.constants)
+    if refusal := m.replaces(walk):  # keeps 1
+        return refusal
     pads = [pad - crop for pad, crop in zip(pads, crops, strict=True)]
     y = _dilated(conv, entry, _transposed(b, source, entry.order), pads, b, m.opset)
-    return _transposed(b, y, found.order)
+    return _transposed(b, y, exit_.order)
 
 
 def _padded(entry: Entry, constants: Constants, version: int) -> tuple[ir.Value, list[int]]:
-    """Return the input of the Pad before ``entry`` and its pads, or ``entry.source`` and no
-    pads."""
+    """Return the input of the Pad before ``entry`` and its pads; without Pad, the source and
+    zeros."""
     none = [0] * (2 * len(entry.blocks))
     pad = producer_of(entry.source, "Pad")
     if pad is None or pad.inputs[0] is None:
@@ -65,8 +66,10 @@ def _padded(entry: Entry, constants: Constants, version: int) -> tuple[ir.Value,
 
 
 def _pads(conv: ir.Node, entry: Entry, padding: list[int], version: int) -> list[int]:
-    """Return the total pads: ``padding`` plus ``b`` rows for each row of padding of the split
-    images."""
+    """Return the total pads of the dilated convolution.
+
+    One row of padding around a small image stands for ``b`` rows around the whole image.
+    """
     automatic = opset.attribute(conv, "auto_pad", version)
     explicit = opset.attribute(conv, "pads", version) if automatic != "VALID" else None
     blocks = (*entry.blocks, *entry.blocks)
@@ -74,12 +77,14 @@ def _pads(conv: ir.Node, entry: Entry, padding: list[int], version: int) -> list
     return [p + block * q for p, block, q in zip(padding, blocks, explicit, strict=True)]
 
 
-def _crops(walk: Walk, found: Exit, pads: list[int], constants: Constants) -> list[int]:
-    """Return how much a Slice at the end removes, if smaller ``pads`` can replace it; ``walk``
-    takes it."""
+def _crops(walk: Walk, exit_: Exit, pads: list[int], constants: Constants) -> list[int]:
+    """Return how much a Slice at the end removes, if smaller ``pads`` can replace it, else zeros.
+
+    ``walk`` takes the Slice only if the result is not zeros.
+    """
     mark = walk.mark()
     cut = walk.down(("Slice",))
-    crops = crops_of(cut, found.order, found.sizes, constants) if cut is not None else None
+    crops = crops_of(cut, exit_.order, exit_.sizes, constants) if cut is not None else None
     if crops is not None and not any(p < c for p, c in zip(pads, crops, strict=True)):
         return crops
     walk.back(mark)
@@ -100,6 +105,7 @@ def _dilated(
 
 
 def _transposed(b: Builder, value: ir.Value, order: tuple[int, ...]) -> ir.Value:
+    """Return ``value`` with its axes in ``order``, or ``value`` itself if they already are."""
     in_order = list(order) == sorted(order)
     return value if in_order else b.op("Transpose", value, perm=list(order))
 

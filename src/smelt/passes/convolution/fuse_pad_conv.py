@@ -47,14 +47,14 @@ def pad_inside(m: Match, b: Builder) -> Replacement:
     automatic = opset.attribute(m.root, "auto_pad", m.opset)
     if automatic not in (None, "NOTSET", "VALID"):  # needs 2
         return Miss("the pads of the convolution are automatic")
-    given = opset.attribute(m.root, "pads", m.opset) if automatic != "VALID" else None
-    total = [p + q for p, q in zip(pads, given or [0] * len(pads), strict=True)]
+    own_pads = opset.attribute(m.root, "pads", m.opset) if automatic != "VALID" else None
+    total = [p + q for p, q in zip(pads, own_pads or [0] * len(pads), strict=True)]
     attributes = {a.name: a for a in m.root.attributes.values() if a.name != "auto_pad"}
     attributes["pads"] = ir.AttrInt64s("pads", total)
     if m.root.op_type == "AveragePool":
-        refused = _uncounted(m, total, counted=not any(given or ()))
-        if refused is not None:
-            return refused
+        refusal = _unfit_pool(m, total, has_own_pads=any(own_pads or ()))
+        if refusal is not None:
+            return refusal
         attributes["count_include_pad"] = ir.AttrInt64("count_include_pad", 1)
     source = m["x"] if m.get("moved") is None else b.like(m.node("moved"), m["x"])
     inputs = (source, *m.root.inputs[1:])
@@ -95,10 +95,10 @@ def _spatial_pads(m: Match, empty: Iterable[str]) -> list[int] | Miss:
     return [begin for begin, _ in around[2:]] + [end for _, end in around[2:]]
 
 
-def _uncounted(m: Match, pads: list[int], counted: bool) -> Miss | None:
+def _unfit_pool(m: Match, pads: list[int], has_own_pads: bool) -> Miss | None:
     """Return a Miss if the AveragePool cannot take the pads, else None."""
-    counts = bool(opset.attribute(m.root, "count_include_pad", m.opset))
-    if not counts and not counted:
+    counts_pads = bool(opset.attribute(m.root, "count_include_pad", m.opset))
+    if not counts_pads and has_own_pads:
         return Miss("the pool does not count its own padding")
     if opset.attribute(m.root, "ceil_mode", m.opset):
         return Miss("a pool that rounds sizes up may reach beyond the padding")

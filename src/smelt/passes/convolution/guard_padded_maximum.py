@@ -35,7 +35,7 @@ _NOT_NEGATIVE = ("Relu", "Sigmoid", "HardSigmoid", "Abs", "Exp", "Sqrt", "Softma
     same_shape=True,
 )
 def pool_of_zeros(m: Match, b: Builder) -> Replacement:
-    """Set ``auto_pad`` of the MaxPool to VALID."""
+    """Set ``auto_pad`` of the MaxPool to VALID, which ONNX Runtime does not fold a Pad into."""
     pad, pool = m.node("padded"), m.root
     value = pad.inputs[2] if len(pad.inputs) > 2 else None
     if opset.attribute(pad, "mode", m.opset) != "constant":

@@ -88,10 +88,10 @@ class Convolution:
         return scaled.reshape(array.shape)
 
     def per_channel(self, array: np.ndarray) -> np.ndarray | None:
-        """Return a constant that broadcasts to the result as one float64 number for each output
+        """Return ``array``, which broadcasts to the result, as one float64 number for each output
         channel.
 
-        None if it varies along another axis, or would widen the result.
+        None if it varies along another axis, or would enlarge the result.
         """
         if array.ndim > self.rank or array.dtype.kind not in "fV":
             return None

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class PaddedAxis:
-    """One axis of a convolution: ``size`` elements of the image, ``results`` windows ``stride``
-    apart, ``taps`` of the kernel ``dilation`` apart, and the padding at the ``begin``."""
+    """One axis of a convolution.
+
+    The image has ``size`` elements and ``begin`` elements of padding before it. The kernel has
+    ``taps``, ``dilation`` apart. The result has ``results`` windows, ``stride`` apart.
+    """
 
     size: int
     results: int
@@ -20,12 +23,12 @@ class PaddedAxis:
     def meets(self, tap: int) -> bool:
         """True if ``tap`` meets an element of the image for any result."""
         first = tap * self.dilation - self.begin
-        places = range(first, first + self.results * self.stride, self.stride)
-        before = len(range(first, min(0, places.stop), self.stride))
-        return before < len(places) and places[before] < self.size
+        positions = range(first, first + self.results * self.stride, self.stride)
+        in_padding = len(range(first, min(0, positions.stop), self.stride))
+        return in_padding < len(positions) and positions[in_padding] < self.size
 
-    def living(self) -> range:
-        """Return the range from the first tap that meets an element to the last; empty if none
-        does."""
+    def useful_taps(self) -> range:
+        """Return the range from the first tap that meets an element to the last; empty without such
+        a tap."""
         alive = [tap for tap in range(self.taps) if self.meets(tap)]
         return range(alive[0], alive[-1] + 1) if alive else range(0)

@@ -29,8 +29,8 @@ def round_product(array: np.ndarray, factor: np.ndarray, dtype: np.dtype) -> np.
         rows = _rows(array, factor)
         if rows is None:
             np.multiply(array, factor, out=rounded, dtype=np.float64, casting="same_kind")
-            size = np.abs(rounded)
-            low, high = size.min(initial=np.inf), size.max(initial=0)
+            magnitudes = np.abs(rounded)
+            low, high = magnitudes.min(initial=np.inf), magnitudes.max(initial=0)
         else:
             order, (source, factors) = rows
             low, high = _multiply(source, factors, rounded.transpose(order).reshape(source.shape))
@@ -42,17 +42,17 @@ def round_product(array: np.ndarray, factor: np.ndarray, dtype: np.dtype) -> np.
     small = rounded < tiny  # np.abs would copy the whole weight
     small &= rounded > -tiny
     with np.errstate(all="ignore"):
-        given = array[small].astype(np.float64) * np.broadcast_to(factor, array.shape)[small]
-    return rounded if _are_kept(given, rounded[small]) else None
+        exact = array[small].astype(np.float64) * np.broadcast_to(factor, array.shape)[small]
+    return rounded if _keep_precision(exact, rounded[small]) else None
 
 
 def _rows(
     array: np.ndarray, factor: np.ndarray
 ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]] | None:
-    """Return the memory order of the axes, and ``(rows, factors)``: ``array`` as a matrix in that
-    order.
+    """Return the memory order of the axes, and ``array`` and ``factor`` as matrices in that order.
 
-    Each row has one factor, or all rows share one row of factors. None if the shapes do not fit so.
+    Each row has one factor, or all rows share one row of factors. None if ``factor`` varies along
+    several axes, or if ``array`` has gaps.
     """
     order = np.argsort([-abs(stride) for stride in array.strides], kind="stable")
     factors = factor.reshape((1,) * (array.ndim - factor.ndim) + factor.shape).transpose(order)
@@ -67,42 +67,49 @@ def _rows(
     if inner == 1 and varying:
         width = source.shape[axis]
         return order, (source.reshape(-1, width), factors.reshape(1, width))
-    each = np.broadcast_to(
+    row_factors = np.broadcast_to(
         factors.reshape(1, -1), (math.prod(source.shape[:axis]), source.shape[axis])
     )
-    return order, (source.reshape(-1, inner), each.reshape(-1, 1))
+    return order, (source.reshape(-1, inner), row_factors.reshape(-1, 1))
 
 
 def _multiply(source: np.ndarray, factors: np.ndarray, out: np.ndarray) -> tuple[float, float]:
-    """Fill ``out`` with the products; return the smallest and largest magnitude, NaN if a product
-    is."""
+    """Fill ``out`` with ``source * factors`` and return the smallest and the largest magnitude.
+
+    Both are NaN if a product is NaN.
+    """
     count, width = source.shape
     step = max(1, BLOCK // width)
-    narrow = factors.astype(out.dtype)
+    rounded_factors = factors.astype(out.dtype)
     # If both factors have the result's type, its product is rounded once, too.
-    exact = source.dtype == out.dtype and bool((narrow == factors).all())
-    factors = narrow if exact else factors
-    wide, sizes = np.empty((step, width)), np.empty((step, width), out.dtype)
+    exact = source.dtype == out.dtype and bool((rounded_factors == factors).all())
+    factors = rounded_factors if exact else factors
+    product_buffer, magnitude_buffer = np.empty((step, width)), np.empty((step, width), out.dtype)
     low, high = np.inf, 0.0
     for start in range(0, count, step):
         piece = source[start : start + step]
-        product, size, result = wide[: len(piece)], sizes[: len(piece)], out[start : start + step]
-        each = factors if len(factors) == 1 else factors[start : start + step]
+        product, magnitude, result = (
+            product_buffer[: len(piece)],
+            magnitude_buffer[: len(piece)],
+            out[start : start + step],
+        )
+        piece_factors = factors if len(factors) == 1 else factors[start : start + step]
         if exact:
-            np.multiply(piece, each, out=result)
+            np.multiply(piece, piece_factors, out=result)
         else:
             np.copyto(product, piece)
-            np.multiply(product, each, out=product)
+            np.multiply(product, piece_factors, out=product)
             np.copyto(result, product, casting="same_kind")
-        np.abs(result, out=size)
-        low, high = np.minimum(low, size.min()), np.maximum(high, size.max())
+        np.abs(result, out=magnitude)
+        low, high = np.minimum(low, magnitude.min()), np.maximum(high, magnitude.max())
     return float(low), float(high)
 
 
-def _are_kept(given: np.ndarray, left: np.ndarray) -> bool:
-    """True if the relative error of all products is at most 2**-7; subnormals have few bits."""
+def _keep_precision(exact: np.ndarray, rounded: np.ndarray) -> bool:
+    """True if the relative error of each ``rounded`` number is at most 2**-7; subnormals have few
+    bits."""
     with np.errstate(all="ignore"):
-        return bool((np.abs(left.astype(np.float64) - given) <= 2.0**-7 * np.abs(given)).all())
+        return bool((np.abs(rounded.astype(np.float64) - exact) <= 2.0**-7 * np.abs(exact)).all())
 
 
 def round_to(exact: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
@@ -111,5 +118,5 @@ def round_to(exact: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
     with np.errstate(all="ignore"):
         rounded = exact.astype(dtype)
         small = np.abs(rounded) < float_info(dtype).smallest_normal
-    fits = bool(np.isfinite(rounded).all()) and _are_kept(exact[small], rounded[small])
+    fits = bool(np.isfinite(rounded).all()) and _keep_precision(exact[small], rounded[small])
     return rounded if fits else None

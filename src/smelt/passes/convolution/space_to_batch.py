@@ -56,8 +56,7 @@ class Exit:
 
 
 def entry_of(walk: Walk, version: int) -> Entry | None:
-    """Return the space to batch that feeds the convolution at the root of ``walk``; None if none
-    does.
+    """Return the space to batch that feeds the convolution at the root of ``walk``, else None.
 
     It begins right behind a Pad if possible, else as near to the convolution as possible. ``walk``
     takes its nodes.
@@ -100,9 +99,12 @@ def _entry(nodes: list[ir.Node], version: int) -> Entry | None:
 
 
 def _roles(layout: Layout, dims: Sequence[Dim]) -> tuple[list[int], list[int]] | None:
-    """Return the source axis of each axis of the convolution, and the blocks of the spatial
-    axes."""
-    walked: dict[int, int] = {}
+    """Return the source axis of each axis of the convolution, and the blocks of the spatial axes.
+
+    None if the layout is not that of space to batch: a spatial axis is every b-th element of one
+    source axis, and the batch consists of the old batch and the b starts.
+    """
+    source_axes: dict[int, int] = {}
     blocks = [1] * (len(dims) - 2)
     for axis, parts in enumerate(layout[1:], 1):
         if not parts:
@@ -112,24 +114,25 @@ def _roles(layout: Layout, dims: Sequence[Dim]) -> tuple[list[int], list[int]] |
             return None
         if not same_dim(part.size * part.stride, dims[part.axis]):
             return None
-        walked[axis] = part.axis
+        source_axes[axis] = part.axis
         if axis > 1:
             blocks[axis - 2] = part.stride
     for part in layout[0]:
-        axis = next((axis for axis, source in walked.items() if source == part.axis), 0)
-        whole = dims[part.axis] if axis == 0 else blocks[axis - 2] if axis > 1 else 1
-        if part.stride > 1 or not same_dim(part.size, whole):
+        axis = next((axis for axis, source in source_axes.items() if source == part.axis), 0)
+        full_size = dims[part.axis] if axis == 0 else blocks[axis - 2] if axis > 1 else 1
+        if part.stride > 1 or not same_dim(part.size, full_size):
             return None
-        if walked.setdefault(axis, part.axis) != part.axis:
+        if source_axes.setdefault(axis, part.axis) != part.axis:
             return None
     # Axes of size 1 have no parts, so their order does not matter.
-    idle = iter(axis for axis in range(len(dims)) if axis not in walked.values())
-    return [walked[axis] if axis in walked else next(idle) for axis in range(len(dims))], blocks
+    remaining = iter(axis for axis in range(len(dims)) if axis not in source_axes.values())
+    return [
+        source_axes[axis] if axis in source_axes else next(remaining) for axis in range(len(dims))
+    ], blocks
 
 
 def exit_of(walk: Walk, entry: Entry, version: int) -> Exit | None:
-    """Return the batch to space behind the root of ``walk`` that undoes ``entry``; None if none
-    does.
+    """Return the batch to space behind the root of ``walk`` that undoes ``entry``, else None.
 
     ``walk`` takes its nodes.
     """
@@ -137,12 +140,12 @@ def exit_of(walk: Walk, entry: Entry, version: int) -> Exit | None:
     dims = dims_of(value)
     if dims is None:
         return None
-    full: list[Dim] = [entry.size, dims[1]]
+    full_sizes: list[Dim] = [entry.size, dims[1]]
     start = [entry.batch, source_layout(dims[:2])[1]]
     for axis, (block, dim) in enumerate(zip(entry.blocks, dims[2:], strict=True), 2):
         if block > 1 and not isinstance(dim, int):
             return None
-        full.append(dim * block)
+        full_sizes.append(dim * block)
         start.append(() if dim == 1 else (AxisPart(axis, block, dim),))
     layout: Layout | None = tuple(start)
     for _ in range(LONGEST):
@@ -150,23 +153,23 @@ def exit_of(walk: Walk, entry: Entry, version: int) -> Exit | None:
         layout = follow(layout, node, version) if layout is not None and node is not None else None
         if layout is None or node is None:
             return None
-        order = _complete(layout, full)
+        order = _complete(layout, full_sizes)
         if order is not None:
-            sizes = tuple(dim if isinstance(dim, int) else None for dim in full[2:])
+            sizes = tuple(dim if isinstance(dim, int) else None for dim in full_sizes[2:])
             return Exit(node.outputs[0], order, sizes)
     return None
 
 
-def _complete(layout: Layout, full: Sequence[Dim]) -> tuple[int, ...] | None:
+def _complete(layout: Layout, full_sizes: Sequence[Dim]) -> tuple[int, ...] | None:
     """Return the axis order of ``layout`` if each of its axes is one whole axis, else None."""
-    if len(layout) != len(full):
+    if len(layout) != len(full_sizes):
         return None
     order: list[int | None] = []
     for parts in layout:
         if len(parts) > 1 or (parts and parts[0].stride > 1):
             return None
-        if parts and not same_dim(parts[0].size, full[parts[0].axis]):
+        if parts and not same_dim(parts[0].size, full_sizes[parts[0].axis]):
             return None
         order.append(parts[0].axis if parts else None)
-    idle = iter(axis for axis in range(len(full)) if axis not in order)
-    return tuple(next(idle) if axis is None else axis for axis in order)
+    remaining = iter(axis for axis in range(len(full_sizes)) if axis not in order)
+    return tuple(next(remaining) if axis is None else axis for axis in order)

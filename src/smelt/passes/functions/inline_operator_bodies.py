@@ -46,10 +46,10 @@ def inline_operator_bodies(
     imported = opset_of(cx.model)
     for graph in cx.index().graphs:
         for node in list(graph):
-            foreign = find(node.domain, node.op_type) if node.domain else None
-            if foreign is not None and foreign.body is not None:
+            declared = find(node.domain, node.op_type) if node.domain else None
+            if declared is not None and declared.body is not None:
                 if node not in rewriter.dead and _is_typed(node) and not cx.computes(node):
-                    _expand(rewriter, node, foreign, stats)
+                    _expand(rewriter, node, declared, stats)
                 continue
             version = opset_of(cx.model, node.domain)
             if node in rewriter.dead or not has_body(node.op_type, node.domain, version):
@@ -59,7 +59,8 @@ def inline_operator_bodies(
 
 
 def _expand(rewriter: Rewriter, node: ir.Node, operator: Operator, stats: RuleStats) -> None:
-    """Replace ``node`` by the body of its declared operator; record a miss if there is none."""
+    """Replace ``node`` by the body of its declared operator; record a miss without a fitting
+    body."""
     b = rewriter.builder(node, [node], NAME)
     results = expand_node(b, node, operator) if operator.knows(node) else None
     if results is None:  # needs 2

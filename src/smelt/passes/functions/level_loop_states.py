@@ -38,8 +38,8 @@ less."""
 def level_loop_states(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
 ) -> None:
-    """Unsqueeze the initial values of all such states and infer the shapes again."""
-    levelled = False
+    """Unsqueeze the scalars that later iterations replace by vectors; infer the shapes again."""
+    changed = False
     for node in cx.index().nodes([("", "Loop")]):
         if node.graph is None or not is_known(node) or not runs_at_least_once(node):  # keeps 1
             continue
@@ -52,15 +52,15 @@ def level_loop_states(
             set_input(node, place, builder.op("Unsqueeze", node.inputs[place], front))
             stats.fired[NAME] += 1
             rewriter.count += 1
-            levelled = True
-    if levelled:
+            changed = True
+    if changed:
         cx.shapes.infer_model()
 
 
 def _scalars_at_first(node: ir.Node, body: ir.Graph) -> list[int]:
-    """Return the input indexes of states that start as a scalar and become a vector of one
+    """Return the input indexes of states that start as scalars and become vectors of one
     element."""
-    found = []
+    inputs = []
     ranks = _Ranks(node, body)
     for place in range(FIRST_STATE, len(node.inputs)):
         start = node.inputs[place]
@@ -68,35 +68,34 @@ def _scalars_at_first(node: ir.Node, body: ir.Graph) -> list[int]:
             continue
         after = body.outputs[place - 1]
         if ranks.of(after) == 1 and _is_same_for_a_vector(body.inputs[place], ranks):  # needs 2
-            found.append(place)
-    return found
+            inputs.append(place)
+    return inputs
 
 
 def _is_same_for_a_vector(value: ir.Value, ranks: _Ranks) -> bool:
     """True if all readers of the scalar ``value`` give the same for a vector of one element."""
-    pending, seen = [value], {value}
+    pending, vectors = [value], {value}
     while pending:
-        one = pending.pop()
-        if one.is_graph_output():  # keeps 2
+        vector = pending.pop()
+        if vector.is_graph_output():  # keeps 2
             return False
-        for reader in one.consumers():
+        for reader in vector.consumers():
             op_type = reader.op_type
             if reader.domain or op_type not in FIRST_ONLY | BROADCASTING:  # needs 3
                 return False
-            others = [each for each in reader.inputs if each is not None and each not in seen]
-            if op_type in FIRST_ONLY and reader.inputs[0] is not one:
+            others = [x for x in reader.inputs if x is not None and x not in vectors]
+            if op_type in FIRST_ONLY and reader.inputs[0] is not vector:
                 return False
-            if op_type in BROADCASTING and any(ranks.of(each) for each in others):
+            if op_type in BROADCASTING and any(ranks.of(other) for other in others):
                 continue
-            fresh = [each for each in reader.outputs if each not in seen]
-            pending += fresh
-            seen.update(fresh)
+            new_vectors = [result for result in reader.outputs if result not in vectors]
+            pending += new_vectors
+            vectors.update(new_vectors)
     return True
 
 
 class _Ranks:
-    """Ranks of a body's values in the first iteration, derived through elementwise operators and
-    Ifs.
+    """Ranks of a body's values in the first iteration, through elementwise operators and Ifs.
 
     Shape inference does not know the shapes in a body whose state changes shape.
     """
@@ -112,7 +111,7 @@ class _Ranks:
         pending = [value]
         while pending:
             last = pending[-1]
-            unseen = [each for each in self._read(last) if each not in self._known]
+            unseen = [source for source in self._read(last) if source not in self._known]
             if last in self._known or not unseen:
                 pending.pop()
                 if last not in self._known:
@@ -127,22 +126,25 @@ class _Ranks:
         if node is None or node.domain or _rank(value) is not None:
             return ()
         if node.op_type in FIRST_ONLY:
-            return [each for each in node.inputs[:1] if each is not None]
+            return [operand for operand in node.inputs[:1] if operand is not None]
         if node.op_type in BROADCASTING:
-            return [each for each in node.inputs if each is not None]
+            return [operand for operand in node.inputs if operand is not None]
         if node.op_type == "If":
             branches = (node.attributes.get(name) for name in ("then_branch", "else_branch"))
-            graphs = [each.as_graph() for each in branches if each is not None]
+            graphs = [branch.as_graph() for branch in branches if branch is not None]
             return [graph.outputs[value.index() or 0] for graph in graphs]
         return ()
 
     def _computed(self, value: ir.Value) -> int | None:
         """Return the rank of ``value`` from the known ranks of its operands; None if one is
-        unknown."""
+        unknown.
+
+        The operands of an If are the results of its branches, whose ranks must agree.
+        """
         rank = _rank(value)
         if rank is not None:
             return rank
-        ranks = [self._known[each] for each in self._read(value)]
+        ranks = [self._known[source] for source in self._read(value)]
         if not ranks or None in ranks:
             return None
         known = [rank for rank in ranks if rank is not None]
@@ -152,4 +154,5 @@ class _Ranks:
 
 
 def _rank(value: ir.Value | None) -> int | None:
+    """Return the rank of ``value``; None if it is missing or has no known shape."""
     return None if value is None or value.shape is None else len(value.shape)

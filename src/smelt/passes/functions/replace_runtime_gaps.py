@@ -12,8 +12,7 @@ of ``optimize`` and of the targets ``onnx`` and ``ort``, before the model is wri
 The targets ``c`` and ``host`` have kernels for many of them.
 
 Needs    (1) known element types, and for declared operators known ranks; (2) for integer operators
-         that are wrong for large numbers, integers whose bounds do not exclude large numbers;
-         (3) a body of ONNX operators.
+         that are wrong for large numbers, integers that may be large; (3) a body of ONNX operators.
 Keeps    (1) operators of the source model that ONNX Runtime computes wrong; (2) operators for which
          the target or its runtime has kernels; (3) with ``functions=true``, all declared operators.
 """

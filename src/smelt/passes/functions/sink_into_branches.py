@@ -28,6 +28,8 @@ from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, Options, PassContext, graph_pass
 
 MOST_MOVED = 1000
+"""Limit of nodes that move into the branches of one model."""
+
 NAME = "sink_into_branches"
 BRANCHES = ("then_branch", "else_branch")
 
@@ -62,7 +64,12 @@ def sink_into_branches(
 
 
 class _Sinker:
-    """One If; ``open`` holds its results, and results of moved nodes, whose rank may differ."""
+    """One If whose readers move into its branches.
+
+    ``open``: results of the If and of moved nodes whose rank may differ between the branches.
+    ``of_branches``: the value of each branch that such a result stands for. ``after``: the If and
+    all nodes that depend on it. ``reads``: the values that a node reads, captures included.
+    """
 
     def __init__(self, node: ir.Node, rewriter: Rewriter, most: int) -> None:
         """Find the results of the If ``node`` whose rank may differ; ``most`` limits the moved
@@ -85,14 +92,14 @@ class _Sinker:
         self.builders = [here.below(branch) for branch in self.branches]
         nodes = list(graph)
         self.later = nodes[nodes.index(self.node) + 1 :]
-        self.reads = {each: _read(each) for each in self.later}
+        self.reads = {node: _read(node) for node in self.later}
         try:
-            for place, each in enumerate(self.later):
-                if any(value.producer() in self.after for value in self.reads[each]):
-                    self.after.add(each)
-                if not self.open.isdisjoint(self.reads[each]):
-                    for first in self.hanging(place):
-                        self.move(first)
+            for place, node in enumerate(self.later):
+                if any(value.producer() in self.after for value in self.reads[node]):
+                    self.after.add(node)
+                if not self.open.isdisjoint(self.reads[node]):
+                    for dependent in self.unmoved_producers(place):
+                        self.move(dependent)
             self.check()
         except Refused:
             for builder in reversed(self.builders):
@@ -102,23 +109,27 @@ class _Sinker:
         self.exchange()
         return self.branches
 
-    def hanging(self, place: int) -> list[ir.Node]:
-        """Return the node at ``place`` and the unmoved nodes between it and the If, in order."""
+    def unmoved_producers(self, place: int) -> list[ir.Node]:
+        """Return node ``place`` and its unmoved producers that depend on the If, in order."""
         nodes = self.later[: place + 1]
-        wanted = self.with_producers(nodes[-1:], nodes)
-        return [each for each in nodes if each in wanted & self.after and each not in self.moved]
+        producers = self.with_producers(nodes[-1:], nodes)
+        dependent = producers & self.after
+        return [node for node in nodes if node in dependent and node not in self.moved]
 
     def with_producers(self, of: Sequence[ir.Node], nodes: Sequence[ir.Node]) -> set[ir.Node]:
         """Return the nodes ``of`` and all their direct and indirect producers among ``nodes``."""
-        wanted = set(of)
-        for each in reversed(nodes):
-            if each in wanted:
-                wanted.update(p for value in self.reads[each] if (p := value.producer()))
-        return wanted
+        closure = set(of)
+        for node in reversed(nodes):
+            if node in closure:
+                closure.update(p for value in self.reads[node] if (p := value.producer()))
+        return closure
 
     def move(self, node: ir.Node) -> None:
-        """Clone ``node`` into both branches; raises Refused if it has subgraphs or too many nodes
-        moved."""
+        """Clone ``node`` into both branches.
+
+        Raises Refused for a node with subgraphs other than an If, and beyond the limit of moved
+        nodes.
+        """
         if scope.carries_graphs(node) and node.op_type != "If":  # keeps 2
             raise Refused(
                 f"a {node.op_type} reads a tensor whose rank differs between the branches"
@@ -136,8 +147,7 @@ class _Sinker:
                 self.open.add(value)
 
     def check(self) -> None:
-        """Raise Refused if a graph output has no fixed rank, or if the limit of rewrites is
-        reached."""
+        """Raise Refused if a graph output has no fixed rank, or if too few rewrites are left."""
         if any(value.is_graph_output() for value in self.open):  # keeps 1
             raise Refused("a graph output has another rank in each branch")
         limit = self.rewriter.limit
@@ -145,41 +155,42 @@ class _Sinker:
             raise Refused(f"the limit of {limit} rewrites is reached")
 
     def hoist(self, graph: ir.Graph) -> None:
-        """Move nodes before the If that moved nodes read and that do not depend on the If."""
-        wanted = self.with_producers(self.moved, self.later)
-        early = [each for each in self.later if each in wanted and each not in self.after]
+        """Move nodes before the If that moved nodes read but that do not depend on the If."""
+        producers = self.with_producers(self.moved, self.later)
+        early = [node for node in self.later if node in producers and node not in self.after]
         if early:
             graph.remove(early)
             graph.insert_before(self.node, early)
 
     def exchange(self) -> None:
-        """Replace the old If and the moved nodes by an If with the longer branches."""
-        left = [
+        """Replace the old If and the moved nodes by one If that returns what later nodes read."""
+        read_later = [
             value for node in self.later if node not in self.moved for value in self.reads[node]
         ]
-        read = set(left)
-        wanted = [
+        read = set(read_later)
+        results = [
             value
             for value in self.of_branches
             if value not in self.open and (value in read or value.is_graph_output())
         ]
         for place, branch in enumerate(self.branches):
-            branch.outputs[:] = [self.of_branches[value][place] for value in wanted]
+            branch.outputs[:] = [self.of_branches[value][place] for value in results]
         attributes = [self.node.attributes[name] for name in BRANCHES]
         builder = self.rewriter.builder(self.node, [self.node, *self.moved], NAME)
-        new = ir.Node("", "If", self.node.inputs, attributes, num_outputs=len(wanted))
-        made = dict(zip(wanted, builder.add(new), strict=True))
+        new = ir.Node("", "If", self.node.inputs, attributes, num_outputs=len(results))
+        new_values = dict(zip(results, builder.add(new), strict=True))
         for name in BRANCHES:  # the new node owns the branches; they must not die with this one
             self.node.attributes.pop(name)
         for node in (*reversed(self.moved), self.node):
             for value in node.outputs:
-                if value in made and conflicting_shapes(value.shape, made[value].shape):
+                if value in new_values and conflicting_shapes(value.shape, new_values[value].shape):
                     value.shape = None
-            values: Sequence[ir.Value | None] = [made.get(value) for value in node.outputs]
+            values: Sequence[ir.Value | None] = [new_values.get(value) for value in node.outputs]
             self.rewriter.replace(node, values, trust_shape=True, rule=NAME)
 
 
 def _read(node: ir.Node) -> tuple[ir.Value, ...]:
+    """Return the values that ``node`` reads, with the values that its subgraphs capture."""
     return (*(value for value in node.inputs if value is not None), *scope.captures(node))
 
 

@@ -47,17 +47,19 @@ class Images:
 def image_input_preprocess(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Images
 ) -> None:
-    """Move the channels of the named inputs and outputs first; raises UsageError E603 for a bad
-    name."""
+    """Move the channels of the named inputs and outputs first.
+
+    Raises UsageError E603 for a bad name.
+    """
     graph = cx.model.graph
     inputs = [_find(name, graph.inputs, "input") for name in options.inputs]  # keeps 1
     outputs = [_find(name, graph.outputs, "output") for name in options.outputs]
     for value in inputs:
         if value.is_graph_output() or value.is_initializer():
-            raise _refused(value.name, "it is an output too, or has a default")
+            raise _refusal(value.name, "it is an output too, or has a default")
     for value in outputs:
         if value.producer() is None:
-            raise _refused(value.name, "it is not computed")
+            raise _refusal(value.name, "it is not computed")
     for value in (*inputs, *outputs):
         assert value.shape is not None
         perm = (0, len(value.shape) - 1, *range(1, len(value.shape) - 1))
@@ -80,11 +82,11 @@ def put_channels_first(model: ir.Model, names: Sequence[str] | str) -> None:
     outputs = [value.name for value in model.graph.outputs]
     for name in listed:
         if name not in inputs and name not in outputs:
-            what = f"channels_first names {name!r}, which is neither an input nor an output"
+            problem = f"channels_first names {name!r}, which is neither an input nor an output"
             known = ", ".join(str(n) for n in (*inputs, *outputs))
             raise UsageError(
                 "E108",
-                what,
+                problem,
                 fix=f"the model has {known}",
                 why="it is not an input or output of the model",
             )
@@ -109,14 +111,15 @@ def _find(name: str, values: Sequence[ir.Value], kind: str) -> ir.Value:
     for value in values:
         if value.name == name:
             if value.shape is None or len(value.shape) < 3:  # needs 1
-                raise _refused(name, "its rank is not known to be 3 or more")
+                raise _refusal(name, "its rank is not known to be 3 or more")
             if complex_type_of(value) is not None:  # needs 2
-                raise _refused(name, "its last axis holds the parts of complex numbers")
+                raise _refusal(name, "its last axis holds the parts of complex numbers")
             return value
-    raise _refused(name, f"the model has no {kind} of that name")
+    raise _refusal(name, f"the model has no {kind} of that name")
 
 
-def _refused(name: str | None, why: str) -> UsageError:
+def _refusal(name: str | None, why: str) -> UsageError:
+    """Return error E603 for the input or output ``name``."""
     return UsageError(
         "E603",
         f"image-input-preprocess cannot change the layout of {name!r}",

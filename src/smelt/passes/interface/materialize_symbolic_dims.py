@@ -82,7 +82,7 @@ def bind_dims(model: ir.Model, sizes: Mapping[str, int]) -> int:
 
 
 def _bind_unnamed(unnamed: Mapping[Place, str], sizes: Mapping[str, int]) -> int:
-    """Bind dims without names of their own; return the number of changed inputs."""
+    """Bind dims that only smelt named, by input and axis; return the number of changed inputs."""
     changed: dict[ir.Value, list[int | ir.SymbolicDim]] = {}
     for (value, axis), name in unnamed.items():
         if name in sizes and value.shape is not None:

@@ -26,6 +26,8 @@ OTHER_KERNELS = {"AveragePool": 19}
 """Operators that ONNX Runtime computes by another kernel, with other rounding, from an opset on."""
 
 ROUNDED_OTHERWISE = "operator with another kernel"
+"""The name under which the statistics count such operators."""
+
 BY_OTHER_KERNELS = rounding(4, "ONNX Runtime sums an AveragePool in another order from opset 19 on")
 
 
@@ -54,13 +56,13 @@ def raise_opset(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: 
     before = cx.model.opset_imports.get("", options.to)
     if before >= options.to or rewriter.exhausted:  # keeps 1
         return
-    passed = {name for name, version in OTHER_KERNELS.items() if before < version <= options.to}
-    moved = sum(not n.domain and n.op_type in passed for n in scope.nodes(cx.model))
+    changing = {name for name, version in OTHER_KERNELS.items() if before < version <= options.to}
+    changed_count = sum(not n.domain and n.op_type in changing for n in scope.nodes(cx.model))
     raise_model(cx.model, options.to)  # needs 1
     # This counts as one edit, because a model with operators of two opsets is invalid.
     rewriter.count += 1
     stats.fired["opset raised"] += 1
-    if moved:
-        stats.fired[ROUNDED_OTHERWISE] += moved
+    if changed_count:
+        stats.fired[ROUNDED_OTHERWISE] += changed_count
     stats.interface.append(OpsetChanged(before, options.to, options.needed_by))
     cx.renew()

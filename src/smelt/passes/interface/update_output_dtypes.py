@@ -63,7 +63,7 @@ def update_output_dtypes(
         if value.dtype == dtype or rewriter.exhausted:  # keeps 2
             continue
         if value.dtype not in _NUMBERS:
-            raise _refused(value.name or "", "it holds no numbers")
+            raise _refusal(value.name or "", "it holds no numbers")
         if value.is_graph_input():
             continue
         stats.interface += [PortChange(*port, dtype=dtype) for port in ports_of(graph, value)]
@@ -76,7 +76,7 @@ def _requested(dtypes: Sequence[str], outputs: Sequence[ir.Value]) -> dict[ir.Va
     """Return the requested type of each output; raises UsageError E603 for a bad request."""
     if dtypes and not any(":" in item for item in dtypes):
         if len(dtypes) != len(outputs):
-            raise _refused(
+            raise _refusal(
                 ",".join(dtypes), f"the model has {len(outputs)} outputs, not {len(dtypes)}"
             )
         pairs = [(value.name or "", item) for value, item in zip(outputs, dtypes, strict=True)]
@@ -86,16 +86,17 @@ def _requested(dtypes: Sequence[str], outputs: Sequence[ir.Value]) -> dict[ir.Va
     requested: dict[ir.Value, ir.DataType] = {}
     for name, item in pairs:
         if name not in by_name:
-            raise _refused(name, f"the outputs are {', '.join(str(n) for n in by_name)}")
+            raise _refusal(name, f"the outputs are {', '.join(str(n) for n in by_name)}")
         if item.lower() not in DTYPES:
-            raise _refused(f"{name}:{item}", f"the types are {', '.join(DTYPES)}")
+            raise _refusal(f"{name}:{item}", f"the types are {', '.join(DTYPES)}")
         dtype = DTYPES[item.lower()]
         if requested.setdefault(by_name[name], dtype) != dtype:
-            raise _refused(f"{name}:{item}", "two types are requested for one output")
+            raise _refusal(f"{name}:{item}", "two types are requested for one output")
     return requested
 
 
-def _refused(what: str, why: str) -> UsageError:
+def _refusal(what: str, why: str) -> UsageError:
+    """Return error E603 for the request ``what``."""
     return UsageError(
         "E603",
         f"update-output-dtypes cannot use {what!r}",

@@ -19,8 +19,11 @@ Operands: TypeAlias = Sequence["ir.Value | None"]
 
 @dataclass(frozen=True)
 class Commuted:
-    """An operator moved before a Transpose: ``build`` computes it on untransposed operands, and
-    ``perm`` transposes each new result to the old one."""
+    """An operator moved before a Transpose.
+
+    ``build`` computes it on untransposed operands; a Transpose by ``perm`` of each new result gives
+    the old one.
+    """
 
     perm: Perm
     build: Callable[[Builder, Operands], Sequence[ir.Value]]
@@ -30,8 +33,9 @@ Perms: TypeAlias = Mapping[ir.Value, Perm]
 """The permutation of each value that is known to be transposed."""
 
 Handler: TypeAlias = Callable[[ir.Node, Perm, Perms, Constants], "Commuted | None"]
-"""Returns the Commuted of a node whose transposed operands, listed in the mapping, share one
-perm."""
+"""Function ``(node, perm, perms, constants)`` that returns the Commuted of ``node``, or None.
+
+``perms`` has those operands of ``node`` that are transposed, all by ``perm``."""
 
 
 def inverse(perm: Perm) -> Perm:
@@ -43,8 +47,10 @@ def inverse(perm: Perm) -> Perm:
 
 
 def without_axes(perm: Perm, old_axes: Iterable[int]) -> Perm:
-    """Return ``perm`` for the remaining axes after ``old_axes`` of the untransposed operand are
-    removed."""
+    """Return ``perm`` after the axes ``old_axes`` of the untransposed operand are removed.
+
+    The remaining axes are numbered again from 0.
+    """
     gone = set(old_axes)
     kept = [axis for axis in perm if axis not in gone]
     number = {axis: index for index, axis in enumerate(sorted(kept))}
@@ -79,6 +85,7 @@ def first_is_data(handler: Handler) -> Handler:
     """Wrap ``handler`` so that it is called only if the first operand alone is transposed."""
 
     def handle(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
+        """Return what ``handler`` returns if the first operand alone is transposed, else None."""
         data, *others = node.inputs
         if data is None or data not in perms or any(v in perms for v in others if v is not None):
             return None

@@ -4,8 +4,8 @@
     after    x ─> Transpose(p) ─> MatMul(W) ─> Add(row) ─> Split ─> q, k, v
 
 Queries, keys and values are such parts if the sequence comes before the batch, as in PyTorch's
-``nn.MultiheadAttention``. The Transpose also moves before a product, and the row added to it, if it
-then moves no more elements.
+``nn.MultiheadAttention``. The Transpose also moves before a product and the sum behind it, if it
+moves no more elements there.
 
 Needs    (1) the same permutation for all parts, each of which is read; (2) for a product, a right
          matrix with at least as many columns as rows, and a permutation that keeps the last axis;
@@ -41,7 +41,7 @@ PARTS, PRODUCT = "parts", "parts of a product"
 def hoist_transposes(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
 ) -> None:
-    """Hoist the Transposes of each Split whose parts are all transposed alike."""
+    """Hoist the Transposes of each Split whose parts all have the same permutation."""
     if not cx.index().has("Transpose"):
         return
     for split in cx.index().nodes([("", "Split")]):
@@ -56,8 +56,7 @@ def hoist_transposes(
 
 
 def _permutation_of_parts(split: ir.Node) -> Perm | None:
-    """Return the permutation by which every part of ``split`` is transposed; None if there is
-    none."""
+    """Return the permutation by which every part of ``split`` is transposed, or None."""
     source = split.inputs[0]
     if not is_known(split) or source is None or source.shape is None or len(split.outputs) < 2:
         return None
@@ -79,14 +78,21 @@ def _permutation_of_parts(split: ir.Node) -> Perm | None:
 
 
 def _chain(split: ir.Node, perm: Perm) -> list[ir.Node]:
-    """Return the product before ``split`` and the sum behind it, if the Transpose can move before
-    them."""
+    """Return the product before ``split`` and the sum behind the product, in order.
+
+    The Transpose can move before them. The list is empty if that gains nothing.
+    """
     chain: list[ir.Node] = []
     value = split.inputs[0]
     while value is not None and perm[-1] == len(perm) - 1:
         node = value.producer()
-        alone = scope.has_one_use(value) and not value.is_graph_output()  # keeps 2
-        if node is None or not alone or node.graph is not split.graph or not is_known(node):
+        has_one_reader = scope.has_one_use(value) and not value.is_graph_output()  # keeps 2
+        if (
+            node is None
+            or not has_one_reader
+            or node.graph is not split.graph
+            or not is_known(node)
+        ):
             break
         value = _operand_below(node)
         if value is not None:
@@ -112,8 +118,7 @@ def _operand_below(node: ir.Node) -> ir.Value | None:
 
 
 def _hoist(split: ir.Node, chain: list[ir.Node], perm: Perm, rewriter: Rewriter) -> None:
-    """Rebuild ``chain`` and ``split`` on a transposed operand; the new parts replace the
-    Transposes."""
+    """Rebuild ``chain`` and ``split`` on a transposed operand; new parts replace the Transposes."""
     readers = [reader for part in split.outputs for reader in scope.consumers(part)]
     b = rewriter.builder(split, [*chain, split, *readers], "hoist_transposes")
     top = _operand_below(chain[0]) if chain else split.inputs[0]
@@ -125,11 +130,11 @@ def _hoist(split: ir.Node, chain: list[ir.Node], perm: Perm, rewriter: Rewriter)
     place = split.attributes.get_int("axis", 0) % len(perm)
     kept = [attribute for attribute in split.attributes.values() if attribute.name != "axis"]
     axis = ir.AttrInt64("axis", perm.index(place))
-    made = ir.Node(
+    new_split = ir.Node(
         "", "Split", [new, *split.inputs[1:]], [*kept, axis], num_outputs=len(split.outputs)
     )
-    for part, moved in zip(split.outputs, b.add(made), strict=True):
+    for part, new_part in zip(split.outputs, b.add(new_split), strict=True):
         for reader in scope.consumers(part):
             if rewriter.exhausted:
                 return
-            rewriter.replace(reader, (moved,), trust_shape=True)
+            rewriter.replace(reader, (new_part,), trust_shape=True)

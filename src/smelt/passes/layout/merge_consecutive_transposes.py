@@ -34,11 +34,11 @@ def permutation(node: ir.Node) -> tuple[int, ...] | None:
 
     None if it is unknown, or its length differs from the rank of the input.
     """
-    given = node.attributes.get("perm")
+    attribute = node.attributes.get("perm")
     source = node.inputs[0]
     shape = source.shape if source is not None else None
-    if given is not None:
-        perm = tuple(given.as_ints())
+    if attribute is not None:
+        perm = tuple(attribute.as_ints())
         return perm if shape is None or len(perm) == len(shape) else None
     return None if shape is None else tuple(reversed(range(len(shape))))
 

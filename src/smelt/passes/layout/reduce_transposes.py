@@ -5,8 +5,8 @@
 
 There are two phases. Propagate: walk the graph once and mark each result that equals the Transpose
 of a value computable without Transposes. Marked results that depend on each other form a region,
-which changes layout as a whole. Weigh: a region changes if fewer elements move then, counting the
-Transposes that vanish and those that other readers need.
+which changes layout as a whole. Weigh: a region changes if fewer elements move afterwards, counting
+the Transposes that vanish and the new ones for readers outside the region.
 
 Needs    (1) operators that commute with Transpose: elementwise, reductions, ArgMax, TopK, CumSum,
          Softmax, Concat, Split, Slice, Gather, Pad, Tile, Expand, Resize, Squeeze, Unsqueeze,
@@ -54,7 +54,7 @@ ROUNDS = 8
 def reduce_transposes(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
 ) -> None:
-    """Change the layout of every region where fewer elements move then, graph by graph."""
+    """Change the layout of every region where fewer elements move afterwards, graph by graph."""
     if not cx.index().has("Transpose"):
         return
     for graph in cx.index().graphs:
@@ -67,7 +67,11 @@ def reduce_transposes(
 
 
 class _Graph:
-    """One graph; ``perms`` maps each marked result to the permutation that could move behind it."""
+    """One graph and its analysis.
+
+    ``perms``: the permutation of each marked result. ``commuted``: each node that commutes with the
+    Transpose of its operands, in the form before the Transpose.
+    """
 
     def __init__(
         self, graph: ir.Graph, cx: PassContext, rewriter: Rewriter, stats: RuleStats
@@ -82,10 +86,10 @@ class _Graph:
 
     def run(self) -> bool:
         """Change every region with a gain; return True if some regions need another round."""
-        left = False
+        needs_another_round = False
         for region in self.propagate():
             if region.is_among(self.rewriter.dead):
-                left = True
+                needs_another_round = True
             elif self.gain(region) > 0:  # keeps 1
                 self.materialize(region)
                 self.stats.fired["group of transposes"] += 1
@@ -94,12 +98,13 @@ class _Graph:
             else:
                 first = next(iter(region.nodes))
                 self.stats.miss("reduce_transposes", "no fewer elements would move", first)
-        return left
+        return needs_another_round
 
     # -- propagate ---------------------------------------------------------------------------
 
     def propagate(self) -> list[Region]:
-        """Return the regions of nodes that change layout together; each begins at Transposes."""
+        """Mark the results that could lose their Transpose; return the regions that change
+        together."""
         regions = Regions()
         for node in self.graph:
             if _is_transpose(node):
@@ -111,8 +116,8 @@ class _Graph:
             commuted = commute(node, self.perms, self.cx.constants)  # needs 1
             if commuted is not None:
                 self.commuted[node] = commuted
-                read = (value for value in node.inputs if value is not None and value in self.perms)
-                regions.join(node, read)
+                marked = (v for v in node.inputs if v is not None and v in self.perms)
+                regions.join(node, marked)
                 if not is_identity(commuted.perm):
                     self.perms.update(dict.fromkeys(node.outputs, commuted.perm))
         return regions.found()
@@ -120,7 +125,7 @@ class _Graph:
     # -- weigh -------------------------------------------------------------------------------
 
     def gain(self, region: Region) -> int:
-        """Return the elements that no longer move minus the elements that newly move."""
+        """Return the elements that stop moving minus the elements that start moving."""
         gain = 0
         for node in region.sources:
             if all(map(_is_transpose, region.outside(node.outputs[0]))):
@@ -131,7 +136,8 @@ class _Graph:
         return gain
 
     def gain_at(self, value: ir.Value, perm: Perm, region: Region) -> int:
-        """Return the gain at one result of the region."""
+        """Return the gain at one result: Transposes that cancel, minus a new one for other
+        readers."""
         gain, outside = 0, value.is_graph_output()
         for reader in region.outside(value):
             if not self.is_transpose_here(reader):
@@ -148,25 +154,26 @@ class _Graph:
 
     def materialize(self, region: Region) -> None:
         """Build the region again in the other layout; its old nodes die if nobody reads them."""
-        raw = region.before_sources()
+        new_layout = region.before_sources()
         for node in region.nodes:
             builder = self.rewriter.builder(node, [node], "reduce_transposes")
-            operands = [raw.get(v, v) if v is not None else None for v in node.inputs]
+            operands = [new_layout.get(v, v) if v is not None else None for v in node.inputs]
             new = self.commuted[node].build(builder, operands)
-            raw.update(zip(node.outputs, new, strict=True))
+            new_layout.update(zip(node.outputs, new, strict=True))
         for node in region.nodes:
-            self.serve_readers(node, [raw[value] for value in node.outputs], region)
+            self.serve_readers(node, [new_layout[value] for value in node.outputs], region)
         self.rewriter.remove_dead(reversed(region.nodes))
 
     def serve_readers(self, node: ir.Node, new: list[ir.Value | None], region: Region) -> None:
-        """Give readers outside the region their old layout."""
+        """Give readers outside the region the old layout: merge their Transposes, or add a new
+        one."""
         perm = self.commuted[node].perm
         outside = False
-        for value, freed in zip(node.outputs, new, strict=True):
-            assert freed is not None
+        for value, new_value in zip(node.outputs, new, strict=True):
+            assert new_value is not None
             for reader in region.outside(value):
                 if self.is_transpose_here(reader):
-                    self.merge(reader, freed, perm)
+                    self.merge(reader, new_value, perm)
                 else:
                     outside = True
             outside = outside or value.is_graph_output()
@@ -174,13 +181,13 @@ class _Graph:
             return
         # Transposes for old nodes of the region die with these nodes.
         builder = self.rewriter.builder(node, [node], "reduce_transposes")
-        given: list[ir.Value | None] = []
-        for value, freed in zip(node.outputs, new, strict=True):
-            if scope.is_dead(value) or freed is None or is_identity(perm):
-                given.append(None if scope.is_dead(value) else freed)
+        old_layout: list[ir.Value | None] = []
+        for value, new_value in zip(node.outputs, new, strict=True):
+            if scope.is_dead(value) or new_value is None or is_identity(perm):
+                old_layout.append(None if scope.is_dead(value) else new_value)
             else:
-                given.append(builder.op("Transpose", freed, perm=perm))
-        self.replace(node, given)
+                old_layout.append(builder.op("Transpose", new_value, perm=perm))
+        self.replace(node, old_layout)
 
     def merge(self, reader: ir.Node, new: ir.Value, perm: Perm) -> None:
         """Replace ``reader``, a Transpose, by its composition with ``perm`` on the new value."""
@@ -200,11 +207,15 @@ class _Graph:
 
 
 def _is_transpose(node: ir.Node) -> bool:
+    """True if ``node`` is ONNX's Transpose with attributes that smelt knows."""
     return node.op_type == "Transpose" and not node.domain and is_known(node)
 
 
 def _size(value: ir.Value) -> int:
-    """Return the number of elements, with symbolic dims counted as 1: they occur on both sides."""
+    """Return the number of elements of ``value``, with symbolic dims counted as 1.
+
+    Gain and cost have the same symbolic dims, so these do not change the comparison.
+    """
     if value.shape is None:
         return 1
     return prod(dim if isinstance(dim, int) else 1 for dim in value.shape.dims)

@@ -41,14 +41,15 @@ def _reduction(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) ->
 
 
 def _with_axes(node: ir.Node, old_axes: list[int]) -> _Build:
-    """Return a function that builds ``node`` with other axes, as attribute or input as before.
+    """Return a function that builds ``node`` with ``old_axes``, as attribute or input as before.
 
     A node without axes stays without: it means all axes (or all of size 1) in any layout.
     """
 
     def build(b: Builder, operands: Operands) -> Sequence[ir.Value]:
-        given = node.attributes.get("axes")
-        if given is not None and given.as_ints():
+        """Return the results of ``node`` on ``operands``, reduced over ``old_axes``."""
+        attribute = node.attributes.get("axes")
+        if attribute is not None and attribute.as_ints():
             return rebuilt(b, node, operands[:1], axes=old_axes)
         if len(operands) < 2 or operands[1] is None or static_shape(operands[1]) == (0,):
             return rebuilt(b, node, operands)
@@ -72,8 +73,8 @@ def _along_axis(default: int | None, *, all_inputs: bool = True) -> Handler:
 
     def handle(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
         """Return ``node`` on untransposed operands, with its axis renumbered, or None."""
-        given = node.attributes.get("axis")
-        axis = given.as_int() if given is not None else default
+        attribute = node.attributes.get("axis")
+        axis = attribute.as_int() if attribute is not None else default
         if axis is None or not -len(perm) <= axis < len(perm):
             return None
         data = node.inputs if all_inputs else node.inputs[:1]
@@ -144,15 +145,20 @@ def _slice(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Com
 def _with_axes_input(
     node: ir.Node, index: int, axes: tuple[int, ...] | None, perm: Perm
 ) -> Commuted | None:
-    """Return the node with the axes of input ``index`` renumbered, in the dtype of that input or
-    input 1."""
-    listed = node.inputs[index] if len(node.inputs) > index else None
-    given = listed if listed is not None else node.inputs[1]
-    if axes is None or given is None or given.dtype is None:
+    """Return ``node`` with ``axes``, its input ``index``, renumbered; None if ``axes`` are unknown.
+
+    The new axes have the dtype of that input; without it, of input 1, which are the starts of a
+    Slice.
+    """
+    axes_input = node.inputs[index] if len(node.inputs) > index else None
+    typed_like = axes_input if axes_input is not None else node.inputs[1]
+    if axes is None or typed_like is None or typed_like.dtype is None:
         return None
-    old = np.asarray([perm[axis] for axis in axes], dtype=given.dtype.numpy())
+    old = np.asarray([perm[axis] for axis in axes], dtype=typed_like.dtype.numpy())
 
     def build(b: Builder, operands: Operands) -> Sequence[ir.Value]:
+        """Return the results of ``node`` on ``operands`` with the renumbered axes as input
+        ``index``."""
         inputs = [*operands, *[None] * (index + 1 - len(operands))]
         inputs[index] = b.constant(old)
         return rebuilt(b, node, inputs)

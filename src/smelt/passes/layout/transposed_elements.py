@@ -25,8 +25,10 @@ from smelt.passes.layout.transposed_resize import resize
 
 
 def _quantization(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
-    """Commute QuantizeLinear and DequantizeLinear with one scale, or one for each index of an
-    axis."""
+    """Commute QuantizeLinear and DequantizeLinear with one scale, or one for each index of an axis.
+
+    Block-wise scales do not commute.
+    """
     scale, block = node.inputs[1], node.attributes.get("block_size")
     shape = static_shape(scale) if scale is not None else None
     if shape is None or len(shape) > 1 or (block is not None and block.as_int()):
@@ -40,8 +42,10 @@ def _quantization(node: ir.Node, perm: Perm, perms: Perms, constants: Constants)
 
 
 def _top_k(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
-    """Commute TopK, unless unsorted: then each runtime has its own order, which may depend on
-    layout."""
+    """Commute TopK if it is sorted.
+
+    The order of unsorted results differs between runtimes, and may depend on the layout.
+    """
     axes = normalized([node.attributes.get_int("axis", -1)], len(perm))
     if axes is None or not node.attributes.get_int("sorted", 1):
         return None
@@ -75,6 +79,7 @@ def _gather(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Co
 
 
 def _tile(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
+    """Commute Tile: permute the numbers of repetitions."""
     return _with_dims(node, constants.ints(node.inputs[1]), perm)
 
 
@@ -87,7 +92,8 @@ def _expand(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Co
 
 
 def _with_dims(node: ir.Node, numbers: tuple[int, ...] | None, perm: Perm) -> Commuted | None:
-    """Return the node with the ``numbers`` of its second operand, one for each dim, permuted."""
+    """Return ``node`` with its second operand, ``numbers`` for each dim, permuted; None if
+    unknown."""
     if numbers is None or len(numbers) != len(perm):
         return None
     old = [numbers[axis] for axis in inverse(perm)]
@@ -100,12 +106,14 @@ def _shape(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Com
     chosen = perm[slice(start, end)]
 
     def build(b: Builder, operands: Operands) -> Sequence[ir.Value]:
+        """Return the sizes of the untransposed operand in the order after the Transpose."""
         return (b.op("Gather", b.op("Shape", operands[0]), b.const_i64(chosen)),)
 
     return Commuted((0,), build)
 
 
 def _size(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
+    """Commute Size, whose result is the same in any layout."""
     return Commuted((), lambda b, operands: rebuilt(b, node, operands))
 
 

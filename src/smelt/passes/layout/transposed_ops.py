@@ -38,10 +38,12 @@ def commute(node: ir.Node, perms: Mapping[ir.Value, Perm], constants: Constants)
         return None
     if len(node.outputs) != 1 and node.op_type not in _SEVERAL_RESULTS:
         return None
-    found = {perms[value] for value in node.inputs if value is not None and value in perms}
-    if len(found) != 1 or not is_known(node):
+    perms_of_operands = {
+        perms[value] for value in node.inputs if value is not None and value in perms
+    }
+    if len(perms_of_operands) != 1 or not is_known(node):
         return None
-    perm = found.pop()
+    perm = perms_of_operands.pop()
     if node.op_type in ELEMENTWISE or node.op_type in FIRST_ONLY:
         return _elementwise(node, perm, perms, constants)
     handler = _HANDLERS.get(node.op_type)
@@ -51,8 +53,7 @@ def commute(node: ir.Node, perms: Mapping[ir.Value, Perm], constants: Constants)
 def _elementwise(
     node: ir.Node, perm: Perm, perms: Mapping[ir.Value, Perm], constants: Constants
 ) -> Commuted | None:
-    """Commute an elementwise operator if its other operands need no Transpose in the other
-    layout."""
+    """Commute an elementwise operator if no other operand needs a Transpose in the other layout."""
     first_only = node.op_type in FIRST_ONLY
     if first_only and (node.inputs[0] is None or node.inputs[0] not in perms):
         return None
@@ -66,7 +67,8 @@ def _elementwise(
         others[index] = make
 
     def build(b: Builder, operands: Operands) -> Sequence[ir.Value]:
-        given = [others[i](b) if i in others else value for i, value in enumerate(operands)]
-        return (b.like(node, *given),)
+        """Return ``node`` on untransposed ``operands``; ``others`` rebuilds the rest to match."""
+        untransposed = [others[i](b) if i in others else value for i, value in enumerate(operands)]
+        return (b.like(node, *untransposed),)
 
     return Commuted(perm, build)

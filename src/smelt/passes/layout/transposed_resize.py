@@ -16,7 +16,7 @@ from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
 from smelt.passes.layout.commuted import Commuted, Operands, Perm, inverse, normalized, rebuilt
 
-PLAIN_AXES: Mapping[str, tuple[tuple[int, ...], ...]] = {
+UNRESIZED_AXES: Mapping[str, tuple[tuple[int, ...], ...]] = {
     "linear": ((0, 1), (0, 3)),
     "cubic": ((0, 1),),
 }
@@ -32,14 +32,14 @@ def resize(
     """Commute Resize: renumber its axes if given, else permute regions, scales or sizes."""
     if not _has_kernel(node, perm, constants):
         return None
-    given = node.attributes.get("axes")
-    if given is not None:
-        axes = normalized(given.as_ints(), len(perm))
+    attribute = node.attributes.get("axes")
+    if attribute is not None:
+        axes = normalized(attribute.as_ints(), len(perm))
         if not axes:
             return None
         old_axes = [perm[axis] for axis in axes]
         return Commuted(perm, lambda b, operands: rebuilt(b, node, operands, axes=old_axes))
-    moved: dict[int, np.ndarray] = {}
+    permuted: dict[int, np.ndarray] = {}
     for place, value in enumerate(node.inputs[1:], 1):
         array = constants.get(value) if value is not None else None
         if value is None or (array is not None and not array.size):
@@ -47,10 +47,11 @@ def resize(
         if array is None or array.size != len(perm) * (2 if place == ROI else 1):
             return None
         rows = array.reshape(-1, len(perm))[:, inverse(perm)]
-        moved[place] = np.ascontiguousarray(rows.reshape(-1))
+        permuted[place] = np.ascontiguousarray(rows.reshape(-1))
 
     def build(b: Builder, operands: Operands) -> Sequence[ir.Value]:
-        inputs = [b.constant(moved[i]) if i in moved else v for i, v in enumerate(operands)]
+        """Return the Resize of the untransposed operand with permuted regions, scales and sizes."""
+        inputs = [b.constant(permuted[i]) if i in permuted else v for i, v in enumerate(operands)]
         return rebuilt(b, node, inputs)
 
     return Commuted(perm, build)
@@ -66,19 +67,19 @@ def _has_kernel(node: ir.Node, perm: Perm, constants: Constants) -> bool:
         return False
     if node.attributes.get_int("antialias", 0):
         return False
-    plain = _plain_axes(node, constants)
-    return tuple(sorted(perm[axis] for axis in plain)) in PLAIN_AXES.get(mode, ())
+    unresized = _unresized_axes(node, constants)
+    return tuple(sorted(perm[axis] for axis in unresized)) in UNRESIZED_AXES.get(mode, ())
 
 
-def _plain_axes(node: ir.Node, constants: Constants) -> list[int]:
+def _unresized_axes(node: ir.Node, constants: Constants) -> list[int]:
     """Return the axes that are proved to keep their size."""
     source = node.inputs[0]
-    given = node.attributes.get("axes")
+    attribute = node.attributes.get("axes")
     rank = len(source.shape) if source is not None and source.shape is not None else 0
-    axes = normalized(given.as_ints(), rank) if given is not None else tuple(range(rank))
+    axes = normalized(attribute.as_ints(), rank) if attribute is not None else tuple(range(rank))
     if source is None or source.shape is None or axes is None:
         return []
-    plain = [axis for axis in range(rank) if axis not in axes]
+    unresized = [axis for axis in range(rank) if axis not in axes]
     inputs = [*node.inputs, None, None, None]
     for place in (SCALES, SIZES):
         value = inputs[place]
@@ -87,5 +88,5 @@ def _plain_axes(node: ir.Node, constants: Constants) -> list[int]:
             continue
         for axis, number in zip(axes, array.reshape(-1), strict=True):
             if number == (1 if place == SCALES else source.shape[axis]):
-                plain.append(axis)
-    return plain
+                unresized.append(axis)
+    return unresized

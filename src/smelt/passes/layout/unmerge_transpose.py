@@ -55,7 +55,8 @@ def transpose_of_merged(m: Match, b: Builder) -> Replacement:
 
 
 def _split_otherwise(m: Match, b: Builder, perm: Sequence[int]) -> Replacement:
-    """Return a Reshape to the split dims followed by a Transpose, or a Miss."""
+    """Return a Transpose of a Reshape that splits a merged group into the dims of the result, or a
+    Miss."""
     moved, result = m.node("moved").outputs[0].shape, m.root.outputs[0].shape
     groups = merged_groups(result.dims, moved.dims) if result is not None and moved else None
     if groups is None or result is None:  # needs 3
@@ -64,8 +65,8 @@ def _split_otherwise(m: Match, b: Builder, perm: Sequence[int]) -> Replacement:
     dims = [result[axis] for group in order for axis in group]
     sizes = [_size(dim, axis, m["x"]) for axis, dim in enumerate(dims)]
     others = [dim for dim, size in zip(dims, sizes, strict=True) if size != -1]
-    counted = -1 not in sizes or all(map(is_positive, others))
-    if sizes.count(-1) > 1 or 0 in dims or not counted:  # needs 2, 3
+    is_determined = -1 not in sizes or all(map(is_positive, others))
+    if sizes.count(-1) > 1 or 0 in dims or not is_determined:  # needs 2, 3
         return Miss("the dims of the result are not constant")
     starts = np.cumsum([0, *(len(group) for group in order)])
     axes = [int(starts[index]) + i for index in perm for i in range(len(order[index]))]
@@ -73,8 +74,8 @@ def _split_otherwise(m: Match, b: Builder, perm: Sequence[int]) -> Replacement:
 
 
 def _size(dim: Dim, axis: int, source: ir.Value) -> int:
-    """Return the Reshape size of ``dim``: a number, 0 if the dim keeps its position in ``source``,
-    or -1."""
+    """Return the Reshape size of ``dim``: a number, else 0 if ``source`` has it at ``axis``, else
+    -1."""
     if isinstance(dim, int):
         return dim
     before = source.shape.dims if source.shape is not None else ()
@@ -82,11 +83,10 @@ def _size(dim: Dim, axis: int, source: ir.Value) -> int:
 
 
 def merged_groups(dims: Sequence[Dim], merged: Sequence[Dim]) -> list[list[int]] | None:
-    """Return the axes of ``dims`` that form each dim of ``merged``; exactly one group has several
-    axes.
+    """Return for each dim of ``merged`` the axes of ``dims`` that form it.
 
-    None if that is not proved: by the product of the group, or, if no dim is 0, by equality of all
-    other dims.
+    Exactly one dim has several axes. It must be proved to be their product, or all other dims must
+    be proved equal and no dim may be 0; else None.
     """
     count = len(dims) - len(merged) + 1
     if count < 2:
@@ -97,10 +97,10 @@ def merged_groups(dims: Sequence[Dim], merged: Sequence[Dim]) -> list[list[int]]
     rest = range(first + 1, len(merged))
     if not all(same_dim(dims[axis + count - 1], merged[axis]) for axis in rest):
         return None
-    of_group = dim_product(dims[first : first + count])
-    if isinstance(of_group, int) and isinstance(merged[first], int) and of_group != merged[first]:
+    product = dim_product(dims[first : first + count])
+    if isinstance(product, int) and isinstance(merged[first], int) and product != merged[first]:
         return None
-    if not (same_dim(merged[first], of_group) or all(map(is_positive, dims))):  # needs 2
+    if not (same_dim(merged[first], product) or all(map(is_positive, dims))):  # needs 2
         return None
     before = [[axis] for axis in range(first)]
     return [*before, list(range(first, first + count)), *([axis + count - 1] for axis in rest)]

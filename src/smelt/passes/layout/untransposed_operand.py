@@ -19,6 +19,7 @@ from smelt.passes.layout.commuted import Perm, inverse
 from smelt.passes.quantize.quantization import Quantization
 
 Make: TypeAlias = Callable[[Builder], "ir.Value | None"]
+"""Builds an operand in the layout before the Transpose."""
 
 
 def untransposed_operand(value: ir.Value, perm: Perm, constants: Constants) -> Make | None:
@@ -68,32 +69,35 @@ def _dequantized(value: ir.Value, perm: Perm, constants: Constants) -> Make | No
         return None
     integers = array.reshape((1,) * (len(perm) - array.ndim) + array.shape)
     integers = np.ascontiguousarray(integers.transpose(inverse(perm)))
-    kept = [attr for attr in node.attributes.values() if attr.name not in ("axis", "block_size")]
+    attributes = [
+        attr for attr in node.attributes.values() if attr.name not in ("axis", "block_size")
+    ]
     if quantization.axis is not None:
         if not 0 <= quantization.axis < array.ndim:
             return None
         axis = perm[quantization.axis + len(perm) - array.ndim]
-        kept.append(ir.AttrInt64("axis", axis))
+        attributes.append(ir.AttrInt64("axis", axis))
 
     def make(b: Builder) -> ir.Value:
+        """Return a DequantizeLinear of the permuted integers."""
         operands = (b.constant(integers), *node.inputs[1:])
-        return b.add(ir.Node("", "DequantizeLinear", operands, kept))[0]
+        return b.add(ir.Node("", "DequantizeLinear", operands, attributes))[0]
 
     return make
 
 
 def _reshaped(value: ir.Value, shape: ir.Shape, perm: Perm) -> Make | None:
-    """Return a builder of ``value`` with its dims of 1 moved; None if the other dims change
+    """Return a builder of ``value`` with its dims of 1 moved; None if its other dims change
     order."""
     lead = len(perm) - len(shape)
-    places = [perm[lead + axis] for axis, dim in enumerate(shape) if dim != 1]
-    if places != sorted(places):
+    positions = [perm[lead + axis] for axis, dim in enumerate(shape) if dim != 1]
+    if positions != sorted(positions):
         return None
     dims = [dim if isinstance(dim, int) else -1 for dim in shape if dim != 1]
     if dims.count(-1) > 1 or 0 in dims:
         return None
     target = [1] * len(perm)
-    for place, size in zip(places, dims, strict=True):
-        target[place] = size
-    target = target[places[0] :]
+    for position, size in zip(positions, dims, strict=True):
+        target[position] = size
+    target = target[positions[0] :]
     return lambda b: b.op("Reshape", value, b.const_i64(target))

@@ -2,15 +2,15 @@
 
     before   x ─> Mul(·, s) ─> Add(·, c) ─> y       after   x ─> BatchNormalization(s, c, 0, 1) ─> y
 
-With mean 0, variance 1 and epsilon 0 the operator computes the same. ``Mul - c`` negates c. This
-helps only targets with a kernel of their own, or before ``fuse-conv-batchnorm``, so it runs on
-request only.
+With mean 0, variance 1 and epsilon 0 the operator computes the same. ``Mul - c`` negates c. The
+pass runs on request only: it helps only targets with a kernel for this operator, or before
+``fuse-conv-batchnorm``.
 
 Needs    (1) floats of rank 3 or more with a known size C above 1 along axis 1; (2) finite
          constants with one element for each channel or one in all: (C,1,1), (1,C,1,1), ().
-Keeps    (1) an x of one channel, which (C,1,1) widens; (2) an x with an unknown number of channels;
-         (3) constants that vary along another axis or raise the rank; (4) a product with other
-         readers.
+Keeps    (1) an x of one channel, which (C,1,1) would broadcast to C; (2) an x with an unknown
+         number of channels; (3) constants that vary along another axis or raise the rank; (4) a
+         product with other readers.
 """
 
 from __future__ import annotations
@@ -51,8 +51,10 @@ def scale_and_offset(m: Match, b: Builder) -> Replacement:
 
 
 def _per_channel(array: np.ndarray | None, rank: int, channels: int) -> np.ndarray | None:
-    """Return a constant that broadcasts to x as a vector over axis 1; None if it is something
-    else."""
+    """Return ``array``, which broadcasts to x, as a vector over axis 1.
+
+    None if it varies along another axis, or is no array of finite floats.
+    """
     if array is None or array.ndim > rank or not is_float(array.dtype):
         return None
     shape = (1,) * (rank - array.ndim) + array.shape

@@ -71,25 +71,27 @@ def _build(form: NormForm | None, walk: Walk, m: Match, b: Builder) -> Replaceme
     """Return the operator for ``form``, times its scale and plus its bias, or a Miss."""
     if form is None:  # keeps 2, 3
         return None
-    if against := m.replaces(walk):  # keeps 1
-        return against
+    if refusal := m.replaces(walk):  # keeps 1
+        return refusal
     result = normalize(form.deviation, m, b)  # needs 1, 2, 3
     if isinstance(result, Miss):
         return result
     if form.deviation.x.dtype != m.root.outputs[0].dtype:
-        return _widened(result, form, m, b)
+        return _cast_to_wider(result, form, m, b)
     if form.scale is not None:
         result = b.op("Mul", result, form.scale)
     return result if form.bias is None else b.op("Add", result, form.bias)
 
 
-def _widened(result: ir.Value, form: NormForm, m: Match, b: Builder) -> Replacement:
-    """Return ``result`` cast to the output's dtype, for statistics in a wider type
-    (TorchScript)."""
+def _cast_to_wider(result: ir.Value, form: NormForm, m: Match, b: Builder) -> Replacement:
+    """Return ``result`` cast to the root's dtype, for statistics in a wider type (TorchScript).
+
+    Returns a Miss unless all readers cast the root back to the dtype of x.
+    """
     narrow, out = form.deviation.x.dtype, m.root.outputs[0]
     casts = [node for node in scope.consumers(out) if node.op_type == "Cast"]
-    read = len(casts) == len(list(scope.consumers(out))) and not out.is_graph_output()
-    if not read or any(node.outputs[0].dtype != narrow for node in casts):  # keeps 5
+    has_only_casts = len(casts) == len(list(scope.consumers(out))) and not out.is_graph_output()
+    if not has_only_casts or any(node.outputs[0].dtype != narrow for node in casts):  # keeps 5
         return Miss("the normalization is read in a wider type than its operand has")
     if form.scale is not None or form.bias is not None or out.dtype is None:
         return Miss("a scale or a bias in a wider type would be rounded")
@@ -111,8 +113,14 @@ def absorb_scale(m: Match, b: Builder) -> Replacement:
     factor = _parameter(m, "factor", b)
     if factor is not None:
         return _replaced(m, b, factor, m.get("bias"))
-    flat = norm.op_type == "LayerNormalization" and x.shape is not None and len(x.shape) == 3
-    if flat and m.get("moved") is None and opset.attribute(norm, "axis", m.opset) in (2, -1):
+    is_over_last_of_three = (
+        norm.op_type == "LayerNormalization" and x.shape is not None and len(x.shape) == 3
+    )
+    if (
+        is_over_last_of_three
+        and m.get("moved") is None
+        and opset.attribute(norm, "axis", m.opset) in (2, -1)
+    ):
         return _as_instance(m, b)
     if norm.op_type == "InstanceNormalization" and m.get("moved") is None:
         return _as_layer(m, b, "factor")
@@ -145,7 +153,10 @@ def is_filled(m: Match, name: str, number: float) -> bool:
 
 
 def _parameter(m: Match, name: str, b: Builder, axes: range | None = None) -> ir.Value | None:
-    """Return the value bound to ``name`` in the shape of the scale, or None if it does not fit."""
+    """Return the value bound to ``name`` in the shape of the scale, or None if it does not fit.
+
+    ``axes`` are the axes along which the parameter may vary; by default, those of the scale.
+    """
     norm, x = m.node("norm"), m["x"]
     if x.shape is None or m[name].dtype != x.dtype:
         return None
@@ -158,13 +169,15 @@ def _parameter(m: Match, name: str, b: Builder, axes: range | None = None) -> ir
 
 
 def _replaced(m: Match, b: Builder, scale: ir.Value, bias: ir.Value | None) -> ir.Value:
+    """Return the matched normalization, and the Transpose behind it, with another scale and
+    bias."""
     normal = b.like(m.node("norm"), m["x"], scale, bias)
     return normal if m.get("moved") is None else b.like(m.node("moved"), normal)
 
 
 def _as_instance(m: Match, b: Builder) -> Replacement:
-    """Turn a LayerNormalization of (N, C, L) into InstanceNormalization with the factor as its
-    scale."""
+    """Return InstanceNormalization with the factor as its scale for a LayerNormalization of (N, C,
+    L)."""
     x = m["x"]
     channels = _parameter(m, "factor", b, range(1, 2))
     known = x.shape is not None and isinstance(x.shape[1], int)
@@ -176,8 +189,11 @@ def _as_instance(m: Match, b: Builder) -> Replacement:
 
 
 def _as_layer(m: Match, b: Builder, name: str) -> Replacement:
-    """Turn an InstanceNormalization into LayerNormalization with a scale or bias of the image's
-    shape."""
+    """Return LayerNormalization for an InstanceNormalization, with a parameter of the image's
+    shape.
+
+    ``name`` is "factor" for a scale, "term" for a bias.
+    """
     x, norm = m["x"], m.node("norm")
     rank = len(x.shape or ())
     value = _parameter(m, name, b, range(2, rank)) if rank > 2 else None
@@ -208,8 +224,7 @@ def _as_layer(m: Match, b: Builder, name: str) -> Replacement:
     min_opset=17,
 )
 def absorb_casts(m: Match, b: Builder) -> Replacement:
-    """Drop the Casts to float32 and back: the operator computes its statistics in float32
-    itself."""
+    """Drop the Casts to float32 and back, as the operator itself has statistics in float32."""
     x, norm = m["x"], m.node("norm")
     if x.dtype not in (ir.DataType.FLOAT16, ir.DataType.BFLOAT16):
         return None

@@ -45,6 +45,7 @@ def sum_over_count(m: Match, b: Builder) -> Replacement:
 
 
 def _mean(m: Match, b: Builder, axes: tuple[int, ...]) -> ir.Value:
+    """Return the mean of x over ``axes``, with the ``keepdims`` of the matched sum."""
     return b.mean(m["x"], axes, keepdims=int(opset.keeps_dims(m.node("sum"))))
 
 

@@ -33,7 +33,7 @@ class GroupedMomentReader(MomentReader):
         return self.before_reshapes(node.inputs[0])
 
     def ungrouped(self, deviation: Deviation) -> Deviation:
-        """Return ``deviation`` over the spatial axes of x as it is before the Reshape."""
+        """Return ``deviation`` for the x before the Reshape, with its spatial axes and groups."""
         reshape = self.walk.up(deviation.x, "Reshape")
         assert reshape is not None
         x, shape = reshape.inputs[0], deviation.x.shape
@@ -59,12 +59,15 @@ class GroupedMomentReader(MomentReader):
         if node is None or node.inputs[0] is not self.ungrouped(deviation).x:
             return False
         mean = node.inputs[1]
-        placed = self.broadcasts(mean, deviation)
-        return placed and self.mean(self.before_repeats(mean)) == (deviation.x, deviation.axes)
+        is_broadcast = self.broadcasts(mean, deviation)
+        return is_broadcast and self.mean(self.before_repeats(mean)) == (
+            deviation.x,
+            deviation.axes,
+        )
 
     def _is_grouped(self, deviation: Deviation) -> bool:
-        """True if (N, ..., C) is reshaped to (N, ..., G, C/G) and reduced over all axes but N and
-        G."""
+        """True if x was reshaped from (N, ..., C) to (N, ..., G, C/G) and is reduced over all but N
+        and G."""
         reshape, inner = self.walk.up(deviation.x, "Reshape"), deviation.x.shape
         outer = reshape.inputs[0].shape if reshape is not None and reshape.inputs[0] else None
         if inner is None or outer is None or len(inner) != len(outer) + 1 or len(outer) < 3:

@@ -5,9 +5,9 @@ A mean is a ReduceMean, or a sum over its count. A variance is the mean of squar
 size 1 may be inserted or dropped between the steps.
 
 Why this is sound: these steps (reshapes, and operators with a constant of one element) keep the
-elements in row-major order. So if a statistic has the shape of ``x`` with the reduced dims 1 where
-it broadcasts to ``x``, each of its elements meets the right slice. ``broadcasts_against`` checks
-that, and every use of a statistic against ``x`` must call it.
+elements in row-major order. So if a statistic has the shape of ``x`` with its reduced dims set to
+1, each of its elements is broadcast to the slice that it was computed from. ``broadcasts_against``
+checks that, and every use of a statistic against ``x`` must call it.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from smelt.ir.walk import Walk, attempt
 from smelt.passes.layout.merge_consecutive_transposes import permutation
 
 RESHAPES = ("Reshape", "Unsqueeze", "Squeeze", "Flatten", "Identity")
+"""Operators that keep the elements in row-major order."""
+
 Axes: TypeAlias = tuple[int, ...]
 _Mean: TypeAlias = tuple[ir.Value, Axes]
 
@@ -46,8 +48,10 @@ class Deviation:
 
 
 class MomentReader:
-    """Traces values back to the tensor whose mean or deviation they are; ``walk`` takes the
-    nodes."""
+    """Traces values back to the tensor whose mean or deviation they are; ``walk`` takes the nodes.
+
+    Methods marked ``attempt`` take no nodes if they find nothing.
+    """
 
     def __init__(self, constants: Constants, walk: Walk) -> None:
         self.constants = constants
@@ -55,7 +59,7 @@ class MomentReader:
 
     @attempt
     def inverse(self, value: ir.Value | None) -> Iterator[Deviation]:
-        """Yield each Deviation of which ``value`` may be the reciprocal."""
+        """Yield each Deviation whose reciprocal ``value`` may be."""
         node = self.walk.up(self.before_reshapes(value), "Reciprocal", "Div", "Pow")
         if node is None:
             return
@@ -82,17 +86,21 @@ class MomentReader:
             return None
         if node.op_type in ("ReduceMean", "GlobalAveragePool"):
             return self._reduced(node)
-        return next((f for each in _orders(node) if (f := self._mean_of_sum(node, *each))), None)
+        means = (self._mean_of_sum(node, *operands) for operands in _orders(node))
+        return next((mean for mean in means if mean), None)
 
     @attempt
     def _mean_of_sum(
         self, node: ir.Node, total: ir.Value | None, count: ir.Value | None
     ) -> _Mean | None:
-        """Return ``(x, axes)`` if ``node``, a Div or Mul of ``total`` and ``count``, is a mean,
-        else None."""
+        """Return ``(x, axes)`` if ``node`` makes the sum ``total`` a mean of x over ``axes``, else
+        None.
+
+        ``node`` is a Div or Mul of ``total`` and ``count``.
+        """
         reduction = self.walk.up(self.before_reshapes(total), "ReduceSum")
-        found = self._reduced(reduction) if reduction is not None else None
-        return found if found and self._divides(count, node.op_type, *found) else None
+        reduced = self._reduced(reduction) if reduction is not None else None
+        return reduced if reduced and self._divides(count, node.op_type, *reduced) else None
 
     @attempt
     def square(self, value: ir.Value | None) -> ir.Value | None:
@@ -110,22 +118,21 @@ class MomentReader:
 
     @attempt
     def centred(self, value: ir.Value | None) -> tuple[ir.Value, Axes] | None:
-        """Return ``(x, axes)`` if ``value`` is x - mean(x), perhaps cast to a wider type, else
-        None."""
-        wide = self.walk.up(value, "Cast")
-        if wide is not None and value is not None and widens(wide.inputs[0], value):
-            value = wide.inputs[0]
+        """Return ``(x, axes)`` if ``value`` is ``x - mean(x)`` or its Cast to a wider type."""
+        cast = self.walk.up(value, "Cast")
+        if cast is not None and value is not None and widens(cast.inputs[0], value):
+            value = cast.inputs[0]
         node = self.walk.up(value, "Sub")
-        found = self.mean(node.inputs[1]) if node is not None else None
-        if node is None or found is None:
+        mean_of = self.mean(node.inputs[1]) if node is not None else None
+        if node is None or mean_of is None:
             return None
-        if found[0] is not node.inputs[0]:
-            found = _through_transpose(*found, node.inputs[0])
-        if found is None:
+        if mean_of[0] is not node.inputs[0]:
+            mean_of = _through_transpose(*mean_of, node.inputs[0])
+        if mean_of is None:
             return None
-        if not same_shape(found[0].shape, node.outputs[0].shape):
+        if not same_shape(mean_of[0].shape, node.outputs[0].shape):
             return None
-        return found if broadcasts_against(node.inputs[1], *found) else None
+        return mean_of if broadcasts_against(node.inputs[1], *mean_of) else None
 
     @attempt
     def is_centred(self, value: ir.Value | None, deviation: Deviation) -> bool:
@@ -173,17 +180,17 @@ class MomentReader:
     def _variance(self, value: ir.Value | None) -> Iterator[tuple[ir.Value, Axes, bool]]:
         """Yield ``(x, axes, is_centred)`` for each way to read ``value`` as a mean of squares."""
         value = self._unguarded(self.before_repeats(value))
-        found = self.mean(value)
-        base = self.square(found[0]) if found is not None else None
-        if found is None or base is None:
+        mean_of = self.mean(value)
+        base = self.square(mean_of[0]) if mean_of is not None else None
+        if mean_of is None or base is None:
             yield from self._variance_of_squares(value)
             return
         mark = self.walk.mark()
         centred = self.centred(base)
-        if centred is not None and centred[1] == found[1]:
+        if centred is not None and centred[1] == mean_of[1]:
             yield (*centred, True)
         self.walk.back(mark)
-        yield base, found[1], False
+        yield base, mean_of[1], False
 
     @attempt
     def _variance_of_squares(self, value: ir.Value | None) -> Iterator[tuple[ir.Value, Axes, bool]]:
@@ -208,8 +215,8 @@ class MomentReader:
         return self.before_reshapes(rest[0]) if len(rest) == 1 else value
 
     def _reduced(self, node: ir.Node) -> tuple[ir.Value, Axes] | None:
-        """Return the operand and axes of a ReduceMean, ReduceSum or GlobalAveragePool, else
-        None."""
+        """Return operand and axes of a ReduceMean, ReduceSum or GlobalAveragePool; None without
+        axes."""
         source = node.inputs[0]
         if source is None or source.shape is None:
             return None
@@ -218,8 +225,9 @@ class MomentReader:
         axes = opset.reduction_axes(node, self.constants)
         return (source, axes) if axes else None
 
-    def _divides(self, value: ir.Value | None, by: str, source: ir.Value, axes: Axes) -> bool:
-        """True if ``value`` turns a sum over ``axes`` into a mean, by Div or Mul as ``by`` says."""
+    def _divides(self, value: ir.Value | None, op_type: str, source: ir.Value, axes: Axes) -> bool:
+        """True if ``value`` turns a sum over ``axes`` into a mean, by a Div or Mul
+        (``op_type``)."""
         array = self.constants.get(value)
         assert source.shape is not None
         count = 1
@@ -230,15 +238,14 @@ class MomentReader:
             count *= size
         if array is None or array.size != 1 or array.dtype.kind not in "fV" or not count:
             return False
-        exact = by == "Div"
-        return is_close(array.reshape(-1)[0], count if exact else 1 / count, 0 if exact else 1)
+        is_div = op_type == "Div"
+        return is_close(array.reshape(-1)[0], count if is_div else 1 / count, 0 if is_div else 1)
 
 
 def _through_transpose(source: ir.Value, axes: Axes, x: ir.Value | None) -> _Mean | None:
     """Return a mean of ``source`` over ``axes`` as a mean of x, if x is a Transpose of ``source``.
 
-    None unless the remaining dims have the same order in both, so that the means have the same
-    order.
+    None unless the axes that remain have the same order in both.
     """
     node = x.producer() if x is not None else None
     if x is None or node is None or (node.domain, node.op_type) != ("", "Transpose"):
@@ -263,6 +270,7 @@ def widens(value: ir.Value | None, wide: ir.Value) -> bool:
 
 
 def _orders(node: ir.Node) -> tuple[tuple[ir.Value | None, ir.Value | None], ...]:
+    """Return the operands of ``node`` as pairs: in both orders, but in one for a Div."""
     first, second = node.inputs
     return ((first, second),) if node.op_type == "Div" else ((first, second), (second, first))
 

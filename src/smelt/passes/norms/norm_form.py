@@ -23,7 +23,7 @@ Values: TypeAlias = tuple[Value, ...]
 
 @dataclass(frozen=True)
 class NormForm:
-    """A division by ``deviation``, then times ``scale`` and plus ``bias`` if these are not None."""
+    """x over ``deviation``, times ``scale`` and plus ``bias`` where these are not None."""
 
     deviation: Deviation
     scale: Value
@@ -34,10 +34,10 @@ def read_product(walk: Walk, constants: Constants) -> NormForm | None:
     """Return the normalization that the root of ``walk``, a Mul or a Div, computes, else None."""
     for kind in (MomentReader, GroupedMomentReader):
         reader = kind(constants, walk)
-        for place, deviation, others in _quotients(reader, walk.root):
-            if not reader.broadcasts(place, deviation):
+        for denominator, deviation, factors in _quotients(reader, walk.root):
+            if not reader.broadcasts(denominator, deviation):
                 continue
-            for numerator, scale in _numerators(reader, others):
+            for numerator, scale in _numerators(reader, factors):
                 if _is_numerator(reader, numerator, deviation):
                     return NormForm(reader.ungrouped(deviation), scale, None)
     return None
@@ -46,40 +46,46 @@ def read_product(walk: Walk, constants: Constants) -> NormForm | None:
 def read_multiplied_out(
     walk: Walk, product: ir.Value, rest: ir.Value, constants: Constants
 ) -> NormForm | None:
-    """Return the normalization that ``product + rest`` computes (``product - rest`` for a Sub), or
-    None.
+    """Return the normalization that ``product + rest`` computes, or None; for a Sub, ``product -
+    rest``.
 
     ``rest`` is ``bias - mean * inverse``, a variant with a negated mean, or either without a bias.
     """
     reader = MomentReader(constants, walk)
     is_sum = walk.root.op_type == "Add"
     for x, inverse in _factors(reader, product):
-        for place, deviation, scale in _inverses(reader, inverse):
+        for broadcast_inverse, deviation, scale in _inverses(reader, inverse):
             if not deviation.centred or deviation.x is not x:
                 continue
-            found = _shift(reader, rest, inverse, deviation, is_sum)
-            if found is not None and broadcasts_against(place, deviation.x, deviation.axes):
-                return NormForm(deviation, scale, found[0])
+            bias = _shift(reader, rest, inverse, deviation, is_sum)
+            if bias is not None and broadcasts_against(
+                broadcast_inverse, deviation.x, deviation.axes
+            ):
+                return NormForm(deviation, scale, bias[0])
     return None
 
 
 @attempt
 def _quotients(s: MomentReader, root: ir.Node) -> Iterator[tuple[Value, Deviation, Values]]:
-    """Yield ways to read ``root`` as factors over a deviation: (denominator, deviation,
-    factors)."""
+    """Yield ways to read ``root`` as factors over a deviation: ``(denominator, deviation,
+    factors)``."""
     if root.op_type == "Div":
         numerator, denominator = root.inputs
         for deviation in s.deviation(denominator):
             yield denominator, deviation, (numerator,)
         return
     for other, factor in _both_orders(root):
-        for place, deviation, scale in _inverses(s, factor):
-            yield place, deviation, (other,) if scale is None else (other, scale)
+        for denominator_of_factor, deviation, scale in _inverses(s, factor):
+            yield denominator_of_factor, deviation, (other,) if scale is None else (other, scale)
 
 
 @attempt
 def _inverses(s: MomentReader, value: Value) -> Iterator[tuple[Value, Deviation, Value]]:
-    """Yield ways to read ``value`` as one over a deviation: (factor, deviation, scale or None)."""
+    """Yield ways to read ``value`` as scale over a deviation: ``(factor, deviation, scale or
+    None)``.
+
+    ``factor`` is the value that holds the deviation or its reciprocal.
+    """
     for deviation in s.inverse(value):
         yield value, deviation, None
     product = s.walk.up(value, "Mul", "Div")
@@ -95,14 +101,14 @@ def _inverses(s: MomentReader, value: Value) -> Iterator[tuple[Value, Deviation,
 
 
 @attempt
-def _numerators(s: MomentReader, others: Values) -> Iterator[tuple[Value, Value]]:
+def _numerators(s: MomentReader, factors: Values) -> Iterator[tuple[Value, Value]]:
     """Yield each factor that may be the numerator, with the remaining scale or None."""
-    if len(others) == 2:
-        yield others[0], others[1]
-        yield others[1], others[0]
+    if len(factors) == 2:
+        yield factors[0], factors[1]
+        yield factors[1], factors[0]
         return
-    yield others[0], None
-    yield from _factors(s, others[0])
+    yield factors[0], None
+    yield from _factors(s, factors[0])
 
 
 @attempt
@@ -126,6 +132,7 @@ def _is_numerator(s: MomentReader, value: Value, deviation: Deviation) -> bool:
 
 @attempt
 def _is_zero(s: MomentReader, value: Value) -> bool:
+    """True if ``value`` is a constant of zeros, reshaped or expanded."""
     value = s.before_reshapes(value)
     node = s.walk.up(value, "Expand")
     return s.constants.is_filled(node.inputs[0] if node is not None else value, 0.0)
@@ -139,8 +146,11 @@ def _shift(
     deviation: Deviation,
     added: bool,
 ) -> tuple[Value] | None:
-    """Return ``(bias,)`` if ``rest`` subtracts the scaled mean, with None for no bias; else
-    None."""
+    """Return ``(bias,)`` if ``rest`` subtracts the scaled mean from the product, else None.
+
+    ``bias`` is None if ``rest`` is only the scaled mean. ``added``: ``rest`` is added, not
+    subtracted.
+    """
     if not added:
         return (None,) if _is_scaled_mean(s, rest, inverse, deviation, negated=False) else None
     if _is_scaled_mean(s, rest, inverse, deviation, negated=True):
@@ -148,8 +158,8 @@ def _shift(
     node = s.walk.up(rest, "Sub", "Add")
     if node is None:
         return None
-    for bias, taken in (node.inputs,) if node.op_type == "Sub" else _both_orders(node):
-        if _is_scaled_mean(s, taken, inverse, deviation, negated=node.op_type == "Add"):
+    for bias, scaled_mean in (node.inputs,) if node.op_type == "Sub" else _both_orders(node):
+        if _is_scaled_mean(s, scaled_mean, inverse, deviation, negated=node.op_type == "Add"):
             return (bias,)
     return None
 
@@ -173,11 +183,12 @@ def _is_scaled_mean(
         minus = s.walk.up(mean, "Neg") if negated else None
         positive = minus.inputs[0] if minus is not None else mean
         if factor is inverse and (minus is not None) == negated:
-            placed = broadcasts_against(positive, deviation.x, deviation.axes)
-            return placed and s.mean(positive) == (deviation.x, deviation.axes)
+            is_broadcast = broadcasts_against(positive, deviation.x, deviation.axes)
+            return is_broadcast and s.mean(positive) == (deviation.x, deviation.axes)
     return False
 
 
 def _both_orders(node: ir.Node) -> tuple[tuple[Value, Value], ...]:
+    """Return the two operands of ``node`` in both orders."""
     first, second = node.inputs
     return (first, second), (second, first)

@@ -55,15 +55,18 @@ def normalize(deviation: Deviation, m: Match, b: Builder) -> ir.Value | Miss:
             return Miss("for so few channels, two Transposes cost more than the fused norm saves")
         perm = [0, *range(2, rank), 1]
         normal = _over_last(b.op("Transpose", x, perm=perm), deviation, m, b)
-        return normal if isinstance(normal, Miss) else _back(normal, perm, b)
+        return normal if isinstance(normal, Miss) else _undo_transpose(normal, perm, b)
     if axes == tuple(range(1, rank - 1)) and deviation.centred and _has_channels(x, rank - 1):
         perm = [0, rank - 1, *range(1, rank - 1)]
-        return _back(_instance(b.op("Transpose", x, perm=perm), deviation, b), perm, b)
+        return _undo_transpose(_instance(b.op("Transpose", x, perm=perm), deviation, b), perm, b)
     return Miss("the axes are neither the last ones, nor the channels, nor those of an image")
 
 
 def _over_groups(x: ir.Value, deviation: Deviation, b: Builder) -> ir.Value | Miss:
-    """Normalize each group as one channel: ONNX Runtime has no kernel for GroupNormalization."""
+    """Return InstanceNormalization of x, C last, with each group as one channel, or a Miss.
+
+    ONNX Runtime has no kernel for GroupNormalization.
+    """
     if not deviation.centred:
         return Miss("a normalization of groups must subtract the mean")
     if not _has_channels(x, -1):
@@ -80,21 +83,27 @@ def _over_groups(x: ir.Value, deviation: Deviation, b: Builder) -> ir.Value | Mi
     assert normal.shape is not None
     assert moved.shape is not None
     target = constant_shape(normal.shape, moved.shape)
-    whole = b.const_i64(target) if target is not None else b.op("Shape", moved)
-    return _back(b.op("Reshape", normal, whole), perm, b)
+    shape_before = b.const_i64(target) if target is not None else b.op("Shape", moved)
+    return _undo_transpose(b.op("Reshape", normal, shape_before), perm, b)
 
 
-def _back(value: ir.Value, perm: list[int], b: Builder) -> ir.Value:
+def _undo_transpose(value: ir.Value, perm: list[int], b: Builder) -> ir.Value:
+    """Return ``value`` transposed by the inverse of ``perm``."""
     return b.op("Transpose", value, perm=[perm.index(axis) for axis in range(len(perm))])
 
 
 def _has_channels(x: ir.Value, axis: int) -> bool:
-    # ONNX Runtime has no InstanceNormalization of other types.
+    """True if InstanceNormalization can take ``axis`` of x as channels: their number is known.
+
+    ONNX Runtime has no InstanceNormalization of types other than float32 and float16.
+    """
     floats = (ir.DataType.FLOAT, ir.DataType.FLOAT16)
     return x.shape is not None and isinstance(x.shape[axis], int) and x.dtype in floats
 
 
 def _instance(x: ir.Value, deviation: Deviation, b: Builder) -> ir.Value:
+    """Return InstanceNormalization of x with the epsilon of ``deviation``, without scale and
+    bias."""
     ones, zeros = channel_constants(x, b)
     return b.op("InstanceNormalization", x, ones, zeros, epsilon=deviation.epsilon)
 
@@ -125,7 +134,7 @@ def _over_last(x: ir.Value, deviation: Deviation, m: Match, b: Builder) -> ir.Va
 
 
 def stash_type(x: ir.Value) -> int | None:
-    """Return the attribute that computes statistics of float64 in float64; None for the default,
+    """Return the attribute by which statistics of float64 are float64; None for the default,
     float32."""
     return int(ir.DataType.DOUBLE) if x.dtype == ir.DataType.DOUBLE else None
 
@@ -141,37 +150,36 @@ def parameter_axes(norm: ir.Node, rank: int, version: int) -> range:
 def as_parameter(
     value: ir.Value, x: ir.Value, axes: range, order: tuple[int, ...], m: Match, b: Builder
 ) -> ir.Value | None:
-    """Return ``value``, which broadcasts to a normalized ``x``, in the shape of parameters over
-    ``axes``.
+    """Return ``value``, which broadcasts to the normalized ``x``, in the shape of a parameter.
 
-    There, ``x`` is transposed by ``order``. None if ``value`` varies along another axis, or widens
-    the result.
+    The parameter varies over ``axes`` of x; ``value`` meets x after a Transpose by ``order``. None
+    if ``value`` varies along another axis, or would enlarge the result.
     """
     if x.shape is None or value.shape is None or len(value.shape) > len(x.shape):
         return None
     lead: list[int] = [1] * (len(x.shape) - len(value.shape))
-    met: list[Dim] = [*lead, *value.shape.dims]
+    value_dims: list[Dim] = [*lead, *value.shape.dims]
     inverse = [order.index(axis) for axis in range(len(order))]
-    dims = [met[axis] for axis in inverse]
+    dims = [value_dims[axis] for axis in inverse]
     if any(dim != 1 for axis, dim in enumerate(dims) if axis not in axes):
         return None
-    wanted: list[Dim] = [x.shape[axis] for axis in axes]
-    in_order = len(wanted) == 1 or inverse == sorted(inverse)
+    parameter_dims: list[Dim] = [x.shape[axis] for axis in axes]
+    in_order = len(parameter_dims) == 1 or inverse == sorted(inverse)
     array = m.array(value, limit=None)
-    if array is not None and all(isinstance(size, int) for size in wanted):
+    if array is not None and all(isinstance(size, int) for size in parameter_dims):
         fitted = array.reshape(*lead, *array.shape).transpose(inverse)
         fitted = fitted.reshape(fitted.shape[axes.start : axes.stop])
-        sizes = [size for size in wanted if isinstance(size, int)]
-        have: tuple[int, ...] = fitted.shape
-        if any(size not in (1, want) for size, want in zip(have, sizes, strict=True)):
+        sizes = [size for size in parameter_dims if isinstance(size, int)]
+        fitted_sizes: tuple[int, ...] = fitted.shape
+        if any(size not in (1, want) for size, want in zip(fitted_sizes, sizes, strict=True)):
             return None
         same = in_order and list(array.shape) == sizes
         return value if same else b.constant(np.array(np.broadcast_to(fitted, sizes)))
-    met_dims = [dims[axis] for axis in axes]
-    if not in_order or not all(map(same_dim, met_dims, wanted)):
+    varying_dims = [dims[axis] for axis in axes]
+    if not in_order or not all(map(same_dim, varying_dims, parameter_dims)):
         return None
-    if len(wanted) == len(value.shape):
+    if len(parameter_dims) == len(value.shape):
         return value
-    if len(wanted) == 1:
+    if len(parameter_dims) == 1:
         return b.op("Reshape", value, b.const_i64([-1]))
-    return b.op("Squeeze", value, b.const_i64(list(range(len(value.shape) - len(wanted)))))
+    return b.op("Squeeze", value, b.const_i64(list(range(len(value.shape) - len(parameter_dims)))))

@@ -1,4 +1,4 @@
-"""Write the Add before a LayerNormalization as Sum if the source hid its shape from the runtime.
+"""Replace the Add before a LayerNormalization by Sum if the source hid its shape from the runtime.
 
     before   r = Add(x, s),  y = LayerNormalization(r)
     after    r = Sum(x, s),  y = LayerNormalization(r)
@@ -9,8 +9,8 @@ shapes (PyTorch's TorchScript exporter with dynamic axes) the runtime cannot inf
 does not fuse. Optimized models declare the shape; the Sum keeps the runtime from fusing now.
 
 Needs    (1) float32, and operands of equal shape; (2) a sum with one reader; (3) a shape of the sum
-         or of the result that was hidden in the source, or a size without a name, which is not
-         written (no runtime fuses that sum, whichever operator it is).
+         or of the result that was hidden in the source, or a size without a name, which a file
+         cannot declare (the runtime then fuses neither Add nor Sum).
 Keeps    (1) sums that the runtime could fuse in the source; (2) the Add for targets that compute
          operators themselves.
 """
@@ -43,7 +43,7 @@ def sum_residuals(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options
 
 
 def _hidden_sum(norm: ir.Node, cx: PassContext) -> ir.Node | None:
-    """Return the Add that ``norm`` reads if a runtime could not infer its shape in the source."""
+    """Return the Add that ``norm`` reads, else None; the source model hid the shape of its sum."""
     total = norm.inputs[0]
     added = total.producer() if total is not None else None
     if total is None or added is None or (added.domain, added.op_type) != ("", "Add"):
@@ -62,6 +62,7 @@ def _hidden_sum(norm: ir.Node, cx: PassContext) -> ir.Node | None:
 
 
 def _has_nameless_size(value: ir.Value) -> bool:
+    """True if a size of ``value`` has no name, or only one that smelt invented."""
     sizes = value.shape.dims if value.shape is not None else ()
     texts = [size.value for size in sizes if not isinstance(size, int)]
     return any(text is None or is_invented(text) for text in texts)

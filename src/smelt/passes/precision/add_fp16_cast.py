@@ -32,7 +32,11 @@ from smelt.passes.base import PassContext, assumes, graph_pass
 from smelt.passes.operator_names import check_node_patterns, operator_names
 
 LARGEST = 65504.0
+"""The largest finite float16."""
+
 SMALLEST = 2.0**-24
+"""The smallest positive float16, a subnormal number."""
+
 WIDE, HALF = ir.DataType.FLOAT, ir.DataType.FLOAT16
 FIRST_WITH_CASTS = 6
 """The first opset whose Cast names its type by a number; before, by a text."""
@@ -150,8 +154,10 @@ def _is_untyped(node: ir.Node) -> bool:
 
 
 def _types(values: Sequence[ir.Value | None], formal: Sequence[str]) -> list[tuple[int, str]]:
-    """Return index and type variable of each float32 tensor in ``values``; the last formal may
-    repeat."""
+    """Return ``(index, type variable)`` of each float32 tensor in ``values``.
+
+    ``formal`` has the type variables of the schema; the last one may repeat.
+    """
     return [
         (index, formal[min(index, len(formal) - 1)])
         for index, value in enumerate(values)
@@ -163,13 +169,16 @@ def _types(values: Sequence[ir.Value | None], formal: Sequence[str]) -> list[tup
 
 
 class _Narrow:
-    """Float16 counterparts of float32 values, built where each graph first needs them."""
+    """Float16 counterparts of float32 values, built where each graph first needs them.
+
+    ``narrow``: counterparts that the model has anyway. ``built``: Casts and constants by graph.
+    """
 
     def __init__(self, cx: PassContext, rewriter: Rewriter) -> None:
         self.cx = cx
         self.rewriter = rewriter
         self.narrow: dict[ir.Value, ir.Value] = {}
-        self.made: dict[tuple[ir.Graph, ir.Value], ir.Value] = {}
+        self.built: dict[tuple[ir.Graph, ir.Value], ir.Value] = {}
         self.casts: list[ir.Node] = []
 
     def note_cast(self, node: ir.Node) -> None:
@@ -210,23 +219,24 @@ class _Narrow:
     def clean(self) -> None:
         """Remove the casts and constants that nobody reads any more."""
         self.rewriter.remove_dead(self.casts)
-        for _, value in self.made:
+        for _, value in self.built:
             self.rewriter.drop_initializer(value)
 
     def _narrow(self, value: ir.Value | None, b: Builder) -> ir.Value:
         """Return the float16 counterpart of ``value``: a known one, a new constant or a Cast."""
         assert value is not None
-        narrow = self.narrow.get(value) or self.made.get((b.graph, value))
+        narrow = self.narrow.get(value) or self.built.get((b.graph, value))
         if narrow is None:
             array = self.cx.constants.get(value, limit=None)
             if array is None:
                 narrow = b.op("Cast", value, to=int(HALF))
             else:
                 narrow = b.constant(_in_float16(array), name=value.name)
-            self.made[b.graph, value] = narrow
+            self.built[b.graph, value] = narrow
         return narrow
 
     def _overflows(self, value: ir.Value | None) -> bool:
+        """True if ``value`` is a constant with a finite element over 65504."""
         array = self.cx.constants.get(value, limit=None)
         if array is None:
             return False
@@ -234,14 +244,14 @@ class _Narrow:
 
     def _forget(self, b: Builder) -> None:
         """Discard the nodes of ``b`` and the counterparts that they compute."""
-        made = {value for node in b.created for value in node.outputs} | set(b.initializers)
-        self.made = {key: narrow for key, narrow in self.made.items() if narrow not in made}
-        self.narrow = {value: narrow for value, narrow in self.narrow.items() if narrow not in made}
+        gone = {value for node in b.created for value in node.outputs} | set(b.initializers)
+        self.built = {key: narrow for key, narrow in self.built.items() if narrow not in gone}
+        self.narrow = {value: narrow for value, narrow in self.narrow.items() if narrow not in gone}
         b.discard()
 
 
 def _in_float16(array: np.ndarray) -> np.ndarray:
-    """Return ``array`` in float16; numbers that would round to 0 become the smallest of their
+    """Return ``array`` in float16; a number that would round to 0 becomes the smallest of its
     sign."""
     narrow = array.astype(np.float16)
     vanished = (narrow == 0) & (array != 0)

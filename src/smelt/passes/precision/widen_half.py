@@ -43,6 +43,8 @@ MOVES = frozenset(
 """Operators that only move elements; runtimes have them for all types."""
 
 BITS = frozenset({"BitCast", "Bitcast"})
+"""Operators that read the bits of a number."""
+
 TYPED = ("to", "dtype", "output_dtype", "softmax_precision")
 """Attributes that name the element type of a result or of an intermediate value."""
 
@@ -87,7 +89,7 @@ def widen_half(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: T
     if not computing or rewriter.exhausted:  # needs 1
         return
     reason = next((why for node in nodes if (why := _obstacle(node, half))), None)
-    reason = reason or _of_values(cx.model, half)
+    reason = reason or _obstacle_of_model(cx.model, half)
     returned = [(value, value.dtype) for value in cx.model.graph.outputs]
     if reason is not None:  # keeps 1
         stats.miss("model in float32", reason, computing[0])
@@ -105,17 +107,17 @@ def widen_half(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: T
         _widen_attributes(node, half)
     for value, dtype in dict(returned).items():
         if value in inner and dtype is not None:
-            _return_as(cx, value, dtype)
+            _cast_output(cx, value, dtype)
     rewriter.count += 1
     stats.fired["model in float32"] += 1
 
 
 def _computes(node: ir.Node, half: frozenset[ir.DataType]) -> bool:
     """True if ``node`` computes in a type of ``half`` that runtimes may lack."""
-    found = {v.dtype for v in (*node.inputs, *node.outputs) if v is not None} & half
-    if HALF["float16"] in found and (node.domain or node.op_type not in MOVES):
+    types = {v.dtype for v in (*node.inputs, *node.outputs) if v is not None} & half
+    if HALF["float16"] in types and (node.domain or node.op_type not in MOVES):
         return True
-    return HALF["bfloat16"] in found and lacks_bfloat16(node)
+    return HALF["bfloat16"] in types and lacks_bfloat16(node)
 
 
 def _obstacle(node: ir.Node, half: frozenset[ir.DataType]) -> str | None:
@@ -128,8 +130,8 @@ def _obstacle(node: ir.Node, half: frozenset[ir.DataType]) -> str | None:
     return None
 
 
-def _of_values(model: ir.Model, half: frozenset[ir.DataType]) -> str | None:
-    """Return why functions, values or results of subgraphs prevent widening, else None."""
+def _obstacle_of_model(model: ir.Model, half: frozenset[ir.DataType]) -> str | None:
+    """Return why functions, sequences or results of subgraphs prevent widening, else None."""
     if model.functions:
         return "functions have to be inlined first"
     for value in every_value(model):
@@ -144,8 +146,10 @@ def _of_values(model: ir.Model, half: frozenset[ir.DataType]) -> str | None:
 
 
 def _inner_values(model: ir.Model, half: frozenset[ir.DataType]) -> dict[ir.Value, None]:
-    """Return the results of nodes and inputs of subgraphs in ``half`` types, without the
-    interface."""
+    """Return the values in ``half`` types that become float32: all but inputs and stored weights.
+
+    Values of subgraphs are included; their inputs, too.
+    """
     kept = {value for graph in scope.graphs(model) for value in graph.initializers.values()}
     kept.update(model.graph.inputs)
     return dict.fromkeys(v for v in every_value(model) if v.dtype in half and v not in kept)
@@ -183,7 +187,7 @@ def _widen_attributes(node: ir.Node, half: frozenset[ir.DataType]) -> None:
                 node.attributes[name] = ir.AttrTensor(name, wide)
 
 
-def _return_as(cx: PassContext, value: ir.Value, dtype: ir.DataType) -> None:
+def _cast_output(cx: PassContext, value: ir.Value, dtype: ir.DataType) -> None:
     """Replace the output ``value`` by its Cast to ``dtype``, which takes over its name."""
     graph = cx.model.graph
     cast = Builder(cx.model, graph, cx.shapes).op("Cast", value, to=int(dtype))

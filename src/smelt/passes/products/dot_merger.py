@@ -44,8 +44,10 @@ of 5 to 38 MB and operands of 64 to 512 columns, 0.98 - 1.01 for results of 1 to
 
 @dataclass(frozen=True)
 class _Layer:
-    """A product with ``weight``; ``last`` adds ``row`` to it, or is the product itself without a
-    row."""
+    """A product with ``weight``, and ``last``, the Add of ``row`` to it.
+
+    Without a row, ``last`` is the product itself and ``row`` is None.
+    """
 
     product: ir.Node
     last: ir.Node
@@ -70,9 +72,11 @@ def dot_merger(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: O
 
 
 def _groups(cx: PassContext) -> Iterator[list[_Layer]]:
-    """Yield groups of at least two layers with one operand in one graph, all with rows or all
-    without."""
-    found: dict[tuple[ir.Value, *tuple[object, ...]], list[_Layer]] = {}
+    """Yield groups of at least two layers that read one operand in one graph.
+
+    The layers of a group all have a row, or all have none.
+    """
+    groups: dict[tuple[ir.Value, *tuple[object, ...]], list[_Layer]] = {}
     for node in cx.index().nodes([("", "MatMul")]):
         x, weight = node.inputs
         if x is None or x.shape is None or len(x.shape) < 2 or is_constant(x) or not is_known(node):
@@ -80,19 +84,23 @@ def _groups(cx: PassContext) -> Iterator[list[_Layer]]:
         layer = _layer(cx, node, weight)
         if layer is not None:
             key = (x, node.graph, layer.weight.dtype, layer.row is None)  # needs 2
-            found.setdefault(key, []).append(layer)
-    for (x, *_), layers in found.items():
-        size = sum(layer.weight.nbytes for layer in layers)
-        if len(layers) > 1 and size <= LARGEST and not _is_long(x, size):  # keeps 2
-            yield layers
+            groups.setdefault(key, []).append(layer)
+    for (x, *_), layers in groups.items():
+        weight_bytes = sum(layer.weight.nbytes for layer in layers)
+        if len(layers) < 2 or weight_bytes > LARGEST or _costs_more_to_split(x, weight_bytes):
+            continue  # keeps 2
+        yield layers
 
 
-def _is_long(x: ir.Value, size: int) -> bool:
-    """True if the operand has many rows of few columns; ``size``: bytes of all matrices."""
+def _costs_more_to_split(x: ir.Value, weight_bytes: int) -> bool:
+    """True if a product of narrow rows of ``x`` and all matrices has a large result to split."""
     if x.shape is None or not x.shape.is_static():
         return False
     *lead, columns = x.shape.numpy()
-    return 0 < columns <= NARROW and math.prod(lead) * size // columns >= COPIED
+    if not 0 < columns <= NARROW:
+        return False
+    result_bytes = math.prod(lead) * weight_bytes // columns
+    return result_bytes >= COPIED
 
 
 def _layer(cx: PassContext, node: ir.Node, weight: ir.Value | None) -> _Layer | None:

@@ -41,8 +41,7 @@ FEW = 6
 
 @rule(op("Einsum", var("x"), var("y")), same_shape=True)
 def product(m: Match, b: Builder) -> Replacement:
-    """Replace the Einsum by MatMul and at most as many Transposes as the operands and result
-    need."""
+    """Replace the Einsum by MatMul, with Transposes where operands and result need them."""
     x, y = m["x"], m["y"]
     if x.shape is None or y.shape is None or x.dtype != y.dtype:
         return None
@@ -51,26 +50,26 @@ def product(m: Match, b: Builder) -> Replacement:
     equation = _equation(m.root, [len(x.shape), len(y.shape)])
     if equation is None or not _sizes_agree(equation, x.shape, y.shape):  # needs 2, needs 4
         return Miss("a label occurs twice in a term, or its sizes are not proved equal")
-    ways = [
-        way
+    candidates = [
+        plan
         for order in ((0, 1), (1, 0))
-        if (way := _as_matrices([equation.terms[i] for i in order], equation.out, order))
+        if (plan := _as_matrices([equation.terms[i] for i in order], equation.out, order))
     ]
-    if not ways:  # needs 1
+    if not candidates:  # needs 1
         return Miss("the equation is not a product of matrices")
-    way = min(ways, key=lambda each: each.moves)
-    if way.moves > 1 and not _is_beside_softmax(m.root):  # keeps 1
+    plan = min(candidates, key=lambda candidate: candidate.moves)
+    if plan.moves > 1 and not _is_next_to_softmax(m.root):  # keeps 1
         return Miss("the product needs more than one Transpose")
     left, right = (
         _moved(b, (x, y)[i], equation.terms[i], to)
-        for i, to in zip(way.order, way.operands, strict=True)
+        for i, to in zip(plan.order, plan.operands, strict=True)
     )
-    return _moved(b, b.op("MatMul", left, right), way.result, equation.out)
+    return _moved(b, b.op("MatMul", left, right), plan.result, equation.out)
 
 
 @dataclass(frozen=True)
-class _Way:
-    """One way to compute an Einsum by MatMul, with the labels of operands and result.
+class _Plan:
+    """A MatMul that computes an Einsum, with the labels of its operands and result.
 
     ``order`` lists which Einsum operand is left and which right; ``moves`` counts the Transposes.
     """
@@ -82,6 +81,8 @@ class _Way:
 
 
 def _equation(node: ir.Node, ranks: Sequence[int]) -> Equation | None:
+    """Return the equation of an Einsum; None if it is malformed or repeats a label within a
+    term."""
     try:
         equation = parse(node.attributes["equation"].as_string(), ranks)
     except ValueError:
@@ -99,27 +100,27 @@ def _sizes_agree(equation: Equation, x: ir.Shape, y: ir.Shape) -> bool:
     )
 
 
-def _as_matrices(terms: Sequence[Labels], out: Labels, order: tuple[int, int]) -> _Way | None:
+def _as_matrices(terms: Sequence[Labels], out: Labels, order: tuple[int, int]) -> _Plan | None:
     """Return the MatMul for ``terms`` in this order, or None if it is not a product of matrices."""
     x, y = terms
-    both = [label for label in x if label in y]
-    stack = tuple(label for label in out if label in both)
-    summed = tuple(label for label in both if label not in out)
+    shared = [label for label in x if label in y]
+    batch = tuple(label for label in out if label in shared)
+    summed = tuple(label for label in shared if label not in out)
     rows = tuple(label for label in out if label in x and label not in y)
     columns = tuple(label for label in out if label in y and label not in x)
-    if len(summed) != 1 or len(columns) != 1 or not rows or (stack and len(rows) > 1):
+    if len(summed) != 1 or len(columns) != 1 or not rows or (batch and len(rows) > 1):
         return None
     operands, result = (
-        ((*stack, *rows, *summed), (*stack, *summed, *columns)),
-        stack + rows + columns,
+        ((*batch, *rows, *summed), (*batch, *summed, *columns)),
+        batch + rows + columns,
     )
     if [*map(len, operands)] != [*map(len, terms)]:
         return None  # a label of one operand only is summed
     pairs = zip((*operands, result), (*terms, out), strict=True)
-    return _Way(order, operands, result, sum(to != labels for to, labels in pairs))
+    return _Plan(order, operands, result, sum(to != labels for to, labels in pairs))
 
 
-def _is_beside_softmax(node: ir.Node) -> bool:
+def _is_next_to_softmax(node: ir.Node) -> bool:
     """True for the scores or the weighted sum of an attention of rank 4 or 5."""
     shape = node.outputs[0].shape
     if shape is None or len(shape) not in (4, 5):
@@ -138,6 +139,7 @@ def _is_beside_softmax(node: ir.Node) -> bool:
 
 
 def _moved(b: Builder, value: ir.Value, labels: Labels, to: Labels) -> ir.Value:
+    """Return ``value``, whose dims are ``labels``, transposed so that they are ``to``."""
     if labels == to:
         return value
     return b.op("Transpose", value, perm=[labels.index(label) for label in to])

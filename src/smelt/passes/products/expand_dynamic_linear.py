@@ -37,7 +37,9 @@ def dynamic_gemm(m: Match, b: Builder) -> Replacement:
     alpha = opset.attribute(m.root, "alpha", m.opset)
     if alpha == 0 or (abs(alpha) < 1 and dtype == ir.DataType.FLOAT16):  # keeps 3
         return Miss("the product may overflow before alpha scales it")
-    product = b.op("MatMul", _turned(m, b, "x", "transA"), _turned(m, b, "weight", "transB"))
+    product = b.op(
+        "MatMul", _transposed_if(m, b, "x", "transA"), _transposed_if(m, b, "weight", "transB")
+    )
     result = _scaled(b, product, alpha, dtype)
     beta = opset.attribute(m.root, "beta", m.opset)
     if bias is None or beta == 0 or m.constants.is_filled(bias, 0):
@@ -45,13 +47,15 @@ def dynamic_gemm(m: Match, b: Builder) -> Replacement:
     return b.op("Add", result, _scaled(b, bias, beta, dtype))
 
 
-def _turned(m: Match, b: Builder, name: str, flag: str) -> ir.Value:
+def _transposed_if(m: Match, b: Builder, name: str, flag: str) -> ir.Value:
+    """Return the operand ``name``, transposed if the attribute ``flag`` of the Gemm says so."""
     if not opset.attribute(m.root, flag, m.opset):
         return m[name]
     return b.op("Transpose", m[name], perm=[1, 0])
 
 
 def _scaled(b: Builder, value: ir.Value, factor: float, dtype: ir.DataType) -> ir.Value:
+    """Return ``value`` times ``factor``, or ``value`` itself for a factor of 1."""
     if factor == 1:
         return value
     return b.op("Mul", value, b.constant(np.asarray(factor, dtype=dtype.numpy())))

@@ -4,8 +4,8 @@
 
 ``k - Gemm`` negates alpha.
 
-Needs    (1) a k of rank at most 2 that broadcasts to the result without widening it; (2) a constant
-         k if the Gemm already has a bias, or if k is subtracted.
+Needs    (1) a k of rank at most 2 that broadcasts to the shape of the result; (2) a constant k if
+         the Gemm already has a bias, or if k is subtracted.
 Keeps    (1) integers; (2) a Gemm of dequantized operands, which runtimes compute on integers only
          if all its operands are dequantized; (3) a k that raises the rank, also (1,1,D); (4) a Gemm
          with other readers.

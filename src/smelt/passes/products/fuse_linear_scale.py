@@ -8,8 +8,8 @@ A constant that is added between MatMul and Mul is multiplied, too.
 Needs    (1) a constant weight on the right, and a constant with one element for each column or one
          in all; they are combined in float64 and rounded once; (2) a constant bias, if any.
 Keeps    (1) ``s / product``; (2) a division by 0; (3) constants that vary along another axis or
-         widen the result; (4) products that overflow; (5) a weight with other readers, because it
-         would be stored twice; (6) integers, and dequantized weights.
+         enlarge the result; (4) products that overflow; (5) a weight with other readers, because
+         it would be stored twice; (6) integers, and dequantized weights.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ def linear_times(m: Match, b: Builder) -> Replacement:
 
 
 def _attribute(m: Match, name: str) -> object:
+    """Return the attribute ``name`` of the matched Gemm; None for a MatMul."""
     node = m.node("product")
     return opset.attribute(node, name, m.opset) if node.op_type == "Gemm" else None
 
@@ -93,11 +94,11 @@ def _rebuilt(m: Match, b: Builder, weight: np.ndarray, bias: np.ndarray | None) 
     """Return the product with the new weight and bias."""
     product = m.node("product")
     operands = [m["x"], b.constant(weight, name=m["weight"].name)]
-    added = None if bias is None else b.constant(bias, name=m["bias"].name)
+    new_bias = None if bias is None else b.constant(bias, name=m["bias"].name)
     if product.op_type == "Gemm":
-        return b.like(product, *operands, added)
+        return b.like(product, *operands, new_bias)
     result = b.like(product, *operands)
-    return result if added is None else b.op("Add", result, added)
+    return result if new_bias is None else b.op("Add", result, new_bias)
 
 
 fuse_linear_scale = rule_pass(

@@ -4,8 +4,8 @@
 
 ``b - MatMul`` becomes a Gemm with alpha -1; for ``MatMul - b`` a constant b is negated.
 
-Needs    (1) operands of rank 2, and a b of rank at most 2 that broadcasts to the result without
-         widening it.
+Needs    (1) operands of rank 2, and a b of rank at most 2 that broadcasts to the shape of the
+         result.
 Keeps    (1) products of higher rank, which Gemm does not support; (2) integers; (3) a b of (3,N)
          with a product of one row; (4) a product with other readers.
 """
@@ -49,6 +49,7 @@ def matmul_plus(m: Match, b: Builder) -> Replacement:
 
 
 def _is_matrix(value: ir.Value) -> bool:
+    """True if ``value`` is known to be of rank 2."""
     return value.shape is not None and len(value.shape) == 2
 
 

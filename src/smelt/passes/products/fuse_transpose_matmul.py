@@ -92,9 +92,10 @@ def flipped_product(m: Match, b: Builder) -> Replacement:
         return None
     if not swaps_matrices(m.root):  # keeps 1
         return Miss("the outer Transpose does not swap the last two axes")
-    turned = [(*perm[:-2], perm[-1], perm[-2]) for perm in (right, left)]
+    swapped_perms = [(*perm[:-2], perm[-1], perm[-2]) for perm in (right, left)]
     operands = [
-        b.op("Transpose", x, perm=perm) for x, perm in zip((m["b"], m["a"]), turned, strict=True)
+        b.op("Transpose", x, perm=perm)
+        for x, perm in zip((m["b"], m["a"]), swapped_perms, strict=True)
     ]
     return b.op("MatMul", *operands)
 
@@ -109,9 +110,11 @@ def matmul_of_constant(m: Match, b: Builder) -> Replacement:
     if array is None or weight.is_graph_output() or not scope.has_one_use(weight):  # needs 2
         return Miss("the constant would be stored twice")
     perm = opset.attribute(m.node("moved"), "perm", m.opset)
-    turned = b.constant(np.ascontiguousarray(array.transpose(perm)), name=weight.name)
+    transposed = b.constant(np.ascontiguousarray(array.transpose(perm)), name=weight.name)
     other = m.get("a")
-    return b.op("MatMul", turned, m["b"]) if other is None else b.op("MatMul", other, turned)
+    return (
+        b.op("MatMul", transposed, m["b"]) if other is None else b.op("MatMul", other, transposed)
+    )
 
 
 fuse_transpose_matmul = rule_pass(

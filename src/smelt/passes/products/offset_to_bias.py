@@ -41,6 +41,8 @@ from smelt.passes.convolution.rounded_product import round_to
 from smelt.passes.quantize.quantized_groups import is_integer_product
 
 MOVES = frozenset({"Reshape", "Unsqueeze", "Squeeze", "Flatten", "Transpose"})
+"""Operators that only move elements."""
+
 Offsets = dict[int, tuple[ir.Node, np.ndarray]]
 """For each output index of a Split: the Add that reads it, and the constant that it adds."""
 
@@ -102,10 +104,10 @@ def offset_to_bias(cx: PassContext, rewriter: Rewriter, stats: RuleStats, option
 def _moved_layers(cx: PassContext) -> Iterator[tuple[ir.Node, _Layer, np.ndarray]]:
     """Yield each Add of a number to a moved layer, the layer and the new bias."""
     for add in cx.index().nodes([("", "Add")]):
-        found = _number(cx, add)
-        if found is None or not _is_move(found[0].producer()):
+        value_and_number = _number(cx, add)
+        if value_and_number is None or not _is_move(value_and_number[0].producer()):
             continue
-        value, number = found
+        value, number = value_and_number
         layer = _layer(cx, value, add)
         total = None if layer is None else _total(layer.bias, number.reshape(()))
         if layer is not None and total is not None:
@@ -115,31 +117,37 @@ def _moved_layers(cx: PassContext) -> Iterator[tuple[ir.Node, _Layer, np.ndarray
 def _split_layers(
     cx: PassContext, stats: RuleStats
 ) -> Iterator[tuple[ir.Node, _Layer, np.ndarray, Offsets]]:
-    """Yield each Split of a layer with constants added to its parts, the layer, new bias and
-    offsets."""
+    """Yield each Split of a layer with constants added to its parts.
+
+    Yields the Split, the layer, its new bias, and the constants by output.
+    """
     for split in cx.index().nodes([("", "Split")]):
         offsets = _offsets(cx, split)
-        whole, sizes = split.inputs[0], [out.shape for out in split.outputs]
-        if not offsets or not is_known(split) or whole is None or whole.shape is None:
+        split_value, sizes = split.inputs[0], [out.shape for out in split.outputs]
+        if not offsets or not is_known(split) or split_value is None or split_value.shape is None:
             continue
-        rank = len(whole.shape)
+        rank = len(split_value.shape)
         axis = int(opset.attribute(split, "axis", cx.model.opset_imports[""])) % max(rank, 1)
         lengths = [None if shape is None else shape[axis] for shape in sizes]
-        layer = _layer(cx, whole, split)
+        layer = _layer(cx, split_value, split)
         if layer is None and axis == rank - 1:
-            layer = _product(cx, whole, split, offsets, stats)
+            layer = _product(cx, split_value, split, offsets, stats)
         if layer is None or not all(isinstance(n, int) for n in lengths):  # needs 2
             continue
-        bias = _spread(layer, rank, axis, [n for n in lengths if isinstance(n, int)], offsets)
+        bias = _bias_with_offsets(
+            layer, rank, axis, [n for n in lengths if isinstance(n, int)], offsets
+        )
         if bias is not None:
             yield split, layer, bias, offsets
 
 
-def _spread(
+def _bias_with_offsets(
     layer: _Layer, rank: int, axis: int, lengths: Sequence[int], offsets: Offsets
 ) -> np.ndarray | None:
-    """Return the bias of ``layer`` with the constants added part by part; None if it does not
-    fit."""
+    """Return the bias of ``layer`` plus the constant of each part; None if they do not fit it.
+
+    The Split cuts ``axis`` of a value of ``rank`` into parts of ``lengths``.
+    """
     if layer.moves:
         kinds = [move.op_type for move in layer.moves]
         before, after = layer.node.outputs[0].shape, layer.moves[-1].outputs[0].shape
@@ -149,14 +157,14 @@ def _spread(
             return None
         rank -= len(after) - len(before)
         axis = rank - 1
-    added = [offsets[n][1] if n in offsets else np.zeros(1) for n in range(len(lengths))]
-    if any(row.size not in (1, n) for row, n in zip(added, lengths, strict=True)):
+    constants = [offsets[n][1] if n in offsets else np.zeros(1) for n in range(len(lengths))]
+    if any(row.size not in (1, n) for row, n in zip(constants, lengths, strict=True)):
         return None
-    if axis != rank - 1 and any(row.size != 1 for row in added):
+    if axis != rank - 1 and any(row.size != 1 for row in constants):
         return None
     rows = [
         np.broadcast_to(row.reshape(-1).astype(np.float64), n)
-        for row, n in zip(added, lengths, strict=True)
+        for row, n in zip(constants, lengths, strict=True)
     ]
     steps = np.concatenate(rows).reshape(-1, *(1,) * (rank - 1 - axis))
     bias = layer.bias.reshape((1,) * (rank - layer.bias.ndim) + layer.bias.shape)
@@ -169,22 +177,21 @@ def _spread(
 
 def _offsets(cx: PassContext, split: ir.Node) -> Offsets:
     """Return the outputs of ``split`` that only an Add of a constant reads, with that constant."""
-    found: Offsets = {}
+    offsets: Offsets = {}
     for place, output in enumerate(split.outputs):
         if output.is_graph_output() or not scope.has_one_use(output):  # keeps 2
             continue
         (reader,) = scope.consumers(output)
         row = _row(cx, reader) if reader.graph is split.graph else None
         if row is not None:
-            found[place] = (reader, row[1])
-    return found
+            offsets[place] = (reader, row[1])
+    return offsets
 
 
 def _number(cx: PassContext, add: ir.Node) -> tuple[ir.Value, np.ndarray] | None:
-    """Return ``(value, number)`` if ``add`` adds a single constant number to ``value``, else
-    None."""
-    found = _row(cx, add)
-    return found if found is not None and found[1].size == 1 else None
+    """Return ``(value, number)`` if ``add`` adds one constant number to ``value``, else None."""
+    value_and_row = _row(cx, add)
+    return value_and_row if value_and_row is not None and value_and_row[1].size == 1 else None
 
 
 def _row(cx: PassContext, add: ir.Node) -> tuple[ir.Value, np.ndarray] | None:
@@ -205,11 +212,13 @@ def _row(cx: PassContext, add: ir.Node) -> tuple[ir.Value, np.ndarray] | None:
 def _product(
     cx: PassContext, value: ir.Value, split: ir.Node, offsets: Offsets, stats: RuleStats
 ) -> _Layer | None:
-    """Return a product without a bias, if ``split`` alone reads it and a row is added to each
-    part."""
+    """Return a product without a bias that can get one, else None.
+
+    Only ``split`` reads it, and a row is added to each part.
+    """
     node = producer_of(value, "MatMul")
-    alone = scope.has_one_use(value) and node is not None and node.graph is split.graph
-    if node is None or not alone or value.shape is None or value.dtype is None:
+    is_only_read_here = scope.has_one_use(value) and node is not None and node.graph is split.graph
+    if node is None or not is_only_read_here or value.shape is None or value.dtype is None:
         return None
     if len(offsets) != len(split.outputs):  # needs 3
         return None
@@ -229,8 +238,13 @@ def _layer(cx: PassContext, value: ir.Value, reader: ir.Node) -> _Layer | None:
     moves: list[ir.Node] = []
     while True:
         node = value.producer()
-        alone = scope.has_one_use(value) and not value.is_graph_output()  # keeps 2
-        if node is None or not alone or node.graph is not reader.graph or not is_known(node):
+        has_one_reader = scope.has_one_use(value) and not value.is_graph_output()  # keeps 2
+        if (
+            node is None
+            or not has_one_reader
+            or node.graph is not reader.graph
+            or not is_known(node)
+        ):
             return None
         if not _is_move(node):
             break
@@ -251,22 +265,28 @@ def _layer(cx: PassContext, value: ir.Value, reader: ir.Node) -> _Layer | None:
 
 def _gemm(cx: PassContext, node: ir.Node, moves: tuple[ir.Node, ...]) -> _Layer | None:
     """Return a Gemm with its bias (zeros if it has none), else None."""
-    x, given = node.inputs[0], [*node.inputs, None][2]
+    x, bias_operand = node.inputs[0], [*node.inputs, None][2]
     if x is None or x.dtype is None or node.attributes.get_float("beta", 1.0) != 1.0:
         return None  # keeps 4
-    bias = np.zeros(1, x.dtype.numpy()) if given is None else cx.constants.get(given, limit=None)
+    bias = (
+        np.zeros(1, x.dtype.numpy())
+        if bias_operand is None
+        else cx.constants.get(bias_operand, limit=None)
+    )
     return _Layer(node, 2, bias, moves) if bias is not None and is_float(bias.dtype) else None
 
 
 def _is_move(node: ir.Node | None) -> bool:
+    """True if ``node`` is an operator of MOVES."""
     return node is not None and not node.domain and node.op_type in MOVES
 
 
-def _total(bias: np.ndarray, steps: np.ndarray) -> np.ndarray | None:
-    """Return ``bias + steps`` in the dtype of the bias; None if they cancel or it is not finite."""
-    wide = bias.astype(np.float64)
-    total = wide + steps
-    larger = np.maximum(np.abs(wide), np.abs(steps))
+def _total(bias: np.ndarray, offsets: np.ndarray) -> np.ndarray | None:
+    """Return ``bias + offsets`` in the dtype of ``bias``; None if they cancel or it is not
+    finite."""
+    old = bias.astype(np.float64)
+    total = old + offsets
+    larger = np.maximum(np.abs(old), np.abs(offsets))
     if not np.isfinite(total).all() or (16 * np.abs(total) < larger).any():  # needs 1, keeps 1
         return None
     return round_to(total, bias.dtype)

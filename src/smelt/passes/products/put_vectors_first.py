@@ -33,12 +33,12 @@ from smelt.passes.products.fuse_transpose_matmul import GEMM, swaps_matrices
 from smelt.passes.quantize.quantized_groups import is_dequantized
 
 SMALL = 256
-"""Number of matrix elements from which the product with a column is faster."""
+"""Number of matrix elements from which on the product with a column is faster."""
 
 
 @rule(op("MatMul", var("matrix"), var("vector")), same_shape=True)
 def vector_first(m: Match, b: Builder) -> Replacement:
-    """Replace MatMul(matrix, vector) by MatMul(vector, transposed matrix) or by a product with a
+    """Replace MatMul(matrix, vector) by MatMul(vector, transposed matrix), or by a product with a
     column."""
     matrix, vector = m["matrix"], m["vector"]
     if not is_matrix_of_vector(m.root):  # needs 1, keeps 1
@@ -49,7 +49,7 @@ def vector_first(m: Match, b: Builder) -> Replacement:
     if moved is not None and moved.inputs[0] is not None and swaps_matrices(moved):
         return b.op("MatMul", vector, moved.inputs[0])  # keeps 3
     array = m.array(matrix, limit=None)
-    if array is not None and _is_read_so_only(matrix):  # needs 2
+    if array is not None and _has_only_vector_products(matrix):  # needs 2
         transposed = np.ascontiguousarray(np.swapaxes(array, -1, -2))
         return b.op("MatMul", vector, b.constant(transposed, name=matrix.name))
     if _is_small(matrix):  # needs 3
@@ -66,14 +66,15 @@ def is_matrix_of_vector(node: ir.Node) -> bool:
     return ranks[0] >= 2 and ranks[1] == 1
 
 
-def _is_read_so_only(matrix: ir.Value) -> bool:
-    """True if only such products read the constant ``matrix``."""
+def _has_only_vector_products(matrix: ir.Value) -> bool:
+    """True if all readers of the constant ``matrix`` multiply it with a vector."""
     return not matrix.is_graph_output() and all(
         is_matrix_of_vector(node) and node.inputs[0] is matrix for node in scope.consumers(matrix)
     )
 
 
 def _is_small(matrix: ir.Value) -> bool:
+    """True if the matrices are known to have under ``SMALL`` elements."""
     assert matrix.shape is not None
     dims = [dim for dim in matrix.shape if isinstance(dim, int)]
     return len(dims) == len(matrix.shape) and math.prod(dims) < SMALL

@@ -42,24 +42,26 @@ def flat_chain(m: Match, b: Builder) -> Replacement:
     chain = _chain(m, walk)
     if chain is None:
         return None
-    if against := m.replaces(walk):  # keeps 1
-        return against
+    if refusal := m.replaces(walk):  # keeps 1
+        return refusal
     flatten, layers = chain
     x, result = flatten.inputs[0], m.root.outputs[0].shape
     if x is None or x.shape is None or result is None or len(x.shape) < 3:
         return None
-    rank = _rows_of(flatten)
-    lead = x.shape.dims[:rank]
-    if len(result) <= len(lead) or not all(map(same_dim, lead, result.dims)):  # needs 1
+    rank = _merged_dims(flatten)
+    leading_dims = x.shape.dims[:rank]
+    if len(result) <= len(leading_dims) or not all(
+        map(same_dim, leading_dims, result.dims)
+    ):  # needs 1
         return Miss("the leading dims are not restored")
     value = x
     if rank < len(x.shape) - 1:
         value = b.op("Reshape", x, b.const_i64([0] * rank + [math.prod(_ints(x.shape, rank))]))
     for layer in layers:
-        built = _unflattened(layer, value, m, b)
-        if isinstance(built, Miss):
-            return built
-        value = built
+        unflattened = _unflattened(layer, value, m, b)
+        if isinstance(unflattened, Miss):
+            return unflattened
+        value = unflattened
     if len(result) == rank + 1:
         return value
     target = constant_shape(value.shape, result)
@@ -69,8 +71,10 @@ def flat_chain(m: Match, b: Builder) -> Replacement:
 
 
 def _chain(m: Match, walk: Walk) -> tuple[ir.Node, list[ir.Node]] | None:
-    """Return the first Reshape and the layers up to the root, first to last; ``walk`` takes the
-    layers."""
+    """Return the first Reshape and the layers between it and the root, in order, else None.
+
+    ``walk`` takes the layers.
+    """
     layers: list[ir.Node] = []
     value = m["flat"]
     while len(layers) <= LONGEST:
@@ -80,11 +84,11 @@ def _chain(m: Match, walk: Walk) -> tuple[ir.Node, list[ir.Node]] | None:
             has_product = any(layer.op_type in _PRODUCTS for layer in layers)
             return (flatten, layers[::-1]) if is_flat and has_product else None
         layer = walk.up(value, *_LAYERS)
-        carried = _carried(layer, m) if layer is not None else None
-        if layer is None or carried is None:
+        operand = _row_operand(layer, m) if layer is not None else None
+        if layer is None or operand is None:
             return None
         layers.append(layer)
-        value = carried
+        value = operand
     return None
 
 
@@ -95,12 +99,11 @@ _LAYERS = (*sorted(UNARY), *_PRODUCTS, *_BY_ELEMENT)
 
 def _flattens(node: ir.Node) -> bool:
     """True if the Reshape merges several leading dims into one."""
-    return _rows_of(node) > 1
+    return _merged_dims(node) > 1
 
 
-def _rows_of(node: ir.Node) -> int:
-    """Return how many leading dims ``node`` merges into the first of two dims; 0 if that is not
-    proved.
+def _merged_dims(node: ir.Node) -> int:
+    """Return how many leading dims ``node`` merges into the first of two dims; 0 if not proved.
 
     The other dims, such as heads, become the second dim.
     """
@@ -120,8 +123,8 @@ def _ints(shape: ir.Shape, start: int) -> list[int]:
     return dims if len(dims) == len(shape) - start else [-1]
 
 
-def _carried(node: ir.Node, m: Match) -> ir.Value | None:
-    """Return the operand that the layer processes row by row, if the others are constants, else
+def _row_operand(node: ir.Node, m: Match) -> ir.Value | None:
+    """Return the operand that the layer processes row by row if the others are constants, else
     None."""
     if node.op_type in UNARY:
         return node.inputs[0]

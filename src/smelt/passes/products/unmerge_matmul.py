@@ -50,40 +50,43 @@ def unmerged_product(m: Match, b: Builder) -> Replacement:
     result, merged = m.root.outputs[0].shape, m["merged"].shape
     if producer_of(m["merged"], "MatMul", "Softmax", *_BY_ELEMENT) is None:
         return None
-    apart = _apart(result, merged)
-    if result is None or apart is None:
+    unit_dims = _unit_dims(result, merged)
+    if result is None or unit_dims is None:
         return None
-    lift = _Lift(m, b, [dim for axis, dim in enumerate(result.dims) if axis not in apart][:2])
-    if not lift.may(m["merged"]) or not lift.has_product:  # needs 1, 2
+    lift = _Lift(m, b, [dim for axis, dim in enumerate(result.dims) if axis not in unit_dims][:2])
+    if not lift.can_rebuild(m["merged"]) or not lift.has_product:  # needs 1, 2
         return None
-    if against := m.replaces(lift.walk):  # keeps 1
-        return against
-    lifted = lift.built(m["merged"])
+    if refusal := m.replaces(lift.walk):  # keeps 1
+        return refusal
+    lifted = lift.rebuild(m["merged"])
     if lifted is None:
         return Miss("no input tells a size")  # needs 3
-    return b.op("Unsqueeze", lifted, b.const_i64(apart)) if apart else lifted
+    return b.op("Unsqueeze", lifted, b.const_i64(unit_dims)) if unit_dims else lifted
 
 
-def _apart(
-    apart: ir.Shape | None, merged: ir.Shape | None, lead: Sequence[Dim] | None = None
+def _unit_dims(
+    split: ir.Shape | None, merged: ir.Shape | None, lead: Sequence[Dim] | None = None
 ) -> tuple[int, ...] | None:
-    """Return the dims of 1 to drop from ``apart`` so that B,H,M,N remain; None if it does not fit.
+    """Return the dims of 1 to drop from ``split`` so that B,H,M,N remain; None if it does not fit.
 
     ``merged`` ends in the same M,N; ``lead``, if given, is B,H.
     """
-    if apart is None or merged is None or len(merged) != 3 or not 4 <= len(apart) <= MOST_DIMS:
+    if split is None or merged is None or len(merged) != 3 or not 4 <= len(split) <= MOST_DIMS:
         return None
-    ones = [axis for axis, dim in enumerate(apart.dims) if dim == 1]
-    for axes in combinations(ones, len(apart) - 4):
-        dims = [dim for axis, dim in enumerate(apart.dims) if axis not in axes]
-        kept = lead is None or all(map(same_dim, dims[:2], lead))
-        if kept and all(map(same_dim, dims[2:], merged.dims[1:])):
+    ones = [axis for axis, dim in enumerate(split.dims) if dim == 1]
+    for axes in combinations(ones, len(split) - 4):
+        dims = [dim for axis, dim in enumerate(split.dims) if axis not in axes]
+        has_lead = lead is None or all(map(same_dim, dims[:2], lead))
+        if has_lead and all(map(same_dim, dims[2:], merged.dims[1:])):
             return axes
     return None
 
 
 class _Lift:
-    """Rebuilds values of merged dims with the two dims ``lead`` instead."""
+    """Rebuilds values B*H,M,N as B,H,M,N; ``lead`` is B,H.
+
+    ``rebuilt``: the results so far, by value.
+    """
 
     def __init__(self, m: Match, b: Builder, lead: list[Dim]) -> None:
         self.m = m
@@ -91,24 +94,24 @@ class _Lift:
         self.lead = lead
         self.walk: Walk = m.walk()
         self.has_product = False
-        self.known: dict[ir.Value, ir.Value] = {}
+        self.rebuilt: dict[ir.Value, ir.Value] = {}
 
     def before_merge(self, value: ir.Value) -> tuple[ir.Value, tuple[int, ...]] | None:
-        """Return the value that a Reshape merges into ``value``, and its dims of 1 to drop, else
+        """Return the source of the Reshape that merges ``value``, and its dims of 1 to drop, else
         None."""
         node = producer_of(value, "Reshape")
         source = node.inputs[0] if node is not None else None
-        axes = _apart(source.shape, value.shape, self.lead) if source is not None else None
+        axes = _unit_dims(source.shape, value.shape, self.lead) if source is not None else None
         return (source, axes) if source is not None and axes is not None else None
 
     def split(self, value: ir.Value) -> ir.Value | None:
         """Return ``value`` with four dims, as it was before the merge, else None."""
-        found = self.before_merge(value)
-        if found is None or not found[1]:
-            return found[0] if found is not None else None
-        return self.b.op("Squeeze", found[0], self.b.const_i64(found[1]))
+        source_and_axes = self.before_merge(value)
+        if source_and_axes is None or not source_and_axes[1]:
+            return source_and_axes[0] if source_and_axes is not None else None
+        return self.b.op("Squeeze", source_and_axes[0], self.b.const_i64(source_and_axes[1]))
 
-    def may(self, value: ir.Value | None, depth: int = 0) -> bool:
+    def can_rebuild(self, value: ir.Value | None, depth: int = 0) -> bool:
         """True if operators that work on split dims compute ``value`` from merged values only.
 
         ``walk`` records the nodes that are passed.
@@ -122,17 +125,21 @@ class _Lift:
             return False
         if node.op_type == "MatMul":
             self.has_product = True
-            return all(self.may(each, depth + 1) for each in node.inputs)
+            return all(self.can_rebuild(operand, depth + 1) for operand in node.inputs)
         if node.op_type == "Transpose":
-            return permutation(node) == (0, 2, 1) and self.may(node.inputs[0], depth + 1)
+            return permutation(node) == (0, 2, 1) and self.can_rebuild(node.inputs[0], depth + 1)
         if node.op_type == "Softmax":
             axis = opset.attribute(node, "axis", self.m.opset)
-            return self.m.opset >= 13 and axis in (-1, 2) and self.may(node.inputs[0], depth + 1)
+            return (
+                self.m.opset >= 13
+                and axis in (-1, 2)
+                and self.can_rebuild(node.inputs[0], depth + 1)
+            )
         carried = self.carried(node)
-        return carried is not None and self.may(carried, depth + 1)
+        return carried is not None and self.can_rebuild(carried, depth + 1)
 
     def carried(self, node: ir.Node) -> ir.Value | None:
-        """Return the operand to rebuild; the other one is a number or a value with the same first
+        """Return the operand that has merged dims; the other one is a number or has the same first
         dim."""
         if len(node.inputs) != 2 or None in node.inputs:
             return None
@@ -140,8 +147,8 @@ class _Lift:
             assert carried is not None
             assert other is not None
             is_number = self.m.scalar(other) is not None
-            moved = ("Transpose", "Reshape") if is_number else ()
-            if producer_of(carried, "MatMul", "Softmax", *_BY_ELEMENT, *moved) is None:
+            move_types = ("Transpose", "Reshape") if is_number else ()
+            if producer_of(carried, "MatMul", "Softmax", *_BY_ELEMENT, *move_types) is None:
                 continue
             if is_number or self.has_first_dim(other, carried):
                 return carried
@@ -154,24 +161,24 @@ class _Lift:
             return False
         return other.shape[0] == 1 or same_dim(other.shape[0], carried.shape[0])
 
-    def built(self, value: ir.Value) -> ir.Value | None:
-        """Return ``value`` with four dims; None if no input tells a size of another operand."""
-        if value not in self.known:
-            made = self.split(value) or self._made(value)
-            if made is None:
+    def rebuild(self, value: ir.Value) -> ir.Value | None:
+        """Return ``value`` with four dims; None if this needs a size that no input tells."""
+        if value not in self.rebuilt:
+            lifted = self.split(value) or self._rebuilt(value)
+            if lifted is None:
                 return None
-            self.known[value] = made
-        return self.known[value]
+            self.rebuilt[value] = lifted
+        return self.rebuilt[value]
 
-    def _made(self, value: ir.Value) -> ir.Value | None:
+    def _rebuilt(self, value: ir.Value) -> ir.Value | None:
         """Return the result of the producer of ``value``, rebuilt on operands with four dims."""
         node = value.producer()
         assert node is not None
         carried = self.carried(node) if node.op_type in _BY_ELEMENT else None
         operands = [
-            self.built(each) if carried is None or each is carried else self.other(each)
-            for each in node.inputs
-            if each is not None
+            self.rebuild(x) if carried is None or x is carried else self.other_operand(x)
+            for x in node.inputs
+            if x is not None
         ]
         if None in operands:
             return None
@@ -181,8 +188,11 @@ class _Lift:
             return self.b.op("Softmax", *operands, axis=-1)
         return self.b.like(node, *operands)
 
-    def other(self, value: ir.Value) -> ir.Value | None:
-        """Return another operand, a number or a value with the same first dim, with four dims."""
+    def other_operand(self, value: ir.Value) -> ir.Value | None:
+        """Return an operand other than the ``carried`` one with four dims.
+
+        It is a number, or has the dims B*H,M,N or 1,M,N.
+        """
         number = self.m.scalar(value)
         array = self.m.array(value, limit=None)
         if number is not None and array is not None:

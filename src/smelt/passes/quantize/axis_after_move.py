@@ -15,11 +15,10 @@ RESHAPES = ("Flatten", "Reshape", "Squeeze", "Unsqueeze")
 
 
 def axis_after_move(node: ir.Node, axis: int) -> int | None:
-    """Return the axis of the result of a Transpose or reshape that has the indices of ``axis``
-    before.
+    """Return the axis to which a Transpose or reshape moves ``axis`` of its operand.
 
-    None if no such axis is proved: a reshape must keep the dim, and the number of elements before
-    and after it.
+    None if it is not proved: a reshape must keep the dim, and the number of elements before and
+    after it.
     """
     if axis < 0:
         return None
@@ -50,6 +49,8 @@ def _same_volume(a: Sequence[Dim], b: Sequence[Dim]) -> bool:
 
 
 def _volume(dims: Sequence[Dim]) -> tuple[int, list[str]] | None:
+    """Return the product of the known dims and the sorted names of the others; None for a nameless
+    dim."""
     symbols = [dim.value for dim in dims if not isinstance(dim, int)]
     named = sorted(name for name in symbols if name is not None)
     if len(named) != len(symbols):

@@ -44,11 +44,14 @@ def dequantize_to_constexpr(
     functions = {function.graph for function in cx.model.functions.values()}
     graphs = cx.index().graphs
     constant = _constant_expressions(graphs)
-    wanted = _wanted(graphs, constant)
+    read_by_quantizers = _read_by_quantizers(graphs, constant)
     folder = _Folder(cx, rewriter, stats)
     for graph in graphs:
         for node in graph:
-            if any(value in wanted for value in node.outputs) and node not in rewriter.dead:
+            if (
+                any(value in read_by_quantizers for value in node.outputs)
+                and node not in rewriter.dead
+            ):
                 if node.op_type == "Constant":
                     if graph not in functions:
                         folder.lift(node)
@@ -58,18 +61,21 @@ def dequantize_to_constexpr(
 
 def _constant_expressions(graphs: Sequence[ir.Graph]) -> set[ir.Value]:
     """Return the results of nodes that read only constants, except floats of a DequantizeLinear."""
-    found: set[ir.Value] = set()
+    results: set[ir.Value] = set()
     for graph in graphs:
         for node in graph:
             operands = [value for value in node.inputs if value is not None]
-            known = all(value in found or constants.is_constant(value) for value in operands)
+            has_constants = all(
+                value in results or constants.is_constant(value) for value in operands
+            )
             is_constant = node.op_type == "Constant" and not node.domain
-            if is_constant or (known and operands and _may_fold(node)):
-                found.update(node.outputs)
-    return found
+            if is_constant or (has_constants and operands and _may_fold(node)):
+                results.update(node.outputs)
+    return results
 
 
 def _may_fold(node: ir.Node) -> bool:
+    """True if ``node`` may be evaluated at compile time; a DequantizeLinear stays."""
     if node.domain or opset.is_random(node):
         return False
     if any(attr.is_ref() for attr in node.attributes.values()):
@@ -77,18 +83,17 @@ def _may_fold(node: ir.Node) -> bool:
     return node.op_type == "QuantizeLinear" or node.op_type not in NEVER  # keeps 1
 
 
-def _wanted(graphs: Sequence[ir.Graph], constant: set[ir.Value]) -> set[ir.Value]:
-    """Return the values of ``constant`` that quantizers read, and the values these are computed
-    from."""
-    wanted: set[ir.Value] = set()
+def _read_by_quantizers(graphs: Sequence[ir.Graph], constant: set[ir.Value]) -> set[ir.Value]:
+    """Return the values of ``constant`` that quantizers read, directly or through other nodes."""
+    read: set[ir.Value] = set()
     for graph in reversed(graphs):
         for node in reversed(graph):
             quantizes = node.op_type in QUANTIZERS and not node.domain
-            if quantizes or any(value in wanted for value in node.outputs):
-                wanted.update(v for v in node.inputs if v is not None and v in constant)
+            if quantizes or any(value in read for value in node.outputs):
+                read.update(v for v in node.inputs if v is not None and v in constant)
             if node.op_type == "QuantizeLinear" and not node.domain:
-                wanted.update(v for v in node.outputs if v in constant)
-    return wanted
+                read.update(v for v in node.outputs if v in constant)
+    return read
 
 
 class _Folder:
@@ -116,17 +121,17 @@ class _Folder:
         if isinstance(result, str):
             self.stats.miss(NAME, result, node)
             return
-        read = sum(array.nbytes for array in operands if array is not None)
-        if sum(array.nbytes for array in result) > max(read, GROW_LIMIT):  # keeps 4
+        bytes_read = sum(array.nbytes for array in operands if array is not None)
+        if sum(array.nbytes for array in result) > max(bytes_read, GROW_LIMIT):  # keeps 4
             self.stats.miss(NAME, "the result is larger than its operands", node)
             return
         builder = self.rewriter.builder(node, [node], NAME)
         sources = [value for value in node.inputs if value is not None]
-        made = [
+        new_constants = [
             None if scope.is_dead(old) else builder.constant(array)
             for old, array in zip(node.outputs, result, strict=True)
         ]
-        if self.replace(node, made, builder):
+        if self.replace(node, new_constants, builder):
             for value in dict.fromkeys(sources):
                 self.rewriter.drop_initializer(value)
 

@@ -9,8 +9,8 @@ This saves one multiplication for each element in runtimes that compute a quanti
 operator. It applies to Add and Sub, also with a Relu before the QuantizeLinear.
 
 Needs    (1) constant, positive, normal scales, and one operand with a single scale; (2) new scales
-         that are normal, too, sums far from overflow, and rounding below one step of the result:
-         operands much larger than a step would move it by more.
+         that are normal, too, sums far from overflow, and a rounding error below one step of the
+         result, which rules out operands much larger than a step.
 Keeps    (1) zero points; (2) sums with other readers, and sums where one scale is already 1.
          Results next to a tie may move by one step, so the default pipeline does not have the pass.
 """
@@ -29,8 +29,8 @@ from smelt.passes.quantize.quantization import Quantization
 from smelt.passes.quantize.round_trip import FLOATS, is_normal, largest_steps
 
 ROUNDINGS = 8
-"""Number of roundings: three before (products, sum, quotient), five after (two scales are
-quotients)."""
+"""Number of roundings: three in the old form (product, sum, quotient), five in the new one, where
+two scales are rounded quotients."""
 
 _sum = op(
     ("Add", "Sub"),
@@ -45,8 +45,8 @@ _result = one_of(op("Relu", _sum, name="relu"), _sum)
 def quantized_sum(m: Match, b: Builder) -> Replacement:
     """Rebuild the sum with divided scales, or return a Miss."""
     nodes = (m.node("a"), m.node("b"), m.root)
-    given = [Quantization.of(node) for node in nodes]
-    known = [q for q in given if q is not None]
+    quantizations = [Quantization.of(node) for node in nodes]
+    known = [q for q in quantizations if q is not None]
     scales = [q.scales(m.constants) for q in known]
     arrays = [array for array in scales if array is not None]
     if len(arrays) < len(nodes):
@@ -59,14 +59,15 @@ def quantized_sum(m: Match, b: Builder) -> Replacement:
         return Miss("neither operand has a single scale")
     if any(arrays[place] == 1 for place in single):  # keeps 2
         return None
-    chosen = single[0]
-    new = [_divided(array, arrays[chosen], dtype) for array in arrays]
+    unit = single[0]
+    new_scales = [_divided(array, arrays[unit], dtype) for array in arrays]
     steps = [float(np.max(largest_steps(q, m.constants), initial=0)) for q in known[:2]]
-    flaw = _flaw(arrays, new, steps, dtype)
-    return Miss(flaw) if flaw is not None else _rebuilt(m, b, nodes, new)
+    flaw = _flaw(arrays, new_scales, steps, dtype)
+    return Miss(flaw) if flaw is not None else _rebuilt(m, b, nodes, new_scales)
 
 
 def _divided(array: np.ndarray, by: np.ndarray, dtype: ir.DataType) -> np.ndarray:
+    """Return ``array / by`` rounded to ``dtype``."""
     with np.errstate(all="ignore"):
         return np.asarray(array / by).astype(dtype.numpy())
 
@@ -83,8 +84,8 @@ def _flaw(
         reach = steps[0] * x.max(initial=0) + steps[1] * y.max(initial=0)
         if 2 * reach > float(info.max):
             return "the sum may overflow"
-        moved = reach / z.min(initial=np.inf) * ((1 + float(info.eps) / 2) ** ROUNDINGS - 1)
-        if moved >= 1:
+        error = reach / z.min(initial=np.inf) * ((1 + float(info.eps) / 2) ** ROUNDINGS - 1)
+        if error >= 1:
             return "rounding may move the result by more than one step"
     return None
 
@@ -93,23 +94,23 @@ def _rebuilt(
     m: Match, b: Builder, nodes: tuple[ir.Node, ...], scales: list[np.ndarray]
 ) -> ir.Value:
     """Return the quantized sum with the new ``scales``."""
-    made = [
+    new_scales = [
         b.constant(_like(scale, m.array(node.inputs[1], limit=None)))
         for node, scale in zip(nodes, scales, strict=True)
     ]
     operands = [
         b.like(node, node.inputs[0], scale, *node.inputs[2:])  # keeps 1
-        for node, scale in zip(nodes[:2], made, strict=False)
+        for node, scale in zip(nodes[:2], new_scales, strict=False)
     ]
     total = b.like(m.node("sum"), *operands)
     if m.get("relu") is not None:
         total = b.op("Relu", total)
-    return b.like(m.root, total, made[2], *m.root.inputs[2:])
+    return b.like(m.root, total, new_scales[2], *m.root.inputs[2:])
 
 
-def _like(scale: np.ndarray, given: np.ndarray | None) -> np.ndarray:
+def _like(scale: np.ndarray, old: np.ndarray | None) -> np.ndarray:
     """Return ``scale`` in the shape of the old one: one element may be a scalar or a vector."""
-    return scale if given is None else scale.reshape(given.shape)
+    return scale if old is None else scale.reshape(old.shape)
 
 
 distributive_quantized_binary_op_scale_normalization = rule_pass(

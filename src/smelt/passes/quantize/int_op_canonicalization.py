@@ -62,8 +62,10 @@ NAME = "int_op_canonicalization"
 
 @dataclass
 class _Tree:
-    """Operators before a QuantizeLinear: ``moves`` from it upwards, and the ``leaves`` that they
-    read."""
+    """Operators before a QuantizeLinear: ``moves``, from it upwards, and ``leaves``.
+
+    The leaves are the DequantizeLinears that the moves read.
+    """
 
     moves: list[ir.Node] = field(default_factory=list)
     leaves: list[ir.Node] = field(default_factory=list)
@@ -79,7 +81,7 @@ class _Tree:
                 return None
             if node.op_type == "DequantizeLinear":
                 tree.leaves.append(node)
-            elif _only_chooses(node) and _is_read_once(node):  # keeps 1
+            elif _only_moves_elements(node) and _is_read_once(node):  # keeps 1
                 tree.moves.append(node)
                 pending.extend(_moved_operands(node))
             else:
@@ -87,7 +89,7 @@ class _Tree:
         return tree
 
 
-def _only_chooses(node: ir.Node) -> bool:
+def _only_moves_elements(node: ir.Node) -> bool:
     """True if each element of the result is an element of the operand."""
     if node.op_type not in MOVES or not is_known(node):
         return False
@@ -101,11 +103,13 @@ def _only_chooses(node: ir.Node) -> bool:
 
 
 def _is_read_once(node: ir.Node) -> bool:
+    """True if the first result of ``node`` has one use, and no other result is read."""
     first, *others = node.outputs
     return scope.has_one_use(first) and all(scope.is_dead(value) for value in others)
 
 
 def _moved_operands(node: ir.Node) -> tuple[ir.Value | None, ...]:
+    """Return the operands whose elements ``node`` moves: all of a Concat, the first of others."""
     return tuple(node.inputs if node.op_type == "Concat" else node.inputs[:1])
 
 
@@ -120,18 +124,18 @@ def int_op_canonicalization(
     for split in index.nodes([("", "Split")]):
         parts = QuantizedSplit.of(split)
         if parts is not None:
-            whole = _Tree([split], [parts.leaf])
-            flaws = (_flaw(quantize, whole, cx, options) for quantize in parts.quantizes)
-            flaw = next((each for each in flaws if each is not None), None)
-            _moved(split, flaw or parts.replace(rewriter, NAME), stats)
+            split_tree = _Tree([split], [parts.leaf])
+            flaws = (_flaw(quantize, split_tree, cx, options) for quantize in parts.quantizes)
+            flaw = next((text for text in flaws if text is not None), None)
+            _record(split, flaw or parts.replace(rewriter, NAME), stats)
     for node in index.nodes([("", "QuantizeLinear")]):
         tree = _Tree.above(node)
         if tree is not None and tree.moves:
             flaw = _flaw(node, tree, cx, options)
-            _moved(node, flaw or _replace(rewriter, node, tree), stats)
+            _record(node, flaw or _replace(rewriter, node, tree), stats)
 
 
-def _moved(node: ir.Node, flaw: str | None, stats: RuleStats) -> None:
+def _record(node: ir.Node, flaw: str | None, stats: RuleStats) -> None:
     """Record that the integers around ``node`` moved, or the near miss ``flaw``."""
     if flaw is None:
         stats.fired[NAME] += 1
@@ -156,8 +160,10 @@ def _is_in_pairs(quantize: ir.Node, tree: _Tree) -> bool:
     integers = [leaf.inputs[0] for leaf in tree.leaves]
     if not any(value is not None and value.dtype == ir.DataType.INT8 for value in integers):
         return False
-    made = [value.producer() for value in integers if value is not None]
-    return is_pair(quantize) or any(n is not None and n.op_type == "QuantizeLinear" for n in made)
+    producers = [value.producer() for value in integers if value is not None]
+    return is_pair(quantize) or any(
+        n is not None and n.op_type == "QuantizeLinear" for n in producers
+    )
 
 
 def _flaw_of_numbers(quantize: ir.Node, tree: _Tree, constants: Constants) -> str | None:

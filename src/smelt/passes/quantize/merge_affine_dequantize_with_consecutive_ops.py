@@ -67,26 +67,26 @@ def _moved_parameters(
 ) -> list[ir.Value | None] | None:
     """Return scale and zero point after the move; None if they are not constant or do not fit.
 
-    A single one becomes a scalar; block-wise ones are moved like the integers.
+    A single parameter becomes a scalar; block-wise parameters are moved like the integers.
     """
-    given = [old.scale, old.zero_point]
+    old_parameters = [old.scale, old.zero_point]
     if axis is None:
-        wanted: tuple[int, ...] = ()
+        new_shape: tuple[int, ...] = ()
     elif old.block_size:
-        wanted = (*shape[:axis], -(-shape[axis] // old.block_size), *shape[axis + 1 :])
+        new_shape = (*shape[:axis], -(-shape[axis] // old.block_size), *shape[axis + 1 :])
     else:
-        return given
-    made: list[ir.Value | None] = []
-    for value in given:
-        if value is None or static_shape(value) == () == wanted:
-            made.append(value)
+        return old_parameters
+    new_parameters: list[ir.Value | None] = []
+    for value in old_parameters:
+        if value is None or static_shape(value) == () == new_shape:
+            new_parameters.append(value)
             continue
         array = m.array(value, limit=None)
-        if array is None or array.size != math.prod(wanted):
+        if array is None or array.size != math.prod(new_shape):
             return None
-        moved = array.reshape(()) if axis is None else _moved(m.root, array, wanted)
-        made.append(b.constant(moved, value.name))
-    return made
+        moved = array.reshape(()) if axis is None else _moved(m.root, array, new_shape)
+        new_parameters.append(b.constant(moved, value.name))
+    return new_parameters
 
 
 def _moved(node: ir.Node, array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:

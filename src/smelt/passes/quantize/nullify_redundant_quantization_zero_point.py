@@ -35,7 +35,7 @@ from smelt.passes.quantize.quantized_groups import Groups, has_groups
 NAME = "nullify_redundant_quantization_zero_point"
 
 _PAIRS = (("UINT4", "INT4"), ("UINT8", "INT8"), ("UINT16", "INT16"))
-HELD = "keep-groups: runtimes find quantized groups by their zero points"
+KEPT_FOR_GROUPS = "keep-groups: runtimes find quantized groups by their zero points"
 
 OTHER_SIGN = {ir.DataType[a]: ir.DataType[b] for x, y in _PAIRS for a, b in ((x, y), (y, x))}
 """The type with as many bits and the other signedness."""
@@ -48,21 +48,23 @@ def nullify_redundant_quantization_zero_point(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Groups
 ) -> None:
     """Visit every QuantizeLinear and DequantizeLinear of the model."""
-    held = options.keep_groups and has_groups(cx.index())
-    nullifier = _Nullifier(cx, rewriter, stats, held=held)
+    keeps_all = options.keep_groups and has_groups(cx.index())
+    nullifier = _Nullifier(cx, rewriter, stats, keeps_all=keeps_all)
     for node in cx.index().nodes([("", "QuantizeLinear"), ("", "DequantizeLinear")]):
         if node not in rewriter.dead:
             nullifier.visit(node)
 
 
 class _Nullifier:
-    """Visits each node once; a pair is changed at its QuantizeLinear. With ``held``, nodes stay
-    unchanged and are reported as near misses."""
+    """Visits each node once; a pair is changed at its QuantizeLinear.
+
+    With ``keeps_all``, nodes stay unchanged and are reported as near misses.
+    """
 
     def __init__(
-        self, cx: PassContext, rewriter: Rewriter, stats: RuleStats, *, held: bool
+        self, cx: PassContext, rewriter: Rewriter, stats: RuleStats, *, keeps_all: bool
     ) -> None:
-        self.held = held
+        self.keeps_all = keeps_all
         self.constants = cx.constants
         self.rewriter = rewriter
         self.stats = stats
@@ -75,9 +77,9 @@ class _Nullifier:
         zero_points = q.zero_points(self.constants)
         if zero_points is None:  # needs 1
             self.stats.miss(NAME, "the zero point is not constant", node)
-        elif self.held:  # keeps 3
+        elif self.keeps_all:  # keeps 3
             if not zero_points.any() or self.is_middle(q):
-                self.stats.miss(NAME, HELD, node)
+                self.stats.miss(NAME, KEPT_FOR_GROUPS, node)
         elif not zero_points.any():
             self.drop(node, q)
         elif self.is_middle(q):
@@ -96,9 +98,9 @@ class _Nullifier:
             # keeps 1
             self.stats.miss(NAME, f"the zero point sets the type of the result, {q.integer}", node)
             return
-        kept = list(node.attributes.values())
+        attributes = list(node.attributes.values())
         builder = self.rewriter.builder(node, [node], NAME)
-        [new] = builder.add(ir.Node("", node.op_type, node.inputs[:2], kept))
+        [new] = builder.add(ir.Node("", node.op_type, node.inputs[:2], attributes))
         self.replace(node, new, "zero point 0", builder)
 
     def change_sign(self, node: ir.Node, q: Quantization) -> None:
@@ -123,18 +125,20 @@ class _Nullifier:
         """Change the signedness of a QuantizeLinear and of all DequantizeLinears that read it."""
         readers = scope.consumers(node.outputs[0])
         middle = self.constants.get(q.zero_point, limit=None)
-        closed = readers and not node.outputs[0].is_graph_output()
-        if middle is None or not closed or not all(map(self.undoes_middle, readers)):  # keeps 2
+        has_readers = readers and not node.outputs[0].is_graph_output()
+        if (
+            middle is None or not has_readers or not all(map(self.undoes_middle, readers))
+        ):  # keeps 2
             self.stats.miss(NAME, "something else reads the quantized integers", node)
             return
-        above = self.rewriter.builder(node, [node], NAME)
-        integers = _quantized(node, q, middle, above)
+        quantize_builder = self.rewriter.builder(node, [node], NAME)
+        integers = _quantized(node, q, middle, quantize_builder)
         for reader in readers:
             builder = self.rewriter.builder(reader, [node, reader], NAME)
             new = builder.like(reader, integers, reader.inputs[1])
             self.replace(reader, new, "pair of other signedness", builder)
         if scope.is_dead(integers):
-            above.discard()
+            quantize_builder.discard()
 
     def undoes_middle(self, reader: ir.Node) -> bool:
         """True for a DequantizeLinear with the middle zero point."""
@@ -153,8 +157,8 @@ def _quantized(node: ir.Node, q: Quantization, middle: np.ndarray, builder: Buil
     dtype, operands = OTHER_SIGN[q.integer], list(node.inputs[:2])
     if dtype != ir.DataType.UINT8:
         operands.append(builder.constant(np.zeros(middle.shape, dtype.numpy())))
-    kept = [attr for attr in node.attributes.values() if attr.name != "output_dtype"]
-    return builder.add(ir.Node("", "QuantizeLinear", operands, kept))[0]
+    attributes = [attr for attr in node.attributes.values() if attr.name != "output_dtype"]
+    return builder.add(ir.Node("", "QuantizeLinear", operands, attributes))[0]
 
 
 def _middle(dtype: ir.DataType) -> int:

@@ -35,8 +35,8 @@ class Quantization:
 
     @classmethod
     def of(cls, node: ir.Node) -> Quantization | None:
-        """Return the parameters of ``node``; None if a type is unknown or it quantizes to no
-        integer type."""
+        """Return the parameters of ``node``; None if they are unknown or the quantized type is no
+        integer."""
         if not is_known(node):
             return None
         x, scale, zero_point = (*node.inputs, None, None)[:3]
@@ -63,8 +63,8 @@ class Quantization:
         )
 
     def scales(self, constants: Constants) -> np.ndarray | None:
-        """Return the scales in float64, None if they are not constant; rank 0 if there is only
-        one."""
+        """Return the scales in float64, of rank 0 if there is only one; None if they are not
+        constant."""
         array = constants.get(self.scale, limit=None)
         return None if array is None else self._shaped(array.astype(np.float64))
 
@@ -76,6 +76,7 @@ class Quantization:
         return None if array is None else self._shaped(array.astype(np.int64))
 
     def _shaped(self, array: np.ndarray) -> np.ndarray:
+        """Return ``array`` as a scalar if it is one number for the whole tensor, else unchanged."""
         return array.reshape(()) if self.axis is None and array.size == 1 else array
 
 
@@ -100,6 +101,7 @@ def _equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:
 
 
 def _quantized_type(node: ir.Node, zero_point: ir.Value | None) -> ir.DataType | None:
+    """Return the integer type that a QuantizeLinear returns; its zero point sets it."""
     return zero_point.dtype if zero_point is not None else type_without_zero_point(node)
 
 
@@ -110,11 +112,13 @@ def type_without_zero_point(quantize: ir.Node) -> ir.DataType:
 
 def _type_attribute(node: ir.Node, name: str) -> ir.DataType | None:
     """Return the type that an attribute sets; None if it is absent or 0."""
-    given = node.attributes.get(name)
-    return ir.DataType(given.as_int()) if given is not None and given.as_int() else None
+    attribute = node.attributes.get(name)
+    return ir.DataType(attribute.as_int()) if attribute is not None and attribute.as_int() else None
 
 
 def _axis(node: ir.Node, x: ir.Value) -> int:
-    given = node.attributes.get("axis")
-    axis = given.as_int() if given is not None else 1
+    """Return the attribute ``axis`` of ``node``, counted from the front if the rank of x is
+    known."""
+    attribute = node.attributes.get("axis")
+    axis = attribute.as_int() if attribute is not None else 1
     return axis + len(x.shape) if axis < 0 and x.shape is not None else axis

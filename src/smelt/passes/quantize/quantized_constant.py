@@ -11,7 +11,7 @@ from smelt.passes.quantize.round_trip import FLOATS, integer_range, is_normal
 
 
 def quantized(array: np.ndarray, quantize: ir.Node, constants: Constants) -> np.ndarray | str:
-    """Return ``array`` as ``quantize`` quantizes it, or a text that says why the result is
+    """Return the integers that ``quantize`` computes from ``array``, or the reason why they are
     uncertain.
 
     Runtimes divide in the type of the scale or in float32. The result is uncertain if these give
@@ -32,17 +32,17 @@ def quantized(array: np.ndarray, quantize: ir.Node, constants: Constants) -> np.
     if scale is None or zero_point is None:
         return "the scales do not fit the constant"
     low, high = integer_range(q.integer)
-    found: np.ndarray | None = None
+    result: np.ndarray | None = None
     for dtype in sorted(q.real | {ir.DataType.FLOAT}):
         with np.errstate(all="ignore"):
             quotient = array.astype(dtype.numpy()) / scale.astype(dtype.numpy())
             steps = np.rint(quotient.astype(np.float64)) + zero_point
         integers = np.clip(steps, low, high).astype(q.integer.numpy())
-        if found is not None and not np.array_equal(found, integers):
+        if result is not None and not np.array_equal(result, integers):
             return "runtimes that divide in another type round to other integers"
-        found = integers
-    assert found is not None
-    return found
+        result = integers
+    assert result is not None
+    return result
 
 
 def _per_element(array: np.ndarray, q: Quantization, shape: tuple[int, ...]) -> np.ndarray | None:

@@ -12,10 +12,9 @@ from smelt.ir.rewrite import Refused, Rewriter
 
 @dataclass(frozen=True)
 class QuantizedSplit:
-    """A Split of the result of ``leaf``, a DequantizeLinear; each node of ``quantizes`` reads one
-    part.
+    """A Split of the result of ``leaf``, a DequantizeLinear.
 
-    Parts without a reader in ``quantizes`` are dead.
+    Each QuantizeLinear of ``quantizes`` reads one part; nothing reads the other parts.
     """
 
     split: ir.Node
@@ -46,10 +45,9 @@ class QuantizedSplit:
         b = rewriter.builder(self.split, [self.split, self.leaf, *self.quantizes], rule)
         node = self.split
         inputs = [self.leaf.inputs[0], *node.inputs[1:]]
-        kept = list(node.attributes.values())
-        made = b.add(ir.Node("", "Split", inputs, kept, num_outputs=len(node.outputs)))
-        read = [part for part in node.outputs if not scope.is_dead(part)]
-        parts = {old: new for old, new in zip(node.outputs, made, strict=True) if old in read}
+        attributes = list(node.attributes.values())
+        integers = b.add(ir.Node("", "Split", inputs, attributes, num_outputs=len(node.outputs)))
+        parts = dict(zip(node.outputs, integers, strict=True))
         for quantize in self.quantizes:
             source = quantize.inputs[0]
             assert source is not None
@@ -63,4 +61,5 @@ class QuantizedSplit:
 
 
 def _is(node: ir.Node, op_type: str) -> bool:
+    """True if ``node`` is ONNX's ``op_type``."""
     return node.op_type == op_type and not node.domain

@@ -14,10 +14,9 @@ FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16
 
 
 def round_trip_flaw(dq: Quantization, q: Quantization, constants: Constants) -> str | None:
-    """Return why quantizing the result of ``dq`` with ``q`` might change integers; None if it
-    cannot.
+    """Return why quantizing the result of ``dq`` with ``q`` might change integers, else None.
 
-    With ``n = integer - zero_point`` and unit roundoff ``u``, the product, the quotient and, in
+    Let ``n = integer - zero_point`` and ``u`` the unit roundoff. The product, the quotient and, in
     runtimes that multiply by it, the reciprocal of the scale are each off by a factor of at most
     ``1 + u``, as long as all stay in the normal range. The result rounds to ``n`` if ``|n| * ((1 +
     u)**3 - 1) < 1/2``.

@@ -34,6 +34,7 @@ MOVES = MOVEMENT - {"Concat", "Pad", "Split"}
 """Operators that only move the elements of their first operand to their one result."""
 
 INEXACT = frozenset({"Softmax"})
+"""Operators whose uint8 kernel in ONNX Runtime is less exact than its float kernel."""
 
 
 @graph_pass(NAME, __doc__, exactness=EXACT, default=False)
@@ -91,11 +92,11 @@ class _Change:
         numbers = q.zero_points(self.constants)
         if numbers is None or q.axis is not None or numbers.size != 1:
             return None
-        given = q.zero_point if q.zero_point is not None else q.scale
-        shape = self.constants.get(given)
-        if shape is None:
+        # An absent zero point has the shape of the scale.
+        parameter = self.constants.get(q.zero_point if q.zero_point is not None else q.scale)
+        if parameter is None:
             return None
-        return (numbers.reshape(shape.shape) + 128).astype(np.uint8)
+        return (numbers.reshape(parameter.shape) + 128).astype(np.uint8)
 
     def make(self, node: ir.Node) -> None:
         """Replace ``node`` and its readers by their uint8 forms."""
@@ -109,13 +110,14 @@ class _Change:
         zero_point = None if q is None else self.zero_point(q)
         assert zero_point is not None
         quantizes = node.op_type == "QuantizeLinear"
-        kept = [a for a in node.attributes.values() if not (quantizes and a.name == "output_dtype")]
+        attributes = [
+            a for a in node.attributes.values() if not (quantizes and a.name == "output_dtype")
+        ]
         operands = (x, node.inputs[1], b.constant(zero_point))
-        return b.add(ir.Node("", node.op_type, operands, kept))[0]
+        return b.add(ir.Node("", node.op_type, operands, attributes))[0]
 
     def follow(self, old: ir.Value, new: ir.Value) -> None:
-        """Let all readers of ``old`` read ``new``; ``obstacle`` has checked that this is
-        allowed."""
+        """Let all readers of ``old`` read ``new`` instead; ``obstacle`` was asked before."""
         for reader in scope.consumers(old):
             b = self.rewriter.builder(reader, [reader], NAME)
             if reader.op_type != "DequantizeLinear":

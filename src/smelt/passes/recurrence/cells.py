@@ -22,12 +22,12 @@ ROOTS = ("Mul", "Add", "Tanh", "Relu")
 
 @dataclass(frozen=True)
 class Cell:
-    """One step. ``gates`` are in ONNX's order.
+    """One step of a recurrent cell. ``gates`` are in ONNX's order.
 
-    ``reset`` is the summand of a GRU's new gate that depends on the reset gate. With ``before`` it
-    is a product of the state, which the reset gate then scales; else it is a product of ``scaled``,
-    the state times the reset gate. ``state`` is None if the sums do not tell which of two operands
-    is the state.
+    ``state`` is h, None if the sums do not tell which of two operands is the state; ``memory`` is c
+    of an LSTM. For a GRU, ``reset`` is the part of the new gate that depends on the reset gate:
+    with ``before``, a product of the state with constants, scaled by the reset gate afterwards;
+    else a product of ``scaled``, which is the state times the reset gate.
     """
 
     kind: str
@@ -47,9 +47,9 @@ class Cell:
 
     def state_weights(self, state: ir.Value) -> tuple[Weight | None, ...]:
         """Return the recurrent weights of all gates and of ``reset``, if ``state`` is the state."""
-        inner = self.reset
-        last = inner.of(self.scaled or state) if inner is not None else None
-        return (*(gate.of(state) for gate in self.gates), last)
+        reset = self.reset
+        reset_weight = reset.of(self.scaled or state) if reset is not None else None
+        return (*(gate.of(state) for gate in self.gates), reset_weight)
 
     def input_weights(self, x: ir.Value) -> tuple[Weight | None, ...]:
         """Return the weights of all gates for the input ``x``."""
@@ -57,11 +57,11 @@ class Cell:
 
     def biases(self) -> tuple[tuple[Bias, ...], ...]:
         """Return the biases of all gates, and of ``reset``."""
-        inner = self.reset
-        return (*(gate.biases for gate in self.gates), inner.biases if inner is not None else ())
+        reset = self.reset
+        return (*(gate.biases for gate in self.gates), reset.biases if reset is not None else ())
 
     def with_state(self, state: ir.Value) -> Cell | None:
-        """Return the same step with a known state; None if the other operands are not one single
+        """Return the same step with ``state`` as its state; None if the other operands are not one
         input."""
         others = {x for gate in self.gates for x in gate.weights if x is not state}
         if len(others) != 1:
@@ -76,7 +76,7 @@ class Cell:
         return replace(self, state=state)
 
     def input(self) -> ir.Value:
-        """Return the operand that is not the state."""
+        """Return x, the operand that is not the state."""
         return next(x for x in self.operands() if x is not self.state)
 
 
@@ -90,9 +90,9 @@ class CellReader:
         """Return the step whose next state ``root`` computes, else None."""
         for read in (self._lstm, self._gru, self._rnn):
             self.reader.start()
-            found = read(root.outputs[0])
-            if found is not None:
-                return replace(found, nodes=frozenset(self.reader.nodes))
+            cell = read(root.outputs[0])
+            if cell is not None:
+                return replace(cell, nodes=frozenset(self.reader.nodes))
         return None
 
     def _pairs(self, value: ir.Value | None, op_type: str) -> Iterator[tuple[ir.Value, ir.Value]]:
@@ -110,7 +110,10 @@ class CellReader:
         return self.reader.gate(node.inputs[0]) if node is not None else None
 
     def _lstm(self, value: ir.Value) -> Cell | None:
-        """Return the LSTM step that computes ``value``: ``o * tanh(f * c + i * g)``."""
+        """Return the LSTM step that computes ``value = o * tanh(f * c + i * g)``, else None.
+
+        Products and sums are commutative, so every order of their operands is tried.
+        """
         for out, tanh in self._pairs(value, "Mul"):
             node, o = self.reader.node(tanh, "Tanh"), self._activated(out, "Sigmoid")
             if node is None or o is None:
@@ -130,39 +133,43 @@ class CellReader:
         return None
 
     def _gru(self, value: ir.Value) -> Cell | None:
-        """Return the GRU step that computes ``value``: ``(1 - z) * n + z * h``."""
+        """Return the GRU step that computes ``value = (1 - z) * n + z * h``, else None."""
         for update, state, new in self._mixed(value):
             z = self._activated(update, "Sigmoid")
             tanh = self.reader.node(new, "Tanh")
             if z is None or tanh is None:
                 continue
             for plain, scaled in self._pairs(tanh.inputs[0], "Add"):
-                found = self._new_gate(value, z, state, plain, scaled)
-                if found is not None:
-                    return found
+                step = self._new_gate(value, z, state, plain, scaled)
+                if step is not None:
+                    return step
         return None
 
     def _mixed(self, value: ir.Value) -> Iterator[tuple[ir.Value, ir.Value, ir.Value]]:
-        """Yield update gate, state and new gate of ``(1 - z) * n + z * h`` in its two forms."""
+        """Yield ``(z, h, n)`` for each way to read ``value`` as ``n + z * (h - n)`` or ``(1 - z) *
+        n + z * h``."""
         for a, b in self._pairs(value, "Add"):
             for z, rest in self._pairs(b, "Mul"):
                 difference = self.reader.node(rest, "Sub")
                 if difference is not None and difference.inputs[1] is a:
                     assert difference.inputs[0] is not None
                     yield z, difference.inputs[0], a
-                for away, new in self._pairs(a, "Mul"):
-                    one = self.reader.node(away, "Sub")
-                    if one is not None and one.inputs[1] is z and self._is_one(one.inputs[0]):
+                for remainder, new in self._pairs(a, "Mul"):
+                    minus = self.reader.node(remainder, "Sub")
+                    if minus is not None and minus.inputs[1] is z and self._is_one(minus.inputs[0]):
                         yield z, rest, new
 
     def _is_one(self, value: ir.Value | None) -> bool:
+        """True for a constant of one element that equals 1."""
         return self.reader.constants.scalar(value) == 1
 
     def _new_gate(
         self, result: ir.Value, z: Gate, state: ir.Value, plain: ir.Value, scaled: ir.Value
     ) -> Cell | None:
-        """Return the GRU step with the new gate ``tanh(plain + scaled)``, in either position of the
-        reset."""
+        """Return the GRU step with the new gate ``tanh(plain + scaled)``, else None.
+
+        ``scaled`` is ``r * (W h)`` or ``W (r * h)``.
+        """
         n = self.reader.gate(plain)
         if n is None:
             return None

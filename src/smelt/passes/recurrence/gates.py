@@ -23,8 +23,11 @@ MOST = 96
 
 @dataclass(frozen=True)
 class Weight:
-    """Rows ``out`` and columns ``into`` of a constant ``[out, in]``, which may be stored
-    transposed."""
+    """The part of a constant matrix that one gate multiplies one operand by.
+
+    It has rows ``out`` and columns ``into`` (begin and end) of ``[out, in]``, which may be stored
+    transposed.
+    """
 
     value: ir.Value
     transposed: bool
@@ -76,8 +79,11 @@ class GateReader:
         self.left = MOST
 
     def node(self, value: ir.Value | None, *op_types: str) -> ir.Node | None:
-        """Return and collect the producer of ``value`` if it is in this graph and one of
-        ``op_types``."""
+        """Return the producer of ``value`` if it is in this graph and one of ``op_types``; collect
+        it.
+
+        Returns None beyond the limit of nodes for one cell.
+        """
         node = producer_of(value, *op_types)
         if node is None or node.graph is not self.graph or self.left <= 0:
             return None
@@ -90,8 +96,8 @@ class GateReader:
         self.nodes, self.left = {}, MOST
 
     def gate(self, value: ir.Value | None) -> Gate | None:
-        """Return the sum that ``value`` computes over all its columns; None if it is not such a
-        sum."""
+        """Return the sum of products and biases that ``value`` is, over all its columns, else
+        None."""
         width = _width(value)
         return None if value is None or width is None else self._sum(value, (0, width))
 
@@ -118,14 +124,15 @@ class GateReader:
         return self._product(node, span)
 
     def _bias(self, value: ir.Value, span: tuple[int, int]) -> Bias | None:
+        """Return columns ``span`` of ``value`` if it is a constant row, else None."""
         array = self.constants.get(value, limit=None)
         if array is None or array.shape[-1:] != (array.size,) or array.size < span[1]:
             return None
         return Bias(value, span)
 
     def _start(self, node: ir.Node, value: ir.Value) -> int | None:
-        """Return the first column of the last axis that a Split or Slice takes; None if it is
-        another cut."""
+        """Return the first column that a Split or Slice of the last axis takes; None for any other
+        cut."""
         source = node.inputs[0]
         width, rank = _width(source), len(value.shape or ())
         if width is None:
@@ -151,18 +158,18 @@ class GateReader:
             return None
         biases: tuple[Bias, ...] = ()
         if node.op_type == "Gemm":
-            alpha, beta, first, second = (
+            alpha, beta, trans_a, trans_b = (
                 opset.attribute(node, name, self.version)
                 for name in ("alpha", "beta", "transA", "transB")
             )
-            if first or alpha != 1:
+            if trans_a or alpha != 1:
                 return None
             if term and term[0] is not None:
                 row = self._bias(term[0], span)
                 if row is None or beta != 1:
                     return None
                 biases = (row,)
-            return self._weighted(a, b, not second, span, biases)
+            return self._weighted(a, b, not trans_b, span, biases)
         if self._matrix(b) is not None:
             return self._weighted(a, b, True, span, ())
         is_vector = b.shape is not None and len(b.shape) == 1
@@ -170,14 +177,14 @@ class GateReader:
 
     def _matrix(self, value: ir.Value) -> tuple[ir.Value, bool] | None:
         """Return the constant matrix behind Transposes, and whether they transpose it."""
-        turned, node = False, producer_of(value, "Transpose")
+        transposed, node = False, producer_of(value, "Transpose")
         while node is not None and node.inputs[0] is not None:
             if permutation(node) != (1, 0):
                 return None
-            value, turned = node.inputs[0], not turned
+            value, transposed = node.inputs[0], not transposed
             node = producer_of(value, "Transpose")
         array = self.constants.get(value, limit=None)
-        return (value, turned) if array is not None and array.ndim == 2 else None
+        return (value, transposed) if array is not None and array.ndim == 2 else None
 
     def _weighted(
         self,
@@ -187,18 +194,22 @@ class GateReader:
         span: tuple[int, int],
         biases: tuple[Bias, ...],
     ) -> Gate | None:
-        """Return the product with one operand, or with each operand of a Concat."""
-        found = self._matrix(weight)
-        if found is None or operand.shape is None or len(operand.shape) > 2:
+        """Return the Gate that multiplies ``operand`` by ``weight``, with one Weight for each part
+        of a Concat.
+
+        ``transposed``: the product multiplies by the matrix [in, out] instead of [out, in].
+        """
+        matrix = self._matrix(weight)
+        if matrix is None or operand.shape is None or len(operand.shape) > 2:
             return None
-        value, turned = found
-        flipped, start = transposed != turned, 0
+        value, stored_transposed = matrix
+        is_transposed, start = transposed != stored_transposed, 0
         weights: dict[ir.Value, Weight] = {}
         for part in self._parts(operand):
             width = _width(part)
             if width is None or part in weights:
                 return None
-            weights[part] = Weight(value, flipped, span, (start, start + width))
+            weights[part] = Weight(value, is_transposed, span, (start, start + width))
             start += width
         return Gate(weights, biases)
 
@@ -215,6 +226,7 @@ class GateReader:
 
 
 def _added(a: Gate, b: Gate) -> Gate | None:
+    """Return the sum of two Gates; None if both multiply the same operand."""
     if a.weights.keys() & b.weights.keys():
         return None
     return Gate({**a.weights, **b.weights}, (*a.biases, *b.biases))

@@ -33,14 +33,16 @@ def operator_of(cell: Cell) -> str:
 
 
 def layer(constants: Constants, b: Builder, steps: Steps, count: int) -> tuple[ir.Value, ...]:
-    """Return the first ``count`` results of the new node: all states, the last state, the last
-    memory."""
+    """Return the first ``count`` results of the new node.
+
+    They are the states of all steps, the last state, and the last memory.
+    """
     first = steps.cells[0]
     assert first.state is not None
     arrays = _weights(constants, first)
-    given = [b.constant(array) for array in arrays]
-    batch = first.result.shape is not None and len(first.result.shape) == 2
-    lead = b.const_i64([0]) if batch else b.const_i64([0, 1])
+    weights = [b.constant(array) for array in arrays]
+    has_batch = first.result.shape is not None and len(first.result.shape) == 2
+    lead = b.const_i64([0]) if has_batch else b.const_i64([0, 1])
     states = [
         None if is_zero(state, constants) else b.op("Unsqueeze", state, lead)
         for state in (first.state, first.memory)
@@ -54,22 +56,23 @@ def layer(constants: Constants, b: Builder, steps: Steps, count: int) -> tuple[i
         attributes["linear_before_reset"] = int(first.before)
     if first.kind == "Relu":
         attributes["activations"] = ["Relu"]
-    x = _sequence(b, steps, batch)
-    return b.ops(kind, x, *given, None, *states, outputs=count, **attributes)  # type: ignore[arg-type]
+    x = _sequence(b, steps, has_batch)
+    operands = (x, *weights, None, *states)
+    return b.ops(kind, *operands, outputs=count, **attributes)  # type: ignore[arg-type]
 
 
-def _sequence(b: Builder, steps: Steps, batch: bool) -> ir.Value:
-    """Return the inputs of all steps, [steps, batch, inputs]."""
+def _sequence(b: Builder, steps: Steps, has_batch: bool) -> ir.Value:
+    """Return the inputs of all steps: [steps, batch, inputs] in the order of the sequence."""
     source, axis = steps.elements[0].source, steps.elements[0].axis
     low, high = sorted((steps.elements[0].index, steps.elements[-1].index))
     assert source.shape is not None
     if high - low + 1 != source.shape[axis]:
         ends = [b.const_i64([low]), b.const_i64([high + 1]), b.const_i64([axis])]
         source = b.op("Slice", source, *ends)
-    rank = 3 if batch else 2
+    rank = 3 if has_batch else 2
     if axis != 0:
         source = b.op("Transpose", source, perm=[axis, *(i for i in range(rank) if i != axis)])
-    return source if batch else b.op("Unsqueeze", source, b.const_i64([1]))
+    return source if has_batch else b.op("Unsqueeze", source, b.const_i64([1]))
 
 
 def is_zero(value: ir.Value, constants: Constants) -> bool:
@@ -84,18 +87,18 @@ def _weights(constants: Constants, cell: Cell) -> tuple[np.ndarray, np.ndarray, 
     x = cell.input()
     recurrent = list(cell.state_weights(cell.state))
     recurrent = recurrent[:-1] if cell.reset is None else [*recurrent[:2], recurrent[-1]]
-    into = [w.array(constants) for w in cell.input_weights(x) if w is not None]
-    again = [w.array(constants) for w in recurrent if w is not None]
-    hidden = again[0].shape[1]
+    input_weights = [w.array(constants) for w in cell.input_weights(x) if w is not None]
+    state_weights = [w.array(constants) for w in recurrent if w is not None]
+    hidden = state_weights[0].shape[1]
 
-    *gates, inner = (_total(biases, hidden, constants) for biases in cell.biases())
-    apart = [np.zeros_like(gate) for gate in gates]
+    *gates, reset_bias = (_total(biases, hidden, constants) for biases in cell.biases())
+    state_biases = [np.zeros_like(gate) for gate in gates]
     if cell.reset is not None:
-        apart[-1] = inner
+        state_biases[-1] = reset_bias
     return (
-        np.concatenate(into)[None].astype(np.float32),
-        np.concatenate(again)[None].astype(np.float32),
-        np.concatenate([*gates, *apart])[None].astype(np.float32),
+        np.concatenate(input_weights)[None].astype(np.float32),
+        np.concatenate(state_weights)[None].astype(np.float32),
+        np.concatenate([*gates, *state_biases])[None].astype(np.float32),
     )
 
 

@@ -5,7 +5,8 @@
     after    x ─> Transpose ─> LSTM(W, R, b, h0, c0) ─> y
 
 PyTorch's LSTMCell, GRUCell and RNNCell in a Python loop, Keras layers with ``unroll``, and JAX
-cells in a Python loop are exported so. The steps may run from the last element to the first.
+cells in a Python loop are exported in this form. The steps may run from the last element to the
+first.
 
 Needs    (1) at least 3 steps of the same operators with the same constants, in float32; (2) inputs
          that are successive elements of one sequence along one axis; (3) a state, and memory, of
@@ -49,11 +50,13 @@ def roll_recurrent_cells(
     version = cx.model.opset_imports.get("", 1)
     for graph in list(index.graphs):
         reader = CellReader(GateReader(graph, cx.constants, version))
-        while not rewriter.exhausted and _rolls(cx, rewriter, stats, reader, graph, version):
+        while not rewriter.exhausted and _roll_one_chain(
+            cx, rewriter, stats, reader, graph, version
+        ):
             pass  # a layer above may read the results of the new node
 
 
-def _rolls(
+def _roll_one_chain(
     cx: PassContext,
     rewriter: Rewriter,
     stats: RuleStats,
@@ -61,12 +64,12 @@ def _rolls(
     graph: ir.Graph,
     version: int,
 ) -> bool:
-    """Replace one chain of ``graph``; return False, with near misses in ``stats``, if there is
-    none."""
-    against: list[tuple[str, ir.Node]] = []
+    """Replace one chain of ``graph`` and return True; without one, record near misses, return
+    False."""
+    refusals: list[tuple[str, ir.Node]] = []
     alive = [node for node in graph if node not in rewriter.dead]
     for steps in _chains(cx, reader, alive, version):
-        root = _node(steps.cells[0].result)
+        root = _producer(steps.cells[0].result)
         why = _obstacle(cx, steps)
         if why is None:
             try:
@@ -76,13 +79,14 @@ def _rolls(
             else:
                 stats.fired[f"{operator_of(steps.cells[0])} of {len(steps.cells)} steps"] += 1
                 return True
-        against.append((why, root))
-    for why, root in against:
+        refusals.append((why, root))
+    for why, root in refusals:
         stats.miss(RULE, why, root)
     return False
 
 
-def _node(value: ir.Value) -> ir.Node:
+def _producer(value: ir.Value) -> ir.Node:
+    """Return the node that computes ``value``."""
     node = value.producer()
     assert node is not None
     return node
@@ -92,24 +96,26 @@ def _chains(
     cx: PassContext, reader: CellReader, nodes: list[ir.Node], version: int
 ) -> Iterator[Steps]:
     """Yield each chain of successive steps among ``nodes`` once, lower layers first."""
-    found = [
+    cells = [
         cell
         for node in nodes
         if not node.domain and node.op_type in ROOTS and (cell := reader.cell(node)) is not None
     ]
-    by_result = {cell.result: cell for cell in found}
-    linked = {c.result: _linked(c, by_result) for c in found} if len(found) >= FEWEST else {}
+    by_result = {cell.result: cell for cell in cells}
+    linked = {c.result: _linked(c, by_result) for c in cells} if len(cells) >= FEWEST else {}
     followers = {before for _, before in filter(None, linked.values())}
-    for cell in found:
+    for cell in cells:
         if cell.result not in followers and linked.get(cell.result) is not None:
-            yield from _runs(cx, _chain(cell, linked, by_result), version)
+            yield from _segments(cx, _chain(cell, linked, by_result), version)
 
 
 Links = Mapping[ir.Value, "tuple[Cell, ir.Value] | None"]
+"""For the result of each cell: the cell with its state known, and that state."""
 
 
 def _linked(cell: Cell, by_result: Mapping[ir.Value, Cell]) -> tuple[Cell, ir.Value] | None:
-    """Return ``cell`` with its state known, and that state: the result of the previous step."""
+    """Return ``cell`` with its state known, and that state, the result of the previous step, else
+    None."""
     states = cell.operands() if cell.state is None else (cell.state,)
     for state in states:
         before = by_result.get(state)
@@ -122,7 +128,7 @@ def _linked(cell: Cell, by_result: Mapping[ir.Value, Cell]) -> tuple[Cell, ir.Va
 
 
 def _as_step_like(cell: Cell, other: Cell) -> Cell | None:
-    """Return ``cell`` with the state under which it is a step of the same cell as ``other``, else
+    """Return ``cell`` with the state that makes it a step of the same cell as ``other``, else
     None."""
     for state in cell.operands() if cell.state is None else (cell.state,):
         known = cell.with_state(state)
@@ -132,8 +138,7 @@ def _as_step_like(cell: Cell, other: Cell) -> Cell | None:
 
 
 def _chain(last: Cell, linked: Links, by_result: Mapping[ir.Value, Cell]) -> list[Cell]:
-    """Return the steps that lead to ``last`` with the same constants, first to last, states
-    known."""
+    """Return the steps that lead to ``last``, first to last, with known states."""
     steps: list[Cell] = []
     result = last.result
     while (link := linked.get(result)) is not None:
@@ -147,20 +152,20 @@ def _chain(last: Cell, linked: Links, by_result: Mapping[ir.Value, Cell]) -> lis
 
 
 def _is_like(a: Cell, b: Cell) -> bool:
-    """True if both are steps of the same cell."""
+    """True if both are steps of the same cell, with the same constants."""
     if a.state is None or b.state is None or (a.kind, a.before) != (b.kind, b.before):
         return False
     weights = [(c.input_weights(c.input()), c.state_weights(c.state)) for c in (a, b) if c.state]
     return weights[0] == weights[1] and a.biases() == b.biases()  # keeps 2
 
 
-def _runs(cx: PassContext, chain: list[Cell], version: int) -> Iterator[Steps]:
+def _segments(cx: PassContext, chain: list[Cell], version: int) -> Iterator[Steps]:
     """Yield the longest segments of ``chain`` that read one sequence in order."""
     cells: list[Cell] = []
     elements: list[Element] = []
     for cell in chain:
         element = element_of(cell.input(), cx.constants, version)
-        if not cells or element is None or not _continues(cells, elements, cell, element):
+        if not cells or element is None or not _is_next_step(cells, elements, cell, element):
             if len(cells) >= FEWEST:  # needs 1
                 yield Steps(tuple(cells), tuple(elements))
             cells, elements = [], []
@@ -171,7 +176,7 @@ def _runs(cx: PassContext, chain: list[Cell], version: int) -> Iterator[Steps]:
         yield Steps(tuple(cells), tuple(elements))
 
 
-def _continues(cells: list[Cell], elements: list[Element], cell: Cell, element: Element) -> bool:
+def _is_next_step(cells: list[Cell], elements: list[Element], cell: Cell, element: Element) -> bool:
     """True if ``cell`` reads the next element of the sequence with the same constants."""
     last = elements[-1]
     if (last.source, last.axis) != (element.source, element.axis):  # needs 2
@@ -188,9 +193,9 @@ def _obstacle(cx: PassContext, steps: Steps) -> str | None:
         return "the elements are not float32"
     if first.result.shape is None or len(first.result.shape) not in (1, 2):
         return "the rank of the state is not 1 or 2"
-    given = [v for v in (first.state, first.memory) if v and not is_zero(v, cx.constants)]
-    made = [v for cell in steps.cells for v in (cell.result, cell.next_memory) if v]
-    for value in (*given, *made):  # needs 3
+    initial_states = [v for v in (first.state, first.memory) if v and not is_zero(v, cx.constants)]
+    states = [v for cell in steps.cells for v in (cell.result, cell.next_memory) if v]
+    for value in (*initial_states, *states):  # needs 3
         if not same_shape(value.shape, first.result.shape):
             return "a state is not proved to have the dims of the others"
     if len(first.result.shape) == 2:
@@ -207,49 +212,49 @@ def _obstacle(cx: PassContext, steps: Steps) -> str | None:
 
 
 def _is_inside(value: ir.Value, nodes: Collection[ir.Node]) -> bool:
+    """True if only ``nodes`` read ``value``."""
     return not value.is_graph_output() and reader_outside(value, nodes) is None
 
 
 def _roll(cx: PassContext, rewriter: Rewriter, steps: Steps) -> None:
-    """Insert the operator before the result of the first step, and replace all results by its
-    outputs."""
+    """Insert the operator before the result of the first step; its outputs replace all results."""
     first, last = steps.cells[0], steps.cells[-1]
     nodes = {node: None for cell in steps.cells for node in cell.nodes}
-    b = rewriter.builder(_node(first.result), nodes, RULE)
-    order = [cell.result for cell in steps.cells]
+    b = rewriter.builder(_producer(first.result), nodes, RULE)
+    results = [cell.result for cell in steps.cells]
     if steps.stride < 0:
-        order.reverse()
-    kept = [at for at, value in enumerate(order) if not _is_inside(value, nodes)]
+        results.reverse()
+    read_outside = [index for index, value in enumerate(results) if not _is_inside(value, nodes)]
     memory = last.next_memory
-    is_kept = memory is not None and not _is_inside(memory, nodes)
-    ends = kept == [order.index(last.result)]
-    outputs = layer(cx.constants, b, steps, 3 if is_kept else 2 if ends else 1)
+    memory_is_read = memory is not None and not _is_inside(memory, nodes)
+    only_last_is_read = read_outside == [results.index(last.result)]
+    outputs = layer(cx.constants, b, steps, 3 if memory_is_read else 2 if only_last_is_read else 1)
     shape = first.result.shape
     assert shape is not None
-    batch = len(shape) == 2
-    sequence = b.op("Squeeze", outputs[0], b.const_i64([1] if batch else [1, 2]))
-    for concat, axis in _stacks(order, cx):
+    has_batch = len(shape) == 2
+    sequence = b.op("Squeeze", outputs[0], b.const_i64([1] if has_batch else [1, 2]))
+    for concat, axis in _stacks(results, cx):
         perm = [*range(1, axis + 1), 0, *range(axis + 1, len(shape) + 1)]
-        whole = sequence if axis == 0 else b.op("Transpose", sequence, perm=perm)
-        rewriter.replace(concat, [whole], rule=RULE)
-    kept = [at for at, value in enumerate(order) if not _is_inside(value, nodes)]
-    final = b.const_i64([0] if batch else [0, 1])
-    for at in kept:
-        if ends:
+        stacked = sequence if axis == 0 else b.op("Transpose", sequence, perm=perm)
+        rewriter.replace(concat, [stacked], rule=RULE)
+    read_outside = [index for index, value in enumerate(results) if not _is_inside(value, nodes)]
+    final = b.const_i64([0] if has_batch else [0, 1])
+    for index in read_outside:
+        if only_last_is_read:
             element = b.op("Squeeze", outputs[1], final)
         else:
-            element = b.op("Gather", sequence, b.constant(np.int64(at)), axis=0)
-        rewriter.replace(_node(order[at]), [element], rule=RULE)
-    if memory is not None and is_kept:
-        rewriter.replace(_node(memory), [b.op("Squeeze", outputs[2], final)], rule=RULE)
+            element = b.op("Gather", sequence, b.constant(np.int64(index)), axis=0)
+        rewriter.replace(_producer(results[index]), [element], rule=RULE)
+    if memory is not None and memory_is_read:
+        rewriter.replace(_producer(memory), [b.op("Squeeze", outputs[2], final)], rule=RULE)
 
 
 def _stacks(order: list[ir.Value], cx: PassContext) -> list[tuple[ir.Node, int]]:
     """Return the Concats that stack the results of all steps in sequence order, with their axes."""
-    found: dict[ir.Node, int] = {}
-    for put in scope.consumers(order[0]):
-        for concat in scope.consumers(put.outputs[0]) if put.outputs else ():
+    axes: dict[ir.Node, int] = {}
+    for unsqueeze in scope.consumers(order[0]):
+        for concat in scope.consumers(unsqueeze.outputs[0]) if unsqueeze.outputs else ():
             stack = stack_of(concat.outputs[0], cx.constants, Walk(concat))
             if stack is not None and list(stack.values) == order:
-                found[concat] = stack.axis
-    return list(found.items())
+                axes[concat] = stack.axis
+    return list(axes.items())

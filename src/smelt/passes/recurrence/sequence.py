@@ -34,15 +34,17 @@ def element_of(value: ir.Value, constants: Constants, version: int) -> Element |
     if cut is None:
         return None
     if cut.op_type == "Gather":
-        found = _gathered(cut, constants, version, rank=1)
+        element = _gathered(cut, constants, version, rank=1)
     elif cut.op_type == "Slice":
-        found = _sliced(cut, constants)
+        element = _sliced(cut, constants)
     else:
-        found = _split(cut, part, version)
-    return found if found is not None and _drops(part, value, found.axis) else None
+        element = _split(cut, part, version)
+    return element if element is not None and _drops(part, value, element.axis) else None
 
 
 def _at(source: ir.Value | None, axis: int, index: int) -> Element | None:
+    """Return the Element at ``index`` of ``axis``; None if it is out of range or a size is
+    unknown."""
     if source is None or source.shape is None:
         return None
     axis %= len(source.shape)
@@ -53,6 +55,7 @@ def _at(source: ir.Value | None, axis: int, index: int) -> Element | None:
 
 
 def _gathered(node: ir.Node, constants: Constants, version: int, rank: int) -> Element | None:
+    """Return the element that a Gather with one constant index of ``rank`` takes, else None."""
     index = constants.get(node.inputs[1])
     if index is None or index.ndim != rank or index.size != 1:
         return None
@@ -72,6 +75,7 @@ def _sliced(node: ir.Node, constants: Constants) -> Element | None:
 
 
 def _split(node: ir.Node, part: ir.Value, version: int) -> Element | None:
+    """Return the element that ``part`` of a Split into parts of length 1 is, else None."""
     axis = opset.attribute(node, "axis", version)
     shapes = [value.shape for value in node.outputs]
     if any(shape is None or shape[axis] != 1 for shape in shapes):

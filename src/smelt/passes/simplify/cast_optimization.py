@@ -81,6 +81,8 @@ def holds(wide: ir.DataType, narrow: ir.DataType) -> bool:
 
 
 def _float_holds(wide: ir.DataType, narrow: ir.DataType) -> bool:
+    """True if ``wide`` has the mantissa bits and the range of ``narrow``, subnormal numbers
+    included."""
     outer, inner = ml_dtypes.finfo(wide.numpy()), ml_dtypes.finfo(narrow.numpy())
     return bool(
         outer.nmant >= inner.nmant

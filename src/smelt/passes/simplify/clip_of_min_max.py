@@ -34,14 +34,14 @@ _MIN_MAX = ["Min", "Max"]
 _ACTIVATIONS = ["Relu", "Clip"]
 
 _x = var("x")
-_half = op(_MIN_MAX, _x, const(name="first"), commutative=True, name="inner")  # keeps 3
-_either = one_of(_half, op(_ACTIVATIONS, _x, rest=True, name="inner"))
+_bounded = op(_MIN_MAX, _x, const(name="first"), commutative=True, name="inner")  # keeps 3
+_bounded_or_clipped = one_of(_bounded, op(_ACTIVATIONS, _x, rest=True, name="inner"))
 
 
 @rule(
     one_of(
-        op(_MIN_MAX, _either, const(name="second"), commutative=True),  # needs 2
-        op(_ACTIVATIONS, _half, rest=True),
+        op(_MIN_MAX, _bounded_or_clipped, const(name="second"), commutative=True),  # needs 2
+        op(_ACTIVATIONS, _bounded, rest=True),
     )
 )
 def ranges(m: Match, b: Builder) -> Replacement:
@@ -68,8 +68,7 @@ def _range(m: Match, node: ir.Node, bound: str, limits: Bounds) -> Bounds | None
 
 
 def _number(array: np.ndarray | None) -> float | None:
-    """Return the number that all elements of a constant equal; None if they differ, are NaN or
-    absent."""
+    """Return the number that all elements of a constant equal; None if they differ or are NaN."""
     if array is None or not array.size or array.dtype.kind not in "iufV":
         return None
     first = array.reshape(-1)[0]

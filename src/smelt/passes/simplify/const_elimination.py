@@ -47,6 +47,7 @@ _INTEGERS = (ir.DataType.INT64, ir.DataType.INT32)
 """Element types of shape arithmetic."""
 
 NEVER = frozenset({"DequantizeLinear", "QuantizeLinear", "Constant", *scope.GRAPH_CARRIERS})
+"""Operators that are not folded here."""
 
 ROUNDED = ", rounded"
 """Ends the statistic of a fold whose floats may differ from those that a runtime computes."""
@@ -91,7 +92,10 @@ def const_elimination(
 
 
 class _Folder:
-    """Folds node by node, in the order of the graph, so that one result can feed the next."""
+    """Folds node by node, in the order of the graph, so that one result can feed the next.
+
+    ``together``: nodes of regions that are affordable as a whole.
+    """
 
     def __init__(
         self, cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Limits
@@ -123,8 +127,8 @@ class _Folder:
             None if scope.is_dead(old) else builder.constant(array)
             for old, array in zip(node.outputs, arrays, strict=True)
         ]
-        alike = node.op_type in ROUNDED_ALIKE and not node.domain
-        rounded = ROUNDED if not alike and _any_float(arrays) else ""
+        same_on_all_runtimes = node.op_type in ROUNDED_ALIKE and not node.domain
+        rounded = ROUNDED if not same_on_all_runtimes and _any_float(arrays) else ""
         self.replace(node, values, f"{node.op_type} of constants{rounded}", builder)
 
     def may_be_known(self, node: ir.Node) -> bool:
@@ -149,23 +153,23 @@ class _Folder:
             value.name = name
 
     def replace(
-        self, node: ir.Node, values: Sequence[ir.Value | None], what: str, builder: Builder
+        self, node: ir.Node, values: Sequence[ir.Value | None], label: str, builder: Builder
     ) -> None:
         """Replace the results of ``node`` by ``values``; record a miss if the rewriter refuses."""
         rule = "const_elimination"
-        replace_or_miss(self.rewriter, self.stats, rule, node, values, builder, what)
+        replace_or_miss(self.rewriter, self.stats, rule, node, values, builder, label)
 
     def arrays(self, node: ir.Node) -> Sequence[np.ndarray] | None:
         """Return the results of ``node``; None if they are not constant or must not be computed."""
-        known = self.from_shapes(node)
-        if known is None and not self.reads_constants(node):
+        from_shapes = self.from_shapes(node)
+        if from_shapes is None and not self.reads_constants(node):
             return None
         if not node.domain and node.op_type in NEVER:  # keeps 1
             return None
         if all(scope.is_dead(v) for v in node.outputs):
             return None
-        if known is not None:
-            return [known]
+        if from_shapes is not None:
+            return [from_shapes]
         if opset.is_random(node):
             return None
         if self.cx.evaluate is None:
@@ -174,10 +178,10 @@ class _Folder:
             why = f"the limit of {self.options.seconds:g} s for folding is reached"
             self.stats.miss("const_elimination", why, node)
             return None
-        read = [self.cx.constants.get(value, limit=None) for value in node.inputs]
-        if any(a is None and v is not None for a, v in zip(read, node.inputs, strict=True)):
+        operands = [self.cx.constants.get(value, limit=None) for value in node.inputs]
+        if any(a is None and v is not None for a, v in zip(operands, node.inputs, strict=True)):
             return None
-        return self.cx.evaluate(node, read)
+        return self.cx.evaluate(node, operands)
 
     def from_shapes(self, node: ir.Node) -> np.ndarray | None:
         """Return an integer result that follows from known dims, else None."""
@@ -206,20 +210,22 @@ class _Folder:
         return bool(operands)
 
     def is_affordable(self, node: ir.Node, arrays: Sequence[np.ndarray]) -> bool:
-        """True if the results are small, no larger than the constants they replace, or part of a
-        region."""
-        most = self.options.skip_const_by_size
-        if most is not None and any(array.size > most for array in arrays):
+        """True if the results are small, or no larger than the constants that they replace.
+
+        Nodes of an affordable region are affordable, too.
+        """
+        most_elements = self.options.skip_const_by_size
+        if most_elements is not None and any(array.size > most_elements for array in arrays):
             self.stats.miss("const_elimination", "the result is over skip-const-by-size", node)
             return False
-        made = sum(array.nbytes for array in arrays)
-        freed = 0
+        new_bytes = sum(array.nbytes for array in arrays)
+        freed_bytes = 0
         for value in {v: None for v in node.inputs if v is not None}:
             tensor = constants.tensor_of(value)
             if tensor is not None and scope.has_one_use(value):
-                freed += tensor.nbytes
+                freed_bytes += tensor.nbytes
         limit = self.options.grow_limit
-        if made <= max(freed, limit) or node in self.together:  # needs 1
+        if new_bytes <= max(freed_bytes, limit) or node in self.together:  # needs 1
             return True
         self.together |= (region := region_around(node, limit, self.may_fold))
         if not region:
@@ -234,4 +240,5 @@ class _Folder:
 
 
 def _any_float(arrays: Sequence[np.ndarray]) -> bool:
+    """True if an array holds real or complex floating-point numbers."""
     return any(is_float(array.dtype) or array.dtype.kind == "c" for array in arrays)

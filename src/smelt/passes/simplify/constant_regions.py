@@ -20,17 +20,17 @@ INSIDE = 1 << 24
 """Limit in bytes of each intermediate result in a region, even if its constants are small: the
 table of positions of Swin V2 goes through a layer of hundreds of channels to one for each head."""
 
-PLACES = 64
+SHARED_INTEGERS = 64
 """Regions do not grow through integer constants of up to this many bytes."""
 
-LAYERS = 4
+PRODUCT_FACTOR = 4
 """Factor on the limit for the results of a region that computes products."""
 
 PRODUCTS = frozenset({"Conv", "Gemm", "MatMul"})
 
 RESAMPLED = frozenset({"GridSample", "Resize"})
-"""Operators whose results may have ``LAYERS`` times the bytes of the constants they replace. The
-table of positions of a ViT for a larger image takes longer to compute than to read."""
+"""Operators whose results may have ``PRODUCT_FACTOR`` times the bytes of the constants they
+replace. The table of positions of a ViT for a larger image takes longer to compute than to read."""
 
 
 def region_around(
@@ -38,39 +38,44 @@ def region_around(
 ) -> frozenset[ir.Node]:
     """Return the nodes to fold together with ``node``; empty if the model would grow too much.
 
-    All operands are constants or results inside the region. Results read outside have together at
-    most the bytes of the constants that only the region reads, or ``limit``; each inner result has
-    at most that, or ``INSIDE``. ``may_fold`` tells whether a node could fold at all. If the region
-    with all readers of the same constants is too large, the region of readers of results is tried.
+    All operands are constants or results inside the region. ``allowed`` bytes are those of the
+    constants that only the region reads, at least ``limit``. Results read outside have at most
+    ``allowed`` bytes together, an inner result at most ``allowed`` or ``INSIDE``. ``may_fold``
+    tells whether a node could fold at all. Two regions are tried: ``node`` with all readers of the
+    same constants and of results, and, if that is too large, with readers of results only.
     """
-    together = _grown(node, may_fold, shared=True)
-    if _is_small(together, limit):
-        return frozenset(together)
-    alone = _grown(node, may_fold, shared=False)
-    return frozenset(alone) if alone != together and _is_small(alone, limit) else frozenset()
+    with_constants = _grown(node, may_fold, shared=True)
+    if _is_small(with_constants, limit):
+        return frozenset(with_constants)
+    by_results = _grown(node, may_fold, shared=False)
+    return (
+        frozenset(by_results)
+        if by_results != with_constants and _is_small(by_results, limit)
+        else frozenset()
+    )
 
 
 def _is_small(region: set[ir.Node], limit: int) -> bool:
     """True if the results of ``region`` obey the limits of ``region_around``."""
-    if any(each.op_type in PRODUCTS for each in region):
-        limit *= LAYERS
-    leaves = {v: None for each in region for v in each.inputs if v is not None}
-    tensors = {v: constants.tensor_of(v) for v in leaves if v.producer() not in region}
+    if any(node.op_type in PRODUCTS for node in region):
+        limit *= PRODUCT_FACTOR
+    operands = {v: None for node in region for v in node.inputs if v is not None}
+    tensors = {v: constants.tensor_of(v) for v in operands if v.producer() not in region}
     allowed = max(
         limit,
-        sum(t.nbytes for v, t in tensors.items() if t is not None and _only_inside(v, region)),
+        sum(t.nbytes for v, t in tensors.items() if t is not None and _is_read_only_in(v, region)),
     )
-    if any(each.op_type in RESAMPLED for each in region):
-        allowed *= LAYERS
-    kept = 0
-    for each in region:
-        for value in each.outputs:
+    if any(node.op_type in RESAMPLED for node in region):
+        allowed *= PRODUCT_FACTOR
+    outer_bytes = 0
+    for node in region:
+        for value in node.outputs:
             size = _bytes(value)
-            inside = _only_inside(value, region)
-            if size is None or size > (max(allowed, INSIDE) if inside else allowed):
+            is_inner = _is_read_only_in(value, region)
+            if size is None or size > (max(allowed, INSIDE) if is_inner else allowed):
                 return False
-            kept += 0 if inside else size
-    return kept <= allowed
+            outer_bytes += 0 if is_inner else size
+    return outer_bytes <= allowed
 
 
 def _grown(node: ir.Node, may_fold: Callable[[ir.Node], bool], shared: bool) -> set[ir.Node]:
@@ -78,37 +83,44 @@ def _grown(node: ir.Node, may_fold: Callable[[ir.Node], bool], shared: bool) -> 
 
     The search follows results to their readers; with ``shared``, also constants to their readers.
     """
-    region, waiting = {node}, [node]
-    while waiting and len(region) < MOST:
-        for reader in _neighbours(waiting.pop(), shared):
+    region, worklist = {node}, [node]
+    while worklist and len(region) < MOST:
+        for reader in _neighbours(worklist.pop(), shared):
             if reader not in region and reader.graph is node.graph and may_fold(reader):
-                given = (v for v in reader.inputs if v is not None)
-                if all(constants.is_constant(v) or v.producer() in region for v in given):
+                operands = (v for v in reader.inputs if v is not None)
+                if all(constants.is_constant(v) or v.producer() in region for v in operands):
                     region.add(reader)
-                    waiting.append(reader)
+                    worklist.append(reader)
     return region
 
 
 def _neighbours(node: ir.Node, shared: bool) -> Iterator[ir.Node]:
+    """Yield the readers of the results of ``node``; with ``shared``, also of its operands."""
     for value in (*node.inputs, *node.outputs) if shared else node.outputs:
-        if value is not None and scope.num_uses(value) <= MOST and not _is_place(value):
+        if value is not None and scope.num_uses(value) <= MOST and not _is_few_integers(value):
             yield from scope.consumers(value)
 
 
-def _is_place(value: ir.Value) -> bool:
-    """True for a few integers such as Split sizes: all layers share them, so folding them gains
+def _is_few_integers(value: ir.Value) -> bool:
+    """True for a few integers such as Split sizes: all layers share them, so folding gains
     nothing."""
     tensor = constants.tensor_of(value)
-    return tensor is not None and tensor.dtype == ir.DataType.INT64 and tensor.nbytes <= PLACES
+    return (
+        tensor is not None
+        and tensor.dtype == ir.DataType.INT64
+        and tensor.nbytes <= SHARED_INTEGERS
+    )
 
 
-def _only_inside(value: ir.Value, region: set[ir.Node]) -> bool:
+def _is_read_only_in(value: ir.Value, region: set[ir.Node]) -> bool:
+    """True if all readers of ``value`` are in ``region``."""
     if value.is_graph_output() or scope.num_uses(value) > MOST:
         return False
     return all(reader in region for reader in scope.consumers(value))
 
 
 def _bytes(value: ir.Value) -> int | None:
+    """Return the size of ``value`` in bytes, 0 if nothing reads it; None if it is unknown."""
     if scope.is_dead(value):
         return 0
     if value.shape is None or value.dtype is None or not value.shape.is_static():

@@ -42,12 +42,14 @@ def over_constant(m: Match, b: Builder) -> Replacement:
 
 
 def _are_normal(array: np.ndarray) -> bool:
+    """True if all elements are normal numbers: not 0, subnormal, infinite or NaN."""
     magnitude = np.abs(array.astype(np.float64))
     smallest = float(float_info(array.dtype).smallest_normal)
     return bool(np.all(np.isfinite(magnitude) & (magnitude >= smallest)))
 
 
 def _are_powers_of_two(array: np.ndarray) -> bool:
+    """True if all elements are powers of two, of either sign."""
     mantissa, _ = np.frexp(array.astype(np.float64))
     return bool(np.all(np.abs(mantissa) == 0.5))
 

@@ -28,7 +28,7 @@ _MOVES = (
     *("Transpose", "Unsqueeze", "Squeeze", "Reshape", "Expand", "Slice", "Gather", "Tile"),
     *("Flatten", "Split", "Identity"),
 )
-"""Operators whose results are elements of their first input."""
+"""Operators that only move elements of their first input."""
 
 DEEP = 6
 """Limit of operators between a state and its zero; exporters write at most four."""
@@ -38,16 +38,16 @@ DEEP = 6
 def state_of_zeros(m: Match, b: Builder) -> Replacement:
     """Remove the state inputs that are zeros."""
     node = m.root
-    kept = [
+    operands = [
         None if index in _STATES and _is_zero(value, m) else value  # needs 1
         for index, value in enumerate(node.inputs)
     ]
-    if kept == list(node.inputs):
+    if operands == list(node.inputs):
         return None
-    while kept[-1] is None:
-        kept.pop()
+    while operands[-1] is None:
+        operands.pop()
     attributes = list(node.attributes.values())
-    return b.add(ir.Node("", node.op_type, kept, attributes, num_outputs=len(node.outputs)))
+    return b.add(ir.Node("", node.op_type, operands, attributes, num_outputs=len(node.outputs)))
 
 
 def _is_zero(value: ir.Value | None, m: Match, depth: int = 0) -> bool:
@@ -61,11 +61,12 @@ def _is_zero(value: ir.Value | None, m: Match, depth: int = 0) -> bool:
     if node.op_type == "ConstantOfShape":
         filled = node.attributes.get("value")
         return filled is None or _is_plain_zero(filled.as_tensor())
-    read = set(node.inputs) if node.op_type == "Concat" else {node.inputs[0]}
-    return all(_is_zero(each, m, depth + 1) for each in read)
+    operands = set(node.inputs) if node.op_type == "Concat" else {node.inputs[0]}
+    return all(_is_zero(operand, m, depth + 1) for operand in operands)
 
 
 def _is_plain_zero(tensor: ir.TensorProtocol) -> bool:
+    """True if all elements are +0."""
     array = np.asarray(tensor.numpy(), np.float64)
     return not array.any() and not np.signbit(array).any()
 

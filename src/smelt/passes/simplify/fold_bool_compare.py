@@ -68,27 +68,25 @@ def compared_truth(m: Match, b: Builder) -> Replacement:
 
 
 def _is_number(array: np.ndarray) -> bool:
+    """True for an array of numbers or booleans."""
     return array.dtype.kind in "biuf" or is_float(array.dtype)
 
 
-_either = op("Where", var("p"), const(name="then"), const(name="otherwise"), shared=True)
+_choice = op("Where", var("p"), const(name="then"), const(name="otherwise"), shared=True)
 
 
-@rule(op("Cast", _either, to=ir.DataType.BOOL))
+@rule(op("Cast", _choice, to=ir.DataType.BOOL))
 def chosen_truth(m: Match, b: Builder) -> Replacement:
-    """Replace the Cast to bool of a choice between two constants by the condition or its
+    """Replace the Cast to bool of a choice between two constants by its condition or the
     negation."""
-    sides = [m.array(m[name]) for name in ("then", "otherwise")]
-    if any(side is None or side.size != 1 or not _is_number(side) for side in sides):
+    branches = [m.array(m[name]) for name in ("then", "otherwise")]
+    if any(array is None or array.size != 1 or not _is_number(array) for array in branches):
         return None  # needs 1
-    holds = [bool(side.reshape(()).item()) for side in sides if side is not None]
+    holds = [bool(array.reshape(()).item()) for array in branches if array is not None]
     if holds == [True, False]:
         return m["p"]
-    return (
-        b.op("Not", m["p"])
-        if holds == [False, True]
-        else Miss("the result is the same for 0 and 1")
-    )
+    same = Miss("the result is the same for 0 and 1")
+    return b.op("Not", m["p"]) if holds == [False, True] else same
 
 
 @rule(op(list(COMPARED), var("a"), var("b")))

@@ -1,4 +1,4 @@
-"""Inline an If, Loop or Scan that surely runs one body once, or none.
+"""Inline an If, Loop or Scan that is known to run one body once, or none.
 
     before   If(true, then: f(x), else: g(x)) ─> y        after   f(x) ─> y
     before   If(Not(p), then: f(x), else: g(x)) ─> y      after   If(p, then: g(x), else: f(x)) ─> y
@@ -58,7 +58,7 @@ class _Folder:
         self.constants = constants
 
     def fold(self, node: ir.Node) -> None:
-        """Fold ``node`` if it can be; raises Refused with the reason if it almost can."""
+        """Fold ``node`` if possible; raises Refused for a near miss, with the reason."""
         match node.op_type:
             case "If":
                 self.branch(node)
@@ -70,9 +70,9 @@ class _Folder:
     def branch(self, node: ir.Node) -> None:
         """Inline the branch of a constant condition, or swap the branches of a negated one."""
         condition = node.inputs[0]
-        taken = self.truth(condition)  # needs 1
-        if taken is not None:
-            name = "then_branch" if taken else "else_branch"
+        truth = self.truth(condition)  # needs 1
+        if truth is not None:
+            name = "then_branch" if truth else "else_branch"
             body = node.attributes[name].as_graph()
             inline(self.rewriter, node, body, rule="constant_condition")
             self.stats.fired["constant_condition"] += 1
@@ -95,22 +95,22 @@ class _Folder:
 
     def truth(self, value: ir.Value | None) -> bool | None:
         """Return a constant condition as a bool; None if it is not constant."""
-        found = self.constants.scalar(value)
-        return None if found is None else bool(found)
+        number = self.constants.scalar(value)
+        return None if number is None else bool(number)
 
     def trips(self, node: ir.Node, body: ir.Graph) -> int | None:
         """Return the number of iterations of a Loop if it is known to be 0 or 1, else None."""
         count, condition = (*node.inputs, None, None)[:2]
-        most = self.constants.scalar(count)
-        starts = True if condition is None else self.truth(condition)
-        if starts is False or (isinstance(most, int) and most <= 0):
+        limit = self.constants.scalar(count)
+        first_condition = True if condition is None else self.truth(condition)
+        if first_condition is False or (isinstance(limit, int) and limit <= 0):
             return 0
-        if starts is None:
+        if first_condition is None:
             return None
-        if most == 1:
+        if limit == 1:
             return 1
-        endless = count is None or (isinstance(most, int) and most > 1)
-        return 1 if endless and self.truth(body.outputs[0]) is False else None
+        runs_on = count is None or (isinstance(limit, int) and limit > 1)
+        return 1 if runs_on and self.truth(body.outputs[0]) is False else None
 
     def no_trip(self, node: ir.Node, body: ir.Graph) -> None:
         """Replace the Loop by its initial values and empty scan outputs."""
@@ -143,9 +143,9 @@ class _Folder:
             _constant(builder, body.inputs[0], np.int64(0)),
             _constant(builder, body.inputs[1], np.bool_(True)),
         ]
-        given = [value for value in node.inputs[2:] if value is not None]
-        stacked = len(node.outputs) - len(given)
-        self.run_once(node, body, body.inputs[2:], builder, [*first, *given], 1, stacked)
+        initial = [value for value in node.inputs[2:] if value is not None]
+        stacked = len(node.outputs) - len(initial)
+        self.run_once(node, body, body.inputs[2:], builder, [*first, *initial], 1, stacked)
 
     def scan(self, node: ir.Node) -> None:
         """Inline the body of a Scan whose scanned dims are 1, which takes one step."""
@@ -159,15 +159,15 @@ class _Folder:
             raise Refused("a scan output is not stacked along axis 0")
         self.check(node, body, body.inputs, body.outputs)
         builder = self.rewriter.builder(node, [node], "one_step")
-        given = [value for value in states if value is not None]
-        stacked = len(node.outputs) - len(given)
+        operands = [value for value in states if value is not None]
+        stacked = len(node.outputs) - len(operands)
         pairs = zip(scanned, axes, strict=True)
-        given += [
+        operands += [
             builder.op("Squeeze", value, builder.const_i64([axis]))
             for value, axis in pairs
             if value is not None
         ]
-        self.run_once(node, body, body.inputs, builder, given, 0, stacked)
+        self.run_once(node, body, body.inputs, builder, operands, 0, stacked)
 
     def check(
         self,
@@ -192,23 +192,24 @@ class _Folder:
         body: ir.Graph,
         inputs: Sequence[ir.Value],
         builder: Builder,
-        given: Sequence[ir.Value],
+        operands: Sequence[ir.Value],
         skip: int,
         stacked: int,
     ) -> None:
-        """Inline ``body`` with the values ``given`` for its inputs.
+        """Inline ``body``, whose inputs get the values ``operands``.
 
-        If a dim of ``inputs``, the body's own inputs, is not a number, the shapes in the body are
-        inferred again. ``skip`` and ``stacked`` are those of ``inline``.
+        If a dim of ``inputs``, those inputs of the body that may have symbolic dims, is not a
+        number, the shapes in the body are inferred again. ``skip`` and ``stacked`` are those of
+        ``inline``.
         """
         if not _is_static(inputs):
             # Symbols of the body mean nothing outside; shapes are inferred again there.
-            for each in body:
-                for result in each.outputs:
+            for inner in body:
+                for result in inner.outputs:
                     self.rewriter.shapes.forget(result)
         rule = "one_step" if node.op_type == "Scan" else "one_trip"
         try:
-            inline(self.rewriter, node, body, given, skip, stacked, rule)
+            inline(self.rewriter, node, body, operands, skip, stacked, rule)
         except Refused:
             builder.discard()
             raise
@@ -216,6 +217,7 @@ class _Folder:
 
 
 _KNOWN = (ir.TensorType, ir.SequenceType)
+"""Types of values that an inlined body may have; optional values are refused."""
 
 
 def _axes(node: ir.Node, name: str, count: int) -> list[int]:
@@ -237,4 +239,5 @@ def _constant(builder: Builder, like: ir.Value, number: np.generic) -> ir.Value:
 
 
 def _is_static(inputs: Sequence[ir.Value]) -> bool:
+    """True if all ``inputs`` have known sizes."""
     return all(value.shape is not None and value.shape.is_static() for value in inputs)

@@ -41,18 +41,18 @@ def gathered(m: Match, b: Builder) -> Replacement:
         return Miss("the number added to negative indices is unknown")
     if data.shape[opset.attribute(m.root, "axis", m.opset)] != count:  # needs 2, keeps 1
         return Miss("the number added to negative indices is not the size of the axis")
-    index = m["i"] if m.get("inside") is None else _clipped(m, b)
+    index = m["i"] if m.get("inside") is None else _clipped_index(m, b)
     return index if isinstance(index, Miss) else b.like(m.root, data, index)
 
 
 @rule(op("Equal", _wrapped, _inside, commutative=True))
 def in_bounds(m: Match, b: Builder) -> Replacement:
     """Let a bounds check compare the unwrapped index i with ``Clip(i, -n, n - 1)``."""
-    index = _clipped(m, b)
+    index = _clipped_index(m, b)
     return index if isinstance(index, Miss) else b.op("Equal", m["i"], index)
 
 
-def _clipped(m: Match, b: Builder) -> ir.Value | Miss:
+def _clipped_index(m: Match, b: Builder) -> ir.Value | Miss:
     """Return the unwrapped index i clipped to ``[-n, n)``, or a Miss."""
     count = m.scalar("count")
     if m["i"].dtype not in (ir.DataType.INT32, ir.DataType.INT64):

@@ -35,6 +35,7 @@ from smelt.passes.simplify.merge_consecutive_reshapes import RESHAPES
 _QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear"})
 
 _MIDDLE = ELEMENTWISE | FIRST_ONLY | _QUANTIZERS
+"""Operators that may be between the Reshapes of a region."""
 
 
 @graph_pass("fold_reshape_pairs", __doc__, exactness=EXACT)
@@ -47,7 +48,7 @@ def fold_reshape_pairs(
 
 
 class _Graph:
-    """One graph; ``shapes`` maps each reshaped result to the shape that it could be computed in."""
+    """One graph; ``shapes`` maps each result of a region to its shape without the Reshapes."""
 
     def __init__(
         self, graph: ir.Graph, cx: PassContext, rewriter: Rewriter, stats: RuleStats
@@ -73,8 +74,7 @@ class _Graph:
                 self.fold(region, ends)
 
     def regions(self) -> list[Region]:
-        """Return the regions: Reshapes, and the elementwise nodes behind them that do not need
-        them."""
+        """Return the regions: Reshapes, and elementwise nodes that could run before them."""
         regions = Regions()
         for node in self.graph:
             if _is_reshape(node):
@@ -89,11 +89,11 @@ class _Graph:
 
     def operands(self, node: ir.Node) -> Iterator[ir.Value]:
         """Return the operands of ``node`` that come from a Reshape of this graph."""
-        listed = node.inputs[:1] if _reads_one(node) else node.inputs
-        return (value for value in listed if value is not None and value in self.shapes)
+        candidates = node.inputs[:1] if _reads_one(node) else node.inputs
+        return (value for value in candidates if value is not None and value in self.shapes)
 
     def shape_before(self, node: ir.Node) -> ir.Shape | None:
-        """Return the shape that ``node`` could compute in instead, None if it must keep its own."""
+        """Return the shape in which ``node`` could compute without the Reshapes, else None."""
         if not self.shapes or node.op_type not in _MIDDLE or len(node.outputs) != 1:
             return None
         if node.domain or not is_known(node):
@@ -138,37 +138,37 @@ class _Graph:
 
     def fold(self, region: Region, ends: list[ir.Node]) -> None:
         """Compute the region in the first shape; the old nodes die with their last reader."""
-        raw = region.before_sources()
+        unreshaped = region.before_sources()
         for node in region.nodes:
             builder = self.rewriter.builder(node, [node], "fold_reshape_pairs")
-            operands = [self.operand(builder, node, i, raw) for i in range(len(node.inputs))]
-            raw[node.outputs[0]] = builder.like(node, *operands)
+            operands = [self.operand(builder, node, i, unreshaped) for i in range(len(node.inputs))]
+            unreshaped[node.outputs[0]] = builder.like(node, *operands)
         for end in ends:
             source = end.inputs[0]
             assert source is not None
             try:
-                self.rewriter.replace(end, [raw[source]], rule="fold_reshape_pairs")
+                self.rewriter.replace(end, [unreshaped[source]], rule="fold_reshape_pairs")
                 self.stats.fired["reshape back"] += 1
             except Refused as refused:
                 self.stats.miss("fold_reshape_pairs", str(refused), end)
         self.rewriter.remove_dead(reversed(region.nodes))
-        made = [raw[node.outputs[0]] for node in region.nodes]
-        makers = [value.producer() for value in made if value is not None]
-        self.rewriter.remove_dead([node for node in reversed(makers) if node is not None])
+        new_values = [unreshaped[node.outputs[0]] for node in region.nodes]
+        producers = [value.producer() for value in new_values if value is not None]
+        self.rewriter.remove_dead([node for node in reversed(producers) if node is not None])
 
     def operand(
         self,
         builder: Builder,
         node: ir.Node,
         index: int,
-        raw: dict[ir.Value, ir.Value | None],
+        unreshaped: dict[ir.Value, ir.Value | None],
     ) -> ir.Value | None:
         """Return operand ``index`` of ``node`` in the first shape."""
         value = node.inputs[index]
         if value is None:
             return None
-        if value in raw:
-            return raw[value]
+        if value in unreshaped:
+            return unreshaped[value]
         if index > 0 and _reads_one(node):
             return value
         number = self.scalar(value)
@@ -176,7 +176,7 @@ class _Graph:
 
 
 def _divides_quantizations(node: ir.Node) -> bool:
-    """True for a Reshape behind a DequantizeLinear whose result is quantized to int8 with many
+    """True for a Reshape between a DequantizeLinear and an int8 QuantizeLinear with several
     readers."""
     source = node.inputs[0].producer() if node.inputs and node.inputs[0] is not None else None
     if not _is_reshape(node) or source is None or source.op_type != "DequantizeLinear":
@@ -196,6 +196,7 @@ def _times_dequantized(integers: ir.Value) -> int:
 
 
 def _is_reshape(node: ir.Node) -> bool:
+    """True if ``node`` only changes the shape of its operand."""
     return node.op_type in RESHAPES and not node.domain and is_known(node)
 
 

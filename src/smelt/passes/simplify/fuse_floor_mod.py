@@ -24,18 +24,19 @@ _r = op("Mod", var("x"), const(name="n"), name="r", fmod=1)  # keeps 2
 
 
 def _less_than_zero(value: Pattern) -> Pattern:
+    """Match ``value < 0`` or ``0 > value``."""
     return one_of(op("Less", value, _zero), op("Greater", _zero, value))
 
 
 _negative = _less_than_zero(_r)
 _not_zero = op("Not", op("Equal", _r, _zero, commutative=True))
-_more = op("Add", _r, const(name="added"), commutative=True)
+_corrected = op("Add", _r, const(name="added"), commutative=True)
 
 
 @rule(
     one_of(
-        op("Where", _negative, _more, _r),
-        op("Where", op("And", _negative, _not_zero, commutative=True), _more, _r),
+        op("Where", _negative, _corrected, _r),
+        op("Where", op("And", _negative, _not_zero, commutative=True), _corrected, _r),
     )
 )
 def floor_mod(m: Match, b: Builder) -> Replacement:

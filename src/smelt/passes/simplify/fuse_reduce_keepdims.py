@@ -22,6 +22,8 @@ from smelt.passes.base import EXACT, rule_pass
 from smelt.passes.tensors.stack import RESHAPES, dims_of, same_dims
 
 _POSITIONS = ("ArgMax", "ArgMin")
+"""Reductions of one axis, which return the index of an element."""
+
 _reduced = op([*sorted(opset.REDUCTIONS), *_POSITIONS], var("x"), rest=True, name="reduced")
 
 
@@ -34,10 +36,10 @@ def reshape_of_reduction(m: Match, b: Builder) -> Replacement:
         return None
     keeps = not opset.keeps_dims(node)
     if keeps:
-        made = tuple(1 if axis in axes else dim for axis, dim in enumerate(dims))
+        reduced_dims = tuple(1 if axis in axes else dim for axis, dim in enumerate(dims))
     else:
-        made = tuple(dim for axis, dim in enumerate(dims) if axis not in axes)
-    if not same_dims(made, result):  # needs 1
+        reduced_dims = tuple(dim for axis, dim in enumerate(dims) if axis not in axes)
+    if not same_dims(reduced_dims, result):  # needs 1
         return Miss("the reduction cannot return this shape itself")
     attributes = [attr for name, attr in node.attributes.items() if name != "keepdims"]
     attributes.append(ir.AttrInt64("keepdims", int(keeps)))

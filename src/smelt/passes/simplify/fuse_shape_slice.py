@@ -62,19 +62,20 @@ def consecutive_dims(m: Match, b: Builder) -> Replacement:
 def _tensors(node: ir.Node) -> Iterator[ir.Value]:
     """Yield the tensors whose dims ``node`` reads."""
     for value in node.inputs if node.op_type == "Concat" else node.inputs[:1]:
-        maker = producer_of(value, "Shape", *_PICKS)
+        producer = producer_of(value, "Shape", *_PICKS)
         for _ in range(DEEP):
-            if maker is None or maker.op_type == "Shape":
+            if producer is None or producer.op_type == "Shape":
                 break
-            maker = producer_of(maker.inputs[0], "Shape", *_PICKS)
-        tensor = maker.inputs[0] if maker is not None and maker.op_type == "Shape" else None
+            producer = producer_of(producer.inputs[0], "Shape", *_PICKS)
+        tensor = (
+            producer.inputs[0] if producer is not None and producer.op_type == "Shape" else None
+        )
         if tensor is not None:
             yield tensor
 
 
 def _place(elements: Sequence[Dim], shape: ir.Shape | None) -> int | None:
-    """Return the first axis from which ``shape`` has the dims ``elements``; None if there is
-    none."""
+    """Return the first axis from which on ``shape`` has the dims ``elements``, else None."""
     dims = list(shape or ())
     for start in range(len(dims) - len(elements) + 1):
         if all(map(same_dim, elements, dims[start:])):

@@ -45,10 +45,10 @@ def squeeze_and_unsqueeze(m: Match, b: Builder) -> Replacement:
 def axes_in(
     node: ir.Node, wide: ir.Value, narrow: ir.Value, constants: Constants
 ) -> frozenset[int] | None:
-    """Return the axes of a Squeeze or Unsqueeze in the shape of ``wide``, from 0 if its rank is
-    known.
+    """Return the axes of a Squeeze or Unsqueeze in the longer shape, that of ``wide``.
 
-    Without a rank the numbers are returned unchanged; numbers from different ends compare unequal.
+    They count from 0 if a rank is known; else the numbers are returned unchanged, and numbers
+    counted from different ends compare unequal.
     """
     axes = opset.axes_of(node, constants)
     if axes is None:

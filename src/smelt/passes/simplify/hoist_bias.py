@@ -1,4 +1,4 @@
-"""Move a constant that is added behind the split of a product's rows before the split.
+"""Add a constant to a product before the Reshape that splits its rows, not after it.
 
     before   MatMul ─> p: B,S,H*D ─> Reshape(B,S,H,D) ─> Add(c: H,D) ─> y
     after    MatMul ─> p ─> Add(c: H*D) ─> Reshape(B,S,H,D) ─> y

@@ -41,15 +41,15 @@ def _pieces(root: ir.Node, axis: int) -> list[ir.Value | None]:
     """Return the pieces of ``root``, with inner Concats expanded up to the limit."""
     pieces: list[ir.Value | None] = []
     room = MOST - len(root.inputs)
-    waiting = list(reversed(root.inputs))
-    while waiting:
-        value = waiting.pop()
+    pending = list(reversed(root.inputs))
+    while pending:
+        value = pending.pop()
         inner = _inner(value, root, axis)
         if inner is None or len(inner.inputs) - 1 > room:  # keeps 2
             pieces.append(value)
         else:
             room -= len(inner.inputs) - 1
-            waiting.extend(reversed(inner.inputs))
+            pending.extend(reversed(inner.inputs))
     return pieces
 
 
@@ -70,7 +70,8 @@ def _is_merged_later(node: ir.Node, axis: int) -> bool:
 
 
 def _inner(value: ir.Value | None, root: ir.Node, axis: int) -> ir.Node | None:
-    """Return the Concat along ``axis`` that computes ``value``, if only ``root`` reads it, once."""
+    """Return the Concat along ``axis`` that computes ``value``; None unless ``root`` alone reads
+    it."""
     node = producer_of(value, "Concat")
     if value is None or node is None or node.graph is not root.graph:
         return None
@@ -78,6 +79,7 @@ def _inner(value: ir.Value | None, root: ir.Node, axis: int) -> ir.Node | None:
 
 
 def _is_empty(value: ir.Value, axis: int) -> bool:
+    """True if ``value`` is known to have size 0 along ``axis``."""
     return value.shape is not None and len(value.shape) > axis and value.shape[axis] == 0
 
 

@@ -55,16 +55,20 @@ def _pads(m: Match, node: ir.Node) -> list[int] | None:
         axes = tuple(range(rank))
     if axes is None or any(not -rank <= axis < rank for axis in axes):
         return None
-    at = [axis % rank for axis in axes]
-    if len(pads) != 2 * len(at) or len(set(at)) != len(at):
+    padded_axes = [axis % rank for axis in axes]
+    if len(pads) != 2 * len(padded_axes) or len(set(padded_axes)) != len(padded_axes):
         return None
-    every = [0] * (2 * rank)
-    for index, axis in enumerate(at):
-        every[axis], every[rank + axis] = pads[index], pads[index + len(at)]
-    return every
+    pads_of_all_axes = [0] * (2 * rank)
+    for index, axis in enumerate(padded_axes):
+        pads_of_all_axes[axis], pads_of_all_axes[rank + axis] = (
+            pads[index],
+            pads[index + len(padded_axes)],
+        )
+    return pads_of_all_axes
 
 
 def _input(node: ir.Node, index: int) -> ir.Value | None:
+    """Return input ``index`` of ``node``; None if it is absent."""
     return node.inputs[index] if len(node.inputs) > index else None
 
 
@@ -75,16 +79,16 @@ def _axes(pads: list[int], rank: int) -> set[int]:
 
 def _same_value(m: Match, first: ir.Node, second: ir.Node) -> bool:
     """True if both pad with the same bits; an absent value is 0."""
-    given = [_input(node, 2) for node in (first, second)]
-    if given[0] is given[1]:
+    padding_values = [_input(node, 2) for node in (first, second)]
+    if padding_values[0] is padding_values[1]:
         return True
     bits = []
-    for value in given:
+    for value in padding_values:
         array = m.array(value)
         if value is not None and (array is None or array.size != 1):
             return False
         bits.append(array.tobytes() if array is not None else b"")
-    longest = max(len(each) for each in bits)
+    longest = max(map(len, bits))
     return bits[0].ljust(longest, b"\0") == bits[1].ljust(longest, b"\0")
 
 

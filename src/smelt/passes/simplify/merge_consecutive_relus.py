@@ -4,7 +4,8 @@
     before   x ─> Clip(a, b) ─> Clip(c, d) ─> y           after   x ─> Clip(max(a,c), min(b,d)) ─> y
     before   x ─> Floor ─> Round ─> y                     after   x ─> Floor ─> y
 
-Also: Abs of Abs, Sign of Sign, Relu of Abs, Abs of Relu, and each of Ceil, Floor and Round of each.
+Also: Abs of Abs, Sign of Sign, Relu of Abs, Abs of Relu, and any of Ceil, Floor and Round after any
+of these.
 
 Needs    (1) constant bounds whose ranges overlap: a Clip with an empty range returns its upper
          bound.
@@ -105,17 +106,18 @@ def bounds_of(m: Match, node: ir.Node, limits: Bounds) -> Bounds | None:
     """Return the closed range of a Relu or Clip; None if it is unknown or NaN."""
     if node.op_type == "Relu":
         return 0.0, math.inf
-    found = []
+    bounds = []
     for index, limit in enumerate(limits, start=1):
         value = node.inputs[index] if len(node.inputs) > index else None
         number = limit if value is None else m.scalar(value)
         if number is None or math.isnan(number):
             return None
-        found.append(number)
-    return found[0], found[1]
+        bounds.append(number)
+    return bounds[0], bounds[1]
 
 
 def _constant(b: Builder, number: float, like: ir.Value) -> ir.Value:
+    """Return ``number`` as a constant scalar with the dtype of ``like``."""
     assert like.dtype is not None
     return b.constant(np.asarray(number, dtype=like.dtype.numpy()))
 

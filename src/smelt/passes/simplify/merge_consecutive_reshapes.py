@@ -43,8 +43,8 @@ def reshape_of_reshape(m: Match, b: Builder) -> Replacement:
 
 
 def inserted(source: ir.Shape | None, result: ir.Shape | None) -> tuple[int, ...] | None:
-    """Return the dims of size 1 in ``result`` without which it equals ``source``; None if there are
-    none."""
+    """Return the axes of ``result`` that insert dims of size 1 into ``source``; None if it has
+    others."""
     if source is None or result is None or len(result) <= len(source):
         return None
     axes, place = [], 0

@@ -37,13 +37,13 @@ def slice_of_slice(m: Match, b: Builder) -> Replacement:
     cuts = dict(inner)
     for axis, cut in outer.items():
         size = x.shape[axis]
-        both = cut
+        new_cut = cut
         if axis in inner:
             merged = _merged(size if isinstance(size, int) else None, inner[axis], cut)
             if merged is None:
                 return Miss("the size of an axis that both Slices cut is unknown")
-            both = merged
-        cuts[axis] = both
+            new_cut = merged
+        cuts[axis] = new_cut
     return _sliced(b, x, cuts)
 
 
@@ -83,23 +83,24 @@ def _merged(size: int | None, inner: Cut, outer: Cut) -> Cut | None:
     """
     if size is not None:
         rows = rows_taken(size, inner)
-        taken = rows_taken(len(rows), outer)
-        return cut_of_rows(_among(rows, taken))
-    (start, end, step), (then, last, stride) = inner, outer
-    if min(start, end, then, last) < 0 or (step, stride) != (1, 1):
+        outer_rows = rows_taken(len(rows), outer)
+        return cut_of_rows(_among(rows, outer_rows))
+    (start, end, step), (outer_start, outer_end, outer_step) = inner, outer
+    if min(start, end, outer_start, outer_end) < 0 or (step, outer_step) != (1, 1):
         return None
-    return min(start + then, LAST), min(end, start + last, LAST), 1
+    return min(start + outer_start, LAST), min(end, start + outer_end, LAST), 1
 
 
-def _among(rows: range, taken: range) -> range:
-    """Return ``rows[i]`` for every i of ``taken``, all in range."""
-    if not taken:
+def _among(rows: range, indices: range) -> range:
+    """Return ``rows[i]`` for every i of ``indices``, which are all in range, as a range."""
+    if not indices:
         return range(0)
-    step = rows.step * taken.step
-    return range(rows[taken[0]], rows[taken[-1]] + (1 if step > 0 else -1), step)
+    step = rows.step * indices.step
+    return range(rows[indices[0]], rows[indices[-1]] + (1 if step > 0 else -1), step)
 
 
 def _sliced(b: Builder, x: ir.Value, cuts: dict[int, Cut]) -> ir.Value:
+    """Return the Slice of ``x`` with a start, end and step for each axis of ``cuts``."""
     return b.op("Slice", x, *(b.const_i64(numbers) for numbers in slice_operands(cuts)))
 
 

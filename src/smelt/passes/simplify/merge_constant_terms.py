@@ -50,10 +50,10 @@ def sum_of_sums(m: Match, b: Builder) -> Replacement:
 
 
 def _cancel(c: np.ndarray, d: np.ndarray, sign: int) -> bool:
-    """True if an element of ``c + sign * d`` is less than half of the larger operand."""
-    wide, other = c.astype(np.float64), sign * d.astype(np.float64)
-    larger = np.maximum(np.abs(wide), np.abs(other))
-    return bool((2 * np.abs(wide + other) < larger).any())
+    """True if an element of ``c + sign * d`` is less than half of the larger of its two terms."""
+    first, second = c.astype(np.float64), sign * d.astype(np.float64)
+    larger = np.maximum(np.abs(first), np.abs(second))
+    return bool((2 * np.abs(first + second) < larger).any())
 
 
 def _total(c: np.ndarray, d: np.ndarray, signs: list[int]) -> np.ndarray | None:

@@ -29,10 +29,12 @@ _zeros, _ones = const(every=0), const(every=1)
 
 
 def _rule(name: str, pattern: Op | OneOf, build: Callable[[Match, Builder], Replacement]) -> Rule:
+    """Return a Rule called ``name`` that matches ``pattern`` and builds by ``build``."""
     return rule(pattern, name=name)(build)
 
 
 def _input(m: Match, b: Builder) -> Replacement:
+    """Replace the match by x."""
     return m["x"]
 
 
@@ -104,8 +106,8 @@ def whole_slice(m: Match, b: Builder) -> Replacement:
     if cuts is None or shape is None:
         return None
     # One row is the same in either direction.
-    forward = all(step == 1 or shape[axis] == 1 for axis, (_, _, step) in cuts.items())
-    return m["x"] if forward else None  # keeps 1
+    selects_all = all(step == 1 or shape[axis] == 1 for axis, (_, _, step) in cuts.items())
+    return m["x"] if selects_all else None  # keeps 1
 
 
 @rule(op("Pad", _x, rest=True))
@@ -129,12 +131,12 @@ def clip_nothing(m: Match, b: Builder) -> Replacement:
         return m["x"]
     absent = bounds[0] is None and bounds[1] is None
     integer = m["x"].dtype is not None and m["x"].dtype.is_integer()
-    if absent and integer and _parts_casts(m.root):
+    if absent and integer and _separates_casts(m.root):
         return Miss("the Clip keeps ONNX Runtime from merging the Casts around it")
     return m["x"] if absent and integer else None
 
 
-def _parts_casts(clip: ir.Node) -> bool:
+def _separates_casts(clip: ir.Node) -> bool:
     """True if ``clip`` reads a Cast or a Cast reads it; ONNX Runtime merges adjacent Casts."""
     producer = clip.inputs[0].producer() if clip.inputs[0] is not None else None
     consumers = [use.node for use in clip.outputs[0].uses()]
@@ -159,6 +161,7 @@ def split_in_one(m: Match, b: Builder) -> Replacement:
 
 
 _KEPT_BY_REDUCTION = ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"]
+"""Reductions that return a single element unchanged."""
 
 
 @rule(op(_KEPT_BY_REDUCTION, _x, rest=True))

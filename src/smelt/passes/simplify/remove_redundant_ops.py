@@ -28,6 +28,8 @@ from smelt.passes.base import EXACT, Options, PassContext, exact_but_zero_sign, 
 Key: TypeAlias = Hashable
 _INTEGERS = (ir.DataType.INT64, ir.DataType.INT32)
 SMALL = 64 * 1024
+"""Nodes with a tensor attribute of more bytes are not merged."""
+
 FEW = 128
 """Constants of up to this many bytes are compared by their elements."""
 
@@ -52,7 +54,10 @@ def remove_redundant_ops(
 
 
 class _Search:
-    """One walk over a graph and its subgraphs; nodes of a subgraph are forgotten at its end."""
+    """One walk over a graph and its subgraphs; nodes of a subgraph are forgotten at its end.
+
+    ``seen`` has the first node of each key; ``numbers`` numbers the values for ``number``.
+    """
 
     def __init__(self, cx: PassContext, rewriter: Rewriter, stats: RuleStats) -> None:
         self.shapes = cx.shapes
@@ -65,22 +70,22 @@ class _Search:
 
     def graph(self, graph: ir.Graph) -> None:
         """Merge the nodes of ``graph`` and its subgraphs with equal earlier ones."""
-        found: dict[Key, ir.Node | None] = {}
+        replaced: dict[Key, ir.Node | None] = {}
         for node in graph:
-            if not self.merged(node, found):
+            if not self.merged(node, replaced):
                 for inner in scope.subgraphs(node):
                     self.graph(inner)
-        for key, outer in found.items():
+        for key, outer in replaced.items():
             if outer is None:
                 del self.seen[key]
             else:
                 self.seen[key] = outer
 
-    def merged(self, node: ir.Node, found: dict[Key, ir.Node | None]) -> bool:
+    def merged(self, node: ir.Node, replaced: dict[Key, ir.Node | None]) -> bool:
         """True if an earlier node replaces ``node``; else remember ``node`` by its keys.
 
-        ``found`` keeps the previous entry of each key: an inner node may take the place of a dead
-        outer one only until its graph ends.
+        ``replaced`` gets the previous entry of each key: an inner node may take the place of a dead
+        outer one in ``seen``, but only until its graph ends.
         """
         for key in (self.key_within_graph(node), self.sizes(node)):
             first = self.seen.get(key) if key is not None else None
@@ -88,7 +93,7 @@ class _Search:
             if first is not None and alive and self.merge(node, first):
                 return True
             if key is not None and not alive:
-                found.setdefault(key, first)
+                replaced.setdefault(key, first)
                 self.seen[key] = node
         return False
 
@@ -167,15 +172,15 @@ class _Search:
         """
         if value is None:
             return -1
-        known = self.numbers.get(value)
-        if known is not None:
-            return known
+        assigned = self.numbers.get(value)
+        if assigned is not None:
+            return assigned
         constant = self.constants.get(value, limit=FEW)
         if constant is None or constant.dtype.kind == "O":
             number = len(self.numbers)
         else:
-            held = (constant.dtype, constant.shape, constant.tobytes())
-            number = self.numbers.setdefault(held, len(self.numbers))
+            constant_key = (constant.dtype, constant.shape, constant.tobytes())
+            number = self.numbers.setdefault(constant_key, len(self.numbers))
         self.numbers[value] = number
         return number
 

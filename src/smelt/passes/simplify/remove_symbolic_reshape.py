@@ -34,8 +34,10 @@ AXES_OPSET = 18
 
 @rule(op("Reshape", var("x"), var("shape")), same_shape=True)
 def symbolic_reshape(m: Match, b: Builder) -> Replacement:
-    """Replace the computed target of a Reshape by a constant, or the Reshape by Unsqueeze or
-    Squeeze."""
+    """Replace the computed target of a Reshape by a constant.
+
+    If no constant can state it, replace the Reshape by Unsqueeze or Squeeze.
+    """
     if m.constants.get(m["shape"]) is not None:
         return None
     elements = b.shapes.elements(m["shape"])
@@ -88,25 +90,25 @@ def symbolic_resize(m: Match, b: Builder) -> Replacement:
     if node.attributes.get_string("coordinate_transformation_mode") == "tf_crop_and_resize":
         return Miss("the Resize may crop")
     elements = b.shapes.elements(sizes)
-    given = node.attributes.get("axes")
-    axes = [a % len(source) for a in given.as_ints()] if given else list(range(len(source)))
+    attribute = node.attributes.get("axes")
+    axes = [a % len(source) for a in attribute.as_ints()] if attribute else list(range(len(source)))
     if elements is None or len(elements) != len(axes):  # needs 1
         return Miss("inference does not know the elements of the sizes")
-    other = [(a, n) for a, n in zip(axes, elements, strict=True) if not same_dim(source[a], n)]
-    numbers = [n for _, n in other if isinstance(n, int)]
-    if not other or len(numbers) < len(other):
-        return Miss("an unknown size is not a dim of the input") if other else None
+    changed = [(a, n) for a, n in zip(axes, elements, strict=True) if not same_dim(source[a], n)]
+    numbers = [n for _, n in changed if isinstance(n, int)]
+    if not changed or len(numbers) < len(changed):
+        return Miss("an unknown size is not a dim of the input") if changed else None
     if m.opset < AXES_OPSET:
         return Miss(f"Resize has axes from opset {AXES_OPSET} on")
     kept = [a for a in node.attributes.values() if a.name != "axes"]
-    attributes = [*kept, ir.AttrInt64s("axes", [a for a, _ in other])]
+    attributes = [*kept, ir.AttrInt64s("axes", [a for a, _ in changed])]
     inputs = [m["x"], None, None, b.const_i64(numbers)]
     return b.add(ir.Node("", "Resize", inputs, attributes))[0]
 
 
 def _known_dim(element: Dim, dim: Dim) -> Dim:
-    """Return the dim of the result if the element is unknown, or is -1 for a known dim; else the
-    element."""
+    """Return ``dim`` of the result if ``element`` is unknown, or is -1 for a known dim; else
+    ``element``."""
     is_number = isinstance(element, int)
     return element if is_number and (element != -1 or not isinstance(dim, int)) else dim
 
@@ -114,8 +116,11 @@ def _known_dim(element: Dim, dim: Dim) -> Dim:
 def reshape_operand(
     source: ir.Shape | None, elements: Sequence[Dim], zero_is_zero: bool
 ) -> list[int] | None:
-    """Return the constant target that equals ``elements`` in a Reshape from ``source``; None if
-    none does."""
+    """Return the constant target of a Reshape from ``source`` to ``elements``; None if there is
+    none.
+
+    ``zero_is_zero``: a target of 0 does not copy a dim (``allowzero``).
+    """
     target: list[int] = []
     for index, element in enumerate(elements):
         if isinstance(element, int):
@@ -129,8 +134,8 @@ def reshape_operand(
     inferred = target.count(-1)
     if inferred == 0 or inferred == sum(element == -1 for element in elements):
         return target
-    beside = [n for n in target if n != -1]
-    return target if inferred == 1 and all(n > 0 for n in beside) else None  # keeps 1
+    others = [n for n in target if n != -1]
+    return target if inferred == 1 and all(n > 0 for n in others) else None  # keeps 1
 
 
 remove_symbolic_reshape = rule_pass(

@@ -16,7 +16,8 @@ Needs    (1) a constant condition, or a number of elements computed from input s
          because other operands may broadcast it; for the last form, a constant filled with
          infinities on either side.
 Keeps    (1) conditions that are true for some elements only; (2) masks whose sum would need a
-         larger constant than condition and infinities; (3) products of floats.
+         constant with more elements than the condition and than the infinities; (3) products of
+         floats.
 """
 
 from __future__ import annotations
@@ -56,15 +57,15 @@ def where_of_equal_operands(m: Match, b: Builder) -> Replacement:
     return m["a"]
 
 
-_again = op("Where", var("condition"), var("hit"), var("miss"), name="inner", shared=True)
+_same_inner = op("Where", var("condition"), var("hit"), var("miss"), name="inner", shared=True)
 _negated = op("Not", var("condition"), shared=True)
-_opposite = op("Where", _negated, var("miss"), var("hit"), name="inner", shared=True)
+_negated_inner = op("Where", _negated, var("miss"), var("hit"), name="inner", shared=True)
 
 
 @rule(
     one_of(
-        op("Where", var("condition"), var("a"), one_of(_again, _opposite)),
-        op("Where", _negated, one_of(_again, _opposite), var("a")),
+        op("Where", var("condition"), var("a"), one_of(_same_inner, _negated_inner)),
+        op("Where", _negated, one_of(_same_inner, _negated_inner), var("a")),
     )
 )  # needs 2
 def nested_where_if_false(m: Match, b: Builder) -> Replacement:
@@ -74,8 +75,8 @@ def nested_where_if_false(m: Match, b: Builder) -> Replacement:
 
 @rule(
     one_of(
-        op("Where", var("condition"), one_of(_again, _opposite), var("a")),
-        op("Where", _negated, var("a"), one_of(_again, _opposite)),
+        op("Where", var("condition"), one_of(_same_inner, _negated_inner), var("a")),
+        op("Where", _negated, var("a"), one_of(_same_inner, _negated_inner)),
     )
 )  # needs 2
 def nested_where_if_true(m: Match, b: Builder) -> Replacement:

@@ -45,8 +45,8 @@ def broadcast_instead(m: Match, b: Builder) -> Replacement:
 
 
 def _expanded_to_one_of(expand: ir.Node, others: list[ir.Value | None]) -> bool:
-    """True if ``expand`` expands to the Shape of one of ``others``, to which the operator
-    broadcasts too."""
+    """True if ``expand`` expands to the Shape of one of ``others``, the operator's other
+    operands."""
     shape = producer_of(expand.inputs[1], "Shape")
     if shape is None or shape.attributes:  # start or end: only some of the dims
         return False
@@ -83,9 +83,9 @@ def expand_afterwards(m: Match, b: Builder) -> Replacement:
     ]
     if any(shape is None or len(shape) > len(x.shape) for shape in shapes):  # needs 2
         return Miss("a constant of one element has a higher rank than the operand")
-    against = m.replaces(walk)
-    if against is not None:  # keeps 1
-        return against
+    refusal = m.replaces(walk)
+    if refusal is not None:  # keeps 1
+        return refusal
     small_inputs = [x if i in computed else value for i, value in enumerate(inputs)]
     small = b.add(ir.Node("", m.root.op_type, small_inputs, m.root.attributes.values()))[0]
     return b.op("Expand", small, expand.inputs[1])

@@ -34,6 +34,8 @@ from smelt.passes.layout.merge_consecutive_transposes import permutation
 from smelt.passes.simplify.merge_consecutive_reshapes import RESHAPES, constant_shape, inserted
 
 Axes: TypeAlias = tuple[int, ...]
+"""Positions of the inserted dims of size 1."""
+
 LONGEST = 12
 """Limit of nodes between the inserted dims and the Reshape."""
 
@@ -42,41 +44,43 @@ _UNARY = sorted(UNARY)
 _BINARY = ("Add", "Div", "Max", "Min", "Mul", "Sub")
 """Operators that, like Where, may have the dims in any operand."""
 
-_put = op(["Reshape", "Unsqueeze"], var("x"), rest=True, name="put")
+_inserted = op(["Reshape", "Unsqueeze"], var("x"), rest=True, name="inserted")
 
 
 @rule(
     one_of(
-        op(["Transpose", *_SOFTMAX, *_UNARY], _put),
-        op(list(_BINARY), _put, var("b")),
-        op(list(_BINARY), var("a"), _put),
-        op("Where", var("a"), _put, var("b")),
-        op("Where", var("a"), var("b"), _put),
+        op(["Transpose", *_SOFTMAX, *_UNARY], _inserted),
+        op(list(_BINARY), _inserted, var("b")),
+        op(list(_BINARY), var("a"), _inserted),
+        op("Where", var("a"), _inserted, var("b")),
+        op("Where", var("a"), var("b"), _inserted),
     ),
     same_shape=True,
 )
 def unit_dims(m: Match, b: Builder) -> Replacement:
     """Compute the first operator of the chain without the dims, and unsqueeze its result."""
-    put = m["put"]
-    axes = inserted(m["x"].shape, put.shape)
-    others = None if axes else _without_ones(m["x"].shape, put.shape)
-    axes = others[0] if others is not None else axes
+    with_dims = m["inserted"]
+    axes = inserted(m["x"].shape, with_dims.shape)
+    axes_and_target = None if axes else _without_ones(m["x"].shape, with_dims.shape)
+    axes = axes_and_target[0] if axes_and_target is not None else axes
     if not axes:
         return None
-    after = _through(m.root, put, axes)
+    after = _axes_behind(m.root, with_dims, axes)
     if after is None or not _ends_in_a_reshape(m.root.outputs[0], after):
         return Miss("no later Reshape removes the dims")
-    x = m["x"] if others is None else b.op("Reshape", m["x"], b.const_i64(others[1]))
+    x = m["x"]
+    if axes_and_target is not None:
+        x = b.op("Reshape", x, b.const_i64(axes_and_target[1]))
     if m.root.op_type == "Transpose":
         perm = permutation(m.root)
         assert perm is not None
         value = b.op("Transpose", x, perm=without_axes(perm, axes))
     elif m.root.op_type in _SOFTMAX:
-        value = b.op(m.root.op_type, x, axis=_kept_axis(m.root, put, axes))
+        value = b.op(m.root.op_type, x, axis=_kept_axis(m.root, with_dims, axes))
     else:
         rank = len(m.root.outputs[0].shape or ())
         operands = [
-            x if v is put else _squeezed(m, b, v, axes, rank)
+            x if v is with_dims else _squeezed(m, b, v, axes, rank)
             for v in m.root.inputs
             if v is not None
         ]
@@ -87,8 +91,10 @@ def unit_dims(m: Match, b: Builder) -> Replacement:
 def _without_ones(
     source: ir.Shape | None, result: ir.Shape | None
 ) -> tuple[Axes, list[int]] | None:
-    """Return the inserted dims of 1 behind the common leading dims, and the Reshape target without
-    them."""
+    """Return the inserted axes behind the common leading dims, and the Reshape target without them.
+
+    None if there are no such dims, or if no constant can state the target.
+    """
     if source is None or result is None:
         return None
     same = takewhile(lambda pair: same_dim(*pair), zip(source, result, strict=False))
@@ -102,8 +108,7 @@ def _without_ones(
 
 
 def _ends_in_a_reshape(value: ir.Value, axes: Axes) -> bool:
-    """True if a chain of operators that ignore the dims ``axes`` leads from ``value`` to a
-    Reshape."""
+    """True if operators that ignore the dims ``axes`` lead from ``value`` to a Reshape."""
     for _ in range(LONGEST):
         if not scope.has_one_use(value) or value.is_graph_output():  # keeps 3
             return False
@@ -112,7 +117,7 @@ def _ends_in_a_reshape(value: ir.Value, axes: Axes) -> bool:
             return False
         if reader.op_type in RESHAPES:
             return reader.inputs[0] is value
-        further = _through(reader, value, axes)
+        further = _axes_behind(reader, value, axes)
         if further is None:
             return False
         value, axes = reader.outputs[0], further
@@ -120,38 +125,43 @@ def _ends_in_a_reshape(value: ir.Value, axes: Axes) -> bool:
 
 
 def _graph(value: ir.Value) -> ir.Graph | ir.Function | None:
+    """Return the graph whose node computes ``value``; None for an input or a constant."""
     producer = value.producer()
     return None if producer is None else producer.graph
 
 
-def _through(node: ir.Node, value: ir.Value, axes: Axes) -> Axes | None:
-    """Return the positions of the dims ``axes`` in the result of ``node``; None if they matter to
-    it."""
-    step = _STEPS.get(node.op_type)
-    if step is None or not is_known(node):  # needs 1
+def _axes_behind(node: ir.Node, value: ir.Value, axes: Axes) -> Axes | None:
+    """Return the positions of the dims ``axes`` of ``value`` in the result of ``node``.
+
+    None if the operator may treat these dims in a special way.
+    """
+    handler = _HANDLERS.get(node.op_type)
+    if handler is None or not is_known(node):  # needs 1
         return None
-    return step(node, value, axes)
+    return handler(node, value, axes)
 
 
-def _transposed(node: ir.Node, value: ir.Value, axes: Axes) -> Axes | None:
+def _axes_behind_transpose(node: ir.Node, value: ir.Value, axes: Axes) -> Axes | None:
+    """Return where a Transpose moves ``axes``; None for an unknown permutation."""
     perm = permutation(node)
     return None if perm is None else tuple(i for i, axis in enumerate(perm) if axis in axes)
 
 
-def _normalized(node: ir.Node, value: ir.Value, axes: Axes) -> Axes | None:
+def _axes_behind_softmax(node: ir.Node, value: ir.Value, axes: Axes) -> Axes | None:
+    """Return ``axes`` if none of them is the axis of the Softmax, else None."""
     return None if _kept_axis(node, value, axes) is None else axes
 
 
 def _kept_axis(node: ir.Node, value: ir.Value, axes: Axes) -> int | None:
     """Return the axis of a Softmax without the dims ``axes``; None if it is one of them."""
-    given = node.attributes.get("axis")
+    attribute = node.attributes.get("axis")
     if value.shape is None:
         return None
-    axis = (-1 if given is None else given.as_int()) % len(value.shape)
+    axis = (-1 if attribute is None else attribute.as_int()) % len(value.shape)
     return None if axis in axes else axis - sum(a < axis for a in axes)  # keeps 2
 
 
-def _elementwise(node: ir.Node, value: ir.Value, axes: Axes) -> Axes | None:
+def _axes_behind_elementwise(node: ir.Node, value: ir.Value, axes: Axes) -> Axes | None:
     """Return ``axes`` if all operands have size 1 along them, else None."""
     result = node.outputs[0].shape
     if result is None or value.shape is None or len(result) != len(value.shape):
@@ -166,8 +176,8 @@ def _elementwise(node: ir.Node, value: ir.Value, axes: Axes) -> Axes | None:
 
 
 def _axes_of_operand(shape: ir.Shape, axes: Axes, rank: int) -> Axes:
-    """Return ``axes`` of a result of ``rank`` as axes of an operand of ``shape``; missing ones are
-    dropped."""
+    """Return ``axes`` of a result of ``rank`` as axes of an operand of ``shape``, without missing
+    ones."""
     missing = rank - len(shape)
     return tuple(axis - missing for axis in axes if axis >= missing)
 
@@ -184,10 +194,11 @@ def _squeezed(m: Match, b: Builder, value: ir.Value, axes: Axes, rank: int) -> i
     return b.op("Squeeze", value, b.const_i64(axes_here))
 
 
-_STEPS: Mapping[str, Callable[[ir.Node, ir.Value, Axes], Axes | None]] = {
-    "Transpose": _transposed,
-    **dict.fromkeys(_SOFTMAX, _normalized),
-    **dict.fromkeys([*_UNARY, *_BINARY, "Where"], _elementwise),
+_HANDLERS: Mapping[str, Callable[[ir.Node, ir.Value, Axes], Axes | None]] = {
+    # Each handler takes a node, its operand and the axes.
+    "Transpose": _axes_behind_transpose,
+    **dict.fromkeys(_SOFTMAX, _axes_behind_softmax),
+    **dict.fromkeys([*_UNARY, *_BINARY, "Where"], _axes_behind_elementwise),
 }
 
 sink_unit_dims = rule_pass(

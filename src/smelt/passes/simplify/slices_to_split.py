@@ -55,12 +55,12 @@ def slices_to_split(
 
 def _groups(cx: PassContext) -> Iterator[list[_Part]]:
     """Yield the parts of one value along one axis if they cover the axis from first to last row."""
-    found: dict[tuple[object, ...], list[_Part]] = {}
+    groups: dict[tuple[object, ...], list[_Part]] = {}
     for node in cx.index().nodes([("", "Slice")]):
         x, part = node.inputs[0], _part(cx, node)
         if part is not None:
-            found.setdefault((x, node.graph, part.axis), []).append(part)
-    for parts in found.values():
+            groups.setdefault((x, node.graph, part.axis), []).append(part)
+    for parts in groups.values():
         ordered = sorted(parts, key=lambda part: part.start)
         shape = ordered[0].node.inputs[0].shape if ordered[0].node.inputs[0] is not None else None
         begins = [part.start for part in ordered]
@@ -71,7 +71,7 @@ def _groups(cx: PassContext) -> Iterator[list[_Part]]:
 
 
 def _part(cx: PassContext, node: ir.Node) -> _Part | None:
-    """Return the Slice ``node`` as a part; None if it cuts several axes, has steps, or is an
+    """Return the Slice ``node`` as a part; None if it has several axes or steps, or is an
     output."""
     x = node.inputs[0]
     if x is None or x.shape is None or is_constant(x) or not is_known(node):  # keeps 2

@@ -34,13 +34,13 @@ def split_of_reshape(m: Match, b: Builder) -> Replacement:
     if shape is None or pieces is None or len(parts) < len(m.root.outputs):
         return None
     axis = int(opset.attribute(m.root, "axis", m.opset)) % len(pieces)
-    inner = _size_of_a_piece(shape, pieces, axis)
-    if inner is None:  # needs 1
+    piece_size = _size_of_a_piece(shape, pieces, axis)
+    if piece_size is None:  # needs 1
         return Miss("the Split is not along the first dim that the Reshape makes of one dim")
     if not all(map(_is_for_reshapes, parts)):  # needs 2
         return Miss("a part has a reader other than a Reshape")
     sizes = [part.shape[axis] for part in parts if part.shape is not None]
-    numbers = [size * inner for size in sizes if isinstance(size, int)]
+    numbers = [size * piece_size for size in sizes if isinstance(size, int)]
     if len(numbers) < len(parts):
         return None
     split = ir.Node(
@@ -50,23 +50,24 @@ def split_of_reshape(m: Match, b: Builder) -> Replacement:
         [ir.AttrInt64("axis", axis)],
         num_outputs=len(parts),
     )
-    cut = b.add(split)
+    new_parts = b.add(split)
     targets = [
-        constant_shape(value.shape, part.shape) for value, part in zip(cut, parts, strict=True)
+        constant_shape(value.shape, part.shape)
+        for value, part in zip(new_parts, parts, strict=True)
     ]
     if any(target is None for target in targets):
         return Miss("no constant can state the shape of a part")
     return tuple(
         b.op("Reshape", value, b.const_i64(target or ()))
-        for value, target in zip(cut, targets, strict=True)
+        for value, target in zip(new_parts, targets, strict=True)
     )
 
 
 def _size_of_a_piece(shape: ir.Shape, pieces: ir.Shape, axis: int) -> int | None:
-    """Return how many elements of ``axis`` of ``shape`` one step along ``axis`` of ``pieces``
-    covers.
+    """Return the number of elements that a Split of size 1 along ``axis`` of ``pieces`` takes.
 
-    None if the Reshape does not split that one dim, or if its sizes are unknown.
+    The Reshape from ``shape`` to ``pieces`` splits ``axis`` into this dim and further ones. None if
+    it changes other dims, too, or if sizes are unknown.
     """
     added = len(pieces) - len(shape)
     if added < 1 or axis >= len(shape):
@@ -75,12 +76,12 @@ def _size_of_a_piece(shape: ir.Shape, pieces: ir.Shape, axis: int) -> int | None
     numbers = [dim for dim in split if isinstance(dim, int)]
     if len(numbers) < len(split) or math.prod(numbers) != shape[axis]:
         return None
-    beside = zip(
+    other_dims = zip(
         (*shape.dims[:axis], *shape.dims[axis + 1 :]),
         (*pieces.dims[:axis], *pieces.dims[axis + added + 1 :]),
         strict=True,
     )
-    return math.prod(numbers[1:]) if all(same_dim(x, y) for x, y in beside) else None
+    return math.prod(numbers[1:]) if all(same_dim(x, y) for x, y in other_dims) else None
 
 
 def _is_for_reshapes(part: ir.Value) -> bool:

@@ -99,53 +99,61 @@ def presence_of_an_element(m: Match, b: Builder) -> Replacement:
 def _items(m: Match, value: ir.Value) -> list[Item] | None:
     """Return the tensors of a sequence in order; None if they are unknown."""
     changes: list[ir.Node] = []
-    while (maker := value.producer()) is not None and not maker.domain:
-        source = maker.inputs[0] if maker.inputs else None
-        if maker.op_type not in ("SequenceInsert", "SequenceErase", "Identity") or source is None:
+    while (producer := value.producer()) is not None and not producer.domain:
+        source = producer.inputs[0] if producer.inputs else None
+        if (
+            producer.op_type not in ("SequenceInsert", "SequenceErase", "Identity")
+            or source is None
+        ):
             break
         if len(changes) == MOST:
             return None
-        changes.append(maker)
+        changes.append(producer)
         value = source
-    items = _made(m, maker)
+    items = _created_items(m, producer)
     for node in reversed(changes if items is not None else []):
-        items = _changed(m, node, items or [])
+        items = _changed_items(m, node, items or [])
         if items is None:
             return None
     return items
 
 
-def _made(m: Match, maker: ir.Node | None) -> list[Item] | None:
-    """Return the tensors of a sequence as it is created; None if they are unknown."""
-    if maker is None or maker.domain:
+def _created_items(m: Match, producer: ir.Node | None) -> list[Item] | None:
+    """Return the tensors with which ``producer`` creates a sequence; None if they are unknown."""
+    if producer is None or producer.domain:
         return None
-    if maker.op_type == "SequenceEmpty":
+    if producer.op_type == "SequenceEmpty":
         return []
-    if maker.op_type == "SequenceConstruct" and len(maker.inputs) <= MOST:
-        return [_given(value) for value in maker.inputs if value is not None]
-    return _parts(m, maker) if maker.op_type == "SplitToSequence" else None
+    if producer.op_type == "SequenceConstruct" and len(producer.inputs) <= MOST:
+        return [_item(value) for value in producer.inputs if value is not None]
+    return _parts(m, producer) if producer.op_type == "SplitToSequence" else None
 
 
-def _changed(m: Match, node: ir.Node, items: list[Item]) -> list[Item] | None:
+def _changed_items(m: Match, node: ir.Node, items: list[Item]) -> list[Item] | None:
     """Return ``items`` after a SequenceInsert or SequenceErase; None if its position is unknown."""
     if node.op_type == "Identity":
         return items
-    place = 2 if node.op_type == "SequenceInsert" else 1
-    given = node.inputs[place] if len(node.inputs) > place else None
-    position = m.scalar(given) if given is not None else len(items) - (place == 1)
+    position_index = 2 if node.op_type == "SequenceInsert" else 1
+    position_input = node.inputs[position_index] if len(node.inputs) > position_index else None
+    position = (
+        m.scalar(position_input)
+        if position_input is not None
+        else len(items) - (position_index == 1)
+    )
     if position is None:  # needs 2
         return None
-    at = int(position)
-    if place == 1:
-        return items[:at] + items[at:][1:] if _is_within(at, len(items)) else None
+    index = int(position)
+    if position_index == 1:
+        return items[:index] + items[index:][1:] if _is_within(index, len(items)) else None
     tensor = node.inputs[1]
-    if tensor is None or not -len(items) <= at <= len(items):
+    if tensor is None or not -len(items) <= index <= len(items):
         return None
-    at += len(items) if at < 0 else 0
-    return [*items[:at], _given(tensor), *items[at:]]
+    index += len(items) if index < 0 else 0
+    return [*items[:index], _item(tensor), *items[index:]]
 
 
-def _given(value: ir.Value) -> Item:
+def _item(value: ir.Value) -> Item:
+    """Return an Item for a tensor that the graph has."""
     return lambda _: value
 
 
@@ -159,37 +167,45 @@ def _parts(m: Match, node: ir.Node) -> list[Item] | None:
     if sizes is None or len(sizes) > MOST:  # needs 3
         return None
     if len(node.inputs) < 2 and not node.attributes.get_int("keepdims", 1):
-        return [_row(data, axis, place) for place in range(len(sizes))]
+        return [_item_of_row(data, axis, place) for place in range(len(sizes))]
     ends = np.cumsum(sizes).tolist()
-    return [_part(data, axis, end - size, end) for size, end in zip(sizes, ends, strict=True)]
+    return [
+        _item_of_rows(data, axis, end - size, end) for size, end in zip(sizes, ends, strict=True)
+    ]
 
 
-def _sizes(m: Match, node: ir.Node, whole: int | ir.SymbolicDim) -> Sequence[int] | None:
-    """Return the sizes of the parts along an axis of size ``whole``; None if they are unknown."""
-    given = node.inputs[1] if len(node.inputs) > 1 else None
-    array = m.array(given) if given is not None else np.array(1)
-    if array is None or not isinstance(whole, int):
+def _sizes(m: Match, node: ir.Node, axis_size: int | ir.SymbolicDim) -> Sequence[int] | None:
+    """Return the sizes of the parts along an axis of size ``axis_size``; None if unknown."""
+    split_input = node.inputs[1] if len(node.inputs) > 1 else None
+    array = m.array(split_input) if split_input is not None else np.array(1)
+    if array is None or not isinstance(axis_size, int):
         return None
     if array.ndim:
         sizes = [int(size) for size in array.reshape(-1)]
-        return sizes if sum(sizes) == whole and min(sizes, default=0) >= 0 else None
+        return sizes if sum(sizes) == axis_size and min(sizes, default=0) >= 0 else None
     step = int(array)
-    return [min(step, whole - at) for at in range(0, whole, step)] if step > 0 else None
+    return [min(step, axis_size - at) for at in range(0, axis_size, step)] if step > 0 else None
 
 
-def _part(data: ir.Value, axis: int, start: int, end: int) -> Item:
+def _item_of_rows(data: ir.Value, axis: int, start: int, end: int) -> Item:
+    """Return an Item that slices ``start`` to ``end`` of ``axis`` off ``data``."""
+
     def make(b: Builder) -> ir.Value:
+        """Return the Slice."""
         places = (b.constant(np.array([place], np.int64)) for place in (start, end, axis))
         return b.op("Slice", data, *places)
 
     return make
 
 
-def _row(data: ir.Value, axis: int, place: int) -> Item:
+def _item_of_row(data: ir.Value, axis: int, place: int) -> Item:
+    """Return an Item that gathers index ``place`` of ``axis`` from ``data``, without that axis."""
     return lambda b: b.op("Gather", data, b.constant(np.array(place, np.int64)), axis=axis)
 
 
 def _is_within(position: float, count: int) -> bool:
+    """True if ``position`` is a valid index into ``count`` items; negative ones count from the
+    end."""
     return -count <= position < count
 
 

@@ -67,17 +67,17 @@ def uplift_while_to_for(
             continue
         trip_count = _Counter(node, body.as_graph(), cx.constants).trip_count()
         if trip_count is not None:
-            _count(node, body.as_graph(), trip_count, rewriter)
+            _replace_by_counted(node, body.as_graph(), trip_count, rewriter)
             stats.fired[RULE] += 1
 
 
-def _count(node: ir.Node, body: ir.Graph, trip_count: int, rewriter: Rewriter) -> None:
-    """Replace the loop by one that runs ``trip_count`` times and whose body returns its condition
+def _replace_by_counted(node: ir.Node, body: ir.Graph, trip_count: int, rewriter: Rewriter) -> None:
+    """Replace the loop by one that runs ``trip_count`` times; its body returns its condition
     unchanged."""
     origin = provenance.merge([node], RULE)
     condition = body.outputs[0]
-    goes_on = Builder(rewriter.model, body, rewriter.shapes, origin=origin)
-    body.outputs[0] = goes_on.op("Identity", body.inputs[1])
+    body_builder = Builder(rewriter.model, body, rewriter.shapes, origin=origin)
+    body.outputs[0] = body_builder.op("Identity", body.inputs[1])
     builder = rewriter.builder(node, [node], RULE)
     inputs = [builder.constant(np.asarray(trip_count, np.int64)), None, *node.inputs[2:]]
     attributes = [*node.attributes.values()]
@@ -96,7 +96,11 @@ def _count(node: ir.Node, body: ir.Graph, trip_count: int, rewriter: Rewriter) -
 
 
 class _Counter:
-    """Analyzes the numbers that the condition of one Loop compares."""
+    """Analyzes the numbers that the condition of one Loop compares.
+
+    ``lines``: each number that was read, with the magnitude that its type holds exactly.
+    ``left``: how many more values may be examined.
+    """
 
     def __init__(self, node: ir.Node, body: ir.Graph, constants: Constants) -> None:
         self.node = node
@@ -106,16 +110,17 @@ class _Counter:
         self.left = LOOKED_AT
 
     def trip_count(self) -> int | None:
-        """Return the number of iterations if it is certain and the condition determines it, else
-        None."""
+        """Return the number of iterations if the condition alone determines it, else None."""
         count, first = self.node.inputs[:2]
         if first is not None and self.constants.scalar(first) is not True:  # needs 1
             return None
-        most = MOST if count is None else self.constants.scalar(count)  # needs 4
-        found = self.until(self.body.outputs[0])
-        if found is None or found == math.inf or not isinstance(most, int):  # keeps 1, 2
+        trip_limit = MOST if count is None else self.constants.scalar(count)  # needs 4
+        first_false = self.until(self.body.outputs[0])
+        if (
+            first_false is None or first_false == math.inf or not isinstance(trip_limit, int)
+        ):  # keeps 1, 2
             return None
-        last = max(0, min(int(found), most))
+        last = max(0, min(int(first_false), trip_limit))
         exact = all(  # needs 3
             max(abs(start), abs(slope * last + start)) <= limit
             for (slope, start), limit in self.lines
@@ -123,8 +128,10 @@ class _Counter:
         return last if exact and last < MOST else None
 
     def until(self, condition: ir.Value) -> float | None:
-        """Return the iteration, from 1, in which ``condition`` is first false; None if
-        data-dependent."""
+        """Return the iteration, counted from 1, that first makes ``condition`` false.
+
+        Infinity if none does; None if the condition is data-dependent.
+        """
         self.left -= 1
         node = condition.producer()
         if condition is self.body.inputs[1]:
@@ -135,14 +142,16 @@ class _Counter:
         if node.domain or not is_known(node) or self.left < 0:
             return None
         if node.op_type in ("And", "Identity"):
-            found = [None if each is None else self.until(each) for each in node.inputs]
-            known = [each for each in found if each is not None]
-            return min(known) if len(known) == len(found) else None
+            ends = [None if term is None else self.until(term) for term in node.inputs]
+            known = [end for end in ends if end is not None]
+            return min(known) if len(known) == len(ends) else None
         return self.compared(node)
 
     def compared(self, node: ir.Node) -> float | None:  # needs 2
-        """Return the iteration, from 1, in which the comparison ``node`` is first false, else
-        None."""
+        """Return the iteration, counted from 1, that first makes the comparison ``node`` false.
+
+        Infinity if none does; None if an operand is no linear function of the iteration.
+        """
         if node.op_type not in _COMPARED or None in node.inputs:
             return None
         left, right = (self.line(value) for value in node.inputs if value is not None)
@@ -155,19 +164,24 @@ class _Counter:
         return 1 - (start - limit) // slope if slope > 0 else math.inf
 
     def line(self, value: ir.Value) -> Line | None:
-        """Return the number that ``value`` is in each iteration, None if it is no linear
-        function."""
+        """Return ``value`` as a linear function of the iteration and record it; None if it is none.
+
+        None, too, beyond the limit of examined values.
+        """
         self.left -= 1
         if self.left < 0:
             return None
-        found, limit = self.found(value), _EXACT.get(value.dtype or ir.DataType.UNDEFINED)
-        if found is None or limit is None:
+        line, limit = self.unchecked_line(value), _EXACT.get(value.dtype or ir.DataType.UNDEFINED)
+        if line is None or limit is None:
             return None
-        self.lines.append((found, limit))
-        return found
+        self.lines.append((line, limit))
+        return line
 
-    def found(self, value: ir.Value) -> Line | None:
-        """Return the line of ``value``, from its constant, its state or its producer."""
+    def unchecked_line(self, value: ir.Value) -> Line | None:
+        """Return the line of ``value`` from its constant, its state or its producer, else None.
+
+        Whether the type of ``value`` holds the numbers is not checked.
+        """
         number = self.constants.scalar(value)
         if number is not None:
             return (0, int(number)) if float(number).is_integer() else None
@@ -178,8 +192,8 @@ class _Counter:
         node = value.producer()
         if node is None or node.graph is not self.body or node.domain or not is_known(node):
             return None
-        lines = [None if each is None else self.line(each) for each in node.inputs]
-        known = [each for each in lines if each is not None]
+        lines = [None if operand is None else self.line(operand) for operand in node.inputs]
+        known = [line for line in lines if line is not None]
         if len(known) != len(lines):
             return None
         if node.op_type in ("Identity", "Cast"):
@@ -190,7 +204,7 @@ class _Counter:
         return None
 
     def state(self, place: int) -> Line | None:
-        """Return a state to which each iteration adds a constant, as a line; else None."""
+        """Return the line of state ``place`` if each iteration adds a constant to it, else None."""
         start = self.constants.scalar(self.node.inputs[place])
         step = self.step(self.body.outputs[place - 1], self.body.inputs[place])
         if step is None or not isinstance(start, int) or isinstance(start, bool):

@@ -5,7 +5,7 @@
     after    a, c, b, d ─> Concat(1) ─> DepthToSpace(2, DCR) ─> y
 
 Interleaving is Unsqueeze, Concat and Reshape. Columns may be interleaved first, and n*n images give
-a DepthToSpace of n. Fully convolutional upsampling is written so.
+a DepthToSpace of n. Fully convolutional upsampling has this form.
 
 Needs    (1) rank 4, axes 2 and 3, and n groups of n images; (2) any number of channels, even a
          symbolic one.
@@ -27,6 +27,7 @@ RUNNABLE = (
     *(ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16),
     *(ir.DataType.INT8, ir.DataType.UINT8),
 )
+"""Element types for which ONNX Runtime has DepthToSpace and SpaceToDepth."""
 
 
 @rule(op("Reshape", var("wide"), rest=True), same_shape=True)
@@ -37,18 +38,18 @@ def nested_interleavings(m: Match, b: Builder) -> Replacement:
     outer = interleaving_of(y, m.constants, walk)
     if outer is None or y.shape is None or len(y.shape) != 4 or outer.axis not in (2, 3):  # needs 1
         return None
-    inner = [interleaving_of(value, m.constants, walk) for value in outer.values]
-    found = [each for each in inner if each is not None]
+    found = [interleaving_of(value, m.constants, walk) for value in outer.values]
+    known = [inner for inner in found if inner is not None]
     size = len(outer.values)
-    if len(found) < size:
+    if len(known) < size:
         return None
-    if any(each.axis != 5 - outer.axis or len(each.values) != size for each in found):
+    if any(inner.axis != 5 - outer.axis or len(inner.values) != size for inner in known):
         return Miss("the inner values are not interleaved along the other spatial axis")
-    if against := m.replaces(walk):  # keeps 1
-        return against
+    if refusal := m.replaces(walk):  # keeps 1
+        return refusal
     if y.dtype not in RUNNABLE:  # keeps 2
         return Miss(f"runtimes have no DepthToSpace of {y.dtype}")
-    groups = [each.values for each in found]
+    groups = [inner.values for inner in known]
     # DepthToSpace counts rows first: block i * size + j holds row i, column j.
     blocks = groups if outer.axis == 2 else zip(*groups, strict=True)
     images = [image for block in blocks for image in block]

@@ -25,14 +25,15 @@ def counts_rows(indices: ir.Value, rows: ir.Value, source: ir.Value, constants: 
     proof = AffineProof(constants)
     form = proof.of(indices)
     if form is not None and all(isinstance(dim, int) for dim in dims):
-        return form == _counted([int(d) for d in dims if isinstance(d, int)]) and same_dim(
-            rows.shape[0], dim_product(dims)
-        )
-    return _counts_pairs(indices, source, proof)
+        return form == _row_major_numbers(
+            [int(d) for d in dims if isinstance(d, int)]
+        ) and same_dim(rows.shape[0], dim_product(dims))
+    return _is_row_major_of_two(indices, source, proof)
 
 
-def _counted(sizes: list[int]) -> Affine:
-    """Return the affine form that numbers the elements of a tensor of ``sizes`` in order."""
+def _row_major_numbers(sizes: list[int]) -> Affine:
+    """Return the affine form that numbers the elements of a tensor of ``sizes`` in row-major
+    order."""
     steps: list[int] = []
     step = 1
     for size in reversed(sizes):
@@ -41,24 +42,24 @@ def _counted(sizes: list[int]) -> Affine:
     return Affine(0, tuple(steps))
 
 
-def _counts_pairs(indices: ir.Value, source: ir.Value, proof: AffineProof) -> bool:
-    """True for b * S + s, B,1,1,S, with a source B,S."""
+def _is_row_major_of_two(indices: ir.Value, source: ir.Value, proof: AffineProof) -> bool:
+    """True if ``indices``, with two dims that are not 1, are b * S + s for a source B,S."""
     node, shape = producer_of(indices, "Add"), source.shape
     if node is None or indices.shape is None or shape is None or len(shape) != 2:
         return False
-    outer = [axis for axis, dim in enumerate(indices.shape.dims) if dim != 1]
-    if len(outer) != 2 or not all(
-        same_dim(indices.shape[axis], dim) for axis, dim in zip(outer, shape.dims, strict=True)
+    long_axes = [axis for axis, dim in enumerate(indices.shape.dims) if dim != 1]
+    if len(long_axes) != 2 or not all(
+        same_dim(indices.shape[axis], dim) for axis, dim in zip(long_axes, shape.dims, strict=True)
     ):
         return False
-    for scaled, inner in (node.inputs, node.inputs[::-1]):
+    for scaled, minor in (node.inputs, node.inputs[::-1]):
         product = producer_of(scaled, "Mul")
-        if product is None or not _is_counter(inner, outer[1], indices, proof):
+        if product is None or not _is_counter(minor, long_axes[1], indices, proof):
             continue
         for counter, size in (product.inputs, product.inputs[::-1]):
-            known = dim_from_shape(size)
-            if known is not None and same_dim(known, shape[1]):
-                return _is_counter(counter, outer[0], indices, proof)
+            size_dim = dim_from_shape(size)
+            if size_dim is not None and same_dim(size_dim, shape[1]):
+                return _is_counter(counter, long_axes[0], indices, proof)
     return False
 
 

@@ -26,12 +26,12 @@ from smelt.passes.tensors.interleave import interleaving_of
 def interleaved_values(m: Match, b: Builder) -> Replacement:
     """Replace an interleaving by ConcatInterleave."""
     walk = m.walk()
-    found = interleaving_of(m.root.outputs[0], m.constants, walk)  # needs 2, keeps 2, 3
-    if found is None:
+    interleaving = interleaving_of(m.root.outputs[0], m.constants, walk)  # needs 2, keeps 2, 3
+    if interleaving is None:
         return None
-    if against := m.replaces(walk):  # keeps 1
-        return against
-    return b.op(OPERATOR.name, *found.values, domain=OPERATOR.domain, axis=found.axis)
+    if refusal := m.replaces(walk):  # keeps 1
+        return refusal
+    return b.op(OPERATOR.name, *interleaving.values, domain=OPERATOR.domain, axis=interleaving.axis)
 
 
 detect_concat_interleave = rule_pass(

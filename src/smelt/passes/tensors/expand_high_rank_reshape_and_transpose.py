@@ -60,7 +60,7 @@ def high_rank_transpose(m: Match, b: Builder) -> Replacement:
         return None
     if result is None or len(result) > limit:  # needs 1
         return Miss("the rank of the result is above the limit")
-    sizes, order = _fewer(dims, perm)
+    sizes, order = _merged_axes(dims, perm)
     if len(_unknown(sizes)) > 1 or len(_unknown(result)) > 1:
         return Miss("more than one dim is not known")
     if 0 in sizes or 0 in result:  # keeps 3
@@ -74,26 +74,32 @@ def high_rank_transpose(m: Match, b: Builder) -> Replacement:
     return _reshape(b, value, result)
 
 
-def _fewer(dims: Sequence[Dim], perm: Sequence[int]) -> tuple[list[Dim], list[int]]:
-    """Return sizes and permutation over fewer axes: none of size 1, no neighbours that stay
-    neighbours."""
-    runs: list[list[int]] = []
-    long = [axis for axis, dim in enumerate(dims) if dim != 1]
-    place = {axis: index for index, axis in enumerate(long)}
+def _merged_axes(dims: Sequence[Dim], perm: Sequence[int]) -> tuple[list[Dim], list[int]]:
+    """Return sizes and permutation over fewer axes.
+
+    Axes of size 1 are dropped; axes that stay neighbours in the same order are merged.
+    """
+    segments: list[list[int]] = []
+    long_axes = [axis for axis, dim in enumerate(dims) if dim != 1]
+    place = {axis: index for index, axis in enumerate(long_axes)}
     for axis in perm:
         if axis not in place:
             continue
-        if runs and place[axis] == place[runs[-1][-1]] + 1:
-            runs[-1].append(axis)
+        if segments and place[axis] == place[segments[-1][-1]] + 1:
+            segments[-1].append(axis)
         else:
-            runs.append([axis])
-    by_place = sorted(runs)
-    sizes = [dim_product([dims[axis] for axis in run]) for run in by_place]
-    return sizes, [by_place.index(run) for run in runs]
+            segments.append([axis])
+    by_place = sorted(segments)
+    sizes = [dim_product([dims[axis] for axis in segment]) for segment in by_place]
+    return sizes, [by_place.index(segment) for segment in segments]
 
 
 def _swaps(sizes: list[Dim], order: list[int]) -> Iterator[tuple[list[Dim], list[int]]]:
-    """Yield shapes of rank 4 and the permutation that swaps their middle axes, step by step."""
+    """Yield shapes of rank 4 and the permutation [0, 2, 1, 3]; these Transposes together give
+    ``order``.
+
+    Each step brings one more run of axes to its final position.
+    """
     current = list(range(len(sizes)))
     for start in range(len(order)):
         if current[start] == order[start]:
@@ -108,10 +114,12 @@ def _swaps(sizes: list[Dim], order: list[int]) -> Iterator[tuple[list[Dim], list
 
 
 def _unknown(dims: Sequence[Dim]) -> list[Dim]:
+    """Return the dims of ``dims`` that are not numbers."""
     return [dim for dim in dims if not isinstance(dim, int)]
 
 
 def _reshape(b: Builder, value: ir.Value, dims: Sequence[Dim]) -> ir.Value:
+    """Return ``value`` reshaped to ``dims``, of which at most one is unknown."""
     return b.op("Reshape", value, b.const_i64([d if isinstance(d, int) else -1 for d in dims]))
 
 

@@ -55,23 +55,25 @@ def gather_nd_of_positions(m: Match, b: Builder) -> Replacement:
         return None
     parts = AffineProof(m.constants).parts(indices)
     axes = [_counted_axis(part) for part in parts] if parts is not None else [None]
-    along = [axis for axis in axes if axis is not None]
-    if len(along) < len(axes) or sorted(set(along)) != along:  # needs 1
+    counted_axes = [axis for axis in axes if axis is not None]
+    if len(counted_axes) < len(axes) or sorted(set(counted_axes)) != counted_axes:  # needs 1
         return Miss("the indices are not proved to be 0, 1, 2, ... along axes in order")
     dims = indices.shape.dims[:-1]
-    added = [axis for axis in range(len(dims)) if axis not in along]
+    added = [axis for axis in range(len(dims)) if axis not in counted_axes]
     if any(dims[axis] != 1 for axis in added):
         return Miss("the GatherND repeats elements")
-    cut = [
-        axis for axis, counted in enumerate(along) if not same_dim(data.shape[axis], dims[counted])
+    shortened = [
+        axis
+        for axis, counted in enumerate(counted_axes)
+        if not same_dim(data.shape[axis], dims[counted])
     ]
-    if not cut:
+    if not shortened:
         return b.op("Unsqueeze", data, b.const_i64(added)) if added else data
-    shape = shape_from_inputs([*dims, *data.shape.dims[len(along) :]], b.graph, b)
+    shape = shape_from_inputs([*dims, *data.shape.dims[len(counted_axes) :]], b.graph, b)
     if shape is None:
         return Miss("no input tells the number of indices")
-    for axis in cut:
-        end = size_from_inputs(dims[along[axis]], b.graph, b)
+    for axis in shortened:
+        end = size_from_inputs(dims[counted_axes[axis]], b.graph, b)
         data = b.op("Slice", data, b.const_i64([0]), end, b.const_i64([axis]))
     # The Reshape states the sizes: shape inference gives the Slice the smaller of two sizes.
     return b.op("Reshape", data, shape)
@@ -105,13 +107,13 @@ _COUNTED = (ir.DataType.BOOL, ir.DataType.INT64)
 
 
 def _reads_counts(node: ir.Node) -> bool:
+    """True if an operand may hold positions or comparisons of positions."""
     return any(value is not None and value.dtype in _COUNTED for value in node.inputs)
 
 
 @rule(op(_ALL, var("first"), rest=True, where=_reads_counts))
 def uniform_operand(m: Match, b: Builder) -> Replacement:
-    """Compute with one number instead of an operand that is the same everywhere, and expand the
-    result."""
+    """Replace an operand whose elements all equal one number by that number; expand the result."""
     result = m.root.outputs[0].shape
     for index, value in enumerate(m.root.inputs):
         number = _uniform(value, m)
@@ -133,8 +135,10 @@ def uniform_operand(m: Match, b: Builder) -> Replacement:
 
 
 def _uniform(value: ir.Value | None, m: Match) -> int | None:
-    """Return the number that each element of ``value`` is, unless a constant or an Expand gives
-    it."""
+    """Return the number that all elements of ``value`` equal, else None.
+
+    Also None for a constant or an Expand, which need no rewrite.
+    """
     if value is None or value.dtype not in _COUNTED:
         return None
     if may_be_constant(value) and m.array(value) is not None:
@@ -146,7 +150,7 @@ def _uniform(value: ir.Value | None, m: Match) -> int | None:
 
 
 def _missing(result: ir.Shape, others: Sequence[ir.Value | None]) -> list[bool] | None:
-    """Return for each dim of ``result`` whether no operand of ``others`` has it; None if
+    """Return for each dim of ``result`` whether all ``others`` lack it; None if a shape is
     unknown."""
     shapes = [other.shape for other in others if other is not None]
     if any(shape is None for shape in shapes):

@@ -59,40 +59,40 @@ _split = op("Reshape", var("x"), rest=True, name="split")
 
 @rule(op("Reshape", op("Transpose", _split, name="moved"), rest=True), same_shape=True)  # keeps 1
 def blocks_moved(m: Match, b: Builder) -> Replacement:
-    """Replace the chain by the operator of its permutation, between Reshapes if sizes require
-    them."""
-    x, y, apart = m["x"], m.root.outputs[0], m["split"].shape
+    """Replace the chain by the operator of its permutation, with Reshapes around it if sizes
+    differ."""
+    x, y, dims = m["x"], m.root.outputs[0], m["split"].shape
     form = _FORMS.get(tuple(permutation(m.node("moved")) or ()))
-    if form is None or apart is None or len(apart) != 6 or 0 in apart.dims:  # needs 1, keeps 2
+    if form is None or dims is None or len(dims) != 6 or 0 in dims.dims:  # needs 1, keeps 2
         return None
-    size = apart[form.block[0]]
-    if not isinstance(size, int) or size < 2 or apart[form.block[1]] != size:
+    size = dims[form.block[0]]
+    if not isinstance(size, int) or size < 2 or dims[form.block[1]] != size:
         return Miss("the block is not a square of known size")
     if y.dtype not in RUNNABLE:  # needs 3
         return Miss(f"runtimes have no {form.op_type} of {y.dtype}")
-    small = [apart[0], apart[form.channels] * size**2, *(apart[axis] for axis in form.image)]
-    large = [apart[0], apart[form.channels], *(apart[axis] * size for axis in form.image)]
-    before, after = (small, large) if form.op_type == "DepthToSpace" else (large, small)
-    given, result = _operand(x.shape, before), _operand(ir.Shape(after), y.shape)
-    if given is None or result is None:
+    deep = [dims[0], dims[form.channels] * size**2, *(dims[axis] for axis in form.image)]
+    spatial = [dims[0], dims[form.channels], *(dims[axis] * size for axis in form.image)]
+    before, after = (deep, spatial) if form.op_type == "DepthToSpace" else (spatial, deep)
+    operand_shape, result = _operand(x.shape, before), _operand(ir.Shape(after), y.shape)
+    if operand_shape is None or result is None:
         return Miss("no constant can state the sizes")  # needs 2
-    channels = apart[form.channels]
+    channels = dims[form.channels]
     by_channel = form.op_type == "SpaceToDepth" and form.mode == "CRD" and channels != 1
     if by_channel and (not isinstance(channels, int) or b.kernels is not None):  # needs 4
         return Miss("the channels come first, but SpaceToDepth counts the block first")
-    value = b.op("Reshape", x, b.const_i64(given)) if given else x
+    value = b.op("Reshape", x, b.const_i64(operand_shape)) if operand_shape else x
     mode = form.mode if form.op_type == "DepthToSpace" else None
     value = b.op(form.op_type, value, blocksize=size, mode=mode)
     if by_channel and isinstance(channels, int):
-        places = np.arange(channels * size**2).reshape(size**2, channels).T
-        value = b.op("Gather", value, b.const_i64(places.reshape(-1).tolist()), axis=1)
+        channel_order = np.arange(channels * size**2).reshape(size**2, channels).T
+        value = b.op("Gather", value, b.const_i64(channel_order.reshape(-1).tolist()), axis=1)
     return b.op("Reshape", value, b.const_i64(result)) if result else value
 
 
 def _operand(source: ir.Shape | None, result: Sequence[Dim] | ir.Shape | None) -> list[int] | None:
     """Return the shape operand of a Reshape from ``source`` to ``result``.
 
-    ``[]`` if the shapes are equal; None if a Reshape cannot say ``result``.
+    Returns ``[]`` if the shapes are equal, None if no constant can state ``result``.
     """
     target = result if isinstance(result, ir.Shape) or result is None else ir.Shape(result)
     if same_shape(source, target):

@@ -39,7 +39,7 @@ MOST_MOVES = 32
 """Limit of moves in a chain; a longer chain becomes several."""
 
 LEAST, LEAST_ALONE = 64, 128
-"""Bytes of a row in a chain of several copies, and where there is one."""
+"""Smallest row in bytes: in a chain of several copies, and in a chain of one."""
 
 
 @graph_pass("gather_moved_rows", __doc__, exactness=EXACT, after=("fuse_attention",))
@@ -64,28 +64,36 @@ def gather_moved_rows(
 
 
 def _chain(concat: ir.Node, constants: Constants) -> Chain | None:
-    """Return the longest chain of moves around ``concat`` that one Gather computes faster, else
+    """Return the longest chain of moves around ``concat`` that one Gather computes faster, or
     None."""
     roll = move_to(concat.outputs[0], constants)
     if roll is None or not _is_closed(roll):  # needs 1
         return None
     moves = [roll]
     while len(moves) < MOST_MOVES:
-        above = move_to(moves[0].source, constants)
-        if above is None or not _hands_on(above, moves[0]) or not _worth([above, *moves]):
+        previous = move_to(moves[0].source, constants)
+        if (
+            previous is None
+            or not _is_only_reader(previous, moves[0])
+            or not _worthwhile_chain([previous, *moves])
+        ):
             break
-        moves.insert(0, above)
+        moves.insert(0, previous)
     while len(moves) < MOST_MOVES:
-        below = _move_from(moves[-1].result, constants)
-        if below is None or not _hands_on(moves[-1], below) or not _worth([*moves, below]):
+        following = _move_from(moves[-1].result, constants)
+        if (
+            following is None
+            or not _is_only_reader(moves[-1], following)
+            or not _worthwhile_chain([*moves, following])
+        ):
             break
-        moves.append(below)
-    chain = _worth(_trimmed(moves))
-    alone = sum(move.copies for move in moves) == 1
-    return chain if chain is not None and chain.row_bytes >= LEAST_ALONE * alone else None
+        moves.append(following)
+    chain = _worthwhile_chain(_trimmed(moves))
+    has_one_copy = sum(move.copies for move in moves) == 1
+    return chain if chain is not None and chain.row_bytes >= LEAST_ALONE * has_one_copy else None
 
 
-def _worth(moves: list[Move]) -> Chain | None:
+def _worthwhile_chain(moves: list[Move]) -> Chain | None:
     """Return ``moves`` as a chain if its indices and rows have suitable sizes, else None."""
     chain = chain_of(moves, MOST_ROWS)  # needs 3
     return chain if chain is not None and chain.row_bytes >= LEAST else None  # needs 2
@@ -104,12 +112,12 @@ def _move_from(value: ir.Value, constants: Constants) -> Move | None:
     return move if move is not None and move.source is value else None
 
 
-def _hands_on(maker: Move, reader: Move) -> bool:
-    """True if only ``reader`` reads the result of ``maker``."""
-    value, graph = maker.result, reader.nodes[-1].graph
-    alone = all(node in reader.nodes for node in scope.consumers(value))
-    closed = _is_closed(maker) and _is_closed(reader) and maker.nodes[-1].graph is graph
-    return alone and closed and not value.is_graph_output()  # keeps 1
+def _is_only_reader(writer: Move, reader: Move) -> bool:
+    """True if only ``reader`` reads the result of ``writer``, in the same graph."""
+    value, graph = writer.result, reader.nodes[-1].graph
+    is_only_reader = all(node in reader.nodes for node in scope.consumers(value))
+    is_separate = _is_closed(writer) and _is_closed(reader) and writer.nodes[-1].graph is graph
+    return is_only_reader and is_separate and not value.is_graph_output()  # keeps 1
 
 
 def _is_closed(move: Move) -> bool:
@@ -122,8 +130,7 @@ def _is_closed(move: Move) -> bool:
 
 
 def _trimmed(moves: list[Move]) -> list[Move]:
-    """Return ``moves`` without Reshapes at the ends, unless they keep prefix and suffix of the
-    chain."""
+    """Return ``moves`` without the end Reshapes that would make the gathered rows smaller."""
     inner = list(moves)
     while not inner[0].copies:
         inner.pop(0)
@@ -139,6 +146,8 @@ def _trimmed(moves: list[Move]) -> list[Move]:
 
 
 def _keeps(move: Move, prefix: int, suffix: int) -> bool:
+    """True if ``move`` leaves at least the first ``prefix`` and the last ``suffix`` dims in
+    place."""
     return move.prefix >= prefix and move.suffix >= suffix
 
 

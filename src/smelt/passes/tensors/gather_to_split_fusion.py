@@ -7,7 +7,8 @@
     after    Split(x, H*D, H*D, H*D) ─> Reshape to ..,H,D each ─> q, k, v
 
 PyTorch's ``nn.MultiheadAttention`` and models with one matrix for queries, keys and values are
-exported so. ONNX Runtime's fusion of this name keeps the Reshape and adds a Squeeze for each part.
+exported in this form. ONNX Runtime's fusion of this name keeps the Reshape and adds a Squeeze for
+each part.
 
 Needs    (1) one constant dim, split into constant dims, the first of which counts the parts; parts
          of several dims must be the last dims; (2) one constant, valid index for each Gather;
@@ -63,8 +64,7 @@ def gather_to_split_fusion(
 
 
 def _stack(node: ir.Node, constants: Constants) -> _Stack | None:
-    """Return ``node`` as a stack each of whose readers takes one part; None if it is no such
-    stack."""
+    """Return ``node`` as a _Stack if each of its readers gathers one part, else None."""
     stacked, readers = node.outputs[0], scope.consumers(node.outputs[0])
     if stacked.is_graph_output() or stacked.shape is None or not is_known(node):  # keeps 1
         return None
@@ -106,15 +106,15 @@ def _part(node: ir.Node, axis: int) -> tuple[int, ...] | None:
     if source is None or source.shape is None or stacked is None:
         return None
     before, after = source.shape.dims, stacked.dims
-    more = len(after) - len(before)
-    if more < 1 or axis + more >= len(after) or (more > 1 and axis + more + 1 < len(after)):
+    added = len(after) - len(before)
+    if added < 1 or axis + added >= len(after) or (added > 1 and axis + added + 1 < len(after)):
         return None
     kept = [*zip(before[:axis], after[:axis], strict=True)]
-    kept += zip(before[axis + 1 :], after[axis + more + 1 :], strict=True)
+    kept += zip(before[axis + 1 :], after[axis + added + 1 :], strict=True)
     if not all(same_dim(one, other) for one, other in kept):
         return None
-    group = [dim for dim in after[axis : axis + more + 1] if isinstance(dim, int)]
-    if len(group) <= more or before[axis] != prod(group) or 0 in group:
+    group = [dim for dim in after[axis : axis + added + 1] if isinstance(dim, int)]
+    if len(group) <= added or before[axis] != prod(group) or 0 in group:
         return None
     return tuple(group[1:])
 

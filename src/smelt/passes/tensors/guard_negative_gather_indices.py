@@ -45,19 +45,19 @@ def guarded(m: Match, b: Builder) -> Replacement:
     sizes = [data.shape[axis] for axis in axes]
     known = [size for size in sizes if isinstance(size, int)]
     assert indices.dtype is not None
-    scalar, array = m.root.op_type != "GatherND", m.array("indices", limit=None)
+    is_scalar, array = m.root.op_type != "GatherND", m.array("indices", limit=None)
     numbers = None
     if len(known) == len(sizes):
-        numbers = np.asarray(known[0] if scalar else known, indices.dtype.numpy())
+        numbers = np.asarray(known[0] if is_scalar else known, indices.dtype.numpy())
     if array is not None and numbers is not None:
-        counted = np.where(array < 0, array + numbers, array)
-        if counted.size and counted.min() < 0:
+        from_start = np.where(array < 0, array + numbers, array)
+        if from_start.size and from_start.min() < 0:
             return Miss("an index is before the start of the axis")
-        return b.like(m.root, data, b.constant(counted))
+        return b.like(m.root, data, b.constant(from_start))
     if numbers is not None:
         count = b.constant(numbers)
     else:
-        count = _counted(b, data, axes, scalar, indices.dtype)
+        count = _sizes_at_run_time(b, data, axes, is_scalar, indices.dtype)
     negative = b.op("Less", indices, b.const_like(0, indices))
     return b.like(m.root, data, b.op("Where", negative, b.op("Add", indices, count), indices))
 
@@ -75,10 +75,12 @@ def _axes(m: Match) -> range | None:
     return range(first, first + length) if isinstance(length, int) else None
 
 
-def _counted(b: Builder, data: ir.Value, axes: range, scalar: bool, dtype: ir.DataType) -> ir.Value:
+def _sizes_at_run_time(
+    b: Builder, data: ir.Value, axes: range, is_scalar: bool, dtype: ir.DataType
+) -> ir.Value:
     """Return the sizes of ``axes`` of ``data``, computed at run time."""
     shape = b.op("Shape", data)
-    if scalar:
+    if is_scalar:
         count = b.op("Gather", shape, b.const_i64(axes.start))
     else:
         count = b.op("Slice", shape, b.const_i64([axes.start]), b.const_i64([axes.stop]))
@@ -108,12 +110,17 @@ def _is_count(value: ir.Value | None, axes: range, m: Match) -> bool:
         return shape is not None and array.reshape(-1).tolist() == [shape[axis] for axis in axes]
     cast = producer_of(value, "Cast")
     node = producer_of(value if cast is None else cast.inputs[0], "Gather", "Slice")
-    whole = producer_of(node.inputs[0], "Shape") if node is not None else None
-    if node is None or whole is None or whole.inputs[0] is not m["data"] or whole.attributes:
+    shape_of_data = producer_of(node.inputs[0], "Shape") if node is not None else None
+    if (
+        node is None
+        or shape_of_data is None
+        or shape_of_data.inputs[0] is not m["data"]
+        or shape_of_data.attributes
+    ):
         return False
     bounds = [m.ints(bound) for bound in node.inputs[1:]]
-    one = [(axes.start,)]
-    return bounds == [*one, (axes.stop,)] or (len(axes) == 1 and bounds == one)
+    start = [(axes.start,)]
+    return bounds == [*start, (axes.stop,)] or (len(axes) == 1 and bounds == start)
 
 
 guard_negative_gather_indices = rule_pass(

@@ -40,9 +40,9 @@ class _Proof:
             return None
         if value not in self.known:
             limits = type_bounds(value.dtype)
-            found = self.computed(value, depth) if limits is not None else None
-            fits = limits and found and limits[0] <= found[0] and found[1] <= limits[1]
-            self.known[value] = found if fits else limits
+            bounds = self.computed(value, depth) if limits is not None else None
+            fits = limits and bounds and limits[0] <= bounds[0] and bounds[1] <= limits[1]
+            self.known[value] = bounds if fits else limits
         return self.known[value]
 
     def computed(self, value: ir.Value, depth: int) -> Bounds | None:
@@ -86,7 +86,8 @@ _COUNTS = frozenset({"Shape", "Size", "NonZero"})
 
 
 def _position(node: ir.Node, index: int) -> Bounds | None:
-    """Return the bounds of indices along an axis of known or unknown size."""
+    """Return the bounds of the indices that ArgMax, ArgMin or TopK return; None for another
+    output."""
     source = node.inputs[0]
     if index != _POSITIONS[node.op_type]:
         return None
@@ -99,13 +100,16 @@ def _position(node: ir.Node, index: int) -> Bounds | None:
 
 Operands: TypeAlias = list[Bounds | None]
 Rule: TypeAlias = Callable[[ir.Node, Operands], Bounds | None]
+"""Returns the bounds of the result of a node from the bounds of its operands."""
 
 
-def _moved(node: ir.Node, operands: Operands) -> Bounds | None:
+def _same_bounds(node: ir.Node, operands: Operands) -> Bounds | None:
+    """Return the bounds of the first operand, whose elements the node moves or casts."""
     return operands[0]
 
 
-def _one_of(node: ir.Node, operands: Operands) -> Bounds | None:
+def _union(node: ir.Node, operands: Operands) -> Bounds | None:
+    """Return the smallest bounds that hold for every operand that elements are taken from."""
     choices = operands[1:] if node.op_type == "Where" else operands
     known = [bounds for bounds in choices if bounds is not None]
     if len(known) < len(choices) or not known:
@@ -114,6 +118,7 @@ def _one_of(node: ir.Node, operands: Operands) -> Bounds | None:
 
 
 def _extreme(node: ir.Node, operands: Operands) -> Bounds | None:
+    """Return the bounds of Max or Min."""
     known = [bounds for bounds in operands if bounds is not None]
     if len(known) < len(operands) or not known:
         return None
@@ -146,22 +151,26 @@ def _mod(node: ir.Node, operands: Operands) -> Bounds | None:
 
 
 def _add(node: ir.Node, operands: Operands) -> Bounds | None:
+    """Return the bounds of a sum."""
     a, b = operands
     return (a[0] + b[0], a[1] + b[1]) if a and b else None
 
 
 def _sub(node: ir.Node, operands: Operands) -> Bounds | None:
+    """Return the bounds of a difference."""
     a, b = operands
     return (a[0] - b[1], a[1] - b[0]) if a and b else None
 
 
 def _mul(node: ir.Node, operands: Operands) -> Bounds | None:
+    """Return the bounds of a product: its extremes are products of extremes."""
     a, b = operands
     products = [x * y for x in a for y in b] if a and b else []
     return (min(products), max(products)) if products else None
 
 
 def _abs(node: ir.Node, operands: Operands) -> Bounds | None:
+    """Return the bounds of Abs."""
     bounds = operands[0]
     if bounds is None:
         return None
@@ -170,6 +179,7 @@ def _abs(node: ir.Node, operands: Operands) -> Bounds | None:
 
 
 def _range(node: ir.Node, operands: Operands) -> Bounds | None:
+    """Return the bounds of a Range with a positive step; None for other steps."""
     start, limit, delta = operands
     if start is None or limit is None or delta is None or delta[0] <= 0:
         return None
@@ -177,9 +187,9 @@ def _range(node: ir.Node, operands: Operands) -> Bounds | None:
 
 
 _RULES: dict[str, Rule] = {
-    **dict.fromkeys(opset.MOVEMENT - {"Concat", "Pad"}, _moved),
-    "Cast": _moved,
-    **dict.fromkeys(("Concat", "Where"), _one_of),
+    **dict.fromkeys(opset.MOVEMENT - {"Concat", "Pad"}, _same_bounds),
+    "Cast": _same_bounds,
+    **dict.fromkeys(("Concat", "Where"), _union),
     **dict.fromkeys(("Max", "Min"), _extreme),
     "Clip": _clip,
     "Mod": _mod,

@@ -37,8 +37,7 @@ class Interleaving:
 def interleaving_of(
     value: ir.Value | None, constants: Constants, walk: Walk
 ) -> Interleaving | None:
-    """Return the interleaving that computes ``value``; None if there is none or dims are not
-    proved.
+    """Return the interleaving that computes ``value``; None if none is proved.
 
     ``walk`` takes its nodes.
     """
@@ -51,14 +50,16 @@ def interleaving_of(
     walk.take([last])
     stack = stack_of(wide, constants, walk)
     if stack is None:
-        found = _transposed(wide, before, after, walk)
+        interleaving = _transposed(wide, before, after, walk)
     else:
         axis = stack.axis - 1
-        whole = axis >= 0 and same_dims(merged(before, axis, axis + 1), after)
-        found = Interleaving(stack.values, axis) if whole and len(stack.values) > 1 else None
-    if found is None:
+        is_merged = axis >= 0 and same_dims(merged(before, axis, axis + 1), after)
+        interleaving = (
+            Interleaving(stack.values, axis) if is_merged and len(stack.values) > 1 else None
+        )
+    if interleaving is None:
         walk.back(mark)
-    return found
+    return interleaving
 
 
 def _transposed(
@@ -82,8 +83,8 @@ def _transposed(
     first = dims_of(values[0])
     if first is None or not all(same_dims(first, dims_of(v) or ()) for v in values[1:]):
         return None
-    whole = (*first[:axis], len(values), *first[axis:])
-    if not same_dims(whole, dims_of(split.outputs[0]) or ()):
+    stacked_dims = (*first[:axis], len(values), *first[axis:])
+    if not same_dims(stacked_dims, dims_of(split.outputs[0]) or ()):
         return None
     walk.take([transpose, split, concat])
     return Interleaving(values, axis)

@@ -1,8 +1,8 @@
 """Describe nodes that only move or drop rows of a tensor by one array of indices.
 
-In a tensor of dims ``prefix ... suffix``, a move reorders the dims between the first ``prefix`` and
-the last ``suffix`` dims: each index of the prefix moves alike, and the suffix is one row. A chain
-of moves is an array of the row indices that its result reads.
+A move reorders the dims between the first ``prefix`` and the last ``suffix`` dims of a tensor. It
+does the same for every index of the prefix dims; the elements of the suffix dims are one row. A
+chain of moves is an array of the row indices that its result reads.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ reads."""
 
 @dataclass(frozen=True)
 class Move:
-    """``nodes``, the last of which computes ``result`` from ``source`` alone.
+    """``nodes`` that compute ``result`` from ``source`` alone; the last node returns it.
 
     ``apply`` maps places before the move to places after it, given the number of dims of the
     prefix. ``copies`` is False if elements keep their order in memory.
@@ -70,7 +70,7 @@ def move_to(result: ir.Value | None, constants: Constants) -> Move | None:
 
 
 def chain_of(moves: Sequence[Move], most_rows: int) -> Chain | None:
-    """Return ``moves``, each of which reads the one before, as one chain.
+    """Return ``moves``, each of which reads the result of the one before, as one Chain.
 
     None if sizes in between are unknown or there are more than ``most_rows`` places.
     """
@@ -112,13 +112,14 @@ def _between(shape: ir.Shape | None, prefix: int, suffix: int) -> list[int] | No
 
 
 def _reshape(node: ir.Node, source: ir.Value, result: ir.Value, constants: Constants) -> Move:
+    """Return the move of a Reshape: the dims that stay equal at both ends are prefix and suffix."""
     before, after = source.shape or ir.Shape([]), result.shape or ir.Shape([])
-    prefix = _equal(before.dims, after.dims)
-    suffix = _equal(before.dims[prefix:][::-1], after.dims[prefix:][::-1])
+    prefix = _common_dims(before.dims, after.dims)
+    suffix = _common_dims(before.dims[prefix:][::-1], after.dims[prefix:][::-1])
     return Move((node,), source, result, prefix, suffix, lambda places, _: places, copies=False)
 
 
-def _equal(before: Sequence[Dim], after: Sequence[Dim]) -> int:
+def _common_dims(before: Sequence[Dim], after: Sequence[Dim]) -> int:
     """Return how many leading dims of both are proved equal."""
     count = 0
     for one, other in zip(before, after, strict=False):
@@ -138,8 +139,9 @@ def _transpose(
     moved = [axis for axis, old in enumerate(perm) if axis != old]
     prefix, end = (moved[0], moved[-1] + 1) if moved else (len(perm), len(perm))
 
-    def apply(places: Places, kept: int) -> Places:
-        return places.transpose([perm[kept + i] - kept for i in range(places.ndim)])
+    def apply(places: Places, skipped: int) -> Places:
+        """Return ``places`` permuted; its axes begin after the first ``skipped`` of the source."""
+        return places.transpose([perm[skipped + i] - skipped for i in range(places.ndim)])
 
     return Move((node,), source, result, prefix, len(perm) - end, apply)
 
@@ -151,9 +153,10 @@ def _slice(node: ir.Node, source: ir.Value, result: ir.Value, constants: Constan
     if not rows or source.shape is None:
         return None
 
-    def apply(places: Places, kept: int) -> Places:
-        for axis, taken in rows.items():
-            places = places.take(taken or [], axis - kept)
+    def apply(places: Places, skipped: int) -> Places:
+        """Return the ``places`` that the Slice takes."""
+        for axis, indices in rows.items():
+            places = places.take(indices or [], axis - skipped)
         return places
 
     if None in rows.values():
@@ -164,14 +167,14 @@ def _slice(node: ir.Node, source: ir.Value, result: ir.Value, constants: Constan
 def _gather(node: ir.Node, source: ir.Value, result: ir.Value, constants: Constants) -> Move | None:
     """Return the move of a Gather with a constant vector of valid indices, else None."""
     axis = node.attributes.get_int("axis", 0)
-    taken = constants.get(node.inputs[1], None)
-    if taken is None or taken.ndim != 1 or source.shape is None:
+    indices = constants.get(node.inputs[1], None)
+    if indices is None or indices.ndim != 1 or source.shape is None:
         return None
     axis %= len(source.shape)
     size = source.shape[axis]
-    if not isinstance(size, int) or not ((-size <= taken) & (taken < size)).all():
+    if not isinstance(size, int) or not ((-size <= indices) & (indices < size)).all():
         return None
-    return _along(axis, taken, (node,), source, result)
+    return _along(axis, indices, (node,), source, result)
 
 
 def _rotation(
@@ -179,52 +182,61 @@ def _rotation(
 ) -> Move | None:
     """Return the move of a Concat of parts of one value, as in ``jnp.roll`` and ``torch.roll``."""
     axis = concat_axis(node)
-    whole: ir.Value | None = None
-    taken: list[int] = []
-    makers = []
+    rotated: ir.Value | None = None
+    indices: list[int] = []
+    nodes = []
     for piece in node.inputs:
-        maker = producer_of(piece, "Slice", "Split")
-        value = maker.inputs[0] if maker is not None else None
-        rows = _part(maker, piece, axis, constants)
-        if maker is None or value is None or rows is None or whole not in (None, value):
+        producer = producer_of(piece, "Slice", "Split")
+        value = producer.inputs[0] if producer is not None else None
+        rows = _part(producer, piece, axis, constants)
+        if producer is None or value is None or rows is None or rotated not in (None, value):
             return None
-        whole = value
-        taken += rows
-        makers.append(maker)
-    if axis is None or whole is None or whole.shape is None:
+        rotated = value
+        indices += rows
+        nodes.append(producer)
+    if axis is None or rotated is None or rotated.shape is None:
         return None
-    return _along(axis, np.asarray(taken), (*dict.fromkeys(makers), node), whole, result)
+    return _along(axis, np.asarray(indices), (*dict.fromkeys(nodes), node), rotated, result)
 
 
 def _along(
-    axis: int, taken: Places, nodes: tuple[ir.Node, ...], source: ir.Value, result: ir.Value
+    axis: int, indices: Places, nodes: tuple[ir.Node, ...], source: ir.Value, result: ir.Value
 ) -> Move:
+    """Return the move that takes ``indices`` along ``axis`` of ``source``."""
     rank = len(source.shape or ())
     return Move(
-        nodes, source, result, axis, rank - 1 - axis, lambda p, kept: p.take(taken, axis - kept)
+        nodes,
+        source,
+        result,
+        axis,
+        rank - 1 - axis,
+        lambda p, skipped: p.take(indices, axis - skipped),
     )
 
 
 def _part(
-    maker: ir.Node | None, piece: ir.Value | None, axis: int | None, constants: Constants
+    producer: ir.Node | None, piece: ir.Value | None, axis: int | None, constants: Constants
 ) -> Sequence[int] | None:
-    """Return the rows along ``axis`` of ``piece``, a result of ``maker``; None for another cut."""
-    source = maker.inputs[0] if maker is not None else None
-    if source is None or axis is None or maker is None or piece is None:
+    """Return the rows along ``axis`` of which ``producer`` makes ``piece``; None for any other
+    cut."""
+    source = producer.inputs[0] if producer is not None else None
+    if source is None or axis is None or producer is None or piece is None:
         return None
-    if maker.op_type == "Slice":
-        cuts = cuts_of(maker, constants)
+    if producer.op_type == "Slice":
+        cuts = cuts_of(producer, constants)
         return _rows(source, axis, cuts[axis]) if cuts is not None and set(cuts) == {axis} else None
     rank = len(source.shape) if source.shape is not None else 0
-    if not rank or maker.attributes.get_int("axis", 0) % rank != axis:
+    if not rank or producer.attributes.get_int("axis", 0) % rank != axis:
         return None
-    parts = maker.outputs[: maker.outputs.index(piece) + 1]
+    parts = producer.outputs[: producer.outputs.index(piece) + 1]
     sizes = [part.shape[axis] if part.shape is not None else None for part in parts]
     known = [size for size in sizes if isinstance(size, int)]
     return range(sum(known[:-1]), sum(known)) if len(known) == len(parts) else None
 
 
 def _rows(source: ir.Value, axis: int, cut: tuple[int, int, int]) -> Sequence[int] | None:
+    """Return the rows that ``cut`` takes along ``axis`` of ``source``; None if its size is
+    unknown."""
     size = source.shape[axis] if source.shape is not None else None
     return rows_taken(size, cut) if isinstance(size, int) else None
 

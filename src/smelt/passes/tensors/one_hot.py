@@ -59,10 +59,10 @@ def _compared(m: Match) -> OneHot | Miss:
     return OneHot(column, signed=False, unit=True)
 
 
-def gather_indices(b: Builder, found: OneHot) -> ir.Value:
+def gather_indices(b: Builder, vectors: OneHot) -> ir.Value:
     """Return the indices in the shape and type that Gather needs."""
-    indices = found.indices
-    if found.unit:
+    indices = vectors.indices
+    if vectors.unit:
         indices = b.op("Squeeze", indices, b.const_i64([-1]))
     if indices.dtype not in (ir.DataType.INT32, ir.DataType.INT64):
         indices = b.op("Cast", indices, to=int(ir.DataType.INT64))

@@ -55,6 +55,7 @@ def expands(node: ir.Node, constants: Constants) -> bool:
 
 
 def _rank(value: ir.Value | None) -> int | None:
+    """Return the rank of ``value``; None if it is missing or unknown."""
     return len(value.shape) if value is not None and value.shape is not None else None
 
 

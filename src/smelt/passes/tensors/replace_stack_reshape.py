@@ -30,8 +30,8 @@ def stack_merged_with_next_axis(m: Match, b: Builder) -> Replacement:
         return None
     if not same_dims(merged(before, stack.axis, stack.axis + 1), after):  # keeps 2
         return Miss("the Reshape is not proved to merge the new axis with the next one")
-    if against := m.replaces(walk):  # keeps 1
-        return against
+    if refusal := m.replaces(walk):  # keeps 1
+        return refusal
     return b.op("Concat", *stack.values, axis=stack.axis)
 
 

@@ -37,8 +37,8 @@ def row_padding_of(walk: Walk, axis: int, constants: Constants) -> RowPadding | 
     if len(pieces) < 2:
         return None
     sources = [_source(value, axis) for value in pieces]
-    whole = {source[0] for source in sources if source is not None}
-    middles = [index for index, value in enumerate(pieces) if value in whole]
+    source_values = {source[0] for source in sources if source is not None}
+    middles = [index for index, value in enumerate(pieces) if value in source_values]
     if len(middles) != 1:
         return None
     x = pieces[middles[0]]
@@ -48,7 +48,7 @@ def row_padding_of(walk: Walk, axis: int, constants: Constants) -> RowPadding | 
     size = dims[axis]
     if not isinstance(size, int):
         return "the size along the axis is not known"
-    found = RowPadding(x, size)
+    padding = RowPadding(x, size)
     for index, source in enumerate(sources):
         if index == middles[0]:
             continue
@@ -58,17 +58,19 @@ def row_padding_of(walk: Walk, axis: int, constants: Constants) -> RowPadding | 
         rows = _rows(nodes[-1], axis, size, constants)
         if rows is None or (times > 1 and len(rows) != 1):
             return "a piece is not a constant slice along the axis only"
-        side = found.before if index < middles[0] else found.after
+        side = padding.before if index < middles[0] else padding.after
         if len(side) + len(rows) * times > MOST:
             return "there are too many rows for an edge"
         side.extend(list(rows) * times)
         walk.take(nodes)
-    return found
+    return padding
 
 
 def _source(value: ir.Value, axis: int) -> tuple[ir.Value, list[ir.Node], int] | None:
-    """Return the value that ``value`` is cut from, the nodes, and how often they repeat a row; or
-    None."""
+    """Return what ``value`` is cut from, the nodes that do it, and how often they repeat a row.
+
+    None if no Slice or Gather cuts it.
+    """
     repeated, nodes, times = _unrepeated(value, axis)
     cut = producer_of(repeated, "Slice", "Gather")
     if cut is None or cut.inputs[0] is None:
@@ -77,27 +79,26 @@ def _source(value: ir.Value, axis: int) -> tuple[ir.Value, list[ir.Node], int] |
 
 
 def _unrepeated(value: ir.Value, axis: int) -> tuple[ir.Value, list[ir.Node], int]:
-    """Return one row along ``axis``, the nodes that repeat it, and how often; else ``value``
-    itself.
+    """Return the row that ``value`` repeats along ``axis``, the nodes that do it, and how often.
 
     An Expand or a Tile repeats a row along the axis, or along a new dim that a Reshape merges with
-    the axis (``jnp.repeat``).
+    the axis (``jnp.repeat``). Returns ``value``, no nodes and 1 if nothing is repeated.
     """
-    nothing: tuple[ir.Value, list[ir.Node], int] = (value, [], 1)
-    joint = producer_of(value, *RESHAPES)
-    wide = producer_of(joint.inputs[0] if joint is not None else value, "Expand", "Tile")
-    row = wide.inputs[0] if wide is not None else None
-    if wide is None or row is None:
-        return nothing
-    nodes = [joint, wide] if joint is not None else [wide]
-    split = producer_of(row, *RESHAPES) if joint is not None else None
+    unchanged: tuple[ir.Value, list[ir.Node], int] = (value, [], 1)
+    merge = producer_of(value, *RESHAPES)
+    repeat = producer_of(merge.inputs[0] if merge is not None else value, "Expand", "Tile")
+    row = repeat.inputs[0] if repeat is not None else None
+    if repeat is None or row is None:
+        return unchanged
+    nodes = [merge, repeat] if merge is not None else [repeat]
+    split = producer_of(row, *RESHAPES) if merge is not None else None
     if split is not None and split.inputs[0] is not None:
         nodes.append(split)
         source = split.inputs[0]
     else:
         source = row
-    times = _times(dims_of(source), dims_of(row), dims_of(wide.outputs[0]), dims_of(value), axis)
-    return (source, [node for node in nodes if node is not None], times) if times else nothing
+    times = _times(dims_of(source), dims_of(row), dims_of(repeat.outputs[0]), dims_of(value), axis)
+    return (source, [node for node in nodes if node is not None], times) if times else unchanged
 
 
 Dims = tuple[Dim, ...]
@@ -106,10 +107,11 @@ Dims = tuple[Dim, ...]
 def _times(
     source: Dims | None, narrow: Dims | None, wide: Dims | None, result: Dims | None, axis: int
 ) -> int:
-    """Return how often ``source``, of one row along ``axis``, is repeated along it; 0 if it is not.
+    """Return how often ``source``, one row along ``axis``, is repeated along it; 0 if it is not.
 
-    ``narrow`` is the source with dims of size 1 inserted, ``wide`` repeats one of them, and
-    ``result`` has the shape of the source except along ``axis``.
+    ``narrow`` is the source with dims of size 1 inserted, ``wide`` repeats one of these, and
+    ``result`` is ``wide`` merged again. For example, [1, C], [1, 1, C], [1, 4, C] and [4, C] give
+    4.
     """
     if source is None or narrow is None or wide is None or result is None:
         return 0
@@ -123,8 +125,8 @@ def _times(
     place = grown[0]
     if narrow[place] != 1 or wide[place] != times:
         return 0
-    around = ((wide[:place], wide[place + 1 :]), (result[:axis], result[axis + 1 :]))
-    for sides in around:
+    dims_around = ((wide[:place], wide[place + 1 :]), (result[:axis], result[axis + 1 :]))
+    for sides in dims_around:
         for side, expected in zip(sides, (source[:axis], source[axis + 1 :]), strict=True):
             if not _same_but_for_ones(side, expected):
                 return 0
@@ -132,12 +134,13 @@ def _times(
 
 
 def _same_but_for_ones(a: Dims, b: Dims) -> bool:
+    """True if the dims are equal after dims of size 1 are dropped."""
     left, right = ([dim for dim in dims if dim != 1] for dims in (a, b))
     return len(left) == len(right) and all(map(same_dim, left, right))
 
 
 def _rows(cut: ir.Node, axis: int, size: int, constants: Constants) -> list[int] | None:
-    """Return the rows along ``axis``, of ``size``, that a Slice or Gather takes, in order; else
+    """Return the rows that a Slice or Gather takes along ``axis``, of ``size``, in order, else
     None."""
     if cut.op_type == "Slice":
         cuts = cuts_of(cut, constants)
@@ -147,14 +150,15 @@ def _rows(cut: ir.Node, axis: int, size: int, constants: Constants) -> list[int]
     index, result = cut.inputs[1], cut.outputs[0].shape
     if index is None or index.shape is None or len(index.shape) != 1 or result is None:
         return None  # an index of another rank would change the rank of the result
-    taken, along = constants.ints(index), cut.attributes.get_int("axis", 0)
-    if taken is None or along % len(result) != axis:
+    indices, along = constants.ints(index), cut.attributes.get_int("axis", 0)
+    if indices is None or along % len(result) != axis:
         return None
-    if any(not -size <= row < size for row in taken):
+    if any(not -size <= row < size for row in indices):
         return None
-    return [row % size for row in taken]
+    return [row % size for row in indices]
 
 
 def _few(size: int, cut: tuple[int, int, int]) -> list[int] | None:
+    """Return the rows of ``cut`` if they are at most ``MOST``, else None."""
     rows = rows_taken(size, cut)
     return list(rows) if len(rows) <= MOST else None

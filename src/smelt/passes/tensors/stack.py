@@ -44,28 +44,28 @@ def stack_of(value: ir.Value | None, constants: Constants, walk: Walk) -> Stack 
     if axis is None:
         return None
     values: list[ir.Value] = []
-    made_by = [node]
+    nodes = [node]
     for operand in node.inputs:
-        maker = operand.producer() if operand is not None else None
-        if maker is None or not _inserts(maker, axis, constants):
+        producer = operand.producer() if operand is not None else None
+        if producer is None or not _inserts(producer, axis, constants):
             return None
-        source = maker.inputs[0]
+        source = producer.inputs[0]
         assert source is not None
         values.append(source)
-        made_by.append(maker)
+        nodes.append(producer)
     if not values:
         return None
-    walk.take(made_by)
+    walk.take(nodes)
     return Stack(tuple(values), axis)
 
 
 def concat_axis(node: ir.Node) -> int | None:
     """Return the axis of a Concat, counted from 0; None if the rank is unknown."""
     shape = node.outputs[0].shape
-    given = node.attributes.get("axis")
-    if shape is None or given is None or given.is_ref():
+    attribute = node.attributes.get("axis")
+    if shape is None or attribute is None or attribute.is_ref():
         return None
-    axis = given.as_int()
+    axis = attribute.as_int()
     return axis % len(shape) if -len(shape) <= axis < len(shape) else None
 
 

@@ -58,40 +58,42 @@ def joined_strided_slices(m: Match, b: Builder) -> Replacement:
         return None
     if any({along: step for along, (_, step) in place.items()} != steps for place in places):
         return None
-    dims, perm = _apart(x.shape.dims, steps, order, axis)
+    dims, perm = _split_steps(x.shape.dims, steps, order, axis)
     if _kept_bytes(dims, perm, x.dtype) < LEAST:  # needs 3
         return Miss(f"dims of less than {LEAST} bytes stay together")
     moved = ir.Shape([dims[i] for i in perm])
     split, joined = constant_shape(x.shape, ir.Shape(dims)), constant_shape(moved, y.shape)
     if split is None or joined is None:  # keeps 2
         return Miss("no constant can state the shape")
-    if against := m.replaces(walk):  # keeps 1
-        return against
+    if refusal := m.replaces(walk):  # keeps 1
+        return refusal
     moved_x = b.op("Transpose", b.op("Reshape", x, b.const_i64(split)), perm=perm)
     return b.op("Reshape", moved_x, b.const_i64(joined))
 
 
 def _place(cut: ir.Node, x: ir.Value, m: Match) -> dict[int, tuple[int, int]] | None:
-    """Return ``{axis: (start, step)}`` if ``cut`` takes the rows start, start + step, ... of x up
-    to the end of each axis, else None."""
+    """Return ``{axis: (start, step)}`` of a Slice that takes every ``step``-th row of x to its end.
+
+    None for any other Slice.
+    """
     cuts = cuts_of(cut, m.constants) if cut.inputs[0] is x else None
     if cuts is None or x.shape is None or not 0 < len(cuts) <= MOST_AXES:
         return None
     place = {}
-    for along, taken in sorted(cuts.items()):
-        size, step = x.shape[along], taken[2]
+    for axis, bounds in sorted(cuts.items()):
+        size, step = x.shape[axis], bounds[2]
         if not isinstance(size, int) or step < 2 or size % step or not size:  # needs 2
             return None
-        rows = rows_taken(size, taken)
+        rows = rows_taken(size, bounds)
         if not rows or rows[0] >= step or len(rows) != size // step:
             return None
-        place[along] = (rows[0], step)
+        place[axis] = (rows[0], step)
     return place
 
 
 def _order(starts: Sequence[dict[int, int]], steps: dict[int, int]) -> tuple[int, ...] | None:
-    """Return the axes, slowest first, in whose order ``starts`` count; None if they do not
-    count."""
+    """Return the axes, slowest first, by which ``starts`` count all offsets in order; None if they
+    do not."""
     for order in permutations(steps):
         places = product(*(range(steps[along]) for along in order))
         counted = (dict(zip(order, place, strict=True)) for place in places)
@@ -100,21 +102,23 @@ def _order(starts: Sequence[dict[int, int]], steps: dict[int, int]) -> tuple[int
     return None
 
 
-def _apart(
+def _split_steps(
     dims: Sequence[Dim], steps: dict[int, int], order: Sequence[int], axis: int
 ) -> tuple[list[Dim], list[int]]:
-    """Return the dims with each step as an axis, and the permutation that moves steps before
-    ``axis``."""
+    """Return the dims with the offset within each step as a new axis, and a permutation.
+
+    The permutation moves the new axes before ``axis``, in ``order``.
+    """
     split: list[Dim] = []
-    whole, within = [], {}
-    for along, dim in enumerate(dims):
-        whole.append(len(split))
-        if along in steps and isinstance(dim, int):
-            within[along] = len(split) + 1
-            split += [dim // steps[along], steps[along]]
+    outer_axes, offset_axes = [], {}
+    for old_axis, dim in enumerate(dims):
+        outer_axes.append(len(split))
+        if old_axis in steps and isinstance(dim, int):
+            offset_axes[old_axis] = len(split) + 1
+            split += [dim // steps[old_axis], steps[old_axis]]
         else:
             split.append(dim)
-    perm = [*whole[:axis], *(within[along] for along in order), *whole[axis:]]
+    perm = [*outer_axes[:axis], *(offset_axes[old_axis] for old_axis in order), *outer_axes[axis:]]
     return split, perm
 
 

@@ -49,8 +49,8 @@ def joined_edges(m: Match, b: Builder) -> Replacement:
     mode = _mode(rows)  # needs 2, keeps 2, 3
     if isinstance(mode, Miss):
         return mode
-    if against := m.replaces(walk):  # keeps 1
-        return against
+    if refusal := m.replaces(walk):  # keeps 1
+        return refusal
     if y.dtype not in RUNNABLE:  # keeps 4
         return Miss(f"runtimes have no Pad of {y.dtype}")
     assert rows.x.shape is not None
@@ -75,11 +75,8 @@ def _mode(rows: RowPadding) -> str | Miss:
     first, last = list(range(len(before))), list(range(len(after)))
     if before == [i + 1 for i in reversed(first)] and after == [size - 2 - i for i in last]:
         longest = max(len(before), len(after))
-        return (
-            "reflect"
-            if longest < size
-            else Miss("there are more rows than the tensor has beside its edge")
-        )
+        too_long = Miss("there are more rows than the tensor has beside its edge")
+        return "reflect" if longest < size else too_long
     if not any(before) and all(row == size - 1 for row in after):
         return "edge"
     if before == [size - len(before) + i for i in first] and after == last:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from smelt.runtime.interface import Interface
     from smelt.runtime.named_inputs import MadeUp
 
-Given = Annotated[
+InputOption = Annotated[
     list[str] | None,
     typer.Option(
         "--input",
@@ -29,7 +29,7 @@ Given = Annotated[
         " type, such as f32[2,4]. Repeatable.",
     ),
 ]
-GivenFile = Annotated[
+InputFiles = Annotated[
     list[str] | None,
     typer.Option(
         "--inputs",
@@ -67,10 +67,9 @@ _NAMED = re.compile(r"([^=]+)=(.+)", re.DOTALL)
 
 
 @dataclass
-class GivenInputs:
-    """Inputs that the arguments give: arrays or generated inputs, by name or in
-    order, and types.
-    """
+class InputValues:
+    """Inputs that the arguments give: arrays or generated inputs, by name or in order, and
+    types."""
 
     named: dict[str, np.ndarray | MadeUp] = field(default_factory=dict)
     ordered: list[np.ndarray | MadeUp] = field(default_factory=list)
@@ -137,8 +136,8 @@ def read_samples(files: Sequence[str] | None) -> list[dict[str, np.ndarray]] | N
 
     if not files:
         return None
-    read = {file: read_arrays(file) for file in files}
-    unnamed = [file for file, arrays in read.items() if "" in arrays]
+    arrays_by_file = {file: read_arrays(file) for file in files}
+    unnamed = [file for file, arrays in arrays_by_file.items() if "" in arrays]
     if unnamed:
         raise UsageError(
             "E636",
@@ -146,24 +145,24 @@ def read_samples(files: Sequence[str] | None) -> list[dict[str, np.ndarray]] | N
             fix="save it by name: np.savez('data.npz', x=x)",
             why="inputs in a file are matched to those of the model by name",
         )
-    tensors = [arrays for file, arrays in read.items() if file.endswith(".pb")]
-    whole = [arrays for file, arrays in read.items() if not file.endswith(".pb")]
-    together: dict[str, np.ndarray] = {
+    tensors = [arrays for file, arrays in arrays_by_file.items() if file.endswith(".pb")]
+    samples = [arrays for file, arrays in arrays_by_file.items() if not file.endswith(".pb")]
+    one_sample: dict[str, np.ndarray] = {
         name: array for arrays in tensors for name, array in arrays.items()
     }
-    return [*whole, together] if together else whole
+    return [*samples, one_sample] if one_sample else samples
 
 
-def read_given(
+def read_inputs(
     items: Sequence[str] | None, files: Sequence[str] | None, *, function: bool
-) -> GivenInputs:
+) -> InputValues:
     """Parse the values of --input and --inputs; types are accepted for a ``function`` only.
 
     Raises UsageError E636 for a repeated name or text of unknown form, E617 for bad files.
     """
     from smelt.runtime.array_files import read_arrays
 
-    given = GivenInputs()
+    values = InputValues()
     for file in files or ():
         arrays = read_arrays(file)
         if "" in arrays:
@@ -175,20 +174,20 @@ def read_given(
                 why="inputs in a file are matched to those of the model by name",
             )
         for name, array in arrays.items():
-            _add(given, name, array)
+            _add(values, name, array)
     for item in items or ():
-        _read(given, item, function)
-    return given
+        _read(values, item, function)
+    return values
 
 
-def _read(given: GivenInputs, item: str, function: bool) -> None:
-    """Parse one ``[NAME=]WHAT`` and add it to ``given``."""
+def _read(values: InputValues, item: str, function: bool) -> None:
+    """Parse one ``[NAME=]WHAT`` and add it to ``values``."""
     named = _NAMED.fullmatch(item)
-    name, what = named.groups() if named and not Path(item).exists() else ("", item)
-    if function and _SPEC.fullmatch(what) and not Path(what).exists():
+    name, text = named.groups() if named and not Path(item).exists() else ("", item)
+    if function and _SPEC.fullmatch(text) and not Path(text).exists():
         if not name:
-            given.specs[0].append(what)
-        elif name in given.specs[1]:
+            values.specs[0].append(text)
+        elif name in values.specs[1]:
             raise UsageError(
                 "E636",
                 f"--input {name} is given twice",
@@ -196,55 +195,55 @@ def _read(given: GivenInputs, item: str, function: bool) -> None:
                 fix="leave one of them out",
             )
         else:
-            given.specs[1][name] = what
+            values.specs[1][name] = text
         return
-    value = _value(name, what, item)
+    value = _value(name, text, item)
     if name:
-        _add(given, name, value)
+        _add(values, name, value)
     else:
-        given.ordered.append(value)
+        values.ordered.append(value)
 
 
-def _value(name: str, what: str, item: str) -> np.ndarray | MadeUp:
-    """Return the array in the file ``what``, or the generated input that ``what`` names.
+def _value(name: str, text: str, item: str) -> np.ndarray | MadeUp:
+    """Return the array in the file ``text``, or the generated input that ``text`` names.
 
     Raises UsageError E636 for text of unknown form, or if a file holds no array ``name``.
     """
     from smelt.runtime.array_files import SUFFIXES, read_arrays
     from smelt.runtime.named_inputs import MadeUp
 
-    random = _RANDOM.fullmatch(what)
+    random = _RANDOM.fullmatch(text)
     if random:
         return MadeUp("random", int(random.group(1) or 0))
-    if what == "zeros":
+    if text == "zeros":
         return MadeUp("zeros")
-    if Path(what).suffix not in SUFFIXES:
+    if Path(text).suffix not in SUFFIXES:
         raise UsageError(
             "E636",
             f"--input {item!r} is not [NAME=]VALUE",
-            why=f"{what!r} is not a .npy, .npz or .pb file, and not random, random:SEED or zeros",
+            why=f"{text!r} is not a .npy, .npz or .pb file, and not random, random:SEED or zeros",
             fix="for instance: --input x=x.npy",
         )
-    arrays = read_arrays(what)
+    arrays = read_arrays(text)
     if name in arrays:
         return arrays[name]
     if len(arrays) == 1:
         return next(iter(arrays.values()))
     raise UsageError(
         "E636",
-        f"{what!r} has no array {name!r}" if name else f"{what!r} holds several arrays",
+        f"{text!r} has no array {name!r}" if name else f"{text!r} holds several arrays",
         why=f"it has {', '.join(map(repr, arrays)) or 'none'}",
-        fix=f"--inputs {what} takes all by their names",
+        fix=f"--inputs {text} takes all by their names",
     )
 
 
-def _add(given: GivenInputs, name: str, value: np.ndarray | MadeUp) -> None:
+def _add(values: InputValues, name: str, value: np.ndarray | MadeUp) -> None:
     """Record the value of input ``name``; raises UsageError E636 if it has one already."""
-    if name in given.named:
+    if name in values.named:
         raise UsageError(
             "E636",
             f"input {name!r} is given twice",
             why="an input has one value",
             fix="leave one of them out",
         )
-    given.named[name] = value
+    values.named[name] = value
