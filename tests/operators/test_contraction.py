@@ -74,7 +74,28 @@ PLANS = {
     "ax,ba->bax": ([(2, 3), (4, 2)], [("Combine", "bax")]),
     "ax,xb->bax": ([(2, 3), (3, 4)], [("Transpose", "bx"), ("Combine", "bax")]),
     "ab,bc,c->a": ([(9, 9), (9, 9), (9,)], [("DotGeneral", "b"), ("DotGeneral", "a")]),
-}
+    "ab,bc,a->abc": ([(2, 3), (3, 4), (2,)], [("Combine", "ab"), ("Combine", "abc")]),
+    "bca,abc,a,cab->b": (
+        [(3, 4, 2), (2, 3, 4), (2,), (4, 2, 3)],
+        [("Transpose", "bca"), ("Combine", "bca"), ("Transpose", "bca"), ("Combine", "bca"), ("DotGeneral", "b")],
+    ),
+    "c,edc,bce->edb": (
+        [(4,), (6, 5, 4), (3, 4, 6)],
+        [("Transpose", "ecb"), ("Combine", "ecb"), ("DotGeneral", "edb")],
+    ),
+    "cdb,eab,ebc,bda->cbe": (
+        [(4, 5, 3), (6, 2, 3), (6, 3, 4), (3, 5, 2)],
+        [("DotGeneral", "bca"), ("DotGeneral", "bce"), ("Transpose", "cbe"), ("Transpose", "cbe"), ("Combine", "cbe")],
+    ),
+    "bac,abe,d,ea->ec": (
+        [(3, 2, 4), (2, 3, 6), (5,), (6, 2)],
+        [("Reduce", ""), ("Combine", "ea"), ("Transpose", "eba"), ("Combine", "eba"), ("DotGeneral", "ec")],
+    ),
+    "e,eca,cdb,aed->": (
+        [(6,), (6, 4, 2), (4, 5, 3), (2, 6, 5)],
+        [("Reduce", "cd"), ("Transpose", "cae"), ("Combine", "cae"), ("DotGeneral", "cd"), ("DotGeneral", "")],
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "case"), PLANS.items(), ids=PLANS)
