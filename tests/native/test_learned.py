@@ -43,7 +43,7 @@ def trees(**changed) -> dict[str, object]:
 
 
 NODES = [
-    helper.make_node("TreeEnsemble", ["x"], ["sum"], domain=ML, aggregate_function=1, **trees()),
+    helper.make_node("TreeEnsemble", ["x"], ["sum"], domain=ML, **trees()),
     helper.make_node("TreeEnsemble", ["x"], ["least"], domain=ML, aggregate_function=2, **trees()),
     helper.make_node("Binarizer", ["x"], ["binary"], domain=ML, threshold=0.25),
     helper.make_node("Scaler", ["x"], ["scaled"], domain=ML, offset=[1.0] * 4, scale=[2.0] * 4),

@@ -245,3 +245,11 @@ def test_a_report_leaves_the_result_as_it_is():
 )
 def test_a_constant_is_labelled_by_its_elements_in_at_most_24_characters(elements, shape, label):
     assert label_of({"elements": elements, "shape": shape}) == label
+
+
+def test_names_of_sides_and_the_title_are_cut():
+    report = smelt.HtmlReport("t" * 121)
+    report.compare(parse(MODEL), parse(MODEL), sides=("b" * 60, "a" * 61))
+    found = report.document()
+    assert found["title"] == "t" * 120 + "\N{HORIZONTAL ELLIPSIS} (121 characters)"
+    assert found["sides"] == ["b" * 60, "a" * 60 + "\N{HORIZONTAL ELLIPSIS} (61 characters)"]
