@@ -9,6 +9,7 @@ from onnx.reference.ops import _op_list
 
 from smelt.check.compare import Tolerance, compare
 from smelt.errors import InternalError
+from smelt.ir import text
 from smelt.runtime import fold as folding
 from smelt.runtime.fold import evaluate_node, evaluator
 
@@ -276,6 +277,24 @@ def test_an_evaluator_knows_the_opset_of_each_function():
         ir.Shape((2, 2)),
     )
     assert evaluator(model)(inner, [np.zeros((2, 2), np.float32)]) is None
+
+
+def test_an_evaluator_finds_graphs_that_a_pass_made_later():
+    model = text.parse("g (bool c, float[2] x) => (float[2] y) { y = Identity(x) }", 20)
+    evaluate = evaluator(model)
+    later = text.parse(
+        """g (bool c, float[2] x) => (float[2] y) { y = If (c) <
+            then_branch = t () => (float[2] a) { a = Neg(x) },
+            else_branch = e () => (float[2] b) { b = Abs(x) }> }""",
+        20,
+    )
+    branch = later.graph.node(0).attributes["then_branch"].as_graph()
+    inner = branch.node(0)
+    assert evaluate(inner, [np.ones(2, np.float32)]) is None  # it is of another model
+    made = later.graph.node(0)
+    later.graph.remove(made)
+    model.graph.insert_before(model.graph.node(0), made)
+    assert evaluate(inner, [np.ones(2, np.float32)])[0].tolist() == [-1, -1]
 
 
 @pytest.mark.slow

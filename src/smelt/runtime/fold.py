@@ -85,12 +85,14 @@ Kernels = Callable[[ir.Node, Inputs, int], list[np.ndarray] | None]
 
 
 def evaluator(model: ir.Model, kernels: Kernels | None = None) -> Evaluate:
-    """Return ``evaluate_node`` for the nodes of ``model`` as a function of node and inputs."""
+    """Return ``evaluate_node`` for the nodes of ``model``, which may get more subgraphs later."""
     imports = _imports_of_graphs(model)
 
     def evaluate(node: ir.Node, inputs: Inputs) -> list[np.ndarray] | None:
-        """Return the results of a node at the opset of its graph, None to not fold it."""
-        known = imports.get(node.graph) if isinstance(node.graph, ir.Graph) else None
+        """Return the results of a node of the model, None to not fold it."""
+        if node.graph not in imports:
+            imports.update(_imports_of_graphs(model))
+        known = imports.get(node.graph)
         if known is None:
             return None
         return evaluate_node(node, inputs, opset=known.get("", 1), kernels=kernels)
@@ -98,12 +100,12 @@ def evaluator(model: ir.Model, kernels: Kernels | None = None) -> Evaluate:
     return evaluate
 
 
-def _imports_of_graphs(model: ir.Model) -> dict[ir.Graph, dict[str, int]]:
+def _imports_of_graphs(model: ir.Model) -> dict[object, dict[str, int]]:
     """Return the opset imports of each graph; functions have their own imports.
 
     The dicts are the model's own, so a later change of opset is seen.
     """
-    imports: dict[ir.Graph, dict[str, int]] = {}
+    imports: dict[object, dict[str, int]] = {}
     roots = [(model.graph, model.opset_imports)]
     roots += [(f.graph, f.opset_imports) for f in model.functions.values()]
     for root, versions in roots:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from fixpoint import difference, optimized
 
 import smelt
 from smelt.ir import scope
@@ -48,6 +49,7 @@ def test_no_operator_and_no_function_beyond_onnx(name: str) -> None:
     assert "smelt" not in {item.domain for item in proto.opset_import}
     assert all(node.domain != "smelt" for node in scope.nodes(artifact.model))
     np.testing.assert_allclose(artifact(x)[0], fn(x), rtol=2e-5, atol=2e-6)
+    assert not difference(smelt.to_proto(artifact.model), optimized(artifact.model))
 
 
 def test_functions_are_kept_on_request() -> None:

@@ -53,3 +53,6 @@ def replace_runtime_gaps(
         kept = frozenset(operator.key for operator in all_operators())
     graphs = cx.index().graphs
     expand_in_line(rewriter, stats, NAME, graphs, kept)  # needs 1, 2, 3, keeps 1, 2
+    if rewriter.count:  # values in loops of bodies have no sizes yet
+        rewriter.flush()
+        cx.shapes.infer_model()
