@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import onnx_ir as ir
 import pytest
 
@@ -11,6 +13,7 @@ from smelt.errors import UsageError
 from smelt.ir import text
 
 ATTENTION = "g (float[1,2,4,8] q) => (float[1,2,4,8] y) { a = Attention(q, q, q) y = Gelu(a) }"
+BERT = Path(__file__).parents[1] / "models" / "torchscript_bert.onnx"
 TAIL = "g (float[1,3,4] x) => (float[1,4] y) <int64 i = {-1}> { y = Gather<axis=1>(x, i) }"
 
 
@@ -33,6 +36,18 @@ def test_a_consumer_with_attention_keeps_it() -> None:
 def test_one_index_becomes_a_slice_for_a_consumer_without_gather() -> None:
     kinds = [node.op_type for node in optimized(TAIL, "coreml-ep", 17).graph]
     assert kinds == ["Slice", "Squeeze"]
+
+
+@pytest.mark.parametrize(
+    ("consumers", "expected"),
+    [("", True), ("onnxruntime", True), ("onnxruntime,openvino", False), ("coreml-ep", False)],
+)
+def test_a_form_for_a_slow_fusion_of_one_runtime_is_for_that_runtime_alone(
+    consumers, expected
+) -> None:
+    """``sum-residuals`` works round a fusion of ONNX Runtime's CPU provider."""
+    model = smelt.optimize(BERT, consumers=consumers)
+    assert ("Sum" in {node.op_type for node in model.graph}) == expected
 
 
 def test_an_older_release_gets_an_older_opset_and_file_format() -> None:

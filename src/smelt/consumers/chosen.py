@@ -68,6 +68,8 @@ class Chosen:
 
     def among(self, kernels: frozenset[str] | None) -> frozenset[str]:
         """Return the operators of ``kernels``, None for all, that all take in some form."""
+        if all(each.operators is None and not each.refused for each in self.consumers):
+            return kernels
         return self.kernels if kernels is None else self.kernels & kernels
 
     def takes(self, model: ir.Model, node: ir.Node) -> bool:
