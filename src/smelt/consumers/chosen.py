@@ -66,7 +66,7 @@ class Chosen:
             found = listed - each.refused.keys()
         return found
 
-    def among(self, kernels: frozenset[str] | None) -> frozenset[str]:
+    def among(self, kernels: frozenset[str] | None) -> frozenset[str] | None:
         """Return the operators of ``kernels``, None for all, that all take in some form."""
         if all(each.operators is None and not each.refused for each in self.consumers):
             return kernels

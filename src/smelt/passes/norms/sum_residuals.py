@@ -11,8 +11,8 @@ does not fuse. Optimized models declare the shape; the Sum keeps the runtime fro
 Needs    (1) float32, and operands of equal shape; (2) a sum with one reader; (3) a shape of the sum
          or of the result that was hidden in the source, or a size without a name, which a file
          cannot declare (the runtime then fuses neither Add nor Sum).
-Keeps    (1) sums that the runtime could fuse in the source; (2) the Add for targets that compute
-         operators themselves.
+Keeps    (1) sums that the runtime could fuse in the source; (2) the Add for targets and consumers
+         that do not take every operator of ONNX.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from smelt.passes.base import EXACT, Options, PassContext, graph_pass
 
 @graph_pass("sum_residuals", __doc__, exactness=EXACT, after=("fuse_layernorm_or_instancenorm",))
 def sum_residuals(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options) -> None:
-    """Replace each such Add by Sum, unless the target has its own kernels."""
+    """Replace each such Add by Sum, unless the operators of the reader are limited."""
     if cx.kernels is not None:  # keeps 2
         return
     for norm in list(cx.index().nodes([("", "LayerNormalization")])):
