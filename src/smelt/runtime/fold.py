@@ -106,9 +106,8 @@ def _imports_of_graphs(model: ir.Model) -> dict[object, dict[str, int]]:
     The dicts are the model's own, so a later change of opset is seen.
     """
     imports: dict[object, dict[str, int]] = {}
-    roots = [(model.graph, model.opset_imports)]
-    roots += [(f.graph, f.opset_imports) for f in model.functions.values()]
-    for root, versions in roots:
+    functions = ((f.graph, f.opset_imports) for f in model.functions.values())
+    for root, versions in ((model.graph, model.opset_imports), *functions):
         pending = [root]
         while pending:
             graph = pending.pop()
