@@ -111,11 +111,11 @@ def trial_sizes(a: Interface, b: Interface | None, dims: Dims | None) -> list[di
     requested = dict(dims or {})
     unknown = sorted(set(requested) - set(symbols))
     if unknown:
-        known = ", ".join(symbols) or "none"
+        listed = ", ".join(symbols) or "none"
         raise UsageError(
             "E633",
             f"there is no dim {unknown[0]!r}",
-            why=f"symbolic dims: {known}",
+            why=f"symbolic dims: {listed}",
             fix="`smelt inspect` shows the symbolic dims",
         )
     fixed = fixed_sizes(a, b) if b is not None else {}

@@ -108,9 +108,9 @@ def still_wrong(
     def check(model: ir.Model) -> bool:
         """True if the pipeline's first wrong pass on ``model`` is the one of ``culprit``."""
         symbols = interface_of(model).symbols()
-        known = {name: sizes for name, sizes in (dims or {}).items() if name in symbols}
+        dims_of_model = {name: sizes for name, sizes in (dims or {}).items() if name in symbols}
         try:
-            attempt = _Search(model, optimize, known or None, seed).attempt(None)
+            attempt = _Search(model, optimize, dims_of_model or None, seed).attempt(None)
         except SmeltError:
             return False  # the model itself cannot be run
         return bool(attempt.problems) and _guilty_text(attempt) == culprit.pass_text

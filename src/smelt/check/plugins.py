@@ -45,31 +45,38 @@ class Plugin:
 
 def plugins() -> list[Plugin]:
     """Return every plug-in, sorted by package, group and name."""
-    off = extensions.without_plugins()
+    are_disabled = extensions.without_plugins()
     result = []
-    for group, problem in GROUPS.items():
-        others = [point for point in extensions.all_points(group) if not extensions.is_own(point)]
+    for group, problem_of in GROUPS.items():
+        foreign_points = [
+            point for point in extensions.all_points(group) if not extensions.is_own(point)
+        ]
         name_counts = Counter(
             point.name.replace("-", "_") for point in extensions.all_points(group)
         )
-        result += [_plugin(point, name_counts, problem, off) for point in others]
+        result += [
+            _plugin(point, name_counts, problem_of, are_disabled) for point in foreign_points
+        ]
     return sorted(result, key=lambda item: (item.package, item.group, item.name))
 
 
 def _plugin(
-    point: EntryPoint, name_counts: Counter[str], problem: Callable[[Extension], str], off: bool
+    point: EntryPoint,
+    name_counts: Counter[str],
+    problem_of: Callable[[Extension], str],
+    are_disabled: bool,
 ) -> Plugin:
     """Load one entry point and return its Plugin, with the error if it fails."""
     owner = point.dist
     package, version = (owner.name, owner.version) if owner is not None else ("?", "?")
-    if off:
+    if are_disabled:
         return Plugin(package, version, point.group, point.name, "off")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         extension = extensions.load(point)
         error, place = extension.error, extension.place
         if not error:
-            error = problem(extension)
+            error = problem_of(extension)
         name = point.name.replace("-", "_")
         if (
             not error

@@ -57,7 +57,9 @@ def _alike(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     free = np.isfinite(wide) & (wide != 0)
     if not free.any():
         return array
-    known = wide[free]
-    drawn = np.clip(rng.normal(known.mean(), known.std(), array.shape), known.min(), known.max())
+    nonzero = wide[free]
+    drawn = np.clip(
+        rng.normal(nonzero.mean(), nonzero.std(), array.shape), nonzero.min(), nonzero.max()
+    )
     rounded = drawn if is_float(array.dtype) else np.rint(drawn)
     return np.where(free, rounded, wide).astype(array.dtype)

@@ -61,8 +61,10 @@ class Polynomial:
     @property
     def names(self) -> frozenset[str]:
         """The names of all dims in the polynomial, also those inside of expressions."""
-        found = (symbols_of(ir.SymbolicDim(symbol)) for symbol in self.symbols if symbol != "?")
-        return frozenset().union(*found)
+        dims_symbols = (
+            symbols_of(ir.SymbolicDim(symbol)) for symbol in self.symbols if symbol != "?"
+        )
+        return frozenset().union(*dims_symbols)
 
     def __add__(self, other: Polynomial) -> Polynomial:
         if not self.terms or not other.terms:

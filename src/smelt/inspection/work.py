@@ -92,8 +92,8 @@ def _bytes(node: ir.Node) -> Polynomial | None:
     if not node.domain and node.op_type in PART_READ:
         inputs = [*inputs[1:], *node.outputs[:1]]
     sizes = [_size(value) for value in (*inputs, *node.outputs) if value.name]
-    known = [size for size in sizes if size is not None]
-    return total(known) if len(known) == len(sizes) else None
+    known_sizes = [size for size in sizes if size is not None]
+    return total(known_sizes) if len(known_sizes) == len(sizes) else None
 
 
 def _size(value: ir.Value) -> Polynomial | None:

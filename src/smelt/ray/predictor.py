@@ -198,7 +198,7 @@ def _unknown_name(kind: str, name: str, known: Mapping[str, Port]) -> UsageError
 def _column(batch: Columns, name: str) -> np.ndarray:
     """Return the column ``name``; UsageError E697 if there is none."""
     if name not in batch:
-        known = ", ".join(map(repr, batch)) or "none"
+        listed = ", ".join(map(repr, batch)) or "none"
         fix = did_you_mean(name, batch, "columns={input: column} maps names")
-        raise UsageError("E697", f"there is no column {name!r}", why=f"there are {known}", fix=fix)
+        raise UsageError("E697", f"there is no column {name!r}", why=f"there are {listed}", fix=fix)
     return np.asarray(batch[name])

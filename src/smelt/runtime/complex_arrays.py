@@ -56,8 +56,8 @@ def _each(
             return value
         return convert(port, np.asarray(value))  # also accepts arrays of JAX
 
-    known = [converted(*pair) for pair in zip(ports, values, strict=False)]
-    return [*known, *values[len(ports) :]]
+    converted_values = [converted(*pair) for pair in zip(ports, values, strict=False)]
+    return [*converted_values, *values[len(ports) :]]
 
 
 def arrays_as_pairs(

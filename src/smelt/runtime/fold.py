@@ -89,13 +89,13 @@ def evaluator(model: ir.Model, kernels: Kernels | None = None) -> Evaluate:
     imports = _imports_of_graphs(model)
 
     def evaluate(node: ir.Node, inputs: Inputs) -> list[np.ndarray] | None:
-        """Return the results of a node of the model, None to not fold it."""
+        """Return the results of a node at the opset of its graph, None to not fold it."""
         if node.graph not in imports:
             imports.update(_imports_of_graphs(model))
-        known = imports.get(node.graph)
-        if known is None:
+        opsets = imports.get(node.graph)
+        if opsets is None:
             return None
-        return evaluate_node(node, inputs, opset=known.get("", 1), kernels=kernels)
+        return evaluate_node(node, inputs, opset=opsets.get("", 1), kernels=kernels)
 
     return evaluate
 

@@ -67,9 +67,9 @@ def _output_elements(node: ir.Node, inputs: Inputs) -> int | None:
     It follows from declared shapes, or from the operands' values.
     """
     shapes = [static_shape(output) for output in node.outputs]
-    known = [math.prod(shape) for shape in shapes if shape is not None]
-    if len(known) == len(shapes):
-        return sum(known)
+    known_counts = [math.prod(shape) for shape in shapes if shape is not None]
+    if len(known_counts) == len(shapes):
+        return sum(known_counts)
     size = SIZES.get(node.op_type)
     try:
         return size(inputs) if size is not None else None
@@ -89,9 +89,11 @@ def _expanded(inputs: Inputs) -> int:
     shape = inputs[0].shape if inputs[0] is not None else ()
     target = _items(inputs[1])
     longest = max(len(shape), len(target))
-    left = (1,) * (longest - len(shape)) + shape
-    right = (1,) * (longest - len(target)) + tuple(target)
-    return math.prod(max(a, b) if a and b else 0 for a, b in zip(left, right, strict=True))
+    padded_shape = (1,) * (longest - len(shape)) + shape
+    padded_target = (1,) * (longest - len(target)) + tuple(target)
+    return math.prod(
+        max(a, b) if a and b else 0 for a, b in zip(padded_shape, padded_target, strict=True)
+    )
 
 
 def _size(array: np.ndarray | None) -> int:

@@ -22,14 +22,14 @@ def check_memory(model: ir.Model) -> None:
     Sizes come from shape inference, so data-dependent sizes are not checked. Inferred types are
     removed again.
     """
-    known = [(value, value.type, _copy(value.shape)) for value in every_value(model)]
+    declared = [(value, value.type, _copy(value.shape)) for value in every_value(model)]
     shapes = ShapeInference(model)
     try:
         shapes.infer_model()
         _check(model, VALUE_LIMIT)
     finally:
         shapes.restore_interface()
-        for value, type_, shape in known:
+        for value, type_, shape in declared:
             value.type, value.shape = type_, shape
 
 

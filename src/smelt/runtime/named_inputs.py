@@ -169,8 +169,8 @@ def _fits(port: Port, array: np.ndarray, sizes: Mapping[str, int]) -> bool:
         return True
     if len(port.shape) != array.ndim:
         return False
-    known = [size_of(dim, sizes) for dim in port.shape]
-    pairs = zip(port.shape, known, array.shape, strict=True)
+    expected_sizes = [size_of(dim, sizes) for dim in port.shape]
+    pairs = zip(port.shape, expected_sizes, array.shape, strict=True)
     return all(
         not isinstance(expected, int) or expected == size or _is_plain_symbol(dim)
         for dim, expected, size in pairs

@@ -35,15 +35,19 @@ def _run(
     scan outputs.
     """
     names = self.body.input_names
-    known = dict(context or {})
+    values_by_name = dict(context or {})
     carried = list(states)
     stacked_outputs: list[list[np.ndarray]] = [
         [] for _ in self.body.output_names[1 + len(carried) :]
     ]
     continues, iteration = condition is None or bool(condition), 0
     while continues and (count is None or iteration < count):
-        known.update(zip(names, (np.int64(iteration), np.bool_(continues), *carried), strict=True))
-        next_condition, *results = self._run_body(known, attributes=attributes, bindings=bindings)
+        values_by_name.update(
+            zip(names, (np.int64(iteration), np.bool_(continues), *carried), strict=True)
+        )
+        next_condition, *results = self._run_body(
+            values_by_name, attributes=attributes, bindings=bindings
+        )
         carried = results[: len(carried)]
         for outputs, part in zip(stacked_outputs, results[len(carried) :], strict=True):
             outputs.append(part)

@@ -73,11 +73,11 @@ def _reshape(node: ir.Node, sizes: Sizes, shape: tuple[int, ...]) -> np.ndarray 
     result = node.outputs[0].shape
     dims = [1] * shape[0]
     if result is not None and len(result) == shape[0]:
-        known = [size_of(dim, sizes) for dim in result.dims]
-        dims = [dim if isinstance(dim, int) else 1 for dim in known]
-        if all(isinstance(dim, int) for dim in known):
+        sizes_of_dims = [size_of(dim, sizes) for dim in result.dims]
+        dims = [dim if isinstance(dim, int) else 1 for dim in sizes_of_dims]
+        if all(isinstance(dim, int) for dim in sizes_of_dims):
             return np.asarray(dims)
-        unknown = [index for index, dim in enumerate(known) if not isinstance(dim, int)]
+        unknown = [index for index, dim in enumerate(sizes_of_dims) if not isinstance(dim, int)]
         dims[unknown[-1]] = -1
         return np.asarray(dims)
     dims[-1:] = [-1] if dims else []

@@ -44,10 +44,12 @@ class Demand:
     def is_met(self, sizes: Sizes) -> bool:
         """True if the constraint holds at ``sizes``, or a dim is unknown."""
         sides = [[size_of(dim, sizes) for dim in dims] for dims in (self.left, self.right)]
-        known = [[n for n in side if isinstance(n, int)] for side in sides]
-        if any(len(numbers) < len(side) for numbers, side in zip(known, sides, strict=True)):
+        numbers_of_sides = [[n for n in side if isinstance(n, int)] for side in sides]
+        if any(
+            len(numbers) < len(side) for numbers, side in zip(numbers_of_sides, sides, strict=True)
+        ):
             return True
-        return self.holds(*known)
+        return self.holds(*numbers_of_sides)
 
 
 def demands_of(model: ir.Model) -> list[Demand]:

@@ -107,8 +107,8 @@ class HtmlReport:
         written["numbers"] = self._numbers()
         written["batch"] = _shown(self.batch)
         for key in ("culprit", "error"):
-            found = getattr(self, key)
-            written[key] = _shown(found.to_json()) if found is not None else None
+            record = getattr(self, key)
+            written[key] = _shown(record.to_json()) if record is not None else None
         return written
 
     def _graphs(self) -> tuple[dict[str, Any], dict[str, Any]] | None:

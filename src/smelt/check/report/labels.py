@@ -64,8 +64,8 @@ def _formal_names(domain: str, op_type: str, version: int) -> list[str]:
     schema = opset.schema(op_type, version, domain)
     if schema is not None:
         return [parameter.name for parameter in schema.inputs]
-    known = find(domain, op_type)
-    return [name.rstrip("?") for name in known.inputs] if known is not None else []
+    declaration = find(domain, op_type)
+    return [name.rstrip("?") for name in declaration.inputs] if declaration is not None else []
 
 
 def _is_usual(node: ir.Node, name: str, version: int) -> bool:

@@ -48,8 +48,8 @@ class Places:
         """Return the innermost group that holds at least half of the nodes; None if no node is
         known.
         """
-        known = [self._groups[number] for number in numbers if number in self._groups]
-        return _shared(known) if known else None
+        groups = [self._groups[number] for number in numbers if number in self._groups]
+        return _shared(groups) if groups else None
 
 
 def _shared(paths: Iterable[Path]) -> Path:

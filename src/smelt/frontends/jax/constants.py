@@ -37,10 +37,10 @@ class ConstantPool:
         if array.nbytes > INTERNED:
             return self._builder.constant(array.view())
         key = (str(array.dtype), array.shape, array.tobytes())
-        known = self._by_bytes.get(key)
-        if known is None:
-            known = self._by_bytes[key] = self._builder.constant(array.copy())
-        return known
+        cached = self._by_bytes.get(key)
+        if cached is None:
+            cached = self._by_bytes[key] = self._builder.constant(array.copy())
+        return cached
 
     def captured(self, constant: object, aval: Aval) -> ir.Value:
         """Return a constant of a jaxpr in the dtype of ``aval``; one initializer per object.
@@ -65,9 +65,9 @@ class ConstantPool:
                 fix="convert it to a type that ONNX has, outside of the function",
             )
         identity = compat.identity(constant)
-        known = self._by_identity.get((identity, aval.dtype))
-        if known is not None:
-            return known[1]
+        cached = self._by_identity.get((identity, aval.dtype))
+        if cached is not None:
+            return cached[1]
         array = compat.host_array(constant)
         if array.dtype != aval.dtype:
             array = array.astype(aval.dtype)

@@ -56,9 +56,9 @@ class Lowering(Nodes):
         shape = tuple(aval.shape)
         if operand.shape == shape:
             return operand.value
-        known = self._broadcast.get((operand.value, shape))
-        if known is not None:
-            return known
+        cached = self._broadcast.get((operand.value, shape))
+        if cached is not None:
+            return cached
         if adds_first_ones(operand.shape, shape):
             value = self.unsqueeze(operand.value, range(len(shape) - len(operand.shape)))
         else:
@@ -74,8 +74,8 @@ class Lowering(Nodes):
     ) -> list[Operand]:
         """Lower the equations of ``jaxpr`` into the graph, and return its results."""
         pairs = zip(jaxpr.constvars, constants, strict=True)
-        known = [self.captured(constant, variable.aval) for variable, constant in pairs]
-        return interpret(jaxpr, known, operands, self._literal, self._lowered)
+        constant_operands = [self.captured(constant, variable.aval) for variable, constant in pairs]
+        return interpret(jaxpr, constant_operands, operands, self._literal, self._lowered)
 
     def _literal(self, literal: compat.Literal) -> Operand:
         """Return the constant of a literal."""

@@ -90,9 +90,9 @@ def renamed(names: Sequence[str], new_names: NewNames | None, kind: str) -> list
 
 def check_disjoint(inputs: Sequence[str], outputs: Sequence[str]) -> None:
     """Raise UsageError E108 if an input and an output have the same name."""
-    both = sorted(set(inputs) & set(outputs))
-    if both:
-        raise _wrong("output", f"{both[0]!r} is also the name of an input", "")
+    shared_names = sorted(set(inputs) & set(outputs))
+    if shared_names:
+        raise _wrong("output", f"{shared_names[0]!r} is also the name of an input", "")
 
 
 def _check(names: Sequence[Any], kind: str) -> None:

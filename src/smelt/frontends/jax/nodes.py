@@ -192,8 +192,10 @@ class Nodes(ABC):
         Without it, later passes would know less than JAX about slices with computed starts.
         """
         dims = [self.symbols.dim(dim) for dim in shape]
-        known = x.shape if x.shape is not None and len(x.shape) == len(dims) else [None] * len(dims)
-        pairs = list(zip(known, dims, strict=True))
+        inferred = (
+            x.shape if x.shape is not None and len(x.shape) == len(dims) else [None] * len(dims)
+        )
+        pairs = list(zip(inferred, dims, strict=True))
         if all(size == dim or not isinstance(dim, int) for size, dim in pairs) or 0 in dims:
             return x
         # A 0 keeps the dim of the input.

@@ -122,8 +122,10 @@ def is_tracing() -> bool:
 def original(owner: Any, name: str) -> Function:
     """Return the attribute outside of traces; raises AttributeError if there is none."""
     with _lock:
-        known = _attributes.get((id(owner), name))
-        function: Function = known.original if known is not None else _attribute(owner, name)
+        attribute = _attributes.get((id(owner), name))
+        function: Function = (
+            attribute.original if attribute is not None else _attribute(owner, name)
+        )
         return function
 
 

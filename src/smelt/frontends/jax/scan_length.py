@@ -23,9 +23,11 @@ def _length_of(original: Function) -> Function:
             return original(xs_flat, xs_avals, length)
         if not xs_flat:
             return length
-        known = original(xs_flat, xs_avals, None)
+        length_of_arrays = original(xs_flat, xs_avals, None)
         # JAX raises the error for a length that differs from the arrays.
-        return known if known == length else original(xs_flat, xs_avals, length)
+        return (
+            length_of_arrays if length_of_arrays == length else original(xs_flat, xs_avals, length)
+        )
 
     return length_of
 

@@ -98,13 +98,13 @@ class Call:
         calls.
         """
         line, scopes = self.place(equation), frames.name_stack(equation)
-        known = self._origins.get((line, scopes))
-        if known is None:
+        cached = self._origins.get((line, scopes))
+        if cached is None:
             stack = "/".join((*self.names, *([scopes] if scopes else [])))
             source = f"{line} [{stack}]" if stack else line
-            known = Origin(sources=(source,) if source else ())
-            self._origins[line, scopes] = known
-        return known
+            cached = Origin(sources=(source,) if source else ())
+            self._origins[line, scopes] = cached
+        return cached
 
     def inner(self, equation: compat.Equation, body: compat.Jaxpr, name: str) -> Call:
         """Return the calls around an equation of ``body``, which ``equation`` calls."""

@@ -53,9 +53,9 @@ def resolve(
     leaves, tree = jax.tree.flatten(tuple(specs))
     texts = tuple(constraints)
     scope = _scope(leaves, texts)
-    known = multiples.multiples_of(map(_compared, texts))
+    divisors = multiples.multiples_of(map(_compared, texts))
     with compat.x64(x64):
-        structs = [_struct(leaf, scope, x64, known) for leaf in leaves]
+        structs = [_struct(leaf, scope, x64, divisors) for leaf in leaves]
     return jax.tree.unflatten(tree, structs), structs
 
 
@@ -122,12 +122,12 @@ def _scope_of(constraints: tuple[str, ...]) -> compat.SymbolicScope:
 def _constraints(texts: Iterable[str]) -> list[str]:
     """Return ``texts`` in JAX's spelling, without divisibility constraints (see ``multiples``)."""
     compared = [_compared(text) for text in texts]
-    known = multiples.multiples_of(compared)
+    divisors = multiples.multiples_of(compared)
     jax_texts = []
     for constraint in compared:
         divided = multiples.divided(constraint)
-        if divided is None or divided[0] not in known:
-            inner = multiples.bounded(constraint, known)
+        if divided is None or divided[0] not in divisors:
+            inner = multiples.bounded(constraint, divisors)
             left, right = (spelled(side) for side in (inner.left, *inner.comparators))
             jax_texts.append(f"{left} {_RELATIONS[type(inner.ops[0])]} {right}")
     return jax_texts

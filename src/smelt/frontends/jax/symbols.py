@@ -111,28 +111,28 @@ class Symbols:
         if type(dim) is int or not is_symbolic(dim):
             return int(dim)
         text = self._text(dim)
-        known = self._dims.get(text)
-        if known is None:
+        cached = self._dims.get(text)
+        if cached is None:
             # Adding 0 makes onnx_ir print its normal form, which its inference prints too.
-            known = ir.SymbolicDim(str(evaluate(outer(parse(dim)), _TEXT))) + 0
-            self._dims[text] = known
-        return known
+            cached = ir.SymbolicDim(str(evaluate(outer(parse(dim)), _TEXT))) + 0
+            self._dims[text] = cached
+        return cached
 
     def shape(self, dims: Sequence[Dim]) -> ir.Shape:
         """Return ``dims`` as a frozen ONNX shape; equal shapes are one object."""
         key = tuple(dim if type(dim) is int else self._text(dim) for dim in dims)
-        known = self._shapes.get(key)
-        if known is None:
-            known = ir.Shape([self.dim(dim) for dim in dims], frozen=True)
-            self._shapes[key] = known
-        return known
+        cached = self._shapes.get(key)
+        if cached is None:
+            cached = ir.Shape([self.dim(dim) for dim in dims], frozen=True)
+            self._shapes[key] = cached
+        return cached
 
     def _text(self, dim: Dim) -> str:
         """Return ``str(dim)``, cached by object because JAX prints slowly."""
-        known = self._texts.get(id(dim))
-        if known is None:
-            known = self._texts[id(dim)] = dim, str(dim)
-        return known[1]
+        cached = self._texts.get(id(dim))
+        if cached is None:
+            cached = self._texts[id(dim)] = dim, str(dim)
+        return cached[1]
 
     def bind(self, value: ir.Value, dims: Sequence[Dim]) -> None:
         """Record that the graph input ``value`` has the sizes ``dims``; symbols are computed from
@@ -166,12 +166,12 @@ class Symbols:
     def value(self, dim: Dim) -> ir.Value:
         """Return ``dim`` at run time, an int64 vector of one element."""
         text = str(dim)
-        known = self._values.get(text)
-        if known is None:
+        cached = self._values.get(text)
+        if cached is None:
             value = evaluate(parse(dim), Algebra(self.symbol, self._number, self._apply))
             assert isinstance(value, ir.Value)
-            known = self._values[text] = value
-        return known
+            cached = self._values[text] = value
+        return cached
 
     def _number(self, number: int) -> ir.Value:
         """Return a constant int64 vector of one element."""
@@ -197,11 +197,11 @@ class Symbols:
 
     def symbol(self, name: str) -> ir.Value:
         """Return the symbol ``name`` at run time, an int64 vector of one element."""
-        known = self._values.get(name)
-        if known is None:
-            known = self._values[name] = self._solve(name)
-            self._counts.add(known)
-        return known
+        cached = self._values.get(name)
+        if cached is None:
+            cached = self._values[name] = self._solve(name)
+            self._counts.add(cached)
+        return cached
 
     def _solve(self, name: str) -> ir.Value:
         """Return the value of ``name``: ``(size of an input dim - other terms) / coefficient``.

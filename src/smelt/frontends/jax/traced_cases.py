@@ -84,9 +84,9 @@ def result_types(case: Case) -> list[compat.Aval]:
     if isinstance(case, Leaf):
         return [variable.aval for variable in case.closed.jaxpr.outvars]
     rows = zip(*(leaf.closed.jaxpr.outvars for leaf in leaves), strict=True)
-    taken = {name for leaf in leaves for name in _symbols(leaf.closed.jaxpr.invars)}
+    used_names = {name for leaf in leaves for name in _symbols(leaf.closed.jaxpr.invars)}
     names = (f"size_{i}" for i in itertools.count())
-    fresh = (name for name in names if name not in taken)
+    fresh = (name for name in names if name not in used_names)
     scope = SymbolicScope()
 
     def common(row: Sequence[compat.Atom]) -> compat.Aval:

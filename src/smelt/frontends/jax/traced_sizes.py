@@ -1,6 +1,7 @@
-"""Exact values of scalars that a function computes of sizes, such as ``(x.shape[0] - 8.0) / 2``.
+"""Exact values of scalars that a function computes from sizes, such as ``(x.shape[0] - 8.0) / 2``.
 
-A size beside a float is an array to JAX, so its value is known only to the equations that made it.
+JAX represents a size in arithmetic with a float as an array, so its value follows only from the
+equations that compute it.
 """
 
 from __future__ import annotations
@@ -32,26 +33,28 @@ class Exact:
         return self.count * (parts // self.parts)
 
 
-def exact_value(value: Any, known: dict[int, Exact | None] | None = None) -> Exact | None:
-    """Return the number that ``value``, a number, a size or a traced scalar, is in every run.
+def exact_value(value: Any, cache: dict[int, Exact | None] | None = None) -> Exact | None:
+    """Return the exact number that ``value``, a number, a size or a traced scalar, has in every
+    run.
 
-    None if it depends on data, rounds, or has a denominator above ``MOST_PARTS``. ``known`` holds
-    the results for traced scalars by ``id``.
+    Returns None if it depends on data, is rounded, or has a denominator above ``MOST_PARTS``.
+    ``cache`` holds the results for traced scalars by ``id``.
     """
-    known = {} if known is None else known
+    cache = {} if cache is None else cache
     if is_symbolic(value):
         return Exact(value)
     if isinstance(value, int | float | np.number) and not isinstance(value, np.complexfloating):
         return _of_number(value)
-    if id(value) not in known:
-        known[id(value)] = None
-        read = getattr(value, "get_const", None)
-        constant = None if read is None else read()
-        known[id(value)] = _of_equation(value, known) if constant is None else _of_array(constant)
-    return known[id(value)]
+    if id(value) not in cache:
+        cache[id(value)] = None
+        get_constant = getattr(value, "get_const", None)
+        constant = None if get_constant is None else get_constant()
+        cache[id(value)] = _of_equation(value, cache) if constant is None else _of_array(constant)
+    return cache[id(value)]
 
 
 def _of_number(value: Any) -> Exact | None:
+    """Return a number as ``Exact``; None if it is not finite or its denominator is too large."""
     if not math.isfinite(value):
         return None
     count, parts = (int(part) for part in float(value).as_integer_ratio())
@@ -60,44 +63,45 @@ def _of_number(value: Any) -> Exact | None:
 
 
 def _of_array(constant: Any) -> Exact | None:
-    """Return the value of a constant scalar."""
+    """Return the value of a constant scalar as ``Exact``; None for other arrays."""
     array = np.asarray(constant)
     is_number = array.ndim == 0 and array.dtype.kind in "iuf"
     return _of_number(array[()]) if is_number else None
 
 
-def _of_equation(value: Any, known: dict[int, Exact | None]) -> Exact | None:
-    """Return the value of a traced scalar by the equation that made it.
+def _of_equation(value: Any, cache: dict[int, Exact | None]) -> Exact | None:
+    """Return the value of a traced scalar, computed from the equation that produces it.
 
-    Inputs of the function and tracers of ``vmap`` and ``grad`` have none.
+    Returns None for inputs of the function and for tracers of ``vmap`` and ``grad``.
     """
-    made = getattr(value, "parent", None)
-    if made is None or np.ndim(value):
+    equation = getattr(value, "parent", None)
+    if equation is None or np.ndim(value):
         return None
-    name = made.primitive.name
+    name = equation.primitive.name
     if name == "dim_as_value":
-        return Exact(made.params["dim"])
+        return Exact(equation.params["dim"])
     if name not in STEPS:
         return None
-    given = [exact_value(operand, known) for operand in made.in_tracers]
-    numbers = [each for each in given if each is not None]
-    if len(numbers) < len(given):
+    operands = [exact_value(operand, cache) for operand in equation.in_tracers]
+    numbers = [operand for operand in operands if operand is not None]
+    if len(numbers) < len(operands):
         return None
     exact = STEPS[name](*numbers)
     return exact if exact is not None and _holds(jnp.result_type(value), exact) else None
 
 
 def _holds(dtype: Any, exact: Exact) -> bool:
-    """True if ``dtype`` holds such numbers without rounding, up to large sizes."""
+    """True if ``dtype`` represents ``exact`` without rounding, for sizes below 2^14."""
     dtype = np.dtype(dtype)
     is_wide = dtype.itemsize >= 4 and dtype.kind in "if"
     return is_wide and exact.parts <= (MOST_PARTS if dtype.kind == "f" else 1)
 
 
 def _sum(combine: Callable[[Dim, Dim], Dim]) -> Callable[[Exact, Exact], Exact]:
-    """Return the sum or the difference of two exact numbers."""
+    """Return a function that adds or subtracts two exact numbers by ``combine``."""
 
     def combined(a: Exact, b: Exact) -> Exact:
+        """Return the sum or the difference over the common denominator."""
         parts = max(a.parts, b.parts)
         return Exact(combine(a.over(parts), b.over(parts)), parts)
 
@@ -123,17 +127,18 @@ STEPS: dict[str, Callable[..., Exact | None]] = {
 
 
 def range_length(bounds: Sequence[Any], most: Callable[[int, Dim], Dim]) -> Dim | None:
-    """Return the length of ``arange(*bounds)`` for a start, a stop and a step of known sign.
+    """Return the length of ``arange(*bounds)``, where ``bounds`` are start, stop and step.
 
-    ``most`` is the maximum of a number and a size. None if a bound is not exact.
+    ``most`` returns the maximum of a number and a size. Returns None if a bound is not exact, or if
+    the step is symbolic or 0.
     """
-    known: dict[int, Exact | None] = {}
-    exact = [exact_value(bound, known) for bound in bounds]
-    numbers = [each for each in exact if each is not None]
+    cache: dict[int, Exact | None] = {}
+    exact = [exact_value(bound, cache) for bound in bounds]
+    numbers = [number for number in exact if number is not None]
     if len(numbers) < len(exact):
         return None
-    parts = max(each.parts for each in numbers)
-    first, end, step = (each.over(parts) for each in numbers)
+    parts = max(number.parts for number in numbers)
+    first, end, step = (number.over(parts) for number in numbers)
     if is_symbolic(step) or step == 0:
         return None
     distance, gap = (end - first, step) if step > 0 else (first - end, -step)

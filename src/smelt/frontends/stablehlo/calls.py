@@ -62,9 +62,9 @@ def _dynamic_window(cx: Any, op: Operation, operands: Any) -> Any:
 def _composite(cx: Any, op: Operation, *operands: Any) -> Any:
     """Return the results of the function that the composite names, or of its decomposition."""
     name = op.word("name")
-    known = CHLO.get(name.removeprefix("chlo."))
-    if known is not None and name.startswith("chlo."):
-        return known(*map(as_array, operands))
+    function = CHLO.get(name.removeprefix("chlo."))
+    if function is not None and name.startswith("chlo."):
+        return function(*map(as_array, operands))
     if name == "chlo.top_k":
         return list(lax.top_k(as_array(operands[0]), op.entry("composite_attributes", "k")))
     return cx.function(op.word("decomposition"), operands, op)

@@ -116,7 +116,7 @@ def _names(exported: Any, count: int) -> list[str]:
     args, _ = jax.tree.unflatten(exported.in_tree, range(exported.in_tree.num_leaves))
     names: list[str] = []
     for i, tree in enumerate(args[:count]):
-        found = [by_leaf[leaf] for leaf in jax.tree.leaves(tree) if by_leaf.get(leaf)]
-        name = found[0].group(1) if found else f"x{i}"
+        names_of_leaves = [by_leaf[leaf] for leaf in jax.tree.leaves(tree) if by_leaf.get(leaf)]
+        name = names_of_leaves[0].group(1) if names_of_leaves else f"x{i}"
         names.append(name if name.isidentifier() and name not in names else f"x{i}")
     return names

@@ -107,10 +107,10 @@ def _reads_full_rows(cx: Any, row: Row, tensor: Any) -> bool:
     The callee is traced for the shape of its result.
     """
     call = producer(row.value)
-    known = {row.tensor: tensor, row.index: np.int32(0)}
-    if not all(x in known or cx.is_known(x) for x in call.operands):
+    row_operands = {row.tensor: tensor, row.index: np.int32(0)}
+    if not all(x in row_operands or cx.is_known(x) for x in call.operands):
         return False
-    operands = [known[x] if x in known else cx.value(x) for x in call.operands]
+    operands = [row_operands[x] if x in row_operands else cx.value(x) for x in call.operands]
     read = jax.eval_shape(lambda: cx.function(Operation(call).word("callee"), operands))
     return bool(read[0].shape == tensor.shape[1:])
 
@@ -129,8 +129,10 @@ def _direction(scan: _Scan, index: Any, cx: Any) -> bool | None:
     if rest is None or rest.name != "stablehlo.subtract" or rest.operands[1] != counter:
         return None
     end = rest.operands[0]
-    known = cx.known_dims(cx.value(end)) if cx.is_known(end) else None
-    return True if known == (scan.length,) and splat(less.operands[1]).startswith("1 :") else None
+    end_dims = cx.known_dims(cx.value(end)) if cx.is_known(end) else None
+    return (
+        True if end_dims == (scan.length,) and splat(less.operands[1]).startswith("1 :") else None
+    )
 
 
 def _bound(cx: Any, scan: _Scan, operands: Any, returned: list[Any]) -> list[Any] | None:
@@ -141,8 +143,8 @@ def _bound(cx: Any, scan: _Scan, operands: Any, returned: list[Any]) -> list[Any
     unchanged = [i for i, value in enumerate(returned) if value == arguments[i]]
     carried = [i for i in range(len(ends)) if i not in {*unchanged, *scan.written}]
     results = [ends[i] for i in [*carried, *scan.written] if i != scan.counter]
-    given = frozenset(row.value for rows in scan.read.values() for row in rows)
-    if arguments[scan.counter] not in cx.steps(scan.block, results, given).read:
+    row_values = frozenset(row.value for rows in scan.read.values() for row in rows)
+    if arguments[scan.counter] not in cx.steps(scan.block, results, row_values).read:
         carried.remove(scan.counter)
     results = [ends[i] for i in [*carried, *scan.written]]
 
@@ -151,12 +153,12 @@ def _bound(cx: Any, scan: _Scan, operands: Any, returned: list[Any]) -> list[Any
         values = list(operands)
         for i, value in zip(carried, carry, strict=True):
             values[i] = value
-        known = {
+        values_of_rows = {
             row.value: value
             for tensor_rows, value in zip(scan.read.values(), rows, strict=True)
             for row in tensor_rows
         }
-        computed = cx.results(scan.block, values, results, known)
+        computed = cx.results(scan.block, values, results, values_of_rows)
         return tuple(computed[: len(carried)]), tuple(computed[len(carried) :])
 
     rows = tuple(as_array(operands[i]) for i in scan.read)

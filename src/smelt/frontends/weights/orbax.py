@@ -38,8 +38,9 @@ def _tree(folder: Path) -> Path | None:
 
 
 def _items(folder: Path) -> list[Path]:
-    """Return the item of a step that is a tree, if there is exactly one; the user chose
-    its name.
+    """Return the folder of the parameters below a step's folder; the user chose its name.
+
+    Empty if ``folder`` is not a step, or if not exactly one folder below it holds a tree of arrays.
     """
     if not (folder / _STEP).exists():
         return []

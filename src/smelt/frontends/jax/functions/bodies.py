@@ -102,12 +102,12 @@ def _formal(inner: Lowering, inputs: Inputs, operand: Operand, name: str) -> Ope
     """
     value = operand.value
     assert value.dtype is not None
-    known = inner.pool.known.get(value, INTERNED)
-    if known is not None and is_structure(known):
-        return Operand(inner.constant(known), operand.shape)
-    own = value.name if value.producer() is None else None
+    array = inner.pool.known.get(value, INTERNED)
+    if array is not None and is_structure(array):
+        return Operand(inner.constant(array), operand.shape)
+    source_name = value.name if value.producer() is None else None
     shape = inner.symbols.shape(operand.shape)
-    formal = inputs.new(name or stem(own or ""), value.dtype, shape, lambda: value)
+    formal = inputs.new(name or stem(source_name or ""), value.dtype, shape, lambda: value)
     inner.symbols.bind(formal, operand.shape)
     return Operand(formal, operand.shape)
 

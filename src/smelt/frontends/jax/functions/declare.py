@@ -26,7 +26,7 @@ Target = TypeVar("Target", bound=Callable[..., Any])
 _declared: weakref.WeakKeyDictionary[type, str] = weakref.WeakKeyDictionary()
 
 _NAMESPACE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
-_TAKEN = re.compile(r"ai\.onnx(\..*)?|com\.microsoft(\..*)?|smelt(\.c)?")
+_RESERVED = re.compile(r"ai\.onnx(\..*)?|com\.microsoft(\..*)?|smelt(\.c)?")
 
 
 def declared() -> dict[type, str]:
@@ -61,13 +61,13 @@ def function(target: Any = None, /, *, namespace: str = DOMAIN) -> Any:
 
 def check_namespace(namespace: str) -> None:
     """Raise UsageError E111 if user functions may not be in the domain ``namespace``."""
-    if _NAMESPACE.fullmatch(namespace) and not _TAKEN.fullmatch(namespace):
+    if _NAMESPACE.fullmatch(namespace) and not _RESERVED.fullmatch(namespace):
         return
     raise UsageError(
         "E111",
         f"{namespace!r} cannot be a namespace for functions",
         why="it is the domain of operators"
-        if _TAKEN.fullmatch(namespace)
+        if _RESERVED.fullmatch(namespace)
         else "it is not a sequence of names with dots between them",
         fix="write names with dots between them, such as 'my.model'",
     )

@@ -28,13 +28,13 @@ class Library:
     def shared(self, model: ir.Model, mark: Mark, graph: ir.Graph) -> ir.Function:
         """Return the function with the body ``graph``; add it to ``model`` if there is none yet."""
         key = (mark.domain, mark.name, mark.target, fingerprint(graph))
-        known = self._functions.get(key)
-        if known is None:
-            known = ir.Function(mark.domain, self._name(mark), graph=graph, attributes=[])
+        function = self._functions.get(key)
+        if function is None:
+            function = ir.Function(mark.domain, self._name(mark), graph=graph, attributes=[])
             for used in (node.domain for inner in scope.graphs_below(graph) for node in inner):
                 graph.opset_imports.setdefault(used, model.opset_imports[used])
-            self._functions[key] = model.functions[known.identifier()] = known
-        return known
+            self._functions[key] = model.functions[function.identifier()] = function
+        return function
 
     def _name(self, mark: Mark) -> str:
         """Return the name of the mark, with a number if the domain already has such a function."""

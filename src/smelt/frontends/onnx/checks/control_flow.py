@@ -87,8 +87,10 @@ def _if(node: ir.Node, version: int) -> Iterable[Fit]:
         ]
         yield Fit(branch, 0, len(node.outputs), pairs)
     then, other = (branch.outputs for branch in branches)
-    both = [("the results of two branches", a, b) for a, b in zip(then, other, strict=False)]
-    yield Fit(branches[1], 0, len(node.outputs), both)
+    pairs_of_results = [
+        ("the results of two branches", a, b) for a, b in zip(then, other, strict=False)
+    ]
+    yield Fit(branches[1], 0, len(node.outputs), pairs_of_results)
 
 
 def _loop(node: ir.Node, version: int) -> Iterable[Fit]:

@@ -111,10 +111,10 @@ def _described(writer: str | onnx.NodeProto) -> str:
 
 def _positions(scope: Scope) -> dict[str, int]:
     """Return the number of the node that writes each name; -1 for inputs and weights."""
-    known = {name: -1 for name, _ in _initial_names(scope)}
+    positions = {name: -1 for name, _ in _initial_names(scope)}
     for position, node in enumerate(scope.nodes):
-        known.update(dict.fromkeys(node.output, position))
-    return known
+        positions.update(dict.fromkeys(node.output, position))
+    return positions
 
 
 def _check_not_hidden(scope: Scope, positions: dict[Scope, dict[str, int]]) -> None:

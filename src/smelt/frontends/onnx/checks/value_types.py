@@ -94,8 +94,8 @@ def forget_impossible_sizes(model: ir.Model) -> None:
         for value in (*values_of(graph), *graph.outputs):
             shape = value.shape
             if shape is not None and any(isinstance(dim, int) and dim < 0 for dim in shape):
-                known = [None if isinstance(dim, int) and dim < 0 else dim for dim in shape]
-                value.shape = ir.Shape(known)
+                dims = [None if isinstance(dim, int) and dim < 0 else dim for dim in shape]
+                value.shape = ir.Shape(dims)
 
 
 def _element(value: ir.Value) -> ir.DataType | None:

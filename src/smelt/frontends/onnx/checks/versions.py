@@ -101,5 +101,5 @@ def _known_versions() -> dict[str, tuple[int, int]]:
     rows = [row[2:] for row in onnx.helper.VERSION_TABLE]
     domains = ("", "ai.onnx.ml", "ai.onnx.training")
     highest = [max(row[k] for row in rows if len(row) > k) for k in range(len(domains))]
-    known = {domain: (1, top) for domain, top in zip(domains, highest, strict=True)}
-    return known | {"ai.onnx": known[""]}
+    ranges = {domain: (1, top) for domain, top in zip(domains, highest, strict=True)}
+    return ranges | {"ai.onnx": ranges[""]}

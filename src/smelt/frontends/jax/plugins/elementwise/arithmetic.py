@@ -209,10 +209,10 @@ def atan2(cx: Lowering, y: ir.Value, x: ir.Value) -> ir.Value:
     complement = cx.op("Sub", cx.const_like(np.pi / 2, x), angle)
     angle = cx.op("Where", cx.op("Greater", abs_y, abs_x), complement, angle)
     # 1/x tells -0 from 0.
-    left = cx.op("Or", cx.op("Less", x, zero), is_negative_zero(cx, x))
-    angle = cx.op("Where", left, cx.op("Sub", cx.const_like(np.pi, x), angle), angle)
-    below = cx.op("Or", cx.op("Less", y, zero), is_negative_zero(cx, y))
-    return cx.op("Where", below, cx.op("Neg", angle), angle)
+    is_left = cx.op("Or", cx.op("Less", x, zero), is_negative_zero(cx, x))
+    angle = cx.op("Where", is_left, cx.op("Sub", cx.const_like(np.pi, x), angle), angle)
+    is_below = cx.op("Or", cx.op("Less", y, zero), is_negative_zero(cx, y))
+    return cx.op("Where", is_below, cx.op("Neg", angle), angle)
 
 
 def is_negative_zero(cx: Lowering, x: ir.Value) -> ir.Value:

@@ -64,8 +64,8 @@ def _fraction_in(cx: Lowering, x: ir.Value, to: ir.DataType) -> ir.Value | None:
     one = form.bias << form.mantissa
     word, other = (value for value in node.inputs if value is not None)
     for fraction, bits in ((word, other), (other, word)):
-        known = cx.known(bits)
-        if known is not None and not known.ndim and int(known) == one:
+        array = cx.known(bits)
+        if array is not None and not array.ndim and int(array) == one:
             return fraction if _shifted_by(cx, fraction) >= to.bitwidth - form.mantissa else None
     return None
 

@@ -64,10 +64,10 @@ def _saturate(cx: Lowering, x: ir.Value, to: ir.DataType) -> ir.Value:
     x = cx.cast(x, ir.DataType.FLOAT) if x.dtype is not None and x.dtype.bitwidth < 32 else x
     if to.bitwidth <= 16:  # float32 holds both bounds exactly.
         clipped = cx.op("Min", cx.op("Max", x, cx.const_like(low, x)), cx.const_like(high, x))
-        known = cx.op("Where", cx.op("IsNaN", x), cx.const_like(0, x), clipped)
+        without_nan = cx.op("Where", cx.op("IsNaN", x), cx.const_like(0, x), clipped)
         # Runtimes round in casts to types below a byte, and truncate in casts to bytes.
         byte = ir.DataType.INT8 if bounds.min else ir.DataType.UINT8
-        return cx.cast(cx.cast(known, byte) if to.bitwidth < 8 else known, to)
+        return cx.cast(cx.cast(without_nan, byte) if to.bitwidth < 8 else without_nan, to)
     above = cx.op("GreaterOrEqual", x, cx.const_like(high, x))
     inside = cx.op("And", cx.op("GreaterOrEqual", x, cx.const_like(low, x)), cx.op("Not", above))
     number = cx.cast(cx.op("Where", inside, x, cx.const_like(0, x)), to)

@@ -29,11 +29,11 @@ def mode_of(cx: Lowering, mode: object) -> str:
 
 def in_bounds(cx: Lowering, index: ir.Value, limits: Sequence[Dim], sizes: Sequence[Dim]) -> bool:
     """True if every start is a constant whose window provably lies inside."""
-    known = cx.known(index)
-    if known is None:
+    starts_array = cx.known(index)
+    if starts_array is None:
         return False
     try:
-        pairs = zip(limits, sizes, np.moveaxis(known, -1, 0), strict=True)
+        pairs = zip(limits, sizes, np.moveaxis(starts_array, -1, 0), strict=True)
         return all(
             bool((starts >= 0).all()) and bool(limit - size >= int(starts.max(initial=0)))
             for limit, size, starts in pairs

@@ -89,8 +89,8 @@ def expand_dims(cx: Lowering, x: ir.Value, *, dimensions: Sequence[int]) -> ir.V
 @lowers("concatenate")
 def concatenate(cx: Lowering, *parts: ir.Value, dimension: int) -> ir.Value:
     """Lower ``concatenate`` to Concat, or to a constant if all parts are constants."""
-    known = [cx.known(part) for part in parts]
-    constants = [array for array in known if array is not None]
+    arrays = [cx.known(part) for part in parts]
+    constants = [array for array in arrays if array is not None]
     if len(constants) == len(parts):  # Such as an index, whose columns JAX joins.
         return cx.constant(np.concatenate(constants, int(dimension)))
     return parts[0] if len(parts) == 1 else cx.op("Concat", *parts, axis=int(dimension))

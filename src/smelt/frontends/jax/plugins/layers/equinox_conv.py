@@ -105,8 +105,11 @@ def _result_type(
 
 
 def _arguments(layer: Any, x: Any, *, key: Any = None) -> Call | None:
-    """Return operands and window; None for invalid calls, other padding modes, unknown sizes, and
-    types other than float32."""
+    """Return operands and window of a call that the operator covers, None for any other call.
+
+    It does not cover invalid calls, padding other than zeros, symbolic sizes, and types other than
+    float32.
+    """
     w, bias = layer.weight, layer.bias
     if layer.padding_mode != "ZEROS":
         return None

@@ -54,15 +54,15 @@ def _replacement_of(binding: Binding, read: Read) -> Callable[[Function], Functi
         from flax.linen import module
 
         bind = binding.primitive_of(original).bind
-        plain = inspect.unwrap(original)
+        unwrapped = inspect.unwrap(original)
 
-        @functools.wraps(plain)
+        @functools.wraps(unwrapped)
         def call(layer: Any, x: Any, **others: Any) -> Any:
-            """Bind the operands in the usual case, else call the method itself."""
-            usual = are_absent(others) and _is_usual(layer, x)
-            params = read(layer, x) if usual else None
+            """Bind the primitive if the operator covers the call, else call the method itself."""
+            is_covered = are_absent(others) and _is_usual(layer, x)
+            params = read(layer, x) if is_covered else None
             if params is None:
-                return plain(layer, x, **others)
+                return unwrapped(layer, x, **others)
             shape = list(x.shape[-1:])
             scale = np.ones(shape, np.float32)
             if layer.use_scale:

@@ -49,7 +49,10 @@ def _parameter_of(original: Function) -> Function:
 
 
 def _comparison(scope: Any, name: str, init_fn: Any, args: tuple[Any, ...]) -> Any:
-    """Return a key that is equal for equal comparisons; None if there is no parameter or no key."""
+    """Return the initializer, its arguments and the parameter's shapes as a key for ``_compared``.
+
+    Returns None if there is no such parameter, or if the initializer cannot be compared.
+    """
     if not scope.has_variable("params", name):
         return None
     leaves = jax.tree.leaves(_unboxed(scope.get_variable("params", name)))

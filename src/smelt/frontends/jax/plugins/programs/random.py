@@ -50,9 +50,9 @@ def iota_2x32_shape(cx: Lowering, *, shape: Sequence[Dim]) -> tuple[Operand, Ope
 def _numbers(cx: Lowering, dims: tuple[Dim, ...], dtype: ir.DataType) -> ir.Value:
     """Return the element numbers ``0, 1, ...`` in row-major order, with shape ``dims``."""
     numbers = counted(cx, prod(dims), dtype.numpy())
-    known = cx.known(numbers)
-    if known is not None:
-        return cx.constant(known.reshape(dims))
+    array = cx.known(numbers)
+    if array is not None:
+        return cx.constant(array.reshape(dims))
     return numbers if len(dims) == 1 else cx.reshape(numbers, dims)
 
 

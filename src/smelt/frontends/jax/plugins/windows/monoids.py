@@ -212,8 +212,8 @@ def check_order(cx: Lowering, reducer: Monoid, *, grouped: bool, moved: bool) ->
     body, (a, b, c) = reducer.body, _trials(reducer.body)
     pairs = []
     if grouped:
-        left = evaluated(body, [*evaluated(body, [*a, *b]), *c])
-        pairs.append((left, evaluated(body, [*a, *evaluated(body, [*b, *c])]), "associative"))
+        left_first = evaluated(body, [*evaluated(body, [*a, *b]), *c])
+        pairs.append((left_first, evaluated(body, [*a, *evaluated(body, [*b, *c])]), "associative"))
     if moved:
         pairs.append((evaluated(body, [*a, *b]), evaluated(body, [*b, *a]), "commutative"))
     for left_result, right_result, law in pairs:
