@@ -32,8 +32,8 @@ def approximation_between(first: ComparisonSide, second: ComparisonSide) -> str:
     Two models with the same mark run in the same kernels, so they have to agree exactly.
     """
     marks = [approximation_of(side.model or side.compiled) for side in (first, second)]
-    same = marks[0] == marks[1] and None not in (first.model, second.model)
-    return "" if same else marks[1] or marks[0]
+    is_same_approximation = marks[0] == marks[1] and None not in (first.model, second.model)
+    return "" if is_same_approximation else marks[1] or marks[0]
 
 
 def unlimited(expected: Sequence[Value]) -> Slack:

@@ -68,11 +68,11 @@ def expect_graph(
             problem = problem or f"there are {present} nodes {name}, not {count}"
     if problem:
         shown = lines(graph)
-        more = [f"... {len(shown) - SHOWN} more"] if len(shown) > SHOWN else []
+        line_of_rest = [f"... {len(shown) - SHOWN} more"] if len(shown) > SHOWN else []
         raise Mismatch(
             "E706",
             problem,
-            at=[*shown[:SHOWN], *more],
+            at=[*shown[:SHOWN], *line_of_rest],
             why="the graph does not contain the expected chain",
             fix="change the expectation, or use --print-changed to find the pass that changed it",
         )

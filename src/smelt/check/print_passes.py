@@ -93,8 +93,8 @@ class PrintPasses:
 
 def _listed(names: Sequence[str]) -> str:
     """Return the first names, and how many more there are."""
-    more = len(names) - NAMED
-    return ", ".join(names[:NAMED]) + (f" and {more} others" if more > 0 else "")
+    hidden_count = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {hidden_count} others" if hidden_count > 0 else "")
 
 
 def cut(lines: Sequence[str], limit: int) -> Sequence[str]:

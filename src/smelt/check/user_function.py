@@ -33,12 +33,14 @@ def call(function: Callable[..., Any], *inputs: Value, **named: Value) -> list[V
         raise
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
-        own = [frame for frame in frames if not frame.filename.startswith((*_LIBRARIES, "<"))]
+        user_frames = [
+            frame for frame in frames if not frame.filename.startswith((*_LIBRARIES, "<"))
+        ]
         message = str(error).strip().partition("\n")[0]
         raise UsageError(
             "E113",
             f"your function raised {type(error).__name__}",
-            at=f"{own[-1].filename}:{own[-1].lineno}" if own else "",
+            at=f"{user_frames[-1].filename}:{user_frames[-1].lineno}" if user_frames else "",
             why=message or "the exception has no message",
             fix="call the function by itself with arrays of these shapes and types",
         ) from error

@@ -96,9 +96,9 @@ def _conform(target: Target, case: Case) -> Result:
     if artifact.load is not None:
         _check_numbers(target, case, source, artifact)
     works: Outcome = "compiles" if artifact.load is None else "agrees"
-    here = dict(artifact.report["taken"])
-    outcome = works if here or not _in_parts(artifact) else "elsewhere"
-    return Result(outcome, here, _left(target, artifact, source))
+    taken_counts = dict(artifact.report["taken"])
+    outcome = works if taken_counts or not _in_parts(artifact) else "elsewhere"
+    return Result(outcome, taken_counts, _left(target, artifact, source))
 
 
 def _check_numbers(target: Target, case: Case, source: ir.Model, artifact: Artifact) -> None:

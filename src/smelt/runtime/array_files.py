@@ -49,9 +49,9 @@ def write_npz(stream: BinaryIO, arrays: Mapping[str, np.ndarray]) -> None:
     """
     with zipfile.ZipFile(stream, "w") as archive:
         for name, array in arrays.items():
-            plain = array.astype(str) if array.dtype == object else array
+            texts = array.astype(str) if array.dtype == object else array
             with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
-                np.lib.format.write_array(entry, plain, allow_pickle=False)
+                np.lib.format.write_array(entry, texts, allow_pickle=False)
 
 
 def arrays_of(name: str, value: Value) -> dict[str, np.ndarray]:

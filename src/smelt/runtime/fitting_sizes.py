@@ -79,10 +79,10 @@ def fitting(
     first = next(successes, None)
     if first is None:
         return list(trials)
-    others = itertools.chain(itertools.islice(successes, 1), itertools.repeat(first))
+    chosen_successes = itertools.chain(itertools.islice(successes, 1), itertools.repeat(first))
     batch = _leading(interface) - set(first.lengths)
     smaller = [
-        {**next(others).sizes, **{name: sizes[name] for name in batch if name in sizes}}
+        {**next(chosen_successes).sizes, **{name: sizes[name] for name in batch if name in sizes}}
         for sizes in trials[:-1]
     ]
     return [*(sizes for sizes in smaller if not _broken(interface, sizes)), dict(first.sizes)]

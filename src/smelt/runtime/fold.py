@@ -278,8 +278,8 @@ def _own(result: object, inputs: Inputs) -> np.ndarray:
     A view of a read-only constant stays a view, so that a reshaped weight is not copied.
     """
     array = np.asarray(result)
-    others = (x for x in inputs if x is not None and x.flags.writeable)
-    return array.copy() if any(np.may_share_memory(array, x) for x in others) else array
+    writeable_inputs = (x for x in inputs if x is not None and x.flags.writeable)
+    return array.copy() if any(np.may_share_memory(array, x) for x in writeable_inputs) else array
 
 
 def _silent(pattern: str, *arguments: object) -> None:

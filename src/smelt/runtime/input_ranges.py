@@ -81,7 +81,7 @@ def index_range(value: ir.Value, sizes: Mapping[str, int]) -> Range | None:
     ``sizes`` binds symbolic dims.
     """
     common_range: Range | None = None
-    seen = {value}
+    visited = {value}
     pending = deque([value])
     steps = 0
     while pending and steps < STEP_LIMIT:
@@ -91,12 +91,12 @@ def index_range(value: ir.Value, sizes: Mapping[str, int]) -> Range | None:
             if limits is not None:
                 common_range = limits if common_range is None else _both(common_range, limits)
             elif use.node.op_type in THROUGH and not use.node.domain:
-                fresh = [output for output in use.node.outputs if output not in seen]
-                seen.update(fresh)
+                fresh = [output for output in use.node.outputs if output not in visited]
+                visited.update(fresh)
                 pending.extend(fresh)
             for inner in _captured_inputs(use.node, use.idx):
-                if inner not in seen:
-                    seen.add(inner)
+                if inner not in visited:
+                    visited.add(inner)
                     pending.append(inner)
     return common_range
 

@@ -198,11 +198,11 @@ def _specials(dtype: ir.DataType, mode: Mode) -> np.ndarray:
     """Return zeros and ones of both signs, and the NaN, infinities or extremes of ``mode``."""
     import ml_dtypes
 
-    plain = [0.0, -0.0, 1.0, -1.0]
+    zeros_and_ones = [0.0, -0.0, 1.0, -1.0]
     if dtype in (ir.DataType.COMPLEX64, ir.DataType.COMPLEX128):
-        return np.asarray(plain)
+        return np.asarray(zeros_and_ones)
     if mode == "special":
-        return np.asarray([*plain, np.nan, np.inf, -np.inf])
+        return np.asarray([*zeros_and_ones, np.nan, np.inf, -np.inf])
     info = ml_dtypes.finfo(dtype.numpy())
     largest, tiny = float(info.max), float(info.smallest_subnormal)
-    return np.asarray([*plain, np.nan, np.inf, -np.inf, largest, -largest, tiny, -tiny])
+    return np.asarray([*zeros_and_ones, np.nan, np.inf, -np.inf, largest, -largest, tiny, -tiny])

@@ -99,8 +99,8 @@ def _of_node(node: ir.Node) -> Iterator[Demand]:
         yield from _of_product(node, shapes[0], shapes[1])
     if node.op_type == "Concat" and None not in shapes:
         axis = node.attributes.get_int("axis", 0)
-        kept = [_without(dims, axis) for dims in shapes if dims is not None]
-        for left, right in pairwise(kept):
+        remaining_dims = [_without(dims, axis) for dims in shapes if dims is not None]
+        for left, right in pairwise(remaining_dims):
             yield _demand("equal", left, right, _are_equal)
 
 

@@ -26,12 +26,13 @@ def _is_constant(node: ir.Node, folded: set[ir.Node]) -> bool:
     """
     if node.op_type == "Constant" and not node.domain:
         return True
-    read = [value for value in node.inputs if value is not None]
+    operands = [value for value in node.inputs if value is not None]
     return (
-        bool(read)
+        bool(operands)
         and not scope.carries_graphs(node)
         and opset.is_deterministic(node)
         and all(
-            value.producer() in folded or constants.tensor_of(value) is not None for value in read
+            value.producer() in folded or constants.tensor_of(value) is not None
+            for value in operands
         )
     )

@@ -137,6 +137,8 @@ def _kept(node: ir.Node, first: _First) -> bool:
     """True if ``node`` still has the operator and the attributes that it had before the
     first pass.
     """
-    now = tuple(node.attributes.values())
-    same = len(now) == len(first.attributes) and all(map(is_, now, first.attributes))
-    return same and node.op_type == first.op_type
+    attributes = tuple(node.attributes.values())
+    are_same_attributes = len(attributes) == len(first.attributes) and all(
+        map(is_, attributes, first.attributes)
+    )
+    return are_same_attributes and node.op_type == first.op_type

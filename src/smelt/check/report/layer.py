@@ -68,8 +68,8 @@ def _typical(parts: Sequence[Part]) -> Part:
     If two pairs are equally frequent, the pair of the later part wins: the first layer often holds
     nodes that all layers share, such as those of a mask.
     """
-    usual = Counter(part.counts for part in reversed(parts)).most_common(1)[0][0]
-    return next(part for part in parts if part.counts == usual)
+    most_frequent = Counter(part.counts for part in reversed(parts)).most_common(1)[0][0]
+    return next(part for part in parts if part.counts == most_frequent)
 
 
 def _changed(part: Part, before: dict[str, Any]) -> int:

@@ -90,8 +90,8 @@ def _boxes(graph: dict[str, Any], numbers: Sequence[int]) -> tuple[list[Box], li
     produced = {value: n for n in numbers for value in graph["nodes"][n]["out"]}
     folded = {v for node in graph["nodes"] if node.get("constant") for v in node["out"]}
     constants = {int(value) for value in graph["weights"]} | folded
-    read = dict.fromkeys(v for n in numbers for v in graph["nodes"][n]["in"] if v >= 0)
-    entering = [value for value in read if value not in produced and value not in constants]
+    values_read = dict.fromkeys(v for n in numbers for v in graph["nodes"][n]["in"] if v >= 0)
+    entering = [value for value in values_read if value not in produced and value not in constants]
     inside = set(numbers)
     outer = {
         v for n, node in enumerate(graph["nodes"]) if n not in inside for v in node["in"]

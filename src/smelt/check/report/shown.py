@@ -17,7 +17,7 @@ def shown(text: str | None, limit: int = LIMIT) -> str:
     """Return ``text`` with invisible characters escaped, cut to about ``limit`` characters."""
     if text is None:
         return "?"
-    kept = text[:limit]
-    if _UNSEEN.search(kept):
-        kept = _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", kept)
-    return kept if len(text) <= limit else f"{kept}… ({len(text):,} characters)"
+    visible = text[:limit]
+    if _UNSEEN.search(visible):
+        visible = _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", visible)
+    return visible if len(text) <= limit else f"{visible}… ({len(text):,} characters)"

@@ -106,8 +106,8 @@ def in_front(operand: Any, dim: int) -> Any:
     """Return ``operand`` with ``dim`` moved to the front by one transpose, without a
     jitted call.
     """
-    others = [other for other in range(operand.ndim) if other != dim]
-    return lax.transpose(operand, (dim, *others)) if dim else operand
+    other_dims = [other for other in range(operand.ndim) if other != dim]
+    return lax.transpose(operand, (dim, *other_dims)) if dim else operand
 
 
 @functools.lru_cache(maxsize=256)

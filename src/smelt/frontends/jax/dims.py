@@ -25,11 +25,11 @@ def reshape_numbers(
     unknown = [i for i, dim in enumerate(target) if not isinstance(dim, int)]
     numbers = [dim if isinstance(dim, int) else -1 for dim in target]
     if len(unknown) > 1:
-        kept = [
+        kept_dims = [
             i
             for i in unknown
             if source is not None and i < len(source) and same_dim(source[i], target[i])
         ]
-        for i in kept[: len(unknown) - 1] if len(kept) == len(unknown) else kept:
+        for i in kept_dims[: len(unknown) - 1] if len(kept_dims) == len(unknown) else kept_dims:
             numbers[i] = 0
     return numbers if numbers.count(-1) <= 1 else None

@@ -156,8 +156,8 @@ class _Outer(ast.NodeTransformer):
 
 def _product(factors: Sequence[ast.expr]) -> ast.expr:
     """Return the product of ``factors``."""
-    product, *others = factors
-    for factor in others:
+    product, *other_factors = factors
+    for factor in other_factors:
         product = ast.BinOp(product, ast.Mult(), factor)
     return product
 

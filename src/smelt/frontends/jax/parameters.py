@@ -52,10 +52,10 @@ class Parameters:
         function also reaches by another way: part of its uses would be a constant.
         """
         used = {name for closed in cases for name in self._used(closed.jaxpr)}
-        kept = [name for name in self.arrays if name in used]
+        names_read = [name for name in self.arrays if name in used]
         for closed in cases:
-            self._check(closed, kept)
-        return kept
+            self._check(closed, names_read)
+        return names_read
 
     def _used(self, jaxpr: compat.Jaxpr) -> list[str]:
         """Return the names of the arrays that ``jaxpr`` reads, in a live equation or as a
@@ -76,8 +76,8 @@ class Parameters:
         inputs = closed.jaxpr.invars
         count = len(inputs) - len(self.arrays)
         variables = dict(zip(self.arrays, inputs[count:], strict=True))
-        kept = (*inputs[:count], *(variables[name] for name in read))
-        return compat.with_inputs(closed, kept)
+        remaining_inputs = (*inputs[:count], *(variables[name] for name in read))
+        return compat.with_inputs(closed, remaining_inputs)
 
     def _check(self, closed: compat.ClosedJaxpr, kept: Sequence[str]) -> None:
         """Raise UsageError E110 for an unread pattern, or an array that is also a constant."""

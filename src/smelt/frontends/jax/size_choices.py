@@ -29,9 +29,9 @@ def lower(
         return [cx.broadcast_operand(r, atom) for r, atom in zip(results, atoms, strict=True)]
     if len(case.cases) == 1:
         return lower(cx, case.cases[0], operands, types)
-    others = Choice(case.conditions[1:], case.cases[1:])
+    other_cases = Choice(case.conditions[1:], case.cases[1:])
     graphs = {}
-    for name, inner in (("then_branch", case.cases[0]), ("else_branch", others)):
+    for name, inner in (("then_branch", case.cases[0]), ("else_branch", other_cases)):
         branch = cx.branch(name=name)
         values = [result.value for result in lower(branch, inner, operands, types)]
         graphs[name] = branch.finish(list(zip(values, types, strict=True)))

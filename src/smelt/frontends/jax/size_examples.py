@@ -119,8 +119,8 @@ def _as_equal(texts: list[str]) -> list[str]:
         left, compared, right = sides(text)
         other = f"{left} >= {right}"
         if compared == "<=" and left.isidentifier() and other in texts:
-            rest = [kept for kept in texts if kept not in (text, other)]
-            return _as_equal([f"{left} == {right}", *rest])
+            other_texts = [kept for kept in texts if kept not in (text, other)]
+            return _as_equal([f"{left} == {right}", *other_texts])
     return texts
 
 

@@ -73,8 +73,8 @@ def _is_of_user(path: str) -> bool:
 @lru_cache(maxsize=4096)
 def _short(path: str) -> str:
     """Return ``path`` relative to the current folder if it lies below it."""
-    here = os.getcwd() + os.sep  # noqa: PTH109 - a string prefix is wanted
-    return path.removeprefix(here)
+    working_folder = os.getcwd() + os.sep  # noqa: PTH109 - a string prefix is wanted
+    return path.removeprefix(working_folder)
 
 
 class Call:

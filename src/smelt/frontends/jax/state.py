@@ -245,16 +245,16 @@ def _members_of_function(
     """Return closure variables of ``fn``, globals that it reads in ``namespace``, its Assemble."""
     cells = list(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
     filled = [(name, cell) for name, cell in cells if _is_filled(cell)]
-    own = fn.__globals__ if fn.__globals__ is namespace else {}
-    read = [name for name in _names(fn.__code__) if name in own]
+    globals_to_replace = fn.__globals__ if fn.__globals__ is namespace else {}
+    globals_read = [name for name in _names(fn.__code__) if name in globals_to_replace]
     members = [Member(name, cell.cell_contents) for name, cell in filled]
-    members += [Member(name, own[name], is_global=True) for name in read]
+    members += [Member(name, globals_to_replace[name], is_global=True) for name in globals_read]
 
     def make(new: Sequence[Any]) -> Any:
         """Return a copy of ``fn`` with other closure and global variables."""
         contents = dict(zip([name for name, _ in filled], new, strict=False))
         closure = tuple(types.CellType(contents[n]) if n in contents else cell for n, cell in cells)
-        changed = dict(zip(read, new[len(filled) :], strict=True))
+        changed = dict(zip(globals_read, new[len(filled) :], strict=True))
         scope = {**fn.__globals__, **changed} if changed else fn.__globals__
         function = types.FunctionType(fn.__code__, scope, fn.__name__, fn.__defaults__, closure)
         function.__kwdefaults__ = fn.__kwdefaults__

@@ -83,8 +83,8 @@ def _size(leaves: Sequence[Any], axis: int) -> Any:
     rank = len(shapes[0]) if shapes else 0
     if axis not in range(-rank, rank) or any(len(shape) <= axis % rank for shape in shapes):
         return 0
-    first, *others = (shape[axis % rank] for shape in shapes)
-    return first if all(size == first for size in others) else 0
+    first, *other_sizes = (shape[axis % rank] for shape in shapes)
+    return first if all(size == first for size in other_sizes) else 0
 
 
 def _doubled(combine: Function, leaves: list[Any], axis: int) -> list[Any]:
@@ -109,8 +109,8 @@ def _doubled(combine: Function, leaves: list[Any], axis: int) -> list[Any]:
     def step(leaves: list[Any], distance: Any) -> tuple[list[Any], None]:
         """Combine over ``distance`` if it is less than the size."""
         is_within = distance < jnp.asarray(size, np.int32)
-        kept = lax.cond(is_within, lambda: reach(distance, leaves), lambda: leaves)
-        return kept, None
+        combined = lax.cond(is_within, lambda: reach(distance, leaves), lambda: leaves)
+        return combined, None
 
     distances = np.left_shift(1, np.arange(LEVELS), dtype=np.int32)
     return lax.scan(step, [jnp.asarray(leaf) for leaf in leaves], distances)[0]

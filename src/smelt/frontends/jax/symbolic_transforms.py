@@ -66,9 +66,9 @@ def swapped_rows(pivots: Any, size: Any) -> Any:
     def swap(i: Any, rows: Any) -> Any:
         """Exchange row i and row ``pivots[..., i]``."""
         other = lax.dynamic_slice_in_dim(pivots, i, 1, -1)
-        here = lax.dynamic_slice_in_dim(rows, i, 1, -1)
-        there = jnp.take_along_axis(rows, other, -1)
-        return jnp.where(positions == i, there, jnp.where(positions == other, here, rows))
+        this_row = lax.dynamic_slice_in_dim(rows, i, 1, -1)
+        other_row = jnp.take_along_axis(rows, other, -1)
+        return jnp.where(positions == i, other_row, jnp.where(positions == other, this_row, rows))
 
     rows = jnp.broadcast_to(positions, (*pivots.shape[:-1], size))
     return lax.fori_loop(0, pivots.shape[-1], swap, rows)

@@ -149,16 +149,16 @@ class Symbols:
         """
         solved: dict[str, tuple[ir.Value, int, ast.expr]] = {}
         for name, sources in self._sources.items():
-            plain = [source for source in sources if isinstance(source[2], ast.Name)]
-            if plain:
-                solved[name] = plain[0]
+            bare_dims = [source for source in sources if isinstance(source[2], ast.Name)]
+            if bare_dims:
+                solved[name] = bare_dims[0]
         count = -1
         while count < len(solved):
             count = len(solved)
             for name, sources in self._sources.items():
                 for source in sources if name not in solved else ():
-                    others = set(_symbols(source[2])) - {name}
-                    if others <= solved.keys() and _is_linear(source[2], name):
+                    other_symbols = set(_symbols(source[2])) - {name}
+                    if other_symbols <= solved.keys() and _is_linear(source[2], name):
                         solved[name] = source
                         break
         return solved
@@ -212,8 +212,8 @@ class Symbols:
             raise _unsolvable(name, "no dim of an input contains it")
         source, axis, tree = self._solved().get(name, self._sources[name][0])
         size = self._builder.op("Shape", source, start=axis, end=axis + 1)
-        coefficient, others = _linear(tree, name)
-        for sign, term in others:
+        coefficient, other_terms = _linear(tree, name)
+        for sign, term in other_terms:
             if not self._solved().keys() >= {*_symbols(term), name}:
                 raise _unsolvable(name, f"{ast.unparse(tree)} contains another unknown size")
             other = evaluate(term, Algebra(self.symbol, self._number, self._apply))
@@ -234,10 +234,10 @@ def _linear(tree: ast.expr, name: str) -> tuple[int, list[tuple[int, ast.expr]]]
 
     Raises Unsupported E103 if ``tree`` is not linear in ``name``.
     """
-    coefficient, others = 0, []
+    coefficient, other_terms = 0, []
     for sign, term in _terms(tree, 1):
         if not any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(term)):
-            others.append((sign, term))
+            other_terms.append((sign, term))
             continue
         match term:
             case ast.Name():
@@ -250,7 +250,7 @@ def _linear(tree: ast.expr, name: str) -> tuple[int, list[tuple[int, ast.expr]]]
                 raise _unsolvable(name, f"{ast.unparse(tree)} is not linear in it")
     if coefficient == 0:
         raise _unsolvable(name, f"{ast.unparse(tree)} does not depend on it")
-    return coefficient, others
+    return coefficient, other_terms
 
 
 def _is_linear(tree: ast.expr, name: str) -> bool:

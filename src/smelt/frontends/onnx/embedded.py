@@ -114,8 +114,8 @@ class Embedded:
     def _tensor(self, tensor: list[Field], start: int, end: int) -> list[Piece] | None:
         """Return a tensor with a mark for its data; None if they are small or unusually encoded."""
         raw = [field for field in tensor if field.number == _RAW_DATA]
-        others = [field for field in tensor if field.number != _RAW_DATA]
-        if len(raw) != 1 or not _may_hold(raw[0]) or not all(map(self._is_usual, others)):
+        other_fields = [field for field in tensor if field.number != _RAW_DATA]
+        if len(raw) != 1 or not _may_hold(raw[0]) or not all(map(self._is_usual, other_fields)):
             return None
         reference = onnx.TensorProto(data_location=onnx.TensorProto.EXTERNAL)
         size = raw[0].end - raw[0].begin

@@ -117,11 +117,11 @@ def _choose_inputs(model: ir.Model, names: Sequence[str] | None) -> None:
         missing = [v for v in needed if v not in set(chosen) and default_of(v) is None]
         if missing:
             raise _not_cut_off(names, missing)
-    rest = [value for value in graph.inputs if value not in set(chosen)]
+    unused_inputs = [value for value in graph.inputs if value not in set(chosen)]
     restore_defaults(model)  # a removed input with a default becomes a weight
     graph.inputs.clear()
     graph.inputs.extend(chosen)
-    for value in rest:
+    for value in unused_inputs:
         if value.is_initializer() and scope.is_dead(value) and value.name is not None:
             del graph.initializers[value.name]
 
@@ -129,12 +129,12 @@ def _choose_inputs(model: ir.Model, names: Sequence[str] | None) -> None:
 def _not_cut_off(names: Sequence[str], missing: Sequence[ir.Value]) -> UsageError:
     """Return E619, which names the inputs that are missing."""
     shown = [f"{value.name}: {_in_words(value)}" for value in missing[:SHOWN]]
-    more = [f"and {len(missing) - SHOWN} more"] if len(missing) > SHOWN else []
+    line_of_rest = [f"and {len(missing) - SHOWN} more"] if len(missing) > SHOWN else []
     together = ",".join([*names, *(str(value.name) for value in missing)])
     return UsageError(
         "E619",
         f"the outputs need {len(missing)} more input{'s'[: len(missing) > 1]}",
-        at=[*shown, *more],
+        at=[*shown, *line_of_rest],
         why="a path from an input of the model to the outputs contains none of the listed values",
         fix=f"--inputs {together}, or values after them",
     )

@@ -87,8 +87,10 @@ def adopt(source: ir.Model, opset: int | None = None) -> ir.Model:
 
 def _has_other_opsets(model: ir.Model) -> bool:
     """True if a function has another opset than the model."""
-    own = model.opset_imports.get("")
-    return any(f.opset_imports.get("", own) != own for f in model.functions.values())
+    model_opset = model.opset_imports.get("")
+    return any(
+        f.opset_imports.get("", model_opset) != model_opset for f in model.functions.values()
+    )
 
 
 def _is_above(model: ir.Model, opset: int | None) -> bool:

@@ -43,8 +43,8 @@ def check_structure(model: ir.Model) -> None:
 
 def _is_ordered(graph: ir.Graph, known: set[ir.Value]) -> bool:
     """True if every node, subgraphs included, reads only values written before it."""
-    own = [*graph.inputs, *graph.initializers.values()]
-    known.update(own)
+    own_values = [*graph.inputs, *graph.initializers.values()]
+    known.update(own_values)
     for node in graph:
         for value in node.inputs:
             if value is not None and value not in known and value.producer() is not None:

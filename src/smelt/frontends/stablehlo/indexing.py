@@ -85,14 +85,20 @@ def _scatter(cx: Any, op: Operation, *operands: Any) -> Any:
 def _sort(cx: Any, op: Operation, *operands: Any) -> Any:
     """Read a sort whose comparator is JAX's: "less" on the first operands, one after another."""
     block = op.view.regions[0].blocks[0]
-    read = [i for i, argument in enumerate(block.arguments) if any(True for _ in argument.uses)]
+    arguments_read = [
+        i for i, argument in enumerate(block.arguments) if any(True for _ in argument.uses)
+    ]
     directions = {
         Operation(inner).word("comparison_direction")
         for inner in block.operations
         if inner.operation.name == "stablehlo.compare"
     }
-    keys = (read[-1] // 2 + 1) if read else 0
-    if read != list(range(2 * keys)) or "LT" not in directions or directions - {"LT", "EQ", "NE"}:
+    keys = (arguments_read[-1] // 2 + 1) if arguments_read else 0
+    if (
+        arguments_read != list(range(2 * keys))
+        or "LT" not in directions
+        or directions - {"LT", "EQ", "NE"}
+    ):
         raise op.unsupported("JAX does not write such a comparator")
     results = lax.sort(
         operands,

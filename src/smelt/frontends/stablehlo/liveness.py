@@ -32,17 +32,17 @@ def steps_of(
     Operations without readers are left out unless they have side effects.
     """
     steps: list[Step] = []
-    read = set(ends)
+    values_read = set(ends)
     for view in reversed([view.operation for view in block.operations]):
         results = list(view.results)
         if view.name.endswith(".return") or given.intersection(results):
             continue
-        if read.intersection(results) or not results or "has_side_effect" in view.attributes:
+        if values_read.intersection(results) or not results or "has_side_effect" in view.attributes:
             recognized = decomposed.find(view)
             step = Step(view) if recognized is None else Step(view, *recognized)
-            read.update(step.operands if step.function else _all_operands(view))
+            values_read.update(step.operands if step.function else _all_operands(view))
             steps.append(step)
-    return Steps(steps[::-1], read)
+    return Steps(steps[::-1], values_read)
 
 
 def _all_operands(view: Any) -> list[Any]:

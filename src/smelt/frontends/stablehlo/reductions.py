@@ -181,9 +181,9 @@ def _running(x: Any, dims: Any, padding: Any) -> tuple[int, bool] | None:
     if len(wide) != 1:
         return None
     (axis,) = wide
-    others = [tuple(pair) for i, pair in enumerate(padding) if i != axis]
+    other_padding = [tuple(pair) for i, pair in enumerate(padding) if i != axis]
     size, (low, high) = x.shape[axis], padding[axis]
-    if any(pair != (0, 0) for pair in others) or dims[axis] != size:
+    if any(pair != (0, 0) for pair in other_padding) or dims[axis] != size:
         return None
     if high == 0 and low == size - 1:
         return axis, False

@@ -92,8 +92,8 @@ def _starts(slice_: Any) -> list[Any]:
 
 def _is_row(starts: list[Any], block: Any) -> bool:
     """True if the first start is an argument of the body and all others are 0."""
-    others = all(splat(start).startswith("0 :") for start in starts[1:])
-    return bool(starts) and others and starts[0] in list(block.arguments)
+    rest_is_zero = all(splat(start).startswith("0 :") for start in starts[1:])
+    return bool(starts) and rest_is_zero and starts[0] in list(block.arguments)
 
 
 def _operand_for(call: Any, block: Any, argument: Any) -> Any:

@@ -111,8 +111,8 @@ def _reads_full_rows(cx: Any, row: Row, tensor: Any) -> bool:
     if not all(x in row_operands or cx.is_known(x) for x in call.operands):
         return False
     operands = [row_operands[x] if x in row_operands else cx.value(x) for x in call.operands]
-    read = jax.eval_shape(lambda: cx.function(Operation(call).word("callee"), operands))
-    return bool(read[0].shape == tensor.shape[1:])
+    result_types = jax.eval_shape(lambda: cx.function(Operation(call).word("callee"), operands))
+    return bool(result_types[0].shape == tensor.shape[1:])
 
 
 def _direction(scan: _Scan, index: Any, cx: Any) -> bool | None:
@@ -122,16 +122,18 @@ def _direction(scan: _Scan, index: Any, cx: Any) -> bool | None:
     counter = scan.block.arguments[scan.counter]
     if index == counter:
         return False
-    less = producer(index)
-    if less is None or less.name != "stablehlo.subtract":
+    difference = producer(index)
+    if difference is None or difference.name != "stablehlo.subtract":
         return None
-    rest = producer(less.operands[0])
-    if rest is None or rest.name != "stablehlo.subtract" or rest.operands[1] != counter:
+    minuend = producer(difference.operands[0])
+    if minuend is None or minuend.name != "stablehlo.subtract" or minuend.operands[1] != counter:
         return None
-    end = rest.operands[0]
+    end = minuend.operands[0]
     end_dims = cx.known_dims(cx.value(end)) if cx.is_known(end) else None
     return (
-        True if end_dims == (scan.length,) and splat(less.operands[1]).startswith("1 :") else None
+        True
+        if end_dims == (scan.length,) and splat(difference.operands[1]).startswith("1 :")
+        else None
     )
 
 

@@ -125,17 +125,17 @@ def _matched(weights: Sequence[str], tensors: Iterable[str], names: Names | None
     """
     given_names = {w: names(w) for w in weights} if callable(names) else dict(names or {})
     present = set(tensors)
-    rest = sorted(present - set(given_names.values()))
+    unmatched_tensors = sorted(present - set(given_names.values()))
     open_names = [name for name in weights if name not in given_names]
     best: dict[str, str] = {}
-    own, others = (
+    weight_texts, tensor_texts = (
         [(w, compared(w)) for w in open_names],
-        [(t, compared(t)) for t in rest],
+        [(t, compared(t)) for t in unmatched_tensors],
     )
-    for cut in _prefix_lengths([text for _, text in own]):
-        for other_cut in _prefix_lengths([text for _, text in others]):
-            by_text = _by_text(others, other_cut)
-            matches = {w: by_text[text[cut:]] for w, text in own if text[cut:] in by_text}
+    for cut in _prefix_lengths([text for _, text in weight_texts]):
+        for other_cut in _prefix_lengths([text for _, text in tensor_texts]):
+            by_text = _by_text(tensor_texts, other_cut)
+            matches = {w: by_text[text[cut:]] for w, text in weight_texts if text[cut:] in by_text}
             if len(matches) > len(best):
                 best = matches
     return {**best, **{w: t for w, t in given_names.items() if t in present}}
@@ -164,8 +164,10 @@ def _prefix_lengths(texts: Sequence[str]) -> list[int]:
     if not texts:
         return [0]
     low, high = min(texts), max(texts)
-    same = next((i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), len(low))
-    return [0, *(i + 1 for i, letter in enumerate(low[:same]) if letter == "_")]
+    common_length = next(
+        (i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), len(low)
+    )
+    return [0, *(i + 1 for i, letter in enumerate(low[:common_length]) if letter == "_")]
 
 
 def _problems(

@@ -39,8 +39,8 @@ def _node_avals(
     re: compat.Aval, *_: compat.Aval, axis: int, length: int, inverse: bool, onesided: bool
 ) -> list[compat.Aval]:
     """Return the types of the results of a DFT node: two parts, or one real signal."""
-    kept = length // 2 + 1 if onesided and not inverse else length
-    shape = (*re.shape[:axis], kept, *re.shape[axis + 1 :])
+    result_length = length // 2 + 1 if onesided and not inverse else length
+    shape = (*re.shape[:axis], result_length, *re.shape[axis + 1 :])
     return [compat.ShapedArray(shape, re.dtype)] * (1 if onesided and inverse else 2)
 
 
@@ -214,28 +214,28 @@ def _real_forward(x: Array, size: Dim) -> Parts:
     """Return the first ``size // 2 + 1`` elements of a real signal's transform; the rest mirrors
     them.
     """
-    kept = size // 2 + 1
+    half_length = size // 2 + 1
     if is_symbolic(size) or size <= SHORT:
-        cos, sin = _angles(size, size, kept)
-        return _halves(x @ _matrix([[cos, -sin]], x), kept)
+        cos, sin = _angles(size, size, half_length)
+        return _halves(x @ _matrix([[cos, -sin]], x), half_length)
     whole = forward(real(x))
-    return Parts(whole.re[..., :kept], whole.im[..., :kept])
+    return Parts(whole.re[..., :half_length], whole.im[..., :half_length])
 
 
 def _real_backward(z: Parts, size: Dim) -> Array:
     """Return the real signal of ``size`` elements whose transform begins with ``z``."""
-    kept = size // 2 + 1
+    half_length = size // 2 + 1
     if is_symbolic(size) or size <= SHORT:
-        cos, sin = _angles(size, kept, size)
+        cos, sin = _angles(size, half_length, size)
         xp: Any = jnp if is_symbolic(size) else np
-        position = xp.arange(kept)[:, None]
+        position = xp.arange(half_length)[:, None]
         single = (position == 0) | (2 * position == size)
         weight = xp.where(single, 1, 2) / xp.asarray(size)
         # The ends of a real signal's transform are real; their imaginary parts are ignored.
         matrix = _matrix([[cos * weight], [xp.where(single, 0, -sin * weight)]], z.re)
         return jnp.concatenate([z.re, z.im], axis=-1) @ matrix
     mirrored = Parts(z.re[..., 1 : (size + 1) // 2], -z.im[..., 1 : (size + 1) // 2])
-    ends = np.arange(kept)
+    ends = np.arange(half_length)
     im = jnp.where((ends == 0) | (2 * ends == size), 0, z.im).astype(z.im.dtype)
     whole = Parts(
         jnp.concatenate([z.re, mirrored.re[..., ::-1]], axis=-1),

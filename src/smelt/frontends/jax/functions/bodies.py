@@ -73,9 +73,9 @@ def _body(
     results = [inputs.arguments.get(value, value) for value in values]
     graph.outputs.extend(dict.fromkeys(r for r in results if isinstance(r, ir.Value)))
     _drop_dead(graph)
-    read = [value for value in graph.inputs if not scope.is_dead(value)]
-    graph.inputs[:] = read
-    return Body(graph, [inputs.arguments[value] for value in read], results)
+    inputs_read = [value for value in graph.inputs if not scope.is_dead(value)]
+    graph.inputs[:] = inputs_read
+    return Body(graph, [inputs.arguments[value] for value in inputs_read], results)
 
 
 def _lowering(cx: Lowering, mark: Mark, graph: ir.Graph) -> tuple[Lowering, Inputs]:

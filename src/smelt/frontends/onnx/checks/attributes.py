@@ -53,10 +53,10 @@ def _fault(attribute: onnx.AttributeProto, function: onnx.FunctionProto | None) 
         return f"the attribute {attribute.name!r} has no type"
     if attribute.ref_attr_name:
         return _fault_of_reference(attribute, values, function)
-    own = FIELDS[attribute.type]
-    if values - {own}:
-        return f"the attribute {attribute.name!r} holds {', '.join(sorted(values))}, not {own}"
-    if own in _MESSAGES and not values:
+    expected = FIELDS[attribute.type]
+    if values - {expected}:
+        return f"the attribute {attribute.name!r} holds {', '.join(sorted(values))}, not {expected}"
+    if expected in _MESSAGES and not values:
         return f"the attribute {attribute.name!r} has no value"
     return ""
 

@@ -102,21 +102,21 @@ def check_opsets(model: ir.Model) -> None:
     ONNX requires operators to agree in both opsets. A runtime that inlines a function reads its
     nodes by the model's opset; a runtime that does not may read them by the function's opset.
     """
-    own = model.opset_imports.get("")
+    opset = model.opset_imports.get("")
     for function in model.functions.values():
-        version = function.opset_imports.get("", own)
-        if own is None or version is None or version == own:
+        version = function.opset_imports.get("", opset)
+        if opset is None or version is None or version == opset:
             continue
         for graph in scope.graphs_below(function.graph):
             for node in graph:
-                if has_other_meaning(node, version, own):
+                if has_other_meaning(node, version, opset):
                     raise InvalidModel(
                         "E319",
-                        f"function {function.name!r} imports opset {version}, the model {own}",
+                        f"function {function.name!r} imports opset {version}, the model {opset}",
                         at=f"node {node.name!r} ({node.op_type})",
-                        why=f"{node.op_type} is another operator in {own}, and runtimes differ in "
-                        "which of the two they follow",
-                        fix=f"write the function for opset {own}, or inline it before the export",
+                        why=f"{node.op_type} is another operator in {opset}, and runtimes differ "
+                        "in which of the two they follow",
+                        fix=f"write the function for opset {opset}, or inline it before the export",
                     )
 
 

@@ -100,17 +100,19 @@ def _without_covered_dims(
 
     A window covers each of these dims, so its start clips to 0.
     """
-    kept = [column for column, dim in enumerate(mapped) if dim not in covered_dims] or [0]
-    if len(kept) == len(mapped):
+    kept_columns = [column for column, dim in enumerate(mapped) if dim not in covered_dims] or [0]
+    if len(kept_columns) == len(mapped):
         return mapped, starts
-    remaining, axis = [mapped[column] for column in kept], len(cx.avals_in[1].shape) - 1
+    remaining, axis = [mapped[column] for column in kept_columns], len(cx.avals_in[1].shape) - 1
     concat = starts.producer()
     if concat is not None and concat.op_type == "Concat" and len(concat.inputs) == len(mapped):
         # JAX joins columns of one index each; taking the columns leaves the others unused.
-        columns = [value for column in kept if (value := concat.inputs[column]) is not None]
+        columns = [value for column in kept_columns if (value := concat.inputs[column]) is not None]
         if concat.attributes.get_int("axis") == axis:
-            return remaining, columns[0] if len(kept) == 1 else cx.op("Concat", *columns, axis=axis)
-    return remaining, cx.op("Gather", starts, cx.const_i64(kept), axis=axis)
+            return remaining, columns[0] if len(kept_columns) == 1 else cx.op(
+                "Concat", *columns, axis=axis
+            )
+    return remaining, cx.op("Gather", starts, cx.const_i64(kept_columns), axis=axis)
 
 
 def _take_windows(
@@ -130,10 +132,10 @@ def _take_windows(
     shape, rank = cx.avals_in[0].shape, len(cx.avals_in[1].shape)
     batching = [int(dim) for dim in numbers.operand_batching_dims]
     collapsed = {int(dim) for dim in numbers.collapsed_slice_dims}
-    others = [dim for dim in range(len(shape)) if dim not in (*mapped, *batching)]
-    if collapsed.intersection(others):
+    other_dims = [dim for dim in range(len(shape)) if dim not in (*mapped, *batching)]
+    if collapsed.intersection(other_dims):
         raise cx.unsupported("it collapses dims that are not indexed")
-    partial = [dim for dim in others if not same_size(shape[dim], slice_sizes[dim])]
+    partial = [dim for dim in other_dims if not same_size(shape[dim], slice_sizes[dim])]
     x = cx.slice(x, [0] * len(partial), [slice_sizes[dim] for dim in partial], partial)
     wanted_labels = _labels(numbers, len(cx.avals_out[0].shape), len(shape))
     if len(mapped) == 1 and not batching and same_size(slice_sizes[mapped[0]], 1):
@@ -151,11 +153,11 @@ def _take_windows(
     index = indices.windowed(cx, index, rank, windows)
     inner = [dim for dim, size in zip(mapped, windows, strict=True) if size is not None]
     leading = [int(dim) for dim in numbers.start_indices_batching_dims]
-    rest = [i for i in range(rank - 1) if i not in leading]
-    index = cx.transpose(index, [*leading, *rest, *range(rank - 1, rank + len(inner))])
-    x = cx.transpose(x, [*batching, *mapped, *others])
+    other_index_dims = [i for i in range(rank - 1) if i not in leading]
+    index = cx.transpose(index, [*leading, *other_index_dims, *range(rank - 1, rank + len(inner))])
+    x = cx.transpose(x, [*batching, *mapped, *other_dims])
     gathered = cx.op("GatherND", x, index, batch_dims=len(batching))
-    dim_labels = [*(f"b{i}" for i in (*leading, *rest)), *inner, *others]
+    dim_labels = [*(f"b{i}" for i in (*leading, *other_index_dims)), *inner, *other_dims]
     return indices.rearranged(cx, gathered, dim_labels, wanted_labels)
 
 
@@ -176,7 +178,7 @@ def _labels(numbers: Any, out_rank: int, rank: int) -> list[object]:
     """Return a label for each dim of the result: a number is an operand dim, ``bN`` an index
     dim."""
     dropped = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
-    kept = iter(dim for dim in range(rank) if dim not in dropped)
+    kept_dims = iter(dim for dim in range(rank) if dim not in dropped)
     offsets = {int(dim) for dim in numbers.offset_dims}
     batch = (f"b{i}" for i in range(out_rank))
-    return [next(kept) if place in offsets else next(batch) for place in range(out_rank)]
+    return [next(kept_dims) if place in offsets else next(batch) for place in range(out_rank)]

@@ -97,13 +97,13 @@ def _roles(cx: Lowering, numbers: Any) -> Roles:
     batching = [int(dim) for dim in numbers.operand_batching_dims]
     mapped = [int(dim) for dim in numbers.scatter_dims_to_operand_dims]
     dropped = {*(int(dim) for dim in numbers.inserted_window_dims), *batching}
-    kept = [dim for dim in range(len(shape)) if dim not in dropped]
+    kept_dims = [dim for dim in range(len(shape)) if dim not in dropped]
     sizes = [update_shape[int(dim)] for dim in numbers.update_window_dims]
-    windows = dict(zip(kept, sizes, strict=True))
+    windows = dict(zip(kept_dims, sizes, strict=True))
     unmapped = sorted(dropped.difference(mapped, batching))
-    others = [dim for dim in kept if dim not in mapped]
-    partial = [dim for dim in others if not same_size(shape[dim], windows[dim])]
-    full = [dim for dim in others if dim not in partial]
+    other_dims = [dim for dim in kept_dims if dim not in mapped]
+    partial = [dim for dim in other_dims if not same_size(shape[dim], windows[dim])]
+    full = [dim for dim in other_dims if dim not in partial]
     return Roles(batching, mapped, [*partial, *unmapped], full, windows)
 
 

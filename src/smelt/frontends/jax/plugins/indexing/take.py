@@ -20,8 +20,8 @@ def is_take(
     """True if one dim is indexed and collapsed, and the slices cover every other dim."""
     if len(mapped) != 1 or tuple(numbers.collapsed_slice_dims) != tuple(mapped):
         return False
-    others = [dim for dim in range(len(shape)) if dim not in mapped]
-    whole = all(same_size(shape[dim], sizes[dim]) for dim in others)
+    other_dims = [dim for dim in range(len(shape)) if dim not in mapped]
+    whole = all(same_size(shape[dim], sizes[dim]) for dim in other_dims)
     return whole and same_size(sizes[mapped[0]], 1) and not numbers.operand_batching_dims
 
 

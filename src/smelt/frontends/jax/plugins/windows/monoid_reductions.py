@@ -36,15 +36,17 @@ def fold_axes(
     """
     shape = xs[0].shape
     axes = sorted(axes)
-    kept = [axis for axis in range(len(shape)) if axis not in axes]
-    rest = tuple(shape[axis] for axis in kept)
+    kept_axes = [axis for axis in range(len(shape)) if axis not in axes]
+    kept_shape = tuple(shape[axis] for axis in kept_axes)
     count = prod(shape[axis] for axis in axes)
-    order = [*axes, *kept]
+    order = [*axes, *kept_axes]
     rows = [
-        Operand(cx.reshape(cx.transpose(x.value, order), (count, *rest)), (count, *rest))
+        Operand(
+            cx.reshape(cx.transpose(x.value, order), (count, *kept_shape)), (count, *kept_shape)
+        )
         for x in xs
     ]
-    starts = [Operand(cx.expand(start, rest), rest) for start in initial]
+    starts = [Operand(cx.expand(start, kept_shape), kept_shape) for start in initial]
     if not reducer.is_known or not isinstance(count, int):
         grouped = any(not isinstance(n, int) or n > GROUPED for n in (shape[axis] for axis in axes))
         check_order(cx, reducer, grouped=grouped, moved=False)
@@ -53,7 +55,7 @@ def fold_axes(
         return starts
     while count > 1:
         rows, count = _halved(cx, reducer, rows, count), (count + 1) // 2
-    folded = [Operand(cx.squeeze(row.value, [0]), rest) for row in rows]
+    folded = [Operand(cx.squeeze(row.value, [0]), kept_shape) for row in rows]
     return reducer.combine(cx, starts, folded)
 
 

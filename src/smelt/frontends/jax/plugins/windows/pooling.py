@@ -43,8 +43,8 @@ def _lower(name: str, pool: Pool, pool_types: Sequence[ir.DataType]) -> Callable
         """Lower the reduction of windows to a pooling operator if one fits, else to a fold."""
         window = window_of(cx, window_dimensions, window_strides, padding, window_dilation)
         assert x.dtype is not None
-        plain = name == "add" or _is_plain(window, base_dilation)
-        if not plain or not _can_pool(cx, x.dtype, window, pool_types):
+        may_pool = name == "add" or _is_plain(window, base_dilation)
+        if not may_pool or not _can_pool(cx, x.dtype, window, pool_types):
             # Runtimes disagree on the extreme of padding alone, so MaxPool never sees it.
             reducer = of_primitive(name, x.dtype.numpy())
             return fold_windows(cx, reducer, [x], window, base_dilation)[0]
@@ -107,15 +107,15 @@ def _pooled(
     spatial = window.spatial()
     if not spatial:
         return x
-    others = [dim for dim in range(len(shape)) if dim not in spatial]
-    order = [*others, *spatial]
+    other_dims = [dim for dim in range(len(shape)) if dim not in spatial]
+    order = [*other_dims, *spatial]
     x = cx.transpose(x, order)
-    missing = 2 - len(others)
+    missing = 2 - len(other_dims)
     if missing > 0:
         x = cx.unsqueeze(x, range(missing))
     elif missing < 0:
-        merged = prod(shape[dim] for dim in others[1:])
-        x = cx.reshape(x, [shape[others[0]], merged, *(shape[dim] for dim in spatial)])
+        merged = prod(shape[dim] for dim in other_dims[1:])
+        x = cx.reshape(x, [shape[other_dims[0]], merged, *(shape[dim] for dim in spatial)])
     y = pool(cx, x, window, spatial)
     if missing > 0:
         y = cx.squeeze(y, range(missing))
