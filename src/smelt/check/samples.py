@@ -70,9 +70,10 @@ def _parts(
 
 
 def _step(port: Port, array: np.ndarray, fixed: Mapping[str, int]) -> int | None:
-    """Return the rows of one sample on the first axis.
+    """Return how many rows of the first axis belong to one sample.
 
-    0 if the first axis counts samples; None if the array is a single sample.
+    0 means that the first axis counts samples and is no axis of the input; None, that the array is
+    a single sample.
     """
     if port.shape is None:
         return None

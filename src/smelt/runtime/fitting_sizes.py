@@ -64,9 +64,11 @@ def fitting(
 ) -> list[dict[str, int]]:
     """Return ``trials`` if ``run`` succeeds at the last one, else sizes at which it succeeds.
 
-    ``fixed_names`` keep their sizes. The last trial should have a different size for each dim,
-    because size 1 broadcasts and so hides dependences. ``model`` is the model that is run, if
-    known.
+    First one dim at a time is guessed from the others, for all trials alike. Then all dims grow
+    together: the smallest sizes that succeed come last, and earlier trials get these or the next
+    ones, with their own batch sizes. ``fixed_names`` keep their sizes. The last trial should have a
+    different size for each dim, because size 1 broadcasts and so hides dependences. ``model`` is
+    the model that is run, if known.
     """
     are_allowed = not any(_broken(interface, sizes) for sizes in trials)
     if not interface.symbols() or (are_allowed and _runs(run, trials[-1])):
@@ -76,16 +78,19 @@ def fitting(
         if not any(_broken(interface, sizes) for sizes in guessed) and _runs(run, guessed[-1]):
             return guessed
     successes = climb(interface, trials[-1], fixed_names, run, model)
-    first = next(successes, None)
-    if first is None:
+    smallest = next(successes, None)
+    if smallest is None:
         return list(trials)
-    chosen_successes = itertools.chain(itertools.islice(successes, 1), itertools.repeat(first))
-    batch = _leading(interface) - set(first.lengths)
-    smaller = [
-        {**next(chosen_successes).sizes, **{name: sizes[name] for name in batch if name in sizes}}
+    sizes_of_trials = itertools.chain(itertools.islice(successes, 1), itertools.repeat(smallest))
+    batch_dims = _leading(interface) - set(smallest.lengths)
+    earlier = [
+        {
+            **next(sizes_of_trials).sizes,
+            **{name: sizes[name] for name in batch_dims if name in sizes},
+        }
         for sizes in trials[:-1]
     ]
-    return [*(sizes for sizes in smaller if not _broken(interface, sizes)), dict(first.sizes)]
+    return [*(sizes for sizes in earlier if not _broken(interface, sizes)), dict(smallest.sizes)]
 
 
 def _broken(interface: Interface, sizes: Sizes) -> str:

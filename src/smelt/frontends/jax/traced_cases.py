@@ -58,7 +58,10 @@ def dim_in(scope: SymbolicScope, text: str) -> compat.Dim:
 
 
 def input_types(case: Case, structs: Sequence[Any]) -> list[compat.Aval]:
-    """Return the input types of all cases; ``structs`` specify the first inputs."""
+    """Return the types of the inputs, which all cases share; ``structs`` specify the first inputs.
+
+    A case may replace symbols by numbers, so the shapes of the first inputs come from ``structs``.
+    """
     types = [variable.aval for variable in leaves_of(case)[-1].closed.jaxpr.invars]
     if isinstance(case, Leaf):
         return types

@@ -115,8 +115,8 @@ def _single_primitive(jaxpr: Jaxpr) -> str:
 
 
 def _lowest(cx: Lowering, test: str) -> ir.Value:
-    """Return the number that every element passes or equals: -inf for ``ge``/``gt``, inf for
-    others.
+    """Return the padding that is selected over no element: -inf for the tests ``ge`` and ``gt``,
+    else inf.
     """
     name = "max" if test.startswith("g") else "min"
     return cx.constant(identity(name, np.dtype(cx.avals_in[0].dtype)))
