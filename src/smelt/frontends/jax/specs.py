@@ -206,7 +206,10 @@ def struct_of(array: Any) -> Any:
 def parse(
     text: str, scope: compat.SymbolicScope | None = None, known: multiples.Multiples = NO_MULTIPLES
 ) -> Any:
-    """Return the spec ``dtype[dim,...]``, with products for multiples ``known``; raises E104."""
+    """Return the spec of the text ``dtype[dim,...]``; raises UsageError E104 if it is not one.
+
+    A symbol in ``known``, which the constraints make a multiple of a number, becomes a product.
+    """
     match = _TEXT.fullmatch(text)
     dtype = _dtype(match.group(1)) if match else None
     if match is None or dtype is None:

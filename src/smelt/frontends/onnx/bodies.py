@@ -36,7 +36,7 @@ def attach_bodies(
     An undeclared operator in a smelt domain, such as one of a later version, counts as without a
     body; undeclared operators of other domains belong to the user and stay. Functions are inlined
     if types of their nodes depend on the caller. ``fill_gaps`` also gives bodies to operators for
-    which ONNX Runtime has no kernel of their element type. ``of_source=False`` leaves out nodes of
+    which ONNX Runtime has no kernel of their element type. ``of_source=False`` excludes nodes of
     the source that ONNX Runtime computes wrong.
     """
     if not _extensions(model) and not (fill_gaps and _has_gaps(model, of_source)):
@@ -52,9 +52,10 @@ def attach_bodies(
 def write_bodies(model: ir.Model, *, functions: bool = False) -> tuple[ir.Node, ...]:
     """Replace extension operators, and operators that ONNX Runtime lacks, by their bodies.
 
-    The bodies are written in line; with ``functions``, as model-local functions, of which some
-    readers of ONNX files have no support. Functions that the model has stay. Source nodes that ONNX
-    Runtime computes wrong are left alone. Returns the nodes without a body, as ``attach_bodies``.
+    The nodes of a body replace the operator's node; with ``functions`` each operator becomes a call
+    of a model-local function, which some readers of ONNX files do not support. Existing functions
+    of the model are kept, as are nodes of the source that ONNX Runtime computes wrong. Returns the
+    nodes without a body, like ``attach_bodies``.
     """
     if functions:
         return attach_bodies(model, of_source=False)
@@ -64,10 +65,11 @@ def write_bodies(model: ir.Model, *, functions: bool = False) -> tuple[ir.Node, 
 
 
 def _with_types(model: ir.Model, write: Callable[[], tuple[ir.Node, ...]]) -> tuple[ir.Node, ...]:
-    """Call ``write``, which returns nodes without a body, with the types that bodies depend on.
+    """Call ``write`` so that nodes have the types that their bodies depend on.
 
-    Types are inferred only if a node lacks them. Returns the nodes left, and operators of smelt
-    that nobody declares.
+    ``write`` adds bodies to the model and returns the nodes without one. If these lack types, types
+    are inferred and ``write`` is called again. Returns the nodes that still have no body, and
+    undeclared operators of smelt's domains.
     """
     if any(_depends_on_caller(f.graph) for f in model.functions.values()):
         inline_functions(model)
@@ -78,18 +80,18 @@ def _with_types(model: ir.Model, write: Callable[[], tuple[ir.Node, ...]]) -> tu
         shapes.infer_model()
         bare = write()
         shapes.restore_interface()
-    unknown = [
+    undeclared = [
         node
         for node in scope.nodes(model)
         if _is_ours(node.domain)
         and find(node.domain, node.op_type) is None
         and node.op_identifier() not in model.functions
     ]
-    return (*bare, *unknown)
+    return (*bare, *undeclared)
 
 
 def refuse_bare(nodes: Iterable[ir.Node]) -> None:
-    """Raise an ErrorList of Unsupported E203 for nodes that would be written without a body."""
+    """Raise an ErrorList of E203 for ``nodes``, which have no body to write."""
     errors = [
         Unsupported(
             "E203",
@@ -134,7 +136,7 @@ def _is_ours(domain: str) -> bool:
 
 
 def _extensions(model: ir.Model) -> bool:
-    """True if a node is in a smelt domain, or of a declared operator."""
+    """True if a node is in a smelt domain, or if its operator is declared as an extension."""
     return any(
         node.domain and (_is_ours(node.domain) or find(node.domain, node.op_type) is not None)
         for node in scope.nodes(model)
