@@ -90,27 +90,32 @@ class Rewriting:
     def stages(self) -> str:
         """Return the pipeline, followed by the stages that the flags add."""
         added = {"fast-math": self.fast_math, "assume-finite": self.assume_finite}
-        return ",".join([self.pipeline, *(stage for stage, wanted in added.items() if wanted)])
+        return ",".join([self.pipeline, *(stage for stage, is_added in added.items() if is_added)])
 
     def limits(self) -> dict[str, Any]:
         """Return the options of ``optimize_model`` for the opset, bfloat16 and functions."""
-        kept = {"highest_opset": 0} if self.keep_opset else {}
+        limit = {"highest_opset": 0} if self.keep_opset else {}
         return {
             **self._versions(),
             "keep_bfloat16": self.keep_bf16,
             "functions": self.functions,
-            **kept,
+            **limit,
         }
 
     def of_target(self) -> dict[str, Any]:
         """Return the options of ``compile_model``; only the target ``onnx`` takes bfloat16 and
         functions."""
-        kept = {"keep_bfloat16": self.keep_bf16, "functions": self.functions}
-        kept = {name: True for name, wanted in kept.items() if wanted}
-        return {**self._versions(), **({"keep_opset": True} if self.keep_opset else {}), **kept}
+        flags = {
+            "keep_opset": self.keep_opset,
+            "keep_bfloat16": self.keep_bf16,
+            "functions": self.functions,
+        }
+        return {**self._versions(), **{name: True for name, is_set in flags.items() if is_set}}
 
     def _versions(self) -> dict[str, Any]:
+        """Return the options that set the versions of the result, or the consumers that do."""
         return {"opset": self.opset, "ir_version": self.ir_version, **self._read_by()}
 
     def _read_by(self) -> dict[str, str]:
+        """Return the option for the consumers; empty without any."""
         return {"consumers": self.consumers} if self.consumers else {}

@@ -46,7 +46,7 @@ def _zeroed(value: ir.Value | None, constants: Constants) -> Choice | None:
     """Return ``x * ones`` with a mask of zeros and ones as a Choice between x and 0, else None."""
     mul = producer_of(value, "Mul")
     for factor, x in (mul.inputs, mul.inputs[::-1]) if mul is not None else ():
-        ones = _ones(factor, constants)
+        ones = _mask_of(factor, constants)
         if x is not None and ones is not None:
             return Choice(ones, x, 0.0)
     return None
@@ -68,7 +68,7 @@ def _chosen(
     factor: ir.Value | None, x: ir.Value, rest: ir.Value | None, constants: Constants
 ) -> Choice | None:
     """Return the choice of ``x * factor + rest`` if factor and rest are complementary masks."""
-    condition = _ones(factor, constants)
+    condition = _mask_of(factor, constants)
     if isinstance(condition, ir.Value):
         number = _elsewhere(rest, condition, constants)
         return None if number is None else Choice(condition, x, number)
@@ -84,9 +84,11 @@ def _chosen(
     return Choice(condition, x, float(elsewhere[0]))
 
 
-def _ones(factor: ir.Value | None, constants: Constants) -> ir.Value | np.ndarray | None:
-    """Return the mask that ``factor`` is: the boolean that it casts, or its zeros and ones as
-    bools."""
+def _mask_of(factor: ir.Value | None, constants: Constants) -> ir.Value | np.ndarray | None:
+    """Return the mask that ``factor`` stands for, else None.
+
+    That is the boolean value that it casts, or its constant zeros and ones as an array of bools.
+    """
     condition = _truth(factor)
     if condition is not None:
         return condition

@@ -6,9 +6,9 @@
 The decompositions are in ``operators/decompositions``. The pass runs for ``--for CONSUMER``, after
 the default pipeline.
 
-Needs    (1) a consumer that says which nodes it takes; (2) a decomposition that ends in operators
-         that it takes, perhaps by others; (3) the sizes, constants and types that this
-         decomposition asks for.
+Needs    (1) a consumer that says which nodes it takes; (2) a decomposition, in one step or several,
+         into operators that it takes; (3) the sizes, constants and types that this decomposition
+         asks for.
 Keeps    (1) nodes that the consumer takes; (2) all nodes without a consumer; (3) a node whose
          attributes refer to those of a function.
 """
@@ -41,40 +41,42 @@ def decompose_operators(
         return
     for graph in cx.index().graphs:
         for node in list(graph):
-            known = not node.domain and node.op_type in ROWS and node not in rewriter.dead
-            if known and not cx.computes(node):  # keeps 1
+            has_decomposition = (
+                not node.domain and node.op_type in ROWS and node not in rewriter.dead
+            )
+            if has_decomposition and not cx.computes(node):  # keeps 1
                 _decompose(cx, rewriter, node, stats)
 
 
 def _decompose(cx: PassContext, rewriter: Rewriter, node: ir.Node, stats: RuleStats) -> None:
     """Replace ``node`` by the first decomposition that applies, or record a miss."""
-    given = list(node.attributes.values())
-    if rewriter.exhausted or any(each.is_ref() for each in given):  # keeps 3
+    attributes = list(node.attributes.values())
+    if rewriter.exhausted or any(attribute.is_ref() for attribute in attributes):  # keeps 3
         return
     opset = opset_of(cx.model)
     names = attribute_names(node.op_type, opset)
     values = {name: default_attribute(node.op_type, name, opset) for name in names}
-    values |= {each.name: each.value for each in given}
+    values |= {attribute.name: attribute.value for attribute in attributes}
     assert cx.kernels is not None
     for row in ROWS[node.op_type]:
         if not all(_ends_in(cx.kernels, name, (node.op_type,)) for name in row.operators()):
             stats.miss(NAME, f"it would make {row.makes}, and not all are taken", node)  # needs 2
             continue
         b = rewriter.builder(node, [node], NAME)
-        made = row.body(Call(b, node, values, cx.constants))
-        if made is None:  # needs 3
+        replacement = row.body(Call(b, node, values, cx.constants))
+        if replacement is None:  # needs 3
             b.discard()
             stats.miss(NAME, f"its sizes, constants or types do not fit {row.makes}", node)
             continue
-        results = made if isinstance(made, tuple) else (made,)
+        results = replacement if isinstance(replacement, tuple) else (replacement,)
         replace_or_miss(rewriter, stats, NAME, node, results, b, node.op_type)
         return
 
 
 def _ends_in(kernels: frozenset[str], op_type: str, above: tuple[str, ...]) -> bool:
-    """True if ``op_type`` is taken, or has a decomposition into operators that are.
+    """True if ``op_type`` is one of ``kernels``, or decomposes into such operators.
 
-    ``above`` are the operators whose decomposition this is part of.
+    ``above`` lists the operators whose decomposition contains it.
     """
     if op_type in kernels:
         return True

@@ -9,7 +9,7 @@ that of the opset.
 Needs    (1) for each operator that changed between the opsets an earlier form, a wider element
          type in which the earlier form computes the same, or a function body. All nodes without
          any are refused together, with the reason for each. Operators of smelt whose own body
-         needs a later opset become it first.
+         needs a later opset are replaced by that body first.
 Keeps    (1) a model of this opset or an earlier one.
 """
 
@@ -41,7 +41,7 @@ def lower_opset(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: 
     before = cx.model.opset_imports.get("", options.to)
     if before <= options.to or rewriter.exhausted:  # keeps 1
         return
-    expand(cx.model, [each for each in all_operators() if _begins_later(each, options.to)])
+    expand(cx.model, [op for op in all_operators() if _begins_later(op, options.to)])
     lower_model(cx.model, options.to)  # needs 1
     # This counts as one edit, because a model with operators of two opsets is invalid.
     rewriter.count += 1

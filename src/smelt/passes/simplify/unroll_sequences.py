@@ -192,8 +192,8 @@ def _item_of_rows(data: ir.Value, axis: int, start: int, end: int) -> Item:
 
     def make(b: Builder) -> ir.Value:
         """Return the Slice."""
-        places = (b.constant(np.array([place], np.int64)) for place in (start, end, axis))
-        return b.op("Slice", data, *places)
+        bounds = (b.constant(np.array([number], np.int64)) for number in (start, end, axis))
+        return b.op("Slice", data, *bounds)
 
     return make
 
