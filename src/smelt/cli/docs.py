@@ -132,23 +132,25 @@ def opsets_page() -> str:
         NOTE,
         "# Lower opsets",
         "",
-        "`smelt optimize in.onnx -o out.onnx --opset 17` writes a model of opset 17, also from a "
-        f"newer one, down to opset {LOWEST_GOAL}. The operators below changed at the opset of "
-        "their row. Nodes that have no form at the requested opset are refused together as "
+        "`smelt optimize in.onnx -o out.onnx --opset 17` writes a model of opset 17, and lowers a "
+        f"newer model to it. The lowest opset is {LOWEST_GOAL}. Each row names an opset at which "
+        "an operator changed, and what its nodes become below it; several ways are tried in "
+        "order. Nodes that have no form at the requested opset are refused together as "
         "[E231](errors.md#e231), each with its reason.",
         "",
-        "The IR version of the file becomes the one that ONNX released with the opset, and "
-        "`--ir-version N` asks for another; one that is too low for the opset is refused as E232.",
+        "The file gets the IR version that ONNX released with the opset; `--ir-version N` asks for "
+        "another. One that is too low for the opset is refused as E232.",
         "",
-        "A wider type is float32 for float16 and bfloat16, and int32 for small integers: the "
-        "result is cast back and is the same. A function body is the one that ONNX defines.",
+        "A wider type is float32 for float16 and bfloat16, and int32 for small integers. The "
+        "result is cast back, and is the same. A function body is the one that ONNX defines.",
         "",
-        "| operator | changed at | before that opset it becomes |",
+        "| operator | changed at | below that opset it becomes |",
         "|---|---|---|",
     ]
     for name in opset.operators():
-        changes = [each for each in opset.versions(name) if each > LOWEST_GOAL]
-        for version in (each for each in changes if not opset.is_deprecated(name, each)):
+        for version in opset.versions(name):
+            if version <= LOWEST_GOAL or opset.is_deprecated(name, version):
+                continue
             lines += [f"| {name} | {version} | {way_down(name, version)} |"]
     return "\n".join(lines) + "\n"
 
