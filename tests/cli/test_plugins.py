@@ -170,3 +170,12 @@ def test_a_pass_that_was_left_out_is_told(package, smelt, write):
     result = smelt(*arguments, "--no-plugins")
     assert result.exit_code == 2
     assert "--no-plugins" in result.stderr
+
+
+def test_a_target_may_have_the_name_of_a_pass(package, states):
+    code = (
+        "from smelt.targets.base import Target\n"
+        "mine = Target(name='fuse_gelu_exact', summary='', emit=lambda plan: None)\n"
+    )
+    package("namesake", code, "[smelt.targets]\nfuse_gelu_exact = namesake:mine\n")
+    assert states()["fuse_gelu_exact"]["state"] == "ok"

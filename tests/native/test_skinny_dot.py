@@ -8,6 +8,7 @@ import pytest
 import smelt
 from smelt.native.choose_skinny_dot import choose_skinny_dot
 from smelt.native.kernels.skinny_dot import SKINNY_DOT
+from smelt.native.memory import needs_of
 from smelt.native.schedule import planned
 from smelt.program.lower import lower
 from smelt.targets.base import Artifact
@@ -82,3 +83,20 @@ def test_nan_and_infinities_stay_in_their_row() -> None:
     a[1, 69], a[2, 3], a[4, 0] = np.nan, np.inf, -np.inf
     (y,) = compiled("ab,b->a", [(6, 70), (70,)], "float32")(a, np.ones(70, np.float32))
     np.testing.assert_array_equal(y, [70, np.nan, np.inf, 70, -np.inf, 70])
+
+
+PACKED = {
+    "a vector, read as it is": ("ab,b->a", [(9, 37), (37,)], 0),
+    "columns that lie apart": ("ab,bc->ac", [(7, 50), (50, 2)], 2 * 50 * 4),
+    "columns that are rows": ("ab,cb->ac", [(6, 32), (4, 32)], 0),
+}
+
+
+@pytest.mark.parametrize(("equation", "shapes", "scratch"), PACKED.values(), ids=PACKED)
+def test_columns_that_lie_apart_are_packed_into_scratch(
+    equation: str, shapes: list[tuple[int, ...]], scratch: int
+) -> None:
+    model = compiled(equation, shapes, "float32").model
+    program = planned(lower(model), "host", (choose_skinny_dot,))
+    needs = [needs_of(program, step) for step in program.instructions if step.op == SKINNY_DOT]
+    assert [each.workspace for each in needs] == [scratch]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,11 @@ import onnx_ir as ir
 import pytest
 
 import smelt
-from smelt.errors import UsageError
+from smelt.errors import InvalidModel, UsageError
 from smelt.ir import text
 from smelt.operators import register
 from smelt.operators.declare import Attribute, Operator, Result
+from smelt.operators.registry import OPERATORS
 from smelt.targets.base import Artifact, Target
 
 
@@ -121,3 +123,45 @@ def test_registering_twice_is_no_change() -> None:
     operator = Operator(**RIGHT)
     register(operator)
     register(operator)
+
+
+WITH_ATTRIBUTES = {
+    f"{each.domain}.{each.name}": each for each in OPERATORS.values() if each.attributes
+}
+VALUES = {"INT": 1, "INTS": [1, 1], "FLOAT": 1.0, "FLOATS": [1.0], "STRING": "a", "STRINGS": ["a"]}
+
+
+def node_of(operator: Operator, attributes: Mapping[str, ir.Attr | None]) -> ir.Node:
+    """Return a node with all operands and results; required attributes have some value."""
+    required = {
+        each.name: ir.Attr(each.name, each.type, VALUES[each.type.name])
+        for each in operator.attributes
+        if each.required
+    }
+    inputs = [ir.Value(name=name) for name in operator.inputs]
+    given = {name: attr for name, attr in {**required, **attributes}.items() if attr is not None}
+    results = len(operator.outputs)
+    return ir.Node(operator.domain, operator.name, inputs, given.values(), num_outputs=results)
+
+
+@pytest.mark.parametrize("name", WITH_ATTRIBUTES)
+def test_an_attribute_of_another_type_is_refused(name: str) -> None:
+    operator = WITH_ATTRIBUTES[name]
+    for each in operator.attributes:
+        is_text = each.type == ir.AttributeType.STRING
+        wrong = ir.AttrInt64(each.name, 1) if is_text else ir.AttrString(each.name, "1")
+        with pytest.raises(InvalidModel, match=f"attribute '{each.name}' is not of type") as caught:
+            operator.attributes_of(node_of(operator, {each.name: wrong}))
+        assert caught.value.code == "E330"
+
+
+@pytest.mark.parametrize("name", WITH_ATTRIBUTES)
+def test_attributes_that_are_left_out_have_their_defaults(name: str) -> None:
+    operator = WITH_ATTRIBUTES[name]
+    found = operator.attributes_of(node_of(operator, {}))
+    for each in operator.attributes:
+        if not each.required:
+            assert found[each.name] == each.default
+            continue
+        with pytest.raises(InvalidModel, match=f"attribute '{each.name}' is missing"):
+            operator.attributes_of(node_of(operator, {each.name: None}))

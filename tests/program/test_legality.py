@@ -63,3 +63,14 @@ def test_the_native_engine_names_who_asks() -> None:
 def test_types_that_c_lacks_are_refused() -> None:
     graph = "g (string[3] x) => (string[6] y) { y = Concat<axis = 0>(x, x) }"
     assert [code for code, *_ in told(lambda: ordered(inferred(graph), "c"))] == ["E402"]
+
+
+@pytest.mark.parametrize(("name", "called"), [("net", "net"), ("", "model")])
+def test_a_program_is_called_like_its_graph(name: str, called: str) -> None:
+    model = text.parse("g (bool c, float[4] x) => (float[4] y) { y = If<then_branch = t () => (p) "
+        "{ p = Neg(x) }, else_branch = e () => (q) { q = Abs(x) }>(c) }")  # fmt: skip
+    model.graph.name = name
+    ShapeInference(model).infer_model()
+    program = lower(model)
+    assert program.name == called
+    assert [program.slots[slot].name for slot in program.outputs] == ["y"]
