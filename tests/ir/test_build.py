@@ -82,3 +82,10 @@ def test_large_constants_go_to_a_file_where_that_is_asked_for(
     assert len(moved) == spills
     assert value.const_value is not None
     assert not value.const_value.numpy().flags.writeable
+
+
+def test_a_cast_to_the_type_that_a_value_has_is_the_value() -> None:
+    model = text.parse("g (float[4] x) => (float[4] y) { y = Neg(x) }")
+    b, (x,) = Builder(model, model.graph, ShapeInference(model)), model.graph.inputs
+    assert b.cast(x, ir.DataType.FLOAT) is x
+    assert b.cast(x, ir.DataType.INT64).dtype == ir.DataType.INT64
