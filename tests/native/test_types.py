@@ -77,3 +77,12 @@ def test_the_least_and_the_greatest_integer(name: str) -> None:
 def test_the_least_and_the_greatest_of_other_types() -> None:
     assert [FLOAT.lowest(), FLOAT.highest()] == ["(-INFINITY)", "INFINITY"]
     assert [BOOL.lowest(), BOOL.highest()] == ["0", "1"]
+
+
+@pytest.mark.parametrize("dtype", C_TYPES)
+def test_each_type_is_stored_in_its_size(dtype: ir.DataType) -> None:
+    kind = C_TYPES[dtype]
+    assert kind.size == max(1, dtype.bitwidth // 8)
+    if dtype.name in WHOLE:
+        assert kind.name == f"{dtype.name.lower()}_t"
+        assert kind.signed == dtype.is_signed()
