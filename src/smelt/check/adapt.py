@@ -38,11 +38,16 @@ def _port(port: Port, change: PortChange) -> Port:
 
 
 def adapted_inputs(values: Sequence[Value], changes: Iterable[InterfaceChange]) -> list[Value]:
-    """Return the inputs for the changed interface: transposed where an input was transposed."""
+    """Return the inputs for the changed interface: transposed or cast where an input was."""
     adapted = list(values)
     for change in changes:
-        if isinstance(change, PortChange) and change.side == "input" and change.perm:
-            adapted[change.index] = _transposed(adapted[change.index], change.perm)
+        if not isinstance(change, PortChange) or change.side != "input":
+            continue
+        value = adapted[change.index]
+        if change.perm:
+            adapted[change.index] = _transposed(value, change.perm)
+        if change.dtype is not None and isinstance(value, np.ndarray):
+            adapted[change.index] = value.astype(change.dtype.numpy())
     return adapted
 
 

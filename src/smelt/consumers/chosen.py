@@ -91,5 +91,5 @@ class Chosen:
         passes = ",".join([*attention, *preferred, _SPELL, _TIDY])
         yield f"fixpoint({passes}){{max=64}}"
         if any(each.narrow_integers for each in self.consumers):
-            yield "narrow-integers"
+            yield f"fixpoint(narrow-integers,{_TIDY}){{max=64}}"
         yield "dedup-op-and-var-names"

@@ -17,13 +17,14 @@ class Takes:
 
     ``constant``: the inputs that must be constants. ``ranks``: lowest and highest rank of the first
     input. ``attributes``: allowed values by name; an absent attribute has the default of ONNX.
-    ``types``: element types of the first input.
+    ``types``: element types of the first input. ``gaps``: an input may be absent before others.
     """
 
     constant: tuple[int, ...] = ()
     ranks: tuple[int, int] | None = None
     attributes: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
     types: frozenset[ir.DataType] | None = None
+    gaps: bool = True
 
 
 def takes(text: str, **forms: Takes) -> dict[str, Takes]:

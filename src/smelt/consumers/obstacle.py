@@ -112,6 +112,8 @@ def _misfits(consumer: Consumer, form: Takes, node: ir.Node, opset: int) -> Iter
         if given is not None and given not in allowed:
             listed = ", ".join(map(str, allowed))
             yield Obstacle(f"{name} is {given}, and it takes {listed}", ELSEWHERE)
+    if not form.gaps and None in node.inputs:
+        yield Obstacle(f"input {node.inputs.index(None)} is absent before others", ELSEWHERE)
     if first is not None and form.types is not None and first.dtype not in (None, *form.types):
         yield Obstacle(f"it has no kernel for {_name(first)}", "change the type by a Cast")
     for value in values if consumer.types is not None else ():

@@ -67,6 +67,10 @@ MODELS = {
     "ReduceMin of all": f"g ({X}) => (float y) {{ y = ReduceMin<keepdims=0>(x) }}",
     "Expand": f"g ({X}) => (float[2,2,3,4] y) <int64[4] n = {{2, 1, 1, 1}}> {{ y = Expand(x, n) }}",
     "Flatten": f"g ({X}) => (float[6,4] y) {{ y = Flatten<axis=2>(x) }}",
+    "Conv": "g (float[1,2,7] x, float[4,1,3] w, float[4] b) => (float[1,4,4] y) "
+    "{ y = Conv<group=2, pads=[1, 2], strides=[2], dilations=[1]>(x, w, b) }",
+    "Resize": "g (float[1,1,2,2] x) => (float[1,1,4,4] y) <float[4] s = {1, 1, 2, 2}> "
+    '{ y = Resize<mode="nearest">(x, "", s) }',
     "Gather": f"g ({X}) => (float[2,4] y) <int64 i = {{-1}}> {{ y = Gather<axis=1>(x, i) }}",
     "Gather of a run": f"g ({X}) => (float[2,2,4] y) <int64[2] i = {{1, 2}}> "
     "{ y = Gather<axis=1>(x, i) }",
@@ -87,13 +91,19 @@ def opset_of(name: str) -> int:
 def decompose(model: ir.Model, taken: frozenset[str]) -> RuleStats:
     """Run the pass for a consumer that takes the operators ``taken``; returns its statistics."""
     cx = PassContext.of(model)
-    cx.kernels, cx.computes = taken, lambda node: node.op_type in taken
+    cx.kernels, cx.computes = taken, lambda node: node.op_type in taken and _is_final(node)
     stats = RuleStats()
     while (found := decompose_operators.run(cx)).rewrites:
         stats.fired += found.fired
     verify.verify(model)
     cx.shapes.restore_interface()
     return stats
+
+
+def _is_final(node: ir.Node) -> bool:
+    """False for the forms of Conv and Resize that decompositions change, not replace."""
+    shape = node.inputs[0].shape
+    return None not in node.inputs and not (node.op_type == "Conv" and len(shape) == 3)
 
 
 def test_every_operator_of_the_table_has_a_model() -> None:
@@ -182,6 +192,16 @@ KEPT = {
     "two open sizes": (
         "g (float[A,B] x) => (float[A,1,B] y) <int64[1] a = {1}> { y = Unsqueeze(x, a) }",
         "Reshape",
+    ),
+    "a region that is read": (
+        "g (float[1,1,2,2] x) => (float[1,1,4,4] y) <float[4] s = {1, 1, 2, 2}> "
+        '{ y = Resize<coordinate_transformation_mode="tf_crop_and_resize">(x, "", s) }',
+        "Resize",
+    ),
+    "pads that depend on the size": (
+        "g (float[1,1,4] x, float[1,1,3] w) => (float[1,1,4] y) "
+        '{ y = Conv<auto_pad="SAME_UPPER">(x, w) }',
+        "Unsqueeze Conv Squeeze",
     ),
     "a part that the consumer lacks": ("g (float[2] x) => (float[2] y) { y = Gelu(x) }", "Mul Add"),
 }

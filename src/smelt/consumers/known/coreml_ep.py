@@ -13,7 +13,7 @@ coreml_ep = Consumer(
     operators=takes(
         "Add And ArgMax Cast Ceil Clip Concat Cos Div Elu Erf Exp Gelu GroupNormalization "
         "HardSigmoid Identity InstanceNormalization LayerNormalization LeakyRelu MatMul Max Mul "
-        "PRelu Pow Reciprocal ReduceMax ReduceMean ReduceSum Relu Reshape Resize Round Shape "
+        "PRelu Pow Reciprocal ReduceMax ReduceMean ReduceSum Relu Reshape Round Shape "
         "Sigmoid Sin Softmax Softplus Sqrt Squeeze Sub Tanh Transpose Unsqueeze Where",
         AveragePool=FLAT,
         Conv=Takes(ranks=(3, 4), constant=(2,)),
@@ -29,6 +29,7 @@ coreml_ep = Consumer(
         GlobalMaxPool=FLAT,
         GridSample=Takes(ranks=(4, 4), attributes={"mode": ("linear", "bilinear")}),
         MaxPool=FLAT,
+        Resize=Takes(gaps=False),
         Slice=Takes(constant=(1, 2, 3, 4)),
         Split=Takes(constant=(1,)),
         Tile=Takes(ranks=(0, 5)),

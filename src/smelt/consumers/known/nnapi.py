@@ -28,7 +28,7 @@ nnapi = Consumer(
         QLinearConv=Takes(ranks=(4, 4), constant=(1, 2, 3, 4, 5, 6, 7, 8)),
         QLinearMatMul=Takes(constant=(1, 2, 4, 5, 6, 7)),
         QuantizeLinear=Takes(constant=SCALES),
-        Resize=IMAGES,
+        Resize=Takes(ranks=(4, 4), gaps=False),
         Split=Takes(constant=(1,)),
         Squeeze=Takes(constant=(1,)),
         Unsqueeze=Takes(constant=(1,)),

@@ -9,6 +9,9 @@ import onnx_ir as ir
 
 from smelt.operators.decompositions.row import Call, Row
 
+CROPPED = "tf_crop_and_resize"
+"""The mode of Resize that reads the region of interest."""
+
 MOST_COPIES = 64
 """The most copies of a tensor that one Concat joins instead of Tile or Expand."""
 
@@ -108,6 +111,15 @@ def _padded(c: Call) -> ir.Value | None:
     return value if value is not c[0] else c.b.op("Identity", value)
 
 
+def _without_gaps(c: Call) -> ir.Value | None:
+    """Return a Resize with an empty region of interest instead of none between its operands."""
+    if c.get(1) is not None or c.attributes["coordinate_transformation_mode"] == CROPPED:
+        return None
+    attributes = {each.name: each.value for each in c.node.attributes.values()}
+    region = c.b.constant(np.zeros(0, np.float32))
+    return c.b.op("Resize", c[0], region, *c.node.inputs[2:], **attributes)
+
+
 def _parts(c: Call) -> tuple[ir.Value, ...] | None:
     """Return the parts of a Split as Slices."""
     rank = c.rank()
@@ -136,6 +148,7 @@ ROWS: Mapping[str, tuple[Row, ...]] = {
         Row("GatherND Unsqueeze", _rows_by_gather_nd),
     ),
     "Pad": (Row("Concat Identity", _padded),),
+    "Resize": (Row("Resize", _without_gaps),),
     "Split": (Row("Slice", _parts),),
     "Squeeze": (Row("Reshape", _to_shape),),
     "Tile": (Row("Concat Reshape Identity", _joined),),

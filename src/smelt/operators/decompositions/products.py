@@ -1,4 +1,4 @@
-"""Matrix products by simpler ones."""
+"""Matrix products and convolutions by simpler ones."""
 
 from __future__ import annotations
 
@@ -26,4 +26,22 @@ def _gemm(c: Call) -> ir.Value:
     return c.op("Add", result, bias)
 
 
-ROWS: Mapping[str, tuple[Row, ...]] = {"Gemm": (Row("MatMul Transpose Mul Add", _gemm),)}
+def _of_images(c: Call) -> ir.Value | None:
+    """Return a convolution over one axis as one over images of one row."""
+    if c.rank() != 3 or c.attributes["auto_pad"] not in ("NOTSET", "VALID"):
+        return None
+    row = c.b.const_i64([2])
+    lead = {"strides": 1, "dilations": 1, "kernel_shape": 1}
+    given = {each.name: each.value for each in c.node.attributes.values()}
+    wider = {name: [lead[name], *given[name]] for name in given.keys() & lead.keys()}
+    if "pads" in given:
+        wider["pads"] = [0, given["pads"][0], 0, given["pads"][1]]
+    image, filters = (c.b.op("Unsqueeze", value, row) for value in (c[0], c[1]))
+    result = c.b.op("Conv", image, filters, c.get(2), **{**given, **wider})
+    return c.b.op("Squeeze", result, row)
+
+
+ROWS: Mapping[str, tuple[Row, ...]] = {
+    "Conv": (Row("Unsqueeze Conv Squeeze", _of_images),),
+    "Gemm": (Row("MatMul Transpose Mul Add", _gemm),),
+}
