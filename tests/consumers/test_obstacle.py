@@ -29,7 +29,7 @@ SMALL = Consumer(
 CASES = {
     "g (float[2] x) => (float[2] y) { y = Relu(x) }": "",
     "g (float[2] x) => (float[2] y) { y = Tanh(x) }": "no such operator",
-    "g (float[B] x) => (float[B] y) { y = Relu(x) }": "sizes are open",
+    "g (float[B] x) => (float[B] y) { y = Relu(x) }": "sizes must be fixed",
     "g (float[1,1,1,1,2] x) => (float[1,1,1,1,2] y) { y = Relu(x) }": "5 dims",
     "g (int64[2] x) => (int64[2] y) { y = Relu(x) }": "no element type int64",
     "g (float[1,1,4] x, float[1,1,2] w) => (float[1,1,3] y) { y = Conv(x, w) }": "not a constant",
@@ -56,6 +56,11 @@ def test_nodes_of_one_operator_and_reason_are_told_together() -> None:
 def test_the_remedy_of_open_sizes_names_the_dims() -> None:
     [found] = outside(text.parse("g (float[B] x) => (float[B] y) { y = Relu(x) }", 20), SMALL)
     assert "--dim B=1" in found.remedy
+
+
+def test_open_sizes_are_told_once_for_all_operators() -> None:
+    model = "g (float[B] x) => (float[B] y) { a = Relu(x) y = Sigmoid(a) }"
+    assert [len(each.nodes) for each in outside(text.parse(model, 20), SMALL)] == [2]
 
 
 def test_nodes_of_inner_graphs_are_judged() -> None:

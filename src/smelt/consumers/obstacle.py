@@ -30,6 +30,8 @@ class Obstacle(NamedTuple):
 
 
 TAKEN = Obstacle("", "")
+OPEN = Obstacle("its sizes must be fixed", "")
+"""The remedy names the dims of the model."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ def outside(model: ir.Model, consumer: Consumer) -> list[Outside]:
         obstacle_ = obstacle(consumer, node, opset)
         if obstacle_:
             name = f"{node.domain}.{node.op_type}".lstrip(".")
+            name = name if obstacle_ != OPEN else "nodes of open sizes:"
             found.setdefault((name, obstacle_), []).append(node.name or "?")
     bind = binding_advice(model.graph.inputs)
     return [
@@ -95,7 +98,7 @@ def obstacle(
         return Obstacle("it has no such operator", ELSEWHERE)
     found = next(_misfits(consumer, form, node, opset), TAKEN)
     if not found and of_sizes and consumer.fixed_sizes and _is_open(node):
-        return Obstacle("its sizes are open", "")
+        return OPEN
     return found
 
 

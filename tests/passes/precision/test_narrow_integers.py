@@ -49,7 +49,9 @@ def test_numbers_that_fit_are_computed_in_int32(name) -> None:
 
 def test_inputs_become_int32_on_request() -> None:
     model = text.parse(NARROWED["an index of a table"], 18)
-    narrow = smelt.optimize(model, pipeline=PIPELINE.replace("integers", "integers{inputs=true}"))
+    narrow = smelt.optimize(
+        model, pipeline=PIPELINE.replace("integers", "integers{inputs=true}"), verify="final"
+    )
     assert narrow.graph.inputs[0].dtype == ir.DataType.INT32
     assert [node.op_type for node in narrow.graph] == ["Gather"]
     [result] = smelt.compile(narrow, target="onnx")(np.array([0, -1, 2, 1], np.int32))

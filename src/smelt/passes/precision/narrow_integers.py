@@ -132,7 +132,7 @@ class _Facts:
             return True
         return value in self._main.inputs and any(map(self._is_index, value.uses()))
 
-    def _is_index(self, use: ir.Usage) -> bool:
+    def _is_index(self, use: tuple[ir.Node, int]) -> bool:
         """True for the indices of a Gather that always runs, along an axis of known size."""
         node, place = use
         data = node.inputs[0]
