@@ -64,7 +64,7 @@ def unknown_part(node: ir.Node) -> str:
     form = None if node.domain else _form(node.op_type)
     for name, attr in node.attributes.items():
         if attr.is_ref():
-            return f"attribute {name!r}, which refers to one of the function around it"
+            return f"attribute {name!r}, which refers to an attribute of the enclosing function"
         if form is not None and name not in form.attributes and not _is_default(node, attr):
             return f"attribute {name!r}"
     if form is None:

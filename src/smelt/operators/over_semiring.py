@@ -73,7 +73,8 @@ def over_semiring(model: ir.Model, semiring: str | Semiring) -> ir.Model:
 
 
 def _refusal(node: ir.Node, semiring: Semiring) -> Unsupported | None:
-    """Return why ``node`` cannot be computed over ``semiring``, None if it can."""
+    """Return the error E659 for a ``node`` that cannot be computed over ``semiring``, None for
+    others."""
     at = f"node {node.name!r}"
     key = (node.domain, node.op_type)
     if key not in MEANINGS:

@@ -146,10 +146,10 @@ def is_wrong(node: ir.Node, dtype: ir.DataType) -> bool:
 
 
 def note_source(model: ir.Model) -> None:
-    """Mark the nodes of the source ``model`` that the runtime may compute wrong.
+    """Mark the nodes of the source ``model`` whose results the runtime may compute wrongly.
 
     Bounds of operands are ignored. Marked nodes are reported, not replaced. A Cast is marked only
-    if it is wrong already, because passes make Casts consecutive.
+    if the runtime merges it with an earlier Cast already, because passes put Casts in sequence.
     """
     types = {op_type for op_type, _ in DEFECTS}
     for node in scope.nodes(model):

@@ -35,7 +35,8 @@ def _embed(
     places: np.ndarray | None,
     attributes: Attributes,
 ) -> Computed:
-    """Return the layer norm of the summed embeddings, the mask lengths, and the sum."""
+    """Return the layer norm of the summed embeddings, the lengths that the mask marks, and the
+    sum."""
     words, positions = present(tables[:2])
     segments = tables[2]
     total = words[ids] + positions[np.arange(ids.shape[1]) if places is None else places]

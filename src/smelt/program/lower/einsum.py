@@ -182,4 +182,6 @@ def _check_diagonal(cx: ProgramBuilder, slot: int, step: Step) -> None:
     dims = cx.shape(slot)
     for dim, axis in zip(dims, step.axes, strict=True):
         if not same_dim(dim, dims[step.axes.index(axis)]):
-            raise cx.refuse_size(f"the diagonal of {dim} rows takes a known size")
+            raise cx.refuse_size(
+                f"the sizes of the diagonal of {dim} rows are not known to be equal"
+            )
