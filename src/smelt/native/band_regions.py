@@ -29,9 +29,9 @@ def _along_others(
 
     None for a band along one of these axes.
     """
-    own = instruction.attributes["axis"]
-    assert isinstance(own, int)
-    return Region({0: {axis: (start, stop)}}) if axis < own else None
+    first_axis = instruction.attributes["axis"]
+    assert isinstance(first_axis, int)
+    return Region({0: {axis: (start, stop)}}) if axis < first_axis else None
 
 
 def _joined(
@@ -77,9 +77,9 @@ def _reshaped(
     before, after = (
         program.slots[n].sizes for n in (instruction.inputs[0], instruction.outputs[0])
     )
-    for own, size in enumerate(before):
-        if size == after[axis] and prod(before[:own]) == prod(after[:axis]):
-            return Region({0: {own: (start, stop)}})
+    for dim, size in enumerate(before):
+        if size == after[axis] and prod(before[:dim]) == prod(after[:axis]):
+            return Region({0: {dim: (start, stop)}})
     return None
 
 
@@ -115,7 +115,7 @@ def with_side_operands(region_of: RegionOf) -> RegionOf:
     """Return a region function like ``region_of`` that also cuts the side
     operands of an epilogue."""
 
-    def found(
+    def with_boxes(
         program: Program, instruction: Instruction, axis: int, start: int, stop: int
     ) -> Region | None:
         """Return ``region_of`` with the boxes of the side operands added."""
@@ -124,13 +124,13 @@ def with_side_operands(region_of: RegionOf) -> RegionOf:
         for step in instruction.epilogue if region is not None else ():
             for position in step.operands:
                 shape = program.slots[instruction.inputs[position]].shape if position >= 0 else ()
-                own = axis - rank + len(shape)
-                if 0 <= own < len(shape) and shape[own] != 1:
+                own_axis = axis - rank + len(shape)
+                if 0 <= own_axis < len(shape) and shape[own_axis] != 1:
                     assert region is not None
-                    region.boxes[position] = {own: (start, stop)}
+                    region.boxes[position] = {own_axis: (start, stop)}
         return region
 
-    return found
+    return with_boxes
 
 
 BY_ELEMENT = ("QuantizeLinear", "DequantizeLinear", LOOKUP)

@@ -21,15 +21,15 @@ def fold_movement(program: Program) -> None:
     An Expand that is an output stays, because writing it takes no weights. An Expand to run-time
     sizes stays too.
     """
-    kept: list[Instruction] = []
+    remaining: list[Instruction] = []
     for instruction in program.instructions:
         array = _folded(program, instruction)
         if array is None:
-            kept.append(instruction)
+            remaining.append(instruction)
             continue
         array.flags.writeable = False
         program.constants[instruction.outputs[0]] = array
-    program.instructions = kept
+    program.instructions = remaining
 
 
 def _folded(program: Program, instruction: Instruction) -> np.ndarray | None:

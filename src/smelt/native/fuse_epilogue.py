@@ -50,20 +50,20 @@ def fuse_epilogues(program: Program) -> None:
     reads = Counter(slot for each in program.instructions for slot in each.inputs)
     reads.update(program.outputs)
     maker: dict[int, int] = {}
-    kept: list[Instruction | None] = []
+    instructions: list[Instruction | None] = []
     for each in program.instructions:
         instruction = each
         places = [maker[slot] for slot in each.inputs if slot in maker and reads[slot] == 1]
         for place in sorted(places, reverse=True):
-            product = kept[place]
+            product = instructions[place]
             assert product is not None  # its only reader has not been moved
             if _may_fuse(program, product, each):
-                kept[place] = None
+                instructions[place] = None
                 instruction = _with_step(product, each)
                 break
-        maker.update((slot, len(kept)) for slot in instruction.outputs)
-        kept.append(instruction)
-    program.instructions = [each for each in kept if each is not None]
+        maker.update((slot, len(instructions)) for slot in instruction.outputs)
+        instructions.append(instruction)
+    program.instructions = [each for each in instructions if each is not None]
 
 
 def _may_fuse(program: Program, product: Instruction, each: Instruction) -> bool:

@@ -28,7 +28,7 @@ def fuse_reductions(program: Program) -> None:
     reads.update(program.outputs)
     maker = {slot: step for step in program.instructions for slot in step.outputs}
     joined: set[int] = set()
-    kept: list[Instruction] = []
+    remaining: list[Instruction] = []
     for step in program.instructions:
         operand_maker = maker.get(step.inputs[0]) if step.op in FLOATS else None
         if (
@@ -36,11 +36,11 @@ def fuse_reductions(program: Program) -> None:
             or reads[step.inputs[0]] > 1
             or not _may_join(program, operand_maker, step)
         ):
-            kept.append(step)
+            remaining.append(step)
             continue
         joined.add(id(operand_maker))
-        kept.append(_joined(operand_maker, step))
-    program.instructions = [step for step in kept if id(step) not in joined]
+        remaining.append(_joined(operand_maker, step))
+    program.instructions = [step for step in remaining if id(step) not in joined]
 
 
 def _may_join(program: Program, elementwise: Instruction, step: Instruction) -> bool:

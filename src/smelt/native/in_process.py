@@ -83,8 +83,10 @@ def source_of(program: Program, parts: int = 1) -> Source:
     if shared:
         texts += [_threads(parts, unit), *unit.part_functions.values()]
     texts += [run, WHOLE_VECTORS_END, binding(unit.support)]
-    kept = {id(_owner(array)) for array in program.constants.values()}
-    weights = tuple(_placed(unit.weights.pop(key).array, kept) for key in list(unit.weights))
+    model_arrays = {id(_owner(array)) for array in program.constants.values()}
+    weights = tuple(
+        _placed(unit.weights.pop(key).array, model_arrays) for key in list(unit.weights)
+    )
     return Source("\n".join(texts), weights, memory.arena_bytes, shared)
 
 
@@ -101,13 +103,13 @@ def _threads(parts: int, unit: Unit) -> str:
     )
 
 
-def _placed(array: np.ndarray, kept: Container[int]) -> np.ndarray:
+def _placed(array: np.ndarray, model_arrays: Container[int]) -> np.ndarray:
     """Return ``array`` at a cache line's start, so that reading its first vector touches one line.
 
-    Arrays whose ids are in ``kept`` belong to the model and are not copied.
+    Arrays whose ids are in ``model_arrays`` belong to the model and are not copied.
     """
     array = np.require(array, requirements=("C", "A"))
-    if id(_owner(array)) in kept or array.ctypes.data % LINE == 0:
+    if id(_owner(array)) in model_arrays or array.ctypes.data % LINE == 0:
         return array
     room = np.empty(array.nbytes + LINE, np.uint8)
     first = -room.ctypes.data % LINE

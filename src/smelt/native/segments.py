@@ -100,8 +100,8 @@ def _banded(plan: MemoryPlan, first: int, stop: int, budget: int) -> Iterator[Se
 def _axes(sizes: Sequence[int]) -> list[int]:
     """Return the axes that may be cut: rows of images or signals, both axes of matrices."""
     rank = len(sizes)
-    wanted = (2,) if rank >= 4 else (rank - 2, rank - 1) if rank > 1 else (0,)
-    return [axis for axis in wanted if 0 <= axis < rank and sizes[axis] > 1]
+    candidates = (2,) if rank >= 4 else (rank - 2, rank - 1) if rank > 1 else (0,)
+    return [axis for axis in candidates if 0 <= axis < rank and sizes[axis] > 1]
 
 
 def _returned(program: Program, layers: Sequence[Instruction], stop: int) -> list[int]:

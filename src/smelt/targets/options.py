@@ -20,11 +20,11 @@ def read_options(target: Target, given: Mapping[str, Any]) -> Any:
         if name not in kinds:
             raise _unknown(target, name, tuple(kinds))
         if not _is(value, kinds[name]):
-            wanted = getattr(kinds[name], "__name__", str(kinds[name]))
+            type_name = getattr(kinds[name], "__name__", str(kinds[name]))
             raise UsageError(
                 "E660",
                 f"{value!r} is not a value of the option {name} of target {target.name}",
-                why=f"{name} is of type {wanted}",
+                why=f"{name} is of type {type_name}",
                 fix=f"`smelt explain {target.name}` lists the options with their types",
             )
     return None if target.options is None else target.options(**given)

@@ -52,10 +52,10 @@ def preview(
         return Preview(steps, None, (), _idle(steps, frozenset()))
     chosen = find_target(target)
     read_options(chosen, options or {})
-    own = language.parse(chosen.passes)
-    language.check_order((*steps, *own))
+    target_passes = language.parse(chosen.passes)
+    language.check_order((*steps, *target_passes))
     operators = frozenset(operator.key for operator in chosen.operators)
-    return Preview(steps, chosen, own, _idle((*steps, *own), operators))
+    return Preview(steps, chosen, target_passes, _idle((*steps, *target_passes), operators))
 
 
 def _idle(steps: Steps, operators: frozenset[tuple[str, str]]) -> tuple[Pass, ...]:

@@ -29,8 +29,8 @@ def triangle(cx: KernelContext) -> None:
     sign = ">=" if cx.int("upper") else "<="
     with cx.body.loops(("n", "i", "j"), (math.prod(source.shape[:-2]), rows, columns)):
         at = index((rows * columns, columns, 1), ("n", "i", "j"))
-        kept = f"j - i {sign} {cx.int('k')} ? {source.name}[{at}] : 0"
-        cx.body.line(f"{output.name}[{at}] = {kept};")
+        value = f"j - i {sign} {cx.int('k')} ? {source.name}[{at}] : 0"
+        cx.body.line(f"{output.name}[{at}] = {value};")
 
 
 MOST = 1 << 30

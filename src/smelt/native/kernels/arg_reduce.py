@@ -21,10 +21,10 @@ from smelt.program.run_sizes import Size, same, surely_below, zero_if_empty
 FEW = 16
 """The shortest row for which one loop for the extreme and one for its position pay."""
 
-BESIDE = 512
+BYTES_TOGETHER = 512
 """The bytes of values, and of positions, of the rows that are processed together."""
 
-_PLACE = """static APART ptrdiff_t NAME(const @t *x, ptrdiff_t n, @t top)
+_PLACE = """static NO_INLINE ptrdiff_t NAME(const @t *x, ptrdiff_t n, @t top)
 {
     ptrdiff_t i = 0;
     if (top != top) {
@@ -102,10 +102,10 @@ def arg_reduce(cx: KernelContext) -> None:
     count, inner = shape[axis], math.prod(shape[axis + 1 :])
     outer = cast(int, zero_if_empty(math.prod(shape[:axis]), count))
     if not same(inner, 1):
-        _emit_beside(cx, (outer, count, inner), sign, last=last)
+        _emit_together(cx, (outer, count, inner), sign, last=last)
         return
     if surely_below(count, FEW):
-        _emit_beside(cx, (1, count, outer), sign, last=last, apart=count)
+        _emit_together(cx, (1, count, outer), sign, last=last, apart=count)
         return
     with _rows(cx, axis) as (_, at):
         _find(cx, count, at, sign, last=last)
@@ -120,34 +120,34 @@ def _place_of(cx: KernelContext, type_: CType) -> str:
     return cx.call(name, _PLACE.replace("NAME", name).replace("@t", type_.name))
 
 
-def _emit_beside(
-    cx: KernelContext, sizes: tuple[int, int, int], sign: str, *, last: bool, apart: int = 1
+def _emit_together(
+    cx: KernelContext, sizes: tuple[int, int, int], sign: str, *, last: bool, row_stride: int = 1
 ) -> None:
     """Write loops that process ``width`` rows together, so that the inner loop runs over rows.
 
-    Elements of a row are ``inner`` apart, and rows are ``apart`` elements from each other.
+    Elements of a row are ``inner`` apart, and rows are ``row_stride`` elements from each other.
     """
     (outer, count, inner), body, t = sizes, cx.body, cx.type(0)
-    x, y, width = cx.input(0).name, cx.output().name, BESIDE // max(t.size, 4)
+    x, y, width = cx.input(0).name, cx.output().name, BYTES_TOGETHER // max(t.size, 4)
     cx.call("LANES", PRELUDE)
     place = "ptrdiff_t" if t.size == 8 or isinstance(cast(object, count), Size) else "int32_t"
     with body.loop("o", outer), body.loop("k", inner, step=width):
-        body.line(f"const {t.name} *from = {x} + o * {count * inner} + k * {apart};")
+        body.line(f"const {t.name} *from = {x} + o * {count * inner} + k * {row_stride};")
         body.line(f"const ptrdiff_t left = {inner} - k, columns = left < {width} ? left : {width};")
         body.line(f"{t.name} top[{width}];")
         body.line(f"{place} best[{width}];")
         with body.loop("j", "columns"):
-            body.line(f"top[j] = from[j * {apart}], best[j] = 0;")
+            body.line(f"top[j] = from[j * {row_stride}], best[j] = 0;")
         with body.loop("i", count, start=1):
-            body.line(f"const {t.name} *row = from + i * {inner if same(apart, 1) else 1};")
-            numbers = f"row[j * {apart}]"
-            if t.name == "float" and not same(apart, 1):
+            body.line(f"const {t.name} *row = from + i * {inner if same(row_stride, 1) else 1};")
+            numbers = f"row[j * {row_stride}]"
+            if t.name == "float" and not same(row_stride, 1):
                 numbers = "seen[j]"
                 body.line(f"float seen[{width}];")
                 with body.loop("j", "columns"):
-                    body.line(f"float one = row[j * {apart}];")
+                    body.line(f"float one = row[j * {row_stride}];")
                     body.line(
-                        "HOLD(one);"
+                        "KEEP_IN_REGISTER(one);"
                     )  # otherwise gcc 12 gathers these into vectors, ten times as slow
                     body.line("seen[j] = one;")
             with body.loop("j", "columns"):

@@ -159,13 +159,13 @@ def emit_block_epilogue(
     with cx.body.block(""):
         cx.body.line(f"float *block = {target};")
         with cx.body.loop("r", shape[0]), cx.body.loop("q", shape[1]):
-            here = epilogue.at("r", "q")
+            element = epilogue.at("r", "q")
             added = f" + ({bias})[r]" if bias else ""
             cx.body.line(f"const float sum = block[r * {pitch} + q]{added};")
-            operands = ["sum", *(f"({one.pointer})[0]" for one in here.side_operands)]
-            for line in here.lines:
+            operands = ["sum", *(f"({one.pointer})[0]" for one in element.side_operands)]
+            for line in element.lines:
                 cx.body.line(line.format(*operands))
-            cx.body.line(f"block[r * {pitch} + q] = {here.text.format(*operands)};")
+            cx.body.line(f"block[r * {pitch} + q] = {element.text.format(*operands)};")
 
 
 def pointer(cx: KernelContext, name: str) -> str:

@@ -18,7 +18,7 @@ FROM = 1 << 14
 """The fewest elements for which blocks pay: cache lines of fewer stay in the first-level cache."""
 
 
-def turned_loop(
+def transposed_loop(
     sizes: Sequence[int], write: Sequence[int], reads: Sequence[Sequence[int]]
 ) -> int | None:
     """Return the loop along which an array is read contiguously, other than the last loop.
@@ -40,9 +40,9 @@ def turned_loop(
 
 @contextmanager
 def blocked(
-    body: Writer, variables: Sequence[str], sizes: Sequence[int], turned: int
+    body: Writer, variables: Sequence[str], sizes: Sequence[int], read_loop: int
 ) -> Iterator[None]:
-    """Write all loops, with loop ``turned`` and the last loop in blocks, which read cache lines
+    """Write all loops, with loop ``read_loop`` and the last loop in blocks, which read cache lines
     once.
 
     ```
@@ -52,7 +52,7 @@ def blocked(
                 for (ptrdiff_t i1 = from1; i1 < from1 + 16; ++i1) {
     ```
     """
-    pair = (turned, len(sizes) - 1)
+    pair = (read_loop, len(sizes) - 1)
     others = [i for i in range(len(sizes)) if i not in pair]
     with ExitStack() as stack:
         stack.enter_context(body.loops([variables[i] for i in others], [sizes[i] for i in others]))

@@ -84,8 +84,8 @@ def lu(cx: KernelContext) -> None:
             with body.loop("j", f"(row != k ? {columns} : 0)"):
                 for part in PARTS:
                     with body.block(""):
-                        here, there = (f"{part}[{i} * {columns} + j]" for i in ("k", "row"))
-                        exchange(cx, t.name, here, there)
+                        pivot_row, swap_row = (f"{part}[{i} * {columns} + j]" for i in ("k", "row"))
+                        exchange(cx, t.name, pivot_row, swap_row)
             with body.block(""):
                 exchange(cx, order.type.name, "order[k]", "order[row]")
             _divisor(cx, *(f"{part}[k * {columns} + k]" for part in PARTS), zero_is_one=True)
@@ -102,12 +102,12 @@ def triangular_solve(cx: KernelContext) -> None:
     """Write the solutions by substitution; a system from the right is solved as its transpose."""
     body, t, n, left = cx.body, cx.type(0), cx.shape(0)[-1], bool(cx.int("left_side"))
     columns = cx.shape(2)[-1] if left else cx.shape(2)[-2]
-    turned = bool(cx.int("transpose_a")) == left
-    lower, size = bool(cx.int("lower")) != turned, n * columns
+    transposed = bool(cx.int("transpose_a")) == left
+    lower, size = bool(cx.int("lower")) != transposed, n * columns
 
     def of_a(i: str, k: str) -> str:
-        """Return the index of an element of the matrix, transposed if ``turned``."""
-        return f"{k} * {n} + {i}" if turned else f"{i} * {n} + {k}"
+        """Return the index of an element of the matrix, transposed if ``transposed``."""
+        return f"{k} * {n} + {i}" if transposed else f"{i} * {n} + {k}"
 
     def of_x(i: str, j: str) -> str:
         """Return the index of an element of the right side, transposed for a

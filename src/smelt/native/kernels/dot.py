@@ -110,8 +110,8 @@ def _is_copied(instance: Instance, layout: Layout) -> bool:
     """
     if highest(layout.n.size) <= 1:
         return False
-    apart = layout.k.rhs * instance.type(0).size
-    clashes = isinstance(cast(object, apart), int) and apart % CLASHING == 0
+    row_bytes = layout.k.rhs * instance.type(0).size
+    clashes = isinstance(cast(object, row_bytes), int) and row_bytes % CLASHING == 0
     many = lowest(layout.m.size) >= FEWEST_ROWS and lowest(layout.k.size) >= FEWEST_ROWS
     return not same(layout.n.rhs, 1) or (clashes and many)
 

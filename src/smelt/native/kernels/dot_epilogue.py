@@ -24,8 +24,8 @@ def side_operand_strides(instance: Instance, shape: tuple[int, ...]) -> tuple[in
     assert isinstance(dims, DotDims)
     batch = len(dims.lhs_batch)
     rows = batch + len(dims.lhs_free(len(instance.shape(0))))
-    kept = [(i,) for i in range(batch) if not same(result[i], 1)]
-    groups = (*kept, range(batch, rows), range(rows, len(result)))
+    batch_groups = [(i,) for i in range(batch) if not same(result[i], 1)]
+    groups = (*batch_groups, range(batch, rows), range(rows, len(result)))
     return merged_strides(shape, result, groups)
 
 

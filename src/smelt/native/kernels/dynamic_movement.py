@@ -174,7 +174,7 @@ def dynamic_reshape(cx: KernelContext) -> None:
     A size of 0 is that of the input unless ``allowzero``. A size of -1 is computed from the others.
     """
     source, shape, output, body = cx.input(0), cx.input(1), cx.output(), cx.body
-    rank, own = len(output.shape), len(source.shape)
+    rank, input_rank = len(output.shape), len(source.shape)
     cx.may_fail()
     body.line(f"const int64_t whole = {source.size};")
     body.line(f"const ptrdiff_t size[] = {{ {', '.join(map(str, (*source.shape, 0)))} }};")
@@ -183,7 +183,7 @@ def dynamic_reshape(cx: KernelContext) -> None:
     with body.loop("d", rank):
         body.line(f"int64_t n = {shape.name}[d];")
         if not cx.int("allowzero"):
-            body.line(f"n = n == 0 ? (d < {own} ? size[d] : -2) : n;")
+            body.line(f"n = n == 0 ? (d < {input_rank} ? size[d] : -2) : n;")
         body.line(f"if (n < -1 || n > {MOST} || known > {MOST} || (n == -1 && open >= 0))")
         body.line("    return 1;")
         body.line("open = n == -1 ? d : open;")

@@ -100,25 +100,25 @@ def _fits(
 ) -> tuple[str, str]:
     """Return name and text of a function that is true if the axes lead to the
     sizes of the output."""
-    rank, wanted = len(shape), len(output)
+    rank, output_rank = len(shape), len(output)
     name = f"{strides}_to_{'x'.join(map(str, output))}" + ("_kept" if keep else "")
     sizes, results = (", ".join(map(str, dims or (1,))) for dims in (shape, output))
-    kept = f"    for (ptrdiff_t d = 0; d < {rank}; ++d)\n"
+    checks = f"    for (ptrdiff_t d = 0; d < {rank}; ++d)\n"
     if keep:
-        kept += "        if (result[d] != (stride[d] ? size[d] : 1))\n            return 0;\n"
+        checks += "        if (result[d] != (stride[d] ? size[d] : 1))\n            return 0;\n"
         end = "1"
     else:
-        kept += (
+        checks += (
             "        if (stride[d] && "
-            f"(at >= {wanted} || result[at++] != size[d]))\n            return 0;\n"
+            f"(at >= {output_rank} || result[at++] != size[d]))\n            return 0;\n"
         )
-        end = f"at == {wanted}"
+        end = f"at == {output_rank}"
     text = (
         f"static int {name}(const {word} *axes)\n{{\n"
         f"    static const ptrdiff_t size[] = {{{sizes}}}, result[] = {{{results}}};\n"
         f"    ptrdiff_t stride[{max(rank, 1)}], at = 0;\n"
         f"    if ({strides}(axes, stride) < 0)\n        return 0;\n"
-        f"{kept}    (void)size;\n    (void)result;\n    (void)at;\n    return {end};\n}}\n"
+        f"{checks}    (void)size;\n    (void)result;\n    (void)at;\n    return {end};\n}}\n"
     )
     return name, text
 

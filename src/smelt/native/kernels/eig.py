@@ -131,10 +131,10 @@ def _emit_value(cx: KernelContext, n: int) -> None:
 def _emit_vectors(cx: KernelContext, n: int, pair: str, imaginary: str) -> None:
     """Write the left and the right eigenvector ``k``, and the next one of a conjugate pair."""
     body, is_real = cx.body, pair != "NULL"
-    own = f"{pair} + k" if is_real else pair
+    pair_of_k = f"{pair} + k" if is_real else pair
     for left in (1, 0):
         body.line(f"eig_solve({n}, form, {pair}, k, {left}, eps, (eig_number *)x);")
-        arguments = f"{n}, lo, hi, basis, by, {left}, {own}, (eig_number *)x, (eig_number *)v"
+        arguments = f"{n}, lo, hi, basis, by, {left}, {pair_of_k}, (eig_number *)x, (eig_number *)v"
         body.line(f"eig_vector({arguments});")
         re, im = (cx.output(i) for i in ((2, 3) if left else (4, 5)))
         with body.loop("i", n), body.loop("c", "(pair[k] ? 2 : 1)" if is_real else 1):

@@ -15,7 +15,7 @@ from smelt.program.run_sizes import is_empty
 CHUNK = 1024
 """The elements that one call computes."""
 
-_ALL = """static APART void exp_of_all(const float *x, float *y, ptrdiff_t n)
+_ALL = """static NO_INLINE void exp_of_all(const float *x, float *y, ptrdiff_t n)
 {
     ptrdiff_t i = 0;
 #if LANES >= 8

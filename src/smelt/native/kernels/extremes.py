@@ -26,7 +26,7 @@ LARGER = """#if LANES == 16 && defined(__clang__)
 """
 """Max and min that return the second operand if one is NaN or both are 0."""
 
-_ROW = """static APART @t NAME(const @t *x, ptrdiff_t n)
+_ROW = """static NO_INLINE @t NAME(const @t *x, ptrdiff_t n)
 {
     @t best = START;
     int odd = 0;

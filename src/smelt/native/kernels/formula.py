@@ -69,9 +69,10 @@ def _kernel_of_formula(row: Row) -> Kernel:
         count = len(cx.instruction.inputs)
         cx.call("IN_LOOPS", IN_LOOPS)
         narrow = cx.type(0).name == "float"
-        own = f"{name}_f" if narrow else name
+        function_name = f"{name}_f" if narrow else name
         function = cx.call(
-            own, function_of(own, formula, count, SINGLE_TOLERANCE if narrow else 0.0)
+            function_name,
+            function_of(function_name, formula, count, SINGLE_TOLERANCE if narrow else 0.0),
         )
         operands = ", ".join(f"{{{i}}}" for i in range(count))
         return [], f"({cx.type(0).name}){function}({operands})"

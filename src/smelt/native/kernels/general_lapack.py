@@ -12,7 +12,14 @@ from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.lapack import BLOCK, DOMAIN
 from smelt.native.kernels.lapack import supports as takes_real
-from smelt.native.kernels.lapack_calls import call, fill_nan, finite, shift, shifted, turned
+from smelt.native.kernels.lapack_calls import (
+    call,
+    fill_nan,
+    finite,
+    shift,
+    shifted,
+    to_column_major,
+)
 from smelt.program.storage import Needs
 
 NAMES = ("Schur", "ComplexSchur", "ComplexEig")
@@ -58,7 +65,7 @@ def _decomposed(
         if inputs == 2:
             emit_interleaved(cx, n, n)
         else:
-            turned(cx, f"{cx.input(0).name} + b * {n * n}", "a", n, n)
+            to_column_major(cx, f"{cx.input(0).name} + b * {n * n}", "a", n, n)
         with body.block(f"if (!{finite(cx, 'a', size)})"):
             fill_nan(cx, results)
             body.line("continue;")
@@ -81,7 +88,7 @@ def schur(cx: KernelContext) -> None:
         call(cx, "gees", *order, values, f"{values} + {n}", left, n, work, room, f"{end} + 1")
         cx.fail_if("info != 0")
         for each, (result, _) in zip((a, left), results, strict=True):
-            turned(cx, each, result, n, n)
+            to_column_major(cx, each, result, n, n)
 
 
 @kernel(f"{DOMAIN}::ComplexSchur", needs=_needs)

@@ -186,13 +186,13 @@ def _solve(cx: KernelContext, function: str, parts: int) -> None:
     A system from the right is solved as a system from the left with both matrices transposed.
     """
     n, (rows, columns), left = cx.shape(0)[-1], cx.output().shape[-2:], bool(cx.int("left_side"))
-    turned = bool(cx.int("transpose_a")) == left
-    lower = bool(cx.int("lower")) != turned
+    transposed = bool(cx.int("transpose_a")) == left
+    lower = bool(cx.int("lower")) != transposed
     vectors = Vectors(cx)
     counts = [n * n] * parts + [rows * columns] * parts
     names = ("a", "x") if parts == 1 else ("re", "im", "along", "across")
     rooms = [vectors.room(*each) for each in zip(names, counts, strict=True)]
-    of_a = (1, n) if turned else (n, 1)
+    of_a = (1, n) if transposed else (n, 1)
     of_x = (columns, 1) if left else (1, columns)
     flags = int(lower), cx.int("unit_diagonal")
     with vectors.of_matrices():

@@ -54,7 +54,7 @@ static void together_@t(const @t *restrict x, lanes_@t *restrict a, ptrdiff_t n)
 }
 """
 
-APART = """/* The inverse of together. */
+NO_INLINE = """/* The inverse of together. */
 static void apart_@t(const lanes_@t *restrict a, @t *restrict x, ptrdiff_t n)
 {
     const @t *const from = (const @t *)a;
@@ -178,7 +178,7 @@ static void substitute_@t(const lanes_@t *restrict a, lanes_@t *restrict x,
 _ALL: Sequence[tuple[str, str]] = (
     ("lanes", LANES),
     ("together", TOGETHER),
-    ("apart", APART),
+    ("apart", NO_INLINE),
     ("lu", LU),
     ("substitute", SUBSTITUTE),
     ("reflection", REFLECTION),

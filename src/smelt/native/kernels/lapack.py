@@ -21,7 +21,7 @@ from smelt.native.kernels.lapack_calls import (
     letter,
     shift,
     shifted,
-    turned,
+    to_column_major,
 )
 from smelt.program.storage import Needs
 
@@ -104,8 +104,8 @@ def cholesky(cx: KernelContext) -> None:
         call(cx, "potrf", '"U"' if lower else '"L"', n, "out", n)
         with body.loops(("i", "j"), (n, n)):
             inside = "j <= i" if lower else "j >= i"
-            kept = f"out[i * {n} + j]"
-            body.line(f"{kept} = {inside} ? (info ? NAN : {kept}) : 0;")
+            element = f"out[i * {n} + j]"
+            body.line(f"{element} = {inside} ? (info ? NAN : {element}) : 0;")
 
 
 @kernel(f"{DOMAIN}::TriangularSolve")
@@ -143,9 +143,9 @@ def lu(cx: KernelContext) -> None:
         body.line("int info = 0;")
         body.line(f"int32_t *pivot = {_at(cx.output(1).name, least)};")
         body.line(f"int32_t *order = {_at(cx.output(2).name, m)};")
-        turned(cx, _at(x.name, m * n), scratch, m, n)
+        to_column_major(cx, _at(x.name, m * n), scratch, m, n)
         call(cx, "getrf", m, n, scratch, m, "(int *)pivot")
-        turned(cx, scratch, _at(y.name, m * n), n, m)
+        to_column_major(cx, scratch, _at(y.name, m * n), n, m)
         emit_order(cx, m, least)
 
 
@@ -167,10 +167,10 @@ def geqrf(cx: KernelContext) -> None:
     scratch, taus = cx.scratch(x.type), cx.output(1)
     with body.loop("b", _batch(cx)):
         body.line("int info = 0;")
-        turned(cx, _at(x.name, m * n), scratch, m, n)
+        to_column_major(cx, _at(x.name, m * n), scratch, m, n)
         work = f"{scratch} + {m * n}"
         call(cx, "geqrf", m, n, scratch, m, _at(taus.name, min(m, n)), work, BLOCK * n)
-        turned(cx, scratch, _at(y.name, m * n), n, m)
+        to_column_major(cx, scratch, _at(y.name, m * n), n, m)
 
 
 @kernel(f"{DOMAIN}::HouseholderProduct", needs=_needs)
@@ -180,10 +180,10 @@ def householder_product(cx: KernelContext) -> None:
     scratch, (m, n), count = cx.scratch(x.type), cx.shape(0)[-2:], taus.shape[-1]
     with body.loop("b", _batch(cx)):
         body.line("int info = 0;")
-        turned(cx, _at(x.name, m * n), scratch, m, n)
+        to_column_major(cx, _at(x.name, m * n), scratch, m, n)
         scales = f"({x.type.name} *)({_at(taus.name, count)})"
         call(cx, "orgqr", m, n, count, scratch, m, scales, f"{scratch} + {m * n}", BLOCK * n)
-        turned(cx, scratch, _at(y.name, m * n), n, m)
+        to_column_major(cx, scratch, _at(y.name, m * n), n, m)
 
 
 @kernel(f"{DOMAIN}::Eigh", needs=_needs)
@@ -195,7 +195,7 @@ def eigh(cx: KernelContext) -> None:
     scratch, room = cx.scratch(x.type), WORK["Eigh"](n, n)
     with body.loop("b", _batch(cx)):
         body.line("int info = 0;")
-        turned(cx, _at(x.name, n * n), scratch, n, n)
+        to_column_major(cx, _at(x.name, n * n), scratch, n, n)
         with body.loops(("j", "i"), (n, n)):
             body.line(f"if ({'i < j' if lower else 'i > j'})")
             body.line(f"    {scratch}[j * {n} + i] = 0;")
@@ -206,7 +206,7 @@ def eigh(cx: KernelContext) -> None:
         side = '"L"' if lower else '"U"'
         call(cx, "syevd", '"V"', side, n, scratch, n, values, work, room, integers, 3 + 5 * n)
         cx.fail_if("info != 0")
-        turned(cx, scratch, vectors, n, n)
+        to_column_major(cx, scratch, vectors, n, n)
 
 
 @kernel(f"{DOMAIN}::SVD", needs=_needs)
@@ -221,8 +221,8 @@ def svd(cx: KernelContext) -> None:
     used = m * n + m * m + n * n
     with cx.body.loop("b", _batch(cx)):
         _decompose(cx, '"A"' if full else '"S"', results, (u, m, vt, right), used)
-        turned(cx, u, results[1], left, m)
-        turned(cx, vt, results[2], n, right)
+        to_column_major(cx, u, results[1], left, m)
+        to_column_major(cx, vt, results[2], n, right)
 
 
 @kernel(f"{DOMAIN}::SingularValues", needs=_needs)
@@ -253,7 +253,7 @@ def _decompose(
         counts = [math.prod(cx.program.slots[slot].sizes[-2:]) for slot in cx.instruction.outputs]
         fill_nan(cx, list(zip(results, [least, *counts[1:]], strict=True)))
         body.line("continue;")
-    turned(cx, _at(x.name, m * n), scratch, m, n)
+    to_column_major(cx, _at(x.name, m * n), scratch, m, n)
     work, integers = f"{scratch} + {used}", f"(int *)({scratch} + {m * n + WORK_OF[job](m, n)})"
     call(
         cx, "gesdd", job, m, n, scratch, m, results[0], u, u_rows, vt, vt_rows, work, room, integers
@@ -282,7 +282,7 @@ def eig(cx: KernelContext) -> None:
         with body.block(f"if (!{finite(cx, _at(x.name, size), size)})"):
             fill_nan(cx, [*((v, n) for v in values), *((v, size) for v in vectors)])
             body.line("continue;")
-        turned(cx, _at(x.name, size), scratch, n, n)
+        to_column_major(cx, _at(x.name, size), scratch, n, n)
         shift(cx, scratch, size)
         shifted(cx, scratch, size, "-shift")
         arguments = (left, n, right, n, work, room)

@@ -20,8 +20,8 @@ BLOCKS = """    for (ptrdiff_t i0 = 0; i0 < rows; i0 += 8)
 """
 """Loops over 8x8 blocks, so that cache lines of both sides stay in the first-level cache."""
 
-TURN = f"""static void turned_T(const T *restrict from, T *restrict to, ptrdiff_t rows,
-    ptrdiff_t columns)
+COLUMN_MAJOR = f"""static void column_major_T(const T *restrict from, T *restrict to,
+    ptrdiff_t rows, ptrdiff_t columns)
 {{
 {BLOCKS}                    to[j * rows + i] = from[i * columns + j];
                 }}
@@ -121,13 +121,13 @@ def call(cx: KernelContext, name: str, *arguments: str | int, is_complex: bool =
         cx.body.line(f"{pointer}({', '.join(passed)});")
 
 
-def turned(cx: KernelContext, source: str, target: str, rows: int, columns: int) -> None:
+def to_column_major(cx: KernelContext, source: str, target: str, rows: int, columns: int) -> None:
     """Write the copy of a row-major matrix to a column-major one.
 
     For the reverse, swap ``rows`` and ``columns``.
     """
     t = cx.type(0).name
-    function = cx.call(f"turned_{t}", _typed(TURN, t))
+    function = cx.call(f"column_major_{t}", _typed(COLUMN_MAJOR, t))
     cx.body.line(f"{function}({source}, {target}, {rows}, {columns});")
 
 

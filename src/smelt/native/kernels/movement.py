@@ -82,13 +82,13 @@ def dynamic_expand(cx: KernelContext) -> None:
     before = (1,) * (rank - len(source.shape)) + source.shape
     for place in range(count):
         dim = rank - count + place
-        wanted, own = (output.shape[dim], before[dim]) if dim >= 0 else (1, 1)
+        output_size, input_size = (output.shape[dim], before[dim]) if dim >= 0 else (1, 1)
         size = f"{sizes.name}[{place}]"
-        if not same(own, 1):
-            cx.body.line(f"if ({size} != 1 && {size} != {own} && {own} != 1)")
+        if not same(input_size, 1):
+            cx.body.line(f"if ({size} != 1 && {size} != {input_size} && {input_size} != 1)")
             cx.body.line("    return 1;")
-        cx.body.line(f"const int64_t told{place} = {size} == 1 ? {own} : {size};")
-        cx.define_size(wanted, f"told{place}")
+        cx.body.line(f"const int64_t told{place} = {size} == 1 ? {input_size} : {size};")
+        cx.define_size(output_size, f"told{place}")
     for dim in range(rank - count):
         if not same(before[dim], output.shape[dim]):
             cx.body.line("return 1;")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from smelt.native.kernels.blocks import blocked, turned_loop
+from smelt.native.kernels.blocks import blocked, transposed_loop
 from smelt.native.types import CType
 from smelt.native.writer import Writer
 from smelt.program.run_sizes import Size, Undecided, is_empty, maybe_one, same, with_bounds
@@ -69,13 +69,13 @@ def broadcast_strides(
     The tensor is dense unless ``strides`` is given. With ``by_run``, a run-time size may turn out
     to be 1, and its stride is then 0 in that run.
     """
-    own = row_major(shape) if strides is None else strides
+    dense_strides = row_major(shape) if strides is None else strides
     ahead = len(to) - len(shape)
-    kept = [
+    aligned = [
         _stride(size, stride, wide, by_run=by_run)
-        for size, stride, wide in zip(shape, own, to[ahead:], strict=True)
+        for size, stride, wide in zip(shape, dense_strides, to[ahead:], strict=True)
     ]
-    return (0,) * ahead + tuple(kept)
+    return (0,) * ahead + tuple(aligned)
 
 
 def _stride(size: int, stride: int, wide: int, *, by_run: bool) -> int:
@@ -154,12 +154,12 @@ def emit_map(
     variables = [f"i{dim}" for dim in range(len(sizes))]
     # A function may hold several maps: braces give each its own variables.
     cut = body.widest(sizes) if shared else None
-    turned = turned_loop(sizes, write.strides, [read.strides for read in reads])
-    if turned is not None and cut is None:
-        around = blocked(body, variables, sizes, turned)
+    read_loop = transposed_loop(sizes, write.strides, [read.strides for read in reads])
+    if read_loop is not None and cut is None:
+        nest = blocked(body, variables, sizes, read_loop)
     else:
-        around = body.loops(variables, sizes, cut) if sizes else body.block("")
-    with around:
+        nest = body.loops(variables, sizes, cut) if sizes else body.block("")
+    with nest:
         for number, read in enumerate(reads):
             if any(f"{{{number}}}" in text for text in (*before, expression)):
                 body.line(f"const {read.type.name} v{number} = {read.at(variables)};")

@@ -67,8 +67,8 @@ def _refuse(instance: Instance) -> str | None:
     if any(constant(instance, i) is None for i in present):
         return "weights, scales, zero points or a bias that are no constants"
     types = {i: instance.type(i).name for i in (0, *present)}
-    wanted = {0: "float", 1: "uint8_t", SCALES: "float", ZEROS: "uint8_t", BIAS: "float"}
-    return None if all(wanted[i] == name for i, name in types.items()) else "other types"
+    required = {0: "float", 1: "uint8_t", SCALES: "float", ZEROS: "uint8_t", BIAS: "float"}
+    return None if all(required[i] == name for i, name in types.items()) else "other types"
 
 
 def _needs(instance: Instance) -> Needs:

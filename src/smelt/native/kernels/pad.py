@@ -42,14 +42,14 @@ def pad(cx: KernelContext) -> None:
     value = output.type.literal(cx.float("value"))
     with cx.body.loop("i", output.size):
         cx.body.line(f"{output.name}[i] = {value};")
-    kept, read_at, write_at = [], 0, 0
+    copied, read_at, write_at = [], 0, 0
     for dim, size in enumerate(source.shape):
         before, after = pads[dim], pads[rank + dim]
-        kept.append(cast(int, larger(0, size + smaller(before, 0) + smaller(after, 0))))
+        copied.append(cast(int, larger(0, size + smaller(before, 0) + smaller(after, 0))))
         read_at += cast(int, larger(-before, 0)) * source.strides[dim]
         write_at += cast(int, larger(before, 0)) * output.strides[dim]
     write = output.access(output.strides, write_at)
-    emit_map(cx.body, kept, write, [source.access(source.strides, read_at)], "{0}")
+    emit_map(cx.body, copied, write, [source.access(source.strides, read_at)], "{0}")
 
 
 def _pad_by_places(cx: KernelContext, before: Sequence[int]) -> None:
@@ -103,12 +103,12 @@ def _pad_rows(
     """Write each row in three loops: before the source row, a copy of the row, and after it."""
     shape, row = cx.output().shape, variables[-1]
     copied = [*terms[:-1], f"({row} - {before})"]
-    kept = before + cx.shape(0)[-1]
+    row_end = before + cx.shape(0)[-1]
     with cx.body.loops(variables[:-1], shape[:-1]):
         for start, stop, read in (
             (0, before, terms),
-            (before, kept, copied),
-            (kept, shape[-1], terms),
+            (before, row_end, copied),
+            (row_end, shape[-1], terms),
         ):
             if not same(start, stop):
                 with cx.body.loop(row, stop, start):

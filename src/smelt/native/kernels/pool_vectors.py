@@ -70,8 +70,8 @@ def emit(cx: KernelContext, window: Window, joining: Joining, result: str) -> No
     deep, tall, wide = window.output
     pitch = pitch_of(window)
     band: Dim = larger(1, smaller(tall, KEPT // larger(1, pitch)))
-    kept = band * pitch
-    most = KEPT if isinstance(kept, Size) else kept
+    band_size = band * pitch
+    most = KEPT if isinstance(band_size, Size) else band_size
     body.line(f"const float *image = {x.name} + c * {window.plane};")
     body.line(f"float *out = {y.name} + c * {window.pixels};")
     body.line(f"float kept[{most + 2 * MOST_LANES + _reach(window)}];")

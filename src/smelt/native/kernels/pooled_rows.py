@@ -15,7 +15,7 @@ SHORT_LOOP = """#if defined(__clang__)
 """A pragma before short loops that clang should not vectorize."""
 
 DOWN = """#if LANES >= 8
-static APART int NAME(const float *from, ptrdiff_t deep, ptrdiff_t plane, ptrdiff_t high,
+static NO_INLINE int NAME(const float *from, ptrdiff_t deep, ptrdiff_t plane, ptrdiff_t high,
     ptrdiff_t row, float *to, ptrdiff_t left, ptrdiff_t n, ptrdiff_t pitch)
 {
     typedef int32_t four_masks __attribute__((vector_size(16), aligned(4), may_alias));
@@ -122,6 +122,6 @@ def declare_down(cx: KernelContext, joining: Joining) -> str:
         unused = ("    typedef int32_t", "    mask odd", "    four_masks odd", "    int found")
         text = "".join(
             line for line in text.splitlines(keepends=True) if not line.startswith(unused)
-        ).replace("static APART int", "static APART void")
+        ).replace("static NO_INLINE int", "static NO_INLINE void")
     text = text.replace("STEP", vectors).replace("FEW", four).replace("ONE", one)
     return cx.call(name, text.replace("ENDING", ending))

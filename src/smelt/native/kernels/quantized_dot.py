@@ -148,18 +148,18 @@ def _emit_left(cx: KernelContext, rows: int, depth: int, flip: int, wide: bool) 
     Rows of unsigned bytes with whole groups of four are read in place.
     """
     x, body, quads = cx.input(0), cx.body, _quads(cx)
-    there = flip == 0 and depth % 4 == 0
+    in_place = flip == 0 and depth % 4 == 0
     body.line(f"const unsigned char *from = (const unsigned char *){x.name} + i * {depth};")
     if not wide:
         with body.block("if (HAS_QUADS)"):
-            if not there:
+            if not in_place:
                 with body.loop("m", rows):
                     to = f"scratch + m * {4 * quads}"
                     body.line(f"flip_row(from + m * {depth}, {depth}, {flip}, {to});")
     body.line("int16_t *apart = (int16_t *)(void *)scratch;")
     with body.block("" if wide else "if (!HAS_QUADS)"), body.loop("m", rows):
         body.line(f"halve_row(from + m * {depth}, {depth}, {flip}, apart + m * {4 * quads});")
-    whole = "from" if there else "scratch"
+    whole = "from" if in_place else "scratch"
     return f"{quads}, {whole}, {4 * quads}", f"{quads}, apart, {4 * quads}"
 
 

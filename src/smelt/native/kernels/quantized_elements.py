@@ -72,10 +72,10 @@ def _repeated(shape: tuple[int, ...], result: tuple[int, ...]) -> int | None:
     """
     if len(shape) == len(result) and all(map(same, shape, result)):
         return 0
-    own = list(itertools.dropwhile(lambda size: same(size, 1), shape))
-    size = math.prod(own)
-    ends = result[len(result) - len(own) :]
-    return size if all(map(same, own, ends)) and lowest(size) >= FEWEST else None
+    sizes = list(itertools.dropwhile(lambda size: same(size, 1), shape))
+    size = math.prod(sizes)
+    ends = result[len(result) - len(sizes) :]
+    return size if all(map(same, sizes, ends)) and lowest(size) >= FEWEST else None
 
 
 def _emit_runs(cx: KernelContext, text: str, value: str, repeated: Sequence[int]) -> None:

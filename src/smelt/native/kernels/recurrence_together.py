@@ -156,7 +156,11 @@ def _gru_together(cx: KernelContext, hidden: int) -> list[Stage]:
     The hidden gate is the product of the reset state. With ``linear_before_reset``, it is the reset
     product of the state, in the same stage.
     """
-    t, (_, batch, rows), apart = cx.type(0).name, cx.shape(0), cx.attributes["linear_before_reset"]
+    t, (_, batch, rows), reset_after = (
+        cx.type(0).name,
+        cx.shape(0),
+        cx.attributes["linear_before_reset"],
+    )
     state, bias = cx.output(1).name, cx.optional(5)
     first, last = f"all + {2 * hidden * batch}", f"all + {3 * hidden * batch}"
     gates = _product(cx, state, (0, 2 * hidden), "all", SideOperand("given", rows, 1))
@@ -167,10 +171,10 @@ def _gru_together(cx: KernelContext, hidden: int) -> list[Stage]:
         _gates(cx, "gates", "all", 2 * hidden, 2, to=0)
         cx.body.line(f"{t} *reset = {first} + b * {hidden};")
         gru_gates(cx, units)
-        if not apart:
+        if not reset_after:
             gru_reset(cx, units)
 
-    if apart:
+    if reset_after:
         by_column = SideOperand(bias.name, 0, 1) if bias else None
         product = _product(cx, state, (2 * hidden, hidden), first, by_column)
 

@@ -29,7 +29,7 @@ def running(cx: KernelContext) -> None:
     if same(inner, 1):
         _emit_rows(cx, outer, count)
         return
-    _emit_beside(cx, (cast(int, zero_if_empty(outer, count)), count, inner))
+    _emit_columns(cx, (cast(int, zero_if_empty(outer, count)), count, inner))
 
 
 def _emit_rows(cx: KernelContext, outer: int, count: int) -> None:
@@ -52,7 +52,7 @@ def _emit_rows(cx: KernelContext, outer: int, count: int) -> None:
                 _in_turn(cx, grown, "to[at] = sum[r];")
 
 
-def _emit_beside(cx: KernelContext, sizes: tuple[int, int, int]) -> None:
+def _emit_columns(cx: KernelContext, sizes: tuple[int, int, int]) -> None:
     """Write each row of results as the previous row combined with a row of the input."""
     (outer, count, inner), body, t = sizes, cx.body, cx.type(0)
     op, start = RUNNING[cx.instruction.op]

@@ -46,16 +46,16 @@ def compress(cx: KernelContext) -> None:
     """
     x, condition, y, axis, body = cx.input(0), cx.input(1), cx.output(), cx.int("axis"), cx.body
     outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
-    seen, kept = smaller(condition.size, x.shape[axis]), y.shape[axis]
+    condition_size, selected = smaller(condition.size, x.shape[axis]), y.shape[axis]
     body.line("ptrdiff_t n = 0;")
-    with body.loop("i", f"{seen}"):
+    with body.loop("i", f"{condition_size}"):
         body.line(f"n += {condition.name}[i] != 0;")
-    cx.define_size(kept, "n")
+    cx.define_size(selected, "n")
     with body.loop("o", outer):
         body.line("n = 0;")
-        with body.loop("i", f"{seen}"), body.block(f"if ({condition.name}[i])"):
+        with body.loop("i", f"{condition_size}"), body.block(f"if ({condition.name}[i])"):
             source = f"{x.name} + (o * {x.shape[axis]} + i) * {inner}"
-            target = f"{y.name} + (o * {kept} + n++) * {inner}"
+            target = f"{y.name} + (o * {selected} + n++) * {inner}"
             body.line(f"memcpy({target}, {source}, {as_bytes(inner * x.type.size)});")
 
 

@@ -132,11 +132,11 @@ def _powers(cx: KernelContext, type_: CType, when: str) -> str:
     """Return the name of a support function ``(x, n, c, y)`` that computes ``y[i] = exp(x[i] -
     c)``.
 
-    It is not inlined (``APART``), because clang 14 does not vectorize it where ``c`` is computed.
+    It is ``NO_INLINE``, because clang 14 does not vectorize it where ``c`` is computed.
     """
     t, power = type_.name, in_lanes(cx, f"exp{type_.f}(x[i] - c)")
     cx.call("LANES", PRELUDE)
-    text = f"""static APART void powers_{t}(const {t} *restrict x, ptrdiff_t n, {t} c,
+    text = f"""static NO_INLINE void powers_{t}(const {t} *restrict x, ptrdiff_t n, {t} c,
     {t} *restrict y)
 {{
     for (ptrdiff_t i = 0; i < n; ++i)

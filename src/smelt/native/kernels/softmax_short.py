@@ -14,7 +14,7 @@ CHUNK = 64
 """The rows that one call computes."""
 
 _ROWS = """#if LANES >= 8
-static APART void NAME(const float *x, float *y, ptrdiff_t rows)
+static NO_INLINE void NAME(const float *x, float *y, ptrdiff_t rows)
 {
     float t[COUNT * LANES] = { 0 };
     for (ptrdiff_t r = 0; r < rows; r += LANES, x += COUNT * LANES, y += COUNT * LANES) {

@@ -49,7 +49,7 @@ static IN_LOOPS vec vec_exp(vec x)
 """The function of ``lane_math.EXP`` for a vector."""
 
 _SUM = """#if LANES >= 8
-static APART float NAME(const float *x, ptrdiff_t n, float topPARAMETER)
+static NO_INLINE float NAME(const float *x, ptrdiff_t n, float topPARAMETER)
 {
     float lane[LANES] = { 0 }, sum = 0;
     if (n < LANES) {

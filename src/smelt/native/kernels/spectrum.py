@@ -12,11 +12,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from smelt.native.kernels.fourier.block_transpose import transpose_rows
 from smelt.native.kernels.fourier.codelets import LANES_APART
-from smelt.native.kernels.fourier.plan import Chirp, turns
+from smelt.native.kernels.fourier.plan import Chirp, twiddles
 from smelt.native.kernels.fourier.roots import roots
 from smelt.native.kernels.fourier.steps import in_halves, in_steps
-from smelt.native.kernels.fourier.turning import turn
 from smelt.native.kernels.fourier.work import Work
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import FLOAT, KernelContext, kernel
@@ -55,7 +55,7 @@ class _Emitter:
             self.body.line(f"{self.t} *const lanes = second + {size};")
             self.body.line(f"memset(lanes, 0, {room} * sizeof({self.t}));")
             self._by_row()
-        elif self.work.is_beside:
+        elif self.work.is_interleaved:
             self._by_columns()
         else:
             self._by_rows()
@@ -92,23 +92,23 @@ class _Emitter:
         work, body, count_read = self.work, self.body, self._taken
         paired = work.by_pairs and work.of_real
         count = count_read // 2 if paired else count_read
-        step, beside = (2, 1) if paired or work.parts == 2 else (1, 0)
+        step, imaginary = (2, 1) if paired or work.parts == 2 else (1, 0)
         if not work.is_last:
-            step, beside = (
-                (2 * work.inner, work.inner) if paired else (work.parts * work.inner, beside)
+            step, imaginary = (
+                (2 * work.inner, work.inner) if paired else (work.parts * work.inner, imaginary)
             )
         body.line("LANES_APART")
         with body.loop("k", count):
             body.line(f"here[k] = from[k * {step}];")
-            other = f"from[k * {step} + {beside}]" if beside else "0"
+            other = f"from[k * {step} + {imaginary}]" if imaginary else "0"
             body.line(f"here[{self.apart} + k] = {other};")
         if paired and count_read % 2:
             body.line(f"here[{count}] = from[{count * step}];")
             body.line(f"here[{self.apart + count}] = 0;")
             count += 1
-        wanted = work.half if work.from_half else work.size
-        if count < wanted:
-            with body.loop("k", wanted, start=count):
+        needed = work.half if work.from_half else work.size
+        if count < needed:
+            with body.loop("k", needed, start=count):
                 body.line(f"here[k] = here[{self.apart} + k] = 0;")
 
     def _store_row(self) -> None:
@@ -116,16 +116,16 @@ class _Emitter:
         work, body = self.work, self.body
         if work.from_half:
             if work.by_pairs:
-                step, beside, count = 2 * work.inner, work.inner, work.size
+                step, imaginary, count = 2 * work.inner, work.inner, work.size
             else:
-                step, beside, count = work.inner, 0, work.length
+                step, imaginary, count = work.inner, 0, work.length
         else:
-            step, beside, count = 2 * work.inner, 1, work.count
+            step, imaginary, count = 2 * work.inner, 1, work.count
         body.line("LANES_APART")
         with body.loop("k", count):
             body.line(f"to[k * {step}] = here[k];")
-            if beside:
-                body.line(f"to[k * {step} + {beside}] = here[{self.apart} + k];")
+            if imaginary:
+                body.line(f"to[k * {step} + {imaginary}] = here[{self.apart} + k];")
 
     def _by_rows(self) -> None:
         """Write a loop over blocks of rows that are contiguous, or whose elements are far apart."""
@@ -154,7 +154,7 @@ class _Emitter:
         work, body = self.work, self.body
         array = self.cx.input(0).name if end == "in" else self.cx.output().name
         if work.is_last:
-            name, row = turn(self.cx, work.type), count * parts
+            name, row = transpose_rows(self.cx, work.type), count * parts
             if end == "in":
                 body.line(f"{name}({array} + r * {row}, {row}, here, {pitch}, count, {numbers});")
             else:
@@ -188,10 +188,10 @@ class _Emitter:
     def _clear(self) -> None:
         """Write zeros into a block that the load does not fill."""
         work, lanes = self.work, self.lanes
-        wanted = work.half if work.from_half else work.size
+        needed = work.half if work.from_half else work.size
         pitch, numbers = self._real_rows(work.parts, self._taken)
-        full = pitch == lanes and numbers == 2 * wanted
-        size = f"{2 * lanes * wanted} * sizeof({self.t})"
+        full = pitch == lanes and numbers == 2 * needed
+        size = f"{2 * lanes * needed} * sizeof({self.t})"
         self.body.line(f"if (count < {lanes})" if full else "/* The load leaves gaps. */")
         self.body.line(f"    memset(here, 0, {size});" if full else f"memset(here, 0, {size});")
 
@@ -275,7 +275,7 @@ class _Emitter:
             self._swap()
             return
         name = in_steps(self.cx, type_, self.lanes, size, sign)
-        self.body.line(f"here = {name}(here, there, {self._table(turns(size, sign))});")
+        self.body.line(f"here = {name}(here, there, {self._table(twiddles(size, sign))});")
         self.body.line("there = here == first ? second : first;")
 
     def _end(self, name: str, arrays: str, table: str | None, sizes: object, count: int) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from smelt.errors import InternalError
 
 
-def keep_support(kept: dict[str, str], name: str, text: str) -> None:
-    """Add the C function ``name`` to ``kept``.
+def keep_support(functions: dict[str, str], name: str, text: str) -> None:
+    """Add the C function ``name`` to ``functions``.
 
-    Raises InternalError E960 if ``kept`` has another text of that name.
+    Raises InternalError E960 if ``functions`` has another text of that name.
     """
-    if kept.setdefault(name, text) != text:
+    if functions.setdefault(name, text) != text:
         raise InternalError("E960", f"two support functions are called {name}")

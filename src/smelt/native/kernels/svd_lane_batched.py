@@ -64,7 +64,7 @@ class _Sizes:
     def rooms(self, vectors: bool) -> dict[str, int]:
         """Return the number of vectors of each array in scratch space."""
         square, area = self.least**2, self.m * self.n
-        rooms = {"given": area, "turned": area, "square": square}
+        rooms = {"given": area, "transposed": area, "square": square}
         rooms |= dict.fromkeys(("d", "e", "c", "s", "largest", "bound"), self.least)
         rooms |= dict.fromkeys(("longest", "lefts", "rights"), self.least)
         rooms["w"] = self.most
@@ -128,10 +128,10 @@ def _emit_bidiagonal(cx: KernelContext, sizes: _Sizes, vectors: Vectors) -> None
     body.line(f"int skip[{vectors.lanes}];")
     vectors.call("together", f"{cx.input(0).name} + b * {m * n}", "given", m * n)
     vectors.call("near", "given", m * n, "&back", "skip")
-    body.line(f"{vectors.word} *const whole = {'turned' if m < n else 'given'};")
+    body.line(f"{vectors.word} *const whole = {'transposed' if m < n else 'given'};")
     if m < n:
         with body.loops(("j", "i"), (n, m)):
-            body.line(f"turned[j * {m} + i] = given[i * {n} + j];")
+            body.line(f"transposed[j * {m} + i] = given[i * {n} + j];")
     body.line(f"{vectors.word} *reduced = whole;")
     rows = sizes.most
     if sizes.triangular_first:

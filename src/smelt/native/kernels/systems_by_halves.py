@@ -21,15 +21,15 @@ HALVES = """static void NAME(const T *a, ptrdiff_t down, ptrdiff_t right, T *x, 
         const ptrdiff_t first = (n / 2 + 15) / 16 * 16, rest = n - first;
         const T *const corner = a + PARTS * first * (down + right);
         T *const end = x + PARTS * first * columns;
-        const int turned = right == 1 ? 111 : 112, apart = (int)(right == 1 ? down : right);
+        const int transposed = right == 1 ? 111 : 112, apart = (int)(right == 1 ? down : right);
         if (lower) {
             NAME(a, down, right, x, first, columns, lower, unit);
-            GEMM(101, turned, 111, (int)rest, (int)columns, (int)first, MINUS_ONE,
+            GEMM(101, transposed, 111, (int)rest, (int)columns, (int)first, MINUS_ONE,
                 a + PARTS * first * down, apart, x, (int)columns, ONE, end, (int)columns);
             NAME(corner, down, right, end, rest, columns, lower, unit);
         } else {
             NAME(corner, down, right, end, rest, columns, lower, unit);
-            GEMM(101, turned, 111, (int)first, (int)columns, (int)rest, MINUS_ONE,
+            GEMM(101, transposed, 111, (int)first, (int)columns, (int)rest, MINUS_ONE,
                 a + PARTS * first * right, apart, end, (int)columns, ONE, x, (int)columns);
             NAME(a, down, right, x, first, columns, lower, unit);
         }
@@ -101,9 +101,9 @@ def emit(
     for word, meant in (COMPLEX if is_complex else REAL).items():
         text = text.replace(word, meant)
     function = cx.call(name, _typed(text, t))
-    turned = bool(cx.int("transpose_a"))
-    steps = f"1, {n}" if turned else f"{n}, 1"
-    lower = int(bool(cx.int("lower")) != turned)
+    transposed = bool(cx.int("transpose_a"))
+    steps = f"1, {n}" if transposed else f"{n}, 1"
+    lower = int(bool(cx.int("lower")) != transposed)
     unit = int(bool(cx.int("unit_diagonal")))
     cx.body.line(f"{function}({a}, {steps}, {x}, {n}, {columns}, {lower}, {unit});")
 

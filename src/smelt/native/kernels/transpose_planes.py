@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.nest import Access, collapse, index
-from smelt.native.kernels.vector import PRELUDE, TURN
+from smelt.native.kernels.vector import PRELUDE, TRANSPOSE_4X4
 from smelt.program.run_sizes import Size, is_empty, same
 
 FEWEST = 16
 """The fewest elements of a plane for which a call of the function pays."""
 
-PLANE = """static APART void turn_@t_plane(const @t *restrict from, ptrdiff_t step,
+PLANE = """static NO_INLINE void transpose_@t_plane(const @t *restrict from, ptrdiff_t step,
     @t *restrict to, ptrdiff_t pitch, ptrdiff_t rows, ptrdiff_t columns)
 {
 #if LANES > 1
@@ -27,7 +27,7 @@ PLANE = """static APART void turn_@t_plane(const @t *restrict from, ptrdiff_t st
         const ptrdiff_t end = tall - first < 16 ? tall : first + 16;
         for (ptrdiff_t c = 0; c < wide; c += 4)
             for (ptrdiff_t r = first; r < end; r += 4)
-                turn_four((const float *)(from + r * step + c), step,
+                transpose_4x4((const float *)(from + r * step + c), step,
                     (float *)(to + c * pitch + r), pitch);
     }
 #else
@@ -42,7 +42,7 @@ PLANE = """static APART void turn_@t_plane(const @t *restrict from, ptrdiff_t st
 }
 """
 
-FEW_ROWS = """static APART void turn_FEW_@t_rows(const @t *restrict from, ptrdiff_t step,
+FEW_ROWS = """static NO_INLINE void transpose_FEW_@t_rows(const @t *restrict from, ptrdiff_t step,
     @t *restrict to, ptrdiff_t pitch, ptrdiff_t columns)
 {
     ptrdiff_t c = 0;
@@ -65,8 +65,8 @@ FEW_ROWS = """static APART void turn_FEW_@t_rows(const @t *restrict from, ptrdif
 """
 """C for two or three rows, whose elements are written contiguously."""
 
-FEW_COLUMNS = """static APART void turn_FEW_@t_columns(const @t *restrict from, ptrdiff_t step,
-    @t *restrict to, ptrdiff_t pitch, ptrdiff_t rows)
+FEW_COLUMNS = """static NO_INLINE void transpose_FEW_@t_columns(const @t *restrict from,
+    ptrdiff_t step, @t *restrict to, ptrdiff_t pitch, ptrdiff_t rows)
 {
     ptrdiff_t r = 0;
 #if LANES > 1
@@ -99,10 +99,10 @@ def supports(cx: KernelContext, write: Access, read: Access) -> bool:
     shape.
     """
     sizes, (to, source) = collapse(cx.output_shape(), (write, read))
-    return write.type.size == 4 and _turned(sizes, to, source) is not None
+    return write.type.size == 4 and _read_loop(sizes, to, source) is not None
 
 
-def _turned(sizes: tuple[int, ...], to: Access, source: Access) -> int | None:
+def _read_loop(sizes: tuple[int, ...], to: Access, source: Access) -> int | None:
     """Return the loop along which the copy reads contiguously, None if it is no transposition.
 
     The last loop writes contiguously.
@@ -122,29 +122,29 @@ def _turned(sizes: tuple[int, ...], to: Access, source: Access) -> int | None:
 def emit(cx: KernelContext, write: Access, read: Access) -> None:
     """Write a loop over planes with a call of the function that transposes one."""
     sizes, (to, source) = collapse(cx.output_shape(), (write, read))
-    turned = _turned(sizes, to, source)
-    assert turned is not None  # it was asked before
-    others = [dim for dim in range(len(sizes) - 1) if dim != turned]
+    read_loop = _read_loop(sizes, to, source)
+    assert read_loop is not None  # it was asked before
+    others = [dim for dim in range(len(sizes) - 1) if dim != read_loop]
     names = [f"i{dim}" for dim in others]
     first = index([source.strides[dim] for dim in others], names, source.offset)
-    there = index([to.strides[dim] for dim in others], names, to.offset)
-    rows, columns = sizes[-1], sizes[turned]
-    step, pitch = source.strides[-1], to.strides[turned]
+    offset = index([to.strides[dim] for dim in others], names, to.offset)
+    rows, columns = sizes[-1], sizes[read_loop]
+    step, pitch = source.strides[-1], to.strides[read_loop]
     type_ = read.type.name
-    arguments = f"{source.array} + {first}, {step}, {to.array} + {there}, {pitch}"
+    arguments = f"{source.array} + {first}, {step}, {to.array} + {offset}, {pitch}"
     cx.call("LANES", PRELUDE)
     counts = [sizes[dim] for dim in others]
     with cx.body.loops(names, counts, cx.body.widest(counts)):
         if _is_few(rows) and same(pitch, rows):
             text = FEW_ROWS.replace("FEW", str(rows)).replace("LAST", str(rows - 1))
-            name, sizes = f"turn_{rows}_{type_}_rows", (columns,)
+            name, sizes = f"transpose_{rows}_{type_}_rows", (columns,)
         elif _is_few(columns) and same(step, columns):
             text = FEW_COLUMNS.replace("THIRD", _THIRD if columns == 3 else "")
             text = text.replace("FEW", str(columns))
-            name, sizes = f"turn_{columns}_{type_}_columns", (rows,)
+            name, sizes = f"transpose_{columns}_{type_}_columns", (rows,)
         else:
-            cx.call("turn_four", TURN)
-            text, name, sizes = PLANE, f"turn_{type_}_plane", (rows, columns)
+            cx.call("transpose_4x4", TRANSPOSE_4X4)
+            text, name, sizes = PLANE, f"transpose_{type_}_plane", (rows, columns)
         cx.call(name, text.replace("@t", type_))
         cx.body.line(f"{name}({arguments}, {', '.join(map(str, sizes))});")
 

@@ -160,12 +160,12 @@ def triangular_solve(cx: KernelContext) -> None:
     a, b, y, body, t = cx.input(0), cx.input(1), cx.output(), cx.body, cx.type(0)
     n, left = a.shape[-1], bool(cx.int("left_side"))
     columns = b.shape[-1] if left else b.shape[-2]
-    turned = bool(cx.int("transpose_a")) == left
-    lower = bool(cx.int("lower")) != turned
+    transposed = bool(cx.int("transpose_a")) == left
+    lower = bool(cx.int("lower")) != transposed
 
     def of_a(i: str, k: str) -> str:
         """Return an element of the matrix, as C."""
-        return f"m[{k} * {n} + {i}]" if turned else f"m[{i} * {n} + {k}]"
+        return f"m[{k} * {n} + {i}]" if transposed else f"m[{i} * {n} + {k}]"
 
     def of_x(i: str, j: str) -> str:
         """Return an element of the right side, as C."""

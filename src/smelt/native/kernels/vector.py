@@ -22,10 +22,10 @@ WHOLE_VECTORS_END = _SIXTEEN.format("\n".join(["#pragma clang attribute pop"] * 
 registers."""
 
 PRELUDE = """#if defined(__GNUC__)
-#define APART __attribute__((noinline))
+#define NO_INLINE __attribute__((noinline))
 #define FETCH(p) __builtin_prefetch(p, 0, 2)
 #else
-#define APART
+#define NO_INLINE
 #define FETCH(p) ((void)0)
 #endif
 #if defined(LANES)
@@ -56,32 +56,32 @@ typedef float vec;
 #define NOT_BELOW_0(v) ((v) < 0 ? 0 : (v))
 #endif
 #if !defined(__GNUC__) || defined(__clang__) || LANES == 1 || !defined(__SSE2__)
-#define HOLD(v) ((void)0)
+#define KEEP_IN_REGISTER(v) ((void)0)
 #elif defined(__AVX512F__)
-#define HOLD(v) __asm__("" : "+v"(v))
+#define KEEP_IN_REGISTER(v) __asm__("" : "+v"(v))
 #else
-#define HOLD(v) __asm__("" : "+x"(v))
+#define KEEP_IN_REGISTER(v) __asm__("" : "+x"(v))
 #endif
 #if defined(__clang__)
-#define LATER(p, v) __asm__("" : "+r"(p))
+#define ORDER_AFTER(p, v) __asm__("" : "+r"(p))
 #elif defined(__AVX512F__)
-#define LATER(p, v) __asm__("" : "+r"(p) : "v"(v))
+#define ORDER_AFTER(p, v) __asm__("" : "+r"(p) : "v"(v))
 #else
-#define LATER(p, v) ((void)0)
+#define ORDER_AFTER(p, v) ((void)0)
 #endif
 """
 """Macros and types of vectors:
 
 - ``vec``: ``LANES`` floats at any address. ``four``: four floats.
 - ``MIXED``: shuffle two ``four``. ``NOT_BELOW_0``: Relu that keeps NaN.
-- ``APART``: noinline, for functions that use all registers; inlined, their accumulators spill.
-- ``HOLD``: keep a vector in a register; gcc would reload it for each product that reads it.
-- ``LATER``: no read at a pointer before a sum is computed, or reuse of an earlier read.
+- ``NO_INLINE``: noinline, for functions that use all registers; inlined, their accumulators spill.
+- ``KEEP_IN_REGISTER``: keep a vector in a register; gcc would reload it for each product.
+- ``ORDER_AFTER``: no read at a pointer before a sum is computed, or reuse of an earlier read.
 - ``FETCH``: prefetch a cache line."""
 
-TURN = """#if LANES > 1
+TRANSPOSE_4X4 = """#if LANES > 1
 __attribute__((unused))
-static inline void turn_four(const float *from, ptrdiff_t step, float *to, ptrdiff_t pitch)
+static inline void transpose_4x4(const float *from, ptrdiff_t step, float *to, ptrdiff_t pitch)
 {
     const four r0 = *(const four *)from, r1 = *(const four *)(from + step);
     const four r2 = *(const four *)(from + 2 * step), r3 = *(const four *)(from + 3 * step);

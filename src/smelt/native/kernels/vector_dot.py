@@ -18,7 +18,7 @@ from smelt.native.kernels.epilogue import Epilogue
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.reduction_loop import PAIRED, STRIDED, fetching
 from smelt.native.kernels.register_blocks import MORE_SUMS, WIDE, by_registers, even_blocks
-from smelt.native.kernels.vector import MOST_LANES, PRELUDE, TURN
+from smelt.native.kernels.vector import MOST_LANES, PRELUDE, TRANSPOSE_4X4
 from smelt.native.kernels.vector_micro_kernel import MicroKernel
 from smelt.native.writer import Writer
 from smelt.program.run_sizes import Size, highest, lowest, same
@@ -244,19 +244,19 @@ def _emit_run_rows(cx: KernelContext, rows: int, tile: Callable[[int], None]) ->
                 tile(length)
 
 
-def _copy(cx: KernelContext, turned: bool) -> str:
-    """Return the name of a function that packs a padded panel; ``turned`` for
+def _copy(cx: KernelContext, transposed: bool) -> str:
+    """Return the name of a function that packs a padded panel; ``transposed`` for
     contiguous columns."""
-    name = "copy_turned" if turned else "copy_panel"
+    name = "copy_transposed" if transposed else "copy_panel"
     cx.call("LANES", PRELUDE)
     out = Writer()
     out.line(f"static void {name}(const float *restrict b, float *restrict to, ptrdiff_t kn,")
     out.line("    ptrdiff_t wide, ptrdiff_t bk, ptrdiff_t bn)")
     with out.block(""):
-        if turned:
-            cx.call("turn_four", TURN)
+        if transposed:
+            cx.call("transpose_4x4", TRANSPOSE_4X4)
             out.lines(BY_FOURS)
-        with out.loop("k", "kn", "first" if turned else 0):
+        with out.loop("k", "kn", "first" if transposed else 0):
             with out.loop("n", "wide"):
                 out.line(f"to[k * {PANEL} + n] = b[k * bk + n * bn];")
             with out.loop("n", PANEL, "wide"):
@@ -273,7 +273,7 @@ for (ptrdiff_t k = 0; k < first; k += 4) {{
     const float *columns = b + k;
     for (ptrdiff_t n = 0; n < wide; n += 4, columns += 4 * bn) {{
         if (wide - n >= 4) {{
-            turn_four(columns, bn, to + k * {PANEL} + n, {PANEL});
+            transpose_4x4(columns, bn, to + k * {PANEL} + n, {PANEL});
             continue;
         }}
         for (ptrdiff_t m = 0; m < wide - n; ++m)

@@ -14,7 +14,7 @@ from smelt.native.kernels.epilogue import RELU, Epilogue
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.reduction_loop import ReductionLoop
 from smelt.native.kernels.register_blocks import MORE_SUMS
-from smelt.native.kernels.vector import PRELUDE, TURN
+from smelt.native.kernels.vector import PRELUDE, TRANSPOSE_4X4
 from smelt.native.writer import Writer
 from smelt.program.run_sizes import Dim, Size, same
 
@@ -49,7 +49,7 @@ class MicroKernel:
         """Declare the C function and return its name."""
         cx.call("LANES", PRELUDE)
         if not same(self.column, 1):
-            cx.call("turn_four", TURN)
+            cx.call("transpose_4x4", TRANSPOSE_4X4)
         for support in self.epilogue.support:
             cx.call(*support)
         text = self._text()
@@ -86,7 +86,7 @@ class MicroKernel:
         more += "".join(f", ptrdiff_t {name}" for name, _ in self._open_strides())
         parameters = f"{self.reduction_loop.parameters}, float *c, ptrdiff_t cm"
         parameters += ", ptrdiff_t from, ptrdiff_t to"
-        out.line(f"static APART void TILE({parameters}{start}{more})")
+        out.line(f"static NO_INLINE void TILE({parameters}{start}{more})")
         with out.block(""):
             for m, v in self._sums():
                 out.line(f"vec s{m}_{v} = {self._first(m, v)};")
@@ -153,12 +153,12 @@ class MicroKernel:
         full = self.rows * self.vectors > MORE_SUMS
         if number and full:
             for pointer in (b.partition(" ")[0], a.partition("[")[0]):
-                out.line(f"LATER({pointer}, {last});")
+                out.line(f"ORDER_AFTER({pointer}, {last});")
         for v in range(self.vectors):
             out.line(f"vec b{number}_{v} = *(const vec *)({b}{_lanes(v)});")
         if self.rows > 1:
             for v in range(self.vectors):
-                out.line(f"HOLD(b{number}_{v});")
+                out.line(f"KEEP_IN_REGISTER(b{number}_{v});")
         for m in range(self.rows):
             place = str(self.reduction_loop.places[m] if self.reduction_loop.places else m)
             out.line(f"const float a{number}_{m} = {a.replace('@', place)};")
@@ -170,7 +170,9 @@ class MicroKernel:
                     and len(self.reduction_loop.steps) > 1
                     and not full
                 ):
-                    out.line(f"HOLD(s{m}_0);")  # else gcc 12 keeps the last sum in memory
+                    out.line(
+                        f"KEEP_IN_REGISTER(s{m}_0);"
+                    )  # else gcc 12 keeps the last sum in memory
 
     def _store(self, out: Writer) -> None:
         """Write the epilogue and the stores, with a fast path for a whole tile."""
@@ -215,7 +217,9 @@ class MicroKernel:
             ):
                 for first in firsts:
                     at = f"c + {first} + l * {step}"
-                    out.line(f"turn_four(&t[{first}][l], {self.vectors} * LANES, {at}, {step});")
+                    out.line(
+                        f"transpose_4x4(&t[{first}][l], {self.vectors} * LANES, {at}, {step});"
+                    )
             out.line("else")
             out.line("#endif")
         column = f"c[m * cm + l * {step}]"

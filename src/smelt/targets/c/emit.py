@@ -234,7 +234,7 @@ def _environment() -> jinja2.Environment:
 
 def _loader(options: Options, plan: CPlan, files: dict[str, bytes]) -> Callable[[], Runner]:
     """Return a function that builds the library and loads it into this process."""
-    beside = {*project_files(options), report_file.FILE}
+    not_compiled = {*project_files(options), report_file.FILE}
     arena_bytes, alignment = max(plan.memory.arena_bytes, 1), plan.memory.alignment
 
     def load() -> Runner:
@@ -243,7 +243,7 @@ def _loader(options: Options, plan: CPlan, files: dict[str, bytes]) -> Callable[
         from smelt.runtime.interface import interface_of
 
         interface = interface_of(plan.model)
-        sources = {name: data for name, data in files.items() if name not in beside}
+        sources = {name: data for name, data in files.items() if name not in not_compiled}
         if options.profile:
             sources[f"{options.name}_clock.c"] = clock_file(options.name)
         return load_library(

@@ -125,8 +125,8 @@ def _check_agreement(folder: Path, contents: InterfaceFile, sizes: Mapping[str, 
             why=f"its header has the interface version {version}, this smelt {INTERFACE_VERSION}",
             fix="compile the model again",
         )
-    wanted = dict(_wanted(contents))
-    if any(sizes.get(macro) != size for macro, size in wanted.items()) or not (
+    required = dict(_wanted(contents))
+    if any(sizes.get(macro) != size for macro, size in required.items()) or not (
         {"ARENA_BYTES", "ARENA_ALIGN"} <= sizes.keys()
     ):
         raise UsageError(

@@ -81,9 +81,9 @@ def _in_parts(plan: HostPlan) -> AnySizesRunner | None:
 
     def runner(model: ir.Model, of_call: bool) -> Runner:
         """Return a runner of one part of the model; a part made for a call runs by NumPy."""
-        own = replace(options, engine="numpy") if of_call else options
-        part: HostPlan = Plan(model, replace(own, views=False))
-        part.steps = _program(model, own)
+        part_options = replace(options, engine="numpy") if of_call else options
+        part: HostPlan = Plan(model, replace(part_options, views=False))
+        part.steps = _program(model, part_options)
         planned.append(len(part.steps.instructions))
         plan_arena(part)
         return runner_of(part)
@@ -117,8 +117,8 @@ def _program(model: ir.Model, options: Options) -> HostProgram:
         program = _lowered(model, spelled_out)
         if options.engine != "numpy":
             waits = options.engine == "native"
-            own = _lowered(model, is_computed_once_bound) if quantized else program.copy()
-            compiled = Compiled(own, waits=waits, threads=options.threads)
+            lowered = _lowered(model, is_computed_once_bound) if quantized else program.copy()
+            compiled = Compiled(lowered, waits=waits, threads=options.threads)
     finally:
         shapes.restore_interface()
     optimize(program, decompose=is_static(program), strided=is_static(program))

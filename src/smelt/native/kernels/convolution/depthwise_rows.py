@@ -43,7 +43,7 @@ def _declare(cx: KernelContext, tall: int, rows: int) -> str:
     """Return the name of the function for a kernel of ``tall`` rows, which runs
     column by column."""
     out, name = Writer(), f"depthwise_{tall}_{rows}"
-    out.line(f"static APART void {name}(const float *restrict from, ptrdiff_t pitch,")
+    out.line(f"static NO_INLINE void {name}(const float *restrict from, ptrdiff_t pitch,")
     out.line("    const float *restrict k, ptrdiff_t kn, ptrdiff_t apart, float start,")
     with out.block("    float *restrict to, ptrdiff_t next)"):
         for r in range(rows):
@@ -56,7 +56,7 @@ def _declare(cx: KernelContext, tall: int, rows: int) -> str:
                 tall
             ):  # "+ 0" would be an addition, because it changes -0; "- 0" is folded away
                 out.line(f"vec k{y} = k[{y} * kn + x] - (vec){{ 0 }};")
-                out.line(f"HOLD(k{y});")
+                out.line(f"KEEP_IN_REGISTER(k{y});")
             for i in range(rows + tall - 1):
                 out.line(f"const vec v{i} = *(const vec *)(f + {i} * pitch);")
                 for r in range(max(0, i - tall + 1), min(rows, i + 1)):

@@ -40,7 +40,7 @@ per band.
 HEAVY = 1 << 18
 """The fewest weights that do not stay in cache from band to band."""
 
-APART = 128
+NO_INLINE = 128
 """The fewest channels for which pixels of a strided pointwise convolution are packed. Channels a
 power of two of cache lines apart evict each other from the first-level cache."""
 
@@ -99,7 +99,7 @@ def band_of(instance: Instance, window: Window) -> Band:
     channels = channels_of(instance)[0]
     count = max(1, height * width // band_pixels(instance, window))
     rows = -(-height // count)
-    if kh == kw == 1 < max(down, step) and channels >= APART:
+    if kh == kw == 1 < max(down, step) and channels >= NO_INLINE:
         return Band(rows, rows, width, (down, step))
     return Band(rows, (rows - 1) * down + (kh - 1) * dh + 1, (width - 1) * step + (kw - 1) * dw + 1)
 
@@ -182,12 +182,12 @@ def _source(cx: KernelContext, window: Window, band: Band, rows: int) -> Source:
     scratch = cx.scratch(cx.type(0))
     copy = padded_rows(cx, window, band.pitch, stride=band.by)
     down, step = down // band.by[0], step // band.by[1]
-    seen = band.seen - (band.rows - rows) * down
+    rows_read = band.seen - (band.rows - rows) * down
     plane = band.plane
     first = f"h * {window.strides[1]} - {window.begin[1]}"
     with cx.body.loop("i", channels_of(cx)[0]):
         cx.body.line(
-            f"{copy}(image + i * {height * width}, {scratch} + i * {plane}, {first}, {seen});"
+            f"{copy}(image + i * {height * width}, {scratch} + i * {plane}, {first}, {rows_read});"
         )
     return Source(scratch, plane, band.pitch, down * band.pitch, step, block, partial_sums)
 

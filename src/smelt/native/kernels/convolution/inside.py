@@ -45,9 +45,9 @@ def declare_rows(body: Writer, window: Window, rows: int) -> None:
 def declare_columns(body: Writer, window: Window, pixels: int) -> None:
     """Declare ``low2`` and ``high2`` for ``pixels`` from column ``q`` on, which may span rows."""
     step, begin, wide = window.strides[2], window.begin[2], window.output[2]
-    body.line(f"const int turns = q + {pixels} > {wide};")
-    last = f"(turns ? {wide - 1} : q + {pixels - 1})"
-    _declare(body, window, 2, f"(turns ? 0 : q) * {step} - {begin}", f"{last} * {step} - {begin}")
+    body.line(f"const int wraps = q + {pixels} > {wide};")
+    last = f"(wraps ? {wide - 1} : q + {pixels - 1})"
+    _declare(body, window, 2, f"(wraps ? 0 : q) * {step} - {begin}", f"{last} * {step} - {begin}")
 
 
 def _declare(body: Writer, window: Window, dim: int, least: str, most: str) -> None:

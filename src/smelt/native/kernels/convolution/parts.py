@@ -65,8 +65,8 @@ def epilogue_by_pixel(cx: KernelContext) -> Epilogue:
 def epilogue_by_filter(cx: KernelContext) -> Epilogue:
     """Return the epilogue for group ``g`` of sample ``n``: rows are filters, columns are pixels."""
     epilogue = epilogue_by_pixel(cx)
-    turned = (SideOperand(one.pointer, one.column, one.row) for one in epilogue.side_operands)
-    return replace(epilogue, side_operands=tuple(turned))
+    swapped = (SideOperand(one.pointer, one.column, one.row) for one in epilogue.side_operands)
+    return replace(epilogue, side_operands=tuple(swapped))
 
 
 @contextmanager

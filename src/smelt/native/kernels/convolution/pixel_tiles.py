@@ -102,7 +102,7 @@ def _emit_listed(
     """
     body, window, source = cx.body, panel.window, panel.source
     wide = window.output[2]
-    turn = source.down - (wide - 1) * source.step
+    row_step = source.down - (wide - 1) * source.step
     body.line("ptrdiff_t p = 0, q = 0, next = 0;")
     for part in parts:
         with body.loop("t", part.count):
@@ -111,7 +111,7 @@ def _emit_listed(
                 declare_columns(body, window, part.length)
             with body.loop("m", part.length):
                 body.line("at[m] = next;")
-                body.line(f"next += ++q == {wide} ? {turn} : {source.step};")
+                body.line(f"next += ++q == {wide} ? {row_step} : {source.step};")
                 body.line(f"q = q == {wide} ? 0 : q;")
             reduction_loop = listed_loop(window, panel.width)
             arguments = [plus(source.pointer, channels.first, source.plane), "at"]
@@ -210,7 +210,7 @@ def emit_tile(
     """
     filters, width, window = channels_of(cx)[1], panel.width, panel.window
     source, pixels = panel.source, window.pixels
-    (rows, vectors), here = size, f"h * {window.output[2]} + {first}"
+    (rows, vectors), pixel = size, f"h * {window.output[2]} + {first}"
     lanes = f"{vectors} * LANES"
     with cx.body.block(f"for (ptrdiff_t l = 0; l < {width}; l += {lanes})"):
         end = (
@@ -224,7 +224,7 @@ def emit_tile(
         arguments += [f"{_weights(cx, panel, channels)} + l", *given]
         bias = panel.bias(cx)
         kind, start = ("column", f"{bias} + l") if bias else ("", "")
-        epilogue = panel.weights.epilogue.at(here, "o + l")
+        epilogue = panel.weights.epilogue.at(pixel, "o + l")
         tile = MicroKernel(rows, vectors, reduction_loop, kind, epilogue, pixels, when)
         if channels.partial_sums:
             tile = replace(tile, start="each", pitch=PANEL)
@@ -234,7 +234,7 @@ def emit_tile(
             part.call(cx, arguments, start, PANEL, f"0, {lanes}", start)
             cx.body.line("else")
         stored = f"0, left < {lanes} ? left : {lanes}"
-        tile.call(cx, arguments, f"out + (o + l) * {pixels} + {here}", 1, stored, start)
+        tile.call(cx, arguments, f"out + (o + l) * {pixels} + {pixel}", 1, stored, start)
 
 
 PARAMETERS = "ptrdiff_t cn, ptrdiff_t plane, ptrdiff_t pitch, const float *restrict b, "

@@ -163,9 +163,9 @@ def _emit_copy(cx: KernelContext, window: Window, block: Block) -> None:
     cx.call("padded_part", COPY)
     _, height, width = window.input
     step = window.dilations[1] if block.rows == 1 else 1
-    seen = str(block.seen)
+    rows_read = str(block.seen)
     if block.rows > 1:
-        seen = f"(rows - 1) * {block.down} + {block.seen - (block.rows - 1) * block.down}"
+        rows_read = f"(rows - 1) * {block.down} + {block.seen - (block.rows - 1) * block.down}"
     with cx.body.loop("i", channels_of(cx)[0]):
         for part in range(block.parts):
             first = part * window.dilations[2] - window.begin[2]
@@ -175,7 +175,7 @@ def _emit_copy(cx: KernelContext, window: Window, block: Block) -> None:
                 *(str(height), str(width)),
                 f"h * {block.down} - {window.begin[1]}",
                 f"w + ({first})",
-                *(seen, str(step), str(block.pitch)),
+                *(rows_read, str(step), str(block.pitch)),
             ]
             cx.body.line(f"padded_part({', '.join(arguments)});")
 
@@ -184,9 +184,9 @@ def _emit_tiles(cx: KernelContext, rows: Rows, window: Window, block: Block) -> 
     """Write the product of the filters from ``o`` on with the pixels from ``l`` on of row ``r``."""
     channels, filters = channels_of(cx)
     bias, pixels, when = cx.optional(2), window.pixels, rows.when
-    here = f"(h + r) * {window.output[2]} + w + l"
+    pixel = f"(h + r) * {window.output[2]} + w + l"
     start = f"{bias.name} + g * {filters} + o" if bias else ""
-    epilogue = epilogue_by_filter(cx).at("o", here)
+    epilogue = epilogue_by_filter(cx).at("o", pixel)
     reduction_loop = _reduction_loop(window, block.across, rows.block)
     source = f"{cx.scratch(cx.type(0))} + r * {block.down * block.pitch} + l"
     arguments = [
@@ -201,7 +201,7 @@ def _emit_tiles(cx: KernelContext, rows: Rows, window: Window, block: Block) -> 
         micro_kernel = MicroKernel(
             rows.count, vectors, reduction_loop, "row" if bias else "", epilogue, when=when
         )
-        micro_kernel.call(cx, arguments, f"out + o * {pixels} + {here}", pixels, stored, start)
+        micro_kernel.call(cx, arguments, f"out + o * {pixels} + {pixel}", pixels, stored, start)
 
     emit_vectors(cx.body, window.output[2], when, tile)
 

@@ -156,7 +156,7 @@ def _emit_panel(cx: KernelContext, panel: Panel) -> None:
     """Write the block's pixels times panel ``o``, tile by tile."""
     body, source = cx.body, panel.source
     body.line("ptrdiff_t p = 0, q = 0, next = 0;")
-    body.line(f"const ptrdiff_t turn = {source.down} - (wide - 1) * {source.step};")
+    body.line(f"const ptrdiff_t row_step = {source.down} - (wide - 1) * {source.step};")
     few, more = pixel_tiles.shapes(panel.width)
     for when, (longest, vectors) in ((WIDE, more), (f"!({WIDE})", few)):
         body.line(f"#if {when}")
@@ -192,7 +192,7 @@ def _emit_tile(
     body.line(f"ptrdiff_t at[{length}];")
     with body.loop("m", length):
         body.line("at[m] = next;")
-        body.line(f"next += ++q == wide ? turn : {source.step};")
+        body.line(f"next += ++q == wide ? row_step : {source.step};")
         body.line("q = q == wide ? 0 : q;")
     reduction_loop = pixel_tiles.listed_loop(window, panel.width)
     pixel_tiles.emit_tile(

@@ -271,18 +271,18 @@ def _emit_epilogue(
     cx: KernelContext, epilogue: Epilogue, width: int, source: str, height: int
 ) -> None:
     """Write the epilogue of a row of sums and its store."""
-    here = epilogue.at("m", f"(z * {height} + h) * {width}")
+    row_epilogue = epilogue.at("m", f"(z * {height} + h) * {width}")
     for support in epilogue.support:
         cx.call(*support)
     cx.body.line(f"const float *given = {source};")
     with cx.body.loop("l", width):
         cx.body.line("const float v0 = given[l];")
         names = ["v0"]
-        for number, side_operand in enumerate(here.side_operands, 1):
+        for number, side_operand in enumerate(row_epilogue.side_operands, 1):
             cx.body.line(
                 f"const float v{number} = ({side_operand.pointer})[l * {side_operand.column}];"
             )
             names.append(f"v{number}")
-        for line in here.lines:
+        for line in row_epilogue.lines:
             cx.body.line(line.format(*names))
-        cx.body.line(f"row[l] = {here.text.format(*names)};")
+        cx.body.line(f"row[l] = {row_epilogue.text.format(*names)};")

@@ -42,7 +42,7 @@ class _Codelet:
         """Define variables for a real and an imaginary part, and return both."""
         return self.name(real), self.name(imaginary)
 
-    def turned(self, x: Complex, product: int, length: int) -> Complex:
+    def rotated(self, x: Complex, product: int, length: int) -> Complex:
         """Return ``x`` times the root of unity ``exp(sign * 2i pi product / length)``.
 
         Multiples of 45 degrees take fewer multiplications.
@@ -89,7 +89,7 @@ class _Codelet:
         rows = [self.transform(x[j::b]) for j in range(b)]  # [j2][k1]
         result = list(x)
         for k1 in range(a):
-            column = [self.turned(rows[j][k1], j * k1, n) for j in range(b)]
+            column = [self.rotated(rows[j][k1], j * k1, n) for j in range(b)]
             result[k1::a] = self.transform(column)
         return result
 
@@ -140,16 +140,16 @@ def _straight(radix: int, type_: CType, lanes: int, sign: int) -> str:
     ]
     results = codelet.transform(x)
     block, body = 2 * lanes, "".join(f"                {line}\n" for line in codelet.lines)
-    plain, turned = "", ""
+    plain, twiddled = "", ""
     for k, (re, im) in enumerate(results):
-        at, beside = f"to[{k} * step + l]", f"to[{k} * step + {lanes} + l]"
-        kept = f"                {at} = {re};\n                {beside} = {im};\n"
-        plain += kept
+        at, imaginary = f"to[{k} * step + l]", f"to[{k} * step + {lanes} + l]"
+        store = f"                {at} = {re};\n                {imaginary} = {im};\n"
+        plain += store
         if k:
-            c, s = f"turn[{2 * k - 2}]", f"turn[{2 * k - 1}]"
-            kept = f"                {at} = {re} * {c} - {im} * {s};\n"
-            kept += f"                {beside} = {re} * {s} + {im} * {c};\n"
-        turned += kept
+            c, s = f"twiddle[{2 * k - 2}]", f"twiddle[{2 * k - 1}]"
+            store = f"                {at} = {re} * {c} - {im} * {s};\n"
+            store += f"                {imaginary} = {re} * {s} + {im} * {c};\n"
+        twiddled += store
     return f"""{{
     const ptrdiff_t row = left * done * {block}, step = done * {block};
     for (ptrdiff_t d = 0; d < done; ++d) {{
@@ -160,13 +160,13 @@ def _straight(radix: int, type_: CType, lanes: int, sign: int) -> str:
 {body}{plain}        }}
     }}
     for (ptrdiff_t j = 1; j < left; ++j) {{
-        const {type_.name} *const turn = w + j * {2 * (radix - 1)};
+        const {type_.name} *const twiddle = w + j * {2 * (radix - 1)};
         for (ptrdiff_t d = 0; d < done; ++d) {{
             const {type_.name} *const from = x + (j * done + d) * {block};
             {type_.name} *const to = y + (j * {radix} * done + d) * {block};
             LANES_APART
             for (ptrdiff_t l = 0; l < {lanes}; ++l) {{
-{body}{turned}            }}
+{body}{twiddled}            }}
         }}
     }}
 }}
@@ -221,9 +221,9 @@ def _loops(prime: int, type_: CType, lanes: int, sign: int) -> str:
                 }}
                 {t} c = 1, s = 0, e = 1, f = 0;
                 if (left > 1) {{
-                    const {t} *const turn = w + j * {2 * (prime - 1)};
-                    c = turn[2 * k], s = turn[2 * k + 1];
-                    e = turn[2 * ({prime - 2} - k)], f = turn[2 * ({prime - 2} - k) + 1];
+                    const {t} *const twiddle = w + j * {2 * (prime - 1)};
+                    c = twiddle[2 * k], s = twiddle[2 * k + 1];
+                    e = twiddle[2 * ({prime - 2} - k)], f = twiddle[2 * ({prime - 2} - k) + 1];
                 }}
                 {t} *const low = to + (k + 1) * step, *const high = to + ({prime - 1} - k) * step;
                 LANES_APART

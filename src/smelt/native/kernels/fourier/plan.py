@@ -88,7 +88,7 @@ def waste(count: int, lanes: int) -> float:
     return -(-count // lanes) * lanes / count
 
 
-def turns(length: int, sign: int) -> np.ndarray:
+def twiddles(length: int, sign: int) -> np.ndarray:
     """Return the twiddle factors of all steps, one after the other: [j2][k1 from 1 on][2]."""
     tables, left = [np.zeros(0)], length
     for a in factors(length):
@@ -100,7 +100,7 @@ def turns(length: int, sign: int) -> np.ndarray:
     return np.concatenate(tables)
 
 
-def half_turns(first: int, second: int, sign: int) -> np.ndarray:
+def half_twiddles(first: int, second: int, sign: int) -> np.ndarray:
     """Return the twiddle factors between both halves of a row: [k1][2][j2]."""
     products = np.outer(np.arange(first), np.arange(second))
     return roots(products, first * second, sign).transpose(1, 0, 2).copy()

@@ -6,9 +6,9 @@ from string import Template
 
 import numpy as np
 
+from smelt.native.kernels.fourier.block_transpose import transpose_rows
 from smelt.native.kernels.fourier.codelets import LANES_APART, step
-from smelt.native.kernels.fourier.plan import factors, half_turns, turns
-from smelt.native.kernels.fourier.turning import turn
+from smelt.native.kernels.fourier.plan import factors, half_twiddles, twiddles
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.types import CType
 
@@ -50,8 +50,8 @@ static void $name($t *restrict x, $t *restrict y, $t *restrict lanes,
     }
     for (ptrdiff_t i = 0; i < $a; i += $lanes) {
         const ptrdiff_t count = $a - i < $lanes ? $a - i : $lanes;
-        $turn(x + i * $b, $b, lanes, $block, count, $b);
-        $turn(x + apart + i * $b, $b, lanes + $lanes, $block, count, $b);
+        $transpose(x + i * $b, $b, lanes, $block, count, $b);
+        $transpose(x + apart + i * $b, $b, lanes + $lanes, $block, count, $b);
         const $t *const done = $second(lanes, other, wb);
         for (ptrdiff_t j = 0; j < $b; ++j) {
             const $t *const from = done + j * $block;
@@ -123,11 +123,11 @@ def in_halves(
         "room": 2 * lanes * max(a, b),
         "first": in_steps(cx, type_, lanes, a, sign),
         "second": in_steps(cx, type_, lanes, b, sign),
-        "turn": turn(cx, type_),
+        "transpose": transpose_rows(cx, type_),
     }
     cx.call(name, Template(HALVES).substitute(fields))
     numpy_type = np.float32 if type_.size == 4 else np.float64
-    tables = (turns(a, sign), half_turns(a, b, sign), turns(b, sign))
+    tables = (twiddles(a, sign), half_twiddles(a, b, sign), twiddles(b, sign))
     return name, ", ".join(
         cx.constant(table.reshape(-1).astype(numpy_type), type_) for table in tables
     )

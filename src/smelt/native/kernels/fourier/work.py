@@ -55,7 +55,7 @@ class Work:
         return same(self.inner, 1)
 
     @property
-    def is_beside(self) -> bool:
+    def is_interleaved(self) -> bool:
         """True if ``inner`` rows, whose elements alternate in memory, fill vectors at all run-time
         sizes.
         """

@@ -49,7 +49,7 @@ def emit_copy(cx: KernelContext, band: Band, to: str, line: str, flip: int) -> N
     """
     window, body, copy = band.window, cx.body, copy_quads(cx)
     (_, height, width), (_, down, step) = window.input, window.strides
-    beside, size, begin = window.dilations[2] // 4, row_bytes(band), window.begin[2]
+    shift, size, begin = window.dilations[2] // 4, row_bytes(band), window.begin[2]
     low, high = min(begin, size), min(begin + width, size)
     body.line(f"unsigned char *row = {to};")
     body.line(f"memset({line}, pad ^ {flip}, {size});")
@@ -61,7 +61,7 @@ def emit_copy(cx: KernelContext, band: Band, to: str, line: str, flip: int) -> N
             with body.block("else"):
                 if high > low:
                     body.line(f"memcpy({line} + {low}, image + y * {width}, {high - low});")
-                places = (f"{line} + {left + i * beside}" for i in range(4))
+                places = (f"{line} + {left + i * shift}" for i in range(4))
                 body.line(f"const unsigned char *const rows[] = {{ {', '.join(places)} }};")
                 body.line(f"{copy}(rows, {band.pitch}, {step}, {flip}, row);")
             body.line(f"row += {4 * band.pitch};")

@@ -64,16 +64,16 @@ def conv_micro_kernel(
             _convolve(out, rows, positions, epilogue, kind)
 
     out.line("#if QUADS")
-    function("whole", "APART WITH_QUADS", "int8_t")
+    function("whole", "NO_INLINE WITH_QUADS", "int8_t")
     out.line("#endif")
     if is_wide:
         declare_twos(cx)
         emit_wide(out, f"{name}_doubled", IMAGE, epilogue, rows, positions)
     if pairwise_safe:
         out.line("#if PAIRWISE")
-        function("pairwise", "APART", "int8_t")
+        function("pairwise", "NO_INLINE", "int8_t")
         out.line("#else")
-    function("halves", "APART", "int16_t")
+    function("halves", "NO_INLINE", "int16_t")
     if pairwise_safe:
         out.line("#endif")
     out.line(f"static inline void {name}({IMAGE}")

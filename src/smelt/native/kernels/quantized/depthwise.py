@@ -253,12 +253,12 @@ def _tile(cx: KernelContext, taps: Taps, stored: Stored) -> str:
     cx.call(stored.name, stored.text)
     if narrow:
         out.line("#if QUADS")
-        out.line(f"static APART WITH_QUADS void TILE_whole{head}")
+        out.line(f"static NO_INLINE WITH_QUADS void TILE_whole{head}")
         out.line(rest)
         with out.block(""):
             _emit_sums(out, taps, stored, halves=False)
         out.line("#endif")
-    out.line(f"static APART void TILE{head}")
+    out.line(f"static NO_INLINE void TILE{head}")
     out.line(rest)
     with out.block(""):
         if narrow:

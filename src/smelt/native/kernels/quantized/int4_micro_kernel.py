@@ -63,7 +63,7 @@ def int4_micro_kernel(
     """
     name = f"nibbles_{rows}x{vectors}" + ("_zeros" if zeros else "") + ("" if finite else "_any")
     out = Writer()
-    out.line(f"static APART void {name}(ptrdiff_t blocks, ptrdiff_t size,")
+    out.line(f"static NO_INLINE void {name}(ptrdiff_t blocks, ptrdiff_t size,")
     out.line(
         "    const float *restrict a, const float *restrict of_blocks, const uint32_t *restrict w,"
     )

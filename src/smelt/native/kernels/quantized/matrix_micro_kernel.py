@@ -71,7 +71,7 @@ def matrix_micro_kernel(
         if whole:
             out.line("#if QUADS")
         left, right = "unsigned char" if whole else "int16_t", "int16_t" if wide else "int8_t"
-        head = "APART WITH_QUADS" if whole else "APART"
+        head = "NO_INLINE WITH_QUADS" if whole else "NO_INLINE"
         out.line(f"static {head} void {name}{suffix}(ptrdiff_t quads,")
         out.line(f"    const {left} *restrict a, ptrdiff_t stride, const {right} *restrict b,")
         out.line(epilogue.parameters if epilogue.is_bytes else RESULTS)

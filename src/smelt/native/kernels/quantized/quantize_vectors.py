@@ -40,7 +40,7 @@ OF_TWO = """static IF_CALLED ptrdiff_t NAME(const void *a, const void *b, ptrdif
         const chars d = *(const chars *)((const char *)b + i);
         const sums c0 = WIDE_TA(c), c1 = WIDE_TA(SECOND(c));
         const sums d0 = WIDE_TB(d), d1 = WIDE_TB(SECOND(d));
-        const reals first = FIRST, second = LATER;
+        const reals first = FIRST, second = ORDER_AFTER;
         store_two(first, second, last, y + i, 8, y + i + 8, 8);
     }
     return whole;
@@ -76,7 +76,7 @@ def run_of_two(cx: KernelContext, text: str) -> str:
     text = text.replace("FLOAT", "REAL")
     whole = OF_TWO.replace("TA(", f"{types[0]}(").replace("TB(", f"{types[1]}(")
     whole = whole.replace("FIRST", text.format("c0", "d0"))
-    whole = whole.replace("LATER", text.format("c1", "d1"))
+    whole = whole.replace("ORDER_AFTER", text.format("c1", "d1"))
     name = f"run_of_two_{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
     return cx.call(name, whole.replace("NAME", name))
 

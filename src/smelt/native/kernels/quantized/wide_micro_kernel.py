@@ -57,7 +57,7 @@ def emit_wide(
     """
     in_loop = positions > 1
     out.line("#if QUADS == 2")
-    out.line(f"static APART WITH_QUADS void {name}({head}")
+    out.line(f"static NO_INLINE WITH_QUADS void {name}({head}")
     out.line("    const int8_t *restrict w,")
     out.line(epilogue.parameters)
     with out.block(""):

@@ -103,10 +103,10 @@ def _parts(model: ir.Model, decided: set[ir.Node]) -> list[Part]:
 def _tell_sizes(part: Part, known: Sequence[ir.Value]) -> None:
     """Add values to the reads of ``part`` so that each of its open sizes is a dim of some read."""
     values = {*part.reads, *(value for node in part.nodes for value in node.outputs)}
-    wanted = {name for value in values for dim in value.shape or () for name in symbols_of(dim)}
-    wanted -= {str(dim) for value in part.reads for dim in value.shape or ()}
-    for value in known if part.taken and wanted else ():
-        more = {str(dim) for dim in value.shape or ()} & wanted
+    symbols = {name for value in values for dim in value.shape or () for name in symbols_of(dim)}
+    symbols -= {str(dim) for value in part.reads for dim in value.shape or ()}
+    for value in known if part.taken and symbols else ():
+        more = {str(dim) for dim in value.shape or ()} & symbols
         if more:
             part.reads.append(value)
-            wanted -= more
+            symbols -= more

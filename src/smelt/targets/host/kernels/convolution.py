@@ -42,8 +42,8 @@ def conv(call: Call) -> Step:
                 patches = image.reshape(columns)
             else:
                 patches = rest.pop(0)
-                seen = windows.view(image)
-                np.copyto(patches.reshape(seen.shape), seen)
+                windows_view = windows.view(image)
+                np.copyto(patches.reshape(windows_view.shape), windows_view)
             np.matmul(matrix, patches, target[sample].reshape(product, copy=False))
         if call.has(2):
             target += arrays[2].reshape(-1, *(1 for _ in windows.kernel))

@@ -115,11 +115,11 @@ def tile(call: Call) -> Step:
     """Repeat by broadcasting over additional dims."""
     repeats, shape = call.ints("repeats"), call.input(0).shape
     blocks = tuple(size for pair in zip(repeats, shape, strict=True) for size in pair)
-    apart = tuple(size for extent in shape for size in (1, extent))
+    split_shape = tuple(size for extent in shape for size in (1, extent))
 
     def run(x: Array, out: Array) -> None:
         """Write ``x`` to each block of ``out``."""
-        np.copyto(out.reshape(blocks, copy=False), x.reshape(apart))
+        np.copyto(out.reshape(blocks, copy=False), x.reshape(split_shape))
 
     return Step(run)
 
@@ -135,8 +135,8 @@ def pad(call: Call) -> Step:
     keep, widths = pad_crops(call.ints("pads"), shape)
     mode = call.text("mode")
     if mode != "constant":
-        around = partial(np.pad, pad_width=widths, mode=MODES[mode])
-        return Step(lambda x, out: np.copyto(out, around(x[keep])))
+        pad_array = partial(np.pad, pad_width=widths, mode=MODES[mode])
+        return Step(lambda x, out: np.copyto(out, pad_array(x[keep])))
     fill = np.asarray(call.attributes["value"]).astype(call.outputs[0].dtype)
     sizes = zip(widths, call.outputs[0].shape, strict=True)
     middle = tuple(slice(low, size - high) for (low, high), size in sizes)

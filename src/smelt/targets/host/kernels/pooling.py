@@ -57,11 +57,11 @@ def _with_indices(call: Call, windows: Windows, fill: float | int) -> Step:
     def run(x: Array, out: Array, indices: Array, *scratch: Array) -> None:
         """Write the maxima and their places."""
         source = windows.pad(x, scratch[0], fill) if scratch else x
-        seen = windows.view(source).reshape(*shape[:2], -1, *windows.outputs)
-        best = np.argmax(seen, axis=2, keepdims=True)
-        top = np.take_along_axis(seen, best, 2)
+        windows_view = windows.view(source).reshape(*shape[:2], -1, *windows.outputs)
+        best = np.argmax(windows_view, axis=2, keepdims=True)
+        top = np.take_along_axis(windows_view, best, 2)
         if scratch:
-            ties = (seen == top) & inside
+            ties = (windows_view == top) & inside
             best = np.where(ties.any(axis=2, keepdims=True), ties.argmax(2, keepdims=True), best)
         np.copyto(out, top[:, :, 0])
         chosen = np.take_along_axis(where[None, None], best, 2)[:, :, 0]

@@ -128,7 +128,7 @@ def _lstm(call: Call, functions: list[Function]) -> Advance:
 def _gru(call: Call, functions: list[Function]) -> Advance:
     """Return the step function of a GRU cell."""
     f, g = functions
-    apart = call.attributes["linear_before_reset"]
+    reset_after = call.attributes["linear_before_reset"]
 
     def advance(
         x: Array, h: Array, c: Array, w: Array, p: Array | None, b: Array | None
@@ -138,9 +138,9 @@ def _gru(call: Call, functions: list[Function]) -> Advance:
         gates = f(x[:, : 2 * size] + h @ w[:, : 2 * size])
         update, reset = gates[:, :size], gates[:, size:]
         inner = w[:, 2 * size :]
-        after = h @ inner + (0 if b is None else b) if apart else None
-        seen = (reset * h) @ inner if after is None else reset * after
-        fresh = g(x[:, 2 * size :] + seen)
+        after = h @ inner + (0 if b is None else b) if reset_after else None
+        reset_product = (reset * h) @ inner if after is None else reset * after
+        fresh = g(x[:, 2 * size :] + reset_product)
         return (1 - update) * fresh + update * h, c
 
     return advance

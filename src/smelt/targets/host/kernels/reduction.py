@@ -179,7 +179,7 @@ def dynamic_running(call: Call) -> Step:
 def at_run_time(call: Call) -> Step:
     """Reduce over run-time axes; raises UsageError E670 if they lead to other sizes."""
     op, rank, keep = call.text("reduction"), call.input(0).ndim, call.integer("keepdims")
-    wanted, noop = call.outputs[0].shape, bool(call.integer("noop"))
+    planned, noop = call.outputs[0].shape, bool(call.integer("noop"))
 
     def run(x: Array, axes: Array, out: Array) -> None:
         """Reduce over the axes that ``axes`` holds."""
@@ -188,10 +188,10 @@ def at_run_time(call: Call) -> Step:
             requested = tuple(range(rank))
         fits = all(-rank <= axis < rank for axis in requested)
         reduced = tuple(sorted({axis % rank for axis in requested})) if fits else ()
-        if not fits or _reduced(x.shape, reduced, bool(keep)) != wanted:
+        if not fits or _reduced(x.shape, reduced, bool(keep)) != planned:
             raise UsageError(
                 "E670",
-                f"{op} over the axes {list(requested)} does not give {list(wanted)}",
+                f"{op} over the axes {list(requested)} does not give {list(planned)}",
                 why="the model declares these sizes of the output, and memory is planned for them",
                 fix="give axes that lead to them",
             )

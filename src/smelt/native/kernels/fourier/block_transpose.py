@@ -65,12 +65,12 @@ def _squares(type_: CType) -> str:
     return "".join(texts) + "#endif\n"
 
 
-TURN = """#if LANES > 1
+TRANSPOSE = """#if LANES > 1
 typedef @t fourier_vec_@t __attribute__((vector_size(4 * LANES), aligned(sizeof(@t)), may_alias));
 typedef @w fourier_places_@t __attribute__((vector_size(4 * LANES)));
 @squares#endif
 /* Transpose: row r of n elements becomes column r. */
-static void fourier_turn_@t(const @t *restrict from, ptrdiff_t step,
+static void fourier_transpose_@t(const @t *restrict from, ptrdiff_t step,
     @t *restrict to, ptrdiff_t pitch, ptrdiff_t rows, ptrdiff_t n)
 {
     ptrdiff_t wide = 0, tall = 0;
@@ -88,9 +88,9 @@ static void fourier_turn_@t(const @t *restrict from, ptrdiff_t step,
 """
 
 
-def turn(cx: KernelContext, type_: CType) -> str:
+def transpose_rows(cx: KernelContext, type_: CType) -> str:
     """Return the name of the C function that transposes rows to columns."""
     cx.call("LANES", PRELUDE)
-    text = TURN.replace("@squares", _squares(type_))
+    text = TRANSPOSE.replace("@squares", _squares(type_))
     text = text.replace("@t", type_.name).replace("@w", WORDS[type_.size])
-    return cx.call(f"fourier_turn_{type_.name}", text)
+    return cx.call(f"fourier_transpose_{type_.name}", text)
