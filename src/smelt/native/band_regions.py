@@ -83,32 +83,33 @@ def _reshaped(
     return None
 
 
-def _spread(
+def _transposed_convolution_region(
     program: Program, instruction: Instruction, axis: int, start: int, stop: int
 ) -> Region | None:
     """Return the region of a transposed convolution: the input rows that reach the band, and its
     pads.
 
     Those input rows also contribute to results outside of the band; the returned ``pads`` crop
-    these.
+    these. Input row i contributes to the rows ``i * step`` to ``i * step + reach - 1`` of the
+    result before its pads are cropped.
     """
     kernel, strides, dilations, pads = (
         instruction.ints(name) for name in ("kernel_shape", "strides", "dilations", "pads")
     )
-    place, rank = axis - 2, len(kernel)
-    if place < 0:
+    dim, rank = axis - 2, len(kernel)
+    if dim < 0:
         return None
-    step, reach = strides[place], dilations[place] * (kernel[place] - 1) + 1
+    step, reach = strides[dim], dilations[dim] * (kernel[dim] - 1) + 1
     size = program.slots[instruction.inputs[0]].sizes[axis]
-    first, last = start + pads[place], stop - 1 + pads[place]
+    first, last = start + pads[dim], stop - 1 + pads[dim]
     low, high = max(0, -((reach - 1 - first) // step)), min(size, last // step + 1)
     begin = first - low * step
     end = (high - 1) * step + reach - 1 - last
     if low >= high or begin < 0 or end < 0:
         return None
-    left = list(pads)
-    left[place], left[rank + place] = begin, end
-    return Region({0: {axis: (low, high)}}, {"pads": tuple(left)})
+    band_pads = list(pads)
+    band_pads[dim], band_pads[rank + dim] = begin, end
+    return Region({0: {axis: (low, high)}}, {"pads": tuple(band_pads)})
 
 
 def with_side_operands(region_of: RegionOf) -> RegionOf:
@@ -148,7 +149,7 @@ _MORE: Mapping[str, RegionOf] = {
     "Transpose": _transposed,
     "Slice": _sliced,
     "Reshape": _reshaped,
-    "ConvTranspose": _spread,
+    "ConvTranspose": _transposed_convolution_region,
 }
 BAND_REGIONS: Mapping[str, RegionOf] = {
     **ROW_REGIONS,

@@ -19,7 +19,7 @@ from smelt.native.kernels.nest import row_major
 from smelt.program.instruction import Instruction, Program
 
 LOOPS = (MAP, "Concat")
-MOST_HELD = 2
+MOST_BYTES_RATIO = 2
 """The largest ratio of source bytes to slice bytes. The source stays live until the loop runs,
 while a slice of a few rows would free it. Sources that the caller owns are exempt."""
 
@@ -39,7 +39,7 @@ def read_slices(program: Program) -> None:
     removed: dict[int, Instruction] = {
         step.outputs[0]: step
         for step in program.instructions
-        if _may_be_read(program, step)
+        if _is_readable_in_place(program, step)
         and all(_walks(program, program.instructions[i]) for i in readers[step.outputs[0]])
     }
     program.instructions = [
@@ -49,9 +49,9 @@ def read_slices(program: Program) -> None:
     ]
 
 
-def _may_be_read(program: Program, step: Instruction) -> bool:
-    """True for a Slice with constant sizes of an input, or of a slot that is not much larger than
-    it.
+def _is_readable_in_place(program: Program, step: Instruction) -> bool:
+    """True for a Slice with constant sizes whose source is a program input, or is at most
+    ``MOST_BYTES_RATIO`` times as large.
     """
     if step.op != "Slice" or step.epilogue or step.outputs[0] in program.outputs:
         return False
@@ -61,7 +61,7 @@ def _may_be_read(program: Program, step: Instruction) -> bool:
     numbers = (*source.shape, *result.shape, *Instance(program, step).ints("starts"))
     if not all(isinstance(number, int) for number in numbers) or not result.nbytes:
         return False
-    return step.inputs[0] in program.inputs or source.nbytes <= MOST_HELD * result.nbytes
+    return step.inputs[0] in program.inputs or source.nbytes <= MOST_BYTES_RATIO * result.nbytes
 
 
 def _walks(program: Program, step: Instruction) -> bool:

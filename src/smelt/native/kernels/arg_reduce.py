@@ -126,6 +126,17 @@ def _emit_together(
     """Write loops that process ``width`` rows together, so that the inner loop runs over rows.
 
     Elements of a row are ``inner`` apart, and rows are ``row_stride`` elements from each other.
+    ``top`` are the best values so far and ``best`` their positions:
+
+    ```
+    for (ptrdiff_t j = 0; j < columns; ++j) {
+        const float v = row[j];
+        const float t = top[j];
+        const int better = v > t;
+        top[j] = better ? v : t;
+        best[j] = better ? (int32_t)i : best[j];
+    }
+    ```
     """
     (outer, count, inner), body, t = sizes, cx.body, cx.type(0)
     x, y, width = cx.input(0).name, cx.output().name, BYTES_TOGETHER // max(t.size, 4)
@@ -142,14 +153,13 @@ def _emit_together(
             body.line(f"const {t.name} *row = from + i * {inner if same(row_stride, 1) else 1};")
             numbers = f"row[j * {row_stride}]"
             if t.name == "float" and not same(row_stride, 1):
-                numbers = "seen[j]"
-                body.line(f"float seen[{width}];")
+                numbers = "row_values[j]"
+                body.line(f"float row_values[{width}];")
                 with body.loop("j", "columns"):
                     body.line(f"float one = row[j * {row_stride}];")
-                    body.line(
-                        "KEEP_IN_REGISTER(one);"
-                    )  # otherwise gcc 12 gathers these into vectors, ten times as slow
-                    body.line("seen[j] = one;")
+                    # otherwise gcc 12 gathers these into vectors, ten times as slow
+                    body.line("KEEP_IN_REGISTER(one);")
+                    body.line("row_values[j] = one;")
             with body.loop("j", "columns"):
                 body.line(f"const {t.name} v = {numbers};")
                 body.line(f"const {t.name} t = top[j];")

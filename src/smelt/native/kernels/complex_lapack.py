@@ -18,7 +18,7 @@ from smelt.native.kernels.lapack_calls import (
     finite,
     interleaved,
     letter,
-    parted,
+    split_pairs,
 )
 from smelt.program.storage import Needs
 
@@ -81,7 +81,7 @@ def emit_interleaved(cx: KernelContext, m: int, n: int, triangle: str = "") -> N
 
 def emit_apart(cx: KernelContext, source: str, results: Sequence[str], m: int, n: int) -> None:
     """Write the column-major ``m`` x ``n`` matrix at ``source`` to ``results``: its two parts."""
-    parted(cx, source, results, m, n)
+    split_pairs(cx, source, results, m, n)
 
 
 def _at(cx: KernelContext, output: int, count: int) -> str:

@@ -39,7 +39,7 @@ JOIN = f"""static void interleaved_T(const T *restrict re, const T *restrict im,
 }}
 """
 
-PART = f"""static void parted_T(const T *restrict from, T *restrict re, T *restrict im,
+SPLIT_PAIRS = f"""static void split_pairs_T(const T *restrict from, T *restrict re, T *restrict im,
     ptrdiff_t rows, ptrdiff_t columns)
 {{
 {BLOCKS}                    re[i * columns + j] = from[2 * (j * rows + i)];
@@ -140,10 +140,12 @@ def interleaved(
     cx.body.line(f"{function}({', '.join(parts)}, {target}, {rows}, {columns});")
 
 
-def parted(cx: KernelContext, source: str, parts: Sequence[str], rows: int, columns: int) -> None:
+def split_pairs(
+    cx: KernelContext, source: str, parts: Sequence[str], rows: int, columns: int
+) -> None:
     """Write the reverse of ``interleaved``: column-major pairs to row-major parts."""
     t = cx.type(0).name
-    function = cx.call(f"parted_{t}", _typed(PART, t))
+    function = cx.call(f"split_pairs_{t}", _typed(SPLIT_PAIRS, t))
     cx.body.line(f"{function}({source}, {', '.join(parts)}, {rows}, {columns});")
 
 

@@ -99,11 +99,11 @@ def average_pool(cx: KernelContext) -> None:
         counts = [_counts(cx, window, i, place) for i, place in enumerate(("o", "h + r", "q"))]
         divisor, before = f"(float)({' * '.join(counts)})", list[str]()
         if isinstance(window.output[2], Size) and not counts[2].isdigit():
-            divisor = f"((float)({' * '.join(counts[:2])}) * seen[q])"
+            divisor = f"((float)({' * '.join(counts[:2])}) * counted_columns[q])"
             before = [
-                f"float seen[{pool_vectors.KEPT}];",
+                f"float counted_columns[{pool_vectors.KEPT}];",
                 f"for (ptrdiff_t q = 0; q < {window.output[2]}; ++q)",
-                f"    seen[q] = (float){counts[2]};",
+                f"    counted_columns[q] = (float){counts[2]};",
             ]
         with _by_vectors(cx, lambda: _mean(cx, window), before):
             pool_vectors.emit(cx, window, pooled_rows.SUM, f"a / {divisor}")

@@ -49,7 +49,7 @@ def add_or_multiply(cx: KernelContext) -> None:
     a, b, y = cx.input(0), cx.input(1), cx.output()
     if is_fixed(cx):
         reads = [operand.broadcast(y.shape) for operand in (a, b)]
-        emit_map(cx.body, y.shape, y.access(), reads, _fixed(cx), shared=True)
+        emit_map(cx.body, y.shape, y.access(), reads, _fixed_point(cx), shared=True)
         return
     scales = [np.float32(cx.float(name)) for name in ("a_scale", "b_scale", "y_scale")]
     zeros = [cx.int(name) for name in ("a_zero", "b_zero", "y_zero")]
@@ -115,8 +115,12 @@ def _product(scales: list[np.float32], zeros: list[int]) -> str:
     return f"FLOAT({difference}) * {_literal(factor)} + {_literal(np.float32(zeros[2]))}"
 
 
-def _fixed(cx: KernelContext) -> str:
-    """Return the C of a sum or product in integers, by a multiplier and a shift."""
+def _fixed_point(cx: KernelContext) -> str:
+    """Return the C of a sum or product in integers, by a multiplier and a shift.
+
+    Both terms of a sum are scaled to 1 / ``PARTS`` of twice the larger scale, so that their factors
+    are at most 1/2.
+    """
     declare(cx)
     a, b, y = (cx.float(f"{name}_scale") for name in ("a", "b", "y"))
     left, right, zero = (cx.int(f"{name}_zero") for name in ("a", "b", "y"))
@@ -125,11 +129,11 @@ def _fixed(cx: KernelContext) -> str:
     if cx.instruction.op == MUL:
         byte = scaled_byte(f"{first} * {second}", a * b / y, zero, type_.signed)
         return f"({type_.name}){byte}"
-    twice = 2 * max(a, b)
+    sum_scale = 2 * max(a, b)
     total = " + ".join(
-        scaled(f"{each} * {PARTS}", scale / twice) for each, scale in ((first, a), (second, b))
+        scaled(f"{each} * {PARTS}", scale / sum_scale) for each, scale in ((first, a), (second, b))
     )
-    return f"({type_.name}){scaled_byte(total, twice / (PARTS * y), zero, type_.signed)}"
+    return f"({type_.name}){scaled_byte(total, sum_scale / (PARTS * y), zero, type_.signed)}"
 
 
 def _literal(number: np.float32) -> str:

@@ -52,8 +52,8 @@ def lstm_cell(cx: KernelContext, hidden: int) -> None:
 
     def gate(place: int, state: str) -> str:
         """Return the C of a gate's sum, with its peephole to ``state``."""
-        seen = f" + {peep.name}[{place * hidden} + j] * {state}" if peep else ""
-        return f"gates[{place * hidden} + j]{seen}"
+        peephole_term = f" + {peep.name}[{place * hidden} + j] * {state}" if peep else ""
+        return f"gates[{place * hidden} + j]{peephole_term}"
 
     with cx.body.loop("j", hidden):
         for name, place, function in (("in", 0, 0), ("keep", 2, 0), ("fresh", 3, 1)):

@@ -83,7 +83,7 @@ def top_k(cx: KernelContext) -> None:
     body = cx.body
     if same(inner, 1):
         with body.loop("o", cast(int, zero_if_empty(outer, kept))):
-            _neighbours(cx, count, kept)
+            _select_adjacent(cx, count, kept)
         return
     with body.loops(("o", "j"), (cast(int, zero_if_empty(outer, kept)), inner)):
         body.line(f"const {t.name} *const row = {x.name} + o * {count * inner} + j;")
@@ -114,7 +114,7 @@ SHIFTED = 16
 """The longest list into which elements are inserted by linear search."""
 
 
-def _neighbours(cx: KernelContext, count: int, kept: int) -> None:
+def _select_adjacent(cx: KernelContext, count: int, kept: int) -> None:
     """Write the list for a contiguous row; indices and values are in the outputs."""
     x, values, places, t, body = cx.input(0), cx.output(0), cx.output(1), cx.type(0), cx.body
     body.line(f"const {t.name} *const row = {x.name} + o * {count};")

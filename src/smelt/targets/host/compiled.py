@@ -89,7 +89,7 @@ class Compiled:
             return self.program
         return specialize(self.program, shapes)
 
-    def _held(self) -> threading.Condition:
+    def _pending_lock(self) -> threading.Condition:
         """Return the lock of the pending compiles, new ones after a fork."""
         if self._process != os.getpid():
             self._begin()
@@ -106,7 +106,7 @@ class Compiled:
         if shapes in self._callers or (not self.waits and shapes in self._called):
             return self._callers.get(shapes)
         static = self._at(shapes)
-        with self._held():
+        with self._pending_lock():
             if shapes not in self._callers and len(self._callers) < KEPT:
                 if self.waits:
                     self._callers[shapes] = self._compile(static)
@@ -120,7 +120,7 @@ class Compiled:
         """Record that NumPy ran a call at ``shapes``, and submit a compile if it is due."""
         if self.waits or shapes in self._callers:
             return
-        with self._held():
+        with self._pending_lock():
             again = shapes in self._called or is_static(self.program)
             self._called[shapes] = True
             if len(self._called) > SEEN:
@@ -134,7 +134,7 @@ class Compiled:
             shapes = tuple(self.program.slots[slot].sizes for slot in self.program.inputs)
             if self.caller(shapes) is None:
                 self._called.setdefault(shapes, True)
-        with self._held():
+        with self._pending_lock():
             for each in () if self.waits else tuple(self._called):
                 self._submit(each)
             return self._changed.wait_for(lambda: not self._pending, timeout)

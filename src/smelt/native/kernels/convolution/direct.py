@@ -76,20 +76,20 @@ def supports(instance: Instance, window: Window) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A band of output ``rows``; it reads ``seen`` rows of ``pitch`` elements, padding included.
+    """A band of output ``rows``; it reads ``rows_read`` rows of ``pitch`` elements, with padding.
 
     With ``by``, only every by-th row and column of the image is copied.
     """
 
     rows: int
-    seen: int
+    rows_read: int
     pitch: int
     by: tuple[int, int] = (1, 1)
 
     @property
     def plane(self) -> int:
         """The elements of a channel."""
-        return self.seen * self.pitch
+        return self.rows_read * self.pitch
 
 
 def band_of(instance: Instance, window: Window) -> Band:
@@ -182,7 +182,7 @@ def _source(cx: KernelContext, window: Window, band: Band, rows: int) -> Source:
     scratch = cx.scratch(cx.type(0))
     copy = padded_rows(cx, window, band.pitch, stride=band.by)
     down, step = down // band.by[0], step // band.by[1]
-    rows_read = band.seen - (band.rows - rows) * down
+    rows_read = band.rows_read - (band.rows - rows) * down
     plane = band.plane
     first = f"h * {window.strides[1]} - {window.begin[1]}"
     with cx.body.loop("i", channels_of(cx)[0]):

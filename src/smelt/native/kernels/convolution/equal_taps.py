@@ -49,14 +49,14 @@ def spans(window: Window, dim: int) -> list[Span]:
     size, kernel, step = window.input[dim], window.kernel[dim], window.dilations[dim]
     begin, stride = window.begin[dim], window.strides[dim]
 
-    def seen(result: int) -> tuple[int, int]:
+    def taps_inside(result: int) -> tuple[int, int]:
         """Return the range of kernel positions inside of the image for a result."""
         start = result * stride - begin
         inside = [k for k in range(kernel) if 0 <= start + k * step < size]
         return (inside[0], inside[-1] + 1) if inside else (0, 0)
 
     spans_, first = [], 0
-    for (low, high), results in groupby(range(window.output[dim]), seen):
+    for (low, high), results in groupby(range(window.output[dim]), taps_inside):
         end = first + len(list(results))
         spans_.append(Span(first, end, low, high))
         first = end
@@ -123,22 +123,22 @@ def _emit_part(
         pixel_tiles.emit_tile(cx, panel, channels, size, reduction_loop, arguments, "q", when)
 
 
-def _reduction_loop(window: Window, width: int, seen: int) -> ReductionLoop:
-    """Return the reduction loop over channels and ``tall`` kernel rows with ``seen`` columns.
+def _reduction_loop(window: Window, width: int, columns: int) -> ReductionLoop:
+    """Return the reduction loop over channels and ``tall`` rows and ``columns`` of the kernel.
 
     Weights are read from the ``first`` one on.
     """
     (_, kh, kw), step, stride = window.kernel, window.dilations[2], window.strides[2]
     return ReductionLoop(
-        name=f"alike{kh}x{kw}_{seen}",
+        name=f"equal_taps{kh}x{kw}_{columns}",
         parameters=f"{pixel_tiles.PARAMETERS}, ptrdiff_t first, ptrdiff_t tall",
         heads=(
             "for (ptrdiff_t i = 0; i < cn; ++i)",
             "for (ptrdiff_t k = 0; k < tall; ++k)",
         ),
         steps=tuple(
-            (f"seen[@ * {stride} + {x * step}]", f"w + {x * width}") for x in range(max(1, seen))
+            (f"row[@ * {stride} + {x * step}]", f"w + {x * width}") for x in range(max(1, columns))
         ),
-        before="const float *seen = a + i * plane + k * pitch;\n    "
+        before="const float *row = a + i * plane + k * pitch;\n    "
         f"    const float *w = b + first + (i * {kh} + k) * {kw * width};",
     )

@@ -104,10 +104,10 @@ def _shifted(cx: KernelContext, window: Window, channels: int, most: int) -> str
     step = channels * kh * kw * PANEL
     return f"""    float plane[{_plane(window, most)}];
     const ptrdiff_t first = p % {wide}, top = p / {wide};
-    const ptrdiff_t seen = (first + count - 1) / {wide} + 1 + {more};
+    const ptrdiff_t rows_read = (first + count - 1) / {wide} + 1 + {more};
     memset(plane, 0, sizeof plane);
     for (ptrdiff_t c = 0; c < {channels}; ++c) {{
-        {copy}(image + c * {window.plane}, plane, top - {window.begin[1]}, seen);
+        {copy}(image + c * {window.plane}, plane, top - {window.begin[1]}, rows_read);
         for (ptrdiff_t k1 = 0; k1 < {kh}; ++k1)
         for (ptrdiff_t k2 = 0; k2 < {kw}; ++k2, to += {PANEL}) {{
             const float *from = plane + k1 * {dh * pitch} + k2 * {dw};

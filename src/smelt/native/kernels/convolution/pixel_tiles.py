@@ -272,8 +272,8 @@ def placed_loop(window: Window, width: int, places: tuple[int, ...], fetch: int)
         name=f"placed{kh}x{kw}",
         parameters=PARAMETERS + (", const float *ahead" if fetch else ""),
         heads=heads,
-        steps=tuple((f"seen[@ + {x * dw}]" if x else "seen[@]", b) for x, b in steps),
-        before=f"const float *seen = a + {before.format(dw)};",
+        steps=tuple((f"row[@ + {x * dw}]" if x else "row[@]", b) for x, b in steps),
+        before=f"const float *row = a + {before.format(dw)};",
         after=after,
         places=places,
     )

@@ -56,14 +56,14 @@ def supports(instance: Instance, window: Window) -> bool:
 class Block:
     """A block of output pixels that one copy serves: ``rows`` of ``width``.
 
-    For each channel, the copy has ``parts`` of ``seen`` rows of ``pitch``. ``down`` are the rows
-    between the inputs of two output rows, ``apart`` the rows between kernel rows, ``across`` the
-    elements between kernel columns.
+    For each channel, the copy has ``parts`` of ``rows_read`` rows of ``pitch``. ``down`` are the
+    rows between the inputs of two output rows, ``apart`` the rows between kernel rows, ``across``
+    the elements between kernel columns.
     """
 
     rows: int
     width: int
-    seen: int
+    rows_read: int
     pitch: int
     down: int
     apart: int
@@ -73,7 +73,7 @@ class Block:
     @property
     def plane(self) -> int:
         """The elements of a channel."""
-        return self.parts * self.seen * self.pitch
+        return self.parts * self.rows_read * self.pitch
 
 
 def _far_block(window: Window, terms: int) -> Block:
@@ -90,7 +90,7 @@ def block_of(instance: Instance, window: Window) -> Block:
     (_, down, _), (_, dh, dw) = window.strides, window.dilations
     more = (kw - 1) * dw
 
-    def seen(rows: int) -> int:
+    def rows_read(rows: int) -> int:
         """Return the input rows that ``rows`` output rows read."""
         return kh if rows == 1 else (rows - 1) * down + (kh - 1) * dh + 1
 
@@ -100,11 +100,11 @@ def block_of(instance: Instance, window: Window) -> Block:
         return _far_block(window, channels * kh * kw)
     rows = 1
     while columns == width and rows < height and rows * width < BLOCK:
-        if channels * seen(rows + 1) * (width + more) > COPIED:
+        if channels * rows_read(rows + 1) * (width + more) > COPIED:
             break
         rows += 1
     single = rows == 1
-    return Block(rows, columns, seen(rows), columns + more, down, 1 if single else dh, dw)
+    return Block(rows, columns, rows_read(rows), columns + more, down, 1 if single else dh, dw)
 
 
 def workspace(instance: Instance, window: Window) -> int:
@@ -163,9 +163,9 @@ def _emit_copy(cx: KernelContext, window: Window, block: Block) -> None:
     cx.call("padded_part", COPY)
     _, height, width = window.input
     step = window.dilations[1] if block.rows == 1 else 1
-    rows_read = str(block.seen)
+    rows_read = str(block.rows_read)
     if block.rows > 1:
-        rows_read = f"(rows - 1) * {block.down} + {block.seen - (block.rows - 1) * block.down}"
+        rows_read = f"(rows - 1) * {block.down} + {block.rows_read - (block.rows - 1) * block.down}"
     with cx.body.loop("i", channels_of(cx)[0]):
         for part in range(block.parts):
             first = part * window.dilations[2] - window.begin[2]

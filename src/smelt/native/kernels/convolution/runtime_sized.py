@@ -52,7 +52,7 @@ def _as_row(window: Window) -> Window:
     return replace(window, input=(1, 1, window.plane), output=(1, 1, window.pixels))
 
 
-def _seen(window: Window, dim: int, count: int) -> int:
+def _covered(window: Window, dim: int, count: int) -> int:
     """Return the rows or columns that ``count`` neighboring results read."""
     return (count - 1) * window.strides[dim] + _reach(window, dim)
 
@@ -72,9 +72,9 @@ def _most_columns(instance: Instance, window: Window) -> int:
 def _copied(instance: Instance, window: Window) -> int:
     """Return the most elements of the copy."""
     channels, columns = channels_of(instance)[0], _most_columns(instance, window)
-    least = channels * _reach(window, 1) * _seen(window, 2, columns)
-    rows = _seen(window, 1, highest(window.output[1]))
-    return max(least, min(COPIED, channels * rows * _seen(window, 2, columns)))
+    least = channels * _reach(window, 1) * _covered(window, 2, columns)
+    rows = _covered(window, 1, highest(window.output[1]))
+    return max(least, min(COPIED, channels * rows * _covered(window, 2, columns)))
 
 
 def workspace(instance: Instance, window: Window) -> int:
@@ -141,14 +141,16 @@ def _source(cx: KernelContext, window: Window) -> Source:
         pointer = f"image + {first} * {width} + {left}"
         return Source(pointer, height * width, width, down * width, step)
     body.line(f"const ptrdiff_t pitch = (wide - 1) * {step} + {_reach(window, 2)};")
-    body.line(f"const ptrdiff_t seen = (rows - 1) * {down} + {_reach(window, 1)};")
+    body.line(f"const ptrdiff_t rows_read = (rows - 1) * {down} + {_reach(window, 1)};")
     copy, scratch = padded_plane(cx), cx.scratch(cx.type(0))
     with body.loop("i", channels_of(cx)[0]):
-        arguments = f"image + i * {height * width}, {scratch} + i * seen * pitch, {height}, {width}"
+        arguments = (
+            f"image + i * {height * width}, {scratch} + i * rows_read * pitch, {height}, {width}"
+        )
         top = f"{first} - {window.begin[1]}, {left} - {window.begin[2]}"
-        body.line(f"{copy}({arguments}, {top}, seen, 1, pitch, 1);")
+        body.line(f"{copy}({arguments}, {top}, rows_read, 1, pitch, 1);")
     pitch = cast(int, Size.named("pitch", 1, _copied(cx, window)))
-    plane = cast(int, Size.named("(seen * pitch)", 1, _copied(cx, window)))
+    plane = cast(int, Size.named("(rows_read * pitch)", 1, _copied(cx, window)))
     return Source(scratch, plane, pitch, pitch * down, step)
 
 

@@ -22,21 +22,21 @@ BAND_PIXELS = 128
 class Band:
     """A band of output ``rows`` of ``wide`` pixels, which are computed at a time.
 
-    It reads ``phases``, each with ``seen`` rows of ``pitch`` pixels.
+    It reads ``phases``, each with ``rows_read`` rows of ``pitch`` pixels.
     """
 
     window: Window
     height: int
     wide: int
     rows: int
-    seen: int
+    rows_read: int
     pitch: int
     phases: tuple[tuple[int, int], ...]
 
     @property
     def plane(self) -> int:
         """The number of pixels that the band reads, in all phases."""
-        return len(self.phases) * self.seen * self.pitch
+        return len(self.phases) * self.rows_read * self.pitch
 
     def columns(self, phase: int) -> tuple[int, int, int]:
         """Return the image column where a row of a phase begins, and the range of its columns in
@@ -59,7 +59,7 @@ class Band:
         (_, kh, kw), (_, down, step) = self.window.kernel, self.window.strides
         _, dh, dw = self.window.dilations
         return [
-            (self.phases.index((y * dh % down, x * dw % step)) * self.seen + y * dh // down)
+            (self.phases.index((y * dh % down, x * dw % step)) * self.rows_read + y * dh // down)
             * self.pitch
             + x * dw // step
             for y in range(kh)
@@ -77,9 +77,9 @@ def band_of(window: Window, pixels: int = BAND_PIXELS) -> Band:
     (_, down, step), (_, dh, dw) = window.strides, window.dilations
     phases = {(y * dh % down, x * dw % step) for y in range(kh) for x in range(kw)}
     rows = min(height, max(1, pixels // max(wide, 1)))
-    seen = rows + (kh - 1) * dh // down
+    rows_read = rows + (kh - 1) * dh // down
     pitch = wide + (kw - 1) * dw // step
-    return Band(window, height, wide, rows, seen, pitch, tuple(sorted(phases)))
+    return Band(window, height, wide, rows, rows_read, pitch, tuple(sorted(phases)))
 
 
 def _in_rows(window: Window) -> Window:
@@ -193,7 +193,7 @@ def emit_copy(cx: KernelContext, band: Band, channels: int, to: str, flip: int) 
         body.line(f"unsigned char *row = {to} + c * {band.plane};")
         for top, left in band.phases:
             first, low, high = band.columns(left)
-            with body.loop("r", band.seen):
+            with body.loop("r", band.rows_read):
                 body.line(f"const ptrdiff_t y = (h + r) * {down} + ({top - window.begin[1]});")
                 with body.block(f"if (y < 0 || y >= {height})"):
                     body.line(f"memset(row, pad, {4 * band.pitch});")

@@ -54,7 +54,7 @@ def emit_copy(cx: KernelContext, band: Band, to: str, line: str, flip: int) -> N
     body.line(f"unsigned char *row = {to};")
     body.line(f"memset({line}, pad ^ {flip}, {size});")
     for top, left in band.phases:
-        with body.loop("r", band.seen):
+        with body.loop("r", band.rows_read):
             body.line(f"const ptrdiff_t y = (h + r) * {down} + ({top - window.begin[1]});")
             with body.block(f"if (y < 0 || y >= {height})"):
                 body.line(f"memset(row, pad, {4 * band.pitch});")

@@ -227,13 +227,14 @@ def _emit_copy(cx: KernelContext, size: Band, flip: int, *, padded: bool) -> Non
     for number, (phase, left) in enumerate(size.phases):
         first, low, high = size.columns(left)
         top = phase - window.begin[1]
-        begin, end = 0, size.seen
+        begin, end = 0, size.rows_read
         if padded:
             begin = min(max(0, -(top // down)), end)
             end = max(begin, min(end, (height - 1 - top) // down + 1))
         with body.loop("r", end, begin):
             body.line(f"const ptrdiff_t y = (h + r) * {down} + ({top});")
-            body.line(f"unsigned char *row = plane + ({number * size.seen} + r) * {size.pitch};")
+            place = f"({number * size.rows_read} + r) * {size.pitch}"
+            body.line(f"unsigned char *row = plane + {place};")
             if not padded:
                 body.line(f"memset(row, pad, {size.pitch});")
                 body.line(f"if (y >= 0 && y < {height})")

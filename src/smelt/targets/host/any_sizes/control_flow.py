@@ -109,16 +109,16 @@ class Rounds:
         i = 0
         while going and (limit is None or i < limit):
             head = (np.array(i, np.int64), np.array(going))
-            last, *results = self._body((*head, *map(_given, states)), arrays)
+            last, *results = self._body((*head, *map(_required_state, states)), arrays)
             going, states = bool(last.all()), list(results[: self._states])
             for stacked, row in zip(rows, results[self._states :], strict=True):
                 stacked.append(row)
             i += 1
-        ends = [*map(_given, states), *map(_stacked, rows, self._rows, self._dtypes)]
+        ends = [*map(_required_state, states), *map(_stacked, rows, self._rows, self._dtypes)]
         return [ends[place] for place in self._needed]
 
 
-def _given(array: Array | None) -> Array:
+def _required_state(array: Array | None) -> Array:
     """Return the initial state ``array``; raises UsageError E671 if it is missing."""
     if array is None:
         raise UsageError(
@@ -183,8 +183,8 @@ class Scanned:
 
     def _walk(self, operands: Sequence[Array | None], around: Sequence[Array]) -> list[Array]:
         """Run the body over the slices of one sample; return states and stacked results."""
-        states = [_given(each) for each in operands[: self._states]]
-        inputs = [_given(each) for each in operands[self._states :]]
+        states = [_required_state(each) for each in operands[: self._states]]
+        inputs = [_required_state(each) for each in operands[self._states :]]
         pairs = zip(inputs, self._axes, self._back, strict=True)
         lists = [
             np.flip(np.moveaxis(x, axis, 0), 0) if back else np.moveaxis(x, axis, 0)
@@ -204,7 +204,7 @@ class Scanned:
 
     def _batches(self, operands: Sequence[Array | None], around: Sequence[Array]) -> list[Array]:
         """Run each sample by itself; rows behind its length are 0."""
-        lengths, rest = operands[0], [_given(each) for each in operands[1:]]
+        lengths, rest = operands[0], [_required_state(each) for each in operands[1:]]
         longest = rest[self._states].shape[1]
         results_of: list[list[Array]] = []
         for sample in range(rest[0].shape[0]):
