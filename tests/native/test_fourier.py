@@ -12,11 +12,11 @@ from smelt.native.kernels.fourier.plan import (
     LARGEST,
     RADICES,
     factors,
-    half_turns,
+    half_twiddles,
     halves,
     is_smooth,
     room_for,
-    turns,
+    twiddles,
     waste,
 )
 
@@ -89,10 +89,10 @@ def test_a_step_of_two_is_joined_with_one_of_eight() -> None:
 
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_twiddle_factors(sign: int) -> None:
-    found = half_turns(3, 4, sign)
+    found = half_twiddles(3, 4, sign)
     angles = sign * 2j * np.pi * np.outer(np.arange(3), np.arange(4)) / 12
     np.testing.assert_allclose(found[:, 0] + 1j * found[:, 1], np.exp(angles), atol=1e-15)
-    first = turns(12, sign)[: 2 * (factors(12)[0] - 1) * (12 // factors(12)[0])]
+    first = twiddles(12, sign)[: 2 * (factors(12)[0] - 1) * (12 // factors(12)[0])]
     a = factors(12)[0]
     angles = sign * 2j * np.pi * np.outer(np.arange(12 // a), np.arange(1, a)) / 12
     pairs = first.reshape(12 // a, a - 1, 2)

@@ -105,7 +105,7 @@ def arg_reduce(cx: KernelContext) -> None:
         _emit_together(cx, (outer, count, inner), sign, last=last)
         return
     if surely_below(count, FEW):
-        _emit_together(cx, (1, count, outer), sign, last=last, apart=count)
+        _emit_together(cx, (1, count, outer), sign, last=last, row_stride=count)
         return
     with _rows(cx, axis) as (_, at):
         _find(cx, count, at, sign, last=last)
