@@ -13,7 +13,7 @@ IMAGE_ROWS = 2
 """The row axis of an image, along which a quantized convolution is cut."""
 
 
-def _quantized(
+def _quantized_convolution_region(
     program: Program, instruction: Instruction, axis: int, start: int, stop: int
 ) -> Region | None:
     """Return the region of a quantized convolution for a band of image rows;
@@ -34,7 +34,7 @@ def _along_others(
     return Region({0: {axis: (start, stop)}}) if axis < first_axis else None
 
 
-def _joined(
+def _concat_region(
     program: Program, instruction: Instruction, axis: int, start: int, stop: int
 ) -> Region | None:
     """Return the same band of every operand of a Concat; None along the axis that it joins."""
@@ -43,7 +43,7 @@ def _joined(
     return Region({position: {axis: (start, stop)} for position in range(len(instruction.inputs))})
 
 
-def _resampled(
+def _resample_region(
     program: Program, instruction: Instruction, axis: int, start: int, stop: int
 ) -> Region | None:
     """Return the same band of the operand of a Resample; None along the resampled axis."""
@@ -52,21 +52,21 @@ def _resampled(
     return Region({0: {axis: (start, stop)}})
 
 
-def _transposed(
+def _transpose_region(
     program: Program, instruction: Instruction, axis: int, start: int, stop: int
 ) -> Region | None:
     """Return the band of the operand, along the axis that the Transpose moves to ``axis``."""
     return Region({0: {instruction.ints("perm")[axis]: (start, stop)}})
 
 
-def _sliced(
+def _slice_region(
     program: Program, instruction: Instruction, axis: int, start: int, stop: int
 ) -> Region | None:
     """Return the same band of the operand of a Slice; None along a sliced axis."""
     return None if axis in instruction.ints("axes") else Region({0: {axis: (start, stop)}})
 
 
-def _reshaped(
+def _reshape_region(
     program: Program, instruction: Instruction, axis: int, start: int, stop: int
 ) -> Region | None:
     """Return the same band of the operand of a Reshape.
@@ -135,7 +135,11 @@ def with_side_operands(region_of: RegionOf) -> RegionOf:
 
 
 BY_ELEMENT = ("QuantizeLinear", "DequantizeLinear", LOOKUP)
-WINDOWED = {**REGIONS, "QLinearConv": _quantized, **dict.fromkeys(BY_ELEMENT, elementwise)}
+WINDOWED = {
+    **REGIONS,
+    "QLinearConv": _quantized_convolution_region,
+    **dict.fromkeys(BY_ELEMENT, elementwise),
+}
 ROW_REGIONS: Mapping[str, RegionOf] = {
     op: with_side_operands(each) for op, each in WINDOWED.items()
 }
@@ -144,11 +148,11 @@ ROW_REGIONS: Mapping[str, RegionOf] = {
 _MORE: Mapping[str, RegionOf] = {
     **dict.fromkeys((ADD, MUL), elementwise),
     **dict.fromkeys(("LayerNormalization", "Softmax"), _along_others),
-    "Concat": _joined,
-    "Resample": _resampled,
-    "Transpose": _transposed,
-    "Slice": _sliced,
-    "Reshape": _reshaped,
+    "Concat": _concat_region,
+    "Resample": _resample_region,
+    "Transpose": _transpose_region,
+    "Slice": _slice_region,
+    "Reshape": _reshape_region,
     "ConvTranspose": _transposed_convolution_region,
 }
 BAND_REGIONS: Mapping[str, RegionOf] = {

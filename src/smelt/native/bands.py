@@ -130,11 +130,11 @@ class _Band:
                 continue
             if slot in self.program.constants or (slot in inside and len(box) != 1):
                 return None  # reads all of it, or a part along several axes
-            if slot in inside and not self._need(slot, *next(iter(box.items()))):
+            if slot in inside and not self._extend_needed_rows(slot, *next(iter(box.items()))):
                 return None
         return tile
 
-    def _need(self, slot: int, axis: int, box: tuple[int, int]) -> bool:
+    def _extend_needed_rows(self, slot: int, axis: int, box: tuple[int, int]) -> bool:
         """Extend the needed rows of ``slot`` to ``box``; False if they were needed along another
         axis.
         """
@@ -149,7 +149,9 @@ class _Band:
         inputs = list(layer.inputs)
         for position, box in tile.inputs.items():
             for axis, bounds in box.items():
-                inputs[position] = self._taken(inputs[position], (axis, *bounds), layer.origin)
+                inputs[position] = self._sliced_rows(
+                    inputs[position], (axis, *bounds), layer.origin
+                )
         slot = layer.outputs[0]
         axis, low, high = self.rows[slot]
         described = part_of(self.program.slots[slot], {axis: (low, high)})
@@ -166,12 +168,12 @@ class _Band:
         axis, first, last = stored.get(slot, (0, 0, 0))
         if first == last:
             return
-        source = self._taken(slot, (axis, first, last), layer.origin)
+        source = self._sliced_rows(slot, (axis, first, last), layer.origin)
         box: dict[str, AttributeValue | DotDims] = {"axes": (axis,)}
         box |= {"starts": (first,), "stops": (last,)}
         self.made.append(Instruction(STORE, (source,), (slot,), box, (), layer.origin))
 
-    def _taken(self, slot: int, rows: Rows, origin: str) -> int:
+    def _sliced_rows(self, slot: int, rows: Rows, origin: str) -> int:
         """Return a slot with exactly ``rows`` of ``slot``; append a Slice if no slot has just these
         rows.
         """

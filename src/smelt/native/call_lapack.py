@@ -26,10 +26,10 @@ MANY = {
 
 def call_lapack(program: Program) -> None:
     """Replace decompositions by operators whose kernels call LAPACK, in place, bodies included."""
-    choose(program, _called)
+    choose(program, _lapack_operator)
 
 
-def _called(instance: Instance) -> str | None:
+def _lapack_operator(instance: Instance) -> str | None:
     """Return the name of the LAPACK operator that computes ``instance``, or None."""
     domain, _, name = instance.instruction.op.rpartition("::")
     if domain == "smelt" and name in MANY and MANY[name][0](instance):

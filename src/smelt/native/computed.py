@@ -81,7 +81,7 @@ def _in_run(dim: Dim, sizes: Sizes) -> Dim | Size:
 
 def _is_computed_with(program: Program, instruction: Instruction, size_of: SizeOf) -> bool:
     """True if a kernel computes the instruction after ``size_of`` has replaced each open size."""
-    before = {number: program.slots[number] for number in _open(program, instruction)}
+    before = {number: program.slots[number] for number in _open_slots(program, instruction)}
     for number, slot in before.items():
         shape = tuple(dim if isinstance(dim, int) else size_of(dim) for dim in slot.shape)
         program.slots[number] = replace(slot, shape=cast(tuple[Dim, ...], shape))
@@ -92,7 +92,7 @@ def _is_computed_with(program: Program, instruction: Instruction, size_of: SizeO
             program.slots[number] = slot
 
 
-def _open(program: Program, instruction: Instruction) -> list[int]:
+def _open_slots(program: Program, instruction: Instruction) -> list[int]:
     """Return the slots of an instruction that have open sizes, each once."""
     used = {slot for slot in (*instruction.inputs, *instruction.outputs) if slot >= 0}
     return [

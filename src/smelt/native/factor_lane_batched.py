@@ -12,10 +12,10 @@ def factor_lane_batched(program: Program) -> None:
     """Replace decompositions and systems by their lane-batched operators, in place, bodies
     included.
     """
-    choose(program, _chosen)
+    choose(program, _lane_batched_operator)
 
 
-def _chosen(instance: Instance) -> str | None:
+def _lane_batched_operator(instance: Instance) -> str | None:
     """Return the name of the lane-batched operator for ``instance``, or None."""
     domain, _, name = instance.instruction.op.rpartition("::")
     if domain != "smelt" or name not in TAKEN or not supports(instance, name):

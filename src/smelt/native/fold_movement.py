@@ -23,7 +23,7 @@ def fold_movement(program: Program) -> None:
     """
     remaining: list[Instruction] = []
     for instruction in program.instructions:
-        array = _folded(program, instruction)
+        array = _folded_constant(program, instruction)
         if array is None:
             remaining.append(instruction)
             continue
@@ -32,7 +32,7 @@ def fold_movement(program: Program) -> None:
     program.instructions = remaining
 
 
-def _folded(program: Program, instruction: Instruction) -> np.ndarray | None:
+def _folded_constant(program: Program, instruction: Instruction) -> np.ndarray | None:
     """Return the constant that the instruction computes; None if its result is not constant."""
     instance = Instance(program, instruction)
     if instruction.op == "Shape":

@@ -23,7 +23,7 @@ def fuse_elementwise(program: Program) -> None:
     members = _groups(program)
     inner = {index for last, group in members.items() for index in group if index != last}
     program.instructions = [
-        _fused([program.instructions[i] for i in sorted(members.get(index, [index]))])
+        _fused_step([program.instructions[i] for i in sorted(members.get(index, [index]))])
         for index in range(len(program.instructions))
         if index not in inner
     ]
@@ -69,7 +69,7 @@ def _inputs(steps: list[Instruction]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(slot for slot in read if slot >= 0 and slot not in results))
 
 
-def _fused(steps: list[Instruction]) -> Instruction:
+def _fused_step(steps: list[Instruction]) -> Instruction:
     """Return one instruction that computes ``steps``."""
     return as_group(steps) if len(steps) > 1 else steps[0]
 

@@ -39,7 +39,7 @@ def fuse_reductions(program: Program) -> None:
             remaining.append(step)
             continue
         joined.add(id(operand_maker))
-        remaining.append(_joined(operand_maker, step))
+        remaining.append(_fused_reduction(operand_maker, step))
     program.instructions = [step for step in remaining if id(step) not in joined]
 
 
@@ -54,11 +54,11 @@ def _may_join(program: Program, elementwise: Instruction, step: Instruction) -> 
         return False
     if C_TYPES[slots[-1].dtype].kind != "float" or not slots[len(elementwise.inputs)].size:
         return False
-    loops = map_loops_of(KernelContext(program, _joined(elementwise, step)))
+    loops = map_loops_of(KernelContext(program, _fused_reduction(elementwise, step)))
     return emitter_of(loops.sizes, [stride == 0 for stride in loops.write.strides]) is not None
 
 
-def _joined(elementwise: Instruction, step: Instruction) -> Instruction:
+def _fused_reduction(elementwise: Instruction, step: Instruction) -> Instruction:
     """Return the MapReduce of the instruction ``elementwise`` and the reduction ``step``."""
     group = elementwise if elementwise.op == MAP else as_group([elementwise])
     attributes = {**group.attributes, "reduction": step.op, "axes": step.ints("axes")}

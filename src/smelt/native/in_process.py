@@ -85,7 +85,7 @@ def source_of(program: Program, parts: int = 1) -> Source:
     texts += [run, WHOLE_VECTORS_END, binding(unit.support)]
     model_arrays = {id(_owner(array)) for array in program.constants.values()}
     weights = tuple(
-        _placed(unit.weights.pop(key).array, model_arrays) for key in list(unit.weights)
+        _cache_aligned(unit.weights.pop(key).array, model_arrays) for key in list(unit.weights)
     )
     return Source("\n".join(texts), weights, memory.arena_bytes, shared)
 
@@ -103,7 +103,7 @@ def _threads(parts: int, unit: Unit) -> str:
     )
 
 
-def _placed(array: np.ndarray, model_arrays: Container[int]) -> np.ndarray:
+def _cache_aligned(array: np.ndarray, model_arrays: Container[int]) -> np.ndarray:
     """Return ``array`` at a cache line's start, so that reading its first vector touches one line.
 
     Arrays whose ids are in ``model_arrays`` belong to the model and are not copied.

@@ -31,13 +31,13 @@ def allocate(
     each of up to ``parts`` shards. If the arena then exceeds ``limit`` bytes, instructions at the
     memory peak stay single-threaded; ``plan.program`` marks them.
     """
-    plan = _planned(program, alignment, parts)
+    plan = _planned_memory(program, alignment, parts)
     best = plan
     while limit is not None and best.arena_bytes > limit:
         marked = _uncut(plan, parts, limit)
         if marked is None:
             break
-        plan = _planned(marked, alignment, parts)
+        plan = _planned_memory(marked, alignment, parts)
         best = min(best, plan, key=lambda each: each.arena_bytes)
     return best
 
@@ -64,7 +64,7 @@ def _uncut(plan: MemoryPlan, parts: int, limit: int) -> Program | None:
     return replace(program, instructions=instructions)
 
 
-def _planned(program: Program, alignment: int, parts: int) -> MemoryPlan:
+def _planned_memory(program: Program, alignment: int, parts: int) -> MemoryPlan:
     """Return the memory plan with scratch space for up to ``parts`` shards of each split
     instruction.
     """

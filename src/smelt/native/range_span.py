@@ -32,11 +32,11 @@ def range_span(program: Program, instruction: Instruction, place: int, axis: int
     if step is None or step.size != 1 or step.reshape(-1)[0] <= 0:
         return None
     makers = {slot: each for each in program.instructions for slot in each.outputs}
-    distance = _distance(program, makers, _moved(makers, start), limit)
+    distance = _distance(program, makers, _copied_slot(makers, start), limit)
     return None if distance is None else max(0, math.ceil(distance / float(step.reshape(-1)[0])))
 
 
-def _moved(makers: Makers, slot: int) -> int:
+def _copied_slot(makers: Makers, slot: int) -> int:
     """Return the slot that Reshapes, Casts and Expands copied the only element of ``slot`` from."""
     maker = makers.get(slot)
     while maker is not None and maker.op in MOVED:
@@ -51,7 +51,7 @@ def _distance(program: Program, makers: Makers, start: int, limit: int) -> float
     Searches the sums and minima that compute ``limit`` for ``start`` plus a constant.
     """
     best: float | None = None
-    pending = [(_moved(makers, limit), 0.0)]
+    pending = [(_copied_slot(makers, limit), 0.0)]
     for _ in range(MOST_LOOKED_AT):
         if not pending:
             return best
@@ -60,7 +60,7 @@ def _distance(program: Program, makers: Makers, start: int, limit: int) -> float
         if slot == start:
             best = more if best is None else min(best, more)
         elif maker is not None and maker.op == "Min":
-            pending += [(_moved(makers, each), more) for each in maker.inputs]
+            pending += [(_copied_slot(makers, each), more) for each in maker.inputs]
         elif maker is not None and maker.op in ("Add", "Sub"):
             a, b = maker.inputs
             if maker.op == "Add" and a in program.constants:
@@ -69,6 +69,6 @@ def _distance(program: Program, makers: Makers, start: int, limit: int) -> float
             if added is not None and added.size == 1 and np.isfinite(added.reshape(-1)[0]):
                 number = float(added.reshape(-1)[0])
                 pending.append(
-                    (_moved(makers, a), more + (-number if maker.op == "Sub" else number))
+                    (_copied_slot(makers, a), more + (-number if maker.op == "Sub" else number))
                 )
     return best

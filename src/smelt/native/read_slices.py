@@ -43,7 +43,7 @@ def read_slices(program: Program) -> None:
         and all(_walks(program, program.instructions[i]) for i in readers[step.outputs[0]])
     }
     program.instructions = [
-        _reading(program, step, removed)
+        _with_sliced_reads(program, step, removed)
         for step in program.instructions
         if step.op != "Slice" or step.outputs[0] not in removed
     ]
@@ -69,7 +69,9 @@ def _walks(program: Program, step: Instruction) -> bool:
     return step.op in LOOPS or is_elementwise(program, step)
 
 
-def _reading(program: Program, step: Instruction, removed: dict[int, Instruction]) -> Instruction:
+def _with_sliced_reads(
+    program: Program, step: Instruction, removed: dict[int, Instruction]
+) -> Instruction:
     """Return ``step`` with the sources of the Slices in ``removed`` as inputs, by
     slot of the result."""
     if not any(slot in removed for slot in step.inputs):

@@ -106,7 +106,7 @@ def planned(
     fuse_epilogues(program)
     for group in groups:
         group(program)
-    return _scheduled(program, enough)
+    return _scheduled_program(program, enough)
 
 
 def in_integers(program: Program) -> None:
@@ -125,12 +125,12 @@ def check(program: Program, target: str) -> None:
     check_program(program, target, C_TYPES.keys(), partial(refusal, program))
 
 
-def _scheduled(program: Program, enough: int) -> Program:
+def _scheduled_program(program: Program, enough: int) -> Program:
     """Return ``program`` in execution order. The memory of a body is planned before that of its
     caller.
     """
     for body in program.bodies:
-        body.program = _scheduled(body.program, enough)
+        body.program = _scheduled_program(body.program, enough)
         body.plan = allocate(body.program)
     needs = partial(needs_of, program)
     program = in_order_of_sizes(program, schedule(program, needs, enough))

@@ -74,17 +74,17 @@ def segments(plan: MemoryPlan, budget: int) -> Iterator[Segment]:
         high += 1
     for layers in range(1, high - low + 1):
         for first in range(max(low, peak - layers + 1), min(peak, high - layers) + 1):
-            yield from _banded(plan, first, first + layers, budget)
+            yield from _banded_choices(plan, first, first + layers, budget)
 
 
-def _banded(plan: MemoryPlan, first: int, stop: int, budget: int) -> Iterator[Segment]:
+def _banded_choices(plan: MemoryPlan, first: int, stop: int, budget: int) -> Iterator[Segment]:
     """Yield instructions ``first`` to ``stop`` in each possible number of bands, along each axis.
     Yield instructions ``first`` to ``stop`` in each possible number of bands, along each axis."""
     program = plan.program
     layers = program.instructions[first:stop]
-    returned = _returned(program, layers, stop)
+    returned = _results_read_later(program, layers, stop)
     result = layers[-1].outputs[0]
-    if result not in returned or _around(plan, first, stop) > budget:
+    if result not in returned or _live_bytes(plan, first, stop) > budget:
         return
     others = [slot for slot in returned if slot != result]
     sizes = program.slots[result].sizes
@@ -104,14 +104,14 @@ def _axes(sizes: Sequence[int]) -> list[int]:
     return [axis for axis in candidates if 0 <= axis < rank and sizes[axis] > 1]
 
 
-def _returned(program: Program, layers: Sequence[Instruction], stop: int) -> list[int]:
+def _results_read_later(program: Program, layers: Sequence[Instruction], stop: int) -> list[int]:
     """Return the results of ``layers`` that later instructions read or the program returns."""
     behind = {slot for each in program.instructions[stop:] for slot in each.inputs}
     behind |= set(program.outputs)
     return [each.outputs[0] for each in layers if each.outputs[0] in behind]
 
 
-def _around(plan: MemoryPlan, first: int, stop: int) -> int:
+def _live_bytes(plan: MemoryPlan, first: int, stop: int) -> int:
     """Return the bytes of tensors that are live across the layers, or become inputs or results of
     them.
     """

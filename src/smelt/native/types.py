@@ -77,7 +77,7 @@ class CType:
 BOOL = CType("uint8_t", "uint8_t", "uint32_t", 1, "bool", signed=False)
 
 
-def _stored(word: str, computed: ir.DataType) -> CType:
+def _stored_type(word: str, computed: ir.DataType) -> CType:
     """Return the C type of codes that are stored as ``word`` and computed as ``computed``."""
     size = 2 if word == "uint16_t" else 1
     return CType(word, word, "uint32_t", size, "int", signed=False, computed=computed)
@@ -95,18 +95,18 @@ C_TYPES: dict[ir.DataType, CType] = {
     ir.DataType.UINT32: CType("uint32_t", "uint32_t", "uint32_t", 4, "int", signed=False),
     ir.DataType.UINT64: CType("uint64_t", "uint64_t", "uint64_t", 8, "int", signed=False),
     ir.DataType.BOOL: BOOL,
-    ir.DataType.FLOAT16: _stored("uint16_t", ir.DataType.FLOAT),
-    ir.DataType.BFLOAT16: _stored("uint16_t", ir.DataType.FLOAT),
-    ir.DataType.FLOAT8E4M3FN: _stored("uint8_t", ir.DataType.FLOAT),
-    ir.DataType.FLOAT8E4M3FNUZ: _stored("uint8_t", ir.DataType.FLOAT),
-    ir.DataType.FLOAT8E5M2: _stored("uint8_t", ir.DataType.FLOAT),
-    ir.DataType.FLOAT8E5M2FNUZ: _stored("uint8_t", ir.DataType.FLOAT),
-    ir.DataType.FLOAT8E8M0: _stored("uint8_t", ir.DataType.FLOAT),
-    ir.DataType.FLOAT4E2M1: _stored("uint8_t", ir.DataType.FLOAT),
-    ir.DataType.INT4: _stored("uint8_t", ir.DataType.INT8),
-    ir.DataType.UINT4: _stored("uint8_t", ir.DataType.UINT8),
-    ir.DataType.INT2: _stored("uint8_t", ir.DataType.INT8),
-    ir.DataType.UINT2: _stored("uint8_t", ir.DataType.UINT8),
+    ir.DataType.FLOAT16: _stored_type("uint16_t", ir.DataType.FLOAT),
+    ir.DataType.BFLOAT16: _stored_type("uint16_t", ir.DataType.FLOAT),
+    ir.DataType.FLOAT8E4M3FN: _stored_type("uint8_t", ir.DataType.FLOAT),
+    ir.DataType.FLOAT8E4M3FNUZ: _stored_type("uint8_t", ir.DataType.FLOAT),
+    ir.DataType.FLOAT8E5M2: _stored_type("uint8_t", ir.DataType.FLOAT),
+    ir.DataType.FLOAT8E5M2FNUZ: _stored_type("uint8_t", ir.DataType.FLOAT),
+    ir.DataType.FLOAT8E8M0: _stored_type("uint8_t", ir.DataType.FLOAT),
+    ir.DataType.FLOAT4E2M1: _stored_type("uint8_t", ir.DataType.FLOAT),
+    ir.DataType.INT4: _stored_type("uint8_t", ir.DataType.INT8),
+    ir.DataType.UINT4: _stored_type("uint8_t", ir.DataType.UINT8),
+    ir.DataType.INT2: _stored_type("uint8_t", ir.DataType.INT8),
+    ir.DataType.UINT2: _stored_type("uint8_t", ir.DataType.UINT8),
 }
 """The element types of the engine."""
 

@@ -118,11 +118,11 @@ class Unit:
         assert kernel is not None  # the schedule phase refused all others
         emit(kernel, cx)
         cx.take_sizes()
-        name, arguments = self._written(step, cx)
+        name, arguments = self._function_call(step, cx)
         self._support(cx)
         self._call(step, cx, name, arguments)
 
-    def _written(self, step: int, cx: KernelContext) -> tuple[str, list[str]]:
+    def _function_call(self, step: int, cx: KernelContext) -> tuple[str, list[str]]:
         """Return the name of the function that the kernel wrote, and the arguments of its call."""
         body = cx.body.text()
         used = [name for name in cx.parameters if re.search(rf"\b{name}\b", body)]

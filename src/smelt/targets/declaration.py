@@ -57,19 +57,19 @@ def check_target(target: Target[Any, Any]) -> None:
         *_memories(target),
         *_layouts(target.layouts),
         *_laid_out(target),
-        *_listed(target),
+        *_unknown_limit_operators(target),
     ]
     if wrong:
         raise UsageError(
             "E649",
-            f"the declaration of target {_shown(target.name)} is wrong",
+            f"the declaration of target {_repr_start(target.name)} is wrong",
             at=wrong,
             fix="docs/add-a-target.md shows how",
             why="the fields above do not have the types or values that a Target needs",
         )
 
 
-def _shown(value: object) -> str:
+def _repr_start(value: object) -> str:
     """Return the start of ``repr(value)``, for messages."""
     return repr(value)[:60]
 
@@ -77,12 +77,12 @@ def _shown(value: object) -> str:
 def _texts(target: Target[Any, Any]) -> Iterator[str]:
     """Yield mistakes in the name, summary, passes and fallback."""
     if not isinstance(target.name, str) or not NAME.fullmatch(target.name):
-        yield f"name: {_shown(target.name)} is not a word of letters, digits and _ . -"
+        yield f"name: {_repr_start(target.name)} is not a word of letters, digits and _ . -"
     for name in ("summary", "passes"):
         if not isinstance(getattr(target, name), str):
-            yield f"{name}: {_shown(getattr(target, name))} is not text"
+            yield f"{name}: {_repr_start(getattr(target, name))} is not text"
     if target.fallback is not None and not isinstance(target.fallback, str):
-        yield f"fallback: {_shown(target.fallback)} is not the name of a target"
+        yield f"fallback: {_repr_start(target.fallback)} is not the name of a target"
     elif target.fallback == target.name:
         yield f"fallback: {target.fallback!r} is the target itself"
 
@@ -92,7 +92,7 @@ def _limits(target: Target[Any, Any]) -> Iterator[str]:
     from smelt.targets.base import Limits
 
     if not isinstance(target.limits, Limits):
-        yield f"limits: {_shown(target.limits)} is not a Limits"
+        yield f"limits: {_repr_start(target.limits)} is not a Limits"
         return
     yield from _keys("limits.operators", target.limits.operators)
     yield from _keys("extensions", target.extensions)
@@ -100,14 +100,14 @@ def _limits(target: Target[Any, Any]) -> Iterator[str]:
     if dtypes is not None and not (
         isinstance(dtypes, frozenset | set) and all(isinstance(d, ir.DataType) for d in dtypes)
     ):
-        yield f"limits.dtypes: {_shown(dtypes)} is not a set of onnx_ir.DataType"
+        yield f"limits.dtypes: {_repr_start(dtypes)} is not a set of onnx_ir.DataType"
     if rank is not None and not _is_count(rank):
-        yield f"limits.max_rank: {_shown(rank)} is not a number of dims"
+        yield f"limits.max_rank: {_repr_start(rank)} is not a number of dims"
     pair = isinstance(opset, tuple) and len(opset) == 2 and all(map(_is_count, opset))
     if not pair or opset[0] > opset[1]:
-        yield f"limits.opset: {_shown(opset)} is no (lowest, highest)"
+        yield f"limits.opset: {_repr_start(opset)} is no (lowest, highest)"
     if not isinstance(target.tolerance, int | float) or not 0 <= target.tolerance < math.inf:
-        yield f"tolerance: {_shown(target.tolerance)} is not a number of 0 or more"
+        yield f"tolerance: {_repr_start(target.tolerance)} is not a number of 0 or more"
 
 
 def _is_count(value: object) -> bool:
@@ -120,12 +120,12 @@ def _keys(what: str, keys: object) -> Iterator[str]:
     if keys is None:
         return
     if not isinstance(keys, frozenset | set):
-        yield f"{what}: {_shown(keys)} is not a set of (domain, op_type)"
+        yield f"{what}: {_repr_start(keys)} is not a set of (domain, op_type)"
         return
     for key in keys:
         texts = isinstance(key, tuple) and len(key) == 2 and all(isinstance(t, str) for t in key)
         if not texts:
-            yield f"{what}: {_shown(key)} is no (domain, op_type); the domain of ONNX is ''"
+            yield f"{what}: {_repr_start(key)} is no (domain, op_type); the domain of ONNX is ''"
 
 
 def _sets(target: Target[Any, Any]) -> Iterator[str]:
@@ -141,23 +141,23 @@ def _sets(target: Target[Any, Any]) -> Iterator[str]:
     if names is not None and not (
         isinstance(names, frozenset | set) and all(isinstance(name, str) for name in names)
     ):
-        yield f"kernels: {_shown(names)} is not a set of names of operators"
+        yield f"kernels: {_repr_start(names)} is not a set of names of operators"
     if not isinstance(target.around, Mapping):
-        yield f"around: {_shown(target.around)} is not a mapping of points to steps"
+        yield f"around: {_repr_start(target.around)} is not a mapping of points to steps"
         return
     for point, steps in target.around.items():
         if not isinstance(steps, tuple | list) or not all(map(callable, steps)):
-            yield f"around: {_shown(steps)} at {_shown(point)} is not a tuple of steps"
+            yield f"around: {_repr_start(steps)} at {_repr_start(point)} is not a tuple of steps"
 
 
 def _each(what: str, values: object, kind: type) -> Iterator[str]:
     """Yield each mistake in a field that has to be a tuple of ``kind``."""
     if not isinstance(values, tuple | list):
-        yield f"{what}: {_shown(values)} is not a tuple of {kind.__name__}s"
+        yield f"{what}: {_repr_start(values)} is not a tuple of {kind.__name__}s"
         return
     for value in values:
         if not isinstance(value, kind):
-            yield f"{what}: {_shown(value)} is not a {kind.__name__}"
+            yield f"{what}: {_repr_start(value)} is not a {kind.__name__}"
 
 
 def _functions(target: Target[Any, Any]) -> Iterator[str]:
@@ -167,7 +167,7 @@ def _functions(target: Target[Any, Any]) -> Iterator[str]:
         if function is None and name in OPTIONAL:
             continue
         if not callable(function):
-            yield f"{name}: {_shown(function)} is not a function"
+            yield f"{name}: {_repr_start(function)} is not a function"
         elif not accepts_arguments(function, len(parameters)) and not (
             name in ASKED and accepts_arguments(function, 2)
         ):
@@ -181,7 +181,7 @@ def _options(options: object) -> Iterator[str]:
     if options is None:
         return
     if not isinstance(options, type) or not dataclasses.is_dataclass(options):
-        yield f"options: {_shown(options)} is not a dataclass"
+        yield f"options: {_repr_start(options)} is not a dataclass"
         return
     missing = dataclasses.MISSING
     for field in dataclasses.fields(options):
@@ -200,21 +200,21 @@ def _memories(target: Target[Any, Any]) -> Iterator[str]:
 def _layouts(table: object) -> Iterator[str]:
     """Yield mistakes in the table of layouts."""
     if not isinstance(table, Mapping):
-        yield f"layouts: {_shown(table)} is not a mapping of instructions to Layouts"
+        yield f"layouts: {_repr_start(table)} is not a mapping of instructions to Layouts"
         return
     for op, told in table.items():
         if isinstance(told, Layouts):
             places = (*told.inputs, *told.outputs)
             wrong = [each for each in places if each is not None and not isinstance(each, Layout)]
-            yield from (f"layouts: {_shown(each)} at {op!r} is not a Layout" for each in wrong)
+            yield from (f"layouts: {_repr_start(each)} at {op!r} is not a Layout" for each in wrong)
         elif not callable(told) or not accepts_arguments(told, 2):
             yield (
-                f"layouts: {_shown(told)} at {op!r} is neither a Layouts nor a "
+                f"layouts: {_repr_start(told)} at {op!r} is neither a Layouts nor a "
                 "function of (program, instruction)"
             )
 
 
-def _listed(target: Target[Any, Any]) -> Iterator[str]:
+def _unknown_limit_operators(target: Target[Any, Any]) -> Iterator[str]:
     """Yield operators in the limits that the target does not declare: misspelled names."""
     listed = getattr(target.limits, "operators", None)
     if not isinstance(listed, frozenset | set) or not isinstance(target.operators, tuple | list):

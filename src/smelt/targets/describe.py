@@ -32,7 +32,7 @@ def describe_target(target: Target) -> Facts:
     return {
         "name": target.name,
         "summary": target.summary,
-        "dtypes": _sorted(limits.dtypes, lambda dtype: dtype.name.lower()),
+        "dtypes": _sorted_texts(limits.dtypes, lambda dtype: dtype.name.lower()),
         "dynamic_dims": limits.dynamic_dims,
         "bounded_dims": limits.bounded_dims,
         "max_rank": limits.max_rank,
@@ -40,9 +40,9 @@ def describe_target(target: Target) -> Facts:
         "functions": target.functions,
         "tolerance": target.tolerance,
         "options": options_of(target),
-        "kernels": _sorted(target.kernels, str),
+        "kernels": _sorted_texts(target.kernels, str),
         "own_operators": [f"{each.domain}.{each.name}" for each in target.operators],
-        "extensions": _sorted(target.extensions, ".".join),
+        "extensions": _sorted_texts(target.extensions, ".".join),
         "passes": language.to_text(language.parse(target.passes)),
         "phases": phases(target),
     }
@@ -71,8 +71,8 @@ def describe_operator(domain: str, op_type: str) -> Facts:
     return {
         "domain": domain,
         "name": op_type,
-        **(_declared(domain, op_type) or _by_schema(domain, op_type)),
-        "program": _lowering(domain, op_type),
+        **(_signature(domain, op_type) or _by_schema(domain, op_type)),
+        "program": _lowering_docstring(domain, op_type),
         "targets": {name: _support(name, domain, op_type) for name in target_names()},
         "passes": {
             "look_for_it": [pass_.spelling for pass_ in uses.matching],
@@ -114,7 +114,7 @@ def _port(formal: Any) -> str:
     return f"{formal.name}{mark}"
 
 
-def _declared(domain: str, op_type: str) -> Facts | None:
+def _signature(domain: str, op_type: str) -> Facts | None:
     """Return the signature of an operator that smelt or a package declares; None for others."""
     operator = operators.find(domain, op_type)
     if operator is None:
@@ -131,7 +131,7 @@ def _declared(domain: str, op_type: str) -> Facts | None:
     }
 
 
-def _lowering(domain: str, op_type: str) -> str | None:
+def _lowering_docstring(domain: str, op_type: str) -> str | None:
     """Return the docstring of the operator's lowering to a Program; None if there is none."""
     lowering = None if domain else lowering_of(op_type)
     return None if lowering is None else " ".join((inspect.getdoc(lowering) or "").split())
@@ -155,6 +155,6 @@ def _first_sentence(text: str) -> str:
     return line[: end + 1] if end > 0 else line
 
 
-def _sorted(items: Iterable[T] | None, text: Callable[[T], str]) -> list[str] | None:
+def _sorted_texts(items: Iterable[T] | None, text: Callable[[T], str]) -> list[str] | None:
     """Return the texts of ``items``, sorted; None for None."""
     return None if items is None else sorted(map(text, items))

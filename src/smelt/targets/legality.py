@@ -34,7 +34,7 @@ def check_limits(model: ir.Model, target: Target, own: Any = None) -> None:
         *_ranks(model, target),
         *_operators(model, target, bool(loose)),
         *_dtypes(model, target),
-        *_unaccepted(model, target, own),
+        *_unaccepted_errors(model, target, own),
     ]
     if problems:
         raise ErrorList(problems)
@@ -110,7 +110,7 @@ def _not_accepted(target: Target[Any, Any], node: ir.Node, own: Any) -> str:
     return answer if isinstance(answer, str) else "" if answer else "it does not accept this node"
 
 
-def _unaccepted(model: ir.Model, target: Target[Any, Any], own: Any) -> Iterator[SmeltError]:
+def _unaccepted_errors(model: ir.Model, target: Target[Any, Any], own: Any) -> Iterator[SmeltError]:
     """Yield one error for each operator and reason that ``accepts`` refuses within the limits."""
     unaccepted: dict[tuple[str, str, str], list[ir.Node]] = {}
     for node in model.graph if target.accepts is not None else ():
@@ -161,11 +161,11 @@ def _dims(model: ir.Model, target: Target) -> Iterator[SmeltError]:
             f"target {target.name!r} needs fixed shapes",
             at=places,
             why="it plans all memory before it runs",
-            fix=_binding(model, target) or "give the inputs fixed shapes",
+            fix=_binding_advice(model, target) or "give the inputs fixed shapes",
         )
 
 
-def _binding(model: ir.Model, target: Target) -> str:
+def _binding_advice(model: ir.Model, target: Target) -> str:
     """Return advice to bind the dims, or to bound them if the target supports bounds."""
     advice = binding_advice(model.graph.inputs)
     if not advice or not target.limits.bounded_dims:

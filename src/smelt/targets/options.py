@@ -18,7 +18,7 @@ def read_options(target: Target, given: Mapping[str, Any]) -> Any:
     kinds = get_type_hints(target.options) if target.options is not None else {}
     for name, value in given.items():
         if name not in kinds:
-            raise _unknown(target, name, tuple(kinds))
+            raise _unknown_option(target, name, tuple(kinds))
         if not _is(value, kinds[name]):
             type_name = getattr(kinds[name], "__name__", str(kinds[name]))
             raise UsageError(
@@ -30,7 +30,7 @@ def read_options(target: Target, given: Mapping[str, Any]) -> Any:
     return None if target.options is None else target.options(**given)
 
 
-def _unknown(target: Target, name: str, known: tuple[str, ...]) -> UsageError:
+def _unknown_option(target: Target, name: str, known: tuple[str, ...]) -> UsageError:
     """Return error E660 for an option that the target does not have."""
     return UsageError(
         "E660",

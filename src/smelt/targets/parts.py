@@ -176,7 +176,9 @@ def open_parts(folder: Path, opened: Callable[[Path, str], Saved]) -> Saved | No
             tuple(map(_port, document["inputs"])), tuple(map(_port, document["outputs"]))
         )
         outputs = [int(entry["value"]) for entry in document["outputs"]]
-        parts = [(_inside(folder, p["folder"]), str(p["target"]), p) for p in document["parts"]]
+        parts = [
+            (_part_folder(folder, p["folder"]), str(p["target"]), p) for p in document["parts"]
+        ]
         flows = [([*map(int, p["reads"])], [*map(int, p["writes"])]) for _, _, p in parts]
     except (KeyError, TypeError, ValueError) as error:
         what = f"{FILE!r} in {str(folder)!r} is damaged"
@@ -191,7 +193,7 @@ def open_parts(folder: Path, opened: Callable[[Path, str], Saved]) -> Saved | No
     return Saved(str(document["target"]), interface, load)
 
 
-def _inside(folder: Path, name: object) -> Path:
+def _part_folder(folder: Path, name: object) -> Path:
     """Return the path of a part's folder; raises ValueError if it is not directly in ``folder``."""
     if not isinstance(name, str) or Path(name).name != name:
         raise ValueError(f"{name!r} is no folder of a part")

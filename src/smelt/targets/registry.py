@@ -20,14 +20,14 @@ def _fill() -> None:
     clashes: dict[str, UsageError] = {}
     for point in points(ENTRY_POINTS):
         try:
-            TARGETS.add_late(point.name, partial(_named, point), owner_of_point(point))
+            TARGETS.add_late(point.name, partial(_named_target, point), owner_of_point(point))
         except UsageError as clash:
             clashes[point.name] = clash
     for name, error in clashes.items():
         TARGETS.add_error(name, error)  # a clash affects only targets of this name
 
 
-def _named(point: EntryPoint) -> Target:
+def _named_target(point: EntryPoint) -> Target:
     """Load the target of ``point``; raises UsageError E615 if it has another name."""
     target = named_by(point, Target, "target")
     if target.name != point.name:

@@ -41,18 +41,18 @@ class Saved:
 
     def opened(self) -> Runner:
         """Return the runner behind calls; the first call builds or loads it."""
-        return self._opened
+        return self._opened_runner
 
     def ready(self, timeout: float | None = 0.0) -> bool:
         """True if calls run at full speed; see ``Artifact.ready``."""
         return is_ready(self.opened(), timeout)
 
     @cached_property
-    def _opened(self) -> Runner:
+    def _opened_runner(self) -> Runner:
         """The runner, loaded on first access."""
         return self.load()
 
     @cached_property
     def _call(self) -> Runner:
         """The runner for callers, see ``entry_of``."""
-        return entry_of(self.interface, self._opened)
+        return entry_of(self.interface, self._opened_runner)

@@ -72,7 +72,7 @@ def select(model: ir.Model, rules: Sequence[Rule]) -> Selection:
     _run(rewriter, _by_benefit(rules), done.stats)
     _drop_unread(rewriter)
     restore_ranks(model)
-    done.shadowed += _shadowed(candidates, rules, done.stats)
+    done.shadowed += _shadowed_candidates(candidates, rules, done.stats)
     for rule, node, others in done.shadowed:
         if all(other.size < rule.size or other.pattern == rule.pattern for other in others):
             warnings.warn(
@@ -170,7 +170,7 @@ def _candidates(
     return candidates
 
 
-def _shadowed(
+def _shadowed_candidates(
     candidates: Sequence[tuple[Rule, str, frozenset[tuple[str, str]]]],
     rules: Sequence[Rule],
     stats: RuleStats,

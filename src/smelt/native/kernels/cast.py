@@ -36,11 +36,11 @@ def conversion(cx: KernelContext, source: CType, target: CType) -> str:
     if target.kind == "bool":
         return "{0} != 0"
     if source.kind == "float" and target.kind == "int":
-        return f"({target.name}){_checked(cx, source, target)}({{0}})"
+        return f"({target.name}){_checked_cast(cx, source, target)}({{0}})"
     return f"({target.name}){{0}}"
 
 
-def _checked(cx: KernelContext, source: CType, target: CType) -> str:
+def _checked_cast(cx: KernelContext, source: CType, target: CType) -> str:
     """Return the name of a function that converts every float to an integer as wide as ``target``.
 
     ```

@@ -237,7 +237,7 @@ def svd(cx: KernelContext) -> None:
     results = [_at(cx, i, count) for i, count in enumerate(counts)]
     u, vt = f"a + {2 * m * n}", f"a + {2 * (m * n + m * m)}"
     used = 2 * (m * n + m * m + n * n)
-    with _decomposed(cx, '"A"' if full else '"S"', (u, m, vt, right), used, counts):
+    with _emit_gesdd(cx, '"A"' if full else '"S"', (u, m, vt, right), used, counts):
         emit_apart(cx, u, results[1:3], m, left)
         emit_apart(cx, vt, results[3:], right, n)
 
@@ -246,12 +246,12 @@ def svd(cx: KernelContext) -> None:
 def singular_values(cx: KernelContext) -> None:
     """Write a call of ``gesdd`` without vectors for each matrix."""
     m, n = cx.shape(0)[-2:]
-    with _decomposed(cx, '"N"', ("a", m, "a", n), 2 * m * n, (min(m, n),)):
+    with _emit_gesdd(cx, '"N"', ("a", m, "a", n), 2 * m * n, (min(m, n),)):
         pass
 
 
 @contextmanager
-def _decomposed(
+def _emit_gesdd(
     cx: KernelContext,
     job: str,
     vectors: tuple[str, int, str, int],

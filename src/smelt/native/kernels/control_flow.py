@@ -25,7 +25,7 @@ from smelt.program.storage import Needs
 BYTE = C_TYPES[ir.DataType.UINT8]
 
 
-def _aligned(size: int) -> int:
+def _aligned_bytes(size: int) -> int:
     """Return ``size`` rounded up to whole alignment units."""
     return -(-size // ALIGNMENT) * ALIGNMENT
 
@@ -144,7 +144,7 @@ def _state_bytes(instance: Instance) -> int:
     """Return the offset of the body's arena in scratch space, after the new value of each state."""
     if instance.instruction.op != "Loop":
         return 0
-    return sum(_aligned(left.most_bytes) for _, left in _slots_of_states(instance))
+    return sum(_aligned_bytes(left.most_bytes) for _, left in _slots_of_states(instance))
 
 
 def _loop_needs(instance: Instance) -> Needs:
@@ -273,7 +273,7 @@ def _places_of_states(cx: KernelContext, states: Sequence[_State]) -> list[str]:
     places, offset = [], 0
     for state in states:
         places.append(f"{cx.scratch(BYTE)} + {offset}" if highest(state.left) else state.name)
-        offset += _aligned(highest(state.left))
+        offset += _aligned_bytes(highest(state.left))
     return places
 
 

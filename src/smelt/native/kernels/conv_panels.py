@@ -40,7 +40,7 @@ def products_of(instance: Instance) -> tuple[int, int, int]:
     return filters, window.pixels, channels * math.prod(window.kernel)
 
 
-def _gathered(instance: Instance) -> int:
+def _pixels_packed(instance: Instance) -> int:
     """Return the number of pixels that are packed at once, a multiple of the panel width."""
     _, pixels, terms = products_of(instance)
     return PANEL * min(max(2, GATHERED // (PANEL * terms)), -(-pixels // PANEL))
@@ -51,7 +51,7 @@ def _needs(instance: Instance) -> Needs:
     window = window_of(instance)
     if by_rows.supports(instance, window):
         return Needs(workspace=by_rows.workspace(instance, window))
-    return Needs(workspace=4 * products_of(instance)[2] * _gathered(instance))
+    return Needs(workspace=4 * products_of(instance)[2] * _pixels_packed(instance))
 
 
 def _supports_side_operand(instance: Instance, shape: tuple[int, ...]) -> bool:
@@ -69,13 +69,13 @@ def conv_by_panels(cx: KernelContext) -> None:
         by_rows.emit(cx, window)
         return
     _, pixels, terms = products_of(cx)
-    scratch, many, weights = cx.scratch(cx.type(0)), _gathered(cx), packed(cx)
+    scratch, many, weights = cx.scratch(cx.type(0)), _pixels_packed(cx), packed(cx)
     gather = gather_function(cx, window, channels_of(cx)[0], many)
     with groups(cx, window), body.shared_loop("p", pixels, step=many):
         body.line(f"const ptrdiff_t count = {pixels} - p < {many} ? {pixels} - p : {many};")
         body.line(f"{gather}(image, {scratch}, p, count);")
         for rows in tiles(cx, terms, weights):
-            fetched = _fetched(cx, rows)
+            fetched = _prefetched_elements(cx, rows)
             if fetched:
                 body.line(f"const float *ahead = {rows.weights} + {rows.block * terms};")
             with body.loop("q", "count", step=PANEL):
@@ -86,7 +86,7 @@ FAR = 1 << 16
 """The fewest weights for which the micro-kernel prefetches the next block of weights."""
 
 
-def _fetched(instance: Instance, rows: Rows) -> int:
+def _prefetched_elements(instance: Instance, rows: Rows) -> int:
     """Return the number of elements of the next weight block that each term prefetches.
 
     All panels together prefetch the whole block. 0 if weights stay in cache, or if filters are not
@@ -95,7 +95,7 @@ def _fetched(instance: Instance, rows: Rows) -> int:
     filters, _, terms = products_of(instance)
     if rows.count != rows.block or rows.when != WIDE or filters * terms < FAR:
         return 0
-    return -(-rows.block // (_gathered(instance) // PANEL))
+    return -(-rows.block // (_pixels_packed(instance) // PANEL))
 
 
 def _emit_tiles(cx: KernelContext, rows: Rows, terms: int, window: Window, fetched: int) -> None:

@@ -95,10 +95,10 @@ def add(kernel: CKernel, package: str = "") -> None:
     operators.register(kernel.operator, package=package)
     written = kernel.kernel or kernel_of_text(kernel.text, kernel.operator)
     owner = owner_of(kernel.operator.reference, package)
-    KERNELS.add(kernel.instruction, _blamed(kernel.called, written), owner)
+    KERNELS.add(kernel.instruction, _with_reported_errors(kernel.called, written), owner)
 
 
-def _blamed(called: str, kernel: Kernel) -> Kernel:
+def _with_reported_errors(called: str, kernel: Kernel) -> Kernel:
     """Return ``kernel`` with exceptions of its Python functions reported as
     errors of the package."""
 

@@ -44,7 +44,7 @@ def kernel_of_text(text: str, operator: Operator) -> Kernel:
 
     def emit(cx: KernelContext) -> None:
         """Write the loop over all elements."""
-        emit_each(cx, _filled(text, operator, cx, cx.type(0)))
+        emit_each(cx, _filled_text(text, operator, cx, cx.type(0)))
 
     def refuse(instance: Instance) -> str | None:
         """Return why the instruction is refused, None if it is supported."""
@@ -53,7 +53,7 @@ def kernel_of_text(text: str, operator: Operator) -> Kernel:
     return Kernel(emit, in_place, refuse)
 
 
-def _filled(text: str, operator: Operator, cx: KernelContext, type_: CType) -> str:
+def _filled_text(text: str, operator: Operator, cx: KernelContext, type_: CType) -> str:
     """Return ``text`` with types and attributes filled in; inputs stay ``{0}``, ``{1}``..."""
     types = {attribute.name: attribute.type for attribute in operator.attributes}
     parts = []

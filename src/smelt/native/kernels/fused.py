@@ -76,12 +76,14 @@ def part_lines(cx: KernelContext) -> tuple[list[str], str]:
     lines: list[str] = []
     for number, part in enumerate(cx.instruction.parts):
         inner = KernelContext(cx.program, part, support=cx.support)
-        lines += _part(inner, f"part{number}", [names.get(slot, "") for slot in part.inputs])
+        lines += _part_statements(
+            inner, f"part{number}", [names.get(slot, "") for slot in part.inputs]
+        )
         names[part.outputs[0]] = f"part{number}"
     return lines, names[cx.instruction.parts[-1].outputs[0]]
 
 
-def _part(cx: KernelContext, name: str, operands: Sequence[str]) -> list[str]:
+def _part_statements(cx: KernelContext, name: str, operands: Sequence[str]) -> list[str]:
     """Return the statements that define the variable ``name`` as the result of one part."""
     kernel_ = _kernel(cx.instruction.op)
     assert kernel_ is not None

@@ -44,7 +44,7 @@ def _needs(instance: Instance) -> Needs:
 
 
 @contextmanager
-def _decomposed(
+def _matrix_loop(
     cx: KernelContext, inputs: int, results: Sequence[tuple[str, int]]
 ) -> Iterator[tuple[str, str, str, str, str]]:
     """Write a loop over matrices ``b``; the caller writes the LAPACK call in it.
@@ -82,7 +82,7 @@ def schur(cx: KernelContext) -> None:
     """Write a call of ``gees`` for each real matrix."""
     n = cx.shape(0)[-1]
     results, room = _results(cx, n * n, n * n), (4 + BLOCK) * n
-    with _decomposed(cx, 1, results) as (a, left, _, values, work):
+    with _matrix_loop(cx, 1, results) as (a, left, _, values, work):
         end = f"(int *)({work} + {room})"
         order = ('"V"', '"N"', NO_ORDER, n, a, n, end)
         call(cx, "gees", *order, values, f"{values} + {n}", left, n, work, room, f"{end} + 1")
@@ -96,7 +96,7 @@ def complex_schur(cx: KernelContext) -> None:
     """Write a call of ``gees`` for each complex matrix."""
     n = cx.shape(0)[-1]
     results, room = _results(cx, *((n * n,) * 4)), (2 + BLOCK) * n
-    with _decomposed(cx, 2, results) as (a, left, _, values, work):
+    with _matrix_loop(cx, 2, results) as (a, left, _, values, work):
         reals = f"{work} + {2 * room}"
         end = f"(int *)({reals} + {n})"
         order = ('"V"', '"N"', NO_ORDER, n, a, n, end)
@@ -112,7 +112,7 @@ def complex_eig(cx: KernelContext) -> None:
     """Write a call of ``geev`` for each complex matrix, scaled to an ordinary magnitude."""
     n, body = cx.shape(0)[-1], cx.body
     results, room = _results(cx, n, n, *((n * n,) * 4)), (2 + BLOCK) * n
-    with _decomposed(cx, 2, results) as (a, left, right, values, work):
+    with _matrix_loop(cx, 2, results) as (a, left, right, values, work):
         reals = f"{work} + {2 * room}"
         arguments = (n, a, n, values, left, n, right, n, work, room, reals)
         shift(cx, a, 2 * n * n)

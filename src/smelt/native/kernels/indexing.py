@@ -97,7 +97,7 @@ def gather_nd(cx: KernelContext) -> None:
 COMBINE = {"none": "{1}", "add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}
 
 
-def _combined(type_: CType, reduction: str, old: str, new: str) -> str:
+def _scattered_value(type_: CType, reduction: str, old: str, new: str) -> str:
     """Return the C of the value that a scatter stores over ``old``."""
     op = COMBINE[reduction]
     if op == "{1}":
@@ -143,7 +143,7 @@ def scatter_elements(cx: KernelContext) -> None:
         target = output.access().at([*names[:axis], "at", *names[axis + 1 :]])
         reduction = str(cx.instruction.attributes["reduction"])
         with cx.body.block(f"if (at >= 0 && at < {size})"):
-            value = _combined(output.type, reduction, target, f"{updates.name}[{at}]")
+            value = _scattered_value(output.type, reduction, target, f"{updates.name}[{at}]")
             cx.body.line(f"{target} = {value};")
 
 
@@ -167,7 +167,7 @@ def scatter_nd(cx: KernelContext) -> None:
         reduction = str(cx.instruction.attributes["reduction"])
         with cx.body.loop("k", f"(inside ? {inner} : 0)"):
             new = f"{updates.name}[r * {inner} + k]"
-            value = _combined(output.type, reduction, f"{output.name}[to + k]", new)
+            value = _scattered_value(output.type, reduction, f"{output.name}[to + k]", new)
             cx.body.line(f"{output.name}[to + k] = {value};")
 
 

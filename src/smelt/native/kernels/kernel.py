@@ -214,12 +214,12 @@ Element: TypeAlias = Callable[[KernelContext], tuple[list[str], str]]
 SupportsSideOperand: TypeAlias = Callable[[Instance, tuple[int, ...]], bool]
 
 
-def _nothing(instance: Instance) -> Needs:
+def _no_needs(instance: Instance) -> Needs:
     """Return no storage needs, the default of ``Kernel.needs``."""
     return Needs()
 
 
-def _accepted(instance: Instance) -> str | None:
+def _never_refused(instance: Instance) -> str | None:
     """Return None, the default of ``Kernel.refuse``: every instance is supported."""
     return None
 
@@ -243,8 +243,8 @@ class Kernel:
     """
 
     emit: Emit
-    needs: NeedsRule = _nothing
-    refuse: Refuse = _accepted
+    needs: NeedsRule = _no_needs
+    refuse: Refuse = _never_refused
     kinds: frozenset[str] = frozenset({"float"})
     element: Element | None = None
     supports_side_operand: SupportsSideOperand = _never
@@ -268,8 +268,8 @@ KERNELS: Registry[str, Kernel] = Registry("E651", lambda op: f"kernels of {op} t
 
 def kernel(
     *ops: str,
-    needs: NeedsRule = _nothing,
-    refuse: Refuse = _accepted,
+    needs: NeedsRule = _no_needs,
+    refuse: Refuse = _never_refused,
     kinds: frozenset[str] = FLOAT,
     element: Element | None = None,
     supports_side_operand: SupportsSideOperand = _never,

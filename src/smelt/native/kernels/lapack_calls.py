@@ -127,7 +127,7 @@ def to_column_major(cx: KernelContext, source: str, target: str, rows: int, colu
     For the reverse, swap ``rows`` and ``columns``.
     """
     t = cx.type(0).name
-    function = cx.call(f"column_major_{t}", _typed(COLUMN_MAJOR, t))
+    function = cx.call(f"column_major_{t}", _with_type(COLUMN_MAJOR, t))
     cx.body.line(f"{function}({source}, {target}, {rows}, {columns});")
 
 
@@ -136,7 +136,7 @@ def interleaved(
 ) -> None:
     """Write the copy of both parts of a row-major complex matrix to column-major pairs."""
     t = cx.type(0).name
-    function = cx.call(f"interleaved_{t}", _typed(JOIN, t))
+    function = cx.call(f"interleaved_{t}", _with_type(JOIN, t))
     cx.body.line(f"{function}({', '.join(parts)}, {target}, {rows}, {columns});")
 
 
@@ -145,14 +145,14 @@ def split_pairs(
 ) -> None:
     """Write the reverse of ``interleaved``: column-major pairs to row-major parts."""
     t = cx.type(0).name
-    function = cx.call(f"split_pairs_{t}", _typed(SPLIT_PAIRS, t))
+    function = cx.call(f"split_pairs_{t}", _with_type(SPLIT_PAIRS, t))
     cx.body.line(f"{function}({source}, {', '.join(parts)}, {rows}, {columns});")
 
 
 def finite(cx: KernelContext, pointer: str, count: int) -> str:
     """Return the C condition that all elements are finite."""
     t = cx.type(0).name
-    return f"{cx.call(f'finite_{t}', _typed(FINITE, t))}({pointer}, {count})"
+    return f"{cx.call(f'finite_{t}', _with_type(FINITE, t))}({pointer}, {count})"
 
 
 def shift(cx: KernelContext, pointer: str, count: int) -> None:
@@ -161,14 +161,14 @@ def shift(cx: KernelContext, pointer: str, count: int) -> None:
     It is 0 for ordinary elements, as in nearly all matrices.
     """
     t = cx.type(0).name
-    text = _typed(SHIFT, t).replace("BOUND", str(ORDINARY_EXPONENTS[cx.type(0).size]))
+    text = _with_type(SHIFT, t).replace("BOUND", str(ORDINARY_EXPONENTS[cx.type(0).size]))
     cx.body.line(f"const int shift = {cx.call(f'shift_{t}', text)}({pointer}, {count});")
 
 
 def shifted(cx: KernelContext, pointer: str, count: int, shift: str) -> None:
     """Write the multiplication of elements by the power of two ``shift``, in place."""
     t = cx.type(0).name
-    function = cx.call(f"shifted_{t}", _typed(SHIFTED, t))
+    function = cx.call(f"shifted_{t}", _with_type(SHIFTED, t))
     cx.body.line(f"{function}({pointer}, {count}, {shift});")
 
 
@@ -179,6 +179,6 @@ def fill_nan(cx: KernelContext, targets: Sequence[tuple[str, int]]) -> None:
             cx.body.line(f"({pointer})[i] = NAN;")
 
 
-def _typed(text: str, t: str) -> str:
+def _with_type(text: str, t: str) -> str:
     """Return ``text`` with the type ``T`` replaced by ``t``."""
     return text.replace("_T(", f"_{t}(").replace("T *", f"{t} *").replace(" T ", f" {t} ")

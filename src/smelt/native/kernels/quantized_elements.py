@@ -57,7 +57,7 @@ def add_or_multiply(cx: KernelContext) -> None:
     low = -128 if y.type.signed else 0
     scalar = text.replace("FLOAT", "(float)")
     value = f"({y.type.name}){rounded(cx, scalar, low, low + 255)}"
-    repeated = [_repeated(operand.shape, y.shape) for operand in (a, b)]
+    repeated = [_repeated_size(operand.shape, y.shape) for operand in (a, b)]
     if None not in repeated and 0 in repeated:
         _emit_runs(cx, text, value, [size or 0 for size in repeated])
         return
@@ -65,7 +65,7 @@ def add_or_multiply(cx: KernelContext) -> None:
     emit_map(cx.body, y.shape, y.access(), reads, value, shared=True)
 
 
-def _repeated(shape: tuple[int, ...], result: tuple[int, ...]) -> int | None:
+def _repeated_size(shape: tuple[int, ...], result: tuple[int, ...]) -> int | None:
     """Return 0 for an operand of the result's shape, at all run-time sizes.
 
     If the result repeats the whole operand, and it fills vectors, return its size; else None.

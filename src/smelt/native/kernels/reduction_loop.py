@@ -58,10 +58,10 @@ LINE = 16
 def fetching(elements: int) -> ReductionLoop:
     """Return ``STRIDED`` with a prefetch of ``elements`` contiguous floats at ``ahead`` per
     step."""
-    return _fetching(STRIDED, elements)
+    return _with_prefetch(STRIDED, elements)
 
 
-def _fetching(reduction_loop: ReductionLoop, elements: int) -> ReductionLoop:
+def _with_prefetch(reduction_loop: ReductionLoop, elements: int) -> ReductionLoop:
     """Return ``reduction_loop`` with a prefetch of ``elements`` contiguous floats per step."""
     fetched = (f"FETCH(ahead + {at});" for at in range(0, elements, LINE))
     return replace(
@@ -81,4 +81,4 @@ def packed_rows(rows: int, fetched: int = 0) -> ReductionLoop:
         steps=(("a[@]", "b"),),
         after=f"a += {rows}, b += bk;",
     )
-    return _fetching(reduction_loop, fetched) if fetched else reduction_loop
+    return _with_prefetch(reduction_loop, fetched) if fetched else reduction_loop

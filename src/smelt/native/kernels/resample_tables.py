@@ -75,7 +75,7 @@ def make_tables(cx: KernelContext) -> Tables:
         cx.may_fail()
         cx.body.line(f"if ({size} == 0 && {count} > 0)")
         cx.body.line("    return 1;")
-    tables = _named(cx, sampling, count)
+    tables = _declare_tables(cx, sampling, count)
     with cx.body.loop("i", count):
         m = Statements(C_TYPES[ir.DataType.FLOAT] if sampling.in_float32 else WIDE)
         last = f"({m.type.name}){size} - 1"
@@ -95,7 +95,7 @@ def make_tables(cx: KernelContext) -> Tables:
     return tables
 
 
-def _named(cx: KernelContext, sampling: Sampling, count: int) -> Tables:
+def _declare_tables(cx: KernelContext, sampling: Sampling, count: int) -> Tables:
     """Declare the tables; weights come first, because rows never need more alignment."""
     body, width = cx.body, _width(sampling)
     if sampling.mode == "nearest":

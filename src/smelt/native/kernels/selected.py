@@ -153,7 +153,7 @@ def non_max_suppression(cx: KernelContext) -> None:
     overlap, least = cx.optional(3), cx.optional(4)
     samples, count, _ = boxes.shape
     t, size = cx.type(0).name, y.shape[0]
-    compare = cx.call(f"falling_{t}", _falling(t))
+    compare = cx.call(f"falling_{t}", _score_comparison(t))
     sort = cx.call(f"sort_{compare}", _sort(f"sort_{compare}", t, compare))
     iou = cx.call(f"overlap_{t}_{cx.int('center_point_box')}", _overlap(cx, t))
     scratch = cx.scratch(INT64)
@@ -185,7 +185,7 @@ def non_max_suppression(cx: KernelContext) -> None:
     cx.define_size(size, "n")
 
 
-def _falling(word: str) -> str:
+def _score_comparison(word: str) -> str:
     """Return the C function that compares two scores: the larger comes first, NaN last."""
     return (
         f"static int falling_{word}(const {word} *x, int64_t a, int64_t b)\n{{\n"

@@ -82,14 +82,14 @@ class _Emitter:
         return f"({row}) / {inner} * {count * parts * inner} + ({row}) % {inner} * {parts}"
 
     @property
-    def _taken(self) -> int:
+    def _numbers_read(self) -> int:
         """The count of numbers of a row that the transform reads."""
         work = self.work
         return min(work.given, work.half if work.from_half else work.length)
 
     def _load_row(self) -> None:
         """Write the load of one row: real and imaginary parts apart, padded with zeros."""
-        work, body, count_read = self.work, self.body, self._taken
+        work, body, count_read = self.work, self.body, self._numbers_read
         paired = work.by_pairs and work.of_real
         count = count_read // 2 if paired else count_read
         step, imaginary = (2, 1) if paired or work.parts == 2 else (1, 0)
@@ -136,13 +136,13 @@ class _Emitter:
             body.line(
                 f"const ptrdiff_t left = {rows} - r, count = left < {lanes} ? left : {lanes};"
             )
-            self._between(self._move_rows)
+            self._transformed_block(self._move_rows)
 
-    def _between(self, move: Callable[[str, int, int, int, int], None]) -> None:
+    def _transformed_block(self, move: Callable[[str, int, int, int, int], None]) -> None:
         """Write the load, the transform and the store of a block of rows."""
         work = self.work
         self._clear()
-        pitch, numbers = self._real_rows(work.parts, self._taken)
+        pitch, numbers = self._real_rows(work.parts, self._numbers_read)
         move("in", pitch, numbers, work.parts, work.given)
         self._transform()
         parts = self.cx.output_shape()[-1]
@@ -189,7 +189,7 @@ class _Emitter:
         """Write zeros into a block that the load does not fill."""
         work, lanes = self.work, self.lanes
         needed = work.half if work.from_half else work.size
-        pitch, numbers = self._real_rows(work.parts, self._taken)
+        pitch, numbers = self._real_rows(work.parts, self._numbers_read)
         full = pitch == lanes and numbers == 2 * needed
         size = f"{2 * lanes * needed} * sizeof({self.t})"
         self.body.line(f"if (count < {lanes})" if full else "/* The load leaves gaps. */")
@@ -205,7 +205,7 @@ class _Emitter:
             body.line(f"{self.t} *here = first, *there = second;")
             body.line(f"const ptrdiff_t left = {work.inner} - i;")
             body.line(f"const ptrdiff_t count = left < {lanes} ? left : {lanes};")
-            self._between(self._move_columns)
+            self._transformed_block(self._move_columns)
 
     def _move_columns(self, end: str, pitch: int, numbers: int, parts: int, count: int) -> None:
         """Write the copy of ``numbers`` elements between columns of the array and a block."""
@@ -292,9 +292,9 @@ class _Emitter:
 
     def _table(self, array: np.ndarray) -> str:
         """Return the C name of a constant table."""
-        return self.cx.constant(_typed(array, self.work), self.work.type)
+        return self.cx.constant(_with_type(array, self.work), self.work.type)
 
 
-def _typed(array: np.ndarray, work: Work) -> np.ndarray:
+def _with_type(array: np.ndarray, work: Work) -> np.ndarray:
     """Return a flat array with the element type of the transform."""
     return np.asarray(array, np.float32 if work.type.size == 4 else np.float64).reshape(-1)

@@ -63,7 +63,7 @@ def load(cx: KernelContext) -> None:
     dtype = cx.program.slots[cx.instruction.inputs[0]].dtype
     source, output = cx.input(0), cx.output()
     with cx.body.loop("i", output.size):
-        code = _unpacked(source.name, dtype)
+        code = _unpacked_element(source.name, dtype)
         if dtype == POWER:
             value = f"{cx.call('value_of_power', VALUE_OF_POWER)}({code})"
         elif dtype in MINIFLOATS:
@@ -134,7 +134,7 @@ def _power(cx: KernelContext) -> str:
     )
 
 
-def _unpacked(array: str, dtype: ir.DataType) -> str:
+def _unpacked_element(array: str, dtype: ir.DataType) -> str:
     """Return element ``i`` of an array, which may be packed, as C."""
     bits = int(dtype.bitwidth)
     if bits >= 8:

@@ -100,7 +100,7 @@ def emit(
     text = HALVES.replace("NAME", name).replace("GEMM", _gemm(cx, is_complex=is_complex))
     for word, meant in (COMPLEX if is_complex else REAL).items():
         text = text.replace(word, meant)
-    function = cx.call(name, _typed(text, t))
+    function = cx.call(name, _with_type(text, t))
     transposed = bool(cx.int("transpose_a"))
     steps = f"1, {n}" if transposed else f"{n}, 1"
     lower = int(bool(cx.int("lower")) != transposed)
@@ -120,6 +120,6 @@ def _gemm(cx: KernelContext, *, is_complex: bool) -> str:
     return cx.call(f"{PREFIX}{name}", f"static void (*{PREFIX}{name})({parameters});\n")
 
 
-def _typed(text: str, t: str) -> str:
+def _with_type(text: str, t: str) -> str:
     """Return ``text`` for an element type."""
     return text.replace("T *", f"{t} *").replace(" T ", f" {t} ")

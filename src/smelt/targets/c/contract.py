@@ -41,7 +41,7 @@ class Port:
             "RANK": str(len(self.slot.shape)),
         }
         if self.slot.shape:
-            values["SHAPE"] = _braced(map(highest, self.slot.sizes))
+            values["SHAPE"] = _initializer(map(highest, self.slot.sizes))
         return values | _quantization(self.slot.quantization)
 
     @property
@@ -66,13 +66,13 @@ def _quantization(quantization: Quantization | None) -> dict[str, str]:
     if quantization.axis is None:
         return {"SCALE": scales[0], "ZERO_POINT": str(quantization.zero_point[0])}
     return {
-        "SCALES": _braced(scales),
-        "ZERO_POINTS": _braced(quantization.zero_point),
+        "SCALES": _initializer(scales),
+        "ZERO_POINTS": _initializer(quantization.zero_point),
         "QUANTIZED_AXIS": str(quantization.axis),
     }
 
 
-def _braced(items: Iterable[object]) -> str:
+def _initializer(items: Iterable[object]) -> str:
     """Return ``{a, b}``, a C initializer."""
     return "{" + ", ".join(map(str, items)) + "}"
 

@@ -32,7 +32,7 @@ def open_folder(folder: Path) -> Saved | None:
             return _library(folder, read)
     for header in sorted(folder.glob("*.h")):
         if f"{header.stem.upper()}_INTERFACE_VERSION ".encode() in header.read_bytes():
-            raise _damaged(
+            raise _damaged_error(
                 f"{header.stem}.json",
                 folder,
                 f"{header.name!r} is that of a library, whose interface this file tells",
@@ -40,7 +40,7 @@ def open_folder(folder: Path) -> Saved | None:
     return None
 
 
-def _damaged(file: str, folder: Path, why: str) -> UsageError:
+def _damaged_error(file: str, folder: Path, why: str) -> UsageError:
     """Return UsageError E616 for a missing or damaged file."""
     what = "damaged" if (folder / file).is_file() else "missing"
     return UsageError(
@@ -62,7 +62,9 @@ def _library(folder: Path, contents: InterfaceFile) -> Saved:
     ]
     for file in (f"{name}{end}" for end in BLOBS.values()):
         if file in changed:
-            raise _damaged(file, folder, f"its {len(files[file])} bytes are not those written")
+            raise _damaged_error(
+                file, folder, f"its {len(files[file])} bytes are not those written"
+            )
     sizes = sizes_of(name, files[f"{name}.h"])
     _check_agreement(folder, contents, sizes)
     if "STEPS_COUNT" in sizes:
@@ -84,7 +86,7 @@ def _library(folder: Path, contents: InterfaceFile) -> Saved:
         except InternalError as error:
             if not changed:
                 raise
-            raise _damaged(changed[0], folder, error.why or error.what) from error
+            raise _damaged_error(changed[0], folder, error.why or error.what) from error
 
     return Saved("c", interface, load, ranges=contents.ranges)
 
@@ -101,7 +103,7 @@ def _files(folder: Path, name: str, contents: InterfaceFile) -> dict[str, bytes]
     names = [*always, *(existing or weights[:1])]
     for file in names:
         if not (folder / file).is_file():
-            raise _damaged(file, folder, "")
+            raise _damaged_error(file, folder, "")
     return {file: (folder / file).read_bytes() for file in names}
 
 
@@ -125,7 +127,7 @@ def _check_agreement(folder: Path, contents: InterfaceFile, sizes: Mapping[str, 
             why=f"its header has the interface version {version}, this smelt {INTERFACE_VERSION}",
             fix="compile the model again",
         )
-    required = dict(_wanted(contents))
+    required = dict(_expected_macros(contents))
     if any(sizes.get(macro) != size for macro, size in required.items()) or not (
         {"ARENA_BYTES", "ARENA_ALIGN"} <= sizes.keys()
     ):
@@ -137,7 +139,7 @@ def _check_agreement(folder: Path, contents: InterfaceFile, sizes: Mapping[str, 
         )
 
 
-def _wanted(contents: InterfaceFile) -> Iterator[tuple[str, int]]:
+def _expected_macros(contents: InterfaceFile) -> Iterator[tuple[str, int]]:
     """Yield the macros and values that the header must have."""
     most = {name: high for name, (_, high) in (*contents.sizes.items(), *contents.lengths.items())}
     for number, high in enumerate(high for _, high in contents.sizes.values()):

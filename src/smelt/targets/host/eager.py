@@ -67,7 +67,7 @@ def _run(program: Program, watch: Watch | None, *inputs: Array) -> tuple[Array, 
     last_use.run(program)
     values = {**program.constants, **dict(zip(program.inputs, inputs, strict=True))}
     for instruction in program.instructions:
-        results = _computed(program, instruction, values, watch)
+        results = _computed_results(program, instruction, values, watch)
         if watch is not None:
             watch(instruction, results)
         pairs = zip(instruction.outputs, results, strict=True)
@@ -78,7 +78,7 @@ def _run(program: Program, watch: Watch | None, *inputs: Array) -> tuple[Array, 
     return tuple(values[slot] for slot in program.outputs)
 
 
-def _computed(
+def _computed_results(
     program: Program, instruction: Instruction, values: dict[int, Array], watch: Watch | None
 ) -> tuple[Array, ...]:
     """Return the results of one instruction in new arrays."""

@@ -34,10 +34,10 @@ class Binder:
         self.program: Program = plan.program
         self.plan = plan
         self.prepared = prepared
-        self.names: dict[str, object] = {"empty": np.empty, "copy": _copied}
+        self.names: dict[str, object] = {"empty": np.empty, "copy": _contiguous_copy}
         self.lines: list[str] = []
         self.fixed: dict[int, Array] = dict(self.program.constants)
-        self.arena = _aligned(plan.arena_bytes)
+        self.arena = _aligned_bytes(plan.arena_bytes)
         pairs = zip(plan.assignment.arena, plan.offsets, strict=True)
         self.offsets = {id(storage): offset for storage, offset in pairs}
 
@@ -117,13 +117,13 @@ class Binder:
         return self.arena[offset : offset + storage.size]
 
 
-def _aligned(size: int) -> Array:
+def _aligned_bytes(size: int) -> Array:
     """Return uninitialized bytes that start on a cache line."""
     memory = np.empty(size + ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % ALIGNMENT
     return memory[start : start + size]
 
 
-def _copied(array: Array) -> Array:
+def _contiguous_copy(array: Array) -> Array:
     """Return a contiguous copy of ``array``."""
     return np.array(array, order="C", copy=True)

@@ -43,7 +43,7 @@ class Files(Mapping[str, bytes]):
         self._model, self._memory, self._options = model, memory, options
 
     @cached_property
-    def _encoded(self) -> ModelFiles:
+    def _encoded_files(self) -> ModelFiles:
         """Return the files of the model; raises Unsupported E203 for operators of this process."""
         refuse_bare(node for node in scope.nodes(self._model) if _is_of_this_process(node))
         return ModelFiles(self._model, MODEL, inline_limit=0, keep_bare=True)
@@ -61,11 +61,11 @@ class Files(Mapping[str, bytes]):
     @property
     def contents(self) -> Mapping[str, Content]:
         """The function or bytes that write each file."""
-        return {**self._encoded.contents, **self._texts}
+        return {**self._encoded_files.contents, **self._texts}
 
     def __getitem__(self, name: str) -> bytes:
         text = self._texts.get(name)
-        return self._encoded[name] if text is None else text
+        return self._encoded_files[name] if text is None else text
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.contents)

@@ -114,10 +114,12 @@ def _program(model: ir.Model, options: Options) -> HostProgram:
 
     compiled = None
     try:
-        program = _lowered(model, spelled_out)
+        program = _lowered_program(model, spelled_out)
         if options.engine != "numpy":
             waits = options.engine == "native"
-            lowered = _lowered(model, is_computed_once_bound) if quantized else program.copy()
+            lowered = (
+                _lowered_program(model, is_computed_once_bound) if quantized else program.copy()
+            )
             compiled = Compiled(lowered, waits=waits, threads=options.threads)
     finally:
         shapes.restore_interface()
@@ -128,7 +130,7 @@ def _program(model: ir.Model, options: Options) -> HostProgram:
     return HostProgram(**parts, compiled=compiled)
 
 
-def _lowered(model: ir.Model, whole: Supports) -> Program:
+def _lowered_program(model: ir.Model, whole: Supports) -> Program:
     """Return the Program of ``model``, with declared sizes."""
     program = lower(model, whole)
     bind_declared(program, declared(model.graph))

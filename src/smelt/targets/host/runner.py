@@ -51,7 +51,7 @@ def lay_out(program: Program) -> Layout:
     return Layout(ordered, prepared, memory)
 
 
-def _fitting(program: Program) -> Program:
+def _fitting_program(program: Program) -> Program:
     """Return a static ``program``; raises UsageError E670 if operand sizes do not match."""
     try:
         end_broken_branches(program)
@@ -149,7 +149,7 @@ class HostRunner:
         """Return the bound function for ``shapes``, planned on first use."""
         run = self._plans.get(shapes)
         if run is None:
-            static = _fitting(specialize(self.program, shapes))
+            static = _fitting_program(specialize(self.program, shapes))
             layout = (
                 self._static
                 if self._static is not None

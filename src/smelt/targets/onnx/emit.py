@@ -16,7 +16,7 @@ ON_HOST = "; target 'host' computes it"
 """The advice for operators of smelt's own domain."""
 
 
-def _refused(node: ir.Node) -> Unsupported:
+def _extension_error(node: ir.Node) -> Unsupported:
     """Return error E201 for an extension operator that ONNX cannot express."""
     why = NOT_EXPRESSED + (ON_HOST if node.domain == "smelt" else "")
     return no_kernel("onnx", f"{node.domain}.{node.op_type}", f"node {node.name!r}", why)
@@ -31,7 +31,7 @@ def write_model(plan: Plan[None, None]) -> Artifact:
     functions = plan.options.functions
     lacking = write_bodies(model, functions=functions)
     if lacking:
-        raise ErrorList(map(_refused, lacking))
+        raise ErrorList(map(_extension_error, lacking))
     files = ModelFiles(model, f"{plan.options.name}.onnx", functions=functions)
     plan.facts["bytes"] = files.size
 

@@ -96,7 +96,7 @@ def _capped_sizes(m: Match) -> Sizes | Miss:
     return {"rows": rows, "keys": keys, "heads": known_heads and known_heads * max(batch, 1)}
 
 
-def _capped(m: Match, b: Builder) -> Replacement:
+def _capped_expansion(m: Match, b: Builder) -> Replacement:
     """Build the expansion of an Attention with a soft cap."""
     return expand_attention.attention.build(m, b)
 
@@ -122,5 +122,5 @@ _any, _cached, _with_cap = map(_attention_node, (None, _has_past, _has_cap))
 FORMS = (
     Form(choices.ATTENTION, _MULTI, _any, _attention_sizes(False), _attention),
     Form(choices.CACHED_ATTENTION, _MULTI, _cached, _attention_sizes(True), _attention),
-    Form(choices.CAPPED_ATTENTION, "Tanh", _with_cap, _capped_sizes, _capped),
+    Form(choices.CAPPED_ATTENTION, "Tanh", _with_cap, _capped_sizes, _capped_expansion),
 )

@@ -59,7 +59,8 @@ class Costs:
             for axis, values in choice.grid.items()
         ]
         logs = [
-            _between(choice, cells, form, point) - _between(choice, cells, usual, point)
+            _interpolated_seconds(choice, cells, form, point)
+            - _interpolated_seconds(choice, cells, usual, point)
             for point in itertools.product(*places)
         ]
         worst, mean = math.exp(max(logs)), math.exp(sum(logs) / len(logs))
@@ -71,14 +72,17 @@ def _count(choice: Choice) -> int:
     return math.prod(map(len, choice.grid.values()))
 
 
-def _between(
+def _interpolated_seconds(
     choice: Choice, cells: Mapping[Cell, Mapping[str, float]], form: str, point: Sequence[int]
 ) -> float:
     """Return the logarithm of the seconds at ``point``, interpolated in logarithms of sizes.
 
     Beyond the grid, the value at its end is used.
     """
-    sides = [_side(axis, size) for axis, size in zip(choice.grid.values(), point, strict=True)]
+    sides = [
+        _enclosing_points(axis, size)
+        for axis, size in zip(choice.grid.values(), point, strict=True)
+    ]
     total = 0.0
     for corner in itertools.product(*sides):
         weight = math.prod(part for _, part in corner)
@@ -87,7 +91,7 @@ def _between(
     return total
 
 
-def _side(axis: Sequence[int], size: int) -> list[tuple[int, float]]:
+def _enclosing_points(axis: Sequence[int], size: int) -> list[tuple[int, float]]:
     """Return the points of ``axis`` on both sides of ``size``, each with its weight."""
     size = min(max(size, axis[0]), axis[-1])
     for low, high in itertools.pairwise(axis):

@@ -36,15 +36,15 @@ class Options:
 
     def __post_init__(self) -> None:
         if not self.name.strip(".") or set(self.name) & set("/\\\0:"):
-            raise _wrong(f"name={self.name!r}", "it is the name of a file, without a folder")
+            raise _option_error(f"name={self.name!r}", "it is the name of a file, without a folder")
         for each in self.kept - {"all"} - CHOICES.keys():
-            raise _wrong(f"keep={each!r}", f"choices are {', '.join(CHOICES)}, or all")
+            raise _option_error(f"keep={each!r}", f"choices are {', '.join(CHOICES)}, or all")
         if self.weights not in ("", *WEIGHTS):
-            raise _wrong(f"weights={self.weights!r}", f"types are {', '.join(WEIGHTS)}")
+            raise _option_error(f"weights={self.weights!r}", f"types are {', '.join(WEIGHTS)}")
         if self.block not in BLOCKS:
-            raise _wrong(f"block={self.block}", f"sizes are {', '.join(map(str, BLOCKS))}")
+            raise _option_error(f"block={self.block}", f"sizes are {', '.join(map(str, BLOCKS))}")
         if self.inline_limit < 0:
-            raise _wrong(f"inline_limit={self.inline_limit}", "it is a number of bytes")
+            raise _option_error(f"inline_limit={self.inline_limit}", "it is a number of bytes")
 
     @property
     def kept(self) -> set[str]:
@@ -52,7 +52,7 @@ class Options:
         return {each.strip() for each in self.keep.split(",") if each.strip()}
 
 
-def _wrong(option: str, why: str) -> UsageError:
+def _option_error(option: str, why: str) -> UsageError:
     """Return UsageError E660 for a wrong option."""
     return UsageError(
         "E660",

@@ -10,7 +10,7 @@ from smelt.targets.ort import choices
 from smelt.targets.ort.form import Form, Sizes, number
 
 
-def _transposed(m: Match, b: Builder) -> Replacement:
+def _fused_mat_mul(m: Match, b: Builder) -> Replacement:
     """Build a FusedMatMul; a Miss if the Transpose moves more than the last two axes."""
     moved = m.node("moved").attributes["perm"].as_ints()
     rank = len(moved)
@@ -33,5 +33,5 @@ def _transposed_sizes(m: Match) -> Sizes | Miss:
 _transpose = op("MatMul", var("a"), op("Transpose", var("k"), name="moved"))
 
 FORMS = (
-    Form(choices.TRANSPOSED_PRODUCT, "FusedMatMul", _transpose, _transposed_sizes, _transposed),
+    Form(choices.TRANSPOSED_PRODUCT, "FusedMatMul", _transpose, _transposed_sizes, _fused_mat_mul),
 )

@@ -45,7 +45,7 @@ def _layer_norm(form: str) -> Build:
     return build
 
 
-def _biased(form: str) -> Build:
+def _biased_builder(form: str) -> Build:
     """Return a builder of the operator ``form``, applied to a sum with a bias of one dim."""
 
     def build(m: Match, b: Builder) -> Replacement:
@@ -86,7 +86,7 @@ def _channel_sizes(m: Match) -> Sizes | Miss:
     }
 
 
-def _normed(total: str) -> Op:
+def _normalization_pattern(total: str) -> Op:
     """Return the pattern of a LayerNormalization of a ``total`` node."""
     return op("LayerNormalization", op(total, var("x"), var("s")), rest=True)
 
@@ -108,10 +108,18 @@ _gated = op("Mul", var("x"), op("Sigmoid", var("x")), commutative=True)
 _affine, _normalized = scale_and_offset.pattern, scale_and_offset.build
 
 FORMS = (
-    Form(choices.RESIDUAL_LAYER_NORM, "Sum", _normed("Add"), _rows, _layer_norm("Sum")),
-    Form(choices.SUM_LAYER_NORM, "Add", _normed("Sum"), _rows, _layer_norm("Add")),
-    Form(choices.BIAS_GELU, "BiasGelu", _gelu, _biased_sizes, _biased("BiasGelu")),
-    Form(choices.BIAS_GELU_BY_TANH, "FastGelu", _tanh_gelu, _biased_sizes, _biased("FastGelu")),
+    Form(
+        choices.RESIDUAL_LAYER_NORM, "Sum", _normalization_pattern("Add"), _rows, _layer_norm("Sum")
+    ),
+    Form(choices.SUM_LAYER_NORM, "Add", _normalization_pattern("Sum"), _rows, _layer_norm("Add")),
+    Form(choices.BIAS_GELU, "BiasGelu", _gelu, _biased_sizes, _biased_builder("BiasGelu")),
+    Form(
+        choices.BIAS_GELU_BY_TANH,
+        "FastGelu",
+        _tanh_gelu,
+        _biased_sizes,
+        _biased_builder("FastGelu"),
+    ),
     Form(choices.SILU, "QuickGelu", _gated, _rows, _silu),
     Form(choices.CHANNEL_AFFINE, "BatchNormalization", _affine, _channel_sizes, _normalized),
 )

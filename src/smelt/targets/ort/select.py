@@ -26,7 +26,7 @@ def rules_for(options: Options) -> Sequence[Rule]:
         return weights
     costs = read_costs(options.costs) if options.costs else default_costs()
     forms = [
-        Rule(f"{form.choice.name}:{form.name}", form.pattern, _priced(costs, form))
+        Rule(f"{form.choice.name}:{form.name}", form.pattern, _priced_builder(costs, form))
         for form in (*row_forms.FORMS, *product_forms.FORMS, *attention_forms.FORMS)
         if form.choice.name not in options.kept
     ]
@@ -42,7 +42,7 @@ def _is_measured(node: ir.Node) -> bool:
     )
 
 
-def _priced(costs: Costs, form: Form) -> Build:
+def _priced_builder(costs: Costs, form: Form) -> Build:
     """Return a builder that builds ``form`` only if it is cheaper at the sizes of the match."""
 
     def priced(m: Match, b: Builder) -> Replacement:

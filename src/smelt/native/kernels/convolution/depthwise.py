@@ -95,7 +95,7 @@ def workspace(instance: Instance, window: Window) -> int:
 
 def emit(cx: KernelContext, window: Window) -> None:
     """Write the planes of the output; each input plane is padded once for all of its filters."""
-    layout, body = _named(cx, window), cx.body
+    layout, body = _named_layout(cx, window), cx.body
     x, w, y, bias = cx.input(0), cx.input(1), cx.output(), cx.optional(2)
     filters, group, positions = channels_of(cx)[1], cx.int("group"), w.size // w.shape[0]
     cx.call("LANES", PRELUDE)
@@ -134,7 +134,7 @@ def emit(cx: KernelContext, window: Window) -> None:
                 _emit_band(cx, window, layout, scratch)
 
 
-def _named(cx: KernelContext, window: Window) -> Layout:
+def _named_layout(cx: KernelContext, window: Window) -> Layout:
     """Return the layout with C variables for run-time sizes, which the innermost loop reads."""
     layout = layout_of(window)
     if not isinstance(layout.phase, Size):

@@ -128,10 +128,10 @@ def workspace(instance: Instance, window: Window) -> int:
         return 0
     band = band_of(instance, window)
     partial_sums = band.rows * window.output[2] * PANEL if _block(instance, window, band) else 0
-    return 4 * (_copied(instance, window, band) + partial_sums)
+    return 4 * (_copied_elements(instance, window, band) + partial_sums)
 
 
-def _copied(instance: Instance, window: Window, band: Band) -> int:
+def _copied_elements(instance: Instance, window: Window, band: Band) -> int:
     """Return the elements of a band's copy, rounded up to a cache line; 0 without a copy."""
     size = channels_of(instance)[0] * band.plane if _is_copied(window, band) else 0
     return -(-size // MOST_LANES) * MOST_LANES
@@ -175,7 +175,7 @@ def _source(cx: KernelContext, window: Window, band: Band, rows: int) -> Source:
     (_, height, width), (_, down, step) = window.input, window.strides
     block, partial_sums = _block(cx, window, band), ""
     if block:
-        partial_sums = f"{cx.scratch(cx.type(0))} + {_copied(cx, window, band)}"
+        partial_sums = f"{cx.scratch(cx.type(0))} + {_copied_elements(cx, window, band)}"
     if not _is_copied(window, band):
         pointer = f"image + h * {down * width}"
         return Source(pointer, height * width, width, down * width, step, block, partial_sums)

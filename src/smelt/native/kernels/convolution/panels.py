@@ -34,9 +34,9 @@ def gather_function(cx: KernelContext, window: Window, channels: int, most: int)
     if window.pointwise:
         text = _pointwise(window, channels)
     elif window.flat and window.strides == (1, 1, 1) and _plane(window, most) <= LARGEST_PLANE:
-        text = _shifted(cx, window, channels, most)
+        text = _shifted_copy(cx, window, channels, most)
     else:
-        text = _windowed(cx, window, channels)
+        text = _window_copy(cx, window, channels)
     fields = (window.input, window.kernel, window.strides, window.dilations, window.begin)
     letters = zip("ikgdp", (*fields, window.output), strict=False)
     name = f"panels_c{channels}_m{most}_o" + "x".join(map(str, window.output)) + "_"
@@ -93,7 +93,7 @@ def _plane(window: Window, most: int) -> int:
     return rows * (wide + (kw - 1) * dw) + MOST_LANES
 
 
-def _shifted(cx: KernelContext, window: Window, channels: int, most: int) -> str:
+def _shifted_copy(cx: KernelContext, window: Window, channels: int, most: int) -> str:
     """Return the C that pads the rows of a channel, then copies them shifted by each kernel
     position.
     """
@@ -136,7 +136,7 @@ def _copy(cx: KernelContext, step: int) -> str:
     return f"for (; j < high; ++j)\n                    at[j] = image[from + {pixel}];"
 
 
-def _windowed(cx: KernelContext, window: Window, channels: int) -> str:
+def _window_copy(cx: KernelContext, window: Window, channels: int) -> str:
     """Return the C that copies, for each channel and kernel position, the image
     rows of the pixels."""
     (i0, i1, i2), (_, o1, o2) = window.input, window.output

@@ -40,19 +40,19 @@ def is_runtime_sized(window: Window) -> bool:
     return any(isinstance(size, Size) for size in (*window.input, *window.output))
 
 
-def _padded(window: Window) -> bool:
+def _is_padded(window: Window) -> bool:
     """True if the window can reach beyond the image."""
     return any(highest(pad) > 0 for pad in (*window.begin, *window.end))
 
 
 def _as_row(window: Window) -> Window:
     """Return the window of a pointwise convolution with all pixels in one row."""
-    if _padded(window) or window.kernel != (1, 1, 1) or window.strides != (1, 1, 1):
+    if _is_padded(window) or window.kernel != (1, 1, 1) or window.strides != (1, 1, 1):
         return window
     return replace(window, input=(1, 1, window.plane), output=(1, 1, window.pixels))
 
 
-def _covered(window: Window, dim: int, count: int) -> int:
+def _covered_size(window: Window, dim: int, count: int) -> int:
     """Return the rows or columns that ``count`` neighboring results read."""
     return (count - 1) * window.strides[dim] + _reach(window, dim)
 
@@ -69,17 +69,17 @@ def _most_columns(instance: Instance, window: Window) -> int:
     return min(highest(window.output[2]), max(fit, FEWEST_COLUMNS))
 
 
-def _copied(instance: Instance, window: Window) -> int:
+def _most_copied(instance: Instance, window: Window) -> int:
     """Return the most elements of the copy."""
     channels, columns = channels_of(instance)[0], _most_columns(instance, window)
-    least = channels * _reach(window, 1) * _covered(window, 2, columns)
-    rows = _covered(window, 1, highest(window.output[1]))
-    return max(least, min(COPIED, channels * rows * _covered(window, 2, columns)))
+    least = channels * _reach(window, 1) * _covered_size(window, 2, columns)
+    rows = _covered_size(window, 1, highest(window.output[1]))
+    return max(least, min(COPIED, channels * rows * _covered_size(window, 2, columns)))
 
 
 def workspace(instance: Instance, window: Window) -> int:
     """Return the bytes of the copy and a vector, if the window reaches beyond the image."""
-    return 4 * (_copied(instance, window) + MOST_LANES) if _padded(window) else 0
+    return 4 * (_most_copied(instance, window) + MOST_LANES) if _is_padded(window) else 0
 
 
 def emit(cx: KernelContext, window: Window) -> None:
@@ -124,9 +124,9 @@ def _emit_band(cx: KernelContext, window: Window) -> None:
     """
     body, channels, down = cx.body, channels_of(cx)[0], window.strides[1]
     body.line(f"ptrdiff_t band = ({direct.band_pixels(cx, window) - 1} + most) / most;")
-    if _padded(window):
+    if _is_padded(window):
         pitch = f"((most - 1) * {window.strides[2]} + {_reach(window, 2)})"
-        room = f"{_copied(cx, window)} / ({channels} * {pitch}) - {_reach(window, 1)}"
+        room = f"{_most_copied(cx, window)} / ({channels} * {pitch}) - {_reach(window, 1)}"
         body.line(f"const ptrdiff_t fit = ({room}) / {down} + 1;")
         body.line("band = band < fit ? band : fit;")
     if highest(window.output[2]) > _most_columns(cx, window):
@@ -137,7 +137,7 @@ def _source(cx: KernelContext, window: Window) -> Source:
     """Return the block's input: a padded copy, or the image itself."""
     (_, height, width), (_, down, step) = window.input, window.strides
     body, first, left = cx.body, f"h * {down}", f"w * {step}"
-    if not _padded(window):
+    if not _is_padded(window):
         pointer = f"image + {first} * {width} + {left}"
         return Source(pointer, height * width, width, down * width, step)
     body.line(f"const ptrdiff_t pitch = (wide - 1) * {step} + {_reach(window, 2)};")
@@ -149,8 +149,8 @@ def _source(cx: KernelContext, window: Window) -> Source:
         )
         top = f"{first} - {window.begin[1]}, {left} - {window.begin[2]}"
         body.line(f"{copy}({arguments}, {top}, rows_read, 1, pitch, 1);")
-    pitch = cast(int, Size.named("pitch", 1, _copied(cx, window)))
-    plane = cast(int, Size.named("(rows_read * pitch)", 1, _copied(cx, window)))
+    pitch = cast(int, Size.named("pitch", 1, _most_copied(cx, window)))
+    plane = cast(int, Size.named("(rows_read * pitch)", 1, _most_copied(cx, window)))
     return Source(scratch, plane, pitch, pitch * down, step)
 
 

@@ -20,7 +20,7 @@ def _stage(lanes: int, source: str, to: str) -> list[str]:
     return lines
 
 
-def _mixed(lanes: int, first: int) -> str:
+def _interleaving_indices(lanes: int, first: int) -> str:
     """Return the shuffle indices that interleave two vectors from element ``first`` on."""
     return ", ".join(str(i + part) for i in range(first, first + lanes // 2) for part in (0, lanes))
 
@@ -28,7 +28,7 @@ def _mixed(lanes: int, first: int) -> str:
 def _square(lanes: int) -> str:
     """Return the C function that transposes a square of one vector's lanes per
     side, in registers."""
-    low, high = _mixed(lanes, 0), _mixed(lanes, lanes // 2)
+    low, high = _interleaving_indices(lanes, 0), _interleaving_indices(lanes, lanes // 2)
     lines = [
         f"const fourier_vec_@t a{i} = *(const fourier_vec_@t *)(from + {i} * step);"
         for i in range(lanes)

@@ -157,7 +157,7 @@ def _convolve(out: Writer, rows: int, positions: int, epilogue: Epilogue, kind: 
     out.line("/* Whole vectors lie together. */")
     with out.block("if (SUMS > 1 && wide[0] == SUMS && wide[1] == SUMS)"):
         for m in range(0, rows - 1, 2):
-            values = ", ".join(_scaled(epilogue, each) for each in (m, m + 1))
+            values = ", ".join(_scaled_row(epilogue, each) for each in (m, m + 1))
             out.line(f"store_rows({values}, last, out + to[0], pitch);")
             out.line("out += 2 * pitch;")
         if rows % 2:
@@ -168,7 +168,7 @@ def _convolve(out: Writer, rows: int, positions: int, epilogue: Epilogue, kind: 
             out.line("out += pitch;")
 
 
-def _scaled(epilogue: Epilogue, row: int) -> str:
+def _scaled_row(epilogue: Epilogue, row: int) -> str:
     """Return the C of both vectors of a row, times its factor."""
     factor, fraction = f"factors[{row}]", f"fractions[{row}]"
     return ", ".join(epilogue.scaled(f"REAL(s{row}_{v})", factor, fraction) for v in range(VECTORS))
@@ -177,7 +177,7 @@ def _scaled(epilogue: Epilogue, row: int) -> str:
 def _store_row(out: Writer, epilogue: Epilogue, row: int) -> None:
     """Write the store of both vectors of a row as bytes."""
     ends = "last, out + to[0], wide[0], out + to[1], wide[1]"
-    out.line(f"store_two({_scaled(epilogue, row)}, {ends});")
+    out.line(f"store_two({_scaled_row(epilogue, row)}, {ends});")
 
 
 def _step(out: Writer, rows: int, place: str, kind: str) -> None:

@@ -52,7 +52,7 @@ class Body:
         return self._run(*own, *(around[place] for place in self._captured))
 
 
-def _needed(model: ir.Model, node: ir.Node) -> list[int]:
+def _needed_outputs(model: ir.Model, node: ir.Node) -> list[int]:
     """Return the indices of the outputs of ``node`` that the model returns."""
     places = {value: i for i, value in enumerate(node.outputs)}
     return [places[value] for value in model.graph.outputs]
@@ -64,7 +64,7 @@ class Branch:
     def __init__(
         self, model: ir.Model, node: ir.Node, operands: Operands, planner: Planner
     ) -> None:
-        self._operands, self._needed = operands, _needed(model, node)
+        self._operands, self._needed_outputs = operands, _needed_outputs(model, node)
         graphs = [node.attributes[f"{name}_branch"].as_graph() for name in ("then", "else")]
         self._then, self._other = (Body(model, graph, planner, ()) for graph in graphs)
 
@@ -72,10 +72,10 @@ class Branch:
         condition = self._operands(arrays)[0]
         is_true = condition is not None and bool(condition.all())
         results = (self._then if is_true else self._other)((), arrays)
-        return [results[place] for place in self._needed]
+        return [results[place] for place in self._needed_outputs]
 
 
-def _kept(before: ir.Value | None, after: ir.Value) -> ir.Shape | None:
+def _state_shape(before: ir.Value | None, after: ir.Value) -> ir.Shape | None:
     """Return a state's shape in every iteration; static only if it starts and ends equal."""
     shape = before.shape if before is not None else None
     if shape is not None and shape == after.shape and shape.is_static():
@@ -91,11 +91,11 @@ class Rounds:
     def __init__(
         self, model: ir.Model, node: ir.Node, operands: Operands, planner: Planner
     ) -> None:
-        self._operands, self._needed = operands, _needed(model, node)
+        self._operands, self._needed_outputs = operands, _needed_outputs(model, node)
         graph = node.attributes["body"].as_graph()
         self._states = len(graph.inputs) - 2
         pairs = zip(node.inputs[2:], node.outputs[: self._states], strict=True)
-        states = [_kept(before, after) for before, after in pairs]
+        states = [_state_shape(before, after) for before, after in pairs]
         self._rows = [value.shape for value in node.outputs[self._states :]]
         self._dtypes = [value.dtype for value in node.outputs[self._states :]]
         self._body = Body(model, graph, planner, (ir.Shape([]), ir.Shape([]), *states))
@@ -114,8 +114,8 @@ class Rounds:
             for stacked, row in zip(rows, results[self._states :], strict=True):
                 stacked.append(row)
             i += 1
-        ends = [*map(_required_state, states), *map(_stacked, rows, self._rows, self._dtypes)]
-        return [ends[place] for place in self._needed]
+        ends = [*map(_required_state, states), *map(_stacked_rows, rows, self._rows, self._dtypes)]
+        return [ends[place] for place in self._needed_outputs]
 
 
 def _required_state(array: Array | None) -> Array:
@@ -135,7 +135,9 @@ def _in_order(array: Array) -> Array:
     return np.asarray(array, order="C")
 
 
-def _stacked(rows: Sequence[Array], shape: ir.Shape | None, dtype: ir.DataType | None) -> Array:
+def _stacked_rows(
+    rows: Sequence[Array], shape: ir.Shape | None, dtype: ir.DataType | None
+) -> Array:
     """Stack ``rows``; without rows, unknown sizes are 0, as in ONNX Runtime."""
     if not rows:
         dims = shape.dims[1:] if shape is not None else ()
@@ -157,7 +159,7 @@ class Scanned:
     def __init__(
         self, model: ir.Model, node: ir.Node, operands: Operands, planner: Planner
     ) -> None:
-        self._operands, self._needed = operands, _needed(model, node)
+        self._operands, self._needed_outputs = operands, _needed_outputs(model, node)
         graph = node.attributes["body"].as_graph()
         self._count = node.attributes.get_int("num_scan_inputs", 0)
         self._batched = model.opset_imports.get("", FIRST_WITHOUT_BATCH) < FIRST_WITHOUT_BATCH
@@ -173,13 +175,13 @@ class Scanned:
         self._dtypes = [value.dtype for value in node.outputs[self._states :]]
         states_and_inputs = node.inputs[1:] if self._batched else node.inputs
         pairs = zip(states_and_inputs[: self._states], node.outputs[: self._states], strict=True)
-        states = [None if self._batched else _kept(before, after) for before, after in pairs]
+        states = [None if self._batched else _state_shape(before, after) for before, after in pairs]
         self._body = Body(model, graph, planner, states)
 
     def __call__(self, *arrays: Array) -> Sequence[Array]:
         operands = self._operands(arrays)
         ends = self._batches(operands, arrays) if self._batched else self._walk(operands, arrays)
-        return [ends[place] for place in self._needed]
+        return [ends[place] for place in self._needed_outputs]
 
     def _walk(self, operands: Sequence[Array | None], around: Sequence[Array]) -> list[Array]:
         """Run the body over the slices of one sample; return states and stacked results."""
@@ -198,7 +200,7 @@ class Scanned:
                 output_rows.append(row)
         for output_rows, back in zip(rows, self._turned, strict=True):
             output_rows[:] = output_rows[::-1] if back else output_rows
-        stacked = map(_stacked, rows, self._rows, self._dtypes)
+        stacked = map(_stacked_rows, rows, self._rows, self._dtypes)
         moved = [np.moveaxis(x, 0, axis) for x, axis in zip(stacked, self._placed, strict=True)]
         return [*states, *map(_in_order, moved)]
 

@@ -25,7 +25,7 @@ from smelt.targets.host.kernels.kernel import (
 
 def by_row(op: str) -> Kernel | None:
     """Return the kernel of an operator from its row: a ufunc or a NumPy expression; else None."""
-    row = ROWS.get(op) or _declared(op)
+    row = ROWS.get(op) or _declared_row(op)
     if row is None:
         return None
     array = row.array
@@ -34,7 +34,7 @@ def by_row(op: str) -> Kernel | None:
     return widened(lambda call: _expression(call, row))
 
 
-def _declared(op: str) -> Row | None:
+def _declared_row(op: str) -> Row | None:
     """Return the row of ``domain::name`` if it computes in the operand's dtype; else None."""
     domain, _, name = op.rpartition("::")
     operator = operators.find(domain, name) if domain else None
@@ -76,10 +76,12 @@ def in_blocks(run: Callable[..., None], arrays: Sequence[Array]) -> None:
     size = out.shape[axis]
     step = max(1, size * BLOCK // out.size)
     for start in range(0, size, step):
-        in_blocks(run, [_part(array, axis - out.ndim, start, start + step) for array in arrays])
+        in_blocks(
+            run, [_dim_range(array, axis - out.ndim, start, start + step) for array in arrays]
+        )
 
 
-def _part(array: Array, axis: int, start: int, stop: int) -> Array:
+def _dim_range(array: Array, axis: int, start: int, stop: int) -> Array:
     """Return elements ``start`` to ``stop`` of a dim counted from the back; all if
     it broadcasts.
     """
@@ -178,16 +180,16 @@ def clip(call: Call) -> Step:
         passed = [*rest[: count - 1], None, None]
         low, high = (b if b is not None else p for b, p in zip(bounds, passed, strict=False))
         if low is None and high is None:
-            np.copyto(_given(out), x)
+            np.copyto(_present(out), x)
         if low is not None:
-            x = np.maximum(x, low, out=_given(out))
+            x = np.maximum(x, low, out=_present(out))
         if high is not None:
-            np.minimum(x, high, out=_given(out))
+            np.minimum(x, high, out=_present(out))
 
     return Step(run, in_place=(0,))
 
 
-def _given(array: Array | None) -> Array:
+def _present(array: Array | None) -> Array:
     """Return ``array``, an operand that is never absent."""
     assert array is not None
     return array

@@ -154,16 +154,16 @@ def pad(call: Call) -> Step:
 @kernel("Shape")
 def shape_of(call: Call) -> Step:
     """Write the shape, which is known when the program is planned."""
-    return _known(call.input(0).shape[call.integer("start") : call.integer("end")])
+    return _constant_step(call.input(0).shape[call.integer("start") : call.integer("end")])
 
 
 @kernel("Size")
 def size_of(call: Call) -> Step:
     """Write the number of elements, which is known when the program is planned."""
-    return _known(call.input(0).size)
+    return _constant_step(call.input(0).size)
 
 
-def _known(value: int | Sequence[int]) -> Step:
+def _constant_step(value: int | Sequence[int]) -> Step:
     """Return a step that writes a constant."""
     array = np.asarray(value, dtype=np.int64)
     return Step(lambda x, out: np.copyto(out, array))

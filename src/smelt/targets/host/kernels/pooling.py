@@ -10,7 +10,7 @@ from smelt.targets.host.kernels.kernel import Array, Call, Shaped, Step, kernel
 from smelt.targets.host.kernels.windows import Windows, lowest, windows_of
 
 
-def _padding(call: Call, windows: Windows) -> list[Shaped]:
+def _padded_scratch(call: Call, windows: Windows) -> list[Shaped]:
     """Return the scratch array of the padded image; none without padding."""
     if not windows.is_padded:
         return []
@@ -34,7 +34,7 @@ def max_pool(call: Call) -> Step:
         for index in taps:
             np.maximum(out, source[index], out=out)
 
-    return Step(run, scratch=_padding(call, windows))
+    return Step(run, scratch=_padded_scratch(call, windows))
 
 
 def _with_indices(call: Call, windows: Windows, fill: float | int) -> Step:
@@ -67,7 +67,7 @@ def _with_indices(call: Call, windows: Windows, fill: float | int) -> Step:
         chosen = np.take_along_axis(where[None, None], best, 2)[:, :, 0]
         np.copyto(indices, chosen + starts)
 
-    return Step(run, scratch=_padding(call, windows))
+    return Step(run, scratch=_padded_scratch(call, windows))
 
 
 @kernel("AveragePool", wide=True)
@@ -85,7 +85,7 @@ def average_pool(call: Call) -> Step:
             np.add(out, source[index], out)
         np.divide(out, counts, out)
 
-    return Step(run, scratch=_padding(call, windows))
+    return Step(run, scratch=_padded_scratch(call, windows))
 
 
 def _counts(windows: Windows, *, include_pad: bool) -> Array:
@@ -117,4 +117,4 @@ def lp_pool(call: Call) -> Step:
             np.add(out, np.abs(source[index]) ** p, out)
         np.power(out, 1 / p, out)
 
-    return Step(run, scratch=_padding(call, windows))
+    return Step(run, scratch=_padded_scratch(call, windows))

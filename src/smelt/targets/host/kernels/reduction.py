@@ -188,7 +188,7 @@ def at_run_time(call: Call) -> Step:
             requested = tuple(range(rank))
         fits = all(-rank <= axis < rank for axis in requested)
         reduced = tuple(sorted({axis % rank for axis in requested})) if fits else ()
-        if not fits or _reduced(x.shape, reduced, bool(keep)) != planned:
+        if not fits or _reduced_shape(x.shape, reduced, bool(keep)) != planned:
             raise UsageError(
                 "E670",
                 f"{op} over the axes {list(requested)} does not give {list(planned)}",
@@ -201,7 +201,7 @@ def at_run_time(call: Call) -> Step:
     return Step(run)
 
 
-def _reduced(shape: tuple[int, ...], axes: tuple[int, ...], keep: bool) -> tuple[int, ...]:
+def _reduced_shape(shape: tuple[int, ...], axes: tuple[int, ...], keep: bool) -> tuple[int, ...]:
     """Return ``shape`` without the axes, or with size 1 for them if ``keep``."""
     if keep:
         return tuple(1 if axis in axes else size for axis, size in enumerate(shape))

@@ -122,7 +122,9 @@ def boxes_found(
     rows = [
         (sample, label, box)
         for sample, label in np.ndindex(scores.shape[:2])
-        for box in _chosen(corners[sample], scores[sample, label], int(most.item()), limit, floor)
+        for box in _selected_boxes(
+            corners[sample], scores[sample, label], int(most.item()), limit, floor
+        )
     ]
     return np.asarray(rows, np.int64).reshape(-1, 3)
 
@@ -134,7 +136,7 @@ def _corners(boxes: Array, centred: bool) -> Array:
     return np.concatenate([low, high], -1)
 
 
-def _chosen(
+def _selected_boxes(
     boxes: Array, scores: Array, most: int, limit: float, floor: float | None
 ) -> Iterator[int]:
     """Yield the indices of the boxes kept for one class, best score first."""
