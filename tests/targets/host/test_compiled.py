@@ -65,7 +65,7 @@ def test_an_index_out_of_range_has_no_result(lookup) -> None:
 
 
 def test_each_set_of_shapes_is_compiled_up_to_a_bound(lookup, monkeypatch) -> None:
-    monkeypatch.setattr(compiled, "KEPT", 1)
+    monkeypatch.setattr(compiled, "MOST_CALLERS", 1)
     check(lookup)
     for rows in (1, 2, 3):
         y, _ = lookup(TABLE, INDEX[:rows], WEIGHTS)

@@ -12,7 +12,7 @@ from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import ANY, KernelContext, kernel
 from smelt.native.kernels.nest import index
 from smelt.native.kernels.operand import Operand
-from smelt.native.kernels.pad import shown
+from smelt.native.kernels.pad import fold_index
 from smelt.program.instruction import (
     PAD_AT_RUN_TIME,
     RESHAPE_AT_RUN_TIME,
@@ -141,7 +141,7 @@ def dynamic_pad(cx: KernelContext) -> None:
             body.line(f"ptrdiff_t p{dim} = {name} - before[{dim}];")
         inside = " && ".join(f"p{dim} >= 0 && p{dim} < size[{dim}]" for dim in range(rank))
         for dim in range(rank) if mode != "constant" else ():
-            shown(cx, mode, f"p{dim}", f"size[{dim}]")
+            fold_index(cx, mode, f"p{dim}", f"size[{dim}]")
         read = f"{source.name}[{index(source.strides, [f'p{dim}' for dim in range(rank)])}]"
         fill = f"{value.name}[0]" if value is not None else "0"
         element = f"{inside} ? {read} : {fill}" if mode == "constant" else read

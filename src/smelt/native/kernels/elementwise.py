@@ -52,7 +52,7 @@ def expression(cx: KernelContext, row: Row) -> tuple[list[str], str]:
 def emit_each(cx: KernelContext, text: str, before: list[str] | None = None) -> None:
     """Write one loop nest that stores the expression ``text`` for each element;
     see ``emit_map``."""
-    reads = [cx.walked(i) for i in range(len(cx.instruction.inputs))]
+    reads = [cx.strided_input(i) for i in range(len(cx.instruction.inputs))]
     output = cx.output()
     accesses = [read.broadcast(output.shape) for read in reads]
     emit_map(cx.body, output.shape, output.access(), accesses, text, before or (), shared=True)

@@ -65,7 +65,7 @@ def fused(cx: KernelContext) -> None:
     """
     cx.rounds_each = True
     output = cx.output()
-    reads = [cx.walked(i).broadcast(output.shape) for i in range(len(cx.instruction.inputs))]
+    reads = [cx.strided_input(i).broadcast(output.shape) for i in range(len(cx.instruction.inputs))]
     lines, result = part_lines(cx)
     emit_map(cx.body, output.shape, output.access(), reads, result, lines, shared=True)
 

@@ -71,7 +71,7 @@ class KernelContext(Instance):
         self._parameter(operand.name, declaration, "input", position)
         return operand
 
-    def walked(self, position: int) -> Operand:
+    def strided_input(self, position: int) -> Operand:
         """Return input ``position`` with its strides, for kernels that read by strides.
 
         Strides are 0 along dims that a constant repeats; a Slice has the strides of its source.

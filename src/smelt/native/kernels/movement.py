@@ -44,7 +44,7 @@ def reshape(cx: KernelContext) -> None:
 @kernel("Transpose", kinds=ANY, shared=True)
 def transpose(cx: KernelContext) -> None:
     """Write one loop nest that reads with permuted strides."""
-    source, output = cx.walked(0), cx.output()
+    source, output = cx.strided_input(0), cx.output()
     strides = tuple(source.strides[axis] for axis in cx.ints("perm"))
     read = source.access(strides)
     if transpose_planes.supports(cx, output.access(), read):
@@ -58,7 +58,7 @@ def diagonal(cx: KernelContext) -> None:
     """Write one loop nest; a dim to which several dims are mapped reads by the sum of their
     strides.
     """
-    source, output = cx.walked(0), cx.output()
+    source, output = cx.strided_input(0), cx.output()
     strides = [0] * len(output.shape)
     for axis, stride in zip(cx.ints("axes"), source.strides, strict=True):
         strides[axis] += stride
@@ -68,7 +68,7 @@ def diagonal(cx: KernelContext) -> None:
 @kernel("Expand", kinds=ANY)
 def expand(cx: KernelContext) -> None:
     """Write one loop nest that reads with stride 0 along broadcast dims."""
-    source, output = cx.walked(0), cx.output()
+    source, output = cx.strided_input(0), cx.output()
     read = source.broadcast(output.shape, by_run=True)
     emit_map(cx.body, output.shape, output.access(), [read], "{0}")
 
@@ -101,7 +101,7 @@ def tile(cx: KernelContext) -> None:
     """Write one loop nest with two loops per dim: over the repeats, with stride 0, and over the
     dim.
     """
-    source, output = cx.walked(0), cx.output()
+    source, output = cx.strided_input(0), cx.output()
     repeats = cx.ints("repeats")
     shape = [n for pair in zip(repeats, source.shape, strict=True) for n in pair]
     strides = [n for stride in source.strides for n in (0, stride)]
@@ -125,7 +125,7 @@ def concat(cx: KernelContext) -> None:
         return
     start = 0
     for position in range(len(cx.instruction.inputs)):
-        source = cx.walked(position)
+        source = cx.strided_input(position)
         write = output.access(output.strides, start * output.strides[axis])
         emit_map(cx.body, source.shape, write, [source.access()], "{0}")
         start += source.shape[axis]
@@ -135,7 +135,7 @@ def _makes_pairs(cx: KernelContext, shape: tuple[int, ...], axis: int) -> bool:
     """True if elements of two dense inputs alternate in the output."""
     if len(cx.instruction.inputs) != 2 or not all(same(size, 1) for size in shape[axis + 1 :]):
         return False
-    sources = [cx.walked(position) for position in (0, 1)]
+    sources = [cx.strided_input(position) for position in (0, 1)]
     if not all(same(each.shape[axis], 1) for each in sources):
         return False
     return all(each.first == 0 and each.strides == row_major(each.shape) for each in sources)
@@ -151,7 +151,7 @@ def _emit_pairs(cx: KernelContext) -> None:
             y0[2 * (i + l) + 1] = x1[i + l];
     ```
     """
-    first, second, y = cx.walked(0), cx.walked(1), cx.output()
+    first, second, y = cx.strided_input(0), cx.strided_input(1), cx.output()
     body, count = cx.body, first.size
     body.line("ptrdiff_t i = 0;")
     for wide in (PAIRS, 1):
@@ -177,7 +177,7 @@ def rows_of(instance: Instance) -> list[tuple[int, int]]:
 @kernel("Slice", kinds=ANY, shared=True)
 def slice_(cx: KernelContext) -> None:
     """Write one loop nest that reads with an offset, and with strides times steps."""
-    source, output = cx.walked(0), cx.output()
+    source, output = cx.strided_input(0), cx.output()
     pairs = list(zip(rows_of(cx), source.strides, strict=True))
     strides = tuple(step * stride for (_, step), stride in pairs)
     offset = sum(first * stride for (first, _), stride in pairs)

@@ -34,7 +34,7 @@ def _pad_refusal(instance: Instance) -> str | None:
 def pad(cx: KernelContext) -> None:
     """Write a fill and a copy for mode constant, else a gather by index tables
     or computed indices."""
-    source, output = cx.walked(0), cx.output()
+    source, output = cx.strided_input(0), cx.output()
     pads, rank = cx.ints("pads"), len(source.shape)
     if cx.instruction.attributes["mode"] != "constant":
         _pad_by_places(cx, pads[:rank])
@@ -88,7 +88,7 @@ def _pad_elements(
     mode = str(cx.instruction.attributes["mode"])
     for dim, size in computed.items():
         cx.body.line(f"ptrdiff_t place{dim} = i{dim} - {cx.ints('pads')[dim]};")
-        shown(cx, mode, f"place{dim}", f"{size}")
+        fold_index(cx, mode, f"place{dim}", f"{size}")
     read = f"{cx.input(0).name}[{' + '.join(terms) or '0'}]"
     cx.body.line(f"{cx.output().access().at(variables)} = {read};")
 
@@ -115,9 +115,14 @@ def _pad_rows(
                     _pad_elements(cx, variables, read, computed)
 
 
-def shown(cx: KernelContext, mode: str, place: str, size: str) -> None:
+def fold_index(cx: KernelContext, mode: str, place: str, size: str) -> None:
     """Write C that maps the index ``place``, which may be outside of a dim of ``size``, into the
-    dim.
+    dim. In mode reflect:
+
+    ```
+    place1 = (place1 % (8 > 1 ? 2 * 8 - 2 : 1) + (8 > 1 ? ...)) % (8 > 1 ? 2 * 8 - 2 : 1);
+    place1 = place1 < 8 ? place1 : (8 > 1 ? 2 * 8 - 2 : 1) - place1;
+    ```
     """
     if mode == "edge":
         cx.body.line(f"{place} = {place} < 0 ? 0 : {place} < {size} ? {place} : {size} - 1;")

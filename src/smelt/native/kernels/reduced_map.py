@@ -65,7 +65,7 @@ def map_loops_of(cx: KernelContext) -> MapLoops:
     for axis in reversed([axis for axis in range(len(shape)) if axis not in axes]):
         strides[axis] = step
         step *= shape[axis]
-    reads = [cx.walked(i).broadcast(shape) for i in range(len(cx.instruction.inputs))]
+    reads = [cx.strided_input(i).broadcast(shape) for i in range(len(cx.instruction.inputs))]
     sizes, (write, *walked) = collapse(shape, (output.access(strides), *reads))
     lines, value = part_lines(cx)
     reduction = str(cx.attributes["reduction"])

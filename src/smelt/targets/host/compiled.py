@@ -37,11 +37,11 @@ from smelt.runtime.jit.cache import Cache
 from smelt.runtime.jit.caller import Caller, Entry, caller, extension
 from smelt.runtime.jit.pool import parallel_for
 from smelt.targets.host.call_ports import packing, ports_of
-from smelt.targets.host.kept import Kept, note_of, recall, remember
+from smelt.targets.host.compile_cache import CachedLibrary, note_name, read_note, write_note
 
 Shapes: TypeAlias = tuple[tuple[int, ...], ...]
 
-KEPT = 16
+MOST_CALLERS = 16
 """The most sets of shapes that a program is compiled for; a loaded library stays loaded."""
 
 SEEN = 64
@@ -76,9 +76,9 @@ class Compiled:
         self._pending: list[Shapes] = []
 
     @cached_property
-    def kept(self) -> Kept | None:
+    def cached_library(self) -> CachedLibrary | None:
         """The cached form of a static program from an earlier process, or None."""
-        return recall(self.program, self.threads) if is_static(self.program) else None
+        return read_note(self.program, self.threads) if is_static(self.program) else None
 
     def _at(self, shapes: Shapes) -> Program:
         """Return the program for inputs of ``shapes``; raises UsageError E670 if they do
@@ -107,13 +107,13 @@ class Compiled:
             return self._callers.get(shapes)
         static = self._at(shapes)
         with self._pending_lock():
-            if shapes not in self._callers and len(self._callers) < KEPT:
+            if shapes not in self._callers and len(self._callers) < MOST_CALLERS:
                 if self.waits:
                     self._callers[shapes] = self._compile(static)
-                elif was_kept(static, self.threads):
-                    kept = self._compile(static, only_kept=True)
-                    if kept is not None:
-                        self._callers[shapes] = kept
+                elif has_note(static, self.threads):
+                    cached_caller = self._compile(static, only_cached=True)
+                    if cached_caller is not None:
+                        self._callers[shapes] = cached_caller
         return self._callers.get(shapes)
 
     def ran(self, shapes: Shapes) -> None:
@@ -142,7 +142,7 @@ class Compiled:
     def _submit(self, shapes: Shapes) -> None:
         """Submit a compile at ``shapes``, unless it is known or there are too many."""
         known = shapes in self._callers or shapes in self._pending
-        if not known and len(self._callers) + len(self._pending) < KEPT:
+        if not known and len(self._callers) + len(self._pending) < MOST_CALLERS:
             self._pending.append(shapes)
             background().submit(self._compile_next)
 
@@ -158,11 +158,11 @@ class Compiled:
                 self._pending.remove(shapes)
                 self._changed.notify_all()
 
-    def _compile(self, static: Program, *, only_kept: bool = False) -> Caller | None:
+    def _compile(self, static: Program, *, only_cached: bool = False) -> Caller | None:
         """Compile ``static``; None, with the reason in ``why``, if that fails."""
         try:
-            known = self.kept if static is self.program else None
-            return compile_program(static, self.waits, only_kept, self.threads, known)
+            known = self.cached_library if static is self.program else None
+            return compile_program(static, self.waits, only_cached, self.threads, known)
         except (Unsupported, ErrorList) as error:
             self.why = str(error)
         except (SmeltError, OSError) as error:
@@ -189,10 +189,10 @@ GROUPS = (fuse_elementwise, read_slices, fuse_reductions)
 FAILED = "a program could not be compiled, so NumPy runs it: {}"
 
 
-def was_kept(program: Program, threads: int = 1) -> bool:
+def has_note(program: Program, threads: int = 1) -> bool:
     """True if a note says that a static ``program`` was compiled before."""
     try:
-        return Cache().has_note(note_of(program, threads))
+        return Cache().has_note(note_name(program, threads))
     except (SmeltError, OSError):
         return False
 
@@ -200,18 +200,18 @@ def was_kept(program: Program, threads: int = 1) -> bool:
 def compile_program(
     program: Program,
     waits: bool = True,
-    only_kept: bool = False,
+    only_cached: bool = False,
     threads: int = 1,
-    known: Kept | None = None,
+    known: CachedLibrary | None = None,
 ) -> Caller | None:
     """Return a caller of the compiled static ``program``; None if the process ends meanwhile.
 
-    ``waits``: a call waits for the compiler. ``only_kept``: return None unless the library is
+    ``waits``: a call waits for the compiler. ``only_cached``: return None unless the library is
     cached. ``threads``: the number of shards of costly steps. ``known``: the cached form, if it was
     looked up. Raises Unsupported or an ErrorList for what the engine lacks, UsageError E661 without
     a compiler, and the errors of ``Toolchain.compile``.
     """
-    known = recall(program, threads) if known is None else known
+    known = read_note(program, threads) if known is None else known
     if known is not None and not (known.calls_blas and blas.table() is None):
         library_path = Cache().find(known.key)
         if library_path is not None:
@@ -221,9 +221,9 @@ def compile_program(
     choices = (convolve_packed, choose_skinny_dot, factor_lane_batched, *libraries)
     ordered = planned(program.copy(), "host", choices, GROUPS, IN_CACHE)
     source = source_of(ordered, threads)
-    if only_kept and not is_cached(source.text):
+    if only_cached and not is_cached(source.text):
         return None
-    if waits or only_kept:
+    if waits or only_cached:
         library = _library(source.text)
     else:
         if not background().building():
@@ -235,7 +235,7 @@ def compile_program(
                 parallel_for()
         finally:
             background().built()
-    kept = Kept(
+    cached_library = CachedLibrary(
         library_key(source.text),
         source.memory_bytes,
         _is_short(ordered),
@@ -243,25 +243,29 @@ def compile_program(
         source.has_parts,
         source.weights,
     )
-    compiled_caller = _caller(program, kept, library, threads)
+    compiled_caller = _caller(program, cached_library, library, threads)
     with contextlib.suppress(OSError):  # without a note, a later process compiles later
-        remember(program, threads, kept)
+        write_note(program, threads, cached_library)
     return compiled_caller
 
 
-def _caller(program: Program, kept: Kept, library: ctypes.CDLL, threads: int) -> Caller:
+def _caller(
+    program: Program, cached_library: CachedLibrary, library: ctypes.CDLL, threads: int
+) -> Caller:
     """Return a caller of ``library`` after passing it BLAS and the thread pool."""
-    if kept.calls_blas:
+    if cached_library.calls_blas:
         library[BIND](blas.table())
         if threads > 1:
             blas.use_one_thread()
-    if kept.has_parts:
+    if cached_library.has_parts:
         library[BIND_THREADS](parallel_for())
     run = ctypes.cast(library[FUNCTION], ctypes.c_void_p).value
     assert run is not None
     inputs, outputs = ports_of(program, program.inputs), ports_of(program, program.outputs)
-    needed, short = kept.memory_bytes, kept.is_short
-    compiled_caller = caller(Entry(run, library, inputs, outputs, kept.weights, needed, short))
+    needed, short = cached_library.memory_bytes, cached_library.is_short
+    compiled_caller = caller(
+        Entry(run, library, inputs, outputs, cached_library.weights, needed, short)
+    )
     few_bits = any(
         program.slots[slot].dtype.bitwidth < 8 for slot in (*program.inputs, *program.outputs)
     )

@@ -15,9 +15,9 @@ from smelt.errors import InvalidModel, UsageError
 from smelt.program.instruction import Instruction, Program
 from smelt.program.passes import last_use
 from smelt.program.specialize import specialize
+from smelt.targets.host.input_array import input_array
 from smelt.targets.host.kernels import Call, kernel_of
 from smelt.targets.host.kernels.kernel import Array
-from smelt.targets.host.taken import taken
 
 Watch = Callable[[Instruction, Sequence[Array]], None]
 
@@ -47,7 +47,7 @@ def run(program: Program, *inputs: Array, watch: Watch | None = None) -> tuple[A
             fix="pass one array per input of the Program",
         )
     described = (program.slots[slot] for slot in program.inputs)
-    arrays = [taken(slot, array) for slot, array in zip(described, inputs, strict=True)]
+    arrays = [input_array(slot, array) for slot, array in zip(described, inputs, strict=True)]
     static = specialize(program.copy(), tuple(array.shape for array in arrays))
     try:
         with np.errstate(all="ignore"):

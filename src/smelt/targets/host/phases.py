@@ -176,7 +176,7 @@ def plan_arena(plan: HostPlan) -> None:
     waits = _options(plan).engine == "native" and not plan.steps.bodies
     plan.memory = None if waits else _laid_out(plan.steps)
     compiled = plan.steps.compiled
-    if waits and is_static(plan.steps) and (compiled is None or compiled.kept is None):
+    if waits and is_static(plan.steps) and (compiled is None or compiled.cached_library is None):
         prepare(plan.steps)
     if plan.memory is None:
         return

@@ -20,9 +20,9 @@ from smelt.program.specialize import specialize
 from smelt.runtime.jit.caller import Caller
 from smelt.targets.host.compiled import Compiled, Shapes
 from smelt.targets.host.emit import Binder, Bound
+from smelt.targets.host.input_array import input_array
 from smelt.targets.host.kernels.kernel import Array
 from smelt.targets.host.prepare import Prepared, prepare
-from smelt.targets.host.taken import taken
 
 KEPT_PLANS = 16
 """The most plans in the cache; the least recently used one is dropped."""
@@ -173,6 +173,6 @@ class HostRunner:
                 fix="pass one array per input; `smelt inspect` shows the inputs",
             )
         return [
-            taken(self.program.slots[slot], self.defaults.get(i) if value is None else value)
+            input_array(self.program.slots[slot], self.defaults.get(i) if value is None else value)
             for i, (slot, value) in enumerate(zip(slots, inputs, strict=True))
         ]

@@ -13,7 +13,7 @@ from smelt.ir.partition import is_constant_node
 from smelt.ir.shapes import ShapeInference
 from smelt.targets.host.any_sizes.chain import Chain
 from smelt.targets.host.any_sizes.decided import decided_nodes, is_known
-from smelt.targets.host.any_sizes.kept_plans import KeptPlans
+from smelt.targets.host.any_sizes.plan_cache import PlanCache
 from smelt.targets.host.any_sizes.planning import (
     Computes,
     Plan,
@@ -57,7 +57,7 @@ class AnySizes:
         self._planner = planner
         self._model = model.clone()
         self._run: Runner | None = None
-        self._plans = KeptPlans(planner.planning)
+        self._plans = PlanCache(planner.planning)
         self._known = all(map(is_known, model.graph.inputs))
         try:
             self._run = planner.plan(model, self._known)

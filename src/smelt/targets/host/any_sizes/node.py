@@ -13,7 +13,7 @@ from smelt.ir.partition import is_constant_node
 from smelt.targets.host.any_sizes.control_flow import Branch, Rounds, Scanned
 from smelt.targets.host.any_sizes.data_dependent import DATA_DEPENDENT
 from smelt.targets.host.any_sizes.decided import DECIDING
-from smelt.targets.host.any_sizes.kept_plans import KeptPlans
+from smelt.targets.host.any_sizes.plan_cache import PlanCache
 from smelt.targets.host.any_sizes.planning import Runner, bound, fix_values
 from smelt.targets.host.kernels.kernel import Array
 
@@ -78,7 +78,7 @@ class FixedByValues:
         at = DECIDING.get(node.op_type, ()) if not node.domain else ()
         places = (operands.places[i] for i in at if i < len(operands.places))
         self._deciding = sorted({place for place in places if place is not None})
-        self._plans = KeptPlans(planner.planning)
+        self._plans = PlanCache(planner.planning)
 
     def __call__(self, *arrays: Array) -> Sequence[Array]:
         values = {i: arrays[i] for i in self._deciding if arrays[i].size <= MOST_DECIDING}

@@ -13,8 +13,8 @@ from smelt.ir.size_constraints import check_of
 from smelt.program.instruction import Slot
 from smelt.program.specialize import misfit
 from smelt.targets.host.any_sizes.model import AnySizes, Planner
+from smelt.targets.host.input_array import input_array
 from smelt.targets.host.kernels.kernel import Array
-from smelt.targets.host.taken import taken
 
 
 class AnySizesRunner:
@@ -69,7 +69,7 @@ class AnySizesRunner:
         sizes: dict[str, int] = {}
         arrays = []
         for i, (slot, value) in enumerate(zip(self._slots, inputs, strict=True)):
-            array = taken(slot, self._defaults.get(i) if value is None else value)
+            array = input_array(slot, self._defaults.get(i) if value is None else value)
             if self._ranked[i] and not _fits(slot, array.shape, sizes):
                 raise misfit(slot.name, array.shape, slot.shape)
             arrays.append(array)

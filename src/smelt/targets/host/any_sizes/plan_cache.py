@@ -8,11 +8,11 @@ from collections.abc import Callable, Hashable
 
 from smelt.targets.host.any_sizes.planning import Runner
 
-KEPT = 16
+MOST_PLANS = 16
 """The most plans in the cache; the least recently used one is dropped."""
 
 
-class KeptPlans:
+class PlanCache:
     """Runners by key.
 
     ``planning`` is locked while a runner is made, so that a model makes one at a time; threads
@@ -35,7 +35,7 @@ class KeptPlans:
                 run = make()
                 with self._lock:
                     self._runs[key] = run
-                    if len(self._runs) > KEPT:
+                    if len(self._runs) > MOST_PLANS:
                         self._runs.popitem(last=False)
         return run
 

@@ -34,7 +34,7 @@ PARTS = ("ir", "operators", "program", "native", "runtime", "targets/host")
 
 
 @dataclass(frozen=True)
-class Kept:
+class CachedLibrary:
     """A library by its ``key`` in the cache, and how it is called; see ``caller.Entry``."""
 
     key: str
@@ -50,20 +50,20 @@ class Kept:
         return json.dumps({**asdict(self), "weights": weights})
 
     @staticmethod
-    def from_text(text: str) -> Kept:
+    def from_text(text: str) -> CachedLibrary:
         """Parse a note; raises ValueError, KeyError or TypeError for other text."""
         document = json.loads(text)
         weights = tuple(
             np.frombuffer(bytes.fromhex(data), dtype).reshape(shape)
             for dtype, shape, data in document.pop("weights")
         )
-        return Kept(**document, weights=weights)
+        return CachedLibrary(**document, weights=weights)
 
 
-def note_of(program: Program, threads: int) -> str:
+def note_name(program: Program, threads: int) -> str:
     """Return the name of the note of a static ``program``; raises E661 without a compiler."""
     constants = hashlib.sha256()
-    if _is_whole(program):
+    if _is_identified_by_note(program):
         for slot in sorted(program.constants):
             constants.update(program.bytes_of(slot))
     blas = find_spec("scipy_openblas32")  # its path, as repr() would contain an address
@@ -73,26 +73,29 @@ def note_of(program: Program, threads: int) -> str:
     return this_toolchain().key("program", *about, *versions)
 
 
-def recall(program: Program, threads: int) -> Kept | None:
+def read_note(program: Program, threads: int) -> CachedLibrary | None:
     """Return the note of ``program``, or None; the library may no longer exist."""
-    if not _is_whole(program):
+    if not _is_identified_by_note(program):
         return None
     try:
-        return Kept.from_text(Cache().note_text(note_of(program, threads)))
+        return CachedLibrary.from_text(Cache().note_text(note_name(program, threads)))
     except (SmeltError, OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def remember(program: Program, threads: int, kept: Kept) -> None:
+def write_note(program: Program, threads: int, library: CachedLibrary) -> None:
     """Write the note of ``program``, an empty one if it is too large; raises OSError.
 
-    An empty note is never recalled.
+    ``read_note`` returns None for an empty note.
     """
-    small = _is_whole(program) and sum(each.nbytes for each in kept.weights) <= MOST_CONSTANTS
-    Cache().note(note_of(program, threads), kept.to_text() if small else "")
+    small = (
+        _is_identified_by_note(program)
+        and sum(each.nbytes for each in library.weights) <= MOST_CONSTANTS
+    )
+    Cache().note(note_name(program, threads), library.to_text() if small else "")
 
 
-def _is_whole(program: Program) -> bool:
+def _is_identified_by_note(program: Program) -> bool:
     """True if the name of the note identifies all of ``program``, which it does for few constants,
     default layouts, no quantization and no subgraphs."""
     if sum(array.nbytes for array in program.constants.values()) > MOST_CONSTANTS:

@@ -1,4 +1,4 @@
-"""What an earlier process kept is loaded without planning, and only where it is surely the same."""
+"""What an earlier process cached is loaded without planning, and only where it is surely the same."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from smelt.ir import text
 from smelt.program.instruction import Program
 from smelt.runtime.jit.cache import Cache
 from smelt.targets.base import Plan
-from smelt.targets.host import compiled, host, kept, phases
+from smelt.targets.host import compile_cache, compiled, host, phases
+from smelt.targets.host.compile_cache import CachedLibrary, note_name, read_note
 from smelt.targets.host.compiled import compile_program
-from smelt.targets.host.kept import Kept, note_of, recall
 from smelt.targets.host.options import Options
 
 SCALED = "g (float[4,5] x) => (y) {{ c = Constant<value_floats=[{factor}]>() y = Mul(x, c) }}"
@@ -56,7 +56,7 @@ def test_another_process_has_the_same_name(monkeypatch: pytest.MonkeyPatch) -> N
     names, held = set(), []
     for _ in range(3):
         monkeypatch.delitem(sys.modules, "scipy_openblas32", raising=False)
-        names.add(note_of(program(), 1))
+        names.add(note_name(program(), 1))
         held.append(find_spec("scipy_openblas32"))
     assert len(names) == 1
 
@@ -99,7 +99,7 @@ def test_so_are_other_numbers_of_threads_and_another_version(
 ) -> None:
     check(2.0)
     check(2.0, threads=2)
-    monkeypatch.setattr(kept, "_this_package", lambda: "after an update")
+    monkeypatch.setattr(compile_cache, "_this_package", lambda: "after an update")
     check(2.0)
     assert len(planned) == 3
 
@@ -111,14 +111,14 @@ def test_a_damaged_note_is_none(cache: Path, planned: list[Program], damage: str
     check(2.0)
     (note,) = cache.glob("*.note")
     note.write_text(damage)
-    assert recall(program(), 1) is None
+    assert read_note(program(), 1) is None
     check(2.0)
     assert len(planned) == 2
 
 
 def test_a_library_that_is_gone_is_made_again(cache: Path, planned: list[Program]) -> None:
     check(2.0)
-    known = recall(program(), 1)
+    known = read_note(program(), 1)
     assert known is not None
     for file in (cache / known.key).iterdir():
         file.unlink()
@@ -127,16 +127,16 @@ def test_a_library_that_is_gone_is_made_again(cache: Path, planned: list[Program
 
 
 def test_large_constants_are_planned_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "MOST_CONSTANTS", 3)
+    monkeypatch.setattr(compile_cache, "MOST_CONSTANTS", 3)
     check(2.0)
-    assert Cache().has_note(note_of(program(), 1))
-    assert recall(program(), 1) is None
+    assert Cache().has_note(note_name(program(), 1))
+    assert read_note(program(), 1) is None
 
 
 def test_texts_keep_everything() -> None:
     weights = (np.float32([[1, np.nan], [-0.0, np.inf]]), np.zeros((0, 3), np.int8))
-    before = Kept("k", 64, True, False, True, weights)
-    after = Kept.from_text(before.to_text())
+    before = CachedLibrary("k", 64, True, False, True, weights)
+    after = CachedLibrary.from_text(before.to_text())
     for x, y in zip(before.weights, after.weights, strict=True):
         assert (x.dtype, x.shape, x.tobytes()) == (y.dtype, y.shape, y.tobytes())
     assert (after.key, after.memory_bytes, after.is_short) == ("k", 64, True)

@@ -9,7 +9,7 @@ from smelt.program.instruction import Slot
 from smelt.targets.host.kernels.kernel import Array
 
 
-def taken(slot: Slot, value: Array | None) -> Array:
+def input_array(slot: Slot, value: Array | None) -> Array:
     """Return ``value`` as a row-major array; it is copied only if it is not dense.
 
     Raises UsageError E671 for a missing value or another dtype.
