@@ -132,10 +132,13 @@ def _gemm(b: Builder, lhs: ir.Value, rhs: ir.Value, parts: Groups) -> ir.Value |
         return None
     if parts.lhs_batch or len(parts.lhs_contracting) != 1:
         return None
-    left, right = parts.lhs_contracting == (0,), parts.rhs_contracting == (1,)
-    if not (left and not is_constant(lhs)) and not (right and not is_constant(rhs)):
+    is_lhs_transposed = parts.lhs_contracting == (0,)
+    is_rhs_transposed = parts.rhs_contracting == (1,)
+    saves_lhs = is_lhs_transposed and not is_constant(lhs)
+    saves_rhs = is_rhs_transposed and not is_constant(rhs)
+    if not saves_lhs and not saves_rhs:
         return None
-    return b.op("Gemm", lhs, rhs, transA=int(left), transB=int(right))
+    return b.op("Gemm", lhs, rhs, transA=int(is_lhs_transposed), transB=int(is_rhs_transposed))
 
 
 @dataclass(frozen=True)

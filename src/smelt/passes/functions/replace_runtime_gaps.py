@@ -47,7 +47,7 @@ class Form:
 def replace_runtime_gaps(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Form
 ) -> None:
-    """Replace these operators in all graphs."""
+    """Replace operators that runtimes lack or compute wrong, in all graphs."""
     kept = cx.operators
     if options.functions:  # keeps 3
         kept = frozenset(operator.key for operator in all_operators())

@@ -198,9 +198,8 @@ class _Folder:
     ) -> None:
         """Inline ``body``, whose inputs get the values ``operands``.
 
-        If a dim of ``inputs``, those inputs of the body that may have symbolic dims, is not a
-        number, the shapes in the body are inferred again. ``skip`` and ``stacked`` are those of
-        ``inline``.
+        The shapes in the body are inferred again if one of its ``inputs`` has a symbolic dim.
+        ``skip`` and ``stacked`` are passed to ``inline``.
         """
         if not _is_static(inputs):
             # Symbols of the body mean nothing outside; shapes are inferred again there.
