@@ -11,18 +11,20 @@ from smelt.runtime.runner import open_runner
 
 
 def graph(
-    batch: str = "N", body: str = "w = Add(a, m)", mask: str = "1,4,1,5,5", end: str = ""
+    batch: str = "N", body: str = "w = Add(a, m)", mask: str = "1,4,1,5,5", size: int = 5
 ) -> str:
-    """Return scores of four windows of five positions, computed from ``x``: B,4*5,3*8."""
+    """Return scores of four windows of ``size`` positions, computed from ``x``: B,4*size,3*8."""
+    rows, cells = 4 * size, 3 * size * size
     return (
-        f"g (float[{batch},20,24] x, float[{batch},20,24] z) => (float[{batch},20,24] y) "
-        "<int64[4] heads = {-1,5,3,8}, int64[5] apart = {-1,4,3,5,5}, int64[4] joined = {-1,3,5,5}, "
-        "int64[3] rows = {-1,20,24}, float c = {0.35}, float[3,5,5] table = "
-        f"{{{','.join(str(i % 7) for i in range(75))}}}, float[{mask}] m = {{{hidden(mask)}}}> {{ "
-        "r = Reshape(x, heads) q = Transpose<perm=[0,2,1,3]>(r) k = Transpose<perm=[0,2,3,1]>(r) "
-        "t = Reshape(z, heads) v = Transpose<perm=[0,2,1,3]>(t) "
+        f"g (float[{batch},{rows},24] x, float[{batch},{rows},24] z) => (float[{batch},{rows},24] "
+        f"y) <int64[4] heads = {{-1,{size},3,8}}, int64[5] apart = {{-1,4,3,{size},{size}}}, "
+        f"int64[4] joined = {{-1,3,{size},{size}}}, int64[3] rows = {{-1,{rows},24}}, "
+        f"float c = {{0.35}}, float[3,{size},{size}] table = "
+        f"{{{','.join(str(i % 7) for i in range(cells))}}}, float[{mask}] m = {{{hidden(mask)}}}> "
+        "{ r = Reshape(x, heads) q = Transpose<perm=[0,2,1,3]>(r) "
+        "k = Transpose<perm=[0,2,3,1]>(r) t = Reshape(z, heads) v = Transpose<perm=[0,2,1,3]>(t) "
         f"s = MatMul(q, k) d = Mul(s, c) n = Add(d, table) a = Reshape(n, apart) {body} "
-        f"j = Reshape(w, joined) p = Softmax<axis=-1>(j) {end} o = MatMul(p, v) "
+        "j = Reshape(w, joined) p = Softmax<axis=-1>(j) o = MatMul(p, v) "
         "u = Transpose<perm=[0,2,1,3]>(o) y = Reshape(u, rows) }"
     )
 
@@ -32,15 +34,24 @@ def hidden(shape: str) -> str:
     return ",".join("-100" if i % 3 == 1 else "0" for i in range(size))
 
 
-@pytest.mark.parametrize("batch", ["N", "3"])
-@pytest.mark.parametrize("mask", ["1,4,1,5,5", "1,4,3,5,5"])
-def test_one_attention_of_all_windows(batch: str, mask: str) -> None:
-    source = text.parse(graph(batch, mask=mask), 23)
+LARGE = 65
+"""Positions of a window with whose masks rules that read small constants alone do nothing."""
+
+
+@pytest.mark.parametrize(
+    ("batch", "mask", "size"),
+    [
+        *((batch, mask, 5) for batch in ("N", "3") for mask in ("1,4,1,5,5", "1,4,3,5,5")),
+        ("N", f"1,4,1,{LARGE},{LARGE}", LARGE),
+    ],
+)
+def test_one_attention_of_all_windows(batch: str, mask: str, size: int) -> None:
+    source = text.parse(graph(batch, mask=mask, size=size), 23)
     model = optimize(source)
     kinds = [node.op_type for node in model.graph]
     assert kinds.count("Attention") == 1
     assert not {"Softmax", "MatMul"} & set(kinds)
-    inputs = np.random.default_rng(0).standard_normal((2, 3, 20, 24)).astype(np.float32)
+    inputs = np.random.default_rng(0).standard_normal((2, 3, 4 * size, 24)).astype(np.float32)
     found, expected = (open_runner(m)(*inputs)[0] for m in (model, source))
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 

@@ -17,7 +17,7 @@ from smelt.passes.first_opsets import opset_miss
 from smelt.passes.size_from_inputs import shape_from_inputs
 
 _apart = op("Reshape", var("scores"), rest=True, name="apart")
-_masked = op("Add", _apart, const(name="mask"), commutative=True)
+_masked = op("Add", _apart, const(name="mask", limit=None), commutative=True)
 _together = op("Reshape", _masked, rest=True, name="together")
 
 
