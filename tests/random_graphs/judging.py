@@ -52,13 +52,19 @@ class Judge:
     Raises SmeltError if the model does not run.
     """
 
-    def __init__(self, model: ir.Model, seed: int, undefined: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        model: ir.Model,
+        seed: int,
+        undefined: Collection[str] = (),
+        modes: tuple[Mode, ...] = ("normal", "special", "edges"),
+    ) -> None:
         """``undefined`` are further operators that make nothing certain of a NaN."""
         self.model = model
         lossy = any(
             node.op_type in LOSES_NAN or node.op_type in undefined for node in scope.nodes(model)
         )
-        modes: tuple[Mode, ...] = ("normal",) if lossy else ("normal", "special", "edges")
+        modes = ("normal",) if lossy else modes
         self.baseline = Baseline(model, None, seed, modes)
 
     def problems(self, model: ir.Model, declared: Exactness) -> list[str]:
