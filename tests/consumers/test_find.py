@@ -16,6 +16,9 @@ def test_each_file_declares_operators_of_onnx_and_its_source(name) -> None:
     consumer = consumers()[name]
     listed = {key for key in (*(consumer.operators or ()), *consumer.refused) if "::" not in key}
     assert listed <= {op for op, owners in domains().items() if "" in owners}
+    assert consumer.operators is not None or not (
+        consumer.types or consumer.max_rank or consumer.fixed_sizes
+    ), "limits of nodes need a table of operators"
     assert consumer.source
     assert consumer.summary
     parse(consumer.prefers)

@@ -39,12 +39,13 @@ class Consumer:
     ``source``: the document, checker or measurement that the rows are from. ``opsets``: lowest and
     highest ONNX opset. ``ir_version``: the highest version of the file format. ``operators``: what
     it takes, by operator (``domain::Name`` for other domains); None for every operator of ONNX but
-    those ``refused``, a table from operator to the reason. ``types``: element types of values that
-    are no constants. ``max_rank``: the most dims of a value. ``fixed_sizes``: it takes no node with
-    an open size. ``narrow_integers``: it computes in int32, not int64. ``without``: passes of the
-    default pipeline whose results it handles badly. ``prefers``: passes, as pipeline text, that
-    make the forms that it handles best. ``defects``: what it is known to do badly, each with its
-    source. ``at``: returns the consumer as of a version, for ``NAME>=1.18``.
+    those ``refused``, a table from operator to the reason; such a consumer has no other limits.
+    ``types``: element types of values that are no constants. ``max_rank``: the most dims of a
+    value. ``fixed_sizes``: it takes no node with an open size. ``narrow_integers``: it computes in
+    int32, not int64. ``without``: passes of the default pipeline whose results it handles badly.
+    ``prefers``: passes, as pipeline text, that make the forms that it handles best. ``defects``:
+    what it is known to do badly, each with its source. ``at``: returns the consumer as of a
+    version, for ``NAME>=1.18``.
     """
 
     name: str

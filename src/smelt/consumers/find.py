@@ -51,13 +51,13 @@ def _find(written: str) -> Consumer:
     """Return the consumer called ``written``, as of its version if one is given."""
     match = _WRITTEN.fullmatch(written)
     name, version = match.groups() if match else (written, None)
-    found = consumers().get(name)
+    found, names = consumers().get(name), [*consumers(), ANY]
     if found is None:
         raise UsageError(
             "E612",
             f"there is no consumer {written!r}",
-            why=f"smelt knows {', '.join(consumers())} and {ANY}",
-            fix=did_you_mean(name, [*consumers(), ANY], "smelt explain consumers"),
+            why=f"smelt knows {', '.join(names)}",
+            fix=did_you_mean(name, names, f"see docs/consumers.md, as in --for {names[0]}"),
         )
     if version is None:
         return found
@@ -65,7 +65,7 @@ def _find(written: str) -> Consumer:
         raise UsageError(
             "E612",
             f"the consumer {name} has no versions, and {written!r} names one",
-            why="its rows are of one version, which `smelt explain` names",
+            why="its rows are of one version, which docs/consumers.md names",
             fix=f"--for {name}",
         )
     return found.at(_numbers(version))

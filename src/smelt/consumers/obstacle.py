@@ -76,6 +76,11 @@ def outside(model: ir.Model, consumer: Consumer) -> list[Outside]:
     ]
 
 
+def key_of(node: ir.Node) -> str:
+    """Return the operator of ``node`` as tables of consumers write it."""
+    return f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+
+
 def obstacle(
     consumer: Consumer, node: ir.Node, opset: int, *, of_sizes: bool = True, deep: bool = True
 ) -> Obstacle:
@@ -86,7 +91,7 @@ def obstacle(
     """
     if is_constant_node(node):
         return TAKEN
-    key = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+    key = key_of(node)
     refused = consumer.refused.get(key)
     if refused is not None:
         return Obstacle(refused, ELSEWHERE)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from smelt.consumers.consumer import Consumer
 from smelt.consumers.find import consumers, find_consumers
-from smelt.consumers.obstacle import Outside, obstacle, outside
+from smelt.consumers.obstacle import Outside, key_of, obstacle, outside
 from smelt.ir import scope
 from smelt.ir.opset import opset_of
 
@@ -36,15 +37,24 @@ def readers(model: ir.Model, asked: str = "") -> Readers:
     """Return what the consumers ``asked`` for take of ``model``; all consumers without any."""
     chosen = find_consumers(asked).consumers
     if not chosen:
-        return Readers(tuple(name for name in consumers() if _takes_all(name, model)))
+        names = {key_of(node) for node in scope.nodes(model)}
+        known = consumers().items()
+        return Readers(tuple(name for name, each in known if _takes_all(each, model, names)))
     left = {each.name: outside(model, each) for each in chosen}
     whole = tuple(name for name, found in left.items() if not found)
     return Readers(whole, tuple(each for found in left.values() for each in found))
 
 
-def _takes_all(name: str, model: ir.Model) -> bool:
-    """True if the consumer takes every node; the first one that it does not take decides."""
-    consumer, opset = consumers()[name], opset_of(model)
-    if not consumer.opsets[0] <= opset <= consumer.opsets[1]:
+def _takes_all(consumer: Consumer, model: ir.Model, names: set[str]) -> bool:
+    """True if ``consumer`` takes every node; ``names`` are the operators of the model.
+
+    Nodes are looked at only if it has all operators, but not in every form.
+    """
+    opset = opset_of(model)
+    if not consumer.opsets[0] <= opset <= consumer.opsets[1] or names & consumer.refused.keys():
+        return False
+    if consumer.operators is None:
+        return not any("::" in name for name in names)
+    if names - consumer.operators.keys() - {"Constant"}:
         return False
     return not any(obstacle(consumer, node, opset) for node in scope.nodes(model))
