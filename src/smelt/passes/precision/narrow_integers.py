@@ -7,8 +7,8 @@ For consumers that have no int64 inside, such as WebGPU and most accelerators. I
 keep their types; with the option ``inputs``, the int64 inputs become int32.
 
 Needs    (1) an operator that takes int32 in place of int64; (2) bounds of all its int64 operands
-         and results within 32 bits. An input that is only read as indices has the bounds of the
-         axis: ONNX lets no others run.
+         and results within 32 bits. An input that is read as indices has the bounds of the axis,
+         because ONNX allows no others.
 Keeps    (1) arithmetic of sizes: Shape gives int64, and Reshape reads it.
 """
 
@@ -77,6 +77,7 @@ def narrow_integers(cx: PassContext, rewriter: Rewriter, stats: RuleStats, optio
 
 
 def _is_wide_input(node: ir.Node, place: int) -> bool:
+    """True if the operand ``place`` of ``node`` is int64."""
     value = node.inputs[place] if place < len(node.inputs) else None
     return value is not None and value.dtype == WIDE
 
@@ -84,16 +85,16 @@ def _is_wide_input(node: ir.Node, place: int) -> bool:
 def _narrow(rewriter: Rewriter, node: ir.Node, places: list[int], stats: RuleStats) -> None:
     """Replace ``node`` by one of int32 operands, and Casts before and after it."""
     b = rewriter.builder(node, [node], NAME)
-    given = list(node.inputs)
+    operands = list(node.inputs)
     for place in places:
-        value = given[place]
+        value = operands[place]
         assert value is not None
-        given[place] = b.cast(value, ir.DataType.INT32)
+        operands[place] = b.cast(value, ir.DataType.INT32)
     attributes = list(node.attributes.values())
-    made = b.add(ir.Node("", node.op_type, given, attributes, num_outputs=len(node.outputs)))
+    narrow = b.add(ir.Node("", node.op_type, operands, attributes, num_outputs=len(node.outputs)))
     results = [
         b.cast(new, WIDE) if old.dtype == WIDE else new
-        for old, new in zip(node.outputs, made, strict=True)
+        for old, new in zip(node.outputs, narrow, strict=True)
     ]
     replace_or_miss(rewriter, stats, NAME, node, results, b, node.op_type)
 
@@ -127,8 +128,8 @@ class _Facts:
 
     def fits(self, value: ir.Value) -> bool:
         """True if 32 bits hold every element of ``value``."""
-        found = self._bounds.of(value)
-        if found is not None and NARROW[0] <= found[0] and found[1] <= NARROW[1]:
+        bounds = self._bounds.of(value)
+        if bounds is not None and NARROW[0] <= bounds[0] and bounds[1] <= NARROW[1]:
             return True
         return value in self._main.inputs and any(map(self._is_index, value.uses()))
 
@@ -161,5 +162,6 @@ class _Facts:
 
 
 def _is_size_source(value: ir.Value) -> bool:
+    """True if ``value`` is a constant, or a Shape or Size returns it."""
     node = value.producer()
     return tensor_of(value) is not None or (node is not None and node.op_type in SIZES)

@@ -38,8 +38,8 @@ def nested_interleavings(m: Match, b: Builder) -> Replacement:
     outer = interleaving_of(y, m.constants, walk)
     if outer is None or y.shape is None or len(y.shape) != 4 or outer.axis not in (2, 3):  # needs 1
         return None
-    found = [interleaving_of(value, m.constants, walk) for value in outer.values]
-    known = [inner for inner in found if inner is not None]
+    interleavings = [interleaving_of(value, m.constants, walk) for value in outer.values]
+    known = [inner for inner in interleavings if inner is not None]
     size = len(outer.values)
     if len(known) < size:
         return None
