@@ -116,16 +116,21 @@ def _timing(times: Sequence[float], first: Sequence[float]) -> Timing:
     )
 
 
-def _interval(ordered: Sequence[float]) -> tuple[float, float] | None:
-    """Return the 95 % confidence interval of the median, from binomial order statistics."""
-    count, tail = len(ordered), 0.0
+def _interval(sorted_values: Sequence[float]) -> tuple[float, float] | None:
+    """Return the 95 % confidence interval of the median, from binomial order statistics.
+
+    The true median lies outside of the sorted values ``rank`` to ``n - 1 - rank`` with the
+    probability of at most ``rank`` heads, or at most ``rank`` tails, in ``n`` tosses of a coin.
+    Returns None if even the range of all values has a lower confidence.
+    """
+    count, tail = len(sorted_values), 0.0
     rank = -1
     while rank + 1 < count // 2:
-        weight = math.comb(count, rank + 1) / 2**count
-        if 2 * (tail + weight) > 1 - CONFIDENCE:
+        probability = math.comb(count, rank + 1) / 2**count
+        if 2 * (tail + probability) > 1 - CONFIDENCE:
             break
-        tail, rank = tail + weight, rank + 1
-    return (ordered[rank], ordered[count - 1 - rank]) if rank >= 0 else None
+        tail, rank = tail + probability, rank + 1
+    return (sorted_values[rank], sorted_values[count - 1 - rank]) if rank >= 0 else None
 
 
 def measure_latency(

@@ -65,9 +65,7 @@ class Binding:
         signature = inspect.signature(arguments)
 
         def call(*args: Any, **keywords: Any) -> Any:
-            """Bind the primitive; call the original if the arguments are invalid or not of the
-            bound form.
-            """
+            """Bind the primitive if it covers the arguments, else call the original."""
             try:
                 signature.bind(*args, **keywords)
             except TypeError:  # The original accepts the call, or raises the right error.

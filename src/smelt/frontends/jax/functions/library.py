@@ -48,7 +48,7 @@ class Library:
 
 def inline_called_once(model: ir.Model, library: Library, shapes: ShapeInference) -> None:
     """Inline every optional function that only one node calls."""
-    single = _called_once(model) & library.optional
+    single = _called_at_most_once(model) & library.optional
     calls = [node for node in scope.nodes(model) if node.op_identifier() in single]
     rewriter = Rewriter(model, shapes, Constants())
     for node in calls:
@@ -75,7 +75,7 @@ def _constants_become_initializers(body: ir.Graph) -> None:
             body.register_initializer(constant)
 
 
-def _called_once(model: ir.Model) -> set[ir.OperatorIdentifier]:
+def _called_at_most_once(model: ir.Model) -> set[ir.OperatorIdentifier]:
     """Return the functions that at most one node of ``model`` calls."""
     counts: dict[ir.OperatorIdentifier, int] = dict.fromkeys(model.functions, 0)
     for node in scope.nodes(model):

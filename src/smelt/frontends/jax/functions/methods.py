@@ -38,9 +38,9 @@ class _Marking:
             if not self.kept and not objects.holds_modules(module):
                 return fn(*args, **kwargs)
             # A subclass that calls this method by super() computes more than the method.
-            named = type(module) if _definer(type(module)) is self.cls else self.cls
-            target = f"{named.__module__}:{named.__qualname__}"
-            mark = Mark(self.domain, named.__name__, target, kept=self.kept)
+            owner = type(module) if _definer(type(module)) is self.cls else self.cls
+            target = f"{owner.__module__}:{owner.__qualname__}"
+            mark = Mark(self.domain, owner.__name__, target, kept=self.kept)
             return calls.call_marked(mark, fn, args, kwargs)
 
         return __call__

@@ -126,6 +126,7 @@ def _check_not_hidden(scope: Scope, positions: dict[Scope, dict[str, int]]) -> N
         visible = positions[outer]
         for node in scope.nodes:
             for name in node.output:
+                # The graph reads values that nodes before the one around it write.
                 if name and visible.get(name, inner.position) < inner.position:
                     raise InvalidModel(
                         "E304",
