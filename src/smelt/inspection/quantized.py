@@ -47,9 +47,9 @@ def quantized_nodes(model: ir.Model) -> list[QuantizedNode]:
         if known_format is not None:
             nodes.append(QuantizedNode(node, known_format, _bits_of(node.inputs)))
         elif not node.domain and node.op_type not in ("QuantizeLinear", *PASSED_ON):
-            between = _between(node)
-            if between is not None:
-                nodes.append(between)
+            described = _on_dequantized(node)
+            if described is not None:
+                nodes.append(described)
     return nodes
 
 
@@ -95,7 +95,7 @@ def _by_name(node: ir.Node) -> Format | None:
     return "weight-only" if node.op_type in WEIGHT_ONLY else None
 
 
-def _between(node: ir.Node) -> QuantizedNode | None:
+def _on_dequantized(node: ir.Node) -> QuantizedNode | None:
     """Return ``node`` as a QuantizedNode if it reads dequantized values, else None."""
     if node.op_type == "DequantizeLinear" or not node.inputs:
         return None

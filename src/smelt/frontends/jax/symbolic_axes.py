@@ -18,9 +18,9 @@ from smelt.frontends.jax.replacement import Function
 
 
 def _constant(original: Function) -> Function:
-    """Return a replacement of ``_const``: a symbolic size becomes an array like ``example``.
+    """Return a replacement of ``_const``, which accepts a symbolic size.
 
-    An int ``example`` keeps the size itself.
+    The size becomes an array in the dtype of ``example``, or stays a size if that is an int.
     """
 
     def constant(example: Any, val: Any) -> Any:

@@ -1,7 +1,8 @@
-"""Lower matrix decompositions to operators of the ``smelt`` domain.
+"""Lower decompositions of real matrices to operators of the ``smelt`` domain.
 
-Shapes: ``a`` is ``[..., m, n]``; leading dims are a batch; ``k = min(m, n)``. The algorithms are
-LAPACK's; each operator's schema in ``smelt.operators.linalg`` names the routine.
+Shapes: ``a`` is ``[..., m, n]``, or ``[..., n, n]`` where it is square; leading dims are a batch;
+``k = min(m, n)``. Results are those of the LAPACK routine that each function names; the modules in
+``smelt.operators.linalg`` and ``smelt.operators.lapack`` compute them.
 """
 
 from __future__ import annotations
@@ -12,18 +13,7 @@ from functools import partial
 import onnx_ir as ir
 
 from smelt.frontends.jax.compat import Dim, is_symbolic, max_dim, min_dim
-from smelt.frontends.jax.complex_numbers.eigen import COMPLEX_EIG, COMPLEX_SCHUR, EIG
-from smelt.frontends.jax.complex_numbers.factors import (
-    COMPLEX_CHOLESKY,
-    COMPLEX_LU,
-    COMPLEX_QR,
-    COMPLEX_SOLVE,
-)
-from smelt.frontends.jax.complex_numbers.spectra import (
-    COMPLEX_EIGH,
-    COMPLEX_SVD,
-    COMPLEX_VALUES,
-)
+from smelt.frontends.jax.complex_numbers.eigen import EIG
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.plugins.linalg.linalg import check_real
@@ -37,7 +27,7 @@ def lu(cx: Lowering, a: ir.Value) -> tuple[ir.Value, ...]:
 
     Results: L and U packed ``[..., m, n]``, pivots ``[..., k]``, permutation ``[..., m]``.
     """
-    return _smelt(cx, "LU", a, outputs=3)
+    return smelt_node(cx, "LU", a, outputs=3)
 
 
 @lowers("lu_pivots_to_permutation")
@@ -59,15 +49,16 @@ def geqrf(cx: Lowering, a: ir.Value) -> tuple[ir.Value, ...]:
 
     Results: R with the reflectors below its diagonal ``[..., m, n]``, their scales ``[..., k]``.
     """
-    return _smelt(cx, "Geqrf", a, outputs=2)
+    return smelt_node(cx, "Geqrf", a, outputs=2)
 
 
 @lowers("householder_product")
 def householder_product(cx: Lowering, a: ir.Value, taus: ir.Value) -> ir.Value:
-    """Lower to HouseholderProduct, as LAPACK ``orgqr``: reflectors ``a [..., m, n]`` to Q ``[...,
-    m, n]``.
+    """Lower to HouseholderProduct, LAPACK's ``orgqr``.
+
+    The reflectors ``a [..., m, n]`` and their scales ``taus [..., k]`` give Q ``[..., m, n]``.
     """
-    return _smelt(cx, "HouseholderProduct", a, taus)[0]
+    return smelt_node(cx, "HouseholderProduct", a, taus)[0]
 
 
 @lowers("ormqr")
@@ -80,7 +71,7 @@ def ormqr(
     """
     rows, columns = cx.avals_in[0].shape[-2:]
     vectors = _resized(cx, a, columns, rows, -1)
-    q = _smelt(cx, "HouseholderProduct", vectors, taus)[0]
+    q = smelt_node(cx, "HouseholderProduct", vectors, taus)[0]
     if transpose:
         rank = len(cx.avals_in[0].shape)
         q = cx.transpose(q, [*range(rank - 2), rank - 1, rank - 2])
@@ -99,12 +90,12 @@ def qr(
     GPU library, so it has no effect here.
     """
     rows, columns = cx.avals_in[0].shape[-2:]
-    packed, taus, *order = _smelt(
+    packed, taus, *order = smelt_node(
         cx, "Geqp3" if pivoting else "Geqrf", a, outputs=3 if pivoting else 2
     )
     width = rows if full_matrices else min_dim(rows, columns)
     vectors = _resized(cx, packed, columns, width, -1)
-    q = _smelt(cx, "HouseholderProduct", vectors, taus)[0]
+    q = smelt_node(cx, "HouseholderProduct", vectors, taus)[0]
     r = _resized(cx, packed, rows, width, -2)
     return [q, cx.op("Trilu", r, upper=1), *order]
 
@@ -119,80 +110,23 @@ def eigh(
     subset_by_index: object,
     algorithm: object,
 ) -> tuple[ir.Value, ...]:
-    """Lower to Eigh: vectors ``[..., n, n]`` and ascending values ``[..., n]``.
+    """Lower to Eigh, LAPACK's ``syevd`` of symmetric matrices: vectors ``[..., n, n]``, values.
 
-    Values are always sorted; ``algorithm`` is ignored. Refuses a subset.
+    Only the triangle that ``lower`` chooses is read. The values ``[..., n]`` always ascend;
+    ``algorithm`` is ignored. Raises E102 for a subset of the values.
     """
     if subset_by_index is not None:
         raise cx.unsupported("a subset of the eigenvalues is asked for")
-    return _smelt(cx, "Eigh", a, outputs=2, lower=int(lower))
+    return smelt_node(cx, "Eigh", a, outputs=2, lower=int(lower))
 
 
 @lowers(EIG)
 def eig(cx: Lowering, a: ir.Value) -> tuple[ir.Value, ...]:
-    """Lower to Eig: real and imaginary parts of values, left and right vectors."""
-    return _smelt(cx, "Eig", a, outputs=6)
+    """Lower to Eig, LAPACK's ``geev``: the values ``[..., n]``, left and right vectors.
 
-
-@lowers(COMPLEX_EIG)
-def complex_eig(cx: Lowering, re: ir.Value, im: ir.Value) -> tuple[ir.Value, ...]:
-    """Lower to ComplexEig: parts of values, left and right vectors."""
-    return _smelt(cx, "ComplexEig", re, im, outputs=6)
-
-
-@lowers(COMPLEX_SCHUR)
-def complex_schur(cx: Lowering, re: ir.Value, im: ir.Value) -> tuple[ir.Value, ...]:
-    """Lower to ComplexSchur: real and imaginary parts of the triangular form, then of the
-    vectors.
+    Vectors are the columns of ``[..., n, n]``. Each result is a real and an imaginary part.
     """
-    return _smelt(cx, "ComplexSchur", re, im, outputs=4)
-
-
-@lowers(COMPLEX_CHOLESKY)
-def complex_cholesky(cx: Lowering, re: ir.Value, im: ir.Value) -> tuple[ir.Value, ...]:
-    """Lower to ComplexCholesky: the parts of the lower factor."""
-    return _smelt(cx, "ComplexCholesky", re, im, outputs=2)
-
-
-@lowers(COMPLEX_QR)
-def complex_qr(
-    cx: Lowering, re: ir.Value, im: ir.Value, *, full_matrices: bool
-) -> tuple[ir.Value, ...]:
-    """Lower to ComplexQR: the parts of Q and of R."""
-    return _smelt(cx, "ComplexQR", re, im, outputs=4, full_matrices=int(full_matrices))
-
-
-@lowers(COMPLEX_LU)
-def complex_lu(cx: Lowering, re: ir.Value, im: ir.Value) -> tuple[ir.Value, ...]:
-    """Lower to ComplexLU: parts of the factors, pivots, permutation."""
-    return _smelt(cx, "ComplexLU", re, im, outputs=4)
-
-
-@lowers(COMPLEX_SOLVE)
-def complex_triangular_solve(cx: Lowering, *parts: ir.Value, **flags: bool) -> tuple[ir.Value, ...]:
-    """Lower to ComplexTriangularSolve: the real and the imaginary part of the solution."""
-    attributes = {name: int(flag) for name, flag in flags.items()}
-    return _smelt(cx, "ComplexTriangularSolve", *parts, outputs=2, **attributes)
-
-
-@lowers(COMPLEX_EIGH)
-def complex_eigh(cx: Lowering, re: ir.Value, im: ir.Value, *, lower: bool) -> tuple[ir.Value, ...]:
-    """Lower to ComplexEigh: parts of the vectors, then the values."""
-    return _smelt(cx, "ComplexEigh", re, im, outputs=3, lower=int(lower))
-
-
-@lowers(COMPLEX_SVD)
-def complex_svd(
-    cx: Lowering, re: ir.Value, im: ir.Value, *, full_matrices: bool
-) -> tuple[ir.Value, ...]:
-    """Lower to ComplexSVD: the values, then the parts of U and of the adjoint of V."""
-    return _smelt(cx, "ComplexSVD", re, im, outputs=5, full_matrices=int(full_matrices))
-
-
-@lowers(COMPLEX_VALUES)
-def complex_singular_values(cx: Lowering, re: ir.Value, im: ir.Value) -> tuple[ir.Value, ...]:
-    """Lower to ComplexSingularValues: real values ``[..., k]``."""
-    return _smelt(cx, "ComplexSingularValues", re, im)
+    return smelt_node(cx, "Eig", a, outputs=6)
 
 
 @lowers("svd")
@@ -205,12 +139,16 @@ def svd(
     subset_by_index: object,
     algorithm: object,
 ) -> tuple[ir.Value, ...]:
-    """Lower to SVD, or to SingularValues if no vectors are requested; refuses a subset."""
+    """Lower to SVD, LAPACK's ``gesdd``: values ``[..., k]``, U and the transpose of V.
+
+    U is ``[..., m, k]`` and V^T ``[..., k, n]``; with ``full_matrices`` they are square. Without
+    ``compute_uv`` SingularValues returns the values alone. Raises E102 for a subset.
+    """
     if subset_by_index is not None:
         raise cx.unsupported("a subset of the singular values is asked for")
     if not compute_uv:
-        return _smelt(cx, "SingularValues", a)
-    return _smelt(cx, "SVD", a, outputs=3, full_matrices=int(full_matrices))
+        return smelt_node(cx, "SingularValues", a)
+    return smelt_node(cx, "SVD", a, outputs=3, full_matrices=int(full_matrices))
 
 
 @lowers("schur")
@@ -222,22 +160,34 @@ def schur(
     sort_eig_vals: bool,
     select_callable: object,
 ) -> tuple[ir.Value, ...]:
-    """Lower to Schur; refuses sorted eigenvalues."""
+    """Lower to Schur, LAPACK's ``gees``: ``a = Z @ T @ Z.T`` with an orthogonal Z.
+
+    T is quasi-triangular: it has blocks of 2x2 for pairs of complex eigenvalues. Returns T, and Z
+    with ``compute_schur_vectors``, each ``[..., n, n]``. Raises E102 for sorted eigenvalues.
+    """
     if sort_eig_vals:
         raise cx.unsupported("the eigenvalues are to be sorted")
-    return _smelt(cx, "Schur", a, outputs=2)[: 2 if compute_schur_vectors else 1]
+    return smelt_node(cx, "Schur", a, outputs=2)[: 2 if compute_schur_vectors else 1]
 
 
 @lowers("hessenberg")
 def hessenberg(cx: Lowering, a: ir.Value) -> tuple[ir.Value, ...]:
-    """Lower to Hessenberg: packed form and reflector scales."""
-    return _smelt(cx, "Hessenberg", a, outputs=2)
+    """Lower to Hessenberg, LAPACK's ``gehrd``: ``a = Q @ H @ Q.T``, H zero below its subdiagonal.
+
+    The packed result ``[..., n, n]`` has H, and the reflectors of Q below it. Their scales are
+    ``[..., n - 1]``.
+    """
+    return smelt_node(cx, "Hessenberg", a, outputs=2)
 
 
 @lowers("tridiagonal")
 def tridiagonal(cx: Lowering, a: ir.Value, *, lower: bool) -> tuple[ir.Value, ...]:
-    """Lower to Tridiagonal: packed form, diagonals and reflector scales."""
-    return _smelt(cx, "Tridiagonal", a, outputs=4, lower=int(lower))
+    """Lower to Tridiagonal, LAPACK's ``sytrd``: ``a = Q @ T @ Q.T`` for a symmetric ``a``.
+
+    Returns T with the reflectors of Q ``[..., n, n]``, the diagonal of T ``[..., n]``, its side
+    diagonal and the scales of the reflectors, both ``[..., n - 1]``.
+    """
+    return smelt_node(cx, "Tridiagonal", a, outputs=4, lower=int(lower))
 
 
 @lowers("tridiagonal_solve")
@@ -250,10 +200,14 @@ def tridiagonal_solve(
     *,
     perturb_singular: bool,
 ) -> ir.Value:
-    """Lower to TridiagonalSolve; refuses ``perturb_singular``."""
+    """Lower to TridiagonalSolve: the solution ``[..., n, k]`` of systems with three diagonals.
+
+    The diagonals are ``[..., n]``, ``b`` is ``[..., n, k]``. Gaussian elimination with pivoting;
+    raises E102 for ``perturb_singular``.
+    """
     if perturb_singular:
         raise cx.unsupported("a singular matrix is to be perturbed, as JAX alone does it")
-    return _smelt(cx, "TridiagonalSolve", lower, diagonal, upper, b)[0]
+    return smelt_node(cx, "TridiagonalSolve", lower, diagonal, upper, b)[0]
 
 
 @lowers("symmetric_product")
@@ -268,7 +222,7 @@ def symmetric_product(
     return cx.op("Add", result, cx.op("Mul", c, cx.const_like(beta, c))) if beta else result
 
 
-def _smelt(
+def smelt_node(
     cx: Lowering, name: str, *inputs: ir.Value, outputs: int = 1, **attributes: int
 ) -> tuple[ir.Value, ...]:
     """Return the outputs of one ``smelt`` node; raises E102 unless all inputs are float32 or
