@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx_ir as ir
 import pytest
 from lowered import lowered
 from written import dims_of, ops, shape_of
 
+import smelt
 from smelt.errors import ErrorList
 from smelt.program.dot_dims import DotDims
 
@@ -124,3 +126,25 @@ def test_an_einsum_that_sums_nothing_multiplies_by_broadcasting() -> None:
         'g (float[3,5] x, float[4,5] y) => (z) { z = Einsum<equation="ax,bx->abx">(x, y) }'
     )
     assert ops(program) == ["Reshape", "Reshape", "Mul"]
+
+
+OF_PAIRS = {
+    "an outer product": ("i,j->ij", (3,), (4,)),
+    "an outer product in another order": ("i,j->ji", (3,), (4,)),
+    "elements times rows": ("ab,b->ab", (2, 3), (3,)),
+    "a product in a batch": ("nab,nbc->nac", (2, 3, 4), (2, 4, 5)),
+    "a diagonal": ("ii,i->i", (3, 3), (3,)),
+    "a sum": ("ab,c->c", (2, 3), (4,)),
+}
+
+
+@pytest.mark.parametrize(("equation", "left", "right"), OF_PAIRS.values(), ids=OF_PAIRS)
+def test_complex_operands(equation: str, left: tuple[int, ...], right: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(0)
+    arrays = [
+        (rng.normal(size=shape) + 1j * rng.normal(size=shape)).astype(np.complex64)
+        for shape in (left, right)
+    ]
+    artifact = smelt.compile_einsum(equation, [left, right], "complex64", engine="numpy")
+    (found,) = artifact(*arrays)
+    np.testing.assert_allclose(found, np.einsum(equation, *arrays), rtol=1e-5, atol=1e-5)
