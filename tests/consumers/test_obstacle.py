@@ -82,3 +82,12 @@ def test_readers_are_those_that_take_every_node() -> None:
     odd = "g (float[N] x) => (int64[1,M] y) { y = NonZero(x) }"
     assert "coreml-ep" not in readers(text.parse(odd, 17)).taken_by
     assert "onnxruntime" in readers(text.parse(odd, 17)).taken_by
+
+
+def test_defects_of_those_asked_for_are_told() -> None:
+    model = text.parse("g (float[2] x) => (float[2] y) { y = Relu(x) }", 17)
+    told = readers(model, "openvino,quantize").lines()
+    assert told[0] == "taken whole by openvino, quantize"
+    assert len(told) == 1 + len(consumers()["quantize"].defects)
+    assert told[1].startswith("known of quantize: ")
+    assert not readers(model).defects

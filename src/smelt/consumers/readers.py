@@ -15,21 +15,26 @@ from smelt.ir.opset import opset_of
 
 @dataclass(frozen=True)
 class Readers:
-    """The consumers that take all of a model, and what others that were asked for do not take."""
+    """The consumers that take all of a model, and what others that were asked for do not take.
+
+    ``defects``: what those asked for are known to do badly, on any model.
+    """
 
     taken_by: tuple[str, ...] = ()
     outside: tuple[Outside, ...] = ()
+    defects: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
         """Return a sentence for each fact."""
         whole = [f"taken whole by {', '.join(self.taken_by)}"] if self.taken_by else []
-        return [*whole, *map(str, self.outside)]
+        return [*whole, *map(str, self.outside), *(f"known of {each}" for each in self.defects)]
 
     def to_json(self) -> dict[str, object]:
         """Return the fields as plain data."""
         return {
             "taken_by": list(self.taken_by),
             "outside": [each.to_json() for each in self.outside],
+            "defects": list(self.defects),
         }
 
 
@@ -42,7 +47,8 @@ def readers(model: ir.Model, asked: str = "") -> Readers:
         return Readers(tuple(name for name, each in known if _takes_all(each, model, names)))
     left = {each.name: outside(model, each) for each in chosen}
     whole = tuple(name for name, found in left.items() if not found)
-    return Readers(whole, tuple(each for found in left.values() for each in found))
+    defects = tuple(f"{each.name}: {defect}" for each in chosen for defect in each.defects)
+    return Readers(whole, tuple(each for found in left.values() for each in found), defects)
 
 
 def _takes_all(consumer: Consumer, model: ir.Model, names: set[str]) -> bool:

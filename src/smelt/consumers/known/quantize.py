@@ -12,5 +12,11 @@ quantize = Consumer(
     "onnxruntime.quantization, before quantize_dynamic or quantize_static",
     "onnxruntime 1.31, quantization/registry.py; results tried with both functions",
     opsets=(11, 22),
+    defects=(
+        "quantize_static numbers positions by a quantized logarithm in T5 encoders of open sizes, "
+        "and the result fails as it runs: fix the sizes (measured)",
+        "quantize_static with QuantFormat.QOperator refuses a Where that reads a quantized value; "
+        "QDQ takes it (measured)",
+    ),
     refused={"Attention": CLASH.format("Attention")},
 )
