@@ -205,6 +205,14 @@ def test_a_loop_state_that_no_iteration_reads_may_change_its_rank() -> None:
     assert (shapes["z"], shapes["w"]) == ("3,B", "?")
 
 
+def test_a_state_of_a_scan_keeps_its_shape_whatever_the_body_computes() -> None:
+    shapes = shapes_of(
+        "g (float[N] s, float[T,2] x) => () { y, z = Scan<num_scan_inputs=1, body = b "
+        "(float[K] p, float[2] q) => (float[J] t, float[2] u) { t = other.Op(p) u = Neg(q) }>(s, x) }"
+    )
+    assert shapes["y"] == "N"
+
+
 def test_a_loop_that_appends() -> None:
     shapes = shapes_of(
         "g (float[1] x, int64 n, bool c) => () { y = Loop(n, c, x) <body = b (int64 i, bool k, float[?] p) "
