@@ -147,7 +147,7 @@ def test_given_complex_inputs_and_samples(model):
 
 def test_another_precision_is_told(model):
     x, w = arrays(2, np.complex128)
-    with pytest.raises(SmeltError, match=r"complex64\[B,3\]\), but complex128\[2,3\]"):
+    with pytest.raises(SmeltError, match=r"complex64\[B,3\]\), not complex128\[2,3\]"):
         smelt.compile(model)(x, w)
     with pytest.raises(SmeltError, match="64-bit types are off"):
         smelt.trace(jnp.abs, "c128[3]")
