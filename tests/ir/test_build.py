@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 import pytest
 
@@ -10,6 +11,7 @@ from smelt.ir import scope, text
 from smelt.ir.build import Builder
 from smelt.ir.cloning import clone_into
 from smelt.ir.shapes import ShapeInference
+from smelt.runtime.runner import open_runner
 
 
 def test_names_in_a_branch_hide_no_outer_value() -> None:
@@ -89,3 +91,14 @@ def test_a_cast_to_the_type_that_a_value_has_is_the_value() -> None:
     b, (x,) = Builder(model, model.graph, ShapeInference(model)), model.graph.inputs
     assert b.cast(x, ir.DataType.FLOAT) is x
     assert b.cast(x, ir.DataType.INT64).dtype == ir.DataType.INT64
+
+
+@pytest.mark.parametrize(("opset", "kinds"), [(14, ["Shape", "Gather"]), (15, ["Shape"])])
+def test_a_size_is_read_in_the_form_of_the_opset(opset: int, kinds: list[str]) -> None:
+    model = text.parse("g (float[B,4] x) => (float[B,4] y) { y = Neg(x) }", opset)
+    b = Builder(model, model.graph, ShapeInference(model))
+    model.graph.outputs.append(b.size(model.graph.inputs[0], 0))
+    assert [node.op_type for node in b.created] == kinds
+    onnx.checker.check_model(ir.to_proto(model), full_check=True)
+    [_, size] = open_runner(model)(np.zeros((3, 4), np.float32))
+    assert size.tolist() == [3]

@@ -137,6 +137,12 @@ CASES = {
         f"{X} <float[3] s = {{0.1,0.2,0.3}}> "
         "{ q = QuantizeLinear<axis=1,output_dtype=3>(x, s) y = DequantizeLinear<axis=1>(q, s) }",
     ),
+    "sizes that copy": (
+        15,
+        13,
+        "g (float[N,6] x) => (float[N,2,3] y) <int64[2] k = {2,3}> { n = Shape<start=0,end=1>(x) "
+        "s = Concat<axis=0>(n, k) y = Reshape<allowzero=1>(x, s) }",
+    ),
     "a graph of a node": (
         18,
         17,
@@ -218,7 +224,8 @@ REFUSED = {
     "a size of 0": (
         14,
         13,
-        "g (float[N] x, int64[2] s) => (float[A,B] y) { y = Reshape<allowzero=1>(x, s) }",
+        "g (float[N] x, int64[2] s) => (float y) "
+        "{ r = Reshape<allowzero=1>(x, s) y = ReduceSum<keepdims=0>(r) }",
         ["allowzero with sizes that may be 0"],
     ),
 }

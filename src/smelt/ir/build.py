@@ -186,6 +186,15 @@ class Builder:
             return self.op("ReduceMean", x, axes=list(axes), keepdims=keepdims)
         return self.op("ReduceMean", x, self.const_i64(axes), keepdims=keepdims)
 
+    def size(self, x: ir.Value, axis: int) -> ir.Value:
+        """Return the size of ``axis``, at least 0, as an int64 vector of one element.
+
+        Shape gives a part of a shape from opset 15 on; a Gather reads it before.
+        """
+        if self.model.opset_imports.get("", 1) < 15:
+            return self.op("Gather", self.op("Shape", x), self.const_i64([axis]))
+        return self.op("Shape", x, start=axis, end=axis + 1)
+
     def branch(
         self, inputs: Sequence[tuple[ir.DataType, Sequence[int | None] | None]]
     ) -> tuple[Builder, list[ir.Value]]:

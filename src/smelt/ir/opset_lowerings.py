@@ -24,6 +24,7 @@ from smelt.ir.opset_lowerings_of_quantization import (
     quantize_21,
 )
 from smelt.ir.rewrite import Rewriter
+from smelt.ir.same_shape import is_positive, same_dim
 
 Lowering: TypeAlias = Callable[[ir.Node, Rewriter], str]
 
@@ -154,9 +155,13 @@ def _reshape(node: ir.Node, rewriter: Rewriter) -> str:
     """Refuse a size of 0 that does not copy a size 0."""
     if not node.attributes.get_int("allowzero", 0):
         return ""
-    sizes, x = _ints(_input(node, 1)), node.inputs[0]
-    dims = x.shape if x is not None and x.shape is not None else ()
-    if sizes is None or any(not n and dims[i : i + 1] != (0,) for i, n in enumerate(sizes)):
+    x, result = node.inputs[0], node.outputs[0].shape
+    sizes = _ints(_input(node, 1)) or (result and result.dims)
+    dims = x.shape.dims if x is not None and x.shape is not None else ()
+    if sizes is None or any(
+        not (n == -1 or is_positive(n) or any(same_dim(n, each) for each in dims[i : i + 1]))
+        for i, n in enumerate(sizes)
+    ):
         return "allowzero with sizes that may be 0"
     del node.attributes["allowzero"]
     return ""

@@ -33,7 +33,7 @@ def _read(dim: ir.SymbolicDim, graph: ir.Graph | None, b: Builder) -> ir.Value |
     for value in graph.inputs if graph is not None else ():
         for axis, declared in enumerate(value.shape or ()):
             if not isinstance(declared, int) and same_dim(declared, dim):
-                return b.op("Shape", value, start=axis, end=axis + 1)
+                return b.size(value, axis)
     return None
 
 

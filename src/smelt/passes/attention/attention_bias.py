@@ -185,9 +185,7 @@ def _expanded(
     dims = [queries[2] if missing[0] else 1, keys[3] if missing[1] else 1]
     shape = shape_from_inputs([1, 1, *dims], b.graph, b)
     if shape is None:
-        read_sizes = [
-            b.op("Shape", value, start=i, end=i + 1) for value, i in ((m["q"], 2), (m["keys"], 3))
-        ]
+        read_sizes = [b.size(value, axis) for value, axis in ((m["q"], 2), (m["keys"], 3))]
         shape = b.op("Concat", b.const_i64([1, 1]), *read_sizes, axis=0)
     return (b.op("Expand", bias, shape),)
 

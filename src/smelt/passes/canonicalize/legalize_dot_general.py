@@ -98,8 +98,8 @@ def _zeros(
     b: Builder, lhs: ir.Value, rhs: ir.Value, parts: Groups, output: ir.DataType
 ) -> ir.Value:
     """Return the result for operands with a dim of size 0: a sum of no products is 0."""
-    sizes = [b.op("Shape", lhs, start=i, end=i + 1) for i in (*parts.lhs_batch, *parts.lhs_free)]
-    sizes += [b.op("Shape", rhs, start=i, end=i + 1) for i in parts.rhs_free]
+    sizes = [b.size(lhs, i) for i in (*parts.lhs_batch, *parts.lhs_free)]
+    sizes += [b.size(rhs, i) for i in parts.rhs_free]
     zero = b.constant(np.zeros((), dtype=output.numpy()))
     if not sizes:
         return b.op("Identity", zero)
