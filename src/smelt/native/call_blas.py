@@ -15,7 +15,7 @@ kernels take 1.08 of its time for doubles at 32x32x32, 1.30 at 64x64x64.
 FEWEST = 8
 """The fewest rows and columns: BLAS takes 2 to 4 times as long for a vector times a matrix."""
 
-LARGEST_LEFT, LONGEST_SUM, LONGEST_TURNED = 1 << 22, 8192, 256
+LARGEST_LEFT, LONGEST_SUM, LONGEST_TRANSPOSED = 1 << 22, 8192, 256
 """Limits up to which the float micro-kernels on packed operands are at least as fast as BLAS: the
 number of left elements, which are read again for each packed panel; the length of a sum if the
 right operand must be packed at run time; the length of a sum over strided left elements. Measured
@@ -56,5 +56,5 @@ def _is_worth(instance: Instance) -> bool:
         instance.type(0).name == "double"
         or m * k > LARGEST_LEFT
         or (is_computed and k > LONGEST_SUM)
-        or (left.flag == TRANSPOSED and k > LONGEST_TURNED)
+        or (left.flag == TRANSPOSED and k > LONGEST_TRANSPOSED)
     )

@@ -85,7 +85,7 @@ static void eig_vector(ptrdiff_t n, ptrdiff_t lo, ptrdiff_t hi, const eig_number
     const double flip = left && pair && *pair == 2 ? -1 : 1;
     double sum = 0, most = 0;
     ptrdiff_t top = -1;
-    eig_number turn = {1, 0};
+    eig_number phase = {1, 0};
     for (ptrdiff_t i = 0; i < n; ++i) {
         const double scale = i < lo || i >= hi ? 1 : left ? 1 / by[i] : by[i];
         v[i] = eig_of(0, 0);
@@ -111,12 +111,12 @@ static void eig_vector(ptrdiff_t n, ptrdiff_t lo, ptrdiff_t hi, const eig_number
         }
     }
     if (top >= 0)
-        turn = eig_of(v[top].re / sqrt(most), v[top].im / sqrt(most));
+        phase = eig_of(v[top].re / sqrt(most), v[top].im / sqrt(most));
     /* As in LAPACK, the largest number of a vector of a real matrix may be negative. */
-    if (pair && turn.re * flip < 0)
-        turn = eig_of(-turn.re, -turn.im);
+    if (pair && phase.re * flip < 0)
+        phase = eig_of(-phase.re, -phase.im);
     for (ptrdiff_t i = 0; i < n; ++i) {
-        v[i] = eig_times(v[i], eig_conj(turn));
+        v[i] = eig_times(v[i], eig_conj(phase));
         v[i] = eig_of(v[i].re / sqrt(sum), i == top ? 0 : v[i].im / sqrt(sum));
     }
 }

@@ -14,8 +14,8 @@ VALUES_OF_PAIR = """/* LAPACK's lasv2: singular values of [[f, g], [0, h]] with 
 static void values_of_pair_@t(@t f, @t g, @t h, @t *most, @t *least, @t *cl, @t *sl, @t *cr,
     @t *sr)
 {
-    const int turned = __builtin_fabs@s(h) > __builtin_fabs@s(f);
-    const @t first = turned ? h : f, second = turned ? f : h;
+    const int swapped = __builtin_fabs@s(h) > __builtin_fabs@s(f);
+    const @t first = swapped ? h : f, second = swapped ? f : h;
     const @t a = __builtin_fabs@s(first), c = __builtin_fabs@s(second), b = __builtin_fabs@s(g);
     @t left_c = 1, left_s = 0, right_c = 1, right_s = 0, large = a, small = c;
     if (b != 0) {
@@ -48,16 +48,16 @@ static void values_of_pair_@t(@t f, @t g, @t h, @t *most, @t *least, @t *cl, @t 
             left_s = second / first * right_s / mean;
         }
     }
-    *cl = turned ? right_s : left_c;
-    *sl = turned ? right_c : left_s;
-    *cr = turned ? left_s : right_c;
-    *sr = turned ? left_c : right_s;
+    *cl = swapped ? right_s : left_c;
+    *sl = swapped ? right_c : left_s;
+    *cr = swapped ? left_s : right_c;
+    *sr = swapped ? left_c : right_s;
     @t sign = __builtin_copysign@s(1, f) * __builtin_copysign@s(1, *cr)
         * __builtin_copysign@s(1, *cl);
     if (b > a)
         sign = __builtin_copysign@s(1, *sr) * __builtin_copysign@s(1, *cl)
             * __builtin_copysign@s(1, g);
-    else if (turned)
+    else if (swapped)
         sign = __builtin_copysign@s(1, *sr) * __builtin_copysign@s(1, *sl)
             * __builtin_copysign@s(1, h);
     *most = __builtin_copysign@s(large, sign);
@@ -175,15 +175,15 @@ static int settle_qr_@t(qr_steps_@t *steps, ptrdiff_t l, @t *restrict d, @t *res
 static void turn_pair_@t(qr_steps_@t *steps, ptrdiff_t l, @t *restrict d, @t *restrict e,
     @t *restrict cl, @t *restrict sl, @t *restrict cr, @t *restrict sr)
 {
-    const ptrdiff_t low = steps->low[l], turned = (ptrdiff_t)((@u)steps->swapped[l] >> low & 1);
-    @t *const first = d + (low + turned) * @l, *const second = d + (low + 1 - turned) * @l;
+    const ptrdiff_t low = steps->low[l], swapped = (ptrdiff_t)((@u)steps->swapped[l] >> low & 1);
+    @t *const first = d + (low + swapped) * @l, *const second = d + (low + 1 - swapped) * @l;
     @t lc, ls, rc, rs;
     values_of_pair_@t(*first, e[low * @l], *second, first, second, &lc, &ls, &rc, &rs);
     e[low * @l] = 0;
-    *cl = turned ? rc : lc;
-    *sl = turned ? -rs : ls;
-    *cr = turned ? lc : rc;
-    *sr = turned ? -ls : rs;
+    *cl = swapped ? rc : lc;
+    *sl = swapped ? -rs : ls;
+    *cr = swapped ? lc : rc;
+    *sr = swapped ? -ls : rs;
 }
 
 /* d = singular values with signs. Column j of left and of right are n vectors of lanes from j * n
@@ -264,14 +264,14 @@ static int bidiagonal_qr_@t(lanes_@t *restrict d, lanes_@t *restrict e, lanes_@t
             const lanes_@t r = rotation_@t(pick_@t(plain, di * c, f), g, &cr, &sr);
             if (i > 0)
                 e[i - 1] = pick_@t(inner, pick_@t(plain, old_s * r, r), e[i - 1]);
-            const lanes_@t across = cr * ei - sr * di, turned = cr * next;
+            const lanes_@t across = cr * ei - sr * di, rotated_next = cr * next;
             const lanes_@t along = pick_@t(plain, old_c * r, cr * di + sr * ei);
             const lanes_@t value = rotation_@t(along, sr * next, &cl, &sl);
             d[i] = pick_@t(on, value, di);
-            f = pick_@t(on, cl * across + sl * turned, f);
+            f = pick_@t(on, cl * across + sl * rotated_next, f);
             const lanes_@t ended = next * cr;
             const lanes_@t down = pick_@t(plain, pick_@t(last, ended * cl, next),
-                cl * turned - sl * across);
+                cl * rotated_next - sl * across);
             d[i + 1] = pick_@t(on, down, next);
             e[i] = pick_@t(last, pick_@t(plain, ended * sl, f), pick_@t(on & ~plain, across, ei));
             if (i + 2 < n) {

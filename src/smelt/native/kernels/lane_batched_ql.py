@@ -11,29 +11,32 @@ PAIR = """/* LAPACK's laev2: eigenvalues of [[a, b], [b, c]], the larger absolut
    the vector (cosine, sine) of the first. */
 static void pair_@t(@t a, @t b, @t c, @t *first, @t *second, @t *cosine, @t *sine)
 {
-    const @t sum = a + c, apart = a - c, wide = __builtin_fabs@s(apart);
-    const @t twice = b + b, between = __builtin_fabs@s(twice);
-    const @t more = wide > between ? wide : between, less = wide > between ? between : wide;
+    const @t sum = a + c, difference = a - c, difference_size = __builtin_fabs@s(difference);
+    const @t twice_b = b + b, twice_b_size = __builtin_fabs@s(twice_b);
+    const int difference_larger = difference_size > twice_b_size;
+    const @t more = difference_larger ? difference_size : twice_b_size;
+    const @t less = difference_larger ? twice_b_size : difference_size;
     const @t root = more == 0 ? 0 : more * __builtin_sqrt@s(1 + (less / more) * (less / more));
     const int a_first = __builtin_fabs@s(a) > __builtin_fabs@s(c);
     const @t most = a_first ? a : c, least = a_first ? c : a;
-    const @t side = sum < 0 ? (@t)-1 : (@t)1, turn = apart < 0 ? (@t)-1 : (@t)1;
-    const @t lean = apart + turn * root;
-    *first = (@t)0.5 * (sum + side * root);
+    const @t sum_sign = sum < 0 ? (@t)-1 : (@t)1;
+    const @t difference_sign = difference < 0 ? (@t)-1 : (@t)1;
+    const @t difference_and_root = difference + difference_sign * root;
+    *first = (@t)0.5 * (sum + sum_sign * root);
     *second = sum == 0 ? (@t)-0.5 * root : (most / *first) * least - (b / *first) * b;
-    if (__builtin_fabs@s(lean) > between) {
-        const @t ratio = -twice / lean;
+    if (__builtin_fabs@s(difference_and_root) > twice_b_size) {
+        const @t ratio = -twice_b / difference_and_root;
         *sine = 1 / __builtin_sqrt@s(1 + ratio * ratio);
         *cosine = ratio * *sine;
-    } else if (between == 0) {
+    } else if (twice_b_size == 0) {
         *cosine = 1;
         *sine = 0;
     } else {
-        const @t ratio = -lean / twice;
+        const @t ratio = -difference_and_root / twice_b;
         *cosine = 1 / __builtin_sqrt@s(1 + ratio * ratio);
         *sine = ratio * *cosine;
     }
-    if (side == turn) {
+    if (sum_sign == difference_sign) {
         const @t old = *cosine;
         *cosine = -*sine;
         *sine = old;

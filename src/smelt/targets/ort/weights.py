@@ -87,11 +87,11 @@ class Weights:
         weight = _read(m.root.inputs[1])
         if weight is None:
             return None
-        source, turned = weight
-        rows, columns = _sizes(source, turned != transposed)
+        source, is_transposed = weight
+        rows, columns = _sizes(source, is_transposed != transposed)
         if rows * columns < FEWEST or rows < FEWEST_ROWS:
             return Miss("the weight is small: the product would be no faster")
-        parts = self.parts(source, turned != transposed, factor, m.constants, b)
+        parts = self.parts(source, is_transposed != transposed, factor, m.constants, b)
         if parts is None:
             return Miss("the weight has infinities or NaN")
         return b.op(
@@ -106,19 +106,19 @@ class Weights:
         )
 
     def parts(
-        self, source: ir.Value, turned: bool, factor: float, constants: Constants, b: Builder
+        self, source: ir.Value, is_transposed: bool, factor: float, constants: Constants, b: Builder
     ) -> list[ir.Value] | None:
         """Return codes, scales and zero points as constants in the graph that holds the weight.
 
         Returns None if the weight has infinities or NaN.
         """
-        key = (source, turned, factor)
+        key = (source, is_transposed, factor)
         if key in self.packed:
             return self.packed[key]
         array = constants.get(source, None)
         if array is None or not np.isfinite(array.astype(np.float32)).all():
             return None
-        weight = (array.T if turned else array).astype(np.float32)
+        weight = (array.T if is_transposed else array).astype(np.float32)
         packed = pack(weight, self.bits, self.options.block, self.options.symmetric)
         factors = packed.scales * np.float32(factor)
         place = b if b.in_function else Builder(b.model, _home(source), b.shapes, spills=True)
@@ -143,21 +143,21 @@ def _read(value: ir.Value | None) -> Read | None:
 
     Looks through casts to float32, 2-dim transposes and Identity; None if something else is met.
     """
-    turned = False
+    is_transposed = False
     while not is_constant(value):
         node = value.producer() if value is not None else None
         if node is None or node.domain or node.op_type not in ("Cast", "Transpose", "Identity"):
             return None
         if node.op_type == "Cast" and node.attributes.get_int("to", 0) != ir.DataType.FLOAT:
             return None
-        turned ^= node.op_type == "Transpose" and _turns(node)
+        is_transposed ^= node.op_type == "Transpose" and _swaps_two_dims(node)
         value = node.inputs[0]
     assert value is not None
     known = value.shape is not None and len(value.shape) == 2
-    return (value, turned) if known and value.dtype in FLOATS else None
+    return (value, is_transposed) if known and value.dtype in FLOATS else None
 
 
-def _turns(node: ir.Node) -> bool:
+def _swaps_two_dims(node: ir.Node) -> bool:
     """True if a Transpose of 2 dims swaps them."""
     perm = node.attributes.get("perm")
     return perm is None or list(perm.as_ints()) == [1, 0]
@@ -167,11 +167,11 @@ FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 """Element types of weights; 16-bit weights are cast where they are read."""
 
 
-def _sizes(source: ir.Value, turned: bool) -> tuple[int, int]:
+def _sizes(source: ir.Value, is_transposed: bool) -> tuple[int, int]:
     """Return rows and columns of a constant as the product reads it."""
     assert source.const_value is not None or source.shape is not None
     rows, columns = (int(dim) for dim in source.shape or ())  # type: ignore[arg-type]
-    return (columns, rows) if turned else (rows, columns)
+    return (columns, rows) if is_transposed else (rows, columns)
 
 
 def _home(value: ir.Value) -> ir.Graph:

@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from smelt.native.kernels.quantized.integer_vectors import are_small, within
 from smelt.native.kernels.quantized.operands import Requantization
 
-STORE_BYTES = """#if SUMS > 1 && !defined(TURNED)
+STORE_BYTES = """#if SUMS > 1 && !defined(TRANSPOSED)
 typedef unsigned char all_bytes __attribute__((vector_size(4 * SUMS), may_alias));
 #if SUMS == 8
-#define TURNED(v) TURNED_BY(v, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15, \\
+#define TRANSPOSED(v) TRANSPOSED_BY(v, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15, \\
     16, 20, 24, 28, 17, 21, 25, 29, 18, 22, 26, 30, 19, 23, 27, 31)
 #else
-#define TURNED(v) TURNED_BY(v, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15)
+#define TRANSPOSED(v) TRANSPOSED_BY(v, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15)
 #endif
 #if defined(__clang__)
-#define TURNED_BY(v, ...) __builtin_shufflevector(v, v, __VA_ARGS__)
+#define TRANSPOSED_BY(v, ...) __builtin_shufflevector(v, v, __VA_ARGS__)
 #else
-#define TURNED_BY(v, ...) __builtin_shuffle(v, __extension__(all_bytes){ __VA_ARGS__ })
+#define TRANSPOSED_BY(v, ...) __builtin_shuffle(v, __extension__(all_bytes){ __VA_ARGS__ })
 #endif
 #endif
 static IF_CALLED inline void NAME(unsigned char *p, sums a, sums b, sums c, sums d,
@@ -34,7 +34,7 @@ static IF_CALLED inline void NAME(unsigned char *p, sums a, sums b, sums c, sums
     const pairs cd = PACKED_PAIRS(NEAREST(WITHIN((REAL(c)FRACTION) * factor)) + zero,
         NEAREST(WITHIN((REAL(d)FRACTION) * factor)) + zero);
     const all_bytes bytes = (all_bytes)PACKED_BYTES(ab, cd);
-    *(sums *)p = (sums)TURNED(bytes) ^ last[1];
+    *(sums *)p = (sums)TRANSPOSED(bytes) ^ last[1];
 #else
     const sums all[] = { a, b, c, d };
     for (ptrdiff_t i = 0; i < 4; ++i)

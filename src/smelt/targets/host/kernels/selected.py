@@ -81,8 +81,8 @@ def rows_found(x: Array, by_value: bool) -> tuple[Array, Array]:
     number[order] = np.cumsum(new) - 1
     first = order[new]
     if not by_value:
-        turn = np.argsort(first)
-        number, first = np.argsort(turn)[number] if len(first) else number, first[turn]
+        by_first = np.argsort(first)
+        number, first = np.argsort(by_first)[number] if len(first) else number, first[by_first]
     return first, number
 
 
