@@ -37,8 +37,8 @@ def in_bands(
     """
     banded_program = program.copy()
     banded: list[Instruction] = []
-    whole = program.slots[layers[-1].outputs[0]].sizes[axis]
-    for start, stop in cuts_of(whole, size):
+    full_size = program.slots[layers[-1].outputs[0]].sizes[axis]
+    for start, stop in cuts_of(full_size, size):
         band = _Band(banded_program, layers, regions, returned).of(axis, start, stop)
         if band is None:
             return None
@@ -179,8 +179,8 @@ class _Band:
         """
         axis, low, high = rows
         source = self.part.get(slot, slot)
-        whole = 0, self.program.slots[slot].sizes[axis]
-        first, last = self.rows[slot][1:] if slot in self.part else whole
+        full_size = 0, self.program.slots[slot].sizes[axis]
+        first, last = self.rows[slot][1:] if slot in self.part else full_size
         if (low, high) == (first, last):
             return source
         sliced = self.program.new_slot(part_of(self.program.slots[slot], {axis: (low, high)}))

@@ -58,10 +58,10 @@ def fit(program: Program, budget: int, planned: Callable[[Program], MemoryPlan])
     ``planned`` returns the memory plan of a program. Raises Unsupported E405 if no choice fits.
     """
     plan = planned(program)
-    whole = Choice(0, 1, plan.arena_bytes, _work(program))
+    unbanded = Choice(0, 1, plan.arena_bytes, _work(program))
     if plan.arena_bytes <= budget:
-        return Fitted(program, plan, whole, (whole,))
-    variants = [(whole, program, plan)]
+        return Fitted(program, plan, unbanded, (unbanded,))
+    variants = [(unbanded, program, plan)]
     for layers, bands, banded in candidates(program):
         plan = planned(banded)
         choice = Choice(layers, bands, plan.arena_bytes, _work(banded))
@@ -80,7 +80,7 @@ def fit(program: Program, budget: int, planned: Callable[[Program], MemoryPlan])
         plan = next(plan for choice, _, plan in variants if choice == least)
         arena = Memory("arena", budget, plan.alignment)
         error = too_small(arena, plan.program, plan.assignment.arena, plan.arena_bytes)
-        error.why = f"it takes {whole.arena_bytes} bytes" + (
+        error.why = f"it takes {unbanded.arena_bytes} bytes" + (
             f", and {least.arena_bytes} with {least.layers} layers in {least.bands} bands"
             if least.layers
             else ", and there are no layers that bands of rows would make smaller"

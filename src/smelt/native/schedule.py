@@ -141,8 +141,8 @@ def _scheduled_program(program: Program, enough: int) -> Program:
 def computes(model: ir.Model, node: ir.Node) -> bool:
     """True if there are kernels for ``node``, or there may be once its sizes are known."""
     try:
-        whole = is_computed_in_runs(bounds_of(model.graph))
-        program = lower_alone(model, node, whole)
+        computes_node = is_computed_in_runs(bounds_of(model.graph))
+        program = lower_alone(model, node, computes_node)
         if any("::" in step.op and kernel_of(step.op) is None for step in program.instructions):
             return False  # an operator of another domain without a lowering
         if not is_static(program) or any(slot.dtype not in C_TYPES for slot in program.slots):

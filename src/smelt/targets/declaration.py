@@ -202,14 +202,14 @@ def _layouts(table: object) -> Iterator[str]:
     if not isinstance(table, Mapping):
         yield f"layouts: {_repr_start(table)} is not a mapping of instructions to Layouts"
         return
-    for op, told in table.items():
-        if isinstance(told, Layouts):
-            places = (*told.inputs, *told.outputs)
+    for op, layout in table.items():
+        if isinstance(layout, Layouts):
+            places = (*layout.inputs, *layout.outputs)
             wrong = [each for each in places if each is not None and not isinstance(each, Layout)]
             yield from (f"layouts: {_repr_start(each)} at {op!r} is not a Layout" for each in wrong)
-        elif not callable(told) or not accepts_arguments(told, 2):
+        elif not callable(layout) or not accepts_arguments(layout, 2):
             yield (
-                f"layouts: {_repr_start(told)} at {op!r} is neither a Layouts nor a "
+                f"layouts: {_repr_start(layout)} at {op!r} is neither a Layouts nor a "
                 "function of (program, instruction)"
             )
 
@@ -219,10 +219,13 @@ def _unknown_limit_operators(target: Target[Any, Any]) -> Iterator[str]:
     listed = getattr(target.limits, "operators", None)
     if not isinstance(listed, frozenset | set) or not isinstance(target.operators, tuple | list):
         return
-    own = {each.key for each in target.operators if isinstance(each, Operator)}
-    for key in listed - own:
-        if isinstance(key, tuple) and len(key) == 2 and key[0] in {domain for domain, _ in own}:
-            near = did_you_mean(key[1], [name for domain, name in own if domain == key[0]], "")
+    declared = {each.key for each in target.operators if isinstance(each, Operator)}
+    for key in listed - declared:
+        if not isinstance(key, tuple) or len(key) != 2:
+            continue
+        names = [name for domain, name in declared if domain == key[0]]
+        if names:
+            near = did_you_mean(key[1], names, "")
             hint = f"; {near}" if near else ""
             yield f"limits.operators: {key[0]} has no operator {key[1]!r}{hint}"
 
@@ -231,8 +234,8 @@ def _laid_out(target: Target[Any, Any]) -> Iterator[str]:
     """Yield operators in the layouts that the target does not declare: misspelled names."""
     if not isinstance(target.layouts, Mapping) or not isinstance(target.operators, tuple | list):
         return
-    own = {each.key for each in target.operators if isinstance(each, Operator)}
+    declared = {each.key for each in target.operators if isinstance(each, Operator)}
     for op in target.layouts:
         domain, _, name = str(op).rpartition("::")
-        if domain in {key[0] for key in own} and (domain, name) not in own:
+        if domain in {key[0] for key in declared} and (domain, name) not in declared:
             yield f"layouts: {domain} has no operator {name!r}"

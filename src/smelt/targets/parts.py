@@ -44,7 +44,7 @@ def compose(
     Regions are emitted by the ``chosen`` target with its options, the other parts by ``fallback``
     after ``prepare``.
     """
-    target, own = chosen
+    target, target_options = chosen
     name_values(model)
     whole = model.clone()
     interface = interface_of(model)
@@ -61,9 +61,9 @@ def compose(
             if not part.taken:
                 prepare(piece)
             artifacts.append(
-                emit_selected(piece, who, own if part.taken else _options(fallback, i))
+                emit_selected(piece, who, target_options if part.taken else _options(fallback, i))
             )
-    plan: Plan[Any, Any] = Plan(whole, own)
+    plan: Plan[Any, Any] = Plan(whole, target_options)
     for who in (target, fallback):
         count = sum(len(p.nodes) for p in parts if p.taken == (who is target))
         plan.facts[f"nodes on {who.name}"] = count

@@ -149,8 +149,13 @@ def _warn_of_nothing_taken(
     and near miss.
     """
     most = max(left, key=lambda entry: int(entry["count"]))
-    near = max(misses, key=lambda entry: int(entry["count"]), default=None)
-    near_miss = f" (its rule {near['rule']} at {near['node']!r}: {near['reason']})" if near else ""
+    most_frequent = max(misses, key=lambda entry: int(entry["count"]), default=None)
+    near_miss = (
+        f" (its rule {most_frequent['rule']} at {most_frequent['node']!r}: "
+        f"{most_frequent['reason']})"
+        if most_frequent
+        else ""
+    )
     warnings.warn(
         f"target {target.name!r} takes no node of this model, so {fallback.name!r} runs all of it:"
         f" {most['operator']} {most['node']!r}: {most['why']}{near_miss}",

@@ -23,9 +23,9 @@ def open_saved(folder: str | Path) -> Saved:
             why="the argument is a path as text or as pathlib.Path",
         )
     root = Path(folder)
-    whole = open_parts(root, _of_target)
-    if whole is not None:
-        return whole
+    parts_artifact = open_parts(root, _of_target)
+    if parts_artifact is not None:
+        return parts_artifact
     # onnx is last: it accepts every folder with one model, even one of another target.
     for name in sorted(target_names(), key=lambda name: name == "onnx"):
         try:

@@ -95,10 +95,10 @@ def _warn_of_unknown(rule: Rule) -> None:
     """Warn of a rule that can never match, because ONNX never had one of its operators."""
     if not can_occur(rule.pattern, _Known()):
         wrong = sorted(key[1] for key in operators_in(rule.pattern) if key not in _Known())
-        near = did_you_mean(wrong[0], domains(), "")
+        hint = did_you_mean(wrong[0], domains(), "")
         warnings.warn(
             f"the rule {rule.name} can never fire: ONNX has no operator {wrong[0]!r}"
-            + (f"; {near}" if near else ""),
+            + (f"; {hint}" if hint else ""),
             stacklevel=3,
         )
 
@@ -109,10 +109,10 @@ def warn_of_unknown_kernels(target: str, field: str, names: Iterable[str]) -> No
     Operators of other domains are written ``ai.onnx.ml::Scaler``.
     """
     for name in sorted(name for name in names if "::" not in name and ("", name) not in _Known()):
-        near = did_you_mean(name, domains(), "")
+        hint = did_you_mean(name, domains(), "")
         warnings.warn(
             f"`{field}` of target {target!r}: ONNX has no operator {name!r}"
-            + (f"; {near}" if near else ""),
+            + (f"; {hint}" if hint else ""),
             stacklevel=3,
         )
 

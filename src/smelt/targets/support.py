@@ -77,14 +77,16 @@ def computes_of(
 
     None if the target does not say.
     """
-    own, other = target.computes, fallback.computes if fallback is not None else None
+    target_computes, other = target.computes, fallback.computes if fallback is not None else None
     if fallback is None or other is None:
-        return own
+        return target_computes
     listed = target.limits.operators or ()
 
     def computes(model: ir.Model, node: ir.Node) -> bool:
         """True if either target computes ``node`` as written."""
-        if (node.domain, node.op_type) in listed or (own is not None and own(model, node)):
+        if (node.domain, node.op_type) in listed or (
+            target_computes is not None and target_computes(model, node)
+        ):
             return True
         return other(model, node)
 
@@ -93,10 +95,10 @@ def computes_of(
 
 def _dtypes(target: Target, domain: str, op_type: str) -> tuple[str, ...] | None:
     """Return the element types that the operator, the target and its kernel all support."""
-    own = (schema_types(domain, op_type), target.element_types(domain, op_type))
-    if own == (None, None):
+    target_types = (schema_types(domain, op_type), target.element_types(domain, op_type))
+    if target_types == (None, None):
         return None
-    stated = (*own, target.limits.dtypes)
+    stated = (*target_types, target.limits.dtypes)
     sets = [set(types) for types in stated if types is not None]
     return tuple(sorted(dtype.name.lower() for dtype in set.intersection(*sets)))
 

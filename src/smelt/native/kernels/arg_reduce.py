@@ -70,8 +70,8 @@ def _rows(cx: KernelContext, axis: int) -> Iterator[tuple[int, str]]:
 def _find(cx: KernelContext, count: int, at: str, sign: str, *, last: bool) -> None:
     """Write C that sets ``best`` to the position of the row's extreme; NaN beats all numbers."""
     x, t, body = cx.input(0).name, cx.type(0), cx.body
-    near = at == "row + i * 1"
-    if near and not last and t.kind == "float" and not surely_below(count, FEW):
+    is_contiguous = at == "row + i * 1"
+    if is_contiguous and not last and t.kind == "float" and not surely_below(count, FEW):
         top = f"{extreme_of(cx, t, sign)}({x} + row, {count})"
         body.line(f"const ptrdiff_t best = {_place_of(cx, t)}({x} + row, {count}, {top});")
         return

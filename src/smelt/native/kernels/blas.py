@@ -135,11 +135,11 @@ def blocks(cx: KernelContext, var: str, size: int, step: int) -> Iterator[tuple[
 
     The last block is up to half of ``step`` longer, so no block is short.
     """
-    whole = max((size + step // 2) // step - 1, 0)
-    if whole:
-        with cx.body.loop(var, whole * step, step=step):
+    full_steps = max((size + step // 2) // step - 1, 0)
+    if full_steps:
+        with cx.body.loop(var, full_steps * step, step=step):
             yield var, step
-    yield str(whole * step), size - whole * step
+    yield str(full_steps * step), size - full_steps * step
 
 
 def emit_block_epilogue(

@@ -144,7 +144,7 @@ def _state_bytes(instance: Instance) -> int:
     """Return the offset of the body's arena in scratch space, after the new value of each state."""
     if instance.instruction.op != "Loop":
         return 0
-    return sum(_aligned_bytes(left.most_bytes) for _, left in _slots_of_states(instance))
+    return sum(_aligned_bytes(state.most_bytes) for _, state in _slots_of_states(instance))
 
 
 def _loop_needs(instance: Instance) -> Needs:
@@ -161,10 +161,10 @@ def _states(cx: KernelContext) -> list[_State]:
     states = []
     for i, (read, written) in enumerate(_slots_of_states(cx)):
         pairs = zip(read.sizes, written.sizes, strict=False)
-        alike = all(str(x) in carried or same(x, y) for x, y in pairs)
-        alike = alike and len(read.shape) == len(written.shape)
+        same_sizes = all(str(x) in carried or same(x, y) for x, y in pairs)
+        same_sizes = same_sizes and len(read.shape) == len(written.shape)
         first = cx.program.slots[cx.instruction.inputs[2 + i]]
-        starts = first.nbytes if alike else 0
+        starts = first.nbytes if same_sizes else 0
         states.append(_State(cx.output(i).name, starts, read.nbytes, written.nbytes))
     return states
 

@@ -202,12 +202,12 @@ def _emit_tiles(
             c_m=n.size,
             algebra=over,
         )
-        whole = n.size - n.size % width
-        with cx.body.loop("j", whole, step=width):
+        divisible = n.size - n.size % width
+        with cx.body.loop("j", divisible, step=width):
             _emit_panel(cx, layout, product, "j")
-        if n.size > whole:
-            rest = n.size - whole
-            _emit_panel(cx, layout, replace(product, n=rest), str(whole))
+        if n.size > divisible:
+            rest = n.size - divisible
+            _emit_panel(cx, layout, replace(product, n=rest), str(divisible))
 
 
 def _emit_vectors(cx: KernelContext, layout: Layout, variables: Sequence[str]) -> None:

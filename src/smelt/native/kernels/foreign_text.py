@@ -62,8 +62,8 @@ def _filled_text(text: str, operator: Operator, cx: KernelContext, type_: CType)
         if name in types:
             value = cx.instruction.attributes[name]
             assert isinstance(value, int | float)
-            whole = types[name] == ir.AttributeType.INT
-            parts.append(f"({int(value)})" if whole else type_.literal(value))
+            is_int = types[name] == ir.AttributeType.INT
+            parts.append(f"({int(value)})" if is_int else type_.literal(value))
         elif name is not None:
             parts.append(f"{{{name}}}")
     return "".join(parts)

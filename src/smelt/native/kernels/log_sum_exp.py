@@ -13,9 +13,9 @@ def log_sum_exp(cx: KernelContext) -> None:
     """
     body, loops, type_ = cx.body, loops_of(cx), cx.type(0)
     names = loop_names(len(loops.sizes))
-    kept, reduced = loops.where(False), loops.where(True)
-    inner = ([names[i] for i in reduced], [loops.sizes[i] for i in reduced])
-    with body.loops([names[i] for i in kept], [loops.sizes[i] for i in kept]):
+    kept_loops, reduced_loops = loops.where(False), loops.where(True)
+    inner = ([names[i] for i in reduced_loops], [loops.sizes[i] for i in reduced_loops])
+    with body.loops([names[i] for i in kept_loops], [loops.sizes[i] for i in kept_loops]):
         body.line(f"{type_.name} top = -INFINITY, sum = 0;")
         with body.loops(*inner):
             body.line(f"const {type_.name} v = {loops.read.at(names)};")

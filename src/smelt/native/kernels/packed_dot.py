@@ -163,7 +163,7 @@ def _words(packed: np.ndarray, columns: int, count: int, panel: int) -> np.ndarr
     rows = packed.reshape(columns, -1)
     codes = np.stack([rows & 15, rows >> 4], -1).reshape(columns, -1)[:, :count]
     even = np.pad(codes, ((0, -columns % panel), (0, -count % NIBBLES))).astype(np.uint32)
-    apart = even.reshape(-1, MOST_SUMS, even.shape[1] // NIBBLES, NIBBLES)
+    nibbles = even.reshape(-1, MOST_SUMS, even.shape[1] // NIBBLES, NIBBLES)
     shifts = np.arange(NIBBLES, dtype=np.uint32) * 4
-    words = (apart << shifts).sum(-1, dtype=np.uint32)
+    words = (nibbles << shifts).sum(-1, dtype=np.uint32)
     return np.asarray(words.transpose(0, 2, 1).reshape(-1))

@@ -139,14 +139,14 @@ def _emit_along(
 ) -> None:
     """Write the combination of columns of ``kept``, and the results."""
     body, wide, kernel = cx.body, window.output[2], window.kernel[2]
-    step, apart = window.strides[2], window.dilations[2]
+    step, dilation = window.strides[2], window.dilations[2]
     if step == 1:
         passes = list(_steps(kernel)) if joining.repeats else [tuple(range(kernel))][: kernel - 1]
         for places in passes:
             with body.block(f"for (ptrdiff_t i = 0; i < rows * {pitch}; i += LANES)"):
                 body.line("vec a = *(const vec *)(kept + i);")
                 for place in places[1:]:
-                    at = f"*(const vec *)(kept + i + {place * apart})"
+                    at = f"*(const vec *)(kept + i + {place * dilation})"
                     body.line(f"{{ const vec v = {at}; a = {joining.vectors}; }}")
                 body.line("*(vec *)(kept + i) = a;")
         if result == "a" and isinstance(wide, Size):
@@ -170,7 +170,7 @@ def _emit_along(
             else:
                 body.line(f"float a = from[q * {step}];")
             for k in range(1, 1 if by_two or step == 1 else kernel):
-                at = f"from[q * {step} + {k * apart}]"
+                at = f"from[q * {step} + {k * dilation}]"
                 body.line(f"{{ const float v = {at}; a = {joining.one}; }}")
             body.line(f"to[r * {wide} + q] = {result};")
         if by_two:
@@ -183,10 +183,10 @@ def _emit_by_two(cx: KernelContext, window: Window, joining: Joining, pitch: int
     A vector may be stored beyond a row's end, which the next row overwrites, but not beyond the
     band's end.
     """
-    body, wide, apart = cx.body, window.output[2], window.dilations[2]
+    body, wide, dilation = cx.body, window.output[2], window.dilations[2]
     cx.call("copy_seconds", SECONDS)
     cx.call("odds", ODDS)
-    places = [k * apart for k in range(window.kernel[2])]
+    places = [k * dilation for k in range(window.kernel[2])]
     with body.loop("r", "rows"):
         body.line(f"const float *row = kept + r * {pitch};")
         with body.block(f"for (ptrdiff_t q = 0; q < {wide}; q += LANES)"):

@@ -87,18 +87,18 @@ def columns_for(rows: int, element: CType) -> int:
 
 def emit_columns(cx: KernelContext, product: Product) -> None:
     """Write calls for all rows of a product that is one tile wide."""
-    whole = product.m - product.m % ROWS
+    divisible = product.m - product.m % ROWS
     if isinstance(cast(object, product.m), Size):
-        with cx.body.loop("i", whole, step=ROWS):
+        with cx.body.loop("i", divisible, step=ROWS):
             _call(cx, product, ROWS, "i")
-        with cx.body.loop("i", product.m, start=whole):
+        with cx.body.loop("i", product.m, start=divisible):
             _call(cx, product, 1, "i")
         return
-    if whole:
-        with cx.body.loop("i", whole, step=ROWS):
+    if divisible:
+        with cx.body.loop("i", divisible, step=ROWS):
             _call(cx, product, ROWS, "i")
-    if product.m > whole:
-        _call(cx, product, product.m - whole, str(whole))
+    if product.m > divisible:
+        _call(cx, product, product.m - divisible, str(divisible))
 
 
 def _call(cx: KernelContext, product: Product, rows: int, first: str) -> None:

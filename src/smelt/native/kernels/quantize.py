@@ -81,10 +81,10 @@ def quantize(cx: KernelContext) -> None:
     type_ = cx.output().type
     bits = 8 * type_.size
     low = -(1 << bits - 1) if type_.signed else 0
-    near = rounded(cx, "VALUE / scale", -(1 << bits + 1), 1 << bits + 1)
+    rounded_value = rounded(cx, "VALUE / scale", -(1 << bits + 1), 1 << bits + 1)
     saturate = cx.call(f"within_{type_.name}", _within(type_.name, low, low + (1 << bits) - 1))
     run = quantize_run(cx) if type_.size == 1 and lowest(_runs(cx)[2]) >= FEWEST else ""
-    _emit(cx, f"{saturate}({near} + zero)", run)
+    _emit(cx, f"{saturate}({rounded_value} + zero)", run)
 
 
 def _within(name: str, low: int, high: int) -> str:

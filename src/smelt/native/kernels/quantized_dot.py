@@ -156,11 +156,11 @@ def _emit_left(cx: KernelContext, rows: int, depth: int, flip: int, wide: bool) 
                 with body.loop("m", rows):
                     to = f"scratch + m * {4 * quads}"
                     body.line(f"flip_row(from + m * {depth}, {depth}, {flip}, {to});")
-    body.line("int16_t *apart = (int16_t *)(void *)scratch;")
+    body.line("int16_t *halved = (int16_t *)(void *)scratch;")
     with body.block("" if wide else "if (!HAS_QUADS)"), body.loop("m", rows):
-        body.line(f"halve_row(from + m * {depth}, {depth}, {flip}, apart + m * {4 * quads});")
-    whole = "from" if in_place else "scratch"
-    return f"{quads}, {whole}, {4 * quads}", f"{quads}, apart, {4 * quads}"
+        body.line(f"halve_row(from + m * {depth}, {depth}, {flip}, halved + m * {4 * quads});")
+    int8_source = "from" if in_place else "scratch"
+    return f"{quads}, {int8_source}, {4 * quads}", f"{quads}, halved, {4 * quads}"
 
 
 def _emit_tile(
@@ -197,16 +197,16 @@ def _emit_calls(cx: KernelContext, calls: list[tuple[str, str]], rest: str) -> N
     """Write a call of the int8 dot product where the CPU has it, else of the micro-kernel of
     halves.
     """
-    (whole, whole_arguments), (halves, halves_arguments) = calls
-    if not whole:
-        cx.body.line(f"{halves}({halves_arguments}, {rest});")
+    (int8_function, int8_arguments), (halves_function, halves_arguments) = calls
+    if not int8_function:
+        cx.body.line(f"{halves_function}({halves_arguments}, {rest});")
         return
     cx.body.line("#if QUADS")
     cx.body.line("if (HAS_QUADS)")
-    cx.body.line(f"    {whole}({whole_arguments}, {rest});")
+    cx.body.line(f"    {int8_function}({int8_arguments}, {rest});")
     cx.body.line("else")
     cx.body.line("#endif")
-    cx.body.line(f"    {halves}({halves_arguments}, {rest});")
+    cx.body.line(f"    {halves_function}({halves_arguments}, {rest});")
 
 
 def pack(weights: np.ndarray, panel: int) -> np.ndarray:
@@ -216,6 +216,6 @@ def pack(weights: np.ndarray, panel: int) -> np.ndarray:
     """
     depth, columns = weights.shape
     even = np.pad(weights, ((0, -depth % 4), (0, -columns % panel)))
-    apart = even.reshape(-1, 2, 2, even.shape[1] // panel, panel)
+    quads = even.reshape(-1, 2, 2, even.shape[1] // panel, panel)
     order = (3, 0, 4, 1, 2) if weights.dtype == np.int8 else (3, 0, 2, 4, 1)
-    return apart.transpose(order).reshape(-1)
+    return quads.transpose(order).reshape(-1)

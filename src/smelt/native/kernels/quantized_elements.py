@@ -158,8 +158,8 @@ def mean(cx: KernelContext) -> None:
         byte = scaled_byte("sum", factor, zero, y.type.signed)
     else:
         one = np.float32(cx.float("x_scale")) / (np.float32(cx.float("y_scale")) * np.float32(size))
-        near = rounded(cx, f"(float)sum * {_literal(one)}", low - zero, low - zero + 255)
-        byte = f"({near} + {_int(zero)})"
+        rounded_sum = rounded(cx, f"(float)sum * {_literal(one)}", low - zero, low - zero + 255)
+        byte = f"({rounded_sum} + {_int(zero)})"
     with cx.body.loop("o", y.size):
         cx.body.line(f"const {x.type.name} *from = {x.name} + o * {size};")
         cx.body.line(f"int32_t sum = {-cx.int('x_zero') * size};")

@@ -58,13 +58,13 @@ def softmax(cx: KernelContext) -> None:
     scale = C_TYPES[ir.DataType.FLOAT].literal(float(np.float32(cx.float("y_scale"))))
     zero, low = cx.int("y_zero"), -128 if y.type.signed else 0
     read, run = cx.call("exponentials", EXPONENTIALS), quantize_run(cx)
-    near = rounded(cx, f"{cx.scratch(C_TYPES[ir.DataType.FLOAT])}[i] / all", 0, 512)
+    rounded_share = rounded(cx, f"{cx.scratch(C_TYPES[ir.DataType.FLOAT])}[i] / all", 0, 512)
     body.line(last_of(zero, y.type.signed))
     with _rows(cx) as where:
         body.line(f"const float all = {read}({where}, {size}, {table.name}, scratch) * {scale};")
         body.line(f"ptrdiff_t i = {run}(scratch, {size}, all, last, (unsigned char *)to);")
         with body.block(f"for (; i < {size}; ++i)"):
-            body.line(f"const int32_t near = {near} + {zero};")
+            body.line(f"const int32_t near = {rounded_share} + {zero};")
             clamped = f"near < {low} ? {low} : near > {low + 255} ? {low + 255} : near"
             body.line(f"to[i] = ({y.type.name})({clamped});")
 

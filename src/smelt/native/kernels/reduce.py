@@ -64,10 +64,10 @@ def loops_of(cx: KernelContext) -> Loops:
     loops, are merged."""
     source, output = cx.input(0), cx.output()
     axes = cx.ints("axes")
-    kept = [axis for axis in range(len(source.shape)) if axis not in axes]
+    kept_axes = [axis for axis in range(len(source.shape)) if axis not in axes]
     strides = [0] * len(source.shape)
     step = 1
-    for axis in reversed(kept):
+    for axis in reversed(kept_axes):
         strides[axis] = step
         step *= source.shape[axis]
     sizes, (read, write) = collapse(source.shape, (source.access(), output.access(strides)))
@@ -195,12 +195,12 @@ def _emit_short_rows(cx: KernelContext, reducer: Reducer, loops: Loops) -> None:
     """
     body, names = cx.body, loop_names(len(loops.sizes))
     count, row = loops.sizes[-2:]
-    kept, reduced = loops.where(False, len(names) - 1), loops.where(True)[:-1]
-    with body.loops([names[i] for i in kept], [loops.sizes[i] for i in kept]):
+    kept_loops, reduced_loops = loops.where(False, len(names) - 1), loops.where(True)[:-1]
+    with body.loops([names[i] for i in kept_loops], [loops.sizes[i] for i in kept_loops]):
         body.line(f"{reducer.type.name} lane[{LANES}];")
         with body.loop("j", LANES):
             body.line(f"lane[j] = {reducer.start};")
-        with body.loops([names[i] for i in reduced], [loops.sizes[i] for i in reduced]):
+        with body.loops([names[i] for i in reduced_loops], [loops.sizes[i] for i in reduced_loops]):
             _fill_lanes(cx, reducer, count * row, lambda at: loops.read.at([*names[:-2], "0", at]))
         _join_lanes(cx, reducer, row)
         with body.loop("j", row):
@@ -211,14 +211,14 @@ def _emit_short_rows(cx: KernelContext, reducer: Reducer, loops: Loops) -> None:
 def _emit_scalars(cx: KernelContext, reducer: Reducer, loops: Loops) -> None:
     """Write one result at a time; a long innermost reduced loop has ``LANES`` partial results."""
     body, names, op = cx.body, loop_names(len(loops.sizes)), cx.instruction.op
-    kept, reduced = loops.where(False), loops.where(True)
-    with body.loops([names[i] for i in kept], [loops.sizes[i] for i in kept]):
+    kept_loops, reduced_loops = loops.where(False), loops.where(True)
+    with body.loops([names[i] for i in kept_loops], [loops.sizes[i] for i in kept_loops]):
         body.line(f"{reducer.type.name} a = {reducer.start};")
-        inner = reduced[-1] if reduced else -1
+        inner = reduced_loops[-1] if reduced_loops else -1
         long = inner >= 0 and not surely_below(loops.sizes[inner], 2 * LANES)
         lanes = reducer.type.kind == "float" and long
         with ExitStack() as stack:
-            for i in reduced[:-1] if lanes else reduced:
+            for i in reduced_loops[:-1] if lanes else reduced_loops:
                 stack.enter_context(body.loop(names[i], loops.sizes[i]))
             if lanes and op in EXTREMES and loops.read.strides[inner] == 1:
                 row = loops.read.at(["0" if i == inner else name for i, name in enumerate(names)])
@@ -259,13 +259,13 @@ def _fill_lanes(
     cx: KernelContext, reducer: Reducer, size: int, element: Callable[[str], str]
 ) -> None:
     """Write the accumulation of ``size`` elements, element i into lane ``i % LANES``."""
-    body, whole = cx.body, size - size % LANES
-    with body.loop("i", whole, step=LANES), body.loop("j", LANES):
+    body, divisible = cx.body, size - size % LANES
+    with body.loop("i", divisible, step=LANES), body.loop("j", LANES):
         body.line(f"const {reducer.type.name} v = {element('i + j')};")
         body.line(f"lane[j] = {reducer.step('lane[j]', 'v')};")
-    if not same(whole, size):
-        with body.loop("j", size - whole):
-            body.line(f"const {reducer.type.name} v = {element(f'{whole} + j')};")
+    if not same(divisible, size):
+        with body.loop("j", size - divisible):
+            body.line(f"const {reducer.type.name} v = {element(f'{divisible} + j')};")
             body.line(f"lane[j] = {reducer.step('lane[j]', 'v')};")
 
 

@@ -114,7 +114,7 @@ def _emit_lanes(cx: KernelContext, loops: MapLoops) -> None:
     """Write loops that accumulate in ``LANES`` partial results, and combine these at the end."""
     body, names, type_ = cx.body, _names(loops), loops.reducer.type.name
     *outer, inner = loops.where(True)
-    whole = loops.sizes[inner] - loops.sizes[inner] % LANES
+    divisible = loops.sizes[inner] - loops.sizes[inner] % LANES
     with ExitStack() as stack:
         _kept_loops(cx, loops, loops.where(False), stack)
         body.line(f"{type_} lane[{LANES}];")
@@ -122,11 +122,11 @@ def _emit_lanes(cx: KernelContext, loops: MapLoops) -> None:
             body.line(f"lane[j] = {loops.reducer.start};")
         with body.loops([names[i] for i in outer], [loops.sizes[i] for i in outer]):
             names[inner] = "(i + j)"
-            with body.loop("i", whole, step=LANES), body.loop("j", LANES):
+            with body.loop("i", divisible, step=LANES), body.loop("j", LANES):
                 loops.grow(cx, "lane[j]", names)
-            names[inner] = f"({whole} + j)"
-            if whole < loops.sizes[inner]:
-                with body.loop("j", loops.sizes[inner] - whole):
+            names[inner] = f"({divisible} + j)"
+            if divisible < loops.sizes[inner]:
+                with body.loop("j", loops.sizes[inner] - divisible):
                     loops.grow(cx, "lane[j]", names)
         body.lines(by_halves(f"lane[j] = {loops.reducer.join('lane[j]', 'lane[j + {0}]')};"))
         body.line(f"{loops.write.at(names)} = {loops.reducer.final('lane[0]')};")

@@ -78,9 +78,9 @@ def runtime_blocks(size: int, most: int) -> list[EqualBlocks]:
     """Return ``even_blocks``; a run-time size is split into blocks of ``most``, of 2 and of 1."""
     if not isinstance(size, Size):
         return even_blocks(size, most)
-    parts, first, left = [], 0, size
+    parts, first, remaining = [], 0, size
     for length in (most, 2, 1):
-        if highest(left) >= length:
-            parts.append(EqualBlocks(first, length, left // length))
-            first, left = first + left // length * length, left % length
+        if highest(remaining) >= length:
+            parts.append(EqualBlocks(first, length, remaining // length))
+            first, remaining = first + remaining // length * length, remaining % length
     return parts

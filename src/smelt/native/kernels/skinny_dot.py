@@ -102,8 +102,8 @@ def skinny_dot(cx: KernelContext) -> None:
                 read = f"({columns})[p * {sides.short_k} + q * {sides.short_step}]"
                 body.line(f"{scratch}[q * {k} + p] = {read};")
             columns, step = scratch, k
-        whole = sides.many - sides.many % block
-        for first, end, count in ((0, whole, block), (whole, sides.many, 1)):
+        divisible = sides.many - sides.many % block
+        for first, end, count in ((0, divisible, block), (divisible, sides.many, 1)):
             with body.shared_loop("i", end, start=first, step=count):
                 function = _block(cx, count, sides.few)
                 a, c = f"{rows} + i * {sides.long_step}", f"{out} + i * {sides.to_many}"

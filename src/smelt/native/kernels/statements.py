@@ -128,13 +128,13 @@ class Scalar(Symbol["Scalar"]):
 
 def read_lines(lines: Sequence[Line]) -> list[Line]:
     """Return ``lines`` without definitions of unread variables, about which compilers warn."""
-    kept, read = [], set[str]()
+    reversed_lines, read = [], set[str]()
     for line in reversed(lines):
         if line.defines and line.defines not in read:
             continue
         read.update(VARIABLE.findall(line.text))
-        kept.append(line)
-    return kept[::-1]
+        reversed_lines.append(line)
+    return reversed_lines[::-1]
 
 
 def read_once(lines: Sequence[Line], result: str) -> tuple[list[str], str]:

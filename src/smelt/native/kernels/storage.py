@@ -219,10 +219,10 @@ def _code(name: str, dtype: ir.DataType, source: CType, saturate: bool) -> str:
         f"    code = a > {infinity} ? {f.nan}{u} : code;",
     ]
     if f.unsigned_zero:
-        whole = f"code == 0 ? 0 : code == {f.nan}u ? {f.nan}u : sign | (unsigned)code"
+        code_text = f"code == 0 ? 0 : code == {f.nan}u ? {f.nan}u : sign | (unsigned)code"
     else:
-        whole = "sign | (unsigned)code"
-    return "\n".join([*lines, f"    return ({f.word})({whole});", "}"]) + "\n"
+        code_text = "sign | (unsigned)code"
+    return "\n".join([*lines, f"    return ({f.word})({code_text});", "}"]) + "\n"
 
 
 def _bits(value: float, t: CType) -> int:

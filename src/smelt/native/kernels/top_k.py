@@ -37,10 +37,10 @@ def dynamic_top_k(cx: KernelContext) -> None:
 def _sorts(instance: Instance) -> bool:
     """True if a list takes more steps than a sort for a random row."""
     count = cast(object, instance.shape(0)[instance.int("axis")])
-    kept = cast(object, instance.output_shape()[instance.int("axis")])
-    if not isinstance(count, int) or not isinstance(kept, int) or kept < 2:
+    selected = cast(object, instance.output_shape()[instance.int("axis")])
+    if not isinstance(count, int) or not isinstance(selected, int) or selected < 2:
         return False
-    listed = kept * kept * (1 + math.log(count / kept)) / 2
+    listed = selected * selected * (1 + math.log(count / selected)) / 2
     return listed > 4 * count * math.log2(count)
 
 
@@ -54,15 +54,15 @@ def _needs(instance: Instance) -> Needs:
 def _sort(cx: KernelContext, outer: int, inner: int) -> None:
     """Write the sort of each row."""
     x, values, places, t = cx.input(0), cx.output(0), cx.output(1), cx.type(0)
-    count, kept = x.shape[cx.int("axis")], values.shape[cx.int("axis")]
+    count, selected = x.shape[cx.int("axis")], values.shape[cx.int("axis")]
     name = sort_row(cx, _before(cx, "a", "b"))
     room = cx.scratch(C_TYPES[ir.DataType.INT64])
     with cx.body.loops(("o", "j"), (outer, inner)):
         cx.body.line(f"const {t.name} *const row = {x.name} + o * {count * inner} + j;")
         best = f"{name}(row, {inner}, {count}, {room}, {room} + {count})"
         cx.body.line(f"const int64_t *const best = {best};")
-        with cx.body.loop("i", kept):
-            at = f"o * {kept * inner} + i * {inner} + j"
+        with cx.body.loop("i", selected):
+            at = f"o * {selected * inner} + i * {inner} + j"
             cx.body.line(f"{places.name}[{at}] = best[i];")
             cx.body.line(f"{values.name}[{at}] = row[best[i] * {inner}];")
 
@@ -75,35 +75,35 @@ def top_k(cx: KernelContext) -> None:
     """
     x, values, places, t = cx.input(0), cx.output(0), cx.output(1), cx.type(0)
     axis = cx.int("axis")
-    count, kept = x.shape[axis], values.shape[axis]
+    count, selected = x.shape[axis], values.shape[axis]
     outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
     if _sorts(cx):
         _sort(cx, outer, inner)
         return
     body = cx.body
     if same(inner, 1):
-        with body.loop("o", cast(int, zero_if_empty(outer, kept))):
-            _select_adjacent(cx, count, kept)
+        with body.loop("o", cast(int, zero_if_empty(outer, selected))):
+            _select_adjacent(cx, count, selected)
         return
-    with body.loops(("o", "j"), (cast(int, zero_if_empty(outer, kept)), inner)):
+    with body.loops(("o", "j"), (cast(int, zero_if_empty(outer, selected)), inner)):
         body.line(f"const {t.name} *const row = {x.name} + o * {count * inner} + j;")
-        body.line(f"{places.type.name} *const best = {places.name} + o * {kept * inner} + j;")
+        body.line(f"{places.type.name} *const best = {places.name} + o * {selected * inner} + j;")
         body.line("ptrdiff_t found = 0;")
         with body.loop("i", count):
             body.line(f"const {t.name} v = row[i * {inner}];")
-            worst = f"best[{(kept - 1) * inner}]"
+            worst = f"best[{(selected - 1) * inner}]"
             beaten = _before(cx, "v", f"row[{worst} * {inner}]")
-            body.line(f"if (found == {kept} && !({beaten}))")
+            body.line(f"if (found == {selected} && !({beaten}))")
             body.line("    continue;")
-            body.line(f"ptrdiff_t at = found < {kept} ? found++ : {kept - 1};")
+            body.line(f"ptrdiff_t at = found < {selected} ? found++ : {selected - 1};")
             behind = f"best[(at - 1) * {inner}]"
             test = _before(cx, "v", f"row[{behind} * {inner}]")
             with body.block(f"while (at > 0 && ({test}))"):
                 body.line(f"best[at * {inner}] = {behind};")
                 body.line("--at;")
             body.line(f"best[at * {inner}] = i;")
-        with body.loop("i", kept):
-            to = f"{values.name}[o * {kept * inner} + i * {inner} + j]"
+        with body.loop("i", selected):
+            to = f"{values.name}[o * {selected * inner} + i * {inner} + j]"
             body.line(f"{to} = row[best[i * {inner}] * {inner}];")
 
 
@@ -114,17 +114,17 @@ SHIFTED = 16
 """The longest list into which elements are inserted by linear search."""
 
 
-def _select_adjacent(cx: KernelContext, count: int, kept: int) -> None:
+def _select_adjacent(cx: KernelContext, count: int, selected: int) -> None:
     """Write the list for a contiguous row; indices and values are in the outputs."""
     x, values, places, t, body = cx.input(0), cx.output(0), cx.output(1), cx.type(0), cx.body
     body.line(f"const {t.name} *const row = {x.name} + o * {count};")
-    body.line(f"{t.name} *const list = {values.name} + o * {kept};")
-    body.line(f"{places.type.name} *const best = {places.name} + o * {kept};")
+    body.line(f"{t.name} *const list = {values.name} + o * {selected};")
+    body.line(f"{places.type.name} *const best = {places.name} + o * {selected};")
     body.line("ptrdiff_t found = 0;")
     with body.loop("b", count, step=BLOCK):
         body.line(f"const ptrdiff_t n = {count} - b < {BLOCK} ? {count} - b : {BLOCK};")
-        with body.block(f"if (found == {kept} && n == {BLOCK})"):
-            body.line(f"const {t.name} last = list[{kept - 1}];")
+        with body.block(f"if (found == {selected} && n == {BLOCK})"):
+            body.line(f"const {t.name} last = list[{selected - 1}];")
             body.line("int any = 0;")
             with body.loop("l", BLOCK):
                 order = "<=" if cx.int("largest") else ">="
@@ -133,10 +133,10 @@ def _select_adjacent(cx: KernelContext, count: int, kept: int) -> None:
             body.line("    continue;")
         with body.loop("i", "b + n", "b"):
             body.line(f"const {t.name} v = row[i];")
-            body.line(f"if (found == {kept} && !({_before(cx, 'v', f'list[{kept - 1}]')}))")
+            body.line(f"if (found == {selected} && !({_before(cx, 'v', f'list[{selected - 1}]')}))")
             body.line("    continue;")
-            body.line(f"ptrdiff_t at = found < {kept} ? found++ : {kept - 1};")
-            if isinstance(kept, int) and kept <= SHIFTED:
+            body.line(f"ptrdiff_t at = found < {selected} ? found++ : {selected - 1};")
+            if isinstance(selected, int) and selected <= SHIFTED:
                 with body.block(f"while (at > 0 && ({_before(cx, 'v', 'list[at - 1]')}))"):
                     body.line("list[at] = list[at - 1];")
                     body.line("best[at] = best[at - 1];")

@@ -84,8 +84,8 @@ class Compiled:
         """Return the program for inputs of ``shapes``; raises UsageError E670 if they do
         not fit.
         """
-        own = tuple(self.program.slots[slot].shape for slot in self.program.inputs)
-        if shapes == own and is_static(self.program):
+        declared_shapes = tuple(self.program.slots[slot].shape for slot in self.program.inputs)
+        if shapes == declared_shapes and is_static(self.program):
             return self.program
         return specialize(self.program, shapes)
 

@@ -56,8 +56,8 @@ def pack(weight: Array, bits: int, block: int, symmetric: bool) -> Packed:
         filled[:, :rows] = weight[:, part].T
         split = filled.reshape(-1, blocks, block)
         scales[part], zeros[part] = (_symmetric if symmetric else _asymmetric)(split, bits)
-        whole = np.rint(split / scales[part, :, None]) + zeros[part, :, None]
-        codes[part] = two_a_byte(np.clip(whole, 0, (1 << bits) - 1).astype(np.uint8), bits)
+        rounded = np.rint(split / scales[part, :, None]) + zeros[part, :, None]
+        codes[part] = two_a_byte(np.clip(rounded, 0, (1 << bits) - 1).astype(np.uint8), bits)
     return Packed(codes, scales, None if symmetric else two_a_byte(zeros, bits))
 
 

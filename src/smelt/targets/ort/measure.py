@@ -43,16 +43,16 @@ def tune(
     document = _begun(path, threads)
     wanted = [(choice, cell) for choice in CHOICES.values() for cell in choice.cells()]
     done = {(name, _key(c["sizes"])) for name, cells in document["choices"].items() for c in cells}
-    left = [each for each in wanted if (each[0].name, _key(each[1])) not in done]
-    for number, (choice, cell) in enumerate(left):
+    remaining = [each for each in wanted if (each[0].name, _key(each[1])) not in done]
+    for number, (choice, cell) in enumerate(remaining):
         if time.perf_counter() - begun > seconds:
             break
-        say(f"{choice.name} {cell}: {number + 1} of {len(left)}")
+        say(f"{choice.name} {cell}: {number + 1} of {len(remaining)}")
         seconds_of = measured(choice, cell, threads)
         document["choices"].setdefault(choice.name, []).append(
             {"sizes": cell, "seconds": seconds_of}
         )
-        document["complete"] = number + 1 == len(left)
+        document["complete"] = number + 1 == len(remaining)
         write_atomically(path, _text(document).encode())
     return document
 

@@ -39,6 +39,6 @@ def block_of(instance: Instance, window: Window, panel: int, band: int, pixels: 
     all."""
     channels = channels_of(instance)[0]
     terms = window.kernel[1] * window.kernel[2]
-    near = band + 2 * panel * channels * terms <= NEAR
+    fits_cache = band + 2 * panel * channels * terms <= NEAR
     block = max(1, BLOCK // (panel * terms))
-    return 0 if near or block >= channels or panel * pixels > MOST_PARTIAL_SUMS else block
+    return 0 if fits_cache or block >= channels or panel * pixels > MOST_PARTIAL_SUMS else block

@@ -71,8 +71,8 @@ def supports(instance: Instance, window: Window) -> bool:
     rows, columns = spans(window, 1), spans(window, 2)
     down = sum((one.end - one.first) * (one.high - one.low) for one in rows)
     across = sum(max(one.end - one.first, SHORTEST) * (one.high - one.low) for one in columns)
-    whole = window.pixels * window.kernel[1] * window.kernel[2]
-    return len(rows) * len(columns) <= MOST and down * across <= WORTH * whole
+    full_products = window.pixels * window.kernel[1] * window.kernel[2]
+    return len(rows) * len(columns) <= MOST and down * across <= WORTH * full_products
 
 
 def emit(cx: KernelContext, window: Window, weights: Filters) -> None:

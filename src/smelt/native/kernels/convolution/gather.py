@@ -99,9 +99,9 @@ class Cut:
 
 def _cuts(var: str, size: int, part: int) -> list[Cut]:
     """Return the whole ranges as one loop over ``var``, then the rest."""
-    whole = size - size % part
-    cuts = [Cut(var, part, whole)] if whole else []
-    return cuts + ([Cut(str(whole), size - whole, 0)] if size > whole else [])
+    divisible = size - size % part
+    cuts = [Cut(var, part, divisible)] if divisible else []
+    return cuts + ([Cut(str(divisible), size - divisible, 0)] if size > divisible else [])
 
 
 @contextmanager

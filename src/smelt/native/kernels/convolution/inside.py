@@ -55,9 +55,9 @@ def _declare(body: Writer, window: Window, dim: int, least: str, most: str) -> N
     size, kernel, step = window.input[dim], window.kernel[dim], window.dilations[dim]
     body.line(f"const ptrdiff_t least{dim} = {least}, most{dim} = {most};")
     body.line(f"const ptrdiff_t low{dim} = most{dim} < 0 ? ({step - 1} - most{dim}) / {step} : 0;")
-    seen = f"({size - 1} - least{dim}) / {step} + 1"
-    body.line(f"const ptrdiff_t seen{dim} = least{dim} < {size} ? {seen} : 0;")
-    body.line(f"const ptrdiff_t high{dim} = seen{dim} < {kernel} ? seen{dim} : {kernel};")
+    positions_inside = f"({size - 1} - least{dim}) / {step} + 1"
+    body.line(f"const ptrdiff_t inside{dim} = least{dim} < {size} ? {positions_inside} : 0;")
+    body.line(f"const ptrdiff_t high{dim} = inside{dim} < {kernel} ? inside{dim} : {kernel};")
 
 
 def inside_loop(window: Window, width: int) -> ReductionLoop:

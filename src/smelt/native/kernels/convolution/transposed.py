@@ -217,9 +217,9 @@ def _emit_rows(cx: KernelContext, window: Window, sizes: Sizes, filters: int, su
             body.line(f"sum[l] = {start};")
         with body.loops(("kz", "kh"), window.kernel[:2]):
             for name, at, dim in (("z", "kz", 0), ("h", "kh", 1)):
-                seen = f"{name} + {window.begin[dim]} - {at} * {window.dilations[dim]}"
+                source_row = f"{name} + {window.begin[dim]} - {at} * {window.dilations[dim]}"
                 by, size = window.strides[dim], window.input[dim]
-                body.line(f"const ptrdiff_t s{name} = {seen};")
+                body.line(f"const ptrdiff_t s{name} = {source_row};")
                 body.line(f"if (s{name} < 0 || s{name} % {by} != 0 || s{name} / {by} >= {size})")
                 body.line("    continue;")
             _emit_columns(cx, window, sizes, filters, sums)
@@ -235,10 +235,12 @@ def _emit_columns(cx: KernelContext, window: Window, sizes: Sizes, filters: int,
     _, kernel_rows, kernel_columns = window.kernel
     width, pitch = window.output[2], -(-window.output[2] // step)
     wide = _is_wide(sizes)
-    seen = f"(sz / {window.strides[0]} * {in_height} + sh / {down}) * {in_width}"
+    source_index = f"(sz / {window.strides[0]} * {in_height} + sh / {down}) * {in_width}"
     position = f"((m - f) * {sizes.positions} + (kz * {kernel_rows} + kh) * {kernel_columns})"
-    row, pitch_of = (position, sizes.pixels) if wide else (seen, rows)
-    body.line(f"const float *from = {sums} + {row} * {pitch_of} + {seen if wide else position};")
+    row, pitch_of = (position, sizes.pixels) if wide else (source_index, rows)
+    body.line(
+        f"const float *from = {sums} + {row} * {pitch_of} + {source_index if wide else position};"
+    )
     by_pixel, by_column = (1, sizes.pixels) if wide else (rows, 1)
     for column in range(kernel_columns):
         shift, phase = divmod(column * window.dilations[2] - window.begin[2], step)
@@ -254,9 +256,9 @@ def _interleave(cx: KernelContext, width: int, step: int, to: str) -> None:
     """Write element ``i`` of all phase rows ``sum`` to ``step`` adjacent elements of ``to``."""
     if step == 1:
         return
-    pitch, whole = -(-width // step), width // step
+    pitch, whole_steps = -(-width // step), width // step
     cx.body.line(f"float *all = {to};")
-    with cx.body.loop("l", whole):
+    with cx.body.loop("l", whole_steps):
         if step <= MOST_LANES:
             for phase in range(step):
                 cx.body.line(f"all[l * {step} + {phase}] = sum[l + {phase * pitch}];")
@@ -264,7 +266,7 @@ def _interleave(cx: KernelContext, width: int, step: int, to: str) -> None:
             with cx.body.loop("s", step):
                 cx.body.line(f"all[l * {step} + s] = sum[l + s * {pitch}];")
     for phase in range(width % step):
-        cx.body.line(f"all[{whole * step + phase}] = sum[{whole + phase * pitch}];")
+        cx.body.line(f"all[{whole_steps * step + phase}] = sum[{whole_steps + phase * pitch}];")
 
 
 def _emit_epilogue(

@@ -90,13 +90,13 @@ def waste(count: int, lanes: int) -> float:
 
 def twiddles(length: int, sign: int) -> np.ndarray:
     """Return the twiddle factors of all steps, one after the other: [j2][k1 from 1 on][2]."""
-    tables, left = [np.zeros(0)], length
+    tables, remaining = [np.zeros(0)], length
     for a in factors(length):
-        b = left // a
+        b = remaining // a
         if b > 1:
             products = np.outer(np.arange(b), np.arange(1, a))
-            tables.append(np.moveaxis(roots(products, left, sign), 0, -1).reshape(-1))
-        left = b
+            tables.append(np.moveaxis(roots(products, remaining, sign), 0, -1).reshape(-1))
+        remaining = b
     return np.concatenate(tables)
 
 

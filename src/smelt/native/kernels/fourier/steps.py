@@ -88,15 +88,15 @@ def in_steps(cx: KernelContext, type_: CType, lanes: int, length: int, sign: int
     ```
     """
     cx.call("LANES_APART", LANES_APART)
-    lines, left, done = "", length, 1
+    lines, remaining, done = "", length, 1
     for radix in factors(length):
-        left //= radix
+        remaining //= radix
         name, text = step(radix, type_, lanes, sign)
         cx.call(name, text)
-        lines += f"    {name}(x, y, w, {left}, {done});\n"
+        lines += f"    {name}(x, y, w, {remaining}, {done});\n"
         lines += f"    {{ {type_.name} *const t = x; x = y; y = t; }}\n"
-        if left > 1:
-            lines += f"    w += {2 * (radix - 1) * left};\n"
+        if remaining > 1:
+            lines += f"    w += {2 * (radix - 1) * remaining};\n"
         done *= radix
     name = f"fourier_{length}_{type_.name}_{'back' if sign > 0 else 'forth'}"
     head = f"static {type_.name} *{name}({type_.name} *x, {type_.name} *y, const {type_.name} *w)\n"

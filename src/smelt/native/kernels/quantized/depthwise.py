@@ -81,16 +81,16 @@ def taps_of(weights: np.ndarray, band: Band) -> Taps:
     """Return the kernel positions in groups of four that read neighboring pixels."""
     flat = weights.reshape(-1, weights.shape[3])
     position = {place: number for number, place in enumerate(band.places())}
-    left, places, counts, columns = sorted(position), [], [], []
-    while left:
-        place = left[0]
-        near = [each for each in left[:4] if each < place + 4]
-        left = left[len(near) :]
+    remaining, places, counts, columns = sorted(position), [], [], []
+    while remaining:
+        place = remaining[0]
+        same_quad = [each for each in remaining[:4] if each < place + 4]
+        remaining = remaining[len(same_quad) :]
         quad = np.zeros((len(flat), 4), flat.dtype)
-        for each in near:
+        for each in same_quad:
             quad[:, each - place] = flat[:, position[each]]
         places.append(place)
-        counts.append(near[-1] - place + 1)
+        counts.append(same_quad[-1] - place + 1)
         columns.append(quad)
     return Taps(places, counts, np.stack(columns, 1))
 

@@ -67,21 +67,21 @@ def matrix_micro_kernel(
     name += ("_bytes" if epilogue.is_bytes else "") + ("_fractions" if epilogue.fractions else "")
     out = Writer()
     for suffix in ("_halves",) if wide else ("_whole", "_halves"):
-        whole = suffix == "_whole"
-        if whole:
+        is_int8 = suffix == "_whole"
+        if is_int8:
             out.line("#if QUADS")
-        left, right = "unsigned char" if whole else "int16_t", "int16_t" if wide else "int8_t"
-        head = "NO_INLINE WITH_QUADS" if whole else "NO_INLINE"
+        left, right = "unsigned char" if is_int8 else "int16_t", "int16_t" if wide else "int8_t"
+        head = "NO_INLINE WITH_QUADS" if is_int8 else "NO_INLINE"
         out.line(f"static {head} void {name}{suffix}(ptrdiff_t quads,")
         out.line(f"    const {left} *restrict a, ptrdiff_t stride, const {right} *restrict b,")
         out.line(epilogue.parameters if epilogue.is_bytes else RESULTS)
         with out.block(""):
-            _multiply(out, rows, vectors, whole, wide)
+            _multiply(out, rows, vectors, is_int8, wide)
             if epilogue.is_bytes:
                 _end_in_bytes(out, epilogue, rows, vectors)
             else:
                 end_in_sums(out, rows, vectors)
-        if whole:
+        if is_int8:
             out.line("#endif")
     declare(cx)
     cx.call("halve_row", LEFT)

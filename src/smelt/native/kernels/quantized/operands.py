@@ -115,8 +115,10 @@ def bias_steps(instance: Instance) -> np.ndarray:
         return bias.reshape(-1).astype(np.float64)
     x, w = (np.asarray(constant(instance, i), np.float64).reshape(-1) for i in places.scales[:2])
     steps = bias.reshape(-1) / (x * w)
-    whole = np.rint(steps)
-    return np.where((whole * (x * w)).astype(np.float32) == bias.reshape(-1), whole, steps)
+    rounded_steps = np.rint(steps)
+    return np.where(
+        (rounded_steps * (x * w)).astype(np.float32) == bias.reshape(-1), rounded_steps, steps
+    )
 
 
 def less_zero_point(instance: Instance, axis: int) -> np.ndarray:

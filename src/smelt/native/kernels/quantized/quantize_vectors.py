@@ -40,7 +40,7 @@ OF_TWO = """static IF_CALLED ptrdiff_t NAME(const void *a, const void *b, ptrdif
         const chars d = *(const chars *)((const char *)b + i);
         const sums c0 = WIDE_TA(c), c1 = WIDE_TA(SECOND(c));
         const sums d0 = WIDE_TB(d), d1 = WIDE_TB(SECOND(d));
-        const reals first = FIRST, second = ORDER_AFTER;
+        const reals first = FIRST, second = SECOND;
         store_two(first, second, last, y + i, 8, y + i + 8, 8);
     }
     return whole;
@@ -74,11 +74,11 @@ def run_of_two(cx: KernelContext, text: str) -> str:
     declare(cx)
     types = (cx.type(0).name, cx.type(1).name)
     text = text.replace("FLOAT", "REAL")
-    whole = OF_TWO.replace("TA(", f"{types[0]}(").replace("TB(", f"{types[1]}(")
-    whole = whole.replace("FIRST", text.format("c0", "d0"))
-    whole = whole.replace("ORDER_AFTER", text.format("c1", "d1"))
-    name = f"run_of_two_{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
-    return cx.call(name, whole.replace("NAME", name))
+    text_of_two = OF_TWO.replace("TA(", f"{types[0]}(").replace("TB(", f"{types[1]}(")
+    text_of_two = text_of_two.replace("FIRST", text.format("c0", "d0"))
+    text_of_two = text_of_two.replace("SECOND", text.format("c1", "d1"))
+    name = f"run_of_two_{hashlib.sha256(text_of_two.encode()).hexdigest()[:8]}"
+    return cx.call(name, text_of_two.replace("NAME", name))
 
 
 def last_of(zero: int, signed: bool) -> str:

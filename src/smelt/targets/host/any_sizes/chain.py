@@ -78,10 +78,10 @@ def _steps(
 ) -> list[Step]:
     """Return the parts as Steps, each with the values that no later part reads."""
     steps: list[Step] = []
-    seen = set(kept)
+    later_reads = set(kept)
     for run, (reads, writes) in zip(reversed(runs), reversed(flows), strict=True):
-        drops = [number for number in (*reads, *writes) if number not in seen]
-        seen.update(reads)
+        drops = [number for number in (*reads, *writes) if number not in later_reads]
+        later_reads.update(reads)
         steps.append(Step(run, reads, writes, drops))
     return steps[::-1]
 

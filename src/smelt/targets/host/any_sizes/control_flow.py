@@ -211,8 +211,8 @@ class Scanned:
         results_of: list[list[Array]] = []
         for sample in range(rest[0].shape[0]):
             length = longest if lengths is None else int(lengths[sample])
-            own = [x[sample] for x in rest]
-            cut = [*own[: self._states], *(x[:length] for x in own[self._states :])]
+            sample_rows = [x[sample] for x in rest]
+            cut = [*sample_rows[: self._states], *(x[:length] for x in sample_rows[self._states :])]
             ends = self._walk(cut, around)
             for place in range(self._states, len(ends)):
                 missing = [(0, longest - length), *[(0, 0)] * (ends[place].ndim - 1)]

@@ -71,8 +71,8 @@ class AnySizes:
         model = self._model.clone()
         ShapeInference(model).infer_model()
         decided = decided_nodes(model)
-        left = [each for each in model.graph if not is_constant_node(each)]
-        if decided and not (len(left) == 1 and left[0].op_type == node):
+        nodes = [each for each in model.graph if not is_constant_node(each)]
+        if decided and not (len(nodes) == 1 and nodes[0].op_type == node):
             self._run = Chain(model, decided, self._planner)
         elif self._known:
             raise error

@@ -75,7 +75,7 @@ def conv_transpose(call: Call) -> Step:
     if any(pad < 0 for pad in pads):
         raise call.refuse("negative pads")
     count = len(call.inputs)
-    whole = (group * each, *full.padded)
+    padded_shape = (group * each, *full.padded)
 
     def run(*arrays: Array) -> None:
         """Multiply each pixel by its kernel, and add the products where they belong."""
@@ -92,4 +92,4 @@ def conv_transpose(call: Call) -> Step:
         if call.has(2):
             target += arrays[2].reshape(-1, *(1 for _ in kernel_shape))
 
-    return Step(run, scratch=[(whole, out.dtype)])
+    return Step(run, scratch=[(padded_shape, out.dtype)])

@@ -71,14 +71,14 @@ def dynamic_pad(call: Call) -> Step:
             widths[axis] = pads[place], pads[half + place]
         pairs = zip(x.shape, widths, strict=True)
         keep = tuple(slice(max(0, -b), max(0, size + min(e, 0))) for size, (b, e) in pairs)
-        kept, added = x[keep], np.maximum(widths, 0)
+        cropped, added = x[keep], np.maximum(widths, 0)
         pairs = zip(x.shape, widths, strict=True)
         checked("Pad", tuple(int(size + b + e) for size, (b, e) in pairs), out.shape)
         if mode == "constant":
             fill = 0 if value is None else value.reshape(())
-            np.copyto(out, np.pad(kept, added, constant_values=fill))
+            np.copyto(out, np.pad(cropped, added, constant_values=fill))
         else:
-            np.copyto(out, np.pad(kept, added, mode=MODES[mode]))
+            np.copyto(out, np.pad(cropped, added, mode=MODES[mode]))
 
     return Step(run)
 
@@ -119,14 +119,14 @@ def dynamic_reshape(call: Call) -> Step:
 @kernel(TOP_K_AT_RUN_TIME)
 def dynamic_top_k(call: Call) -> Step:
     """Compute TopK with the declared count, which the run-time count must equal."""
-    axis, kept = call.integer("axis"), call.outputs[0].shape[call.integer("axis")]
+    axis, selected = call.integer("axis"), call.outputs[0].shape[call.integer("axis")]
     step = top_k(replace(call, op="TopK", inputs=call.inputs[:1]))
 
     def run(x: Array, k: Array, values: Array, places: Array) -> None:
         """Write the best k elements and their indices, after a check of k."""
         shape = list(x.shape)
         shape[axis] = int(k.reshape(-1)[0])
-        checked("TopK", tuple(shape), (*x.shape[:axis], kept, *x.shape[axis + 1 :]))
+        checked("TopK", tuple(shape), (*x.shape[:axis], selected, *x.shape[axis + 1 :]))
         step.run(x, values, places)
 
     return Step(run)

@@ -132,15 +132,15 @@ def power(call: Call) -> Step:
     base, exponent = call.input(0).dtype, call.input(1).dtype
     if base == exponent and base.kind == "f":
         return Step(float_power, in_place=(0, 1))
-    whole = base.kind in "iu" and exponent.kind in "iu"
+    are_integers = base.kind in "iu" and exponent.kind in "iu"
 
     def run(x: Array, y: Array, out: Array) -> None:
         """Write the power; integers with exponents of 0 or more are exact."""
-        negative = np.less(y, 0) if whole else np.asarray(True)
+        negative = np.less(y, 0) if are_integers else np.asarray(True)
         if np.any(negative):
             result = float_power(x.astype(np.float64), y.astype(np.float64))
             np.copyto(out, result, casting="unsafe")
-        if whole:
+        if are_integers:
             exact = np.power(x, np.where(negative, 0, y).astype(x.dtype))
             np.copyto(out, exact, where=~negative, casting="unsafe")
 

@@ -144,9 +144,9 @@ def pad(call: Call) -> Step:
     def run(x: Array, out: Array) -> None:
         """Write the fill value, then the kept part of ``x``."""
         out[...] = fill
-        kept = x[keep]
-        if kept.size:  # empty if one end crops more than the dim
-            out[middle] = kept
+        cropped = x[keep]
+        if cropped.size:  # empty if one end crops more than the dim
+            out[middle] = cropped
 
     return Step(run)
 

@@ -52,11 +52,11 @@ def recurrence(call: Call) -> Step:
         if lengths is not None:
             _run_apart(advance, gates, y, (h, c), np.clip(lengths, 0, steps), constants, reverse)
             return
-        state, kept = h, c
+        state, cell_state = h, c
         for s in range(steps)[:: -1 if reverse else 1]:
-            state, kept = advance(gates[s], state, kept, *constants)
+            state, cell_state = advance(gates[s], state, cell_state, *constants)
             y[s] = state
-        c[...] = kept
+        c[...] = cell_state
         h[...] = state
 
     return Step(run)
@@ -82,8 +82,8 @@ def _run_apart(
     for s in range(len(gates)):
         now = samples[s < end]
         at = end[now] - 1 - s if reverse else np.full(len(now), s)
-        state, kept = advance(gates[at, now], h[now], c[now], *constants)
-        c[now] = kept
+        state, cell_state = advance(gates[at, now], h[now], c[now], *constants)
+        c[now] = cell_state
         h[now] = state
         y[at, now] = state
 

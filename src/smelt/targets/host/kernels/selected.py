@@ -140,12 +140,12 @@ def _selected_boxes(
     boxes: Array, scores: Array, most: int, limit: float, floor: float | None
 ) -> Iterator[int]:
     """Yield the indices of the boxes kept for one class, best score first."""
-    kept: list[int] = []
+    selected: list[int] = []
     for i in np.argsort(-scores, kind="stable"):
-        if len(kept) >= most or (floor is not None and not scores[i] > floor):
+        if len(selected) >= most or (floor is not None and not scores[i] > floor):
             return
-        if not any(_overlap(boxes[i], boxes[j]) > limit for j in kept):
-            kept.append(int(i))
+        if not any(_overlap(boxes[i], boxes[j]) > limit for j in selected):
+            selected.append(int(i))
             yield int(i)
 
 

@@ -11,7 +11,7 @@ from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
 def top_k(call: Call) -> Step:
     """Sort stably: equal elements by index, NaN as the largest."""
     axis, largest = call.integer("axis"), bool(call.integer("largest"))
-    count, kept = call.input(0).shape[axis], call.outputs[0].shape[axis]
+    count, selected = call.input(0).shape[axis], call.outputs[0].shape[axis]
 
     def run(x: Array, values: Array, places: Array) -> None:
         """Write the best elements and their indices; of equal ones, the first."""
@@ -19,7 +19,7 @@ def top_k(call: Call) -> Step:
             order = count - 1 - np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
         else:
             order = np.argsort(x, axis, kind="stable")
-        np.copyto(places, np.take(order, range(kept), axis))
+        np.copyto(places, np.take(order, range(selected), axis))
         np.copyto(values, np.take_along_axis(x, places, axis))
 
     return Step(run)
