@@ -37,11 +37,9 @@ def attribute_errors_to(
         raise
 
 
-def call_with_options(function: Callable[..., Any], given: object, own: object) -> Any:
-    """Return ``function(given)``, or ``function(given, own)`` if the function also takes the
-    options.
-    """
-    return function(given) if accepts_arguments(function, 1) else function(given, own)
+def call_with_options(function: Callable[..., Any], argument: object, options: object) -> Any:
+    """Return ``function(argument)``, or ``function(argument, options)`` if it takes two."""
+    return function(argument) if accepts_arguments(function, 1) else function(argument, options)
 
 
 def is_built_in(target: Target[Any, Any]) -> bool:

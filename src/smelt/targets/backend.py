@@ -23,12 +23,12 @@ POINTS = tuple(f"{side} {phase}" for phase in PHASES for side in ("before", "aft
 """The points at which a target may add steps of its own."""
 
 
-def rules_of(target: Target[Any, Any], own: Any) -> Sequence[Rule]:
-    """Return the selection rules of ``target`` for its ``own`` options; raises UsageError E649."""
+def rules_of(target: Target[Any, Any], options: Any) -> Sequence[Rule]:
+    """Return the selection rules of ``target`` for its ``options``; raises UsageError E649."""
     if not callable(target.select):
         return target.select
     with attribute_errors_to(target, "select"):
-        rules = target.select(own)
+        rules = target.select(options)
     if not isinstance(rules, tuple | list) or not all(isinstance(each, Rule) for each in rules):
         raise UsageError(
             "E649",
@@ -39,13 +39,13 @@ def rules_of(target: Target[Any, Any], own: Any) -> Sequence[Rule]:
     return rules
 
 
-def emit_selected(model: ir.Model, target: Target[Any, Any], own: Any) -> Artifact:
+def emit_selected(model: ir.Model, target: Target[Any, Any], options: Any) -> Artifact:
     """Run the phases of ``target`` after selection, and return the Artifact.
 
-    ``own`` are the target's options. Raises an ErrorList of everything that the target does not
+    ``options`` are the target's. Raises an ErrorList of everything that the target does not
     support, before ``schedule`` sees the model.
     """
-    plan: Plan[Any, Any] = Plan(model, own)
+    plan: Plan[Any, Any] = Plan(model, options)
     seconds: dict[str, float] = {}
     artifacts: list[object] = []
     check_points(target)
@@ -57,7 +57,7 @@ def emit_selected(model: ir.Model, target: Target[Any, Any], own: Any) -> Artifa
             run()
         seconds[name] = perf_counter() - started
 
-    step("check limits", lambda: check_limits(model, target, own))
+    step("check limits", lambda: check_limits(model, target, options))
     for phase, run in (
         ("schedule", lambda: target.schedule(plan)),
         ("allocate", lambda: target.allocate(plan)),
@@ -78,14 +78,14 @@ def emit_selected(model: ir.Model, target: Target[Any, Any], own: Any) -> Artifa
 
 
 def select_around(
-    model: ir.Model, target: Target[Any, Any], own: Any, run: Callable[[], Selection]
+    model: ir.Model, target: Target[Any, Any], options: Any, run: Callable[[], Selection]
 ) -> Selection:
     """Run the selection ``run`` between the target's steps before and after it.
 
     The plan of these steps has only the model and the options.
     """
     check_points(target)
-    plan: Plan[Any, Any] = Plan(model, own)
+    plan: Plan[Any, Any] = Plan(model, options)
     for each in target.around.get("before select", ()):
         run_step(target, "before select", each, plan)
     selection = run()

@@ -22,10 +22,10 @@ NO_BOUNDS: Mapping[str, Bounds] = {}
 NOT_PRODUCED = "no selection rule and no decomposition produces it"
 
 
-def check_limits(model: ir.Model, target: Target, own: Any = None) -> None:
+def check_limits(model: ir.Model, target: Target, options: Any = None) -> None:
     """Raise an ErrorList of everything that ``target`` does not support: E201, E401 to E404.
 
-    ``own`` are its options.
+    ``options`` are its options.
     """
     loose = list(_dims(model, target))
     problems = [
@@ -34,7 +34,7 @@ def check_limits(model: ir.Model, target: Target, own: Any = None) -> None:
         *_ranks(model, target),
         *_operators(model, target, bool(loose)),
         *_dtypes(model, target),
-        *_unaccepted_errors(model, target, own),
+        *_unaccepted_errors(model, target, options),
     ]
     if problems:
         raise ErrorList(problems)
@@ -44,17 +44,17 @@ def refusal(
     target: Target[Any, Any],
     node: ir.Node,
     bounds: Mapping[str, Bounds] = NO_BOUNDS,
-    own: Any = None,
+    options: Any = None,
 ) -> str:
     """Return why ``target`` does not support ``node`` with its inner graphs; empty if it does.
 
-    ``bounds`` are the bounds of runtime sizes, ``own`` the target's options.
+    ``bounds`` are the bounds of runtime sizes, ``options`` the target's options.
     """
     for each in (node, *scope.nested_nodes(node)):
         values = [value for value in (*each.inputs, *each.outputs) if value is not None]
         why = (
             _beyond(target, each, values, bounds)
-            or (each is node and _not_accepted(target, each, own))
+            or (each is node and _not_accepted(target, each, options))
             or ""
         )
         if why:
@@ -93,12 +93,12 @@ def _not_listed(target: Target[Any, Any], domain: str, op_type: str) -> str:
     return NOT_PRODUCED
 
 
-def _not_accepted(target: Target[Any, Any], node: ir.Node, own: Any) -> str:
+def _not_accepted(target: Target[Any, Any], node: ir.Node, options: Any) -> str:
     """Return the reason that the target's ``accepts`` gives against ``node``; empty if none."""
     if target.accepts is None:
         return ""
     with attribute_errors_to(target, "accepts"):
-        answer = call_with_options(target.accepts, node, own)
+        answer = call_with_options(target.accepts, node, options)
     if not isinstance(answer, bool | np.bool_ | str):
         raise UsageError(
             "E649",
@@ -110,13 +110,15 @@ def _not_accepted(target: Target[Any, Any], node: ir.Node, own: Any) -> str:
     return answer if isinstance(answer, str) else "" if answer else "it does not accept this node"
 
 
-def _unaccepted_errors(model: ir.Model, target: Target[Any, Any], own: Any) -> Iterator[SmeltError]:
+def _unaccepted_errors(
+    model: ir.Model, target: Target[Any, Any], options: Any
+) -> Iterator[SmeltError]:
     """Yield one error for each operator and reason that ``accepts`` refuses within the limits."""
     unaccepted: dict[tuple[str, str, str], list[ir.Node]] = {}
     for node in model.graph if target.accepts is not None else ():
         if not _takes(target, node, False) or is_constant_node(node):
             continue
-        why = _not_accepted(target, node, own)
+        why = _not_accepted(target, node, options)
         if why:
             unaccepted.setdefault((node.domain, node.op_type, why), []).append(node)
     for (domain, op_type, why), nodes in unaccepted.items():

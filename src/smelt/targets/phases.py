@@ -37,11 +37,11 @@ class NothingTaken(UserWarning):
 def run_phases(
     model: ir.Model,
     target: Target[Any, Any],
-    own: Any,
+    options: Any,
     fallback: Target[Any, Any] | None = None,
     prepare: Callable[[ir.Model], None] = lambda model: None,
 ) -> Artifact:
-    """Run the phases of ``target`` with its ``own`` options on an optimized model.
+    """Run the phases of ``target`` with its ``options`` on an optimized model.
 
     With a ``fallback``, unsupported nodes go there after ``prepare``. Without one, raises an
     ErrorList of everything unsupported before ``schedule`` sees the model.
@@ -52,16 +52,16 @@ def run_phases(
         warn_of_unknown_kernels(target.name, "kernels", target.kernels or ())
         warn_of_unknown_kernels(target.name, "limits.operators", listed)
     with span("select", target=target.name) as span_facts:
-        rules = rules_of(target, own)
-        selection = select_around(model, target, own, lambda: select(model, rules))
+        rules = rules_of(target, options)
+        selection = select_around(model, target, options, lambda: select(model, rules))
         span_facts.note(nodes=sum(1 for _ in scope.nodes(model)))
     parts: list[Part] = []
     refused: dict[ir.Node, str] = {}
     if fallback is not None:
         with span("partition", target=target.name) as span_facts:
             bounds = readable_bounds(model.graph)
-            refused = {node: refusal(target, node, bounds, own) for node in model.graph}
-            price = None if target.cost is None else partial(_price, target, own)
+            refused = {node: refusal(target, node, bounds, options) for node in model.graph}
+            price = None if target.cost is None else partial(_price, target, options)
             parts = partition(model.graph, lambda node: not refused[node], price)
             span_facts.note(parts=len(parts))
         _check_bodies(target, fallback, parts, refused)
@@ -69,13 +69,13 @@ def run_phases(
         model.graph if fallback is None else chain(*(p.nodes for p in parts if p.taken))
     )
     if fallback is None or all(part.taken for part in parts):
-        artifact = emit_selected(model, target, own)
+        artifact = emit_selected(model, target, options)
     else:
         left = elsewhere(parts, refused)
         if left and not any(part.taken for part in parts):
             misses = selection.to_json()["near_misses"]
             _warn_of_nothing_taken(target, fallback, left, misses)
-        artifact = compose(model, parts, (target, own), fallback, prepare)
+        artifact = compose(model, parts, (target, options), fallback, prepare)
         artifact.report["elsewhere"] = left
     artifact.report["taken"] = node_count
     artifact.report.setdefault("select", selection.to_json())
@@ -103,11 +103,11 @@ def _check_bodies(
             )
 
 
-def _price(target: Target[Any, Any], own: Any, nodes: Sequence[ir.Node]) -> float:
+def _price(target: Target[Any, Any], options: Any, nodes: Sequence[ir.Node]) -> float:
     """Return the target's ``cost`` of a region; raises UsageError E649 if it is no number."""
     assert target.cost is not None
     with attribute_errors_to(target, "cost"):
-        price = call_with_options(target.cost, nodes, own)
+        price = call_with_options(target.cost, nodes, options)
     if not isinstance(price, SupportsFloat) or math.isnan(price):
         raise UsageError(
             "E649",

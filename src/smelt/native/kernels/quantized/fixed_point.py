@@ -111,8 +111,12 @@ def fixed_point(cx: KernelContext, scaled: Requantization) -> FixedPoint:
     type_ = C_TYPES[ir.DataType.INT32]
     multipliers, shifts = (cx.constant(pairs[:, i].copy(), type_) for i in range(2))
     low, fractions = -128 if scaled.signed else 0, scaled.fractions
-    moved = np.zeros(1) if fractions is None else np.rint(fractions * scaled.exact)
-    zeros = cx.constant((moved + scaled.zero).astype(np.int32), type_) if moved.any() else ""
+    fraction_steps = np.zeros(1) if fractions is None else np.rint(fractions * scaled.exact)
+    zeros = (
+        cx.constant((fraction_steps + scaled.zero).astype(np.int32), type_)
+        if fraction_steps.any()
+        else ""
+    )
     return FixedPoint(multipliers, shifts, scaled.zero, low, zeros)
 
 

@@ -45,11 +45,11 @@ class Body:
         self._run: Runner | None = None
         self._part, self._planner = part, planner
 
-    def __call__(self, own: Sequence[Array], around: Sequence[Array]) -> Sequence[Array]:
+    def __call__(self, arguments: Sequence[Array], around: Sequence[Array]) -> Sequence[Array]:
         if self._run is None:  # plan on first use: a branch may never be taken
             with self._planner.planning:
                 self._run = self._run or self._planner.of_part(self._part)
-        return self._run(*own, *(around[place] for place in self._captured))
+        return self._run(*arguments, *(around[place] for place in self._captured))
 
 
 def _needed_outputs(model: ir.Model, node: ir.Node) -> list[int]:
