@@ -62,6 +62,23 @@ def test_sums_of_scattered_numbers_stay() -> None:
     assert [node.op_type for node in half.graph.node] == ["ScatterElements"]
 
 
+SEQUENCES = {
+    "inserted": "s = SequenceEmpty() t = SequenceInsert(s, a) y = SequenceAt(t, i)",
+    "constructed": "t = SequenceConstruct(a, x) y = SequenceAt(t, i)",
+    "split": "t = SplitToSequence<axis=0>(a) y = SequenceAt(t, i)",
+}
+
+
+@pytest.mark.parametrize("body", SEQUENCES.values(), ids=SEQUENCES)
+def test_tensors_of_a_sequence_keep_its_element_type(body: str) -> None:
+    graph = f"g (float[2,2] x, int64 i) => (float[M,N] y) {{ a = Sin(x) {body} }}"
+    source = smelt.to_proto(text.parse(graph, 16))
+    assert problem(source) == ""
+    half = smelt.optimize(source, pipeline="add-fp16-cast")
+    assert "Cast" in {node.op_type for node in half.graph.node}
+    assert problem(half) == ""
+
+
 def test_results_of_unknown_type_stay() -> None:
     """Before opset 7, ONNX infers no type for a product that broadcasts to both sides."""
     graph = "g (float[2,1] x, float[1,3] z) => (float[2,3] y) { a = Mul(x, z) y = Neg(a) }"

@@ -136,6 +136,9 @@ def _float_places(node: ir.Node, version: int) -> Places | None:
         return None
     if node.attributes.get_string("reduction", "none") != "none" and node.op_type in SCATTERS:
         return None
+    held = [constraint.allowed_type_strs for constraint in schema.type_constraints]
+    if any(all(name.startswith(("seq(", "optional(")) for name in names) for names in held):
+        return None  # the sequence keeps its element type, which is that of the tensor
     allowed = {
         constraint.type_param_str
         for constraint in schema.type_constraints
