@@ -141,8 +141,10 @@ def test_a_wrong_text_is_found() -> None:
 def test_a_kernel_has_a_test_and_one_text() -> None:
     with pytest.raises(UsageError, match="no example"):
         CKernel(declared("Untested"), "{0}")
-    with pytest.raises(UsageError, match="lacks its Operator"):
+    with pytest.raises(UsageError, match="neither of text and kernel"):
         CKernel(declared("Empty"), examples=EXAMPLES)
+    with pytest.raises(UsageError, match="the operator of a CKernel is of type str"):
+        CKernel("Named", "{0}", examples=EXAMPLES)  # type: ignore[arg-type]
 
 
 PACKAGE = """

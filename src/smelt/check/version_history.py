@@ -72,36 +72,41 @@ class VersionHistory:
         return Finding(step, before, report.stats.fired, alone, declared, problems)
 
     def _problems(self, model: ir.Model, report: PassReport) -> tuple[list[str], bool]:
-        """Return the differences of ``model``, and whether its pass alone caused them."""
+        """Compare ``model`` with the previous version, then with the source.
+
+        Return the differences, and True if they are to the previous version, so that its pass alone
+        caused them. Moves the baseline to the interface of ``model``, keeps its outputs as those of
+        the previous version, and notes the comparison with the source as evidence.
+        """
         total, changes = together(self.declared), report.stats.interface
-        earlier = self._at_sizes({c.name: c.size for c in changes if isinstance(c, DimBound)})
-        self.baseline = later = earlier.changed(changes, total)
+        old_interface = self._at_sizes({c.name: c.size for c in changes if isinstance(c, DimBound)})
+        self.baseline = new_interface = old_interface.changed(changes, total)
         if self.runs < self._first:
             self._previous = None
             return [], True
-        observation = later.observe(model)
+        observation = new_interface.observe(model)
         if observation.problems:
             return observation.problems, True
-        if observation.runtime != later.runtime:
+        if observation.runtime != new_interface.runtime:
             try:
-                earlier = earlier.elsewhere(None, total, "reference")
+                old_interface = old_interface.elsewhere(None, total, "reference")
             except SmeltError as error:
                 return [f"it needs the reference evaluator, where the source fails: {error}"], True
-            self.baseline = later = earlier.changed(changes, total)
+            self.baseline = new_interface = old_interface.changed(changes, total)
             self._previous = None
         previous = self._previous
         if previous is None:
-            previous = earlier.observe(self._before).outputs
+            previous = old_interface.observe(self._before).outputs
         self._previous = observation.outputs
         if previous:
-            carried = earlier.carried(previous, changes, report.exactness)
-            compared = later.compare(carried, observation.outputs, report.exactness)
-            problems = later.sentences(compared)
+            carried = old_interface.carried(previous, changes, report.exactness)
+            compared = new_interface.compare(carried, observation.outputs, report.exactness)
+            problems = new_interface.sentences(compared)
             if problems:
                 return problems, True
-        compared = later.compare(later.outputs, observation.outputs, total)
-        self.evidence.note(later.runtime, self.declared, compared)
-        return later.sentences(compared), False
+        compared = new_interface.compare(new_interface.outputs, observation.outputs, total)
+        self.evidence.note(new_interface.runtime, self.declared, compared)
+        return new_interface.sentences(compared), False
 
     def _at_sizes(self, bound: dict[str, int]) -> Baseline:
         """Return the baseline with dims at the sizes to which they were bound."""

@@ -60,8 +60,8 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E110": ErrorCode(
         "arrays that cannot be inputs",
-        "No array of the function has such a name, or the function also holds the array in a "
-        "place where smelt cannot replace it.",
+        "No array of the function matches a name or a pattern of `input_params`, or the function "
+        "also holds the array in a place where smelt cannot replace it.",
         'smelt.trace(model, "f32[B,8]", input_params=["layers_*_kernel"])',
     ),
     "E111": ErrorCode(

@@ -32,8 +32,8 @@ def destination(path: str | Path) -> Path:
         raise UsageError(
             "E614",
             f"cannot write to {path!r}",
-            why="the path is empty or holds a NUL character",
-            fix="give the path of a file",
+            why=f"it is of type {type(path).__name__}, and a path is a string or a pathlib.Path",
+            fix="give the path of a file as a string",
         ) from error
 
 

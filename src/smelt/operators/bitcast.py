@@ -138,7 +138,8 @@ def _exponent(b: Builder, magnitude: ir.Value, form: Format, lowest: int) -> ir.
     """Build the exponent of finite numbers as int64, ``lowest`` for subnormal ones and 0."""
     log = b.op("Mul", b.op("Log", magnitude), b.constant(np.float64(1 / np.log(2))))
     if form.mantissa <= 23:
-        # Less than the distance of the number below a power of two, more than the error of Log.
+        # 2**-26 is more than the error of Log, so the logarithm of a power of two is not rounded
+        # down, and less than the gap to the logarithm of the next smaller float.
         log = b.op("Add", log, b.constant(np.float64(2.0**-26)))
     return _cast(b, b.op("Max", b.op("Floor", log), b.constant(np.float64(lowest))), INT64)
 

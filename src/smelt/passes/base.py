@@ -81,8 +81,11 @@ def together(declared: Iterable[Exactness]) -> Exactness:
 
 
 def rounding(ulp: int, note: str = "", *, relative: int = 0) -> Exactness:
-    """Return an Exactness for reordered or fused operations: results move by up to ``ulp``, and by
-    at most ``relative`` of their own ulp if that is given."""
+    """Return the Exactness of reordered or fused operations.
+
+    A result moves by up to ``ulp`` units in the last place of the largest magnitude that enters;
+    with ``relative``, also by at most ``relative`` units in its own last place.
+    """
     return Exactness("rounding", ulp, note, relative=relative)
 
 

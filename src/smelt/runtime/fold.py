@@ -164,9 +164,9 @@ def _is_computed(node: ir.Node, opset: int) -> bool:
 
 
 def _elementwise_operator(node: ir.Node) -> Operator | None:
-    """Return the declared elementwise operator of ``node``, None for any other operator.
+    """Return the declared operator of ``node`` if it is elementwise or a Bitcast, else None.
 
-    Other operators, such as decompositions, may take much longer than reading their operands.
+    Others, such as matrix factorizations, may take much longer than reading their operands.
     """
     operator = find(node.domain, node.op_type)
     return operator if isinstance(operator, Elementwise) or operator is BITCAST else None

@@ -215,7 +215,7 @@ def test_ranges_of_weights(array, expected):
 
 def test_weights_beyond_the_budget_are_not_read():
     facts = WeightFacts()
-    facts.unread_bytes = 10
+    facts.budget_left = 10
     tensor = ir.tensor(np.zeros(100, np.float32), name="w")
     assert "low" not in facts.of(ir.Value(name="w"), tensor)
 

@@ -29,7 +29,7 @@ class WeightFacts:
     """Describes constants; reads at most ``BUDGET`` bytes of them."""
 
     def __init__(self) -> None:
-        self.unread_bytes = BUDGET
+        self.budget_left = BUDGET
 
     def of(self, value: ir.Value, tensor: ir.TensorProtocol) -> dict[str, Any]:
         """Return name, dtype, shape and bytes of a constant, and its range or its elements.
@@ -46,10 +46,10 @@ class WeightFacts:
         if (
             tensor.dtype == ir.DataType.STRING
             or tensor.size == 0
-            or tensor.nbytes > self.unread_bytes
+            or tensor.nbytes > self.budget_left
         ):
             return facts
-        self.unread_bytes -= int(tensor.nbytes)
+        self.budget_left -= int(tensor.nbytes)
         array = np.asarray(tensor.numpy())
         if array.size <= LITERAL:
             facts["elements"] = shown(f"[{', '.join(map(_element, array.reshape(-1)))}]", 120)

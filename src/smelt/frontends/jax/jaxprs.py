@@ -45,7 +45,7 @@ def with_patches(
     def attempt(replacements: Sequence[Replacement]) -> Case:
         """Trace under ``replacements``."""
         # Marked functions come last, so that their calls use the other replacements.
-        with replaced([*SIZES, *replacements, *selection.choose(functions)]):
+        with replaced([*SIZES, *replacements, *selection.replacements_for(functions)]):
             try:
                 return (
                     single_case(trace_structs, structs)

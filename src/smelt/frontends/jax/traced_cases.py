@@ -96,7 +96,7 @@ def result_types(case: Case) -> list[compat.Aval]:
         """Return the type that covers one result in all cases."""
         dims = zip(*(atom.aval.shape for atom in row), strict=True)
         scopes = [leaf.scope for leaf in leaves]
-        texts = [_common(dims_of_axis, scopes) or next(fresh) for dims_of_axis in dims]
+        texts = [_common_dim(dims_of_axis, scopes) or next(fresh) for dims_of_axis in dims]
         shape = tuple(dim_in(scope, text) for text in texts)
         return compat.ShapedArray(shape, row[0].aval.dtype)
 
@@ -108,8 +108,9 @@ def _symbols(atoms: Sequence[compat.Atom]) -> list[str]:
     return [name for atom in atoms for dim in atom.aval.shape for name in symbols_in(dim)]
 
 
-def _common(dims: Sequence[compat.Dim], scopes: Sequence[SymbolicScope | None]) -> str:
-    """Return the text of the dim that all of ``dims`` equal in their ``scopes``; empty if none."""
+def _common_dim(dims: Sequence[compat.Dim], scopes: Sequence[SymbolicScope | None]) -> str:
+    """Return the text of one dim that equals each of ``dims`` in its scope, a symbolic dim if
+    possible; empty if there is none."""
     texts = sorted({str(dim) for dim in dims}, key=lambda text: text.isdecimal())
     for text in texts:
         if all(

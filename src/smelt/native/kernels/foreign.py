@@ -51,12 +51,21 @@ class CKernel:
 
     def __post_init__(self) -> None:
         """Check the declaration."""
-        if not isinstance(self.operator, Operator) or bool(self.text) == (self.kernel is not None):
+        fix = "CKernel(operator, text=...) or CKernel(operator, kernel=...)"
+        if not isinstance(self.operator, Operator):
             raise UsageError(
                 "E647",
-                "a CKernel lacks its Operator, or has not exactly one of text and kernel",
-                why="the operator says what the kernel computes, the text or the kernel how",
-                fix="CKernel(operator, text=...) or CKernel(operator, kernel=...)",
+                f"the operator of a CKernel is of type {type(self.operator).__name__}",
+                why="an Operator declares what the kernel computes",
+                fix=fix,
+            )
+        if bool(self.text) == (self.kernel is not None):
+            raise UsageError(
+                "E647",
+                f"the C kernel of {self.called} has "
+                f"{'both' if self.text else 'neither'} of text and kernel",
+                why="exactly one of them gives the C code",
+                fix=fix,
             )
         if not self.examples:
             raise UsageError(

@@ -30,8 +30,8 @@ class Instance:
         return self.program.slots[inputs[position]]
 
     def view(self, position: int) -> tuple[int, ...]:
-        """Return offset and strides of input ``position`` in the source of a removed Slice; else
-        empty.
+        """Return ``(offset, *strides)`` by which input ``position`` is read straight from the
+        source of a Slice that was removed; ``()`` if no Slice was.
         """
         name = f"view{position}"
         return self.ints(name) if name in self.instruction.attributes else ()

@@ -41,8 +41,8 @@ def batch_normalization(cx: KernelContext) -> None:
             cx.body.line(f"{output.name}{at} = {line};")
 
 
-def _one_type(instance: Instance) -> str | None:
-    """Return why the operands are refused, None if they have one element type."""
+def _mixed_types(instance: Instance) -> str | None:
+    """Return why the kernel refuses operands of different element types; None if all are alike."""
     inputs = range(len(instance.instruction.inputs))
     present = [i for i in inputs if instance.slot(i) is not None]
     if any(instance.type(i) != instance.type(0) for i in present):
@@ -50,7 +50,7 @@ def _one_type(instance: Instance) -> str | None:
     return None
 
 
-@kernel("LayerNormalization", "RMSNormalization", needs=_in_place, refuse=_one_type, shared=True)
+@kernel("LayerNormalization", "RMSNormalization", needs=_in_place, refuse=_mixed_types, shared=True)
 def layer_normalization(cx: KernelContext) -> None:
     """Write the normalization over all dims from ``axis`` on; scale and bias broadcast over the
     input.
@@ -132,7 +132,7 @@ def _refuse_groups(instance: Instance) -> str | None:
     """Return why the groups or types are refused, None if they are supported."""
     if instance.shape(0)[1] % max(_groups(instance), 1):
         return "channels that do not divide into the groups"
-    return _one_type(instance)
+    return _mixed_types(instance)
 
 
 @kernel("InstanceNormalization", "GroupNormalization", needs=_in_place, refuse=_refuse_groups)

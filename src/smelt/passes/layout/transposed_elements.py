@@ -80,7 +80,7 @@ def _gather(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Co
 
 def _tile(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
     """Commute Tile: permute the numbers of repetitions."""
-    return _with_dims(node, constants.ints(node.inputs[1]), perm)
+    return _with_permuted_operand(node, constants.ints(node.inputs[1]), perm)
 
 
 def _expand(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
@@ -88,12 +88,17 @@ def _expand(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Co
     shape = constants.ints(node.inputs[1])
     if shape is None or len(shape) > len(perm):
         return None
-    return _with_dims(node, (1,) * (len(perm) - len(shape)) + shape, perm)
+    return _with_permuted_operand(node, (1,) * (len(perm) - len(shape)) + shape, perm)
 
 
-def _with_dims(node: ir.Node, numbers: tuple[int, ...] | None, perm: Perm) -> Commuted | None:
-    """Return ``node`` with its second operand, ``numbers`` for each dim, permuted; None if
-    unknown."""
+def _with_permuted_operand(
+    node: ir.Node, numbers: tuple[int, ...] | None, perm: Perm
+) -> Commuted | None:
+    """Commute a node whose second operand has one number for each dim (``numbers``).
+
+    The operand gets the numbers in the order of the dims before the Transpose. Returns None if
+    ``numbers`` is None or has another length.
+    """
     if numbers is None or len(numbers) != len(perm):
         return None
     old = [numbers[axis] for axis in inverse(perm)]

@@ -62,8 +62,10 @@ def sum_over_computed_count(m: Match, b: Builder) -> Replacement:
         return None
     sizes = [m["x"].shape[axis] for axis in axes]
     count = size_of(m["count"], b.shapes)
-    if count is None or m["x"].dtype not in COUNTED:
-        return Miss("the divisor is not a number of elements")
+    if count is None:
+        return Miss("the divisor is not computed from sizes")
+    if m["x"].dtype not in COUNTED:
+        return Miss("x is not float32 or float64")
     if not same_dim(count, dim_product(sizes)):
         return Miss("the divisor is not the number of summed elements")
     if not all(map(is_positive, sizes)):

@@ -103,9 +103,10 @@ def _chains(
     ]
     by_result = {cell.result: cell for cell in cells}
     linked = {c.result: _linked(c, by_result) for c in cells} if len(cells) >= FEWEST else {}
-    followers = {before for _, before in filter(None, linked.values())}
+    continued = {before for _, before in filter(None, linked.values())}
     for cell in cells:
-        if cell.result not in followers and linked.get(cell.result) is not None:
+        # The last step of a chain; `_chain` follows it back to the first one.
+        if cell.result not in continued and linked.get(cell.result) is not None:
             yield from _segments(cx, _chain(cell, linked, by_result), version)
 
 

@@ -85,7 +85,7 @@ def chosen_truth(m: Match, b: Builder) -> Replacement:
     holds = [bool(array.reshape(()).item()) for array in branches if array is not None]
     if holds == [True, False]:
         return m["p"]
-    same = Miss("the result is the same for 0 and 1")
+    same = Miss("both constants are true, or both are false")
     return b.op("Not", m["p"]) if holds == [False, True] else same
 
 

@@ -176,8 +176,8 @@ def _axes_behind_elementwise(node: ir.Node, value: ir.Value, axes: Axes) -> Axes
 
 
 def _axes_of_operand(shape: ir.Shape, axes: Axes, rank: int) -> Axes:
-    """Return ``axes`` of a result of ``rank`` as axes of an operand of ``shape``, without missing
-    ones."""
+    """Return ``axes``, counted in a result with ``rank`` dims, as axes of an operand of ``shape``
+    that broadcasts to it; axes that the operand lacks are left out."""
     missing = rank - len(shape)
     return tuple(axis - missing for axis in axes if axis >= missing)
 

@@ -60,7 +60,9 @@ def joined_strided_slices(m: Match, b: Builder) -> Replacement:
         return None
     dims, perm = _split_steps(x.shape.dims, steps, order, axis)
     if _kept_bytes(dims, perm, x.dtype) < LEAST:  # needs 3
-        return Miss(f"dims of less than {LEAST} bytes stay together")
+        return Miss(
+            f"the last dims, which do not move, hold fewer than {LEAST} bytes: a slow Transpose"
+        )
     moved = ir.Shape([dims[i] for i in perm])
     split, joined = constant_shape(x.shape, ir.Shape(dims)), constant_shape(moved, y.shape)
     if split is None or joined is None:  # keeps 2

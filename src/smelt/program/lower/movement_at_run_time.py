@@ -106,7 +106,8 @@ def data_dependent_size(cx: ProgramBuilder, value: ir.Value, axis: int) -> Dim:
 
 
 def declared_size(cx: ProgramBuilder, value: ir.Value, axis: int) -> Dim:
-    """Return the declared size of ``value`` along ``axis``, which a run checks."""
+    """Return the size along ``axis`` that the model declares if ``value`` is an output of the
+    graph (a run checks it), else the inferred size."""
     dims = (value.shape or ir.Shape([])).dims
     for output, declared_dims in zip(cx.model.graph.outputs, declared(cx.model.graph), strict=True):
         if output is value and declared_dims is not None and len(declared_dims) == len(dims):

@@ -38,12 +38,18 @@ def _attention_sizes(cached: bool) -> SizesOf:
     """Return a function of the sizes of an attention match, with or without cached keys."""
 
     def sizes(m: Match) -> Sizes | Miss:
-        """Return the sizes of the match, or a Miss."""
+        """Return the sizes by which the table of costs is read; a Miss if the form does not fit.
+
+        They are ``rows``, ``keys`` or ``past``, ``heads`` (heads times batch) and the ``size`` of
+        one head.
+        """
         heads = _heads(m)
         if isinstance(heads, Miss):
             return heads
         past = (*m.root.inputs, *(None,) * 6)[4:6]
-        if cached != (None not in past) or len(m.root.inputs) > 6 or any(past) != cached:
+        if len(m.root.inputs) > 6:
+            return Miss("it has an input for padded keys")
+        if cached != (None not in past) or any(past) != cached:
             return Miss("there is a past" if not cached else "there is no past")
         q, k = (x.shape for x in m.root.inputs[:2] if x is not None)
         batch = q[0] if q is not None and isinstance(q[0], int) else 1

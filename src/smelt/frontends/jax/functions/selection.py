@@ -19,10 +19,11 @@ Functions: TypeAlias = Sequence[type | str] | str
 REPEATED = "repeated"
 
 
-def choose(functions: Functions) -> list[Replacement]:
-    """Return the replacements that mark calls of decorated classes and of the classes in
-    ``functions``.
+def replacements_for(functions: Functions) -> list[Replacement]:
+    """Return the replacements that mark calls of classes which ``@smelt.function`` decorates and of
+    those that ``functions`` names.
 
+    ``"repeated"`` marks every class of modules; calls stay functions only where they repeat.
     Raises UsageError E111 for a class that cannot be chosen, and for a pattern without a match.
     """
     domains = declared()

@@ -38,12 +38,14 @@ class Band:
         """The number of pixels that the band reads, in all phases."""
         return len(self.phases) * self.rows_read * self.pitch
 
-    def columns(self, phase: int) -> tuple[int, int, int]:
-        """Return the image column where a row of a phase begins, and the range of its columns in
-        the image.
+    def columns(self, left: int) -> tuple[int, int, int]:
+        """Return ``(first, low, high)`` for a phase whose left offset is ``left``.
+
+        Pixel ``i`` of its row is image column ``first + i * step``; pixels from ``low`` up to
+        ``high`` are inside the image, the others are padding.
         """
         step, width = self.window.strides[2], self.window.input[2]
-        first = phase - self.window.begin[2]
+        first = left - self.window.begin[2]
         low = min(max(0, -(first // step)), self.pitch)
         return first, low, max(low, min(self.pitch, (width - 1 - first) // step + 1))
 

@@ -60,12 +60,12 @@ class FindsSizes:
 
     def __init__(self, model: ir.Model, node: ir.Node, operands: Operands) -> None:
         self._node, self._operands = node, operands
-        results = {value: i for i, value in enumerate(node.outputs)}
-        self._results = [results[value] for value in model.graph.outputs]
+        positions = {value: i for i, value in enumerate(node.outputs)}
+        self._positions = [positions[value] for value in model.graph.outputs]
 
     def __call__(self, *arrays: Array) -> Sequence[Array]:
         results = DATA_DEPENDENT[self._node.op_type](self._node, self._operands(arrays))
-        return [np.asarray(results[place], order="C") for place in self._results]
+        return [np.asarray(results[i], order="C") for i in self._positions]
 
 
 class FixedByValues:
