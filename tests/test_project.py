@@ -50,6 +50,16 @@ def test_functions_have_docstrings() -> None:
     assert [f"{path.relative_to(ROOT)}: {name}" for path, name in found] == []
 
 
+def test_no_docstring_repeats_a_sentence() -> None:
+    """A sentence that stands twice is left over from an edit."""
+    for path in sorted((ROOT / "src" / "smelt").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module):
+                text = " ".join((ast.get_docstring(node) or "").split())
+                sentences = [each for each in text.split(". ") if len(each) > 25]
+                assert len({each.rstrip(".") for each in sentences}) == len(sentences), path
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [

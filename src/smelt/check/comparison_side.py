@@ -89,7 +89,7 @@ def open_side(source: Checkable, name: str, runner: RunnerName = "auto") -> Comp
 
 
 def _run_artifact(artifact: Artifact, *inputs: Value) -> Sequence[Value]:
-    """Return the outputs of ``artifact``, which runs at full speed."""
+    """Return the outputs of the final form of ``artifact``; waits while it is being compiled."""
     return at_full_speed(artifact.opened())(*inputs)
 
 

@@ -116,15 +116,16 @@ class Yardstick:
             run = self.subject.run
             return lambda rng: run
         try:
-            return self._opened(index, self.runner)
+            return self._open_in(index, self.runner)
         except Unsupported:
             if self.runner != "auto":
                 raise
-            return self._opened(index, "reference")
+            return self._open_in(index, "reference")
 
-    def _opened(self, index: int, runner: RunnerName) -> _PerturbedRuns:
-        """Open a perturbed copy of the model in ``runner``; return a function that draws
-        its runs.
+    def _open_in(self, index: int, runner: RunnerName) -> _PerturbedRuns:
+        """Open the perturbed copy ``index`` of the model in ``runner``.
+
+        Return a function from a random generator to one run with newly drawn perturbations.
         """
         assert self.model is not None
         source = PerturbedModel(self.model.clone(), np.random.default_rng([self.seed, index, 2]))
@@ -180,7 +181,11 @@ def _shape(value: Value) -> tuple[int, ...] | None:
 
 
 def _movement(output: Value, perturbed_outputs: list[np.ndarray]) -> np.ndarray | None:
-    """Return the movement of one output over its perturbed results; None if it is not an array."""
+    """Return how far each element of ``output`` moved over the perturbed results.
+
+    For floats, the largest change, at least the median change of the output; for other types, inf
+    where an element changed. None if the output is not an array.
+    """
     if not isinstance(output, np.ndarray):
         return None
     if not is_float(output.dtype):

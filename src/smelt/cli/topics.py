@@ -29,7 +29,7 @@ class Topic:
 
 
 def topics() -> Iterator[Topic]:
-    """Yield every topic; among topics of one name, the first one wins."""
+    """Yield every topic; of several with one name, `smelt explain` shows the first."""
     from smelt import operators
     from smelt.ir import opset
     from smelt.passes.pipelines import STAGES

@@ -73,7 +73,10 @@ class Chosen:
         return self.kernels if kernels is None else self.kernels & kernels
 
     def takes(self, model: ir.Model, node: ir.Node) -> bool:
-        """True if all take ``node`` at some sizes; passes replace other nodes, where they can."""
+        """True if each consumer takes ``node``, at least at some sizes.
+
+        If it is False, passes try to replace the node.
+        """
         opset = opset_of(model)
         return all(
             not obstacle(each, node, opset, of_sizes=False, deep=False) for each in self.consumers

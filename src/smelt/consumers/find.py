@@ -48,7 +48,7 @@ def find_consumers(text: str | Iterable[str]) -> Chosen:
 
 
 def _find(written: str) -> Consumer:
-    """Return the consumer called ``written``, as of its version if one is given."""
+    """Return the consumer that ``NAME`` or ``NAME>=VERSION`` names; raises UsageError E612."""
     match = _WRITTEN.fullmatch(written)
     name, version = match.groups() if match else (written, None)
     found, names = consumers().get(name), [*consumers(), ANY]

@@ -140,8 +140,10 @@ QUICK: dict[str, Callable[[ir.Node], bool]] = {
 
 
 def _fits_into(shape: ir.Shape | None, target: ir.Shape) -> bool:
-    """True if each dim of ``shape`` is 1 or equals the aligned dim of ``target``, whose dims have
-    names."""
+    """True if ``shape`` broadcasts to ``target``, which has at least its rank; False for None.
+
+    Two unnamed dims may compare equal, so the caller checks that ``target`` has none.
+    """
     if shape is None or shape is target or not len(shape):
         return shape is not None
     dims, meets = shape.dims, target.dims[-len(shape) :]

@@ -42,8 +42,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
 def reference(
     inputs: Sequence[np.ndarray | None], attributes: Attributes
 ) -> tuple[np.ndarray, ...]:
-    """Return the Relu of a convolution by NumPy: sliding windows of each group times its filters.
-    Return the Relu of a convolution by NumPy: sliding windows of each group times its filters."""
+    """Return the Relu of a convolution: sliding windows of each group times its filters."""
     x, w = present(inputs[:2])
     bias = (*inputs[2:], None)[0]
     kernel, strides, dilations, pads = (ints_of(attributes, name) for name in CONV)

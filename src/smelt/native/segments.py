@@ -78,8 +78,7 @@ def segments(plan: MemoryPlan, budget: int) -> Iterator[Segment]:
 
 
 def _banded_choices(plan: MemoryPlan, first: int, stop: int, budget: int) -> Iterator[Segment]:
-    """Yield instructions ``first`` to ``stop`` in each possible number of bands, along each axis.
-    Yield instructions ``first`` to ``stop`` in each possible number of bands, along each axis."""
+    """Yield instructions ``first`` to ``stop`` in each possible number of bands, by axis."""
     program = plan.program
     layers = program.instructions[first:stop]
     returned = _results_read_later(program, layers, stop)

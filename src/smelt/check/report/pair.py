@@ -81,7 +81,7 @@ def _pairs(old: list[ir.Node], new: list[ir.Node]) -> dict[int, int]:
 
 
 def _name(node: ir.Node) -> str:
-    """Return operator and name of ``node``; empty without a name, so that the node matches no
-    other.
+    """Return domain, operator and name of ``node``; "" for a node without a name, which
+    ``_pairs`` leaves out.
     """
     return f"{node.domain}.{node.op_type} {node.name}" if node.name else ""

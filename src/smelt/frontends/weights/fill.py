@@ -113,8 +113,8 @@ def fill_weights(
 
 def _by_weight(names: Mapping[str, str], weights: Sequence[str]) -> dict[str, str]:
     """Return ``names`` with the model's name of each weight in place of its path."""
-    weight_of = {compared(weight): weight for weight in weights}
-    return {w if w in weights else weight_of.get(compared(w), w): t for w, t in names.items()}
+    weight_of = {comparison_key(weight): weight for weight in weights}
+    return {w if w in weights else weight_of.get(comparison_key(w), w): t for w, t in names.items()}
 
 
 def _matched(weights: Sequence[str], tensors: Iterable[str], names: Names | None) -> dict[str, str]:
@@ -129,8 +129,8 @@ def _matched(weights: Sequence[str], tensors: Iterable[str], names: Names | None
     open_names = [name for name in weights if name not in given_names]
     best: dict[str, str] = {}
     weight_texts, tensor_texts = (
-        [(w, compared(w)) for w in open_names],
-        [(t, compared(t)) for t in unmatched_tensors],
+        [(w, comparison_key(w)) for w in open_names],
+        [(t, comparison_key(t)) for t in unmatched_tensors],
     )
     for cut in _prefix_lengths([text for _, text in weight_texts]):
         for other_cut in _prefix_lengths([text for _, text in tensor_texts]):
@@ -141,14 +141,14 @@ def _matched(weights: Sequence[str], tensors: Iterable[str], names: Names | None
     return {**best, **{w: t for w, t in given_names.items() if t in present}}
 
 
-def compared(name: str) -> str:
+def comparison_key(name: str) -> str:
     """Return ``name`` with ``_`` as separator, and without the final ``value`` of variables."""
     text = re.sub(r"[\W_]+", "_", name).strip("_")
     return text.removesuffix("_value") or text
 
 
 def _by_text(others: Sequence[tuple[str, str]], cut: int) -> dict[str, str]:
-    """Return the checkpoint's names by their compared text after ``cut``; ambiguous texts are left
+    """Return the checkpoint's names by their comparison key after ``cut``; ambiguous texts are left
     out.
     """
     names: dict[str, str] = {}
@@ -213,14 +213,14 @@ def _with_nearest(
     Only the first ``SHOWN`` names get one. Very short names resemble no other name, so a name of an
     array of the same shape and type is suggested.
     """
-    free = {compared(name): name for name in sorted(tensors.keys() - set(matches.values()))}
+    free = {comparison_key(name): name for name in sorted(tensors.keys() - set(matches.values()))}
     shown: list[str] = []
     for name in missing[:SHOWN]:
         fitting = [text for text in free if _fits(tensors[free[text]], waiting[name], cast=True)]
         near = (
-            get_close_matches(compared(name), fitting, n=1)
-            or get_close_matches(compared(name), free, n=1)
-            or get_close_matches(compared(name), fitting, n=1, cutoff=0)
+            get_close_matches(comparison_key(name), fitting, n=1)
+            or get_close_matches(comparison_key(name), free, n=1)
+            or get_close_matches(comparison_key(name), fitting, n=1, cutoff=0)
         )
         shown.append(f"{name} (perhaps {free[near[0]]})" if near else name)
     return [*shown, *missing[SHOWN:]]

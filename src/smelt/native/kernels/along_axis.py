@@ -52,8 +52,7 @@ def count_to_limit(cx: KernelContext) -> None:
 
 @kernel("Range", kinds=NUMBER)
 def count_up(cx: KernelContext) -> None:
-    """Write ``start + i * delta`` for each ``i``; a running sum would accumulate rounding errors.
-    Write ``start + i * delta`` for each ``i``; a running sum would accumulate rounding errors."""
+    """Write ``start + i * delta`` for each ``i``; a running sum would gather rounding errors."""
     start, delta, output, t = cx.input(0), cx.input(1), cx.output(), cx.type(0)
     product = combine("Mul", t, f"({t.name})i", f"{delta.name}[0]")
     total = combine("Add", t, f"{start.name}[0]", f"({product})")

@@ -160,8 +160,7 @@ def complex_schur(cx: KernelContext) -> None:
 
 
 def _emit_form(cx: KernelContext, parts: tuple[str, ...]) -> None:
-    """Write the Schur form, scaled back by ``power``, and its vectors, with row exchanges undone.
-    Write the Schur form, scaled back by ``power``, and its vectors, with row exchanges undone."""
+    """Write the Schur form, scaled back by ``power``, and its vectors, row exchanges undone."""
     body, n, count = cx.body, cx.shape(0)[-1], len(parts)
     body.line(f"eig_put_back({n}, lo, hi, by, z, {count * n});")
     with body.loop("i", n * n):

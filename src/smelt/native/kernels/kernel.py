@@ -121,8 +121,7 @@ class KernelContext(Instance):
             self.body.line("    return 1;")
 
     def fail_if(self, condition: str) -> None:
-        """Write C that sets ``*status`` if ``condition`` holds, in programs that report a status.
-        Write C that sets ``*status`` if ``condition`` holds, in programs that report a status."""
+        """Write C that sets ``*status`` if ``condition`` holds; nothing without a status."""
         if "status" in self.extra_parameters:
             self.all_extra_arguments()
             self.body.line(f"if ({condition}) *status = 1;")

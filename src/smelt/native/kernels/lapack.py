@@ -110,7 +110,7 @@ def cholesky(cx: KernelContext) -> None:
 
 @kernel(f"{DOMAIN}::TriangularSolve")
 def triangular_solve(cx: KernelContext) -> None:
-    """Write solutions by recursive halves or by ``trsm``; a zero on the diagonal is divided by."""
+    """Write solutions by recursive halves or ``trsm``; a zero on the diagonal gives inf or NaN."""
     a, b, y, body = cx.input(0), cx.input(1), cx.output(), cx.body
     n, (rows, columns) = a.shape[-1], b.shape[-2:]
     body.line(f"memcpy({y.name}, {b.name}, {b.size * b.type.size});")

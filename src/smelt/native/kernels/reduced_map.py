@@ -104,8 +104,13 @@ def _names(loops: MapLoops) -> list[str]:
     return [f"i{i}" for i in range(len(loops.sizes))]
 
 
-def _kept_loops(cx: KernelContext, loops: MapLoops, dims: Sequence[int], stack: ExitStack) -> None:
-    """Open loops over the kept dims in ``stack``, one of them shared."""
+def _open_kept_loops(
+    cx: KernelContext, loops: MapLoops, dims: Sequence[int], stack: ExitStack
+) -> None:
+    """Enter loops over ``dims``, which the reduction keeps, into ``stack``.
+
+    With several threads, `widest` chooses the loop that is split into shards.
+    """
     sizes = [loops.sizes[i] for i in dims]
     stack.enter_context(cx.body.loops([f"i{i}" for i in dims], sizes, cx.body.widest(sizes)))
 
@@ -116,7 +121,7 @@ def _emit_lanes(cx: KernelContext, loops: MapLoops) -> None:
     *outer, inner = loops.where(True)
     divisible = loops.sizes[inner] - loops.sizes[inner] % LANES
     with ExitStack() as stack:
-        _kept_loops(cx, loops, loops.where(False), stack)
+        _open_kept_loops(cx, loops, loops.where(False), stack)
         body.line(f"{type_} lane[{LANES}];")
         with body.loop("j", LANES):
             body.line(f"lane[j] = {loops.reducer.start};")
@@ -136,7 +141,7 @@ def _emit_written_out(cx: KernelContext, loops: MapLoops) -> None:
     """Write loops whose short inner loop is unrolled."""
     body, names = cx.body, _names(loops)
     with ExitStack() as stack:
-        _kept_loops(cx, loops, loops.where(False), stack)
+        _open_kept_loops(cx, loops, loops.where(False), stack)
         body.line(f"{loops.reducer.type.name} a = {loops.reducer.start};")
         for place in range(loops.sizes[-1]):
             names[-1] = str(place)
@@ -151,7 +156,7 @@ def _emit_rows(cx: KernelContext, loops: MapLoops) -> None:
     reduced, piece = loops.where(True), min(PIECE, row)
     names[-1] = "(c + j)"
     with ExitStack() as stack:
-        _kept_loops(cx, loops, loops.where(False)[:-1], stack)
+        _open_kept_loops(cx, loops, loops.where(False)[:-1], stack)
         stack.enter_context(body.loop("c", row, step=piece))
         body.line(f"{loops.reducer.type.name} a[{piece}];")
         end = str(piece)

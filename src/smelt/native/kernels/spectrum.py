@@ -196,7 +196,7 @@ class _Emitter:
         self.body.line(f"    memset(here, 0, {size});" if full else f"memset(here, 0, {size});")
 
     def _by_columns(self) -> None:
-        """Write a loop over blocks of rows that are adjacent columns in memory."""
+        """Write a loop over blocks of rows whose elements are interleaved in memory."""
         work, body, lanes = self.work, self.body, self.lanes
         blocks = f"({work.inner} + {lanes - 1}) / {lanes}"
         body.line(f"const ptrdiff_t blocks = {blocks};")

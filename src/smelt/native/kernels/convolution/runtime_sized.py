@@ -46,7 +46,8 @@ def _is_padded(window: Window) -> bool:
 
 
 def _as_row(window: Window) -> Window:
-    """Return the window of a pointwise convolution with all pixels in one row."""
+    """Return ``window`` with all pixels in one row if it is pointwise, with strides of 1 and
+    without padding; else ``window`` itself, which ``emit`` compares by identity."""
     if _is_padded(window) or window.kernel != (1, 1, 1) or window.strides != (1, 1, 1):
         return window
     return replace(window, input=(1, 1, window.plane), output=(1, 1, window.pixels))

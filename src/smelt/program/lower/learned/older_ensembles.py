@@ -32,7 +32,7 @@ def tree_ensemble_regressor(cx: ProgramBuilder, node: ir.Node) -> None:
     mode = attributes.get_string("aggregate_function", "SUM") or "SUM"
     if mode in ("MIN", "MAX") and not ensemble.has_weight.all():
         raise cx.refuse(f"the {mode} of trees that lack a weight for some target")
-    total = aggregated(m, ensemble.leaf(x), ensemble.shares, ensemble.has_weight, mode, x.dtype)
+    total = aggregated(m, ensemble.leaf(x), ensemble.weights, ensemble.has_weight, mode, x.dtype)
     base = _numbers(node, "base_values")
     if len(base):
         total = total + m.constant(base, x.dtype)
@@ -48,7 +48,7 @@ def tree_ensemble_classifier(cx: ProgramBuilder, node: ir.Node) -> None:
     m = Steps(cx)
     labels = labels_of(m, node)
     x, ensemble = _rows(m, node), _Ensemble(m, node, "class", len(labels))
-    scores = aggregated(m, ensemble.leaf(x), ensemble.shares, ensemble.has_weight, "SUM", x.dtype)
+    scores = aggregated(m, ensemble.leaf(x), ensemble.weights, ensemble.has_weight, "SUM", x.dtype)
     base = _numbers(node, "base_values")
     transform = node.attributes.get_string("post_transform", "NONE") or "NONE"
     if len(labels) == 2:
@@ -86,7 +86,7 @@ def _binary_scores(
     ):
         raise m.cx.refuse("two classes with base values or leaf weights that ONNX does not define")
     if has_weights[1]:
-        positive = m.op("Greater", second, 0.5 if _are_positive(ensemble) else 0.0)
+        positive = m.op("Greater", second, 0.5 if _has_no_negative_weight(ensemble) else 0.0)
         label_values = labels
         if has_weights[0]:
             positive, label_values = m.op("Greater", second, 0.0), np.array([0, 1])
@@ -95,17 +95,17 @@ def _binary_scores(
     score = first + m.constant(base, scores.dtype) if len(base) else first
     if transform == "PROBIT":
         raise m.cx.refuse("the post_transform PROBIT of one score")
-    positive = m.op("Greater", score, 0.5 if _are_positive(ensemble) else 0.0)
+    positive = m.op("Greater", score, 0.5 if _has_no_negative_weight(ensemble) else 0.0)
     label = m.constant(labels).gather(positive.cast(INT64))
-    if _are_positive(ensemble):
+    if _has_no_negative_weight(ensemble):
         return label, columns(m, -score + 1.0, score)
     both = columns(m, -score, score)
     return label, m.op("Sigmoid", both) if transform == "LOGISTIC" else both
 
 
-def _are_positive(ensemble: _Ensemble) -> bool:
+def _has_no_negative_weight(ensemble: _Ensemble) -> bool:
     """True if no leaf weight is negative."""
-    return bool((ensemble.shares >= 0).all())
+    return bool((ensemble.weights >= 0).all())
 
 
 def _rows(m: Steps, node: ir.Node) -> Array:
@@ -127,7 +127,7 @@ def _numbers(node: ir.Node, name: str) -> np.ndarray:
 class _Ensemble:
     """The trees of a node, and the weights of their leaves per target or class.
 
-    ``shares`` [leaves, targets] are the weights; ``has_weight`` is True where a leaf has one.
+    ``weights`` are [leaves, targets]; ``has_weight`` is True where a leaf has one.
     """
 
     def __init__(self, m: Steps, node: ir.Node, kind: str, targets: int) -> None:
@@ -145,7 +145,7 @@ class _Ensemble:
         order = np.where(is_leaf, np.cumsum(is_leaf) - 1, np.cumsum(~is_leaf) - 1)
         self._place = np.where(is_leaf, order + (len(order) - leaves), order)
         self.trees = self._read(m, node, numbers, is_leaf)
-        self.shares = np.zeros((leaves, targets))
+        self.weights = np.zeros((leaves, targets))
         self.has_weight = np.zeros((leaves, targets), bool)
         weights = _numbers(node, f"{kind}_weights")
         indices = (
@@ -158,7 +158,7 @@ class _Ensemble:
                     f"the weight of node {number} of tree {tree} for {kind} {target},"
                     f" as the node is no leaf or the {kind} does not exist"
                 )
-            self.shares[leaf, target] += weight
+            self.weights[leaf, target] += weight
             self.has_weight[leaf, target] = True
 
     def _read(

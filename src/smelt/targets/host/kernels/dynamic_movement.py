@@ -98,15 +98,18 @@ def dynamic_tile(call: Call) -> Step:
 
 @kernel(RESHAPE_AT_RUN_TIME)
 def dynamic_reshape(call: Call) -> Step:
-    """Reshape to a run-time shape; 0 copies the data's size unless ``allowzero`` is set."""
-    zeros = bool(call.integer("allowzero"))
+    """Reshape to a run-time shape.
+
+    A 0 stands for the size of the same axis of ``x``, or for 0 if ``allowzero`` is set.
+    """
+    zero_is_size = bool(call.integer("allowzero"))
 
     def run(x: Array, shape: Array, out: Array) -> None:
         """Copy ``x`` in its new shape."""
         sizes = [int(size) for size in shape]
-        if not zeros and 0 in sizes[x.ndim :]:
-            checked("Reshape", sizes, out.shape)
-        elif not zeros:
+        if not zero_is_size and 0 in sizes[x.ndim :]:
+            checked("Reshape", sizes, out.shape)  # such a 0 has no axis to copy: E670
+        elif not zero_is_size:
             sizes = [x.shape[i] if size == 0 else size for i, size in enumerate(sizes)]
         rest = math.prod(size for size in sizes if size != -1)
         resolved = [x.size // max(rest, 1) if size == -1 else size for size in sizes]
