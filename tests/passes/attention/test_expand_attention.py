@@ -224,7 +224,7 @@ def test_windows_that_say_nothing_are_none() -> None:
 TOLD = {
     "the size of a head is not known": "g (float[N,5,W] q, float[N,7,W] k, float[N,7,18] v) "
     "=> (float[N,5,18] y) { y = Attention<q_num_heads=3, kv_num_heads=3>(q, k, v) }",
-    "the head counts of keys and queries do not fit": "g (float[N,6,5,8] q, float[N,2,7,8] k, float[N,2,7,W] v) "
+    "the size of a head that queries share is not known": "g (float[N,6,5,8] q, float[N,2,7,8] k, float[N,2,7,W] v) "
     "=> (float[N,6,5,W] y) { y = Attention(q, k, v) }",
     "qk_matmul_output_mode is not 0": WHOLE.format(
         m="", a="Attention<qk_matmul_output_mode=1>(q, k, v)"

@@ -385,7 +385,7 @@ def test_keys_and_values_that_are_copied_unlike_stay() -> None:
         "int64[4] merged = {0,6,-1,4}> { k1 = Unsqueeze(k, two) k2 = Expand(k1, thrice) "
         "k3 = Reshape(k2, merged) v1 = Unsqueeze(v, two) v2 = Expand(v1, twice) "
         "v3 = Reshape(v2, merged) y = Attention(q, k3, v3) }",
-        "keys and values are not copied alike",
+        "the heads of keys and values are not repeated equally often",
     )
 
 

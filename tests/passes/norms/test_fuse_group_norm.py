@@ -73,7 +73,7 @@ def test_keeps_numbers_of_channels_that_are_not_known() -> None:
     check_refused(
         fuse_group_norm,
         f"g (float[B,C,3,2] x) => (float[B,D,3,2] z) {constants} {{ {PYTORCH_GROUPS} }}",
-        "the groups are not proved to divide the channels",
+        "the group count is not proved to divide the number of channels",
     )
 
 

@@ -100,7 +100,7 @@ KEPT = {
     "a zero of the other sign": f"{G} float n = {{-0.0}}> {{ p1 = Pad(x, p, n) y = Pad(p1, q) }}",
     "values of the caller": f"g (float[N,4] x, float u, float v) => (float[a,b] y) <{C}> "
     "{ p1 = Pad(x, p, u) y = Pad(p1, q, v) }",
-    "the modes differ": f'{G} int64 e = {{0}}> {{ p1 = Pad<mode="edge">(x, p) y = Pad(p1, q) }}',
+    "the two Pads have different modes": f'{G} int64 e = {{0}}> {{ p1 = Pad<mode="edge">(x, p) y = Pad(p1, q) }}',
     "pad and crop": f"{G} int64[4] n = {{-1,0,0,0}}> {{ p1 = Pad(x, p) y = Pad(p1, n) }}",
     "crop and pad": f"{G} int64[4] n = {{-1,0,0,0}}> {{ p1 = Pad(x, n) y = Pad(p1, p) }}",
     "pads of the caller": f"g (float[N,4] x, int64[4] n) => (float[a,b] y) <{C}> "

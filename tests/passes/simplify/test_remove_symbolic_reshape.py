@@ -171,7 +171,7 @@ def test_a_resize_keeps_its_sizes(case: str) -> None:
 
 RESIZED = "g (float[B,3,8,8] x{}) => (float[M,3,N,20] y) <int64[3] c = {{3,16,20}}> {{ {} }}"
 TOLD_RESIZE = {
-    "the Resize may keep the aspect ratio instead of the given sizes": RESIZED.format(
+    "keep_aspect_ratio_policy of the Resize is not stretch": RESIZED.format(
         "",
         "d = Shape<start=0,end=1>(x) s = Concat<axis=0>(d, c) "
         'y = Resize<mode="linear", keep_aspect_ratio_policy="not_larger">(x, , , s)',

@@ -131,12 +131,12 @@ LEFT = {
     "a vector": (
         "g (float[300] x, float[300,256] w) => (float[256] y) { y = MatMul(x, w) }",
         {"w": _weight(300, 256)},
-        "the other operand is a vector, or of unknown rank",
+        "the other operand is a vector or a scalar",
     ),
     "double": (
         "g (double[4,300] x, double[300,256] w) => (double[4,256] y) { y = MatMul(x, w) }",
         {"w": _weight(300, 256, dtype=np.float64)},
-        "the product is not of float32",
+        "the other operand is not float32",
     ),
     "NaN": (
         MATMUL,
@@ -146,7 +146,7 @@ LEFT = {
     "Gemm with transA": (
         "g (float[300,4] x, float[300,256] w) => (float[4,256] y) { y = Gemm<transA=1>(x, w) }",
         {"w": _weight(300, 256)},
-        "the other operand is transposed",
+        "transA of the Gemm is 1",
     ),
     "a weight from the caller": (MATMUL, {}, None),
     "a weight on the left": (

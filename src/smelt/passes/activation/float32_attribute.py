@@ -17,8 +17,10 @@ def as_float32(array: np.ndarray | None) -> float | Miss:
         return Miss("the factor is not a floating-point constant")
     first = array.reshape(-1)[0]
     number = float(first)
-    if not np.isfinite(number) or not bool(np.all(array == first)):
-        return Miss("the factor is not one finite number")
+    if not np.isfinite(number):
+        return Miss("the factor is infinite or NaN")
+    if not bool(np.all(array == first)):
+        return Miss("the elements of the factor differ")
     if float(np.float32(number)) != number:
-        return Miss("a float32 attribute cannot hold the factor")
+        return Miss("the factor is a float64 that a float32 attribute would round")
     return number

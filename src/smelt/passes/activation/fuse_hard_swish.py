@@ -60,9 +60,11 @@ def gated(m: Match, b: Builder) -> Replacement:
     attributes = m.node("gate").attributes
     alpha = attributes.get_float("alpha", 0.2)
     if not is_close(ir.DataType.FLOAT.numpy().type(alpha), 1 / 6, 1):
-        return Miss("alpha is not 1/6")
-    if attributes.get_float("beta", 0.5) != 0.5 or m["x"].dtype != ir.DataType.FLOAT:
-        return Miss("beta is not 0.5, or HardSwish has no kernel for the type")
+        return Miss("alpha of the HardSigmoid is not 1/6")
+    if attributes.get_float("beta", 0.5) != 0.5:
+        return Miss("beta of the HardSigmoid is not 0.5")
+    if m["x"].dtype != ir.DataType.FLOAT:
+        return Miss(f"HardSwish of {m['x'].dtype} has no kernel")
     return b.op("HardSwish", m["x"])
 
 

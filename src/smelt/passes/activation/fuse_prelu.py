@@ -61,14 +61,16 @@ def _prelu(m: Match, b: Builder, *, negated: bool) -> Replacement:
     if x.dtype not in KERNELS or (m.opset < 16 and x.dtype == KERNELS[2]):  # keeps 2
         return Miss(f"PRelu of {x.dtype} has no kernel")
     if array is None or not bool(np.all(np.isfinite(array))):  # keeps 1
-        return Miss("the slope is not a constant of finite numbers")
+        return Miss("the slope is not constant" if array is None else "the slope is not finite")
     if x.shape is None or array.ndim > len(x.shape):  # needs 1
-        return Miss("the slope would widen the result")
+        return Miss(
+            "the rank of x is unknown" if x.shape is None else "the slope has a higher rank than x"
+        )
     dims = x.shape.dims[len(x.shape) - array.ndim :]
     if not all(
         size == 1 or same_dim(size, dim) for size, dim in zip(array.shape, dims, strict=True)
     ):
-        return Miss("the slope would widen the result")
+        return Miss("a dim of the slope is neither 1 nor proved equal to the dim of x")
     return b.op("PRelu", x, b.constant(-array) if negated else a)
 
 

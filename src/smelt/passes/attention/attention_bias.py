@@ -41,14 +41,19 @@ def bias_of(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
     mask = m.get("mask") if hidden is None else hidden
     least = m.scalar("least") if m.get("least") is not None else -math.inf
     if least is None or not least <= (LOW if m["q"].dtype == ir.DataType.FLOAT else -math.inf):
-        return Miss("the lower bound of the scores is above a masked score")
+        constant = least is not None
+        return Miss(
+            "the lower bound of the scores is above a masked score"
+            if constant
+            else "the lower bound of the scores is not one constant number"
+        )
     if m.get("then") is not None:
         return _bias_behind_mask(m, b)
     bias = _added(m, b)
     if bias is None and mask is None:
         return ()
     if bias is not None and not _missing_of(bias, m):
-        return Miss("the mask is not proved to broadcast to the scores")
+        return Miss("the bias is not proved to broadcast to the scores")
     if bias is not None:
         bias = _finite(_hidden_by_number(bias, m, b), m, b)
         if bias is None:
@@ -93,12 +98,14 @@ def _bias_behind_mask(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
     """
     hidden, then, low = m.get("hidden"), m["then"], m.scalar("low")
     if m["q"].dtype != ir.DataType.FLOAT:
-        return Miss("the mask may hide all keys of a row")
+        return Miss("the element type is not float32, and the mask may hide all keys of a row")
     if low is None or not -math.inf < low <= LOW:  # fuse_attention needs 7
-        return Miss("the masking number is not below all scores")
+        return Miss(_too_high(low))
     mask = m["mask"] if hidden is None else hidden
-    if not (_missing_of(mask, m) and _missing_of(then, m)):
+    if not _missing_of(mask, m):
         return Miss("the mask is not proved to broadcast to the scores")
+    if not _missing_of(then, m):
+        return Miss("the bias is not proved to broadcast to the scores")
     bottom, zero = (b.constant(np.asarray(n, np.float32)) for n in (low, 0))
     chosen = b.op("Where", mask, *((zero, bottom) if hidden is None else (bottom, zero)))
     added = _finite(b.op("Add", chosen, then), m, b)
@@ -111,12 +118,19 @@ def _as_operand(added: ir.Value, m: Match, b: Builder) -> tuple[ir.Value, ...] |
     """Return ``added`` expanded to the last two dims of the scores and with rank 2 or 4."""
     missing = _missing_of(added, m)
     if missing is None:
-        return Miss("the mask is not proved to broadcast to the scores")
+        return Miss("the bias is not proved to broadcast to the scores")
     if missing[1] and not _as_many(m["keys"], m["v"]):
-        return Miss("the numbers of keys and values are not proved equal")
+        return Miss("keys and values are not proved to be equally many")
     (bias,) = _expanded(added, missing, m, b)
     heads = bias.shape is not None and len(bias.shape) == 3
     return (b.op("Unsqueeze", bias, b.const_i64([0])) if heads else bias,)
+
+
+def _too_high(low: object) -> str:
+    """Return the reason to refuse the masking number ``low``, None if it is not constant."""
+    if low is None:
+        return "the masking number is not one constant number"
+    return "the masking number is not below all scores"
 
 
 def _finite(added: ir.Value, m: Match, b: Builder) -> ir.Value | None:
@@ -159,7 +173,7 @@ def _hidden(
     low, half = m.scalar("low"), m["q"].dtype != ir.DataType.FLOAT
     least = LOWEST if half else LOW if added is not None else LOW_ENOUGH
     if low is None or not low <= least:  # fuse_attention needs 7
-        return Miss("the masking number is not below all scores")
+        return Miss(_too_high(low))
     if (half or low == -math.inf) and not _shows_each_row(mask, shown, m):  # fuse_attention keeps 1
         return Miss("the mask may hide all keys of a row")
     number_type = np.float16 if half else np.float32

@@ -98,17 +98,19 @@ def _unfit(shapes: Sequence[Sequence[Dim]], m: Match, b: Builder) -> Miss | None
     """Return a Miss if queries, keys and values A,B,S,H,D do not fit one ``Attention``."""
     q, k, v = shapes
     if opset.attribute(m.node("weights"), "axis", m.opset) not in (-1, 4):
-        return Miss("the softmax is not over the keys")
+        return Miss("the axis of the Softmax is not the last axis (the keys)")
     if not all(x is m["scores"] or _is_small(x) for x in _scaled(m)):
-        return Miss("the factor of the scores differs between sequences")
+        return Miss("a constant that scales the scores has rank 4 or more")
     empty = possibly_zero_symbols(b.model.graph)
     if not all(is_positive(dim, empty) for dims in shapes for dim in dims):
         return Miss("a size may be 0, and runtimes support no empty attention")
     equal_axes = ((q, k, (0, 1, 3, 4)), (k, v, (0, 1, 2, 3)))
     if not all(same_dim(x[i], y[i]) for x, y, axes in equal_axes for i in axes):
-        return Miss("batches, heads and keys are not proved equal")
-    if not all(isinstance(dim, int) for dims in shapes for dim in dims[3:]):
-        return Miss("the head count or head size is not constant")
+        return Miss("batch sizes, head counts or key counts of the operands are not proved equal")
+    if not all(isinstance(dims[3], int) for dims in shapes):
+        return Miss("the head count is not constant")
+    if not all(isinstance(dims[4], int) for dims in shapes):
+        return Miss("the head size is not constant")
     return None
 
 
@@ -166,11 +168,13 @@ def _batched_bias(bias: ir.Value, batches: Sequence[Dim], m: Match, b: Builder) 
     if len(shape) < 4:
         return bias
     if len(shape) == 4:
-        return bias if shape[0] == 1 else Miss("the bias differs between sequences")
+        return bias if shape[0] == 1 else Miss("the bias has rank 4 and a first dim other than 1")
     if len(shape) == 5 and shape[0] == 1 and shape[1] == 1:
         return b.op("Squeeze", bias, b.const_i64([0]))
-    if len(shape) > 5 or not all(map(same_dim, shape[:2], batches)):
-        return Miss("the bias is neither shared by all sequences nor one for each")
+    if len(shape) > 5:
+        return Miss("the rank of the bias is above 5")
+    if not all(map(same_dim, shape[:2], batches)):
+        return Miss("the first two dims of the bias are neither 1 nor proved to be the batch dims")
     joined = _reshaped(bias, [dim_product(shape[:2]), *shape[2:]], b)
     return joined if joined is not None else Miss("no input tells the sizes of the bias")
 

@@ -29,12 +29,18 @@ def cached_heads(m: Match, b: Builder) -> Replacement:
     sizes = [(shape[1], shape[3]) for shape in known]
     heads = [head for head, _ in sizes if isinstance(head, int)]
     widths = [width for _, width in sizes if isinstance(width, int)]
-    if len(heads) < 3 or len(widths) < 3 or heads[1] != heads[2]:
-        return Miss("the head count or head size is not constant")
+    if len(heads) < 3:
+        return Miss("the head count is not constant")
+    if len(widths) < 3:
+        return Miss("the head size is not constant")
+    if heads[1] != heads[2]:
+        return Miss("keys and values have different head counts")
     one_position = all(shape[2] == 1 for shape in known)
     split = all(_splits_heads(value, one_position) for value in operands)
-    if not split or not _merges_heads(node.outputs[0], one_position):
-        return Miss("the heads are not split before and merged after the attention")
+    if not split:
+        return Miss("queries, keys or values are not split into heads before the attention")
+    if not _merges_heads(node.outputs[0], one_position):
+        return Miss("the heads of the result are not merged after the attention")
     rows = [_rows(value, heads[i] * widths[i], one_position, b) for i, value in enumerate(operands)]
     numbers = [ir.AttrInt64("q_num_heads", heads[0]), ir.AttrInt64("kv_num_heads", heads[1])]
     inputs = [*rows, *node.inputs[3:]]

@@ -19,16 +19,18 @@ def causal(m: Match, b: Builder) -> Replacement:
         return None
     queries, keys = _rows(m["q"]), _rows(m["k"])
     if queries is None or keys is None or not same_dim(queries, keys):
-        return Miss("the numbers of queries and keys are not proved equal")
+        return Miss("queries and keys are not proved to be equally many")
     causal = is_causal(bias, queries, m.constants)  # fuse_attention needs 8
     if causal is None:
         return None
     if not causal:
-        return Miss("the mask is a triangle, but not the causal mask")
+        return Miss("the mask is a triangle, but hides other keys than the causal mask does")
     if not _fitting_heads(node, m["q"], m["k"]):
-        return Miss("the heads of keys are not proved to match the heads of queries")
+        return Miss(
+            "the head count of the queries is not proved to be a multiple of that of the keys"
+        )
     if len(node.outputs) > 1:
-        return Miss("keys, values or scores are further outputs")
+        return Miss("the Attention has further outputs (keys, values or scores)")
     kept = [a for a in node.attributes.values() if a.name != "is_causal"]
     attributes = [*kept, ir.AttrInt64("is_causal", 1)]
     return b.add(ir.Node("", "Attention", [m["q"], m["k"], m["v"]], attributes))[0]

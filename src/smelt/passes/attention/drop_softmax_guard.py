@@ -44,6 +44,8 @@ from smelt.passes.attention.mask_relative_to_row_max import is_relative, mask_re
 from smelt.passes.attention.masked_weights import masked_again, rows_masked_again
 from smelt.passes.attention.rows_without_keys import (
     BOOLS,
+    NOT_MERGED,
+    NOT_SHARED,
     is_for_all_heads,
     merged_heads,
     rank_of_merged,
@@ -112,7 +114,7 @@ def guard_of_mask(m: Match, b: Builder) -> Replacement:
         mask = b.like(move, mask, *move.inputs[1:])
     rank = rank_of_merged(m, mask)
     if rank is None or not is_for_all_heads(mask):  # needs 4
-        return Miss("the mask differs between heads, or heads are not merged")
+        return Miss(NOT_MERGED if rank is None else NOT_SHARED)
     refusal = m.replaces(walk)
     if refusal is not None:  # keeps 1
         return refusal
@@ -126,10 +128,14 @@ def guard_of_mask(m: Match, b: Builder) -> Replacement:
 def _softmax(m: Match, walk: Walk) -> ir.Node | Miss:
     """Return the Softmax that computes the weights; a Miss if its dtype or axis does not fit."""
     node, shape = walk.up(m["p"], "Softmax"), m["p"].shape
-    if node is None or shape is None or m["p"].dtype not in (ir.DataType.FLOAT, HALF):
-        return Miss("the checked value is not a softmax of float32 or float16")
+    if node is None:
+        return Miss("the checked value is not the result of a Softmax")
+    if shape is None:
+        return Miss("the rank of the Softmax is unknown")
+    if m["p"].dtype not in (ir.DataType.FLOAT, HALF):
+        return Miss("the Softmax is neither float32 nor float16")
     if opset.attribute(node, "axis", m.opset) not in (-1, len(shape) - 1):  # needs 1
-        return Miss("the softmax is not over the keys")
+        return Miss("the axis of the Softmax is not the last axis (the keys)")
     return node
 
 

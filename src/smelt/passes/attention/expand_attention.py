@@ -55,11 +55,15 @@ def attention(m: Match, b: Builder) -> Replacement:
     ]
     copied = [_repeated_heads(value, q, b) for value in present]
     if None in copied:  # needs 2
-        return Miss("the head counts of keys and queries do not fit")
+        return Miss(_why_not_repeated(present, q))
     k, v = (value for value in copied if value is not None)
     size, width = (x.shape[3] if x.shape is not None else None for x in (q, v))
-    if not isinstance(size, int) or q.dtype is None or (heads and not isinstance(width, int)):
-        return Miss("the size of a head is not known")
+    if not isinstance(size, int):
+        return Miss("the head size of the queries is not known")
+    if q.dtype is None:
+        return Miss("the element type of the queries is not known")
+    if heads and not isinstance(width, int):
+        return Miss("the head size of the values is not known")
     scale = attributes.get("scale", 1 / float(np.sqrt(size)))
     q = b.op("Mul", q, b.constant(np.asarray(scale, q.dtype.numpy())))
     constant = m.array(bias, None) if bias is not None else None
@@ -84,16 +88,20 @@ def _unfit(
         return Miss("qk_matmul_output_mode is not 0")
     dtype = m["q"].dtype
     if attributes.get("softmax_precision") not in (None, 0, dtype and int(dtype)):
-        return Miss("the softmax has another type than the operands")
+        return Miss("softmax_precision is not the element type of the operands")
     cached = None not in past
     if not cached and past != [None, None]:  # keeps 1
         return Miss("the Attention reads past keys or past values, not both")
     if cached and attributes.get("is_causal"):  # keeps 1
         return Miss("runtimes count causal positions differently with past keys")
     if not all(scope.is_dead(value) for value in m.root.outputs[3 if cached else 1 :]):  # needs 1
-        return Miss("keys, values or scores are further outputs")
+        return Miss("keys, values or scores are read as further outputs")
     if bias is not None and (not bias.shape or bias.dtype != dtype):  # needs 4
-        return Miss("the mask is not a bias of the operands' type, or its rank is unknown")
+        return Miss(
+            "the rank of the mask is unknown or 0"
+            if bias.dtype == dtype
+            else "the element type of the mask is not that of the operands"
+        )
     return None
 
 
@@ -157,6 +165,15 @@ def _repeated_heads(value: ir.Value, q: ir.Value, b: Builder) -> ir.Value | None
     rows = b.op("Shape", value, start=2, end=3)
     merged = b.op("Concat", b.const_i64([0, heads]), rows, b.const_i64([size]), axis=0)
     return b.op("Reshape", copies, merged)
+
+
+def _why_not_repeated(values: Sequence[ir.Value | None], q: ir.Value) -> str:
+    """Return why ``_repeated_heads`` cannot repeat the heads of keys or values."""
+    heads = q.shape[1] if q.shape is not None else None
+    counts = [x.shape[1] if x is not None and x.shape is not None else None for x in values]
+    if isinstance(heads, int) and all(isinstance(n, int) and n and heads % n == 0 for n in counts):
+        return "the size of a head that queries share is not known"
+    return "the head count of the queries is not known to be a multiple of that of keys and values"
 
 
 def _heads(value: ir.Value) -> ir.Shape | None:

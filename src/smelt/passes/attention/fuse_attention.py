@@ -127,17 +127,17 @@ def attention(m: Match, b: Builder) -> Replacement:
     """Replace MatMul, mask, Softmax and MatMul by Attention on B,H,S,D."""
     q, keys, v = m["q"], m["keys"], m["v"]
     if not _fit(q, keys, v):  # needs 4
-        return Miss("batches and heads are not proved equal")
+        return Miss(_why_unfit(q, keys, v))
     empty = possibly_zero_symbols(b.model.graph)
     sizes = [dim for value in (q, keys, v) for dim in value.shape or ()]
     graph = b.model.graph
     if not all(is_positive(dim, empty) or is_conv_size(dim, graph) for dim in sizes):  # needs 6
         return Miss("a size may be 0, and runtimes support no empty attention")
     if opset.attribute(m.node("weights"), "axis", m.opset) not in (-1, 3):  # needs 3
-        return Miss("the softmax is not over the keys")
+        return Miss("the axis of the Softmax is not the last axis (the keys)")
     cap = m.scalar("cap") if m.get("cap") is not None else 0.0
     if cap is None or (cap and not TINY < cap < 1 / TINY):
-        return Miss("scores are not capped by one positive number")
+        return Miss("the cap of the scores is not one positive number")
     if cap and any(m.get(name) is not None for name in ("mask", "hidden", "bias")):  # needs 10
         return Miss("a mask or bias follows the cap, and older runtimes cap it, too")
     by_head = factor_by_head(m)
@@ -147,7 +147,7 @@ def attention(m: Match, b: Builder) -> Replacement:
     if scale is not None and cap:
         scale = _scale(m, ("cap_factor", "cap_divisor"), scale * float(cap))
     if scale is None:  # needs 5
-        return Miss("the scale is not one positive number")
+        return Miss("the scales are not constant positive numbers with a normal product")
     bias = bias_of(m, b)
     if isinstance(bias, Miss):
         return bias
@@ -169,6 +169,15 @@ def _fit(q: ir.Value, keys: ir.Value, v: ir.Value) -> bool:
     if any(shape is None or len(shape) != 4 for shape in shapes):
         return False
     return all(same_dim(q.shape[i], s[i]) for s in shapes[1:] for i in (0, 1) if s and q.shape)
+
+
+def _why_unfit(q: ir.Value, keys: ir.Value, v: ir.Value) -> str:
+    """Return the condition of ``_fit`` that fails."""
+    if q.dtype not in (ir.DataType.FLOAT, ir.DataType.FLOAT16):
+        return "queries are neither float32 nor float16"
+    if any(x.shape is None or len(x.shape) != 4 for x in (q, keys, v)):
+        return "queries, keys or values are not known to have rank 4"
+    return "batch sizes or head counts of queries, keys and values are not proved equal"
 
 
 def _scale(
@@ -206,19 +215,23 @@ def heads_inside(m: Match, b: Builder) -> Replacement:
     if "q_num_heads" in node.attributes:
         return None
     rows = [rows_of(m[name]) for name in ("q", "k", "v")]
-    if any(row is None for row in rows) or not result:
-        return Miss("the head count or head size is not constant, or heads are not merged")
+    if any(row is None for row in rows):
+        return Miss("queries, keys or values are not split into heads of a constant count and size")
+    if not result:
+        return Miss("the rank of the result is unknown or 0")
     q, k, v = (row for row in rows if row is not None)
     if k.heads != v.heads:
-        return Miss("keys and values have different heads")
+        return Miss("keys and values have different head counts")
     sequence_first = m.get("turned") is not None
     if m.get("moved") is None and not sequence_first and q.heads != 1:
         return Miss("the heads are merged without a Transpose")
-    if result[-1] != q.heads * v.size or q.length is None:
-        return Miss("the result is not one row of all heads for each query")
+    if result[-1] != q.heads * v.size:
+        return Miss("the last dim of the result is not head count times head size of the values")
+    if q.length is None:
+        return Miss("the number of queries is not known")
     by_query = len(result) == 3 and same_dim(result[0 if sequence_first else 1], q.length)
     if not by_query and len(result) != 2 and (sequence_first or not _is_spelled_out(m)):
-        return Miss("the result is not one row of all heads for each query")
+        return Miss("the result is not proved to have one row for each query")
     merged = [row.merged(b) for row in (q, k, v)]
     heads = [ir.AttrInt64("q_num_heads", q.heads), ir.AttrInt64("kv_num_heads", k.heads)]
     bias = [value] if (value := m.get("bias")) is not None else []
@@ -262,16 +275,16 @@ def scaled_operand(m: Match, b: Builder) -> Replacement:
     attribute = m.root.attributes.get("scale")
     scale = _scale(m, before=attribute.as_float()) if attribute is not None else None
     if scale is None:
-        return Miss("the scale is not one positive number")
+        return Miss("the scales are not constant positive numbers with a normal product")
     operands = []
     for value, operand in zip((m["q"], m["k"]), m.root.inputs[:2], strict=True):
         moved = m.node("moved") if operand is m.get("moved") else None
         factored = moved.inputs[0] if moved is not None else operand
         if factored is None or not same_shape(value.shape, factored.shape):
-            return Miss("the factor raises the rank")
+            return Miss("the factor of queries or keys broadcasts them to another shape")
         operands.append(b.like(moved, value, *moved.inputs[1:]) if moved is not None else value)
     if len(m.root.outputs) > 1:
-        return Miss("keys or scores are further outputs")
+        return Miss("the Attention has further outputs (keys, values or scores)")
     kept = [a for a in m.root.attributes.values() if a.name != "scale"]
     attributes = [*kept, ir.AttrFloat32("scale", scale)]
     inputs = [*operands, m["v"], m.get("bias")]

@@ -140,12 +140,17 @@ def _unfit(m: Match, concat: ir.Node | None, source: ir.Value, interleaved: bool
     """Return a Miss if the shape, dtype, axis or pairing of x does not fit the operator."""
     x, rank = m["x"], 4
     if x.shape is None or len(x.shape) != rank or not isinstance(x.shape[3], int):
-        return Miss("x is not B,H,S,D or B,S,H,D with a constant D")
+        ranked = x.shape is not None and len(x.shape) == rank
+        return Miss("the head size of x is not constant" if ranked else "the rank of x is not 4")
     axis = concat.attributes.get_int("axis", 0) if concat is not None else -1
     if axis not in (-1, 3) or x.dtype not in TYPES:  # needs 2
-        return Miss("the halves are along another axis, or the type has no kernel")
+        return Miss(
+            f"RotaryEmbedding of {x.dtype} has no kernel"
+            if axis in (-1, 3)
+            else "the halves are not joined along the last axis"
+        )
     if is_interleaved(x, m["low"], m["high"], source, m.constants) is not interleaved:  # needs 3
-        return Miss("the parts are not the pairs of the last dim")
+        return Miss("the two parts are not the two elements of each pair of the last dim")
     if not same_shape(x.shape, m.root.outputs[0].shape):  # keeps 2
         return Miss("the angles broadcast x to another shape")
     return None
@@ -157,7 +162,7 @@ def heads_last(m: Match, b: Builder) -> Replacement:
     shape = m["x"].shape
     heads, size = (shape[2], shape[3]) if shape is not None and len(shape) == 4 else (None, None)
     if not isinstance(heads, int) or not isinstance(size, int):  # needs 6
-        return Miss("the head count or head size is not constant")
+        return Miss(f"the head {'size' if isinstance(heads, int) else 'count'} is not constant")
     flat = b.op("Reshape", m["x"], b.const_i64([0, 0, heads * size]))
     attributes = [*m.root.attributes.values(), ir.AttrInt64("num_heads", heads)]
     rotated = rotary_of([flat, *m.root.inputs[1:]], attributes, b)
@@ -175,11 +180,13 @@ def heads_of_one_position(m: Match, b: Builder) -> Replacement:
         return None
     heads, positions, size = shape.dims[1:]
     if not isinstance(heads, int) or not isinstance(size, int):  # needs 6
-        return Miss("the head count or head size is not constant")
-    if rows.shape[2] != heads * size or not same_dim(rows.shape[1], positions):
-        return Miss("the heads do not match the rows")
+        return Miss(f"the head {'size' if isinstance(heads, int) else 'count'} is not constant")
+    if rows.shape[2] != heads * size:
+        return Miss("the last dim before the Reshape is not head count times head size")
+    if not same_dim(rows.shape[1], positions):
+        return Miss("the Reshape is not proved to keep the number of positions")
     if positions != 1 and heads != 1:
-        return Miss("there may be more than one position")
+        return Miss("there are several heads, and there may be more than one position")
     attributes = [*m.root.attributes.values(), ir.AttrInt64("num_heads", heads)]
     rotated = rotary_of([rows, *m.root.inputs[1:]], attributes, b)
     if positions != 1:
@@ -241,7 +248,7 @@ def partial_rotation(m: Match, b: Builder) -> Replacement:
     ):
         return None
     if node.attributes.get_int("num_heads", 0) != heads:
-        return Miss("the heads do not match the rows")
+        return Miss("num_heads of the RotaryEmbedding is not the constant head count")
     flat = b.op("Reshape", whole, b.const_i64([0, 0, heads * size]))
     rotated = rotary_of([flat, *node.inputs[1:]], attributes, b)
     return b.op("Reshape", rotated, b.const_i64([0, 0, heads, size]))

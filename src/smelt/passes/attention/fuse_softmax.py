@@ -64,7 +64,7 @@ def softmax(m: Match, b: Builder) -> Replacement:
 def log_softmax(m: Match, b: Builder) -> Replacement:
     """Replace ``(x - max) - log(sum(exp(x - max)))`` by LogSoftmax."""
     if m["x"].dtype == ir.DataType.DOUBLE:
-        return Miss("runtimes ignore NaN in LogSoftmax of doubles")
+        return Miss("x is float64, and runtimes ignore NaN in LogSoftmax of float64")
     return _fused(m, b, "LogSoftmax")
 
 
@@ -77,9 +77,9 @@ def shifted(m: Match, b: Builder) -> Replacement:
     axis = int(opset.attribute(node, "axis", m.opset)) % len(x.shape)
     reductions = [m.node(name) for name in ("max", "squares") if m.get(name) is not None]
     if any(axis != _axis(reduction, m.constants) for reduction in reductions):  # needs 1
-        return Miss("the maximum is not only over the axis of the softmax")
+        return Miss("the maximum or the sum of squares is not over the axis of the softmax alone")
     if not _is_kept(m.get("max_moved") or m["max"], x, axis):
-        return Miss("the max does not broadcast along its reduced axis")
+        return Miss("the result of the maximum does not broadcast along its reduced axis")
     return b.like(node, x)
 
 
@@ -96,16 +96,14 @@ def _fused(m: Match, b: Builder, op_type: str) -> Replacement:
     if axis is None or any(axis != _axis(node, m.constants) for node in sums):  # needs 1, keeps 2
         return Miss("the maximum and the sums are not over the same single axis")
     sum_dtype = m["sum"].dtype
-    if (
-        sum_dtype is None
-        or not sum_dtype.is_floating_point()
-        or sum_dtype.bitwidth < x.dtype.bitwidth
-    ):
-        return Miss("the sum is in a narrower type")
+    if sum_dtype is None or not sum_dtype.is_floating_point():
+        return Miss("the sum is not known to be floating-point")
+    if sum_dtype.bitwidth < x.dtype.bitwidth:
+        return Miss("the sum is in a narrower type than x")
     for name in ("max", "sum"):
         value = m.get(f"{name}_moved") or m[name]
         if not _is_kept(value, x, axis):
-            return Miss(f"the {name} does not broadcast along its reduced axis")
+            return Miss(f"the result of the {name} does not broadcast along its reduced axis")
     return b.op(op_type, x, axis=axis)
 
 

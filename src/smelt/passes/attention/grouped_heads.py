@@ -28,7 +28,7 @@ def grouped(m: Match, b: Builder) -> Replacement:
     if keys is None or values is None:
         return None
     if keys.groups != values.groups:  # fuse_attention needs 9
-        return Miss("keys and values are not copied alike")
+        return Miss("the heads of keys and values are not repeated equally often")
     refusal = m.replaces(walk)
     if refusal is not None:
         return refusal

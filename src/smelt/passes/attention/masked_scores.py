@@ -144,6 +144,6 @@ def scores_by_products(m: Match, b: Builder) -> Replacement:
     if choice is None or choice.value.dtype != ir.DataType.FLOAT:
         return None
     if not choice.number <= LOW_ENOUGH:
-        return Miss("the masking number is not below all scores")
+        return Miss("the masking number is not below all scores that the operands can have")
     weights = b.like(m.node("weights"), b.op("Add", choice.value, added_instead(choice, b)))
     return b.op("MatMul", weights, m["v"])

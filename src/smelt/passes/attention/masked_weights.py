@@ -20,6 +20,8 @@ from smelt.passes.attention.causal_mask import FLOOR
 from smelt.passes.attention.masked_scores import Choice, added_instead, choice_of
 from smelt.passes.attention.rows_without_keys import (
     BOOLS,
+    NOT_MERGED,
+    NOT_SHARED,
     is_for_all_heads,
     merged_heads,
     rank_of_merged,
@@ -40,7 +42,11 @@ def masked_again(m: Match, b: Builder) -> Replacement:
         shown = bool(mask.ndim and mask.any(-1).all())
     else:
         shown = shows_each_row(mask, not scores.hides, m["w"].shape, m.constants)
-    return b.op("MatMul", _weights(scores, b), m["v"]) if shown else Miss("a row may have no key")
+    return (
+        b.op("MatMul", _weights(scores, b), m["v"])
+        if shown
+        else Miss("the mask may hide all keys of a row")
+    )
 
 
 @rule(merged_heads(_product), needs=("Softmax",), same_shape=True)
@@ -52,7 +58,7 @@ def rows_masked_again(m: Match, b: Builder) -> Replacement:
     mask = scores.condition
     rank = rank_of_merged(m, mask)
     if rank is None or not is_for_all_heads(mask):
-        return Miss("the mask differs between heads, or heads are not merged")
+        return Miss(NOT_MERGED if rank is None else NOT_SHARED)
     if m.opset < BOOLS:
         return Miss(f"ReduceMax supports bools from opset {BOOLS} on", opset=BOOLS)
     return with_zero_rows(m, b, _weights(scores, b), mask, rank, scores.hides)

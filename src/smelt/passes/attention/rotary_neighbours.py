@@ -56,17 +56,21 @@ _stack = one_of(
 def products_of_neighbours(m: Match, b: Builder) -> Replacement:
     """Replace the stacked products by an interleaved RotaryEmbedding."""
     pairs = m["pairs"]
-    if pairs.shape is None or pairs.dtype not in TYPES or not _fits(m):
-        return Miss("the parts are not neighbours along the last dim, or have no kernel")
+    if pairs.shape is None:
+        return Miss("the rank of x is unknown")
+    if pairs.dtype not in TYPES:
+        return Miss(f"RotaryEmbedding of {pairs.dtype} has no kernel")
+    if not _fits(m):
+        return Miss("the two parts are not neighbours along the last axis, stacked in order")
     x, cos, sin = pairs, m["cos"], m["sin"]
     if len(pairs.shape) == 5:
         half = pairs.shape[3]
         if not isinstance(half, int):
-            return Miss("the size of a head is not a number")
+            return Miss("the head size is not constant")
         x = b.op("Reshape", pairs, b.const_i64([0, 0, 0, 2 * half]))
     if m.get("first") is None:
         if any(angle.shape is None or angle.shape[-1:] != (1,) for angle in (cos, sin)):
-            return Miss("there is not one angle for each pair")
+            return Miss("the last dim of the cosines or sines is not 1")
         cos, sin = (b.op("Squeeze", angle, b.const_i64([-1])) for angle in (cos, sin))
     if not _broadcasts(x, m["stack"]):
         return Miss("the angles broadcast x to another shape")
@@ -75,7 +79,11 @@ def products_of_neighbours(m: Match, b: Builder) -> Replacement:
         return rotary
     target = m.constants.ints(m.root.inputs[1])
     if target is None or 0 in target[3:]:
-        return Miss("no constant can state the shape")
+        return Miss(
+            "the shape given to the Reshape is not constant"
+            if target is None
+            else "the shape given to the Reshape has a 0 behind axis 2"
+        )
     return b.op("Reshape", rotary, b.const_i64(target))
 
 

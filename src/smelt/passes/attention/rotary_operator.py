@@ -21,7 +21,9 @@ def rotated(
     """Return x rotated by a RotaryEmbedding; a Miss if the angles or the opset do not fit."""
     angles = angles_of(x, cos, sin)
     if angles is None:  # fuse_rotary_embedding needs 5
-        return Miss("angles are not the same for all heads, or not one row for each position")
+        return Miss(
+            "the angles are not B,S,D/2 or S,D/2: one row for each position, equal for all heads"
+        )
     if early := opset_miss(m, "RotaryEmbedding"):  # fuse_rotary_embedding needs 1
         return early
     angle_operands = angles.operands(b)
@@ -30,7 +32,7 @@ def rotated(
         return rotary_of([x, *angle_operands], order, b)
     heads, size = angles.heads, angles.size
     if not isinstance(heads, int):
-        return Miss("the number of heads is not known")
+        return Miss("the head count is not constant")
     flat = b.op("Reshape", x, b.const_i64([0, 0, heads * size]))  # B,S,H,D to B,S,H*D
     rotated = rotary_of([flat, *angle_operands], [*order, ir.AttrInt64("num_heads", heads)], b)
     return b.op("Reshape", rotated, b.const_i64([0, 0, heads, size]))

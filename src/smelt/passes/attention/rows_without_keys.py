@@ -20,6 +20,12 @@ def merged_heads(product: Op) -> OneOf:
     return one_of(op("Reshape", moved, rest=True), op("Reshape", product, rest=True))
 
 
+NOT_MERGED = "the result is not proved to be B,S,H*D, with the heads merged"
+NOT_SHARED = (
+    "the mask is not proved to be the same for all heads (rank 2, or rank 4 with axis 1 of 1)"
+)
+
+
 def rank_of_merged(m: Match, mask: ir.Value | None) -> int | None:
     """Return the rank of the merged result: 3 for B,S,H*D, and 2 or 3 for one query; else None.
 

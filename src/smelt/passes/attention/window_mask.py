@@ -37,15 +37,17 @@ def window_mask(m: Match, b: Builder) -> Replacement:
     if not all(same_dim(one, other) for one, other in unchanged_dims):
         return None
     if opset.attribute(m.node("weights"), "axis", m.opset) not in (-1, 3):
-        return Miss("the softmax is not over the keys")
+        return Miss("the axis of the Softmax is not the last axis (the keys)")
     mask, windows = m["mask"].shape, split_shape[1]
     if mask is None or len(mask) != 5 or mask[0] != 1 or mask[1] != windows:
-        return Miss("there is not one mask for each window")
+        return Miss("the mask is not 1,W,H,S,S with W the number of windows")
     if not all(same_dim(mask[axis], split_shape[axis]) for axis in (3, 4)) or mask[2] not in (
         1,
         split_shape[2],
     ):
-        return Miss("there is not one mask for each window")
+        return Miss(
+            "the heads, queries or keys of the mask are not proved to be those of the scores"
+        )
     if early := opset_miss(m, "Attention"):
         return early
     times = shape_from_inputs([split_shape[0], 1, 1, 1, 1], b.graph, b)
@@ -54,6 +56,6 @@ def window_mask(m: Match, b: Builder) -> Replacement:
     images = b.op("Expand", m["mask"], times)
     flat = [-1, *(dim for dim in mask.dims[2:] if isinstance(dim, int))]
     if len(flat) < 4 or 0 in flat:
-        return Miss("the window size is unknown")
+        return Miss("heads, queries or keys of the mask are not constant")
     masked = b.op("Add", scores, b.op("Reshape", images, b.const_i64(flat)))
     return b.op("MatMul", b.like(m.node("weights"), masked), m["v"])

@@ -23,7 +23,7 @@ def max_with_zero(m: Match, b: Builder) -> Replacement:
     if not m.constants.is_filled(m["zero"], 0):
         return None
     if m["x"].dtype is None or not m["x"].dtype.is_floating_point():  # needs 1
-        return Miss("x is not floating-point")
+        return Miss("x is not known to be floating-point")
     zeros = m.array("zero")
     if zeros is None or np.signbit(zeros).any():  # keeps 2
         return Miss("Max with -0 gives -0 for negative numbers, Relu gives 0")

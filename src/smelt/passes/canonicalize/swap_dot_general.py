@@ -43,7 +43,9 @@ def transposed_product(m: Match, b: Builder) -> Replacement:
     order = list(perm) if perm is not None else list(range(batch + left + right))[::-1]
     from_right = [axis >= batch + left for axis in order if axis >= batch]
     if not left or not right or from_right != [True] * right + [False] * left:  # needs 1, keeps 1
-        return Miss("the Transpose does not move all dims of the left operand last")
+        return Miss(
+            "the Transpose does not move the dims of the left operand behind those of the right"
+        )
     if lhs.dtype != rhs.dtype and "dtype" not in node.attributes:
         return Miss("the result has the dtype of the left operand, which the swap would change")
     kept = [a for a in node.attributes.values() if a.name not in _SWAPPED]

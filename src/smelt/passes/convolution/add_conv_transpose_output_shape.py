@@ -25,11 +25,11 @@ def add_output_shape(m: Match, b: Builder) -> Replacement:
     if "output_shape" in m.root.attributes:
         return None
     if opset.attribute(m.root, "auto_pad", m.opset) not in (None, "NOTSET"):  # keeps 1
-        return Miss("the pads are automatic")
+        return Miss("auto_pad is not NOTSET")
     sizes = [_spatial(v) for v in (m["x"], m["weight"], m.root.outputs[0])]
     input_size, kernel, output_size = sizes
     if input_size is None or kernel is None or output_size is None:  # needs 1
-        return Miss("a spatial size is not static")
+        return Miss("a spatial size of input, weight or result is not constant")
     rank = len(output_size)
     pads = _ints_of(m, "pads", [0] * 2 * rank)
     strides, dilations = _ints_of(m, "strides", [1] * rank), _ints_of(m, "dilations", [1] * rank)
@@ -38,7 +38,7 @@ def add_output_shape(m: Match, b: Builder) -> Replacement:
         reach = dilations[axis] * (kernel[axis] - 1) + 1
         total = strides[axis] * (input_size[axis] - 1) + extra[axis] + reach - output_size[axis]
         if pads[axis] != pads[axis + rank] or total != 2 * pads[axis]:
-            return Miss("the pads would be computed differently")
+            return Miss("ONNX would compute other pads from output_shape")
     output_shape = ir.AttrInt64s("output_shape", output_size)
     attributes = [*m.root.attributes.values(), output_shape]
     return b.add(ir.Node("", "ConvTranspose", m.root.inputs, attributes))[0]

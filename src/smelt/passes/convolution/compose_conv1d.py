@@ -106,14 +106,20 @@ def _kernel_row(m: Match, axis: int) -> int | Miss:
     automatic = opset.attribute(conv, "auto_pad", m.opset) not in (None, "NOTSET")
     if size == 1 and (automatic or (before, after) == (0, 0)):
         return 0
-    if not isinstance(size, int) or automatic:
-        return Miss("the size of the kernel is not known, or its pads are automatic")
+    if not isinstance(size, int):
+        return Miss("the size of the kernel along the inserted dim is not known")
+    if automatic:
+        return Miss("auto_pad of the convolution is not NOTSET")
     dilation = (opset.attribute(conv, "dilations", m.opset) or (1, 1))[index]
     stride = (opset.attribute(conv, "strides", m.opset) or (1, 1))[index]
     rows = (1 + before + after - (dilation * (size - 1) + 1)) // stride + 1
     kernel_rows = PaddedAxis(1, rows, stride, size, dilation, before).useful_taps()
     if rows != 1 or not kernel_rows:  # keeps 1
-        return Miss("the result does not have one row, or no kernel row meets the input")
+        return Miss(
+            "the result does not have size 1 along the inserted dim"
+            if rows != 1
+            else "no kernel row meets the input"
+        )
     return kernel_rows.start
 
 

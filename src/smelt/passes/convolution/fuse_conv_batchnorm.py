@@ -42,7 +42,9 @@ def conv_batchnorm(m: Match, b: Builder) -> Replacement:
         return conv
     arrays = [m.array(name, limit=None) for name in _STATISTICS]
     if any(a is None or a.shape != (conv.channels,) for a in arrays):
-        return Miss("a statistic is not one number per channel")
+        return Miss(
+            "scale, bias, mean or variance is not a constant of one number for each output channel"
+        )
     scale, shift, mean, variance = (a.astype(np.float64) for a in arrays if a is not None)
     with np.errstate(all="ignore"):
         epsilon = opset.attribute(m.root, "epsilon", m.opset)

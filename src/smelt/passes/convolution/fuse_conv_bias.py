@@ -60,7 +60,11 @@ def _operands(m: Match) -> tuple[Convolution, np.ndarray] | Miss:
         return conv
     term = conv.per_channel(array) if array is not None else None  # needs 1, keeps 1
     if term is None:
-        return Miss("the constant is not one number for each channel")
+        return Miss(
+            "the term is not constant"
+            if array is None
+            else "the term varies along an axis other than the output channels"
+        )
     return conv, term
 
 

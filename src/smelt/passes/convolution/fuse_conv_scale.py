@@ -47,7 +47,11 @@ def conv_times(m: Match, b: Builder) -> Replacement:
         return conv
     scale = conv.per_channel(array) if array is not None else None
     if scale is None:  # keeps 3
-        return Miss("the constant is not one number for each channel")
+        return Miss(
+            "the factor is not constant"
+            if array is None
+            else "the factor varies along an axis other than the output channels"
+        )
     with np.errstate(all="ignore"):
         factor = 1 / scale if m.root.op_type == "Div" else scale
         bias = conv.exact_bias() * factor
@@ -67,13 +71,17 @@ def conv_of_scaled(m: Match, b: Builder) -> Replacement:
     if array is not None and array.size == 1 and not _is_swish(m["x"]):  # keeps 6
         return Miss("the constant is one number, which may be part of an activation")
     x, groups = m["x"], int(opset.attribute(m.root, "group", m.opset))
-    if weight is None or array is None or x.shape is None or x.dtype is None:
-        return Miss("the constants or the shape are not known")
+    if weight is None:
+        return Miss("the weight is not constant")
+    if array is None:
+        return Miss("the factor of the input is not constant")
+    if x.shape is None or x.dtype is None:
+        return Miss("the rank or the element type of the input is not known")
     transposed = m.root.op_type == "ConvTranspose"
     channels = weight.shape[0] if transposed else weight.shape[1] * groups
     scale = _per_input_channel(array, channels, len(x.shape))
     if scale is None or weight.ndim != len(x.shape) or x.shape[1] != channels:  # keeps 3
-        return Miss("the constant is not one number for each channel")
+        return Miss("the factor varies along an axis other than the input channels")
     with np.errstate(all="ignore"):
         factor = 1 / scale if m.get("through") is not None else scale
     blocks = weight.reshape(groups, -1, *weight.shape[1:])

@@ -38,12 +38,14 @@ def dilated_conv(m: Match, b: Builder) -> Replacement:
     if entry is None:
         return None
     if opset.attribute(conv, "auto_pad", m.opset) not in (None, "NOTSET", "VALID"):
-        return Miss("the pads of the convolution are automatic")
+        return Miss("auto_pad of the convolution is neither NOTSET nor VALID")
     if any(step != 1 for step in opset.attribute(conv, "strides", m.opset) or ()):  # needs 1
-        return Miss("the convolution has strides")
+        return Miss("a stride of the convolution is not 1")
     exit_ = exit_of(walk, entry, m.opset)
     if exit_ is None:
-        return Miss("batch to space is not proved to undo space to batch")
+        return Miss(
+            "the batch to space is not proved to undo the space to batch before the convolution"
+        )
     source, padding = _padded(entry, m.constants, m.opset)
     pads = _pads(conv, entry, padding, m.opset)
     crops = _crops(walk, exit_, pads, m.constants)

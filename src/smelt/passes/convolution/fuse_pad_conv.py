@@ -46,7 +46,7 @@ def pad_inside(m: Match, b: Builder) -> Replacement:
         return pads
     automatic = opset.attribute(m.root, "auto_pad", m.opset)
     if automatic not in (None, "NOTSET", "VALID"):  # needs 2
-        return Miss("the pads of the convolution are automatic")
+        return Miss("auto_pad of the operator behind the Pad is neither NOTSET nor VALID")
     own_pads = opset.attribute(m.root, "pads", m.opset) if automatic != "VALID" else None
     total = [p + q for p, q in zip(pads, own_pads or [0] * len(pads), strict=True)]
     attributes = {a.name: a for a in m.root.attributes.values() if a.name != "auto_pad"}
@@ -75,15 +75,21 @@ def _spatial_pads(m: Match, empty: Iterable[str]) -> list[int] | Miss:
     node, x = m.node("padded"), m["x"]
     inputs = [*node.inputs, None, None, None]
     if opset.attribute(node, "mode", m.opset) != "constant" or x.shape is None:  # keeps 2
-        return Miss("the mode of the Pad is not constant, or the rank is unknown")
+        return Miss(
+            "the mode of the Pad is not 'constant'"
+            if x.shape is not None
+            else "the rank of x is unknown"
+        )
     if not all(is_positive(dim, empty) for dim in x.shape.dims[1:]):  # keeps 1
         return Miss("a size may be 0 before the padding, and runtimes refuse an empty image")
     if inputs[2] is not None and not m.constants.is_number(inputs[2], 0):
-        return Miss("the Pad does not insert zeros")
+        return Miss("the value that the Pad inserts is not 0")
     rank, pads = len(x.shape), m.ints(inputs[1])
     axes = tuple(range(rank)) if inputs[3] is None else m.ints(inputs[3])
-    if pads is None or axes is None or len(pads) != 2 * len(axes) or min(pads, default=0) < 0:
-        return Miss("the pads are unknown or negative")
+    if pads is None or axes is None or len(pads) != 2 * len(axes):
+        return Miss("pads or axes of the Pad are not constant")
+    if min(pads, default=0) < 0:
+        return Miss("a number in the pads is negative")
     perm = tuple(range(rank))
     if m.get("moved") is not None:
         perm = tuple(opset.attribute(m.node("moved"), "perm", m.opset) or perm[::-1])
@@ -91,7 +97,7 @@ def _spatial_pads(m: Match, empty: Iterable[str]) -> list[int] | Miss:
     for index, axis in enumerate(axes):
         around[perm.index(axis % rank)] = (pads[index], pads[index + len(axes)])
     if any(around[:2][0]) or any(around[:2][1]):  # keeps 4
-        return Miss("the Pad extends the batch or the channels")
+        return Miss("the Pad extends the batch axis or the channel axis")
     return [begin for begin, _ in around[2:]] + [end for _, end in around[2:]]
 
 
@@ -99,12 +105,12 @@ def _unfit_pool(m: Match, pads: list[int], has_own_pads: bool) -> Miss | None:
     """Return a Miss if the AveragePool cannot take the pads, else None."""
     counts_pads = bool(opset.attribute(m.root, "count_include_pad", m.opset))
     if not counts_pads and has_own_pads:
-        return Miss("the pool does not count its own padding")
+        return Miss("the AveragePool has pads of its own and count_include_pad=0")
     if opset.attribute(m.root, "ceil_mode", m.opset):
-        return Miss("a pool that rounds sizes up may reach beyond the padding")
+        return Miss("ceil_mode of the AveragePool is not 0")
     kernel = opset.attribute(m.root, "kernel_shape", m.opset)
     if any(pad >= size for pad, size in zip(pads, [*kernel, *kernel], strict=True)):
-        return Miss("the padding is not smaller than the kernel")
+        return Miss("a pad is not smaller than the kernel of the AveragePool")
     return None
 
 

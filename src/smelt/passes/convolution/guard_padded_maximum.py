@@ -45,13 +45,13 @@ def pool_of_zeros(m: Match, b: Builder) -> Replacement:
     if opset.attribute(pool, "auto_pad", m.opset) not in (None, "NOTSET"):
         return None
     if any(opset.attribute(pool, "pads", m.opset) or ()):  # needs 2
-        return Miss("the pool has padding of its own")
+        return Miss("pads of the MaxPool are not all 0")
     if opset.attribute(pool, "ceil_mode", m.opset):
-        return Miss("the pool rounds sizes up")
+        return Miss("ceil_mode of the MaxPool is not 0")
     if any(not scope.is_dead(places) for places in pool.outputs[1:]):  # keeps 2
         return Miss("the indices of the maxima are read")
     if _is_harmless(m, pad):  # keeps 1
-        return Miss("no element is below 0")
+        return Miss("no element of the padded tensor is below 0")
     kept = [a for a in pool.attributes.values() if a.name not in ("auto_pad", "pads")]
     attributes = [*kept, ir.AttrString("auto_pad", "VALID")]
     (result,) = b.add(ir.Node("", "MaxPool", pool.inputs, attributes))

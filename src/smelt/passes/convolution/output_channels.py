@@ -50,8 +50,10 @@ class Convolution:
     def of(cls, m: Match) -> Convolution | Miss:
         """Return the convolution that ``m`` bound, with its bias as an array, or a Miss."""
         node, weight = m.node("convolution"), m["weight"]
-        if weight.dtype is None or not weight.dtype.is_floating_point() or weight.shape is None:
-            return Miss("the weight is not known to be a tensor of floats")
+        if weight.dtype is None or not weight.dtype.is_floating_point():
+            return Miss("the weight is not known to be floating-point")
+        if weight.shape is None:
+            return Miss("the rank of the weight is not known")
         groups = int(opset.attribute(node, "group", m.opset))
         transposed = node.op_type == "ConvTranspose"
         channels = weight.shape[1 if transposed else 0] if len(weight.shape) >= 3 else None
@@ -79,7 +81,9 @@ class Convolution:
         if self.node.op_type == "Conv":
             scaled = round_product(array, factor.reshape(-1, 1, *ones), self.dtype)
         elif array.shape[0] % self.groups or not array.size:
-            return Miss("the groups do not divide the channels")
+            return Miss(
+                "the group count does not divide the input channels, or the weight is empty"
+            )
         else:
             blocks = array.reshape(self.groups, -1, *array.shape[1:])
             scaled = round_product(blocks, factor.reshape(self.groups, 1, -1, *ones), self.dtype)

@@ -43,7 +43,7 @@ def transpose_of_merged(m: Match, b: Builder) -> Replacement:
     before, merged = m["x"].shape, m.node("merged").outputs[0].shape
     result = m.root.outputs[0].shape
     if perm is None or before is None or merged is None or result is None:
-        return Miss("a rank is unknown")
+        return Miss("the rank of x, of the Reshape or of the result is unknown")
     groups = merged_groups(before.dims, merged.dims)
     if groups is None:  # needs 1
         return _split_otherwise(m, b, perm)
@@ -67,7 +67,11 @@ def _split_otherwise(m: Match, b: Builder, perm: Sequence[int]) -> Replacement:
     others = [dim for dim, size in zip(dims, sizes, strict=True) if size != -1]
     is_determined = -1 not in sizes or all(map(is_positive, others))
     if sizes.count(-1) > 1 or 0 in dims or not is_determined:  # needs 2, 3
-        return Miss("the dims of the result are not constant")
+        return Miss(
+            "more than one dim of the result is unknown"
+            if sizes.count(-1) > 1
+            else "a dim of the result may be 0"
+        )
     starts = np.cumsum([0, *(len(group) for group in order)])
     axes = [int(starts[index]) + i for index in perm for i in range(len(order[index]))]
     return b.op("Transpose", b.op("Reshape", m["x"], b.const_i64(sizes)), perm=axes)

@@ -92,9 +92,11 @@ def _cast_to_wider(result: ir.Value, form: NormForm, m: Match, b: Builder) -> Re
     casts = [node for node in scope.consumers(out) if node.op_type == "Cast"]
     has_only_casts = len(casts) == len(list(scope.consumers(out))) and not out.is_graph_output()
     if not has_only_casts or any(node.outputs[0].dtype != narrow for node in casts):  # keeps 5
-        return Miss("the normalization is read in a wider type than its operand has")
-    if form.scale is not None or form.bias is not None or out.dtype is None:
-        return Miss("a scale or a bias in a wider type would be rounded")
+        return Miss("the result has a reader that is not a Cast to the type of x")
+    if form.scale is not None or form.bias is not None:
+        return Miss("a scale or bias in a wider type than x would be rounded")
+    if out.dtype is None:
+        return Miss("the element type of the result is not known")
     return b.op("Cast", result, to=int(out.dtype))
 
 
@@ -135,7 +137,9 @@ def absorb_bias(m: Match, b: Builder) -> Replacement:
     term = _parameter(m, "term", b)
     if term is None and m.node("norm").op_type == "InstanceNormalization":
         is_bare = m.get("moved") is None and is_filled(m, "scale", 1)
-        return _as_layer(m, b, "term") if is_bare else Miss("the term is not one for each channel")
+        if is_bare:
+            return _as_layer(m, b, "term")
+        return Miss("the term varies along an axis that the bias does not have")
     if term is None:
         return Miss("the term varies along an axis that the bias does not have")
     return _replaced(m, b, m["scale"], term)
@@ -181,8 +185,12 @@ def _as_instance(m: Match, b: Builder) -> Replacement:
     x = m["x"]
     channels = _parameter(m, "factor", b, range(1, 2))
     known = x.shape is not None and isinstance(x.shape[1], int)
-    if channels is None or not known or x.dtype not in (ir.DataType.FLOAT, ir.DataType.FLOAT16):
+    if channels is None:
         return Miss("the factor varies along an axis that the scale does not have")
+    if not known:
+        return Miss("the number of channels is not known")
+    if x.dtype not in (ir.DataType.FLOAT, ir.DataType.FLOAT16):
+        return Miss(f"InstanceNormalization of {x.dtype} has no kernel")
     _, zeros = channel_constants(x, b)
     epsilon = opset.attribute(m.node("norm"), "epsilon", m.opset)
     return b.op("InstanceNormalization", x, channels, zeros, epsilon=epsilon)
@@ -198,7 +206,7 @@ def _as_layer(m: Match, b: Builder, name: str) -> Replacement:
     rank = len(x.shape or ())
     value = _parameter(m, name, b, range(2, rank)) if rank > 2 else None
     if x.shape is None or value is None:
-        return Miss(f"the {name} varies along an axis that no parameter has")
+        return Miss(f"the {name} is not proved to vary only along the axes of the image")
     if early := opset_miss(m, "LayerNormalization"):
         return early
     sizes = [size for size in x.shape.dims[2:] if isinstance(size, int)]
@@ -231,8 +239,10 @@ def absorb_casts(m: Match, b: Builder) -> Replacement:
     if m.root.outputs[0].dtype != x.dtype or opset.attribute(norm, "stash_type", m.opset) != 1:
         return None
     ones = m.array("scale", limit=None)
-    if ones is None or not np.all(ones == 1) or m.get("bias") is not None:
-        return Miss("a scale or a bias in float32 would be rounded")
+    if ones is None or not np.all(ones == 1):
+        return Miss("the float32 scale is not all ones, and would be rounded")
+    if m.get("bias") is not None:
+        return Miss("the normalization has a float32 bias, which would be rounded")
     return b.like(norm, x, b.constant(ones.astype(x.dtype.numpy())))
 
 

@@ -38,9 +38,13 @@ def sum_over_count(m: Match, b: Builder) -> Replacement:
     axes = opset.reduction_axes(m.node("sum"), m.constants)
     count = _count(m["x"], axes)
     if axes is None or count is None:  # needs 1
-        return Miss("the number of summed elements is unknown or 0")
+        return Miss("the number of summed elements is not a constant above 0")
     if not _divides(m.array("constant"), count, m.root.op_type):  # keeps 1, 3
-        return Miss("the constant is not the number of summed elements, or not a float")
+        return Miss(
+            "the constant is not the number of summed elements"
+            if _is_float(m.array("constant"))
+            else "the constant is not one floating-point number"
+        )
     return _mean(m, b, axes)
 
 
@@ -81,10 +85,15 @@ def _count(x: ir.Value, axes: tuple[int, ...] | None) -> int | None:
     return prod(dim if isinstance(dim, int) else 0 for dim in dims) or None
 
 
+def _is_float(constant: np.ndarray | None) -> bool:
+    """True for one floating-point number."""
+    return constant is not None and constant.size == 1 and is_float(constant.dtype)
+
+
 def _divides(constant: np.ndarray | None, count: int, by: str) -> bool:
     """True if a Div by ``constant`` divides by ``count``, or a Mul multiplies by its rounded
     inverse."""
-    if constant is None or constant.size != 1 or not is_float(constant.dtype):
+    if constant is None or not _is_float(constant):
         return False
     expected = np.float64(count) if by == "Div" else np.float64(1 / count).astype(constant.dtype)
     return float(constant.reshape(())) == float(expected)

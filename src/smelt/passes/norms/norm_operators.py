@@ -37,12 +37,14 @@ def normalize(deviation: Deviation, m: Match, b: Builder) -> ir.Value | Miss:
     Returns a Miss if no operator fits the axes, dtype, epsilon or opset.
     """
     x, axes = deviation.x, deviation.axes
-    if x.dtype not in FLOATS or x.shape is None:
-        return Miss("x is not known to be floating-point, or has an unknown rank")
+    if x.dtype not in FLOATS:
+        return Miss("x is not known to be floating-point")
+    if x.shape is None:
+        return Miss("the rank of x is not known")
     if not deviation.centred and (early := opset_miss(m, "RMSNormalization")):
         return early
     if x.dtype == ir.DataType.DOUBLE and float(np.float32(deviation.epsilon)) != deviation.epsilon:
-        return Miss("a float32 attribute cannot hold the epsilon")
+        return Miss("the epsilon is a float64 that a float32 attribute would round")
     rank = len(x.shape)
     if deviation.groups is not None:
         return _over_groups(x, deviation, b)
@@ -52,7 +54,9 @@ def normalize(deviation: Deviation, m: Match, b: Builder) -> ir.Value | Miss:
         return _over_last(x, deviation, m, b)
     if axes == (1,) and isinstance(channels := x.shape[1], int):
         if channels < FEW_CHANNELS:
-            return Miss("for so few channels, two Transposes cost more than the fused norm saves")
+            return Miss(
+                f"below {FEW_CHANNELS} channels, two Transposes cost more than the fused norm saves"
+            )
         perm = [0, *range(2, rank), 1]
         normal = _over_last(b.op("Transpose", x, perm=perm), deviation, m, b)
         return normal if isinstance(normal, Miss) else _undo_transpose(normal, perm, b)
@@ -68,13 +72,18 @@ def _over_groups(x: ir.Value, deviation: Deviation, b: Builder) -> ir.Value | Mi
     ONNX Runtime has no kernel for GroupNormalization.
     """
     if not deviation.centred:
-        return Miss("a normalization of groups must subtract the mean")
+        return Miss("the normalization of groups does not subtract the mean")
     if not _has_channels(x, -1):
-        return Miss("runtimes have no InstanceNormalization of this type")
+        known = x.shape is not None and isinstance(x.shape[-1], int)
+        return Miss(
+            f"InstanceNormalization of {x.dtype} has no kernel"
+            if known
+            else "the number of channels is not known"
+        )
     assert x.shape is not None
     assert deviation.groups is not None
     if 0 in x.shape.dims:
-        return Miss("x is empty, so no Reshape can state the groups")
+        return Miss("a dim of x is 0, so no Reshape can state the groups")
     rank = len(x.shape)
     perm = [0, rank - 1, *range(1, rank - 1)]
     moved = b.op("Transpose", x, perm=perm)

@@ -46,10 +46,14 @@ def product(m: Match, b: Builder) -> Replacement:
     if x.shape is None or y.shape is None or x.dtype != y.dtype:
         return None
     if x.dtype not in MULTIPLIED:  # needs 3
-        return Miss("ONNX Runtime has no MatMul for the type of the operands")
+        return Miss(f"ONNX Runtime has no MatMul of {x.dtype}")
     equation = _equation(m.root, [len(x.shape), len(y.shape)])
     if equation is None or not _sizes_agree(equation, x.shape, y.shape):  # needs 2, needs 4
-        return Miss("a label occurs twice in a term, or its sizes are not proved equal")
+        return Miss(
+            "the equation is invalid, or a label occurs twice in a term"
+            if equation is None
+            else "the two sizes of a label are not proved equal"
+        )
     candidates = [
         plan
         for order in ((0, 1), (1, 0))

@@ -33,10 +33,14 @@ def dynamic_gemm(m: Match, b: Builder) -> Replacement:
         return Miss("the operands are not known to be floats")
     # needs 2, keeps 1
     if all(v is None or m.array(v, limit=None) is not None for v in (m["weight"], bias)):
-        return Miss("weight and bias are constant")
+        return Miss("weight and bias are both constant")
     alpha = opset.attribute(m.root, "alpha", m.opset)
     if alpha == 0 or (abs(alpha) < 1 and dtype == ir.DataType.FLOAT16):  # keeps 3
-        return Miss("the product may overflow before alpha scales it")
+        return Miss(
+            "alpha of the Gemm is 0, and the product may overflow"
+            if alpha == 0
+            else "alpha of the Gemm is below 1, and the float16 product may overflow before it"
+        )
     product = b.op(
         "MatMul", _transposed_if(m, b, "x", "transA"), _transposed_if(m, b, "weight", "transB")
     )

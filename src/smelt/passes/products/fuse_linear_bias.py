@@ -41,7 +41,7 @@ def gemm_plus(m: Match, b: Builder) -> Replacement:
     """Fold ``Gemm + k``, ``Gemm - k`` or ``k - Gemm`` into one Gemm."""
     gemm, term = m["gemm"], m["term"]
     if not fits_gemm(term, gemm):  # needs 1, keeps 1, 3
-        return Miss("the term would widen the result, or is not floating-point")
+        return Miss(why_unfit(term, gemm))
     node = m.node("gemm")
     if is_integer_product(node):  # keeps 2
         return Miss("the operands of the Gemm are dequantized, but the term is not")
@@ -81,6 +81,15 @@ def fits_gemm(value: ir.Value, result: ir.Value) -> bool:
         return False
     dims = result.shape.dims[len(result.shape) - len(value.shape) :]
     return all(a == 1 or same_dim(a, d) for a, d in zip(value.shape.dims, dims, strict=True))
+
+
+def why_unfit(value: ir.Value, result: ir.Value) -> str:
+    """Return the condition of ``fits_gemm`` that fails."""
+    if value.dtype is None or not value.dtype.is_floating_point():
+        return "the term is not known to be floating-point"
+    if value.dtype != result.dtype:
+        return "the term has another element type than the product"
+    return "the term is not proved to broadcast to the product"
 
 
 fuse_linear_bias = rule_pass(

@@ -44,7 +44,7 @@ def linear_times(m: Match, b: Builder) -> Replacement:
     transposed = bool(_attribute(m, "transB"))
     columns = _columns(m["product"], weight, scale, transposed)
     if columns is None:  # keeps 3
-        return Miss("the constant is not one number for each column")
+        return Miss("the constant varies along an axis other than the columns of the weight")
     with np.errstate(all="ignore"):
         factor = 1 / columns if m.root.op_type == "Div" else columns
     scaled = round_product(weight, factor[:, None] if transposed else factor, dtype.numpy())
@@ -82,7 +82,7 @@ def _scaled_bias(m: Match, factor: np.ndarray) -> np.ndarray | Miss | None:
         return None
     array = m.array("bias", limit=None)
     if array is None:
-        return Miss("the bias is not constant")
+        return Miss("the bias of the product is not constant")
     if np.broadcast(array, factor).size > max(array.size, factor.size):
         return Miss("the new bias would be larger than the old one")
     with np.errstate(all="ignore"):

@@ -18,7 +18,7 @@ from smelt.ir.build import Builder
 from smelt.ir.pattern import one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import rounding, rule_pass
-from smelt.passes.products.fuse_linear_bias import fits_gemm
+from smelt.passes.products.fuse_linear_bias import fits_gemm, why_unfit
 
 _matmul = op("MatMul", var("x"), var("weight"), name="matmul")  # keeps 4
 _bias = var("bias")
@@ -37,7 +37,7 @@ def matmul_plus(m: Match, b: Builder) -> Replacement:
     if not (_is_matrix(x) and _is_matrix(weight)):  # needs 1, keeps 1
         return Miss("an operand is not known to be a matrix")
     if not fits_gemm(bias, product):  # keeps 2, 3
-        return Miss("the term would widen the result, or is not floating-point")
+        return Miss(why_unfit(bias, product))
     if m.root.op_type == "Add":
         return b.op("Gemm", x, weight, bias)
     if m.root.inputs[1] is product:

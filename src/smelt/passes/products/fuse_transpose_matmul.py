@@ -60,7 +60,7 @@ def _gemm(m: Match, b: Builder, bias: ir.Value | None, attributes: list[ir.Attr]
     for index, (name, flag) in enumerate((("first", "transA"), ("second", "transB"))):
         moved = m.get(f"moved_{name}")
         if moved is not None and not swaps_matrices(m.node(f"moved_{name}")):  # keeps 1
-            return Miss("a Transpose does not swap two axes")
+            return Miss("a Transpose does not swap the two axes of its matrix")
         flipped = bool(opset.attribute(m.root, flag, m.opset)) != (moved is not None)
         inputs.append(m.root.inputs[index] if moved is None else m[name])
         if flipped:
@@ -108,7 +108,11 @@ def matmul_of_constant(m: Match, b: Builder) -> Replacement:
     """Transpose a constant operand at compile time."""
     weight, array = m["weight"], m.array("weight", limit=None)
     if array is None or weight.is_graph_output() or not scope.has_one_use(weight):  # needs 2
-        return Miss("the constant would be stored twice")
+        return Miss(
+            "the operand is not constant"
+            if array is None
+            else "the constant has other readers, so it would be stored twice"
+        )
     perm = opset.attribute(m.node("moved"), "perm", m.opset)
     transposed = b.constant(np.ascontiguousarray(array.transpose(perm)), name=weight.name)
     other = m.get("a")

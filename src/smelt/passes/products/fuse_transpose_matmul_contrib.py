@@ -38,7 +38,11 @@ def stacks_of_transposed(m: Match, b: Builder) -> Replacement:
     """Replace a batched MatMul of transposed operands by FusedMatMul."""
     ranks = [len(v.shape) if v is not None and v.shape else 0 for v in m.root.inputs]
     if min(ranks) < 2 or max(ranks) < 3:  # needs 2, keeps 2
-        return Miss("the operands are not known to be stacks of matrices")
+        return Miss(
+            "an operand is not known to have rank 2 or more"
+            if min(ranks) < 2
+            else "neither operand is known to have rank 3 or more"
+        )
     if m.root.outputs[0].dtype not in FLOATS:  # keeps 3
         return Miss("there is no FusedMatMul for the element type")
     inputs: list[ir.Value | None] = []

@@ -44,7 +44,9 @@ def vector_first(m: Match, b: Builder) -> Replacement:
     if not is_matrix_of_vector(m.root):  # needs 1, keeps 1
         return None
     if m.root.outputs[0].dtype not in GEMM or is_dequantized(matrix):  # keeps 2
-        return Miss("the operands are integers, or dequantized")
+        return Miss(
+            "the matrix is dequantized" if is_dequantized(matrix) else "the operands are not floats"
+        )
     moved = producer_of(matrix, "Transpose")
     if moved is not None and moved.inputs[0] is not None and swaps_matrices(moved):
         return b.op("MatMul", vector, moved.inputs[0])  # keeps 3
@@ -53,7 +55,7 @@ def vector_first(m: Match, b: Builder) -> Replacement:
         transposed = np.ascontiguousarray(np.swapaxes(array, -1, -2))
         return b.op("MatMul", vector, b.constant(transposed, name=matrix.name))
     if _is_small(matrix):  # needs 3
-        return Miss("the matrix is small")
+        return Miss("the matrix is small, so a product with a column is not faster")
     column = b.op("Unsqueeze", vector, b.const_i64([1]))
     return b.op("Squeeze", b.op("MatMul", matrix, column), b.const_i64([-1]))
 

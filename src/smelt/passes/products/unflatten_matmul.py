@@ -53,7 +53,7 @@ def flat_chain(m: Match, b: Builder) -> Replacement:
     if len(result) <= len(leading_dims) or not all(
         map(same_dim, leading_dims, result.dims)
     ):  # needs 1
-        return Miss("the leading dims are not restored")
+        return Miss("the result does not begin with the leading dims of x")
     value = x
     if rank < len(x.shape) - 1:
         value = b.op("Reshape", x, b.const_i64([0] * rank + [math.prod(_ints(x.shape, rank))]))
@@ -152,7 +152,8 @@ def _unflattened(layer: ir.Node, x: ir.Value, m: Match, b: Builder) -> ir.Value 
         else:
             operands.append(_row(value, array, b))
     if None in operands:
-        return Miss("a constant is not a row")
+        is_product = layer.op_type == "MatMul"
+        return Miss("the weight is not a matrix" if is_product else "a constant has several rows")
     return b.like(layer, *operands)
 
 
@@ -160,7 +161,11 @@ def _product_of_gemm(gemm: ir.Node, x: ir.Value, m: Match, b: Builder) -> ir.Val
     """Return a Gemm as MatMul and Add on an unflattened ``x``, or a Miss."""
     # needs 2
     if opset.attribute(gemm, "transA", m.opset) or opset.attribute(gemm, "alpha", m.opset) != 1:
-        return Miss("the Gemm transposes its first operand or scales the product")
+        return Miss(
+            "transA of the Gemm is 1"
+            if opset.attribute(gemm, "transA", m.opset)
+            else "alpha of the Gemm is not 1"
+        )
     weight, term = gemm.inputs[1], gemm.inputs[2] if len(gemm.inputs) > 2 else None
     if opset.attribute(gemm, "transB", m.opset):
         array = m.array(weight, limit=None)
@@ -171,8 +176,10 @@ def _product_of_gemm(gemm: ir.Node, x: ir.Value, m: Match, b: Builder) -> ir.Val
         return product
     array = m.array(term, limit=None)
     row = _row(term, array, b) if array is not None else None
-    if row is None or opset.attribute(gemm, "beta", m.opset) != 1:
-        return Miss("the bias of the Gemm is scaled, or is not a row")
+    if row is None:
+        return Miss("the bias of the Gemm is not a constant of one row")
+    if opset.attribute(gemm, "beta", m.opset) != 1:
+        return Miss("beta of the Gemm is not 1")
     return b.op("Add", product, row)
 
 

@@ -60,7 +60,7 @@ def unmerged_product(m: Match, b: Builder) -> Replacement:
         return refusal
     lifted = lift.rebuild(m["merged"])
     if lifted is None:
-        return Miss("no input tells a size")  # needs 3
+        return Miss("no input tells a size of the unmerged result")  # needs 3
     return b.op("Unsqueeze", lifted, b.const_i64(unit_dims)) if unit_dims else lifted
 
 

@@ -27,7 +27,7 @@ def quantize_of_dequantize(m: Match, b: Builder) -> Replacement:
     """Replace the pair by its integers if the round trip is proved to be exact."""
     dq, q = Quantization.of(m.node("dq")), Quantization.of(m.root)
     if dq is None or q is None:
-        return Miss("the quantization parameters are unknown")
+        return Miss("the element types or parameters of the quantization are unknown")
     flaw = round_trip_flaw(dq, q, m.constants)  # needs 1, 2, keeps 2, 3
     return m["x"] if flaw is None else Miss(flaw)
 

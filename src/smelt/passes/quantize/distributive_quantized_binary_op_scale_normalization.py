@@ -49,14 +49,16 @@ def quantized_sum(m: Match, b: Builder) -> Replacement:
     known = [q for q in quantizations if q is not None]
     scales = [q.scales(m.constants) for q in known]
     arrays = [array for array in scales if array is not None]
+    if len(known) < len(nodes):
+        return Miss("the element types or parameters of a quantization are unknown")
     if len(arrays) < len(nodes):
-        return Miss("a scale is not constant, or the integers are of an unknown type")
+        return Miss("a scale is not constant")
     dtype = known[0].scale.dtype
     if dtype not in FLOATS or any(q.real != {dtype} for q in known):
         return Miss("the scales are not of one floating-point type")
     single = [place for place in (1, 0) if arrays[place].ndim == 0]
     if not single:  # needs 1
-        return Miss("neither operand has a single scale")
+        return Miss("neither operand has one scale for all its elements")
     if any(arrays[place] == 1 for place in single):  # keeps 2
         return None
     unit = single[0]

@@ -41,16 +41,22 @@ def move_of_dequantize(m: Match, b: Builder) -> Replacement:
         return Miss("the integers have other readers")
     quantization, shape = Quantization.of(node), static_shape(m.root.outputs[0])
     if quantization is None or shape is None:  # needs 1
-        return Miss("the shape after the move, or the quantization, is not known")
+        return Miss(
+            "the element types or parameters of the quantization are unknown"
+            if quantization is None
+            else "a dim of the moved result is not constant"
+        )
     axis = quantization.axis
     if axis is not None:
         axis = axis_after_move(m.root, axis)
         if axis is None:  # keeps 2
-            return Miss("the move does not keep the axis of the scales")
+            return Miss(f"the {m.root.op_type} does not keep the axis of the scales")
     parameters = _moved_parameters(m, b, quantization, axis, shape)
     array = m.array(data, limit=None)
-    if parameters is None or array is None or array.size != math.prod(shape):
-        return Miss("the integers or their scales are not constant")
+    if parameters is None:
+        return Miss("the scales or zero points are not constant")
+    if array is None or array.size != math.prod(shape):
+        return Miss("the number of integers is not that of the result")
     output_dtype = node.attributes.get("output_dtype")
     return b.op(
         "DequantizeLinear",

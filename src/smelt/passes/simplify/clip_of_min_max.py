@@ -48,7 +48,7 @@ def ranges(m: Match, b: Builder) -> Replacement:
     """Replace two bounds by one Clip to the intersection of their ranges."""
     x = m["x"]
     if x.dtype is None:
-        return Miss("the element type is not known")
+        return Miss("the element type of x is not known")
     limits = limits_of(x.dtype)
     inner = _range(m, m.node("inner"), "first", limits)
     outer = _range(m, m.root, "second", limits)

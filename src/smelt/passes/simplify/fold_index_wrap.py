@@ -37,10 +37,14 @@ _inside = op("Clip", _wrapped, const(name="low"), const(name="high"), name="insi
 def gathered(m: Match, b: Builder) -> Replacement:
     """Let a Gather read the unwrapped index i; if the index was clipped, clip i to ``[-n, n)``."""
     count, data = m.scalar("count"), m["data"]
-    if not isinstance(count, int) or data.shape is None:
-        return Miss("the number added to negative indices is unknown")
+    if not isinstance(count, int):
+        return Miss("the number added to negative indices is not a constant integer")
+    if data.shape is None:
+        return Miss("the rank of the gathered data is unknown")
     if data.shape[opset.attribute(m.root, "axis", m.opset)] != count:  # needs 2, keeps 1
-        return Miss("the number added to negative indices is not the size of the axis")
+        return Miss(
+            "the number added to negative indices is not proved to be the size of the gathered axis"
+        )
     index = m["i"] if m.get("inside") is None else _clipped_index(m, b)
     return index if isinstance(index, Miss) else b.like(m.root, data, index)
 
@@ -58,9 +62,9 @@ def _clipped_index(m: Match, b: Builder) -> ir.Value | Miss:
     if m["i"].dtype not in (ir.DataType.INT32, ir.DataType.INT64):
         return Miss("the index is neither int32 nor int64")
     if not isinstance(count, int) or count < 1:
-        return Miss("the number added to negative indices is unknown")
+        return Miss("the number added to negative indices is not a constant integer above 0")
     if (m.scalar("low"), m.scalar("high")) != (0, count - 1):
-        return Miss("the Clip does not go from the first row to the last")
+        return Miss("the bounds of the Clip are not 0 and the size of the gathered axis minus 1")
     return b.op("Clip", m["i"], b.const_like(-count, m["i"]), m["high"])
 
 

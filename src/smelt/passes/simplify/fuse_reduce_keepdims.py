@@ -40,7 +40,9 @@ def reshape_of_reduction(m: Match, b: Builder) -> Replacement:
     else:
         reduced_dims = tuple(dim for axis, dim in enumerate(dims) if axis not in axes)
     if not same_dims(reduced_dims, result):  # needs 1
-        return Miss("the reduction cannot return this shape itself")
+        return Miss(
+            f"with keepdims={int(keeps)} the reduction does not return the shape of the result"
+        )
     attributes = [attr for name, attr in node.attributes.items() if name != "keepdims"]
     attributes.append(ir.AttrInt64("keepdims", int(keeps)))
     return b.add(ir.Node("", node.op_type, node.inputs, attributes))[0]

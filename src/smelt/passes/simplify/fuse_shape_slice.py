@@ -56,7 +56,7 @@ def consecutive_dims(m: Match, b: Builder) -> Replacement:
             start=start or None,
             end=end if end < len(tensor.shape) else None,
         )
-    return Miss("the elements are not consecutive dims of one tensor")
+    return Miss("the joined numbers are not consecutive dims of one tensor")
 
 
 def _tensors(node: ir.Node) -> Iterator[ir.Value]:

@@ -38,8 +38,8 @@ def squeeze_and_unsqueeze(m: Match, b: Builder) -> Replacement:
     narrow, wide = (inner.outputs[0], x) if inner.op_type == "Squeeze" else (x, inner.outputs[0])
     first, second = (axes_in(node, wide, narrow, m.constants) for node in (inner, m.root))
     if first is None or second is None:  # needs 1
-        return Miss("the axes are not known")
-    return x if first == second else Miss("the axes differ")  # keeps 2
+        return Miss("the axes of Squeeze or Unsqueeze are not known")
+    return x if first == second else Miss("Squeeze and Unsqueeze have different axes")  # keeps 2
 
 
 def axes_in(

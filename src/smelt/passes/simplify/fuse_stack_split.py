@@ -34,12 +34,12 @@ def split_of_concat(m: Match, b: Builder) -> Replacement:
         return None
     values, parts = tuple(concat.inputs), m.root.outputs
     if len(values) != len(parts):
-        return Miss("the numbers of parts and of joined values differ")
+        return Miss("the Split has another number of parts than the Concat has operands")
     for value, part in zip(values, parts, strict=True):
         if value is None or value.shape is None or part.shape is None:
-            return Miss("the sizes of the parts are not known")
+            return Miss("the shape of a part or of an operand is not known")
         if not same_dim(value.shape[axis], part.shape[axis]):  # needs 1
-            return Miss("the parts are not proved to have the sizes of the joined values")
+            return Miss("a part is not proved to have the size of its operand of the Concat")
     return values
 
 

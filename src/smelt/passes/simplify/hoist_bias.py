@@ -43,16 +43,20 @@ def bias_of_split_rows(m: Match, b: Builder) -> Replacement:
         return None
     if is_integer_product(product):  # keeps 2
         return Miss("the operands of the product are dequantized, but the constant is not")
-    if before is None or after is None or c is None or len(after) != len(before) + 1:
-        return Miss("the Reshape does not split one dim")
+    if before is None or after is None:
+        return Miss("the rank before or behind the Reshape is unknown")
+    if c is None:
+        return Miss("the added operand is not constant")
+    if len(after) != len(before) + 1:
+        return Miss("the Reshape does not split one dim into two")
     heads, size = after[-2], after[-1]
     # needs 1
     if not (isinstance(heads, int) and isinstance(size, int)) or before[-1] != heads * size:
-        return Miss("the Reshape does not split the last dim into known sizes")
+        return Miss("the Reshape does not split the last dim into two constant sizes")
     if not all(map(same_dim, before.dims[:-1], after.dims[:-2])):
-        return Miss("the Reshape changes dims before the last")
+        return Miss("the Reshape is not proved to keep the dims before the last")
     if c.ndim > len(after) or any(dim != 1 for dim in c.shape[:-2]):  # needs 2, keeps 1
-        return Miss("the constant varies along other dims")
+        return Miss("the constant varies along a dim before the last two")
     row = np.broadcast_to(c.reshape(c.shape[-2:]), (heads, size)).reshape(-1)
     added = b.op("Add", m["product"], b.constant(np.ascontiguousarray(row)))
     return b.like(m.node("split"), added, m["shape"])

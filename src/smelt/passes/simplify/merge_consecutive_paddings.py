@@ -30,14 +30,14 @@ def pad_of_pad(m: Match, b: Builder) -> Replacement:
     first, second = m.node("inner"), m.root
     modes = [opset.attribute(node, "mode", m.opset) for node in (first, second)]
     if modes[0] != modes[1]:
-        return Miss("the modes differ")
+        return Miss("the two Pads have different modes")
     inner, outer = _pads(m, first), _pads(m, second)
     if inner is None or outer is None:  # needs 1
-        return Miss("the pads of each axis are not known")
+        return Miss("the pads of one Pad are not known for each axis")
     if min((*inner, *outer), default=0) < 0:  # keeps 2
-        return Miss("a pad crops")
+        return Miss("a number in the pads is negative")
     if modes[0] == "constant" and not _same_value(m, first, second):
-        return Miss("the two Pads insert different values")
+        return Miss("the two Pads are not proved to insert the same value")
     rank = len(inner) // 2
     if modes[0] in ("reflect", "wrap") and _axes(inner, rank) & _axes(outer, rank):
         return Miss(f"both Pads extend the same axis with {modes[0]}")

@@ -82,7 +82,7 @@ def clip_to_both(
     """Return a Clip of ``x`` to the intersection of two ranges, or a Miss."""
     assert x.dtype is not None
     if first is None or second is None:
-        return Miss("the bounds are not constant")
+        return Miss("the bounds of one range are not constant")
     low, high = max(first[0], second[0]), min(first[1], second[1])
     if not (first[0] <= first[1] and second[0] <= second[1] and low <= high):  # needs 1
         return Miss("the ranges do not overlap")

@@ -33,7 +33,11 @@ def slice_of_slice(m: Match, b: Builder) -> Replacement:
     x = m["x"]
     inner, outer = cuts_of(m.node("inner"), m.constants), cuts_of(m.root, m.constants)
     if inner is None or outer is None or x.shape is None:  # needs 1
-        return Miss("the bounds of a Slice are not constant")
+        return Miss(
+            "the bounds of a Slice are not constant"
+            if x.shape is not None
+            else "the rank of x is unknown"
+        )
     cuts = dict(inner)
     for axis, cut in outer.items():
         size = x.shape[axis]
@@ -63,17 +67,17 @@ def slice_of_concat(m: Match, b: Builder) -> Replacement:
         return Miss("the size of the Concat along the axis is unknown")
     rows = rows_taken(size, cuts[axis])
     if not rows:
-        return Miss("the Slice is empty")
+        return Miss("the Slice takes no rows")
     start = 0
     for piece in joined.inputs:
         dim = piece.shape[axis] if piece is not None and piece.shape is not None else None
         if piece is None or not isinstance(dim, int):
-            return Miss("the size of a piece is not known")
+            return Miss("the size of an operand of the Concat is not known")
         if start <= min(rows) and max(rows) < start + dim:
             moved = range(rows.start - start, rows.stop - start, rows.step)
             return _sliced(b, piece, {**cuts, axis: cut_of_rows(moved)})
         start += dim
-    return Miss("the rows lie in more than one piece")  # keeps 2
+    return Miss("the Slice takes rows of more than one operand of the Concat")  # keeps 2
 
 
 def _merged(size: int | None, inner: Cut, outer: Cut) -> Cut | None:

@@ -39,13 +39,13 @@ def sum_of_sums(m: Match, b: Builder) -> Replacement:
     except ValueError:
         return Miss("the constants do not broadcast to each other")
     if size > max(c.size, d.size):  # needs 2, keeps 3
-        return Miss("the sum would be larger than the constants")
+        return Miss("the merged constant would have more elements than each of the two")
     signs = [1 if node.op_type == "Add" else -1 for node in (m.node("first"), m.root)]
     if is_float(c.dtype) and _cancel(c, d, signs[0] * signs[1]):  # keeps 2
-        return Miss("the constants cancel, so that the two sums round x")
+        return Miss("the constants cancel, but the two separate sums round x")
     total = _total(c, d, signs)
     if total is None:  # needs 1
-        return Miss(f"the sum does not fit {c.dtype}")
+        return Miss(f"{c.dtype} cannot hold the sum of the constants")
     return b.op("Add", m["x"], b.constant(total))
 
 

@@ -148,7 +148,7 @@ def dropout_at_inference(m: Match, b: Builder) -> Replacement:
     """Drop a Dropout that is not in training mode."""
     training = m.root.inputs[2] if len(m.root.inputs) > 2 else None
     if training is not None and m.scalar(training) is not False:
-        return Miss("the Dropout may be in training mode")
+        return Miss("training_mode of the Dropout is not the constant False")
     if len(m.root.outputs) > 1:
         return (m["x"], None)
     return m["x"]
@@ -179,12 +179,12 @@ def resize_to_its_own_size(m: Match, b: Builder) -> Replacement:
     """Drop a Resize that keeps the size and does not crop."""
     mode = m.root.attributes.get("coordinate_transformation_mode")
     if mode is not None and mode.as_string() == "tf_crop_and_resize":
-        return Miss("the Resize may crop")
+        return Miss("coordinate_transformation_mode of the Resize is tf_crop_and_resize")
     scales, sizes = (*m.root.inputs[2:4], None, None)[:2]
     if sizes is not None:
         policy = m.root.attributes.get("keep_aspect_ratio_policy")
         if policy is not None and policy.as_string() != "stretch":
-            return Miss("the Resize may keep the aspect ratio instead of the given sizes")
+            return Miss("keep_aspect_ratio_policy of the Resize is not stretch")
         return m["x"]
     factors = m.array(scales) if scales is not None else None
     if factors is None or not factors.size or not np.all(factors == 1):

@@ -55,7 +55,7 @@ def symbolic_reshape(m: Match, b: Builder) -> Replacement:
         axes = inserted(fewer.shape, more.shape)
         if axes:
             return b.op(op_type, x, b.const_i64(axes))
-    return Miss("no constant can state the shape")
+    return Miss("no constant can state the shape of the result")
 
 
 @rule(op("Expand", var("x"), var("shape")), same_shape=True)
@@ -64,8 +64,10 @@ def symbolic_expand(m: Match, b: Builder) -> Replacement:
     if m.constants.get(m["shape"]) is not None:
         return None
     elements, source = b.shapes.elements(m["shape"]), m["x"].shape
-    if elements is None or source is None:
+    if elements is None:
         return Miss("inference does not know the elements of the shape")
+    if source is None:
+        return Miss("the rank of the input is unknown")
     raised = len(elements) - len(source)
     target: list[int] = []
     for index, element in enumerate(elements):
@@ -74,7 +76,7 @@ def symbolic_expand(m: Match, b: Builder) -> Replacement:
         elif index >= raised and same_dim(source[index - raised], element):
             target.append(1)
         else:
-            return Miss("an unknown dim is not a dim of the input")
+            return Miss("an unknown dim of the result is not that dim of the input")
     return b.op("Expand", m["x"], b.const_i64(target))
 
 
@@ -86,9 +88,9 @@ def symbolic_resize(m: Match, b: Builder) -> Replacement:
     if sizes is None or source is None or m.constants.get(sizes) is not None:
         return None
     if node.attributes.get_string("keep_aspect_ratio_policy", "stretch") != "stretch":
-        return Miss("the Resize may keep the aspect ratio instead of the given sizes")  # keeps 2
+        return Miss("keep_aspect_ratio_policy of the Resize is not stretch")  # keeps 2
     if node.attributes.get_string("coordinate_transformation_mode") == "tf_crop_and_resize":
-        return Miss("the Resize may crop")
+        return Miss("coordinate_transformation_mode of the Resize is tf_crop_and_resize")
     elements = b.shapes.elements(sizes)
     attribute = node.attributes.get("axes")
     axes = [a % len(source) for a in attribute.as_ints()] if attribute else list(range(len(source)))
@@ -97,7 +99,9 @@ def symbolic_resize(m: Match, b: Builder) -> Replacement:
     changed = [(a, n) for a, n in zip(axes, elements, strict=True) if not same_dim(source[a], n)]
     numbers = [n for _, n in changed if isinstance(n, int)]
     if not changed or len(numbers) < len(changed):
-        return Miss("an unknown size is not a dim of the input") if changed else None
+        return (
+            Miss("an unknown size of the result is not that dim of the input") if changed else None
+        )
     if m.opset < AXES_OPSET:
         return Miss(f"Resize has axes from opset {AXES_OPSET} on")
     kept = [a for a in node.attributes.values() if a.name != "axes"]

@@ -97,7 +97,11 @@ def integers_by_products(m: Match, b: Builder) -> Replacement:
     """
     y, c = m.root.outputs[0], m["c"]
     if c.dtype != ir.DataType.BOOL or y.dtype not in (ir.DataType.INT32, ir.DataType.INT64):
-        return Miss("for floats, 0 times infinity is NaN")  # keeps 3
+        return Miss(  # keeps 3
+            "the result is neither int32 nor int64, and for floats 0 times infinity is NaN"
+            if c.dtype == ir.DataType.BOOL
+            else "the type of the condition is not bool"
+        )
     return b.op("Where", c, m["a"], m["b"])
 
 
@@ -119,7 +123,7 @@ def positive_size_condition(m: Match, b: Builder) -> Replacement:
     if size is None:
         return None
     if not is_positive(size):  # needs 1
-        return Miss("the size may be 0, which this Where checks")
+        return Miss("the size may be 0, for which the Where chooses another value")
     return m["a"]
 
 
@@ -130,7 +134,7 @@ def infinite_where_masked(m: Match, b: Builder) -> Replacement:
     if mask is None or infinite is None or not is_float(infinite.dtype):
         return None
     if not np.isinf(infinite).all():
-        return Miss("a constant operand is not all infinite")
+        return Miss("an element of the constant is not infinite")
     shape = np.broadcast_shapes(mask.shape, infinite.shape)
     if np.prod(shape, dtype=np.int64) > max(mask.size, infinite.size):  # keeps 2
         return Miss("the sum would need a larger constant")

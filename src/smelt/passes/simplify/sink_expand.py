@@ -82,7 +82,7 @@ def expand_afterwards(m: Match, b: Builder) -> Replacement:
         value.shape for i, value in enumerate(inputs) if value is not None and i not in computed
     ]
     if any(shape is None or len(shape) > len(x.shape) for shape in shapes):  # needs 2
-        return Miss("a constant of one element has a higher rank than the operand")
+        return Miss("a constant of one element has a higher rank than the tensor before the Expand")
     refusal = m.replaces(walk)
     if refusal is not None:  # keeps 1
         return refusal

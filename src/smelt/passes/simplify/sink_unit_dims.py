@@ -67,7 +67,7 @@ def unit_dims(m: Match, b: Builder) -> Replacement:
         return None
     after = _axes_behind(m.root, with_dims, axes)
     if after is None or not _ends_in_a_reshape(m.root.outputs[0], after):
-        return Miss("no later Reshape removes the dims")
+        return Miss("no later Reshape is proved to remove the inserted dims of 1")
     x = m["x"]
     if axes_and_target is not None:
         x = b.op("Reshape", x, b.const_i64(axes_and_target[1]))

@@ -36,7 +36,9 @@ def split_of_reshape(m: Match, b: Builder) -> Replacement:
     axis = int(opset.attribute(m.root, "axis", m.opset)) % len(pieces)
     piece_size = _size_of_a_piece(shape, pieces, axis)
     if piece_size is None:  # needs 1
-        return Miss("the Split is not along the first dim that the Reshape makes of one dim")
+        return Miss(
+            "the Split is not along the first of the constant dims that the Reshape makes of one"
+        )
     if not all(map(_is_for_reshapes, parts)):  # needs 2
         return Miss("a part has a reader other than a Reshape")
     sizes = [part.shape[axis] for part in parts if part.shape is not None]

@@ -46,7 +46,11 @@ def element_of_a_sequence(m: Match, b: Builder) -> Replacement:
     """Replace SequenceAt by the tensor at that position."""
     items, position = _items(m, m["sequence"]), m.scalar("position")
     if items is None or position is None:  # needs 1 2
-        return Miss("the sequence or the position is not known")
+        return Miss(
+            "the elements of the sequence are not known"
+            if items is None
+            else "the position is not constant"
+        )
     return (
         items[int(position)](b)
         if _is_within(position, len(items))
@@ -59,7 +63,11 @@ def joined_sequence(m: Match, b: Builder) -> Replacement:
     """Replace ConcatFromSequence by a Concat of the tensors."""
     items, axis = _items(m, m["sequence"]), m.root.attributes.get_int("axis", 0)
     if not items:  # needs 1
-        return Miss("the sequence is not known, or empty")
+        return Miss(
+            "the elements of the sequence are not known"
+            if items is None
+            else "the sequence is empty"
+        )
     values = [item(b) for item in items]
     if m.root.attributes.get_int("new_axis", 0):
         at = b.constant(np.array([axis], np.int64))
@@ -72,7 +80,7 @@ def length_of_a_sequence(m: Match, b: Builder) -> Replacement:
     """Replace SequenceLength by a constant."""
     items = _items(m, m["sequence"])
     if items is None:  # needs 1
-        return Miss("the sequence is not known")
+        return Miss("the elements of the sequence are not known")
     return b.constant(np.array(len(items), np.int64))
 
 

@@ -44,7 +44,9 @@ def nested_interleavings(m: Match, b: Builder) -> Replacement:
     if len(known) < size:
         return None
     if any(inner.axis != 5 - outer.axis or len(inner.values) != size for inner in known):
-        return Miss("the inner values are not interleaved along the other spatial axis")
+        return Miss(
+            "an operand is not interleaved from equally many tensors along the other spatial axis"
+        )
     if refusal := m.replaces(walk):  # keeps 1
         return refusal
     if y.dtype not in RUNNABLE:  # keeps 2

@@ -59,12 +59,16 @@ def high_rank_transpose(m: Match, b: Builder) -> Replacement:
     if dims is None or perm is None or len(dims) <= limit:  # keeps 1
         return None
     if result is None or len(result) > limit:  # needs 1
-        return Miss("the rank of the result is above the limit")
+        return Miss(
+            "the rank of the result is unknown"
+            if result is None
+            else "the rank of the result is above the limit"
+        )
     sizes, order = _merged_axes(dims, perm)
     if len(_unknown(sizes)) > 1 or len(_unknown(result)) > 1:
-        return Miss("more than one dim is not known")
+        return Miss("more than one dim of the operand or of the result is not known")
     if 0 in sizes or 0 in result:  # keeps 3
-        return Miss("a size is 0")
+        return Miss("a dim of the operand or of the result is 0")
     value = m["x"]
     steps = [(sizes, order)] if len(sizes) <= limit else _swaps(sizes, order)
     for shape, moves in steps:

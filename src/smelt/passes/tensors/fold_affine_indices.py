@@ -61,7 +61,7 @@ def gather_nd_of_positions(m: Match, b: Builder) -> Replacement:
     dims = indices.shape.dims[:-1]
     added = [axis for axis in range(len(dims)) if axis not in counted_axes]
     if any(dims[axis] != 1 for axis in added):
-        return Miss("the GatherND repeats elements")
+        return Miss("an axis of the indices that they do not count along has a size other than 1")
     shortened = [
         axis
         for axis, counted in enumerate(counted_axes)
@@ -99,7 +99,11 @@ def gather_of_all_rows(m: Match, b: Builder) -> Replacement:
     if source is None or not counts_rows(indices, rows, source, m.constants):  # needs 1
         return None
     shape = shape_from_inputs(result.dims, b.graph, b)
-    return Miss("no input tells a size") if shape is None else b.op("Reshape", source, shape)
+    return (
+        Miss("no input tells a size of the result")
+        if shape is None
+        else b.op("Reshape", source, shape)
+    )
 
 
 _COUNTED = (ir.DataType.BOOL, ir.DataType.INT64)
@@ -124,7 +128,7 @@ def uniform_operand(m: Match, b: Builder) -> Replacement:
         others = [other for i, other in enumerate(m.root.inputs) if i != index]
         missing = _missing(result, others)  # needs 2
         if missing is None:
-            return Miss("the shapes of operands are not known")
+            return Miss("the rank of another operand is unknown")
         dims = [dim if gap else 1 for dim, gap in zip(result.dims, missing, strict=True)]
         sizes = shape_from_inputs(dims, b.graph, b)
         if sizes is None:
@@ -166,6 +170,15 @@ def _missing(result: ir.Shape, others: Sequence[ir.Value | None]) -> list[bool] 
     ]
 
 
+def _why_kept(table: np.ndarray | None, missing: Sequence[bool] | None) -> str:
+    """Return why ``same_row`` keeps the Gather: its table, or what the other operands lack."""
+    if table is None:
+        return "the gathered table is not constant"
+    if missing is None:
+        return "the rank of another operand is unknown"
+    return "the other operands are not proved to have all dims of the result"
+
+
 @rule(op(_ALL, var("first"), rest=True), needs=("Gather",), same_shape=True)
 def same_row(m: Match, b: Builder) -> Replacement:
     """Replace a Gather of the same row everywhere by that row, which then broadcasts."""
@@ -182,7 +195,7 @@ def same_row(m: Match, b: Builder) -> Replacement:
         others = [other for i, other in enumerate(m.root.inputs) if i != index]
         missing = _missing(result, others)
         if array is None or missing is None or any(missing):  # needs 3
-            return Miss("the table is not constant, or other operands lack dims of the result")
+            return Miss(_why_kept(array, missing))
         if not 0 <= form.start < array.shape[0]:  # keeps 1
             return Miss("the index is outside the table")
         inputs = list(m.root.inputs)

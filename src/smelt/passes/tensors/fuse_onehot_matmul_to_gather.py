@@ -36,11 +36,13 @@ def row_of_table(m: Match, b: Builder) -> Replacement:
     vectors, table = one_hot(m), m.array("table", limit=None)
     if isinstance(vectors, Miss):  # keeps 1, 2
         return vectors
-    if table is None or table.ndim != 2:
-        return Miss("the table is not a matrix")
+    if table is None:
+        return Miss("the table is not constant")
+    if table.ndim != 2:
+        return Miss("the rank of the table is not 2")
     bounds, rows = integer_range(vectors.indices, m.constants), table.shape[0]
     if bounds is None:
-        return Miss("the indices are not integers")
+        return Miss("the indices are not known to be integers")
     lowest = -rows if vectors.signed else 0
     if not m.options.assume_in_range and (bounds[0] < lowest or bounds[1] >= rows):  # needs 2
         return Miss("an index may lie outside the table")

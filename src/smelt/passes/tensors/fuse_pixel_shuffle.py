@@ -67,7 +67,7 @@ def blocks_moved(m: Match, b: Builder) -> Replacement:
         return None
     size = dims[form.block[0]]
     if not isinstance(size, int) or size < 2 or dims[form.block[1]] != size:
-        return Miss("the block is not a square of known size")
+        return Miss("the two block dims are not equal constants of 2 or more")
     if y.dtype not in RUNNABLE:  # needs 3
         return Miss(f"runtimes have no {form.op_type} of {y.dtype}")
     deep = [dims[0], dims[form.channels] * size**2, *(dims[axis] for axis in form.image)]
@@ -75,7 +75,7 @@ def blocks_moved(m: Match, b: Builder) -> Replacement:
     before, after = (deep, spatial) if form.op_type == "DepthToSpace" else (spatial, deep)
     operand_shape, result = _operand(x.shape, before), _operand(ir.Shape(after), y.shape)
     if operand_shape is None or result is None:
-        return Miss("no constant can state the sizes")  # needs 2
+        return Miss("no constant can state the dims before or behind the shuffle")  # needs 2
     channels = dims[form.channels]
     by_channel = form.op_type == "SpaceToDepth" and form.mode == "CRD" and channels != 1
     if by_channel and (not isinstance(channels, int) or b.kernels is not None):  # needs 4

@@ -34,12 +34,14 @@ def guarded(m: Match, b: Builder) -> Replacement:
     data, indices = m["data"], m["indices"]
     bounds = integer_range(indices, m.constants)
     if bounds is None:  # needs 1
-        return Miss("the type of the indices is not known")
+        return Miss("the indices are not known to be integers")
     if bounds[0] >= 0:  # keeps 1
         return None
     axes = _axes(m)
     if axes is None or data.shape is None:
-        return Miss("the axes that are indexed are not known")
+        return Miss(
+            "the indexed axes are not known" if axes is None else "the rank of the data is unknown"
+        )
     if _is_guard(indices, axes, m):
         return None
     sizes = [data.shape[axis] for axis in axes]

@@ -38,22 +38,28 @@ def one_hot(m: Match) -> OneHot | Miss:
     indices, axis = m["indices"], m.node("onehot").attributes.get_int("axis", -1)
     rank = len(indices.shape) if indices.shape is not None else None
     if axis not in (-1, rank):
-        return Miss("the one-hot axis is not the last")
+        return Miss("the axis of the OneHot is not the last")
     values = m.array("values")
     if values is None or values.tolist() != [0, 1]:
-        return Miss("the values are not 0 and 1")
+        return Miss("the values of the OneHot are not the constants 0 and 1")
     return OneHot(indices, signed=True, unit=False)
 
 
 def _compared(m: Match) -> OneHot | Miss:
     """Return the indices that are compared with 0, 1, 2 and so on, or a Miss."""
     column, positions = m["column"], m.array("positions", limit=None)
-    if column.dtype is None or not column.dtype.is_integer() or column.shape is None:
-        return Miss("the compared indices are not integers")
-    if positions is None or not positions.ndim or positions.ndim > len(column.shape):
-        return Miss("the indices are not compared with a row of positions")
-    if column.shape[-1] != 1 or positions.size != positions.shape[-1]:
-        return Miss("the comparison is not of a column with a row")
+    if column.dtype is None or not column.dtype.is_integer():
+        return Miss("the compared indices are not known to be integers")
+    if column.shape is None:
+        return Miss("the rank of the compared indices is unknown")
+    if positions is None:
+        return Miss("the indices are not compared with constant positions")
+    if not positions.ndim or positions.ndim > len(column.shape):
+        return Miss("the rank of the positions is 0, or above that of the indices")
+    if column.shape[-1] != 1:
+        return Miss("the last dim of the compared indices is not 1")
+    if positions.size != positions.shape[-1]:
+        return Miss("the positions are not one row")
     if not np.array_equal(positions.reshape(-1), np.arange(positions.size)):
         return Miss("the positions are not 0, 1, 2 and so on")
     return OneHot(column, signed=False, unit=True)

@@ -30,7 +30,7 @@ def scalar_arithmetic(m: Match, b: Builder) -> Replacement:
         return None
     constants = {name: m.array(name) for name in ("a", "b")}
     if sum(array is None for array in constants.values()) != 1:  # keeps 3
-        return Miss("not exactly one operand is constant")
+        return Miss("both operands are constant, or neither is")
     # keeps 1
     if not any(expands(node, m.constants) for node in scope.consumers(m.root.outputs[0])):
         return Miss("no Unsqueeze reads the result")

@@ -55,10 +55,10 @@ def joined_edges(m: Match, b: Builder) -> Replacement:
         return Miss(f"runtimes have no Pad of {y.dtype}")
     assert rows.x.shape is not None
     if 0 in rows.x.shape.dims:
-        return Miss("runtimes cannot pad an empty tensor by its edges")
+        return Miss("a dim of x is 0, and runtimes cannot pad an empty tensor by its edges")
     if mode == "wrap":
         if not all(is_positive(dim) for dim in rows.x.shape.dims):
-            return Miss("a dim may be 0, and runtimes cannot wrap an empty tensor")
+            return Miss("a dim of x may be 0, and runtimes cannot wrap an empty tensor")
         if m.opset < WRAPS:
             reason = f"the model has opset {m.opset}; wrap needs {WRAPS}"
             return Miss(reason, opset=WRAPS)
@@ -71,11 +71,11 @@ def _mode(rows: RowPadding) -> str | Miss:
     """Return the mode of Pad that joins these rows, or a Miss."""
     size, before, after = rows.size, rows.before, rows.after
     if not before and not after:
-        return Miss("the slices are empty")
+        return Miss("the Slices take no rows")
     first, last = list(range(len(before))), list(range(len(after)))
     if before == [i + 1 for i in reversed(first)] and after == [size - 2 - i for i in last]:
         longest = max(len(before), len(after))
-        too_long = Miss("there are more rows than the tensor has beside its edge")
+        too_long = Miss("the slices take more rows than the tensor has beside its edge")
         return "reflect" if longest < size else too_long
     if not any(before) and all(row == size - 1 for row in after):
         return "edge"

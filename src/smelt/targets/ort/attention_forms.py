@@ -21,16 +21,25 @@ def _heads(m: Match) -> tuple[int, int] | Miss:
     attributes = {a.name: a.value for a in m.root.attributes.values()}
     q, k, v = m.root.inputs[:3]
     heads = attributes.pop("q_num_heads", None)
-    if heads is None or heads != attributes.pop("kv_num_heads", None):
-        return Miss("heads of keys are shared, or heads come first")
-    if any(value not in (0, 0.0) for name, value in attributes.items() if name != "scale"):
-        return Miss("it is causal, caps scores or hands them on")
+    if heads is None:
+        return Miss("the operands of the Attention are not B,S,H*D")
+    if heads != attributes.pop("kv_num_heads", None):
+        return Miss("the keys have another head count than the queries")
+    others = [name for name, x in attributes.items() if name != "scale" and x not in (0, 0.0)]
+    if others:
+        return Miss(f"the attribute {others[0]} of the Attention is not 0")
     shapes = [x.shape for x in (q, k, v) if x is not None and x.shape is not None]
-    if len(shapes) < 3 or len(m.root.outputs) > 3:
-        return Miss("shapes are not known, or scores are handed on")
+    if len(shapes) < 3:
+        return Miss("the shape of queries, keys or values is not known")
+    if len(m.root.outputs) > 3:
+        return Miss("the scores are an output of the Attention")
     wide = shapes[0][-1]
-    if not isinstance(wide, int) or wide % heads or shapes[2][-1] != wide:
-        return Miss("the size of a head is not a number, or values have another")
+    if not isinstance(wide, int):
+        return Miss("the head size of the queries is not constant")
+    if wide % heads:
+        return Miss("the head count does not divide the last dim of the queries")
+    if shapes[2][-1] != wide:
+        return Miss("the head size of the values is not that of the queries")
     return heads, wide // heads
 
 
@@ -48,9 +57,9 @@ def _attention_sizes(cached: bool) -> SizesOf:
             return heads
         past = (*m.root.inputs, *(None,) * 6)[4:6]
         if len(m.root.inputs) > 6:
-            return Miss("it has an input for padded keys")
+            return Miss("the Attention has the input nonpad_kv_seqlen")
         if cached != (None not in past) or any(past) != cached:
-            return Miss("there is a past" if not cached else "there is no past")
+            return Miss(f"the Attention {'lacks' if cached else 'reads'} past keys or values")
         q, k = (x.shape for x in m.root.inputs[:2] if x is not None)
         batch = q[0] if q is not None and isinstance(q[0], int) else 1
         known = {"heads": heads[0] * max(batch, 1), "size": heads[1]}
@@ -66,12 +75,12 @@ def _attention_sizes(cached: bool) -> SizesOf:
 def _attention(m: Match, b: Builder) -> Replacement:
     """Build a MultiHeadAttention; a Miss if the mask or the outputs do not fit."""
     q, k, v, bias, *past = (*m.root.inputs, *(None,) * 3)[:6]
-    if bias is not None and (
-        bias.shape is None or len(bias.shape) != 4 or bias.dtype != ir.DataType.FLOAT
-    ):
-        return Miss("the mask is no bias of 4 dims")
+    if bias is not None and (bias.shape is None or len(bias.shape) != 4):
+        return Miss("the mask is not known to have rank 4")
+    if bias is not None and bias.dtype != ir.DataType.FLOAT:
+        return Miss("the mask is not a float32 bias")
     if any(value is not None and not scope.is_dead(value) for value in m.root.outputs[3:]):
-        return Miss("scores are handed on")
+        return Miss("the scores are read as an output of the Attention")
     scale = m.root.attributes.get("scale")
     results = b.ops(
         "MultiHeadAttention",
@@ -91,7 +100,7 @@ def _capped_sizes(m: Match) -> Sizes | Miss:
     q, k = m["q"].shape, m["k"].shape
     heads = m.root.attributes.get_int("q_num_heads", 0)
     if q is None or k is None or len(q) not in (3, 4):
-        return Miss("shapes are not known")
+        return Miss("queries or keys are not known to have rank 3 or 4")
     known_heads = heads or number(q[1])
     before = (*m.root.inputs, *(None,) * 3)[4]
     rows, keys = number(q[-2]), number(k[-2])

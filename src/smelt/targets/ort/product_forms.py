@@ -15,7 +15,8 @@ def _fused_mat_mul(m: Match, b: Builder) -> Replacement:
     moved = m.node("moved").attributes["perm"].as_ints()
     rank = len(moved)
     if rank < 3 or list(moved) != [*range(rank - 2), rank - 1, rank - 2]:
-        return Miss("the Transpose moves more than the last two axes")
+        swaps = "perm of the Transpose does not swap the last two axes alone"
+        return Miss("the rank is below 3" if rank < 3 else swaps)
     product = b.op("FusedMatMul", m["a"], m["k"], domain=DOMAIN, transB=1)
     # Keep the MatMul's shape: FusedMatMul's inference may pick the wrong symbol of a broadcast dim.
     product.shape = m.root.outputs[0].shape
@@ -26,7 +27,7 @@ def _transposed_sizes(m: Match) -> Sizes | Miss:
     """Return rows, inner size and columns of a product with a transposed right side, or a Miss."""
     a, k = m["a"].shape, m["k"].shape
     if a is None or k is None or len(a) < 2 or len(k) < 2:
-        return Miss("the ranks are not known")
+        return Miss("the operands are not known to have rank 2 or more")
     return {"rows": number(a[-2]), "inner": number(a[-1]), "columns": number(k[-2])}
 
 

@@ -23,7 +23,7 @@ def _row_sizes(name: str) -> SizesOf:
         """Return number and width of the rows of the operand ``name``, or a Miss."""
         value = m[name]
         if value.shape is None or not len(value.shape):
-            return Miss("the rank is not known")
+            return Miss(f"the rank of {name} is unknown or 0")
         return {"rows": rows_of(value) or None, "width": number(value.shape[-1])}
 
     return sizes
@@ -38,7 +38,7 @@ def _layer_norm(form: str) -> Build:
     def build(m: Match, b: Builder) -> Replacement:
         """Build the two nodes: the sum or difference, and its normalization."""
         if not same_shape(m["x"].shape, m["s"].shape):
-            return Miss("the operands broadcast")
+            return Miss("the operands of the sum are not proved to have the same shape")
         total = b.op(form, m["x"], m["s"])
         return b.like(m.root, total, *m.root.inputs[1:])
 
@@ -52,9 +52,11 @@ def _biased_builder(form: str) -> Build:
         """Build the operator, or return a Miss if there is no bias of one dim."""
         x, bias = sorted((m["x"], m["b"]), key=lambda value: -len(value.shape or ()))
         if x.shape is None or bias.shape is None:
-            return Miss("the shapes are not known")
-        if len(bias.shape) != 1 or not same_dim(bias.shape[0], x.shape[-1]):
-            return Miss("the bias does not have one number per column")
+            return Miss("the rank of an operand of the sum is not known")
+        if len(bias.shape) != 1:
+            return Miss("the rank of the bias is not 1")
+        if not same_dim(bias.shape[0], x.shape[-1]):
+            return Miss("the bias is not proved to have one number for each column")
         return b.op(form, x, bias, domain=DOMAIN)
 
     return build
@@ -74,10 +76,10 @@ def _silu(m: Match, b: Builder) -> Replacement:
 def _channel_sizes(m: Match) -> Sizes | Miss:
     """Return channels and pixels of an x that is scaled and shifted channel by channel."""
     if any(math.prod(m[name].shape or ()) == 1 for name in ("scale", "offset")):
-        return Miss("a constant is one number")
+        return Miss("the factor or the term has one element, not one for each channel")
     dims = m["x"].shape
     if dims is None or len(dims) < 3:
-        return Miss("x is no tensor of rank 3 or more")
+        return Miss("x is not known to have rank 3 or more")
     pixels = [number(dim) for dim in dims[2:]]
     known = [size for size in pixels if size]
     return {

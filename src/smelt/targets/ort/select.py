@@ -48,7 +48,7 @@ def _priced_builder(costs: Costs, form: Form) -> Build:
     def priced(m: Match, b: Builder) -> Replacement:
         """Build ``form``, or return a Miss if it is not cheaper."""
         if not _is_measured(m.root):
-            return Miss("the costs are of float32")
+            return Miss("an operand is not float32, and costs are measured for float32 only")
         sizes = form.sizes(m)
         if sizes is None or isinstance(sizes, Miss):
             return sizes

@@ -66,7 +66,7 @@ class Weights:
         """Return the product with ``alpha`` in its scales, plus ``beta`` times the summand."""
         attributes = m.root.attributes
         if attributes.get_int("transA", 0):
-            return Miss("the other operand is transposed")
+            return Miss("transA of the Gemm is 1")
         transposed = bool(attributes.get_int("transB", 0))
         result = self.product(m, b, transposed, attributes.get_float("alpha", 1.0))
         summand = m.root.inputs[2] if len(m.root.inputs) > 2 else None
@@ -81,9 +81,11 @@ class Weights:
         """Build the MatMulNBits node, or return a Miss if the operands do not fit."""
         x = m["x"]
         if x.dtype != ir.DataType.FLOAT:
-            return Miss("the product is not of float32")
-        if x.shape is None or len(x.shape) < 2:
-            return Miss("the other operand is a vector, or of unknown rank")
+            return Miss("the other operand is not float32")
+        if x.shape is None:
+            return Miss("the rank of the other operand is unknown")
+        if len(x.shape) < 2:
+            return Miss("the other operand is a vector or a scalar")
         weight = _read(m.root.inputs[1])
         if weight is None:
             return None
@@ -186,8 +188,10 @@ def _with_bias(m: Match, b: Builder) -> Replacement:
     """Fuse the sum with a bias of one number per column into the product."""
     product, bias = m.node("product"), m["bias"]
     columns = product.attributes.get_int("N")
-    if bias.shape is None or list(bias.shape) != [columns] or bias.dtype != ir.DataType.FLOAT:
-        return Miss("the summand does not have one number per column")
+    if bias.dtype != ir.DataType.FLOAT:
+        return Miss("the summand is not float32")
+    if bias.shape is None or list(bias.shape) != [columns]:
+        return Miss("the summand is not a vector of one number for each column")
     inputs = [*product.inputs, *(None,) * 6][:6]
     if inputs[5] is not None:
         return None
