@@ -176,8 +176,8 @@ def run_once(
         raise UsageError(
             "E634",
             f"{source.name} does not declare its inputs",
-            fix="call it",
-            why="a function without types does not name its inputs",
+            fix="trace it with input specs first: smelt.trace(function, *specs)",
+            why="a function without input specs has no names of inputs",
         )
     rest = MadeUp("random", seed)
     interface, tried = source.interface, list[Chosen]()
@@ -257,7 +257,7 @@ def _of_folder(folder: str | Path, name: str, target: str | None, way: Way) -> C
         raise UsageError(
             "E637",
             f"{str(folder)!r} is compiled for {saved.target!r} already",
-            fix="leave out the target, or give the model",
+            fix="leave out the target, or give the model to compile it again",
             why="a folder is compiled for one target",
         )
     if saved.model is not None:

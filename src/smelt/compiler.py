@@ -129,7 +129,12 @@ def optimize_model(
     """
     if verify not in ("off", "final", "each"):
         what, fix = f"verify={verify!r} is not one of off, final and each", "verify='final'"
-        raise UsageError("E607", what, why="this is when results are compared", fix=fix)
+        raise UsageError(
+            "E607",
+            what,
+            why="it says when to compare with the source: never, at the end or after each pass",
+            fix=fix,
+        )
     steps = pipeline if isinstance(pipeline, tuple) else language.parse(pipeline)
     if chosen := find_consumers(consumers):
         steps, kernels, computes = chosen.steps(steps), chosen.among(kernels), chosen.takes
@@ -223,8 +228,11 @@ def compile_model(
     """
     chosen = find_target(target)
     if not isinstance(dims or {}, Mapping):
-        why, fix = "dims maps names of symbolic dims to sizes", 'give sizes by name: {"B": 1}'
-        raise UsageError("E633", f"dims cannot be {dims!r}", why=why, fix=fix)
+        why, fix = (
+            "it takes a dict from names of symbolic dims to sizes",
+            'give sizes by name: {"B": 1}',
+        )
+        raise UsageError("E633", f"dims= got a {type(dims).__name__}", why=why, fix=fix)
     named = None if strict else fallback or chosen.fallback
     other = None if named is None else find_target(named)
     own = read_options(chosen, options)

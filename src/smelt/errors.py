@@ -171,6 +171,13 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
     return f"did you mean {' or '.join(map(repr, spelled[:3]))}?" if spelled else otherwise
 
 
+def damage(error: Exception) -> str:
+    """Return the ``why`` of a document whose entries could not be read because of ``error``."""
+    if isinstance(error, LookupError | TypeError | AttributeError | OverflowError):
+        return f"an entry is missing or has the wrong type: {error}"
+    return str(error)
+
+
 def listed(names: Sequence[str], shown: int) -> str:
     """Return the first ``shown`` names, and the number of the others."""
     more = f" and {len(names) - shown:,} more" if len(names) > shown else ""

@@ -71,7 +71,11 @@ def compile_einsum(
     algebra = semiring_of(semiring)
     given = _dtype(dtype)
     if not algebra.takes(given):
-        fix = "semiring='or_and'" if given.kind == "b" else "another dtype=, or another semiring="
+        fix = (
+            "use semiring='or_and'"
+            if given.kind == "b"
+            else "choose another dtype=, or another semiring="
+        )
         raise UsageError(
             "E656",
             f"the semiring {algebra} is not defined on {given}",
@@ -110,8 +114,8 @@ def compile_einsum(
         raise UsageError(
             "E658",
             f"memory_limit={memory_limit!r} is not a number of elements",
-            fix="1 or more",
-            why="the limit is a whole number of 1 or more",
+            fix="give a whole number, such as memory_limit=1_000_000, or None for no limit",
+            why="the limit counts elements, 1 or more",
         )
     if memory_limit is None:
         slices = Slices((), parsed, find_path(parsed, sizes, optimize))
@@ -184,7 +188,7 @@ def _dims(shape: Sequence[int | str]) -> list[Dim]:
             raise TypeError("a text is no sequence of names here")
         return [ir.SymbolicDim(n) if isinstance(n, str) else _size(index(n)) for n in shape]
     except TypeError as error:
-        fix = "a tuple of numbers or names for each operand"
+        fix = "give a tuple of numbers or names for each operand"
         raise UsageError(
             "E656", f"{shape!r} is not a shape", fix=fix, why="a shape is a tuple of sizes"
         ) from error

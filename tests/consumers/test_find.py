@@ -51,7 +51,7 @@ def test_several_consumers_take_what_each_of_them_takes() -> None:
 
 def test_any_is_at_opset_17_and_stands_alone() -> None:
     assert find_consumers(ANY).highest_opset == 17
-    with pytest.raises(UsageError, match="beside openvino"):
+    with pytest.raises(UsageError, match="together with openvino"):
         find_consumers(f"{ANY},openvino")
 
 

@@ -132,6 +132,6 @@ def test_wrong_arrays_and_unknown_operators_are_refused() -> None:
 
 def test_a_model_is_no_program() -> None:
     model = text.parse("g (float[2] x) => (float[2] y) { y = Exp(x) }")
-    with pytest.raises(UsageError, match="Model is no Program") as caught:
+    with pytest.raises(UsageError, match="Model is not a Program") as caught:
         smelt.program.run(model, np.ones(2, np.float32))
     assert "lower" in caught.value.fix

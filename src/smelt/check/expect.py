@@ -90,8 +90,8 @@ def _graph(model: ir.Model, function: str) -> ir.Graph:
             "E706",
             what,
             at=f"functions: {names or 'none'}",
-            why="the option function= must name one function",
-            fix="name a function of the model",
+            why="the expected chain is searched in exactly one function",
+            fix="let function= name one of them as DOMAIN.NAME, or leave it out for the main graph",
         )
     return matches[0].graph
 

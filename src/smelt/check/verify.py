@@ -210,12 +210,12 @@ def _on_pairs(
 ) -> Sequence[Value]:
     """Return ``inputs`` with complex numbers as pairs of reals, as models read them."""
     if isinstance(inputs, Mapping):
-        what = "inputs= is a list with one array per input, in order"
+        what = f"inputs= got a {type(inputs).__name__}"
         raise UsageError(
             "E632",
             what,
-            fix="samples=[{name: array}] has arrays by name",
-            why="a dict has no order that inputs= could use",
+            fix="pass samples=[{name: array}] for arrays by name",
+            why="it takes a list with one array per input, in order",
         )
     interface = first.interface or second.interface
     return inputs if interface is None else all_as_pairs(interface.inputs, inputs)

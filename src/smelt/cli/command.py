@@ -177,7 +177,7 @@ def _as_smelt_error(error: Exception) -> SmeltError:
         return ResourceLimit(
             "E512",
             what,
-            why=type(error).__name__,
+            why=f"Python raised {type(error).__name__}",
             fix="use a machine with more memory, or a smaller model (smelt extract)",
         )
     if isinstance(error, OSError):

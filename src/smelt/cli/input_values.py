@@ -89,7 +89,7 @@ class InputValues:
                 "E632",
                 what,
                 why=f"it takes {wants(interface)}",
-                fix="leave out the inputs that are too many",
+                fix="leave out the last --input options",
             )
         placed = dict(zip(names, self.ordered, strict=False))
         for name in placed.keys() & self.named.keys():
@@ -233,7 +233,7 @@ def _value(name: str, text: str, item: str) -> np.ndarray | MadeUp:
         "E636",
         f"{text!r} has no array {name!r}" if name else f"{text!r} holds several arrays",
         why=f"it has {', '.join(map(repr, arrays)) or 'none'}",
-        fix=f"--inputs {text} takes all by their names",
+        fix=f"use one of these names, or take all arrays by name: --inputs {text}",
     )
 
 

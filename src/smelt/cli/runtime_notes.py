@@ -15,7 +15,8 @@ def runtime_notes(model: ir.Model) -> Iterator[str]:
     if wrong:
         yield (
             f"ONNX Runtime before 1.32 computes {_listed(wrong)} wrong where integers exceed 32 "
-            "bits, in the source as well; smelt compile --target ort writes other operators"
+            "bits; it does so with the source model, too; smelt compile --target ort writes other "
+            "operators"
         )
 
 

@@ -69,8 +69,8 @@ def timed(timing: bool, trace: str | None, as_json: bool, *files: str | None) ->
     if trace == STANDARD:
         raise UsageError(
             "E637",
-            "--trace - is given",
-            why="a trace is a file for a viewer, and standard output has the result of the command",
+            "--trace - cannot write the trace to standard output",
+            why="standard output has the result of the command",
             fix="--trace trace.json",
         )
     if trace is not None:

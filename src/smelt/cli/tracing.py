@@ -187,8 +187,8 @@ def parse_names(items: Sequence[str] | None, option: str) -> list[str] | dict[st
         raise UsageError(
             "E636",
             what,
-            fix="name all in order, or give OLD=NAME for each",
-            why="names without OLD= are taken for all of them in order",
+            fix="write every name without OLD=, in order, or every name as OLD=NAME",
+            why="names without OLD= stand for all inputs or outputs in order",
         )
     if len({old for old, _, _ in pairs}) < len(pairs):
         raise UsageError(

@@ -108,7 +108,7 @@ class Weights:
                     "E636",
                     f"--weights {item} is not a type in which weights are stored",
                     why=f"types are {', '.join(STORED)}",
-                    fix=f"or ./{item}, if it is a file",
+                    fix=f"use one of these types, or write ./{item} if it is a checkpoint",
                 )
         for values in (types, checkpoints):
             if len(values) > 1:

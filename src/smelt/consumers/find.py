@@ -31,7 +31,8 @@ def consumers() -> Mapping[str, Consumer]:
 def find_consumers(text: str | Iterable[str]) -> Chosen:
     """Return the consumers that ``text`` names, separated by commas.
 
-    Raises UsageError E612 for an unknown name, or a version of a consumer that has none.
+    Raises UsageError E612 for an unknown name, or a version of a consumer that smelt knows
+    in one version only.
     """
     written = text.split(",") if isinstance(text, str) else list(text)
     names = [name.strip() for name in written if name.strip()]
@@ -40,7 +41,7 @@ def find_consumers(text: str | Iterable[str]) -> Chosen:
     if ANY in names:
         raise UsageError(
             "E612",
-            f"{ANY} is named beside {', '.join(n for n in names if n != ANY)}",
+            f"{ANY} is named together with {', '.join(n for n in names if n != ANY)}",
             why=f"{ANY} stands for {', '.join(WIDEST)} together",
             fix=f"name them one by one: --for {','.join(WIDEST)}",
         )
@@ -64,8 +65,8 @@ def _find(written: str) -> Consumer:
     if found.at is None:
         raise UsageError(
             "E612",
-            f"the consumer {name} has no versions, and {written!r} names one",
-            why="its rows are of one version, which docs/consumers.md names",
+            f"{written!r} names a version of the consumer {name}",
+            why="smelt knows its operators for one version only; docs/consumers.md names it",
             fix=f"--for {name}",
         )
     return found.at(_numbers(version))

@@ -16,7 +16,7 @@ CODES: Mapping[str, ErrorCode] = {
     "E612": ErrorCode(
         "a wrong consumer",
         "`--for` names programs that read ONNX files, and no consumer has this name, the consumer "
-        "has no versions, or the target writes no file that others read.",
+        "is known in one version only, or the target writes no file that others read.",
         "--for openvino, or --for onnxruntime>=1.18; docs/consumers.md lists all",
     ),
     "E616": ErrorCode(

@@ -49,8 +49,9 @@ def note_bounds(
             raise UsageError(
                 "E633",
                 f"the dim {name!r} cannot be from {low} to {high}",
-                why=f"the least size of an input is {least} or more, the greatest 1 or more, not "
-                f"below it{'; JAX takes every size for 1 or more' if least else ''}",
+                why=f"the lower bound of an input is {least} or more, the upper bound "
+                "1 or more and not below the lower"
+                f"{'; JAX assumes that every size is 1 or more' if least else ''}",
                 fix=f"for instance: --dim {name}=1..{max(low, high, 16)}",
             )
     model.graph.meta[BOUNDS] = dict(bounds)

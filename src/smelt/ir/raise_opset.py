@@ -231,8 +231,8 @@ def _refusal(node: ir.Node, start: int, to: int) -> Unsupported:
     """Return the error E230 for ``node``."""
     return Unsupported(
         "E230",
-        f"operator {node.op_type} has no known way from opset {start} to {to}",
+        f"operator {node.op_type} cannot be raised from opset {start} to {to}",
         at=f"node {node.name!r} ({node.op_type})",
-        why="its meaning changed in between, and nothing here restores the old one",
+        why="its meaning changed in between, and smelt has no conversion for it",
         fix="export the model at a newer opset",
     )

@@ -84,20 +84,31 @@ def _walk() -> ModuleType:
     """
     spec = find_spec(WALK)
     if spec is None or spec.loader is None:
-        raise InternalError("E902", f"there is no module {WALK}")
+        raise _changed(f"there is no module {WALK}")
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     if not hasattr(getattr(module, NAMED, None), "registry"):
-        raise InternalError("E902", f"{WALK} does not ask {NAMED}.registry any more")
+        raise _changed(f"{WALK} has no {NAMED}.registry")
     setattr(module, NAMED, SimpleNamespace(registry=registry))
     constraints, collect = NAMES
     if not hasattr(getattr(module, constraints, None), collect):
-        raise InternalError("E902", f"{WALK} does not ask {constraints}.{collect} any more")
+        raise _changed(f"{WALK} has no {constraints}.{collect}")
     setattr(module, constraints, SimpleNamespace(**{collect: _invented_below}))
     if not hasattr(module, PROPAGATE):
-        raise InternalError("E902", f"{WALK} does not call {PROPAGATE} any more")
+        raise _changed(f"{WALK} has no {PROPAGATE}")
     setattr(module, PROPAGATE, _with_types(getattr(module, PROPAGATE)))
     return module
+
+
+def _changed(what: str) -> InternalError:
+    """Return error E902 for a name that the installed onnx_ir lacks."""
+    return InternalError(
+        "E902",
+        what,
+        why=f"the installed onnx_ir {ir.__version__} has changed inside",
+        fix="install a version of onnx_ir that smelt supports (constraints.txt names one), and "
+        "report the version",
+    )
 
 
 def _with_types(library_rule: ShapeRule) -> ShapeRule:

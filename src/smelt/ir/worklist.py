@@ -245,7 +245,7 @@ class Worklist:
         return InternalError(
             "E903",
             f"rewriting does not end; the last rules to fire were {names}",
-            why=f"more than {REWRITES_PER_NODE} rewrites a node mean that rules undo each other",
+            why=f"more than {REWRITES_PER_NODE} rewrites per node mean that rules undo each other",
             fix="leave one of them out of the pipeline, and report the model",
         )
 

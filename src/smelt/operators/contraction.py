@@ -200,8 +200,8 @@ def _pairs(path: Path) -> list[tuple[int, ...]]:
         raise UsageError(
             "E658",
             f"{path!r} is not a path",
-            fix="pairs of numbers",
-            why="a path is a list of pairs of operand numbers",
+            fix="give pairs of operand numbers, such as [(0, 1), (0, 1)]",
+            why="each step of a path is a pair of whole numbers",
         ) from error
 
 
@@ -217,9 +217,11 @@ def _finder(name: str) -> Finder:
         with suppress(KeyError):
             cotengra_finder: Finder = paths.get_path_fn(name)
             return cotengra_finder
-    why = f"opt_einsum has no finder of paths named {name!r}"
     raise UsageError(
-        "E658", why, fix="auto, greedy, dp, ...", why="it is not a way that opt_einsum knows"
+        "E658",
+        f"opt_einsum has no finder of paths named {name!r}",
+        fix="use one of auto, greedy and dp, or another name in the documentation of opt_einsum",
+        why="optimize= names a finder of opt_einsum, or of cotengra if it is installed",
     )
 
 
@@ -239,6 +241,6 @@ def check_path(path: Path, count: int) -> None:
         raise UsageError(
             "E658",
             f"the path leaves {left} operands",
-            fix="name pairs until one is left",
+            fix=f"add {left - 1} pairs to the path",
             why="a path contracts all operands to one",
         )

@@ -83,7 +83,7 @@ def _refusal(node: ir.Node, semiring: Semiring) -> Unsupported | None:
         names = sorted({name for _, name in MEANINGS} | MOVES)
         why = "a semiring defines sums and products, and elements may be moved"
         fix = f"compute by {', '.join(names)} alone"
-        problem = f"{node.op_type} means nothing over {semiring}"
+        problem = f"{node.op_type} has no meaning over the semiring {semiring}"
         return Unsupported("E659", problem, at=at, why=why, fix=fix)
     dtype = node.outputs[0].dtype
     if dtype is None or not semiring.takes(dtype.numpy()):
@@ -93,11 +93,17 @@ def _refusal(node: ir.Node, semiring: Semiring) -> Unsupported | None:
         return Unsupported("E659", problem, at=at, why=why, fix="cast the operands to one of them")
     current = node.attributes.get_string("semiring", "sum_product")
     if current != "sum_product":
-        problem = f"{node.op_type} is over {current} already"
+        problem = f"{node.op_type} is computed over the semiring {current} already"
         why = "only contractions of sums of products are read over another semiring"
-        return Unsupported("E659", problem, at=at, why=why, fix="start from the model before that")
+        return Unsupported(
+            "E659",
+            problem,
+            at=at,
+            why=why,
+            fix="apply the semiring to the model before that rewrite",
+        )
     if node.op_type == "ReduceSum" and len(node.inputs) > 1 and _axes(node) is None:
-        problem = "the axes of a ReduceSum are no constant"
+        problem = "the axes of a ReduceSum are not constant"
         why = "a contraction has to name the axes that it sums over"
         return Unsupported("E659", problem, at=at, why=why, fix="make the axes an initializer")
     return None

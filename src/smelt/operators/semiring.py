@@ -67,7 +67,7 @@ class Semiring:
                 raise UsageError(
                     "E657",
                     f"{name!r} cannot be the {role} of a semiring",
-                    fix=f"one of {', '.join(known)}",
+                    fix=f"use one of {', '.join(known)}",
                     why="the operator is not one that smelt knows in this place",
                 )
         if (self.times in ("And", "Or")) != self.is_of_truths:
@@ -84,9 +84,9 @@ class Semiring:
             ):
                 raise UsageError(
                     "E657",
-                    f"{number!r} is not a number",
-                    fix="a number",
-                    why="the neutral elements are numbers",
+                    f"{number!r} cannot be the zero or one of a semiring",
+                    fix="give a number, such as 0 or -inf",
+                    why="zero and one of a semiring are real numbers",
                 )
         for role, neutral, combine in (
             ("zero", self.zero, PLUS[self.plus].ufunc),
@@ -217,8 +217,8 @@ def semiring_of(text: object) -> Semiring:
         raise UsageError(
             "E657",
             f"{text!r} is not a semiring",
-            fix=f"one of {', '.join(SEMIRINGS)}, or plus,times,zero,one as in Max,Mul,0,1",
-            why="no semiring has this name",
+            fix=f"use one of {', '.join(SEMIRINGS)}, or plus,times,zero,one as in Max,Mul,0,1",
+            why="it is no name of a semiring, and not of the form plus,times,zero,one",
         ) from error
 
 

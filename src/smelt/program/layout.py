@@ -48,8 +48,8 @@ class Layout:
             raise UsageError(
                 "E660",
                 f"{self.order!r} is not a layout of {self.axes!r}",
-                why="it has each dim once as a capital letter, and blocks as in 16c",
-                fix='Layout("NCHW", "NHWC") or Layout("NCHW", "NCHW16c")',
+                why="a layout has each dim once as a capital letter, then blocks such as 16c",
+                fix='for instance: Layout("NCHW", "NHWC") or Layout("NCHW", "NCHW16c")',
             )
         object.__setattr__(self, "terms", tuple(terms))
 

@@ -137,5 +137,8 @@ def _native(array: np.ndarray) -> np.ndarray:
 def _unreadable(path: Path, why: str) -> UsageError:
     """Return E617 for a file."""
     return UsageError(
-        "E617", f"cannot read arrays from {str(path)!r}", why=why, fix="np.savez('data.npz', x=x)"
+        "E617",
+        f"cannot read arrays from {str(path)!r}",
+        why=why,
+        fix="write the arrays by np.savez('data.npz', x=x)",
     )

@@ -48,7 +48,9 @@ def open_kept(model: Path, advice: SessionAdvice, folder: Path) -> Session:
         partial = Path(tempfile.mkdtemp(prefix=PARTIAL, dir=folder))
     except OSError as error:
         what = f"cannot write to {str(folder)!r}"
-        raise UsageError("E614", what, why=str(error), fix="kept= a folder of your own") from error
+        raise UsageError(
+            "E614", what, why=str(error), fix="let kept= name a folder that you may write to"
+        ) from error
     try:
         session = open_session(model, advice, (partial / FILE, WEIGHTS))
         if _has_same_interface(session, partial / FILE):

@@ -15,7 +15,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from smelt.errors import UsageError
+from smelt.errors import UsageError, damage
 from smelt.ir.complex_pairs import COMPLEX
 from smelt.ir.names import name_values
 from smelt.ir.partition import Part, cut
@@ -182,7 +182,7 @@ def open_parts(folder: Path, opened: Callable[[Path, str], Saved]) -> Saved | No
         flows = [([*map(int, p["reads"])], [*map(int, p["writes"])]) for _, _, p in parts]
     except (KeyError, TypeError, ValueError) as error:
         what = f"{FILE!r} in {str(folder)!r} is damaged"
-        raise UsageError("E616", what, why=repr(error), fix="compile the model again") from error
+        raise UsageError("E616", what, why=damage(error), fix="compile the model again") from error
     saved = [opened(path, target) for path, target, _ in parts]
 
     def load() -> Runner:

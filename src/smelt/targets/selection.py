@@ -149,7 +149,7 @@ def _run(rewriter: Rewriter, sets: Sequence[RuleSet], stats: RuleStats) -> None:
             raise InternalError(
                 "E903",
                 f"selection does not end; the rules that fired are {', '.join(stats.fired)}",
-                why=f"{REWRITES_PER_NODE} rewrites a node mean that rules undo each other",
+                why=f"{REWRITES_PER_NODE} rewrites per node mean that rules undo each other",
                 fix="leave one of them out of the target",
             )
 

@@ -80,7 +80,7 @@ def _read(path: Path) -> SettingsFile | None:
             "E680",
             "tool.smelt is not a table",
             at=str(path),
-            fix="[tool.smelt]",
+            fix="write the settings below a line [tool.smelt]",
             why="settings are keys of a table",
         )
     return SettingsFile(path, tool["smelt"])

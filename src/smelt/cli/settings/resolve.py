@@ -54,7 +54,7 @@ def files_wanted(arguments: Sequence[str]) -> bool:
             "E682",
             what,
             at=NO_CONFIG,
-            why="it is true or false",
+            why=f"{NO_CONFIG} is true or false",
             fix="SMELT_NO_CONFIG=1, or unset it",
         )
     return not without and "--no-config" not in arguments

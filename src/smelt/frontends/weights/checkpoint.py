@@ -26,7 +26,7 @@ def open_checkpoint(path: str | PathLike[str]) -> Mapping[str, ir.TensorProtocol
         raise UsageError(
             "E609",
             f"there is no checkpoint {str(location)!r}",
-            why="--weights is the path of a checkpoint",
+            why="no file or folder has this path",
             fix="check the path",
         )
     if location.is_dir() and is_orbax(location):

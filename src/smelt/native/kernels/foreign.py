@@ -51,7 +51,7 @@ class CKernel:
 
     def __post_init__(self) -> None:
         """Check the declaration."""
-        fix = "CKernel(operator, text=...) or CKernel(operator, kernel=...)"
+        fix = "write CKernel(operator, text=...) or CKernel(operator, kernel=...)"
         if not isinstance(self.operator, Operator):
             raise UsageError(
                 "E647",

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from smelt.errors import UsageError
+from smelt.errors import UsageError, did_you_mean
 from smelt.ir.complex_pairs import complex_type_of
 from smelt.ir.interface_change import PortChange, ports_of
 from smelt.ir.node_inputs import set_input
@@ -83,12 +83,12 @@ def put_channels_first(model: ir.Model, names: Sequence[str] | str) -> None:
     for name in listed:
         if name not in inputs and name not in outputs:
             problem = f"channels_first names {name!r}, which is neither an input nor an output"
-            known = ", ".join(str(n) for n in (*inputs, *outputs))
+            known = [str(n) for n in (*inputs, *outputs)]
             raise UsageError(
                 "E108",
                 problem,
-                fix=f"the model has {known}",
-                why="it is not an input or output of the model",
+                fix=did_you_mean(name, known, "`smelt inspect` shows inputs and outputs"),
+                why=f"the model has {', '.join(known)}",
             )
     if len(set(listed)) < len(listed):
         raise UsageError(

@@ -64,7 +64,7 @@ class Types:
                 raise UsageError(
                     "E603",
                     f"widen-half cannot widen {name}",
-                    why=", ".join(HALF),
+                    why=f"it widens {' and '.join(HALF)} only",
                     fix="for instance: widen-half{types=bfloat16}",
                 )
 

@@ -23,7 +23,7 @@ def center_crop_pad(cx: ProgramBuilder, node: ir.Node) -> None:
         return
     target_sizes = cx.ints(node, "shape", 1) or ()
     if len(target_sizes) != len(axes):
-        raise cx.refuse(f"{len(target_sizes)} sizes for {len(axes)} axes")
+        raise cx.refuse(f"it has {len(target_sizes)} sizes for {len(axes)} axes")
     pads, sizes = [0] * (2 * rank), m.sizes(x)
     for axis, size in zip(axes, target_sizes, strict=True):
         growth = size - sizes[axis]

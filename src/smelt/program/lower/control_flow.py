@@ -151,7 +151,10 @@ def _data_dependent_size(cx: ProgramBuilder, value: ir.Value, axis: int) -> Dim:
 def scan(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit a Loop over rows; scanned axes other than the first are transposed there and back."""
     if cx.opset < FIRST_SCAN:
-        raise cx.refuse("a Scan with batches", f"raise the model to opset {FIRST_SCAN}")
+        raise cx.refuse(
+            "a Scan before opset 9 has a batch dim, which smelt does not lower",
+            f"raise the model to opset {FIRST_SCAN}",
+        )
     graph, count = node.attributes["body"].as_graph(), node.attributes.get_int("num_scan_inputs", 0)
     slots = [cx.slot(value) for value in node.inputs]
     states, sequences = slots[: len(slots) - count], slots[len(slots) - count :]

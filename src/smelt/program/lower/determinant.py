@@ -13,5 +13,5 @@ def det(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit Det of the square matrices in the last two dims."""
     shape = cx.shape(cx.slot(node.inputs[0]))
     if len(shape) < 2 or shape[-1] != shape[-2]:
-        raise cx.refuse("matrices that are not square")
+        raise cx.refuse("its matrices are not square")
     cx.keep(node)

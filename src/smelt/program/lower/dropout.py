@@ -18,10 +18,10 @@ DROPS_NOTHING = "a Dropout is not training, or its ratio is 0"
 def dropout(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit the identity; a run whose inputs request dropped elements aborts."""
     if node.attributes.get_float("ratio", 0.5) < 0:
-        raise cx.refuse("the ratio is negative")
+        raise cx.refuse("its ratio is negative")
     drops = _drops(cx, node)
     if drops is True:
-        raise cx.refuse("a Dropout that trains is random")
+        raise cx.refuse("it is in training mode, so its result is random")
     if len(node.outputs) > 1 and not is_dead(node.outputs[1]):
         _full_mask(cx, node)
     slot = cx.slot(node.inputs[0])
@@ -60,7 +60,7 @@ def _guarded(cx: ProgramBuilder, drops: Array, slot: int, node: ir.Node) -> int:
 def _full_mask(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit the mask of a Dropout that drops nothing."""
     if cx.opset < 10:
-        raise cx.refuse("the mask of a Dropout before opset 10")
+        raise cx.refuse("its mask is read, which smelt lowers from opset 10 on")
     mask = node.outputs[1]
     mask.type, mask.shape = ir.TensorType(ir.DataType.BOOL), node.outputs[0].shape
     cx.emit("Expand", (cx.constant(np.asarray(True), "kept"),), (cx.define(mask),))

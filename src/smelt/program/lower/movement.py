@@ -89,7 +89,7 @@ def tile(cx: ProgramBuilder, node: ir.Node) -> None:
         return
     source, repeats = cx.slot(node.inputs[0]), cx.symbolic_ints(node, "repeats", 1)
     if repeats is None or len(repeats) != len(cx.shape(source)):
-        raise cx.refuse(f"{len(repeats or ())} repeats for {len(cx.shape(source))} dims")
+        raise cx.refuse(f"it has {len(repeats or ())} repeats for {len(cx.shape(source))} dims")
     cx.emit("Tile", (source,), (cx.define(node.outputs[0]),), repeats=repeats)
 
 
@@ -155,7 +155,7 @@ def split(cx: ProgramBuilder, node: ir.Node) -> None:
         return
     sizes = cx.ints(node, "split", 1) or _equal_parts(cx, node, cx.shape(source)[axis])
     if len(sizes) != len(node.outputs):
-        raise cx.refuse(f"{len(sizes)} sizes for {len(node.outputs)} outputs")
+        raise cx.refuse(f"it has {len(sizes)} sizes for {len(node.outputs)} outputs")
     start: Dim = 0
     for value, size in zip(node.outputs, sizes, strict=True):
         end = start + size if value is not node.outputs[-1] else REST
@@ -171,7 +171,7 @@ def _equal_parts(cx: ProgramBuilder, node: ir.Node, size: Dim) -> tuple[Dim, ...
         part = math.ceil(size / count)
         return tuple(max(0, min(part, size - part * i)) for i in range(count))
     if count != len(node.outputs):
-        raise cx.refuse(f"{count} parts for {len(node.outputs)} outputs")
+        raise cx.refuse(f"it has {count} parts for {len(node.outputs)} outputs")
     # Ends beyond the axis are its end, so the last parts need no other size than the first.
     return (longest_part(size, count, uneven=cx.opset >= UNEVEN),) * count
 
@@ -190,7 +190,7 @@ def pad(cx: ProgramBuilder, node: ir.Node) -> None:
     axes_given = cx.ints(node, "axes", 3)
     axes = cx.axes(range(rank) if axes_given is None else axes_given, rank)
     if len(pad_widths) != 2 * len(axes):
-        raise cx.refuse(f"{len(pad_widths)} pads for {len(axes)} axes")
+        raise cx.refuse(f"it has {len(pad_widths)} pads for {len(axes)} axes")
     pads: list[Dim] = [0] * (2 * rank)
     for i, axis in enumerate(axes):
         pads[axis], pads[rank + axis] = pad_widths[i], pad_widths[len(axes) + i]

@@ -68,7 +68,7 @@ def split_at_run_time(cx: ProgramBuilder, node: ir.Node, axis: int) -> None:
     m = Steps(cx)
     x, sizes = m.array(node.inputs[0]), m.array(node.inputs[1])
     if sizes.shape != (len(node.outputs),):
-        raise cx.refuse(f"{sizes.shape} sizes for {len(node.outputs)} outputs")
+        raise cx.refuse(f"its sizes have the shape {sizes.shape} for {len(node.outputs)} outputs")
     ends = m.emit("CumSum", (sizes,), sizes.shape, axis=0, exclusive=0, reverse=0)
     axis_size = m.emit("Shape", (x,), (1,), ir.DataType.INT64, start=axis, end=axis + 1)
     fits = (sizes.reduce("ReduceMin", 0, keep=True) >= 0) & (
@@ -130,7 +130,7 @@ def _emit(
     output = node.outputs[0]
     name_sizes(cx, output)
     if output.shape is None or len(output.shape) != len(cx.shape(slots[0])):
-        raise cx.refuse("the rank of the result is not that of the data")
+        raise cx.refuse("the result is not declared with the rank of the data")
     cx.emit(op, slots, (cx.define(output),), **attributes)
 
 

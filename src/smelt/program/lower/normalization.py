@@ -54,12 +54,12 @@ def batch_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
     Before opset 14, a node with more than one output, read or not, is in training mode.
     """
     if node.attributes.get_int("spatial", 1) != 1:
-        raise cx.refuse("spatial=0, which ONNX has since removed")
+        raise cx.refuse("it has spatial=0, which ONNX has since removed")
     if node.attributes.get_int("training_mode", 0) and cx.opset >= 14:
         _in_training(cx, node)
         return
     if len(node.outputs) > 1:
-        raise cx.refuse("a BatchNormalization that trains, before opset 14")
+        raise cx.refuse("it is in training mode, which smelt lowers from opset 14 on")
     epsilon = node.attributes.get_float("epsilon", 1e-5)
     m = Steps(cx)
     x, *parameters = (m.array(value) for value in node.inputs)
@@ -78,7 +78,7 @@ def _in_training(cx: ProgramBuilder, node: ir.Node) -> None:
     shape = m.sizes(x)
     others = [i for i in range(len(shape)) if i != 1]
     if 0 in shape:
-        raise cx.refuse("the mean of a batch without elements")
+        raise cx.refuse("the mean of a batch without elements is not defined is not defined")
     dtype = x.dtype
     wide = [array.cast(_wide(array.dtype)) for array in (x, *parameters)]
     column = (1, shape[1], *(1,) * (len(shape) - 2))
@@ -145,7 +145,9 @@ def mean_variance_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
 def group_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit a normalization over groups of channels; scale and bias are per channel (opset 21)."""
     if cx.opset < 21:
-        raise cx.refuse("before opset 21 scale and bias had one number per group")
+        raise cx.refuse(
+            "it is a GroupNormalization before opset 21, with one scale and bias per group"
+        )
     cx.keep(
         node,
         num_groups=node.attributes.get_int("num_groups", 1),
@@ -176,6 +178,6 @@ def lp_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
         node.attributes.get_int("p", 2),
     )
     if p not in (1, 2):
-        raise cx.refuse(f"the norm p={p}")
+        raise cx.refuse(f"smelt does not lower the norm p={p}")
     norm = x.reduce(f"ReduceL{p}", axis, keep=True)
     m.give(node.outputs[0], m.op("Where", m.op("Equal", norm, 0.0), 0.0, x / norm))

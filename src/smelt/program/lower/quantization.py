@@ -256,7 +256,7 @@ def _along(cx: ProgramBuilder, node: ir.Node, slot: int, shape: tuple[Dim, ...])
         raise cx.refuse_size("the blocks have a symbolic size")
     count = int(str(sizes[axis]))
     if block < 1 or -(-size // block) != count:
-        raise cx.refuse(f"{count} blocks of {block} are not {size}")
+        raise cx.refuse(f"{count} blocks of {block} do not make up the size {size}")
     if block == 1:
         return slot
     before, after = sizes[:axis], sizes[axis + 1 :]

@@ -59,7 +59,7 @@ def recurrent(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit one ``Recurrence`` per direction, and a Concat of the results along that dim."""
     order = ORDERS.get(node.attributes.get_string("direction", "forward"))
     if order is None:
-        raise cx.refuse("a direction other than forward, reverse and bidirectional")
+        raise cx.refuse("its direction is not forward, reverse or bidirectional")
     weights = cx.shape(cx.slot(node.inputs[2]))
     if not isinstance(weights[2], int):
         raise cx.refuse_size("the hidden size is symbolic")
@@ -84,7 +84,7 @@ def _functions(cx: ProgramBuilder, node: ir.Node, directions: int) -> list[Activ
     attr, cell = node.attributes.get("activations"), CELLS[node.op_type]
     names = list(attr.as_strings()) if attr is not None else list(cell.activations) * directions
     if len(names) != len(cell.activations) * directions:
-        raise cx.refuse(f"{len(names)} activations for {directions} directions")
+        raise cx.refuse(f"it has {len(names)} activations for {directions} directions")
     numbers = []
     for name in ("activation_alpha", "activation_beta"):
         parameter = node.attributes.get(name)
@@ -92,7 +92,7 @@ def _functions(cx: ProgramBuilder, node: ir.Node, directions: int) -> list[Activ
     try:
         return activations(names, *numbers)
     except KeyError as error:
-        raise cx.refuse(f"the activation {error}, which ONNX does not know") from None
+        raise cx.refuse(f"ONNX has no activation {error}") from None
 
 
 def _direction(

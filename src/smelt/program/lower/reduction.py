@@ -44,7 +44,9 @@ def reduce(cx: ProgramBuilder, node: ir.Node) -> None:
     axes = cx.ints(node, "axes", 1)
     if not axes and node.attributes.get_int("noop_with_empty_axes", 0) != 0:
         if node.op_type not in IDENTITY_WITHOUT_AXES:
-            raise cx.refuse("noop_with_empty_axes, which versions of ONNX define differently")
+            raise cx.refuse(
+                "it uses noop_with_empty_axes, which versions of ONNX define differently"
+            )
         cx.alias(node.outputs[0], cx.slot(node.inputs[0]))
         return
     sorted_axes = tuple(sorted(cx.axes(axes or range(rank), rank)))
@@ -73,7 +75,7 @@ def _reduce_at_run_time(cx: ProgramBuilder, node: ir.Node) -> None:
     if not isinstance(count, int):
         raise cx.refuse_size("the number of axes is computed while the model runs")
     if noop and count == 0 and node.op_type not in IDENTITY_WITHOUT_AXES:
-        raise cx.refuse("noop_with_empty_axes, which versions of ONNX define differently")
+        raise cx.refuse("it uses noop_with_empty_axes, which versions of ONNX define differently")
     keep = node.attributes.get_int("keepdims", 1)
     output = cx.define(node.outputs[0])
     attributes: dict[str, int | str] = {"reduction": node.op_type, "keepdims": keep, "noop": noop}

@@ -19,7 +19,13 @@ def refusal(node: ir.Node | None, why: str, fix: str = "") -> Unsupported:
     origin = str(origin_of(node))
     if origin != node.name:
         at.append(f"from {origin}")
-    return Unsupported("E201", f"operator {name} cannot be lowered", at=at, why=why, fix=fix)
+    return Unsupported(
+        "E201",
+        f"operator {name} cannot be lowered",
+        at=at,
+        why=why,
+        fix=fix or "correct the node, or use the target 'onnx'",
+    )
 
 
 def _type(value: ir.Value) -> str:

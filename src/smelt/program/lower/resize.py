@@ -77,7 +77,7 @@ def _samplings(
     axes, sampling = _axes(cx, node, len(sizes)), _sampling(cx, node)
     roi = _floats(cx, node, 1, "roi") if sampling.coordinates == CROP else ()
     if sampling.coordinates == CROP and len(roi) != 2 * len(axes):
-        raise cx.refuse(f"a region of {len(roi)} numbers for {len(axes)} axes")
+        raise cx.refuse(f"roi has {len(roi)} numbers for {len(axes)} axes; it needs two per axis")
     scales = _scales(cx, node, axes, sizes, target_sizes)
     samplings = [
         (axis, replace(sampling, scale=scale)) for axis, scale in zip(axes, scales, strict=True)
@@ -102,7 +102,7 @@ def _sampling(cx: ProgramBuilder, node: ir.Node) -> Sampling:
     old = cx.opset < OF_COORDINATES
     antialias = bool(node.attributes.get_int("antialias", 0))
     if mode == "nearest" and antialias:
-        raise cx.refuse("antialias of the mode 'nearest', which ONNX does not define")
+        raise cx.refuse("it has antialias with the mode 'nearest', which ONNX does not define")
     nearest = node.attributes.get_string("nearest_mode", "round_prefer_floor")
     return Sampling(
         mode=mode,
@@ -133,7 +133,7 @@ def _scales(
         attr = node.attributes.get("scales")
         listed = attr.as_floats() if attr is not None else _floats(cx, node, place, "scales")
         if len(listed) != len(axes):
-            raise cx.refuse(f"{len(listed)} scales for {len(axes)} axes")
+            raise cx.refuse(f"it has {len(listed)} scales for {len(axes)} axes")
         return list(listed)
     policy = node.attributes.get_string("keep_aspect_ratio_policy", "stretch")
     if policy == "stretch":

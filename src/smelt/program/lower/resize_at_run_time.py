@@ -61,7 +61,7 @@ def resize_at_run_time(
     m = Steps(cx)
     x = m.array(node.inputs[0])
     if 0 in x.shape:
-        raise cx.refuse("an axis without rows to read")
+        raise cx.refuse("an axis to resample has size 0")
     dtype = x.dtype
     needs_floats = sampling.mode != "nearest" and not dtype.is_floating_point()
     if needs_floats:
@@ -101,7 +101,7 @@ def _numbers(m: Steps, value: ir.Value | None, wide: ir.DataType, count: int) ->
     """Return the first ``count`` elements of ``value``, as scalars of type ``wide``."""
     array = m.array(value)
     if array.shape != (count,):
-        raise m.cx.refuse(f"{array.shape} numbers where there should be {count}")
+        raise m.cx.refuse(f"an input has the shape {array.shape}, and needs {count} elements")
     return [array.rows(i, i + 1, 0).reshape().cast(wide) for i in range(count)]
 
 

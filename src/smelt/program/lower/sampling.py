@@ -39,13 +39,13 @@ def grid_sample(cx: ProgramBuilder, node: ir.Node) -> None:
     if mode != "nearest" and dtype in NARROW:
         x = x.cast(ir.DataType.FLOAT)
     elif mode != "nearest" and dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
-        raise cx.refuse("weighted sums of elements that are no floats")
+        raise cx.refuse("interpolation needs floating-point elements")
     sampler = Sampler(m, x, wide)
     batch, (_, *places, rank) = sampler.batch, grid.shape
     if rank != len(sampler.sizes) or 0 in (*x.shape[2:], *grid.shape):
         raise cx.refuse("the grid does not fit the image, or one of them is empty")
     if mode == "cubic" and rank != 2:
-        raise cx.refuse("cubic interpolation of other than images")
+        raise cx.refuse("cubic interpolation is defined for two spatial dims only")
     count = dim_product(places)
     flat = grid.cast(wide).reshape(batch, count, rank)
     align = bool(node.attributes.get_int("align_corners", 0))
@@ -120,7 +120,7 @@ def roi_align(cx: ProgramBuilder, node: ir.Node) -> None:
     x, boxes = x.cast(wide), boxes.cast(wide)
     sampler = Sampler(m, x, wide)
     if 0 in x.shape[2:]:
-        raise cx.refuse("an image without pixels")
+        raise cx.refuse("the image has no pixels")
     count = boxes.shape[0]
     rows, columns = height * samples, width * samples
     axes = _sampled(cx, node, boxes, (rows, columns))
@@ -189,7 +189,7 @@ def deform_conv(cx: ProgramBuilder, node: ir.Node) -> None:
     batch, channels, *sizes = m.sizes(x)
     out, rank, taps = m.sizes(offset)[2:], len(kernel), math.prod(kernel)
     if channels % group or channels % offsets or 0 in (*sizes, *out):
-        raise cx.refuse("groups that do not divide the channels, or an empty image")
+        raise cx.refuse("the groups do not divide the channels, or the image is empty")
     wide = ir.DataType.FLOAT if x.dtype in NARROW else x.dtype
     dtype, x, w = x.dtype, x.cast(wide), w.cast(wide)
     count, share = math.prod(out), channels // offsets
@@ -244,7 +244,7 @@ def affine_grid(cx: ProgramBuilder, node: ir.Node) -> None:
     size = cx.ints(node, "size", 1)
     batch, rank, _ = m.sizes(theta)
     if size is None or len(size) != rank + 2 or size[0] != batch:
-        raise cx.refuse("the size does not fit theta")
+        raise cx.refuse("the input size does not fit the shape of theta")
     places = size[2:]
     ends = [
         1.0 if node.attributes.get_int("align_corners", 0) else 1 - 1 / max(n, 1) for n in places
@@ -263,7 +263,7 @@ def _grid_at_run_time(m: Steps, node: ir.Node, theta: Array) -> None:
     batch, rank, _ = m.sizes(theta)
     sizes, wide = m.array(node.inputs[1]), ir.DataType.DOUBLE
     if sizes.shape != (rank + 2,):
-        raise m.cx.refuse("the size does not fit theta")
+        raise m.cx.refuse("the input size does not fit the shape of theta")
     lines = []
     for axis in range(rank):
         count = sizes.rows(axis + 2, axis + 3, 0).reshape().cast(wide)

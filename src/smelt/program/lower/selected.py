@@ -104,6 +104,6 @@ def bit_cast(cx: ProgramBuilder, node: ir.Node) -> None:
     source, output = cx.slot(node.inputs[0]), node.outputs[0]
     to = ir.DataType(node.attributes.get_int("to", 0))
     if to.bitwidth != cx.dtype(source).bitwidth:
-        raise cx.refuse("element types of different widths")
+        raise cx.refuse("its element types have different widths")
     _set_type(output, to, cx.shape(source))
     cx.emit("BitCast", (source,), (cx.define(output),))

@@ -22,7 +22,7 @@ def dft(cx: ProgramBuilder, node: ir.Node) -> None:
     default_axis = -2 if cx.opset >= 20 else 1
     axis = cx.axis(axis_input[0] if axis_input else default_axis, len(x.shape))
     if axis == len(x.shape) - 1:
-        raise cx.refuse("a transform along the dim of real and imaginary parts")
+        raise cx.refuse("its axis is the last dim, which holds real and imaginary parts")
     inverse, onesided = (
         node.attributes.get_int("inverse", 0),
         node.attributes.get_int("onesided", 0),
@@ -41,9 +41,11 @@ def transform(
     """Return the transform along ``axis``; the last dim holds real and imaginary parts."""
     dtype, parts = x.dtype, m.size(x, -1)
     if length < 1 or m.size(x, axis) < 1:
-        raise m.cx.refuse("a transform of no elements")
+        raise m.cx.refuse("the transform would have no elements")
     if parts not in (1, 2):
-        raise m.cx.refuse(f"{parts} parts of numbers")
+        raise m.cx.refuse(
+            f"the last dim has size {parts}; it is 1 for real and 2 for complex numbers"
+        )
     x = x.cast(ir.DataType.FLOAT) if dtype in NARROW else x
     shape = list(x.shape)
     shape[axis] = length // 2 + 1 if onesided and not inverse else length
@@ -63,7 +65,7 @@ def stft(cx: ProgramBuilder, node: ir.Node) -> None:
     if len(signal.shape) == 2:
         signal = signal.reshape(*signal.shape, 1)
     if len(signal.shape) != 3:
-        raise cx.refuse(f"a signal of rank {len(signal.shape)}")
+        raise cx.refuse(f"the signal has rank {len(signal.shape)}, not 2 or 3")
     step, frame_length = cx.ints(node, "frame_step", 1), cx.ints(node, "frame_length", 3)
     weights = cx.input(node, 2)
     window = m.array(weights) if weights is not None else None
@@ -72,9 +74,9 @@ def stft(cx: ProgramBuilder, node: ir.Node) -> None:
         frame_length[0] if frame_length else m.sizes(window)[0] if window else m.size(signal, 1)
     )
     if not step or step[0] < 1 or length < 1 or (isinstance(count, int) and length > count):
-        raise cx.refuse("frames that do not fit the signal")
+        raise cx.refuse("frame_step or frame_length is missing, below 1 or longer than the signal")
     if window is not None and m.sizes(window)[0] != length:
-        raise cx.refuse("a window of another length than the frames")
+        raise cx.refuse("the window and the frames have different lengths")
     frames = (count - length) // step[0] + 1
     places = m.numbers(frames).reshape(frames, 1) * step[0] + m.constant(np.arange(length))
     windows = signal.gather(places, 1)
@@ -82,5 +84,5 @@ def stft(cx: ProgramBuilder, node: ir.Node) -> None:
         windows = windows * window.reshape(length, 1)
     onesided = bool(node.attributes.get_int("onesided", 1))
     if onesided and parts == 2:
-        raise cx.refuse("half of the spectrum of a complex signal")
+        raise cx.refuse("onesided=1 needs a real signal, and this one is complex")
     m.give(node.outputs[0], transform(m, windows, 2, length, inverse=False, onesided=onesided))

@@ -31,7 +31,7 @@ def col2im(cx: ProgramBuilder, node: ir.Node) -> None:
         for i, size in enumerate(image)
     ]
     if columns % taps or math.prod(steps) != count or min(steps) < 1:
-        raise cx.refuse("blocks that do not fit the columns")
+        raise cx.refuse("the number of blocks does not fit the columns")
     inside, target = np.ones((taps, count), bool), np.zeros((taps, count), np.int64)
     for i, size in enumerate(image):
         tap = np.indices(block)[i].reshape(-1, 1) * dilations[i]
@@ -88,7 +88,7 @@ def tensor_scatter(cx: ProgramBuilder, node: ir.Node) -> None:
     shape, count = m.sizes(cache), m.sizes(update)
     axis = cx.axis(node.attributes.get_int("axis", -2), len(shape))
     if axis == 0:
-        raise cx.refuse("the first dim, which counts samples, as the axis")
+        raise cx.refuse("its axis is the first dim, which counts samples")
     start_input = cx.input(node, 2)
     start = m.array(start_input) if start_input is not None else m.constant(np.zeros(shape[0]))
     rows = start.reshape(shape[0], 1) + m.constant(np.arange(count[axis]).reshape(1, -1))
@@ -110,7 +110,7 @@ def reverse_sequence(cx: ProgramBuilder, node: ir.Node) -> None:
     batch = cx.axis(node.attributes.get_int("batch_axis", 1), len(shape))
     time = cx.axis(node.attributes.get_int("time_axis", 0), len(shape))
     if sorted((batch, time)) != [0, 1]:
-        raise cx.refuse("axes other than the first two")
+        raise cx.refuse("its time and batch axes are not the first two")
     place = m.numbers(shape[time]).reshape(1, shape[time])
     counts = lengths.reshape(shape[batch], 1)
     rows = m.op("Where", m.op("Less", place, counts), counts - place - 1, place)

@@ -18,7 +18,7 @@ def tf_idf(cx: ProgramBuilder, node: ir.Node) -> None:
     pool = cx.ints(node, "pool_int64s")
     starts, places = cx.ints(node, "ngram_counts"), cx.ints(node, "ngram_indexes")
     if pool is None or starts is None or places is None or not places:
-        raise cx.refuse("a pool of strings")
+        raise cx.refuse("its pool has no integers, or ngram_counts or ngram_indexes is missing")
     rows = x if len(x.shape) == 2 else x.reshape(1, *x.shape)
     rows = rows.cast(ir.DataType.INT64)
     batch = m.sizes(rows)[0]

@@ -32,7 +32,7 @@ def top_k(cx: ProgramBuilder, node: ir.Node) -> None:
     if isinstance(counts[0], int) and (
         counts[0] < 0 or (isinstance(size, int) and counts[0] > size)
     ):
-        raise cx.refuse(f"k is {counts[0]}, of {size} elements")
+        raise cx.refuse(f"k is {counts[0]}, but the axis has {size} elements")
     for value, dtype in zip(node.outputs, (cx.dtype(slot), ir.DataType.INT64), strict=True):
         value.shape, value.type = ir.Shape(shape), ir.TensorType(dtype)
     outputs = tuple(cx.define(value) for value in node.outputs)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from smelt.errors import UsageError
+from smelt.errors import UsageError, damage
 from smelt.ir.complex_pairs import COMPLEX
 from smelt.ir.dim_texts import symbolic_dim
 from smelt.ir.size_constraints import SizeCheck
@@ -114,7 +114,7 @@ def from_json(data: bytes, file: str) -> InterfaceFile | None:
         return InterfaceFile(str(document["name"]), interface, ranges, sizes, lengths, digests)
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
         raise UsageError(
-            "E616", f"{file!r} is damaged", why=repr(error), fix="compile the model again"
+            "E616", f"{file!r} is damaged", why=damage(error), fix="compile the model again"
         ) from error
 
 

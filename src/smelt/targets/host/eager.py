@@ -32,11 +32,11 @@ def run(program: Program, *inputs: Array, watch: Watch | None = None) -> tuple[A
     index out of range.
     """
     if not isinstance(program, Program):
-        what = f"{type(program).__name__} is no Program"
+        what = f"{type(program).__name__} is not a Program"
         raise UsageError(
             "E671",
             what,
-            fix="smelt.program.lower.lower(model) makes one of a model",
+            fix="pass smelt.program.lower.lower(model)",
             why="eager execution runs a Program",
         )
     if len(inputs) != len(program.inputs):

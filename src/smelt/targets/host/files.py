@@ -91,7 +91,7 @@ def read_folder(folder: Path) -> tuple[ir.Model, Options] | None:
         raise UsageError(
             "E616",
             f"{MARK!r} in {str(folder)!r} is damaged, or of another version",
-            why=f"{MODEL!r} beside it is a program of this target",
+            why=f"{MODEL!r} in the folder was written by target host, whose mark is {MARK!r}",
             fix="compile the model again",
         )
     if mark is None:

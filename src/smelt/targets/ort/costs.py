@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from smelt.errors import UsageError
+from smelt.errors import UsageError, damage
 from smelt.runtime.onnxruntime import version
 from smelt.targets.ort.choices import CHOICES, Choice
 
@@ -117,7 +117,7 @@ def read_document(path: str | Path, fix: str) -> dict[str, Any]:
         raise UsageError(
             "E662",
             f"{str(path)!r} is not a table of costs",
-            why=f"{type(error).__name__}: {error}",
+            why=damage(error),
             fix=fix,
         ) from error
     return document

@@ -132,7 +132,7 @@ def _check_not_hidden(scope: Scope, positions: dict[Scope, dict[str, int]]) -> N
                         "E304",
                         f"the value {name!r} is defined in a graph and in one around it",
                         at=f"{scope}: {place(node)}; and in {outer} around it",
-                        why="a graph within another reads values of the outer one by name",
+                        why="an inner graph reads values of the outer graph by name",
                         fix="rename the value in the inner graph",
                     )
         inner, outer = outer, outer.outer

@@ -29,7 +29,7 @@ def tree_ensemble(cx: ProgramBuilder, node: ir.Node) -> None:
     result = aggregated(m, trees.leaves(m, x), weights, has_target, mode, x.dtype)
     transform = attributes.get_int("post_transform", 0)
     if transform > 2:
-        raise cx.refuse(f"post_transform {transform}")
+        raise cx.refuse(f"smelt does not lower post_transform {transform}")
     m.give(node.outputs[0], transformed(m, result, TRANSFORMS[transform]))
 
 

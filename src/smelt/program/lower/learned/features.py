@@ -51,14 +51,14 @@ def normalizer(cx: ProgramBuilder, node: ir.Node) -> None:
     m = Steps(cx)
     x = m.array(node.inputs[0]).cast(ir.DataType.FLOAT)
     if len(x.shape) not in (1, 2):
-        raise cx.refuse("features that are no matrix")
+        raise cx.refuse("its features are not a matrix")
     last, norm = len(x.shape) - 1, node.attributes.get_string("norm", "MAX")
     if norm == "MAX":
         size = x.reduce("ReduceMax", last, keep=True)
     elif norm in ("L1", "L2"):
         size = x.reduce(f"Reduce{norm}", last, keep=True)
     else:
-        raise cx.refuse(f"the norm {norm}")
+        raise cx.refuse(f"smelt does not lower the norm {norm}")
     m.give(node.outputs[0], m.op("Where", m.op("Equal", size, 0.0), x, x / size))
 
 

@@ -26,7 +26,7 @@ def linear_regressor(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit ``x @ coefficients.T + intercepts`` for each target."""
     m = Steps(cx)
     if node.attributes.get_string("post_transform", "NONE") != "NONE":
-        raise cx.refuse("a post_transform of a LinearRegressor")
+        raise cx.refuse("it has a post_transform, which smelt does not lower")
     m.give(node.outputs[0], _products(m, node, node.attributes.get_int("targets", 1)))
 
 
@@ -49,7 +49,7 @@ def linear_classifier(cx: ProgramBuilder, node: ir.Node) -> None:
     two = labels if len(labels) == 2 else np.array([0, 1])
     m.give(node.outputs[0], m.constant(two).gather(m.op("Greater", score, 0.0).cast(INT64)))
     if transform != "NONE":
-        raise cx.refuse(f"the post_transform {transform} of one score")
+        raise cx.refuse(f"smelt does not lower post_transform {transform} of a single score")
     m.give(node.outputs[1], columns(m, -score + 1.0, score) if len(labels) == 2 else scores)
 
 
@@ -57,7 +57,7 @@ def _products(m: Steps, node: ir.Node, targets: int) -> Array:
     """Return ``x @ coefficients.T + intercepts`` as [N, targets]."""
     x, weights = features_of(m, node), floats(node, "coefficients")
     if targets < 1 or len(weights) % targets or len(weights) // targets != x.shape[1]:
-        raise m.cx.refuse(f"{len(weights)} coefficients for {x.shape[1]} features")
+        raise m.cx.refuse(f"it has {len(weights)} coefficients for {x.shape[1]} features")
     result = m.dot("nf,tf->nt", x, m.constant(weights.reshape(targets, -1), FLOAT))
     bias = floats(node, "intercepts")
     return result + m.constant(bias, FLOAT) if len(bias) else result

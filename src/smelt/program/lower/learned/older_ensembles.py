@@ -31,14 +31,14 @@ def tree_ensemble_regressor(cx: ProgramBuilder, node: ir.Node) -> None:
     x, ensemble = _rows(m, node), _Ensemble(m, node, "target", targets)
     mode = attributes.get_string("aggregate_function", "SUM") or "SUM"
     if mode in ("MIN", "MAX") and not ensemble.has_weight.all():
-        raise cx.refuse(f"the {mode} of trees that lack a weight for some target")
+        raise cx.refuse(f"smelt does not lower {mode} for trees that lack a weight for a target")
     total = aggregated(m, ensemble.leaf(x), ensemble.weights, ensemble.has_weight, mode, x.dtype)
     base = _numbers(node, "base_values")
     if len(base):
         total = total + m.constant(base, x.dtype)
     transform = attributes.get_string("post_transform", "NONE") or "NONE"
     if targets == 1 and transform != "NONE":
-        raise cx.refuse(f"the post_transform {transform} of one target")
+        raise cx.refuse(f"smelt does not lower post_transform {transform} of a single target")
     m.give(node.outputs[0], transformed(m, total, transform).cast(FLOAT))
 
 
@@ -55,7 +55,7 @@ def tree_ensemble_classifier(cx: ProgramBuilder, node: ir.Node) -> None:
         label, scores = _binary_scores(m, scores, ensemble, labels, base, transform)
     elif len(labels) > 2:
         if len(base) not in (0, len(labels)):
-            raise cx.refuse(f"{len(base)} base values for {len(labels)} classes")
+            raise cx.refuse(f"it has {len(base)} base values for {len(labels)} classes")
         if not len(base) and not ensemble.has_weight.all():
             scores_that_count = ensemble.scores_with_weights(m, ensemble.leaf(x), scores)
         else:
@@ -63,7 +63,7 @@ def tree_ensemble_classifier(cx: ProgramBuilder, node: ir.Node) -> None:
             scores_that_count = scores
         label, scores = best_labels(m, scores_that_count, labels), transformed(m, scores, transform)
     else:
-        raise cx.refuse(f"{len(labels)} classes")
+        raise cx.refuse(f"it has {len(labels)} classes, and needs 2 or more")
     m.give(node.outputs[0], label)
     m.give(node.outputs[1], scores.cast(FLOAT))
 
@@ -84,7 +84,9 @@ def _binary_scores(
         or (has_weights[1] and len(base))
         or (all(has_weights) and not ensemble.has_weight.all())
     ):
-        raise m.cx.refuse("two classes with base values or leaf weights that ONNX does not define")
+        raise m.cx.refuse(
+            "it has two classes with base values or leaf weights that ONNX does not define"
+        )
     if has_weights[1]:
         positive = m.op("Greater", second, 0.5 if _has_no_negative_weight(ensemble) else 0.0)
         label_values = labels
@@ -94,7 +96,7 @@ def _binary_scores(
         return label, transformed(m, columns(m, first, second), transform)
     score = first + m.constant(base, scores.dtype) if len(base) else first
     if transform == "PROBIT":
-        raise m.cx.refuse("the post_transform PROBIT of one score")
+        raise m.cx.refuse("smelt does not lower post_transform PROBIT of a single score")
     positive = m.op("Greater", score, 0.5 if _has_no_negative_weight(ensemble) else 0.0)
     label = m.constant(labels).gather(positive.cast(INT64))
     if _has_no_negative_weight(ensemble):
@@ -112,7 +114,7 @@ def _rows(m: Steps, node: ir.Node) -> Array:
     """Return the features as floats; doubles stay doubles, because the model compares doubles."""
     x = m.array(node.inputs[0])
     if len(x.shape) != 2:
-        raise m.cx.refuse("features that are no matrix")
+        raise m.cx.refuse("its features are not a matrix")
     return x if x.dtype == ir.DataType.DOUBLE else x.cast(FLOAT)
 
 
@@ -155,8 +157,8 @@ class _Ensemble:
             leaf = order[numbers[tree, number]]
             if not is_leaf[numbers[tree, number]] or not 0 <= target < targets:
                 raise m.cx.refuse(
-                    f"the weight of node {number} of tree {tree} for {kind} {target},"
-                    f" as the node is no leaf or the {kind} does not exist"
+                    f"node {number} of tree {tree} has a weight for {kind} {target},"
+                    f" but it is no leaf, or the {kind} does not exist"
                 )
             self.weights[leaf, target] += weight
             self.has_weight[leaf, target] = True
@@ -174,16 +176,18 @@ class _Ensemble:
                 zip(trees[is_inner].tolist(), np.asarray(ids)[is_inner].tolist(), strict=True)
             )
             if not all(pair in numbers for pair in pairs):
-                raise m.cx.refuse("a node has a successor that is not in its tree")
+                raise m.cx.refuse("a node of a tree has a successor that is not in its tree")
             targets = np.array([numbers[pair] for pair in pairs], np.int64)
             children |= set(targets.tolist())
             successors.append(np.concatenate([self._place[targets], np.sort(self._place[is_leaf])]))
         roots = [number for number in range(len(trees)) if number not in children]
         if len(roots) != len(set(trees.tolist())):
-            raise m.cx.refuse("a tree has no root, or two")
+            raise m.cx.refuse("a tree has no root, or several")
         unknown = {mode for mode in self.modes if mode not in MODES} - {"LEAF"}
         if unknown:
-            raise m.cx.refuse(f"nodes_modes {sorted(unknown)}")
+            raise m.cx.refuse(
+                f"its nodes_modes contain {sorted(unknown)}, which ONNX does not define"
+            )
         missing = np.asarray(
             attributes.get_ints("nodes_missing_value_tracks_true", ()) or 0 * trees
         )

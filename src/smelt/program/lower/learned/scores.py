@@ -17,7 +17,7 @@ def features_of(m: Steps, node: ir.Node) -> Array:
     """Return the first input as rows of float32; a vector is one row."""
     x = m.array(node.inputs[0])
     if len(x.shape) not in (1, 2):
-        raise m.cx.refuse("features that are no matrix")
+        raise m.cx.refuse("its features are not a matrix")
     x = x.cast(FLOAT)
     return x if len(x.shape) == 2 else x.reshape(1, x.shape[0])
 
@@ -62,7 +62,7 @@ def transformed(m: Steps, scores: Array, transform: str) -> Array:
     if transform == "PROBIT":
         return probit(m, scores)
     if transform != "NONE":
-        raise m.cx.refuse(f"the post_transform {transform}")
+        raise m.cx.refuse(f"smelt does not lower post_transform {transform}")
     return scores
 
 

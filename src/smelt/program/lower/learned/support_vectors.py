@@ -28,7 +28,7 @@ def svm_regressor(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit the weighted sum of the kernel of each row with each support vector: [N, 1]."""
     m, attributes = Steps(cx), node.attributes
     if attributes.get_string("post_transform", "NONE") != "NONE":
-        raise cx.refuse("a post_transform of an SVMRegressor")
+        raise cx.refuse("it has a post_transform, which smelt does not lower")
     x, coefficients = features_of(m, node), floats(node, "coefficients")
     count = attributes.get_int("n_supports", 0)
     if count:
@@ -46,15 +46,15 @@ def svm_classifier(cx: ProgramBuilder, node: ir.Node) -> None:
     labels = labels_of(m, node)
     if len(floats(node, "prob_a")):
         raise cx.refuse(
-            "probabilities, which an iteration fits to the scores of the pairs",
+            "it returns probabilities, which an iteration fits to the scores of the pairs",
             fix="train with probability=False",
         )
     if len(labels) < 2:
-        raise cx.refuse(f"{len(labels)} classes")
+        raise cx.refuse(f"it has {len(labels)} classes, and needs 2 or more")
     transform = node.attributes.get_string("post_transform", "NONE")
     sizes = node.attributes.get_ints("vectors_per_class", ())
     if not sum(sizes):
-        raise cx.refuse("no support vectors")
+        raise cx.refuse("it has no support vectors")
     x = features_of(m, node)
     vectors = floats(node, "support_vectors").reshape(sum(sizes), -1)
     pairs = list(combinations(range(len(labels)), 2))
@@ -68,7 +68,7 @@ def svm_classifier(cx: ProgramBuilder, node: ir.Node) -> None:
         return
     score = scores.reshape(scores.shape[0])
     if transform != "NONE":
-        raise cx.refuse(f"the post_transform {transform} of one score")
+        raise cx.refuse(f"smelt does not lower post_transform {transform} of a single score")
     m.give(node.outputs[1], columns(m, -score, score))
 
 
@@ -102,7 +102,7 @@ def _votes(m: Steps, won: Array, pairs: list[tuple[int, int]], classes: int) -> 
 def _products(m: Steps, x: Array, weights: np.ndarray) -> Array:
     """Return the products of each row of ``x`` with each row of ``weights``."""
     if weights.shape[1] != x.shape[1]:
-        raise m.cx.refuse(f"{weights.shape[1]} coefficients for {x.shape[1]} features")
+        raise m.cx.refuse(f"it has {weights.shape[1]} coefficients for {x.shape[1]} features")
     return m.dot("nf,tf->nt", x, m.constant(weights, FLOAT))
 
 
@@ -121,4 +121,4 @@ def _kernel(m: Steps, node: ir.Node, x: Array, vectors: np.ndarray) -> Array:
         return m.op("Pow", inner, degree)
     if kind == "SIGMOID":
         return m.op("Tanh", inner)
-    raise m.cx.refuse(f"the kernel {kind}")
+    raise m.cx.refuse(f"smelt does not lower kernel_type {kind}")

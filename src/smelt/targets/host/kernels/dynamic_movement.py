@@ -47,9 +47,9 @@ def dynamic_slice(call: Call) -> Step:
             if step == 0:
                 raise UsageError(
                     "E670",
-                    "a Slice, or a Split made of such, has a step of 0",
-                    why="a step is not 0; sizes of a Split are not below 0 and sum up to the axis",
-                    fix="give other data",
+                    "a step of a Slice is 0, or the sizes of a Split are wrong",
+                    why="steps are not 0; sizes of a Split are 0 or more and sum up to the axis",
+                    fix="correct the inputs that give the steps or sizes",
                 )
             rows[axis] = rows_taken(x.shape[axis], (start, end, step))
         checked("Slice", tuple(map(len, rows)), out.shape)

@@ -18,7 +18,7 @@ def fail(call: Call) -> Step:
             "E670",
             "a branch or loop that this run takes cannot be computed",
             why=f"this does not hold: {why}",
-            fix="give data that lead elsewhere, or correct the model",
+            fix="give inputs for which it holds, or correct the model",
         )
 
     return Step(run)

@@ -127,7 +127,7 @@ def _nothing_to_find(call: Call) -> UsageError:
     """Return UsageError E670 for an empty axis."""
     return UsageError(
         "E670",
-        f"{call.op} along axis {call.integer('axis')} of size 0",
+        f"{call.op} searches axis {call.integer('axis')}, which has size 0",
         why="an empty axis has no largest or smallest element",
         fix="give inputs with at least one element there",
     )
@@ -165,9 +165,9 @@ def dynamic_running(call: Call) -> Step:
         if not -rank <= place < rank:
             raise UsageError(
                 "E670",
-                f"{op} has the axis {place}",
-                why=f"there are {rank}",
-                fix="give one of them",
+                f"axis {place} of {op} is out of range",
+                why=f"its operand has {rank} axes",
+                fix=f"give an axis from {-rank} to {rank - 1}",
             )
         attributes = {**call.attributes, "axis": place % rank}
         cumulative(replace(call, op=op, attributes=attributes, inputs=(x,))).run(x, out)
