@@ -40,7 +40,7 @@ OF_TWO = """static IF_CALLED ptrdiff_t NAME(const void *a, const void *b, ptrdif
         const chars d = *(const chars *)((const char *)b + i);
         const sums c0 = WIDE_TA(c), c1 = WIDE_TA(SECOND(c));
         const sums d0 = WIDE_TB(d), d1 = WIDE_TB(SECOND(d));
-        const reals first = FIRST, second = SECOND;
+        const reals first = FIRST_RESULT, second = SECOND_RESULT;
         store_two(first, second, last, y + i, 8, y + i + 8, 8);
     }
     return whole;
@@ -75,8 +75,8 @@ def run_of_two(cx: KernelContext, text: str) -> str:
     types = (cx.type(0).name, cx.type(1).name)
     text = text.replace("FLOAT", "REAL")
     text_of_two = OF_TWO.replace("TA(", f"{types[0]}(").replace("TB(", f"{types[1]}(")
-    text_of_two = text_of_two.replace("FIRST", text.format("c0", "d0"))
-    text_of_two = text_of_two.replace("SECOND", text.format("c1", "d1"))
+    text_of_two = text_of_two.replace("FIRST_RESULT", text.format("c0", "d0"))
+    text_of_two = text_of_two.replace("SECOND_RESULT", text.format("c1", "d1"))
     name = f"run_of_two_{hashlib.sha256(text_of_two.encode()).hexdigest()[:8]}"
     return cx.call(name, text_of_two.replace("NAME", name))
 
