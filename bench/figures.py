@@ -62,10 +62,12 @@ def runtimes(figures: Figures) -> str:
 
 
 def ort(figures: Figures) -> str:
-    """Return the sentence on what target ``ort`` gains."""
+    """Return the sentences on the gain of target ``ort`` for small and for large networks."""
+    small, large = figures["small"], figures["large"]
     return (
-        f"Across {figures['models']} exports of PyTorch, `ort` took {figures['latency']:.2f} of "
-        "the latency of the source on one thread."
+        f"On one thread, `ort` took {small['latency']:.2f} of the latency of the source across "
+        f"{small['models']} exports of PyTorch\n({small['what']}), and {large['latency']:.2f} "
+        f"across {large['models']} ({large['what']})."
     )
 
 
