@@ -128,13 +128,8 @@ def optimize_model(
     read the file: passes then make operators that these take, at an opset that these take.
     """
     if verify not in ("off", "final", "each"):
-        what, fix = f"verify={verify!r} is not one of off, final and each", "verify='final'"
-        raise UsageError(
-            "E607",
-            what,
-            why="it says when to compare with the source: never, at the end or after each pass",
-            fix=fix,
-        )
+        what, why = f"verify={verify!r} is not off, final or each", "it says when to compare"
+        raise UsageError("E607", what, why=why, fix="verify='final'")
     steps = pipeline if isinstance(pipeline, tuple) else language.parse(pipeline)
     if chosen := find_consumers(consumers):
         steps, kernels, computes = chosen.steps(steps), chosen.among(kernels), chosen.takes
@@ -228,11 +223,8 @@ def compile_model(
     """
     chosen = find_target(target)
     if not isinstance(dims or {}, Mapping):
-        why, fix = (
-            "it takes a dict from names of symbolic dims to sizes",
-            'give sizes by name: {"B": 1}',
-        )
-        raise UsageError("E633", f"dims= got a {type(dims).__name__}", why=why, fix=fix)
+        what, why = f"dims= got a {type(dims).__name__}", "it takes a dict from names to sizes"
+        raise UsageError("E633", what, why=why, fix='give sizes by name: {"B": 1}')
     named = None if strict else fallback or chosen.fallback
     other = None if named is None else find_target(named)
     own = read_options(chosen, options)

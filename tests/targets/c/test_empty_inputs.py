@@ -86,5 +86,5 @@ def test_jax_takes_every_size_for_one_or_more() -> None:
     """So does what was traced before, and its copies."""
     traced = smelt.trace(jnp.mean, "f32[N]")
     for source in ((jnp.mean, "f32[N]"), (traced,), (smelt.optimize(traced),)):
-        with pytest.raises(UsageError, match=r"E633.*\n.*JAX takes every size for 1 or more"):
+        with pytest.raises(UsageError, match=r"E633.*\n.*JAX assumes that every size is 1 or more"):
             smelt.compile(*source, target="c", dims={"N": (0, 4)})

@@ -77,7 +77,7 @@ from smelt.passes.attention.factor_by_head import factor_by_head, times_by_head
 from smelt.passes.attention.grouped_heads import grouped
 from smelt.passes.attention.masked_scores import scores_by_products
 from smelt.passes.attention.normed_heads import normed_heads
-from smelt.passes.attention.split_heads import rows_of
+from smelt.passes.attention.split_heads import rows_of, why_unfit
 from smelt.passes.attention.window_mask import window_mask
 from smelt.passes.base import rounding, rule_pass
 from smelt.passes.first_opsets import opset_miss
@@ -127,7 +127,7 @@ def attention(m: Match, b: Builder) -> Replacement:
     """Replace MatMul, mask, Softmax and MatMul by Attention on B,H,S,D."""
     q, keys, v = m["q"], m["keys"], m["v"]
     if not _fit(q, keys, v):  # needs 4
-        return Miss(_why_unfit(q, keys, v))
+        return Miss(why_unfit(q, keys, v))
     empty = possibly_zero_symbols(b.model.graph)
     sizes = [dim for value in (q, keys, v) for dim in value.shape or ()]
     graph = b.model.graph
@@ -169,15 +169,6 @@ def _fit(q: ir.Value, keys: ir.Value, v: ir.Value) -> bool:
     if any(shape is None or len(shape) != 4 for shape in shapes):
         return False
     return all(same_dim(q.shape[i], s[i]) for s in shapes[1:] for i in (0, 1) if s and q.shape)
-
-
-def _why_unfit(q: ir.Value, keys: ir.Value, v: ir.Value) -> str:
-    """Return the condition of ``_fit`` that fails."""
-    if q.dtype not in (ir.DataType.FLOAT, ir.DataType.FLOAT16):
-        return "queries are neither float32 nor float16"
-    if any(x.shape is None or len(x.shape) != 4 for x in (q, keys, v)):
-        return "queries, keys or values are not known to have rank 4"
-    return "batch sizes or head counts of queries, keys and values are not proved equal"
 
 
 def _scale(

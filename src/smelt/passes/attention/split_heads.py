@@ -71,3 +71,12 @@ def _swapped_twice(node: ir.Node) -> ir.Value | None:
         return None
     expected = [columns[0], 1, columns[1], columns[2]]
     return swapped.inputs[0] if all(map(same_dim, expected, headed)) else None
+
+
+def why_unfit(q: ir.Value, keys: ir.Value, v: ir.Value) -> str:
+    """Return why queries, keys and values do not make an Attention on B,H,S,D."""
+    if q.dtype not in (ir.DataType.FLOAT, ir.DataType.FLOAT16):
+        return "queries are neither float32 nor float16"
+    if any(x.shape is None or len(x.shape) != 4 for x in (q, keys, v)):
+        return "queries, keys or values are not known to have rank 4"
+    return "batch sizes or head counts of queries, keys and values are not proved equal"
