@@ -38,6 +38,18 @@ def test_one_index_becomes_a_slice_for_a_consumer_without_gather() -> None:
     assert kinds == ["Slice", "Squeeze"]
 
 
+@pytest.mark.parametrize(("consumers", "rank"), [("coreml-ep", 4), ("openvino", 6)])
+def test_windows_of_an_image_have_no_more_dims_than_the_consumer_takes(consumers, rank) -> None:
+    """Swin parts an image into windows by a Reshape to 6 dims and a Transpose."""
+    model = optimized(
+        """g (float[2,8,8,3] x) => (float[8,4,4,3] y)
+        <int64[6] parted = {2, 2, 4, 2, 4, 3}, int64[4] windows = {8, 4, 4, 3}>
+        { a = Reshape(x, parted) b = Transpose<perm=[0, 1, 3, 2, 4, 5]>(a) y = Reshape(b, windows) }""",
+        consumers,
+    )
+    assert max(len(node.outputs[0].shape) for node in model.graph) == rank
+
+
 @pytest.mark.parametrize(
     ("consumers", "expected"),
     [("", True), ("onnxruntime", True), ("onnxruntime,openvino", False), ("coreml-ep", False)],

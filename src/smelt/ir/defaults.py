@@ -58,6 +58,12 @@ def default_of(value: ir.Value) -> ir.TensorProtocol | None:
     return value.const_value if value.is_initializer() else None
 
 
+def replace_default(value: ir.Value, default: ir.TensorProtocol) -> None:
+    """Give an input another default; ``value`` has one, which was set aside."""
+    assert META_KEY in value.meta
+    value.meta[META_KEY] = default
+
+
 def warn_of_defaults(model: ir.Model) -> None:
     """Warn that weights which are also inputs are not treated as constants."""
     names = [repr(value.name) for value in model.graph.inputs if default_of(value) is not None]

@@ -70,11 +70,14 @@ def test_c_code_takes_it(name: str) -> None:
     assert "model.c" in smelt.compile(model_of(name), target="c").files
 
 
-def inlined(source: str, opset: int, computed: set[str]) -> list[str]:
+def inlined(
+    source: str, opset: int, computed: set[str], kernels: frozenset[str] | None = None
+) -> list[str]:
     model = text.parse(source, opset)
     optimize_model(
         model,
         pipeline="inline-operator-bodies",
+        kernels=kernels,
         computes=lambda _, node: node.op_type in computed,
     )
     return [node.op_type for node in model.graph]
@@ -84,6 +87,12 @@ def test_operators_of_the_target_stay() -> None:
     source = "g (float[2,3] x) => (float[2,3] y) { y = Softmax(x) }"
     assert inlined(source, 18, {"Softmax"}) == ["Softmax"]
     assert "Exp" in inlined(source, 18, set())
+
+
+@pytest.mark.parametrize(("kernels", "kind"), [("Loop", "Loop"), ("Add Mul", "Range")])
+def test_a_body_with_a_loop_needs_a_target_that_computes_loops(kernels, kind) -> None:
+    source = "g (float a, float b, float c) => (float[N] y) { y = Range(a, b, c) }"
+    assert kind in inlined(source, 18, set(), frozenset(kernels.split()))
 
 
 def test_an_operator_with_an_attribute_of_a_later_runtime_stays() -> None:

@@ -58,6 +58,15 @@ def test_inputs_become_int32_on_request() -> None:
     assert result.tolist() == [[1, 2], [5, 6], [5, 6], [3, 4]]
 
 
+@pytest.mark.parametrize(("default", "kind"), [(-7, "INT32"), (2**31, "INT64")])
+def test_the_default_of_an_input_becomes_int32_with_it_if_it_fits(default, kind) -> None:
+    model = text.parse(f"g (int64 i = {{{default}}}) => (int64 y) {{ y = Neg(i) }}", 18)
+    narrow = smelt.optimize(model, pipeline="narrow-integers{inputs=true}", verify="final")
+    [value] = narrow.graph.inputs
+    assert value.dtype == ir.DataType[kind] == value.const_value.dtype
+    assert value.const_value.numpy() == default
+
+
 KEPT = {
     "an input of any number": "g (int64[4] x) => (int64[4] y) { y = Neg(x) }",
     "a product beyond 32 bits": "g (int32[4] x) => (int64[4] y) <int64 big = {4294967296}> "

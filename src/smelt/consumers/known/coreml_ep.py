@@ -36,4 +36,5 @@ coreml_ep = Consumer(
     ),
     max_rank=5,
     fixed_sizes=True,
+    prefers="expand-high-rank-reshape-and-transpose",
 )

@@ -20,10 +20,16 @@ def _normal(c: Call, x: ir.Value, axes: Sequence[int], *, centred: bool = True) 
     return c.op("Div", x, c.op("Sqrt", c.op("Add", variance, epsilon)))
 
 
+def _is_wide(c: Call) -> bool:
+    """True for float and double: ONNX computes the moments of half types in float, or the squares
+    would overflow."""
+    return c[0].dtype in (ir.DataType.FLOAT, ir.DataType.DOUBLE)
+
+
 def _layer(c: Call) -> ir.Value | None:
     """Return a normalization of the last axes, with scale and bias; None for further outputs."""
     rank = c.rank()
-    if rank is None or not c.is_float() or len(c.node.outputs) > 1:
+    if rank is None or not _is_wide(c) or len(c.node.outputs) > 1:
         return None
     axes = range(c.attributes["axis"] % rank, rank)
     result = c.op("Mul", _normal(c, c[0], axes, centred=c.node.op_type[0] == "L"), c[1])
@@ -32,15 +38,17 @@ def _layer(c: Call) -> ir.Value | None:
 
 
 def _by_channel(c: Call, value: ir.Value) -> ir.Value:
-    """Return a vector of channels in a shape that broadcasts against the first input."""
-    rank = c.rank() or 2
+    """Return a vector of channels in a shape that broadcasts against the first input, whose rank
+    is known."""
+    rank = c.rank()
+    assert rank is not None
     return c.b.op("Reshape", value, c.b.const_i64([-1, *(1 for _ in range(rank - 2))]))
 
 
 def _instance(c: Call) -> ir.Value | None:
     """Return a normalization of each channel of each sample; None without spatial dims."""
     rank = c.rank()
-    if rank is None or rank < 3:
+    if rank is None or rank < 3 or not _is_wide(c):
         return None
     result = _normal(c, c[0], range(2, rank))
     return c.op("Add", c.op("Mul", result, _by_channel(c, c[1])), _by_channel(c, c[2]))
@@ -49,7 +57,7 @@ def _instance(c: Call) -> ir.Value | None:
 def _group(c: Call) -> ir.Value | None:
     """Return a normalization of groups; from opset 21 on, each channel has a scale."""
     sizes, groups = c.sizes(), c.attributes["num_groups"]
-    if sizes is None or c.sizes(c[1]) != sizes[1:2]:
+    if sizes is None or c.sizes(c[1]) != sizes[1:2] or not _is_wide(c):
         return None
     parted = c.b.op("Reshape", c[0], c.b.const_i64([sizes[0], groups, -1]))
     normal = c.b.op("Reshape", _normal(c, parted, [2]), c.b.const_i64(sizes))
@@ -57,9 +65,12 @@ def _group(c: Call) -> ir.Value | None:
 
 
 def _batch(c: Call) -> ir.Value | None:
-    """Return a product and a sum by channel; None unless the statistics are constants."""
+    """Return a product and a sum by channel; None unless the statistics are constants, and the
+    scale has the type of the input."""
     parameters = [c.constants.get(c[place], None) for place in range(1, 5)]
     if any(each is None for each in parameters) or c.attributes.get("training_mode"):
+        return None
+    if c[1].dtype != c[0].dtype or c.rank() is None:
         return None
     scale, bias, mean, variance = (each for each in parameters if each is not None)
     factor = scale / np.sqrt(variance.astype(np.float64) + c.attributes["epsilon"])
@@ -68,18 +79,19 @@ def _batch(c: Call) -> ir.Value | None:
     return c.op("Add", c.op("Mul", c[0], _by_channel(c, rows[0])), _by_channel(c, rows[1]))
 
 
-def _reduced(op_type: str, before: str = "", after: str = "") -> Body:
-    """Return the body of a reduction by ``op_type`` of x * x or abs(x), followed by ``after``."""
+def _reduced(before: str, after: str = "") -> Body:
+    """Return the body of a ReduceSum of x * x or abs(x), followed by ``after``."""
 
     def body(c: Call) -> ir.Value | None:
         """Build the reduction of floats with the attributes and axes of the node."""
         if not c.is_float():
             return None
         x = {"Mul": lambda: c.op("Mul", c[0], c[0]), "Abs": lambda: c.op("Abs", c[0])}[before]()
-        attributes = {
-            each.name: each.value for each in c.node.attributes.values() if not each.is_ref()
-        }
-        result = c.b.op(op_type, x, *c.node.inputs[1:], **attributes)
+        attributes = {each.name: each.value for each in c.node.attributes.values()}
+        axes = list(c.node.inputs[1:])
+        if "axes" in attributes:  # an attribute before opset 18, for ReduceSum an input from 13 on
+            axes = [c.b.const_i64(attributes.pop("axes"))]
+        result = c.b.op("ReduceSum", x, *axes, **attributes)
         return c.op(after, result) if after else result
 
     return body
@@ -109,8 +121,8 @@ ROWS: Mapping[str, tuple[Row, ...]] = {
     "InstanceNormalization": (Row(f"{MOMENTS} Reshape", _instance),),
     "LayerNormalization": (Row(MOMENTS, _layer),),
     "RMSNormalization": (Row("ReduceMean Mul Add Sqrt Div", _layer),),
-    "ReduceL1": (Row("ReduceSum Abs", _reduced("ReduceSum", "Abs")),),
-    "ReduceL2": (Row("ReduceSum Mul Sqrt", _reduced("ReduceSum", "Mul", "Sqrt")),),
+    "ReduceL1": (Row("ReduceSum Abs", _reduced("Abs")),),
+    "ReduceL2": (Row("ReduceSum Mul Sqrt", _reduced("Mul", "Sqrt")),),
     "ReduceMin": (Row("ReduceMax Mul", _minimum),),
-    "ReduceSumSquare": (Row("ReduceSum Mul", _reduced("ReduceSum", "Mul")),),
+    "ReduceSumSquare": (Row("ReduceSum Mul", _reduced("Mul")),),
 }

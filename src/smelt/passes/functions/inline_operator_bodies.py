@@ -10,6 +10,7 @@ Needs    (1) a target that tells which nodes it computes; (2) a function body fo
          types of its operands in ONNX's schema, of the model's opset or of an earlier one that can
          be raised to it. A body of a later opset, or operand types that the model's opset lacks,
          raise the opset of the model.
+         (3) for a body with a Loop or an If: a target that computes these.
 Keeps    (1) nodes for which the target has a kernel; (2) all nodes without a target.
 """
 
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from smelt.ir import scope
 from smelt.ir.element_type import first_opset
 from smelt.ir.inlining import inline
 from smelt.ir.operator_body import body_of, has_body
@@ -43,7 +45,6 @@ def inline_operator_bodies(
     """Inline the body of each node that the target does not compute."""
     if cx.computes is None:  # needs 1, keeps 2
         return
-    imported = opset_of(cx.model)
     for graph in cx.index().graphs:
         for node in list(graph):
             declared = find(node.domain, node.op_type) if node.domain else None
@@ -55,7 +56,7 @@ def inline_operator_bodies(
             if node in rewriter.dead or not has_body(node.op_type, node.domain, version):
                 continue
             if _is_typed(node) and not cx.computes(node):  # keeps 1
-                _inline(rewriter, node, version, imported, stats)
+                _inline(cx, rewriter, node, version, stats)
 
 
 def _expand(rewriter: Rewriter, node: ir.Node, operator: Operator, stats: RuleStats) -> None:
@@ -78,15 +79,19 @@ def _is_typed(node: ir.Node) -> bool:
 
 
 def _inline(
-    rewriter: Rewriter, node: ir.Node, version: int, imported: int, stats: RuleStats
+    cx: PassContext, rewriter: Rewriter, node: ir.Node, version: int, stats: RuleStats
 ) -> None:
     """Replace ``node`` by the function body of ONNX's schema; record a miss if there is none."""
-    body = body_of(node, version, imported)
+    body = body_of(node, version, opset_of(cx.model))
     if body is None:  # needs 2
         stats.miss(NAME, "the operator has no function body for these operands", node)
         return
     if isinstance(body, int):
         stats.miss(NAME, f"its function body has operators of opset {body}", node, body)
+        return
+    carriers = {inner.op_type for inner in body} & scope.GRAPH_CARRIERS
+    if cx.kernels is not None and not carriers <= cx.kernels:  # needs 3
+        stats.miss(NAME, f"its function body has {' and '.join(sorted(carriers))}", node)
         return
     for domain, opset in body.opset_imports.items():
         rewriter.model.opset_imports.setdefault(domain, opset)

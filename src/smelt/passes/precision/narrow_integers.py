@@ -17,10 +17,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.constants import tensor_of
+from smelt.ir.defaults import default_of, replace_default
 from smelt.ir.integer_bounds import IntegerBounds
 from smelt.ir.interface_change import PortChange, ports_of
 from smelt.ir.rewrite import Rewriter
@@ -100,12 +102,21 @@ def _narrow(rewriter: Rewriter, node: ir.Node, places: list[int], stats: RuleSta
 
 
 def _narrow_inputs(cx: PassContext, rewriter: Rewriter, stats: RuleStats) -> None:
-    """Give each int64 input the type int32, and cast it for its readers."""
+    """Give each int64 input the type int32, and cast it for its readers.
+
+    An input whose default needs more than 32 bits stays.
+    """
     graph = cx.model.graph
     first = next(iter(graph), None)
     for value in list(graph.inputs):
         if value.dtype != WIDE or value.is_graph_output() or rewriter.exhausted:
             continue
+        default = default_of(value)
+        if default is not None:
+            array = default.numpy()
+            if array.size and not (NARROW[0] <= array.min() and array.max() <= NARROW[1]):
+                continue
+            replace_default(value, ir.tensor(array.astype(np.int32), name=value.name))
         uses = list(value.uses())
         value.type = ir.TensorType(ir.DataType.INT32)
         wide = Builder(cx.model, graph, cx.shapes, before=first).op("Cast", value, to=int(WIDE))
