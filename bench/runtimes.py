@@ -70,7 +70,7 @@ RUNTIMES: dict[str, tuple[str, Callable[[Path, ir.Model, Sequence[np.ndarray]], 
 
 
 def judge(path: Path, rounds: int) -> dict[str, float | str]:
-    """Return by runtime the ratio to ONNX Runtime on the source, or why there is none."""
+    """Return each runtime's time as a ratio to ONNX Runtime on the source, or its error text."""
     source = path.read_bytes()
     model = smelt.load(source)
     inputs = random_inputs(model, SIZES)

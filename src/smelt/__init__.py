@@ -1,7 +1,7 @@
 """smelt: a retargetable tensor-graph compiler.
 
 It compiles a JAX function or an ONNX model to portable ONNX, self-contained C or an in-process
-program, smaller and faster, and checked, pass by pass, to compute the same.
+program. The result is smaller and faster, and is checked after each pass to compute the same.
 
 Names load on first use, so ``import smelt`` loads only what a program needs.
 """

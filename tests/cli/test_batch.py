@@ -34,7 +34,7 @@ def test_each_model_is_done_and_told(smelt, write, tmp_path, document):
     assert "E301" in lines[1]
     assert "3 -> 2" in lines[2]
     assert "equal bits at 2 sizes" in lines[2]
-    assert "2 done, 1 failed, of 3" in result.stderr
+    assert "3 models: 2 done, 1 failed; 0 of these in an earlier call" in result.stderr
     onnx.checker.check_model(tmp_path / "out" / "m.onnx")
 
     again = document(smelt(*call, "--json", "--", "--verify", "final"))
@@ -140,7 +140,7 @@ def test_a_signal_ends_the_processes_and_keeps_what_is_done(write, tmp_path, num
     assert process.returncode == 128 + number, err
     assert "m.onnx" in out
     assert "Traceback" not in err
-    assert "the same command goes on" in err
+    assert "run the same command to continue" in err
     [line] = map(json.loads, record.read_text().splitlines())
     assert (line["name"], line["error"]["code"]) == ("m.onnx", "E901")
     assert children

@@ -76,4 +76,4 @@ def test_content(body: str) -> None:
 
 def test_readers_that_are_too_many_count() -> None:
     steps = " ".join(f"v{i + 1} = Add(v{i}, x)" for i in range(500))
-    assert reader(f"v0 = Mul(s, x) {steps} y = Tanh(v500)") == "more readers than are looked at"
+    assert reader(f"v0 = Mul(s, x) {steps} y = Tanh(v500)") == "too many readers to examine"

@@ -280,4 +280,6 @@ def test_an_operator_of_its_own_outside_of_its_limits_is_told_as_that() -> None:
     artifact = smelt.compile(text.parse(MODEL), target=target)
     told = {entry["operator"]: entry["why"] for entry in artifact.report["elsewhere"]}
     name = f"{operator.domain}.{operator.name}"
-    assert told[name] == "`limits.operators` of 'mine' does not list it, though it is its own"
+    assert (
+        told[name] == "`limits.operators` of 'mine' does not list this operator of its own domain"
+    )

@@ -70,10 +70,10 @@ def _parts(
 
 
 def _step(port: Port, array: np.ndarray, fixed: Mapping[str, int]) -> int | None:
-    """Return how many rows of the first axis belong to one sample.
+    """Return the number of rows of ``array`` per sample.
 
-    0 means that the first axis counts samples and is no axis of the input; None, that the array is
-    a single sample.
+    Return 0 if ``array`` has one more axis than the input: its first axis is then the index of the
+    sample. Return None if ``array`` is a single sample.
     """
     if port.shape is None:
         return None

@@ -170,13 +170,13 @@ def _show(summary: Summary) -> None:
     print(table([_row(outcome) for outcome in summary.listed()], header))
     counts = summary.to_json()["counts"]
     note(
-        f"{counts['done']} done, {counts['failed']} failed, of {len(summary.batch.jobs)}; "
-        f"{counts['cached']} of them earlier"
+        f"{len(summary.batch.jobs)} models: {counts['done']} done, {counts['failed']} failed; "
+        f"{counts['cached']} of these in an earlier call"
     )
     if summary.stopped:
-        note("stopped; the same command goes on")
+        note("stopped; run the same command to continue")
     elif counts["failed"]:
-        note("--retry tries again what failed")
+        note("--retry runs the failed models again")
 
 
 def _row(outcome: Outcome) -> tuple[Any, ...]:

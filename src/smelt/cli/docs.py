@@ -93,7 +93,7 @@ def operators_page() -> str:
         "code that computes the operator in NumPy, in C and, where a runtime lacks the operator, "
         "in ONNX.",
         "",
-        "| operator | operands | kinds in C | results | formula | primitive of JAX |",
+        "| operator | operands | kinds in C | rounding | formula | primitive of JAX |",
         "|---|---|---|---|---|---|",
     ]
     for name, row in sorted(ROWS.items()):

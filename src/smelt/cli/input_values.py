@@ -24,28 +24,23 @@ InputOption = Annotated[
     typer.Option(
         "--input",
         metavar="[NAME=]VALUE",
-        help="An input: a file (.npy, .npz, .pb), random, random:SEED or zeros. For a function"
-        " also a"
-        " type, such as f32[2,4]. Repeatable.",
-    ),
-]
-InputFiles = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--inputs",
-        metavar="FILE",
-        help="A .npz or .pb file with several inputs by name. Repeatable.",
+        help="An input: a file (.npy, .npz, .pb), random, random:SEED or zeros. For a function, "
+        "also a type such as f32[2,4]. Repeatable.",
     ),
 ]
 
+
+def _files(text: str) -> Any:
+    """Return the option ``--inputs`` with the help ``text``."""
+    return typer.Option("--inputs", metavar="FILE", help=f"{text} Repeatable.")
+
+
+InputFiles = Annotated[list[str] | None, _files("A .npz or .pb file with several inputs by name.")]
 Samples = Annotated[
     list[str] | None,
-    typer.Option(
-        "--inputs",
-        metavar="FILE",
-        help="Compare on the inputs in this .npz or .pb file, given by name. A further axis in"
-        " front"
-        " holds several samples. Repeatable.",
+    _files(
+        "Compare on the inputs in this .npz or .pb file, by name. If the arrays have one more axis "
+        "in front, it counts samples."
     ),
 ]
 

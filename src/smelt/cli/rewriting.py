@@ -82,7 +82,7 @@ class Rewriting:
             "--for",
             metavar="CONSUMER,...",
             help="The programs that will read the file, such as openvino or onnxruntime>=1.18: "
-            "the result has operators and an opset that they take.",
+            "the result has only operators and an opset that they support.",
             autocompletion=completion.consumers,
         ),
     ] = ""

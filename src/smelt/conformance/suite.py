@@ -41,9 +41,10 @@ def conform_all(target: Target, cases: Sequence[Case] = CASES) -> Conformance:
     if not wrong and all(result.outcome not in WORKS for result in results.values()):
         raise Mismatch(
             "E705",
-            f"target {target.name!r} supports none of {len(results)} cases",
+            f"target {target.name!r} runs no nodes in any of {len(results)} cases",
             why=", ".join(f"{name}: {result.outcome}" for name, result in results.items()),
-            fix="widen its limits, or give your own cases that it should support",
+            fix="add operators to its limits, or pass cases of your own: conform_all(target, "
+            "cases)",
         )
     wrong = wrong or results.never_ran
     if wrong:

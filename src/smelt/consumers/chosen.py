@@ -24,9 +24,9 @@ _TIDY = (
 
 @dataclass(frozen=True)
 class Chosen:
-    """The ``consumers`` of one file, all of which are to take it.
+    """The ``consumers`` that must all support one written file.
 
-    ``opset`` lowers the highest opset further.
+    ``opset``, if given, is a further upper bound of its opset.
     """
 
     consumers: tuple[Consumer, ...]
@@ -40,7 +40,7 @@ class Chosen:
 
     @cached_property
     def highest_opset(self) -> int:
-        """The highest opset that all take."""
+        """The highest opset that all consumers read, at most ``opset``."""
         return min([each.opsets[1] for each in self.consumers] + [self.opset or 10**6])
 
     def versions(

@@ -66,8 +66,8 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E111": ErrorCode(
         "calls that cannot become functions",
-        "Calls of Python functions, of methods and of classes that define __call__ can become ONNX "
-        "functions, in a domain that has no operators.",
+        "Only calls of Python functions, of methods and of classes that define __call__ can become "
+        "ONNX functions. Their namespace must not be the domain of other operators.",
         'smelt.trace(model, "f32[B,8]", functions=[Block])',
     ),
     "E112": ErrorCode(

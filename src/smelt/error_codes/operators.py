@@ -47,8 +47,8 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E231": ErrorCode(
         "the opset cannot be lowered",
-        "A node has no earlier form, no function body and no wider type that says the same at the"
-        " opset that is asked for. docs/opsets.md lists what each operator becomes.",
+        "A node has no earlier form, no function body and no wider type with the same meaning at"
+        " the requested opset. docs/opsets.md lists what each operator becomes.",
         "ask for the opset that the message names, or a later one",
     ),
     "E232": ErrorCode(

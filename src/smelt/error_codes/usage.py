@@ -137,9 +137,9 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E681": ErrorCode(
         "unknown setting",
-        "A file of settings has a key that is not an option of smelt or of the command. "
-        "Options for "
-        "what is written, printed or run are allowed on the command line only.",
+        "A file of settings has a key that is not an option of smelt or of the command. Options "
+        "that name files to write, formats of output or commands to run work on the command line "
+        "only.",
         "`smelt config` lists the settings",
     ),
     "E682": ErrorCode(

@@ -71,7 +71,7 @@ def warn_of_defaults(model: ir.Model) -> None:
         listed = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
         warnings.warn(
             f"{len(names)} of {len(model.graph.inputs)} inputs have a default that callers may "
-            f"override, so they are no constants: {listed}; the pipeline 'freeze-defaults,default' "
-            "takes them for constants",
+            f"override, so smelt does not treat them as constants: {listed}; the pipeline "
+            "'freeze-defaults,default' makes them constants",
             stacklevel=4,
         )

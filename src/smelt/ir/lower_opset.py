@@ -146,7 +146,7 @@ class _Step:
         below = [each for each in written if each < self.version]
         body = body_of(node, self.version, self.version - 1 if below else min(written))
         if not isinstance(body, ir.Graph):
-            return f"{why}, and its function body does not take these operands"
+            return f"{why}, and ONNX defines no function body for these operands"
         if not below:
             inner = _lower(ir.Model(body, ir_version=10), self.version - 1)
             if inner:
@@ -204,9 +204,12 @@ def _misfits_of_types(node: ir.Node, schema: onnx.defs.OpSchema) -> Iterator[str
             if not found:
                 continue
             if found not in formal.types:
-                yield f"{node.op_type} does not take {found} yet"
+                yield f"{node.op_type} does not accept {found} at this opset"
             elif formal.is_homogeneous and bound.setdefault(formal.type_str, found) != found:
-                yield f"{node.op_type} does not take {found} together with another type yet"
+                yield (
+                    f"{node.op_type} does not accept {found} together with another type at this "
+                    "opset"
+                )
 
 
 def _type(value: ir.Value) -> str:

@@ -60,7 +60,7 @@ def _axes_to_attribute(node: ir.Node, rewriter: Rewriter) -> str:
     known = [] if axes is None else _ints(axes)
     if known is None or (not known and keeps_all):
         node.attributes.add(ir.AttrInt64("noop_with_empty_axes", keeps_all))
-        return "its axes are no constant" if known is None else "without axes it keeps every axis"
+        return "its axes are not constant" if known is None else "without axes it reduces no axis"
     node.resize_inputs(1)
     if known:
         node.attributes.add(ir.AttrInt64s("axes", known))
@@ -94,7 +94,7 @@ def _pad(node: ir.Node, rewriter: Rewriter) -> str:
         return ""
     rank, known = _rank(node.inputs[0]), _ints(axes)
     if rank is None or known is None:
-        return "its axes are no constant, or the rank is not known"
+        return "its axes are not constant, or the rank is not known"
     b = _builder(node, rewriter)
     places = [axis % rank for axis in known]
     places += [place + rank for place in places]
@@ -113,9 +113,9 @@ def _resize(node: ir.Node, rewriter: Rewriter) -> str:
     x, roi, scales, sizes = (*node.inputs, None, None, None)[:4]
     rank = _rank(x)
     if rank is None or roi is not None or node.attributes.get_int("antialias", 0) != 0:
-        return "it has axes, and a region, antialiasing or an unknown rank"
+        return "it has axes together with roi, antialias or an input of unknown rank"
     if node.attributes.get_string("keep_aspect_ratio_policy", "stretch") != "stretch":
-        return "it keeps the ratio of the sizes of its axes"
+        return "its keep_aspect_ratio_policy is not stretch"
     del node.attributes["axes"]
     b = _builder(node, rewriter)
     places = b.const_i64([axis % rank for axis in attribute.as_ints()])

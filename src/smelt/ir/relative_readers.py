@@ -72,7 +72,7 @@ def reads_relative_error(value: ir.Value) -> str:
                     forms[result] = result_form
                     pending.append((result, result_form))
         if len(forms) > MOST:
-            return "more readers than are looked at"
+            return "too many readers to examine"
     return ""
 
 

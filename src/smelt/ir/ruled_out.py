@@ -17,8 +17,8 @@ from smelt.ir.loop_rounds import runs_at_least_once
 
 _WHY = "smelt.ruled_out"
 FIX = (
-    "leave open the sizes that only one branch takes, correct this branch, or compile for c or "
-    "host, where only a run that takes the branch fails"
+    "correct this branch; or keep the sizes symbolic that only the other branch accepts; or "
+    "compile for c or host, where only a run that takes this branch fails"
 )
 
 

@@ -70,7 +70,7 @@ class _Walk:
             if value.name != name:
                 yield f"initializer {name!r} is called {value.name!r}"
             if value.const_value is None and not is_missing_weight(value):
-                yield f"initializer {name!r} holds nothing"
+                yield f"initializer {name!r} has no tensor"
         for node in graph:
             yield from self.node(node, graph, defined)
         for value in graph.outputs:
@@ -91,7 +91,7 @@ class _Walk:
             if value not in self.known:
                 yield f"{place} reads {value.name!r} before it is written"
             if (node, index) not in uses_of(value):
-                yield f"{place} reads {value.name!r}, whose uses do not say so"
+                yield f"{place} reads {value.name!r}, and is not among the uses of that value"
         for inner in scope.subgraphs(node):
             yield from self.graph(inner)
         for value in node.outputs:

@@ -28,9 +28,9 @@ def error_of(instruction: Instruction, body: Unit) -> int:
             "E201",
             f"operator {instruction.op} has no kernel in C",
             at=f"node {instruction.origin!r}",
-            why="its body reads axes as it runs, which only the model itself checks"
+            why="its body reads axes at run time, and smelt can check axes only outside of bodies"
             if body.checks
-            else "its body may end a run for more than one reason",
+            else "its body may fail in more than one way, and a body returns one status",
             fix="fold constants first, or fix the value in the model",
         )
     return next(iter(body.fails), 0)

@@ -13,6 +13,7 @@ from smelt.native.kernels import kernel_of
 from smelt.native.kernels.instance import Instance
 from smelt.program.computed_sizes import Sizes
 from smelt.program.instruction import Dim, Instruction, Program
+from smelt.program.legality import ASKS
 from smelt.program.run_sizes import Size
 from smelt.program.size_expressions import size_in
 
@@ -32,10 +33,14 @@ def refusal(program: Program, instruction: Instruction) -> str | None:
         return "no kernel is registered for it"
     instance = Instance(program, instruction)
     if instance.slot(0) is not None and instance.type(0).kind not in kernel.kinds:
-        return f"its kernel takes no {instance.type(0).name}"
+        return f"its kernel does not support {instance.type(0).name}"
     if run_time.has_run_sizes(program, instruction):
-        return run_time.refusal(kernel, program, instruction)
-    return kernel.refuse(instance)
+        unsupported = run_time.refusal(kernel, program, instruction)
+    else:
+        unsupported = kernel.refuse(instance)
+    if unsupported is None or unsupported.startswith(ASKS):
+        return unsupported
+    return f"its kernel does not support {unsupported}"
 
 
 def is_computed(program: Program, instruction: Instruction) -> bool:

@@ -80,12 +80,12 @@ def fit(program: Program, budget: int, planned: Callable[[Program], MemoryPlan])
         plan = next(plan for choice, _, plan in variants if choice == least)
         arena = Memory("arena", budget, plan.alignment)
         error = too_small(arena, plan.program, plan.assignment.arena, plan.arena_bytes)
-        error.why = f"it takes {unbanded.arena_bytes} bytes" + (
+        error.why = f"the model needs {unbanded.arena_bytes} bytes" + (
             f", and {least.arena_bytes} with {least.layers} layers in {least.bands} bands"
             if least.layers
-            else ", and there are no layers that bands of rows would make smaller"
+            else ", and no layers need less memory in row bands"
         )
-        error.fix = "give it more, or make the input smaller"
+        error.fix = "allow a larger arena, or make the input smaller"
         raise error
     chosen = fitting[0]
     _, banded, plan = next(each for each in variants if each[0] == chosen)

@@ -62,7 +62,7 @@ def in_order_of_sizes(as_written: Program, ordered: Program) -> Program:
         "E201",
         f"operator {early.op} has no kernel in C for sizes that a run decides",
         at=f"node {early.origin!r}",
-        why="it has a size that nothing before it finds out",
+        why="no instruction before it computes one of its sizes",
         fix=FIX,
     )
 
@@ -133,8 +133,8 @@ def emit(kernel: Kernel, cx: KernelContext) -> None:
             "E964",
             f"the kernel of {cx.instruction.op} does not compute {', '.join(lost)}, fused into it",
             at=f"node {cx.instruction.origin!r}",
-            why="the result would be that of the operator without these steps",
-            fix="let the kernel apply epilogue_of, or not say that it computes an epilogue",
+            why="the result would lack these steps",
+            fix="let the kernel apply epilogue_of, or declare that it has no epilogue",
         )
 
 

@@ -46,8 +46,8 @@ from smelt.program.schedule import schedule
 from smelt.program.specialize import bind_declared, check_sizes_known, is_static
 
 NO_BOUND = (
-    "fix it in the model, or bound it by its name in the outputs: --dim NAME=1..64; a value that "
-    "is no output may be added to them for that"
+    "fix the size in the model, or bound it by its name in the shape of an output: "
+    "--dim NAME=1..64; if no output has this size, add an output that has it"
 )
 
 

@@ -219,9 +219,9 @@ def _finder(name: str) -> Finder:
             return cotengra_finder
     raise UsageError(
         "E658",
-        f"opt_einsum has no finder of paths named {name!r}",
+        f"opt_einsum has no path algorithm named {name!r}",
         fix="use one of auto, greedy and dp, or another name in the documentation of opt_einsum",
-        why="optimize= names a finder of opt_einsum, or of cotengra if it is installed",
+        why="optimize= names an algorithm of opt_einsum, or of cotengra if it is installed",
     )
 
 

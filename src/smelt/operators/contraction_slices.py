@@ -66,11 +66,11 @@ def slices_within(
             raise UsageError(
                 "E658",
                 f"no path was found whose results have at most {limit} elements",
-                why=f"the least that was reached is {cost.elements}"
+                why=f"the largest result of the best path has {cost.elements} elements"
                 + (
-                    ", with every summed dim in slices"
+                    ", even with a slice for each index of every summed dim"
                     if not costs
-                    else ": slices take known sizes"
+                    else ", and slices need known sizes"
                 ),
                 fix=f"allow memory_limit={cost.elements}, or try optimize='dp'",
             )

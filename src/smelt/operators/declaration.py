@@ -64,7 +64,7 @@ def _names(operator: Operator) -> Iterator[str]:
     """Yield errors in domain, name, inputs and outputs."""
     domain = operator.domain
     if domain in ONNX:
-        yield "domain: that of ONNX is not for others; choose one of your own"
+        yield "domain: the domain of ONNX is reserved; choose another one"
     elif not isinstance(domain, str) or not DOMAIN.fullmatch(domain):
         yield f"domain: {_shown(domain)} is not words joined by dots"
     if not isinstance(operator.name, str) or not NAME.fullmatch(operator.name):
@@ -72,7 +72,7 @@ def _names(operator: Operator) -> Iterator[str]:
     for kind in ("inputs", "outputs"):
         yield from _formal_names(kind, getattr(operator, kind))
     if operator.outputs == ():
-        yield "outputs: there is none"
+        yield "outputs: the tuple is empty"
 
 
 def _formal_names(kind: str, names: object) -> Iterator[str]:

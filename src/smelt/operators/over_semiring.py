@@ -81,20 +81,20 @@ def _refusal(node: ir.Node, semiring: Semiring) -> Unsupported | None:
         if not node.domain and node.op_type in MOVES:
             return None
         names = sorted({name for _, name in MEANINGS} | MOVES)
-        why = "a semiring defines sums and products, and elements may be moved"
-        fix = f"compute by {', '.join(names)} alone"
+        why = "a semiring defines only sums and products; moving elements needs neither"
+        fix = f"use only {', '.join(names)}"
         problem = f"{node.op_type} has no meaning over the semiring {semiring}"
         return Unsupported("E659", problem, at=at, why=why, fix=fix)
     dtype = node.outputs[0].dtype
     if dtype is None or not semiring.takes(dtype.numpy()):
         kind = "unknown elements" if dtype is None else dtype.name.lower()
         problem = f"the semiring {semiring} is not defined on {kind}"
-        why = "the semiring lists the element types that its operations take"
+        why = "each semiring lists the element types that its operations support"
         return Unsupported("E659", problem, at=at, why=why, fix="cast the operands to one of them")
     current = node.attributes.get_string("semiring", "sum_product")
     if current != "sum_product":
         problem = f"{node.op_type} is computed over the semiring {current} already"
-        why = "only contractions of sums of products are read over another semiring"
+        why = "smelt converts only contractions over sum_product to another semiring"
         return Unsupported(
             "E659",
             problem,

@@ -45,7 +45,7 @@ ASKS = "its kernel is chosen before the run, and asks"
 
 def no_kernel(target: str, operator: str, at: str, why: str) -> Unsupported:
     """Return the error E201 for an operator, or an instruction of it, without a kernel."""
-    bounds = "narrow the bounds until that is settled (such as --dim N=64..512), or "
+    bounds = "narrow the bounds so that all sizes give one answer (--dim N=64..512), or "
     return Unsupported(
         "E201",
         f"operator {operator} has no kernel on target {target!r}",

@@ -41,7 +41,7 @@ class Memory:
             raise UsageError(
                 "E660",
                 f"{self} is not a valid memory",
-                why="a size is a number of bytes from 0 on, an alignment one from 1 on",
+                why="a size is 0 bytes or more, an alignment 1 byte or more",
                 fix="Memory(name, size=0 or more, alignment=1 or more)",
             )
 
@@ -67,7 +67,8 @@ def checked(place: Place, names: Collection[str]) -> Place:
                 "E660",
                 f"`place` puts an operand of {instruction.op} into {name!r}",
                 why=f"the memories are {', '.join(map(repr, names))}",
-                fix="where there are several, give place=, a function of instruction and operand",
+                fix="if there are several memories, pass place=, a function of instruction and "
+                "operand",
             )
         return name
 

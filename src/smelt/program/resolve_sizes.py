@@ -71,7 +71,8 @@ def _check_inputs(program: Program) -> None:
                 raise Unsupported(
                     "E411",
                     f"the size {dim} of input {slot.name!r} does not determine its symbols",
-                    why="a run solves dims that are linear in one unknown symbol, as 2*S and S + 1",
+                    why="smelt can solve only dims that are linear in one unknown symbol, such "
+                    "as 2*S or S + 1",
                     fix="give that dim a name of its own, or bind its symbols to one size each",
                 )
 

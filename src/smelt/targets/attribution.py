@@ -125,7 +125,7 @@ class CheckedRunner:
         """Return UsageError E653 for results that do not fit the model."""
         return UsageError(
             "E653",
-            f"what target {self._target.name!r} makes does not run as its model",
+            f"the artifact of target {self._target.name!r} does not run like its model",
             why=why,
             fix="return one array per output, of its type and shape",
         )
@@ -146,7 +146,7 @@ def checked_load(target: Target[Any, Any], artifact: Artifact) -> Callable[[], R
                 "E649",
                 f"`load` of target {target.name!r} returned {repr(run)[:40]}",
                 fix="return a function that takes one array per input and returns one per output",
-                why="load returns what runs the artifact on this machine",
+                why="load returns a function that runs the artifact on this machine",
             )
         return CheckedRunner(target, model, run)
 

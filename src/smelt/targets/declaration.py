@@ -105,7 +105,7 @@ def _limits(target: Target[Any, Any]) -> Iterator[str]:
         yield f"limits.max_rank: {_repr_start(rank)} is not a number of dims"
     pair = isinstance(opset, tuple) and len(opset) == 2 and all(map(_is_count, opset))
     if not pair or opset[0] > opset[1]:
-        yield f"limits.opset: {_repr_start(opset)} is no (lowest, highest)"
+        yield f"limits.opset: {_repr_start(opset)} is not a pair (lowest, highest)"
     if not isinstance(target.tolerance, int | float) or not 0 <= target.tolerance < math.inf:
         yield f"tolerance: {_repr_start(target.tolerance)} is not a number of 0 or more"
 
@@ -125,7 +125,10 @@ def _keys(what: str, keys: object) -> Iterator[str]:
     for key in keys:
         texts = isinstance(key, tuple) and len(key) == 2 and all(isinstance(t, str) for t in key)
         if not texts:
-            yield f"{what}: {_repr_start(key)} is no (domain, op_type); the domain of ONNX is ''"
+            yield (
+                f"{what}: {_repr_start(key)} is not a pair (domain, op_type); the domain of "
+                "ONNX is ''"
+            )
 
 
 def _sets(target: Target[Any, Any]) -> Iterator[str]:

@@ -89,7 +89,9 @@ def _beyond(
 def _not_listed(target: Target[Any, Any], domain: str, op_type: str) -> str:
     """Return why an operator is refused that ``limits.operators`` does not list."""
     if (domain, op_type) in {operator.key for operator in target.operators}:
-        return f"`limits.operators` of {target.name!r} does not list it, though it is its own"
+        return (
+            f"`limits.operators` of {target.name!r} does not list this operator of its own domain"
+        )
     return NOT_PRODUCED
 
 
@@ -105,7 +107,7 @@ def _not_accepted(target: Target[Any, Any], node: ir.Node, options: Any) -> str:
             f"`accepts` of target {target.name!r} returned {repr(answer)[:40]}",
             at=f"node {node.name!r} ({node.op_type})",
             fix="return True, or False, or the reason why not as text",
-            why="accepts says of a node whether the target supports it",
+            why="accepts decides whether the target supports a node",
         )
     return answer if isinstance(answer, str) else "" if answer else "it does not accept this node"
 

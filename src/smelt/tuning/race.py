@@ -108,7 +108,8 @@ def as_session_inputs(interface: Interface, values: Mapping[str, Any]) -> dict[s
         raise Unsupported(
             "E220",
             "a model with both sequences and an element type that NumPy lacks is not timed",
-            why="ONNX Runtime takes the inputs of either in its own way, and not of both",
+            why="ONNX Runtime has one call for sequences and another for such types, and none "
+            "for both",
             fix="make the inputs tensors, or of element types that NumPy has",
         )
     return {n: to_ort(v, dtype) for n, v in values.items() if (dtype := types[n]) is not None}

@@ -153,7 +153,7 @@ class _Search:
                 error.code,
                 "the model does not run on the inputs that it would be timed with",
                 why=error.why,
-                fix="--tune-dim NAME=SIZE with sizes that go together, or "
+                fix="--tune-dim NAME=SIZE with sizes that fit together, or "
                 "smelt.tuning.tune_model(..., inputs={name: array})",
             ) from error
 

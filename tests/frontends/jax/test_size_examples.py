@@ -38,7 +38,7 @@ LEFT = {
         ["N == 100000000", "N == 1000000000"],
     ),
     "two symbols": ("N >= M", ["N <= 2", "M <= 2"], []),
-    "what is said of another": ("N >= 1", ["N <= 2", "M == 1"], ["N == 1", "N == 2"]),
+    "a constraint on another symbol": ("N >= 1", ["N <= 2", "M == 1"], ["N == 1", "N == 2"]),
 }
 
 

@@ -118,7 +118,7 @@ def test_a_bias_whose_size_no_input_tells_stays() -> None:
         "g (float[N,H,5,8] q, float[N,H,8,8] k) => (float[N,H,5,8] y) <int64[3] rows = {-1,5,8}, "
         "int64[3] square = {-1,8,8}> { q3 = Reshape(q, rows) k3 = Reshape(k, square) "
         "s = MatMul(q3, k3) m = Exp(q3) a = Add(s, m) n = Shape(q) y = Reshape(a, n) }",
-        "no input tells a size of the unmerged result",
+        "no input determines a size of the unmerged result",
         opset=14,
     )
 

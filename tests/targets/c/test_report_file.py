@@ -68,7 +68,7 @@ def test_seconds_are_measured_into_the_report(tmp_path: Path) -> None:
     assert read(tmp_path) == report
     damaged = {**report, "kernels": report["kernels"][:1]}
     (tmp_path / "report.json").write_text(json.dumps(damaged))
-    with pytest.raises(UsageError, match="has 2 steps, its report other ones"):
+    with pytest.raises(UsageError, match="has 2 steps, but its report lists others"):
         measure(tmp_path, library, [x], rounds=1, seconds=1)  # type: ignore[arg-type]
 
 

@@ -128,7 +128,10 @@ def _named(
         known |= {option.command for option in options if option.command}
     why, fix = "", did_you_mean(name, sorted(known), "`smelt config` lists the settings")
     if name in PER_RUN:
-        why = "options that choose what is written, printed or run are for the command line only"
+        why = (
+            "options that name files to write, formats of output or commands to run work on the "
+            "command line only"
+        )
         fix = "remove it from the file"
     raise UsageError(
         "E681",

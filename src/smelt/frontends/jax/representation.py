@@ -59,7 +59,7 @@ class Representation:
     - ``apply(equation, values, run)``: the results of an equation with operands or results of that
       kind.
     - ``refusal(equation)``: the error if ``apply`` has no rule for the equation, else None.
-    - ``handles(equation)``: True for other equations that ``apply`` computes, too.
+    - ``handles(equation)``: True if ``apply`` computes an equation without arrays of that kind.
     """
 
     concerns: Callable[[compat.Aval], bool]

@@ -30,8 +30,7 @@ _MIRRORED = re.compile(r"axis size \(= (\w+)\) is larger than 1 .* padding lengt
 
 _RANGE = re.compile(r"jnp\.arange argument '\w+'|In arange with non-constant arguments")
 COUNTED = (
-    "bounds that contain a size must be exact, as n / 2 is and n * 0.1 is not, so count in integers"
-    " and scale afterwards:"
+    "give exact bounds (n / 2 is exact, n * 0.1 is not), or count in integers and scale afterwards:"
     " jnp.arange(n + 1) * 1.0, jnp.arange(2 * n) * 0.5"
 )
 """The advice for a range of floats whose bounds are symbolic: its length has to be a size."""

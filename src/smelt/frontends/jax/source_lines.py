@@ -81,7 +81,7 @@ class Call:
     """The inlined calls around an equation: their names, and the source line of its nodes.
 
     JAX traces its own jitted functions (``relu``) once and reuses the jaxpr, so lines inside are
-    those of the first caller. ``fixed`` holds the line of the call, which is used instead.
+    those of the first caller. For such calls, ``fixed`` is the source line of this call.
     """
 
     def __init__(self, names: tuple[str, ...] = (), fixed: str | None = None) -> None:

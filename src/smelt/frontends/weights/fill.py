@@ -29,10 +29,10 @@ FIXES: Mapping[str, str] = {
     " those of the checkpoint",
     "types are lost:": "numpy.savez keeps no types beyond its own, such as bfloat16: write"
     " safetensors, or trace with the types that were saved",
-    "it has arrays of turned axes:": "fill_weights also takes arrays by name: turn these there,"
-    " {NAME: array.T}; PyTorch keeps the outputs of a kernel first, flax last",
+    "it has transposed arrays:": "fill_weights also takes arrays by name: transpose them, as in"
+    " {NAME: array.T}; PyTorch stores the output axis of a kernel first, flax last",
     "no weight is called": "names={WEIGHT: NAME} has the names of the model first",
-    "it has unlike arrays:": "trace with the shapes and types of the checkpoint, or write arrays"
+    "shapes or types differ:": "trace with the shapes and types of the checkpoint, or write arrays"
     " like those of the model",
 }
 """The fix for each kind of problem."""
@@ -197,9 +197,9 @@ def _kind(tensor: ir.TensorProtocol, value: ir.Value) -> str:
     if RAW in tensor.meta and dims[:-1] == expected_dims:
         return "types are lost:"
     if dims != expected_dims and sorted(dims) == sorted(expected_dims):
-        return "it has arrays of turned axes:"
+        return "it has transposed arrays:"
     castable = dims == expected_dims and is_castable(tensor, dtype)
-    return "types differ:" if castable else "it has unlike arrays:"
+    return "types differ:" if castable else "shapes or types differ:"
 
 
 def _with_nearest(

@@ -6,7 +6,7 @@ from smelt.ir.operand_facts.operands import Facts, Operands, at_least, one_of
 
 
 def _grams(n: Operands) -> bool:
-    """True if the shortest n-gram is no longer than the longest."""
+    """True if ``min_gram_length`` is at most ``max_gram_length``."""
     return n.number("min_gram_length", 1) <= n.number("max_gram_length", 1)
 
 

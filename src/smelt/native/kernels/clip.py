@@ -16,7 +16,7 @@ def _refuse(instance: Instance) -> str | None:
     for position in (1, 2):
         slot = instance.slot(position)
         if slot is not None and slot.size != 1:
-            return "a bound that is no single number"
+            return "a bound with more than one element"
     return None
 
 

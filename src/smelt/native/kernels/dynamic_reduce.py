@@ -24,7 +24,7 @@ def _refuse(instance: Instance) -> str | None:
     if instance.instruction.inputs[1] not in instance.program.inputs:
         return "axes that are neither constant nor an input of the model"
     if 0 in instance.shape(0) and op == "ReduceMean" and type_.kind == "int":
-        return "the mean of no integers"
+        return "the mean of an empty tensor of integers"
     return None
 
 

@@ -85,7 +85,7 @@ def _refuse(instance: Instance) -> str | None:
     second = instance.slot(1)
     integers = instance.type(0).kind == "int" and instance.instruction.op == "Pow"
     if integers and second is not None and instance.type(1).kind != "int":
-        return "an integer power with an exponent that is no integer"
+        return "an integer power with a floating-point exponent"
     return None
 
 

@@ -58,14 +58,14 @@ def _refuse(instance: Instance) -> str | None:
     """Return why the instruction is refused, None if it is supported."""
     blocks = Blocks.of(instance)
     if instance.int("bits") != 4:
-        return "codes of other than 4 bits"
+        return "weights of other than 4 bits"
     if blocks.size < NIBBLES or blocks.size % NIBBLES or min(blocks.columns, blocks.depth) < 1:
-        return "blocks that are no multiple of 8, or none"
+        return "a block size that is not a positive multiple of 8"
     if is_given(instance, PLACES):
         return "blocks that are not in order"
     present = [i for i in (1, SCALES, ZEROS, BIAS) if is_given(instance, i)]
     if any(constant(instance, i) is None for i in present):
-        return "weights, scales, zero points or a bias that are no constants"
+        return "weights, scales, zero points or a bias that are not constant"
     types = {i: instance.type(i).name for i in (0, *present)}
     required = {0: "float", 1: "uint8_t", SCALES: "float", ZEROS: "uint8_t", BIAS: "float"}
     return None if all(required[i] == name for i, name in types.items()) else "other types"

@@ -49,9 +49,9 @@ def _refuse(instance: Instance) -> str | None:
         return reason
     place = places_of(instance)
     if len(instance.shape(place.w)) != 2 or len(instance.shape(0)) < 1:
-        return "weights that are no matrix"
+        return "weights that are not a matrix"
     if instance.shape(place.w)[0] == 0:
-        return "no products to sum"
+        return "an inner dim of size 0"
     zero = instance.slot(place.w_zero) if place.w_zero >= 0 else None
     if zero is not None and len(zero.shape) > 1:
         return "zero points of rows of the weights"

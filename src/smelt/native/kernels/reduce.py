@@ -32,7 +32,7 @@ def _refuse(instance: Instance) -> str | None:
     if op not in TABLES[type_.kind]:
         return f"{op} takes no {type_.name}"
     if op == "ReduceMean" and type_.kind == "int" and _count(instance) == 0:
-        return "the mean of no integers"
+        return "the mean of an empty tensor of integers"
     return None
 
 

@@ -28,7 +28,7 @@ def _refuse(instance: Instance) -> str | None:
     """Return why the instruction is refused, None if it is supported."""
     axis = instance.int("axis")
     if same(instance.shape(0)[axis], 0) and not is_empty(instance.output_shape()):
-        return "an axis without rows to read"
+        return "an axis of size 0"
     sampling = Sampling.of(instance.attributes)
     if sampling.mode != "nearest" and instance.type(0).kind != "float":
         return "weighted sums of integers"

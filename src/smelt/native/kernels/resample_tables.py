@@ -44,7 +44,7 @@ def is_runtime_sized(instance: Instance) -> bool:
 def refusal(sampling: Sampling) -> str | None:
     """Return why the tables cannot be computed at run time, None if they can."""
     if sampling.antialias and sampling.scale is None:
-        return "antialias by a scale that a run decides sums as many rows"
+        return "antialias with a scale that is computed at run time"
     return None
 
 

@@ -21,10 +21,10 @@ Formula: TypeAlias = Callable[..., Number]
 class Rounding(Enum):
     """How far the results of correct kernels may differ."""
 
-    EXACT = "nothing is rounded"
-    PRODUCT = "sums and products, rounded once; of small integers they are exact"
-    ONCE = "a quotient or a root, rounded once as IEEE 754 says"
-    FREE = "as each library approximates it, or in the order that it likes"
+    EXACT = "no rounding"
+    PRODUCT = "one rounding of a sum or product, which is exact for small integers"
+    ONCE = "one rounding of a quotient or root, as IEEE 754 defines it"
+    FREE = "any approximation, and any order of operations"
 
 
 @dataclass(frozen=True, slots=True)

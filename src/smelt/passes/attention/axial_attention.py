@@ -82,7 +82,7 @@ def axial_attention(m: Match, b: Builder) -> Replacement:
     joined = [_joined(x, dims, b) for x, dims in zip(operands, shapes, strict=True)]
     known = [value for value in joined if value is not None]
     if len(known) < 3:
-        return Miss("no input tells the length of a sequence")
+        return Miss("no input determines the length of a sequence")
     if early := opset_miss(m, "Attention"):
         return early
     split_dims = [*q[:3], _width(v)]
@@ -91,7 +91,7 @@ def axial_attention(m: Match, b: Builder) -> Replacement:
         merged = _reshaped(merged, split_dims, b)
         merged = b.op("Transpose", merged, perm=[0, 2, 1, 3]) if merged is not None else None
     y = _reshaped(merged, result, b) if merged is not None else None
-    return y if y is not None else Miss("no input tells the sizes of the result")
+    return y if y is not None else Miss("no input determines the sizes of the result")
 
 
 def _unfit(shapes: Sequence[Sequence[Dim]], m: Match, b: Builder) -> Miss | None:
@@ -176,13 +176,13 @@ def _batched_bias(bias: ir.Value, batches: Sequence[Dim], m: Match, b: Builder) 
     if not all(map(same_dim, shape[:2], batches)):
         return Miss("the first two dims of the bias are neither 1 nor proved to be the batch dims")
     joined = _reshaped(bias, [dim_product(shape[:2]), *shape[2:]], b)
-    return joined if joined is not None else Miss("no input tells the sizes of the bias")
+    return joined if joined is not None else Miss("no input determines the sizes of the bias")
 
 
 def _reshaped(value: ir.Value, dims: Iterable[Dim], b: Builder) -> ir.Value | None:
     """Return ``value``, which is not empty, reshaped to ``dims``.
 
-    None if two dims are unknown and no input tells all but one of them.
+    None if two dims are unknown and no input determines all but one of them.
     """
     dims = list(dims)
     if sum(not isinstance(dim, int) for dim in dims) <= 1:

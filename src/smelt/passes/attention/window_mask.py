@@ -52,7 +52,7 @@ def window_mask(m: Match, b: Builder) -> Replacement:
         return early
     times = shape_from_inputs([split_shape[0], 1, 1, 1, 1], b.graph, b)
     if times is None:
-        return Miss("no input tells how many images there are")
+        return Miss("no input determines how many images there are")
     images = b.op("Expand", m["mask"], times)
     flat = [-1, *(dim for dim in mask.dims[2:] if isinstance(dim, int))]
     if len(flat) < 4 or 0 in flat:

@@ -94,7 +94,7 @@ def put_channels_first(model: ir.Model, names: Sequence[str] | str) -> None:
         raise UsageError(
             "E108",
             "channels_first names an input or output twice",
-            why="each name is moved to NCHW once",
+            why="the pass moves each input or output to NCHW once",
             fix="name it once",
         )
     cx = PassContext.of(model)

@@ -124,9 +124,9 @@ def _obstacle(node: ir.Node, half: frozenset[ir.DataType]) -> str | None:
     """Return why ``node`` prevents widening, else None."""
     narrow = [v for v in (*node.inputs, *node.outputs) if v is not None and v.dtype in half]
     if narrow and node.op_type in BITS:
-        return "the bits of a number are read"
+        return "a node reads the bits of a number"
     if narrow and node.domain and operators.find(node.domain, node.op_type) is None:
-        return f"nobody declares what {node.domain}.{node.op_type} takes"
+        return f"no declaration lists the types that {node.domain}.{node.op_type} takes"
     return None
 
 

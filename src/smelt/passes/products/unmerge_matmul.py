@@ -60,7 +60,7 @@ def unmerged_product(m: Match, b: Builder) -> Replacement:
         return refusal
     lifted = lift.rebuild(m["merged"])
     if lifted is None:
-        return Miss("no input tells a size of the unmerged result")  # needs 3
+        return Miss("no input determines a size of the unmerged result")  # needs 3
     return b.op("Unsqueeze", lifted, b.const_i64(unit_dims)) if unit_dims else lifted
 
 
@@ -162,7 +162,7 @@ class _Lift:
         return other.shape[0] == 1 or same_dim(other.shape[0], carried.shape[0])
 
     def rebuild(self, value: ir.Value) -> ir.Value | None:
-        """Return ``value`` with four dims; None if this needs a size that no input tells."""
+        """Return ``value`` with four dims; None if this needs a size that no input determines."""
         if value not in self.rebuilt:
             lifted = self.split(value) or self._rebuilt(value)
             if lifted is None:

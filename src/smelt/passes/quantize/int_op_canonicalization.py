@@ -148,7 +148,7 @@ def _flaw(quantize: ir.Node, tree: _Tree, cx: PassContext, options: Groups) -> s
     if quantize.graph is None or cx.index().opsets[quantize.graph] < MIN_OPSET:
         return f"the opset is below {MIN_OPSET}"
     if options.keep_groups and _is_in_pairs(quantize, tree):  # keeps 5
-        return "a runtime may change the pairs around the move to uint8"
+        return "a runtime may convert the pairs around the move from int8 to uint8"
     # keeps 6
     if options.keep_groups and any(move.op_type in NEW_TO_INTEGERS for move in tree.moves):
         return "a runtime may support the move for floats only"

@@ -71,7 +71,7 @@ def gather_nd_of_positions(m: Match, b: Builder) -> Replacement:
         return b.op("Unsqueeze", data, b.const_i64(added)) if added else data
     shape = shape_from_inputs([*dims, *data.shape.dims[len(counted_axes) :]], b.graph, b)
     if shape is None:
-        return Miss("no input tells the number of indices")
+        return Miss("no input determines the number of indices")
     for axis in shortened:
         end = size_from_inputs(dims[counted_axes[axis]], b.graph, b)
         data = b.op("Slice", data, b.const_i64([0]), end, b.const_i64([axis]))
@@ -100,7 +100,7 @@ def gather_of_all_rows(m: Match, b: Builder) -> Replacement:
         return None
     shape = shape_from_inputs(result.dims, b.graph, b)
     return (
-        Miss("no input tells a size of the result")
+        Miss("no input determines a size of the result")
         if shape is None
         else b.op("Reshape", source, shape)
     )
@@ -132,7 +132,7 @@ def uniform_operand(m: Match, b: Builder) -> Replacement:
         dims = [dim if gap else 1 for dim, gap in zip(result.dims, missing, strict=True)]
         sizes = shape_from_inputs(dims, b.graph, b)
         if sizes is None:
-            return Miss("no input tells a size of the result")
+            return Miss("no input determines a size of the result")
         small = b.add(ir.Node("", m.root.op_type, inputs, m.root.attributes.values()))[0]
         return b.op("Expand", small, sizes) if any(missing) else small
     return None

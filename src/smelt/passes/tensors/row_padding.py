@@ -60,7 +60,7 @@ def row_padding_of(walk: Walk, axis: int, constants: Constants) -> RowPadding | 
             return "a piece is not a constant slice along the axis only"
         side = padding.before if index < middles[0] else padding.after
         if len(side) + len(rows) * times > MOST:
-            return "there are too many rows for an edge"
+            return "the padding has too many rows"
         side.extend(list(rows) * times)
         walk.take(nodes)
     return padding

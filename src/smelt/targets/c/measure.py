@@ -34,7 +34,9 @@ def measure(
     name = check_identifier(str(report["name"]))
     steps = sizes_of(name, (folder / f"{name}.h").read_bytes()).get("STEPS_COUNT")
     if steps != len(report["kernels"]):
-        what = "has no clock" if steps is None else f"has {steps} steps, its report other ones"
+        what = (
+            "has no clock" if steps is None else f"has {steps} steps, but its report lists others"
+        )
         raise UsageError(
             "E616",
             f"the library in {str(folder)!r} {what}",

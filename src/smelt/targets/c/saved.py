@@ -133,7 +133,7 @@ def _check_agreement(folder: Path, contents: InterfaceFile, sizes: Mapping[str, 
     ):
         raise UsageError(
             "E616",
-            f"the header in {str(folder)!r} is not that of its interface file",
+            f"the header in {str(folder)!r} does not match the interface file",
             why="the files come from different runs, or were changed",
             fix="compile the model again",
         )

@@ -65,15 +65,15 @@ def refuse_computed(instance: Instance) -> str | None:
     places = places_of(instance)
     w, zero = instance.slot(places.w), constant(instance, places.w_zero)
     if places.scales is not None:
-        return "weights that are no constants"
+        return "weights that are not constant"
     if is_given(instance, places.w_zero) and (zero is None or zero.any()):
-        return "a zero point of weights that are no constants"
+        return "a zero point of weights that are not constant"
     left = instance.slot(0)
     if left is None or left.dtype not in BYTES or w is None or w.dtype != ir.DataType.INT8:
-        return "weights that are no constants of other types than int8"
+        return "computed weights of a type other than int8"
     sizes = [*left.shape, *w.shape]
     if len(w.shape) != 2 or len(left.shape) < 2 or not all(type(n) is int for n in sizes):
-        return "weights that are no constants and no matrix of a known size"
+        return "computed weights that are not a matrix of known size"
     point = instance.slot(places.x_zero)
     if point is not None and point.size != 1:
         return "several zero points of the left side"

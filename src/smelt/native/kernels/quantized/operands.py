@@ -75,7 +75,7 @@ def refuse_operands(instance: Instance) -> str | None:
     if places.scales is not None:
         needed.append(places.x_zero)
     if any(is_given(instance, i) and constant(instance, i) is None for i in needed):
-        return "weights, scales or zero points that are no constants"
+        return "weights, scales or zero points that are not constant"
     slots = [instance.slot(0), instance.slot(places.w)]
     if any(slot is None or slot.dtype not in BYTES for slot in slots):
         return "operands of other types than int8 and uint8"

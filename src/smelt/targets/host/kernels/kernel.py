@@ -148,8 +148,8 @@ def imaginary(shape: Sequence[int], dtype: np.dtype) -> Array:
     if len(shape) > MOST_DIMS:
         raise Unsupported(
             "E404",
-            f"a value in between has {len(shape)} dims, {MOST_DIMS} at most",
-            why="arrays of NumPy have no more",
+            f"an intermediate value has {len(shape)} dims; the limit is {MOST_DIMS}",
+            why="arrays of NumPy cannot have more",
             fix="merge dims by a Reshape before that operator",
         )
     return _imaginary(tuple(shape), dtype)

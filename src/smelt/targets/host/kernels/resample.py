@@ -14,7 +14,7 @@ def resample(call: Call) -> Step:
     axis, out = call.integer("axis"), call.outputs[0]
     size, count = call.input(0).shape[axis], out.shape[axis]
     if size == 0 and 0 not in out.shape:
-        raise call.refuse("an axis without rows to read")
+        raise call.refuse("an axis of size 0")
     sampling = Sampling.of(call.attributes)
     read = taps(sampling, max(size, 1), count)
     beyond = (slice(None),) * axis + (read.outside,)

@@ -129,7 +129,7 @@ def _sortable(cx: Lowering, key: ir.Value) -> ir.Value:
     if key.dtype.is_floating_point():
         return cx.cast(key, ir.DataType.FLOAT)
     if key.dtype == ir.DataType.UINT64:
-        raise cx.unsupported("uint64 keys have no wider integer to be sorted in")
+        raise cx.unsupported("sorting uint64 keys needs a wider integer type, and ONNX has none")
     return cx.cast(key, ir.DataType.INT64 if key.dtype == ir.DataType.UINT32 else ir.DataType.INT32)
 
 

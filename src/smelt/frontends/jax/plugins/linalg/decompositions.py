@@ -116,7 +116,7 @@ def eigh(
     ``algorithm`` is ignored. Raises E102 for a subset of the values.
     """
     if subset_by_index is not None:
-        raise cx.unsupported("a subset of the eigenvalues is asked for")
+        raise cx.unsupported("it computes only a subset of the eigenvalues")
     return smelt_node(cx, "Eigh", a, outputs=2, lower=int(lower))
 
 
@@ -145,7 +145,7 @@ def svd(
     ``compute_uv`` SingularValues returns the values alone. Raises E102 for a subset.
     """
     if subset_by_index is not None:
-        raise cx.unsupported("a subset of the singular values is asked for")
+        raise cx.unsupported("it computes only a subset of the singular values")
     if not compute_uv:
         return smelt_node(cx, "SingularValues", a)
     return smelt_node(cx, "SVD", a, outputs=3, full_matrices=int(full_matrices))
@@ -166,7 +166,7 @@ def schur(
     with ``compute_schur_vectors``, each ``[..., n, n]``. Raises E102 for sorted eigenvalues.
     """
     if sort_eig_vals:
-        raise cx.unsupported("the eigenvalues are to be sorted")
+        raise cx.unsupported("it sorts the eigenvalues")
     return smelt_node(cx, "Schur", a, outputs=2)[: 2 if compute_schur_vectors else 1]
 
 
@@ -206,7 +206,7 @@ def tridiagonal_solve(
     raises E102 for ``perturb_singular``.
     """
     if perturb_singular:
-        raise cx.unsupported("a singular matrix is to be perturbed, as JAX alone does it")
+        raise cx.unsupported("it perturbs singular matrices in a way that only JAX defines")
     return smelt_node(cx, "TridiagonalSolve", lower, diagonal, upper, b)[0]
 
 
