@@ -100,5 +100,5 @@ def test_an_image_of_nothing_is_made_larger_by_no_run() -> None:
 
 def test_rows_that_antialias_sums_are_counted_before_a_run() -> None:
     graph = to(mode("linear", more=", antialias = 1"))
-    with pytest.raises((SmeltError, ErrorList), match="antialias by a scale that a run decides"):
+    with pytest.raises((SmeltError, ErrorList), match="antialias with a scale that is computed"):
         smelt.compile(graph.model, target="c", dims=dict(OPEN))

@@ -91,7 +91,7 @@ def test_all_slips_are_told_at_once() -> None:
 
 
 def test_operators_are_keys_and_no_names() -> None:
-    with pytest.raises(UsageError, match="'Conv' is no \\(domain, op_type\\)"):
+    with pytest.raises(UsageError, match="'Conv' is not a pair \\(domain, op_type\\)"):
         Target(**RIGHT | {"extensions": frozenset({"Conv"})})
 
 
