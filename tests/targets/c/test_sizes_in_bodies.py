@@ -269,7 +269,9 @@ def test_a_state_without_a_bound_is_refused_with_what_to_do() -> None:
         None,
         "z = ReduceSum<keepdims=0>(y)",
     )
-    with pytest.raises(ErrorList, match=r"E411 the size .* of 'y' [\s\S]*add an output that has it"):
+    with pytest.raises(
+        ErrorList, match=r"E411 the size .* of 'y' [\s\S]*add an output that has it"
+    ):
         Sized(graph, B).compile()
 
 
