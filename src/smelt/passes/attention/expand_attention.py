@@ -8,8 +8,8 @@ Softmax, as in ONNX Runtime and JAX. A query whose other scores are all -inf, be
 keys, then weighs those later keys equally. A query without any key left by the bias gets weights
 of 0, where a Softmax alone gives NaN.
 
-Past keys and values are joined with the new ones first, and are further outputs. With a
-``softcap`` c, the scores become ``Tanh(scores / c) * c`` before bias and mask.
+Past keys and values are first joined with the new ones; the joined tensors are further outputs.
+With a ``softcap`` c, the scores become ``Tanh(scores / c) * c`` before bias and mask.
 
 Needs    (1) no output of scores, and outputs of keys and values only together with past ones;
          (2) as many heads for keys as for queries, or head counts that divide; (3) constant head

@@ -40,18 +40,18 @@ its values, not by the nodes that compute it. The attribute ``softcap`` replaces
 ``Mul(Tanh(scores / c), c)``.
 
 Needs    (1) opset 23; (2) float32 or float16; (3) a Softmax over the keys;
-         (4) equal batches and heads; (5) a positive scale, or one number for each head; (6) no size
-         that may be 0 while no input is empty, or by bounds that begin at 0: ONNX Runtime refuses
-         an empty attention (sizes that a Conv leaves are positive, because it refuses an empty
-         Conv, too); (7) a mask that broadcasts to the scores, with ``low`` at most -1e30, or at
-         most -1e9 if it replaces scores to which nothing is added. A bias consists of one or two
-         values that all heads share, or that are chosen, moved, added and multiplied from finite
+         (4) equal batches and heads; (5) a positive scale, or one number for each head; (6) sizes
+         that are not 0 unless an input is empty, and bounds without 0: ONNX Runtime refuses an
+         empty attention (sizes after a Conv are positive, because it refuses an empty Conv, too);
+         (7) a mask that broadcasts to the scores, with ``low`` at most -1e30, or at most -1e9 if
+         the mask replaces scores to which nothing is added. A bias is one value or a sum of two.
+         All heads share each value, or Where, sums, products and moves compute it from finite
          constants, integers, booleans and, in float32, products of matrices; the lowest floats
          among them are raised a little. In float16 the largest element of each row is subtracted
-         from the row, and a mask must show each row a key and hide by -65504 or -inf; (8) for the
-         attribute, a square causal mask of float32 without offset, window or padding; (9) keys and
-         values copied alike, each head next to its copies; (10) no mask and no bias together with
-         a cap: ONNX Runtime up to 1.26 adds them before it caps, so hidden keys may be seen.
+         from the row; a mask must show each row a key, and hide keys by -65504 or -inf; (8) for
+         the attribute, a square causal mask of float32 without offset, window or padding; (9) keys
+         and values copied alike, each head next to its copies; (10) no mask and no bias together
+         with a cap: ONNX Runtime up to 1.26 adds them before the cap, so hidden keys may count.
 Keeps    (1) masks of -inf that may hide a whole row, where runtimes differ: a constant or a
          triangle must prove that each row has a key; (2) scores and weights with other readers.
          The mask is added to the scores: a hidden key whose score is NaN or infinite makes its row

@@ -8,7 +8,7 @@ products remains.
 
 Needs    (1) constant weights, finite in the dropped taps: infinity times a padded 0 is NaN;
          (2) known sizes of the axes that lose taps; (3) explicit pads that stay at least 0.
-Keeps    (1) a tap that meets an element for any result, and at least one tap for each axis; (2) the
+Keeps    (1) a tap that reads an element of x for some result, and one tap for each axis; (2) the
          old weights for their other readers.
 """
 

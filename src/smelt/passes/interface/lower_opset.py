@@ -7,9 +7,9 @@
 that of the opset.
 
 Needs    (1) for each operator that changed between the opsets an earlier form, a wider element
-         type in which the earlier form computes the same, or a function body. All nodes without
-         any are refused together, with the reason for each. Operators of smelt whose own body
-         needs a later opset are replaced by that body first.
+         type in which the earlier form computes the same, or a function body. All nodes that
+         have none of these are refused together, each with its reason. Operators of smelt whose
+         own body needs a later opset are replaced by that body first.
 Keeps    (1) a model of this opset or an earlier one.
 """
 
