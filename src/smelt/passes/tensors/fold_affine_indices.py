@@ -19,8 +19,8 @@ symbolic sizes.
 Needs    (1) indices that count from 0 in steps of 1 along one axis each, in the order of axes; in
          the second form, constant sizes, or the size of the rows; (2) in the third form, an operand
          that is one integer or boolean everywhere, and dims of the result that other operands have
-         or inputs determine; (3) in the fourth form, a constant table, and other operands with all dims
-         of the result.
+         or inputs determine; (3) in the fourth form, a constant table, and other operands with all
+         dims of the result.
 Keeps    (1) indices that count from the end. An index out of bounds no longer causes an error.
 """
 
