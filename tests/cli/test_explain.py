@@ -2,6 +2,7 @@
 
 import pytest
 
+from smelt.consumers.find import ANY, consumers
 from smelt.errors import did_you_mean
 from smelt.ir import opset
 from smelt.passes.pipeline import parse
@@ -35,6 +36,11 @@ def explained(smelt, document):
         ("default", "stage", "default"),
         ("attention", "stage", "attention"),
         ("Attention", "operator", "Attention"),
+        ("openvino", "consumer", "openvino"),
+        ("CoreML_EP", "consumer", "coreml-ep"),
+        ("any", "consumer", "any"),
+        ("quantize", "stage", "quantize"),
+        ("consumer:quantize", "consumer", "quantize"),
     ],
 )
 def test_names_are_found_whatever_their_capitals(explained, topic, kind, name):
@@ -154,6 +160,26 @@ def test_the_options_of_a_target(explained):
         "threads": {"type": "int", "default": 1},
         "views": {"type": "bool", "default": False},
     }
+
+
+@pytest.mark.parametrize("name", [*consumers(), ANY])
+def test_a_consumer(explained, name):
+    text, facts = explained(f"consumer:{name}")
+    source = consumers()[name].source if name in consumers() else facts["source"]
+    assert facts["source"] == source
+    for fact in (source, facts["summary"], *facts["tried"], *facts["defects"], *facts["limits"]):
+        assert fact in " ".join(text.split())
+    for operator in facts["operators"] or facts["refused"]:
+        assert operator in text
+
+
+def test_the_forms_of_an_operator_that_a_consumer_takes(explained):
+    text, facts = explained("nnapi")
+    assert facts["operators"]["DepthToSpace"] == "mode DCR"
+    assert facts["operators"]["Conv"] == "4 dims; constant inputs 1, 2"
+    assert ["Conv", "4", "dims;", "constant", "inputs", "1,", "2"] in [
+        line.split() for line in text.splitlines()
+    ]
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -21,6 +21,7 @@ SMALL = Consumer(
         "Relu",
         Conv=Takes(ranks=(4, 4), constant=(1,), attributes={"group": (1,)}),
         Sigmoid=Takes(types=FLOATS),
+        GridSample=Takes(newest=16),
     ),
     types=FLOATS,
     max_rank=4,
@@ -35,6 +36,9 @@ CASES = {
     "g (float[1,1,4] x, float[1,1,2] w) => (float[1,1,3] y) { y = Conv(x, w) }": "not a constant",
     "g (float[1,2,4,4] x) => (float[1,2,4,4] y)"
     " <float[2,1,1,1] w = {1, 2}> { y = Conv<group=2>(x, w) }": "group is 2, and it takes 1",
+    "g (float[1,1,2,2] x, float[1,1,1,2] z) => (float[1,1,1,1] y) { y = GridSample(x, z) }": (
+        "version 20 of the operator, and it takes at most 16"
+    ),
     "g (float[1,1,4] x) => (float[1,1,4] y) <float[1,1,1] w = {1}> { y = Conv(x, w) }": "3 dims",
 }
 

@@ -23,14 +23,14 @@ def explain(
     topic: Annotated[
         str,
         typer.Argument(
-            metavar="CODE|PASS|STAGE|TARGET|OPERATOR",
-            help="A name such as E101, fuse-swish, default, c or Resize.",
+            metavar="CODE|PASS|STAGE|TARGET|CONSUMER|OPERATOR",
+            help="A name such as E101, fuse-swish, default, c, openvino or Resize.",
             autocompletion=completed,
         ),
     ],
     as_json: Json = False,
 ) -> None:
-    """Explain an error code, a pass, a stage, a target or an operator.
+    """Explain an error code, pass, stage, target, consumer or operator.
 
     Example: smelt explain E401
     """
@@ -44,7 +44,8 @@ def explain(
         return
     show(facts)
     for other in others:
-        print(prose(f"\nThere is the {other.kind} {other.spelling}, too"))
+        typed = f"{other.kind}:{other.spelling}"
+        print(prose(f"\nThere is the {other.kind} {other.spelling}, too: smelt explain {typed}"))
 
 
 def _code(topic: Topic) -> Facts:
@@ -137,6 +138,38 @@ ANY_OPSET = 10**6
 """A target whose highest opset is at least this one has no upper limit."""
 
 
+def _consumer(topic: Topic) -> Facts:
+    """Return the facts of a consumer of ONNX files."""
+    from smelt.consumers.describe import describe_consumer
+
+    return describe_consumer(topic.name)
+
+
+def _show_consumer(facts: Facts) -> None:
+    """Print what a consumer takes, the source of these limits, and what was tried."""
+    print(prose(f"{facts['name']}: {facts['summary']}\n"))
+    lowest, highest = facts["opsets"]
+    passes, operators = facts["passes"], facts["operators"]
+    rows = [
+        ("opsets", f"from {lowest}" if highest >= ANY_OPSET else f"{lowest} to {highest}"),
+        ("operators", "all of ONNX" if operators is None else f"{len(operators)}, listed below"),
+        ("limits of all nodes", ", ".join(facts["limits"]) or "none"),
+        ("passes left out", ", ".join(passes["left_out"])),
+        ("passes added", passes["added"]),
+    ]
+    print(table([row for row in rows if row[1]]) + "\n")
+    print(prose(f"Source: {facts['source']}"))
+    for word in ("tried", "defects"):
+        for fact in facts[word]:
+            print(prose(f"{'Tried' if word == 'tried' else 'Known'}: {fact}"))
+    for operator, why in facts["refused"].items():
+        print(prose(f"Not taken: {operator}, because {why}"))
+    if operators:
+        plain = [name for name, limits in operators.items() if not limits]
+        print(prose(f"\nOperators: {', '.join(plain)}"))
+        print(table([(f"  {name}", limits) for name, limits in operators.items() if limits]))
+
+
 def _operator(topic: Topic) -> Facts:
     """Return the facts of an operator."""
     from smelt.targets.describe import describe_operator
@@ -187,5 +220,6 @@ EXPLAINED: Mapping[Kind, tuple[Callable[[Topic], Facts], Callable[[Facts], None]
     "pass": (_pass, _show_pass),
     "stage": (_stage, _show_stage),
     "target": (_target, _show_target),
+    "consumer": (_consumer, _show_consumer),
     "operator": (_operator, _show_operator),
 }

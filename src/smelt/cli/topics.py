@@ -1,4 +1,4 @@
-"""The topics of ``smelt explain``: codes, passes, stages, targets and operators, by name."""
+"""The topics of ``smelt explain``: codes, passes, targets, consumers and operators, by name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from smelt.errors import UsageError, did_you_mean, letters_of
 
 LISTS = "`smelt passes` lists passes, `smelt targets` targets, and docs/errors.md error codes"
 
-Kind: TypeAlias = Literal["code", "pass", "stage", "target", "operator"]
+Kind: TypeAlias = Literal["code", "pass", "stage", "target", "consumer", "operator"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,7 @@ class Topic:
 def topics() -> Iterator[Topic]:
     """Yield every topic; of several with one name, `smelt explain` shows the first."""
     from smelt import operators
+    from smelt.consumers.find import ANY, consumers
     from smelt.ir import opset
     from smelt.passes.pipelines import STAGES
     from smelt.passes.registry import ALIASES, passes
@@ -41,6 +42,7 @@ def topics() -> Iterator[Topic]:
     yield from (Topic("pass", alias.replace("_", "-")) for alias in ALIASES)
     yield from (Topic("target", name) for name in target_names())
     yield from (Topic("stage", name) for name in STAGES)
+    yield from (Topic("consumer", name) for name in (*consumers(), ANY))
     for name, domains in opset.domains().items():
         yield from (Topic("operator", name, domain) for domain in domains)
     for operator in operators.all_operators():
@@ -50,9 +52,13 @@ def topics() -> Iterator[Topic]:
 def find_topics(name: str) -> list[Topic]:
     """Return the topics that ``name`` may mean, best first; raises UsageError E638 if none.
 
-    Exact spellings come first; then capitals, hyphens and underscores are ignored.
+    Exact spellings come first; then capitals, hyphens and underscores are ignored. ``KIND:NAME``
+    names a topic of one kind, such as ``consumer:quantize`` beside the stage of that name.
     """
     every = list(topics())
+    kind, colon, rest = name.partition(":")
+    if colon and any(topic.kind == kind for topic in every):
+        every, name = [topic for topic in every if topic.kind == kind], rest
     exact = [topic for topic in every if name in (topic.spelling, topic.name)]
     near = [
         topic
@@ -64,7 +70,7 @@ def find_topics(name: str) -> list[Topic]:
         return [*exact, *near]
     raise UsageError(
         "E638",
-        f"there is no error code, pass, stage, target or operator {name!r}",
+        f"there is no error code, pass, stage, target, consumer or operator {name!r}",
         fix=did_you_mean(name, (topic.spelling for topic in every), LISTS),
         why="no topic has this name in any spelling",
     )

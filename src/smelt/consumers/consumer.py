@@ -18,6 +18,7 @@ class Takes:
     ``constant``: the inputs that must be constants. ``ranks``: lowest and highest rank of the first
     input. ``attributes``: allowed values by name; an absent attribute has the default of ONNX.
     ``types``: element types of the first input. ``gaps``: an input may be absent before others.
+    ``newest``: the newest version of the operator.
     """
 
     constant: tuple[int, ...] = ()
@@ -25,6 +26,7 @@ class Takes:
     attributes: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
     types: frozenset[ir.DataType] | None = None
     gaps: bool = True
+    newest: int | None = None
 
 
 def takes(text: str, **forms: Takes) -> dict[str, Takes]:
@@ -36,8 +38,9 @@ def takes(text: str, **forms: Takes) -> dict[str, Takes]:
 class Consumer:
     """A program that reads ONNX files.
 
-    ``source``: the document, checker or measurement that the rows are from. ``opsets``: lowest and
-    highest ONNX opset. ``ir_version``: the highest version of the file format. ``operators``: what
+    ``source``: the document, checker or measurement that the rows are from. ``tried``: what was
+    run, with which version, and the result; empty if nothing was. ``opsets``: lowest and highest
+    ONNX opset. ``ir_version``: the highest version of the file format. ``operators``: what
     it takes, by operator (``domain::Name`` for other domains); None for every operator of ONNX but
     those ``refused``, a table from operator to the reason; such a consumer has no other limits.
     ``types``: element types of values that are no constants. ``max_rank``: the most dims of a
@@ -62,4 +65,5 @@ class Consumer:
     without: tuple[str, ...] = ()
     prefers: str = ""
     defects: tuple[str, ...] = ()
+    tried: tuple[str, ...] = ()
     at: Callable[[Version], Consumer] | None = None

@@ -12,7 +12,7 @@ from smelt.consumers.consumer import Consumer, Takes
 from smelt.ir import scope
 from smelt.ir.constants import tensor_of
 from smelt.ir.dims import binding_advice
-from smelt.ir.opset import attribute
+from smelt.ir.opset import attribute, versions
 from smelt.ir.partition import is_constant_node
 
 ELSEWHERE = "let another provider run it, or cut the model there (smelt extract)"
@@ -111,6 +111,10 @@ def _misfits(consumer: Consumer, form: Takes, node: ir.Node, opset: int) -> Iter
     """Yield each way in which ``node`` differs from what the consumer takes of its operator."""
     values = [value for value in (*node.inputs, *node.outputs) if value is not None]
     first = node.inputs[0] if node.inputs else None
+    version = max((v for v in versions(node.op_type, node.domain) if v <= opset), default=0)
+    if form.newest is not None and version > form.newest:
+        why = f"it is version {version} of the operator, and it takes at most {form.newest}"
+        yield Obstacle(why, f"--opset {version - 1}")
     for place in form.constant:
         value = node.inputs[place] if place < len(node.inputs) else None
         if value is not None and tensor_of(value) is None:

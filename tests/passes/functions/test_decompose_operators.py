@@ -39,6 +39,12 @@ MODELS = {
     "Gelu tanh": f'g ({X}) => (float[2,3,4] y) {{ y = Gelu<approximate="tanh">(x) }}',
     "Swish": f"g ({X}) => (float[2,3,4] y) {{ y = Swish<alpha=1.5>(x) }}",
     "PRelu": f"g ({X}) => (float[2,3,4] y) <float[4] s = {{1, 2, -1, 0.5}}> {{ y = PRelu(x, s) }}",
+    **{
+        op: f"g (bool[2,3] x, bool[3] z) => (bool[2,3] y) {{ y = {op}(x, z) }}"
+        for op in ("And", "Or")
+    },
+    "Sign": f"g ({X}) => (float[2,3,4] y) {{ y = Sign(x) }}",
+    "Max": f"g ({X}, float[4] z) => (float[2,3,4] y) {{ y = Max(x, z, x) }}",
     "Min": f"g ({X}, float[4] z) => (float[2,3,4] y) {{ y = Min(x, z, x) }}",
     "Mean": f"g ({X}, float[4] z) => (float[2,3,4] y) {{ y = Mean(x, z, x) }}",
     "Sum": f"g ({X}, float[4] z) => (float[2,3,4] y) {{ y = Sum(x, z, x) }}",
@@ -145,6 +151,37 @@ def check_equal(source: ir.Model, model: ir.Model) -> None:
             assert one.shape == other.shape
             assert one.dtype == other.dtype
             np.testing.assert_allclose(other[finite], one[finite], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("op_type", ["Max", "Min"])
+def test_a_choice_by_comparisons_returns_nan_of_either_operand(op_type) -> None:
+    graph = f"g (float[4] x, float[4] z) => (float[4] y) {{ y = {op_type}(x, z) }}"
+    model = text.parse(graph, 20)
+    decompose(model, frozenset(ROWS[op_type][0].operators()))
+    nan, inf = np.float32("nan"), np.float32("inf")
+    x, z = np.array([nan, 1, -inf, inf], np.float32), np.array([1, nan, inf, inf], np.float32)
+    with np.errstate(all="ignore"):
+        [found] = Reference(model)(x, z)
+    expected = {"Max": [nan, nan, inf, inf], "Min": [nan, nan, -inf, inf]}[op_type]
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("op_type", ["Max", "Min", "Sign"])
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_choices_of_integers_are_exact(op_type, dtype) -> None:
+    operands = "x" if op_type == "Sign" else "x, z"
+    graph = f"g ({dtype}[3] x, {dtype}[3] z) => ({dtype}[3] y) {{ y = {op_type}({operands}) }}"
+    source, model = text.parse(graph, 20), text.parse(graph, 20)
+    assert decompose(model, frozenset(ROWS[op_type][0].operators())).fired
+    top = np.iinfo(dtype).max
+    feeds = [np.array([top, -top - 1, 0], dtype), np.array([-top - 1, -5, 0], dtype)]
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(Reference(model)(*feeds)[0], Reference(source)(*feeds)[0])
+
+
+def test_the_sign_of_unsigned_integers_stays() -> None:
+    model = text.parse("g (uint8[3] x) => (uint8[3] y) { y = Sign(x) }", 20)
+    assert not decompose(model, frozenset({"Greater", "Less", "Where"})).fired
 
 
 def test_rows_of_axis_0_become_gathernd_that_counts_from_the_end_too() -> None:

@@ -5,7 +5,7 @@ from smelt.consumers.consumer import Consumer, Takes, takes
 qnn = Consumer(
     "qnn",
     "ONNX Runtime's QNN provider (Qualcomm)",
-    "onnxruntime-qnn, docs/execution_providers/QNN-ExecutionProvider.md (commit 0131740); not run",
+    "onnxruntime-qnn, docs/execution_providers/QNN-ExecutionProvider.md (commit 0131740)",
     opsets=(11, 22),
     operators=takes(
         "Abs Add And ArgMax ArgMin Asin Atan AveragePool BatchNormalization Cast Ceil Clip Concat "

@@ -5,7 +5,7 @@ from smelt.consumers.consumer import Consumer, takes
 tflite = Consumer(
     "tflite",
     "onnx2tf, which writes TensorFlow Lite",
-    "onnx2tf 1.29.24, its list of operators; not run",
+    "onnx2tf 1.29.24, its list of operators",
     opsets=(9, 23),
     operators=takes(
         "Abs Acos Acosh Add AffineGrid And ArgMax ArgMin Asin Asinh Atan Atanh Attention "

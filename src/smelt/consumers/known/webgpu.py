@@ -7,13 +7,13 @@ IMAGES = Takes(ranks=(3, 4))
 webgpu = Consumer(
     "webgpu",
     "ONNX Runtime Web's WebGPU provider",
-    "onnxruntime-web 1.30, docs/webgpu-operators.md; not run",
+    "onnxruntime-web 1.30, docs/webgpu-operators.md",
     opsets=(7, 22),
     operators=takes(
         "Abs Acos Acosh Add ArgMax ArgMin Asin Asinh Atan Atanh AveragePool BatchNormalization "
         "Cast Ceil Clip Concat Cos Cosh CumSum DFT DepthToSpace DequantizeLinear Div Einsum Elu "
         "Equal Erf Exp Expand Flatten Floor Gather GatherElements GatherND Gelu Gemm "
-        "GlobalAveragePool GlobalMaxPool Greater GreaterOrEqual GridSample HardSigmoid HardSwish "
+        "GlobalAveragePool GlobalMaxPool Greater GreaterOrEqual HardSigmoid HardSwish "
         "If InstanceNormalization LayerNormalization LeakyRelu Less LessOrEqual Log MatMul MaxPool "
         "Mul Neg Not Pad Pow Range Reciprocal ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp "
         "ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Relu Reshape Resize "
@@ -21,6 +21,7 @@ webgpu = Consumer(
         "ThresholdedRelu Tile Transpose Unsqueeze Where",
         Conv=IMAGES,
         ConvTranspose=IMAGES,
+        GridSample=Takes(newest=16),
     ),
     narrow_integers=True,
     defects=(

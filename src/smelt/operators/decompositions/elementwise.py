@@ -49,6 +49,55 @@ def _mean(c: Call) -> ir.Value | None:
     return c.op("Div", total, float(len(c.inputs))) if isinstance(total, ir.Value) else None
 
 
+def _chosen(greater: str, not_less: str) -> Body:
+    """Return the body of Max, or of Min, by comparisons.
+
+    NaN is smaller than nothing and greater than nothing; the sum of floats returns it.
+    """
+
+    def body(c: Call) -> ir.Value | None:
+        """Choose between the result so far and each further operand; None for one operand."""
+        first, *others = c.inputs
+        if not others:
+            return None
+        for other in others:
+            lesser = other
+            if c.is_float():
+                lesser = c.op(
+                    "Where", c.op(not_less, other, first), other, c.op("Add", first, other)
+                )
+            first = c.op("Where", c.op(greater, first, other), first, lesser)
+        return first
+
+    return body
+
+
+def _sign(c: Call) -> ir.Value | None:
+    """Return 1 above 0, -1 below 0, and the operand itself if it is 0 or NaN; None for unsigned
+    integers."""
+    dtype = c[0].dtype
+    if dtype is None or dtype.numpy().kind == "u":
+        return None
+    below = c.op("Where", c.op("Less", c[0], 0.0), -1.0, c[0])
+    return c.op("Where", c.op("Greater", c[0], 0.0), 1.0, below)
+
+
+def _as_number(c: Call, place: int) -> ir.Value:
+    """Return bool input ``place`` as float32, 0 or 1."""
+    return c.b.op("Cast", c[place], to=int(ir.DataType.FLOAT))
+
+
+def _of_numbers(op_type: str) -> Body:
+    """Return the body of And (Mul) or Or (Add): ``op_type`` of numbers, which is true unless 0."""
+
+    def body(c: Call) -> ir.Value:
+        """Compute with 0 and 1, and return a bool."""
+        number = c.b.op(op_type, _as_number(c, 0), _as_number(c, 1))
+        return c.b.op("Cast", number, to=int(ir.DataType.BOOL))
+
+    return body
+
+
 def _min(c: Call) -> ir.Value | None:
     """Return the negated maximum of the negated operands."""
     first, *others = (c.op("Mul", value, -1.0) for value in c.inputs)
@@ -174,6 +223,10 @@ def _or_equal(op_type: str) -> Body:
 
 
 ROWS: Mapping[str, tuple[Row, ...]] = {
+    "And": (Row("Cast Mul", _of_numbers("Mul")),),
+    "Or": (Row("Cast Add", _of_numbers("Add")),),
+    "Sign": (Row("Greater Less Where", _sign),),
+    "Max": (Row("Greater GreaterOrEqual Where Add", _chosen("Greater", "GreaterOrEqual")),),
     "Abs": (Row("Max Mul", _floats(lambda c: c.op("Max", c[0], c.op("Mul", c[0], -1.0)))),),
     "Celu": (Row("Relu Mul Div Exp Sub", _celu),),
     "Elu": (Row("Relu Mul Exp Sub", _elu),),
@@ -185,7 +238,10 @@ ROWS: Mapping[str, tuple[Row, ...]] = {
     "LeakyRelu": (Row("Relu Mul Sub", lambda c: _leaky_relu(c, c.attributes["alpha"])),),
     "LessOrEqual": (Row("Or Less Equal", _or_equal("Less")),),
     "Mean": (Row("Add Div", _mean),),
-    "Min": (Row("Max Mul", _floats(_min)),),
+    "Min": (
+        Row("Less LessOrEqual Where Add", _chosen("Less", "LessOrEqual")),
+        Row("Max Mul", _floats(_min)),
+    ),
     "Mish": (Row("Mul Tanh Softplus", _mish),),
     "Neg": (Row("Mul", _floats(lambda c: c.op("Mul", c[0], -1.0))),),
     "PRelu": (Row("Relu Mul Sub", _floats(lambda c: _leaky_relu(c, c[1]))),),

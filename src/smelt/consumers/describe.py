@@ -1,0 +1,113 @@
+"""Describe consumers as plain data and as a table, for ``smelt explain`` and the documentation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from smelt.consumers.consumer import Consumer, Takes
+from smelt.consumers.find import (
+    ANY,
+    OPSET_OF_WIDEST,
+    TRIED_WITH_WIDEST,
+    consumers,
+    find_consumers,
+)
+
+OPEN_ENDED = 10**6
+"""A consumer whose highest opset is at least this one has no upper limit."""
+
+
+def describe_consumer(name: str) -> dict[str, Any]:
+    """Return what the consumer ``name`` takes, from which source, and what was tried.
+
+    ``operators`` is None if it takes all operators of ONNX but those ``refused``; else it maps each
+    operator to its limits in words, "" for none.
+    """
+    if name == ANY:
+        return _describe_widest()
+    each = consumers()[name]
+    return {
+        "name": each.name,
+        "summary": each.summary,
+        "source": each.source,
+        "tried": list(each.tried),
+        "defects": list(each.defects),
+        "opsets": list(each.opsets),
+        "operators": each.operators and {op: limits(x) for op, x in sorted(each.operators.items())},
+        "refused": dict(each.refused),
+        "limits": _limits_of_all(each),
+        "passes": {"left_out": list(each.without), "added": each.prefers},
+    }
+
+
+def _describe_widest() -> dict[str, Any]:
+    """Return the facts of ``any``: the consumers that it stands for, and their common limits."""
+    chosen = find_consumers(ANY)
+    lowest = max(each.opsets[0] for each in chosen.consumers)
+    return {
+        "name": ANY,
+        "summary": f"{chosen} together",
+        "source": "the sources of these consumers",
+        "tried": list(TRIED_WITH_WIDEST),
+        "defects": [defect for each in chosen.consumers for defect in each.defects],
+        "opsets": [lowest, OPSET_OF_WIDEST],
+        "operators": None,
+        "refused": {op: why for each in chosen.consumers for op, why in each.refused.items()},
+        "limits": [],
+        "passes": {"left_out": [x for c in chosen.consumers for x in c.without], "added": ""},
+    }
+
+
+def limits(form: Takes) -> str:
+    """Return the limits of one operator in words, "" if it is taken in every form."""
+    parts = []
+    if form.ranks is not None:
+        low, high = form.ranks
+        parts += [f"{low} to {high} dims" if low < high else f"{low} dims"]
+    if form.constant:
+        noun = "input" if len(form.constant) == 1 else "inputs"
+        parts += [f"constant {noun} {', '.join(map(str, form.constant))}"]
+    for name, allowed in form.attributes.items():
+        parts += [f"{name} {' or '.join(map(str, allowed))}"]
+    if form.newest is not None:
+        parts += [f"version {form.newest} at most"]
+    if form.types is not None:
+        parts += [f"element type {' or '.join(sorted(x.name.lower() for x in form.types))}"]
+    return "; ".join([*parts, *([] if form.gaps else ["no input absent before others"])])
+
+
+def _limits_of_all(consumer: Consumer) -> list[str]:
+    """Return the limits of all nodes in words."""
+    limits_and_words = (
+        (consumer.fixed_sizes, "fixed sizes"),
+        (consumer.max_rank, f"at most {consumer.max_rank} dims"),
+        (consumer.narrow_integers, "int32 instead of int64"),
+        (consumer.ir_version, f"file format up to {consumer.ir_version}"),
+        (consumer.types, ", ".join(sorted(x.name.lower() for x in consumer.types or ()))),
+    )
+    return [words for limit, words in limits_and_words if limit]
+
+
+def markdown_table() -> str:
+    """Return the table of ``docs/consumers.md``: what each takes, and what was tried."""
+    lines = ["| consumer | reads | opsets | takes | source | tried |", "|---|---|---|---|---|---|"]
+    for name in (*consumers(), ANY):
+        facts = describe_consumer(name)
+        cells = (f"`{name}`", facts["summary"], _opsets(facts), _takes(facts))
+        tried = "; ".join(facts["tried"]) or "not run"
+        lines += [f"| {' | '.join((*cells, facts['source'], tried))} |"]
+    return "\n".join(lines)
+
+
+def _opsets(facts: dict[str, Any]) -> str:
+    """Return the range of opsets in words."""
+    lowest, highest = facts["opsets"]
+    return f"from {lowest}" if highest >= OPEN_ENDED else f"{lowest} to {highest}"
+
+
+def _takes(facts: dict[str, Any]) -> str:
+    """Return which operators are taken, and the limits of all nodes."""
+    listed, refused = facts["operators"], facts["refused"]
+    without = f" but {', '.join(f'`{op}`' for op in refused)}" if refused else ""
+    operators = f"all operators{without}" if listed is None else f"{len(listed)} operators"
+    return ", ".join([operators, *facts["limits"]])
