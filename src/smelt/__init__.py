@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from smelt.frontends.onnx.extract import extract
     from smelt.frontends.weights import fill_weights
     from smelt.inspection import inspect
+    from smelt.merging.merge import merge
     from smelt.networks import compile_einsum, over_semiring
     from smelt.operators.semiring import Semiring
     from smelt.targets.base import Artifact, Target
@@ -44,6 +45,7 @@ _HOMES = {
     "Semiring": ("smelt.operators.semiring", "Semiring"),
     "over_semiring": ("smelt.networks", "over_semiring"),
     "extract": ("smelt.frontends.onnx.extract", "extract"),
+    "merge": ("smelt.merging.merge", "merge"),
     "reduce": ("smelt.check.reduce", "reduce"),
     "run": ("smelt.candidate", "run"),
     "function": ("smelt.frontends.jax.functions", "function"),
@@ -73,6 +75,7 @@ __all__ = [
     "inspect",
     "load",
     "load_artifact",
+    "merge",
     "optimize",
     "over_semiring",
     "reduce",

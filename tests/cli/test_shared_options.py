@@ -16,7 +16,7 @@ from smelt.cli.settings.options import all_options
 CALLS_FUNCTIONS = ("convert", "compile", "verify", "run", "bench")
 RUNS_PASSES = ("convert", "optimize", "compile", "bisect")
 WRITES_WHAT_PASSES_MADE = ("convert", "optimize", "compile")
-SETS_SIZES = (*CALLS_FUNCTIONS, "optimize", "bisect", "inspect")
+SETS_SIZES = (*CALLS_FUNCTIONS, "optimize", "bisect", "inspect", "merge")
 TIMES_PHASES = (*WRITES_WHAT_PASSES_MADE, "verify")
 
 SHARED = {
@@ -27,8 +27,9 @@ SHARED = {
     **dict.fromkeys(("--fast-math", "--assume-finite"), RUNS_PASSES),
     "--dim": SETS_SIZES,
     "--inputs": ("convert", "optimize", "compile", "verify", "run", "bench", "extract"),
+    "--verify": (*WRITES_WHAT_PASSES_MADE, "merge"),
     **dict.fromkeys(
-        ("--verify", "--dry-run", "--print-changed", "--print-after", "--print-limit"),
+        ("--dry-run", "--print-changed", "--print-after", "--print-limit"),
         WRITES_WHAT_PASSES_MADE,
     ),
     **dict.fromkeys(("--timing", "--trace"), TIMES_PHASES),

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 Checkable: TypeAlias = (
     "ir.Model | onnx.ModelProto | bytes | str | Path | Artifact | Callable[..., Any]"
+    " | ComparisonSide"
 )
 
 

@@ -29,6 +29,7 @@ from smelt.cli.diff import diff
 from smelt.cli.explain import explain
 from smelt.cli.extract import extract
 from smelt.cli.inspect import inspect
+from smelt.cli.merge import merge
 from smelt.cli.optimize import optimize
 from smelt.cli.own_options import options
 from smelt.cli.passes import passes
@@ -51,6 +52,7 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
     "compile": compile_,
     "verify": verify,
     "extract": extract,
+    "merge": merge,
     "run": run_command,
     "bench": bench,
     "tune": tune,

@@ -11,6 +11,7 @@ from smelt.error_codes import (
     internal,
     jax_functions,
     limits,
+    merging,
     models,
     operators,
     pipelines,
@@ -21,7 +22,7 @@ from smelt.error_codes import (
 )
 from smelt.error_codes.code import ErrorCode
 
-_USAGE_PARTS = (usage, pipelines, targets, extensions, contractions, batches)
+_USAGE_PARTS = (usage, pipelines, targets, extensions, contractions, batches, merging)
 _USAGE = dict(sorted(entry for part in _USAGE_PARTS for entry in part.CODES.items()))
 
 FAMILIES: Mapping[str, tuple[str, Mapping[str, ErrorCode]]] = {

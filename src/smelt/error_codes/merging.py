@@ -1,0 +1,48 @@
+"""Errors in merging models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from smelt.error_codes.code import ErrorCode
+
+CODES: Mapping[str, ErrorCode] = {
+    "E665": ErrorCode(
+        "no pair of decoders",
+        "The decoder with past reads the inputs of the other, and further inputs: past keys and "
+        "values.",
+        "smelt merge decoder_model.onnx decoder_with_past_model.onnx -o merged.onnx",
+    ),
+    "E666": ErrorCode(
+        "an input or output that differs between the models",
+        "Inputs and outputs of one name have one element type and one rank, and the first step "
+        "computes all outputs.",
+        "export both models from the same network",
+    ),
+    "E667": ErrorCode(
+        "two versions of an operator set",
+        "A file imports one version of each operator set. smelt raises that of ONNX, and no other.",
+        "export both models with the same versions",
+    ),
+    "E668": ErrorCode(
+        "two functions of one name",
+        "Both models define a function of this name, with different bodies.",
+        "`smelt optimize` inlines functions: run it on both models first",
+    ),
+    "E669": ErrorCode(
+        "a name that is taken",
+        "The merged model would have two inputs or outputs of one name.",
+        "smelt merge A B --condition use_past -o merged.onnx",
+    ),
+    "E672": ErrorCode(
+        "an output of fixed size that a branch lacks",
+        "The branch with past returns a tensor without elements for an output that it does not "
+        "compute, and a tensor of fixed size has elements.",
+        "smelt merge A B --repeat-caches -o merged.onnx",
+    ),
+    "E674": ErrorCode(
+        "wrong number of models",
+        "A merge takes two models.",
+        "smelt merge decoder_model.onnx decoder_with_past_model.onnx -o merged.onnx",
+    ),
+}

@@ -1,0 +1,135 @@
+"""Outputs of two branches: the same names in the same order.
+
+A decoder that reads cached keys and values of an encoder does not return them again, so its branch
+lacks outputs that the first step has. Such an output is empty there, as in files of optimum, or
+returns the cached input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.errors import ErrorList, SmeltError, UsageError, listed
+from smelt.merging.common_dims import CommonDims, Side, as_dim, side
+
+SHOWN = 4
+"""How many names of outputs an error lists."""
+
+Caches = Literal["empty", "repeated"]
+"""What the branch with past returns for a cache that it only reads: nothing, or the input again."""
+
+
+def align_outputs(
+    first: ir.Model, second: ir.Model, caches: Caches, names: tuple[str, str]
+) -> list[str]:
+    """Give ``second`` the outputs of ``first`` in the same order; return the names of those that
+    it lacked.
+
+    Raises E666 if ``second`` has further outputs or other element types, and E672 for a missing
+    output of fixed size, which cannot be empty.
+    """
+    known = {value.name: value for value in second.graph.outputs}
+    wanted = {value.name for value in first.graph.outputs}
+    further = [str(name) for name in known if name not in wanted]
+    errors: list[SmeltError] = [_further(further, names)] if further else []
+    aligned: list[ir.Value] = []
+    missing: list[str] = []
+    for value in first.graph.outputs:
+        other = known.get(value.name)
+        if other is None:
+            other = _cached(second, value) if caches == "repeated" else None
+            other = other or _empty(second, value, errors, names)
+            missing.append(str(value.name))
+        else:
+            errors += differences("output", value, other, names)
+        aligned.append(other)
+    if errors:
+        raise errors[0] if len(errors) == 1 else ErrorList(errors)
+    second.graph.outputs[:] = aligned
+    return missing
+
+
+def merged_shape(dims: CommonDims, a: ir.Value, b: ir.Value) -> ir.Shape | None:
+    """Return the shape of an output with what both branches promise: ``a`` and ``b``."""
+    if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
+        return None
+    merged: list[Side] = []
+    for axis, (one, other) in enumerate(zip(a.shape.dims, b.shape.dims, strict=True)):
+        others = dims.translated(other, 1)
+        both = [each for each in dims.translated(one, 0) if each in others]
+        merged += both[:1] or [dims.pair(side(one), side(other), f"{a.name}_{axis}")]
+    return ir.Shape([as_dim(each) for each in merged])
+
+
+def _cached(model: ir.Model, output: ir.Value) -> ir.Value | None:
+    """Return the input that holds the cache ``output``: ``past_key_values.0.encoder.key`` for
+    ``present.0.encoder.key``."""
+    tail = str(output.name).partition(".")[2]
+    same = [v for v in model.graph.inputs if tail and str(v.name).partition(".")[2] == tail]
+    return same[0] if len(same) == 1 and same[0].type == output.type else None
+
+
+def _empty(
+    model: ir.Model, output: ir.Value, errors: list[SmeltError], names: tuple[str, str]
+) -> ir.Value:
+    """Add a constant without elements to ``model``, and return it: its first open dim is 0."""
+    dims = list(output.shape.dims) if output.shape is not None else []
+    is_open = [not isinstance(dim, int) for dim in dims]
+    if True not in is_open or output.dtype is None or type(output.type) is not ir.TensorType:
+        errors.append(_not_empty(output, names))
+        return output
+    sizes = [dim if isinstance(dim, int) else 1 for dim in dims]
+    sizes[is_open.index(True)] = 0
+    array = np.zeros(sizes, output.dtype.numpy())
+    node = ir.node("Constant", [], {"value": ir.Tensor(array, dtype=output.dtype)})
+    value = node.outputs[0]
+    value.name, value.type, value.shape = output.name, output.type, ir.Shape(sizes)
+    model.graph.append(node)
+    return value
+
+
+def _further(outputs: list[str], names: tuple[str, str]) -> UsageError:
+    """Return E666 for outputs that only the second model has."""
+    return UsageError(
+        "E666",
+        f"{names[1]} returns {listed(outputs, SHOWN)}, and {names[0]} does not",
+        why="the first step must compute every output of the merged model",
+        fix="export both models with the same names of outputs, or swap the two files",
+    )
+
+
+def differences(
+    word: str, a: ir.Value, b: ir.Value, names: tuple[str, str]
+) -> Iterator[UsageError]:
+    """Yield E666 if an input or output has another type or rank in the second model."""
+    ranks = {len(value.shape) for value in (a, b) if value.shape is not None}
+    if a.type == b.type and len(ranks) < 2:
+        return
+    types = [f"{name}: {_type(value)}" for name, value in zip(names, (a, b), strict=True)]
+    yield UsageError(
+        "E666",
+        f"the {word} {a.name!r} differs between the models",
+        at=types,
+        why="the merged model has one element type and one rank for it",
+        fix="export both models from the same network, with the same types",
+    )
+
+
+def _type(value: ir.Value) -> str:
+    """Return the type of ``value`` as text: ``float[batch_size,5]``."""
+    dims = "?" if value.shape is None else ",".join(map(str, value.shape.dims))
+    return f"{value.dtype.name.lower() if value.dtype is not None else value.type}[{dims}]"
+
+
+def _not_empty(output: ir.Value, names: tuple[str, str]) -> UsageError:
+    """Return E672 for an output that has no empty form."""
+    return UsageError(
+        "E672",
+        f"{names[1]} does not return {output.name!r}, and its size is fixed",
+        why="the branch with past returns a tensor without elements there, which needs an open dim",
+        fix="--repeat-caches returns the cached input instead; or let both models return it",
+    )

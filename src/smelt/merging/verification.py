@@ -1,0 +1,85 @@
+"""Compare a merged model with the models it was made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.check.agreement import Dims
+from smelt.check.comparison_side import ComparisonSide
+from smelt.check.verification import Report
+from smelt.check.verify import verify
+from smelt.ir.dims import size_of
+from smelt.runtime.interface import Interface, Port, Value, interface_of
+from smelt.runtime.runner import Runner, open_runner
+
+Known: TypeAlias = Mapping[str, Value]
+
+
+def verify_branches(
+    merged: ir.Model,
+    sources: Sequence[tuple[str, ir.Model]],
+    condition: str,
+    dims: Dims | None = None,
+) -> list[Report]:
+    """Run each source and its branch of ``merged`` on the same random inputs; return the reports.
+
+    ``sources`` are the decoder without past and the one with past, with their names. The merged
+    model runs as it is: inputs that the source lacks are zeros, as loaders of such files pass them.
+    Outputs that the source lacks are not compared. ``dims`` may hold dims of either source.
+    """
+    runner = open_runner(merged)
+    reports: list[Report] = []
+    for is_cached, (name, source) in enumerate(sources):
+        fixed: Known = {condition: np.array([bool(is_cached)])}
+        side = part_of(runner, interface_of(source), fixed)
+        own = set(interface_of(source).symbols())
+        sizes = {symbol: size for symbol, size in (dims or {}).items() if symbol in own}
+        reports.append(verify(source, side, dims=sizes or None, names=(name, side.name)))
+    return reports
+
+
+def part_of(runner: Runner, source: Interface, fixed: Known) -> ComparisonSide:
+    """Return ``runner`` as a side of a comparison that has the inputs and outputs of ``source``.
+
+    Inputs beyond these are those of ``fixed``, else zeros.
+    """
+    whole = runner.interface
+    ports = {port.name: port for port in whole.inputs}
+    results = [port.name for port in whole.outputs]
+    interface = Interface(
+        tuple(ports[port.name] for port in source.inputs if port.name in ports),
+        tuple(port for out in source.outputs for port in whole.outputs if port.name == out.name),
+    )
+
+    def run(*values: Value) -> Sequence[Value]:
+        given = dict(zip((port.name for port in source.inputs), values, strict=True))
+        sizes = _sizes(interface.inputs, given)
+        fed = [_fed(port, {**given, **fixed}, sizes) for port in whole.inputs]
+        outputs = dict(zip(results, runner(*fed), strict=True))
+        return [outputs[port.name] for port in source.outputs]
+
+    return ComparisonSide("the merged model", run, interface)
+
+
+def _sizes(ports: Sequence[Port], given: Known) -> dict[str, int]:
+    """Return the sizes of the symbolic dims of ``ports`` in the arrays of ``given``."""
+    sizes: dict[str, int] = {}
+    for port in ports:
+        array = given[port.name]
+        if isinstance(array, np.ndarray):
+            pairs = zip(port.shape or (), array.shape, strict=False)
+            sizes |= {d.value: n for d, n in pairs if isinstance(d, ir.SymbolicDim) and d.value}
+    return sizes
+
+
+def _fed(port: Port, given: Known, sizes: Mapping[str, int]) -> Value:
+    """Return the value for ``port``: of ``given``, its default, or zeros; unknown dims are 0."""
+    if port.name in given or port.default is not None or port.dtype is None:
+        return given.get(port.name)
+    known = (size_of(dim, sizes) for dim in port.shape or ())
+    shape = [dim if isinstance(dim, int) else 0 for dim in known]
+    return np.zeros(shape, port.dtype.numpy())

@@ -1,0 +1,82 @@
+"""Store equal weights once: by their contents, in a graph and all graphs inside of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Iterable, Iterator
+
+import onnx_ir as ir
+
+from smelt.ir import scope
+from smelt.ir.chunks import tensor_chunks
+
+SMALL = 256
+"""Smaller weights, in bytes, stay in their branch.
+
+They are axes, shapes and scalars, which runtimes look for next to the node that reads them.
+"""
+
+
+def share_weights(model: ir.Model) -> None:
+    """Move the weights of inner graphs to the main graph, and keep one of each group of equal ones.
+
+    Weights of fewer than ``SMALL`` bytes, and those that an inner graph returns, stay.
+    """
+    kept: dict[Hashable, ir.Value] = {}
+    copies = Copies(tensor for _, tensor in _large(model.graph))
+    for value, tensor in list(_large(model.graph)):
+        graph = value.graph
+        if graph is None or value.name is None or value.is_graph_output():
+            continue
+        original = kept.setdefault(copies.key(tensor), value)
+        if original is value:
+            _move(value, graph, model.graph)
+            continue
+        for use in list(value.uses()):
+            use.node.replace_input_with(use.idx, original)
+        del graph.initializers[value.name]
+
+
+class Copies:
+    """Finds equal tensors; only those with a companion of the same type and shape are read."""
+
+    def __init__(self, tensors: Iterable[ir.TensorProtocol]) -> None:
+        self.alike: dict[Hashable, int] = {}
+        for tensor in tensors:
+            self.alike[_kind(tensor)] = self.alike.get(_kind(tensor), 0) + 1
+
+    def key(self, tensor: ir.TensorProtocol) -> Hashable:
+        """Return a key that is the same for equal tensors alone: type, shape, and a digest."""
+        kind = _kind(tensor)
+        if self.alike.get(kind, 0) < 2:
+            return kind
+        digest = hashlib.sha256()
+        for chunk in tensor_chunks(tensor):
+            digest.update(chunk)
+        return kind, digest.digest()
+
+
+def _kind(tensor: ir.TensorProtocol) -> Hashable:
+    """Return the element type and the shape of ``tensor``."""
+    return tensor.dtype, tuple(tensor.shape.numpy())
+
+
+def _large(graph: ir.Graph) -> Iterator[tuple[ir.Value, ir.TensorProtocol]]:
+    """Yield the weights of at least ``SMALL`` bytes of ``graph`` and the graphs inside."""
+    for inner in scope.graphs_below(graph):
+        for value in inner.initializers.values():
+            tensor = value.const_value
+            if tensor is not None and tensor.dtype != ir.DataType.STRING and tensor.nbytes >= SMALL:
+                yield value, tensor
+
+
+def _move(value: ir.Value, graph: ir.Graph, outer: ir.Graph) -> None:
+    """Move an initializer from ``graph`` to ``outer``, under a name that is free there."""
+    if graph is outer:
+        return
+    name = str(value.name)
+    del graph.initializers[name]
+    count = 0
+    while value.name in outer.initializers:
+        value.name, count = f"{name}_{count}", count + 1
+    outer.register_initializer(value)

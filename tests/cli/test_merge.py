@@ -1,0 +1,60 @@
+"""``smelt merge``: what it prints, and what it refuses."""
+
+import pytest
+from merging.decoders import decoders
+
+import smelt as api
+from smelt.errors import ExitStatus
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Write the decoders of an encoder and decoder into files, and return their paths."""
+    names = ("decoder_model.onnx", "decoder_with_past_model.onnx")
+    return [
+        api.save(model, tmp_path / name) for model, name in zip(decoders(True), names, strict=True)
+    ]
+
+
+def test_the_report_names_weights_empty_outputs_and_comparisons(smelt, files, tmp_path):
+    output = tmp_path / "merged.onnx"
+    result = smelt("merge", *files, "-o", output, "--verify", "final", "--dim", "B=2")
+    assert result.exit_code == 0, result.stderr
+    first, empty, *verified = result.stderr.splitlines()
+    assert first == f"{output}: weights of 1,568 bytes became 800"
+    assert empty == "empty while use_cache_branch is true: present.0.cross"
+    assert [line.split()[1] for line in verified] == [file.name for file in files]
+    assert all("batch" not in line and "B=2" in line for line in verified)
+
+
+def test_json_has_the_same_facts(smelt, files, tmp_path, document):
+    result = smelt(
+        "merge",
+        *files,
+        "-o",
+        tmp_path / "m.onnx",
+        "--json",
+        "--repeat-caches",
+        "--condition",
+        "past",
+    )
+    facts = document(result)
+    assert facts["weights"] == [1568, 800]
+    assert (facts["not_computed"], facts["caches"]) == (["present.0.cross"], "repeated")
+    assert [value.name for value in api.load(facts["output"]).graph.inputs][-1] == "past"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "code"),
+    [((0,), "E674"), ((0, 1, 1), "E674"), ((1, 0), "E665"), ((0, 0), "E665")],
+)
+def test_wrong_models_leave_no_file(smelt, files, tmp_path, chosen, code):
+    output = tmp_path / "merged.onnx"
+    result = smelt("merge", *(files[index] for index in chosen), "-o", output)
+    assert (result.exit_code, result.stderr.split()[0]) == (ExitStatus.USAGE, code)
+    assert not output.exists()
+
+
+def test_a_folder_that_does_not_exist(smelt, files, tmp_path):
+    result = smelt("merge", *files, "-o", tmp_path / "no" / "merged.onnx")
+    assert result.stderr.startswith("E614")
