@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import onnx_ir as ir
 import pytest
 
 import smelt
 from smelt.consumers.find import find_consumers
+from smelt.consumers.obstacle import outside
 from smelt.errors import UsageError
 from smelt.ir import text
+from smelt.runtime.runner import run
 
 ATTENTION = "g (float[1,2,4,8] q) => (float[1,2,4,8] y) { a = Attention(q, q, q) y = Gelu(a) }"
 BERT = Path(__file__).parents[1] / "models" / "torchscript_bert.onnx"
@@ -27,6 +30,27 @@ def test_the_result_has_only_operators_that_the_consumers_take(name) -> None:
     chosen = find_consumers(name)
     assert {node.op_type for node in model.graph} <= chosen.kernels
     assert model.opset_imports[""] <= chosen.highest_opset
+
+
+GUARDED = """g (float[2,4,2,8] q, float[2,4,2,8] k, float[2,4,2,8] v, int64[2,4] mask) => (float[2,4,16] y)
+<float zero = {0}, float low = {-inf}, int64[2] axes = {1, 2}, int64[3] merged = {0, 0, -1}> {
+    a = Transpose<perm=[0, 2, 1, 3]>(q) b = Transpose<perm=[0, 2, 3, 1]>(k) s = MatMul(a, b)
+    c = Cast<to=9>(mask) d = Unsqueeze(c, axes) w = Where(d, zero, low) t = Add(s, w)
+    p = Softmax<axis=-1>(t) n = IsNaN(p) x = Where(n, zero, p)
+    e = Transpose<perm=[0, 2, 1, 3]>(v) o = MatMul(x, e) h = Transpose<perm=[0, 2, 1, 3]>(o)
+    y = Reshape(h, merged)
+}"""
+
+
+def test_masked_attention_is_one_partition_without_operators_of_bools() -> None:
+    """Rows whose keys are all hidden stay zeros."""
+    model = optimized(GUARDED, "nnapi", 17)
+    assert not outside(model, find_consumers("nnapi").consumers[0])
+    arrays = [np.random.default_rng(n).normal(size=(2, 4, 2, 8)).astype("f") for n in range(3)]
+    hidden = np.array([[1, 0, 7, 1], [0, 0, 0, 0]])
+    expected, got = (run(each, [*arrays, hidden])[0] for each in (text.parse(GUARDED, 17), model))
+    assert not expected[1].any()
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_a_consumer_with_attention_keeps_it() -> None:

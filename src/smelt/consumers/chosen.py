@@ -14,7 +14,7 @@ from smelt.ir.opset import domains, opset_of
 from smelt.passes import pipeline as language
 from smelt.passes.pipeline import Steps
 
-_SPELL = "decompose-operators,inline-operator-bodies"
+_SPELL = "bools-to-floats,decompose-operators,inline-operator-bodies"
 _TIDY = (
     "sink-expand,const-deduplication,remove-redundant-ops,const-elimination,"
     "merge-consecutive-transposes,merge-consecutive-reshapes,cast-optimization,noop-elimination,"

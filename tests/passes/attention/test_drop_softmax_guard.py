@@ -112,13 +112,16 @@ MASKS = {
 }
 
 
+@pytest.mark.parametrize("form", ["", "{products=true}"], ids=["choices", "products"])
 @pytest.mark.parametrize("name", MASKS)
-def test_rows_without_keys_are_zeros(name: str) -> None:
-    source = text.parse(MASKS[name], 20)
-    model = optimize(source, pipeline="const-elimination,drop-softmax-guard")
+def test_rows_without_keys_are_zeros(name: str, form: str) -> None:
+    opset = 17 if form else 20
+    source = text.parse(MASKS[name], opset)
+    model = optimize(source, pipeline=f"const-elimination,drop-softmax-guard{form}", opset=opset)
     kinds = [node.op_type for node in model.graph]
     assert "IsNaN" not in kinds
-    assert kinds[-1] == "Where"
+    assert kinds[-1] == ("Mul" if form else "Where")
+    assert not form or not {"Where", "ReduceMax", "ReduceMin"} & set(kinds)
     rng = np.random.default_rng(0)
     shapes = ((2, 3, 5, 8), (2, 3, 8, 7), (2, 3, 7, 4))
     arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
@@ -182,5 +185,14 @@ def test_before_opset_20_the_guard_stays() -> None:
         text.parse(MASKS["a mask for all"], 17),
         pipeline="const-elimination,drop-softmax-guard",
         opset=17,
+    )
+    assert "IsNaN" in [node.op_type for node in model.graph]
+
+
+def test_products_need_the_number_of_keys() -> None:
+    open_keys = MASKS["a mask of keys"].replace("bool[2,1,1,7] m", "bool[2,1,1,K] m")
+    pipeline = "const-elimination,drop-softmax-guard{products=true}"
+    model = optimize(
+        text.parse(open_keys.replace("8,7]", "8,K]").replace("7,4]", "K,4]"), 20), pipeline=pipeline
     )
     assert "IsNaN" in [node.op_type for node in model.graph]

@@ -41,8 +41,9 @@ MODELS = {
     "PRelu": f"g ({X}) => (float[2,3,4] y) <float[4] s = {{1, 2, -1, 0.5}}> {{ y = PRelu(x, s) }}",
     **{
         op: f"g (bool[2,3] x, bool[3] z) => (bool[2,3] y) {{ y = {op}(x, z) }}"
-        for op in ("And", "Or")
+        for op in ("And", "Or", "Xor")
     },
+    "Not": "g (bool[2,3] x) => (bool[2,3] y) { y = Not(x) }",
     "Sign": f"g ({X}) => (float[2,3,4] y) {{ y = Sign(x) }}",
     "Max": f"g ({X}, float[4] z) => (float[2,3,4] y) {{ y = Max(x, z, x) }}",
     "Min": f"g ({X}, float[4] z) => (float[2,3,4] y) {{ y = Min(x, z, x) }}",
@@ -76,6 +77,8 @@ MODELS = {
     },
     "ReduceMin of all": f"g ({X}) => (float y) {{ y = ReduceMin<keepdims=0>(x) }}",
     "Expand": f"g ({X}) => (float[2,2,3,4] y) <int64[4] n = {{2, 1, 1, 1}}> {{ y = Expand(x, n) }}",
+    "Expand of five dims": "g (float[2,3,1,4,2] x) => (float[2,3,3,4,2] y) <int64[5] n = "
+    "{1, 1, 3, 1, 1}> { y = Expand(x, n) }",
     "Flatten": f"g ({X}) => (float[6,4] y) {{ y = Flatten<axis=2>(x) }}",
     "Conv": "g (float[1,2,7] x, float[4,1,3] w, float[4] b) => (float[1,4,4] y) "
     "{ y = Conv<group=2, pads=[1, 2], strides=[2], dilations=[1]>(x, w, b) }",
@@ -182,6 +185,12 @@ def test_choices_of_integers_are_exact(op_type, dtype) -> None:
 def test_the_sign_of_unsigned_integers_stays() -> None:
     model = text.parse("g (uint8[3] x) => (uint8[3] y) { y = Sign(x) }", 20)
     assert not decompose(model, frozenset({"Greater", "Less", "Where"})).fired
+
+
+def test_copies_of_five_dims_are_joined_with_three() -> None:
+    model = text.parse(MODELS["Expand of five dims"], 20)
+    decompose(model, frozenset({"Concat", "Reshape", "Identity"}))
+    assert [len(node.outputs[0].shape) for node in model.graph] == [3, 3, 5]
 
 
 def test_rows_of_axis_0_become_gathernd_that_counts_from_the_end_too() -> None:

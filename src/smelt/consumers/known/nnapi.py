@@ -6,16 +6,21 @@ IMAGES = Takes(ranks=(4, 4))
 SCALES = (1, 2)
 """Scale and zero point of quantized operators."""
 
+FLOAT, INT32 = 1, 6
+"""Element types, as Cast names them."""
+
 nnapi = Consumer(
     "nnapi",
     "ONNX Runtime's NNAPI provider (Android)",
-    "onnxruntime 1.31, tools/mobile_helpers/nnapi_supported_ops.md and its checker",
+    "onnxruntime 1.31, tools/mobile_helpers/nnapi_supported_ops.md and its checker; types of Cast "
+    "from the source of its provider",
     opsets=(7, 20),
     operators=takes(
-        "Abs Add BatchNormalization Cast Clip Concat Div Elu Exp Flatten Floor Identity LRN "
+        "Abs Add BatchNormalization Clip Concat Div Elu Exp Flatten Floor Identity LRN "
         "LeakyRelu Log MatMul Max Min Mul Neg PRelu Pow ReduceMean Relu Reshape Sigmoid Sin Slice "
         "Softmax Sqrt Sub Tanh Transpose",
         AveragePool=IMAGES,
+        Cast=Takes(attributes={"to": (FLOAT, INT32)}),
         Conv=Takes(ranks=(4, 4), constant=(1, 2)),
         DepthToSpace=Takes(attributes={"mode": ("DCR",)}),
         DequantizeLinear=Takes(constant=SCALES),
@@ -35,4 +40,5 @@ nnapi = Consumer(
     ),
     max_rank=4,
     fixed_sizes=True,
+    prefers="drop-softmax-guard{products=true},expand-high-rank-reshape-and-transpose{max_rank=4}",
 )

@@ -87,8 +87,14 @@ def _as_number(c: Call, place: int) -> ir.Value:
     return c.b.op("Cast", c[place], to=int(ir.DataType.FLOAT))
 
 
+def _not(c: Call) -> ir.Value:
+    """Return True where 1 minus the operand as a number is not 0."""
+    number = c.b.op("Sub", c.b.constant(np.asarray(1, np.float32)), _as_number(c, 0))
+    return c.b.op("Cast", number, to=int(ir.DataType.BOOL))
+
+
 def _of_numbers(op_type: str) -> Body:
-    """Return the body of And (Mul) or Or (Add): ``op_type`` of numbers, which is true unless 0."""
+    """Return the body of And (Mul), Or (Add) or Xor (Sub), true where the number is not 0."""
 
     def body(c: Call) -> ir.Value:
         """Compute with 0 and 1, and return a bool."""
@@ -224,7 +230,9 @@ def _or_equal(op_type: str) -> Body:
 
 ROWS: Mapping[str, tuple[Row, ...]] = {
     "And": (Row("Cast Mul", _of_numbers("Mul")),),
+    "Not": (Row("Cast Sub", _not),),
     "Or": (Row("Cast Add", _of_numbers("Add")),),
+    "Xor": (Row("Cast Sub", _of_numbers("Sub")),),
     "Sign": (Row("Greater Less Where", _sign),),
     "Max": (Row("Greater GreaterOrEqual Where Add", _chosen("Greater", "GreaterOrEqual")),),
     "Abs": (Row("Max Mul", _floats(lambda c: c.op("Max", c[0], c.op("Mul", c[0], -1.0)))),),

@@ -12,6 +12,9 @@ from smelt.operators.decompositions.row import Call, Row
 CROPPED = "tf_crop_and_resize"
 """The mode of Resize that reads the region of interest."""
 
+FEW_DIMS = 4
+"""The most dims that all consumers take; copies of tensors of more dims are joined with fewer."""
+
 MOST_COPIES = 64
 """The most copies of a tensor that one Concat joins instead of Tile or Expand."""
 
@@ -58,11 +61,27 @@ def _joined(c: Call) -> ir.Value | None:
     if sizes_and_repeats is None or max(sizes_and_repeats[1], default=1) > MOST_COPIES:
         return None
     sizes, repeats = sizes_and_repeats
+    result = [size * count for size, count in zip(sizes, repeats, strict=True)]
+    if len(sizes) > FEW_DIMS:
+        sizes, repeats = _with_few_dims(sizes, repeats)
     value = _with_rank_of_result(c, sizes)
     for axis, count in enumerate(repeats):
         if count > 1:
             value = c.b.op("Concat", *[value] * count, axis=axis)
+    if len(sizes) < len(result):
+        return c.b.op("Reshape", value, c.b.const_i64(result))
     return value if value is not c[0] else c.b.op("Identity", value)
+
+
+def _with_few_dims(sizes: list[int], repeats: list[int]) -> tuple[list[int], list[int]]:
+    """Return sizes and repeats with neighbouring axes that do not repeat merged into one."""
+    merged: list[tuple[int, int]] = []
+    for size, count in zip(sizes, repeats, strict=True):
+        if count == 1 and merged and merged[-1][1] == 1:
+            merged[-1] = merged[-1][0] * size, 1
+        else:
+            merged.append((size, count))
+    return [size for size, _ in merged], [count for _, count in merged]
 
 
 def _rows_by_gather_nd(c: Call) -> ir.Value | None:

@@ -19,12 +19,14 @@ so the rows that hide all keys are computed once.
 In float16 the largest element of each mask row is subtracted from the row, so that a row whose
 keys are all hidden by a finite number has weights, whatever its scores are.
 
-A choice may be reshaped, expanded or transposed before it is added.
+A choice may be reshaped, expanded or transposed before it is added. With ``{products=true}``, masks
+are sums and products of 0 and 1, for consumers without Where and ReduceMax.
 
 Needs    (1) a Softmax of float32 or float16 over the last dim; (2) in the form without a mask, a
          product, scaled or not, plus at most one bias that leaves each row a key: a constant, or a
-         choice between finite numbers; (3) with -inf, float32 and opset 20, where ReduceMax begins
-         to support bools; (4) one mask for all heads, and -inf as the only hiding number.
+         choice between finite numbers; (3) with -inf, float32, and opset 20, where ReduceMax begins
+         to support bools, or with products a known number of keys; (4) one mask for all heads, and
+         -inf as the only hiding number.
 Keeps    (1) weights with other readers. A row with NaN or infinite scores, for which the guard gave
          zeros, becomes NaN.
 """
@@ -39,13 +41,14 @@ from smelt.ir.build import Builder
 from smelt.ir.pattern import const, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.walk import Walk, producer_of
-from smelt.passes.attention.causal_mask import FLOOR
 from smelt.passes.attention.mask_relative_to_row_max import is_relative, mask_relative_to_row_max
 from smelt.passes.attention.masked_weights import masked_again, rows_masked_again
 from smelt.passes.attention.rows_without_keys import (
-    BOOLS,
     NOT_MERGED,
     NOT_SHARED,
+    MaskForm,
+    bias_of,
+    cannot_reduce,
     is_for_all_heads,
     merged_heads,
     rank_of_merged,
@@ -106,10 +109,10 @@ def guard_of_mask(m: Match, b: Builder) -> Replacement:
     if scores_and_choice is None:
         return Miss("the added mask is not a choice between 0 and -inf")
     scores, choice, moves = scores_and_choice
-    if m.opset < BOOLS:  # needs 3
-        return Miss(f"ReduceMax supports bools from opset {BOOLS} on", opset=BOOLS)
     if (mask := choice.inputs[0]) is None:
         return None
+    if isinstance(obstacle := cannot_reduce(m, mask), Miss):  # needs 3
+        return obstacle
     for move in moves:
         mask = b.like(move, mask, *move.inputs[1:])
     rank = rank_of_merged(m, mask)
@@ -118,11 +121,10 @@ def guard_of_mask(m: Match, b: Builder) -> Replacement:
     refusal = m.replaces(walk)
     if refusal is not None:  # keeps 1
         return refusal
-    low = b.constant(np.asarray(FLOOR, np.float32))
-    numbers = [low if m.scalar(x) == -np.inf else x for x in choice.inputs[1:]]
-    bias = b.op("Where", mask, *numbers)
+    hides = m.scalar(choice.inputs[1]) == -np.inf
+    bias = bias_of(m, b, mask, hides)
     weights = b.op("Softmax", b.op("Add", scores, bias), axis=-1)
-    return with_zero_rows(m, b, weights, mask, rank, hides=numbers[0] is low)
+    return with_zero_rows(m, b, weights, mask, rank, hides)
 
 
 def _softmax(m: Match, walk: Walk) -> ir.Node | Miss:
@@ -203,4 +205,5 @@ drop_softmax_guard = rule_pass(
     __doc__,
     [guard_without_mask, guard_of_mask, masked_again, rows_masked_again],
     exactness=rounding(4, "a row with NaN or infinite scores becomes NaN"),
+    options_type=MaskForm,
 )

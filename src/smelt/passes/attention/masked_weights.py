@@ -19,9 +19,10 @@ from smelt.passes.attention.attention_bias import LOW_ENOUGH, shows_each_row
 from smelt.passes.attention.causal_mask import FLOOR
 from smelt.passes.attention.masked_scores import Choice, added_instead, choice_of
 from smelt.passes.attention.rows_without_keys import (
-    BOOLS,
     NOT_MERGED,
     NOT_SHARED,
+    bias_of,
+    cannot_reduce,
     is_for_all_heads,
     merged_heads,
     rank_of_merged,
@@ -43,7 +44,7 @@ def masked_again(m: Match, b: Builder) -> Replacement:
     else:
         shown = shows_each_row(mask, not scores.hides, m["w"].shape, m.constants)
     return (
-        b.op("MatMul", _weights(scores, b), m["v"])
+        b.op("MatMul", _weights(scores, m, b), m["v"])
         if shown
         else Miss("the mask may hide all keys of a row")
     )
@@ -59,9 +60,9 @@ def rows_masked_again(m: Match, b: Builder) -> Replacement:
     rank = rank_of_merged(m, mask)
     if rank is None or not is_for_all_heads(mask):
         return Miss(NOT_MERGED if rank is None else NOT_SHARED)
-    if m.opset < BOOLS:
-        return Miss(f"ReduceMax supports bools from opset {BOOLS} on", opset=BOOLS)
-    return with_zero_rows(m, b, _weights(scores, b), mask, rank, scores.hides)
+    if isinstance(obstacle := cannot_reduce(m, mask), Miss):
+        return obstacle
+    return with_zero_rows(m, b, _weights(scores, m, b), mask, rank, scores.hides)
 
 
 def _masked_twice(m: Match) -> Choice | None:
@@ -124,6 +125,12 @@ def _is_same(scores: Choice, weights: Choice) -> bool:
     return condition is other_condition and scores.hides == weights.hides
 
 
-def _weights(scores: Choice, b: Builder) -> ir.Value:
+def _weights(scores: Choice, m: Match, b: Builder) -> ir.Value:
     """Return the softmax of the scores with the mask added."""
-    return b.op("Softmax", b.op("Add", scores.value, added_instead(scores, b)), axis=-1)
+    mask = scores.condition
+    bias = (
+        added_instead(scores, b)
+        if isinstance(mask, np.ndarray)
+        else bias_of(m, b, mask, scores.hides)
+    )
+    return b.op("Softmax", b.op("Add", scores.value, bias), axis=-1)

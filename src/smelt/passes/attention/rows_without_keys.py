@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.pattern import OneOf, Op, one_of, op
-from smelt.ir.rule import Match
+from smelt.ir.rule import Match, Miss
 from smelt.ir.same_shape import same_dim
+from smelt.passes.attention.causal_mask import FLOOR
 
 BOOLS = 20
 """The first opset whose ReduceMax and ReduceMin support bools."""
@@ -57,6 +60,59 @@ def is_for_all_heads(mask: ir.Value) -> bool:
     return shape is not None and (len(shape) == 2 or (len(shape) == 4 and shape[1] == 1))
 
 
+@dataclass(frozen=True)
+class MaskForm:
+    """``products``: compute with masks of the numbers 0 and 1, not by Where and ReduceMax of bools;
+    the number of keys must be known."""
+
+    products: bool = False
+
+
+def cannot_reduce(m: Match, mask: ir.Value) -> Miss | None:
+    """Return why no flags of the rows of ``mask`` can be computed, None if they can."""
+    if not m.options.products:
+        return (
+            None
+            if m.opset >= BOOLS
+            else Miss(f"ReduceMax supports bools from opset {BOOLS} on", opset=BOOLS)
+        )
+    keys = None if mask.shape is None else mask.shape[-1]
+    known = isinstance(keys, int) and keys > 0
+    return None if known else Miss("the number of keys is unknown")
+
+
+def _as_numbers(b: Builder, mask: ir.Value, hides: bool) -> ir.Value:
+    """Return 1 where ``mask`` shows a key and 0 where it hides one."""
+    number = b.op("Cast", mask, to=int(ir.DataType.FLOAT))
+    return b.op("Sub", b.constant(np.ones((), np.float32)), number) if hides else number
+
+
+def bias_of(m: Match, b: Builder, mask: ir.Value, hides: bool) -> ir.Value:
+    """Return 0 where ``mask`` shows a key, and the lowest number where it hides one."""
+    low, zero = (b.constant(np.asarray(number, np.float32)) for number in (FLOOR, 0))
+    if m.options.products:
+        return b.op("Mul", _as_numbers(b, mask, not hides), low)
+    return b.op("Where", mask, *((low, zero) if hides else (zero, low)))
+
+
+def _zeroed_by_products(
+    b: Builder, merged: ir.Value, mask: ir.Value, hides: bool, axes: list[int]
+) -> ir.Value:
+    """Return ``merged`` times 1 for rows with a key and 0 for others.
+
+    The mean over K keys is at least 1/K, less its rounding, if one is shown, so that 2 K times the
+    mean is above 1.
+    """
+    assert mask.shape is not None
+    assert isinstance(mask.shape[-1], int)
+    mean = b.mean(_as_numbers(b, mask, hides), [-1])
+    zero, one, twice = (np.asarray(x, np.float32) for x in (0, 1, 2 * mask.shape[-1]))
+    counted = b.op("Mul", mean, b.constant(twice))
+    flags = b.op("Clip", counted, b.constant(zero), b.constant(one))
+    flags = b.op("Squeeze", flags, b.const_i64(axes)) if axes else flags
+    return b.op("Mul", merged, flags)
+
+
 def with_zero_rows(
     m: Match, b: Builder, weights: ir.Value, mask: ir.Value, rank: int, hides: bool
 ) -> ir.Value:
@@ -68,9 +124,11 @@ def with_zero_rows(
     if m.get("moved") is not None:
         heads = b.op("Transpose", heads, perm=[0, 2, 1, 3])
     merged = b.add(ir.Node("", "Reshape", [heads, m.root.inputs[1]], m.root.attributes.values()))[0]
+    axes = [1, 2][: 4 - rank] if mask.shape is not None and len(mask.shape) == 4 else []
+    if m.options.products:
+        return _zeroed_by_products(b, merged, mask, hides, axes)
     # One flag for each row: it has no key if ``hides``, else it has a key.
     flags = b.op("ReduceMin" if hides else "ReduceMax", mask, b.const_i64([-1]), keepdims=1)
-    if mask.shape is not None and len(mask.shape) == 4:
-        flags = b.op("Squeeze", flags, b.const_i64([1] if rank == 3 else [1, 2]))
+    flags = b.op("Squeeze", flags, b.const_i64(axes)) if axes else flags
     zero = b.constant(np.zeros((), np.float32))
     return b.op("Where", flags, *((zero, merged) if hides else (merged, zero)))
