@@ -55,6 +55,22 @@ def test_errors_only_beyond_size_one_are_found():
     assert "B=3" in str(caught.value)
 
 
+BRANCHES = """g (float[N] x, float[M] y, bool{dims} c) => (float[N] z) {{
+    z = If(c) <then_branch = t () => (float[N] p) {{ p = {inner}(x, y) }},
+               else_branch = e () => (float[N] q) {{ q = Neg(x) }}>
+}}"""
+
+
+@pytest.mark.parametrize("dims", ["", "[1]"])
+def test_both_branches_of_an_if_are_compared_at_sizes_that_fit_each(dims):
+    right, wrong = (model(BRANCHES.format(dims=dims, inner=op)) for op in ("Add", "Sub"))
+    report = verify(right, wrong, modes=("normal",))
+    assert [trial.ok for trial in report.trials] == [True, True, False, False]
+    sizes = [(trial.sizes["N"], trial.sizes["M"]) for trial in report.trials]
+    assert sizes[:2] == [(1, 1), (3, 4)]
+    assert all(n == m for n, m in sizes[2:])
+
+
 def test_rounding_is_allowed_but_no_more():
     source = model("g (float[B,64] x, float[64,64] w) => (float[B,64] y) { y = MatMul(x, w) }")
     other = model(
