@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from smelt.frontends.jax.functions import function
     from smelt.frontends.onnx import save, to_proto
     from smelt.frontends.onnx.extract import extract
+    from smelt.frontends.onnx.shared import save_shared
     from smelt.frontends.weights import fill_weights
     from smelt.inspection import inspect
     from smelt.merging.merge import merge
@@ -50,6 +51,7 @@ _HOMES = {
     "run": ("smelt.candidate", "run"),
     "function": ("smelt.frontends.jax.functions", "function"),
     "save": ("smelt.frontends.onnx", "save"),
+    "save_shared": ("smelt.frontends.onnx.shared", "save_shared"),
     "to_proto": ("smelt.frontends.onnx", "to_proto"),
     "verify": ("smelt.check.verify", "verify"),
     "HtmlReport": ("smelt.check.report.html_report", "HtmlReport"),
@@ -81,6 +83,7 @@ __all__ = [
     "reduce",
     "run",
     "save",
+    "save_shared",
     "to_proto",
     "trace",
     "verify",

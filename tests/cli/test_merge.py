@@ -58,3 +58,31 @@ def test_wrong_models_leave_no_file(smelt, files, tmp_path, chosen, code):
 def test_a_folder_that_does_not_exist(smelt, files, tmp_path):
     result = smelt("merge", *files, "-o", tmp_path / "no" / "merged.onnx")
     assert result.stderr.startswith("E614")
+
+
+def test_share_writes_a_folder_with_one_file_of_weights(smelt, files, tmp_path):
+    folder = tmp_path / "out"
+    result = smelt("merge", *files, "--share", "-o", folder, "--verify", "final", "--dim", "S=3")
+    assert result.exit_code == 0, result.stderr
+    first, *verified = result.stderr.splitlines()
+    assert first == f"{folder}: weights of 1,568 bytes became 784"
+    assert [line.split()[1] for line in verified] == [file.name for file in files]
+    assert sorted(path.name for path in folder.iterdir()) == sorted(
+        ["model.onnx_data", *(file.name for file in files)]
+    )
+    assert (folder / "model.onnx_data").stat().st_size == 768
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("--dim", "Q=3"), "E633"),
+        (("--share", "--dim", "Q=3"), "E633"),
+        (("--share", "-"), "E637"),
+        (("--share", "again"), "E669"),
+    ],
+)
+def test_wrong_options(smelt, files, tmp_path, arguments, code):
+    words = [str(files[0]) if word == "again" else word for word in arguments]
+    result = smelt("merge", *files, *words, "-o", tmp_path / "out", "--verify", "final", stdin=b"")
+    assert (result.exit_code, result.stderr.split()[0]) == (ExitStatus.USAGE, code)

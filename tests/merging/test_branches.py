@@ -29,10 +29,10 @@ def run(runner, **given):
 @pytest.mark.parametrize("cross", [False, True], ids=["decoder", "encoder and decoder"])
 def test_each_branch_equals_its_source_at_all_sizes(cross):
     sources = decoders(cross)
-    merged = merged_decoders(sources, BOTH, verify=True)
-    assert [str(report.worst.error) for report in merged.reports] == ["0.0", "0.0"]
-    assert all(report.ok and len(report.trials) > 4 for report in merged.reports)
-    onnx.checker.check_model(smelt.to_proto(merged.model), full_check=True)
+    merged, facts = merged_decoders(sources, BOTH, verified=True)
+    assert [str(report.worst.error) for report in facts.reports] == ["0.0", "0.0"]
+    assert all(report.ok and len(report.trials) > 4 for report in facts.reports)
+    onnx.checker.check_model(smelt.to_proto(merged), full_check=True)
 
 
 @pytest.mark.parametrize("caches", ["empty", "repeated"])
@@ -66,9 +66,9 @@ def test_weights_that_differ_in_a_bit_stay_apart():
     array = weight.const_value.numpy().copy()
     array[array == 0] = -0.0
     weight.const_value = ir.tensor(array, name="k")
-    merged = merged_decoders((first, cached), BOTH, verify=True)
-    assert sorted(merged.model.graph.initializers) == ["k", "table", "w"]
-    assert all(report.ok for report in merged.reports)
+    merged, facts = merged_decoders((first, cached), BOTH, verified=True)
+    assert sorted(merged.graph.initializers) == ["k", "table", "w"]
+    assert all(report.ok for report in facts.reports)
 
 
 def test_the_interface_is_that_of_optimum():
@@ -99,9 +99,9 @@ def test_a_name_of_a_dim_means_one_size_in_both_branches():
 
 
 def test_the_lower_opset_is_raised():
-    merged = merged_decoders(decoders(opsets=(18, 20)), BOTH, verify=True)
-    assert merged.model.opset_imports[""] == 20
-    assert all(report.ok for report in merged.reports)
+    merged, facts = merged_decoders(decoders(opsets=(18, 20)), BOTH, verified=True)
+    assert merged.opset_imports[""] == 20
+    assert all(report.ok for report in facts.reports)
 
 
 INNER = """
@@ -121,10 +121,10 @@ def test_inner_graphs_returned_weights():
         model = text.parse(INNER.format(weight=WEIGHT, past=past, neg=neg), 18)
         model.graph.outputs[1] = model.graph.initializers["w"]
         made.append(model)
-    merged = merged_decoders(tuple(made), BOTH, verify=True)
-    assert all(report.ok for report in merged.reports)
-    assert scope.weight_bytes(merged.model) == 64 * 4
-    assert [v.name for v in merged.model.graph.outputs] == ["y", "w", "z"]
+    merged, facts = merged_decoders(tuple(made), BOTH, verified=True)
+    assert all(report.ok for report in facts.reports)
+    assert scope.weight_bytes(merged) == 64 * 4
+    assert [v.name for v in merged.graph.outputs] == ["y", "w", "z"]
 
 
 def test_a_wrong_branch_is_found():

@@ -75,8 +75,9 @@ def _choices(model: ir.Model | None) -> list[dict[int, bool]]:
 
 def _chooses_branch(value: ir.Value) -> bool:
     """True if ``value`` is one bool that an If reads as its condition."""
-    is_one = value.dtype == ir.DataType.BOOL and value.shape is not None
-    if not is_one or any(dim != 1 for dim in value.shape.dims) or default_of(value) is not None:
+    if value.dtype != ir.DataType.BOOL or value.shape is None or default_of(value) is not None:
+        return False
+    if any(dim != 1 for dim in value.shape.dims):
         return False
     return any(use.node.op_type == "If" and not use.node.domain for use in value.uses())
 

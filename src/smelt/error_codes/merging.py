@@ -30,8 +30,9 @@ CODES: Mapping[str, ErrorCode] = {
         "`smelt optimize` inlines functions: run it on both models first",
     ),
     "E669": ErrorCode(
-        "a name that is taken",
-        "The merged model would have two inputs or outputs of one name.",
+        "a name that cannot be used",
+        "The merged model would have two inputs or outputs of one name, a folder two files of one "
+        "name, or a file the name of a path.",
         "smelt merge A B --condition use_past -o merged.onnx",
     ),
     "E672": ErrorCode(
@@ -42,7 +43,7 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E674": ErrorCode(
         "wrong number of models",
-        "A merge takes two models.",
+        "A merge takes two models; with --share, two or more.",
         "smelt merge decoder_model.onnx decoder_with_past_model.onnx -o merged.onnx",
     ),
 }

@@ -6,6 +6,7 @@ third of memory.
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections.abc import Iterator
 
@@ -90,3 +91,11 @@ def tensor_chunks(tensor: ir.TensorProtocol) -> Iterator[bytes | memoryview]:
     if array.dtype.byteorder == ">":
         array = array.astype(array.dtype.newbyteorder("<"))
     yield from array_chunks(array)
+
+
+def tensor_digest(tensor: ir.TensorProtocol) -> bytes:
+    """Return the SHA-256 digest of ``tensor.tobytes()``, read in chunks."""
+    digest = hashlib.sha256()
+    for chunk in tensor_chunks(tensor):
+        digest.update(chunk)
+    return digest.digest()

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import onnx_ir as ir
 
 from smelt.check.agreement import Dims
-from smelt.check.verification import Report
 from smelt.errors import UsageError
 from smelt.frontends.onnx import check_model, load
 from smelt.frontends.onnx.read import Source
@@ -17,32 +15,9 @@ from smelt.ir import scope
 from smelt.ir.cloning import clone_model
 from smelt.ir.out_of_memory import explains_memory
 from smelt.merging.branches import CONDITION, merge_branches
+from smelt.merging.facts import Facts
 from smelt.merging.outputs import Caches
 from smelt.merging.verification import verify_branches
-
-
-@dataclass
-class Merged:
-    """A merged model, and what a command tells about it.
-
-    ``weights`` are the bytes of weights of the sources together and of the merged model.
-    ``not_computed`` are outputs that the branch with past lacks; ``caches`` says what they hold.
-    """
-
-    model: ir.Model
-    weights: tuple[int, int]
-    not_computed: list[str] = field(default_factory=list)
-    caches: Caches = "empty"
-    reports: list[Report] = field(default_factory=list)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the facts as JSON data."""
-        return {
-            "weights": list(self.weights),
-            "not_computed": self.not_computed,
-            "caches": self.caches,
-            "verification": [report.to_json() for report in self.reports],
-        }
 
 
 @explains_memory("merge")
@@ -78,21 +53,15 @@ def merge(
     if verify not in ("off", "final"):
         what, why = f"verify={verify!r} is not off or final", "it says whether to compare"
         raise UsageError("E607", what, why=why, fix="verify='final'")
-    names = tuple(
-        _name(source, word)
-        for source, word in ((decoder, "the decoder"), (decoder_with_past, "the decoder with past"))
-    )
-    merged = merged_decoders(
+    names = (_name(decoder, "the decoder"), _name(decoder_with_past, "the decoder with past"))
+    return merged_decoders(
         (decoder, decoder_with_past),
-        (names[0], names[1]),
+        names,
         condition=condition,
         caches=caches,
-        verify=verify == "final",
+        verified=verify == "final",
         dims=dims,
-    )
-    for report in merged.reports:
-        report.check()
-    return merged.model
+    )[0]
 
 
 def merged_decoders(
@@ -101,20 +70,22 @@ def merged_decoders(
     *,
     condition: str = CONDITION,
     caches: Caches = "empty",
-    verify: bool = False,
+    verified: bool = False,
     dims: Dims | None = None,
-) -> Merged:
-    """Merge as ``merge`` does, and return the model with its facts; reports are not yet checked."""
+) -> tuple[ir.Model, Facts]:
+    """Merge as ``merge`` does, and return the model and its facts; ``names`` are for messages."""
     first, cached = (load(source, as_is=True) for source in sources)
     before = sum(map(scope.weight_bytes, (first, cached)))
-    originals = [clone_model(model) for model in (first, cached)] if verify else []
+    originals = [clone_model(model) for model in (first, cached)] if verified else []
     model, not_computed = merge_branches(first, cached, names, condition, caches)
     check_model(model)
-    merged = Merged(model, (before, scope.weight_bytes(model)), not_computed, caches)
-    if verify:
+    reports = []
+    if verified:
         pairs = list(zip(names, originals, strict=True))
-        merged.reports = verify_branches(model, pairs, condition, dims)
-    return merged
+        reports = verify_branches(model, pairs, condition, dims)
+    for report in reports:
+        report.check()
+    return model, Facts((before, scope.weight_bytes(model)), reports, not_computed, caches)
 
 
 def _name(source: Source, otherwise: str) -> str:

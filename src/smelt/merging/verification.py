@@ -33,13 +33,24 @@ def verify_branches(
     """
     runner = open_runner(merged)
     reports: list[Report] = []
+    dims_of_each = own_dims(dims, [source for _, source in sources])
     for is_cached, (name, source) in enumerate(sources):
         fixed: Known = {condition: np.array([bool(is_cached)])}
         side = part_of(runner, interface_of(source), fixed)
-        own = set(interface_of(source).symbols())
-        sizes = {symbol: size for symbol, size in (dims or {}).items() if symbol in own}
-        reports.append(verify(source, side, dims=sizes or None, names=(name, side.name)))
+        reports.append(verify(source, side, dims=dims_of_each[is_cached], names=(name, side.name)))
     return reports
+
+
+def own_dims(dims: Dims | None, models: Sequence[ir.Model]) -> list[Dims | None]:
+    """Return for each model the ``dims`` that it has; the first one gets those that none has.
+
+    So a comparison raises E633 for a name that no model has.
+    """
+    symbols = [set(interface_of(model).symbols()) for model in models]
+    unknown = (dims or {}).keys() - set().union(*symbols)
+    symbols[0] |= unknown
+    each = [{name: n for name, n in (dims or {}).items() if name in own} for own in symbols]
+    return [own or None for own in each]
 
 
 def part_of(runner: Runner, source: Interface, fixed: Known) -> ComparisonSide:

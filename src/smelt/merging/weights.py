@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterator
 
 import onnx_ir as ir
 
 from smelt.ir import scope
-from smelt.ir.chunks import tensor_chunks
+from smelt.ir.equal_tensors import EqualTensors
 
 SMALL = 256
 """Smaller weights, in bytes, stay in their branch.
@@ -23,42 +22,18 @@ def share_weights(model: ir.Model) -> None:
     Weights of fewer than ``SMALL`` bytes, and those that an inner graph returns, stay.
     """
     kept: dict[Hashable, ir.Value] = {}
-    copies = Copies(tensor for _, tensor in _large(model.graph))
+    equal = EqualTensors(tensor for _, tensor in _large(model.graph))
     for value, tensor in list(_large(model.graph)):
         graph = value.graph
         if graph is None or value.name is None or value.is_graph_output():
             continue
-        original = kept.setdefault(copies.key(tensor), value)
+        original = kept.setdefault(equal.key(tensor), value)
         if original is value:
             _move(value, graph, model.graph)
             continue
         for use in list(value.uses()):
             use.node.replace_input_with(use.idx, original)
         del graph.initializers[value.name]
-
-
-class Copies:
-    """Finds equal tensors; only those with a companion of the same type and shape are read."""
-
-    def __init__(self, tensors: Iterable[ir.TensorProtocol]) -> None:
-        self.alike: dict[Hashable, int] = {}
-        for tensor in tensors:
-            self.alike[_kind(tensor)] = self.alike.get(_kind(tensor), 0) + 1
-
-    def key(self, tensor: ir.TensorProtocol) -> Hashable:
-        """Return a key that is the same for equal tensors alone: type, shape, and a digest."""
-        kind = _kind(tensor)
-        if self.alike.get(kind, 0) < 2:
-            return kind
-        digest = hashlib.sha256()
-        for chunk in tensor_chunks(tensor):
-            digest.update(chunk)
-        return kind, digest.digest()
-
-
-def _kind(tensor: ir.TensorProtocol) -> Hashable:
-    """Return the element type and the shape of ``tensor``."""
-    return tensor.dtype, tuple(tensor.shape.numpy())
 
 
 def _large(graph: ir.Graph) -> Iterator[tuple[ir.Value, ir.TensorProtocol]]:

@@ -9,7 +9,7 @@ equals protobuf's own output byte for byte.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import BinaryIO, TypeAlias
 
 import onnx
@@ -17,12 +17,12 @@ import onnx_ir as ir
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
-from smelt.errors import InternalError, ResourceLimit
+from smelt.errors import ResourceLimit
+from smelt.frontends.onnx.data_file import DataFile, write_tensor
 from smelt.frontends.onnx.map_types import proto_of
 from smelt.frontends.onnx.read import MAX_FILE
 from smelt.frontends.onnx.wire import head
 from smelt.ir import scope
-from smelt.ir.chunks import tensor_chunks
 
 SMALL = 256
 """Smaller tensors, in bytes, stay in the model.
@@ -34,7 +34,6 @@ file, and refuses the model otherwise.
 STREAMED = 1 << 16
 """Larger tensors, in bytes, inside of the model do not pass through protobuf."""
 
-ALIGNMENT = 64
 MARK = "\0smelt"
 _RAW_DATA = onnx.TensorProto.DESCRIPTOR.fields_by_name["raw_data"]
 
@@ -43,22 +42,14 @@ Piece: TypeAlias = "bytes | ir.TensorProtocol"
 
 @dataclass
 class Encoded:
-    """The file of a model and its external weights, as pieces: bytes, and tensors to read on
-    writing.
-    """
+    """The file of a model as pieces: bytes, and tensors to read on writing."""
 
     pieces: list[Piece]
-    external: list[tuple[int, ir.TensorProtocol]] = field(default_factory=list)
 
     @property
     def size(self) -> int:
         """The size of the model in bytes."""
         return sum(map(_size, self.pieces))
-
-    @property
-    def external_size(self) -> int:
-        """The size of the external weights in bytes."""
-        return self.external[-1][0] + self.external[-1][1].nbytes if self.external else 0
 
     def write(self, stream: BinaryIO) -> None:
         """Write the model."""
@@ -66,24 +57,18 @@ class Encoded:
             if isinstance(piece, bytes):
                 stream.write(piece)
             else:
-                _write_tensor(piece, stream)
-
-    def write_external(self, stream: BinaryIO) -> None:
-        """Write the external weights."""
-        end = 0
-        for offset, tensor in self.external:
-            stream.write(bytes(offset - end))
-            _write_tensor(tensor, stream)
-            end = offset + tensor.nbytes
+                write_tensor(piece, stream)
 
 
-def encode(model: ir.Model, location: str | None = None, smallest: int = SMALL) -> Encoded:
+def encode(model: ir.Model, file: DataFile | None = None, smallest: int = SMALL) -> Encoded:
     """Return the encoding of ``model``, which is modified.
 
-    Weights of at least ``smallest`` bytes become external data if ``location`` names a file. Raises
-    ResourceLimit E504 if the rest does not fit into one protobuf.
+    Weights of at least ``smallest`` bytes become external data of ``file``, if that is given.
+    Raises ResourceLimit E504 if the rest does not fit into one protobuf.
     """
-    external = _put_external(model, location, smallest) if location is not None else []
+    location = file.location if file is not None else None
+    if file is not None:
+        _put_external(model, file, smallest)
     streamed: list[ir.TensorProtocol] = []
     for graph in scope.graphs(model):
         for name, value in graph.initializers.items():
@@ -96,7 +81,7 @@ def encode(model: ir.Model, location: str | None = None, smallest: int = SMALL) 
                     marked = _marked(tensor, tensor.name or "", streamed)
                     if marked is not tensor:
                         node.attributes[attribute.name] = ir.AttrTensor(attribute.name, marked)
-    encoded = Encoded(_pieces(proto_of(model), streamed), external)
+    encoded = Encoded(_pieces(proto_of(model), streamed))
     check_size(encoded.size)
     return encoded
 
@@ -112,22 +97,13 @@ def check_size(size: int) -> None:
         )
 
 
-def _put_external(
-    model: ir.Model, location: str, smallest: int
-) -> list[tuple[int, ir.TensorProtocol]]:
-    """Make large initializers external data of ``location``; return each tensor with its offset."""
-    placed: list[tuple[int, ir.TensorProtocol]] = []
-    end = 0
+def _put_external(model: ir.Model, file: DataFile, smallest: int) -> None:
+    """Make large initializers external data of ``file``."""
     for graph in scope.graphs(model):
         for name, value in graph.initializers.items():
             tensor = value.const_value
-            if tensor is None or not _becomes_external(tensor, smallest):
-                continue
-            start = -(-end // ALIGNMENT) * ALIGNMENT
-            placed.append((start, tensor))
-            end = start + tensor.nbytes
-            value.const_value = _reference(tensor, name, location, start)
-    return placed
+            if tensor is not None and _becomes_external(tensor, smallest):
+                value.const_value = _reference(tensor, name, file.location, file.put(tensor))
 
 
 def _becomes_external(tensor: ir.TensorProtocol, smallest: int) -> bool:
@@ -276,14 +252,3 @@ def _copy_any(source: Message, target: Message, descriptor: FieldDescriptor) -> 
 def _size(piece: Piece) -> int:
     """Return the size of ``piece`` in bytes."""
     return len(piece) if isinstance(piece, bytes) else piece.nbytes
-
-
-def _write_tensor(tensor: ir.TensorProtocol, stream: BinaryIO) -> None:
-    """Write a tensor in chunks; raises InternalError E902 if it has another size than it says."""
-    written = 0
-    for chunk in tensor_chunks(tensor):
-        stream.write(chunk)
-        written += len(chunk)
-    if written != tensor.nbytes:
-        what = f"tensor {tensor.name!r} has {written:,} bytes instead of {tensor.nbytes:,}"
-        raise InternalError("E902", what)

@@ -16,6 +16,7 @@ import onnx_ir as ir
 
 from smelt.errors import UsageError
 from smelt.frontends.onnx.bodies import refuse_bare, write_bodies
+from smelt.frontends.onnx.data_file import DataFile
 from smelt.frontends.onnx.encode import SMALL, Encoded, check_size, encode
 from smelt.frontends.onnx.load import load
 from smelt.frontends.onnx.map_types import proto_of
@@ -63,7 +64,7 @@ def to_proto(
     if not isinstance(model, ir.Model):
         model, spent = load(model, as_is=True), True
     check_size(scope.weight_bytes(model))
-    copy = _prepared(model, provenance_in_metadata, keep_bare, functions, spent)
+    copy = prepared(model, provenance_in_metadata, keep_bare, functions, spent)
     for graph in copy.graphs():
         for value in graph.initializers.values():
             if isinstance(value.const_value, ir.ExternalTensor):
@@ -116,14 +117,14 @@ def save(
             model = load(model, as_is=True)
         if external_data is None:
             external_data = _needs_data_file(model, inline_limit)
-        location = f"{path.name}.data" if external_data else None
-        copy = _prepared(model, provenance, keep_bare, functions)
+        data = DataFile(f"{path.name}.data") if external_data else None
+        copy = prepared(model, provenance, keep_bare, functions)
         if not keep_bare:
             warn_without_kernel(copy, stacklevel=4)
-        encoded = encode(copy, location)
+        encoded = encode(copy, data)
         contents: dict[Path, Content] = {}
-        if encoded.external:
-            contents[path.parent / f"{path.name}.data"] = encoded.write_external
+        if data is not None and data.placed:
+            contents[path.parent / data.location] = data.write
         contents[path] = encoded.write
         write_together(contents)
         return path
@@ -137,7 +138,7 @@ def write(
     """Write ``model`` with its weights inside to a stream, piece by piece; options as in
     ``save``."""
     with span("save"):
-        copy = _prepared(model, False, keep_bare, functions)
+        copy = prepared(model, False, keep_bare, functions)
         if not keep_bare:
             warn_without_kernel(copy, stacklevel=4)
         encode(copy).write(stream)
@@ -160,18 +161,19 @@ class ModelFiles(Mapping[str, bytes]):
         keep_bare: bool = False,
         functions: bool = False,
     ) -> None:
-        location = f"{name}.data" if _needs_data_file(model, inline_limit) else None
-        ready = _prepared(model, False, keep_bare, functions)
-        self._encoded: Encoded = encode(ready, location, smallest)
+        self._data = DataFile(f"{name}.data")
+        ready = prepared(model, False, keep_bare, functions)
+        file = self._data if _needs_data_file(model, inline_limit) else None
+        self._encoded: Encoded = encode(ready, file, smallest)
         self.contents: dict[str, Content] = {}
-        if self._encoded.external:
-            self.contents[f"{name}.data"] = self._encoded.write_external
+        if self._data.placed:
+            self.contents[self._data.location] = self._data.write
         self.contents[name] = self._encoded.write
 
     @property
     def size(self) -> int:
         """The size of all files in bytes."""
-        return self._encoded.size + self._encoded.external_size
+        return self._encoded.size + self._data.size
 
     def __getitem__(self, name: str) -> bytes:
         stream = io.BytesIO()
@@ -192,7 +194,7 @@ def _needs_data_file(model: ir.Model, inline_limit: int) -> bool:
     return bool(model.graph.meta.get(HAD_EXTERNAL_DATA)) or scope.weight_bytes(model) > inline_limit
 
 
-def _prepared(
+def prepared(
     model: ir.Model,
     with_provenance: bool,
     keep_bare: bool,

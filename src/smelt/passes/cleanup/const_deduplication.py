@@ -12,14 +12,13 @@ Keeps    (1) constants that a graph returns or callers may override; (2) constan
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Hashable
 from dataclasses import dataclass
 
 import onnx_ir as ir
 
 from smelt.ir import constants, scope
-from smelt.ir.chunks import tensor_chunks
+from smelt.ir.chunks import tensor_digest
 from smelt.ir.lazy_concat import LazyConcat
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.worklist import RuleStats
@@ -221,8 +220,5 @@ class _Search:
         if value not in self.digests:
             tensor = constants.tensor_of(value)
             assert tensor is not None
-            digest = hashlib.sha256()
-            for chunk in tensor_chunks(tensor):
-                digest.update(chunk)
-            self.digests[value] = digest.digest()
+            self.digests[value] = tensor_digest(tensor)
         return self.digests[value]

@@ -1,0 +1,92 @@
+"""Save several models with one file of weights, in which equal weights of all models stand once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import onnx_ir as ir
+
+from smelt.errors import UsageError
+from smelt.frontends.onnx.data_file import DataFile
+from smelt.frontends.onnx.encode import SMALL, encode
+from smelt.frontends.onnx.load import load
+from smelt.frontends.onnx.read import Source
+from smelt.frontends.onnx.save import prepared
+from smelt.ir import scope
+from smelt.ir.collector import paused_collector
+from smelt.ir.equal_tensors import EqualTensors
+from smelt.ir.files import Content, destination, write_together
+from smelt.ir.out_of_memory import explains_memory
+from smelt.operators.without_kernel import warn_without_kernel
+from smelt.spans import span
+
+DATA = "model.onnx_data"
+"""The name of the file of weights, as optimum calls it."""
+
+
+@explains_memory("save_shared")
+@paused_collector()
+def save_shared(
+    models: Mapping[str, Source], folder: str | Path, *, data: str = DATA
+) -> tuple[Path, ...]:
+    """Write each model under its name into ``folder``, and the weights of all into the file
+    ``data`` there.
+
+    Equal weights are stored once: of several models, such as an encoder and a decoder with one
+    embedding, and of one. Weights are equal if they have the same element type, dims and bytes.
+    Weights of fewer than 256 bytes stay in their models. The folder is created if its parent
+    exists. All files are complete before the first is renamed, so existing files survive a failure.
+
+    Returns the paths of the models, then that of the weights. Raises UsageError E669 if ``data`` is
+    the name of a model, and E614 if the folder cannot be made.
+
+    ::
+
+        smelt.save_shared({"encoder.onnx": encoder, "decoder.onnx": "old/decoder.onnx"}, "out")
+    """
+    into = _folder(folder)
+    names = [*models, data]
+    in_folders = {name for name in names if Path(name).name != name or name in ("", "..")}
+    wrong = [name for name in names if name in in_folders or names.count(name) > 1]
+    if wrong:
+        raise UsageError(
+            "E669",
+            f"{wrong[0]!r} cannot be a file in the folder",
+            why="models and weights are files of different names in one folder",
+            fix="name each model without a folder, such as decoder.onnx",
+        )
+    with span("save", file=str(into)):
+        ready = {name: _ready(source) for name, source in models.items()}
+        file = DataFile(data, EqualTensors(t for model in ready.values() for t in _large(model)))
+        encoded = {name: encode(model, file) for name, model in ready.items()}
+        contents: dict[Path, Content] = {into / name: each.write for name, each in encoded.items()}
+        into.mkdir(exist_ok=True)
+        return tuple(write_together({**contents, into / data: file.write}))
+
+
+def _folder(path: str | Path) -> Path:
+    """Return ``path``; raises UsageError E614 if it is a file, or its parent does not exist."""
+    folder = destination(path)
+    if (folder.exists() and not folder.is_dir()) or not folder.absolute().parent.is_dir():
+        raise UsageError(
+            "E614",
+            f"cannot write to {str(folder)!r}",
+            why="it is a file" if folder.exists() else "the folder around it does not exist",
+            fix="name a folder: -o out",
+        )
+    return folder
+
+
+def _ready(source: Source) -> ir.Model:
+    """Return a copy of ``source`` that is ready to be written."""
+    model = source if isinstance(source, ir.Model) else load(source, as_is=True)
+    copy = prepared(model, False, False, False, spent=model is not source)
+    warn_without_kernel(copy, stacklevel=6)
+    return copy
+
+
+def _large(model: ir.Model) -> list[ir.TensorProtocol]:
+    """Return the weights of ``model`` that become external data."""
+    weights = (v.const_value for graph in scope.graphs(model) for v in graph.initializers.values())
+    return [each for each in weights if each is not None and each.nbytes >= SMALL]

@@ -1,0 +1,31 @@
+"""What a merge tells about its result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from smelt.check.verification import Report
+from smelt.merging.outputs import Caches
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The bytes of weights before and after, and the comparisons with the sources.
+
+    ``not_computed`` are outputs that the branch with past lacks; ``caches`` says what they hold.
+    """
+
+    weights: tuple[int, int]
+    reports: list[Report] = field(default_factory=list)
+    not_computed: list[str] = field(default_factory=list)
+    caches: Caches = "empty"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the facts as JSON data."""
+        return {
+            "weights": list(self.weights),
+            "not_computed": self.not_computed,
+            "caches": self.caches,
+            "verification": [report.to_json() for report in self.reports],
+        }
