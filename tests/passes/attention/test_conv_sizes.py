@@ -72,4 +72,4 @@ def test_of_a_convolution_beside() -> None:
 
 
 def test_the_page_mentions_conv_sizes() -> None:
-    assert "sizes that a Conv leaves" in fuse_attention.page
+    assert "sizes after a Conv" in fuse_attention.page
