@@ -11,11 +11,11 @@ from c_library import Library
 from smelt.native.kernels.fourier.plan import (
     LARGEST,
     RADICES,
+    convolution_length,
     factors,
     half_twiddles,
     halves,
     is_smooth,
-    room_for,
     twiddles,
     waste,
 )
@@ -76,7 +76,7 @@ def test_steps_are_the_factors_of_a_length() -> None:
 @pytest.mark.parametrize("lanes", [4, 8])
 def test_a_convolution_has_room_for_a_length_and_splits_into_halves(lanes: int) -> None:
     for length in range(7, 200):
-        room = room_for(length, lanes)
+        room = convolution_length(length, lanes)
         assert 2 * length - 1 <= room < 4 * length
         first, second = halves(room, lanes) or (0, 0)
         assert first * second == room

@@ -43,11 +43,11 @@ def in_bands(
         if band is None:
             return None
         banded += band
-    gone = set(map(id, layers))
+    intermediates = set(map(id, layers))
     pairs = list(zip(program.instructions, banded_program.instructions, strict=True))
-    place = next(i for i, (old, _) in enumerate(pairs) if id(old) in gone)
-    before = [new for old, new in pairs[:place] if id(old) not in gone]
-    behind = [new for old, new in pairs[place:] if id(old) not in gone]
+    place = next(i for i, (old, _) in enumerate(pairs) if id(old) in intermediates)
+    before = [new for old, new in pairs[:place] if id(old) not in intermediates]
+    behind = [new for old, new in pairs[place:] if id(old) not in intermediates]
     banded_program.instructions = [*before, *banded, *behind]
     last_use.run(banded_program)
     return banded_program

@@ -16,7 +16,7 @@ from smelt.program.instruction import Program
 
 MANY = {
     "Eigh": (eigh_lane_batched.supports, eigh_lane_batched.EIGH),
-    "ComplexEigh": (eigh_lane_batched.takes_parts, eigh_lane_batched.COMPLEX_EIGH),
+    "ComplexEigh": (eigh_lane_batched.supports_parts, eigh_lane_batched.COMPLEX_EIGH),
     "ComplexQR": (small_complex_qr.supports, small_complex_qr.NAME),
     "SVD": (svd_lane_batched.supports, svd_lane_batched.SVD),
     "SingularValues": (svd_lane_batched.supports, svd_lane_batched.SINGULAR_VALUES),

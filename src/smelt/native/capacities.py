@@ -58,7 +58,9 @@ def _larger_branch(program: Program, instruction: Instruction, place: int, axis:
     return max(highest(body.slots[body.outputs[place]].sizes[axis]) for body in bodies)
 
 
-def _of_rounds(program: Program, instruction: Instruction, place: int, axis: int) -> int | None:
+def _loop_result_bound(
+    program: Program, instruction: Instruction, place: int, axis: int
+) -> int | None:
     """Return the bound of a Loop's result.
 
     A state has the bound of the body's input; stacked rows have the bound of the iteration count.
@@ -83,7 +85,7 @@ CAPACITIES: Mapping[str, Capacity] = {
     EXPAND_AT_RUN_TIME: _as_declared,
     RANGE_AT_RUN_TIME: range_span,
     RESHAPE_AT_RUN_TIME: _as_declared,
-    "Loop": _of_rounds,
+    "Loop": _loop_result_bound,
     "If": _larger_branch,
 }
 """The bound by operator. If an operand holds the size, the model or ``--dim`` must bound it."""

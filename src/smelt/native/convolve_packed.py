@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from smelt.native.choose import choose
 from smelt.native.kernels import kernel_of
-from smelt.native.kernels.conv_panels import CONV, products_of
+from smelt.native.kernels.conv_panels import CONV, product_sizes
 from smelt.native.kernels.convolution import direct, rows
 from smelt.native.kernels.convolution.window import window_of
 from smelt.native.kernels.instance import Instance
@@ -28,7 +28,7 @@ def _is_worth(instance: Instance) -> bool:
         or conv_kernel.refuse(instance) is not None
     ):
         return False
-    filters, pixels, terms = products_of(instance)
+    filters, pixels, terms = product_sizes(instance)
     window = window_of(instance)
     if direct.fills(instance, window):
         return False

@@ -81,7 +81,7 @@ def source_of(program: Program, parts: int = 1) -> Source:
         *(text for each in functions for text in each.values()),
     ]
     if shared:
-        texts += [_threads(parts, unit), *unit.part_functions.values()]
+        texts += [_threading_text(parts, unit), *unit.part_functions.values()]
     texts += [run, WHOLE_VECTORS_END, binding(unit.support)]
     model_arrays = {id(_owner(array)) for array in program.constants.values()}
     weights = tuple(
@@ -90,14 +90,14 @@ def source_of(program: Program, parts: int = 1) -> Source:
     return Source("\n".join(texts), weights, memory.arena_bytes, shared)
 
 
-def _threads(parts: int, unit: Unit) -> str:
+def _threading_text(parts: int, unit: Unit) -> str:
     """Return the C that keeps the process's parallel-for and runs shards by it."""
     type_ = f"{PREFIX}_parallel_for"
     return "\n".join(
         [
             PARALLEL_FOR.format(PREFIX),
             f"static {type_} parallel_for;\nstatic void *const context = NULL;",
-            f"void {BIND_THREADS}({type_} given)\n{{\n    parallel_for = given;\n}}",
+            f"void {BIND_THREADS}({type_} run_shards)\n{{\n    parallel_for = run_shards;\n}}",
             task(PREFIX, parts, unit.extra_parameters),
         ]
     )

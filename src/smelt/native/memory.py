@@ -34,7 +34,7 @@ def allocate(
     plan = _planned_memory(program, alignment, parts)
     best = plan
     while limit is not None and best.arena_bytes > limit:
-        marked = _uncut(plan, parts, limit)
+        marked = _unsplit_at_peak(plan, parts, limit)
         if marked is None:
             break
         plan = _planned_memory(marked, alignment, parts)
@@ -42,21 +42,21 @@ def allocate(
     return best
 
 
-def _uncut(plan: MemoryPlan, parts: int, limit: int) -> Program | None:
+def _unsplit_at_peak(plan: MemoryPlan, parts: int, limit: int) -> Program | None:
     """Return the program with the split instructions at the memory peak marked as single-threaded.
 
     If no split instruction is at the peak, all of them are marked. None if no instruction is split.
     """
     program = plan.program
-    cut = [parts_of(program, each, parts) > 1 for each in program.instructions]
-    if not any(cut):
+    split = [parts_of(program, each, parts) > 1 for each in program.instructions]
+    if not any(split):
         return None
     live, changes = 0, live_from(plan.assignment.arena, plan.alignment)
     over = []
-    for step, is_cut in enumerate(cut):
+    for step, is_cut in enumerate(split):
         live = changes.get(step, live)
         over.append(is_cut and live > limit)
-    chosen = over if any(over) else cut
+    chosen = over if any(over) else split
     instructions = [
         replace(each, attributes={**each.attributes, SINGLE_THREADED: 1}) if is_chosen else each
         for each, is_chosen in zip(program.instructions, chosen, strict=True)

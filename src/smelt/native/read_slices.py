@@ -40,7 +40,9 @@ def read_slices(program: Program) -> None:
         step.outputs[0]: step
         for step in program.instructions
         if _is_readable_in_place(program, step)
-        and all(_walks(program, program.instructions[i]) for i in readers[step.outputs[0]])
+        and all(
+            _reads_by_strides(program, program.instructions[i]) for i in readers[step.outputs[0]]
+        )
     }
     program.instructions = [
         _with_sliced_reads(program, step, removed)
@@ -64,7 +66,7 @@ def _is_readable_in_place(program: Program, step: Instruction) -> bool:
     return step.inputs[0] in program.inputs or source.nbytes <= MOST_BYTES_RATIO * result.nbytes
 
 
-def _walks(program: Program, step: Instruction) -> bool:
+def _reads_by_strides(program: Program, step: Instruction) -> bool:
     """True if the kernel of the instruction reads its inputs by strides."""
     return step.op in LOOPS or is_elementwise(program, step)
 

@@ -95,7 +95,7 @@ def planned(
     note_conditions(program)
     fold_movement(program)
     if integers:
-        in_integers(program)
+        use_integer_kernels(program)
     if fixed_point:
         use_fixed_point(program)
     widen(program)
@@ -109,10 +109,10 @@ def planned(
     return _scheduled_program(program, enough)
 
 
-def in_integers(program: Program) -> None:
+def use_integer_kernels(program: Program) -> None:
     """Replace groups of operators between quantized numbers by integer kernels, bodies included."""
     for body in program.bodies:
-        in_integers(body.program)
+        use_integer_kernels(body.program)
     quantized_groups.run(program, is_computed, {f"{DOMAIN}::ConvRelu": "Conv"})
     quantized_lookups.run(program, is_computed)
     dead_code_elimination.run(program)

@@ -104,13 +104,13 @@ class _Widener:
         if wide is None:
             self.done.append(replace(step, inputs=(value,)))
             return
-        have = self.program.slots[value].dtype
-        if wide == ir.DataType.FLOAT and have != ir.DataType.DOUBLE:
-            exact = have in _HELD_BY_FLOAT
+        source_type = self.program.slots[value].dtype
+        if wide == ir.DataType.FLOAT and source_type != ir.DataType.DOUBLE:
+            exact = source_type in _HELD_BY_FLOAT
             wide = ir.DataType.FLOAT if exact else ir.DataType.DOUBLE
-        if wide == ir.DataType.FLOAT and have == ir.DataType.DOUBLE:
+        if wide == ir.DataType.FLOAT and source_type == ir.DataType.DOUBLE:
             wide = ir.DataType.DOUBLE
-        if have != wide:
+        if source_type != wide:
             between = self.new(target, wide)
             attributes = {**step.attributes, "to": int(wide)}
             self.done.append(

@@ -117,7 +117,7 @@ class Unit:
         kernel = kernel_of(instruction.op)
         assert kernel is not None  # the schedule phase refused all others
         emit(kernel, cx)
-        cx.take_sizes()
+        cx.declare_sizes()
         name, arguments = self._function_call(step, cx)
         self._support(cx)
         self._call(step, cx, name, arguments)

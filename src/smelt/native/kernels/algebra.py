@@ -49,7 +49,7 @@ def result_type(instance: Instance) -> CType:
     return C_TYPES[instance.program.slots[instance.instruction.outputs[0]].dtype]
 
 
-def exact(semiring: Semiring, type_: CType) -> Algebra:
+def nan_propagating(semiring: Semiring, type_: CType) -> Algebra:
     """Return the semiring as C whose sum and product propagate NaN as NumPy does."""
     name = f"{semiring.plus}_{semiring.times}".lower()
     start = _start(semiring, type_)
@@ -61,8 +61,8 @@ def exact(semiring: Semiring, type_: CType) -> Algebra:
     return Algebra(name, start, product, combine(semiring.plus, type_, "{t}", "{c}"))
 
 
-def plain(semiring: Semiring, type_: CType) -> Algebra | None:
-    """Return faster C for operands that pass the check ``ordinary``, None if there is none."""
+def nan_free(semiring: Semiring, type_: CType) -> Algebra | None:
+    """Return faster C for operands that meet ``no_nan_condition``, None if there is none."""
     if type_.kind != "float" or semiring.plus not in PLAIN:
         return None
     step = PLAIN[semiring.plus]
@@ -77,7 +77,7 @@ def _start(semiring: Semiring, type_: CType) -> str:
     return {"Max": type_.lowest(), "Min": type_.highest(), "And": "1"}.get(semiring.plus, "0")
 
 
-def ordinary(cx: KernelContext, semiring: Semiring) -> str:
+def no_nan_condition(cx: KernelContext, semiring: Semiring) -> str:
     """Return a C condition: no product or sum of the operands can be NaN.
 
     ```

@@ -73,7 +73,7 @@ def _find(cx: KernelContext, count: int, at: str, sign: str, *, last: bool) -> N
     is_contiguous = at == "row + i * 1"
     if is_contiguous and not last and t.kind == "float" and not surely_below(count, FEW):
         top = f"{extreme_of(cx, t, sign)}({x} + row, {count})"
-        body.line(f"const ptrdiff_t best = {_place_of(cx, t)}({x} + row, {count}, {top});")
+        body.line(f"const ptrdiff_t best = {_position_function(cx, t)}({x} + row, {count}, {top});")
         return
     body.line(f"{t.name} top = {x}[row];")
     body.line("ptrdiff_t best = 0;")
@@ -96,23 +96,23 @@ def _better(type_: CType, sign: str, top: str, *, last: bool) -> str:
 def arg_reduce(cx: KernelContext) -> None:
     """Write the first position of the extreme, or the last if ``select_last_index``."""
     output = cx.output()
-    cx.need_some(cx.shape(0)[cx.int("axis")])
+    cx.require_nonempty(cx.shape(0)[cx.int("axis")])
     sign = ">" if cx.instruction.op == "ArgMax" else "<"
     shape, axis, last = cx.shape(0), cx.int("axis"), bool(cx.int("select_last_index"))
     count, inner = shape[axis], math.prod(shape[axis + 1 :])
     outer = cast(int, zero_if_empty(math.prod(shape[:axis]), count))
     if not same(inner, 1):
-        _emit_together(cx, (outer, count, inner), sign, last=last)
+        _emit_rows_together(cx, (outer, count, inner), sign, last=last)
         return
     if surely_below(count, FEW):
-        _emit_together(cx, (1, count, outer), sign, last=last, row_stride=count)
+        _emit_rows_together(cx, (1, count, outer), sign, last=last, row_stride=count)
         return
     with _rows(cx, axis) as (_, at):
         _find(cx, count, at, sign, last=last)
         cx.body.line(f"{output.name}[o * {inner} + k] = best;")
 
 
-def _place_of(cx: KernelContext, type_: CType) -> str:
+def _position_function(cx: KernelContext, type_: CType) -> str:
     """Return the name of a function of ``(x, n, top)``: the position of the first element equal to
     ``top``, which may be NaN.
     """
@@ -120,7 +120,7 @@ def _place_of(cx: KernelContext, type_: CType) -> str:
     return cx.call(name, _PLACE.replace("NAME", name).replace("@t", type_.name))
 
 
-def _emit_together(
+def _emit_rows_together(
     cx: KernelContext, sizes: tuple[int, int, int], sign: str, *, last: bool, row_stride: int = 1
 ) -> None:
     """Write loops that process ``width`` rows together, so that the inner loop runs over rows.

@@ -52,7 +52,7 @@ def _quotient(cx: KernelContext, re: str, im: str) -> None:
     cx.body.line(f"{im} = (v * c - u * s) / by;")
 
 
-def _take(cx: KernelContext, target: str, source: str) -> None:
+def _subtract_product(cx: KernelContext, target: str, source: str) -> None:
     """Write the subtraction of ``p + q i`` times element ``source`` from element ``target``."""
     body = cx.body
     body.line(f"re[{target}] -= p * re[{source}] - q * im[{source}];")
@@ -94,7 +94,7 @@ def lu(cx: KernelContext) -> None:
                 _quotient(cx, *below)
                 body.line(f"const {t.name} p = {below[0]}, q = {below[1]};")
                 with body.loop("j", columns, start="k + 1"):
-                    _take(cx, f"i * {columns} + j", f"k * {columns} + j")
+                    _subtract_product(cx, f"i * {columns} + j", f"k * {columns} + j")
 
 
 @kernel("smelt::ComplexTriangularSolve", kinds=FLOAT)
@@ -127,7 +127,7 @@ def triangular_solve(cx: KernelContext) -> None:
                 place = of_a("i", "k")
                 body.line(f"const {t.name} p = a_re[{place}], q = {minus}a_im[{place}];")
                 with body.loop("j", columns):
-                    _take(cx, of_x("i", "j"), of_x("k", "j"))
+                    _subtract_product(cx, of_x("i", "j"), of_x("k", "j"))
             if not cx.int("unit_diagonal"):
                 place = of_a("i", "i")
                 _divisor(cx, f"a_re[{place}]", f"{minus}a_im[{place}]", zero_is_one=False)

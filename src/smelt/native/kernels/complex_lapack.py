@@ -79,7 +79,7 @@ def emit_interleaved(cx: KernelContext, m: int, n: int, triangle: str = "") -> N
             body.line(f"a[2 * (j * {m} + i)] = a[2 * (j * {m} + i) + 1] = 0;")
 
 
-def emit_apart(cx: KernelContext, source: str, results: Sequence[str], m: int, n: int) -> None:
+def emit_split(cx: KernelContext, source: str, results: Sequence[str], m: int, n: int) -> None:
     """Write the column-major ``m`` x ``n`` matrix at ``source`` to ``results``: its two parts."""
     split_pairs(cx, source, results, m, n)
 
@@ -134,7 +134,7 @@ def lu(cx: KernelContext) -> None:
         body.line(f"int32_t *const order = {_at(cx, 3, m)};")
         emit_interleaved(cx, m, n)
         call(cx, "getrf", m, n, "a", m, "(int *)pivot", is_complex=True)
-        emit_apart(cx, "a", [_at(cx, i, m * n) for i in range(2)], m, n)
+        emit_split(cx, "a", [_at(cx, i, m * n) for i in range(2)], m, n)
         emit_order(cx, m, min(m, n))
 
 
@@ -157,7 +157,7 @@ def qr(cx: KernelContext) -> None:
                 upper = f"i {'<' if part else '<='} j"
                 body.line(f"({result})[i * {n} + j] = {upper} ? a[2 * (j * {m} + i) + {part}] : 0;")
         call(cx, "ungqr", m, inner, least, "q", m, "tau", "work", room, is_complex=True)
-        emit_apart(cx, "q", results[:2], m, inner)
+        emit_split(cx, "q", results[:2], m, inner)
 
 
 SOLVE = "int, int, int, int, int, int, int, const void *, const void *, int, void *, int"
@@ -224,7 +224,7 @@ def eigh(cx: KernelContext) -> None:
             is_complex=True,
         )
         cx.fail_if("info != 0")
-        emit_apart(cx, "a", vectors, n, n)
+        emit_split(cx, "a", vectors, n, n)
 
 
 @kernel(f"{DOMAIN}::ComplexSVD", needs=_needs)
@@ -238,8 +238,8 @@ def svd(cx: KernelContext) -> None:
     u, vt = f"a + {2 * m * n}", f"a + {2 * (m * n + m * m)}"
     used = 2 * (m * n + m * m + n * n)
     with _emit_gesdd(cx, '"A"' if full else '"S"', (u, m, vt, right), used, counts):
-        emit_apart(cx, u, results[1:3], m, left)
-        emit_apart(cx, vt, results[3:], right, n)
+        emit_split(cx, u, results[1:3], m, left)
+        emit_split(cx, vt, results[3:], right, n)
 
 
 @kernel(f"{DOMAIN}::ComplexSingularValues", needs=_needs)

@@ -115,14 +115,13 @@ def _sizes_of_branches(cx: KernelContext) -> list[tuple[int, tuple[int, ...]]]:
 class _State:
     """A loop state: the C name of its operand, and its bytes.
 
-    ``starts`` are the bytes of the initial value to copy, ``given`` the bytes that an iteration
-    reads, ``left`` the bytes that it writes.
+    ``initial_bytes`` are the bytes of the initial value to copy, ``bytes_written`` those that an
+    iteration writes.
     """
 
     name: str
-    starts: int
-    given: int
-    left: int
+    initial_bytes: int
+    bytes_written: int
 
 
 def _head(instance: Instance) -> int:
@@ -164,8 +163,8 @@ def _states(cx: KernelContext) -> list[_State]:
         same_sizes = all(str(x) in carried or same(x, y) for x, y in pairs)
         same_sizes = same_sizes and len(read.shape) == len(written.shape)
         first = cx.program.slots[cx.instruction.inputs[2 + i]]
-        starts = first.nbytes if same_sizes else 0
-        states.append(_State(cx.output(i).name, starts, read.nbytes, written.nbytes))
+        initial_bytes = first.nbytes if same_sizes else 0
+        states.append(_State(cx.output(i).name, initial_bytes, written.nbytes))
     return states
 
 
@@ -185,7 +184,7 @@ def _carried_sizes(cx: KernelContext) -> list[tuple[int, int, int, int]]:
 
 
 @contextmanager
-def _rounds(cx: KernelContext, trip: str, counted: bool, most: object) -> Iterator[None]:
+def _iterations(cx: KernelContext, trip: str, counted: bool, most: object) -> Iterator[None]:
     """Write the loop over iterations ``i``; the caller writes its body.
 
     ``counted``: a condition ends the loop. ``most``: ``done`` counts iterations, and a run with
@@ -224,16 +223,21 @@ def loop(cx: KernelContext) -> None:
     for size, start, _, _ in sizes:
         body.line(f"ptrdiff_t {size} = {start};")
     for i, state in enumerate(states):
-        _copy(cx, state.name, cx.input(2 + i).name if highest(state.starts) else "", state.starts)
+        _copy(
+            cx,
+            state.name,
+            cx.input(2 + i).name if highest(state.initial_bytes) else "",
+            state.initial_bytes,
+        )
     reads, writes = cx.ints("reads"), cx.ints("writes")
     count = len(states)
     rows = [cx.input(2 + count + i) for i in range(len(reads))]
     results = [cx.output(count + i) for i in range(len(writes))]
     rest = range(2 + count + len(rows), len(cx.instruction.inputs))
-    trip, counted = _trip(cx, rows), bool(cx.attributes["counted"])
+    trip, counted = _trip_count(cx, rows), bool(cx.attributes["counted"])
     finds = bool(cx.attributes["finds"])
     inputs, outputs = (["&i", "&before"], ["&going"]) if counted else ([], [])
-    with _rounds(cx, trip, counted, highest(results[0].shape[0]) if finds else None):
+    with _iterations(cx, trip, counted, highest(results[0].shape[0]) if finds else None):
         new_states = _places_of_states(cx, states)
         inputs += [state.name for state in states]
         inputs += [_row(row, back, trip) for row, back in zip(rows, reads, strict=True)]
@@ -243,7 +247,7 @@ def loop(cx: KernelContext) -> None:
         _call(cx, 0, inputs, outputs)
         _check_sizes(cx, sizes)
         for state, new_state in zip(states, new_states, strict=True):
-            _copy(cx, state.name, new_state, state.left)
+            _copy(cx, state.name, new_state, state.bytes_written)
         for number, (size, *_) in enumerate(sizes):
             body.line(f"{size} = next{number};")
     if finds:
@@ -272,12 +276,14 @@ def _places_of_states(cx: KernelContext, states: Sequence[_State]) -> list[str]:
     """Return the C address at which an iteration writes each new state."""
     places, offset = [], 0
     for state in states:
-        places.append(f"{cx.scratch(BYTE)} + {offset}" if highest(state.left) else state.name)
-        offset += _aligned_bytes(highest(state.left))
+        places.append(
+            f"{cx.scratch(BYTE)} + {offset}" if highest(state.bytes_written) else state.name
+        )
+        offset += _aligned_bytes(highest(state.bytes_written))
     return places
 
 
-def _trip(cx: KernelContext, rows: Sequence[Operand]) -> str:
+def _trip_count(cx: KernelContext, rows: Sequence[Operand]) -> str:
     """Return the maximum number of iterations, as C."""
     if cx.int("trip") >= 0:
         return str(cx.int("trip"))

@@ -31,7 +31,7 @@ GATHERED = 1 << 17
 """The elements of packed panels that stay in cache while all filters use them."""
 
 
-def products_of(instance: Instance) -> tuple[int, int, int]:
+def product_sizes(instance: Instance) -> tuple[int, int, int]:
     """Return filters, pixels and terms of a group's product; zeros if it is not float."""
     if not is_float(instance):
         return 0, 0, 0
@@ -42,7 +42,7 @@ def products_of(instance: Instance) -> tuple[int, int, int]:
 
 def _pixels_packed(instance: Instance) -> int:
     """Return the number of pixels that are packed at once, a multiple of the panel width."""
-    _, pixels, terms = products_of(instance)
+    _, pixels, terms = product_sizes(instance)
     return PANEL * min(max(2, GATHERED // (PANEL * terms)), -(-pixels // PANEL))
 
 
@@ -51,7 +51,7 @@ def _needs(instance: Instance) -> Needs:
     window = window_of(instance)
     if by_rows.supports(instance, window):
         return Needs(workspace=by_rows.workspace(instance, window))
-    return Needs(workspace=4 * products_of(instance)[2] * _pixels_packed(instance))
+    return Needs(workspace=4 * product_sizes(instance)[2] * _pixels_packed(instance))
 
 
 def _supports_side_operand(instance: Instance, shape: tuple[int, ...]) -> bool:
@@ -68,7 +68,7 @@ def conv_by_panels(cx: KernelContext) -> None:
     if by_rows.supports(cx, window):
         by_rows.emit(cx, window)
         return
-    _, pixels, terms = products_of(cx)
+    _, pixels, terms = product_sizes(cx)
     scratch, many, weights = cx.scratch(cx.type(0)), _pixels_packed(cx), packed(cx)
     gather = gather_function(cx, window, channels_of(cx)[0], many)
     with groups(cx, window), body.shared_loop("p", pixels, step=many):
@@ -92,7 +92,7 @@ def _prefetched_elements(instance: Instance, rows: Rows) -> int:
     All panels together prefetch the whole block. 0 if weights stay in cache, or if filters are not
     computed in whole blocks.
     """
-    filters, _, terms = products_of(instance)
+    filters, _, terms = product_sizes(instance)
     if rows.count != rows.block or rows.when != WIDE or filters * terms < FAR:
         return 0
     return -(-rows.block // (_pixels_packed(instance) // PANEL))

@@ -152,14 +152,14 @@ def _emit_semiring(cx: KernelContext, layout: Layout, variables: Sequence[str]) 
     if semiring.plus == "LogAddExp":
         _emit_log_sum_exp(cx, layout, variables)
         return
-    plain = algebra.plain(semiring, output.type)
-    if plain is None:
-        _emit_tiles(cx, layout, variables, algebra.exact(semiring, output.type))
+    nan_free = algebra.nan_free(semiring, output.type)
+    if nan_free is None:
+        _emit_tiles(cx, layout, variables, algebra.nan_propagating(semiring, output.type))
         return
-    with cx.body.block(f"if ({algebra.ordinary(cx, semiring)})"):
-        _emit_tiles(cx, layout, variables, plain)
+    with cx.body.block(f"if ({algebra.no_nan_condition(cx, semiring)})"):
+        _emit_tiles(cx, layout, variables, nan_free)
     with cx.body.block("else"):
-        _emit_tiles(cx, layout, variables, algebra.exact(semiring, output.type))
+        _emit_tiles(cx, layout, variables, algebra.nan_propagating(semiring, output.type))
 
 
 def _emit_log_sum_exp(cx: KernelContext, layout: Layout, variables: Sequence[str]) -> None:

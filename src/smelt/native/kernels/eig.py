@@ -38,7 +38,7 @@ def _needs(instance: Instance) -> Needs:
     return Needs(workspace=SIZE * (2 * n * n + 3 * n))
 
 
-def _call(cx: KernelContext, texts: Iterable[Mapping[str, str]]) -> None:
+def _add_functions(cx: KernelContext, texts: Iterable[Mapping[str, str]]) -> None:
     """Add all support functions of ``texts``."""
     for each in texts:
         for name, text in each.items():
@@ -96,7 +96,7 @@ def eig(cx: KernelContext) -> None:
     the first.
     """
     n, body = cx.shape(0)[-1], cx.body
-    _call(cx, (NUMBERS, REAL, BALANCE, {"eig_pairs": PAIRS, "eig_vector": VECTOR}))
+    _add_functions(cx, (NUMBERS, REAL, BALANCE, {"eig_pairs": PAIRS, "eig_vector": VECTOR}))
     with _schur(cx, is_complex=False, balanced=True):
         body.line("eig_number *const form = (eig_number *)t, *const basis = (eig_number *)z;")
         body.line(f"int *const pair = (int *)(by + {n});")
@@ -113,7 +113,7 @@ def eig(cx: KernelContext) -> None:
 def complex_eig(cx: KernelContext) -> None:
     """Write eigenvalues and eigenvectors of complex matrices."""
     n, body = cx.shape(0)[-1], cx.body
-    _call(cx, (COMPLEX, BALANCE, {"eig_vector": VECTOR}))
+    _add_functions(cx, (COMPLEX, BALANCE, {"eig_vector": VECTOR}))
     with _schur(cx, is_complex=True, balanced=True):
         body.line("eig_number *const form = (eig_number *)t, *const basis = (eig_number *)z;")
         with body.loop("k", n):
@@ -146,7 +146,7 @@ def _emit_vectors(cx: KernelContext, n: int, pair: str, imaginary: str) -> None:
 @kernel("smelt::Schur", kinds=FLOAT, needs=_needs)
 def schur(cx: KernelContext) -> None:
     """Write the real Schur form and its vectors."""
-    _call(cx, (REAL,))
+    _add_functions(cx, (REAL,))
     with _schur(cx, is_complex=False, balanced=False):
         _emit_form(cx, ("",))
 
@@ -154,7 +154,7 @@ def schur(cx: KernelContext) -> None:
 @kernel("smelt::ComplexSchur", kinds=FLOAT, needs=_needs)
 def complex_schur(cx: KernelContext) -> None:
     """Write the complex Schur form and its vectors."""
-    _call(cx, (COMPLEX,))
+    _add_functions(cx, (COMPLEX,))
     with _schur(cx, is_complex=True, balanced=False):
         _emit_form(cx, ("2 * ", "2 * "))
 

@@ -31,7 +31,7 @@ def supports(instance: Instance) -> bool:
     return 2 <= shape[-1] <= MOST and math.prod(shape[:-2]) >= lanes_of(type_)
 
 
-def takes_parts(instance: Instance) -> bool:
+def supports_parts(instance: Instance) -> bool:
     """True if this file's kernels support the complex instruction: two parts of equal shape."""
     return supports(instance) and instance.shape(0) == instance.shape(1)
 
@@ -55,7 +55,7 @@ def eigh(cx: KernelContext) -> None:
     for name, count in rooms:
         vectors.room(name, count)
     body.line(f"{t} *const taus = ({t} *)tau;")
-    with vectors.of_matrices():
+    with vectors.loop_over_vectors():
         vectors.call("together", f"{cx.input(0).name} + b * {n * n}", "a", n * n)
         body.line(f"{vectors.word} back;")
         body.line(f"int skip[{lanes}];")
@@ -96,7 +96,7 @@ def complex_eigh(cx: KernelContext) -> None:
     for name, count in (*((x, n * n) for x in "acsz"), *((x, n) for x in "depqfg")):
         vectors.room(name, count)
     word, lanes = vectors.word, vectors.lanes
-    with vectors.of_matrices():
+    with vectors.loop_over_vectors():
         for i, part in enumerate("ac"):
             vectors.call("together", f"{cx.input(i).name} + b * {n * n}", part, n * n)
         body.line(f"{word} back;")

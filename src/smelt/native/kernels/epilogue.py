@@ -82,10 +82,13 @@ def lost_steps(cx: KernelContext) -> tuple[str, ...]:
     text = "\n".join((cx.body.text(), *cx.support.values())) if cx.instruction.epilogue else ""
     relu = () if cx.instruction.op != CONV_RELU or cx.computes_relu else ("Relu",)
     steps = enumerate(cx.instruction.epilogue)
-    return (*relu, *(step.op for number, step in steps if f"{_input(number)} = " not in text))
+    return (
+        *relu,
+        *(step.op for number, step in steps if f"{_step_declaration(number)} = " not in text),
+    )
 
 
-def _input(number: int) -> str:
+def _step_declaration(number: int) -> str:
     """Return the declaration of the input of step ``number``."""
     return f"const float step{number}"
 
@@ -104,7 +107,7 @@ def epilogue_of(cx: KernelContext, side_operand: Callable[[int], SideOperand]) -
     names = {place: f"{{{number}}}" for number, place in enumerate(positions, 1)}
     text, lines = RELU if relu else "{0}", []
     for number, step in enumerate(cx.instruction.epilogue):
-        lines.append(f"{_input(number)} = {text};")
+        lines.append(f"{_step_declaration(number)} = {text};")
         more, text = _element(cx, step, number, {**names, RESULT: f"step{number}"})
         lines += more
     return Epilogue(text, tuple(side_operand(place) for place in positions), (), tuple(lines))

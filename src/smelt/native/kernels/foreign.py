@@ -24,8 +24,8 @@ from smelt.registry import owner_of
 
 ENTRY_POINTS = "smelt.c.kernels"
 
-Given = TypeVar("Given")
-Made = TypeVar("Made")
+Argument = TypeVar("Argument")
+Returned = TypeVar("Returned")
 
 
 @dataclass(frozen=True)
@@ -111,10 +111,12 @@ def _with_reported_errors(called: str, kernel: Kernel) -> Kernel:
     """Return ``kernel`` with exceptions of its Python functions reported as
     errors of the package."""
 
-    def blame(function: Callable[[Given], Made]) -> Callable[[Given], Made]:
+    def with_reported_errors(
+        function: Callable[[Argument], Returned],
+    ) -> Callable[[Argument], Returned]:
         """Return ``function`` with its exceptions reported as UsageError E647."""
 
-        def run(given: Given) -> Made:
+        def run(given: Argument) -> Returned:
             """Return ``function(given)``; raises UsageError E647 if the function fails."""
             try:
                 return function(given)
@@ -131,7 +133,11 @@ def _with_reported_errors(called: str, kernel: Kernel) -> Kernel:
 
         return run
 
-    emit, needs, refuse = blame(kernel.emit), blame(kernel.needs), blame(kernel.refuse)
+    emit, needs, refuse = (
+        with_reported_errors(kernel.emit),
+        with_reported_errors(kernel.needs),
+        with_reported_errors(kernel.refuse),
+    )
     return replace(kernel, emit=emit, needs=needs, refuse=refuse)
 
 
@@ -142,15 +148,15 @@ def load() -> None:
             warn_left_out(extension.name, extension.package, problem)
 
 
-def add_all(found: Extension) -> str:
+def add_all(extension: Extension) -> str:
     """Add the kernels of an entry point; return the problem, or an empty string."""
-    several = found.loaded if isinstance(found.loaded, Iterable) else (found.loaded,)
+    several = extension.loaded if isinstance(extension.loaded, Iterable) else (extension.loaded,)
     kernels = [*several]
     if not all(isinstance(kernel, CKernel) for kernel in kernels):
-        return f"{found.value} is not a CKernel and not a sequence of them"
+        return f"{extension.value} is not a CKernel and not a sequence of them"
     try:
         for kernel in kernels:
-            add(kernel, found.package)
+            add(kernel, extension.package)
     except SmeltError as error:
         return in_a_line(error)
     return ""

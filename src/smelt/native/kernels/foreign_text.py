@@ -40,7 +40,7 @@ def kernel_of_text(text: str, operator: Operator) -> Kernel:
     It refuses an instruction with a non-default attribute that the text does not name.
     """
     named = {name for _, name, _, _ in Formatter().parse(text)}
-    silent = [each for each in operator.attributes if each.name not in named]
+    unnamed_attributes = [each for each in operator.attributes if each.name not in named]
 
     def emit(cx: KernelContext) -> None:
         """Write the loop over all elements."""
@@ -48,7 +48,9 @@ def kernel_of_text(text: str, operator: Operator) -> Kernel:
 
     def refuse(instance: Instance) -> str | None:
         """Return why the instruction is refused, None if it is supported."""
-        return _unlike_default(silent, instance) or _unlike_elements(instance, len(operator.inputs))
+        return _attribute_refusal(unnamed_attributes, instance) or _shape_refusal(
+            instance, len(operator.inputs)
+        )
 
     return Kernel(emit, in_place, refuse)
 
@@ -69,11 +71,12 @@ def _filled_text(text: str, operator: Operator, cx: KernelContext, type_: CType)
     return "".join(parts)
 
 
-def _unlike_default(silent: list[Attribute], instance: Instance) -> str | None:
-    """Return why a non-default attribute is refused, None if all of ``silent`` are at their
-    defaults.
+def _attribute_refusal(unnamed_attributes: list[Attribute], instance: Instance) -> str | None:
+    """Return why a non-default attribute is refused.
+
+    None if all of ``unnamed_attributes`` have their defaults.
     """
-    for attribute in silent:
+    for attribute in unnamed_attributes:
         if instance.instruction.attributes[attribute.name] != attribute.default:
             return (
                 f"its text does not name the attribute {attribute.name!r}, so it is right for "
@@ -82,7 +85,7 @@ def _unlike_default(silent: list[Attribute], instance: Instance) -> str | None:
     return None
 
 
-def _unlike_elements(instance: Instance, inputs: int) -> str | None:
+def _shape_refusal(instance: Instance, inputs: int) -> str | None:
     """Return why the inputs are refused, None if they broadcast to the output."""
     slots = instance.instruction.inputs
     if len(slots) < inputs or any(slot < 0 for slot in slots):

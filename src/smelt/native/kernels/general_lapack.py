@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from smelt.native.kernels.complex_lapack import emit_apart, emit_interleaved
-from smelt.native.kernels.complex_lapack import supports as takes_parts
+from smelt.native.kernels.complex_lapack import emit_interleaved, emit_split
+from smelt.native.kernels.complex_lapack import supports as supports_parts
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.lapack import BLOCK, DOMAIN
@@ -31,7 +31,7 @@ def supports(instance: Instance, name: str) -> bool:
     """True if this file's kernels support the instruction: nonempty matrices with parts of equal
     shape.
     """
-    return takes_real(instance, name) if name == "Schur" else takes_parts(instance)
+    return takes_real(instance, name) if name == "Schur" else supports_parts(instance)
 
 
 def _needs(instance: Instance) -> Needs:
@@ -104,7 +104,7 @@ def complex_schur(cx: KernelContext) -> None:
         call(cx, "gees", *order, *arguments, is_complex=True)
         cx.fail_if("info != 0")
         for each, parts in ((a, results[:2]), (left, results[2:])):
-            emit_apart(cx, each, [result for result, _ in parts], n, n)
+            emit_split(cx, each, [result for result, _ in parts], n, n)
 
 
 @kernel(f"{DOMAIN}::ComplexEig", needs=_needs)
@@ -124,4 +124,4 @@ def complex_eig(cx: KernelContext) -> None:
             for part, (result, _) in enumerate(results[:2]):
                 body.line(f"({result})[i] = {values}[2 * i + {part}];")
         for each, parts in ((left, results[2:4]), (right, results[4:])):
-            emit_apart(cx, each, [result for result, _ in parts], n, n)
+            emit_split(cx, each, [result for result, _ in parts], n, n)

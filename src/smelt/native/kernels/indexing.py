@@ -28,7 +28,7 @@ def _position(cx: KernelContext, indices: Operand, at: str, size: int, *, clamp:
     ```
     """
     if clamp:
-        cx.need_some(size)
+        cx.require_nonempty(size)
     cx.body.line(f"ptrdiff_t at = (ptrdiff_t){indices.name}[{at}];")
     if indices.type.signed:
         cx.body.line(f"at = at < 0 ? at + {size} : at;")

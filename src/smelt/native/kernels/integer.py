@@ -11,25 +11,25 @@ from smelt.native.kernels.kernel import KernelContext
 
 def divide(cx: KernelContext) -> str:
     """Return the C of truncating division. Compilers vectorize it if the divisor is constant."""
-    known = _divisor(cx)
-    if known not in (0, -1):
-        return f"({cx.type(0).name})({{0}} / {cx.type(1).literal(known)})"
+    divisor = _divisor(cx)
+    if divisor not in (0, -1):
+        return f"({cx.type(0).name})({{0}} / {cx.type(1).literal(divisor)})"
     return _binary(cx, "divide", "return (T)(b == 0 ? 0 : a / b);", "(T)(0 - (M)a)")
 
 
 def _divisor(cx: KernelContext) -> int:
     """Return the constant divisor of all elements, 0 if there is none."""
-    known = cx.program.constants.get(cx.instruction.inputs[1])
-    return 0 if known is None or known.size != 1 else int(known.reshape(-1)[0])
+    constant = cx.program.constants.get(cx.instruction.inputs[1])
+    return 0 if constant is None or constant.size != 1 else int(constant.reshape(-1)[0])
 
 
 def modulo(cx: KernelContext) -> str:
     """Return C of the remainder with the divisor's sign, or the dividend's if ``fmod`` is set."""
-    signed, known, t = cx.type(0).signed, _divisor(cx), cx.type(0)
+    signed, divisor, t = cx.type(0).signed, _divisor(cx), cx.type(0)
     as_divided = not signed or cx.int("fmod")
-    if known > 0:
-        rest = f"({{0}} % {t.literal(known)})"
-        floored = f"{rest} + ({rest} < 0 ? {t.literal(known)} : 0)"
+    if divisor > 0:
+        rest = f"({{0}} % {t.literal(divisor)})"
+        floored = f"{rest} + ({rest} < 0 ? {t.literal(divisor)} : 0)"
         return f"({t.name})({rest if as_divided else floored})"
     if as_divided:
         return _binary(cx, "remainder", "return (T)(b == 0 ? 0 : a % b);", "0")
@@ -109,7 +109,7 @@ def shift(cx: KernelContext) -> str:
     """
     type_ = cx.type(0)
     left = cx.instruction.attributes["direction"] == "LEFT"
-    gone = "{0} < 0 ? -1 : 0" if type_.signed and not left else "0"
+    shifted_out = "{0} < 0 ? -1 : 0" if type_.signed and not left else "0"
     test = f"{{1}} >= {8 * type_.size}" + (" || {1} < 0" if type_.signed else "")
-    moved = f"(({type_.modular}){{0}} << {{1}})" if left else "({0} >> {1})"
-    return f"({type_.name})({test} ? ({gone}) : {moved})"
+    shifted = f"(({type_.modular}){{0}} << {{1}})" if left else "({0} >> {1})"
+    return f"({type_.name})({test} ? ({shifted_out}) : {shifted})"

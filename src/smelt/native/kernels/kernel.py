@@ -113,7 +113,7 @@ class KernelContext(Instance):
             self._parameter(name, declaration, "extra", position)
         return "".join(f", {name}" for name in self.extra_parameters)
 
-    def need_some(self, size: int) -> None:
+    def require_nonempty(self, size: int) -> None:
         """Write C that ends the run if ``size`` is 0, unless its bounds exclude that."""
         if isinstance(cast(object, size), Size) and lowest(size) <= 0:
             self.may_fail()
@@ -193,7 +193,7 @@ class KernelContext(Instance):
         slot = self.program.slots[number]
         return Operand(name, C_TYPES[slot.dtype], static(slot))
 
-    def take_sizes(self) -> None:
+    def declare_sizes(self) -> None:
         """Declare a parameter for each run-time size that the body reads."""
         read = set(re.findall(r"\bdim\d+\b", self.body.text())) - set(self.defined_sizes)
         for position, (name, declaration) in enumerate(self.extra_parameters.items()):

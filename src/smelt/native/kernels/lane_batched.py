@@ -93,7 +93,7 @@ class Vectors:
         self.cx.body.line(f"{self.function(name)}({', '.join(map(str, arguments))});")
 
     @contextmanager
-    def of_matrices(self) -> Iterator[None]:
+    def loop_over_vectors(self) -> Iterator[None]:
         """Write a loop over vectors of matrices; ``b`` is the first matrix of a vector.
 
         Shards compute ranges of vectors, unless two vectors contain the same matrix.
@@ -120,7 +120,7 @@ def cholesky(cx: KernelContext) -> None:
     n, lower, vectors = cx.shape(0)[-1], bool(cx.int("lower")), Vectors(cx)
     a = vectors.room("a", n * n)
     steps = (n, 1) if lower else (1, n)
-    with vectors.of_matrices():
+    with vectors.loop_over_vectors():
         vectors.call("together", f"{cx.input(0).name} + b * {n * n}", a, n * n)
         vectors.call("cholesky", a, n, *steps)
         vectors.call("apart", a, f"{cx.output().name} + b * {n * n}", n * n)
@@ -131,7 +131,7 @@ def lu(cx: KernelContext) -> None:
     """Write LU factors, column by column; each lane swaps its own rows."""
     (m, n), vectors = cx.shape(0)[-2:], Vectors(cx)
     a = vectors.room("a", m * n)
-    with vectors.of_matrices():
+    with vectors.loop_over_vectors():
         pivots = f"{cx.output(1).name} + b * {min(m, n)}"
         order = f"{cx.output(2).name} + b * {m}"
         vectors.call("together", f"{cx.input(0).name} + b * {m * n}", a, m * n)
@@ -145,7 +145,7 @@ def complex_cholesky(cx: KernelContext) -> None:
     diagonal are not read."""
     n, vectors = cx.shape(0)[-1], Vectors(cx)
     parts = [vectors.room(name, n * n) for name in ("re", "im")]
-    with vectors.of_matrices():
+    with vectors.loop_over_vectors():
         for i, part in enumerate(parts):
             vectors.call("together", f"{cx.input(i).name} + b * {n * n}", part, n * n)
         vectors.call("complex_cholesky", *parts, n)
@@ -158,7 +158,7 @@ def complex_lu(cx: KernelContext) -> None:
     """Write LU factors of complex matrices, as ``lu`` does."""
     (m, n), vectors = cx.shape(0)[-2:], Vectors(cx)
     parts = [vectors.room(name, m * n) for name in ("re", "im")]
-    with vectors.of_matrices():
+    with vectors.loop_over_vectors():
         pivots = f"{cx.output(2).name} + b * {min(m, n)}"
         order = f"{cx.output(3).name} + b * {m}"
         for i, part in enumerate(parts):
@@ -195,7 +195,7 @@ def _solve(cx: KernelContext, function: str, parts: int) -> None:
     of_a = (1, n) if transposed else (n, 1)
     of_x = (columns, 1) if left else (1, columns)
     flags = int(lower), cx.int("unit_diagonal")
-    with vectors.of_matrices():
+    with vectors.loop_over_vectors():
         for i, (room, count) in enumerate(zip(rooms, counts, strict=True)):
             vectors.call("together", f"{cx.input(i).name} + b * {count}", room, count)
         if parts == 2 and cx.int("conjugate_a"):
@@ -213,7 +213,7 @@ def geqrf(cx: KernelContext) -> None:
     (m, n), vectors = cx.shape(0)[-2:], Vectors(cx)
     a, w = vectors.room("a", m * n), vectors.room("w", n)
     count = min(m, n)
-    with vectors.of_matrices():
+    with vectors.loop_over_vectors():
         vectors.call("together", f"{cx.input(0).name} + b * {m * n}", a, m * n)
         vectors.call("reflections", a, f"{cx.output(1).name} + b * {count}", w, m, n)
         vectors.call("apart", a, f"{cx.output().name} + b * {m * n}", m * n)
@@ -224,7 +224,7 @@ def householder_product(cx: KernelContext) -> None:
     """Write the product of Householder reflections, from the last one to the first."""
     (m, n), count, vectors = cx.shape(0)[-2:], cx.shape(1)[-1], Vectors(cx)
     a, q, w = (vectors.room(name, c) for name, c in (("a", m * n), ("q", m * n), ("w", n)))
-    with vectors.of_matrices():
+    with vectors.loop_over_vectors():
         vectors.call("together", f"{cx.input(0).name} + b * {m * n}", a, m * n)
         taus = f"{cx.input(1).name} + b * {count}"
         vectors.call("multiply", a, taus, q, w, m, n, count)

@@ -78,7 +78,7 @@ def layer_normalization(cx: KernelContext) -> None:
         for position, name in enumerate(("mean", "f"), 1):
             if position < len(cx.instruction.outputs) and cx.instruction.outputs[position] >= 0:
                 cx.body.line(f"{cx.output(position).name}[o] = {name};")
-        with _walk(cx, source.shape, axis) as variables:
+        with _row_loops(cx, source.shape, axis) as variables:
             at = index((1,), (variables[-1],))
             line = f"(x[{at}] - mean) * f" if centred else f"x[{at}] * f"
             for operator, factor in zip((" * ", " + "), factors, strict=False):
@@ -100,7 +100,7 @@ def _emit_moments(cx: KernelContext, t: CType, count: int, epsilon: float, centr
 
 
 @contextmanager
-def _walk(cx: KernelContext, shape: Sequence[int], axis: int) -> Iterator[list[str]]:
+def _row_loops(cx: KernelContext, shape: Sequence[int], axis: int) -> Iterator[list[str]]:
     """Write loops over one row; yield a variable for every dim, and last the position in the row.
 
     The indices of dims before ``axis`` are expressions of ``o``.

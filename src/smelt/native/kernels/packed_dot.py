@@ -16,7 +16,7 @@ from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.quantized.int4_micro_kernel import NIBBLES, int4_micro_kernel, padded_row
 from smelt.native.kernels.quantized.integer_vectors import MOST_SUMS
-from smelt.native.kernels.quantized.operands import constant, is_given
+from smelt.native.kernels.quantized.operands import constant, is_present
 from smelt.native.kernels.register_blocks import even_blocks
 from smelt.native.types import C_TYPES
 from smelt.program.run_sizes import highest
@@ -61,9 +61,9 @@ def _refuse(instance: Instance) -> str | None:
         return "weights of other than 4 bits"
     if blocks.size < NIBBLES or blocks.size % NIBBLES or min(blocks.columns, blocks.depth) < 1:
         return "a block size that is not a positive multiple of 8"
-    if is_given(instance, PLACES):
+    if is_present(instance, PLACES):
         return "blocks that are not in order"
-    present = [i for i in (1, SCALES, ZEROS, BIAS) if is_given(instance, i)]
+    present = [i for i in (1, SCALES, ZEROS, BIAS) if is_present(instance, i)]
     if any(constant(instance, i) is None for i in present):
         return "weights, scales, zero points or a bias that are not constant"
     types = {i: instance.type(i).name for i in (0, *present)}

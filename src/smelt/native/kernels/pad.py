@@ -37,7 +37,7 @@ def pad(cx: KernelContext) -> None:
     source, output = cx.strided_input(0), cx.output()
     pads, rank = cx.ints("pads"), len(source.shape)
     if cx.instruction.attributes["mode"] != "constant":
-        _pad_by_places(cx, pads[:rank])
+        _pad_by_indices(cx, pads[:rank])
         return
     value = output.type.literal(cx.float("value"))
     with cx.body.loop("i", output.size):
@@ -52,7 +52,7 @@ def pad(cx: KernelContext) -> None:
     emit_map(cx.body, copied, write, [source.access(source.strides, read_at)], "{0}")
 
 
-def _pad_by_places(cx: KernelContext, before: Sequence[int]) -> None:
+def _pad_by_indices(cx: KernelContext, before: Sequence[int]) -> None:
     """Write a Pad of mode reflect, edge or wrap: each element reads the index of each dim.
 
     Indices come from constant tables; those of run-time sizes are computed in the loop.
@@ -66,7 +66,7 @@ def _pad_by_places(cx: KernelContext, before: Sequence[int]) -> None:
         if same(size, wide):
             terms.append(f"i{dim} * {stride}")
         elif any(isinstance(cast(object, each), Size) for each in (size, wide, before[dim])):
-            cx.need_some(size)
+            cx.require_nonempty(size)
             computed[dim] = size
             terms.append(f"place{dim} * {stride}")
         else:

@@ -57,16 +57,16 @@ def max_pool(cx: KernelContext) -> None:
             cx.body.line(f"*out = {largest}(image, {window.plane});")
         return
     if _fits_vectors(cx) and pool_vectors.supports(window):
-        with _by_vectors(cx, lambda: _largest(cx, window)):
+        with _by_vectors(cx, lambda: _max_pool_without_vectors(cx, window)):
             cx.body.line("int odd = 0;")
             pool_vectors.emit(cx, window, pooled_rows.LARGEST, "a")
             with cx.body.block("if (odd)"), _pixels(cx, window):
                 _emit_largest(cx, window)
         return
-    _largest(cx, window)
+    _max_pool_without_vectors(cx, window)
 
 
-def _largest(cx: KernelContext, window: Window) -> None:
+def _max_pool_without_vectors(cx: KernelContext, window: Window) -> None:
     """Write MaxPool without vectors: row by row, or pixel by pixel."""
     type_ = cx.type(0)
     if supports(window):
@@ -95,8 +95,10 @@ def average_pool(cx: KernelContext) -> None:
     if window.whole:
         _mean_of_plane(cx, window)
         return
-    if _fits_vectors(cx) and pool_vectors.takes_sum(window):
-        counts = [_counts(cx, window, i, place) for i, place in enumerate(("o", "h + r", "q"))]
+    if _fits_vectors(cx) and pool_vectors.supports_sum(window):
+        counts = [
+            _window_counts(cx, window, i, place) for i, place in enumerate(("o", "h + r", "q"))
+        ]
         divisor, before = f"(float)({' * '.join(counts)})", list[str]()
         if isinstance(window.output[2], Size) and not counts[2].isdigit():
             divisor = f"((float)({' * '.join(counts[:2])}) * counted_columns[q])"
@@ -105,17 +107,17 @@ def average_pool(cx: KernelContext) -> None:
                 f"for (ptrdiff_t q = 0; q < {window.output[2]}; ++q)",
                 f"    counted_columns[q] = (float){counts[2]};",
             ]
-        with _by_vectors(cx, lambda: _mean(cx, window), before):
+        with _by_vectors(cx, lambda: _average_pool_without_vectors(cx, window), before):
             pool_vectors.emit(cx, window, pooled_rows.SUM, f"a / {divisor}")
         return
-    _mean(cx, window)
+    _average_pool_without_vectors(cx, window)
 
 
-def _mean(cx: KernelContext, window: Window) -> None:
+def _average_pool_without_vectors(cx: KernelContext, window: Window) -> None:
     """Write AveragePool without vectors: row by row, or pixel by pixel."""
     type_ = cx.type(0)
     if supports(window):
-        down, along = (_counts(cx, window, i, place) for i, place in ((1, "h"), (2, "q")))
+        down, along = (_window_counts(cx, window, i, place) for i, place in ((1, "h"), (2, "q")))
         emit_rows(cx, window, "0", "a + v", f"a / ({type_.name})({down} * {along})")
         return
     with _output_pixels(cx, window):
@@ -190,7 +192,7 @@ def lp_pool(cx: KernelContext) -> None:
         cx.body.line(f"*out++ = pow{t.f}(sum, {root});")
 
 
-def _counts(cx: KernelContext, window: Window, i: int, place: str) -> str:
+def _window_counts(cx: KernelContext, window: Window, i: int, place: str) -> str:
     """Return the C of the number of kernel positions that count at output index ``place`` of dim
     ``i``.
 
@@ -201,7 +203,7 @@ def _counts(cx: KernelContext, window: Window, i: int, place: str) -> str:
     if cx.int("count_include_pad"):
         low, high = -window.begin[i], size + window.end[i]
     if isinstance(size, Size) or isinstance(window.output[i], Size):
-        if same(window.begin[i], 0) and same(window.end[i], 0) and _fills(window, i):
+        if same(window.begin[i], 0) and same(window.end[i], 0) and _reads_no_padding(window, i):
             return str(kernel)
         start = f"({place} * {window.strides[i]} - {window.begin[i]})"
         first = f"({start} < {low} ? ({low + step - 1} - {start}) / {step} : 0)"
@@ -217,7 +219,7 @@ def _counts(cx: KernelContext, window: Window, i: int, place: str) -> str:
     return f"{name}[{place}]"
 
 
-def _fills(window: Window, i: int) -> bool:
+def _reads_no_padding(window: Window, i: int) -> bool:
     """True if the dim has no padding that a window reaches: all windows are inside of the image."""
     reach, step = (window.kernel[i] - 1) * window.dilations[i] + 1, window.strides[i]
     return same(window.output[i], (window.input[i] - reach + step) // step)

@@ -52,7 +52,7 @@ def pitch_of(window: Window) -> int:
     return (window.output[2] - 1) * window.strides[2] + reach
 
 
-def takes_sum(window: Window) -> bool:
+def supports_sum(window: Window) -> bool:
     """True if ``supports``, and the window has few columns, each of which is an addition."""
     return supports(window) and window.kernel[2] <= MOST_SUMMED
 

@@ -35,7 +35,7 @@ def _refuse(instance: Instance) -> str | None:
     return "scales of blocks" if len(scale.shape) > 1 else None
 
 
-def _runs(instance: Instance) -> tuple[int, int, int]:
+def _segments(instance: Instance) -> tuple[int, int, int]:
     """Return ``(outer, scales, inner)``: ``inner`` consecutive elements share a scale."""
     shape, scales = instance.shape(0), instance.shape(1)
     if math.prod(scales) == 1:
@@ -51,7 +51,7 @@ def _emit(cx: KernelContext, text: str, run: str = "") -> None:
     their number.
     """
     x, y, scale, zero = cx.input(0), cx.output(), cx.input(1), cx.optional(2)
-    outer, scales, inner = _runs(cx)
+    outer, scales, inner = _segments(cx)
     if y.size == 0:
         return
     with cx.body.loops(("o", "s"), (outer, scales)):
@@ -83,7 +83,7 @@ def quantize(cx: KernelContext) -> None:
     low = -(1 << bits - 1) if type_.signed else 0
     rounded_value = rounded(cx, "VALUE / scale", -(1 << bits + 1), 1 << bits + 1)
     saturate = cx.call(f"within_{type_.name}", _within(type_.name, low, low + (1 << bits) - 1))
-    run = quantize_run(cx) if type_.size == 1 and lowest(_runs(cx)[2]) >= FEWEST else ""
+    run = quantize_run(cx) if type_.size == 1 and lowest(_segments(cx)[2]) >= FEWEST else ""
     _emit(cx, f"{saturate}({rounded_value} + zero)", run)
 
 

@@ -20,10 +20,10 @@ from smelt.native.kernels.quantized.conv_micro_kernel import ROWS, VECTORS, conv
 from smelt.native.kernels.quantized.dot4 import LEAD, MOST_ROWS, widen
 from smelt.native.kernels.quantized.epilogue import Epilogue, epilogue_minus_zero_point
 from smelt.native.kernels.quantized.operands import (
-    less_zero_point,
     places_of,
     refuse_operands,
     refuse_sums,
+    weights_minus_zero_point,
     zero_text,
 )
 from smelt.native.kernels.quantized.pairwise_safe import clamp_weights
@@ -53,7 +53,7 @@ def _refuse(instance: Instance) -> str | None:
 
 def _weights(instance: Instance) -> np.ndarray:
     """Return the weights minus their zero points: ``[group, filter, channel, kernel position]``."""
-    array = less_zero_point(instance, 0)
+    array = weights_minus_zero_point(instance, 0)
     group = instance.int("group")
     positions = int(np.prod(array.shape[2:]))
     return array.reshape(group, array.shape[0] // group, array.shape[1], positions)
@@ -91,7 +91,7 @@ def quantized_conv(cx: KernelContext) -> None:
     sums = layout.weights.astype(np.int64).sum((2, 3)).reshape(-1)
     epilogue = epilogue_minus_zero_point(cx, sums, flip, f"scratch + {layout.start}")
     size = int(np.prod(window.input))
-    _emit_steps(cx, layout, _places_table(cx, band), scratch)
+    _emit_steps(cx, layout, _position_table(cx, band), scratch)
     body.line(f"const unsigned char pad = (unsigned char)({zero_text(cx)} + {flip});")
     with body.loops(("n", "g"), (x.shape[0], group)):
         first = f"(n * {group} + g) * {channels * size}"
@@ -183,16 +183,16 @@ def _emit_steps(cx: KernelContext, layout: Layout, places: str, scratch: str) ->
         cx.body.line(f"steps[c * {positions} + p] = (int32_t)({at});")
 
 
-def _places(band: Band) -> list[int]:
+def _position_offsets(band: Band) -> list[int]:
     """Return the byte offset of each kernel position in the plane, then the
     offsets of both halves."""
     whole = [4 * place for place in band.places()]
     return [*whole, *(place + half for place in whole for half in (-1, 0))]
 
 
-def _places_table(cx: KernelContext, band: Band) -> str:
-    """Return the C name of the table of ``_places``."""
-    return int_table(cx, "places", _places(band))
+def _position_table(cx: KernelContext, band: Band) -> str:
+    """Return the C name of the table of ``_position_offsets``."""
+    return int_table(cx, "places", _position_offsets(band))
 
 
 def _emit_pixels(
@@ -209,7 +209,7 @@ def _emit_pixels(
     is_wide = epilogue.is_small
     vectors = WIDE_VECTORS if is_wide else VECTORS
     tile = conv_micro_kernel(cx, rows, positions, epilogue, pairwise_safe)
-    places = _places_table(cx, band)
+    places = _position_table(cx, band)
     image, *weights = operands
     body.line(f"ptrdiff_t count = 0, at[{vectors}], to[{vectors}], wide[{vectors}];")
     if not epilogue.is_bytes:

@@ -26,10 +26,10 @@ from smelt.native.kernels.quantized.epilogue import SPARE, Epilogue, epilogue_mi
 from smelt.native.kernels.quantized.integer_vectors import MOST_SUMS
 from smelt.native.kernels.quantized.matrix_micro_kernel import matrix_micro_kernel
 from smelt.native.kernels.quantized.operands import (
-    less_zero_point,
     places_of,
     refuse_operands,
     refuse_sums,
+    weights_minus_zero_point,
 )
 from smelt.native.kernels.register_blocks import runtime_blocks
 from smelt.native.types import C_TYPES
@@ -55,7 +55,7 @@ def _refuse(instance: Instance) -> str | None:
     zero = instance.slot(place.w_zero) if place.w_zero >= 0 else None
     if zero is not None and len(zero.shape) > 1:
         return "zero points of rows of the weights"
-    return refuse_sums(instance, less_zero_point(instance, 1), (0,))
+    return refuse_sums(instance, weights_minus_zero_point(instance, 1), (0,))
 
 
 def _quads(instance: Instance) -> int:
@@ -133,7 +133,7 @@ def _right(cx: KernelContext, vectors: int, flip: int) -> tuple[str, bool, Epilo
         after = f"{start} + {4 * (cx.shape(places_of(cx).w)[1] + SPARE)}"
         packed, epilogue = pack_computed(cx, vectors, flip, start, after)
         return packed, False, epilogue
-    weights = less_zero_point(cx, 1)
+    weights = weights_minus_zero_point(cx, 1)
     wide = weights.dtype != np.int8
     type_ = C_TYPES[ir.DataType.INT16 if wide else ir.DataType.INT8]
     packed = cx.constant(pack(weights, MOST_SUMS * vectors), type_)

@@ -18,7 +18,7 @@ from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.nest import emit_map
 from smelt.native.kernels.quantized.fixed_point import declare, is_fixed, scaled, scaled_byte
 from smelt.native.kernels.quantized.look_up import look_up
-from smelt.native.kernels.quantized.quantize_vectors import RUN, last_of, run_of_two
+from smelt.native.kernels.quantized.quantize_vectors import RUN, last_declaration, run_of_two
 from smelt.native.kernels.quantized.rounded import rounded
 from smelt.native.types import C_TYPES
 from smelt.program.quantized import ADD, LOOKUP, MEAN, MUL
@@ -86,7 +86,7 @@ def _emit_runs(cx: KernelContext, text: str, value: str, repeated: Sequence[int]
     run = run_of_two(cx, text)
     size = next((size for size in repeated if size), RUN)
     names = list(zip((a.name, b.name), repeated, strict=True))
-    body.line(last_of(0, y.type.signed))
+    body.line(last_declaration(0, y.type.signed))
     with body.shared_loop("first", y.size, step=size):
         body.line(f"const ptrdiff_t left = {y.size} - first;")
         body.line(f"const ptrdiff_t n = left < {size} ? left : {size};")

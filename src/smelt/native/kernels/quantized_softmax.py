@@ -12,7 +12,7 @@ from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.quantized.fixed_point import is_fixed
 from smelt.native.kernels.quantized.fixed_softmax import fixed_softmax
-from smelt.native.kernels.quantized.quantize_vectors import last_of, quantize_run
+from smelt.native.kernels.quantized.quantize_vectors import last_declaration, quantize_run
 from smelt.native.kernels.quantized.rounded import rounded
 from smelt.native.types import C_TYPES
 from smelt.program.quantized import SOFTMAX
@@ -59,7 +59,7 @@ def softmax(cx: KernelContext) -> None:
     zero, low = cx.int("y_zero"), -128 if y.type.signed else 0
     read, run = cx.call("exponentials", EXPONENTIALS), quantize_run(cx)
     rounded_share = rounded(cx, f"{cx.scratch(C_TYPES[ir.DataType.FLOAT])}[i] / all", 0, 512)
-    body.line(last_of(zero, y.type.signed))
+    body.line(last_declaration(zero, y.type.signed))
     with _rows(cx) as where:
         body.line(f"const float all = {read}({where}, {size}, {table.name}, scratch) * {scale};")
         body.line(f"ptrdiff_t i = {run}(scratch, {size}, all, last, (unsigned char *)to);")

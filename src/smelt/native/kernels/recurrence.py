@@ -39,10 +39,10 @@ def recurrence(cx: KernelContext) -> None:
     if is_together(cx):
         emit_together(cx)
     else:
-        _emit_apart(cx)
+        _emit_each_sample(cx)
 
 
-def _emit_apart(cx: KernelContext) -> None:
+def _emit_each_sample(cx: KernelContext) -> None:
     """Write one sample after the other, each with its own number of steps."""
     t, body = cx.type(0), cx.body
     steps, batch, rows = cx.shape(0)
@@ -72,8 +72,11 @@ def _length(cx: KernelContext, steps: int) -> None:
     if lengths is None:
         cx.body.line(f"const ptrdiff_t length = {steps};")
         return
-    cx.body.line(f"const ptrdiff_t given = (ptrdiff_t){lengths.name}[b];")
-    cx.body.line(f"const ptrdiff_t length = given < 0 ? 0 : given > {steps} ? {steps} : given;")
+    cx.body.line(f"const ptrdiff_t listed_length = (ptrdiff_t){lengths.name}[b];")
+    cx.body.line(
+        "const ptrdiff_t length = "
+        f"listed_length < 0 ? 0 : listed_length > {steps} ? {steps} : listed_length;"
+    )
 
 
 def _add_product(cx: KernelContext, state: str, weights: str, first: int, count: int) -> None:

@@ -75,7 +75,7 @@ def emit_together(cx: KernelContext) -> None:
             start(cx, "c", 2, 3, hidden)
     with body.loop("s", steps):
         now = f"({steps - 1} - s)" if cx.attributes["reverse"] else "s"
-        body.line(f"const {t.name} *given = {x.name} + {now} * {batch * rows};")
+        body.line(f"const {t.name} *input_gates = {x.name} + {now} * {batch * rows};")
         for products, write in _TOGETHER[cell](cx, hidden):
             for product in products:
                 emit_packed(cx, product)
@@ -140,7 +140,7 @@ def _simple_together(cx: KernelContext, hidden: int) -> list[Stage]:
     """Return the only stage of an RNN or LSTM: one product for all gates."""
     rows = cx.shape(0)[2]
     state = cx.output(1).name
-    product = _product(cx, state, (0, rows), "all", SideOperand("given", rows, 1))
+    product = _product(cx, state, (0, rows), "all", SideOperand("input_gates", rows, 1))
 
     def write(units: int) -> None:
         """Write the cells of ``units`` units."""
@@ -163,8 +163,8 @@ def _gru_together(cx: KernelContext, hidden: int) -> list[Stage]:
     )
     state, bias = cx.output(1).name, cx.optional(5)
     first, last = f"all + {2 * hidden * batch}", f"all + {3 * hidden * batch}"
-    gates = _product(cx, state, (0, 2 * hidden), "all", SideOperand("given", rows, 1))
-    inputs = SideOperand(f"given + {2 * hidden}", rows, 1)
+    gates = _product(cx, state, (0, 2 * hidden), "all", SideOperand("input_gates", rows, 1))
+    inputs = SideOperand(f"input_gates + {2 * hidden}", rows, 1)
 
     def begin(units: int) -> None:
         """Write the gates update and reset and, unless it follows the product, the reset state."""
@@ -181,7 +181,7 @@ def _gru_together(cx: KernelContext, hidden: int) -> list[Stage]:
         def whole(units: int) -> None:
             """Write all gates and the new state of ``units`` units."""
             begin(units)
-            _gates(cx, "last", f"given + {2 * hidden}", rows, 1, to=2)
+            _gates(cx, "last", f"input_gates + {2 * hidden}", rows, 1, to=2)
             gru_end(cx, units)
 
         return [([gates, product], whole)]

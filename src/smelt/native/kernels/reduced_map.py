@@ -43,7 +43,7 @@ class MapLoops:
         """Return the loops that are reduced, or those that are kept."""
         return [i for i, stride in enumerate(self.write.strides) if (stride == 0) is reduced]
 
-    def grow(self, cx: KernelContext, result: str, variables: Sequence[str]) -> None:
+    def accumulate(self, cx: KernelContext, result: str, variables: Sequence[str]) -> None:
         """Write the accumulation of the element at ``variables`` into ``result``."""
         body, texts = cx.body, (*self.lines, self.value)
         for number, read in enumerate(self.reads):
@@ -128,11 +128,11 @@ def _emit_lanes(cx: KernelContext, loops: MapLoops) -> None:
         with body.loops([names[i] for i in outer], [loops.sizes[i] for i in outer]):
             names[inner] = "(i + j)"
             with body.loop("i", divisible, step=LANES), body.loop("j", LANES):
-                loops.grow(cx, "lane[j]", names)
+                loops.accumulate(cx, "lane[j]", names)
             names[inner] = f"({divisible} + j)"
             if divisible < loops.sizes[inner]:
                 with body.loop("j", loops.sizes[inner] - divisible):
-                    loops.grow(cx, "lane[j]", names)
+                    loops.accumulate(cx, "lane[j]", names)
         body.lines(by_halves(f"lane[j] = {loops.reducer.join('lane[j]', 'lane[j + {0}]')};"))
         body.line(f"{loops.write.at(names)} = {loops.reducer.final('lane[0]')};")
 
@@ -146,7 +146,7 @@ def _emit_written_out(cx: KernelContext, loops: MapLoops) -> None:
         for place in range(loops.sizes[-1]):
             names[-1] = str(place)
             with body.block(""):
-                loops.grow(cx, "a", names)
+                loops.accumulate(cx, "a", names)
         body.line(f"{loops.write.at(names)} = {loops.reducer.final('a')};")
 
 
@@ -167,6 +167,6 @@ def _emit_rows(cx: KernelContext, loops: MapLoops) -> None:
             body.line(f"a[j] = {loops.reducer.start};")
         inner = body.loops([names[i] for i in reduced], [loops.sizes[i] for i in reduced])
         with inner, body.loop("j", end):
-            loops.grow(cx, "a[j]", names)
+            loops.accumulate(cx, "a[j]", names)
         with body.loop("j", end):
             body.line(f"{loops.write.at(names)} = {loops.reducer.final('a[j]')};")

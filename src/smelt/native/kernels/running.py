@@ -49,7 +49,7 @@ def _emit_rows(cx: KernelContext, outer: int, count: int) -> None:
             with _along(cx, count), body.loop("r", rows):
                 body.line(f"const ptrdiff_t at = r * {count} + i;")
                 grown = f"sum[r] = {combine(op, t, 'sum[r]', 'from[at]')};"
-                _in_turn(cx, grown, "to[at] = sum[r];")
+                _emit_step(cx, grown, "to[at] = sum[r];")
 
 
 def _emit_columns(cx: KernelContext, sizes: tuple[int, int, int]) -> None:
@@ -80,7 +80,7 @@ def _along(cx: KernelContext, count: int | str) -> Iterator[None]:
         yield
 
 
-def _in_turn(cx: KernelContext, grown: str, stored: str) -> None:
+def _emit_step(cx: KernelContext, grown: str, stored: str) -> None:
     """Write the accumulation and the store, the store first if ``exclusive``."""
     for line in (stored, grown) if cx.int("exclusive") else (grown, stored):
         cx.body.line(line)
@@ -106,4 +106,4 @@ def dynamic_running(cx: KernelContext) -> None:
         with _along(cx, "size[a]"):
             body.line("const ptrdiff_t at = (o * size[a] + i) * inner + k;")
             grown = f"sum = {combine(op, t, 'sum', f'{source.name}[at]')};"
-            _in_turn(cx, grown, f"{output.name}[at] = sum;")
+            _emit_step(cx, grown, f"{output.name}[at] = sum;")

@@ -65,16 +65,16 @@ class _Emitter:
         work, body = self.work, self.body
         with body.shared_loop("r", work.outer * work.inner):
             body.line(f"{self.t} *here = first, *there = second;")
-            source = f"{self.cx.input(0).name} + {self._first(work.given, work.parts)}"
+            source = f"{self.cx.input(0).name} + {self._row_offset(work.input_count, work.parts)}"
             body.line(f"const {self.t} *const from = {source};")
             result_parts = self.cx.output_shape()[-1]
-            target = f"{self.cx.output().name} + {self._first(work.count, result_parts)}"
+            target = f"{self.cx.output().name} + {self._row_offset(work.count, result_parts)}"
             body.line(f"{self.t} *const to = {target};")
             self._load_row()
             self._transform()
             self._store_row()
 
-    def _first(self, count: int, parts: int, row: str = "r") -> str:
+    def _row_offset(self, count: int, parts: int, row: str = "r") -> str:
         """Return the offset of the first number of row ``row``, as C."""
         inner = self.work.inner
         if self.work.is_last:
@@ -85,7 +85,7 @@ class _Emitter:
     def _numbers_read(self) -> int:
         """The count of numbers of a row that the transform reads."""
         work = self.work
-        return min(work.given, work.half if work.from_half else work.length)
+        return min(work.input_count, work.half if work.from_half else work.length)
 
     def _load_row(self) -> None:
         """Write the load of one row: real and imaginary parts apart, padded with zeros."""
@@ -143,7 +143,7 @@ class _Emitter:
         work = self.work
         self._clear()
         pitch, numbers = self._real_rows(work.parts, self._numbers_read)
-        move("in", pitch, numbers, work.parts, work.given)
+        move("in", pitch, numbers, work.parts, work.input_count)
         self._transform()
         parts = self.cx.output_shape()[-1]
         pitch, results = self._result_rows(parts)
@@ -163,7 +163,7 @@ class _Emitter:
         steps = (parts * work.inner, 1) if parts == 2 else (work.inner, 0)
         with body.loop("l", "count"):
             declared = f"const {self.t} *const from" if end == "in" else f"{self.t} *const to"
-            body.line(f"{declared} = {array} + {self._first(count, parts, 'r + l')};")
+            body.line(f"{declared} = {array} + {self._row_offset(count, parts, 'r + l')};")
             with body.loop("e", numbers // parts):
                 for part in range(parts):
                     block = f"here[(e * {parts} + {part}) * {pitch} + l]"

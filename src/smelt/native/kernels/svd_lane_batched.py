@@ -86,7 +86,7 @@ def singular_values(cx: KernelContext) -> None:
     sizes, vectors = _Sizes(*cx.shape(0)[-2:]), Vectors(cx)
     for name, count in sizes.rooms(False).items():
         vectors.room(name, count)
-    with vectors.of_matrices():
+    with vectors.loop_over_vectors():
         _emit_bidiagonal(cx, sizes, vectors)
         _emit_steps(cx, sizes, vectors, with_vectors=False)
         with cx.body.loop("l", vectors.lanes):
@@ -103,7 +103,7 @@ def svd(cx: KernelContext) -> None:
         vectors.room(name, count)
     lanes, least = vectors.lanes, sizes.least
     left, right = cx.output_shape(1)[-1], cx.output_shape(2)[-2]
-    with vectors.of_matrices():
+    with vectors.loop_over_vectors():
         body = cx.body
         _emit_bidiagonal(cx, sizes, vectors)
         with body.loops(("i", "j"), (least, least)):

@@ -92,8 +92,8 @@ def top_k(cx: KernelContext) -> None:
         with body.loop("i", count):
             body.line(f"const {t.name} v = row[i * {inner}];")
             worst = f"best[{(selected - 1) * inner}]"
-            beaten = _before(cx, "v", f"row[{worst} * {inner}]")
-            body.line(f"if (found == {selected} && !({beaten}))")
+            is_before = _before(cx, "v", f"row[{worst} * {inner}]")
+            body.line(f"if (found == {selected} && !({is_before}))")
             body.line("    continue;")
             body.line(f"ptrdiff_t at = found < {selected} ? found++ : {selected - 1};")
             behind = f"best[(at - 1) * {inner}]"

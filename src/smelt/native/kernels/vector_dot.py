@@ -108,7 +108,7 @@ def emit_packed(cx: KernelContext, p: Matrices) -> None:
             if _is_fetched(p):
                 following = f"j + {panel} < {p.n} ? j + {panel} : 0"
                 body.line(f"const float *ahead = {p.b} + ({following}) * {p.k};")
-            with _narrow(cx, p, panel, b, "width"):
+            with _last_columns(cx, p, panel, b, "width"):
                 stored = f"0, left < {lanes} ? left : {lanes}"
                 if same(p.m, 1):
                     _emit_row(cx, p, b, stored)
@@ -122,7 +122,7 @@ def _is_fetched(p: Matrices) -> bool:
 
 
 @contextmanager
-def _narrow(cx: KernelContext, p: Matrices, panel: int, b: str, pitch: str) -> Iterator[None]:
+def _last_columns(cx: KernelContext, p: Matrices, panel: int, b: str, pitch: str) -> Iterator[None]:
     """Write micro-kernels for ``left`` columns: of one vector if the last panel fits it."""
     has_one = isinstance(cast(object, p.n), int) and 0 < p.n % panel <= NARROW
     if not has_one:
@@ -158,7 +158,7 @@ def emit_copied(cx: KernelContext, p: Matrices, scratch: str) -> None:
         with body.block("for (ptrdiff_t l = 0; l < wide; l += 2 * LANES)"):
             body.line("const ptrdiff_t left = wide - l;")
             stored = "0, left < 2 * LANES ? left : 2 * LANES"
-            with _narrow(cx, p, PANEL, f"{scratch} + l", str(PANEL)):
+            with _last_columns(cx, p, PANEL, f"{scratch} + l", str(PANEL)):
                 _emit_rows(cx, p, f"{scratch} + l", str(PANEL), "j + l", stored, 2)
 
 
@@ -192,7 +192,7 @@ def _emit_rows(
             cx.body.line(f"ahead += {fetch * p.k};")
 
     if isinstance(cast(object, p.m), Size):
-        _emit_run_rows(cx, p.m, tile)
+        _emit_runtime_rows(cx, p.m, tile)
         return
     loop = cx.body.shared_loop if p.shared == "rows" else cx.body.loop
     few, many = even_blocks(p.m, ROWS), even_blocks(p.m, WIDE_ROWS)
@@ -235,7 +235,7 @@ def _emit_row(cx: KernelContext, p: Matrices, b: str, stored: str) -> None:
         body.line("#endif")
 
 
-def _emit_run_rows(cx: KernelContext, rows: int, tile: Callable[[int], None]) -> None:
+def _emit_runtime_rows(cx: KernelContext, rows: int, tile: Callable[[int], None]) -> None:
     """Write loops over a run-time number of rows: the tallest micro-kernel first."""
     with cx.body.block(""):
         cx.body.line("ptrdiff_t i = 0;")

@@ -220,10 +220,10 @@ def _emit_store(cx: KernelContext, window: Window, pitch: int, epilogue: Epilogu
         epilogue = Epilogue()
     if epilogue == Epilogue():
         if isinstance(wide, Size):
-            given = (
+            arguments = (
                 f"results, {pitch}, out + h * {wide}, rows, {wide}, {window.pixels} - h * {wide}"
             )
-            body.line(f"{dense_rows(cx)}({given});")
+            body.line(f"{dense_rows(cx)}({arguments});")
             return
         with body.loop("r", "rows"):
             body.line(f"memcpy(out + (h + r) * {wide}, results + r * {pitch}, {4 * wide});")

@@ -65,16 +65,16 @@ def tiles(
     filters, body = channels_of(cx)[1], cx.body
     if not weights_pointer:
         weights = plus(cx.input(1).name, f"(g * {filters} + o)", terms)
-        yield from _of_block(cx, EqualBlocks(0, filters, 1), weights, "", shared)
+        yield from _block_tiles(cx, EqualBlocks(0, filters, 1), weights, "", shared)
         return
     for block in even_blocks(filters, BLOCK):
         end = block.first + block.length * block.count
         with (body.shared_loop if shared else body.loop)("from", end, block.first, block.length):
             weights = f"{weights_pointer} + (g * {filters} + from) * {terms} + o - from"
-            yield from _of_block(cx, block, weights, "from", shared=False)
+            yield from _block_tiles(cx, block, weights, "from", shared=False)
 
 
-def _of_block(
+def _block_tiles(
     cx: KernelContext, block: EqualBlocks, weights: str, start: str, shared: bool
 ) -> Iterator[Rows]:
     """Yield the tiles of a block from ``start`` on; without ``start``, of all filters."""

@@ -162,10 +162,10 @@ def _emit_placed(
                     cx, panel, channels, size, reduction_loop, arguments, f"r * {wide} + q", WIDE
                 )
                 if fetch:
-                    body.line(f"ahead += {channels.count} * {fetch * _rounds(window)};")
+                    body.line(f"ahead += {channels.count} * {fetch * _inner_iterations(window)};")
 
 
-def _rounds(window: Window) -> int:
+def _inner_iterations(window: Window) -> int:
     """Return the innermost iterations of a micro-kernel per channel."""
     (_, kh, kw) = window.kernel
     return kh * (kw if kw > UNROLLED else 1)
@@ -180,7 +180,7 @@ def _fetch(cx: KernelContext, panel: Panel, tiles: int) -> int:
     window = panel.window
     if panel.width < PANEL or filters * channels * window.kernel[1] * window.kernel[2] < FETCHED:
         return 0
-    return -(-panel.elements(1) // (tiles * _rounds(window)))
+    return -(-panel.elements(1) // (tiles * _inner_iterations(window)))
 
 
 def _weights(cx: KernelContext, panel: Panel, block: Channels) -> str:
@@ -198,15 +198,15 @@ def emit_tile(
     channels: Channels,
     size: tuple[int, int],
     reduction_loop: ReductionLoop,
-    given: Sequence[str],
+    pixel_arguments: Sequence[str],
     first: str,
     when: str,
 ) -> None:
     """Write ``size`` (pixels, vectors) from pixel ``first`` of the band on, times the panel from
     ``o`` on.
 
-    A loop takes as many filters at a time as the vectors have lanes. ``given`` are the arguments
-    after the weights.
+    A loop takes as many filters at a time as the vectors have lanes. ``pixel_arguments`` are the C
+    arguments after the weights.
     """
     filters, width, window = channels_of(cx)[1], panel.width, panel.window
     source, pixels = panel.source, window.pixels
@@ -221,7 +221,7 @@ def emit_tile(
         cx.body.line(f"const ptrdiff_t left = {end} - l;")
         row = source.pitch * window.dilations[1]
         arguments = [channels.count, str(source.plane), str(row)]
-        arguments += [f"{_weights(cx, panel, channels)} + l", *given]
+        arguments += [f"{_weights(cx, panel, channels)} + l", *pixel_arguments]
         bias = panel.bias(cx)
         kind, start = ("column", f"{bias} + l") if bias else ("", "")
         epilogue = panel.weights.epilogue.at(pixel, "o + l")

@@ -132,10 +132,10 @@ def _packed_parts(weights: np.ndarray | None, sizes: Sizes, block: EqualBlocks) 
     if weights is None:
         return []
     part = weights[: sizes.channels, block.first : block.first + block.length]
-    return _laid_out(part.reshape(sizes.channels, -1), sizes)
+    return _packed_matrix(part.reshape(sizes.channels, -1), sizes)
 
 
-def _laid_out(matrix: np.ndarray, sizes: Sizes) -> list[np.ndarray]:
+def _packed_matrix(matrix: np.ndarray, sizes: Sizes) -> list[np.ndarray]:
     """Return the matrix ``[channel, row]`` packed for the micro-kernel."""
     if not _is_wide(sizes):
         return [pack(matrix, sizes.pixels)]
@@ -161,7 +161,7 @@ def _pack(weights: np.ndarray, sizes: Sizes, blocks: list[EqualBlocks]) -> np.nd
         for block in blocks:
             for f in range(block.first, block.first + block.length * block.count, block.length):
                 part = group[:, f : f + block.length].reshape(sizes.channels, -1)
-                packed += _laid_out(part, sizes)
+                packed += _packed_matrix(part, sizes)
     return np.concatenate(packed)
 
 
@@ -276,9 +276,9 @@ def _emit_epilogue(
     row_epilogue = epilogue.at("m", f"(z * {height} + h) * {width}")
     for support in epilogue.support:
         cx.call(*support)
-    cx.body.line(f"const float *given = {source};")
+    cx.body.line(f"const float *row_sums = {source};")
     with cx.body.loop("l", width):
-        cx.body.line("const float v0 = given[l];")
+        cx.body.line("const float v0 = row_sums[l];")
         names = ["v0"]
         for number, side_operand in enumerate(row_epilogue.side_operands, 1):
             cx.body.line(

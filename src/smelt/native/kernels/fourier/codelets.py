@@ -38,8 +38,8 @@ class _Codelet:
         self.lines.append(f"const {self.type.name} v{len(self.lines)} = {text};")
         return f"v{len(self.lines) - 1}"
 
-    def both(self, real: str, imaginary: str) -> Complex:
-        """Define variables for a real and an imaginary part, and return both."""
+    def complex_variable(self, real: str, imaginary: str) -> Complex:
+        """Define variables for a real and an imaginary part, and return complex_variable."""
         return self.name(real), self.name(imaginary)
 
     def rotated(self, x: Complex, product: int, length: int) -> Complex:
@@ -50,9 +50,13 @@ class _Codelet:
         cos, sin = (float(v) for v in roots(np.asarray(product), length, self.sign))
         re, im = x
         if abs(sin) < 1e-9:
-            return x if cos > 0 else self.both(f"-{re}", f"-{im}")
+            return x if cos > 0 else self.complex_variable(f"-{re}", f"-{im}")
         if abs(cos) < 1e-9:
-            return self.both(f"-{im}", re) if sin > 0 else self.both(im, f"-{re}")
+            return (
+                self.complex_variable(f"-{im}", re)
+                if sin > 0
+                else self.complex_variable(im, f"-{re}")
+            )
         c, s = (self.type.literal(v) for v in (cos, sin))
         if abs(abs(cos) - abs(sin)) < 1e-9:
             c = self.type.literal(math.sqrt(0.5))
@@ -60,16 +64,16 @@ class _Codelet:
             pairs = {(1, 1): (less, more), (1, -1): (more, f"({im} - {re}) * {c}")}
             pairs[-1, 1] = (f"-({more})", less)
             pairs[-1, -1] = (f"({im} - {re}) * {c}", f"-({more})")
-            return self.both(*pairs[1 if cos > 0 else -1, 1 if sin > 0 else -1])
-        return self.both(f"{re} * {c} - {im} * {s}", f"{re} * {s} + {im} * {c}")
+            return self.complex_variable(*pairs[1 if cos > 0 else -1, 1 if sin > 0 else -1])
+        return self.complex_variable(f"{re} * {c} - {im} * {s}", f"{re} * {s} + {im} * {c}")
 
     def add(self, a: Complex, b: Complex) -> Complex:
         """Return the sum of two complex numbers."""
-        return self.both(*(f"{p} + {q}" for p, q in zip(a, b, strict=True)))
+        return self.complex_variable(*(f"{p} + {q}" for p, q in zip(a, b, strict=True)))
 
-    def less(self, a: Complex, b: Complex) -> Complex:
+    def subtract(self, a: Complex, b: Complex) -> Complex:
         """Return the difference of two complex numbers."""
-        return self.both(*(f"{p} - {q}" for p, q in zip(a, b, strict=True)))
+        return self.complex_variable(*(f"{p} - {q}" for p, q in zip(a, b, strict=True)))
 
     def transform(self, x: Sequence[Complex]) -> list[Complex]:
         """Return the transform of ``x``: by two factors, or by ``prime`` if the
@@ -78,7 +82,7 @@ class _Codelet:
         if n == 1:
             return list(x)
         if n == 2:
-            return [self.add(*x), self.less(*x)]
+            return [self.add(*x), self.subtract(*x)]
         a = next((a for a in (2, 3) if n % a == 0 and n > a), n)
         return self.prime(x) if a == n else self.product(x, a)
 
@@ -100,7 +104,7 @@ class _Codelet:
         """
         n, half = len(x), len(x) // 2
         sums = [self.add(x[q], x[n - q]) for q in range(1, half + 1)]
-        differences = [self.less(x[q], x[n - q]) for q in range(1, half + 1)]
+        differences = [self.subtract(x[q], x[n - q]) for q in range(1, half + 1)]
         total = x[0]
         for each in sums:
             total = self.add(total, each)
@@ -109,10 +113,14 @@ class _Codelet:
             angles = [roots(np.asarray(k * q), n, self.sign) for q in range(1, half + 1)]
             cos = [self.type.literal(float(v[0])) for v in angles]
             sin = [self.type.literal(float(v[1])) for v in angles]
-            even = self.both(*(self._dot(x[0][i], cos, [s[i] for s in sums]) for i in (0, 1)))
-            odd = self.both(*(self._dot("", sin, [d[i] for d in differences]) for i in (1, 0)))
-            result[k] = self.both(f"{even[0]} - {odd[0]}", f"{even[1]} + {odd[1]}")
-            result[n - k] = self.both(f"{even[0]} + {odd[0]}", f"{even[1]} - {odd[1]}")
+            even = self.complex_variable(
+                *(self._dot(x[0][i], cos, [s[i] for s in sums]) for i in (0, 1))
+            )
+            odd = self.complex_variable(
+                *(self._dot("", sin, [d[i] for d in differences]) for i in (1, 0))
+            )
+            result[k] = self.complex_variable(f"{even[0]} - {odd[0]}", f"{even[1]} + {odd[1]}")
+            result[n - k] = self.complex_variable(f"{even[0]} + {odd[0]}", f"{even[1]} - {odd[1]}")
         return result
 
     @staticmethod
@@ -125,18 +133,23 @@ class _Codelet:
 def step(radix: int, type_: CType, lanes: int, sign: int) -> tuple[str, str]:
     """Return name and text of the C function of one step; ``w`` is NULL without twiddle factors."""
     name = f"fourier_step_{radix}_{type_.name}_{'back' if sign > 0 else 'forth'}"
-    text = _loops(radix, type_, lanes, sign) if radix > 13 else _straight(radix, type_, lanes, sign)
+    text = (
+        _looped_body(radix, type_, lanes, sign)
+        if radix > 13
+        else _unrolled_body(radix, type_, lanes, sign)
+    )
     head = f"""static void {name}(const {type_.name} *restrict x, {type_.name} *restrict y,
     const {type_.name} *restrict w, ptrdiff_t left, ptrdiff_t done)
 """
     return name, head + text
 
 
-def _straight(radix: int, type_: CType, lanes: int, sign: int) -> str:
+def _unrolled_body(radix: int, type_: CType, lanes: int, sign: int) -> str:
     """Return the body of a step whose small transform is unrolled."""
     codelet = _Codelet(type_, sign)
     x = [
-        codelet.both(f"from[{r} * row + l]", f"from[{r} * row + {lanes} + l]") for r in range(radix)
+        codelet.complex_variable(f"from[{r} * row + l]", f"from[{r} * row + {lanes} + l]")
+        for r in range(radix)
     ]
     results = codelet.transform(x)
     block, body = 2 * lanes, "".join(f"                {line}\n" for line in codelet.lines)
@@ -173,7 +186,7 @@ def _straight(radix: int, type_: CType, lanes: int, sign: int) -> str:
 """
 
 
-def _loops(prime: int, type_: CType, lanes: int, sign: int) -> str:
+def _looped_body(prime: int, type_: CType, lanes: int, sign: int) -> str:
     """Return the body of a step of a large prime, by loops that compute the sums of
     ``_Codelet.prime``.
     """

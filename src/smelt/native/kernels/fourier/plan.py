@@ -50,7 +50,7 @@ def is_smooth(length: int) -> bool:
 
 
 @lru_cache(maxsize=256)
-def room_for(length: int, lanes: int) -> int:
+def convolution_length(length: int, lanes: int) -> int:
     """Return the length of the convolution that transforms ``length`` elements.
 
     It is at least ``2 * length - 1``, has few fast factors, and splits into halves that fill

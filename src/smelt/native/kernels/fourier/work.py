@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from smelt.native.kernels.fourier.ends import Blocks
-from smelt.native.kernels.fourier.plan import halves, is_smooth, room_for, waste
+from smelt.native.kernels.fourier.plan import convolution_length, halves, is_smooth, waste
 from smelt.native.kernels.instance import Instance
 from smelt.native.types import CType
 from smelt.program.run_sizes import highest, lowest, same
@@ -20,14 +20,14 @@ FAR = ((1 << 19, 4.0), (1 << 17, 2.5), (1 << 15, 1.3))
 
 @dataclass(frozen=True)
 class Work:
-    """The amount of work of one DFT: ``outer`` times ``inner`` rows of ``given`` numbers.
+    """The amount of work of one DFT: ``outer`` times ``inner`` rows of ``input_count`` numbers.
 
-    The operand is [outer, given, inner, parts], the result [outer, count, inner, 1 or 2].
+    The operand is [outer, input_count, inner, parts], the result [outer, count, inner, 1 or 2].
     """
 
     type: CType
     outer: int
-    given: int
+    input_count: int
     inner: int
     parts: int
     length: int
@@ -106,7 +106,7 @@ class Work:
     @cached_property
     def convolved(self) -> int:
         """The length of the convolution that computes the transform; 0 if steps of factors do."""
-        return 0 if is_smooth(self.size) else room_for(self.size, self.lanes)
+        return 0 if is_smooth(self.size) else convolution_length(self.size, self.lanes)
 
     @property
     def room(self) -> int:

@@ -12,7 +12,13 @@ from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.quantized.epilogue import SPARE, Epilogue
 from smelt.native.kernels.quantized.integer_vectors import MOST_SUMS, declare
-from smelt.native.kernels.quantized.operands import BYTES, constant, is_given, places_of, zero_text
+from smelt.native.kernels.quantized.operands import (
+    BYTES,
+    constant,
+    is_present,
+    places_of,
+    zero_text,
+)
 
 PACK = """static IF_CALLED void pack_quads(const int8_t *restrict from, ptrdiff_t depth,
     ptrdiff_t columns, ptrdiff_t panel, int8_t *restrict to)
@@ -66,7 +72,7 @@ def refuse_computed(instance: Instance) -> str | None:
     w, zero = instance.slot(places.w), constant(instance, places.w_zero)
     if places.scales is not None:
         return "weights that are not constant"
-    if is_given(instance, places.w_zero) and (zero is None or zero.any()):
+    if is_present(instance, places.w_zero) and (zero is None or zero.any()):
         return "a zero point of weights that are not constant"
     left = instance.slot(0)
     if left is None or left.dtype not in BYTES or w is None or w.dtype != ir.DataType.INT8:

@@ -111,7 +111,7 @@ class Layout:
     @property
     def results(self) -> int:
         """The offset of the results of a band."""
-        return LEAD + _together(self.band) * _plane(self.band)
+        return LEAD + _planes_at_once(self.band) * _plane(self.band)
 
     @property
     def start(self) -> int:
@@ -138,7 +138,7 @@ def _plane(size: Band) -> int:
     return -(-(size.plane + 8 * MOST_SUMS) // 32) * 32
 
 
-def _together(size: Band) -> int:
+def _planes_at_once(size: Band) -> int:
     """Return the number of planes that are copied before one is computed.
 
     A wide load right after narrow stores of the same bytes would stall until they are in cache.
@@ -158,7 +158,7 @@ def emit(cx: KernelContext, window: Window, weights: np.ndarray) -> None:
     epilogue = epilogue_minus_zero_point(cx, sums, flip, f"scratch + {layout.start}")
     packed, scratch = _pack(cx, taps), cx.scratch(C_TYPES[ir.DataType.UINT8])
     tile = _tile(cx, taps, stored)
-    most, plane = min(_together(size), group), _plane(size)
+    most, plane = min(_planes_at_once(size), group), _plane(size)
     at_once = size.rows == size.height
     body.line(f"const int pad = {zero_text(cx)} + {flip};")
     body.line(f"unsigned char *planes = {scratch} + {LEAD};")

@@ -13,7 +13,7 @@ from smelt.native.kernels.quantized.integer_vectors import MOST_SUMS, are_small,
 from smelt.native.kernels.quantized.operands import (
     bias_steps,
     constant,
-    is_given,
+    is_present,
     places_of,
     requantization,
     zero_text,
@@ -134,7 +134,7 @@ def epilogue_minus_zero_point(
     """
     position = places_of(cx).x_zero
     zero = constant(cx, position)
-    if zero is not None or not is_given(cx, position):
+    if zero is not None or not is_present(cx, position):
         point = flip + (0 if zero is None else int(zero.reshape(-1)[0]))
         return epilogue_of(cx, sums.size, -point * sums)
     declare(cx)

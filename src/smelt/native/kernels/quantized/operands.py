@@ -58,12 +58,12 @@ def places_of(instance: Instance) -> Places:
 
 def constant(instance: Instance, position: int) -> np.ndarray | None:
     """Return a constant input; None if it is absent or computed."""
-    if not is_given(instance, position):
+    if not is_present(instance, position):
         return None
     return instance.program.constants.get(instance.instruction.inputs[position])
 
 
-def is_given(instance: Instance, position: int) -> bool:
+def is_present(instance: Instance, position: int) -> bool:
     """True if there is an input at ``position``."""
     return position >= 0 and instance.slot(position) is not None
 
@@ -74,7 +74,7 @@ def refuse_operands(instance: Instance) -> str | None:
     needed = [places.w, places.w_zero, *(places.scales or ()), places.y_zero, places.bias]
     if places.scales is not None:
         needed.append(places.x_zero)
-    if any(is_given(instance, i) and constant(instance, i) is None for i in needed):
+    if any(is_present(instance, i) and constant(instance, i) is None for i in needed):
         return "weights, scales or zero points that are not constant"
     slots = [instance.slot(0), instance.slot(places.w)]
     if any(slot is None or slot.dtype not in BYTES for slot in slots):
@@ -121,7 +121,7 @@ def bias_steps(instance: Instance) -> np.ndarray:
     )
 
 
-def less_zero_point(instance: Instance, axis: int) -> np.ndarray:
+def weights_minus_zero_point(instance: Instance, axis: int) -> np.ndarray:
     """Return the weights minus their zero points along ``axis``: int8 if they fit, else int16."""
     places = places_of(instance)
     weights, zero = constant(instance, places.w), constant(instance, places.w_zero)
@@ -139,7 +139,7 @@ def zero_text(cx: KernelContext) -> str:
     """Return the zero point of the left operand, as C."""
     position = places_of(cx).x_zero
     array = constant(cx, position)
-    if array is not None or not is_given(cx, position):
+    if array is not None or not is_present(cx, position):
         return str(0 if array is None else int(array.reshape(-1)[0]))
     return f"{cx.input(position).name}[0]"
 

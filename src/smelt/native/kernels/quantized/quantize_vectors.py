@@ -81,7 +81,7 @@ def run_of_two(cx: KernelContext, text: str) -> str:
     return cx.call(name, text_of_two.replace("NAME", name))
 
 
-def last_of(zero: int, signed: bool) -> str:
+def last_declaration(zero: int, signed: bool) -> str:
     """Return the declaration of ``last``, a parameter of ``store_two``, for a zero point."""
     numbers = (zero + 128, SIGNS) if signed else (zero, 0)
     return f"static const int32_t last[] = {{ {numbers[0]}, {numbers[1]} }};"
