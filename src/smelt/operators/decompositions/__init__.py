@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from smelt.operators.decompositions import elementwise, movement, products, statistics
+from smelt.operators.decompositions import choices, elementwise, movement, products, statistics
 from smelt.operators.decompositions.row import Row
 
 ROWS: Mapping[str, tuple[Row, ...]] = {
     name: rows
-    for table in (elementwise, movement, products, statistics)
+    for table in (choices, elementwise, movement, products, statistics)
     for name, rows in table.ROWS.items()
 }
 """The decompositions of each operator, the one to prefer first."""

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-import numpy as np
 import onnx_ir as ir
 
-from smelt.ir.constants import SMALL
-from smelt.operators.decompositions.row import Body, Call, Row
+from smelt.operators.decompositions.row import Body, Call, Row, of_floats
 
 ERF_NUMERATOR = (
     1.1283791065216064, 0.1935422569513321, 0.05310136452317238, 0.003883219789713621,
@@ -21,11 +19,6 @@ ERF_DENOMINATOR = (
 )  # fmt: skip
 """``erf(x) / x`` for x up to 4 as a quotient of polynomials in x * x, fitted to scipy's erf; the
 error in single precision is at most 3.6e-7."""
-
-
-def _floats(body: Callable[[Call], ir.Value | None]) -> Body:
-    """Return ``body`` for floating-point operands only."""
-    return lambda c: body(c) if c.is_float() else None
 
 
 def _chain(op_type: str) -> Body:
@@ -47,69 +40,6 @@ def _mean(c: Call) -> ir.Value | None:
     """Return the sum of the operands divided by their number."""
     total = _chain("Add")(c)
     return c.op("Div", total, float(len(c.inputs))) if isinstance(total, ir.Value) else None
-
-
-def _chosen(greater: str, not_less: str) -> Body:
-    """Return the body of Max, or of Min, by comparisons.
-
-    NaN is smaller than nothing and greater than nothing; the sum of floats returns it.
-    """
-
-    def body(c: Call) -> ir.Value | None:
-        """Choose between the result so far and each further operand; None for one operand."""
-        first, *others = c.inputs
-        if not others:
-            return None
-        for other in others:
-            lesser = other
-            if c.is_float():
-                lesser = c.op(
-                    "Where", c.op(not_less, other, first), other, c.op("Add", first, other)
-                )
-            first = c.op("Where", c.op(greater, first, other), first, lesser)
-        return first
-
-    return body
-
-
-def _sign(c: Call) -> ir.Value | None:
-    """Return 1 above 0, -1 below 0, and the operand itself if it is 0 or NaN; None for unsigned
-    integers."""
-    dtype = c[0].dtype
-    if dtype is None or dtype.numpy().kind == "u":
-        return None
-    below = c.op("Where", c.op("Less", c[0], 0.0), -1.0, c[0])
-    return c.op("Where", c.op("Greater", c[0], 0.0), 1.0, below)
-
-
-def _as_number(c: Call, place: int) -> ir.Value:
-    """Return bool input ``place`` as float32, 0 or 1."""
-    return c.b.op("Cast", c[place], to=int(ir.DataType.FLOAT))
-
-
-def _not(c: Call) -> ir.Value:
-    """Return True where 1 minus the operand as a number is not 0."""
-    number = c.b.op("Sub", c.b.constant(np.asarray(1, np.float32)), _as_number(c, 0))
-    return c.b.op("Cast", number, to=int(ir.DataType.BOOL))
-
-
-def _of_numbers(op_type: str) -> Body:
-    """Return the body of And (Mul), Or (Add) or Xor (Sub), true where the number is not 0."""
-
-    def body(c: Call) -> ir.Value:
-        """Compute with 0 and 1, and return a bool."""
-        number = c.b.op(op_type, _as_number(c, 0), _as_number(c, 1))
-        return c.b.op("Cast", number, to=int(ir.DataType.BOOL))
-
-    return body
-
-
-def _min(c: Call) -> ir.Value | None:
-    """Return the negated maximum of the negated operands."""
-    first, *others = (c.op("Mul", value, -1.0) for value in c.inputs)
-    for other in others:
-        first = c.op("Max", first, other)
-    return c.op("Mul", first, -1.0)
 
 
 def _clamped(c: Call, x: ir.Value, alpha: float, beta: float) -> ir.Value:
@@ -209,52 +139,21 @@ def _erf(c: Call) -> ir.Value | None:
     return c.op("Clip", quotient, -1.0, 1.0)
 
 
-def _where_of_constants(c: Call) -> ir.Value | None:
-    """Return a Where of two finite constants as a product and a sum; None for other operands."""
-    if_true, if_false = (c.constants.get(c[place], SMALL) for place in (1, 2))
-    if if_true is None or if_false is None or if_true.dtype.kind != "f" or c[1].dtype is None:
-        return None
-    with np.errstate(all="ignore"):
-        step = if_true - if_false
-        exact = np.array_equal(step + if_false, if_true) and np.isfinite(step).all()
-    if not exact or not np.isfinite(if_false).all():
-        return None
-    condition = c.b.op("Cast", c[0], to=int(c[1].dtype))
-    return c.b.op("Add", c.b.op("Mul", condition, c.b.constant(step)), c[2])
-
-
-def _or_equal(op_type: str) -> Body:
-    """Return the body of a comparison as ``op_type`` or Equal."""
-    return lambda c: c.op("Or", c.op(op_type, c[0], c[1]), c.op("Equal", c[0], c[1]))
-
-
 ROWS: Mapping[str, tuple[Row, ...]] = {
-    "And": (Row("Cast Mul", _of_numbers("Mul")),),
-    "Not": (Row("Cast Sub", _not),),
-    "Or": (Row("Cast Add", _of_numbers("Add")),),
-    "Xor": (Row("Cast Sub", _of_numbers("Sub")),),
-    "Sign": (Row("Greater Less Where", _sign),),
-    "Max": (Row("Greater GreaterOrEqual Where Add", _chosen("Greater", "GreaterOrEqual")),),
-    "Abs": (Row("Max Mul", _floats(lambda c: c.op("Max", c[0], c.op("Mul", c[0], -1.0)))),),
+    "Abs": (Row("Max Mul", of_floats(lambda c: c.op("Max", c[0], c.op("Mul", c[0], -1.0)))),),
     "Celu": (Row("Relu Mul Div Exp Sub", _celu),),
     "Elu": (Row("Relu Mul Exp Sub", _elu),),
     "Erf": (Row("Clip Mul Add Div", _erf),),
     "Gelu": (Row("Mul Add Erf Tanh", _gelu),),
-    "GreaterOrEqual": (Row("Or Greater Equal", _or_equal("Greater")),),
     "HardSigmoid": (Row("Mul Add Clip", _hard_sigmoid),),
     "HardSwish": (Row("Mul Add Clip", lambda c: c.op("Mul", c[0], _clamped(c, c[0], 1 / 6, 0.5))),),
     "LeakyRelu": (Row("Relu Mul Sub", lambda c: _leaky_relu(c, c.attributes["alpha"])),),
-    "LessOrEqual": (Row("Or Less Equal", _or_equal("Less")),),
     "Mean": (Row("Add Div", _mean),),
-    "Min": (
-        Row("Less LessOrEqual Where Add", _chosen("Less", "LessOrEqual")),
-        Row("Max Mul", _floats(_min)),
-    ),
     "Mish": (Row("Mul Tanh Softplus", _mish),),
-    "Neg": (Row("Mul", _floats(lambda c: c.op("Mul", c[0], -1.0))),),
-    "PRelu": (Row("Relu Mul Sub", _floats(lambda c: _leaky_relu(c, c[1]))),),
+    "Neg": (Row("Mul", of_floats(lambda c: c.op("Mul", c[0], -1.0))),),
+    "PRelu": (Row("Relu Mul Sub", of_floats(lambda c: _leaky_relu(c, c[1]))),),
     "Reciprocal": (Row("Div", lambda c: c.op("Div", 1.0, c[0])),),
-    "Relu": (Row("Clip", _floats(lambda c: c.op("Clip", c[0], 0.0))),),
+    "Relu": (Row("Clip", of_floats(lambda c: c.op("Clip", c[0], 0.0))),),
     "Selu": (Row("Relu Mul Exp Sub", _selu),),
     "Softplus": (Row("Exp Mul Abs Relu Log Add", _softplus),),
     "Softsign": (
@@ -262,5 +161,4 @@ ROWS: Mapping[str, tuple[Row, ...]] = {
     ),
     "Sum": (Row("Add", _chain("Add")),),
     "Swish": (Row("Mul Sigmoid", _swish),),
-    "Where": (Row("Cast Mul Add", _where_of_constants),),
 }

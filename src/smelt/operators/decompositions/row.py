@@ -11,6 +11,14 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
 
+MOVES = frozenset(
+    (
+        *("Expand", "Flatten", "Gather", "Identity", "Reshape"),
+        *("Slice", "Squeeze", "Tile", "Transpose", "Unsqueeze"),
+    )
+)
+"""Operators whose results have elements of their first input only."""
+
 Values: TypeAlias = "ir.Value | tuple[ir.Value, ...]"
 
 
@@ -68,6 +76,11 @@ class Call:
 
 Body: TypeAlias = Callable[[Call], "Values | None"]
 """Builds the results of a call; None, with nothing built, if it does not apply."""
+
+
+def of_floats(body: Callable[[Call], ir.Value | None]) -> Body:
+    """Return ``body`` for floating-point operands only."""
+    return lambda c: body(c) if c.is_float() else None
 
 
 @dataclass(frozen=True)

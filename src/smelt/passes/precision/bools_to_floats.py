@@ -24,17 +24,10 @@ from smelt.ir.constants import Constants
 from smelt.ir.partition import is_constant_node
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.worklist import RuleStats, replace_or_miss
+from smelt.operators.decompositions.row import MOVES
 from smelt.passes.base import EXACT, Options, PassContext, graph_pass
 
 NAME = "bools_to_floats"
-MOVES = frozenset(
-    (
-        *("Expand", "Flatten", "Gather", "Identity", "Reshape"),
-        *("Slice", "Squeeze", "Tile", "Transpose", "Unsqueeze"),
-    )
-)
-"""Operators whose results have elements of their first input only."""
-
 LOGIC = frozenset(("And", "Or", "Xor", "Not"))
 MOST_NODES = 64
 """The most nodes between the bools and the Cast."""
