@@ -6,10 +6,14 @@
     before   Where(c, a, Where(c, b, d)) ─> y              after   Where(c, a, d) ─> y
     before   Where(c, a, Where(Not(c), b, d)) ─> y         after   Where(c, a, b) ─> y
     before   a * Cast(c) + b * Cast(Not(c)) ─> y           after   Where(c, a, b) ─> y
+    before   Where(mask, a, Cast(floats)) ─> y             after   Where(mask, a, integers) ─> y
     before   Where(mask, -inf, b) ─> y                     after   Add(b, mask ? -inf : -0) ─> y
 
 The last form needs the option ``assume-finite``: where b is infinite or NaN under the mask, the sum
 is NaN. Adding -0 keeps every bit of b; +0 would not.
+
+Constant floats that a Cast cannot turn into integers, such as NaN, become 0 if a constant mask
+selects none of them.
 
 Needs    (1) a constant condition, or a number of elements computed from input sizes that the source
          declares to be never 0, as JAX does; (2) a result of the shape of the chosen operand,
@@ -34,6 +38,7 @@ from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.same_shape import is_positive
 from smelt.ir.sizes import size_of
 from smelt.passes.base import assumes, exact_but_zero_sign, rule_pass
+from smelt.passes.simplify.unselected_casts import unselected_cast
 
 _mask = const(name="mask", limit=None)
 _infinite = const(name="infinite", limit=None)
@@ -162,6 +167,7 @@ select_optimization = rule_pass(
     [
         *(where_of_constant_condition, where_of_equal_operands, positive_size_condition),
         *(nested_where_if_false, nested_where_if_true, integers_by_products, infinite_where_masked),
+        unselected_cast,
     ],
     exactness=ONE_OPERAND,
     declares=lambda options, stats: HIDDEN_IS_FINITE if options.assume_finite else ONE_OPERAND,
