@@ -14,7 +14,7 @@ from smelt.errors import UsageError
 from smelt.runtime.fitting_sizes import run_fitting
 from smelt.runtime.interface import Interface, Value
 from smelt.runtime.latency import Timing, interleaved_timings
-from smelt.runtime.named_inputs import Chosen, Given, choose_inputs, wants
+from smelt.runtime.named_inputs import Chosen, Given, choose_inputs, input_types_text
 from smelt.runtime.onnxruntime import OnnxRuntime
 from smelt.targets.runner import at_full_speed
 
@@ -95,7 +95,8 @@ def _for(candidate: Candidate, interface: Interface, chosen: Chosen) -> Chosen:
         raise UsageError(
             "E632",
             f"{candidate.name} does not take the inputs of the first",
-            why=f"it takes {wants(interface)}; {len(chosen.values)} are given to the first",
+            why=f"it takes {input_types_text(interface)}; "
+            f"{len(chosen.values)} are given to the first",
             fix="compare models with the same inputs; `smelt diff` shows the difference",
         )
     pairs = zip(interface.inputs, chosen.values, strict=True)

@@ -11,7 +11,7 @@ from smelt.errors import UsageError
 from smelt.ir.dims import size_of
 from smelt.runtime.complex_arrays import arrays_as_pairs
 from smelt.runtime.interface import Interface, Port
-from smelt.runtime.named_inputs import choose_inputs, wants
+from smelt.runtime.named_inputs import choose_inputs, input_types_text
 
 Sample = Mapping[str, np.ndarray]
 """Arrays by input name."""
@@ -100,7 +100,7 @@ def _with_defaults(interface: Interface, arrays: Sample) -> Sample:
             "E632",
             f"there are no arrays for {', '.join(map(repr, missing))}",
             at=[f"there is {name!r}" for name in arrays][:8],
-            why=f"the inputs of the model are {wants(interface)}",
+            why=f"the inputs of the model are {input_types_text(interface)}",
             fix="add the missing arrays by name",
         )
     return {**defaults, **arrays}

@@ -75,7 +75,7 @@ class InputValues:
 
         Raises UsageError E632 for too many inputs, E636 for one given by name and by position.
         """
-        from smelt.runtime.named_inputs import wants
+        from smelt.runtime.named_inputs import input_types_text
 
         names = [port.name for port in interface.inputs]
         if len(self.ordered) > len(names):
@@ -83,7 +83,7 @@ class InputValues:
             raise UsageError(
                 "E632",
                 what,
-                why=f"it takes {wants(interface)}",
+                why=f"it takes {input_types_text(interface)}",
                 fix="leave out the last --input options",
             )
         placed = dict(zip(names, self.ordered, strict=False))

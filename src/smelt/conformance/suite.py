@@ -98,8 +98,8 @@ def _conform(target: Target, case: Case) -> Result:
         _check_numbers(target, case, source, artifact)
     works: Outcome = "compiles" if artifact.load is None else "agrees"
     taken_counts = dict(artifact.report["taken"])
-    outcome = works if taken_counts or not _in_parts(artifact) else "elsewhere"
-    return Result(outcome, taken_counts, _left(target, artifact, source))
+    outcome = works if taken_counts or not _uses_fallback(artifact) else "elsewhere"
+    return Result(outcome, taken_counts, _reasons_of_fallback(target, artifact, source))
 
 
 def _check_numbers(target: Target, case: Case, source: ir.Model, artifact: Artifact) -> None:
@@ -113,12 +113,12 @@ def _check_numbers(target: Target, case: Case, source: ir.Model, artifact: Artif
         raise _broken(target, case, in_a_line(error)) from error
 
 
-def _in_parts(artifact: Artifact) -> bool:
+def _uses_fallback(artifact: Artifact) -> bool:
     """True if a fallback runs some of the artifact."""
     return "elsewhere" in artifact.report
 
 
-def _left(target: Target, artifact: Artifact, source: ir.Model) -> dict[str, str]:
+def _reasons_of_fallback(target: Target, artifact: Artifact, source: ir.Model) -> dict[str, str]:
     """Return why each operator went to the fallback, and whether a pass made the operator."""
     left: dict[str, str] = {}
     before = {node.op_type for node in source.graph}

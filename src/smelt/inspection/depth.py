@@ -24,8 +24,10 @@ def longest_chains(graph: ir.Graph) -> list[list[ir.Node]]:
         previous[node] = deepest
         depth[node] = 1 + (depth[deepest] if deepest is not None else 0)
     ends = dict.fromkeys(value.producer() for value in graph.outputs)
-    chosen = sorted((n for n in ends if n in depth), key=depth.__getitem__, reverse=True)[:CHAINS]
-    return [_chain(node, previous) for node in chosen]
+    deepest_outputs = sorted((n for n in ends if n in depth), key=depth.__getitem__, reverse=True)[
+        :CHAINS
+    ]
+    return [_chain(node, previous) for node in deepest_outputs]
 
 
 def _chain(node: ir.Node | None, previous: dict[ir.Node, ir.Node | None]) -> list[ir.Node]:

@@ -54,7 +54,7 @@ def feed(interface: Interface, inputs: Sequence[Value]) -> dict[str, Value]:
     return fed
 
 
-def leaving_out(interface: Interface, run: Run) -> Run:
+def with_optional_inputs(interface: Interface, run: Run) -> Run:
     """Wrap ``run`` so that callers may omit optional inputs: all of them, or the last ones.
 
     ``run`` receives None for an omitted input with a default or of optional type. Returns ``run``

@@ -77,7 +77,7 @@ def fitting(
         guessed = [guess.at(sizes) for sizes in trials]
         if not any(_broken(interface, sizes) for sizes in guessed) and _runs(run, guessed[-1]):
             return guessed
-    successes = climb(interface, trials[-1], fixed_names, run, model)
+    successes = sizes_that_run(interface, trials[-1], fixed_names, run, model)
     smallest = next(successes, None)
     if smallest is None:
         return list(trials)
@@ -115,7 +115,7 @@ class FittingSizes:
     lengths: tuple[str, ...]
 
 
-def climb(
+def sizes_that_run(
     interface: Interface,
     base: Sizes,
     fixed_names: Collection[str],
@@ -197,7 +197,7 @@ def run_fitting(
             fitted = choose({**sizes, **at})
             successes.append((run(fitted), fitted))
 
-        if next(climb(interface, chosen.sizes, sizes, attempt, model), None) is not None:
+        if next(sizes_that_run(interface, chosen.sizes, sizes, attempt, model), None) is not None:
             return successes[-1]
         raise
 

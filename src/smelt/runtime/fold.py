@@ -181,7 +181,7 @@ def _results(node: ir.Node, inputs: Inputs, opset: int) -> list[np.ndarray] | No
     if source is not None and target is not None and is_integer_cast(node, source):
         return [cast_integers(source, target)]
     view = moved(node, inputs)
-    return _run(node, inputs, opset) if view is None else [_own(view, inputs)]
+    return _run(node, inputs, opset) if view is None else [_without_aliases(view, inputs)]
 
 
 FAILURES = (
@@ -212,7 +212,7 @@ def _run(node: ir.Node, inputs: Inputs, opset: int) -> list[np.ndarray] | None:
         return None
     if sums:
         results = [_narrowed(x, v) for x, v in zip(results, node.outputs, strict=False)]
-    arrays = [_own(result, inputs) for result in results[: len(node.outputs)]]
+    arrays = [_without_aliases(result, inputs) for result in results[: len(node.outputs)]]
     return arrays if all(array.dtype != object for array in arrays) else None
 
 
@@ -272,7 +272,7 @@ def _unusable(why: str) -> InternalError:
     )
 
 
-def _own(result: object, inputs: Inputs) -> np.ndarray:
+def _without_aliases(result: object, inputs: Inputs) -> np.ndarray:
     """Return ``result`` as an array that no other writable array aliases.
 
     A view of a read-only constant stays a view, so that a reshaped weight is not copied.

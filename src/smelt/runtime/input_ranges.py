@@ -89,7 +89,9 @@ def index_range(value: ir.Value, sizes: Mapping[str, int]) -> Range | None:
             steps += 1
             limits = _limits(use.node, use.idx, sizes)
             if limits is not None:
-                common_range = limits if common_range is None else _both(common_range, limits)
+                common_range = (
+                    limits if common_range is None else _intersection(common_range, limits)
+                )
             elif use.node.op_type in THROUGH and not use.node.domain:
                 fresh = [output for output in use.node.outputs if output not in visited]
                 visited.update(fresh)
@@ -101,7 +103,7 @@ def index_range(value: ir.Value, sizes: Mapping[str, int]) -> Range | None:
     return common_range
 
 
-def _both(a: Range, b: Range) -> Range:
+def _intersection(a: Range, b: Range) -> Range:
     """Return the intersection of two ranges; the lowest possible value if it is empty."""
     low, high = max(a[0], b[0]), min(a[1], b[1])
     return (low, high) if low <= high else (low, low)

@@ -70,7 +70,7 @@ def _value(
     """Return the value of one input: its default, or random numbers; raises Unsupported E221."""
     if port.default is not None:
         default = port.default.numpy()
-        return _moved(default, rng) if mode == "moved" else default
+        return _perturbed_default(default, rng) if mode == "moved" else default
     if port.dtype is None or port.kind == "sparse":
         raise Unsupported(
             "E221",
@@ -118,7 +118,7 @@ def shape_at(port: Port, sizes: Mapping[str, int]) -> tuple[int, ...]:
     return shape
 
 
-def _moved(default: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _perturbed_default(default: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return a changed default: each float times a factor between 0.9 and 1.1."""
     if default.dtype.kind != "f":
         return default

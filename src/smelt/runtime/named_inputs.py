@@ -71,7 +71,7 @@ def choose_inputs(
     unknown = [name for name in given if name not in {port.name for port in interface.inputs}]
     problems = [f"there is no input {name!r}" for name in unknown] + clashes
     problems += [
-        f"{port.name!r} must be {port}, not {in_words(arrays[port.name])}"
+        f"{port.name!r} must be {port}, not {type_text_of(arrays[port.name])}"
         for port in interface.inputs
         if port.name in arrays and not _fits(port, arrays[port.name], bound)
     ]
@@ -103,13 +103,13 @@ def _array(name: str, given: object) -> np.ndarray | None:
         ) from error
 
 
-def in_words(array: np.ndarray) -> str:
+def type_text_of(array: np.ndarray) -> str:
     """Return the type of ``array`` as input types are written, such as ``float[2,3]``."""
     name = {"float32": "float", "float64": "double"}.get(str(array.dtype), str(array.dtype))
     return f"{'string' if array.dtype.kind in 'OUST' else name}[{','.join(map(str, array.shape))}]"
 
 
-def wants(interface: Interface) -> str:
+def input_types_text(interface: Interface) -> str:
     """Return the inputs of a model with their types, in one line."""
     return ", ".join(f"{port.name}: {port}" for port in interface.inputs) or "nothing"
 
@@ -205,7 +205,7 @@ def _refusal(
         "E632",
         "the inputs do not fit the model",
         at=problems,
-        why=f"its inputs are {wants(interface)}",
+        why=f"its inputs are {input_types_text(interface)}",
         fix=fix,
     )
 

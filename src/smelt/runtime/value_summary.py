@@ -9,7 +9,7 @@ import numpy as np
 
 from smelt.ir.floats import is_float
 from smelt.runtime.interface import Value
-from smelt.runtime.named_inputs import in_words
+from smelt.runtime.named_inputs import type_text_of
 
 
 @dataclass(frozen=True)
@@ -52,13 +52,13 @@ def summarize(name: str, value: Value) -> list[Summary]:
         return [Summary(name, "absent" if value is None else "map")]
     array = value
     if array.dtype.kind not in "biuf" and not is_float(array.dtype):
-        return [Summary(name, in_words(array), array.shape)]
+        return [Summary(name, type_text_of(array), array.shape)]
     return [_of_numbers(name, array)]
 
 
 def _of_numbers(name: str, array: np.ndarray) -> Summary:
     """Return the summary of a numeric array; NaN is excluded from the range."""
-    type_ = in_words(array)
+    type_ = type_text_of(array)
     if array.dtype.kind in "biu":
         if not array.size:
             return Summary(name, type_, array.shape)

@@ -9,7 +9,7 @@ from functools import cached_property
 import onnx_ir as ir
 
 from smelt.runtime.complex_arrays import on_pairs
-from smelt.runtime.feed import leaving_out
+from smelt.runtime.feed import with_optional_inputs
 from smelt.runtime.input_ranges import Range
 from smelt.runtime.interface import Interface, Value
 from smelt.runtime.random_keys import on_key_data
@@ -18,7 +18,7 @@ from smelt.targets.runner import Runner, is_ready
 
 def entry_of(interface: Interface, run: Runner) -> Runner:
     """Return ``run`` wrapped for callers: complex arrays, JAX keys, omitted optional inputs."""
-    return leaving_out(interface, on_key_data(interface, on_pairs(interface, run)))
+    return with_optional_inputs(interface, on_key_data(interface, on_pairs(interface, run)))
 
 
 @dataclass(frozen=True)

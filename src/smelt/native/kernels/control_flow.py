@@ -6,9 +6,11 @@ space. They are then copied over the old ones, because a body may read a state u
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import onnx_ir as ir
 
@@ -23,6 +25,9 @@ from smelt.program.run_sizes import highest, lowest, same
 from smelt.program.storage import Needs
 
 BYTE = C_TYPES[ir.DataType.UINT8]
+
+Sizes: TypeAlias = tuple[int, int, int, int]
+"""A state size that varies: variable, initial size, next size, size in the result."""
 
 
 def _aligned_bytes(size: int) -> int:
@@ -86,13 +91,10 @@ def branch(cx: KernelContext) -> None:
         cx.body.line(f"ptrdiff_t found{number};")
     split = 1 + cx.int("split")
     outputs = [cx.output(i).name for i in range(len(cx.instruction.outputs))]
-    ends = ((1, split), (split, len(cx.instruction.inputs)))
-    for place, ((first, last), head) in enumerate(
-        zip(ends, (f"if ({cx.input(0).name}[0])", "else"), strict=True)
-    ):
+    captures = (range(1, split), range(split, len(cx.instruction.inputs)))
+    for place, head in enumerate((f"if ({cx.input(0).name}[0])", "else")):
         with cx.body.block(head):
-            captured = [cx.input(i).name for i in range(first, last)]
-            _call(cx, place, captured, outputs)
+            _call(cx, place, [cx.input(i).name for i in captures[place]], outputs)
             for number, (_, branch_sizes) in enumerate(differing):
                 cx.body.line(f"found{number} = {branch_sizes[place]};")
     for number, (size, _) in enumerate(differing):
@@ -113,11 +115,7 @@ def _sizes_of_branches(cx: KernelContext) -> list[tuple[int, tuple[int, ...]]]:
 
 @dataclass(frozen=True)
 class _State:
-    """A loop state: the C name of its operand, and its bytes.
-
-    ``initial_bytes`` are the bytes of the initial value to copy, ``bytes_written`` those that an
-    iteration writes.
-    """
+    """A loop state: the C name of its operand, the bytes to copy at first and per iteration."""
 
     name: str
     initial_bytes: int
@@ -168,8 +166,8 @@ def _states(cx: KernelContext) -> list[_State]:
     return states
 
 
-def _carried_sizes(cx: KernelContext) -> list[tuple[int, int, int, int]]:
-    """Return the state sizes that vary: variable, initial size, next size, size in the result."""
+def _carried_sizes(cx: KernelContext) -> list[Sizes]:
+    """Return the state sizes that vary."""
     body = cx.instruction.bodies[0].program
     loop_sizes, varying = {str(each.size) for each in body.loop_sizes}, {}
     for i, (read, written) in enumerate(_slots_of_states(cx)):
@@ -219,29 +217,21 @@ def loop(cx: KernelContext) -> None:
         memcpy(y0, scratch + 0, 16);
     ```
     """
-    states, sizes, body = _states(cx), _carried_sizes(cx), cx.body
-    for size, start, _, _ in sizes:
-        body.line(f"ptrdiff_t {size} = {start};")
-    for i, state in enumerate(states):
-        _copy(
-            cx,
-            state.name,
-            cx.input(2 + i).name if highest(state.initial_bytes) else "",
-            state.initial_bytes,
-        )
+    states, sizes = _states(cx), _carried_sizes(cx)
+    _begin(cx, states, sizes)
     reads, writes = cx.ints("reads"), cx.ints("writes")
     count = len(states)
     rows = [cx.input(2 + count + i) for i in range(len(reads))]
     results = [cx.output(count + i) for i in range(len(writes))]
-    rest = range(2 + count + len(rows), len(cx.instruction.inputs))
+    captures = range(2 + count + len(rows), len(cx.instruction.inputs))
     trip, counted = _trip_count(cx, rows), bool(cx.attributes["counted"])
-    finds = bool(cx.attributes["finds"])
+    counts = bool(cx.attributes["finds"])
     inputs, outputs = (["&i", "&before"], ["&going"]) if counted else ([], [])
-    with _iterations(cx, trip, counted, highest(results[0].shape[0]) if finds else None):
+    with _iterations(cx, trip, counted, highest(results[0].shape[0]) if counts else None):
         new_states = _places_of_states(cx, states)
         inputs += [state.name for state in states]
         inputs += [_row(row, back, trip) for row, back in zip(rows, reads, strict=True)]
-        inputs += [cx.input(i).name for i in rest]
+        inputs += [cx.input(i).name for i in captures]
         outputs += new_states
         outputs += [_row(row, back, trip) for row, back in zip(results, writes, strict=True)]
         _call(cx, 0, inputs, outputs)
@@ -249,11 +239,20 @@ def loop(cx: KernelContext) -> None:
         for state, new_state in zip(states, new_states, strict=True):
             _copy(cx, state.name, new_state, state.bytes_written)
         for number, (size, *_) in enumerate(sizes):
-            body.line(f"{size} = next{number};")
-    if finds:
+            cx.body.line(f"{size} = next{number};")
+    if counts:
         cx.define_size(results[0].shape[0], "done")
     for size, _, _, result in sizes:
         cx.define_size(result, str(size))
+
+
+def _begin(cx: KernelContext, states: Sequence[_State], sizes: Sequence[Sizes]) -> None:
+    """Declare the state sizes that vary, and copy the initial states to the outputs."""
+    for size, initial, _, _ in sizes:
+        cx.body.line(f"ptrdiff_t {size} = {initial};")
+    for i, state in enumerate(states):
+        if highest(state.initial_bytes):
+            _copy(cx, state.name, cx.input(2 + i).name, state.initial_bytes)
 
 
 def _copy(cx: KernelContext, to: str, source: str, size: int) -> None:
@@ -262,9 +261,8 @@ def _copy(cx: KernelContext, to: str, source: str, size: int) -> None:
         cx.body.line(f"memcpy({to}, {source}, {as_bytes(size)});")
 
 
-def _check_sizes(cx: KernelContext, sizes: Sequence[tuple[int, int, int, int]]) -> None:
-    """Write checks that end a run in which a state exceeds its bounds, before
-    the state is copied."""
+def _check_sizes(cx: KernelContext, sizes: Sequence[Sizes]) -> None:
+    """Write checks that end a run if a new state exceeds its bounds, before it is copied."""
     for number, (size, _, after, _) in enumerate(sizes):
         cx.may_fail()
         cx.body.line(f"const ptrdiff_t next{number} = {after};")
@@ -276,10 +274,9 @@ def _places_of_states(cx: KernelContext, states: Sequence[_State]) -> list[str]:
     """Return the C address at which an iteration writes each new state."""
     places, offset = [], 0
     for state in states:
-        places.append(
-            f"{cx.scratch(BYTE)} + {offset}" if highest(state.bytes_written) else state.name
-        )
-        offset += _aligned_bytes(highest(state.bytes_written))
+        size = highest(state.bytes_written)
+        places.append(f"{cx.scratch(BYTE)} + {offset}" if size else state.name)
+        offset += _aligned_bytes(size)
     return places
 
 
@@ -296,9 +293,6 @@ def _row(operand: Operand, backwards: int, trip: str) -> str:
     """Return the pointer to the operand's row of iteration ``i``, as C; ``backwards`` starts at the
     end.
     """
-    _, *inner = operand.shape
-    size = 1
-    for dim in inner:
-        size *= dim
+    size = math.prod(operand.shape[1:])
     at = f"({trip} - 1 - i)" if backwards else "i"
     return f"{operand.name} + {at} * {size}"

@@ -86,7 +86,7 @@ class Background:
 
 
 @cache
-def _of(process: int) -> Background:
+def _background_of(process: int) -> Background:
     """Return the Background of the process with this id."""
     return Background()
 
@@ -95,7 +95,7 @@ def background() -> Background:
     """Return the Background of this process; a forked child gets its own, without the parent's
     jobs.
     """
-    return _of(os.getpid())
+    return _background_of(os.getpid())
 
 
 atexit.register(lambda: background().end())
