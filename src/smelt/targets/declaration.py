@@ -56,7 +56,7 @@ def check_target(target: Target[Any, Any]) -> None:
         *_options(target.options),
         *_memories(target),
         *_layouts(target.layouts),
-        *_laid_out(target),
+        *_unknown_layout_operators(target),
         *_unknown_limit_operators(target),
     ]
     if wrong:
@@ -233,7 +233,7 @@ def _unknown_limit_operators(target: Target[Any, Any]) -> Iterator[str]:
             yield f"limits.operators: {key[0]} has no operator {key[1]!r}{hint}"
 
 
-def _laid_out(target: Target[Any, Any]) -> Iterator[str]:
+def _unknown_layout_operators(target: Target[Any, Any]) -> Iterator[str]:
     """Yield operators in the layouts that the target does not declare: misspelled names."""
     if not isinstance(target.layouts, Mapping) or not isinstance(target.operators, tuple | list):
         return

@@ -27,12 +27,12 @@ def check_limits(model: ir.Model, target: Target, options: Any = None) -> None:
 
     ``options`` are its options.
     """
-    loose = list(_dims(model, target))
+    has_open_dims = list(_dims(model, target))
     problems = [
         *_opset(model, target),
-        *loose,
+        *has_open_dims,
         *_ranks(model, target),
-        *_operators(model, target, bool(loose)),
+        *_operators(model, target, bool(has_open_dims)),
         *_dtypes(model, target),
         *_unaccepted_errors(model, target, options),
     ]
@@ -53,8 +53,8 @@ def refusal(
     for each in (node, *scope.nested_nodes(node)):
         values = [value for value in (*each.inputs, *each.outputs) if value is not None]
         why = (
-            _beyond(target, each, values, bounds)
-            or (each is node and _not_accepted(target, each, options))
+            _exceeded_limit(target, each, values, bounds)
+            or (each is node and _reason_unaccepted(target, each, options))
             or ""
         )
         if why:
@@ -62,7 +62,7 @@ def refusal(
     return ""
 
 
-def _beyond(
+def _exceeded_limit(
     target: Target[Any, Any],
     node: ir.Node,
     values: Sequence[ir.Value],
@@ -71,7 +71,7 @@ def _beyond(
     """Return which limit of the target ``node`` exceeds; empty if none."""
     limits = target.limits
     if not support(target, node.domain, node.op_type).takes:
-        return _not_listed(target, node.domain, node.op_type)
+        return _reason_unlisted(target, node.domain, node.op_type)
     if not all(
         limits.dtypes is None or v.dtype is None or v.dtype in limits.dtypes for v in values
     ):
@@ -86,7 +86,7 @@ def _beyond(
     return ""
 
 
-def _not_listed(target: Target[Any, Any], domain: str, op_type: str) -> str:
+def _reason_unlisted(target: Target[Any, Any], domain: str, op_type: str) -> str:
     """Return why an operator is refused that ``limits.operators`` does not list."""
     if (domain, op_type) in {operator.key for operator in target.operators}:
         return (
@@ -95,7 +95,7 @@ def _not_listed(target: Target[Any, Any], domain: str, op_type: str) -> str:
     return NOT_PRODUCED
 
 
-def _not_accepted(target: Target[Any, Any], node: ir.Node, options: Any) -> str:
+def _reason_unaccepted(target: Target[Any, Any], node: ir.Node, options: Any) -> str:
     """Return the reason that the target's ``accepts`` gives against ``node``; empty if none."""
     if target.accepts is None:
         return ""
@@ -118,9 +118,9 @@ def _unaccepted_errors(
     """Yield one error for each operator and reason that ``accepts`` refuses within the limits."""
     unaccepted: dict[tuple[str, str, str], list[ir.Node]] = {}
     for node in model.graph if target.accepts is not None else ():
-        if not _takes(target, node, False) or is_constant_node(node):
+        if not _may_support(target, node, False) or is_constant_node(node):
             continue
-        why = _not_accepted(target, node, options)
+        why = _reason_unaccepted(target, node, options)
         if why:
             unaccepted.setdefault((node.domain, node.op_type, why), []).append(node)
     for (domain, op_type, why), nodes in unaccepted.items():
@@ -194,11 +194,11 @@ def _ranks(model: ir.Model, target: Target) -> Iterator[SmeltError]:
         )
 
 
-def _operators(model: ir.Model, target: Target, loose: bool) -> Iterator[SmeltError]:
+def _operators(model: ir.Model, target: Target, has_open_dims: bool) -> Iterator[SmeltError]:
     """Yield one error for each operator that the target does not support."""
     missing: dict[tuple[str, str], list[ir.Node]] = {}
     for node in scope.nodes(model):
-        if not _takes(target, node, loose):
+        if not _may_support(target, node, has_open_dims):
             missing.setdefault((node.domain, node.op_type), []).append(node)
     for (domain, op_type), nodes in missing.items():
         name = f"{domain}.{op_type}" if domain else op_type
@@ -206,20 +206,25 @@ def _operators(model: ir.Model, target: Target, loose: bool) -> Iterator[SmeltEr
         operand = next((v for v in first.inputs if v is not None), None)
         read = f", input 0 {_type(operand)}" if operand is not None else ""
         at = f"node {first.name!r}{read}{and_more(len(nodes))}"
-        yield no_kernel(target.name, name, at, _not_listed(target, domain, op_type))
+        yield no_kernel(target.name, name, at, _reason_unlisted(target, domain, op_type))
 
 
-def _takes(target: Target, node: ir.Node, loose: bool) -> bool:
+def _may_support(target: Target, node: ir.Node, has_open_dims: bool) -> bool:
     """False if ``target`` does not list the node, or can have no kernel for it at any size.
 
-    Without a list of operators, the lowering decides later. But if sizes are ``loose``, an error
-    about them comes first; then nodes that read data and cannot be folded later are reported with
-    it. Loops are not, because they may be unrolled.
+    Without a list of operators, the lowering decides later. With ``has_open_dims``, an error about
+    sizes comes before the lowering, so nodes that read data, and so cannot be folded, are reported
+    with it. Loops are not, because they may be unrolled.
     """
     known = target.limits.operators
     if known is not None:
         return (node.domain, node.op_type) in known
-    if not loose or target.kernels is None or node.domain or node.op_type in scope.GRAPH_CARRIERS:
+    if (
+        not has_open_dims
+        or target.kernels is None
+        or node.domain
+        or node.op_type in scope.GRAPH_CARRIERS
+    ):
         return True
     return node.op_type in target.kernels or not any(map(_is_data, node.inputs))
 

@@ -56,17 +56,19 @@ def compose(
     flows = [([numbers[v] for v in p.reads], [numbers[v] for v in p.writes]) for p in parts]
     artifacts = []
     for i, (part, piece) in enumerate(zip(parts, cut(model, parts), strict=True)):
-        who = target if part.taken else fallback
-        with span("part", target=who.name, nodes=len(part.nodes)):
+        emitter = target if part.taken else fallback
+        with span("part", target=emitter.name, nodes=len(part.nodes)):
             if not part.taken:
                 prepare(piece)
             artifacts.append(
-                emit_selected(piece, who, target_options if part.taken else _options(fallback, i))
+                emit_selected(
+                    piece, emitter, target_options if part.taken else _options(fallback, i)
+                )
             )
     plan: Plan[Any, Any] = Plan(whole, target_options)
-    for who in (target, fallback):
-        count = sum(len(p.nodes) for p in parts if p.taken == (who is target))
-        plan.facts[f"nodes on {who.name}"] = count
+    for emitter in (target, fallback):
+        count = sum(len(p.nodes) for p in parts if p.taken == (emitter is target))
+        plan.facts[f"nodes on {emitter.name}"] = count
     plan.facts["parts"] = len(parts)
     document = _document(target, interface, outputs, artifacts, flows)
     files = {FILE: (json.dumps(document, indent=1) + "\n").encode()}

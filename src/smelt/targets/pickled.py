@@ -33,10 +33,10 @@ def pickled(artifact: Artifact) -> Pickled:
             why="its class keeps objects that belong to this process",
         )
     data = to_proto(artifact.model, keep_bare=True).SerializeToString()
-    return remade, (artifact.target, data, artifact.plan.options, artifact.report)
+    return emit_again, (artifact.target, data, artifact.plan.options, artifact.report)
 
 
-def remade(target: str, data: bytes, options: Any, report: dict[str, Any]) -> Artifact:
+def emit_again(target: str, data: bytes, options: Any, report: dict[str, Any]) -> Artifact:
     """Return the artifact that ``target`` emits for the selected model in ``data``."""
     artifact = emit_selected(load(data, keep_opset=True), find_target(target), options)
     artifact.report.update(report)

@@ -67,7 +67,7 @@ def emit(plan: CPlan) -> Artifact:
     if form != "bin":
         templates[f"{options.name}_weights.c"] = "weights.c.j2"
     templates |= project_files(options)
-    files = {name: _frame(template, fields) for name, template in templates.items()}
+    files = {name: _rendered(template, fields) for name, template in templates.items()}
     if in_blob:
         files[f"{options.name}{BLOBS[form]}"] = data
     built = {name: text for name, text in files.items() if name not in project_files(options)}
@@ -209,7 +209,7 @@ def _weight_checks() -> Iterator[dict[str, str]]:
     yield {"condition": f"(uintptr_t)data % {BLOB_ALIGNMENT} != 0", "error": "ALIGN"}
 
 
-def _frame(template: str, fields: dict[str, object]) -> bytes:
+def _rendered(template: str, fields: dict[str, object]) -> bytes:
     """Return ``template`` filled with ``fields``, as bytes."""
     return _environment().get_template(template).render(fields).encode("ascii")
 

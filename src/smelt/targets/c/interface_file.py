@@ -110,7 +110,7 @@ def from_json(data: bytes, file: str) -> InterfaceFile | None:
         }
         interface = Interface(inputs, outputs, _check(inputs, document.get("constraints")))
         sizes, lengths = (_bounds(document.get(word, [])) for word in ("sizes", "lengths"))
-        digests = {str(file): str(told) for file, told in document.get("files", {}).items()}
+        digests = {str(file): str(text) for file, text in document.get("files", {}).items()}
         return InterfaceFile(str(document["name"]), interface, ranges, sizes, lengths, digests)
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
         raise UsageError(

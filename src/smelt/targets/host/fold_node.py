@@ -34,7 +34,7 @@ def compute_node(
         program = lower(model)
         if any(0 in slot.shape for slot in program.slots):
             return None
-        if any(_departs(program, step) for step in program.instructions):
+        if any(_resamples_differently(program, step) for step in program.instructions):
             return None
         return list(run(program))
     except SmeltError:
@@ -78,7 +78,7 @@ DEPARTING: Mapping[str, Callable[[ir.Node], bool]] = {
 """Operator to a predicate: True if ONNX Runtime may compute the node differently."""
 
 
-def _departs(program: Program, step: Instruction) -> bool:
+def _resamples_differently(program: Program, step: Instruction) -> bool:
     """True for a resized axis that ONNX Runtime may compute differently."""
     if step.op != "Resample":
         return False

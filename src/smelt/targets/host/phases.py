@@ -27,7 +27,7 @@ from smelt.program.passes import optimize
 from smelt.program.specialize import bind_declared, check_sizes_known, is_static
 from smelt.targets.base import Artifact, Plan
 from smelt.targets.host.any_sizes import AnySizesRunner
-from smelt.targets.host.any_sizes.decided import is_hopeless
+from smelt.targets.host.any_sizes.decided import has_refused_node
 from smelt.targets.host.any_sizes.model import Planner
 from smelt.targets.host.any_sizes.planning import Runner
 from smelt.targets.host.compiled import Compiled
@@ -65,7 +65,7 @@ def plan_steps(plan: HostPlan) -> None:
     try:
         plan.steps = _program(plan.model, _options(plan))
     except (Unsupported, ErrorList):
-        parts = None if is_hopeless(plan.model) else _in_parts(plan)
+        parts = None if has_refused_node(plan.model) else _runner_in_parts(plan)
         if parts is None:
             raise
         plan.steps = HostProgram(plan.model.graph.name or "model", [], (), (), {}, [], parts=parts)
@@ -74,7 +74,7 @@ def plan_steps(plan: HostPlan) -> None:
     plan.facts["instructions"] = len(plan.steps.instructions)
 
 
-def _in_parts(plan: HostPlan) -> AnySizesRunner | None:
+def _runner_in_parts(plan: HostPlan) -> AnySizesRunner | None:
     """Return a runner of a model with data-dependent sizes; None if that is impossible too."""
     options = _options(plan)
     planned: list[int] = []
@@ -174,7 +174,7 @@ def plan_arena(plan: HostPlan) -> None:
     are refused here, except in programs that were compiled before.
     """
     waits = _options(plan).engine == "native" and not plan.steps.bodies
-    plan.memory = None if waits else _laid_out(plan.steps)
+    plan.memory = None if waits else _memory_layout(plan.steps)
     compiled = plan.steps.compiled
     if waits and is_static(plan.steps) and (compiled is None or compiled.cached_library is None):
         prepare(plan.steps)
@@ -186,7 +186,7 @@ def plan_arena(plan: HostPlan) -> None:
     plan.facts["instructions"] = len(layout.program.instructions)
 
 
-def _laid_out(program: HostProgram) -> Layout | None:
+def _memory_layout(program: HostProgram) -> Layout | None:
     """Return the memory layout of a static program; None for any other."""
     if program.parts is not None or not is_static(program):
         return None
@@ -199,7 +199,7 @@ def write_folder(plan: HostPlan) -> Artifact:
 
     def memory() -> MemoryPlan | None:
         """Return the memory plan if it is known before a run."""
-        layout = plan.memory or _laid_out(plan.steps)
+        layout = plan.memory or _memory_layout(plan.steps)
         return None if layout is None else layout.memory
 
     files = Files(plan.model, memory, _options(plan))

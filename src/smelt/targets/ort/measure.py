@@ -36,11 +36,11 @@ def tune(
     """Write the costs of this machine to ``path``, and return the document.
 
     The file is written after each cell. Cells that it holds for the same runtime, machine and
-    number of threads are not measured again, so that a stopped run can continue. Stops after
+    number of threads are not measure_cell again, so that a stopped run can continue. Stops after
     ``seconds``, with ``complete`` false in the document.
     """
     begun = time.perf_counter()
-    document = _begun(path, threads)
+    document = _document_to_continue(path, threads)
     wanted = [(choice, cell) for choice in CHOICES.values() for cell in choice.cells()]
     done = {(name, _key(c["sizes"])) for name, cells in document["choices"].items() for c in cells}
     remaining = [each for each in wanted if (each[0].name, _key(each[1])) not in done]
@@ -48,7 +48,7 @@ def tune(
         if time.perf_counter() - begun > seconds:
             break
         say(f"{choice.name} {cell}: {number + 1} of {len(remaining)}")
-        seconds_of = measured(choice, cell, threads)
+        seconds_of = measure_cell(choice, cell, threads)
         document["choices"].setdefault(choice.name, []).append(
             {"sizes": cell, "seconds": seconds_of}
         )
@@ -57,11 +57,11 @@ def tune(
     return document
 
 
-def measured(choice: Choice, cell: dict[str, int], threads: int) -> dict[str, float]:
+def measure_cell(choice: Choice, cell: dict[str, int], threads: int) -> dict[str, float]:
     """Return the seconds of each form at ``cell``, timed interleaved; unsupported forms are left
     out.
 
-    With one thread, processor time is measured, so that other work does not count.
+    With one thread, processor time is measure_cell, so that other work does not count.
     """
     runs: dict[str, Callable[[], object]] = {}
     for form in choice.forms:
@@ -88,7 +88,7 @@ def measured(choice: Choice, cell: dict[str, int], threads: int) -> dict[str, fl
     return {form: timing.minimum for form, timing in zip(runs, timings, strict=True)}
 
 
-def _begun(path: Path, threads: int) -> dict[str, Any]:
+def _document_to_continue(path: Path, threads: int) -> dict[str, Any]:
     """Return the document at ``path`` if it is of this machine, else an empty one.
 
     Raises UsageError E662 for a file that is no table.

@@ -86,7 +86,7 @@ class Weights:
             return Miss("the rank of the other operand is unknown")
         if len(x.shape) < 2:
             return Miss("the other operand is a vector or a scalar")
-        weight = _read(m.root.inputs[1])
+        weight = _constant_source(m.root.inputs[1])
         if weight is None:
             return None
         source, is_transposed = weight
@@ -123,7 +123,11 @@ class Weights:
         weight = (array.T if is_transposed else array).astype(np.float32)
         packed = pack(weight, self.bits, self.options.block, self.options.symmetric)
         factors = packed.scales * np.float32(factor)
-        place = b if b.in_function else Builder(b.model, _home(source), b.shapes, spills=True)
+        place = (
+            b
+            if b.in_function
+            else Builder(b.model, _graph_of_constant(source), b.shapes, spills=True)
+        )
         arrays = {"codes": packed.codes, "scales": factors, "zeros": packed.zeros}
         parts = [
             place.constant(part, name=f"{source.name}_{name}")
@@ -140,7 +144,7 @@ def _rule(name: str, pattern: Op, build: Callable[[Match, Builder], Replacement]
     return Rule(name, pattern, build, benefit=FIRST)
 
 
-def _read(value: ir.Value | None) -> Read | None:
+def _constant_source(value: ir.Value | None) -> Read | None:
     """Return the constant from which ``value`` is made, and whether it is transposed.
 
     Looks through casts to float32, 2-dim transposes and Identity; None if something else is met.
@@ -176,7 +180,7 @@ def _sizes(source: ir.Value, is_transposed: bool) -> tuple[int, int]:
     return (columns, rows) if is_transposed else (rows, columns)
 
 
-def _home(value: ir.Value) -> ir.Graph:
+def _graph_of_constant(value: ir.Value) -> ir.Graph:
     """Return the graph that holds a constant; branches share constants of the outer graph."""
     node = value.producer()
     graph = value.graph if node is None else node.graph

@@ -4,8 +4,8 @@
 is cut (``chain``): nodes whose sizes follow from their operands' sizes are planned together, and
 each data-dependent node (``decided``) runs by itself. Such a node computes its result size
 (``data_dependent``), or becomes static once the values that decide it are known
-(``node.FixedByValues``), or runs bodies (``control_flow``), which are again models of any sizes. A
-part without a plan for open sizes is planned for the sizes of each call; plans are cached.
+(``node.NodeFixedByValues``), or runs bodies (``control_flow``), which are again models of any
+sizes. A part without a plan for open sizes is planned for the sizes of each call; plans are cached.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class Chain:
             ([numbers[v] for v in part.reads], [numbers[v] for v in part.writes]) for part in parts
         ]
         runs = [
-            planner.of_part(each) if part.taken else runner_of_node(each, planner)
+            planner.runner_of_part(each) if part.taken else runner_of_node(each, planner)
             for part, each in zip(parts, cut(model, parts), strict=True)
         ]
         self._steps = _steps(runs, flows, set(self._outputs))
@@ -95,18 +95,18 @@ def _parts(model: ir.Model, decided: set[ir.Node]) -> list[Part]:
     connect(model.graph, parts)
     known = list(model.graph.inputs)
     for part in parts:
-        _tell_sizes(part, known)
+        _add_size_inputs(part, known)
         known += part.writes
     return parts
 
 
-def _tell_sizes(part: Part, known: Sequence[ir.Value]) -> None:
+def _add_size_inputs(part: Part, known: Sequence[ir.Value]) -> None:
     """Add values to the reads of ``part`` so that each of its open sizes is a dim of some read."""
     values = {*part.reads, *(value for node in part.nodes for value in node.outputs)}
     symbols = {name for value in values for dim in value.shape or () for name in symbols_of(dim)}
     symbols -= {str(dim) for value in part.reads for dim in value.shape or ()}
     for value in known if part.taken and symbols else ():
-        more = {str(dim) for dim in value.shape or ()} & symbols
-        if more:
+        extra_reads = {str(dim) for dim in value.shape or ()} & symbols
+        if extra_reads:
             part.reads.append(value)
-            symbols -= more
+            symbols -= extra_reads

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from smelt.errors import UsageError
 from smelt.ir.partition import body_of
-from smelt.targets.host.any_sizes.planning import Runner, forget_sizes, free_names
+from smelt.targets.host.any_sizes.planning import Runner, forget_sizes, unused_names
 from smelt.targets.host.kernels.kernel import Array
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Body:
         forget_sizes(part)
         for value, _ in zip(part.graph.inputs, shapes, strict=False):
             value.shape = None
-        names = free_names(part)
+        names = unused_names(part)
         for value, shape in zip(part.graph.inputs, shapes, strict=False):
             if shape is not None:
                 value.shape = ir.Shape([d if isinstance(d, int) else next(names) for d in shape])
@@ -48,7 +48,7 @@ class Body:
     def __call__(self, arguments: Sequence[Array], around: Sequence[Array]) -> Sequence[Array]:
         if self._run is None:  # plan on first use: a branch may never be taken
             with self._planner.planning:
-                self._run = self._run or self._planner.of_part(self._part)
+                self._run = self._run or self._planner.runner_of_part(self._part)
         return self._run(*arguments, *(around[place] for place in self._captured))
 
 
@@ -58,7 +58,7 @@ def _needed_outputs(model: ir.Model, node: ir.Node) -> list[int]:
     return [places[value] for value in model.graph.outputs]
 
 
-class Branch:
+class DynamicIf:
     """An If, whose results have the sizes of the branch that is taken."""
 
     def __init__(
@@ -85,7 +85,7 @@ def _state_shape(before: ir.Value | None, after: ir.Value) -> ir.Shape | None:
     return ir.Shape([None] * len(shape))
 
 
-class Rounds:
+class DynamicLoop:
     """A Loop, whose states may change sizes between iterations."""
 
     def __init__(
@@ -153,7 +153,7 @@ def _stacked_rows(
     return np.stack(rows)
 
 
-class Scanned:
+class DynamicScan:
     """A Scan: a body over slices, forwards or backwards; before opset 9 also over batches."""
 
     def __init__(

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from smelt.errors import UsageError
 from smelt.targets.host.kernels.kernel import Array
-from smelt.targets.host.kernels.selected import boxes_found, rows_found
+from smelt.targets.host.kernels.selected import distinct_rows, selected_boxes_of
 
 Arrays = Sequence["Array | None"]
 
@@ -35,7 +35,7 @@ def _unique(node: ir.Node, operands: Arrays) -> Sequence[Array]:
     by_axis = "axis" in node.attributes
     axis = node.attributes.get_int("axis", 0) if by_axis else 0
     rows = np.moveaxis(x, axis, 0) if by_axis else x.reshape(-1)
-    first, number = rows_found(rows, bool(node.attributes.get_int("sorted", 1)))
+    first, number = distinct_rows(rows, bool(node.attributes.get_int("sorted", 1)))
     counts = np.bincount(number, minlength=len(first)).astype(np.int64)
     return np.moveaxis(rows[first], 0, axis if by_axis else 0), first, number, counts
 
@@ -47,7 +47,7 @@ def _boxes(node: ir.Node, operands: Arrays) -> Sequence[Array]:
     centred = bool(node.attributes.get_int("center_point_box", 0))
     if most is None:
         return (np.zeros((0, 3), np.int64),)
-    return (boxes_found(boxes, scores, most, overlap, least, centred),)
+    return (selected_boxes_of(boxes, scores, most, overlap, least, centred),)
 
 
 def _present(node: ir.Node, operands: Arrays, position: int) -> Array:

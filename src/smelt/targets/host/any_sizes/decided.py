@@ -72,7 +72,7 @@ def _follows(model: ir.Model, node: ir.Node, known: set[str | None]) -> bool:
     return not unknown_sizes(program, set(known))
 
 
-def is_hopeless(model: ir.Model) -> bool:
+def has_refused_node(model: ir.Model) -> bool:
     """True if a node is refused whatever its sizes are.
 
     Such a node has neither a lowering nor a body, is refused although all its sizes are known, or

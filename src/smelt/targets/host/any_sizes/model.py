@@ -33,11 +33,11 @@ class Planner:
     computes: Computes
     planning: threading.RLock = field(default_factory=threading.RLock)
 
-    def of_part(self, model: ir.Model) -> Runner:
+    def runner_of_part(self, model: ir.Model) -> Runner:
         """Return a runner of a part of a model, or of a body."""
         return AnySizes(with_own_dims(model), self)
 
-    def of_call(self, model: ir.Model, node: str = "") -> Runner:
+    def runner_of_call(self, model: ir.Model, node: str = "") -> Runner:
         """Return a runner of a model of known sizes; ``node`` is the operator it was made from."""
         try:
             return self.plan(model, True)
@@ -82,7 +82,9 @@ class AnySizes:
         if self._run is not None:
             return self._run(*arrays)
         shapes = tuple(array.shape for array in arrays)
-        run = self._plans.of(shapes, lambda: self._planner.of_call(bound(self._model, arrays)))
+        run = self._plans.of(
+            shapes, lambda: self._planner.runner_of_call(bound(self._model, arrays))
+        )
         return run(*arrays)
 
     @property

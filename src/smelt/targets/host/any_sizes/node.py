@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from smelt.ir import constants
 from smelt.ir.partition import is_constant_node
-from smelt.targets.host.any_sizes.control_flow import Branch, Rounds, Scanned
+from smelt.targets.host.any_sizes.control_flow import DynamicIf, DynamicLoop, DynamicScan
 from smelt.targets.host.any_sizes.data_dependent import DATA_DEPENDENT
 from smelt.targets.host.any_sizes.decided import DECIDING
 from smelt.targets.host.any_sizes.plan_cache import PlanCache
@@ -45,17 +45,17 @@ def runner_of_node(model: ir.Model, planner: Planner) -> Runner:
     (node,) = (each for each in model.graph if not is_constant_node(each))
     operands = Operands(model, node)
     if not node.domain and node.op_type == "If":
-        return Branch(model, node, operands, planner)
+        return DynamicIf(model, node, operands, planner)
     if not node.domain and node.op_type == "Loop":
-        return Rounds(model, node, operands, planner)
+        return DynamicLoop(model, node, operands, planner)
     if not node.domain and node.op_type == "Scan":
-        return Scanned(model, node, operands, planner)
+        return DynamicScan(model, node, operands, planner)
     if not node.domain and node.op_type in DATA_DEPENDENT:
-        return FindsSizes(model, node, operands)
-    return FixedByValues(model, node, operands, planner)
+        return SizeComputingNode(model, node, operands)
+    return NodeFixedByValues(model, node, operands, planner)
 
 
-class FindsSizes:
+class SizeComputingNode:
     """Runs a node that computes the sizes of its results."""
 
     def __init__(self, model: ir.Model, node: ir.Node, operands: Operands) -> None:
@@ -68,7 +68,7 @@ class FindsSizes:
         return [np.asarray(results[i], order="C") for i in self._positions]
 
 
-class FixedByValues:
+class NodeFixedByValues:
     """Runs a node that becomes static once the inputs that decide its sizes are constants."""
 
     def __init__(
@@ -89,7 +89,7 @@ class FixedByValues:
             """Return a runner for these shapes and deciding values."""
             model = bound(self._model, arrays)
             fix_values(model, values)
-            return self._planner.of_call(model, self._op)
+            return self._planner.runner_of_call(model, self._op)
 
         run = self._plans.of(key, make)
         return run(*(array for i, array in enumerate(arrays) if i not in values))

@@ -52,7 +52,7 @@ def with_own_dims(model: ir.Model) -> ir.Model:
     if all(symbols_of(dim) <= determined for dim in dims):
         return model
     forget_sizes(model)
-    names = free_names(model)
+    names = unused_names(model)
     for value in model.graph.inputs:
         if value.shape is not None:
             value.shape = ir.Shape(
@@ -64,7 +64,7 @@ def with_own_dims(model: ir.Model) -> ir.Model:
     return model
 
 
-def free_names(model: ir.Model) -> Iterator[str]:
+def unused_names(model: ir.Model) -> Iterator[str]:
     """Yield names for dims that no input of ``model`` uses.
 
     Bodies inside bodies read each other's values, so names must not clash.

@@ -55,7 +55,7 @@ class AnySizesRunner:
                 why=str(error),
                 fix="check the inputs that hold indices: each must be within its axis",
             ) from error
-        return _fresh(results, arrays)
+        return _unshared(results, arrays)
 
     def _arrays(self, inputs: Sequence[Array | None]) -> list[Array]:
         """Return the checked inputs of a call; raises UsageError E670 or E671."""
@@ -91,7 +91,7 @@ def _fits(slot: Slot, shape: Sequence[int], sizes: dict[str, int]) -> bool:
     return True
 
 
-def _fresh(results: Sequence[Array], inputs: Sequence[Array]) -> tuple[Array, ...]:
+def _unshared(results: Sequence[Array], inputs: Sequence[Array]) -> tuple[Array, ...]:
     """Return ``results``, copied where they share memory with inputs or each other."""
     fresh: list[Array] = []
     for result in results:

@@ -65,7 +65,7 @@ def dot_general(call: Call) -> Step:
     if np.dtype(wide).kind in "iu":
         multiply = _integers
     if semiring != SEMIRINGS["sum_product"]:
-        multiply = _over(semiring, np.dtype(wide))
+        multiply = _semiring_product(semiring, np.dtype(wide))
 
     def run(x: Array, y: Array, target: Array, *buffers: Array) -> None:
         """Write the product of ``x`` and ``y`` to ``target``."""
@@ -107,7 +107,7 @@ def _is_blas_ready(matrix: Array) -> bool:
     return bool(by_rows or by_columns)
 
 
-def _over(semiring: Semiring, dtype: np.dtype) -> Callable[[Array, Array, Array], None]:
+def _semiring_product(semiring: Semiring, dtype: np.dtype) -> Callable[[Array, Array, Array], None]:
     """Return a product over ``semiring``, computed row by row."""
     zero = semiring.zero_in(dtype)[()]
     if semiring == SEMIRINGS["or_and"]:

@@ -50,7 +50,9 @@ def recurrence(call: Call) -> Step:
             c[...] = 0 if cell_first is None else cell_first
         constants = (weights, peepholes, bias)
         if lengths is not None:
-            _run_apart(advance, gates, y, (h, c), np.clip(lengths, 0, steps), constants, reverse)
+            _run_each_length(
+                advance, gates, y, (h, c), np.clip(lengths, 0, steps), constants, reverse
+            )
             return
         state, cell_state = h, c
         for s in range(steps)[:: -1 if reverse else 1]:
@@ -62,7 +64,7 @@ def recurrence(call: Call) -> Step:
     return Step(run)
 
 
-def _run_apart(
+def _run_each_length(
     advance: Advance,
     gates: Array,
     y: Array,

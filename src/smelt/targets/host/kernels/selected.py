@@ -56,7 +56,7 @@ def unique(call: Call) -> Step:
 
     def run(x: Array, out: Array, places: Array, inverse: Array, counts: Array) -> None:
         """Write unique rows, first indices, inverse and counts, after a check of their number."""
-        first, number = rows_found(x, by_value)
+        first, number = distinct_rows(x, by_value)
         checked("Unique", (len(first),), counts.shape)
         np.copyto(out, x[first])
         np.copyto(places, first)
@@ -66,7 +66,7 @@ def unique(call: Call) -> Step:
     return Step(run)
 
 
-def rows_found(x: Array, by_value: bool) -> tuple[Array, Array]:
+def distinct_rows(x: Array, by_value: bool) -> tuple[Array, Array]:
     """Return the first index of each distinct row of ``x``, and each row's number.
 
     Rows are ordered by value, or else by first index.
@@ -100,14 +100,14 @@ def non_max_suppression(call: Call) -> Step:
         out: Array,
     ) -> None:
         """Write the selected boxes; their number must be the declared one."""
-        selected = boxes_found(boxes, scores, most, overlap, least, centred)
+        selected = selected_boxes_of(boxes, scores, most, overlap, least, centred)
         checked("NonMaxSuppression", selected.shape, out.shape)
         np.copyto(out, selected)
 
     return Step(run)
 
 
-def boxes_found(
+def selected_boxes_of(
     boxes: Array,
     scores: Array,
     most: Array,
