@@ -26,7 +26,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, int]]:
         return dict.fromkeys(choice.forms, 1e-6)
 
     monkeypatch.setattr(measure, "CHOICES", FEW)
-    monkeypatch.setattr(measure, "measured", measured)
+    monkeypatch.setattr(measure, "measure_cell", measured)
     return cells
 
 
@@ -62,7 +62,7 @@ def test_no_time_leaves_it_open(counted: list[dict[str, int]], tmp_path: Path) -
 def test_each_form_of_a_cell_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure, "ROUNDS", (3, 3))
     choice = CHOICES["silu"]
-    taken = measure.measured(choice, {"rows": 1, "width": 256}, 1)
+    taken = measure.measure_cell(choice, {"rows": 1, "width": 256}, 1)
     assert set(taken) == set(choice.forms)
     assert all(0 < seconds < 1 for seconds in taken.values())
 
@@ -74,7 +74,7 @@ def test_a_cell_without_a_form_that_the_runtime_has_holds_no_times(
         raise RuntimeError("NOT_IMPLEMENTED")
 
     monkeypatch.setattr(measure, "open_session", refuse)
-    assert measure.measured(CHOICES["silu"], {"rows": 1, "width": 256}, 1) == {}
+    assert measure.measure_cell(CHOICES["silu"], {"rows": 1, "width": 256}, 1) == {}
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"schema": "smelt.costs/2", "choices": {}}'])
