@@ -2,6 +2,7 @@
 
 import pytest
 from merging.decoders import decoders
+from small_models import HEADER
 
 import smelt as api
 from smelt.errors import ExitStatus
@@ -79,6 +80,8 @@ def test_share_writes_a_folder_with_one_file_of_weights(smelt, files, tmp_path):
         (("--dim", "Q=3"), "E633"),
         (("--share", "--dim", "Q=3"), "E633"),
         (("--share", "-"), "E637"),
+        (("--connect", "logits"), "E636"),
+        (("--connect", "logits=ids", "--connect", "logits=mask"), "E673"),
         (("--share", "again"), "E669"),
     ],
 )
@@ -86,3 +89,16 @@ def test_wrong_options(smelt, files, tmp_path, arguments, code):
     words = [str(files[0]) if word == "again" else word for word in arguments]
     result = smelt("merge", *files, *words, "-o", tmp_path / "out", "--verify", "final", stdin=b"")
     assert (result.exit_code, result.stderr.split()[0]) == (ExitStatus.USAGE, code)
+
+
+def test_connect_tells_the_new_names(smelt, write, tmp_path):
+    graph = "g (float[N] x) => (float[N] y) { y = Neg(x) }"
+    first, second = (write(HEADER + graph, name) for name in ("a.onnx", "b.onnx"))
+    words = ("--connect", "y=x", "--verify", "final")
+    result = smelt("merge", first, second, *words, "-o", tmp_path / "out.onnx")
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr.splitlines()[1].startswith("verified a.onnx and b.onnx")
+    model = api.load(tmp_path / "out.onnx")
+    assert [node.op_type for node in model.graph] == ["Neg", "Neg"]
+    again = smelt("merge", first, second, "--connect", "x=x", "-o", tmp_path / "out.onnx")
+    assert "y of the second model is now called b_y" in again.stderr

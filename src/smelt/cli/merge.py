@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,8 +14,6 @@ from smelt.cli.progress import progress
 from smelt.errors import UsageError, listed
 
 if TYPE_CHECKING:
-    import onnx_ir as ir
-
     from smelt.merging.facts import Facts
     from smelt.merging.outputs import Caches
 
@@ -49,6 +47,15 @@ def merge(
             " once.",
         ),
     ] = False,
+    connect: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--connect",
+            metavar="OUTPUT=INPUT",
+            help="Run one model after the other: an output, or an input, of the first is this input"
+            " of the second. Repeatable.",
+        ),
+    ] = None,
     condition: Annotated[
         str,
         typer.Option(
@@ -71,55 +78,58 @@ def merge(
 
     Two decoders, without past and with past, become one model. Its bool input use_cache_branch
     chooses the branch of a run, as in the merged decoders of optimum. With --share, models stay
-    files of their own and read their weights from one file, model.onnx_data.
+    files of their own and read their weights from one file, model.onnx_data. With --connect, one
+    model of both computes the second from outputs of the first.
 
     Example: smelt merge decoder_model.onnx decoder_with_past_model.onnx -o merged.onnx
     """
+    from smelt.merging.merge import connected_models, merged_decoders
+    from smelt.merging.share import share as write_shared
+
     one_document(as_json, output)
     names = _names(models, share)
     with progress(f"reading {' and '.join(models)}") as shown:
         sources = [read_model(model, as_is=True) for model in models]
         shown.say(f"writing {output}")
+        options: dict[str, Any] = {"verified": verify != "off", "dims": parse_dims(dim)}
         if share:
-            facts = _shared(dict(zip(names, sources, strict=True)), output, verify, dim)
+            facts = write_shared(dict(zip(names, sources, strict=True)), output, **options)
         else:
-            caches: Caches = "repeated" if repeat_caches else "empty"
-            facts = _merged(sources, names, output, condition, caches, verify, dim)
+            pair = (sources[0], sources[1]), (names[0], names[1])
+            if connect:
+                model, facts = connected_models(*pair, _pairs(connect), **options)
+            else:
+                caches: Caches = "repeated" if repeat_caches else "empty"
+                options |= {"condition": condition, "caches": caches}
+                model, facts = merged_decoders(*pair, **options)
+            write_model(model, output)
     if as_json:
         print_json({"schema": "smelt.merge/1", "output": output, **facts.to_json()})
     else:
         note("\n".join(_lines(facts, output, condition)))
 
 
-def _shared(models: Mapping[str, ir.Model], output: str, verify: str, dim: TrialDims) -> Facts:
-    """Write ``models`` with one file of weights into the folder ``output``."""
-    from smelt.merging.share import share
-
-    return share(models, output, verified=verify != "off", dims=parse_dims(dim))
-
-
-def _merged(
-    sources: Sequence[ir.Model],
-    names: Sequence[str],
-    output: str,
-    condition: str,
-    caches: Caches,
-    verify: str,
-    dim: TrialDims,
-) -> Facts:
-    """Write one model of both decoders to the file ``output``."""
-    from smelt.merging.merge import merged_decoders
-
-    model, facts = merged_decoders(
-        (sources[0], sources[1]),
-        (names[0], names[1]),
-        condition=condition,
-        caches=caches,
-        verified=verify != "off",
-        dims=parse_dims(dim),
-    )
-    write_model(model, output)
-    return facts
+def _pairs(items: Sequence[str]) -> dict[str, str]:
+    """Return ``["hidden=x"]`` as ``{"hidden": "x"}``; raises UsageError E636 and E673."""
+    pairs: dict[str, str] = {}
+    for item in items:
+        output, _, name = item.partition("=")
+        if not output or not name:
+            raise UsageError(
+                "E636",
+                f"--connect {item!r} is not OUTPUT=INPUT",
+                why="it names an output of the first model and an input of the second",
+                fix="for instance: --connect last_hidden_state=encoder_hidden_states",
+            )
+        if output in pairs:
+            raise UsageError(
+                "E673",
+                f"the output {output!r} is connected twice",
+                why="an output goes to one input",
+                fix="connect it once",
+            )
+        pairs[output] = name
+    return pairs
 
 
 def _names(models: Sequence[str], share: bool) -> list[str]:
@@ -165,5 +175,8 @@ def _lines(facts: Facts, output: str, condition: str) -> list[str]:
         what = "empty" if facts.caches == "empty" else "the cached inputs"
         names = listed(facts.not_computed, SHOWN)
         lines.append(f"{what} while {condition} is true: {names}")
+    lines += [
+        f"{old} of the second model is now called {new}" for old, new in facts.renamed.items()
+    ]
     lines += [f"verified {report.names[0]} {report.summary()}" for report in facts.reports]
     return lines

@@ -41,6 +41,11 @@ CODES: Mapping[str, ErrorCode] = {
         "compute, and a tensor of fixed size has elements.",
         "smelt merge A B --repeat-caches -o merged.onnx",
     ),
+    "E673": ErrorCode(
+        "a wrong connection",
+        "A connection names an output of the first model and an input of the second, each once.",
+        "smelt merge A B --connect last_hidden_state=encoder_hidden_states -o chain.onnx",
+    ),
     "E674": ErrorCode(
         "wrong number of models",
         "A merge takes two models; with --share, two or more.",

@@ -23,7 +23,13 @@ from smelt.ir.extraction import replace
 from smelt.ir.names import forget_names, name_nodes, name_values, values_of
 from smelt.merging.common_dims import CommonDims, as_dim
 from smelt.merging.compatible import make_compatible, unite
-from smelt.merging.outputs import Caches, align_outputs, differences, merged_shape
+from smelt.merging.outputs import (
+    Caches,
+    align_outputs,
+    differences,
+    merged_shape,
+    return_results,
+)
 from smelt.merging.weights import share_weights
 
 CONDITION = "use_cache_branch"
@@ -168,13 +174,4 @@ def _become_branch(
             if value.shape is not None:
                 translated = (dims.translated(dim, index) for dim in value.shape.dims)
                 value.shape = ir.Shape([as_dim(each[0] if each else None) for each in translated])
-    returned: set[ir.Value] = set()
-    for position, value in enumerate(graph.outputs):
-        if scope.home(value) is graph and value.producer() is not None and value not in returned:
-            returned.add(value)
-            continue
-        copy = ir.node("Identity", [value], name=f"return_{value.name}")
-        graph.append(copy)
-        copy.outputs[0].name, copy.outputs[0].type = f"{value.name}_copy", value.type
-        copy.outputs[0].shape = value.shape
-        graph.outputs[position] = copy.outputs[0]
+    return_results(graph)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,12 +15,14 @@ class Facts:
     """The bytes of weights before and after, and the comparisons with the sources.
 
     ``not_computed`` are outputs that the branch with past lacks; ``caches`` says what they hold.
+    ``renamed`` are inputs and outputs of a connected model with their new names.
     """
 
     weights: tuple[int, int]
     reports: list[Report] = field(default_factory=list)
     not_computed: list[str] = field(default_factory=list)
     caches: Caches = "empty"
+    renamed: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return the facts as JSON data."""
@@ -27,5 +30,6 @@ class Facts:
             "weights": list(self.weights),
             "not_computed": self.not_computed,
             "caches": self.caches,
+            "renamed": dict(self.renamed),
             "verification": [report.to_json() for report in self.reports],
         }

@@ -1,7 +1,9 @@
-"""``smelt.merge``: one model of a decoder without past and one with past."""
+"""``smelt.merge``: one model of two decoders, or of two models one after the other."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -15,16 +17,18 @@ from smelt.ir import scope
 from smelt.ir.cloning import clone_model
 from smelt.ir.out_of_memory import explains_memory
 from smelt.merging.branches import CONDITION, merge_branches
+from smelt.merging.connect import connect as connect_models
 from smelt.merging.facts import Facts
 from smelt.merging.outputs import Caches
-from smelt.merging.verification import verify_branches
+from smelt.merging.verification import verify_branches, verify_chain
 
 
 @explains_memory("merge")
 def merge(
-    decoder: Source,
-    decoder_with_past: Source,
+    first: Source,
+    second: Source,
     *,
+    connect: Mapping[str, str] | None = None,
     condition: str = CONDITION,
     caches: Caches = "empty",
     verify: Literal["off", "final"] = "off",
@@ -33,17 +37,20 @@ def merge(
     """Return one model of a decoder without past and a decoder with past, with all weights once.
 
     The result has a bool input ``condition``, which chooses the branch of each run, the inputs of
-    both models, and the outputs of the decoder. Inputs that a branch does not read may hold
-    anything, such as past keys and values of length 0 in the first step. The layout is that of
-    optimum's ``decoder_model_merged.onnx``.
+    both models, and the outputs of the first. Inputs that a branch does not read may hold anything,
+    such as past keys and values of length 0 in the first step. The layout is that of optimum's
+    ``decoder_model_merged.onnx``. A decoder with past may lack outputs of the other, such as keys
+    and values of an encoder. They are tensors without elements there; ``caches="repeated"`` returns
+    the cached inputs instead.
 
-    A decoder with past may lack outputs of the other, such as keys and values of an encoder. They
-    are tensors without elements there; ``caches="repeated"`` returns the cached inputs instead.
-    Opsets are raised to the higher of both. ``verify="final"`` runs each source and its branch on
-    the same random inputs, at the sizes in ``dims``, and raises Mismatch E702 if they differ.
+    With ``connect``, such as ``{"hidden": "x"}``, the result computes one model after the other:
+    the output ``hidden`` of the first is the input ``x`` of the second. An input of the first may
+    be connected, too. An input or output of the second whose name the first has gets the prefix of
+    the second model: the name of its file, or ``second_``.
 
-    Raises UsageError E665 for models that are no such pair, and E666 to E672 for inputs, outputs,
-    operator sets or functions that do not agree.
+    Opsets are raised to the higher of both. ``verify="final"`` compares the result with its sources
+    on random inputs, at the sizes in ``dims``, and raises Mismatch E702 if they differ. Raises
+    UsageError E665 to E673 for models that do not fit together.
 
     ::
 
@@ -53,14 +60,12 @@ def merge(
     if verify not in ("off", "final"):
         what, why = f"verify={verify!r} is not off or final", "it says whether to compare"
         raise UsageError("E607", what, why=why, fix="verify='final'")
-    names = (_name(decoder, "the decoder"), _name(decoder_with_past, "the decoder with past"))
+    names = (_name(first, "the first model"), _name(second, "the second model"))
+    sources, verified = (first, second), verify == "final"
+    if connect is not None:
+        return connected_models(sources, names, connect, verified=verified, dims=dims)[0]
     return merged_decoders(
-        (decoder, decoder_with_past),
-        names,
-        condition=condition,
-        caches=caches,
-        verified=verify == "final",
-        dims=dims,
+        sources, names, condition=condition, caches=caches, verified=verified, dims=dims
     )[0]
 
 
@@ -74,10 +79,8 @@ def merged_decoders(
     dims: Dims | None = None,
 ) -> tuple[ir.Model, Facts]:
     """Merge as ``merge`` does, and return the model and its facts; ``names`` are for messages."""
-    first, cached = (load(source, as_is=True) for source in sources)
-    before = sum(map(scope.weight_bytes, (first, cached)))
-    originals = [clone_model(model) for model in (first, cached)] if verified else []
-    model, not_computed = merge_branches(first, cached, names, condition, caches)
+    models, originals, before = _loaded(sources, verified)
+    model, not_computed = merge_branches(*models, names, condition, caches)
     check_model(model)
     reports = []
     if verified:
@@ -86,6 +89,38 @@ def merged_decoders(
     for report in reports:
         report.check()
     return model, Facts((before, scope.weight_bytes(model)), reports, not_computed, caches)
+
+
+def connected_models(
+    sources: tuple[Source, Source],
+    names: tuple[str, str],
+    pairs: Mapping[str, str],
+    *,
+    verified: bool = False,
+    dims: Dims | None = None,
+) -> tuple[ir.Model, Facts]:
+    """Connect as ``merge`` does, and return the model and its facts; ``names`` are for messages."""
+    models, originals, before = _loaded(sources, verified)
+    prefix = "second_"
+    if isinstance(sources[1], str | Path) or names[1].endswith(".onnx"):
+        prefix = re.sub(r"\W", "_", Path(names[1]).stem) + "_"
+    model, renamed = connect_models(*models, pairs, names, prefix)
+    check_model(model)
+    reports = []
+    if verified:
+        both = list(zip(names, originals, strict=True))
+        reports.append(verify_chain(model, both, pairs, renamed, dims))
+        reports[0].check()
+    return model, Facts((before, scope.weight_bytes(model)), reports, renamed=renamed)
+
+
+def _loaded(
+    sources: tuple[Source, Source], copied: bool
+) -> tuple[tuple[ir.Model, ir.Model], list[ir.Model], int]:
+    """Return both models to be used up, copies of them if ``copied``, and the bytes of weights."""
+    first, second = (load(source, as_is=True) for source in sources)
+    copies = [clone_model(model) for model in (first, second)] if copied else []
+    return (first, second), copies, scope.weight_bytes(first) + scope.weight_bytes(second)
 
 
 def _name(source: Source, otherwise: str) -> str:

@@ -65,6 +65,24 @@ def merged_shape(dims: CommonDims, a: ir.Value, b: ir.Value) -> ir.Shape | None:
     return ir.Shape([as_dim(each) for each in merged])
 
 
+def return_results(graph: ir.Graph) -> None:
+    """Let every output of ``graph`` be the result of a node of its own; copies are named alike.
+
+    An output that is an input, a weight, a value of a graph around it, or an output already is
+    copied by an Identity.
+    """
+    returned: set[ir.Value] = set()
+    for position, value in enumerate(graph.outputs):
+        producer = value.producer()
+        if producer is not None and producer.graph is graph and value not in returned:
+            returned.add(value)
+            continue
+        node = ir.node("Identity", [value], name=f"return_{value.name}")
+        graph.append(node)
+        copy = graph.outputs[position] = node.outputs[0]
+        copy.name, copy.type, copy.shape = value.name, value.type, value.shape
+
+
 def _cached(model: ir.Model, output: ir.Value) -> ir.Value | None:
     """Return the input that holds the cache ``output``: ``past_key_values.0.encoder.key`` for
     ``present.0.encoder.key``."""
@@ -79,7 +97,8 @@ def _empty(
     """Add a constant without elements to ``model``, and return it: its first open dim is 0."""
     dims = list(output.shape.dims) if output.shape is not None else []
     is_open = [not isinstance(dim, int) for dim in dims]
-    if True not in is_open or output.dtype is None or type(output.type) is not ir.TensorType:
+    is_tensor = type(output.type) is ir.TensorType and output.dtype != ir.DataType.STRING
+    if True not in is_open or output.dtype is None or not is_tensor:
         errors.append(_not_empty(output, names))
         return output
     sizes = [dim if isinstance(dim, int) else 1 for dim in dims]
@@ -109,7 +128,7 @@ def differences(
     ranks = {len(value.shape) for value in (a, b) if value.shape is not None}
     if a.type == b.type and len(ranks) < 2:
         return
-    types = [f"{name}: {_type(value)}" for name, value in zip(names, (a, b), strict=True)]
+    types = [f"{name}: {type_in_words(value)}" for name, value in zip(names, (a, b), strict=True)]
     yield UsageError(
         "E666",
         f"the {word} {a.name!r} differs between the models",
@@ -119,7 +138,7 @@ def differences(
     )
 
 
-def _type(value: ir.Value) -> str:
+def type_in_words(value: ir.Value) -> str:
     """Return the type of ``value`` as text: ``float[batch_size,5]``."""
     dims = "?" if value.shape is None else ",".join(map(str, value.shape.dims))
     return f"{value.dtype.name.lower() if value.dtype is not None else value.type}[{dims}]"

@@ -41,6 +41,46 @@ def verify_branches(
     return reports
 
 
+def verify_chain(
+    joined: ir.Model,
+    sources: Sequence[tuple[str, ir.Model]],
+    pairs: Mapping[str, str],
+    renamed: Mapping[str, str],
+    dims: Dims | None = None,
+) -> Report:
+    """Run two models one after the other, and ``joined``, on the same random inputs.
+
+    ``pairs`` maps outputs of the first model to inputs of the second; ``renamed`` maps inputs and
+    outputs of the second to their names in ``joined``.
+    """
+    runners = [open_runner(model) for _, model in sources]
+    whole = interface_of(joined)
+    fed = {into: out for out, into in pairs.items()}
+
+    def run(*values: Value) -> Sequence[Value]:
+        """Run both models, and return the outputs of the joined model."""
+        given = dict(zip((port.name for port in whole.inputs), values, strict=True))
+        first = {**given, **_by_name(runners[0], given)}
+        own = {
+            port.name: first[fed[port.name]]
+            if port.name in fed
+            else given[renamed.get(port.name, port.name)]
+            for port in runners[1].interface.inputs
+        }
+        second = _by_name(runners[1], own)
+        results = {**first, **{renamed.get(name, name): v for name, v in second.items()}}
+        return [results[port.name] for port in whole.outputs]
+
+    name = " and ".join(name for name, _ in sources)
+    return verify(ComparisonSide(name, run), joined, dims=dims, names=(name, "the joined model"))
+
+
+def _by_name(runner: Runner, given: Known) -> dict[str, Value]:
+    """Run with inputs by name, and return the outputs by name."""
+    results = runner(*(given[port.name] for port in runner.interface.inputs))
+    return dict(zip((port.name for port in runner.interface.outputs), results, strict=True))
+
+
 def own_dims(dims: Dims | None, models: Sequence[ir.Model]) -> list[Dims | None]:
     """Return for each model the ``dims`` that it has; the first one gets those that none has.
 
