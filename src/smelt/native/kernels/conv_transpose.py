@@ -68,7 +68,7 @@ def _scatter(cx: KernelContext) -> None:
     names = ("n", "g", "c", "m", "z", "y", "x")
     sizes = (x.shape[0], group, channels, filters, *window.input)
     _, in_height, in_width = window.input
-    _, height, width = window.output
+    _, out_height, out_width = window.output
     with body.loops([f"i{name}" for name in names], sizes):
         channel = f"(ig * {channels} + ic)"
         source = f"((in * {x.shape[1]} + {channel}) * {image})"
@@ -86,4 +86,4 @@ def _scatter(cx: KernelContext) -> None:
             inside = [f"o{i} >= 0 && o{i} < {size}" for i, size in enumerate(window.output)]
             weight = f"k[(k0 * {window.kernel[1]} + k1) * {window.kernel[2]} + k2]"
             with body.block(f"if ({' && '.join(inside)})"):
-                body.line(f"out[(o0 * {height} + o1) * {width} + o2] += v * {weight};")
+                body.line(f"out[(o0 * {out_height} + o1) * {out_width} + o2] += v * {weight};")

@@ -86,7 +86,7 @@ def _stride(size: int, stride: int, wide: int, *, by_run: bool) -> int:
 
 
 def _repeats(size: int, wide: int) -> bool:
-    """True if a dim of ``size`` is 1 and is broadcast to ``wide``.
+    """True if a dim of ``size`` 1 is repeated to give a dim of ``wide`` elements.
 
     Raises Undecided if that depends on a run-time size.
     """

@@ -37,28 +37,36 @@ def emit_rows(cx: KernelContext, window: Window, start: str, step: str, result: 
     In ``result``, ``rows`` is the number of rows inside of the image, ``q`` the output column.
     """
     x, y, body = cx.input(0), cx.output(), cx.body
-    (_, height, width), (_, tall, wide) = window.input, window.output
-    (_, kh, _), (_, down, along), (_, dh, _) = window.kernel, window.strides, window.dilations
+    (_, height, width), (_, out_height, out_width) = window.input, window.output
+    (_, kernel_h, _), (_, stride_h, stride_w), (_, dilation_h, _) = (
+        window.kernel,
+        window.strides,
+        window.dilations,
+    )
     chunk, t = chunk_of(window), x.type.name
-    planes = (y.shape[0] * y.shape[1], tall)
+    planes = (y.shape[0] * y.shape[1], out_height)
     with body.loops(("c", "h"), planes, body.widest(planes)):
         body.line(f"const {t} *image = {x.name} + c * {height * width};")
-        body.line(f"{y.type.name} *out = {y.name} + (c * {tall} + h) * {wide};")
-        body.line(f"const ptrdiff_t top = h * {down} - {window.begin[1]};")
-        body.line(f"const ptrdiff_t low = top < 0 ? (-top + {dh - 1}) / {dh} : 0;")
-        body.line(f"const ptrdiff_t inside = top < {height} ? ({height - 1} - top) / {dh} + 1 : 0;")
-        body.line(f"const ptrdiff_t high = inside < {kh} ? inside : {kh};")
+        body.line(f"{y.type.name} *out = {y.name} + (c * {out_height} + h) * {out_width};")
+        body.line(f"const ptrdiff_t top = h * {stride_h} - {window.begin[1]};")
+        body.line(f"const ptrdiff_t low = top < 0 ? (-top + {dilation_h - 1}) / {dilation_h} : 0;")
+        body.line(
+            f"ptrdiff_t inside = top < {height} ? ({height - 1} - top) / {dilation_h} + 1 : 0;"
+        )
+        body.line(f"const ptrdiff_t high = inside < {kernel_h} ? inside : {kernel_h};")
         body.line("const ptrdiff_t rows = high > low ? high - low : 0;")
-        with body.loop("w", wide, step=chunk):
-            body.line(f"const ptrdiff_t first = w * {along} - {window.begin[2]};")
+        with body.loop("w", out_width, step=chunk):
+            body.line(f"const ptrdiff_t first = w * {stride_w} - {window.begin[2]};")
             _emit_down(cx, window, start, step)
-            body.line(f"const ptrdiff_t end = {wide} - w < {chunk} ? {wide} - w : {chunk};")
+            body.line(
+                f"const ptrdiff_t end = {out_width} - w < {chunk} ? {out_width} - w : {chunk};"
+            )
             with body.loop("j", "end"):
                 if "q" in result:
                     body.line("const ptrdiff_t q = w + j;")
-                body.line(f"{t} a = row[j * {along}];")
+                body.line(f"{t} a = row[j * {stride_w}];")
                 for k in range(1, window.kernel[2]):
-                    at = f"row[j * {along} + {k * window.dilations[2]}]"
+                    at = f"row[j * {stride_w} + {k * window.dilations[2]}]"
                     body.line(f"{{ const {t} v = {at}; a = {step}; }}")
                 body.line(f"out[w + j] = {result};")
         body.line("(void)rows;")
@@ -66,12 +74,12 @@ def emit_rows(cx: KernelContext, window: Window, start: str, step: str, result: 
 
 def _stays_inside(window: Window) -> bool:
     """True if ``row`` is inside of the image for every chunk, so its loop has a constant length."""
-    (_, _, wide), chunk = window.output, chunk_of(window)
-    if isinstance(wide, Size) or isinstance(window.input[2], Size):
+    (_, _, out_width), chunk = window.output, chunk_of(window)
+    if isinstance(out_width, Size) or isinstance(window.input[2], Size):
         return False
     reach = (window.kernel[2] - 1) * window.dilations[2]
-    end = (wide - 1) * window.strides[2] + reach + 1 - window.begin[2]
-    return window.begin[2] == 0 and wide % chunk == 0 and end <= window.input[2]
+    end = (out_width - 1) * window.strides[2] + reach + 1 - window.begin[2]
+    return window.begin[2] == 0 and out_width % chunk == 0 and end <= window.input[2]
 
 
 def _emit_down(cx: KernelContext, window: Window, start: str, step: str) -> None:

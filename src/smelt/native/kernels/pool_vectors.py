@@ -67,9 +67,9 @@ def emit(cx: KernelContext, window: Window, joining: Joining, result: str) -> No
     body, x, y = cx.body, cx.input(0), cx.output()
     cx.call("LANES", PRELUDE)
     cx.call("larger", LARGER)
-    deep, tall, wide = window.output
+    out_depth, out_height, out_width = window.output
     pitch = pitch_of(window)
-    band: Dim = larger(1, smaller(tall, KEPT // larger(1, pitch)))
+    band: Dim = larger(1, smaller(out_height, KEPT // larger(1, pitch)))
     band_size = band * pitch
     most = KEPT if isinstance(band_size, Size) else band_size
     body.line(f"const float *image = {x.name} + c * {window.plane};")
@@ -78,12 +78,12 @@ def emit(cx: KernelContext, window: Window, joining: Joining, result: str) -> No
     if isinstance(band, Size):
         body.line(f"const ptrdiff_t band = {band};")
         band = Size.named("band", band.low, band.high)
-    with body.loop("o", deep), body.loop("h", tall, step=str(band)):
-        rows = f"{tall} - h < {band} ? {tall} - h : {band}"
-        even = not isinstance(tall, Size) and tall % band == 0
+    with body.loop("o", out_depth), body.loop("h", out_height, step=str(band)):
+        rows = f"{out_height} - h < {band} ? {out_height} - h : {band}"
+        even = not isinstance(out_height, Size) and out_height % band == 0
         body.line(f"const ptrdiff_t rows = {band if even else rows};")
         _emit_down(cx, window, joining, pitch)
-        body.line(f"float *to = out + (o * {tall} + h) * {wide};")
+        body.line(f"float *to = out + (o * {out_height} + h) * {out_width};")
         _emit_along(cx, window, joining, pitch, result)
 
 

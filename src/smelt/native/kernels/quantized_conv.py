@@ -184,8 +184,11 @@ def _emit_steps(cx: KernelContext, layout: Layout, places: str, scratch: str) ->
 
 
 def _position_offsets(band: Band) -> list[int]:
-    """Return the byte offset of each kernel position in the plane, then the
-    offsets of both halves."""
+    """Return the byte offsets of the kernel positions in the plane.
+
+    First come the offsets of the groups of four channels, for int8 dot products. Then come two
+    offsets per position for 16-bit products, which read the even and the odd channels of a group.
+    """
     whole = [4 * place for place in band.places()]
     return [*whole, *(place + half for place in whole for half in (-1, 0))]
 

@@ -61,10 +61,18 @@ class Layout:
 
 def layout_of(window: Window) -> Layout:
     """Return the phases that the kernel reads, and their size."""
-    (_, kh, kw), (_, down, step), (_, dh, dw) = window.kernel, window.strides, window.dilations
-    phases = {(y * dh % down, x * dw % step) for y in range(kh) for x in range(kw)}
-    rows = window.output[1] + (kh - 1) * dh // down
-    pitch = window.output[2] + (kw - 1) * dw // step
+    (_, kernel_h, kernel_w), (_, stride_h, stride_w), (_, dilation_h, dilation_w) = (
+        window.kernel,
+        window.strides,
+        window.dilations,
+    )
+    phases = {
+        (y * dilation_h % stride_h, x * dilation_w % stride_w)
+        for y in range(kernel_h)
+        for x in range(kernel_w)
+    }
+    rows = window.output[1] + (kernel_h - 1) * dilation_h // stride_h
+    pitch = window.output[2] + (kernel_w - 1) * dilation_w // stride_w
     band = cast(int, larger(1, smaller(window.output[1], BAND // larger(1, pitch))))
     return Layout(tuple(sorted(phases)), rows, pitch, band)
 
@@ -182,7 +190,11 @@ def _emit_rows(cx: KernelContext, window: Window, layout: Layout, scratch: str) 
 def _emit_band(cx: KernelContext, window: Window, layout: Layout, scratch: str) -> None:
     """Write a band of output rows: all kernel positions for two vectors of results at a time."""
     body, height = cx.body, window.output[1]
-    (_, kh, kw), (_, down, step), (_, dh, dw) = window.kernel, window.strides, window.dilations
+    (_, kernel_h, kernel_w), (_, stride_h, stride_w), (_, dilation_h, dilation_w) = (
+        window.kernel,
+        window.strides,
+        window.dilations,
+    )
     epilogue = epilogue_by_filter(cx)
     relu = epilogue == Epilogue(RELU)
     if relu:
@@ -195,12 +207,16 @@ def _emit_band(cx: KernelContext, window: Window, layout: Layout, scratch: str) 
         body.line("vec s0 = { 0 }, s1 = { 0 };")
         body.line("s0 += start;")
         body.line("s1 += start;")
-        for y in range(kh):
-            for x in range(kw):
-                number = layout.phases.index((y * dh % down, x * dw % step))
-                at = number * layout.phase + y * dh // down * layout.pitch + x * dw // step
-                body.line(f"s0 += k[{y * kw + x}] * *(const vec *)(from + p + {at});")
-                body.line(f"s1 += k[{y * kw + x}] * *(const vec *)(from + p + {at} + LANES);")
+        for y in range(kernel_h):
+            for x in range(kernel_w):
+                number = layout.phases.index((y * dilation_h % stride_h, x * dilation_w % stride_w))
+                at = (
+                    number * layout.phase
+                    + y * dilation_h // stride_h * layout.pitch
+                    + x * dilation_w // stride_w
+                )
+                body.line(f"s0 += k[{y * kernel_w + x}] * *(const vec *)(from + p + {at});")
+                body.line(f"s1 += k[{y * kernel_w + x}] * *(const vec *)(from + p + {at} + LANES);")
         for s in range(2):
             value = f"NOT_BELOW_0(s{s})" if relu else f"s{s}"
             body.line(f"*(vec *)(results + p{' + LANES' if s else ''}) = {value};")

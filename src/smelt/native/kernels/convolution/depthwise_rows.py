@@ -19,8 +19,12 @@ FEWEST, MOST = 5, 8
 
 def supports(window: Window) -> bool:
     """True if neighboring output rows read neighboring input rows."""
-    (_, kh, _), (_, down, step), (_, dh, _) = window.kernel, window.strides, window.dilations
-    return FEWEST <= kh <= MOST and down == step == dh == 1
+    (_, kernel_h, _), (_, stride_h, stride_w), (_, dilation_h, _) = (
+        window.kernel,
+        window.strides,
+        window.dilations,
+    )
+    return FEWEST <= kernel_h <= MOST and stride_h == stride_w == dilation_h == 1
 
 
 def pitch_of(window: Window) -> int:
@@ -32,10 +36,12 @@ def emit(cx: KernelContext, window: Window, rows: int, pitch: int) -> None:
     """Write ``results`` of ``rows`` output rows; input rows begin at ``from`` and are ``pitch``
     apart.
     """
-    (_, _, kw), dw = window.kernel, window.dilations[2]
+    (_, _, kernel_w), dw = window.kernel, window.dilations[2]
     name = _declare(cx, window.kernel[1], rows)
     with cx.body.block(f"for (ptrdiff_t q = 0; q < {window.output[2]}; q += LANES)"):
-        arguments = f"from + q, {pitch}, k, {kw}, {dw}, start, results + q, {pitch_of(window)}"
+        arguments = (
+            f"from + q, {pitch}, k, {kernel_w}, {dw}, start, results + q, {pitch_of(window)}"
+        )
         cx.body.line(f"{name}({arguments});")
 
 

@@ -94,14 +94,18 @@ class Band:
 
 def band_of(instance: Instance, window: Window) -> Band:
     """Return the bands: all read the same number of rows; the last one may compute fewer."""
-    (_, height, width), (_, kh, kw) = window.output, window.kernel
-    (_, down, step), (_, dh, dw) = window.strides, window.dilations
+    (_, out_height, out_width), (_, kernel_h, kernel_w) = window.output, window.kernel
+    (_, stride_h, stride_w), (_, dilation_h, dilation_w) = window.strides, window.dilations
     channels = channels_of(instance)[0]
-    count = max(1, height * width // band_pixels(instance, window))
-    rows = -(-height // count)
-    if kh == kw == 1 < max(down, step) and channels >= NO_INLINE:
-        return Band(rows, rows, width, (down, step))
-    return Band(rows, (rows - 1) * down + (kh - 1) * dh + 1, (width - 1) * step + (kw - 1) * dw + 1)
+    count = max(1, out_height * out_width // band_pixels(instance, window))
+    rows = -(-out_height // count)
+    if kernel_h == kernel_w == 1 < max(stride_h, stride_w) and channels >= NO_INLINE:
+        return Band(rows, rows, out_width, (stride_h, stride_w))
+    return Band(
+        rows,
+        (rows - 1) * stride_h + (kernel_h - 1) * dilation_h + 1,
+        (out_width - 1) * stride_w + (kernel_w - 1) * dilation_w + 1,
+    )
 
 
 def band_pixels(instance: Instance, window: Window) -> int:

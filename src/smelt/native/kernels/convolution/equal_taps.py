@@ -78,8 +78,8 @@ def supports(instance: Instance, window: Window) -> bool:
 def emit(cx: KernelContext, window: Window, weights: Filters) -> None:
     """Write all panels of filters, and for each all rectangles; shards take panels or rows."""
     filters = channels_of(cx)[1]
-    (_, height, width), (_, down, step), body = window.input, window.strides, cx.body
-    source = Source("image", height * width, width, down * width, step)
+    (_, height, width), (_, stride_h, stride_w), body = window.input, window.strides, cx.body
+    source = Source("image", height * width, width, stride_h * width, stride_w)
     by_panel = any(count >= body.parts for _, _, count in panels(filters))
     with groups(cx, window):
         for first, wide, count in panels(filters):
@@ -109,11 +109,11 @@ def _emit_part(
 ) -> None:
     """Write tiles of pixels of the output row ``h``."""
     window, source = panel.window, panel.source
-    (_, down, step), (_, dh, dw) = window.strides, window.dilations
+    (_, stride_h, stride_w), (_, dilation_h, dilation_w) = window.strides, window.dilations
     kernel = window.kernel[2]
     first = columns.first + part.first
-    row = f"(h * {down} + {rows.low * dh - window.begin[1]}) * {source.pitch}"
-    column = f"q * {step} + {columns.low * dw - window.begin[2]}"
+    row = f"(h * {stride_h} + {rows.low * dilation_h - window.begin[1]}) * {source.pitch}"
+    column = f"q * {stride_w} + {columns.low * dilation_w - window.begin[2]}"
     tall = rows.high - rows.low if columns.high else 0
     start = f"image + ({row} + {column})" if tall else "image"
     arguments = [start, str((rows.low * kernel + columns.low) * panel.width), str(tall)]
@@ -128,9 +128,9 @@ def _reduction_loop(window: Window, width: int, columns: int) -> ReductionLoop:
 
     Weights are read from the ``first`` one on.
     """
-    (_, kh, kw), step, stride = window.kernel, window.dilations[2], window.strides[2]
+    (_, kernel_h, kernel_w), step, stride = window.kernel, window.dilations[2], window.strides[2]
     return ReductionLoop(
-        name=f"equal_taps{kh}x{kw}_{columns}",
+        name=f"equal_taps{kernel_h}x{kernel_w}_{columns}",
         parameters=f"{pixel_tiles.PARAMETERS}, ptrdiff_t first, ptrdiff_t tall",
         heads=(
             "for (ptrdiff_t i = 0; i < cn; ++i)",
@@ -140,5 +140,5 @@ def _reduction_loop(window: Window, width: int, columns: int) -> ReductionLoop:
             (f"row[@ * {stride} + {x * step}]", f"w + {x * width}") for x in range(max(1, columns))
         ),
         before="const float *row = a + i * plane + k * pitch;\n    "
-        f"    const float *w = b + first + (i * {kh} + k) * {kw * width};",
+        f"    const float *w = b + first + (i * {kernel_h} + k) * {kernel_w * width};",
     )

@@ -128,14 +128,14 @@ def _emit_bands(cx: KernelContext, product: Product, window: Window, channels: i
     bands = _bands(cx, window)
     scratch = cx.scratch(product.element)
     gather = band_function(cx, product.element, window, channels)
-    _, height, wide = window.output
+    _, out_height, out_width = window.output
     with cx.body.loop("d", window.output[0]):
-        for row in _cuts("h", height, bands.rows):
-            for column in _cuts("w", wide, bands.columns):
+        for row in _cuts("h", out_height, bands.rows):
+            for column in _cuts("w", out_width, bands.columns):
                 pixels = row.length * column.length
                 width = padded(pixels)
                 at = f"d, {row.start}, {column.start}, {row.length}, {column.length}"
-                c = f"{product.c} + (d * {height} + {row.start}) * {wide} + {column.start}"
+                c = f"{product.c} + (d * {out_height} + {row.start}) * {out_width} + {column.start}"
                 with _loop(cx, row), _loop(cx, column):
                     cx.body.line(f"{gather}(image, {scratch}, {at}, {width - pixels});")
                     band = replace(product, n=pixels, width=width, b=scratch, b_k=width, c=c)

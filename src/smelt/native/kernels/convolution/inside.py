@@ -65,9 +65,9 @@ def inside_loop(window: Window, width: int) -> ReductionLoop:
 
     Panels have ``width`` filters.
     """
-    (_, kh, kw), step = window.kernel, window.dilations[2]
+    (_, kernel_h, kernel_w), step = window.kernel, window.dilations[2]
     return ReductionLoop(
-        name=f"inside{kh}x{kw}",
+        name=f"inside{kernel_h}x{kernel_w}",
         parameters="ptrdiff_t cn, ptrdiff_t plane, ptrdiff_t pitch, const float *restrict b, "
         "const float *restrict a, const ptrdiff_t *restrict at, "
         + ", ".join(f"ptrdiff_t {name}" for name in INSIDE),
@@ -78,6 +78,6 @@ def inside_loop(window: Window, width: int) -> ReductionLoop:
         ),
         steps=(("a@[o]", "w"),),
         before=f"const ptrdiff_t o = i * plane + k * pitch + x * {step};\n    "
-        f"    const float *w = b + ((i * {kh} + k) * {kw} + x) * {width};",
+        f"    const float *w = b + ((i * {kernel_h} + k) * {kernel_w} + x) * {width};",
         row_start="const float *a@ = a + at[@];",
     )

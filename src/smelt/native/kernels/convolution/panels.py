@@ -88,9 +88,13 @@ def _plane(window: Window, most: int) -> int:
 
     This includes the elements that the last vector of a copy reads beyond them.
     """
-    (_, height, wide), (_, kh, kw), (_, dh, dw) = window.output, window.kernel, window.dilations
-    rows = min(height, (most - 2) // wide + 2) + (kh - 1) * dh
-    return rows * (wide + (kw - 1) * dw) + MOST_LANES
+    (_, out_height, out_width), (_, kernel_h, kernel_w), (_, dilation_h, dilation_w) = (
+        window.output,
+        window.kernel,
+        window.dilations,
+    )
+    rows = min(out_height, (most - 2) // out_width + 2) + (kernel_h - 1) * dilation_h
+    return rows * (out_width + (kernel_w - 1) * dilation_w) + MOST_LANES
 
 
 def _shifted_copy(cx: KernelContext, window: Window, channels: int, most: int) -> str:
@@ -98,19 +102,23 @@ def _shifted_copy(cx: KernelContext, window: Window, channels: int, most: int) -
     position.
     """
     cx.call("copy_segment", SEGMENT)
-    (_, kh, kw), (_, dh, dw), wide = window.kernel, window.dilations, window.output[2]
-    pitch, more = wide + (kw - 1) * dw, (kh - 1) * dh
+    (_, kernel_h, kernel_w), (_, dilation_h, dilation_w), wide = (
+        window.kernel,
+        window.dilations,
+        window.output[2],
+    )
+    pitch, more = wide + (kernel_w - 1) * dilation_w, (kernel_h - 1) * dilation_h
     copy = padded_rows(cx, window, pitch)
-    step = channels * kh * kw * PANEL
+    step = channels * kernel_h * kernel_w * PANEL
     return f"""    float plane[{_plane(window, most)}];
     const ptrdiff_t first = p % {wide}, top = p / {wide};
     const ptrdiff_t rows_read = (first + count - 1) / {wide} + 1 + {more};
     memset(plane, 0, sizeof plane);
     for (ptrdiff_t c = 0; c < {channels}; ++c) {{
         {copy}(image + c * {window.plane}, plane, top - {window.begin[1]}, rows_read);
-        for (ptrdiff_t k1 = 0; k1 < {kh}; ++k1)
-        for (ptrdiff_t k2 = 0; k2 < {kw}; ++k2, to += {PANEL}) {{
-            const float *from = plane + k1 * {dh * pitch} + k2 * {dw};
+        for (ptrdiff_t k1 = 0; k1 < {kernel_h}; ++k1)
+        for (ptrdiff_t k2 = 0; k2 < {kernel_w}; ++k2, to += {PANEL}) {{
+            const float *from = plane + k1 * {dilation_h * pitch} + k2 * {dilation_w};
             ptrdiff_t w = first;
             for (ptrdiff_t q = 0; q < count; from += {pitch}) {{
                 const ptrdiff_t n = {wide} - w < count - q ? {wide} - w : count - q;
@@ -139,26 +147,29 @@ def _copy(cx: KernelContext, step: int) -> str:
 def _window_copy(cx: KernelContext, window: Window, channels: int) -> str:
     """Return the C that copies, for each channel and kernel position, the image
     rows of the pixels."""
-    (i0, i1, i2), (_, o1, o2) = window.input, window.output
-    (k0, k1, k2), (s0, s1, s2) = window.kernel, window.strides
-    (d0, d1, d2), (p0, p1, p2) = window.dilations, window.begin
-    step, copy = channels * math.prod(window.kernel) * PANEL, _copy(cx, s2)
-    return f"""    const ptrdiff_t first_column = p % {o2}, first_row = p / {o2};
+    (depth, height, width), (_, out_height, out_width) = window.input, window.output
+    (kernel_d, kernel_h, kernel_w), (stride_d, stride_h, stride_w) = window.kernel, window.strides
+    dilation_d, dilation_h, dilation_w = window.dilations
+    begin_d, begin_h, begin_w = window.begin
+    step, copy = channels * math.prod(window.kernel) * PANEL, _copy(cx, stride_w)
+    return f"""    const ptrdiff_t first_column = p % {out_width}, first_row = p / {out_width};
     for (ptrdiff_t c = 0; c < {channels}; ++c)
-    for (ptrdiff_t k0 = 0; k0 < {k0}; ++k0)
-    for (ptrdiff_t k1 = 0; k1 < {k1}; ++k1)
-    for (ptrdiff_t k2 = 0; k2 < {k2}; ++k2, to += {PANEL}) {{
+    for (ptrdiff_t k0 = 0; k0 < {kernel_d}; ++k0)
+    for (ptrdiff_t k1 = 0; k1 < {kernel_h}; ++k1)
+    for (ptrdiff_t k2 = 0; k2 < {kernel_w}; ++k2, to += {PANEL}) {{
         float *at = row;
-        ptrdiff_t w = first_column, r = first_row % {o1}, d = first_row / {o1}, left = count;
+        ptrdiff_t w = first_column, r = first_row % {out_height}, d = first_row / {out_height};
+        ptrdiff_t left = count;
         while (left > 0) {{
-            const ptrdiff_t n = {o2} - w < left ? {o2} - w : left;
-            const ptrdiff_t z = d * {s0} + k0 * {d0} - {p0}, y = r * {s1} + k1 * {d1} - {p1};
-            const ptrdiff_t x = w * {s2} + k2 * {d2} - {p2};
+            const ptrdiff_t n = {out_width} - w < left ? {out_width} - w : left;
+            const ptrdiff_t z = d * {stride_d} + k0 * {dilation_d} - {begin_d};
+            const ptrdiff_t y = r * {stride_h} + k1 * {dilation_h} - {begin_h};
+            const ptrdiff_t x = w * {stride_w} + k2 * {dilation_w} - {begin_w};
             ptrdiff_t j = 0;
-            if (z >= 0 && z < {i0} && y >= 0 && y < {i1}) {{
-                const ptrdiff_t from = ((c * {i0} + z) * {i1} + y) * {i2} + x;
-                const ptrdiff_t low = x < 0 ? (-x + {s2 - 1}) / {s2} : 0;
-                const ptrdiff_t end = x < {i2} ? ({i2 - 1} - x) / {s2} + 1 : 0;
+            if (z >= 0 && z < {depth} && y >= 0 && y < {height}) {{
+                const ptrdiff_t from = ((c * {depth} + z) * {height} + y) * {width} + x;
+                const ptrdiff_t low = x < 0 ? (-x + {stride_w - 1}) / {stride_w} : 0;
+                const ptrdiff_t end = x < {width} ? ({width - 1} - x) / {stride_w} + 1 : 0;
                 const ptrdiff_t high = end < n ? end : n;
                 for (; j < low && j < n; ++j)
                     at[j] = 0;
@@ -167,7 +178,7 @@ def _window_copy(cx: KernelContext, window: Window, channels: int) -> str:
             for (; j < n; ++j)
                 at[j] = 0;
             at += n, left -= n, w = 0;
-            if (++r == {o1})
+            if (++r == {out_height})
                 r = 0, ++d;
         }}
         spread_panels(row, to, {step}, count);

@@ -167,8 +167,8 @@ def _emit_placed(
 
 def _inner_iterations(window: Window) -> int:
     """Return the innermost iterations of a micro-kernel per channel."""
-    (_, kh, kw) = window.kernel
-    return kh * (kw if kw > UNROLLED else 1)
+    (_, kernel_h, kernel_w) = window.kernel
+    return kernel_h * (kernel_w if kernel_w > UNROLLED else 1)
 
 
 def _fetch(cx: KernelContext, panel: Panel, tiles: int) -> int:
@@ -248,10 +248,10 @@ def listed_loop(window: Window, width: int) -> ReductionLoop:
 
     ``at[row]`` is the offset of the pixel of each row of the micro-kernel.
     """
-    (_, kh, kw), dw = window.kernel, window.dilations[2]
-    heads, before, steps, after = _loops(kh, kw, width)
+    (_, kernel_h, kernel_w), dw = window.kernel, window.dilations[2]
+    heads, before, steps, after = _loops(kernel_h, kernel_w, width)
     return ReductionLoop(
-        name=f"conv{kh}x{kw}",
+        name=f"conv{kernel_h}x{kernel_w}",
         parameters=f"{PARAMETERS}, const ptrdiff_t *restrict at",
         heads=heads,
         steps=tuple((f"a@[o + {x * dw}]" if x else "a@[o]", b) for x, b in steps),
@@ -263,13 +263,13 @@ def listed_loop(window: Window, width: int) -> ReductionLoop:
 
 def placed_loop(window: Window, width: int, places: tuple[int, ...], fetch: int) -> ReductionLoop:
     """Return ``listed_loop`` for pixels at constant offsets ``places`` from the first pixel."""
-    (_, kh, kw), dw = window.kernel, window.dilations[2]
-    heads, before, steps, after = _loops(kh, kw, width)
+    (_, kernel_h, kernel_w), dw = window.kernel, window.dilations[2]
+    heads, before, steps, after = _loops(kernel_h, kernel_w, width)
     fetched = [f"FETCH(ahead + {line});" for line in range(0, fetch, LINE)]
     if fetch:
         after = " ".join([after, *fetched, f"ahead += {fetch};"])
     return ReductionLoop(
-        name=f"placed{kh}x{kw}",
+        name=f"placed{kernel_h}x{kernel_w}",
         parameters=PARAMETERS + (", const float *ahead" if fetch else ""),
         heads=heads,
         steps=tuple((f"row[@ + {x * dw}]" if x else "row[@]", b) for x, b in steps),

@@ -25,15 +25,15 @@ def emit(cx: KernelContext, window: Window) -> None:
     bias = cx.optional(2)
     channels, filters = channels_of(cx)
     groups = cx.int("group")
-    k0, k1, k2 = window.kernel
-    _, height, width = window.output
+    kernel_d, kernel_h, kernel_w = window.kernel
+    _, out_height, out_width = window.output
     with body.loops(("n", "g", "f", "o0", "o1"), (y.shape[0], groups, filters, *window.output[:2])):
         body.line(f"const ptrdiff_t filter = g * {filters} + f;")
-        row = f"((n * {groups * filters} + filter) * {window.output[0]} + o0) * {height} + o1"
-        body.line(f"{t} *const out = {y.name} + ({row}) * {width};")
-        with body.loop("o2", width):
+        row = f"((n * {groups * filters} + filter) * {window.output[0]} + o0) * {out_height} + o1"
+        body.line(f"{t} *const out = {y.name} + ({row}) * {out_width};")
+        with body.loop("o2", out_width):
             body.line(f"out[o2] = {f'{bias.name}[filter]' if bias is not None else 0};")
-        with body.loops(("c", "k0", "k1"), (channels, k0, k1)):
+        with body.loops(("c", "k0", "k1"), (channels, kernel_d, kernel_h)):
             for dim in range(2):
                 at = f"o{dim} * {window.strides[dim]} + k{dim} * {window.dilations[dim]}"
                 body.line(f"const ptrdiff_t at{dim} = {at} - {window.begin[dim]};")
@@ -43,12 +43,12 @@ def emit(cx: KernelContext, window: Window) -> None:
             image = f"(n * {groups * channels} + g * {channels} + c) * {window.input[0]} + at0"
             line = f"{x.name} + (({image}) * {window.input[1]} + at1) * {window.input[2]}"
             body.line(f"const {t} *const image = {line};")
-            weights = f"((filter * {channels} + c) * {k0} + k0) * {k1} + k1"
-            body.line(f"const {t} *const weights = {w.name} + ({weights}) * {k2};")
-            with body.loop("k2", k2):
+            weights = f"((filter * {channels} + c) * {kernel_d} + k0) * {kernel_h} + k1"
+            body.line(f"const {t} *const weights = {w.name} + ({weights}) * {kernel_w};")
+            with body.loop("k2", kernel_w):
                 _emit_columns(cx, window)
         if ends_in_relu(cx):
-            with body.loop("o2", width):
+            with body.loop("o2", out_width):
                 body.line("out[o2] = out[o2] < 0 ? 0 : out[o2];")
 
 

@@ -78,33 +78,41 @@ class Block:
 
 def _far_block(window: Window, terms: int) -> Block:
     """Return the block for kernel columns that are far apart, each of which has its own copy."""
-    _, kh, kw = window.kernel
+    _, kernel_h, kernel_w = window.kernel
     columns = min(window.output[2], max(PANEL, min(COPIED // terms, BLOCK) // PANEL * PANEL))
-    return Block(1, columns, kh, columns, window.strides[1], 1, kh * columns, kw)
+    return Block(1, columns, kernel_h, columns, window.strides[1], 1, kernel_h * columns, kernel_w)
 
 
 def block_of(instance: Instance, window: Window) -> Block:
     """Return the blocks; all but the last ones are a multiple of the panel width."""
     channels = channels_of(instance)[0]
-    (_, height, width), (_, kh, kw) = window.output, window.kernel
-    (_, down, _), (_, dh, dw) = window.strides, window.dilations
-    more = (kw - 1) * dw
+    (_, out_height, out_width), (_, kernel_h, kernel_w) = window.output, window.kernel
+    (_, stride_h, _), (_, dilation_h, dilation_w) = window.strides, window.dilations
+    more = (kernel_w - 1) * dilation_w
 
     def rows_read(rows: int) -> int:
         """Return the input rows that ``rows`` output rows read."""
-        return kh if rows == 1 else (rows - 1) * down + (kh - 1) * dh + 1
+        return kernel_h if rows == 1 else (rows - 1) * stride_h + (kernel_h - 1) * dilation_h + 1
 
-    wide = COPIED // (channels * kh) - more
-    columns = min(width, max(PANEL, min(wide, BLOCK) // PANEL * PANEL))
+    wide = COPIED // (channels * kernel_h) - more
+    columns = min(out_width, max(PANEL, min(wide, BLOCK) // PANEL * PANEL))
     if more > max(columns, FAR):
-        return _far_block(window, channels * kh * kw)
+        return _far_block(window, channels * kernel_h * kernel_w)
     rows = 1
-    while columns == width and rows < height and rows * width < BLOCK:
-        if channels * rows_read(rows + 1) * (width + more) > COPIED:
+    while columns == out_width and rows < out_height and rows * out_width < BLOCK:
+        if channels * rows_read(rows + 1) * (out_width + more) > COPIED:
             break
         rows += 1
     single = rows == 1
-    return Block(rows, columns, rows_read(rows), columns + more, down, 1 if single else dh, dw)
+    return Block(
+        rows,
+        columns,
+        rows_read(rows),
+        columns + more,
+        stride_h,
+        1 if single else dilation_h,
+        dilation_w,
+    )
 
 
 def workspace(instance: Instance, window: Window) -> int:
@@ -115,17 +123,17 @@ def workspace(instance: Instance, window: Window) -> int:
 
 def emit(cx: KernelContext, window: Window) -> None:
     """Write loops over blocks of pixels, tiles of filters, and panels of pixels."""
-    body, (_, height, width) = cx.body, window.output
+    body, (_, out_height, out_width) = cx.body, window.output
     block = block_of(cx, window)
-    by_row = -(-height // block.rows) >= -(-width // block.width)
+    by_row = -(-out_height // block.rows) >= -(-out_width // block.width)
     weights = packed(cx)
     loops = (body.shared_loop, body.loop) if by_row else (body.loop, body.shared_loop)
-    with groups(cx, window), loops[0]("h", height, step=block.rows):
-        rest = f"{height} - h < {block.rows} ? {height} - h : {block.rows}"
-        body.line(f"const ptrdiff_t rows = {rest if height % block.rows else block.rows};")
-        with loops[1]("w", width, step=block.width):
-            rest = f"{width} - w < {block.width} ? {width} - w : {block.width}"
-            body.line(f"const ptrdiff_t wide = {rest if width % block.width else block.width};")
+    with groups(cx, window), loops[0]("h", out_height, step=block.rows):
+        rest = f"{out_height} - h < {block.rows} ? {out_height} - h : {block.rows}"
+        body.line(f"const ptrdiff_t rows = {rest if out_height % block.rows else block.rows};")
+        with loops[1]("w", out_width, step=block.width):
+            rest = f"{out_width} - w < {block.width} ? {out_width} - w : {block.width}"
+            body.line(f"const ptrdiff_t wide = {rest if out_width % block.width else block.width};")
             _emit_copy(cx, window, block)
             for rows in tiles(cx, cx.input(1).size // cx.shape(1)[0], weights):
                 with (
@@ -211,19 +219,19 @@ def _reduction_loop(window: Window, across: int, block: int) -> ReductionLoop:
 
     Kernel columns are ``across`` elements apart in the copied image.
     """
-    _, kh, kw = window.kernel
+    _, kernel_h, kernel_w = window.kernel
     heads: tuple[str, ...] = (
         "for (ptrdiff_t i = 0; i < cn; ++i)",
-        f"for (ptrdiff_t k = 0; k < {kh}; ++k)",
+        f"for (ptrdiff_t k = 0; k < {kernel_h}; ++k)",
     )
     row, term = ("@", block) if block else ("@ * am", 1)
     from_ = "const float *from = b + i * plane + k * pitch"
-    steps = tuple((f"a[{row} + {x * term}]", f"from + {x * across}") for x in range(kw))
-    before, after = f"{from_};", f"a += {kw * term};"
-    if kw > UNROLLED:
-        heads += (f"for (ptrdiff_t x = 0; x < {kw}; ++x)",)
+    steps = tuple((f"a[{row} + {x * term}]", f"from + {x * across}") for x in range(kernel_w))
+    before, after = f"{from_};", f"a += {kernel_w * term};"
+    if kernel_w > UNROLLED:
+        heads += (f"for (ptrdiff_t x = 0; x < {kernel_w}; ++x)",)
         before, after = f"{from_} + x * {across};", f"a += {term};"
         steps = ((f"a[{row}]", "from"),)
     parameters = "ptrdiff_t cn, ptrdiff_t plane, ptrdiff_t pitch, const float *restrict a, "
     parameters += "const float *restrict b" + ("" if block else ", ptrdiff_t am")
-    return ReductionLoop(f"rows{kh}x{kw}", parameters, heads, steps, before, after)
+    return ReductionLoop(f"rows{kernel_h}x{kernel_w}", parameters, heads, steps, before, after)

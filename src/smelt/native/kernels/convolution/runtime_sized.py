@@ -101,16 +101,16 @@ def emit(cx: KernelContext, window: Window) -> None:
 def _emit(cx: KernelContext, window: Window) -> None:
     """Write blocks of pixels; in each, all panels of filters, and for each all tiles of pixels."""
     weights, body = direct.filters_of(cx), cx.body
-    (_, height, width), columns = window.output, _most_columns(cx, window)
+    (_, out_height, out_width), columns = window.output, _most_columns(cx, window)
     with groups(cx, window):
-        body.line(f"const ptrdiff_t most = {smaller(width, columns)};")
-        if lowest(width) <= 0:
+        body.line(f"const ptrdiff_t most = {smaller(out_width, columns)};")
+        if lowest(out_width) <= 0:
             body.line("if (most <= 0)")
             body.line("    continue;")
         _emit_band(cx, window)
-        with body.loop("h", height, step="band"), body.loop("w", width, step="most"):
-            body.line(f"const ptrdiff_t rows = {height} - h < band ? {height} - h : band;")
-            body.line(f"const ptrdiff_t wide = {width} - w < most ? {width} - w : most;")
+        with body.loop("h", out_height, step="band"), body.loop("w", out_width, step="most"):
+            body.line(f"const ptrdiff_t rows = {out_height} - h < band ? {out_height} - h : band;")
+            body.line(f"const ptrdiff_t wide = {out_width} - w < most ? {out_width} - w : most;")
             source = _source(cx, window)
             for first, count, times in panels(channels_of(cx)[1]):
                 panel = Panel(window, source, weights, count, first + count * times)
@@ -136,13 +136,13 @@ def _emit_band(cx: KernelContext, window: Window) -> None:
 
 def _source(cx: KernelContext, window: Window) -> Source:
     """Return the block's input: a padded copy, or the image itself."""
-    (_, height, width), (_, down, step) = window.input, window.strides
-    body, first, left = cx.body, f"h * {down}", f"w * {step}"
+    (_, height, width), (_, stride_h, stride_w) = window.input, window.strides
+    body, first, left = cx.body, f"h * {stride_h}", f"w * {stride_w}"
     if not _is_padded(window):
         pointer = f"image + {first} * {width} + {left}"
-        return Source(pointer, height * width, width, down * width, step)
-    body.line(f"const ptrdiff_t pitch = (wide - 1) * {step} + {_reach(window, 2)};")
-    body.line(f"const ptrdiff_t rows_read = (rows - 1) * {down} + {_reach(window, 1)};")
+        return Source(pointer, height * width, width, stride_h * width, stride_w)
+    body.line(f"const ptrdiff_t pitch = (wide - 1) * {stride_w} + {_reach(window, 2)};")
+    body.line(f"const ptrdiff_t rows_read = (rows - 1) * {stride_h} + {_reach(window, 1)};")
     copy, scratch = padded_plane(cx), cx.scratch(cx.type(0))
     with body.loop("i", channels_of(cx)[0]):
         arguments = (
@@ -152,7 +152,7 @@ def _source(cx: KernelContext, window: Window) -> Source:
         body.line(f"{copy}({arguments}, {top}, rows_read, 1, pitch, 1);")
     pitch = cast(int, Size.named("pitch", 1, _most_copied(cx, window)))
     plane = cast(int, Size.named("(rows_read * pitch)", 1, _most_copied(cx, window)))
-    return Source(scratch, plane, pitch, pitch * down, step)
+    return Source(scratch, plane, pitch, pitch * stride_h, stride_w)
 
 
 def _emit_panel(cx: KernelContext, panel: Panel) -> None:

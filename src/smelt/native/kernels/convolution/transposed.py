@@ -204,12 +204,12 @@ def _emit_product(cx: KernelContext, sizes: Sizes, filters: int, packed: str, su
 
 def _emit_rows(cx: KernelContext, window: Window, sizes: Sizes, filters: int, sums: str) -> None:
     """Write all result rows of filter ``m``."""
-    body, (depth, height, width) = cx.body, window.output
+    body, (out_depth, out_height, out_width) = cx.body, window.output
     step, bias, epilogue = window.strides[2], cx.optional(2), epilogue_by_filter(cx)
-    pitch = -(-width // step)
+    pitch = -(-out_width // step)
     rows = f"{sums} + {_block(sizes, window) * sizes.positions * sizes.pixels}"
-    with body.loops(("z", "h"), (depth, height)):
-        body.line(f"float *row = out + m * {window.pixels} + (z * {height} + h) * {width};")
+    with body.loops(("z", "h"), (out_depth, out_height)):
+        body.line(f"float *row = out + m * {window.pixels} + (z * {out_height} + h) * {out_width};")
         plain = epilogue.text == "{0}" and not epilogue.lines
         body.line(f"float *sum = {'row' if plain and step == 1 else rows};")
         start = f"{bias.name}[g * {sizes.filters} + m]" if bias else "0"
@@ -223,28 +223,30 @@ def _emit_rows(cx: KernelContext, window: Window, sizes: Sizes, filters: int, su
                 body.line(f"if (s{name} < 0 || s{name} % {by} != 0 || s{name} / {by} >= {size})")
                 body.line("    continue;")
             _emit_columns(cx, window, sizes, filters, sums)
-        _interleave(cx, width, step, "row" if plain else f"sum + {step * pitch}")
+        _interleave(cx, out_width, step, "row" if plain else f"sum + {step * pitch}")
         if not plain:
-            _emit_epilogue(cx, epilogue, width, f"sum + {step * pitch if step > 1 else 0}", height)
+            _emit_epilogue(
+                cx, epilogue, out_width, f"sum + {step * pitch if step > 1 else 0}", out_height
+            )
 
 
 def _emit_columns(cx: KernelContext, window: Window, sizes: Sizes, filters: int, sums: str) -> None:
     """Write the addition of all kernel columns, for one kernel row and one image row."""
     body, rows = cx.body, filters * sizes.positions
-    (_, down, step), (_, in_height, in_width) = window.strides, window.input
-    _, kernel_rows, kernel_columns = window.kernel
-    width, pitch = window.output[2], -(-window.output[2] // step)
+    (_, stride_h, stride_w), (_, height, in_width) = window.strides, window.input
+    _, kernel_h, kernel_w = window.kernel
+    width, pitch = window.output[2], -(-window.output[2] // stride_w)
     wide = _is_wide(sizes)
-    source_index = f"(sz / {window.strides[0]} * {in_height} + sh / {down}) * {in_width}"
-    position = f"((m - f) * {sizes.positions} + (kz * {kernel_rows} + kh) * {kernel_columns})"
+    source_index = f"(sz / {window.strides[0]} * {height} + sh / {stride_h}) * {in_width}"
+    position = f"((m - f) * {sizes.positions} + (kz * {kernel_h} + kh) * {kernel_w})"
     row, pitch_of = (position, sizes.pixels) if wide else (source_index, rows)
     body.line(
         f"const float *from = {sums} + {row} * {pitch_of} + {source_index if wide else position};"
     )
     by_pixel, by_column = (1, sizes.pixels) if wide else (rows, 1)
-    for column in range(kernel_columns):
-        shift, phase = divmod(column * window.dilations[2] - window.begin[2], step)
-        low, high = max(0, shift), min(shift + in_width, -(-(width - phase) // step))
+    for column in range(kernel_w):
+        shift, phase = divmod(column * window.dilations[2] - window.begin[2], stride_w)
+        low, high = max(0, shift), min(shift + in_width, -(-(width - phase) // stride_w))
         if low >= high:
             continue
         with body.loop("l", high, low):

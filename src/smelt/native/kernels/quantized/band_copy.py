@@ -58,14 +58,18 @@ class Band:
     def places(self) -> list[int]:
         """Return the index of the pixel that each kernel position reads for the
         first output pixel."""
-        (_, kh, kw), (_, down, step) = self.window.kernel, self.window.strides
-        _, dh, dw = self.window.dilations
+        (_, kernel_h, kernel_w), (_, stride_h, stride_w) = self.window.kernel, self.window.strides
+        _, dilation_h, dilation_w = self.window.dilations
         return [
-            (self.phases.index((y * dh % down, x * dw % step)) * self.rows_read + y * dh // down)
+            (
+                self.phases.index((y * dilation_h % stride_h, x * dilation_w % stride_w))
+                * self.rows_read
+                + y * dilation_h // stride_h
+            )
             * self.pitch
-            + x * dw // step
-            for y in range(kh)
-            for x in range(kw)
+            + x * dilation_w // stride_w
+            for y in range(kernel_h)
+            for x in range(kernel_w)
         ]
 
 
@@ -75,13 +79,17 @@ def band_of(window: Window, pixels: int = BAND_PIXELS) -> Band:
     """
     if window.pointwise:
         window = _in_rows(window)
-    (_, height, wide), (_, kh, kw) = window.output, window.kernel
-    (_, down, step), (_, dh, dw) = window.strides, window.dilations
-    phases = {(y * dh % down, x * dw % step) for y in range(kh) for x in range(kw)}
-    rows = min(height, max(1, pixels // max(wide, 1)))
-    rows_read = rows + (kh - 1) * dh // down
-    pitch = wide + (kw - 1) * dw // step
-    return Band(window, height, wide, rows, rows_read, pitch, tuple(sorted(phases)))
+    (_, out_height, out_width), (_, kernel_h, kernel_w) = window.output, window.kernel
+    (_, stride_h, stride_w), (_, dilation_h, dilation_w) = window.strides, window.dilations
+    phases = {
+        (y * dilation_h % stride_h, x * dilation_w % stride_w)
+        for y in range(kernel_h)
+        for x in range(kernel_w)
+    }
+    rows = min(out_height, max(1, pixels // max(out_width, 1)))
+    rows_read = rows + (kernel_h - 1) * dilation_h // stride_h
+    pitch = out_width + (kernel_w - 1) * dilation_w // stride_w
+    return Band(window, out_height, out_width, rows, rows_read, pitch, tuple(sorted(phases)))
 
 
 def _in_rows(window: Window) -> Window:
@@ -189,25 +197,25 @@ def emit_copy(cx: KernelContext, band: Band, channels: int, to: str, flip: int) 
     The last group of four channels is padded with its first channel; the weights there are 0.
     """
     window, body, copy = band.window, cx.body, copy_quads(cx)
-    (_, height, width), (_, down, step) = window.input, window.strides
+    (_, height, width), (_, stride_h, stride_w) = window.input, window.strides
     size = height * width
     with body.loop("c", channels, step=4):
         body.line(f"unsigned char *row = {to} + c * {band.plane};")
         for top, left in band.phases:
             first, low, high = band.columns(left)
             with body.loop("r", band.rows_read):
-                body.line(f"const ptrdiff_t y = (h + r) * {down} + ({top - window.begin[1]});")
+                body.line(f"const ptrdiff_t y = (h + r) * {stride_h} + ({top - window.begin[1]});")
                 with body.block(f"if (y < 0 || y >= {height})"):
                     body.line(f"memset(row, pad, {4 * band.pitch});")
                 with body.block("else"):
-                    at = f"c * {size} + y * {width} + ({first + low * step})"
+                    at = f"c * {size} + y * {width} + ({first + low * stride_w})"
                     body.line(f"const unsigned char *from = image + {at};")
                     rows = ", ".join(_rows(channels, size))
                     body.line(f"const unsigned char *const rows[] = {{ {rows} }};")
                     if low:
                         body.line(f"memset(row, pad, {4 * low});")
                     if high > low:
-                        sizes = f"{high - low}, {step}, {flip}"
+                        sizes = f"{high - low}, {stride_w}, {flip}"
                         body.line(f"{copy}(rows, {sizes}, row + {4 * low});")
                     if high < band.pitch:
                         body.line(f"memset(row + {4 * high}, pad, {4 * (band.pitch - high)});")

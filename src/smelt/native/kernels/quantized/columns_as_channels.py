@@ -27,18 +27,22 @@ def in_quads(window: Window, weights: np.ndarray) -> tuple[Window, np.ndarray]:
     ``weights`` are ``[group, filter, 1, position]``; the last columns are padded with zeros.
     """
     group, filters, _, _ = weights.shape
-    (_, kh, kw), (_, dh, dw) = window.kernel, window.dilations
-    rows = weights.reshape(group, filters, kh, kw)
-    even = np.pad(rows, ((0, 0), (0, 0), (0, 0), (0, -kw % 4)))
+    (_, kernel_h, kernel_w), (_, dilation_h, dilation_w) = window.kernel, window.dilations
+    rows = weights.reshape(group, filters, kernel_h, kernel_w)
+    even = np.pad(rows, ((0, 0), (0, 0), (0, 0), (0, -kernel_w % 4)))
     few = even.shape[3] // 4
-    four = even.reshape(group, filters, kh * few, 4).transpose(0, 1, 3, 2)
-    return replace(window, kernel=(1, kh, few), dilations=(1, dh, 4 * dw)), four
+    four = even.reshape(group, filters, kernel_h * few, 4).transpose(0, 1, 3, 2)
+    return replace(
+        window, kernel=(1, kernel_h, few), dilations=(1, dilation_h, 4 * dilation_w)
+    ), four
 
 
 def row_bytes(band: Band) -> int:
     """Return the bytes of a padded row of the image, from the first byte that is read."""
-    (_, _, step), (_, _, dw) = band.window.strides, band.window.dilations
-    last = max(left for _, left in band.phases) + (band.pitch - 1) * step + 3 * (dw // 4)
+    (_, _, stride_w), (_, _, dilation_w) = band.window.strides, band.window.dilations
+    last = (
+        max(left for _, left in band.phases) + (band.pitch - 1) * stride_w + 3 * (dilation_w // 4)
+    )
     return last + 1
 
 
@@ -48,14 +52,14 @@ def emit_copy(cx: KernelContext, band: Band, to: str, line: str, flip: int) -> N
     ``line`` is a buffer for one padded row of the image.
     """
     window, body, copy = band.window, cx.body, copy_quads(cx)
-    (_, height, width), (_, down, step) = window.input, window.strides
+    (_, height, width), (_, stride_h, stride_w) = window.input, window.strides
     shift, size, begin = window.dilations[2] // 4, row_bytes(band), window.begin[2]
     low, high = min(begin, size), min(begin + width, size)
     body.line(f"unsigned char *row = {to};")
     body.line(f"memset({line}, pad ^ {flip}, {size});")
     for top, left in band.phases:
         with body.loop("r", band.rows_read):
-            body.line(f"const ptrdiff_t y = (h + r) * {down} + ({top - window.begin[1]});")
+            body.line(f"const ptrdiff_t y = (h + r) * {stride_h} + ({top - window.begin[1]});")
             with body.block(f"if (y < 0 || y >= {height})"):
                 body.line(f"memset(row, pad, {4 * band.pitch});")
             with body.block("else"):
@@ -63,5 +67,5 @@ def emit_copy(cx: KernelContext, band: Band, to: str, line: str, flip: int) -> N
                     body.line(f"memcpy({line} + {low}, image + y * {width}, {high - low});")
                 places = (f"{line} + {left + i * shift}" for i in range(4))
                 body.line(f"const unsigned char *const rows[] = {{ {', '.join(places)} }};")
-                body.line(f"{copy}(rows, {band.pitch}, {step}, {flip}, row);")
+                body.line(f"{copy}(rows, {band.pitch}, {stride_w}, {flip}, row);")
             body.line(f"row += {4 * band.pitch};")

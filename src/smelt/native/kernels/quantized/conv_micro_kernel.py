@@ -124,7 +124,11 @@ def _call(out: Writer, name: str, weights: str, rest: str, is_wide: bool) -> Non
 
 
 def _convolve(out: Writer, rows: int, positions: int, epilogue: Epilogue, kind: str) -> None:
-    """Write the body of a micro-kernel; halves are read from one byte before the group on."""
+    """Write the body of a micro-kernel of ``kind``: ``whole``, ``pairwise`` or ``halves``.
+
+    Halves multiply the even and the odd channels of a group apart. They read vectors from one byte
+    before the group for the even channels, and from the group for the odd ones.
+    """
     halves = 2 if kind == "halves" else 1
     start_sums(out, rows, "bias[{m}]")
     if kind == "pairwise":
@@ -151,9 +155,14 @@ def _convolve(out: Writer, rows: int, positions: int, epilogue: Epilogue, kind: 
             out.line("step = plane - step;")
     if kind == "pairwise":
         add_excess(out, rows, [f"at[{v}]" for v in range(VECTORS)])
-    if not epilogue.is_bytes:
+    if epilogue.is_bytes:
+        _store_bytes(out, rows, epilogue)
+    else:
         end_in_sums(out, rows)
-        return
+
+
+def _store_bytes(out: Writer, rows: int, epilogue: Epilogue) -> None:
+    """Write the stores of all rows as bytes, two rows at a time if both vectors are adjacent."""
     out.line("/* Whole vectors lie together. */")
     with out.block("if (SUMS > 1 && wide[0] == SUMS && wide[1] == SUMS)"):
         for m in range(0, rows - 1, 2):

@@ -223,23 +223,23 @@ def _emit_copy(cx: KernelContext, size: Band, flip: int, *, padded: bool) -> Non
     window, body = size.window, cx.body
     copy_quads(cx)
     copy = cx.call("copy_row", COPY)
-    (_, height, width), (_, down, step) = window.input, window.strides
+    (_, height, width), (_, stride_h, stride_w) = window.input, window.strides
     for number, (phase, left) in enumerate(size.phases):
         first, low, high = size.columns(left)
         top = phase - window.begin[1]
         begin, end = 0, size.rows_read
         if padded:
-            begin = min(max(0, -(top // down)), end)
-            end = max(begin, min(end, (height - 1 - top) // down + 1))
+            begin = min(max(0, -(top // stride_h)), end)
+            end = max(begin, min(end, (height - 1 - top) // stride_h + 1))
         with body.loop("r", end, begin):
-            body.line(f"const ptrdiff_t y = (h + r) * {down} + ({top});")
+            body.line(f"const ptrdiff_t y = (h + r) * {stride_h} + ({top});")
             place = f"({number * size.rows_read} + r) * {size.pitch}"
             body.line(f"unsigned char *row = plane + {place};")
             if not padded:
                 body.line(f"memset(row, pad, {size.pitch});")
                 body.line(f"if (y >= 0 && y < {height})")
-            from_ = f"image + y * {width} + ({first + low * step})"
-            body.line(f"    {copy}({from_}, {high - low}, {step}, {flip}, row + {low});")
+            from_ = f"image + y * {width} + ({first + low * stride_w})"
+            body.line(f"    {copy}({from_}, {high - low}, {stride_w}, {flip}, row + {low});")
 
 
 def _tile(cx: KernelContext, taps: Taps, stored: Stored) -> str:
