@@ -226,3 +226,14 @@ def test_functions_are_kept_if_their_bodies_are_equal(operators, code):
         assert refused.value.code == code
     else:
         assert len(smelt.merge(first, second, verify="final").functions) == 1
+
+
+@pytest.mark.parametrize("index", [0, 1])
+@pytest.mark.parametrize("connect", [None, {"logits": "past.0.self"}])
+def test_external_data_stays_external(tmp_path, index, connect):
+    models = list(decoders())
+    models[index] = smelt.save(models[index], tmp_path / "m.onnx", external_data=True)
+    merged = smelt.merge(*models, connect=connect)
+    path = smelt.save(merged, tmp_path / "merged.onnx")
+    assert (tmp_path / "merged.onnx.data").stat().st_size == (128 + 64) * 4
+    assert smelt.verify(merged, path, modes=("normal",)).ok

@@ -17,6 +17,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from smelt.errors import ErrorList, SmeltError, UsageError
+from smelt.frontends.onnx.mapped import HAD_EXTERNAL_DATA
 from smelt.ir import scope
 from smelt.ir.defaults import META_KEY, default_of
 from smelt.ir.extraction import replace
@@ -82,6 +83,8 @@ def _finished(graph: ir.Graph, like: ir.Model) -> ir.Model:
         functions=list(like.functions.values()),
         metadata_props=dict(like.metadata_props),
     )
+    if like.graph.meta.get(HAD_EXTERNAL_DATA):
+        graph.meta[HAD_EXTERNAL_DATA] = True
     share_weights(merged)
     forget_names(merged)
     name_values(merged)

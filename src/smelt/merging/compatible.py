@@ -6,6 +6,7 @@ import onnx_ir as ir
 
 from smelt.errors import SmeltError, UsageError
 from smelt.frontends.onnx import raise_opset
+from smelt.frontends.onnx.mapped import HAD_EXTERNAL_DATA
 
 
 def make_compatible(models: tuple[ir.Model, ir.Model], names: tuple[str, str]) -> None:
@@ -23,9 +24,14 @@ def make_compatible(models: tuple[ir.Model, ir.Model], names: tuple[str, str]) -
 
 
 def unite(into: ir.Model, other: ir.Model) -> None:
-    """Add the imports and functions of ``other`` to ``into``."""
+    """Add the imports and functions of ``other`` to ``into``.
+
+    The weights become external data if those of one of them were.
+    """
     for domain, version in other.opset_imports.items():
         into.opset_imports.setdefault(domain, version)
+    if other.graph.meta.get(HAD_EXTERNAL_DATA):
+        into.graph.meta[HAD_EXTERNAL_DATA] = True
     into.ir_version = max(into.ir_version, other.ir_version)
     for key, function in other.functions.items():
         into.functions.setdefault(key, function)
