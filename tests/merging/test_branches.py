@@ -9,7 +9,7 @@ from merging.decoders import WEIGHT, decoders
 import smelt
 from smelt.errors import SmeltError
 from smelt.ir import scope, text
-from smelt.merging.merge import merged_decoders
+from smelt.merging.merge import Options, merged_decoders
 from smelt.merging.verification import verify_branches
 from smelt.runtime.runner import open_runner
 
@@ -29,7 +29,7 @@ def run(runner, **given):
 @pytest.mark.parametrize("cross", [False, True], ids=["decoder", "encoder and decoder"])
 def test_each_branch_equals_its_source_at_all_sizes(cross):
     sources = decoders(cross)
-    merged, facts = merged_decoders(sources, BOTH, verified=True)
+    merged, facts = merged_decoders(sources, BOTH, Options(verified=True))
     assert [str(report.worst.error) for report in facts.reports] == ["0.0", "0.0"]
     assert all(report.ok and len(report.trials) > 4 for report in facts.reports)
     onnx.checker.check_model(smelt.to_proto(merged), full_check=True)
@@ -66,7 +66,7 @@ def test_weights_that_differ_in_a_bit_stay_apart():
     array = weight.const_value.numpy().copy()
     array[array == 0] = -0.0
     weight.const_value = ir.tensor(array, name="k")
-    merged, facts = merged_decoders((first, cached), BOTH, verified=True)
+    merged, facts = merged_decoders((first, cached), BOTH, Options(verified=True))
     assert sorted(merged.graph.initializers) == ["k", "table", "w"]
     assert all(report.ok for report in facts.reports)
 
@@ -99,7 +99,7 @@ def test_a_name_of_a_dim_means_one_size_in_both_branches():
 
 
 def test_the_lower_opset_is_raised():
-    merged, facts = merged_decoders(decoders(opsets=(18, 20)), BOTH, verified=True)
+    merged, facts = merged_decoders(decoders(opsets=(18, 20)), BOTH, Options(verified=True))
     assert merged.opset_imports[""] == 20
     assert all(report.ok for report in facts.reports)
 
@@ -121,7 +121,7 @@ def test_inner_graphs_returned_weights():
         model = text.parse(INNER.format(weight=WEIGHT, past=past, neg=neg), 18)
         model.graph.outputs[1] = model.graph.initializers["w"]
         made.append(model)
-    merged, facts = merged_decoders(tuple(made), BOTH, verified=True)
+    merged, facts = merged_decoders(tuple(made), BOTH, Options(verified=True))
     assert all(report.ok for report in facts.reports)
     assert scope.weight_bytes(merged) == 64 * 4
     assert [v.name for v in merged.graph.outputs] == ["y", "w", "z"]

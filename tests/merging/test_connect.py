@@ -9,7 +9,7 @@ from merging.decoders import WEIGHT
 import smelt
 from smelt.errors import SmeltError
 from smelt.ir import scope, text
-from smelt.merging.merge import connected_models
+from smelt.merging.merge import Options, connected_models
 from smelt.merging.verification import verify_chain
 from smelt.runtime.runner import run
 
@@ -43,7 +43,7 @@ def shapes(model):
 
 
 def test_the_chain_computes_both_models_and_names_what_collides():
-    joined, facts = connected_models(models(), NAMES, {"h": "hidden"}, verified=True)
+    joined, facts = connected_models(models(), NAMES, {"h": "hidden"}, Options(verified=True))
     assert facts.reports[0].ok
     assert len({trial.inputs for trial in facts.reports[0].trials}) == 4
     assert facts.renamed == {"x": "decoder_x", "c": "decoder_c", "y": "decoder_y"}
@@ -62,7 +62,7 @@ def test_the_chain_computes_both_models_and_names_what_collides():
 
 def test_an_input_may_be_connected_too():
     pairs = {"h": "hidden", "c": "c", "y": "x"}
-    joined, facts = connected_models(models(), NAMES, pairs, verified=True)
+    joined, facts = connected_models(models(), NAMES, pairs, Options(verified=True))
     assert facts.reports[0].ok
     assert [*shapes(joined)] == ["x", "c", "y", "kept"]
     x = np.random.default_rng(0).standard_normal((2, 3, 8)).astype(np.float32)

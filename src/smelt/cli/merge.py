@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -70,6 +70,14 @@ def merge(
             " tensors.",
         ),
     ] = False,
+    tie_embeddings: Annotated[
+        bool,
+        typer.Option(
+            "--tie-embeddings",
+            help="Store an output projection that is its embedding transposed as a Transpose of"
+            " the embedding, which ONNX Runtime computes when it opens the file.",
+        ),
+    ] = False,
     verify: Verify = "off",
     dim: TrialDims = None,
     as_json: Json = False,
@@ -83,30 +91,50 @@ def merge(
 
     Example: smelt merge decoder_model.onnx decoder_with_past_model.onnx -o merged.onnx
     """
-    from smelt.merging.merge import connected_models, merged_decoders
+    from smelt.merging.merge import Options, connected_models, merged_decoders
     from smelt.merging.share import share as write_shared
 
     one_document(as_json, output)
+    of_branches = {
+        "--condition": condition != "use_cache_branch",
+        "--repeat-caches": repeat_caches,
+    }
+    if connect:
+        _refuse_beside("--connect", {"--share": share, **of_branches})
+    elif share:
+        _refuse_beside("--share", {"--tie-embeddings": tie_embeddings, **of_branches})
     names = _names(models, share)
     with progress(f"reading {' and '.join(models)}") as shown:
         sources = [read_model(model, as_is=True) for model in models]
         shown.say(f"writing {output}")
-        options: dict[str, Any] = {"verified": verify != "off", "dims": parse_dims(dim)}
+        verified, sizes = verify != "off", parse_dims(dim)
         if share:
-            facts = write_shared(dict(zip(names, sources, strict=True)), output, **options)
+            by_name = dict(zip(names, sources, strict=True))
+            facts = write_shared(by_name, output, verified=verified, dims=sizes)
         else:
             pair = (sources[0], sources[1]), (names[0], names[1])
+            options = Options(verified, sizes, tie_embeddings)
             if connect:
-                model, facts = connected_models(*pair, _pairs(connect), **options)
+                model, facts = connected_models(*pair, _pairs(connect), options)
             else:
                 caches: Caches = "repeated" if repeat_caches else "empty"
-                options |= {"condition": condition, "caches": caches}
-                model, facts = merged_decoders(*pair, **options)
+                model, facts = merged_decoders(*pair, options, condition, caches)
             write_model(model, output)
     if as_json:
         print_json({"schema": "smelt.merge/1", "output": output, **facts.to_json()})
     else:
         note("\n".join(_lines(facts, output, condition)))
+
+
+def _refuse_beside(option: str, others: Mapping[str, bool]) -> None:
+    """Raise UsageError E637 for the first option of ``others`` that is set beside ``option``."""
+    for other in [name for name, is_set in others.items() if is_set]:
+        raise UsageError(
+            "E637",
+            f"{other} is given beside {option}",
+            why=f"{option} makes nothing that {other} could change",
+            fix=f"leave out {other}",
+        )
 
 
 def _pairs(items: Sequence[str]) -> dict[str, str]:

@@ -15,7 +15,8 @@ class Facts:
     """The bytes of weights before and after, and the comparisons with the sources.
 
     ``not_computed`` are outputs that the branch with past lacks; ``caches`` says what they hold.
-    ``renamed`` are inputs and outputs of a connected model with their new names.
+    ``renamed`` are inputs and outputs of a connected model with their new names, ``tied`` the
+    weights that are an embedding transposed.
     """
 
     weights: tuple[int, int]
@@ -23,6 +24,7 @@ class Facts:
     not_computed: list[str] = field(default_factory=list)
     caches: Caches = "empty"
     renamed: Mapping[str, str] = field(default_factory=dict)
+    tied: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """Return the facts as JSON data."""
@@ -31,5 +33,6 @@ class Facts:
             "not_computed": self.not_computed,
             "caches": self.caches,
             "renamed": dict(self.renamed),
+            "tied": self.tied,
             "verification": [report.to_json() for report in self.reports],
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -20,6 +21,7 @@ from smelt.merging.branches import CONDITION, merge_branches
 from smelt.merging.connect import connect as connect_models
 from smelt.merging.facts import Facts
 from smelt.merging.outputs import Caches
+from smelt.merging.ties import tie_embeddings as tie_weights
 from smelt.merging.verification import verify_branches, verify_chain
 
 
@@ -31,6 +33,7 @@ def merge(
     connect: Mapping[str, str] | None = None,
     condition: str = CONDITION,
     caches: Caches = "empty",
+    tie_embeddings: bool = False,
     verify: Literal["off", "final"] = "off",
     dims: Dims | None = None,
 ) -> ir.Model:
@@ -48,6 +51,10 @@ def merge(
     be connected, too. An input or output of the second whose name the first has gets the prefix of
     the second model: the name of its file, or ``second_``.
 
+    ``tie_embeddings`` stores an output projection that is its embedding transposed as a Transpose
+    of the embedding. The file is smaller; ONNX Runtime transposes once, when it opens the file, and
+    other runtimes perhaps in each run.
+
     Opsets are raised to the higher of both. ``verify="final"`` compares the result with its sources
     on random inputs, at the sizes in ``dims``, and raises Mismatch E702 if they differ. Raises
     UsageError E665 to E673 for models that do not fit together.
@@ -61,57 +68,69 @@ def merge(
         what, why = f"verify={verify!r} is not off or final", "it says whether to compare"
         raise UsageError("E607", what, why=why, fix="verify='final'")
     names = (_name(first, "the first model"), _name(second, "the second model"))
-    sources, verified = (first, second), verify == "final"
+    options = Options(verify == "final", dims, tie_embeddings)
     if connect is not None:
-        return connected_models(sources, names, connect, verified=verified, dims=dims)[0]
-    return merged_decoders(
-        sources, names, condition=condition, caches=caches, verified=verified, dims=dims
-    )[0]
+        return connected_models((first, second), names, connect, options)[0]
+    return merged_decoders((first, second), names, options, condition, caches)[0]
+
+
+@dataclass(frozen=True)
+class Options:
+    """Whether a merge compares its result with the sources, at which sizes, and ties embeddings."""
+
+    verified: bool = False
+    dims: Dims | None = None
+    tie_embeddings: bool = False
 
 
 def merged_decoders(
     sources: tuple[Source, Source],
     names: tuple[str, str],
-    *,
+    options: Options = Options(),
     condition: str = CONDITION,
     caches: Caches = "empty",
-    verified: bool = False,
-    dims: Dims | None = None,
 ) -> tuple[ir.Model, Facts]:
     """Merge as ``merge`` does, and return the model and its facts; ``names`` are for messages."""
-    models, originals, before = _loaded(sources, verified)
+    models, originals, before = _loaded(sources, options.verified)
     model, not_computed = merge_branches(*models, names, condition, caches)
-    check_model(model)
+    tied = _finish(model, options)
     reports = []
-    if verified:
+    if options.verified:
         pairs = list(zip(names, originals, strict=True))
-        reports = verify_branches(model, pairs, condition, dims)
+        reports = verify_branches(model, pairs, condition, options.dims)
     for report in reports:
         report.check()
-    return model, Facts((before, scope.weight_bytes(model)), reports, not_computed, caches)
+    weights = (before, scope.weight_bytes(model))
+    return model, Facts(weights, reports, not_computed, caches, tied=tied)
 
 
 def connected_models(
     sources: tuple[Source, Source],
     names: tuple[str, str],
     pairs: Mapping[str, str],
-    *,
-    verified: bool = False,
-    dims: Dims | None = None,
+    options: Options = Options(),
 ) -> tuple[ir.Model, Facts]:
     """Connect as ``merge`` does, and return the model and its facts; ``names`` are for messages."""
-    models, originals, before = _loaded(sources, verified)
+    models, originals, before = _loaded(sources, options.verified)
     prefix = "second_"
     if isinstance(sources[1], str | Path) or names[1].endswith(".onnx"):
         prefix = re.sub(r"\W", "_", Path(names[1]).stem) + "_"
     model, renamed = connect_models(*models, pairs, names, prefix)
-    check_model(model)
+    tied = _finish(model, options)
     reports = []
-    if verified:
+    if options.verified:
         both = list(zip(names, originals, strict=True))
-        reports.append(verify_chain(model, both, pairs, renamed, dims))
+        reports.append(verify_chain(model, both, pairs, renamed, options.dims))
         reports[0].check()
-    return model, Facts((before, scope.weight_bytes(model)), reports, renamed=renamed)
+    weights = (before, scope.weight_bytes(model))
+    return model, Facts(weights, reports, renamed=renamed, tied=tied)
+
+
+def _finish(model: ir.Model, options: Options) -> list[str]:
+    """Check ``model`` after tying embeddings, if requested; return the names of tied weights."""
+    tied = tie_weights(model) if options.tie_embeddings else []
+    check_model(model)
+    return tied
 
 
 def _loaded(
