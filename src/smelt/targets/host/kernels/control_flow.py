@@ -12,7 +12,7 @@ from smelt.targets.host.kernels.selected import checked
 
 @kernel("If")
 def branch(call: Call) -> Step:
-    """Run one of two bodies and copy its results."""
+    """Return the step of an If, which runs one of its two bodies and copies the results."""
     then, other = call.bodies
     split, count = 1 + call.integer("split"), len(call.inputs)
 
@@ -27,7 +27,10 @@ def branch(call: Call) -> Step:
 
 @kernel("Loop")
 def loop(call: Call) -> Step:
-    """Run a Loop; states pass from one iteration to the next, scan inputs are read as views."""
+    """Return the step of a Loop.
+
+    States pass from iteration to iteration; scan inputs are read as views.
+    """
     (body,) = call.bodies
     states, inputs = call.integer("states"), len(call.inputs)
     reads, writes = (tuple(map(bool, call.ints(name))) for name in ("reads", "writes"))

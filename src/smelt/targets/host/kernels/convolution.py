@@ -12,7 +12,9 @@ from smelt.targets.host.kernels.windows import Windows, windows_of
 
 @kernel("Conv", wide=True)
 def conv(call: Call) -> Step:
-    """Convolve x [N, C, spatial...] with w [M, C/group, kernel...]; add bias [M]."""
+    """Return the step of a convolution of x [N, C, spatial...] with w [M, C/group, kernel...], plus
+    bias [M].
+    """
     windows, group = windows_of(call), call.integer("group")
     x, w = call.input(0), call.input(1)
     channels, filters = x.shape[1], w.shape[0]
@@ -58,7 +60,9 @@ def _is_direct(windows: Windows) -> bool:
 
 @kernel("ConvTranspose", wide=True)
 def conv_transpose(call: Call) -> Step:
-    """Compute the adjoint: each pixel adds its kernel to the output; ``pads`` crop the sum."""
+    """Return the step of a ConvTranspose: each pixel adds its scaled kernel to the sum, which
+    ``pads`` crop.
+    """
     x, w, out = call.input(0), call.input(1), call.outputs[0]
     group, pads = call.integer("group"), call.ints("pads")
     kernel_shape, strides = call.ints("kernel_shape"), call.ints("strides")

@@ -46,7 +46,10 @@ class Operand:
 
 @kernel("DotGeneral")
 def dot_general(call: Call) -> Step:
-    """Multiply; operands whose strides BLAS cannot read are copied to scratch space first."""
+    """Return the step of a DotGeneral.
+
+    It first copies operands whose strides BLAS cannot read to scratch space.
+    """
     dims = call.attributes["dims"]
     assert isinstance(dims, DotDims)
     lhs, rhs, out = call.input(0), call.input(1), call.outputs[0]

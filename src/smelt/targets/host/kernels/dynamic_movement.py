@@ -33,7 +33,7 @@ def _axes(axes: Array | None, count: int, rank: int) -> Sequence[int]:
 
 @kernel(SLICE_AT_RUN_TIME)
 def dynamic_slice(call: Call) -> Step:
-    """Slice by run-time starts, ends, axes and steps, as ONNX defines them."""
+    """Return the step of a Slice whose starts, ends, axes and steps are run-time inputs."""
 
     def run(
         x: Array, starts: Array, ends: Array, axes: Array | None, steps: Array | None, out: Array
@@ -60,7 +60,7 @@ def dynamic_slice(call: Call) -> Step:
 
 @kernel(PAD_AT_RUN_TIME)
 def dynamic_pad(call: Call) -> Step:
-    """Crop negative pads, then pad by run-time widths."""
+    """Return the step of a Pad with run-time widths: it crops negative pads, then pads."""
     mode = call.text("mode")
 
     def run(x: Array, pads: Array, value: Array | None, axes: Array | None, out: Array) -> None:
@@ -85,7 +85,7 @@ def dynamic_pad(call: Call) -> Step:
 
 @kernel(TILE_AT_RUN_TIME)
 def dynamic_tile(call: Call) -> Step:
-    """Repeat by run-time counts, one for each dim."""
+    """Return the step of a Tile with run-time repeats, one for each dim."""
 
     def run(x: Array, repeats: Array, out: Array) -> None:
         """Write the repeated ``x`` to ``out``, after a check of its sizes."""
@@ -98,7 +98,7 @@ def dynamic_tile(call: Call) -> Step:
 
 @kernel(RESHAPE_AT_RUN_TIME)
 def dynamic_reshape(call: Call) -> Step:
-    """Reshape to a run-time shape.
+    """Return the step of a Reshape to a run-time shape.
 
     A 0 stands for the size of the same axis of ``x``, or for 0 if ``allowzero`` is set.
     """
@@ -121,7 +121,7 @@ def dynamic_reshape(call: Call) -> Step:
 
 @kernel(TOP_K_AT_RUN_TIME)
 def dynamic_top_k(call: Call) -> Step:
-    """Compute TopK with the declared count, which the run-time count must equal."""
+    """Return the step of a TopK with the declared k, which the run-time k must equal."""
     axis, selected = call.integer("axis"), call.outputs[0].shape[call.integer("axis")]
     step = top_k(replace(call, op="TopK", inputs=call.inputs[:1]))
 

@@ -92,21 +92,21 @@ def _dim_range(array: Array, axis: int, start: int, stop: int) -> Array:
 
 @kernel("Max", "Min")
 def extreme(call: Call) -> Step:
-    """Take the maximum or minimum; NaN wins."""
+    """Return the step of an elementwise maximum or minimum, which is NaN if an operand is."""
     choose = np.maximum if call.op == "Max" else np.minimum
     return Step(lambda x, y, out: choose(x, y, out=out), in_place=(0, 1))
 
 
 @kernel("Relu")
 def relu(call: Call) -> Step:
-    """Take the maximum with 0; NaN stays NaN."""
+    """Return the step of a maximum with 0; NaN stays NaN."""
     zero = np.zeros((), call.outputs[0].dtype)
     return Step(lambda x, out: np.maximum(x, zero, out=out), in_place=(0,))
 
 
 @kernel("Div")
 def div(call: Call) -> Step:
-    """Divide; integers truncate towards zero, unlike NumPy's floor division."""
+    """Return the step of a quotient; integers truncate towards zero, unlike NumPy's floor division."""
     if call.outputs[0].dtype.kind not in "iu":
         return Step(np.divide, in_place=(0, 1))
     if call.outputs[0].dtype.kind == "u":
@@ -128,7 +128,7 @@ def mod(call: Call) -> Step:
 
 @kernel("Pow")
 def power(call: Call) -> Step:
-    """Raise to a power in the base's dtype; integers to a negative power use float64."""
+    """Return the step of a power in the base's dtype; integers to a negative power use float64."""
     base, exponent = call.input(0).dtype, call.input(1).dtype
     if base == exponent and base.kind == "f":
         return Step(float_power, in_place=(0, 1))
@@ -149,14 +149,14 @@ def power(call: Call) -> Step:
 
 @kernel("BitShift")
 def bit_shift(call: Call) -> Step:
-    """Shift; a shift by at least the width of the type gives 0, as in NumPy."""
+    """Return the step of a shift; a shift by the width of the type or more gives 0, as in NumPy."""
     left = call.text("direction") == "LEFT"
     return Step(np.left_shift if left else np.right_shift, in_place=(0, 1))
 
 
 @kernel("Where")
 def where(call: Call) -> Step:
-    """Select elements by a condition into the output."""
+    """Return the step that selects elements of two operands by a condition."""
 
     def run(condition: Array, x: Array, y: Array, out: Array) -> None:
         """Write ``x`` where ``condition`` is true, else ``y``."""
@@ -168,7 +168,7 @@ def where(call: Call) -> Step:
 
 @kernel("Clip")
 def clip(call: Call) -> Step:
-    """Clip; the upper bound wins if the bounds cross, and NaN stays NaN."""
+    """Return the step of a Clip: the upper bound wins if the bounds cross, and NaN stays NaN."""
     dtype = call.outputs[0].dtype
     fixed = [call.attributes[name] for name in ("min", "max")]
     bounds = [None if bound is None else np.asarray(bound, dtype=dtype) for bound in fixed]
@@ -210,7 +210,9 @@ def _to_powers(x: Array, out: Array, *, saturate: bool) -> None:
 
 @kernel("Cast")
 def cast(call: Call) -> Step:
-    """Cast; floats to integers truncate, and out-of-range values are undefined in ONNX.
+    """Return the step of a Cast.
+
+    Floats to integers truncate; ONNX leaves values out of range undefined.
 
     Casts to 8-bit floats go through float32, and with ``saturate`` clip to the largest value.
     """

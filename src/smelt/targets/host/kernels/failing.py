@@ -9,7 +9,7 @@ from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
 
 @kernel(FAIL)
 def fail(call: Call) -> Step:
-    """Raise UsageError E670 when the instruction runs."""
+    """Return a step that raises UsageError E670 when it runs."""
     why = call.text("why")
 
     def run(out: Array) -> None:

@@ -13,21 +13,26 @@ from smelt.targets.host.kernels.selected import checked
 
 @kernel("Gather")
 def gather(call: Call) -> Step:
-    """Gather by ``np.take``, which counts negative indices from the back and checks the range."""
+    """Return the step of a Gather by ``np.take``, which wraps negative indices and checks the
+    range.
+    """
     axis = call.integer("axis")
     return Step(lambda x, index, out: np.copyto(out, np.take(x, index, axis=axis)))
 
 
 @kernel("GatherElements")
 def gather_elements(call: Call) -> Step:
-    """Gather with one index for each element of the output."""
+    """Return the step of a GatherElements, with one index for each element of the output."""
     axis = call.integer("axis")
     return Step(lambda x, index, out: np.copyto(out, np.take_along_axis(x, index, axis)))
 
 
 @kernel("GatherND")
 def gather_nd(call: Call) -> Step:
-    """Gather slices; the last dim of the indices addresses the dims after the batch."""
+    """Return the step of a GatherND.
+
+    The last dim of the indices addresses the dims after the batch.
+    """
     batch_dims = call.integer("batch_dims")
 
     def run(x: Array, index: Array, out: Array) -> None:
@@ -69,7 +74,7 @@ def _write(reduction: str) -> Callable[[Array, tuple[Array, ...], Array], None]:
 
 @kernel("ScatterND")
 def scatter_nd(call: Call) -> Step:
-    """Copy the data, then set or combine slices one after another."""
+    """Return the step that copies the data, then sets or combines slices one after another."""
     write = _write(call.text("reduction"))
 
     def run(x: Array, index: Array, updates: Array, out: Array) -> None:
@@ -82,7 +87,7 @@ def scatter_nd(call: Call) -> Step:
 
 @kernel("ScatterElements")
 def scatter_elements(call: Call) -> Step:
-    """Copy the data, then set or combine elements one after another."""
+    """Return the step that copies the data, then sets or combines elements one after another."""
     write, axis = _write(call.text("reduction")), call.integer("axis")
 
     def run(x: Array, index: Array, updates: Array, out: Array) -> None:
@@ -120,7 +125,7 @@ def dynamic_range(call: Call) -> Step:
 
 @kernel("Trilu")
 def trilu(call: Call) -> Step:
-    """Keep the upper or lower triangle; the rest is zero."""
+    """Return the step that copies the upper or lower triangle and sets the other elements to zero."""
     rows, columns = call.input(0).shape[-2:]
     keep = np.tri(rows, columns, call.integer("k") - call.integer("upper"), dtype=bool)
     mask = ~keep if call.integer("upper") else keep

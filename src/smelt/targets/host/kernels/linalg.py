@@ -12,7 +12,9 @@ from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
 
 @kernel("smelt::Cholesky")
 def cholesky(call: Call) -> Step:
-    """Factor each matrix with ``potrf``; a failure fills the triangle with NaN."""
+    """Return the step that factors each matrix with ``potrf``; a failure fills the triangle with
+    NaN.
+    """
     from scipy.linalg.lapack import get_lapack_funcs
 
     lower = bool(call.integer("lower"))
@@ -43,9 +45,7 @@ def _flags_of_trsm(call: Call) -> dict[str, int]:
 
 @kernel("smelt::TriangularSolve")
 def triangular_solve(call: Call) -> Step:
-    """Solve each system with ``trsm``, which divides by zeros on the diagonal
-    instead of failing.
-    """
+    """Return the step that solves systems with ``trsm``, which divides by a zero on the diagonal."""
     from scipy.linalg.blas import get_blas_funcs
 
     (trsm,) = get_blas_funcs(("trsm",), dtype=call.input(0).dtype)
@@ -64,7 +64,7 @@ def triangular_solve(call: Call) -> Step:
 
 @kernel("smelt::LU")
 def lu(call: Call) -> Step:
-    """Factor each matrix with ``getrf``."""
+    """Return the step that factors each matrix with ``getrf``."""
     from scipy.linalg.lapack import get_lapack_funcs
 
     rows, columns = call.input(0).shape[-2:]
@@ -82,7 +82,7 @@ def lu(call: Call) -> Step:
 
 @kernel("smelt::ComplexLU")
 def complex_lu(call: Call) -> Step:
-    """Factor each complex matrix with ``getrf``; real and imaginary parts are separate arrays."""
+    """Return the step that factors each complex matrix, given by its two parts, with ``getrf``."""
     from scipy.linalg.lapack import get_lapack_funcs
 
     rows, columns = call.input(0).shape[-2:]
@@ -101,7 +101,7 @@ def complex_lu(call: Call) -> Step:
 
 @kernel("smelt::ComplexTriangularSolve")
 def complex_triangular_solve(call: Call) -> Step:
-    """Solve each complex system with ``trsm``; real and imaginary parts are separate arrays."""
+    """Return the step that solves each complex system, given by two parts, with ``trsm``."""
     from scipy.linalg.blas import get_blas_funcs
 
     (trsm,) = get_blas_funcs(("trsm",), dtype=np.result_type(call.input(0).dtype, np.complex64))
@@ -120,7 +120,9 @@ def complex_triangular_solve(call: Call) -> Step:
 
 @kernel("smelt::FullPivotLU")
 def full_pivot_lu(call: Call) -> Step:
-    """Factor each square matrix with ``getc2`` if no pivot is small; others by the reference."""
+    """Return the step that factors square matrices with ``getc2``; those with small pivots by the
+    reference.
+    """
     from scipy.linalg.lapack import get_lapack_funcs
 
     rows, columns = call.input(0).shape[-2:]
@@ -147,5 +149,5 @@ def full_pivot_lu(call: Call) -> Step:
 
 @kernel("Det", wide=True)
 def det(call: Call) -> Step:
-    """Compute ``np.linalg.det``, through an LU decomposition."""
+    """Return the step of ``np.linalg.det``, which uses an LU decomposition."""
     return Step(lambda x, out: np.copyto(out, np.linalg.det(x)))

@@ -18,14 +18,14 @@ from smelt.targets.host.kernels.selected import checked
 
 @view("Transpose")
 def transpose_view(call: Call) -> View:
-    """Permute the strides."""
+    """Return the function that permutes the strides of an array."""
     perm = call.ints("perm")
     return lambda x: x.transpose(perm)
 
 
 @view("Reshape")
 def reshape_view(call: Call) -> View | None:
-    """Reshape as a view; None if the strides of the input do not allow it.
+    """Return the function that reshapes without a copy; None if the input's strides forbid it.
 
     A state that a loop passes on with other strides is copied.
     """
@@ -39,7 +39,7 @@ def reshape_view(call: Call) -> View | None:
 
 @view("Expand")
 def expand_view(call: Call) -> View | None:
-    """Broadcast with strides of 0; without repetition a reshape, which may be written in place."""
+    """Return the function that broadcasts with strides of 0, or reshapes if no element repeats."""
     shape = call.outputs[0].shape
     if prod(shape) == prod(call.input(0).shape):
         return reshape_view(call)
@@ -48,14 +48,14 @@ def expand_view(call: Call) -> View | None:
 
 @view("Slice")
 def slice_view(call: Call) -> View:
-    """Take a basic slice."""
+    """Return the function that slices an array by NumPy's basic indexing."""
     index = slices(call.attributes, call.input(0).shape)
     return lambda x: x[index]
 
 
 @view(DIAGONAL)
 def diagonal_view(call: Call) -> View:
-    """Add up the strides of the dims that merge into one."""
+    """Return the function that takes a diagonal: the strides of merged dims are added."""
     axes = call.ints("axes")
     return lambda x: diagonal(x, axes)
 
@@ -81,7 +81,9 @@ for _op, _view in (
 
 @kernel(EXPAND_AT_RUN_TIME)
 def dynamic_expand(call: Call) -> Step:
-    """Broadcast to run-time sizes; raises UsageError E670 unless they give the planned ones."""
+    """Return the step of a broadcast to run-time sizes; raises UsageError E670 for other sizes than
+    planned.
+    """
 
     def run(x: Array, sizes: Array, out: Array) -> None:
         """Write the broadcast ``x``, after a check of its sizes."""
@@ -98,21 +100,21 @@ def dynamic_expand(call: Call) -> Step:
 
 @kernel("Reshape")
 def reshape(call: Call) -> Step:
-    """Copy in row-major order; the output is always dense."""
+    """Return the step that copies the input in row-major order."""
     shape = call.input(0).shape
     return Step(lambda x, out: np.copyto(out.reshape(shape, copy=False), x))
 
 
 @kernel("Concat")
 def concat(call: Call) -> Step:
-    """Concatenate into the output."""
+    """Return the step of a Concat."""
     axis = call.integer("axis")
     return Step(lambda *arrays: np.concatenate(arrays[:-1], axis, out=arrays[-1]))
 
 
 @kernel("Tile")
 def tile(call: Call) -> Step:
-    """Repeat by broadcasting over additional dims."""
+    """Return the step of a Tile, which broadcasts the input over additional dims."""
     repeats, shape = call.ints("repeats"), call.input(0).shape
     blocks = tuple(size for pair in zip(repeats, shape, strict=True) for size in pair)
     split_shape = tuple(size for extent in shape for size in (1, extent))
@@ -130,7 +132,10 @@ MODES: Mapping[str, Mode] = {"reflect": "reflect", "edge": "edge", "wrap": "wrap
 
 @kernel("Pad")
 def pad(call: Call) -> Step:
-    """Pad; negative pads crop. ``constant`` writes the border and the middle once each."""
+    """Return the step of a Pad; negative pads crop.
+
+    Mode ``constant`` writes each element once or twice.
+    """
     shape = call.input(0).shape
     keep, widths = pad_crops(call.ints("pads"), shape)
     mode = call.text("mode")
@@ -153,13 +158,13 @@ def pad(call: Call) -> Step:
 
 @kernel("Shape")
 def shape_of(call: Call) -> Step:
-    """Write the shape, which is known when the program is planned."""
+    """Return the step that writes the shape, which is known when the program is planned."""
     return _constant_step(call.input(0).shape[call.integer("start") : call.integer("end")])
 
 
 @kernel("Size")
 def size_of(call: Call) -> Step:
-    """Write the number of elements, which is known when the program is planned."""
+    """Return the step that writes the number of elements, known when the program is planned."""
     return _constant_step(call.input(0).size)
 
 

@@ -9,7 +9,7 @@ from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
 
 @kernel("Softmax", "LogSoftmax", wide=True)
 def softmax(call: Call) -> Step:
-    """Compute softmax after subtracting the maximum, so that no finite input overflows."""
+    """Return the step of a Softmax; it subtracts the maximum, so that no finite input overflows."""
     axis, logarithm = call.integer("axis"), call.op == "LogSoftmax"
     if call.input(0).ndim == 0:
         return Step(lambda x, out: np.copyto(out, 0.0 * x + (not logarithm)))
@@ -28,7 +28,7 @@ def softmax(call: Call) -> Step:
 
 @kernel("Hardmax")
 def hardmax(call: Call) -> Step:
-    """Write 1 at the first maximum, 0 elsewhere."""
+    """Return the step that writes 1 at the first maximum of each row and 0 elsewhere."""
     axis = call.integer("axis")
 
     def run(x: Array, out: Array) -> None:
@@ -43,7 +43,7 @@ def hardmax(call: Call) -> Step:
 
 @kernel("BatchNormalization", wide=True)
 def batch_normalization(call: Call) -> Step:
-    """Normalize with one factor and one summand for each channel."""
+    """Return the step of a BatchNormalization, with one factor and one addend per channel."""
     epsilon = call.real("epsilon")
     shape = (-1, *(1 for _ in call.input(0).shape[2:]))
 
@@ -74,7 +74,9 @@ def _standardize(
 
 @kernel("LayerNormalization", wide=True)
 def layer_normalization(call: Call) -> Step:
-    """Normalize over the dims from ``axis`` on; also write mean and 1 / deviation if present."""
+    """Return the step that normalizes the dims from ``axis`` on, and writes mean and 1 / deviation
+    if present.
+    """
     rank, first, epsilon = call.input(0).ndim, call.integer("axis"), call.real("epsilon")
     axes, has_bias, count = tuple(range(first, rank)), call.has(2), len(call.inputs)
 
@@ -93,7 +95,7 @@ def layer_normalization(call: Call) -> Step:
 
 @kernel("RMSNormalization", wide=True)
 def rms_normalization(call: Call) -> Step:
-    """Normalize as LayerNormalization, without subtracting the mean."""
+    """Return the step of a LayerNormalization that subtracts no mean."""
     axes = tuple(range(call.integer("axis"), call.input(0).ndim))
     epsilon = call.real("epsilon")
 
@@ -107,7 +109,9 @@ def rms_normalization(call: Call) -> Step:
 
 @kernel("InstanceNormalization", "GroupNormalization", wide=True)
 def group_normalization(call: Call) -> Step:
-    """Normalize each group of channels of each sample; an instance is a group of one channel."""
+    """Return the step that normalizes each group of channels per sample; an instance is one
+    channel.
+    """
     shape, epsilon = call.input(0).shape, call.real("epsilon")
     count = call.integer("num_groups") if call.op == "GroupNormalization" else shape[1]
     if count < 1 or shape[1] % count:
@@ -127,7 +131,7 @@ def group_normalization(call: Call) -> Step:
 
 @kernel("LRN", wide=True)
 def local_response_normalization(call: Call) -> Step:
-    """Divide by sums of squares over a window of channels, one shift at a time."""
+    """Return the step of an LRN, which sums squares over neighboring channels, one shift at a time."""
     alpha, beta, bias = call.real("alpha"), call.real("beta"), call.real("bias")
     size, channels = call.integer("size"), call.input(0).shape[1]
     before, after = (size - 1) // 2, size // 2

@@ -20,7 +20,10 @@ def _padded_scratch(call: Call, windows: Windows) -> list[Shaped]:
 
 @kernel("MaxPool")
 def max_pool(call: Call) -> Step:
-    """Take the maximum, where NaN wins; indices count in the whole input, without padding."""
+    """Return the step of a MaxPool, where NaN wins.
+
+    Indices count in the whole input, without padding.
+    """
     windows = windows_of(call)
     fill = lowest(call.input(0).dtype)
     if len(call.outputs) > 1:
@@ -72,7 +75,10 @@ def _with_indices(call: Call, windows: Windows, fill: float | int) -> Step:
 
 @kernel("AveragePool", wide=True)
 def average_pool(call: Call) -> Step:
-    """Take the mean; the divisor counts pixels, with ``count_include_pad`` also the padding."""
+    """Return the step of an AveragePool.
+
+    The divisor counts padding only with ``count_include_pad``.
+    """
     windows = windows_of(call)
     counts = _counts(windows, include_pad=bool(call.integer("count_include_pad")))
     counts = counts.astype(call.outputs[0].dtype)
@@ -106,7 +112,7 @@ def _counts(windows: Windows, *, include_pad: bool) -> Array:
 
 @kernel("LpPool", wide=True)
 def lp_pool(call: Call) -> Step:
-    """Take the p-th root of the sum of p-th powers of magnitudes."""
+    """Return the step of the p-norm of each window."""
     windows, p = windows_of(call), call.integer("p")
 
     def run(x: Array, out: Array, *scratch: Array) -> None:

@@ -31,7 +31,9 @@ def _functions(call: Call) -> list[Function]:
 
 @kernel("Recurrence", wide=True)
 def recurrence(call: Call) -> Step:
-    """Run the recurrence; samples that have ended keep their state, and their outputs are zero.
+    """Return the step of a recurrence.
+
+    Samples that have ended keep their state; their outputs are zero.
 
     A sample of length 0 ends in zero, as in ONNX Runtime; ONNX does not define it.
     """

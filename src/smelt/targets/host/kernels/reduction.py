@@ -19,7 +19,7 @@ IDENTITIES = {"ReduceMax": -np.inf, "ReduceMin": np.inf}
 
 @kernel("ReduceSum", "ReduceProd", wide=True)
 def add_up(call: Call) -> Step:
-    """Sum or multiply in the dtype of the output, which wraps around for integers."""
+    """Return the step of a sum or product in the dtype of the output; integers wrap around."""
     reduce = np.add.reduce if call.op == "ReduceSum" else np.multiply.reduce
     axes, keep, dtype = call.ints("axes"), bool(call.integer("keepdims")), call.outputs[0].dtype
     return Step(lambda x, out: reduce(x, axis=axes, dtype=dtype, out=out, keepdims=keep))
@@ -27,8 +27,9 @@ def add_up(call: Call) -> Step:
 
 @kernel("ReduceMax", "ReduceMin")
 def extreme(call: Call) -> Step:
-    """Reduce to the maximum or minimum; NaN wins, and an empty maximum is the type's
-    lowest value.
+    """Return the step of a maximum or minimum.
+
+    NaN wins; an empty maximum is the type's lowest value.
     """
     largest = call.op == "ReduceMax"
     reduce = np.maximum.reduce if largest else np.minimum.reduce
@@ -66,7 +67,9 @@ REDUCTIONS: Mapping[str, Reduction] = {
 
 @kernel(*REDUCTIONS, wide=True)
 def composed(call: Call) -> Step:
-    """Evaluate a NumPy expression; roots and logarithms of integers use float64."""
+    """Return the step that evaluates a NumPy expression; roots and logarithms of integers use
+    float64.
+    """
     reduce = REDUCTIONS[call.op]
     axes, keep = call.ints("axes"), bool(call.integer("keepdims"))
     real = "L2" in call.op or "Log" in call.op
@@ -82,7 +85,7 @@ def composed(call: Call) -> Step:
 
 @kernel("ReduceMean", wide=True)
 def mean(call: Call) -> Step:
-    """Divide the sum by the count; integers truncate."""
+    """Return the step of a mean; integers truncate."""
     source, out_type = call.input(0), call.outputs[0].dtype
     axes, keep = call.ints("axes"), bool(call.integer("keepdims"))
     count = prod(source.shape[axis] for axis in axes)
@@ -135,7 +138,9 @@ def _nothing_to_find(call: Call) -> UsageError:
 
 @kernel("CumSum", "CumProd")
 def cumulative(call: Call) -> Step:
-    """Accumulate along an axis; ``reverse`` starts at the end, ``exclusive`` omits each element."""
+    """Return the step of a running sum or product; ``reverse`` starts at the end, ``exclusive``
+    omits the element.
+    """
     axis = call.integer("axis")
     reverse, exclusive = call.integer("reverse"), call.integer("exclusive")
     dtype = call.outputs[0].dtype
@@ -156,7 +161,7 @@ def cumulative(call: Call) -> Step:
 
 @kernel(RUNNING_AT_RUN_TIME)
 def dynamic_running(call: Call) -> Step:
-    """Accumulate along a run-time axis; raises UsageError E670 if it is out of range."""
+    """Return the step of a running sum along a run-time axis; raises UsageError E670 out of range."""
     op, rank = call.text("running"), call.input(0).ndim or 1
 
     def run(x: Array, axis: Array, out: Array) -> None:
@@ -177,7 +182,9 @@ def dynamic_running(call: Call) -> Step:
 
 @kernel(REDUCE_AT_RUN_TIME)
 def at_run_time(call: Call) -> Step:
-    """Reduce over run-time axes; raises UsageError E670 if they lead to other sizes."""
+    """Return the step of a reduction over run-time axes; raises UsageError E670 for other sizes
+    than planned.
+    """
     op, rank, keep = call.text("reduction"), call.input(0).ndim, call.integer("keepdims")
     planned, noop = call.outputs[0].shape, bool(call.integer("noop"))
 

@@ -37,7 +37,9 @@ def non_zero(call: Call) -> Step:
 
 @kernel("Compress")
 def compress(call: Call) -> Step:
-    """Select along an axis; a condition shorter than the axis selects nothing beyond its end."""
+    """Return the step that selects slices along an axis; a condition shorter than the axis excludes
+    the rest.
+    """
     axis = call.integer("axis")
 
     def run(x: Array, condition: Array, out: Array) -> None:
@@ -88,7 +90,9 @@ def distinct_rows(x: Array, by_value: bool) -> tuple[Array, Array]:
 
 @kernel("NonMaxSuppression")
 def non_max_suppression(call: Call) -> Step:
-    """For each class, keep boxes from the best score on; ties are ordered by index."""
+    """Return the step that keeps, per class, boxes from the best score on; ties are ordered by
+    index.
+    """
     centred = bool(call.integer("center_point_box"))
 
     def run(
@@ -160,7 +164,7 @@ def _overlap(a: Array, b: Array) -> float:
 
 @kernel("BitCast")
 def bit_cast(call: Call) -> Step:
-    """Reinterpret the bytes in another dtype."""
+    """Return the step that reinterprets the bytes in another dtype."""
     dtype = call.outputs[0].dtype
     return Step(
         lambda x, out: np.copyto(out, np.ascontiguousarray(x).view(dtype).reshape(out.shape))

@@ -10,7 +10,7 @@ from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
 
 @kernel(SPECTRUM)
 def spectrum(call: Call) -> Step:
-    """Transform pairs as complex numbers, or real numbers; the result is pairs or real numbers."""
+    """Return the step of a DFT of complex numbers, as pairs, or of real numbers; results likewise."""
     axis, length = call.integer("axis"), call.integer("length")
     inverse, onesided = bool(call.integer("inverse")), bool(call.integer("onesided"))
     parts = call.input(0).shape[-1]
