@@ -222,9 +222,9 @@ def _without_color(arguments: list[str]) -> list[str]:
 
 def _as_usage_error(error: TyperException) -> UsageError:
     """Return an error of the argument parser as UsageError E643, in the form of all errors."""
-    message, _, near = error.format_message().partition(" Did you mean ")
-    message, _, options_near = message.partition(" (Possible options: ")
-    near = near.rstrip("?.") or options_near.rstrip(")")
+    message, _, suggested = error.format_message().partition(" Did you mean ")
+    message, _, possible_options = message.partition(" (Possible options: ")
+    suggestion = suggested.rstrip("?.") or possible_options.rstrip(")")
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "smelt"
     usage = context.command.get_usage(context) if context is not None else ""
@@ -232,7 +232,7 @@ def _as_usage_error(error: TyperException) -> UsageError:
         "E643",
         message[:1].lower() + message[1:].rstrip("."),
         why=" ".join(usage.split()).replace("Usage: ", "the form is: "),
-        fix=f"did you mean {near}?" if near else f"`{path} --help` lists all options",
+        fix=f"did you mean {suggestion}?" if suggestion else f"`{path} --help` lists all options",
     )
 
 

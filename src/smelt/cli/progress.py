@@ -49,7 +49,7 @@ class Progress:
         self._timer.start()
 
     def stop(self) -> None:
-        """Remove the line."""
+        """Remove the progress line from the terminal."""
         self._timer.cancel()
         with self._lock:
             if self._bar is not None:

@@ -103,8 +103,10 @@ class Rewriting:
         }
 
     def of_target(self) -> dict[str, Any]:
-        """Return the options of ``compile_model``; only the target ``onnx`` takes bfloat16 and
-        functions."""
+        """Return the keyword arguments of ``compile_model``.
+
+        Only the target ``onnx`` has the options ``keep_bfloat16`` and ``functions``.
+        """
         flags = {
             "keep_opset": self.keep_opset,
             "keep_bfloat16": self.keep_bf16,

@@ -48,27 +48,26 @@ def _copied_slot(makers: Makers, slot: int) -> int:
 def _distance(program: Program, makers: Makers, start: int, limit: int) -> float | None:
     """Return an upper bound of ``limit - start``, None if there is none.
 
-    Searches the sums and minima that compute ``limit`` for ``start`` plus a constant.
+    Searches the sums and minima that compute ``limit`` for ``start`` plus a constant: ``pending``
+    has slots, each with a number; ``limit`` is at most their sum.
     """
     best: float | None = None
     pending = [(_copied_slot(makers, limit), 0.0)]
     for _ in range(MOST_LOOKED_AT):
         if not pending:
             return best
-        slot, more = pending.pop()
+        slot, addend = pending.pop()
         maker = makers.get(slot)
         if slot == start:
-            best = more if best is None else min(best, more)
+            best = addend if best is None else min(best, addend)
         elif maker is not None and maker.op == "Min":
-            pending += [(_copied_slot(makers, each), more) for each in maker.inputs]
+            pending += [(_copied_slot(makers, each), addend) for each in maker.inputs]
         elif maker is not None and maker.op in ("Add", "Sub"):
-            a, b = maker.inputs
-            if maker.op == "Add" and a in program.constants:
-                a, b = b, a
-            added = program.constants.get(b)
-            if added is not None and added.size == 1 and np.isfinite(added.reshape(-1)[0]):
-                number = float(added.reshape(-1)[0])
-                pending.append(
-                    (_copied_slot(makers, a), more + (-number if maker.op == "Sub" else number))
-                )
+            term, other = maker.inputs
+            if maker.op == "Add" and term in program.constants:
+                term, other = other, term
+            constant = program.constants.get(other)
+            if constant is not None and constant.size == 1 and np.isfinite(constant.item()):
+                number = float(constant.item()) * (-1 if maker.op == "Sub" else 1)
+                pending.append((_copied_slot(makers, term), addend + number))
     return best

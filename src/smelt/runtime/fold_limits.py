@@ -113,7 +113,7 @@ def _range(inputs: Inputs) -> int:
 
 
 def _selected(inputs: Inputs) -> int:
-    """Return three numbers for each box of each class."""
+    """Return an upper bound for NonMaxSuppression: three numbers for each box of each class."""
     scores = inputs[1].shape if inputs[1] is not None else (0,)
     return 3 * math.prod(scores)
 

@@ -112,11 +112,10 @@ class Artifact:
         return self._runner
 
     def ready(self, timeout: float | None = 0.0) -> bool:
-        """True if calls run at full speed, after waiting at most ``timeout`` seconds (None:
-        forever).
+        """True if calls run at full speed, after waiting at most ``timeout`` seconds (None: forever).
 
-        Some targets compile in the background what was called; use this before measuring. A model
-        with known input sizes need not have been called.
+        Use this before measuring: some targets compile a model in the background after its first
+        calls. A model with known input sizes is compiled even if it was never called.
         """
         return is_ready(self.opened(), timeout)
 

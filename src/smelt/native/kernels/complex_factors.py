@@ -30,19 +30,20 @@ def _copy(cx: KernelContext, first: int, size: int) -> None:
 
 
 def _divisor(cx: KernelContext, re: str, im: str, *, zero_is_one: bool) -> None:
-    """Declare ``c``, ``s`` and ``by`` of the divisor ``re + im i``.
+    """Declare the C variables ``c``, ``s`` and ``by``, by which ``_quotient`` divides.
 
-    The quotient of ``u + v i`` is ``(u c + v s) / by + (v c - u s) / by i``. With ``zero_is_one``,
-    a division by zero changes nothing.
+    They are the parts of the divisor ``re + im i`` over its larger part, and a scale: the quotient
+    of ``u + v i`` is ``(u c + v s) / by + ((v c - u s) / by) i``. With ``zero_is_one``, a divisor of
+    zero counts as 1.
     """
     t, body = cx.type(0), cx.body
     body.line(f"const {t.name} first = {re}, second = {im};")
     body.line(f"const {t.name} large = fabs{t.f}(first) > fabs{t.f}(second) ? first : second;")
-    none = "first == 0 && second == 0 ? " if zero_is_one else ""
-    ones = ("1 : ", "0 : ", "1 : ") if zero_is_one else ("",) * 3
+    if_zero = "first == 0 && second == 0 ? " if zero_is_one else ""
+    identities = ("1 : ", "0 : ", "1 : ") if zero_is_one else ("",) * 3
     values = ("first / large", "second / large", "large * (c * c + s * s)")
-    for name, one, value in zip(("c", "s", "by"), ones, values, strict=True):
-        body.line(f"const {t.name} {name} = {none}{one}{value};")
+    for name, identity, value in zip(("c", "s", "by"), identities, values, strict=True):
+        body.line(f"const {t.name} {name} = {if_zero}{identity}{value};")
 
 
 def _quotient(cx: KernelContext, re: str, im: str) -> None:

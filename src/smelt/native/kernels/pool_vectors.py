@@ -58,11 +58,11 @@ def supports_sum(window: Window) -> bool:
 
 
 def emit(cx: KernelContext, window: Window, joining: Joining, result: str) -> None:
-    """Write the planes of the output; ``result`` is C computed from ``a`` at ``o``, ``h + r`` and
-    ``q``.
+    """Write the pooling of plane ``c`` in bands of output rows.
 
-    If ``joining.repeats``, the C variable ``odd`` is then nonzero if plane ``c`` has a NaN in a
-    window.
+    ``result`` is the C of an output element, computed from the combined window ``a`` at depth
+    ``o``, row ``h + r`` and column ``q``. If ``joining.repeats``, the C variable ``odd`` is nonzero
+    afterwards if a window of the plane has a NaN.
     """
     body, x, y = cx.body, cx.input(0), cx.output()
     cx.call("LANES", PRELUDE)

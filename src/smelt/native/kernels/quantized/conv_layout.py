@@ -58,7 +58,7 @@ class Layout:
 
     @property
     def line(self) -> int:
-        """The offset of the buffer for a row of the image."""
+        """The offset of the buffer for one padded row, after the weights as 16-bit integers."""
         wide = 2 * (ROWS * self.depth + 2 * MOST_ROWS)
         return self.block + (wide if self.weights.dtype == np.int8 else 0)
 

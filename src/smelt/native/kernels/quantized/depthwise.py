@@ -141,7 +141,7 @@ def _plane(size: Band) -> int:
 def _planes_at_once(size: Band) -> int:
     """Return the number of planes that are copied before one is computed.
 
-    A wide load right after narrow stores of the same bytes would stall until they are in cache.
+    Loading a plane right after storing it would wait until the narrow stores are in cache.
     """
     return max(1, TOGETHER // _plane(size))
 

@@ -74,13 +74,15 @@ class NodeFixedByValues:
     def __init__(
         self, model: ir.Model, node: ir.Node, operands: Operands, planner: Planner
     ) -> None:
+        """Find the inputs of ``model`` whose values decide the result sizes of ``node``."""
         self._model, self._planner, self._op = model, planner, node.op_type
-        at = DECIDING.get(node.op_type, ()) if not node.domain else ()
-        places = (operands.places[i] for i in at if i < len(operands.places))
+        deciding = DECIDING.get(node.op_type, ()) if not node.domain else ()
+        places = (operands.places[i] for i in deciding if i < len(operands.places))
         self._deciding = sorted({place for place in places if place is not None})
         self._plans = PlanCache(planner.planning)
 
     def __call__(self, *arrays: Array) -> Sequence[Array]:
+        """Run the node, with small deciding inputs as constants of a cached plan."""
         values = {i: arrays[i] for i in self._deciding if arrays[i].size <= MOST_DECIDING}
         shapes = tuple(array.shape for array in arrays)
         key = (shapes, *(array.tobytes() for array in values.values()))

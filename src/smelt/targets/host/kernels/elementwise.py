@@ -106,7 +106,7 @@ def relu(call: Call) -> Step:
 
 @kernel("Div")
 def div(call: Call) -> Step:
-    """Return the step of a quotient; integers truncate towards zero, unlike NumPy's floor division."""
+    """Return the step of a quotient; integers truncate towards zero, which NumPy does not do."""
     if call.outputs[0].dtype.kind not in "iu":
         return Step(np.divide, in_place=(0, 1))
     if call.outputs[0].dtype.kind == "u":

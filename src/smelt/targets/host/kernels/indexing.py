@@ -125,7 +125,7 @@ def dynamic_range(call: Call) -> Step:
 
 @kernel("Trilu")
 def trilu(call: Call) -> Step:
-    """Return the step that copies the upper or lower triangle and sets the other elements to zero."""
+    """Return the step that copies the upper or lower triangle and sets the rest to zero."""
     rows, columns = call.input(0).shape[-2:]
     keep = np.tri(rows, columns, call.integer("k") - call.integer("upper"), dtype=bool)
     mask = ~keep if call.integer("upper") else keep

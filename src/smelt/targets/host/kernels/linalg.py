@@ -45,7 +45,7 @@ def _flags_of_trsm(call: Call) -> dict[str, int]:
 
 @kernel("smelt::TriangularSolve")
 def triangular_solve(call: Call) -> Step:
-    """Return the step that solves systems with ``trsm``, which divides by a zero on the diagonal."""
+    """Return the step that solves systems with ``trsm``; a zero on the diagonal is divided by."""
     from scipy.linalg.blas import get_blas_funcs
 
     (trsm,) = get_blas_funcs(("trsm",), dtype=call.input(0).dtype)

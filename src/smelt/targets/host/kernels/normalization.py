@@ -131,7 +131,7 @@ def group_normalization(call: Call) -> Step:
 
 @kernel("LRN", wide=True)
 def local_response_normalization(call: Call) -> Step:
-    """Return the step of an LRN, which sums squares over neighboring channels, one shift at a time."""
+    """Return the step of an LRN; squares of neighboring channels are added shift by shift."""
     alpha, beta, bias = call.real("alpha"), call.real("beta"), call.real("bias")
     size, channels = call.integer("size"), call.input(0).shape[1]
     before, after = (size - 1) // 2, size // 2

@@ -161,7 +161,7 @@ def cumulative(call: Call) -> Step:
 
 @kernel(RUNNING_AT_RUN_TIME)
 def dynamic_running(call: Call) -> Step:
-    """Return the step of a running sum along a run-time axis; raises UsageError E670 out of range."""
+    """Return the step of a running sum along a run-time axis, which must be in range (E670)."""
     op, rank = call.text("running"), call.input(0).ndim or 1
 
     def run(x: Array, axis: Array, out: Array) -> None:

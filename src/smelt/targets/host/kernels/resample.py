@@ -10,7 +10,7 @@ from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
 
 @kernel("Resample", wide=True)
 def resample(call: Call) -> Step:
-    """Return the step that sums the weighted rows of all taps; mode ``nearest`` takes one row only."""
+    """Return the step that sums the weighted rows of all taps; ``nearest`` takes one row."""
     axis, out = call.integer("axis"), call.outputs[0]
     size, count = call.input(0).shape[axis], out.shape[axis]
     if size == 0 and 0 not in out.shape:

@@ -10,7 +10,7 @@ from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
 
 @kernel(SPECTRUM)
 def spectrum(call: Call) -> Step:
-    """Return the step of a DFT of complex numbers, as pairs, or of real numbers; results likewise."""
+    """Return the step of a DFT from pairs or real numbers to pairs or real numbers."""
     axis, length = call.integer("axis"), call.integer("length")
     inverse, onesided = bool(call.integer("inverse")), bool(call.integer("onesided"))
     parts = call.input(0).shape[-1]
