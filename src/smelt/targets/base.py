@@ -112,7 +112,7 @@ class Artifact:
         return self._runner
 
     def ready(self, timeout: float | None = 0.0) -> bool:
-        """True if calls run at full speed, after waiting at most ``timeout`` seconds (None: forever).
+        """True if calls run at full speed, after waiting at most ``timeout`` seconds (None: any).
 
         Use this before measuring: some targets compile a model in the background after its first
         calls. A model with known input sizes is compiled even if it was never called.

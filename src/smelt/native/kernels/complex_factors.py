@@ -33,7 +33,7 @@ def _divisor(cx: KernelContext, re: str, im: str, *, zero_is_one: bool) -> None:
     """Declare the C variables ``c``, ``s`` and ``by``, by which ``_quotient`` divides.
 
     They are the parts of the divisor ``re + im i`` over its larger part, and a scale: the quotient
-    of ``u + v i`` is ``(u c + v s) / by + ((v c - u s) / by) i``. With ``zero_is_one``, a divisor of
+    of ``u + v i`` is ``(u c + v s) / by + ((v c - u s) / by) i``. With ``zero_is_one``, the divisor
     zero counts as 1.
     """
     t, body = cx.type(0), cx.body
