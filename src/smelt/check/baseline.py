@@ -46,6 +46,7 @@ class SourceRuns:
     """
 
     def __init__(self, side: ComparisonSide, cases: Sequence[ComparisonInputs], seed: int) -> None:
+        """Run the source on each case, and keep the cases on which it succeeds."""
         assert side.model is not None
         self.model, self.runner, self.runtime = side.model, side.runner, side.runtime
         self.seed = seed
@@ -100,6 +101,7 @@ class Baseline:
         cases: Sequence[ComparisonInputs] = (),
         runner: RunnerName = "auto",
     ) -> None:
+        """Open the source, and run it on ``cases`` or on random inputs."""
         self.source, self.seed, self.modes = source, seed, modes
         self._user_cases = cases
         side = open_side(source, "the source", runner)

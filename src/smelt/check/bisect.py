@@ -55,6 +55,7 @@ class Culprit:
         }
 
     def __str__(self) -> str:
+        """Return the pass, the rewrite, its nodes and the first problems as lines."""
         lines = [
             f"pass {self.pass_text}, rewrite {self.rewrite} of {self.rewrites} in the pipeline",
             *(f"  rule {rule}" for rule in self.rules),
@@ -126,6 +127,7 @@ class _Attempt:
     """
 
     def __init__(self, history: VersionHistory, work: ir.Model) -> None:
+        """Start before the first pass on ``work``, a copy of the source."""
         self.history, self.work = history, work
         self.problems: list[str] = []
         self.guilty: Step | None = None

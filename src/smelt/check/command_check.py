@@ -43,6 +43,7 @@ class CommandCheck:
     known: dict[bytes, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        """Split the command into words; raises UsageError E636 if that fails."""
         try:
             self.arguments = shlex.split(self.command)
         except ValueError as error:

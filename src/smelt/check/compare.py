@@ -72,6 +72,7 @@ class Comparison:
         return {"ok": self.ok, **self.__dict__, "where": list(self.where)}
 
     def __str__(self) -> str:
+        """Return one sentence about the output and its worst element."""
         if self.problem:
             return f"output {self.name!r}: {self.problem}"
         if self.ok:

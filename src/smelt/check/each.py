@@ -42,6 +42,7 @@ class Verifier:
         seed: int = 0,
         samples: Sequence[Sample] | None = None,
     ) -> None:
+        """Store the source and its pipeline, and call ``begin`` with the cases of ``samples``."""
         self.source, self.steps, self.dims, self.seed = source, steps, dims, seed
         self.evidence = VerificationRecord(self.kind)
         with _timed(self.evidence):

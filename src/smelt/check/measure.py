@@ -63,6 +63,7 @@ class Yardstick:
     def __init__(
         self, subject: ComparisonSide | ir.Model, seed: int = 0, runner: RunnerName = "auto"
     ) -> None:
+        """Store the subject; nothing runs before the first measurement."""
         self.subject = subject
         self.seed = seed
         self.model = subject if isinstance(subject, ir.Model) else subject.model

@@ -38,6 +38,7 @@ class PerturbedModel:
     """
 
     def __init__(self, model: ir.Model, rng: np.random.Generator) -> None:
+        """Turn weights into inputs, and insert a factor after each node that rounds."""
         self.model, self._rng = model, rng
         self._weights: list[np.ndarray] = []
         self._factors: dict[np.dtype, list[ir.Value]] = {}

@@ -72,6 +72,7 @@ class Reduction:
         }
 
     def __str__(self) -> str:
+        """Return one sentence about the nodes, weights, runs and time."""
         (before, after), (bytes_before, bytes_after) = self.nodes, self.weight_bytes
         text = f"{before:,} nodes became {after:,}"
         text += f", {bytes_before:,} bytes of weights {bytes_after:,}"

@@ -169,6 +169,7 @@ class Report:
         return titled(what, table(rows, header))
 
     def __str__(self) -> str:
+        """Return the interface problems, and a table of the outputs of all trials."""
         lines = [f"interface: {item}" for item in self.interface]
         header = f"{'output':<24} {'sizes':<14} {'inputs':<8} {'error':>10} {'ulp':>10}  result"
         lines.append(header)

@@ -49,6 +49,7 @@ class VersionHistory:
         evidence: VerificationRecord | None = None,
         first: int = 0,
     ) -> None:
+        """Start with the source as the version before the first pass."""
         self.baseline = baseline
         self.evidence = evidence if evidence is not None else VerificationRecord("each")
         self.declared: list[Exactness] = []

@@ -67,6 +67,7 @@ class Polynomial:
         return frozenset().union(*dims_symbols)
 
     def __add__(self, other: Polynomial) -> Polynomial:
+        """Return the sum."""
         if not self.terms or not other.terms:
             return other if not self.terms else self
         terms = dict(self.terms)
@@ -75,6 +76,7 @@ class Polynomial:
         return Polynomial(terms)
 
     def __mul__(self, other: Polynomial | int) -> Polynomial:
+        """Return the product, term by term."""
         if other == 1 or not self.terms:
             return self
         if isinstance(other, int):

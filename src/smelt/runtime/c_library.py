@@ -139,6 +139,7 @@ class CLibrary:
     name = "c"
 
     def __post_init__(self) -> None:
+        """Load the library, and allocate its arena and its weights; raises InternalError E961."""
         try:
             self._run = getattr(ctypes.CDLL(str(self.library)), self.function)
         except (OSError, AttributeError) as error:

@@ -45,6 +45,7 @@ class Port:
         return "map(" in self.kind
 
     def __str__(self) -> str:
+        """Return the type as text: ``float[B,3]``, or with its complex type if it has one."""
         if self.is_opaque:
             return self.kind
         dims = "?" if self.shape is None else ",".join(map(_show, self.shape))

@@ -57,6 +57,7 @@ class OnnxRuntime:
         consume: bool = False,
         threads: int = 1,
     ) -> None:
+        """Open the session; raises Unsupported E220 and what ``load_error`` returns."""
         self.interface: Interface = interface_of(model)
         self.time_limit = time_limit
         self._for_empty_inputs = model.clone() if _has_einsum(model) else None

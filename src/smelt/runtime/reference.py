@@ -28,6 +28,7 @@ class Reference:
     name = "reference"
 
     def __init__(self, model: ir.Model, *, consume: bool = False) -> None:
+        """Open the evaluator; raises what ``_load_error`` returns."""
         from onnx.reference import ReferenceEvaluator
 
         self.interface: Interface = interface_of(model)

@@ -91,6 +91,7 @@ class CheckedRunner:
         self._bounds: Mapping[str, Bounds] = readable_bounds(model.graph)
 
     def __call__(self, *inputs: Value) -> Sequence[Value]:
+        """Check the inputs, run once, and check the outputs; errors are those of the target."""
         feed(self._interface, inputs)
         if self._bounds:
             sizes_of(self._interface, [np.asarray(value) for value in inputs], self._bounds)

@@ -40,6 +40,7 @@ class Search:
         most: int | None = None,
         say: Callable[[str], None] = lambda text: None,
     ) -> None:
+        """Start with ``model`` as the smallest one."""
         self.model, self.check, self.most, self.say = model, check, most, say
         self.runs = self.accepted = 0
         self.loose = frozenset(value.name for value in _ports(model) if not _is_typed(value))

@@ -41,6 +41,7 @@ class _Writer:
     def __init__(
         self, model: ir.Model, facts: Facts, place: Callable[[ir.Node], Path] | None
     ) -> None:
+        """Number the nodes of ``model``; its values are numbered when they are first met."""
         self.model, self.facts = model, facts
         self.path, self.is_placed = place or path_of, place is not None
         self.folded = constant_nodes(model)

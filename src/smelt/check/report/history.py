@@ -37,6 +37,7 @@ class History:
     """
 
     def __init__(self) -> None:
+        """Start before the first pass."""
         self.before: dict[str, Any] | None = None
         self.model: ir.Model | None = None
         self.runs: list[tuple[Step, PassReport]] = []

@@ -57,6 +57,7 @@ class HtmlReport:
     """
 
     def __init__(self, title: str = "") -> None:
+        """Start an empty report with a ``title``."""
         self.title = title
         self.history = History()
         self.artifact: Artifact | None = None

@@ -26,6 +26,7 @@ class Background:
     """The background thread and its queue of jobs."""
 
     def __init__(self) -> None:
+        """Start with an empty queue; the thread starts with the first job."""
         self._waiting: deque[Job] = deque()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None

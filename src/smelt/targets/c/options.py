@@ -57,6 +57,7 @@ class Options:
     quantized: str = "integers"
 
     def __post_init__(self) -> None:
+        """Raise UsageError E660 for a value that is not allowed."""
         check_identifier(self.name)
         if self.name == "report":
             raise refused(

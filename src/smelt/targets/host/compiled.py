@@ -60,6 +60,7 @@ class Compiled:
     """
 
     def __init__(self, program: Program, *, waits: bool, threads: int = 1) -> None:
+        """Start without compiled forms."""
         self.program = program
         self.waits = waits
         self.threads = threads

@@ -31,6 +31,7 @@ class Binder:
     """Builds the Python function of one static Program."""
 
     def __init__(self, plan: MemoryPlan, prepared: Sequence[Prepared]) -> None:
+        """Allocate the arena of ``plan``; ``prepared`` are the steps of its program."""
         self.program: Program = plan.program
         self.plan = plan
         self.prepared = prepared

@@ -42,6 +42,7 @@ class Options:
     views: bool = False
 
     def __post_init__(self) -> None:
+        """Raise UsageError E660 for a value that is not allowed."""
         if self.engine not in ENGINES:
             raise UsageError(
                 "E660",

@@ -85,6 +85,7 @@ class HostRunner:
         shows: Caller | None = None,
         check: SizeCheck | None = None,
     ) -> None:
+        """Store the program and what is known about it; nothing is planned yet."""
         self.program = program
         self._static = layout
         self.defaults = defaults

@@ -20,6 +20,7 @@ class Options:
     functions: bool = False
 
     def __post_init__(self) -> None:
+        """Raise UsageError E660 if ``name`` is not the name of a file."""
         if not self.name.strip(".") or set(self.name) & set("/\\\0:"):
             raise UsageError(
                 "E660",

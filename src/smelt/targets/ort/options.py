@@ -35,6 +35,7 @@ class Options:
     inline_limit: int = 1 << 22
 
     def __post_init__(self) -> None:
+        """Raise UsageError E660 for a value that is not allowed."""
         if not self.name.strip(".") or set(self.name) & set("/\\\0:"):
             raise _option_error(f"name={self.name!r}", "it is the name of a file, without a folder")
         for each in self.kept - {"all"} - CHOICES.keys():

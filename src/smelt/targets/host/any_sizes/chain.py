@@ -64,6 +64,7 @@ class Chain:
         return len(self._steps)
 
     def __call__(self, *arrays: Array) -> Sequence[Array]:
+        """Run the parts in order, and free each value after its last reader."""
         values = {**self._fixed, **dict(enumerate(arrays))}
         for step in self._steps:
             results = step.run(*(values[number] for number in step.reads))

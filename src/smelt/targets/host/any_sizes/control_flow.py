@@ -91,6 +91,7 @@ class DynamicLoop:
     def __init__(
         self, model: ir.Model, node: ir.Node, operands: Operands, planner: Planner
     ) -> None:
+        """Extract the body of the Loop ``node``; state shapes that change are unknown in it."""
         self._operands, self._needed_outputs = operands, _needed_outputs(model, node)
         graph = node.attributes["body"].as_graph()
         self._states = len(graph.inputs) - 2
@@ -159,6 +160,7 @@ class DynamicScan:
     def __init__(
         self, model: ir.Model, node: ir.Node, operands: Operands, planner: Planner
     ) -> None:
+        """Extract the body of the Scan ``node``, and read its directions and axes."""
         self._operands, self._needed_outputs = operands, _needed_outputs(model, node)
         graph = node.attributes["body"].as_graph()
         self._count = node.attributes.get_int("num_scan_inputs", 0)

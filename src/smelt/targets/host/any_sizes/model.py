@@ -54,6 +54,7 @@ class AnySizes:
     """
 
     def __init__(self, model: ir.Model, planner: Planner, node: str = "") -> None:
+        """Plan ``model`` as one Program, or cut it at its data-dependent nodes."""
         self._planner = planner
         self._model = model.clone()
         self._run: Runner | None = None

@@ -26,6 +26,7 @@ class AnySizesRunner:
     """
 
     def __init__(self, model: ir.Model, planner: Planner, defaults: Mapping[int, Array]) -> None:
+        """Plan a copy of ``model``, and record what its inputs must be."""
         self._run = AnySizes(model.clone(), planner)
         self._defaults = defaults
         self._check = check_of(model)
