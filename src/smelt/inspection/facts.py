@@ -56,7 +56,7 @@ class Facts:
     """
 
     def __init__(self, model: ir.Model, dims: Mapping[str, int] | None, own: bool) -> None:
-        """Bind ``dims`` and infer the shapes of ``flat``; ``own`` allows to use ``model`` itself."""
+        """Bind ``dims`` and infer the shapes of ``flat``; with ``own``, no copy is made."""
         self.model = model
         self.flat = model if own and not model.functions else model.clone()
         self.problem = ""
