@@ -196,3 +196,23 @@ def test_products_need_the_number_of_keys() -> None:
         text.parse(open_keys.replace("8,7]", "8,K]").replace("7,4]", "K,4]"), 20), pipeline=pipeline
     )
     assert "IsNaN" in [node.op_type for node in model.graph]
+
+
+CHOSEN = "g (float[2,3] s, bool[1,3] m) => (float[2,3] y) <float low = {{{}}}> {{ w = {} y = Softmax<axis=-1>(w) }}"
+
+
+@pytest.mark.parametrize("choice", ["Where(m, s, low)", "Where(m, low, s)"])
+def test_scores_that_a_choice_hides_are_masked_by_products(choice: str) -> None:
+    source = text.parse(CHOSEN.format("-3.4028235e38", choice), 17)
+    model = optimize(source, pipeline="drop-softmax-guard{products=true}")
+    assert "Where" not in {node.op_type for node in model.graph}
+    scores = np.array([[1, 2, 3], [-4, 0, 5]], np.float32)
+    for mask in ([True, False, True], [False] * 3, [True] * 3):
+        feeds = [scores, np.array([mask])]
+        np.testing.assert_allclose(run(model, feeds)[0], run(source, feeds)[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("low", ["-inf", "-10"])
+def test_choices_of_infinity_and_of_small_numbers_stay(low: str) -> None:
+    source = CHOSEN.format(low, "Where(m, s, low)")
+    check_unchanged(drop_softmax_guard, source, opset=17, products=True)

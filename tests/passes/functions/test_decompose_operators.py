@@ -90,6 +90,12 @@ MODELS = {
     "Gather": f"g ({X}) => (float[2,4] y) <int64 i = {{-1}}> {{ y = Gather<axis=1>(x, i) }}",
     "Gather of a run": f"g ({X}) => (float[2,2,4] y) <int64[2] i = {{1, 2}}> "
     "{ y = Gather<axis=1>(x, i) }",
+    "GatherElements": "g (float[2,2,4] x) => (float[2,2,3] y) <int64[2,2,3] i = "
+    "{2, -1, 0, 1, 1, 3, 2, -1, 0, 1, 1, 3}> { y = GatherElements<axis=2>(x, i) }",
+    "GatherElements of different matrices": "g (float[2,1,4] x) => (float[2,1,2] y) "
+    "<int64[2,1,2] i = {2, -1, 0, 1}> { y = GatherElements<axis=2>(x, i) }",
+    "GatherElements along the middle": "g (float[2,3,2] x) => (float[2,1,2] y) "
+    "<int64[2,1,2] i = {2, -1, 2, -1}> { y = GatherElements<axis=1>(x, i) }",
     "Pad": f"g ({X}) => (float[3,3,6] y) <int64[6] p = {{0, 0, 2, 1, 0, 0}}, float v = {{7}}> "
     "{ y = Pad(x, p, v) }",
     "Split": f"g ({X}) => (float[2,1,4] y, float[2,2,4] z) <int64[2] n = {{1, 2}}> "
@@ -200,10 +206,32 @@ def test_a_choice_of_what_may_be_infinite_stays(table) -> None:
     assert not decompose(text.parse(computed, 20), frozenset({"Cast", "Sub", "Mul", "Add"})).fired
 
 
+def test_elements_at_computed_places_stay() -> None:
+    graph = "g (float[2,3] x, int64[2,2] i) => (float[2,2] y) { y = GatherElements<axis=1>(x, i) }"
+    model = text.parse(graph, 20)
+    assert not decompose(model, frozenset({"Reshape", "Gather", "Transpose", "GatherND"})).fired
+
+
 def test_copies_of_five_dims_are_joined_with_three() -> None:
     model = text.parse(MODELS["Expand of five dims"], 20)
     decompose(model, frozenset({"Concat", "Reshape", "Identity"}))
     assert [len(node.outputs[0].shape) for node in model.graph] == [3, 3, 5]
+
+
+@pytest.mark.parametrize(
+    "places", ["int64 i = {-1}", "int64[3] i = {0, -1, 2}", "int64[2,2] i = {0, 3, 1, 1}"]
+)
+def test_parts_along_another_axis_become_gathernd_of_the_transpose(places) -> None:
+    head = (
+        "g (float[2,4,3] x) => (float[2,N,M] y)"
+        if "2,2" not in places
+        else "g (float[2,4,3] x) => (float[2,A,B,C] y)"
+    )
+    head = head.replace("2,N,M", "2,3") if "-1}" in places and "3]" not in places else head
+    graph = f"{head} <{places}> {{ y = Gather<axis=1>(x, i) }}"
+    source, model = text.parse(graph, 20), text.parse(graph, 20)
+    assert decompose(model, frozenset({"GatherND", "Unsqueeze", "Transpose"})).fired
+    check_equal(source, model)
 
 
 def test_rows_of_axis_0_become_gathernd_that_counts_from_the_end_too() -> None:

@@ -4,6 +4,8 @@ tensors."""
 from __future__ import annotations
 
 import numpy as np
+import onnx_ir as ir
+import onnxruntime
 import pytest
 from rewrites import check_refused, check_rewrite, check_unchanged, run_pass
 
@@ -125,31 +127,47 @@ KEPT_MODE = 'mode="linear", coordinate_transformation_mode="{}"'
 
 
 @pytest.mark.parametrize("mode", ["half_pixel", "align_corners", "asymmetric"])
-def test_a_resize_is_given_the_sizes_that_change(mode: str) -> None:
+def test_a_resize_is_given_scales(mode: str) -> None:
     given = KEPT_MODE.format(mode)
     check_rewrite(
         remove_symbolic_reshape,
         "g (float[B,3,8,8] x) => (float[B,3,16,20] y) <int64[3] c = {3,16,20}> "
         f"{{ {BATCH} y = Resize<{given}>(x, , , s) }}",
-        "g (float[B,3,8,8] x) => (float[B,3,16,20] y) <int64[2] k = {16,20}> "
-        f"{{ y = Resize<{given}, axes=[2,3]>(x, , , k) }}",
-        opset=18,
+        "g (float[B,3,8,8] x) => (float[B,3,16,20] y) <float[4] k = {1,1,2,2.5}> "
+        f"{{ y = Resize<{given}>(x, , k) }}",
+        opset=15,
     )
 
 
-def test_a_resize_along_named_axes_names_fewer() -> None:
+@pytest.mark.parametrize(("width", "form"), [("8", "<>(x, , k)"), ("W", "<axes=[3]>(x, , , k)")])
+def test_a_resize_along_named_axes_names_fewer_or_none(width: str, form: str) -> None:
+    constant = "int64[1] k = {20}" if "axes" in form else "float[4] k = {1,1,1,2.5}"
     check_rewrite(
         remove_symbolic_reshape,
-        "g (float[B,3,8,8] x) => (float[B,3,8,20] y) <int64[1] c = {20}> "
+        f"g (float[B,3,8,{width}] x) => (float[B,3,8,20] y) <int64[1] c = {{20}}> "
         f"{{ {DIM_0} s = Concat<axis=0>(d, c) y = Resize<axes=[0,-1]>(x, , , s) }}",
-        "g (float[B,3,8,8] x) => (float[B,3,8,20] y) <int64[1] k = {20}> "
-        "{ y = Resize<axes=[3]>(x, , , k) }",
+        f"g (float[B,3,8,{width}] x) => (float[B,3,8,20] y) <{constant}> "
+        f"{{ y = Resize{form.replace('<>', '')} }}",
         opset=18,
     )
+
+
+def test_a_resize_after_a_transpose_opens_in_onnx_runtime() -> None:
+    """It permutes the sizes of some axes like sizes of all, when it moves the Transpose."""
+    before = (
+        "g (float[B,8,8,3] x) => (float[B,16,20,3] y) <int64[3] c = {3,16,20}> "
+        f'{{ t = Transpose<perm=[0,3,1,2]>(x) {BATCH} r = Resize<mode="linear">(t, , , s) '
+        "y = Transpose<perm=[0,2,3,1]>(r) }"
+    )
+    model = text.parse(before, 19)
+    assert run_pass(remove_symbolic_reshape, model).rewrites == 1
+    session = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString())
+    [y] = session.run(None, {"x": np.zeros((2, 8, 8, 3), np.float32)})
+    assert y.shape == (2, 16, 20, 3)
 
 
 KEPT_RESIZE = {
-    "before axes": ("half_pixel", "B", "3,16,20", 17),
+    "a scale that is rounded down": ("half_pixel", "B", "3,16,9", 18),
     "a crop": ("tf_crop_and_resize", "B", "3,16,20", 18),
     "the sizes of another value": ("half_pixel", "N", "3,16,20", 18),
 }
@@ -161,7 +179,7 @@ def test_a_resize_keeps_its_sizes(case: str) -> None:
     roi = "r" if "crop" in mode else ""
     check_unchanged(
         remove_symbolic_reshape,
-        f"g (float[B,3,8,8] x, float[{batch},1] z) => (float[M,3,16,20] y) "
+        f"g (float[B,3,8,7] x, float[{batch},1] z) => (float[M,3,16,N] y) "
         f"<int64[3] c = {{{sizes}}}, float[8] r = {{0,0,0,0,1,1,1,1}}> "
         "{ d = Shape<start=0,end=1>(z) s = Concat<axis=0>(d, c) "
         f"y = Resize<{KEPT_MODE.format(mode)}>(x, {roi}, , s) }}",

@@ -93,6 +93,19 @@ def _rows_by_gather_nd(c: Call) -> ir.Value | None:
     return c.b.op("GatherND", c[0], places)
 
 
+def _columns_by_gather_nd(c: Call) -> ir.Value | None:
+    """Return parts along another axis than 0 by GatherND of the transposed input; None for axis
+    0."""
+    rank, shape = c.rank(), c[1].shape
+    if rank is None or shape is None or c.attributes["axis"] % rank == 0:
+        return None
+    axis, count = c.attributes["axis"] % rank, len(shape)
+    rows = c.b.op("Transpose", c[0], perm=[axis, *(n for n in range(rank) if n != axis)])
+    picked = c.b.op("GatherND", rows, c.b.op("Unsqueeze", c[1], c.b.const_i64([-1])))
+    back = [*range(count, count + axis), *range(count), *range(count + axis, rank + count - 1)]
+    return c.b.op("Transpose", picked, perm=back)
+
+
 def _consecutive_rows(c: Call) -> ir.Value | None:
     """Return one index or consecutive indices by Slice; None for other indices."""
     rank, places = c.rank(), c.constants.get(c[1])
@@ -106,6 +119,39 @@ def _consecutive_rows(c: Call) -> ir.Value | None:
     bounds = (c.b.const_i64([number]) for number in (first, int(end), axis))
     part = c.b.op("Slice", c[0], *bounds)
     return part if places.ndim else c.b.op("Squeeze", part, c.b.const_i64([axis]))
+
+
+def _flat_places(c: Call) -> tuple[list[int], list[int], np.ndarray] | None:
+    """Return how GatherElements reads equal places of each matrix: sizes of the leading axes along
+    which its constant indices are equal, sizes of the result's other axes, and for each of their
+    elements its place in the other axes of the first input. None for other indices."""
+    sizes, places = c.sizes(), c.constants.get(c[1], limit=None)
+    if sizes is None or places is None or places.size == 0 or 0 in sizes:
+        return None
+    axis = c.attributes["axis"] % len(sizes)
+    lead = 0
+    while lead < axis and sizes[lead] == places.shape[lead]:
+        if (places != places[:1]).any():
+            break
+        lead, places = lead + 1, places[0]
+    if lead + places.ndim != len(sizes):
+        return None
+    tail = sizes[lead:]
+    grid = np.indices(places.shape)
+    grid[axis - lead] = places % tail[axis - lead]
+    flat = np.ravel_multi_index(tuple(grid), tail)
+    return list(sizes[:lead]), list(places.shape), flat.reshape(-1)
+
+
+def _elements_by_gather(c: Call) -> ir.Value | None:
+    """Return equal places of each matrix by one Gather; None for other indices."""
+    found = _flat_places(c)
+    if found is None:
+        return None
+    lead, tail, places = found
+    rows = c.b.op("Reshape", c[0], c.b.const_i64([*lead, -1]))
+    picked = c.b.op("Gather", rows, c.b.const_i64(places.tolist()), axis=len(lead))
+    return c.b.op("Reshape", picked, c.b.const_i64([*lead, *tail]))
 
 
 def _padded(c: Call) -> ir.Value | None:
@@ -165,7 +211,9 @@ ROWS: Mapping[str, tuple[Row, ...]] = {
     "Gather": (
         Row("Slice Squeeze", _consecutive_rows),
         Row("GatherND Unsqueeze", _rows_by_gather_nd),
+        Row("GatherND Unsqueeze Transpose", _columns_by_gather_nd),
     ),
+    "GatherElements": (Row("Reshape Gather", _elements_by_gather),),
     "Pad": (Row("Concat Identity", _padded),),
     "Resize": (Row("Resize", _without_gaps),),
     "Split": (Row("Slice", _parts),),

@@ -20,7 +20,8 @@ In float16 the largest element of each mask row is subtracted from the row, so t
 keys are all hidden by a finite number has weights, whatever its scores are.
 
 A choice may be reshaped, expanded or transposed before it is added. With ``{products=true}``, masks
-are sums and products of 0 and 1, for consumers without Where and ReduceMax.
+are sums and products of 0 and 1, for consumers without Where and ReduceMax; so are masks of scores
+that a Where hides by a finite number.
 
 Needs    (1) a Softmax of float32 or float16 over the last dim; (2) in the form without a mask, a
          product, scaled or not, plus at most one bias that leaves each row a key: a constant, or a
@@ -42,7 +43,11 @@ from smelt.ir.pattern import const, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.walk import Walk, producer_of
 from smelt.passes.attention.mask_relative_to_row_max import is_relative, mask_relative_to_row_max
-from smelt.passes.attention.masked_weights import masked_again, rows_masked_again
+from smelt.passes.attention.masked_weights import (
+    masked_again,
+    rows_masked_again,
+    scores_by_choice,
+)
 from smelt.passes.attention.rows_without_keys import (
     NOT_MERGED,
     NOT_SHARED,
@@ -203,7 +208,7 @@ def _hidden(add: ir.Node, m: Match) -> tuple[ir.Value, ir.Node, list[ir.Node]] |
 drop_softmax_guard = rule_pass(
     "drop_softmax_guard",
     __doc__,
-    [guard_without_mask, guard_of_mask, masked_again, rows_masked_again],
+    [guard_without_mask, guard_of_mask, masked_again, rows_masked_again, scores_by_choice],
     exactness=rounding(4, "a row with NaN or infinite scores becomes NaN"),
     options_type=MaskForm,
 )

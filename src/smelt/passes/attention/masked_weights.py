@@ -65,6 +65,20 @@ def rows_masked_again(m: Match, b: Builder) -> Replacement:
     return with_zero_rows(m, b, _weights(scores, m, b), mask, rank, scores.hides)
 
 
+@rule(op("Softmax", op("Where", var("c"), var("a"), var("z"), name="chosen")), same_shape=True)
+def scores_by_choice(m: Match, b: Builder) -> Replacement:
+    """Add a mask of products to scores that a Where hides by a finite number.
+
+    A row whose keys are all hidden keeps equal weights.
+    """
+    choice = choice_of(m["chosen"], m.constants) if m.options.products else None
+    if choice is None or choice.value.dtype != ir.DataType.FLOAT:
+        return None
+    if not (choice.number <= LOW_ENOUGH and np.isfinite(choice.number)):
+        return Miss("the masking number is infinite, or not below all scores")
+    return b.like(m.root, b.op("Add", choice.value, _bias(choice, m, b)))
+
+
 def _masked_twice(m: Match) -> Choice | None:
     """Return the masked scores if the same mask also sets weights to 0, else None."""
     weights = choice_of(m["w"], m.constants)
@@ -127,10 +141,12 @@ def _is_same(scores: Choice, weights: Choice) -> bool:
 
 def _weights(scores: Choice, m: Match, b: Builder) -> ir.Value:
     """Return the softmax of the scores with the mask added."""
+    return b.op("Softmax", b.op("Add", scores.value, _bias(scores, m, b)), axis=-1)
+
+
+def _bias(scores: Choice, m: Match, b: Builder) -> ir.Value:
+    """Return 0 for the keys that are shown and the lowest number for those that are hidden."""
     mask = scores.condition
-    bias = (
-        added_instead(scores, b)
-        if isinstance(mask, np.ndarray)
-        else bias_of(m, b, mask, scores.hides)
-    )
-    return b.op("Softmax", b.op("Add", scores.value, bias), axis=-1)
+    if isinstance(mask, np.ndarray):
+        return added_instead(scores, b)
+    return bias_of(m, b, mask, scores.hides)

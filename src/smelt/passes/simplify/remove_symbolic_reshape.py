@@ -7,19 +7,22 @@ In a Reshape, a dim that x has at the same position becomes 0, and one other unk
 an existing -1 for a known dim is replaced by the number. A Reshape with several unknown dims that
 only adds or drops dims of size 1 becomes an Unsqueeze or Squeeze (the variance along a middle axis,
 as PyTorch's exporter writes it). In an Expand, a dim that x has at the same position becomes 1. A
-Resize states only the sizes that change, if these are numbers.
+Resize whose changed sizes are numbers gets scales instead of sizes.
 
 Needs    (1) a shape whose elements are inferred through Shape, Gather, Slice, Concat and
          arithmetic.
 Keeps    (1) a shape with -1 next to a dim that may be 0, unless it had the -1 before: with an empty
          tensor -1 is ambiguous; a literal 0 with ``allowzero``, which does not copy a dim; (2) a
-         Resize that crops or keeps the aspect ratio, and any Resize before opset 18.
+         Resize that crops or keeps the aspect ratio; (3) sizes that no scales give exactly, unless
+         the Resize names axes.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
@@ -29,7 +32,10 @@ from smelt.ir.same_shape import Dim, same_dim
 from smelt.passes.base import EXACT, rule_pass
 from smelt.passes.simplify.merge_consecutive_reshapes import inserted
 
-AXES_OPSET = 18
+NO_SCALES = (
+    "no scales give these sizes, and ONNX Runtime, where it moves a Transpose below a Resize with "
+    "sizes of some axes, permutes these like sizes of all axes, and fails"
+)
 
 
 @rule(op("Reshape", var("x"), var("shape")), same_shape=True)
@@ -82,7 +88,7 @@ def symbolic_expand(m: Match, b: Builder) -> Replacement:
 
 @rule(op("Resize", var("x"), rest=True), same_shape=True)
 def symbolic_resize(m: Match, b: Builder) -> Replacement:
-    """Replace the computed sizes of a Resize by constant sizes of the axes that change."""
+    """Replace the computed sizes of a Resize by scales, or by sizes of some axes if it has such."""
     node, source = m.root, m["x"].shape
     sizes = node.inputs[3] if len(node.inputs) > 3 else None
     if sizes is None or source is None or m.constants.get(sizes) is not None:
@@ -102,12 +108,34 @@ def symbolic_resize(m: Match, b: Builder) -> Replacement:
         return (
             Miss("an unknown size of the result is not that dim of the input") if changed else None
         )
-    if m.opset < AXES_OPSET:
-        return Miss(f"Resize has axes from opset {AXES_OPSET} on")
-    kept = [a for a in node.attributes.values() if a.name != "axes"]
-    attributes = [*kept, ir.AttrInt64s("axes", [a for a, _ in changed])]
+    rest = [each for each in node.attributes.values() if each.name != "axes"]
+    scales = _scales(source, changed)
+    if scales is not None:
+        inputs = [m["x"], None, b.constant(scales)]
+        return b.add(ir.Node("", "Resize", inputs, rest))[0]
+    if attribute is None:
+        return Miss(NO_SCALES)  # keeps 3
     inputs = [m["x"], None, None, b.const_i64(numbers)]
-    return b.add(ir.Node("", "Resize", inputs, attributes))[0]
+    named = ir.AttrInt64s("axes", [a for a, _ in changed])
+    return b.add(ir.Node("", "Resize", inputs, [*rest, named]))[0]
+
+
+def _scales(source: ir.Shape, changed: Sequence[tuple[int, Dim]]) -> np.ndarray | None:
+    """Return the scales that change the axes ``changed`` of ``source`` to the given sizes.
+
+    These are the quotients that a runtime computes from the sizes. None if a size of the input is
+    unknown, or if the product of size and scale is rounded to less than the size of the result.
+    """
+    scales = np.ones(len(source), np.float32)
+    for axis, after in changed:
+        before = source[axis]
+        if not isinstance(before, int) or not isinstance(after, int) or not before:
+            return None
+        scales[axis] = np.float32(after) / np.float32(before)
+        exact, rounded = float(scales[axis]) * before, scales[axis] * np.float32(before)
+        if math.floor(exact) != after or math.floor(rounded) != after:
+            return None
+    return scales
 
 
 def _known_dim(element: Dim, dim: Dim) -> Dim:
