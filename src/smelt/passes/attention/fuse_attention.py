@@ -162,13 +162,20 @@ def attention(m: Match, b: Builder) -> Replacement:
 
 
 def _fit(q: ir.Value, keys: ir.Value, v: ir.Value) -> bool:
-    """True if queries, keys and values are B,H,S,D of float32 or float16 with equal B and H."""
+    """True if queries, keys and values are B,H,S,D of float32 or float16 with equal B and H.
+
+    Keys and values may also have a single head, which all heads of the queries share.
+    """
     shapes = [value.shape for value in (q, keys, v)]
     if q.dtype not in (ir.DataType.FLOAT, ir.DataType.FLOAT16):  # needs 2
         return False
-    if any(shape is None or len(shape) != 4 for shape in shapes):
+    known = [shape for shape in shapes if shape is not None and len(shape) == 4]
+    if len(known) < 3:
         return False
-    return all(same_dim(q.shape[i], s[i]) for s in shapes[1:] for i in (0, 1) if s and q.shape)
+    queries, *shared = known
+    one_head = all(shape[1] == 1 for shape in shared)
+    axes = (0,) if one_head else (0, 1)
+    return all(same_dim(queries[axis], shape[axis]) for shape in shared for axis in axes)
 
 
 def _scale(
