@@ -105,3 +105,27 @@ def test_both_runtimes_share_heads_in_order() -> None:
     model = optimize(text.parse(ROWS, 23))
     assert isinstance(model, ir.Model)
     check_same_numbers(text.parse(ROWS, 23), model, fuse_attention.exactness)
+
+
+ONE_HEAD = (
+    "g (float[B,{q},S,4] q, float[{b},{k},T,4] k, float[{b},{v},T,5] v) => (float[B,6,S,5] y) "
+    "<float c = {{0.5}}> {{ t = Transpose<perm=[0,1,3,2]>(k) s = MatMul(q, t) a = Mul(s, c) "
+    "p = Softmax<axis=-1>(a) y = MatMul(p, v) }}"
+)
+HEADS = {"q": 6, "k": 1, "v": 1, "b": "B"}
+
+
+def test_one_head_of_keys_and_values_serves_all_queries() -> None:
+    """Falcon multiplies many heads by one, which broadcasts, without an Expand."""
+    source = text.parse(ONE_HEAD.format(**HEADS), 23)
+    model = optimize(source)
+    assert [node.op_type for node in model.graph] == ["Attention"]
+    check_same_numbers(source, model, fuse_attention.exactness, modes=("normal",))
+    expanded = optimize(source, pipeline="fuse-attention,expand-attention")
+    assert "Attention" not in [node.op_type for node in expanded.graph]
+    check_same_numbers(source, expanded, fuse_attention.exactness, modes=("normal",))
+
+
+@pytest.mark.parametrize("other", [{"v": 6}, {"k": 6}, {"b": 1}, {"q": 1, "k": 6, "v": 6}])
+def test_other_sizes_that_broadcast_stay(other: dict[str, object]) -> None:
+    check_unchanged(fuse_attention, ONE_HEAD.format(**{**HEADS, **other}))

@@ -76,10 +76,44 @@ def test_splits_first_where_it_is_split_otherwise(before: str, sizes: str, perm:
     check_rewrite(unmerge_transpose, before, after)
 
 
+def test_a_leading_dim_of_1_is_squeezed() -> None:
+    """The keys of timm's vision transformers, one of three values cut from a stack."""
+    interface = "g (float[1,B,4,7,16] x) => (float[B,4,16,7] y)"
+    body = BODY.format("0,2,1")
+    check_rewrite(
+        unmerge_transpose,
+        f"{interface} <int64[3] a = {{-1,7,16}}, int64[4] b = {{-1,4,16,7}}> {{ {body} }}",
+        f"{interface} <int64[1] f = {{0}}> "
+        "{ s = Squeeze(x, f) y = Transpose<perm=[0,1,3,2]>(s) }",
+    )
+
+
+MERGED_OTHERWISE = {
+    "heads of one value for each row": ("B,3,5,4", "N,12", "-1,5,4", "-1,12", "1,0,2", "2,0,1,3"),
+    "two dims split": ("2,4,7,16", "2,4,4,4,7", "8,7,16", "2,4,4,4,7", "0,2,1", "0,1,3,2"),
+    "sequence first": ("B,3,5,4", "5,B,12", "-1,5,4", "5,-1,12", "1,0,2", "2,0,1,3"),
+}
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "a", "b", "perm", "axes"), MERGED_OTHERWISE.values(), ids=MERGED_OTHERWISE
+)
+def test_the_first_merge_goes_where_another_follows(
+    x: str, y: str, a: str, b: str, perm: str, axes: str
+) -> None:
+    """nn.MultiheadAttention merges batch and heads, moves them and merges heads and sizes."""
+    rank = b.count(",") + 1
+    check_rewrite(
+        unmerge_transpose,
+        graph(x, y, f"int64[3] a = {{{a}}}, int64[{rank}] b = {{{b}}}", BODY.format(perm)),
+        graph(x, y, f"int64[{rank}] b = {{{b}}}",
+              f"t = Transpose<perm=[{axes}]>(x) y = Reshape(t, b)"),
+    )  # fmt: skip
+
+
 KEPT = {
-    "two dims split": graph(
-        "2,4,7,16", "2,4,4,4,7", "int64[3] a = {8,7,16}, int64[5] b = {2,4,4,4,7}",
-        BODY.format("0,2,1")),
+    "a merge after the Transpose that copies a dim": graph(
+        "B,3,5,4", "5,B,12", "int64[3] a = {-1,5,4}, int64[3] b = {0,-1,12}", BODY.format("1,0,2")),
     "two groups": graph(
         "2,4,7,16", "7,16,2,4", "int64[2] a = {8,112}, int64[4] b = {7,16,2,4}",
         BODY.format("1,0")),

@@ -40,8 +40,8 @@ its values, not by the nodes that compute it. The attribute ``softcap`` replaces
 ``Mul(Tanh(scores / c), c)``.
 
 Needs    (1) opset 23; (2) float32 or float16; (3) a Softmax over the keys;
-         (4) equal batches and heads; (5) a positive scale, or one number for each head; (6) sizes
-         that are not 0 unless an input is empty, and bounds without 0: ONNX Runtime refuses an
+         (4) equal batches and heads, or one head of keys and values for all heads of the queries;
+         (5) a positive scale, or one number for each head; (6) sizes that are not 0 unless an input is empty, and bounds without 0: ONNX Runtime refuses an
          empty attention (sizes after a Conv are positive, because it refuses an empty Conv, too);
          (7) a mask that broadcasts to the scores, with ``low`` at most -1e30, or at most -1e9 if
          the mask replaces scores to which nothing is added. A bias is one value or a sum of two.
@@ -77,7 +77,7 @@ from smelt.passes.attention.factor_by_head import factor_by_head, times_by_head
 from smelt.passes.attention.grouped_heads import grouped
 from smelt.passes.attention.masked_scores import scores_by_products
 from smelt.passes.attention.normed_heads import normed_heads
-from smelt.passes.attention.split_heads import rows_of, why_unfit
+from smelt.passes.attention.split_heads import misfit_of, rows_of
 from smelt.passes.attention.window_mask import window_mask
 from smelt.passes.base import rounding, rule_pass
 from smelt.passes.first_opsets import opset_miss
@@ -126,8 +126,8 @@ _masked = one_of(op("Max", _shown, const(name="least"), commutative=True), _repl
 def attention(m: Match, b: Builder) -> Replacement:
     """Replace MatMul, mask, Softmax and MatMul by Attention on B,H,S,D."""
     q, keys, v = m["q"], m["keys"], m["v"]
-    if not _fit(q, keys, v):  # needs 4
-        return Miss(why_unfit(q, keys, v))
+    if misfit := misfit_of(q, keys, v):  # needs 2, 4
+        return Miss(misfit)
     empty = possibly_zero_symbols(b.model.graph)
     sizes = [dim for value in (q, keys, v) for dim in value.shape or ()]
     graph = b.model.graph
@@ -159,23 +159,6 @@ def attention(m: Match, b: Builder) -> Replacement:
     if cap:
         attributes.append(ir.AttrFloat32("softcap", float(cap)))
     return b.add(ir.Node("", "Attention", [q, k, v, *bias], attributes))[0]
-
-
-def _fit(q: ir.Value, keys: ir.Value, v: ir.Value) -> bool:
-    """True if queries, keys and values are B,H,S,D of float32 or float16 with equal B and H.
-
-    Keys and values may also have a single head, which all heads of the queries share.
-    """
-    shapes = [value.shape for value in (q, keys, v)]
-    if q.dtype not in (ir.DataType.FLOAT, ir.DataType.FLOAT16):  # needs 2
-        return False
-    known = [shape for shape in shapes if shape is not None and len(shape) == 4]
-    if len(known) < 3:
-        return False
-    queries, *shared = known
-    one_head = all(shape[1] == 1 for shape in shared)
-    axes = (0,) if one_head else (0, 1)
-    return all(same_dim(queries[axis], shape[axis]) for shape in shared for axis in axes)
 
 
 def _scale(

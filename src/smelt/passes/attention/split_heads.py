@@ -73,10 +73,19 @@ def _swapped_twice(node: ir.Node) -> ir.Value | None:
     return swapped.inputs[0] if all(map(same_dim, expected, headed)) else None
 
 
-def why_unfit(q: ir.Value, keys: ir.Value, v: ir.Value) -> str:
-    """Return why queries, keys and values do not make an Attention on B,H,S,D."""
+def misfit_of(q: ir.Value, keys: ir.Value, v: ir.Value) -> str | None:
+    """Return why queries, keys and values do not make an Attention on B,H,S,D; None if they do.
+
+    Keys and values may have a single head, which all heads of the queries share.
+    """
     if q.dtype not in (ir.DataType.FLOAT, ir.DataType.FLOAT16):
         return "queries are neither float32 nor float16"
-    if any(x.shape is None or len(x.shape) != 4 for x in (q, keys, v)):
+    shapes = [x.shape.dims for x in (q, keys, v) if x.shape is not None and len(x.shape) == 4]
+    if len(shapes) < 3:
         return "queries, keys or values are not known to have rank 4"
+    queries, *others = shapes
+    same_batch = all(same_dim(queries[0], dims[0]) for dims in others)
+    one_head = all(dims[1] == 1 for dims in others)
+    if same_batch and (one_head or all(same_dim(queries[1], dims[1]) for dims in others)):
+        return None
     return "batch sizes or head counts of queries, keys and values are not proved equal"

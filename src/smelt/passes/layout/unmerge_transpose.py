@@ -6,15 +6,21 @@
     before   Reshape(Transpose<perm=[0, 2, 1]>(Reshape(x: B,G,R,S,D to B*H,S,D)) to B,H,D,S)
     after    Transpose<perm=[0, 1, 3, 2]>(Reshape(x to B,H,S,D))
 
+    before   Reshape(Transpose<perm=[0, 2, 1]>(Reshape(x: 1,B,H,S,D to B*H,S,D)) to B,H,D,S)
+    after    Transpose<perm=[0, 1, 3, 2]>(Squeeze(x))
+
     before   Reshape(Transpose<perm=[1, 0, 2]>(Reshape(x: S,B,H*D to S,B*H,D)) to B,H,S,D)
     after    Transpose<perm=[1, 2, 0, 3]>(Reshape(x to S,B,H,D))
+
+    before   Reshape(Transpose<perm=[1, 0, 2]>(Reshape(x: B,H,S,D to B*H,S,D)) to S,B,H*D)
+    after    Reshape(Transpose<perm=[2, 0, 1, 3]>(x) to S,B,H*D)
 
 PyTorch's exporters write these forms for the keys of an attention and ``nn.MultiheadAttention``.
 
 Needs    (1) in the first form, one merged group of neighbouring dims, and all other dims unchanged;
          (2) a merged size that is proved to be the product, or no size that may be 0; (3) a result
          split as before, or one group split into dims of which all but one are constant or keep
-         their position in x.
+         their position in x; in the last form, a constant shape without zeros.
 Keeps    (1) Reshapes with other readers.
 """
 
@@ -49,9 +55,12 @@ def transpose_of_merged(m: Match, b: Builder) -> Replacement:
         return _split_otherwise(m, b, perm)
     axes = [axis for index in perm for axis in groups[index]]
     moved = [before[axis] for axis in axes]
-    if len(result) != len(moved) or not all(map(same_dim, result, moved)):  # needs 3
-        return _split_otherwise(m, b, perm)
-    return b.op("Transpose", m["x"], perm=axes)
+    if len(result) == len(moved) and all(map(same_dim, result, moved)):  # needs 3
+        return b.op("Transpose", m["x"], perm=axes)
+    split, target = _split_otherwise(m, b, perm), m.array(m.root.inputs[1])
+    if not isinstance(split, Miss) or target is None or not target.all():
+        return split
+    return b.op("Reshape", b.op("Transpose", m["x"], perm=axes), m.root.inputs[1])
 
 
 def _split_otherwise(m: Match, b: Builder, perm: Sequence[int]) -> Replacement:
@@ -74,7 +83,20 @@ def _split_otherwise(m: Match, b: Builder, perm: Sequence[int]) -> Replacement:
         )
     starts = np.cumsum([0, *(len(group) for group in order)])
     axes = [int(starts[index]) + i for index in perm for i in range(len(order[index]))]
-    return b.op("Transpose", b.op("Reshape", m["x"], b.const_i64(sizes)), perm=axes)
+    units = _unit_dims(m["x"].shape, dims)
+    split = ("Squeeze", units) if units else ("Reshape", sizes)
+    return b.op("Transpose", b.op(split[0], m["x"], b.const_i64(split[1])), perm=axes)
+
+
+def _unit_dims(shape: ir.Shape | None, dims: Sequence[Dim]) -> list[int]:
+    """Return the leading axes of 1 without which ``shape`` has ``dims``; [] if there are none.
+
+    Passes that move Transposes know a Squeeze, but not a Reshape.
+    """
+    count = len(shape) - len(dims) if shape is not None else 0
+    if shape is None or count < 1 or any(dim != 1 for dim in shape.dims[:count]):
+        return []
+    return list(range(count)) if all(map(same_dim, shape.dims[count:], dims)) else []
 
 
 def _size(dim: Dim, axis: int, source: ir.Value) -> int:
