@@ -42,8 +42,8 @@ its values, not by the nodes that compute it. The attribute ``softcap`` replaces
 Needs    (1) opset 23; (2) float32 or float16; (3) a Softmax over the keys;
          (4) equal batches and heads, or one head of keys and values for all heads of the queries;
          (5) a positive scale, or one number for each head; (6) sizes that are not 0 unless an input
-         is empty, and bounds without 0: ONNX Runtime refuses an empty attention (sizes
-         after a Conv are positive, because it refuses an empty Conv, too);
+         is empty, and bounds without 0: ONNX Runtime refuses an empty attention
+         (sizes after a Conv are positive, because it refuses an empty Conv, too);
          (7) a mask that broadcasts to the scores, with ``low`` at most -1e30, or at most -1e9 if
          the mask replaces scores to which nothing is added. A bias is one value or a sum of two.
          All heads share each value, or Where, sums, products and moves compute it from finite
