@@ -52,6 +52,9 @@ FUSED = {
     "positions by a network, as in Swin V2": (graph(
         "f = Sigmoid(m) b = Mul(f, e) w = Add(s, b)", "float[3,5,7] m", "float e = {16}"),
         "Sigmoid Mul Unsqueeze"),
+    "a gate cut from two, as in WavLM": (graph(
+        "f = Sigmoid(m) x, z = Split<axis=3, num_outputs=2>(f) b = Mul(x, d) w = Add(s, b)",
+        "float[N,3,5,2] m", "float[5,7] d = {" + ",".join(["0.5"] * 35) + "}"), "Sigmoid Split Mul"),
     "a table, then a mask": (graph(
         "t = Gather<axis=1>(d, i) a = Add(s, t) e = Where(m, c, low) w = Add(a, e)",
         "int64[5,7] i, bool[N,1,5,7] m", TABLE).replace(

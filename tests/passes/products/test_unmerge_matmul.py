@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 from convolutions import tensor
-from rewrites import check_operators, check_refused, check_unchanged
+from rewrites import check_operators, check_refused, check_same_numbers, check_unchanged
 
 from smelt import optimize
 from smelt.ir import text
+from smelt.passes.attention.fuse_attention import fuse_attention
 from smelt.passes.products.unmerge_matmul import unmerge_matmul
 
 Q = "q3 = Reshape(q, rows) k3 = Reshape(k, rows) t = Transpose<perm=[0,2,1]>(k3) "
@@ -136,3 +137,80 @@ def test_an_attention_by_bmm_is_one_node() -> None:
         23,
     )
     assert [node.op_type for node in optimize(source).graph] == ["Attention"]
+
+
+ROWS = (
+    "g (float[{s},B,12] q, float[{t},B,12] k, float[{t},B,{e}] v{inputs}) => (float[{n},{s},4] y) "
+    "<int64[3] d = {{0,-1,4}}, float c = {{0.35}}{constants}> {{ q1 = Reshape(q, d) "
+    "q3 = Transpose<perm=[1,0,2]>(q1) k1 = Reshape(k, d) k3 = Transpose<perm=[1,2,0]>(k1) "
+    "v1 = Reshape(v, d) v3 = Transpose<perm=[1,0,2]>(v1) f = Mul(q3, c) s0 = MatMul(f, k3) "
+    "{body} p = Softmax<axis=-1>(s) y = MatMul(p, v3) }}"
+)
+"""``nn.MultiheadAttention`` merges batches and heads of rows S,B,H*D."""
+SIZES = {"s": "5", "t": "7", "e": "12", "n": "3*B", "inputs": "", "constants": "", "body": ""}
+MOVES = "Reshape Transpose"
+
+
+def rows(**changed: str) -> str:
+    filled = {**SIZES, "body": "s = Identity(s0)", **changed}
+    source = ROWS.format(**filled)
+    return source.replace("s0 = MatMul(f, k3) s = Identity(s0)", "s = MatMul(f, k3)").replace(
+        "float[3*B,", "float[M,"
+    )
+
+
+HEADS_OF_ROWS = {
+    "constant lengths": (rows(), f"{MOVES} Mul {MOVES} MatMul Softmax {MOVES} MatMul Reshape"),
+    "open lengths": (rows(s="S", t="T"),
+        f"Shape {MOVES} Mul {MOVES} MatMul Softmax {MOVES} MatMul Mul Shape Concat Reshape"),
+    "one row, which a Reshape alone moves": (
+        rows(s="1").replace("q1 = Reshape(q, d) q3 = Transpose<perm=[1,0,2]>(q1)", "q3 = Reshape(q, o)")
+        .replace("<int64[3] d", "<int64[3] o = {-1,1,4}, int64[3] d"),
+        f"{MOVES} Mul {MOVES} MatMul Softmax {MOVES} MatMul Reshape"),
+    "a bias for each head": (
+        rows(s="S", t="T", inputs=", float[B,3,S,T] m4", constants=", int64[1] w = {-1}",
+             body="z = Shape<start=2>(m4) r = Concat<axis=0>(w, z) m = Reshape(m4, r) s = Add(s0, m)"),
+        f"Shape {MOVES} Mul {MOVES} MatMul Add Softmax {MOVES} MatMul Mul Shape Concat Reshape"),
+    "a bias of a size that no input tells": (
+        rows(s="L", t="T", body="h = MatMul(q3, k3) m = Exp(h) s = Add(s0, m)").replace(
+            "float[L,B,12] q,", "float[L,B,12] q0, bool[L] which,").replace(
+            "{ q1 =", "{ q = Compress<axis=0>(q0, which) q1 =").replace("float[M,L,4] y", "float[M,Q,4] y"),
+        f"Compress Reshape Transpose Reshape Transpose MatMul Exp Shape {MOVES} Mul {MOVES} MatMul "
+        f"Shape Concat Reshape Add Softmax {MOVES} MatMul Mul Shape Concat Reshape"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "after"), HEADS_OF_ROWS.values(), ids=HEADS_OF_ROWS.keys())
+def test_heads_of_rows_are_unmerged(before: str, after: str) -> None:
+    check_operators(unmerge_matmul, before, after.split())
+
+
+ROWS_KEPT = {
+    "values of fewer heads": rows(e="8").replace("v1 = Reshape(v, d)", "v1 = Reshape(v, h)").replace(
+        "<int64[3] d", "<int64[3] h = {0,-1,3}, int64[3] d").replace("12] v", "9] v").replace(
+        "float[M,5,4] y", "float[M,5,3] y").replace("{0,-1,3}", "{7,-1,3}").replace("8] v", "9] v")
+        .replace("12] q", "16] q").replace("12] k", "16] k"),
+    "heads before batches": rows().replace(
+        "v1 = Reshape(v, d)", "v0 = Reshape(v, four) vt = Transpose<perm=[0,2,1,3]>(v0) v1 = Reshape(vt, d)"
+        ).replace("<int64[3] d", "<int64[4] four = {0,0,3,4}, int64[3] d"),
+    "scores with another reader": rows(body="s = Neg(s0) z = Abs(s0)").replace(
+        "4] y)", "4] y, float[M,5,7] z)"),
+    "a softmax over the queries": rows().replace("axis=-1", "axis=1"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("before", ROWS_KEPT.values(), ids=ROWS_KEPT.keys())
+def test_other_merged_rows_stay(before: str) -> None:
+    check_unchanged(unmerge_matmul, before)
+
+
+def test_an_attention_of_rows_is_one_node() -> None:
+    merged = rows(s="S", t="T").replace("float[M,S,4] y)", "float[S,B,12] y)")
+    merged = merged.replace("y = MatMul", "o = MatMul").replace(
+        "v3) }", "v3) u = Transpose<perm=[1,0,2]>(o) n = Shape(q) y = Reshape(u, n) }"
+    )
+    source = text.parse(merged, 23)
+    model = optimize(source)
+    kinds = sorted(node.op_type for node in model.graph)
+    assert kinds == ["Attention", *["Transpose"] * 4]
+    check_same_numbers(source, model, fuse_attention.exactness, modes=("normal",))

@@ -23,7 +23,10 @@ _MOVES = (
     *("Transpose", "Unsqueeze", "Squeeze", "Reshape", "Expand", "Slice", "Gather", "Tile"),
     *("Flatten", "GatherElements", "GatherND"),
 )
-"""Operators that only move elements of their first input."""
+"""Operators that only move elements of their first input, and have one result."""
+
+_CHOSEN = (*_MOVES, "Split")
+"""Operators whose results have only elements of their first input."""
 
 _COMPUTED = (
     *("Where", "Add", "Sub", "Mul", "Div", "Neg", "Cast", "ConstantOfShape"),
@@ -141,7 +144,7 @@ def _bounds(value: ir.Value | None, m: Match, depth: int) -> _Range | None:
         if array.dtype not in _NUMBERS or not array.size or not np.isfinite(array).all():
             return None
         return np.float32(array.min()), np.float32(array.max())
-    node = producer_of(value, *_COMPUTED, *_SQUASHED, *_PRODUCTS, *_MOVES)
+    node = producer_of(value, *_COMPUTED, *_SQUASHED, *_PRODUCTS, *_CHOSEN)
     if node is None or value is None or value.dtype not in _TYPES or depth == DEEP:
         return None
     if node.op_type in _PRODUCTS:
@@ -155,7 +158,7 @@ def _bounds(value: ir.Value | None, m: Match, depth: int) -> _Range | None:
         number = np.float32(0 if filled is None else filled.as_tensor().numpy()[0])
         return (number, number) if np.isfinite(number) else None
     operands = node.inputs[1:] if node.op_type == "Where" else node.inputs
-    operands = node.inputs[:1] if node.op_type in _MOVES else operands
+    operands = node.inputs[:1] if node.op_type in _CHOSEN else operands
     parts = [_bounds(part, m, depth + 1) for part in operands if node.op_type != "Pad"]
     if node.op_type == "Pad":
         parts = [_bounds(node.inputs[0], m, depth + 1), _padding(node, m)]

@@ -20,7 +20,7 @@ PyTorch's exporters write these forms for the keys of an attention and ``nn.Mult
 Needs    (1) in the first form, one merged group of neighbouring dims, and all other dims unchanged;
          (2) a merged size that is proved to be the product, or no size that may be 0; (3) a result
          split as before, or one group split into dims of which all but one are constant or keep
-         their position in x; in the last form, a constant shape without zeros.
+         their position in x; in the last form, a shape that copies no merged dim.
 Keeps    (1) Reshapes with other readers.
 """
 
@@ -57,10 +57,30 @@ def transpose_of_merged(m: Match, b: Builder) -> Replacement:
     moved = [before[axis] for axis in axes]
     if len(result) == len(moved) and all(map(same_dim, result, moved)):  # needs 3
         return b.op("Transpose", m["x"], perm=axes)
-    split, target = _split_otherwise(m, b, perm), m.array(m.root.inputs[1])
-    if not isinstance(split, Miss) or target is None or not target.all():
+    split = _split_otherwise(m, b, perm)
+    if not isinstance(split, Miss) or not _copies_alike(m, result.dims, moved):
         return split
-    return b.op("Reshape", b.op("Transpose", m["x"], perm=axes), m.root.inputs[1])
+    return b.like(m.root, b.op("Transpose", m["x"], perm=axes), m.root.inputs[1])
+
+
+def _copies_alike(m: Match, result: Sequence[Dim], moved: Sequence[Dim]) -> bool:
+    """True if the last Reshape makes ``result`` of a value with the dims ``moved``, too.
+
+    A 0 in its target copies a dim of its input. A dim is no copy if its number is not 0, or differs
+    from the number of the dim that it would copy.
+    """
+    array, before = m.array(m.root.inputs[1]), m.node("moved").outputs[0].shape
+    if m.root.attributes.get_int("allowzero", 0):
+        return True
+    if before is None:
+        return False
+    for axis, dim in enumerate(result):
+        is_number = array is not None and bool(array[axis])
+        copied = before[axis] if axis < len(before) else 0
+        is_other = isinstance(dim, int) and isinstance(copied, int) and dim != copied
+        if not (is_number or is_other or (axis < len(moved) and same_dim(dim, moved[axis]))):
+            return False
+    return True
 
 
 def _split_otherwise(m: Match, b: Builder, perm: Sequence[int]) -> Replacement:

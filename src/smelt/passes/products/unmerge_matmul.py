@@ -4,13 +4,19 @@
              ─> Softmax ─> Reshape(B,H,M,N) ─> y
     after    MatMul(a, b) * 2 ─> Softmax ─> y
 
+    before   MatMul(Softmax(MatMul(q, k)), v) ─> y: B*H,M,N, with rows M,B,H*N of each operand
+             reshaped to M,B*H,N and transposed
+    after    MatMul(Softmax(MatMul(q, k)), v) with operands B,H,M,N ─> Reshape(B*H,M,N) ─> y
+
 Models written with ``torch.bmm`` and ``torch.baddbmm``, which require rank 3, merge and split the
-dims around each product of an attention. Between the Reshapes there may be Transposes of the last
-two dims, a Softmax over the last dim, and elementwise operators with numbers, constants, or values
-B*H,M,N. The merged values and the result may have dims of 1 in between (TensorFlow's einsums).
+dims around each product of an attention; ``nn.MultiheadAttention`` writes the last form. Between
+the Reshapes there may be Transposes of the last two dims, a Softmax over the last dim, and
+elementwise operators with numbers, constants, or values B*H,M,N. The merged values and the result
+may have dims of 1 in between (TensorFlow's einsums).
 
 Needs    (1) the same first two dims, proved, for all merged values and the result; (2) unchanged
-         last two dims; (3) for other operands, sizes that are numbers or dims of inputs.
+         last two dims; (3) for other operands, sizes that are numbers or dims of inputs; (4) in
+         the last form, opset 15 and a constant count of heads.
 Keeps    (1) merged values with other readers.
 """
 
@@ -29,6 +35,7 @@ from smelt.ir.same_shape import Dim, same_dim
 from smelt.ir.walk import Walk, producer_of
 from smelt.passes.base import EXACT, rule_pass
 from smelt.passes.layout.merge_consecutive_transposes import permutation
+from smelt.passes.products.rows_first import rows_first
 from smelt.passes.simplify.merge_consecutive_reshapes import constant_shape
 from smelt.passes.size_from_inputs import shape_from_inputs
 
@@ -64,6 +71,29 @@ def unmerged_product(m: Match, b: Builder) -> Replacement:
     return b.op("Unsqueeze", lifted, b.const_i64(unit_dims)) if unit_dims else lifted
 
 
+@rule(op("MatMul", op("Softmax", var("scores"), rest=True), var("v")))
+def product_of_rows(m: Match, b: Builder) -> Replacement:
+    """Rebuild an attention of merged heads with four dims, whose values are rows S,B,H*D."""
+    rows, shape = rows_first(m["v"]), m.root.outputs[0].shape
+    if rows is None or shape is None or m.opset < PARTS_OF_SHAPE:  # needs 4
+        return None
+    batch = b.size(rows.source, 1)
+    lift = _Lift(m, b, [rows.batch, rows.heads], batch)
+    if not lift.can_rebuild(m.root.outputs[0]):  # needs 1, 2
+        return Miss("an operand is not made of rows by the same number of heads")
+    if refusal := m.replaces(lift.walk):  # keeps 1
+        return refusal
+    lifted = lift.rebuild(m.root.outputs[0])
+    if lifted is None:
+        return Miss("no input tells a size of an operand")
+    sizes = constant_shape(lifted.shape, shape)
+    if sizes is not None:
+        return b.op("Reshape", lifted, b.const_i64(sizes))
+    count = b.op("Mul", batch, b.const_i64([rows.heads]))
+    target = b.op("Concat", count, b.op("Shape", lifted, start=2), axis=0)
+    return b.op("Reshape", lifted, target, allowzero=1)
+
+
 def _unit_dims(
     split: ir.Shape | None, merged: ir.Shape | None, lead: Sequence[Dim] | None = None
 ) -> tuple[int, ...] | None:
@@ -85,13 +115,17 @@ def _unit_dims(
 class _Lift:
     """Rebuilds values B*H,M,N as B,H,M,N; ``lead`` is B,H.
 
-    ``rebuilt``: the results so far, by value.
+    ``batch``: B as a tensor of one element, if a rule has it. ``rebuilt``: the results so far, by
+    value.
     """
 
-    def __init__(self, m: Match, b: Builder, lead: list[Dim]) -> None:
+    def __init__(
+        self, m: Match, b: Builder, lead: list[Dim], batch: ir.Value | None = None
+    ) -> None:
         self.m = m
         self.b = b
         self.lead = lead
+        self.batch = batch
         self.walk: Walk = m.walk()
         self.has_product = False
         self.rebuilt: dict[ir.Value, ir.Value] = {}
@@ -106,6 +140,9 @@ class _Lift:
 
     def split(self, value: ir.Value) -> ir.Value | None:
         """Return ``value`` with four dims, as it was before the merge, else None."""
+        rows = rows_first(value)
+        if rows is not None and rows.fits(self.lead):
+            return rows.split(self.b)
         source_and_axes = self.before_merge(value)
         if source_and_axes is None or not source_and_axes[1]:
             return source_and_axes[0] if source_and_axes is not None else None
@@ -118,7 +155,8 @@ class _Lift:
         """
         if value is None or value.shape is None or len(value.shape) != 3 or depth > LONGEST:
             return False
-        if self.before_merge(value) is not None:
+        rows = rows_first(value)
+        if self.before_merge(value) is not None or (rows is not None and rows.fits(self.lead)):
             return True
         node = self.walk.up(value, "MatMul", "Transpose", "Softmax", *_BY_ELEMENT)
         if node is None:
@@ -207,18 +245,23 @@ class _Lift:
         sizes = constant_shape(value.shape, ir.Shape(dims))
         if sizes is not None:
             return self.b.op("Reshape", value, self.b.const_i64(sizes))
-        target = (
-            shape_from_inputs(dims, self.b.graph, self.b)
-            if self.m.opset >= PARTS_OF_SHAPE
-            else None
-        )
+        return self.reshaped(value, dims) if self.m.opset >= PARTS_OF_SHAPE else None
+
+    def reshaped(self, value: ir.Value, dims: list[Dim]) -> ir.Value | None:
+        """Return ``value``, B*H,M,N, reshaped to B,H,M,N by sizes that inputs or values tell."""
+        target = shape_from_inputs(dims, self.b.graph, self.b)
+        if target is None and self.batch is not None and isinstance(self.lead[1], int):
+            matrix = self.b.op("Shape", value, start=1)
+            heads = self.b.const_i64([self.lead[1]])
+            target = self.b.op("Concat", self.batch, heads, matrix, axis=0)
+            return self.b.op("Reshape", value, target, allowzero=1)
         return self.b.op("Reshape", value, target) if target is not None else None
 
 
 unmerge_matmul = rule_pass(
     "unmerge_matmul",
     __doc__,
-    [unmerged_product],
+    [unmerged_product, product_of_rows],
     exactness=EXACT,
     before=("fuse_attention",),
 )

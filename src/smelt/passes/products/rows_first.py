@@ -1,0 +1,62 @@
+"""Find the rows S,B,H*D behind merged heads B*H,S,D, as ``nn.MultiheadAttention`` writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.same_shape import Dim, same_dim
+from smelt.ir.sizes import dim_product
+from smelt.ir.walk import producer_of
+from smelt.passes.layout.merge_consecutive_transposes import permutation
+
+_HEADS_FIRST = {(1, 0, 2): (1, 2, 0, 3), (1, 2, 0): (1, 2, 3, 0)}
+"""Permutations of S,B*H,D to B*H,S,D or B*H,D,S, and the same of S,B,H,D."""
+
+
+@dataclass(frozen=True)
+class RowsFirst:
+    """``source``, S,B,H*D, of which ``heads`` of ``size`` become B,H,S,D or B,H,D,S by ``perm``."""
+
+    source: ir.Value
+    batch: Dim
+    heads: int
+    size: int
+    perm: Sequence[int]
+
+    def fits(self, lead: Sequence[Dim]) -> bool:
+        """True if B,H equals ``lead``."""
+        return same_dim(self.batch, lead[0]) and self.heads == lead[1]
+
+    def split(self, b: Builder) -> ir.Value:
+        """Return the heads with four dims."""
+        heads = b.op("Reshape", self.source, b.const_i64([0, 0, self.heads, self.size]))
+        return b.op("Transpose", heads, perm=list(self.perm))
+
+
+def rows_first(value: ir.Value) -> RowsFirst | None:
+    """Return the rows of which ``value``, B*H,S,D or B*H,D,S, is made; None if there are none.
+
+    A Reshape alone moves a sequence of one row.
+    """
+    moved = producer_of(value, "Transpose")
+    perm = _HEADS_FIRST.get(permutation(moved) or ()) if moved is not None else (1, 2, 0, 3)
+    merge = producer_of(moved.inputs[0] if moved is not None else value, "Reshape")
+    source = merge.inputs[0] if merge is not None else None
+    if merge is None or source is None or source.shape is None or perm is None:
+        return None
+    shape, merged = source.shape, merge.outputs[0].shape
+    if merged is None or len(shape) != 3 or len(merged) != 3:
+        return None
+    width, size = shape[2], merged[2]
+    if not isinstance(width, int) or not isinstance(size, int) or not size or width % size:
+        return None
+    heads = width // size
+    count = dim_product([shape[1], heads])
+    rows = [shape[0], count] if moved is not None else [count, 1]
+    if not all(map(same_dim, merged.dims[:2], rows)) or (moved is None and shape[0] != 1):
+        return None
+    return RowsFirst(source, shape[1], heads, size, perm)
