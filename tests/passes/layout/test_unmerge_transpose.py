@@ -134,6 +134,10 @@ KEPT = {
         "0,4,7,16", "0,4,16,7", "int64[3] a = {0,7,16}, int64[4] b = {0,4,16,7}",
         "m = Reshape<allowzero=1>(x, a) t = Transpose<perm=[0,2,1]>(m) "
         "y = Reshape<allowzero=1>(t, b)"),
+    "two open dims that change places": graph(
+        "P,Q,7,16", "Q,P,16,7", "int64[3] a = {-1,7,16}, int64[2] f = {16,7}",
+        "q = Shape<start=1, end=2>(x) p = Shape<start=0, end=1>(x) b = Concat<axis=0>(q, p, f) "
+        + BODY.format("0,2,1")),
     "dims that may be of nothing, merged to an unknown size": (
         "g (float[P,4,N,16] x0, bool[N] c, int64[1] k) => (float[P,4,16,S] y) "
         "<int64[1] s = {16}> { x = Compress<axis=2>(x0, c) q = Shape<start=0, end=2>(x) "
