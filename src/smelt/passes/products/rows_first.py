@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -13,7 +13,10 @@ from smelt.ir.sizes import dim_product
 from smelt.ir.walk import producer_of
 from smelt.passes.layout.merge_consecutive_transposes import permutation
 
-_HEADS_FIRST = {(1, 0, 2): (1, 2, 0, 3), (1, 2, 0): (1, 2, 3, 0)}
+_HEADS_FIRST: Mapping[tuple[int, ...], Sequence[int]] = {
+    (1, 0, 2): (1, 2, 0, 3),
+    (1, 2, 0): (1, 2, 3, 0),
+}
 """Permutations of S,B*H,D to B*H,S,D or B*H,D,S, and the same of S,B,H,D."""
 
 
@@ -43,7 +46,8 @@ def rows_first(value: ir.Value) -> RowsFirst | None:
     A Reshape alone moves a sequence of one row.
     """
     moved = producer_of(value, "Transpose")
-    perm = _HEADS_FIRST.get(permutation(moved) or ()) if moved is not None else (1, 2, 0, 3)
+    move = permutation(moved) if moved is not None else (1, 0, 2)
+    perm = _HEADS_FIRST.get(move or ())
     merge = producer_of(moved.inputs[0] if moved is not None else value, "Reshape")
     source = merge.inputs[0] if merge is not None else None
     if merge is None or source is None or source.shape is None or perm is None:
