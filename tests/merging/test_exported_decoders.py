@@ -12,7 +12,7 @@ import smelt
 from smelt.ir import scope
 from smelt.merging.merge import Options, merged_decoders
 
-MODELS = Path(__file__).parents[1] / "models" / "decoders"
+MODELS = Path(__file__).parent / "models"
 NAMES = ("decoder", "decoder_with_past")
 
 OWN = 1.06
