@@ -40,9 +40,9 @@ def concatenated(forms: Sequence[Affine], sizes: Sequence[Dim], axis: int) -> Af
     steps[axis] = step
     result, offset = Affine(forms[0].start, tuple(steps)), 0
     for index, (form, size) in enumerate(zip(forms, known, strict=True)):
-        others = list(form.steps)
-        others[axis] = step if size == 1 else others[axis]
-        if form.start != result.start + step * offset or tuple(others) != result.steps:
+        steps_here = list(form.steps)
+        steps_here[axis] = step if size == 1 else steps_here[axis]
+        if form.start != result.start + step * offset or tuple(steps_here) != result.steps:
             return None
         if not isinstance(size, int):
             if step and index < len(forms) - 1:

@@ -35,20 +35,20 @@ class AffineProof:
             return None
         if value not in self._known:
             self._known[value] = None
-            found = self._constant(value) or self._computed(value, depth)
-            if found is not None:
+            form = self._constant(value) or self._computed(value, depth)
+            if form is not None:
                 # The one index of a size of 1 is 0, whatever the step.
                 dims = value.shape.dims
-                steps = (0 if d == 1 else s for s, d in zip(found.steps, dims, strict=True))
-                found = Affine(found.start, tuple(steps))
-            self._known[value] = found if found is not None and found.fits(value.dtype) else None
+                steps = (0 if d == 1 else s for s, d in zip(form.steps, dims, strict=True))
+                form = Affine(form.start, tuple(steps))
+            self._known[value] = form if form is not None and form.fits(value.dtype) else None
         return self._known[value]
 
     def parts(self, indices: ir.Value | None, depth: int = 0) -> list[Affine] | None:
         """Return one affine form per component of the index tuples along the last axis of
         ``indices``.
 
-        Each form is a function of the position of the tuple. None if one of them is not proved.
+        Each form is a function of the position of the tuple. None if a component is not proved.
         """
         if indices is None or indices.shape is None or not len(indices.shape):
             return None
@@ -73,8 +73,9 @@ class AffineProof:
         return [Affine(form.start, form.steps[: rank - 1]) for form in forms]
 
     def _constant(self, value: ir.Value) -> Affine | None:
-        """Return the form of the constant ``value``; None if it is no small constant or not
-        affine."""
+        """Return the form of the constant ``value``; None unless it is a small constant with affine
+        elements.
+        """
         array = self.constants.get(value, SMALL)
         return of_array(array) if array is not None else None
 

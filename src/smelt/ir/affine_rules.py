@@ -5,43 +5,25 @@ Each rule requests operand forms from the proof and returns the form of the resu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Protocol, TypeAlias
+from collections.abc import Mapping
 
 import onnx_ir as ir
 
 from smelt.ir.affine import COMPARISONS, Affine, uniform
+from smelt.ir.affine_gathers import gather, gather_elements, gather_nd
 from smelt.ir.affine_moves import concatenated, reshaped
-from smelt.ir.constants import Constants
+from smelt.ir.affine_rule import Proof, Rule, rank_of
 from smelt.ir.dim_from_shape import dim_from_shape
 from smelt.ir.same_shape import same_dim
 
 
-class Proof(Protocol):
-    """The part of ``AffineProof`` that rules use."""
+def _broadcast_operand(
+    proof: Proof, operand: ir.Value | None, value: ir.Value, depth: int
+) -> Affine | None:
+    """Return the form of ``operand`` broadcast to the shape of ``value``, the result of the node.
 
-    constants: Constants
-
-    def of(self, value: ir.Value | None, depth: int = 0) -> Affine | None:
-        """Return the affine form of ``value``, or None if it is not proved."""
-
-    def parts(self, indices: ir.Value | None, depth: int = 0) -> list[Affine] | None:
-        """Return one affine form per component of the index tuples, or None."""
-
-
-Rule: TypeAlias = Callable[[Proof, ir.Node, ir.Value, int], Affine | None]
-
-
-def _rank(value: ir.Value | None) -> int:
-    assert value is not None
-    assert value.shape is not None
-    return len(value.shape)
-
-
-def _spread(proof: Proof, operand: ir.Value | None, value: ir.Value, depth: int) -> Affine | None:
-    """Return the form of ``operand`` after it is broadcast to ``value``.
-
-    A dim with a nonzero step must equal that of ``value``: a dim of size 1 would be repeated.
+    None if a dim with a nonzero step is not proved equal to that of ``value``: a dim of size 1
+    would be repeated.
     """
     form = proof.of(operand, depth)
     if form is None or operand is None or operand.shape is None or value.shape is None:
@@ -54,17 +36,22 @@ def _spread(proof: Proof, operand: ir.Value | None, value: ir.Value, depth: int)
 
 
 def _range(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
+    """Return the form of Range; None unless start and step are constant. The limit sets only the
+    size.
+    """
     start, step = (proof.constants.scalar(node.inputs[i]) for i in (0, 2))
     return Affine(start, (step,)) if isinstance(start, int) and isinstance(step, int) else None
 
 
 def _filled(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
+    """Return the form of ConstantOfShape; None unless its value is an integer or a boolean."""
     filler = node.attributes.get("value")
     number = filler.as_tensor().numpy().reshape(()).item() if filler is not None else 0
-    return uniform(int(number), _rank(value)) if isinstance(number, int) else None
+    return uniform(int(number), rank_of(value)) if isinstance(number, int) else None
 
 
 def _same(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
+    """Return the form of the operand of an Identity."""
     return proof.of(node.inputs[0], depth)
 
 
@@ -77,10 +64,14 @@ def _cast(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | 
 
 
 def _expand(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
-    return _spread(proof, node.inputs[0], value, depth)
+    """Return the form of the operand broadcast to the result of an Expand."""
+    return _broadcast_operand(proof, node.inputs[0], value, depth)
 
 
 def _reshape(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
+    """Return the form of Reshape, Squeeze, Unsqueeze or Flatten; None unless only dims of 1 come or
+    go.
+    """
     form, source = proof.of(node.inputs[0], depth), node.inputs[0]
     if form is None or source is None or source.shape is None or value.shape is None:
         return None
@@ -88,6 +79,7 @@ def _reshape(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine
 
 
 def _transpose(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
+    """Return the form of the operand with its steps permuted."""
     form = proof.of(node.inputs[0], depth)
     if form is None:
         return None
@@ -98,7 +90,7 @@ def _transpose(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affi
 
 def _slice(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
     """Return the form of a Slice; its ``ends`` change only the size, so they are not read."""
-    form, rank = proof.of(node.inputs[0], depth), _rank(value)
+    form, rank = proof.of(node.inputs[0], depth), rank_of(value)
     starts = proof.constants.ints(node.inputs[1])
     axes_input = node.inputs[3] if len(node.inputs) > 3 else None
     strides_input = node.inputs[4] if len(node.inputs) > 4 else None
@@ -120,25 +112,30 @@ def _slice(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine |
 
 
 def _concat(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
-    forms = [proof.of(part, depth) for part in node.inputs]
+    """Return the form of Concat; None unless each operand continues the sequence before it."""
+    forms = [proof.of(operand, depth) for operand in node.inputs]
     known = [form for form in forms if form is not None]
     if len(known) < len(forms):
         return None
-    axis = node.attributes.get_int("axis", 0) % _rank(value)
+    axis = node.attributes.get_int("axis", 0) % rank_of(value)
     sizes = [part.shape[axis] for part in node.inputs if part is not None and part.shape]
     return concatenated(known, sizes, axis) if len(sizes) == len(known) else None
 
 
 def _sum(sign: int) -> Rule:
+    """Return the rule of ``a + sign * b``: Add for a ``sign`` of 1, Sub for -1."""
+
     def rule(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
-        a, b = (_spread(proof, operand, value, depth) for operand in node.inputs)
+        """Return the sum of the two broadcast operands' forms; None if one is not proved."""
+        a, b = (_broadcast_operand(proof, operand, value, depth) for operand in node.inputs)
         return a.plus(b.scaled(sign)) if a and b else None
 
     return rule
 
 
 def _mul(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
-    a, b = (_spread(proof, operand, value, depth) for operand in node.inputs)
+    """Return the form of a product; None unless one factor is uniform."""
+    a, b = (_broadcast_operand(proof, operand, value, depth) for operand in node.inputs)
     if a is None or b is None or not (a.is_uniform or b.is_uniform):
         return None
     return b.scaled(a.start) if a.is_uniform else a.scaled(b.start)
@@ -146,13 +143,13 @@ def _mul(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | N
 
 def _compared(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
     """Return the form of a comparison whose result is the same for all elements, or None."""
-    rank = _rank(value)
+    rank = rank_of(value)
     a, b = (proof.of(operand, depth) for operand in node.inputs)
     if node.op_type == "LessOrEqual" and a is not None and b is None:
         return uniform(1, rank) if _ends_at(node.inputs[0], a, node.inputs[1]) else None
     if a is None or b is None or value.shape is None:
         return None
-    a, b = (_spread(proof, operand, value, depth) for operand in node.inputs)
+    a, b = (_broadcast_operand(proof, operand, value, depth) for operand in node.inputs)
     if a is None or b is None:
         return None
     bounds = a.plus(b.scaled(-1)).bounds(value.shape.dims)
@@ -161,7 +158,9 @@ def _compared(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affin
 
 
 def _ends_at(counted: ir.Value | None, form: Affine, last: ir.Value | None) -> bool:
-    """True if ``counted`` is 0, 1, 2, ... along one axis and ``last`` is its size, or one less."""
+    """True if ``counted`` is 0, 1, 2, ... along one axis and ``last`` is the size of that axis, or
+    one less.
+    """
     dim = dim_from_shape(last)
     if dim is None or counted is None or counted.shape is None or form.start:
         return False
@@ -172,24 +171,27 @@ def _ends_at(counted: ir.Value | None, form: Affine, last: ir.Value | None) -> b
 
 
 def _logical(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
+    """Return the form of And or Or: one operand that decides the result is enough."""
     forms = [proof.of(operand, depth) for operand in node.inputs]
     decisive = 0 if node.op_type == "And" else 1
     known = [form.start for form in forms if form is not None]
     if decisive in known:
-        return uniform(decisive, _rank(value))
-    return uniform(1 - decisive, _rank(value)) if len(known) == len(forms) else None
+        return uniform(decisive, rank_of(value))
+    return uniform(1 - decisive, rank_of(value)) if len(known) == len(forms) else None
 
 
 def _not(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
+    """Return the form of Not; its operand is uniform, as every proved boolean tensor is."""
     form = proof.of(node.inputs[0], depth)
     return uniform(1 - form.start, len(form.steps)) if form is not None else None
 
 
 def _where(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
+    """Return the form of the operand that a uniform condition selects."""
     choice = proof.of(node.inputs[0], depth)
     if choice is None:
         return None
-    return _spread(proof, node.inputs[1 if choice.start else 2], value, depth)
+    return _broadcast_operand(proof, node.inputs[1 if choice.start else 2], value, depth)
 
 
 def _cumsum(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
@@ -205,73 +207,6 @@ def _cumsum(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine 
     steps = [0] * len(form.steps)
     steps[axis] = form.start
     return Affine(form.start, tuple(steps))
-
-
-def _at(form: Affine, axis: int, index: Affine, others: list[int]) -> Affine:
-    """Return ``form`` indexed along ``axis`` by the affine ``index``.
-
-    ``others`` are the steps that the remaining axes of ``form`` contribute to the axes of the
-    result.
-    """
-    chosen = index.scaled(form.steps[axis])
-    return Affine(form.start, tuple(others)).plus(chosen)
-
-
-def _is_counted_from_0(index: Affine, indices: ir.Value | None) -> bool:
-    """True if no element of ``indices``, whose form is ``index``, is negative."""
-    if indices is None or indices.shape is None:
-        return False
-    return _is_not_negative(index, indices.shape.dims)
-
-
-def _is_not_negative(index: Affine, dims: tuple[ir.SymbolicDim | int, ...]) -> bool:
-    low, _ = index.bounds(dims)
-    return low is not None and low >= 0
-
-
-def _gather(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
-    """Return the form of Gather: uniform data stay uniform, affine data need indices >= 0."""
-    data, index = (proof.of(operand, depth) for operand in node.inputs)
-    if data is not None and data.is_uniform:
-        return uniform(data.start, _rank(value))
-    if data is None or index is None or not _is_counted_from_0(index, node.inputs[1]):
-        return None
-    axis = node.attributes.get_int("axis", 0) % len(data.steps)
-    before, after = data.steps[:axis], data.steps[axis + 1 :]
-    spread = Affine(index.start, (0,) * axis + index.steps + (0,) * len(after))
-    return _at(data, axis, spread, [*before, *(0 for _ in index.steps), *after])
-
-
-def _gather_elements(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
-    """Return the form of GatherElements, under the same conditions as Gather."""
-    data, index = (proof.of(operand, depth) for operand in node.inputs)
-    if data is not None and data.is_uniform:
-        return data
-    if data is None or index is None or not _is_counted_from_0(index, node.inputs[1]):
-        return None
-    axis = node.attributes.get_int("axis", 0) % len(data.steps)
-    others = [0 if i == axis else step for i, step in enumerate(data.steps)]
-    return _at(data, axis, index, others)
-
-
-def _gather_nd(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
-    """Return the form of GatherND without batch dims, under the same conditions as Gather."""
-    data = proof.of(node.inputs[0], depth)
-    if data is not None and data.is_uniform:
-        return uniform(data.start, _rank(value))
-    indices = node.inputs[1]
-    if data is None or node.attributes.get_int("batch_dims", 0) != 0:
-        return None
-    parts = proof.parts(indices, depth)
-    if parts is None or indices is None or indices.shape is None:
-        return None
-    if not all(_is_not_negative(part, indices.shape.dims[:-1]) for part in parts):
-        return None
-    rest = data.steps[len(parts) :]
-    form = Affine(data.start, (0,) * (len(indices.shape) - 1) + rest)
-    for step, part in zip(data.steps, parts, strict=False):
-        form = form.plus(Affine(part.start, part.steps + (0,) * len(rest)).scaled(step))
-    return form
 
 
 RULES: Mapping[str, Rule] = {
@@ -292,8 +227,8 @@ RULES: Mapping[str, Rule] = {
     "Not": _not,
     "Where": _where,
     "CumSum": _cumsum,
-    "Gather": _gather,
-    "GatherElements": _gather_elements,
-    "GatherND": _gather_nd,
+    "Gather": gather,
+    "GatherElements": gather_elements,
+    "GatherND": gather_nd,
 }
 """Operator to rule; the last argument of a rule is the depth of the operands in the proof."""

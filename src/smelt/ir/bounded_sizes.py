@@ -1,4 +1,4 @@
-"""Texts of sizes with a bound, ``Max(0, N - 1)`` and ``Min(5, N)``, and of further cuts of them.
+"""Texts of sizes with a bound, ``Max(0, N - 1)`` and ``Min(5, N)``, after further cuts of the axis.
 
 ``Max(0, Max(0, N - 1) - 1)`` becomes ``Max(0, N - 2)``. So a size that is cut in a long chain keeps
 one bound; SymPy would need milliseconds to read nested bounds.
@@ -23,11 +23,11 @@ def inside_bound(text: str) -> str:
 
 
 def rows_less(size: str, count: int) -> str:
-    """Return ``Max(0, size - count)`` as text: ``size`` without ``count`` > 0 rows."""
-    inside = inside_bound(size) or size
-    less = _LESS.fullmatch(inside)
-    rest, before = (less[1], int(less[2])) if less else (inside, 0)
-    return f"Max(0, {rest} - {before + count})"
+    """Return ``Max(0, size - count)`` as text: the size after ``count`` > 0 rows are removed."""
+    unbounded = inside_bound(size) or size
+    difference = _LESS.fullmatch(unbounded)
+    base, removed = (difference[1], int(difference[2])) if difference else (unbounded, 0)
+    return f"Max(0, {base} - {removed + count})"
 
 
 def rows_at_most(size: str, count: int) -> str:

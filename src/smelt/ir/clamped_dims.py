@@ -93,7 +93,7 @@ def _common_dim(symbols: Sequence[ir.SymbolicDim]) -> ir.SymbolicDim | None:
     first, *others = symbols
     if first.value is None or first.value.isidentifier():
         return None
-    same = all(each.value is not None and each + 0 == first + 0 for each in others)
+    same = all(symbol.value is not None and symbol + 0 == first + 0 for symbol in others)
     return first + 0 if same else _bounded(symbols)
 
 

@@ -53,15 +53,15 @@ def _cloner() -> Cloner:
 
 
 def clone_into(
-    builder: Builder, node: ir.Node, known: Mapping[ir.Value, ir.Value]
+    builder: Builder, node: ir.Node, replacements: Mapping[ir.Value, ir.Value]
 ) -> tuple[ir.Value, ...]:
-    """Build a copy of ``node`` in which each value of ``known`` is replaced, and return its
+    """Build a copy of ``node`` in which each value of ``replacements`` is replaced, and return its
     outputs.
 
     Subgraphs are copied too, with the same replacements; all new values get fresh names.
     """
     cloner = Cloner(
-        attr_map={}, value_map=dict(known), metadata_props={}, allow_outer_scope_values=True
+        attr_map={}, value_map=dict(replacements), metadata_props={}, allow_outer_scope_values=True
     )
     copy = cloner.clone_node(node)
     for graph in scope.subgraphs(copy):
@@ -70,11 +70,13 @@ def clone_into(
                 value.name = builder.free_name(value.name or "val")
     for value in copy.outputs:
         value.name = value.name and builder.free_name(value.name)
-    for value in (v for each in (*scope.nested_nodes(copy), copy) for v in each.outputs):
+    for value in (
+        v for inner_node in (*scope.nested_nodes(copy), copy) for v in inner_node.outputs
+    ):
         value.shape = None
     for inner in reversed(
         [g for graph in scope.subgraphs(copy) for g in scope.graphs_below(graph)]
     ):
-        for each in inner:
-            builder.shapes.infer_node(each)
+        for inner_node in inner:
+            builder.shapes.infer_node(inner_node)
     return builder.add(copy)

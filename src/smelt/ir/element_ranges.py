@@ -52,7 +52,7 @@ def _range_of_tensor(value: ir.Value) -> Range:
 
 
 def _produced(node: ir.Node, depth: int) -> list[Range] | None:
-    """Return the ranges of the elements of the result of ``node``, or None for other operators."""
+    """Return the ranges of the elements that ``node`` computes, or None for other operators."""
     inputs = [value for value in node.inputs if value is not None]
     if node.op_type in _SAME:
         return ranges_of(inputs[0], depth)

@@ -77,7 +77,7 @@ def _of_result(node: ir.Node, value: ir.Value, opset: int) -> ir.DataType | ir.V
     result = signature.outputs[min(value.index() or 0, len(signature.outputs) - 1)]
     if len(result.types) == 1:
         return next(iter(result.types))
-    alike = [
+    same_typed = [
         operand
         for formal, operand in zip(signature.inputs, node.inputs, strict=False)
         if operand is not None
@@ -85,7 +85,8 @@ def _of_result(node: ir.Node, value: ir.Value, opset: int) -> ir.DataType | ir.V
         and formal.variable == result.variable
     ]
     return next(
-        (operand for operand in alike if operand.dtype is not None), alike[0] if alike else None
+        (operand for operand in same_typed if operand.dtype is not None),
+        same_typed[0] if same_typed else None,
     )
 
 
@@ -93,5 +94,7 @@ def _of_result(node: ir.Node, value: ir.Value, opset: int) -> ir.DataType | ir.V
 def first_opset(dtype: ir.DataType) -> int:
     """Return the first opset whose Cast accepts ``dtype``; 0 if none does."""
     signatures = ((version, signature_of("Cast", version, "")) for version in versions("Cast"))
-    has = [v for v, signature in signatures if signature and dtype in signature.inputs[0].types]
-    return min(has, default=0)
+    accepting = [
+        v for v, signature in signatures if signature and dtype in signature.inputs[0].types
+    ]
+    return min(accepting, default=0)

@@ -122,10 +122,12 @@ def _parse_again(dim: ir.SymbolicDim) -> None:
     if (dim.value or "").isidentifier():
         return
     opaque_unless_plain(dim)
-    if expression_of(dim).is_Symbol and not before.is_Symbol:  # no text says that it is rounded up
-        names = [each for each in before.free_symbols if is_plain(each.name)]
-        anew = {each: _symbol(each.name, integer=True, positive=True) for each in names}
-        set_expression(dim, before.xreplace(anew))
+    if expression_of(dim).is_Symbol and not before.is_Symbol:  # a rounded-up size has no plain text
+        plain_symbols = [symbol for symbol in before.free_symbols if is_plain(symbol.name)]
+        new_symbols = {
+            symbol: _symbol(symbol.name, integer=True, positive=True) for symbol in plain_symbols
+        }
+        set_expression(dim, before.xreplace(new_symbols))
 
 
 def expression_from_zero(dim: ir.SymbolicDim, names: Iterable[str] | None = None) -> Any:

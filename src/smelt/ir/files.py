@@ -81,7 +81,7 @@ class _File:
         self.keeps_old = False
 
     def guarded(self, step: Callable[[], None]) -> None:
-        """Run ``step`` and turn an OSError into an error of smelt."""
+        """Run ``step`` and turn an OSError into an error of smelt about this file."""
         try:
             step()
         except OSError as error:

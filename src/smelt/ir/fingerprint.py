@@ -79,7 +79,7 @@ class _Walk:
             yield attr.value
 
     def new(self, value: ir.Value) -> int:
-        """Return the number of ``value``, a new one at its first appearance."""
+        """Return the number of ``value``; a new value gets the next number."""
         return self.numbers.setdefault(value, len(self.numbers))
 
 

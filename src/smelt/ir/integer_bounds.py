@@ -35,7 +35,9 @@ class IntegerBounds:
         pending = [value]
         while pending:
             current = pending[-1]
-            unknown = [each for each in self._dependencies(current) if each not in self._known]
+            unknown = [
+                operand for operand in self._dependencies(current) if operand not in self._known
+            ]
             if unknown and current not in self._known:
                 pending += unknown
                 continue
@@ -60,7 +62,9 @@ class IntegerBounds:
             branches = (node.attributes[name].as_graph() for name in ("then_branch", "else_branch"))
             return [branch.outputs[value.index() or 0] for branch in branches]
         formula = FORMULAS.get(node.op_type)
-        return [] if formula is None else [each for each in node.inputs if each is not None]
+        return (
+            [] if formula is None else [operand for operand in node.inputs if operand is not None]
+        )
 
     def _computed(self, value: ir.Value) -> Operand:
         """Return the bounds of ``value`` from the known bounds of its operands."""

@@ -82,6 +82,6 @@ def ports_of(graph: ir.Graph, value: ir.Value) -> list[tuple[Literal["input", "o
     An output may be listed twice.
     """
     ports: list[tuple[Literal["input", "output"], int]] = []
-    ports += [("input", i) for i, each in enumerate(graph.inputs) if each is value]
-    ports += [("output", i) for i, each in enumerate(graph.outputs) if each is value]
+    ports += [("input", i) for i, port in enumerate(graph.inputs) if port is value]
+    ports += [("output", i) for i, port in enumerate(graph.outputs) if port is value]
     return ports

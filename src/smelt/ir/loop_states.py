@@ -50,8 +50,8 @@ def is_unread(value: ir.Value) -> bool:
 
 def varying(state: ir.Value) -> frozenset[int]:
     """Return the axes of a Loop's body input that are known to vary between iterations."""
-    found: frozenset[int] = state.meta.get(VARYING, frozenset())
-    return found
+    axes: frozenset[int] = state.meta.get(VARYING, frozenset())
+    return axes
 
 
 def varying_dims(model: ir.Model) -> int:

@@ -70,16 +70,16 @@ def _lower(model: ir.Model, to: int) -> list[Unsupported]:
     shapes.infer_model()
     shapes.restore_interface()
     roots = [(model.graph, model.opset_imports)]
-    roots += [(each.graph, each.opset_imports) for each in model.functions.values()]
+    roots += [(function.graph, function.opset_imports) for function in model.functions.values()]
     highest = max(imports.get("", to) for _, imports in roots)
     refused: dict[ir.Node, Unsupported] = {}
     for version in range(highest, to, -1):
-        reached = [(root, table) for root, table in roots if table.get("", to) == version]
-        for _, imports in reached:
+        roots_at_version = [(root, table) for root, table in roots if table.get("", to) == version]
+        for _, imports in roots_at_version:
             imports[""] = version - 1
         shapes = ShapeInference(model)
         step = _Step(Rewriter(model, shapes, Constants()), version)
-        for root, _ in reached:
+        for root, _ in roots_at_version:
             for node in [node for node in scope.nodes_below(root) if node not in refused]:
                 why = step.lower(node)
                 if why:
@@ -113,8 +113,12 @@ class _Step:
         return self._expand(node, why)
 
     def _is_widened(self, node: ir.Node) -> bool:
-        """True after operands of types that the earlier schema lacks are cast, and results cast
-        back."""
+        """Replace ``node`` by casts to a wider type, the same operator, and casts back; return True
+        if done.
+
+        False, and nothing changes, unless the earlier schema lacks a type of ``node`` and accepts
+        the wider one.
+        """
         narrow = _narrow_types(node, self.version)
         if not narrow or scope.carries_graphs(node):
             return False
@@ -138,19 +142,23 @@ class _Step:
 
     def _expand(self, node: ir.Node, why: str) -> str:
         """Replace ``node`` by its function body at the earlier opset; return why not, or ''."""
-        written = body_opsets(node.op_type, self.version)
-        if not written:
+        body_versions = body_opsets(node.op_type, self.version)
+        if not body_versions:
             return why
         if any(value is not None and value.dtype is None for value in node.inputs):
             return f"{why}, and the element type of an operand is not known"
-        below = [each for each in written if each < self.version]
-        body = body_of(node, self.version, self.version - 1 if below else min(written))
+        earlier_versions = [
+            body_version for body_version in body_versions if body_version < self.version
+        ]
+        body = body_of(
+            node, self.version, self.version - 1 if earlier_versions else min(body_versions)
+        )
         if not isinstance(body, ir.Graph):
             return f"{why}, and ONNX defines no function body for these operands"
-        if not below:
-            inner = _lower(ir.Model(body, ir_version=10), self.version - 1)
-            if inner:
-                return f"its function body has operators without a form: {inner[0].why}"
+        if not earlier_versions:
+            inner_problems = _lower(ir.Model(body, ir_version=10), self.version - 1)
+            if inner_problems:
+                return f"its function body has operators without a form: {inner_problems[0].why}"
         bindings = [*node.inputs, *(None for _ in body.inputs[len(node.inputs) :])]
         try:
             inline(self.rewriter, node, body, bindings, rule=RULE, foreign=True)
@@ -188,26 +196,28 @@ def _misfit_of_attributes(node: ir.Node, version: int, old: onnx.defs.OpSchema) 
             return f"the attribute {name!r} begins with opset {version}"
         del node.attributes[name]
     for name in old.attributes.keys() - node.attributes.keys():
-        now, was = (opset.default_attribute(node.op_type, name, v) for v in (version, version - 1))
-        if now is not None and now != was:
-            node.attributes.add(ir.convenience.convert_attribute(name, now))
+        new_default, old_default = (
+            opset.default_attribute(node.op_type, name, v) for v in (version, version - 1)
+        )
+        if new_default is not None and new_default != old_default:
+            node.attributes.add(ir.convenience.convert_attribute(name, new_default))
     return ""
 
 
 def _misfits_of_types(node: ir.Node, schema: onnx.defs.OpSchema) -> Iterator[str]:
-    """Yield what the element types of ``node`` break of ``schema``."""
+    """Yield each violation of ``schema`` by the element types of ``node``."""
     bound: dict[str, str] = {}
     for formals, values in ((schema.inputs, node.inputs), (schema.outputs, node.outputs)):
         for place, value in enumerate(values):
             formal = formals[min(place, len(formals) - 1)]
-            found = "" if value is None else _type(value)
-            if not found:
+            text = "" if value is None else _type(value)
+            if not text:
                 continue
-            if found not in formal.types:
-                yield f"{node.op_type} does not accept {found} at this opset"
-            elif formal.is_homogeneous and bound.setdefault(formal.type_str, found) != found:
+            if text not in formal.types:
+                yield f"{node.op_type} does not accept {text} at this opset"
+            elif formal.is_homogeneous and bound.setdefault(formal.type_str, text) != text:
                 yield (
-                    f"{node.op_type} does not accept {found} together with another type at this "
+                    f"{node.op_type} does not accept {text} together with another type at this "
                     "opset"
                 )
 
@@ -224,21 +234,21 @@ def _narrow_types(node: ir.Node, version: int) -> set[ir.DataType]:
     old = opset.schema(node.op_type, version - 1)
     if old is None or old.deprecated or len(node.inputs) > old.max_input:
         return set()
-    found: set[ir.DataType] = set()
+    narrow_types: set[ir.DataType] = set()
     for place, value in enumerate(node.inputs):
         dtype = None if value is None else value.dtype
         if value is None or dtype is None or dtype not in WIDER:
             continue
         is_refused = _type(value) not in old.inputs[min(place, len(old.inputs) - 1)].types
         if is_refused or (dtype.is_floating_point() and _is_mixed(node, place, old)):
-            found.add(dtype)
-    floats = {each for each in found if each.is_floating_point()}
-    integers = found - floats - {ir.DataType.BOOL}
+            narrow_types.add(dtype)
+    floats = {dtype_ for dtype_ in narrow_types if dtype_.is_floating_point()}
+    integers = narrow_types - floats - {ir.DataType.BOOL}
     if (integers and node.op_type not in OF_INTEGERS) or (
-        ir.DataType.BOOL in found and node.op_type not in OF_BOOLS
+        ir.DataType.BOOL in narrow_types and node.op_type not in OF_BOOLS
     ):
         return set()
-    return found
+    return narrow_types
 
 
 def _is_mixed(node: ir.Node, place: int, schema: onnx.defs.OpSchema) -> bool:
@@ -281,9 +291,9 @@ def way_down(op_type: str, version: int) -> str:
 
 def _widened_types(op_type: str, new: onnx.defs.OpSchema, old: onnx.defs.OpSchema) -> set[str]:
     """Return the types that ``new`` added to ``old`` and that are computed in a wider type."""
-    added = {each for c in new.type_constraints for each in c.allowed_type_strs}
-    added -= {each for c in old.type_constraints for each in c.allowed_type_strs}
+    added = {text for c in new.type_constraints for text in c.allowed_type_strs}
+    added -= {text for c in old.type_constraints for text in c.allowed_type_strs}
     usable = {d for d in WIDER if d.is_floating_point()}
     usable |= {d for d in WIDER if d.is_integer()} if op_type in OF_INTEGERS else set()
     usable |= {ir.DataType.BOOL} if op_type in OF_BOOLS else set()
-    return added & {f"tensor({each.name.lower()})" for each in usable}
+    return added & {f"tensor({text.name.lower()})" for text in usable}

@@ -3,8 +3,7 @@
 A pattern is compiled once into nested closures that backtrack over operand orders and alternatives.
 Interior nodes lie in the graph of the root, or in a graph that contains it through branches of If:
 there they run at least as often. Nodes outside of a Loop would run less often.
-``MatchState.is_closed`` checks once, for every rule, that interior results have no other reader,
-unless the pattern marks a node as ``shared``: that node survives the rewrite.
+``MatchState.is_closed`` checks that only nodes marked as ``shared`` have readers elsewhere.
 """
 
 from __future__ import annotations
@@ -92,7 +91,7 @@ def _const(pattern: Const) -> Leaf:
 
 
 def _holds(pattern: Const) -> Callable[[ir.Value | None, Constants], bool]:
-    """Return a predicate: True if a value is the constant that ``pattern`` requires."""
+    """Return a predicate on values: True if a value is the constant that ``pattern`` requires."""
     number, every, ulp, limit = pattern.number, pattern.every, pattern.ulp, pattern.limit
     if number is not None:
         return lambda value, constants: constants.is_number(value, number, ulp)
@@ -120,6 +119,7 @@ def _match_one_of(matchers: list[Matcher]) -> Matcher:
     """Return the matcher that tries ``matchers`` in order."""
 
     def match(value: ir.Value | None, state: MatchState, then: Continue) -> bool:
+        """True if one of ``matchers`` matches ``value`` and the continuation succeeds."""
         return any(matcher(value, state, then) for matcher in matchers)
 
     return match
@@ -129,6 +129,7 @@ def _match_optional(matcher: Matcher) -> Matcher:
     """Return the matcher of an operand that may be absent."""
 
     def match(value: ir.Value | None, state: MatchState, then: Continue) -> bool:
+        """True if ``value`` is absent or matches, and the continuation succeeds."""
         return then() if value is None else matcher(value, state, then)
 
     return match
@@ -182,8 +183,7 @@ Need: TypeAlias = tuple[int, frozenset[str]]
 def compile_look(pattern: Op) -> Look:
     """Return a fast filter: False if ``pattern`` cannot match at a root.
 
-    The filter reads the root, the producers of its operands and scalar constants only, so True
-    promises nothing.
+    It reads the root, the producers of its operands and scalar constants; True promises nothing.
     """
     look, where = _look_at_operands(pattern), pattern.where
     if where is None:
@@ -225,7 +225,7 @@ def _look_at_operands(pattern: Op) -> Look:
 
     if needs:
         return anywhere if pattern.commutative else in_place
-    # A pattern of one node: a failed constant is no near miss, so the filter may test it.
+    # In a pattern of one node a failed constant is no near miss.
     constants_by_place = [
         (place, None if operand.number is None and operand.every is None else _holds(operand))
         for place, operand in enumerate(pattern.inputs)
@@ -259,13 +259,13 @@ def _match_inputs(
     state: MatchState,
     then: Continue,
 ) -> bool:
-    """Match the operands from ``start`` on; the first choice continues with the rest."""
+    """Match ``operands`` from ``start`` on; the first with alternatives matches those after it."""
     count = len(operands)
     for index in range(start, len(subs)):
         operand, sub = operands[index] if index < count else None, subs[index]
         if isinstance(sub, _Choice):
-            rest = partial(_match_inputs, subs, operands, index + 1, state, then)
-            return sub.matcher(operand, state, rest)
+            match_remaining = partial(_match_inputs, subs, operands, index + 1, state, then)
+            return sub.matcher(operand, state, match_remaining)
         if not sub(operand, state):
             return False
     return then()

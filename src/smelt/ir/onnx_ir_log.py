@@ -29,4 +29,5 @@ def silent_onnx_ir() -> Iterator[None]:
 
 @cache
 def _install_filter() -> None:
+    """Drop log records of onnx_ir in threads that silenced it; the filter is installed once."""
     logging.getLogger("onnx_ir.serde").addFilter(lambda record: not _silent.get())

@@ -23,8 +23,8 @@ class OpaqueType:
 
 def opaque_type_of(value: ir.Value) -> OpaqueType | None:
     """Return the opaque type of ``value``, or None if onnx_ir represents its type."""
-    found: OpaqueType | None = value.meta.get(META_KEY)
-    return found
+    opaque_type: OpaqueType | None = value.meta.get(META_KEY)
+    return opaque_type
 
 
 def set_opaque_type(value: ir.Value, type_: OpaqueType) -> None:

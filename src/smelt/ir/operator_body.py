@@ -45,20 +45,20 @@ def body_of(node: ir.Node, version: int, imported: int) -> ir.Graph | int | None
     if schema is None or any(attr.is_ref() for attr in node.attributes.values()):
         return None
     versions = _opsets(schema)
-    usable = [each for each in versions if node.domain or each <= imported]
+    usable = [version_ for version_ in versions if node.domain or version_ <= imported]
     if not usable:
         return min(versions, default=None)
     proto = _proto(schema, max(usable), node)
     if proto is None:
         return None
     del proto.output[len(node.outputs) :]
-    computed = {*proto.input, *(name for each in proto.node for name in each.output)}
+    computed = {*proto.input, *(name for node_proto in proto.node for name in node_proto.output)}
     proto.input.extend(name for name in proto.output if name not in computed)
     function = ir.serde.deserialize_function(proto)
     # A body of another domain that names no opset is in the operators of the caller's.
-    written = function.opset_imports.setdefault("", imported if node.domain else max(usable))
-    if written > imported:
-        return written
+    required_opset = function.opset_imports.setdefault("", imported if node.domain else max(usable))
+    if required_opset > imported:
+        return required_opset
     _fill_in(function.graph, _attributes(node, schema))
     return _raised(function.graph, node, imported)
 

@@ -113,9 +113,9 @@ def domains() -> dict[str, tuple[str, ...]]:
     from onnx import defs
 
     domains_of: dict[str, set[str]] = {}
-    for each in defs.get_all_schemas():
-        domains_of.setdefault(each.name, set()).add(each.domain)
-    return {name: tuple(sorted(each)) for name, each in domains_of.items()}
+    for definition in defs.get_all_schemas():
+        domains_of.setdefault(definition.name, set()).add(definition.domain)
+    return {name: tuple(sorted(found_in)) for name, found_in in domains_of.items()}
 
 
 @cache
@@ -133,8 +133,8 @@ def schema(op_type: str, opset: int, domain: str = "") -> onnx.defs.OpSchema | N
 
 def is_deprecated(op_type: str, opset: int) -> bool:
     """True if ONNX withdrew the operator at ``opset`` or earlier."""
-    found = schema(op_type, opset)
-    return found is not None and bool(found.deprecated)
+    definition = schema(op_type, opset)
+    return definition is not None and bool(definition.deprecated)
 
 
 @cache

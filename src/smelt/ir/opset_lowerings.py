@@ -1,9 +1,8 @@
 """Rows of ``lower_opset.py``: how a node gets the form that its operator had one opset earlier.
 
-A row edits a node in place or replaces it by operators of the earlier opset. It returns why it
-cannot, '' otherwise. A node that is still there is then compared with the earlier schema, so a row
-need not look at element types. Rows are registered under the version at which ONNX changed the
-operator.
+A row edits a node in place or replaces it by operators of the earlier opset. It returns the reason
+if it cannot, else ''. A node that stays is then compared with the earlier schema, so a row need not
+check element types. Rows are registered under the version at which ONNX changed the operator.
 """
 
 from __future__ import annotations
@@ -80,10 +79,10 @@ def _split(node: ir.Node, rewriter: Rewriter) -> str:
         return ""
     b = _builder(node, rewriter)
     length = b.op("Gather", b.op("Shape", x), b.const_i64([axis]))
-    part = b.op("Div", b.op("Add", length, b.const_i64([count - 1])), b.const_i64([count]))
-    rest = b.op("Sub", length, b.op("Mul", part, b.const_i64([count - 1])))
+    part_size = b.op("Div", b.op("Add", length, b.const_i64([count - 1])), b.const_i64([count]))
+    last_part_size = b.op("Sub", length, b.op("Mul", part_size, b.const_i64([count - 1])))
     node.resize_inputs(2)
-    node.replace_input_with(1, b.op("Concat", *([part] * (count - 1)), rest, axis=0))
+    node.replace_input_with(1, b.op("Concat", *([part_size] * (count - 1)), last_part_size, axis=0))
     return ""
 
 
@@ -92,14 +91,14 @@ def _pad(node: ir.Node, rewriter: Rewriter) -> str:
     axes = _input(node, 3)
     if axes is None:
         return ""
-    rank, known = _rank(node.inputs[0]), _ints(axes)
-    if rank is None or known is None:
+    rank, axis_numbers = _rank(node.inputs[0]), _ints(axes)
+    if rank is None or axis_numbers is None:
         return "its axes are not constant, or the rank is not known"
     b = _builder(node, rewriter)
-    places = [axis % rank for axis in known]
-    places += [place + rank for place in places]
-    none = b.const_i64([0] * (2 * rank))
-    pads = b.op("ScatterElements", none, b.const_i64(places), node.inputs[1], axis=0)
+    pad_positions = [axis % rank for axis in axis_numbers]
+    pad_positions += [place + rank for place in pad_positions]
+    no_pads = b.const_i64([0] * (2 * rank))
+    pads = b.op("ScatterElements", no_pads, b.const_i64(pad_positions), node.inputs[1], axis=0)
     node.replace_input_with(1, pads)
     node.resize_inputs(3)
     return ""
@@ -145,9 +144,9 @@ def _shape(node: ir.Node, rewriter: Rewriter) -> str:
     if not {"start", "end"} & set(node.attributes):
         return ""
     b = _builder(node, rewriter)
-    bounds = (b.const_i64([each]) for each in (start, end, 0))
-    part = b.op("Slice", b.op("Shape", node.inputs[0]), *bounds)
-    rewriter.replace(node, [part], trust_shape=True)
+    bounds = (b.const_i64([number]) for number in (start, end, 0))
+    sliced = b.op("Slice", b.op("Shape", node.inputs[0]), *bounds)
+    rewriter.replace(node, [sliced], trust_shape=True)
     return ""
 
 
@@ -159,7 +158,7 @@ def _reshape(node: ir.Node, rewriter: Rewriter) -> str:
     sizes = _ints(_input(node, 1)) or (result and result.dims)
     dims = x.shape.dims if x is not None and x.shape is not None else ()
     if sizes is None or any(
-        not (n == -1 or is_positive(n) or any(same_dim(n, each) for each in dims[i : i + 1]))
+        not (n == -1 or is_positive(n) or any(same_dim(n, dim) for dim in dims[i : i + 1]))
         for i, n in enumerate(sizes)
     ):
         return "allowzero with sizes that may be 0"
@@ -185,16 +184,16 @@ def _trilu(node: ir.Node, rewriter: Rewriter) -> str:
     sizes = b.op("Shape", x)
 
     def numbers(axis: int) -> ir.Value:
-        """Return 0, 1, ... up to the size of ``axis``."""
+        """Return the vector 0, 1, ... as long as ``axis``, -1 or -2, of ``x``."""
         size = b.op("Gather", sizes, b.const_i64(axis))
         return b.op("Range", b.const_i64(0), size, b.const_i64(1))
 
     rows = b.op("Unsqueeze", numbers(-2), b.const_i64([1]))
     if k is not None:
         rows = b.op("Add", rows, b.op("Reshape", k, b.const_i64([1, 1])))
-    names = (numbers(-1), rows)
+    column_and_row = (numbers(-1), rows)
     is_upper = node.attributes.get_int("upper", 1)
-    is_kept = b.op("GreaterOrEqual" if is_upper else "LessOrEqual", *names)
+    is_kept = b.op("GreaterOrEqual" if is_upper else "LessOrEqual", *column_and_row)
     rewriter.replace(node, [b.op("Where", is_kept, x, b.const_like(0, x))], trust_shape=True)
     return ""
 
@@ -202,14 +201,14 @@ def _trilu(node: ir.Node, rewriter: Rewriter) -> str:
 def _dft(node: ir.Node, rewriter: Rewriter) -> str:
     """Make a constant axis an attribute."""
     axis, rank = _input(node, 2), _rank(node.inputs[0])
-    known = [-2] if axis is None else _ints(axis)
-    if known is None:
+    axis_numbers = [-2] if axis is None else _ints(axis)
+    if axis_numbers is None:
         return "its axis is no constant"
     node.resize_inputs(min(len(node.inputs), 2))
-    [place] = known
-    if place < 0 and rank is None:
+    [axis_number] = axis_numbers
+    if axis_number < 0 and rank is None:
         return "its axis is counted from the end, and the rank is not known"
-    node.attributes.add(ir.AttrInt64("axis", place % rank if rank else place))
+    node.attributes.add(ir.AttrInt64("axis", axis_number % rank if rank else axis_number))
     return ""
 
 

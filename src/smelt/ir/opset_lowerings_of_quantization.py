@@ -101,9 +101,9 @@ def _int32(b: Builder, value: ir.Value | None) -> ir.Value | None:
 
 
 class _Spread:
-    """Brings data and factors of one node to shapes that broadcast.
+    """Reshapes data, scales and zero points of one node so that they broadcast together.
 
-    With blocks, an axis of n * size elements becomes two of n and size.
+    With blocks, an axis of n * size elements becomes two axes of n and size.
     """
 
     def __init__(self, b: Builder, x: ir.Value, rank: int, axis: int, size: int) -> None:
@@ -111,7 +111,7 @@ class _Spread:
 
     @classmethod
     def of(cls, node: ir.Node, b: Builder) -> _Spread | None:
-        """Return the shapes for ``node``; None if they are not known."""
+        """Return the reshapes for ``node``; None if its axis, rank or block sizes are not known."""
         x, scale = node.inputs[:2]
         if x is None or scale is None or x.shape is None or scale.shape is None:
             return None
@@ -123,22 +123,23 @@ class _Spread:
             return None
         axis %= rank
         if size:
-            length, *after = x.shape[axis:]
-            open_sizes = [each for each in after if not isinstance(each, int)]
+            length, *later_dims = x.shape[axis:]
+            open_sizes = [dim for dim in later_dims if not isinstance(dim, int)]
             if not isinstance(length, int) or length % size or len(open_sizes) > 1:
                 return None
         return cls(b, x, rank, axis, size)
 
     def data(self, value: ir.Value) -> ir.Value:
-        """Return ``value``, of the shape of the data, with an own axis for the elements of a
-        block."""
+        """Return ``value``, which has the shape of the data, with a separate axis for the elements
+        of a block.
+        """
         if not self.size:
             return value
         assert self.x.shape is not None
-        length, *after = self.x.shape[self.axis :]
+        length, *later_dims = self.x.shape[self.axis :]
         assert isinstance(length, int)
         sizes = [0] * self.axis + [length // self.size, self.size]
-        sizes += [each if isinstance(each, int) else -1 for each in after]
+        sizes += [dim if isinstance(dim, int) else -1 for dim in later_dims]
         return self.b.op("Reshape", value, self.b.const_i64(sizes))
 
     def factor(self, value: ir.Value) -> ir.Value:
@@ -151,5 +152,5 @@ class _Spread:
         return self.b.op("Reshape", value, self.b.const_i64(sizes))
 
     def whole(self, value: ir.Value, data: ir.Value) -> ir.Value:
-        """Return ``value`` in the shape of ``data``."""
+        """Return ``value`` reshaped back to the shape of ``data``."""
         return self.b.op("Reshape", value, self.b.op("Shape", data)) if self.size else value

@@ -174,17 +174,18 @@ def cut(model: ir.Model, parts: Sequence[Part]) -> list[ir.Model]:
 
 
 def body_of(model: ir.Model, graph: ir.Graph) -> tuple[ir.Model, list[ir.Value]]:
-    """Return ``graph``, a subgraph of ``model``, as a model, and the values that it captures.
+    """Return ``graph``, a subgraph of ``model``, as a model, and the list of the values that it
+    captures.
 
     The inputs of the model are those of the graph, then the captured values (no constants).
     ``graph`` is emptied.
     """
-    own = {*graph.inputs, *(value for node in graph for value in node.outputs)}
+    local_values = {*graph.inputs, *(value for node in graph for value in node.outputs)}
     read = [value for node in graph for value in read_by(node)]
     captured = [
         value
         for value in dict.fromkeys([*read, *graph.outputs])
-        if value not in own and constants.tensor_of(value) is None
+        if value not in local_values and constants.tensor_of(value) is None
     ]
     nodes, writes = list(graph), list(graph.outputs)
     graph.remove(nodes)
@@ -198,9 +199,10 @@ def _model(model: ir.Model, part: Part, name: str) -> ir.Model:
     inside = {value: _like(value) for value in part.reads}
     weights: list[ir.Value] = []
 
-    def own(value: ir.Value) -> ir.Value:
-        """Return the copy of ``value`` inside the part: an input, a constant, or ``value``
-        itself."""
+    def copy_inside(value: ir.Value) -> ir.Value:
+        """Return the value that stands for ``value`` in the part: an input, a copy of a constant,
+        or itself.
+        """
         tensor = constants.tensor_of(value)
         if tensor is not None and value not in inside:
             weights.append(ir.Value(name=value.name, const_value=tensor))
@@ -208,18 +210,18 @@ def _model(model: ir.Model, part: Part, name: str) -> ir.Model:
             inside[value] = weights[-1]
         return inside.get(value, value)
 
-    outputs = [own(value) for value in part.writes]
+    outputs = [copy_inside(value) for value in part.writes]
     for node in part.nodes:
         captured = frozenset() if scope.is_flat(node) else frozenset(scope.captures(node))
         for i, value in enumerate(node.inputs):
-            if value is not None and own(value) is not value:
-                node.replace_input_with(i, own(value))
+            if value is not None and copy_inside(value) is not value:
+                node.replace_input_with(i, copy_inside(value))
         for inner in scope.nested_nodes(node):
             for i, value in enumerate(inner.inputs):
-                if value is not None and value in captured and own(value) is not value:
-                    inner.replace_input_with(i, own(value))
-            _return_own(inner, captured, own)
-        _return_own(node, captured, own)
+                if value is not None and value in captured and copy_inside(value) is not value:
+                    inner.replace_input_with(i, copy_inside(value))
+            _return_own(inner, captured, copy_inside)
+        _return_own(node, captured, copy_inside)
     graph = ir.Graph(
         [inside[value] for value in part.reads],
         outputs,
@@ -233,13 +235,13 @@ def _model(model: ir.Model, part: Part, name: str) -> ir.Model:
 
 
 def _return_own(
-    node: ir.Node, captured: frozenset[ir.Value], own: Callable[[ir.Value], ir.Value]
+    node: ir.Node, captured: frozenset[ir.Value], copy_inside: Callable[[ir.Value], ir.Value]
 ) -> None:
-    """Replace captured values among the outputs of subgraphs of ``node``."""
+    """Replace values that subgraphs of ``node`` capture and return by their copies in the part."""
     for inner in scope.subgraphs(node):
         for i, value in enumerate(inner.outputs):
             if value in captured:
-                inner.outputs[i] = own(value)
+                inner.outputs[i] = copy_inside(value)
 
 
 def _like(value: ir.Value) -> ir.Value:

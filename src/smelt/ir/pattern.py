@@ -123,7 +123,7 @@ def op(
 def one_of(*alternatives: Pattern) -> OneOf:
     """Match any of ``alternatives``, tried in order; nested OneOf patterns are flattened."""
     flat = (p.alternatives if isinstance(p, OneOf) else (p,) for p in alternatives)
-    return OneOf(tuple(each for group in flat for each in group))
+    return OneOf(tuple(alternative for group in flat for alternative in group))
 
 
 def optional(pattern: Pattern) -> Optional:
@@ -146,10 +146,10 @@ def can_occur(pattern: Pattern, operators: Container[tuple[str, str]]) -> bool:
     """True unless ``pattern`` needs a node whose ``(domain, op_type)`` is not in ``operators``."""
     if isinstance(pattern, Op):
         return any((pattern.domain, op_type) in operators for op_type in pattern.op_types) and all(
-            can_occur(each, operators) for each in pattern.inputs
+            can_occur(part, operators) for part in pattern.inputs
         )
     if isinstance(pattern, OneOf):
-        return any(can_occur(each, operators) for each in pattern.alternatives)
+        return any(can_occur(part, operators) for part in pattern.alternatives)
     return True
 
 
@@ -158,7 +158,10 @@ def operators(pattern: Pattern) -> frozenset[tuple[str, str]]:
     inner: tuple[Pattern, ...] = ()
     keys: frozenset[tuple[str, str]] = frozenset()
     if isinstance(pattern, Op):
-        keys, inner = frozenset((pattern.domain, each) for each in pattern.op_types), pattern.inputs
+        keys, inner = (
+            frozenset((pattern.domain, op_type) for op_type in pattern.op_types),
+            pattern.inputs,
+        )
     elif isinstance(pattern, OneOf):
         inner = pattern.alternatives
     elif isinstance(pattern, Optional):

@@ -14,7 +14,9 @@ from smelt.ir import scope
 
 
 def leave_messages_alone(model: ir.Model) -> None:
-    """Keep renames of values of ``model`` out of the protobuf messages of its constants."""
+    """Replace tensors over protobuf messages by ``ReadTensor``, so that renames leave the messages
+    alone.
+    """
     for graph in scope.graphs(model):
         for value in graph.initializers.values():
             tensor = value.const_value

@@ -88,7 +88,9 @@ def replace_withdrawn(model: ir.Model, opset: int | None = None) -> None:
 
 
 def _is_raised(model: ir.Model, to: int) -> bool:
-    """Raise the opset and return True, or return False with the model unchanged."""
+    """Raise the opset of ``model`` to ``to`` and return True; False, with the model unchanged, if
+    refused.
+    """
     try:
         raise_opset(model, to)
     except ErrorList:
@@ -99,7 +101,9 @@ def _is_raised(model: ir.Model, to: int) -> bool:
 def _roots(model: ir.Model) -> list[tuple[ir.Graph, dict[str, int]]]:
     """Return the graphs of ``model`` and of its functions, each with its opset imports."""
     roots = [(model.graph, model.opset_imports)]
-    return roots + [(each.graph, each.opset_imports) for each in model.functions.values()]
+    return roots + [
+        (function.graph, function.opset_imports) for function in model.functions.values()
+    ]
 
 
 def has_other_meaning(node: ir.Node, opset_a: int, opset_b: int) -> bool:

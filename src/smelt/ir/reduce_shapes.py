@@ -10,7 +10,7 @@ from typing import TypeAlias
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
-from smelt.ir.slice_operands import at_run_time
+from smelt.ir.slice_operands import is_computed_input
 
 
 def infer_reduction(context: ShapeInferenceContext, node: ir.Node) -> bool:
@@ -18,7 +18,7 @@ def infer_reduction(context: ShapeInferenceContext, node: ir.Node) -> bool:
 
     The remaining dims are unknown. No axes mean all, or none with ``noop_with_empty_axes``.
     """
-    if not at_run_time(node, 1):
+    if not is_computed_input(node, 1):
         return False
     source, axes = node.inputs[0], node.inputs[1]
     if source is None or axes is None or source.shape is None or axes.shape is None:
@@ -54,7 +54,11 @@ def with_sizes(library_rule: Rule) -> Rule:
             return
         elements = context.get_symbolic_value(source)
         is_noop = _int(node, "noop_with_empty_axes", 0)
-        if not elements or is_noop or any(getattr(each, "value", 0) is None for each in elements):
+        if (
+            not elements
+            or is_noop
+            or any(getattr(element, "value", 0) is None for element in elements)
+        ):
             return
         if result.shape is None or result.dtype != ir.DataType.INT64:
             return

@@ -101,7 +101,7 @@ class Refinement:
         return list(gained)
 
     def infer(self, node: ir.Node) -> list[ir.Node]:
-        """Infer only ``node`` again; return the readers of each result that gains."""
+        """Infer only ``node`` again; return the readers of each of its results that gains."""
         return [reader for value in self._infer(node) for reader in self._readers(value)]
 
     def _readers(self, value: ir.Value) -> list[ir.Node]:

@@ -114,7 +114,7 @@ def _result(context: ShapeInferenceContext, node: ir.Node) -> list[Dim] | None:
 def reshaped(dims: Sequence[Dim], target: Sequence[int]) -> list[Dim] | None:
     """Return ``dims`` after a Reshape to ``target``; None if counting does not suffice.
 
-    A 0 keeps a dim, and one -1 stands for the rest.
+    A 0 keeps a dim, and one -1 stands for the remaining factors.
     """
     if any(number < -1 or (number == 0 and i >= len(dims)) for i, number in enumerate(target)):
         return None
@@ -131,15 +131,15 @@ def reshaped(dims: Sequence[Dim], target: Sequence[int]) -> list[Dim] | None:
 
 def quotient(dims: Sequence[Dim], others: Sequence[Dim]) -> Dim | None:
     """Return the product of ``dims`` over that of ``others``; None if it is no plain product."""
-    left = Counter(dim.value for dim in dims if not isinstance(dim, int))
-    left.subtract(dim.value for dim in others if not isinstance(dim, int))
+    name_counts = Counter(dim.value for dim in dims if not isinstance(dim, int))
+    name_counts.subtract(dim.value for dim in others if not isinstance(dim, int))
     numerator = prod(dim for dim in dims if isinstance(dim, int))
     denominator = prod(dim for dim in others if isinstance(dim, int))
     if min(numerator, denominator, *(dim for dim in others if isinstance(dim, int))) < 1:
         return None
-    if numerator % denominator or any(count not in (0, 1) for count in left.values()):
+    if numerator % denominator or any(count not in (0, 1) for count in name_counts.values()):
         return None
-    names = sorted(str(name) for name, count in left.items() if count)
+    names = sorted(str(name) for name, count in name_counts.items() if count)
     factor = numerator // denominator
     if not names:
         return factor

@@ -78,19 +78,19 @@ def without_bound(text: str) -> str:
     if not _SUM_LESS_ROWS.match(bounded):
         return text
     try:
-        rest = str(ir.SymbolicDim(bounded) + 0)
+        difference = str(ir.SymbolicDim(bounded) + 0)
     except (ValueError, TypeError, ArithmeticError):
         return text
-    return text if "-" in rest else rest
+    return text if "-" in difference else difference
 
 
 def _rows_from_end(size: Dim, start: Dim) -> str | None:
     """Return K for ``x[max(0, size - K) :]``, the last K rows; None for other starts."""
-    left_out = inside_bound(str(start)) if isinstance(start, ir.SymbolicDim) else ""
-    if not left_out:
+    skipped_rows = inside_bound(str(start)) if isinstance(start, ir.SymbolicDim) else ""
+    if not skipped_rows:
         return None
     try:
-        rows = size - ir.SymbolicDim(left_out)
+        rows = size - ir.SymbolicDim(skipped_rows)
     except (ValueError, TypeError, ArithmeticError):
         return None
     return None if "-" in str(rows) or "(" in str(rows) else str(rows)

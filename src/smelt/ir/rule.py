@@ -224,8 +224,8 @@ class RuleSet:
         self._within: dict[frozenset[tuple[str, str]], RuleSet] = {}
         for rule_ in self.rules:
             for domain, op_type in rule_.roots:
-                found = self._by_root.setdefault(op_type, {}).setdefault(domain, [])
-                found.append((rule_, rule_.look(op_type)))
+                rules_of_root = self._by_root.setdefault(op_type, {}).setdefault(domain, [])
+                rules_of_root.append((rule_, rule_.look(op_type)))
 
     def within(self, operators: frozenset[tuple[str, str]]) -> RuleSet:
         """Return the rules that can match in a model with these ``(domain, op_type)``."""

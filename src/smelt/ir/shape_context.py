@@ -29,6 +29,9 @@ class ShapeContext(ShapeInferenceContext):  # type: ignore[misc]  # the library 
 
     @staticmethod
     def _check_no_anonymous_dims(shape: ir.Shape) -> None:
+        """Raise the library's error for a dim without a name; a fast test accepts shapes that have
+        none.
+        """
         if not _is_named(shape):
             ShapeInferenceContext._check_no_anonymous_dims(shape)
 

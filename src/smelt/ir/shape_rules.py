@@ -226,7 +226,9 @@ def _unique(context: ShapeInferenceContext, node: ir.Node) -> bool:
 
 
 def _scan(context: ShapeInferenceContext, node: ir.Node) -> bool:
-    """Claim (leave uninferred) the Scan of opset 8: the library does not know its batch dim."""
+    """Return True for the Scan of opset 8, which stays uninferred: the library ignores its batch
+    dim.
+    """
     return bool(context.opset < 9)
 
 

@@ -126,7 +126,7 @@ class SizeCheck:
                 raise _refused(name, dims, shape, why)
         broken = broken_by(self.constraints, sizes)
         if broken:
-            name, dims, shape = next(each for each in known if _is_about(broken, each[1]))
+            name, dims, shape = next(input_ for input_ in known if _is_about(broken, input_[1]))
             why = f"{_sizes_text(sizes, broken)}, and the function was traced with {broken}"
             raise _refused(name, dims, shape, why)
 
@@ -141,7 +141,7 @@ def check_of(model: ir.Model) -> SizeCheck | None:
         (value.name or "", None if value.shape is None else value.shape.dims)
         for value in model.graph.inputs
     ]
-    dims = [dim for _, own in inputs for dim in own or ()]
+    dims = [dim for _, dims_of_input in inputs for dim in dims_of_input or ()]
     expressions = is_never_empty(model) and any(
         symbols_of(dim) and not is_one_symbol(dim) for dim in dims
     )

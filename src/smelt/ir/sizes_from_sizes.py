@@ -10,7 +10,7 @@ from onnx_shape_inference import ShapeInferenceContext
 
 from smelt.ir.dim_texts import is_arithmetic
 from smelt.ir.same_shape import Dim
-from smelt.ir.slice_operands import at_run_time
+from smelt.ir.slice_operands import is_computed_input
 from smelt.ir.tracked_elements import MAX_ELEMENTS
 
 UNEVEN = 18
@@ -22,7 +22,7 @@ def infer_split(context: ShapeInferenceContext, node: ir.Node) -> bool:
     source = node.inputs[0]
     if source is None:
         return False
-    has_computed_sizes = at_run_time(node, 1)
+    has_computed_sizes = is_computed_input(node, 1)
     axis = node.attributes.get_int("axis", 0)
     shape = source.shape
     if shape is None or not -len(shape) <= axis < len(shape):
@@ -53,14 +53,14 @@ def _equal_parts(context: ShapeInferenceContext, node: ir.Node, size: Dim) -> li
     part = longest_part(size, count, uneven=(uneven := context.opset >= UNEVEN))
     if not uneven or count == 2:
         return [part, size // 2] if uneven else [part] * count
-    rest = (f"Min({part}, Max(0, {size - part * i}))" for i in range(1, count))
-    return [part, *map(ir.SymbolicDim, rest)]
+    later_parts = (f"Min({part}, Max(0, {size - part * i}))" for i in range(1, count))
+    return [part, *map(ir.SymbolicDim, later_parts)]
 
 
 def longest_part(size: Dim, count: int, *, uneven: bool) -> Dim:
-    """Return the first of ``count`` equal parts of ``size``.
+    """Return the size of the first part if ``size`` is split into ``count`` equal parts.
 
-    ``uneven``: parts have the quotient rounded up, and the last parts the rest.
+    ``uneven``: parts have the quotient rounded up, and the last parts may be smaller.
     """
     return (size + (count - 1)) // count if uneven else size // count
 
@@ -68,7 +68,12 @@ def longest_part(size: Dim, count: int, *, uneven: bool) -> Dim:
 def infer_tile(context: ShapeInferenceContext, node: ir.Node) -> bool:
     """Infer the rank of a Tile with run-time repeats; False for others."""
     source = node.inputs[0]
-    if source is None or source.shape is None or len(node.inputs) != 2 or not at_run_time(node, 1):
+    if (
+        source is None
+        or source.shape is None
+        or len(node.inputs) != 2
+        or not is_computed_input(node, 1)
+    ):
         return False
     if _elements(context, node, 1) is not None:
         return False
@@ -78,8 +83,9 @@ def infer_tile(context: ShapeInferenceContext, node: ir.Node) -> bool:
 
 
 def infer_mel(context: ShapeInferenceContext, node: ir.Node) -> bool:
-    """Infer MelWeightMatrix as [length // 2 + 1, bands]; the library swaps them and keeps the
-    length."""
+    """Infer MelWeightMatrix as [length // 2 + 1, bands]; the library swaps both and does not halve
+    the length.
+    """
     bands, length = (_elements(context, node, index) for index in (0, 1))
     known = [bool(each) and all(isinstance(d, int) for d in each or ()) for each in (length, bands)]
     rows = length[0] // 2 + 1 if length and known[0] else context.new_symbolic_dim()
@@ -95,7 +101,7 @@ def infer_mel(context: ShapeInferenceContext, node: ir.Node) -> bool:
 def infer_pad(context: ShapeInferenceContext, node: ir.Node) -> bool:
     """Infer a Pad whose pads are computed from sizes; False for others."""
     source = node.inputs[0]
-    if source is None or source.shape is None or not at_run_time(node, 1):
+    if source is None or source.shape is None or not is_computed_input(node, 1):
         return False
     pads, axes = _elements(context, node, 1), _axes(context, node, len(source.shape))
     if pads is None or axes is None or len(pads) != 2 * len(axes):
@@ -119,13 +125,13 @@ def _axes(context: ShapeInferenceContext, node: ir.Node, rank: int) -> list[int]
     listed = [] if tensor is None else [int(axis) for axis in tensor.numpy().reshape(-1)]
     axes = [axis + rank if axis < 0 else axis for axis in listed]
     fits = all(0 <= axis < rank for axis in axes) and len(set(axes)) == len(axes)
-    return axes if tensor is not None and not at_run_time(node, 3) and fits else None
+    return axes if tensor is not None and not is_computed_input(node, 3) and fits else None
 
 
 def infer_one_hot(context: ShapeInferenceContext, node: ir.Node) -> bool:
     """Infer a OneHot whose depth is computed from sizes; False for others."""
     indices, values = node.inputs[0], node.inputs[2]
-    if indices is None or indices.shape is None or values is None or not at_run_time(node, 1):
+    if indices is None or indices.shape is None or values is None or not is_computed_input(node, 1):
         return False
     depth, rank = _elements(context, node, 1), len(indices.shape) + 1
     axis = node.attributes.get_int("axis", -1)
@@ -174,7 +180,7 @@ def infer_constant_of_shape(context: ShapeInferenceContext, node: ir.Node) -> bo
     none, only the rank is known.
     """
     sizes, value = node.inputs[0], node.attributes.get("value")
-    if sizes is None or not at_run_time(node, 0) or (value is not None and value.is_ref()):
+    if sizes is None or not is_computed_input(node, 0) or (value is not None and value.is_ref()):
         return False
     known = context.get_symbolic_value(sizes)
     if known is None and sizes.shape is not None and len(sizes.shape) == 1:

@@ -9,7 +9,7 @@ from smelt.ir.rows import Cut
 
 def sliced_axes(node: ir.Node, rank: int) -> list[int] | None:
     """Return the axes that a Slice cuts, >= 0; None if they are unknown or invalid."""
-    if at_run_time(node, 3):
+    if is_computed_input(node, 3):
         return None
     axes = constant_ints(node, 3)
     if axes is None:
@@ -29,7 +29,11 @@ def sliced_axes(node: ir.Node, rank: int) -> list[int] | None:
 def constant_cuts(node: ir.Node, rank: int) -> dict[int, Cut]:
     """Return start, end and step by axis if all are constant, else an empty dict."""
     starts, ends, axes, steps = (constant_ints(node, index) for index in range(1, 5))
-    if starts is None or ends is None or any(at_run_time(node, index) for index in range(1, 5)):
+    if (
+        starts is None
+        or ends is None
+        or any(is_computed_input(node, index) for index in range(1, 5))
+    ):
         return {}
     axes = axes if axes is not None else list(range(len(starts)))
     steps = steps if steps is not None else [1] * len(starts)
@@ -48,7 +52,7 @@ def constant_ints(node: ir.Node, index: int) -> list[int] | None:
     return None if tensor is None else [int(item) for item in tensor.numpy().reshape(-1)]
 
 
-def at_run_time(node: ir.Node, index: int) -> bool:
+def is_computed_input(node: ir.Node, index: int) -> bool:
     """True if input ``index`` is present and not constant."""
     if len(node.inputs) <= index:
         return False

@@ -13,7 +13,7 @@ from smelt.ir.rows import UNBOUNDED, Cut, count_open_rows, rows_taken
 from smelt.ir.rows_between import rows_between, without_bound
 from smelt.ir.same_shape import Dim
 from smelt.ir.shape_registry import ShapeRule
-from smelt.ir.slice_operands import at_run_time, constant_cuts, constant_ints, sliced_axes
+from smelt.ir.slice_operands import constant_cuts, constant_ints, is_computed_input, sliced_axes
 from smelt.ir.slice_windows import window_sizes
 
 FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.DOUBLE)
@@ -50,7 +50,7 @@ def slice_rule(library_rule: ShapeRule) -> ShapeRule:
         if not len(source.shape):
             context.record_error(node, "a scalar has no axis to cut")
             return
-        if any(at_run_time(node, index) for index in range(1, 5)):
+        if any(is_computed_input(node, index) for index in range(1, 5)):
             output.shape = _run_time_slice(context, node, source.shape, output.shape)
             return
         ranges = constant_cuts(node, len(source.shape))
@@ -183,8 +183,9 @@ def _run_time_slice(
 def _between_sizes(
     context: ShapeInferenceContext, node: ir.Node, source: ir.Shape, axes: list[int]
 ) -> dict[int, Dim]:
-    """Return, by axis, the rows of a forward Slice whose bounds are sizes, such as ``x[N - 1
-    :]``."""
+    """Return, by axis, the number of rows of a forward Slice whose bounds are sizes, as in ``x[N -
+    1 :]``.
+    """
     stepped = len(node.inputs) > 4 and node.inputs[4] is not None
     if stepped and set(constant_ints(node, 4) or [0]) != {1}:
         return {}
@@ -206,6 +207,6 @@ def _rows(dim: ir.SymbolicDim, cut: Cut) -> int | ir.SymbolicDim | None:
         return None if rows is None else dim
     if rows.isdigit():
         return int(rows)
-    left = ir.SymbolicDim(without_bound(rows))
+    rows_dim = ir.SymbolicDim(without_bound(rows))
     # SymPy writes ``floor(N/2 + 1/2)``, which every other rule then gives for the same size.
-    return one_floor(ir.SymbolicDim(expression_of(left))) if "floor(" in rows else left
+    return one_floor(ir.SymbolicDim(expression_of(rows_dim))) if "floor(" in rows else rows_dim

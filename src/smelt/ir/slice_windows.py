@@ -33,7 +33,8 @@ def window_sizes(node: ir.Node) -> dict[int, int] | None:
 
 
 def _window(node: ir.Node) -> list[tuple[int, int | None]] | None:
-    """Return, per axis, the size of ``[start : start + size]`` and its largest possible end.
+    """Return, per axis, the size of ``[start : start + size]`` and its largest possible end, if
+    known.
 
     None unless the ends are the starts plus a constant, and no start is negative.
     """

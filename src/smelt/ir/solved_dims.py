@@ -56,8 +56,8 @@ def solve(dims: Sequence[Dim], sizes: Sequence[int]) -> dict[str, int]:
         if is_one_symbol(dim):
             solved[name] = size_of_text[name]
         else:
-            coefficient, rest = _known_linear(dim, name)
-            size = size_of(ir.SymbolicDim(str(rest)), solved)
+            coefficient, remainder = _known_linear(dim, name)
+            size = size_of(ir.SymbolicDim(str(remainder)), solved)
             assert isinstance(size, int)
             solved[name] = (size_of_text[str(dim)] - size) // coefficient
     return solved
@@ -82,17 +82,19 @@ def misfit_of(dims: Sequence[Dim], sizes: Sequence[int], known: Mapping[str, int
 
 
 def _linear(dim: ir.SymbolicDim, name: str) -> tuple[int, Any] | None:
-    """Return ``(k, rest)`` of ``dim`` as ``k*name + rest`` with a whole k; None otherwise."""
+    """Return ``(k, remainder)`` where ``dim`` is ``k * name + remainder`` with a whole k; None
+    otherwise.
+    """
     expression = expression_of(dim)
-    symbol = next((each for each in expression.free_symbols if each.name == name), None)
+    symbol = next((symbol_ for symbol_ in expression.free_symbols if symbol_.name == name), None)
     if symbol is None:
         return None
     expression = expression.expand()
     coefficient = expression.coeff(symbol)
-    rest = expression - coefficient * symbol
-    if not coefficient.is_Integer or coefficient == 0 or symbol in rest.free_symbols:
+    remainder = expression - coefficient * symbol
+    if not coefficient.is_Integer or coefficient == 0 or symbol in remainder.free_symbols:
         return None
-    return int(coefficient), rest
+    return int(coefficient), remainder
 
 
 def _known_linear(dim: ir.SymbolicDim, name: str) -> tuple[int, Any]:

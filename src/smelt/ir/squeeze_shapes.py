@@ -10,7 +10,7 @@ from onnx_shape_inference import ShapeInferenceContext
 
 from smelt.ir.bounds import never_one
 from smelt.ir.listed_axes import listed_axes, without_repeats
-from smelt.ir.slice_operands import at_run_time
+from smelt.ir.slice_operands import is_computed_input
 
 
 def infer_squeeze(context: ShapeInferenceContext, node: ir.Node) -> bool:
@@ -18,7 +18,7 @@ def infer_squeeze(context: ShapeInferenceContext, node: ir.Node) -> bool:
     source = node.inputs[0]
     if source is None:
         return False
-    if at_run_time(node, 1):
+    if is_computed_input(node, 1):
         context.set_shape_and_dtype(node.outputs[0], _squeezed_rank(context, node), source.dtype)
         return True
     if source.shape is not None and (repeated := _repeated(node, len(source.shape))):

@@ -46,7 +46,7 @@ def check_sizes(context: ShapeInferenceContext, node: ir.Node, value: ir.Value) 
                     fix="correct the inputs of the node that set the size",
                 )
         elif dim.value is not None and len(dim.value) > LONGEST and not dim.value.isidentifier():
-            value.shape = ir.Shape([_shortened(context, each) for each in value.shape.dims])
+            value.shape = ir.Shape([_shortened(context, dim_) for dim_ in value.shape.dims])
             return
 
 

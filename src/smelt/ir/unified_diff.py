@@ -88,15 +88,17 @@ def _blocks(a: Sequence[str], b: Sequence[str]) -> Iterator[_Block]:
 
 
 def _trimmed(a: Sequence[str], b: Sequence[str], part: _Range) -> tuple[_Range, list[_Block]]:
-    """Return ``part`` without equal lines at its ends, and those lines as blocks."""
+    """Return ``part`` without equal lines at its ends, and two blocks: the equal lines at start and
+    end.
+    """
     start, end = 0, 0
     shorter = min(part.a_end - part.a, part.b_end - part.b)
     while start < shorter and a[part.a + start] == b[part.b + start]:
         start += 1
     while end < shorter - start and a[part.a_end - 1 - end] == b[part.b_end - 1 - end]:
         end += 1
-    rest = _Range(part.a + start, part.a_end - end, part.b + start, part.b_end - end)
-    return rest, [(part.a, part.b, start), (rest.a_end, rest.b_end, end)]
+    trimmed = _Range(part.a + start, part.a_end - end, part.b + start, part.b_end - end)
+    return trimmed, [(part.a, part.b, start), (trimmed.a_end, trimmed.b_end, end)]
 
 
 def _anchors(a: Sequence[str], b: Sequence[str], part: _Range) -> list[tuple[int, int]]:

@@ -78,8 +78,10 @@ def _released(domain: str, version: int) -> int:
 
 
 def _last_opset(version: int) -> int:
-    """Return the last ONNX opset that IR version ``version`` may have."""
+    """Return the last ONNX opset whose IR version is at most ``version``."""
     from onnx import helper
 
     table = helper.OP_SET_ID_VERSION_MAP.items()
-    return max(n for (domain, n), each in table if domain == "ai.onnx" and each <= version)
+    return max(
+        n for (domain, n), ir_version in table if domain == "ai.onnx" and ir_version <= version
+    )

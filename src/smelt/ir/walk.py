@@ -142,10 +142,10 @@ def attempt(read: _Method) -> _Method:
     def reading(reader: Any, *args: Any, **kwargs: Any) -> Any:
         """Call the method; drop the nodes it added if the result is false."""
         mark = reader.walk.mark()
-        found = read(reader, *args, **kwargs)
-        if not found:
+        result = read(reader, *args, **kwargs)
+        if not result:
             reader.walk.back(mark)
-        return found
+        return result
 
     @wraps(read)
     def readings(reader: Any, *args: Any, **kwargs: Any) -> Any:

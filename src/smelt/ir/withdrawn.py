@@ -137,7 +137,7 @@ def _crop(b: Builder, node: ir.Node) -> ir.Value:
         if len(scale)
         else (-bottom if bottom else last, -right if right else last)
     )
-    bounds = (b.const_i64(each) for each in ((top, left), ends, (2, 3)))
+    bounds = (b.const_i64(numbers) for numbers in ((top, left), ends, (2, 3)))
     return b.op("Slice", node.inputs[0], *bounds)
 
 

@@ -222,8 +222,9 @@ class Worklist:
         return next((name for name in unsupported if ("", name) not in self._operators), "")
 
     def _push_affected(self, touched: Iterable[ir.Node], created: Iterable[ir.Node]) -> None:
-        """Queue the nodes at which a rule may match now: new and touched nodes, and their
-        readers."""
+        """Queue the nodes at which a rule may match now: new and touched nodes, and readers up to
+        the rules' depth.
+        """
         frontier = [n for n in (*created, *touched) if n not in self.rewriter.dead]
         seen = set(frontier)
         for _ in range(self.rules.depth):

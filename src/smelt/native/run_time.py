@@ -15,7 +15,7 @@ from smelt.native.kernels.epilogue import lost_steps
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import Kernel, KernelContext
 from smelt.native.writer import Writer
-from smelt.program.instruction import AT_RUN_TIME, FAIL, Instruction, Program
+from smelt.program.instruction import DYNAMIC, FAIL, Instruction, Program
 from smelt.program.legality import ASKS
 from smelt.program.run_sizes import Size, Undecided, same
 
@@ -161,7 +161,7 @@ def may_end(instruction: Instruction) -> bool:
     """True if the instruction, or one in its bodies, may end a run because of values."""
     return (
         instruction.op in CAPACITIES
-        or instruction.op in (FAIL, *AT_RUN_TIME)
+        or instruction.op in (FAIL, *DYNAMIC)
         or any(may_end(each) for body in instruction.bodies for each in body.program.instructions)
     )
 

@@ -17,9 +17,9 @@ from smelt.native.repeated import once
 from smelt.native.types import C_TYPES
 from smelt.program.instruction import (
     DIAGONAL,
-    PAD_AT_RUN_TIME,
-    SLICE_AT_RUN_TIME,
-    TILE_AT_RUN_TIME,
+    DYNAMIC_PAD,
+    DYNAMIC_SLICE,
+    DYNAMIC_TILE,
     Instruction,
     Program,
     Slot,
@@ -27,7 +27,7 @@ from smelt.program.instruction import (
 
 MOVES = frozenset(
     {
-        *(SLICE_AT_RUN_TIME, PAD_AT_RUN_TIME, TILE_AT_RUN_TIME),
+        *(DYNAMIC_SLICE, DYNAMIC_PAD, DYNAMIC_TILE),
         *("Reshape", "Identity", "Transpose", "Expand", "Tile", "Concat", "Slice", "Gather"),
         *("GatherElements", "GatherND", "Shape", "Size", "BitCast", DIAGONAL),
     }

@@ -39,8 +39,7 @@ def _dot_general(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
 
 
 def _concat(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
-    """Yield the sum of the sizes along ``axis`` with the size of the result, then each other dim
-    of each operand with the same dim of the result."""
+    """Yield the sum of sizes along ``axis`` and each other dim, with those of the result."""
     axis = step.attributes["axis"]
     assert isinstance(axis, int)
     yield sum(shape[axis] for shape in operands), results[0][axis]

@@ -50,7 +50,7 @@ def constraint_conditions(
 
     Raises UsageError E633 for a constraint that no size within the bounds keeps.
     """
-    sizes = {each.name: each.size for each in run_sizes}
+    sizes = {run_size.name: run_size.size for run_size in run_sizes}
     conditions: list[Condition] = []
     for text in constraints:
         left_text, relation, right_text = sides_of(text)

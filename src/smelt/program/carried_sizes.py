@@ -24,7 +24,7 @@ def carried_sizes(
     declared: Callable[[str], Bounds | None],
     trial: Trial,
 ) -> dict[str, Bounds]:
-    """Return bounds of the sizes of loop states by symbol of the body, where they can be found.
+    """Return bounds of the sizes of loop states by symbol of the body, where they can be derived.
 
     They follow from the number of iterations times the growth per iteration, from the bounds
     ``declared`` for the symbol of the result, or from a ``trial`` of the body.
@@ -59,7 +59,8 @@ def _bounds_by_trial(
     unbounded: Mapping[str, tuple[int, int, int]],
     trial: Trial,
 ) -> dict[str, Bounds]:
-    """Return the bounds of symbols for which only a trial of the body gives any.
+    """Return bounds by symbol, measured by trials of the body; empty if a trial leaves a size
+    unknown.
 
     ``unbounded`` has for each symbol the largest initial size, the state and the axis.
     """

@@ -50,9 +50,10 @@ def after_iterations(
 def _after_steady_growth(
     start: Mapping[str, int], first: Largest, iterations: int, iterate: Iterate
 ) -> Largest | None:
-    """Return the sizes after ``iterations``; None if a checked iteration adds more than the first.
+    """Return the sizes after ``iterations`` if the second and the last iteration add at most what
+    the first adds, else None.
 
-    The second and the last iteration are checked.
+    ``first`` are the sizes after the first iteration.
     """
     growth = {name: first[name] - size for name, size in start.items()}
     last = {name: size + (iterations - 1) * growth[name] for name, size in start.items()}

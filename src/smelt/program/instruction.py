@@ -29,32 +29,34 @@ AttributeValue: TypeAlias = (
 """Bounds and counts, such as the ends of a Slice, may be symbolic until the dims are resolved."""
 
 
-REDUCE_AT_RUN_TIME = "smelt::ReduceAtRunTime"
+# Dynamic instructions, as in StableHLO: an input holds what the static form has as an attribute.
+
+DYNAMIC_REDUCE = "smelt::DynamicReduce"
 """A reduction whose second input holds the axes. Attributes: ``reduction``, its name, ``keepdims``,
 and ``noop``: True if an empty list reduces no axis. Its output has the declared sizes."""
 
-EXPAND_AT_RUN_TIME = "smelt::ExpandAtRunTime"
+DYNAMIC_EXPAND = "smelt::DynamicExpand"
 """An Expand whose second input holds the sizes, which must equal the declared ones."""
 
-RANGE_AT_RUN_TIME = "smelt::RangeAtRunTime"
+DYNAMIC_RANGE = "smelt::DynamicRange"
 """A Range that also reads its limit, and must have the declared number of elements."""
 
 DIAGONAL = "smelt::Diagonal"
 """Elements at equal indices of several dims, as one dim. Attribute ``axes``: the dim of the result
 to which each dim is mapped."""
 
-SLICE_AT_RUN_TIME = "smelt::SliceAtRunTime"
-PAD_AT_RUN_TIME = "smelt::PadAtRunTime"
-TILE_AT_RUN_TIME = "smelt::TileAtRunTime"
+DYNAMIC_SLICE = "smelt::DynamicSlice"
+DYNAMIC_PAD = "smelt::DynamicPad"
+DYNAMIC_TILE = "smelt::DynamicTile"
 """Slice, Pad and Tile, whose starts, pads or repeats are run-time inputs."""
 
-RESHAPE_AT_RUN_TIME = "smelt::ReshapeAtRunTime"
+DYNAMIC_RESHAPE = "smelt::DynamicReshape"
 """A Reshape whose second input holds the sizes. Attribute ``allowzero``."""
 
-TOP_K_AT_RUN_TIME = "smelt::TopKAtRunTime"
+DYNAMIC_TOP_K = "smelt::DynamicTopK"
 """A TopK whose second input holds k."""
 
-RUNNING_AT_RUN_TIME = "smelt::RunningAtRunTime"
+DYNAMIC_CUMULATIVE = "smelt::DynamicCumulative"
 """A CumSum or CumProd whose second input holds the axis. Attributes: ``running`` (the operator),
 ``exclusive`` and ``reverse``."""
 
@@ -68,15 +70,15 @@ FAIL = "smelt::Fail"
 """Aborts the run. Its output has the sizes of the result that cannot be computed. Attribute
 ``why``: the violated condition."""
 
-AT_RUN_TIME = (
-    REDUCE_AT_RUN_TIME,
-    EXPAND_AT_RUN_TIME,
-    RESHAPE_AT_RUN_TIME,
-    RANGE_AT_RUN_TIME,
-    SLICE_AT_RUN_TIME,
-    PAD_AT_RUN_TIME,
-    TILE_AT_RUN_TIME,
-    TOP_K_AT_RUN_TIME,
+DYNAMIC = (
+    DYNAMIC_REDUCE,
+    DYNAMIC_EXPAND,
+    DYNAMIC_RESHAPE,
+    DYNAMIC_RANGE,
+    DYNAMIC_SLICE,
+    DYNAMIC_PAD,
+    DYNAMIC_TILE,
+    DYNAMIC_TOP_K,
 )
 """Instructions that compute sizes at run time, and abort the run if they differ from declared
 ones."""
@@ -268,8 +270,10 @@ class Program:
     def copy(self) -> Program:
         """Return a copy that passes may change; slots and arrays are shared."""
         copied = [
-            replace(each, bodies=tuple(Body(body.program.copy()) for body in each.bodies))
-            for each in self.instructions
+            replace(
+                instruction, bodies=tuple(Body(body.program.copy()) for body in instruction.bodies)
+            )
+            for instruction in self.instructions
         ]
         slots, constants = list(self.slots), dict(self.constants)
         return replace(self, slots=slots, constants=constants, instructions=copied)

@@ -60,7 +60,7 @@ class Layout:
 
     def block(self, axis: int) -> int:
         """Return the number of elements along ``axis`` in one block: 1 without blocks."""
-        return prod(block for own, block in self.terms if own == axis and block)
+        return prod(block for term_axis, block in self.terms if term_axis == axis and block)
 
     def stored(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the sizes in memory of a tensor of ``shape``, including padding."""
@@ -111,7 +111,9 @@ class Layout:
         dim_of: dict[int, int] = {}
         for axis in range(self.rank):
             outer = next(t for t, term in enumerate(self.terms) if term == (axis, 0))
-            inner = [t for t, (own, block) in enumerate(self.terms) if own == axis and block]
+            inner = [
+                t for t, (term_axis, block) in enumerate(self.terms) if term_axis == axis and block
+            ]
             for term in (outer, *inner):
                 dim_of[term] = len(sizes)
                 sizes.append(self.terms[term][1] or -(-shape[axis] // self.block(axis)))

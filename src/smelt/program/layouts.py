@@ -95,7 +95,9 @@ class _Converter:
         program = self.program
         slots, constants = list(program.slots), dict(program.constants)
         self.made = replace(program, slots=slots, constants=constants, instructions=[])
-        self.declared = [layouts_of(program, each, self.table) for each in program.instructions]
+        self.declared = [
+            layouts_of(program, instruction, self.table) for instruction in program.instructions
+        ]
         self._find_groups()
         chosen = self._layout_per_group()
         self.fixed.update({slot: chosen[self._root(slot)] for slot in self.group})
@@ -106,7 +108,7 @@ class _Converter:
         if not self.interface:
             outputs = tuple(self._in_layout(slot, None, "an output") for slot in program.outputs)
             self.made = replace(self.made, outputs=outputs)
-        used = {slot for each in self.made.instructions for slot in each.inputs}
+        used = {slot for instruction in self.made.instructions for slot in instruction.inputs}
         used.update(self.made.outputs)
         used_constants = {
             slot: array for slot, array in self.made.constants.items() if slot in used
@@ -116,7 +118,9 @@ class _Converter:
         return self.made
 
     def _find_groups(self) -> None:
-        """Group the slots whose layout is free, and note the layouts of all others."""
+        """Group the slots whose layout is free, and note the layout of every other slot in
+        ``fixed``.
+        """
         program = self.program
         if self.interface:
             self.group.update((slot, slot) for slot in program.inputs)
@@ -156,7 +160,9 @@ class _Converter:
         return {group: self._cheapest(pairs) for group, pairs in layouts_needed.items()}
 
     def _cheapest(self, pairs: Collection[tuple[int, Layout | None]]) -> Layout | None:
-        """Return the layout that converts the fewest bytes of ``pairs``."""
+        """Return the layout for which the fewest bytes are converted; ``pairs`` are slots with the
+        layouts that they have or need.
+        """
 
         def bytes_of(layout: Layout | None) -> int:
             """Return the bytes that are converted if the group has ``layout``."""

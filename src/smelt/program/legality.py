@@ -34,7 +34,7 @@ def no_element_type(
         "E402",
         f"target {target!r} has no element type {dtype.name.lower()}",
         at=at,
-        why=f"it has {', '.join(sorted(each.name.lower() for each in dtypes))}",
+        why=f"it has {', '.join(sorted(known_type.name.lower() for known_type in dtypes))}",
         fix="cast the model's inputs and weights first",
     )
 
@@ -63,7 +63,7 @@ def and_more(count: int) -> str:
 
 def _types(program: Program, target: str, dtypes: Set[ir.DataType]) -> Iterator[Unsupported]:
     """Yield E402 for each element type that the target lacks, with one value of it."""
-    used = {slot for each in program.instructions for slot in _slots(each)}
+    used = {slot for instruction in program.instructions for slot in _slots(instruction)}
     used.update((*program.inputs, *program.outputs))
     value_of_type: dict[ir.DataType, str] = {}
     for slot in sorted(used):
@@ -78,11 +78,11 @@ def _kernels(
 ) -> Iterator[Unsupported]:
     """Yield E201 for each operator and reason, with the origins of its instructions."""
     refused: dict[tuple[str, str], list[str]] = {}
-    for each in program.instructions:
-        if all(program.slots[slot].dtype in dtypes for slot in _slots(each)):
-            why = refusal(each)
+    for instruction in program.instructions:
+        if all(program.slots[slot].dtype in dtypes for slot in _slots(instruction)):
+            why = refusal(instruction)
             if why is not None:
-                refused.setdefault((each.op, why), []).append(each.origin)
+                refused.setdefault((instruction.op, why), []).append(instruction.origin)
     for (op, why), origins in refused.items():
         yield no_kernel(target, op, f"node {origins[0]!r}{and_more(len(origins))}", why)
 

@@ -79,7 +79,7 @@ def checked(place: Place, names: Collection[str]) -> Place:
 class SpacesPlan:
     """An offset in its memory for every storage that the caller does not provide.
 
-    ``used`` are the bytes used of each memory, ``bounds`` lower bounds for this order.
+    By memory name, ``used`` are the bytes in use and ``bounds`` lower bounds for this order.
     """
 
     program: Program

@@ -191,9 +191,10 @@ def pack(storages: Sequence[Storage], alignment: int, bound: int) -> tuple[list[
 
 
 def _affordable(spans: Sequence[Spans]) -> int:
-    """Return the number of packings within the work limits; each takes time linear in the live
-    steps."""
-    steps = sum(last - first + 1 for each in spans for first, last, _ in each)
+    """Return how many packings the work limits allow; each takes time linear in the live steps."""
+    steps = sum(
+        last - first + 1 for spans_of_storage in spans for first, last, _ in spans_of_storage
+    )
     return min(ATTEMPTS_WORK // max(len(spans), 1), ATTEMPTS_STEPS // max(steps, 1))
 
 
@@ -273,7 +274,7 @@ class _Timeline:
             self._live.setdefault(step, []).append(used)
 
     def at(self, first: int, last: int) -> Iterator[tuple[int, int]]:
-        """Yield the ranges used at some step from ``first`` to ``last``, each once."""
+        """Yield the byte ranges used at some step from ``first`` to ``last``, each once."""
         yield from self._live.get(first, ())
         for step in range(first + 1, last + 1):
             yield from self._starting.get(step, ())

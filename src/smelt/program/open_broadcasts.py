@@ -28,8 +28,9 @@ def insert_expands(program: Program) -> None:
 
 
 def _expands(program: Program, instruction: Instruction) -> list[Instruction]:
-    """Return an Expand for each operand that may broadcast, after making ``instruction`` read
-    them."""
+    """Make ``instruction`` read expanded operands, and return the Expands, one per operand that may
+    broadcast.
+    """
     shapes = {n: program.slots[n].shape for n in instruction.inputs if n >= 0}
     result_shape = program.slots[instruction.outputs[0]].shape
     rank = len(result_shape)

@@ -67,14 +67,14 @@ class OrderProblem:
 
     def peak(self, order: Sequence[int]) -> int:
         """Return the most bytes live at one step of ``order``."""
-        left = [len(readers) for readers in self.readers]
+        readers_left = [len(readers) for readers in self.readers]
         live = most = 0
         for i in order:
             live += sum(self.size[s] for s in self.writes[i])
             most = max(most, live + self.scratch[i])
             for s in (*self.reads[i], *self.writes[i]):
-                left[s] -= 1
-                if left[s] == 0:
+                readers_left[s] -= 1
+                if readers_left[s] == 0:
                     live -= self.size[s]
         return most
 
@@ -93,7 +93,9 @@ class OrderProblem:
         return set(self.touched(i)) <= set(self.touched(self.after[i][0]))
 
     def floor(self) -> int:
-        """Return a lower bound of the peak: what one instruction uses is live at once."""
+        """Return a lower bound of the peak: all storages that one instruction uses are live at
+        once.
+        """
         return max(
             (
                 self.scratch[i] + sum(self.size[s] for s in (*self.reads[i], *self.writes[i]))

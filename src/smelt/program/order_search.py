@@ -82,8 +82,10 @@ class _Search:
     def _take_free(
         self, peak: int, done: int, live: int, ready: int
     ) -> tuple[int, int, int, tuple[int, ...]]:
-        """Return the state after running each ready group that raises neither the peak nor the live
-        bytes."""
+        """Run each ready group that raises neither the peak nor the live bytes.
+
+        Returns the executed set, the live bytes, the ready set, and the groups that ran, in order.
+        """
         run_at_once: list[int] = []
         has_progress = True
         while has_progress:
@@ -118,7 +120,7 @@ class _Search:
         return ready
 
     def _order(self, trails: list[tuple[int, tuple[int, ...]]], position: int) -> list[int]:
-        """Return the order of instructions along the trail that ends at ``position``."""
+        """Return the instructions along the trail that ends at ``position``, in order."""
         parts: list[tuple[int, ...]] = []
         while position >= 0:
             position, groups = trails[position]

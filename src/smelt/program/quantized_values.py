@@ -147,7 +147,7 @@ class Values:
         return slot
 
     def new_bytes(self, like: int, dtype: ir.DataType) -> int:
-        """Return a new slot with the shape of slot ``like``."""
+        """Return a new slot of type ``dtype`` with the shape and name of slot ``like``."""
         pattern = self.program.slots[like]
         return self.program.new_slot(Slot(dtype, pattern.shape, pattern.name))
 

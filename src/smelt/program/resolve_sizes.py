@@ -44,7 +44,7 @@ def resolve_sizes(
     for name in solvers(dim for number in program.inputs for dim in program.slots[number].shape):
         if name in bounds:
             input_sizes[name] = RunSize(name, Size.named(f"dim{len(input_sizes)}", *bounds[name]))
-    sizes: Sizes = {name: each.size for name, each in input_sizes.items()}
+    sizes: Sizes = {name: run_size.size for name, run_size in input_sizes.items()}
     _replace(program, sizes)
     _check_inputs(program)
     declared_names = _declared_names(program, declared)
@@ -138,12 +138,12 @@ def _resolve(program: Program, known: Known) -> None:
 
 def _trial(known: Known, body: Program, bounds: Mapping[str, Bounds]) -> Program:
     """Return a copy of ``body``, resolved as if the sizes of its states were within ``bounds``."""
-    copy, own = body.copy(), replace(known)
-    for name, each in bounds.items():
-        own.name(name, *each)
-    _replace(copy, own.sizes)
-    _resolve(copy, own)
-    _replace(copy, own.sizes)
+    copy, trial_known = body.copy(), replace(known)
+    for name, interval in bounds.items():
+        trial_known.name(name, *interval)
+    _replace(copy, trial_known.sizes)
+    _resolve(copy, trial_known)
+    _replace(copy, trial_known.sizes)
     return copy
 
 

@@ -268,14 +268,14 @@ def _quotient(size: Size, by: Dim) -> Dim:
     if same(by, 1):
         return size
     if highest(size) <= 0:
-        above = -size + by - 1
-        return -(above // by)
+        rounded_up = -size + by - 1
+        return -(rounded_up // by)
     exact = _exact_quotient(size, by)
     if exact is not None:
         return exact
     if size.low < 0:  # / of C rounds towards 0
-        more = -(size.low // lowest(by))
-        return (size + by * more) // by - more
+        shift = -(size.low // lowest(by))
+        return (size + by * shift) // by - shift
     divided = _polynomial(by)
     return Size.named(f"({size} / {by})", size.low // divided.high, size.high // divided.low)
 

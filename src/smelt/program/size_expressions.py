@@ -59,7 +59,7 @@ def _evaluate(expression: Any, sizes: Mapping[str, int | Size]) -> int | Size | 
         return sizes.get(expression.name)
     if isinstance(expression, sympy.floor | sympy.ceiling):
         numerator, denominator = sympy.fraction(sympy.together(expression.args[0]))
-        parts = [_evaluate(each, sizes) for each in (numerator, denominator)]
+        parts = [_evaluate(part, sizes) for part in (numerator, denominator)]
         if parts[0] is None or parts[1] is None:
             return None
         if isinstance(expression, sympy.floor):
@@ -69,8 +69,8 @@ def _evaluate(expression: Any, sizes: Mapping[str, int | Size]) -> int | Size | 
     if denominator != 1:
         a, b = _evaluate(numerator, sizes), _evaluate(denominator, sizes)
         return None if a is None or b is None else a // b
-    operands = [_evaluate(each, sizes) for each in expression.args]
-    known = [each for each in operands if each is not None]
+    operands = [_evaluate(part, sizes) for part in expression.args]
+    known = [part for part in operands if part is not None]
     if len(known) < len(operands) or not known:
         return None
     return _apply(sympy, expression, known)
@@ -81,8 +81,8 @@ def _apply(sympy: Any, expression: Any, operands: list[int | Size]) -> int | Siz
     here."""
     if expression.is_Add:
         total: int | Size = 0
-        for each in operands:
-            total = total + each
+        for operand in operands:
+            total = total + operand
         return total
     if expression.is_Mul:
         return product(operands)

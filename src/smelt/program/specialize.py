@@ -13,9 +13,9 @@ from smelt.ir.dims import is_symbolic, names_of, size_of, symbols_of
 from smelt.ir.solved_dims import misfit_of, solve, solvers
 from smelt.program.computed_sizes import computed_sizes, computed_symbols, is_open
 from smelt.program.dot_dims import DotDims
-from smelt.program.instruction import AT_RUN_TIME, AttributeValue, Body, Dim, Program
+from smelt.program.instruction import DYNAMIC, AttributeValue, Body, Dim, Program
 
-CHECKED = ("Reshape", "NonZero", "Compress", "Unique", "NonMaxSuppression", "Loop", *AT_RUN_TIME)
+CHECKED = ("Reshape", "NonZero", "Compress", "Unique", "NonMaxSuppression", "Loop", *DYNAMIC)
 """Operators whose results may be assumed to have the declared sizes."""
 
 

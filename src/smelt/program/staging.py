@@ -52,7 +52,7 @@ def plan_staged(
                 return plan_spaces(staged, (home, *memories), needs_of)
             except Unsupported as error:
                 refusal = refusal or error
-                if all(each.size is None or each.size <= each.align for each in limits):
+                if all(memory.size is None or memory.size <= memory.align for memory in limits):
                     break
                 limits = tuple(map(_reduced, limits))
     assert refusal is not None
@@ -165,10 +165,12 @@ class _Stager:
         written = [(slot, result) for slot in instruction.outputs if slot >= 0]
         for space, memory in self.near.items():
             needed = sum(
-                self._bytes(slot, each) for slot, each in (*missing, *written) if each == space
+                self._bytes(slot, operand_space)
+                for slot, operand_space in (*missing, *written)
+                if operand_space == space
             )
             needed += aligned(workspace, memory.align) if space == result else 0
-            keep = {slot for slot, each in read if each == space}
+            keep = {slot for slot, operand_space in read if operand_space == space}
             self._make_room(step, memory, needed, keep, instruction)
         for slot, space in missing:
             self._load(slot, space, step)

@@ -78,9 +78,9 @@ class Storage:
     def spans(self) -> Iterator[tuple[int, int, int]]:
         """Yield ``(first, last, bytes)``: the bytes live between two steps."""
         first, size = self.first, self.size
-        for step, left in self.shrunk:
+        for step, size_left in self.shrunk:
             yield first, step, size
-            first, size = step + 1, left
+            first, size = step + 1, size_left
         yield first, self.last, size
 
 
@@ -185,7 +185,9 @@ class _Assigner:
         return storage
 
     def _shared(self, step: int, instruction: Instruction, needs: Needs) -> Storage | None:
-        """Return the storage of an input that the first output reuses; None for a new storage."""
+        """Return the storage of an input that the first output reuses; None if the output needs a
+        new one.
+        """
         if needs.view_of is not None:
             return self.of_slot[instruction.inputs[needs.view_of]]
         size = self.program.slots[instruction.outputs[0]].most_bytes if instruction.outputs else 0

@@ -52,12 +52,11 @@ class Summing:
                 yield size
 
     def parts(self, program: Program, instruction: Instruction, size: int) -> list[Region] | None:
-        """Return the regions that parts of ``size`` terms read; None if the sum cannot be split
-        so."""
+        """Return the regions that parts of ``size`` terms read; None if a part has no region."""
         length = self.length(program, instruction)
         bounds = [(start, min(start + size, length)) for start in range(0, length, size)]
-        regions = [self.region(program, instruction, SUMMED, *each) for each in bounds]
-        return None if None in regions else [each for each in regions if each is not None]
+        regions = [self.region(program, instruction, SUMMED, *cut) for cut in bounds]
+        return None if None in regions else [cut for cut in regions if cut is not None]
 
 
 def chain(

@@ -71,14 +71,16 @@ class Bands:
         shares = [self.shares(axis, size) for axis, size in sizes.items()]
         moved = float(slots[self.instruction.outputs[0]].nbytes)
         for position, slot in enumerate(self.instruction.inputs):
-            operand_shares = [None if each is None else each.get(position) for each in shares]
+            operand_shares = [
+                None if axis_shares is None else axis_shares.get(position) for axis_shares in shares
+            ]
             last = max(
                 (i for i, share in enumerate(operand_shares) if share is not None), default=-1
             )
             loops = zip(operand_shares[: last + 1], counts, strict=False)
             loads = prod(count if share is None else share for share, count in loops)
             moved += slots[slot].nbytes * loads if slot >= 0 else 0
-        if any(each is None for each in shares):
+        if any(axis_shares is None for axis_shares in shares):
             return None
         return Tiling(sizes, prod(counts), round(moved))
 

@@ -120,7 +120,7 @@ class _Search:
                 if tiling is not None:
                     cost = self.cost(self.program, instruction, tiling)
                     tilings.append((cost, tiling.tiles, sizes))
-        for _, _, sizes in sorted(tilings, key=lambda each: (*each[:2], len(each[2]))):
+        for _, _, sizes in sorted(tilings, key=lambda t: (*t[:2], len(t[2]))):
             if self._fits(self._largest(instruction, sizes)):
                 tiles = split(self.program, instruction, sizes, self.regions, summing)
                 if tiles is not None:
@@ -147,11 +147,11 @@ class _Search:
                 return ""
             touched = smallest or touched
         assert touched is not None
-        over = {space: size for space, size in touched.items() if size > self.budget[space]}
+        excess = {space: size for space, size in touched.items() if size > self.budget[space]}
         return ", ".join(
             f"its smallest tile takes {size} bytes of {self.budget[space]}"
             + (f" in {space}" if space else "")
-            for space, size in over.items()
+            for space, size in excess.items()
         )
 
     def _smallest(self, instruction: Instruction, order: Sequence[int]) -> Mapping[str, int] | None:

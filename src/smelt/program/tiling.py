@@ -147,7 +147,9 @@ def _tiles(
             slot_count = len(draft.slots)
             region = None if region_of is None else region_of(draft, current, axis, *band)
             if region is None:
-                yield from repeat(None, prod(len(each) for _, each in axes[place + 1 :]))
+                yield from repeat(
+                    None, prod(len(bands_of_axis) for _, bands_of_axis in axes[place + 1 :])
+                )
                 continue
             parts = {p: _in_whole(tile.inputs.get(p, {}), box) for p, box in region.boxes.items()}
             attributes = {**current.attributes, **region.attributes}

@@ -60,7 +60,7 @@ def _verify_step(
     plan: MemoryPlan | SpacesPlan, step: int, ranges: list[tuple[int, int, Storage]]
 ) -> None:
     """Raise InternalError E963 if two byte ranges that are live at ``step`` overlap."""
-    ranges.sort(key=lambda each: each[:2])
+    ranges.sort(key=lambda range_: range_[:2])
     for (_, stop, lower), (start, _, upper) in pairwise(ranges):
         if start < stop:
             names = f"{_name(plan, lower)} and {_name(plan, upper)}"

@@ -10,7 +10,7 @@ from lowered import lowered
 import smelt
 from smelt.errors import SmeltError
 from smelt.ir import text
-from smelt.program.instruction import SLICE_AT_RUN_TIME
+from smelt.program.instruction import DYNAMIC_SLICE
 from smelt.runtime.onnxruntime import OnnxRuntime
 
 SIZES = "d = Shape(x) n = Slice(d, zero, one) c = Slice(d, one, two)"
@@ -52,4 +52,4 @@ def test_ends_are_expressions_in_a_program() -> None:
 def test_slices_with_a_run_time_end_are_cut_at_run_time() -> None:
     graph = "g (float[N] x, int64[1] e) => (y) <int64[1] zero = {0}> { y = Slice(x, zero, e) }"
     (instruction,) = lowered(graph).instructions
-    assert instruction.op == SLICE_AT_RUN_TIME
+    assert instruction.op == DYNAMIC_SLICE

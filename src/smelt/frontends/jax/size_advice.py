@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from smelt.errors import SmeltError
 from smelt.frontends.jax.multiples import callers_symbol, in_callers_names
 
-AT_RUN_TIME = (
-    "compute both results and choose by jnp.where(jnp.equal(a, b), ...), or by jax.lax.cond"
-)
+DYNAMIC = "compute both results and choose by jnp.where(jnp.equal(a, b), ...), or by jax.lax.cond"
 """How to compare sizes in the model itself."""
 
 _COMPARED = re.compile(r"comparison '(.+?)' (<=?|>=?|==|!=) '(.+?)' is inconclusive")
@@ -107,7 +105,7 @@ def to_decide(message: str) -> str:
     if is_equality:
         if not bound.isdecimal():
             advice.insert(0, "give sizes that are equal the same name")
-        advice.append(AT_RUN_TIME)
+        advice.append(DYNAMIC)
     return "; or ".join(advice)
 
 

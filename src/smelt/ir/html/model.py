@@ -43,6 +43,6 @@ def model_html(model: ir.Model) -> str:
     rows: list[tuple[object, ...]] = list(counts.most_common(LISTED))
     others = len(counts) - len(rows)
     if others > 0:
-        rest = counts.total() - sum(count for _, count in counts.most_common(LISTED))
-        rows.append((f"{others} other operators", rest))
+        other_nodes = counts.total() - sum(count for _, count in counts.most_common(LISTED))
+        rows.append((f"{others} other operators", other_nodes))
     return titled(title, table(ports), table(rows, ("operator", "nodes")) if rows else "")

@@ -83,7 +83,7 @@ def _tooltip(node: ir.Node) -> str:
     """Return the tooltip of ``node``: its name, and its inputs and outputs with types."""
 
     def values(items: tuple[ir.Value | None, ...] | list[ir.Value | None]) -> str:
-        """Return ``items`` as text: names with types."""
+        """Return ``items`` as text: each name with its type, ``-`` for an absent one."""
         return ", ".join("-" if v is None else f"{v.name} {type_of(v)}" for v in items)
 
     return f"{node.name}: {values(list(node.inputs))} -> {values(list(node.outputs))}"

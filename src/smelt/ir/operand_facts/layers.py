@@ -56,7 +56,7 @@ def _split(n: Operands) -> bool:
 
 def _mask(n: Operands) -> bool:
     """True if the mask of an Attention broadcasts to queries by keys."""
-    if n.given(4) or n.opset > 23 or n.rank(3) < 2:
+    if n.is_present(4) or n.opset > 23 or n.rank(3) < 2:
         return True
     axis = -2
     return fits(n.dims(3)[-2:], (n.dims(0)[axis], n.dims(1)[axis]))
@@ -138,7 +138,7 @@ FACTS: Facts = {
     "Attention": ATTENTION,
     "RotaryEmbedding": (
         _needs_heads("num_heads"),
-        ("without positions, caches have 3 axes", lambda n: n.given(3) or n.rank(1) == 3),
+        ("without positions, caches have 3 axes", lambda n: n.is_present(3) or n.rank(1) == 3),
         ("caches have half as many columns as are rotated", _rotated),
     ),
     "NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss": (

@@ -67,13 +67,13 @@ def _axis_of_split(n: Operands) -> int:
 
 def _equal_parts(n: Operands) -> bool:
     """True unless a Split without sizes, before opset 18, has unequal parts."""
-    has_sizes = n.given(1) or n.has("split") or n.has("num_outputs")
+    has_sizes = n.is_present(1) or n.has("split") or n.has("num_outputs")
     return has_sizes or n.opset >= 18 or _axis_of_split(n) % len(n.node.outputs) == 0
 
 
 def _slice_axes(n: Operands) -> list[int]:
     """Return the axes of a Slice; by default the first ones."""
-    return n.listed("axes", 3) if n.has("axes") or n.given(3) else list(range(len(_starts(n))))
+    return n.listed("axes", 3) if n.has("axes") or n.is_present(3) else list(range(len(_starts(n))))
 
 
 def _starts(n: Operands) -> list[int]:
@@ -83,7 +83,7 @@ def _starts(n: Operands) -> list[int]:
 
 def _padded_axes(n: Operands) -> int:
     """Return the number of axes that a Pad pads."""
-    return len(n.integers(3)) if n.given(3) else n.rank(0)
+    return len(n.integers(3)) if n.is_present(3) else n.rank(0)
 
 
 def _resized(n: Operands, index: int) -> bool:
@@ -106,7 +106,7 @@ def _pad_mode(n: Operands) -> bool:
 def _enough_to_pad(n: Operands) -> bool:
     """True if edge and wrap have an element to repeat, and reflect pads less than the size."""
     mode, sizes, pads = n.text("mode", "constant"), n.dims(0), n.listed("pads", 1)
-    if mode == "constant" or len(pads) != 2 * len(sizes) or n.given(3) or None in sizes:
+    if mode == "constant" or len(pads) != 2 * len(sizes) or n.is_present(3) or None in sizes:
         raise Unknown
     largest_pads = [
         max(0, *both_ends) for both_ends in zip(pads[: len(sizes)], pads[len(sizes) :], strict=True)
@@ -163,7 +163,7 @@ FACTS: Facts = {
         ),
         (
             "a Split has sizes or num_outputs, not both",
-            lambda n: not (n.given(1) and n.has("num_outputs")),
+            lambda n: not (n.is_present(1) and n.has("num_outputs")),
         ),
         ("before opset 18, parts without sizes are equal", _equal_parts),
         at_least("num_outputs", 1),
@@ -198,8 +198,8 @@ FACTS: Facts = {
             "scales or sizes are given, and not both",
             lambda n: (
                 n.opset < 13
-                or (n.given(2) and not n.given(3) and n.size(2, 0) > 0)
-                or (n.given(3) and (not n.given(2) or n.size(2, 0) == 0))
+                or (n.is_present(2) and not n.is_present(3) and n.size(2, 0) > 0)
+                or (n.is_present(3) and (not n.is_present(2) or n.size(2, 0) == 0))
             ),
         ),
     ),

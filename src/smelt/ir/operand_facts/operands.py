@@ -33,7 +33,7 @@ class Operands:
         self.opset = opset
         self._elements = elements
 
-    def given(self, index: int) -> bool:
+    def is_present(self, index: int) -> bool:
         """True if operand ``index`` is present."""
         return index < len(self.node.inputs) and self.node.inputs[index] is not None
 
@@ -187,7 +187,7 @@ def on_or_off(name: str) -> Fact:
 
 def together(*lists: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
     """Zip ``lists``; raises Unknown if their lengths differ, which other requirements report."""
-    if len({len(each) for each in lists}) > 1:
+    if len({len(list_) for list_ in lists}) > 1:
         raise Unknown
     return zip(*lists, strict=True)
 

@@ -56,7 +56,7 @@ def _sizes(part: ir.Value | None) -> Part:
 def _place(n: Operands, index: int, count: int, default: int) -> int:
     """Return a non-negative position in a sequence of ``count``, ``default`` if the operand is
     absent."""
-    place = n.integers(index)[0] if n.given(index) else default
+    place = n.integers(index)[0] if n.is_present(index) else default
     place += count if place < 0 else 0
     if not 0 <= place <= count:
         raise Unknown  # the row of that node reports it
@@ -65,9 +65,9 @@ def _place(n: Operands, index: int, count: int, default: int) -> int:
 
 def _splits(n: Operands) -> int:
     """Return the number of elements that a SplitToSequence produces."""
-    if n.given(1) and n.rank(1) == 1:
+    if n.is_present(1) and n.rank(1) == 1:
         return n.size(1, 0)
-    length = n.integers(1)[0] if n.given(1) else 1
+    length = n.integers(1)[0] if n.is_present(1) else 1
     if length < 1:
         raise Unknown
     return -(-n.size(0, n.number("axis", 0)) // length)
@@ -116,7 +116,7 @@ def _axis_of_result(n: Operands) -> bool:
 
 
 def _together_as_long(n: Operands) -> bool:
-    """True if the sizes of the parts add up to that of the axis."""
+    """True if the lengths of the parts of a SplitToSequence add up to the size of the axis."""
     if n.rank(1) == 0:
         raise Unknown
     return sum(n.integers(1)) == n.size(0, n.number("axis", 0))

@@ -13,7 +13,7 @@ from smelt.native.kernels.kernel import (
     kernel,
 )
 from smelt.native.kernels.nest import index
-from smelt.program.instruction import RANGE_AT_RUN_TIME
+from smelt.program.instruction import DYNAMIC_RANGE
 
 
 @kernel("Trilu", kinds=ANY)
@@ -37,7 +37,7 @@ MOST = 1 << 30
 """The longest Range, which any ``ptrdiff_t`` can count."""
 
 
-@kernel(RANGE_AT_RUN_TIME, kinds=NUMBER)
+@kernel(DYNAMIC_RANGE, kinds=NUMBER)
 def count_to_limit(cx: KernelContext) -> None:
     """Compute the number of elements in double precision, then write the Range."""
     start, delta, limit = (f"{cx.input(i).name}[0]" for i in range(3))

@@ -14,10 +14,10 @@ from smelt.native.kernels.nest import index
 from smelt.native.kernels.operand import Operand
 from smelt.native.kernels.pad import fold_index
 from smelt.program.instruction import (
-    PAD_AT_RUN_TIME,
-    RESHAPE_AT_RUN_TIME,
-    SLICE_AT_RUN_TIME,
-    TILE_AT_RUN_TIME,
+    DYNAMIC_PAD,
+    DYNAMIC_RESHAPE,
+    DYNAMIC_SLICE,
+    DYNAMIC_TILE,
 )
 
 MOST = 1 << 40
@@ -65,7 +65,7 @@ def _refuse_scalar(instance: Instance) -> str | None:
     return None if instance.shape(0) else "a scalar"
 
 
-@kernel(SLICE_AT_RUN_TIME, kinds=ANY, refuse=_refuse_scalar)
+@kernel(DYNAMIC_SLICE, kinds=ANY, refuse=_refuse_scalar)
 def dynamic_slice(cx: KernelContext) -> None:
     """Write the sizes of a Slice, then a loop nest that reads each element of the result.
 
@@ -112,7 +112,7 @@ def _refuse_mode(instance: Instance) -> str | None:
     return _refuse_scalar(instance)
 
 
-@kernel(PAD_AT_RUN_TIME, kinds=ANY, refuse=_refuse_mode)
+@kernel(DYNAMIC_PAD, kinds=ANY, refuse=_refuse_mode)
 def dynamic_pad(cx: KernelContext) -> None:
     """Write the sizes of a Pad, then a loop nest that reads each element of the result.
 
@@ -148,7 +148,7 @@ def dynamic_pad(cx: KernelContext) -> None:
         body.line(f"{output.access().at(names)} = {element};")
 
 
-@kernel(TILE_AT_RUN_TIME, kinds=ANY, refuse=_refuse_scalar)
+@kernel(DYNAMIC_TILE, kinds=ANY, refuse=_refuse_scalar)
 def dynamic_tile(cx: KernelContext) -> None:
     """Write the sizes of a Tile, then a loop nest that reads each element modulo the size of its
     dim.
@@ -167,7 +167,7 @@ def dynamic_tile(cx: KernelContext) -> None:
         body.line(f"{output.access().at(names)} = {read};")
 
 
-@kernel(RESHAPE_AT_RUN_TIME, kinds=ANY)
+@kernel(DYNAMIC_RESHAPE, kinds=ANY)
 def dynamic_reshape(cx: KernelContext) -> None:
     """Write the sizes of a Reshape, then a copy.
 

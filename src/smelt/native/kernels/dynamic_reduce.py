@@ -11,7 +11,7 @@ from smelt.native.kernels.kernel import ANY, KernelContext, kernel
 from smelt.native.kernels.nest import index
 from smelt.native.kernels.reduce import Reducer
 from smelt.native.kernels.reduction_table import TABLES, Reduction
-from smelt.program.instruction import REDUCE_AT_RUN_TIME
+from smelt.program.instruction import DYNAMIC_REDUCE
 
 LOG_SUM_EXP = Reduction("(-INFINITY)", "log_add_exp_@t({a}, {v})")
 
@@ -28,7 +28,7 @@ def _refuse(instance: Instance) -> str | None:
     return None
 
 
-@kernel(REDUCE_AT_RUN_TIME, kinds=ANY, refuse=_refuse)
+@kernel(DYNAMIC_REDUCE, kinds=ANY, refuse=_refuse)
 def dynamic_reduce(cx: KernelContext) -> None:
     """Write the accumulation of each element into the output, by strides that are 0 along reduced
     dims.

@@ -10,7 +10,7 @@ from smelt.native.kernels import transpose_planes
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import ANY, KernelContext, kernel
 from smelt.native.kernels.nest import emit_map, row_major
-from smelt.program.instruction import DIAGONAL, EXPAND_AT_RUN_TIME
+from smelt.program.instruction import DIAGONAL, DYNAMIC_EXPAND
 from smelt.program.overlap import STORE
 from smelt.program.run_rows import first_row
 from smelt.program.run_sizes import Dim, same
@@ -73,7 +73,7 @@ def expand(cx: KernelContext) -> None:
     emit_map(cx.body, output.shape, output.access(), [read], "{0}")
 
 
-@kernel(EXPAND_AT_RUN_TIME, kinds=ANY)
+@kernel(DYNAMIC_EXPAND, kinds=ANY)
 def dynamic_expand(cx: KernelContext) -> None:
     """Write a broadcast; each size given at run time must be that of the output, or 1."""
     source, sizes, output = cx.input(0), cx.input(1), cx.output()

@@ -13,7 +13,7 @@ from typing import cast
 
 from smelt.native.kernels.elementwise import combine
 from smelt.native.kernels.kernel import NUMBER, KernelContext, kernel
-from smelt.program.instruction import RUNNING_AT_RUN_TIME
+from smelt.program.instruction import DYNAMIC_CUMULATIVE
 from smelt.program.run_sizes import same, zero_if_empty
 
 RUNNING = {"CumSum": ("Add", 0), "CumProd": ("Mul", 1)}
@@ -86,7 +86,7 @@ def _emit_step(cx: KernelContext, grown: str, stored: str) -> None:
         cx.body.line(line)
 
 
-@kernel(RUNNING_AT_RUN_TIME, kinds=NUMBER)
+@kernel(DYNAMIC_CUMULATIVE, kinds=NUMBER)
 def dynamic_running(cx: KernelContext) -> None:
     """Write three loops whose lengths follow from the axis; an axis out of range ends the run."""
     source, axis, output, t = cx.input(0), cx.input(1), cx.output(), cx.type(0)

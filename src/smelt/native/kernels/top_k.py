@@ -15,12 +15,12 @@ from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import NUMBER, KernelContext, kernel
 from smelt.native.kernels.sorted_places import sort_row
 from smelt.native.types import C_TYPES
-from smelt.program.instruction import TOP_K_AT_RUN_TIME
+from smelt.program.instruction import DYNAMIC_TOP_K
 from smelt.program.run_sizes import same, zero_if_empty
 from smelt.program.storage import Needs
 
 
-@kernel(TOP_K_AT_RUN_TIME, kinds=NUMBER)
+@kernel(DYNAMIC_TOP_K, kinds=NUMBER)
 def dynamic_top_k(cx: KernelContext) -> None:
     """Write a check that the second input is the declared k, then the TopK; fail if rows are
     shorter.

@@ -14,7 +14,7 @@ import onnx_ir as ir
 from smelt.operators.elementwise import ROWS
 from smelt.operators.formula import Symbol
 from smelt.operators.numeric import Number
-from smelt.program.instruction import RANGE_AT_RUN_TIME, AttributeValue, Dim
+from smelt.program.instruction import DYNAMIC_RANGE, AttributeValue, Dim
 from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.contraction import Labelled, dot_to
 from smelt.program.lower.elementwise import broadcast
@@ -125,7 +125,7 @@ class Steps:
         """
         start, delta = self.constant(0, limit.dtype), self.constant(1, limit.dtype)
         numbers = self.cx.new(limit.dtype, (size,), value.name or "")
-        self.cx.emit(RANGE_AT_RUN_TIME, (start.slot, delta.slot, limit.slot), (numbers,))
+        self.cx.emit(DYNAMIC_RANGE, (start.slot, delta.slot, limit.slot), (numbers,))
         return Array(self, numbers)
 
     def emit(
@@ -168,6 +168,6 @@ class Steps:
         dot_to(self.cx, *labelled, tuple(out), result)
         return Array(self, result)
 
-    def give(self, value: ir.Value, result: Array) -> None:
-        """Make ``result`` the value of the node's output ``value``."""
+    def set_output(self, value: ir.Value, result: Array) -> None:
+        """Make ``result`` the value of ``value``, an output of the node."""
         self.cx.alias(value, result.slot)

@@ -6,7 +6,7 @@ import onnx_ir as ir
 
 from smelt.program.lower.arrays import Array, Steps
 from smelt.program.lower.builder import ProgramBuilder
-from smelt.program.lower.movement_at_run_time import data_dependent_size, is_data_dependent
+from smelt.program.lower.dynamic_movement import data_dependent_size, is_data_dependent
 from smelt.program.lower.registry import lowers
 
 
@@ -19,7 +19,7 @@ def center_crop_pad(cx: ProgramBuilder, node: ir.Node) -> None:
     axes_given = cx.ints(node, "axes")
     axes = cx.axes(range(rank) if axes_given is None else axes_given, rank)
     if is_data_dependent(cx, node, [1]):
-        _at_run_time(m, node, x, axes)
+        _emit_dynamic_crop_pad(m, node, x, axes)
         return
     target_sizes = cx.ints(node, "shape", 1) or ()
     if len(target_sizes) != len(axes):
@@ -33,8 +33,8 @@ def center_crop_pad(cx: ProgramBuilder, node: ir.Node) -> None:
     cx.emit("Pad", (x.slot,), (output,), pads=tuple(pads), mode="constant", value=0)
 
 
-def _at_run_time(m: Steps, node: ir.Node, x: Array, axes: tuple[int, ...]) -> None:
-    """Emit one Gather per axis, with zeros outside of the operand, for data-dependent sizes."""
+def _emit_dynamic_crop_pad(m: Steps, node: ir.Node, x: Array, axes: tuple[int, ...]) -> None:
+    """Emit one Gather per axis for data-dependent sizes; rows outside of the operand are 0."""
     target_sizes = m.array(node.inputs[1])
     if target_sizes.shape != (len(axes),) or 0 in x.shape:
         raise m.cx.refuse("the sizes do not fit the axes, or there is no element")
@@ -51,4 +51,4 @@ def _at_run_time(m: Steps, node: ir.Node, x: Array, axes: tuple[int, ...]) -> No
             positions.shape[0], *[1] * (len(x.shape) - 1 - axis)
         )
         x = m.op("Where", inside, x.gather(rows, axis), 0)
-    m.give(node.outputs[0], x)
+    m.set_output(node.outputs[0], x)

@@ -81,7 +81,8 @@ def product_to(cx: ProgramBuilder, lhs: int, rhs: int, output: ir.Value | int) -
 def _drop_broadcast(
     cx: ProgramBuilder, a: Labelled, b: Labelled, label: str, result_size: Dim
 ) -> tuple[Labelled, Labelled]:
-    """Return both operands without a dim of size 1 at ``label``, where the other has another size.
+    """Return ``a`` and ``b`` without a dim of size 1 at ``label`` if the other operand has another
+    size.
 
     If the sizes are known only at run time, both operands are expanded to ``result_size``.
     """
@@ -143,7 +144,9 @@ def dot_to(
 
 
 def _dims(a: Labelled, b: Labelled, kept: Sequence[str]) -> tuple[DotDims, tuple[str, ...]]:
-    """Return dims that contract the shared labels not in ``kept``, and the labels of the result."""
+    """Return the dimension numbers that contract the shared labels not in ``kept``, and the labels
+    of the result.
+    """
     shared = [label for label in a.labels if label in b.labels]
     batch = [label for label in kept if label in shared]
     summed = [label for label in shared if label not in kept]
@@ -158,7 +161,9 @@ def _dims(a: Labelled, b: Labelled, kept: Sequence[str]) -> tuple[DotDims, tuple
 
 
 def _dot(cx: ProgramBuilder, a: Labelled, b: Labelled, kept: Sequence[str]) -> Labelled:
-    """Return a DotGeneral that contracts the shared labels not in ``kept``, with its labels."""
+    """Emit a DotGeneral that contracts the shared labels not in ``kept``; return its slot with its
+    labels.
+    """
     dims, labels = _dims(a, b, kept)
     sizes = dict(zip(b.labels, cx.shape(b.slot), strict=True))
     sizes |= dict(zip(a.labels, cx.shape(a.slot), strict=True))

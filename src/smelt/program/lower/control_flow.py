@@ -47,7 +47,9 @@ def branch(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _bodies(cx: ProgramBuilder, graphs: Sequence[ir.Graph]) -> list[ProgramBuilder]:
-    """Return both branches; one that fails in every run becomes a body that aborts."""
+    """Return the builders of both branches; a branch that fails in every run becomes a body that
+    aborts.
+    """
     failing = [_failing_node(cx, graph) for graph in graphs]
     bodies = [
         lower_body(cx, g, ()) for g, fault in zip(graphs, failing, strict=True) if fault is None
@@ -91,7 +93,7 @@ def _branch_shape(
     """Return the shape of a result of an If; sizes that differ get the symbols of shape
     inference."""
     if len(then) != len(otherwise):
-        sizes = " and ".join(str(list(map(str, each))) for each in (then, otherwise))
+        sizes = " and ".join(str(list(map(str, shape))) for shape in (then, otherwise))
         raise cx.refuse(
             f"the branches give {value.name!r} the sizes {sizes}",
             "reshape both to one rank, or bound the sizes that decide the condition",
@@ -109,7 +111,7 @@ def loop(cx: ProgramBuilder, node: ir.Node) -> None:
     count, condition = cx.slot(cx.input(node, 0)), cx.slot(cx.input(node, 1))
     states = [cx.slot(value) for value in node.inputs[2:]]
     types = [(ir.DataType.INT64, ()), (ir.DataType.BOOL, ())]
-    state_types = [_state_type(cx, *each) for each in zip(states, graph.inputs[2:], strict=True)]
+    state_types = [_state_type(cx, *pair) for pair in zip(states, graph.inputs[2:], strict=True)]
     body = lower_body(cx, graph, [*types, *state_types])
     scanned = node.outputs[len(states) :]
     known_trip_count = trip_count(node)
@@ -200,8 +202,8 @@ def _emit(
 
     ``trip`` is -1 if the count or the rows determine the iterations. A ``counted`` body takes the
     iteration and the condition first and returns the next condition first. ``reads`` and ``writes``
-    say which rows are walked backwards; ``most`` is the count in sizes of the model. With
-    ``finds``, the number of stacked rows is checked against the declared one, or its bounds.
+    say which rows are walked backwards; ``most`` is the count as an expression of model sizes. With
+    ``finds``, the run checks the number of stacked rows against the declared number, or its bounds.
     """
     cx.emit_control(
         "Loop",

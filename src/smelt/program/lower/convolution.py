@@ -92,7 +92,8 @@ def _pads_to(
     *,
     upper: bool,
 ) -> tuple[int, ...]:
-    """Return pads that crop a ConvTranspose to ``target``; an odd one goes first unless ``upper``.
+    """Return pads that crop a ConvTranspose to ``target``; of an odd total, the larger half goes
+    first unless ``upper``.
 
     One row beyond the reach of the windows may be added at the end.
     """
@@ -200,7 +201,9 @@ def window_attributes(
 def _same_pads(
     cx: ProgramBuilder, axes: Sequence[tuple[Dim, int, int, int]], *, upper: bool
 ) -> tuple[Dim, ...]:
-    """Return pads for ``ceil(size / stride)`` outputs; an odd one goes to the end if ``upper``."""
+    """Return pads for ``ceil(size / stride)`` outputs; of an odd total, the larger half goes to the
+    end if ``upper``.
+    """
     begins: list[Dim] = []
     ends: list[Dim] = []
     total: Dim
@@ -211,8 +214,8 @@ def _same_pads(
         elif stride == 1:
             total = reach - 1
         elif is_arithmetic(size):
-            left_out = size - ((size + (stride - 1)) // stride - 1) * stride
-            total = ir.SymbolicDim(f"Max(0, {reach} - ({left_out}))")
+            last_window_reach = size - ((size + (stride - 1)) // stride - 1) * stride
+            total = ir.SymbolicDim(f"Max(0, {reach} - ({last_window_reach}))")
         else:
             raise cx.refuse_size(f"auto_pad with a stride needs a size, not {size}")
         small, large = total // 2, total - total // 2

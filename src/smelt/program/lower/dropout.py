@@ -44,16 +44,16 @@ def _drops(cx: ProgramBuilder, node: ir.Node) -> bool | Array:
 
 
 def _guarded(cx: ProgramBuilder, drops: Array, slot: int, node: ir.Node) -> int:
-    """Return the value of ``slot`` as the result of an If that aborts if ``drops`` is true."""
-    fails, keeps = ProgramBuilder(cx.model, cx), ProgramBuilder(cx.model, cx)
-    fails.node = node
+    """Return the slot of an If whose result is ``slot``, and which aborts if ``drops`` is true."""
+    aborting, identity = ProgramBuilder(cx.model, cx), ProgramBuilder(cx.model, cx)
+    aborting.node = node
     shape, dtype = cx.shape(slot), cx.dtype(slot)
-    fails.program.outputs = (fails.emit_new(FAIL, (), shape, dtype=dtype, why=DROPS_NOTHING),)
-    keeps.program.outputs = (keeps.slot(node.inputs[0]),)
-    keeps.program.inputs = tuple(keeps.captured.values())
+    aborting.program.outputs = (aborting.emit_new(FAIL, (), shape, dtype=dtype, why=DROPS_NOTHING),)
+    identity.program.outputs = (identity.slot(node.inputs[0]),)
+    identity.program.inputs = tuple(identity.captured.values())
     result = cx.new(dtype, shape, node.outputs[0].name or "")
-    inputs = (drops.slot, *keeps.captured)
-    cx.emit_control("If", inputs, (result,), (fails.program, keeps.program), split=0)
+    inputs = (drops.slot, *identity.captured)
+    cx.emit_control("If", inputs, (result,), (aborting.program, identity.program), split=0)
     return result
 
 

@@ -113,12 +113,17 @@ def _emit_pairs(
     semiring: Semiring,
     target: int,
 ) -> int:
-    """Emit a step on complex pairs and return its slot, like ``_emit``."""
+    """Emit a step on complex pairs and return its slot: ``target``, or a new one if that is
+    negative.
+    """
     if step.op == DOT:
         read = (read[0], matrices(cx, read[1]))
     if step.op != COMBINE:
         return _emit(cx, step, read, shape, semiring, target)
-    a, b = (_aligned(cx, *each, len(shape)) for each in zip(read, step.dims, strict=True))
+    a, b = (
+        _aligned(cx, *slot_and_dims, len(shape))
+        for slot_and_dims in zip(read, step.dims, strict=True)
+    )
     addends = product(cx, a, b)
     if target < 0:
         return cx.emit_new("Add", addends, shape)
@@ -136,7 +141,10 @@ def _emit(
 ) -> int:
     """Emit a step and return its slot: ``target``, or a new one if that is negative."""
     if step.op == COMBINE:
-        read = tuple(_aligned(cx, *each, len(shape)) for each in zip(read, step.dims, strict=True))
+        read = tuple(
+            _aligned(cx, *slot_and_dims, len(shape))
+            for slot_and_dims in zip(read, step.dims, strict=True)
+        )
     op, attributes = _instruction(step, semiring)
     if op == DIAGONAL:
         _check_diagonal(cx, read[0], step)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from smelt.program.instruction import RANGE_AT_RUN_TIME
+from smelt.program.instruction import DYNAMIC_RANGE
 from smelt.program.lower.arrays import Steps
 from smelt.program.lower.builder import ProgramBuilder
-from smelt.program.lower.movement_at_run_time import data_dependent_size
+from smelt.program.lower.dynamic_movement import data_dependent_size
 from smelt.program.lower.registry import lowers
 
 
@@ -59,7 +59,7 @@ def range_(cx: ProgramBuilder, node: ir.Node) -> None:
     start, limit, delta = cx.inputs(node)
     output = cx.define(node.outputs[0])
     if any(map(cx.by_data, node.inputs)):
-        cx.emit(RANGE_AT_RUN_TIME, (start, delta, limit), (output,))
+        cx.emit(DYNAMIC_RANGE, (start, delta, limit), (output,))
     else:
         cx.emit("Range", (start, delta), (output,))
 
@@ -68,7 +68,7 @@ def range_(cx: ProgramBuilder, node: ir.Node) -> None:
 def trilu(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit Trilu with attribute ``k``; ``upper`` keeps elements on and above that diagonal."""
     if cx.by_data(cx.input(node, 1)):
-        _trilu_at_run_time(cx, node)
+        _emit_dynamic_trilu(cx, node)
         return
     diagonal = cx.ints(node, "k", 1)
     inputs, outputs = (cx.slot(node.inputs[0]),), (cx.define(node.outputs[0]),)
@@ -81,21 +81,21 @@ def trilu(cx: ProgramBuilder, node: ir.Node) -> None:
     )
 
 
-def _trilu_at_run_time(cx: ProgramBuilder, node: ir.Node) -> None:
+def _emit_dynamic_trilu(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit a mask of the elements on one side of a run-time diagonal."""
     m = Steps(cx)
     x, diagonal = m.array(node.inputs[0]), m.array(node.inputs[1]).reshape()
     rows, columns = x.shape[-2:]
     offset = m.numbers(columns) - m.numbers(rows).reshape(rows, 1)
     is_kept = offset >= diagonal if node.attributes.get_int("upper", 1) else offset <= diagonal
-    m.give(node.outputs[0], m.op("Where", is_kept, x, 0))
+    m.set_output(node.outputs[0], m.op("Where", is_kept, x, 0))
 
 
 @lowers("OneHot")
 def one_hot(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit OneHot of the indices and the pair (off, on); the depth is the size of the output."""
     if cx.by_data(cx.input(node, 1)):
-        _one_hot_at_run_time(cx, node)
+        _emit_dynamic_one_hot(cx, node)
         return
     indices, _, values = cx.inputs(node)
     output = cx.define(node.outputs[0])
@@ -103,7 +103,7 @@ def one_hot(cx: ProgramBuilder, node: ir.Node) -> None:
     cx.emit("OneHot", (indices, values), (output,), axis=axis)
 
 
-def _one_hot_at_run_time(cx: ProgramBuilder, node: ir.Node) -> None:
+def _emit_dynamic_one_hot(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit a comparison of each index with all numbers below the run-time depth."""
     m, integers = Steps(cx), ir.DataType.INT64
     indices, depth, values = (m.array(value) for value in node.inputs)
@@ -117,4 +117,4 @@ def _one_hot_at_run_time(cx: ProgramBuilder, node: ir.Node) -> None:
     positions = positions.reshape(*indices.shape[:axis], 1, *indices.shape[axis:])
     is_on = m.op("Equal", positions, numbers.reshape(numbers.shape[0], *[1] * (rank - 1 - axis)))
     off, on = (values.rows(i, i + 1, 0).reshape() for i in range(2))
-    m.give(node.outputs[0], m.op("Where", is_on, on, off))
+    m.set_output(node.outputs[0], m.op("Where", is_on, on, off))

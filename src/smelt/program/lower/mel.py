@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from smelt.program.lower.arrays import Array, Steps
 from smelt.program.lower.builder import ProgramBuilder
-from smelt.program.lower.movement_at_run_time import data_dependent_size, is_data_dependent
+from smelt.program.lower.dynamic_movement import data_dependent_size, is_data_dependent
 from smelt.program.lower.registry import lowers
 
 FLOAT, DOUBLE, INT64 = ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT64
@@ -43,7 +43,7 @@ def mel_weight_matrix(cx: ProgramBuilder, node: ir.Node) -> None:
     weights = m.op("Where", place > middle, (last - place) / fall, up)
     inside = (place >= first) & ((place < last) | m.op("Equal", place, middle))
     to = ir.DataType(node.attributes.get_int("output_datatype", FLOAT.value))
-    m.give(node.outputs[0], m.op("Where", inside, weights, 0.0).cast(to))
+    m.set_output(node.outputs[0], m.op("Where", inside, weights, 0.0).cast(to))
 
 
 def _numbers(cx: ProgramBuilder, m: Steps, node: ir.Node, axis: int, limit: Array) -> Array:

@@ -12,18 +12,18 @@ from smelt.ir.bounds import never_one
 from smelt.ir.invented_dims import is_invented
 from smelt.ir.same_shape import same_shape
 from smelt.ir.sizes_from_sizes import UNEVEN, longest_part
-from smelt.ir.slice_operands import at_run_time
+from smelt.ir.slice_operands import is_computed_input
 from smelt.ir.slice_windows import window_sizes
 from smelt.operators.inputs import first
-from smelt.program.instruction import EXPAND_AT_RUN_TIME, REST, Dim
+from smelt.program.instruction import DYNAMIC_EXPAND, REST, Dim
 from smelt.program.lower.builder import ProgramBuilder
-from smelt.program.lower.movement_at_run_time import (
+from smelt.program.lower.dynamic_movement import (
+    emit_dynamic_pad,
+    emit_dynamic_reshape,
+    emit_dynamic_slice,
+    emit_dynamic_split,
+    emit_dynamic_tile,
     is_data_dependent,
-    pad_at_run_time,
-    reshape_at_run_time,
-    slice_at_run_time,
-    split_at_run_time,
-    tile_at_run_time,
 )
 from smelt.program.lower.registry import lowers
 
@@ -43,7 +43,7 @@ def reshape(cx: ProgramBuilder, node: ir.Node) -> None:
     if same_shape(data.shape, output.shape):
         cx.alias(output, cx.slot(data))
         return
-    if node.op_type == "Reshape" and reshape_at_run_time(cx, node):
+    if node.op_type == "Reshape" and emit_dynamic_reshape(cx, node):
         return
     if node.op_type == "Squeeze" and _has_unknown_rank(cx, node):
         raise cx.refuse(
@@ -69,7 +69,7 @@ def _expand(cx: ProgramBuilder, node: ir.Node, source: int, sizes: ir.Value | No
     """Emit an Expand of ``source`` to ``sizes``, which may be data-dependent."""
     output = cx.define(node.outputs[0])
     if cx.by_data(sizes):
-        cx.emit(EXPAND_AT_RUN_TIME, (source, cx.slot(sizes)), (output,))
+        cx.emit(DYNAMIC_EXPAND, (source, cx.slot(sizes)), (output,))
         return
     shape, target = cx.shape(output), None
     if sizes is not None and any(is_invented(str(dim)) for dim in shape):
@@ -85,7 +85,7 @@ def _expand(cx: ProgramBuilder, node: ir.Node, source: int, sizes: ir.Value | No
 def tile(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit Tile with attribute ``repeats``, one number per dim."""
     if is_data_dependent(cx, node, [1]):
-        tile_at_run_time(cx, node)
+        emit_dynamic_tile(cx, node)
         return
     source, repeats = cx.slot(node.inputs[0]), cx.symbolic_ints(node, "repeats", 1)
     if repeats is None or len(repeats) != len(cx.shape(source)):
@@ -106,12 +106,12 @@ def slice_(cx: ProgramBuilder, node: ir.Node) -> None:
     ``program/indexing.slices`` resolves them against a static shape. Windows of known size at a
     run-time start become Gathers.
     """
-    sizes = window_sizes(node) if at_run_time(node, 1) else None
+    sizes = window_sizes(node) if is_computed_input(node, 1) else None
     if sizes is not None:
         _window(cx, node, sizes)
         return
     if is_data_dependent(cx, node, range(1, 5)):
-        slice_at_run_time(cx, node)
+        emit_dynamic_slice(cx, node)
         return
     starts, ends = cx.symbolic_ints(node, "starts", 1), cx.symbolic_ints(node, "ends", 2)
     if starts is None or ends is None:
@@ -151,7 +151,7 @@ def split(cx: ProgramBuilder, node: ir.Node) -> None:
     source = cx.slot(data)
     axis = cx.axis(node.attributes.get_int("axis", 0), cx.rank(data))
     if is_data_dependent(cx, node, [1]):
-        split_at_run_time(cx, node, axis)
+        emit_dynamic_split(cx, node, axis)
         return
     sizes = cx.ints(node, "split", 1) or _equal_parts(cx, node, cx.shape(source)[axis])
     if len(sizes) != len(node.outputs):
@@ -165,7 +165,9 @@ def split(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _equal_parts(cx: ProgramBuilder, node: ir.Node, size: Dim) -> tuple[Dim, ...]:
-    """Return sizes of equal parts; the last ones are smaller if they do not divide (opset 18)."""
+    """Return the sizes of equal parts of an axis of ``size``; from opset 18 on the last ones may be
+    smaller.
+    """
     count = node.attributes.get_int("num_outputs", len(node.outputs))
     if isinstance(size, int):
         part = math.ceil(size / count)
@@ -180,7 +182,7 @@ def _equal_parts(cx: ProgramBuilder, node: ir.Node, size: Dim) -> tuple[Dim, ...
 def pad(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit Pad: ``pads`` has two numbers per dim, all begins, then all ends; ``value`` fills."""
     if is_data_dependent(cx, node, range(1, 4)):
-        pad_at_run_time(cx, node)
+        emit_dynamic_pad(cx, node)
         return
     data = node.inputs[0]
     rank = cx.rank(data)
@@ -252,8 +254,9 @@ def space_to_depth(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _div(cx: ProgramBuilder, size: Dim, by: int) -> Dim:
-    """Return the number of blocks of ``by`` rows; a run whose size is no multiple of ``by``
-    aborts."""
+    """Return ``size`` divided into blocks of ``by`` rows; a run in which the division is not exact
+    aborts.
+    """
     if by < 1 or (isinstance(size, int) and size % by):
         raise cx.refuse_size(f"size {size} does not divide into blocks of {by}")
     return size // by

@@ -20,8 +20,9 @@ on."""
 
 @lowers("Softmax", "LogSoftmax", "Hardmax")
 def softmax(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit Softmax with ``axis`` >= 0, or before opset 13 a Softmax of the input reshaped to a
-    matrix."""
+    """Emit Softmax with ``axis`` >= 0; before opset 13, emit a Softmax over the rows of a reshaped
+    matrix.
+    """
     source = cx.slot(node.inputs[0])
     shape = cx.shape(source)
     if cx.opset >= SOFTMAX_BY_AXIS:
@@ -65,20 +66,19 @@ def batch_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
     x, *parameters = (m.array(value) for value in node.inputs)
     if len(x.shape) == 1:
         scale, bias, mean, variance = parameters
-        m.give(node.outputs[0], (x - mean) / m.op("Sqrt", variance + epsilon) * scale + bias)
+        m.set_output(node.outputs[0], (x - mean) / m.op("Sqrt", variance + epsilon) * scale + bias)
         return
     cx.emit(node.op_type, cx.inputs(node), (cx.define(node.outputs[0]),), epsilon=epsilon)
 
 
 def _in_training(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit a normalization by mean and variance of the batch, and new running ones by the
-    momentum."""
+    """Emit a normalization by mean and variance of the batch, and updated running statistics."""
     m = Steps(cx)
     x, *parameters = (m.array(value) for value in node.inputs)
     shape = m.sizes(x)
     others = [i for i in range(len(shape)) if i != 1]
     if 0 in shape:
-        raise cx.refuse("the mean of a batch without elements is not defined is not defined")
+        raise cx.refuse("the mean of a batch without elements is not defined")
     dtype = x.dtype
     wide = [array.cast(_wide(array.dtype)) for array in (x, *parameters)]
     column = (1, shape[1], *(1,) * (len(shape) - 2))
@@ -88,13 +88,13 @@ def _in_training(cx: ProgramBuilder, node: ir.Node) -> None:
     variance = (centred * centred).reduce("ReduceMean", *others)
     root = m.op("Sqrt", variance + node.attributes.get_float("epsilon", 1e-5))
     result = centred / root.reshape(*column) * scale.reshape(*column) + bias.reshape(*column)
-    m.give(node.outputs[0], result.cast(dtype))
+    m.set_output(node.outputs[0], result.cast(dtype))
     momentum = node.attributes.get_float("momentum", 0.9)
     statistics = (mean, variance)
     for value, before, array, new in zip(
         node.outputs[1:], running, parameters[2:], statistics, strict=False
     ):
-        m.give(value, (before * momentum + new * (1 - momentum)).cast(array.dtype))
+        m.set_output(value, (before * momentum + new * (1 - momentum)).cast(array.dtype))
 
 
 def _wide(dtype: ir.DataType) -> ir.DataType:
@@ -138,7 +138,7 @@ def mean_variance_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
     wide = x.cast(_wide(x.dtype))
     centred = wide - wide.reduce("ReduceMean", *axes, keep=True)
     variance = (centred * centred).reduce("ReduceMean", *axes, keep=True)
-    m.give(node.outputs[0], (centred / (m.op("Sqrt", variance) + 1e-9)).cast(x.dtype))
+    m.set_output(node.outputs[0], (centred / (m.op("Sqrt", variance) + 1e-9)).cast(x.dtype))
 
 
 @lowers("GroupNormalization")
@@ -180,4 +180,4 @@ def lp_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
     if p not in (1, 2):
         raise cx.refuse(f"smelt does not lower the norm p={p}")
     norm = x.reduce(f"ReduceL{p}", axis, keep=True)
-    m.give(node.outputs[0], m.op("Where", m.op("Equal", norm, 0.0), 0.0, x / norm))
+    m.set_output(node.outputs[0], m.op("Where", m.op("Equal", norm, 0.0), 0.0, x / norm))

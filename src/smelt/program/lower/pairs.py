@@ -45,20 +45,20 @@ def on_pairs(step: Step, ranks: tuple[int, ...]) -> Step:
 def matrices(cx: ProgramBuilder, slot: int) -> int:
     """Return pairs [..., 2] as matrices [..., 2, 2]: each pair, and i times the pair."""
     *shape, _ = cx.shape(slot)
-    rows = [cx.emit_new("Reshape", (each,), (*shape, 1, 2)) for each in (slot, times_i(cx, slot))]
+    rows = [cx.emit_new("Reshape", (pair,), (*shape, 1, 2)) for pair in (slot, times_i(cx, slot))]
     return cx.emit_new("Concat", rows, (*shape, 2, 2), axis=len(shape))
 
 
 def times_i(cx: ProgramBuilder, slot: int) -> int:
     """Return each pair times i: the negated imaginary part, then the real part."""
     shape = cx.shape(slot)
-    back: dict[str, Any] = {
+    backwards: dict[str, Any] = {
         "starts": (1,),
         "ends": (-(2**31),),
         "axes": (len(shape) - 1,),
         "steps": (-1,),
     }
-    swapped = cx.emit_new("Slice", (slot,), shape, **back)
+    swapped = cx.emit_new("Slice", (slot,), shape, **backwards)
     signs = cx.constant(np.array([-1, 1], cx.dtype(slot).numpy()), "signs")
     return cx.emit_new("Mul", (swapped, signs), shape)
 
@@ -68,11 +68,16 @@ def product(cx: ProgramBuilder, a: int, b: int) -> tuple[int, int]:
     return _times_component(cx, a, 0, b), _times_component(cx, a, 1, times_i(cx, b))
 
 
-def _times_component(cx: ProgramBuilder, a: int, part: int, b: int) -> int:
-    """Return ``b`` times the real (``part`` 0) or imaginary (1) parts of ``a``."""
+def _times_component(cx: ProgramBuilder, a: int, component: int, b: int) -> int:
+    """Return ``b`` times the real (``component`` 0) or imaginary (1) parts of ``a``."""
     *shape, _ = cx.shape(a)
     axis = len(shape)
-    where: dict[str, Any] = {"starts": (part,), "ends": (part + 1,), "axes": (axis,), "steps": (1,)}
-    factor = cx.emit_new("Slice", (a,), (*shape, 1), **where)
+    bounds: dict[str, Any] = {
+        "starts": (component,),
+        "ends": (component + 1,),
+        "axes": (axis,),
+        "steps": (1,),
+    }
+    factor = cx.emit_new("Slice", (a,), (*shape, 1), **bounds)
     out = [y if x == 1 else x for x, y in zip(cx.shape(factor), cx.shape(b), strict=True)]
     return cx.emit_new("Mul", (factor, b), out)

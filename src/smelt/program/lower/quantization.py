@@ -139,8 +139,8 @@ def _convolution(
 
 
 def _emitted_whole(cx: ProgramBuilder, node: ir.Node) -> bool:
-    """True after a QuantizeLinear or DequantizeLinear is emitted as one instruction with ``axis``
-    >= 0.
+    """Emit a QuantizeLinear or DequantizeLinear with ``axis`` >= 0 as one instruction; return True
+    if done.
 
     False if the target lacks it, or if the node requests a precision or blocks.
     """
@@ -261,8 +261,8 @@ def _along(cx: ProgramBuilder, node: ir.Node, slot: int, shape: tuple[Dim, ...])
         return slot
     before, after = sizes[:axis], sizes[axis + 1 :]
     blocks = cx.emit_new("Reshape", (slot,), (*before, count, 1, *after))
-    spread = cx.emit_new("Expand", (blocks,), (*before, count, block, *after))
-    repeated = cx.emit_new("Reshape", (spread,), (*before, count * block, *after))
+    expanded = cx.emit_new("Expand", (blocks,), (*before, count, block, *after))
+    repeated = cx.emit_new("Reshape", (expanded,), (*before, count * block, *after))
     if count * block == size:
         return repeated
     return cx.emit_new(

@@ -29,8 +29,10 @@ class _Layer:
     hidden: int
     directions: int
 
-    def part(self, index: int, direction: int) -> int:
-        """Return input ``index`` of one direction, without the dim of directions, or ABSENT."""
+    def input_of(self, index: int, direction: int) -> int:
+        """Return the slot of input ``index`` for one direction, without the dim of directions, or
+        ABSENT.
+        """
         value = self.cx.input(self.node, index)
         if value is None:
             return ABSENT
@@ -69,14 +71,15 @@ def recurrent(cx: ProgramBuilder, node: ir.Node) -> None:
         x = cx.emit_new("Transpose", (x,), (t, b, i), perm=(1, 0, 2))
     layer = _Layer(cx, node, x, batch_first, weights[2], len(order))
     functions = _functions(cx, node, len(order))
-    each = len(functions) // len(order)
+    per_direction = len(functions) // len(order)
     results = [
-        _direction(layer, d, reverse, functions[d * each : (d + 1) * each])
+        _direction(layer, d, reverse, functions[d * per_direction : (d + 1) * per_direction])
         for d, reverse in enumerate(order)
     ]
-    for place, value in enumerate(node.outputs):
+    for position, value in enumerate(node.outputs):
         if not is_dead(value):
-            _join(layer, value, [parts[place] for parts in results], place)
+            direction_slots = [slots[position] for slots in results]
+            _join(layer, value, direction_slots, position)
 
 
 def _functions(cx: ProgramBuilder, node: ir.Node, directions: int) -> list[Activation]:
@@ -98,12 +101,13 @@ def _functions(cx: ProgramBuilder, node: ir.Node, directions: int) -> list[Activ
 def _direction(
     layer: _Layer, direction: int, reverse: bool, functions: list[Activation]
 ) -> tuple[int, ...]:
-    """Return the slots of one direction: all steps [T, B, H], last state, and an LSTM's last
-    cell."""
+    """Emit one direction and return its slots: all steps [T, B, H], last state, and the last cell
+    of an LSTM.
+    """
     cx, node = layer.cx, layer.node
     is_separate = node.op_type == "GRU" and bool(node.attributes.get_int("linear_before_reset", 0))
     steps, batch, _ = cx.shape(layer.x)
-    w, r = layer.part(1, direction), layer.part(2, direction)
+    w, r = layer.input_of(1, direction), layer.input_of(2, direction)
     rows = CELLS[node.op_type].gates * layer.hidden
     dims = DotDims((2,), (1,))
     gates = cx.emit_new(
@@ -116,10 +120,18 @@ def _direction(
     outputs = [cx.new(dtype, (steps, *state), f"{node.name}/steps")]
     count = 2 if node.op_type == "LSTM" else 1
     outputs += [cx.new(dtype, state, f"{node.name}/state") for _ in range(count)]
-    cell = layer.part(6, direction) if node.op_type == "LSTM" else ABSENT
-    peepholes = layer.part(7, direction) if node.op_type == "LSTM" else ABSENT
+    cell = layer.input_of(6, direction) if node.op_type == "LSTM" else ABSENT
+    peepholes = layer.input_of(7, direction) if node.op_type == "LSTM" else ABSENT
     lengths = cx.slot(cx.input(node, 4))
-    inputs = (gates, transposed, layer.part(5, direction), cell, peepholes, hidden_bias, lengths)
+    inputs = (
+        gates,
+        transposed,
+        layer.input_of(5, direction),
+        cell,
+        peepholes,
+        hidden_bias,
+        lengths,
+    )
     cx.emit(
         "Recurrence",
         inputs,
@@ -137,11 +149,12 @@ def _direction(
 
 
 def _biased(layer: _Layer, direction: int, gates: int, is_separate: bool) -> tuple[int, int]:
-    """Return ``gates`` plus the biases, and a bias of GRU's hidden gate that is added later.
+    """Return ``gates`` plus biases, and the slot of a bias of GRU's hidden gate that is added later
+    (or ABSENT).
 
     ``is_separate``: that bias is applied after the reset gate.
     """
-    cx, bias = layer.cx, layer.part(3, direction)
+    cx, bias = layer.cx, layer.input_of(3, direction)
     if bias == ABSENT:
         return gates, ABSENT
     hidden = layer.hidden
@@ -158,9 +171,11 @@ def _biased(layer: _Layer, direction: int, gates: int, is_separate: bool) -> tup
 
 
 def _computed_bias(layer: _Layer, bias: int, summed: int, size: int) -> tuple[int, int]:
-    """Return the sum of both halves of ``bias``, and the rest of the second half.
+    """Return the bias to add to the gates, and the slot of the part that is added later (or
+    ABSENT).
 
-    Only the first ``summed`` entries are summed; the rest, ABSENT if there is none, is added later.
+    ``bias`` has two halves of ``size`` entries. The first ``summed`` entries of both are added;
+    later entries of the first half are kept, those of the second half are added later.
     """
     cx = layer.cx
 
@@ -176,7 +191,11 @@ def _computed_bias(layer: _Layer, bias: int, summed: int, size: int) -> tuple[in
 
 
 def _join(layer: _Layer, value: ir.Value, parts: list[int], place: int) -> None:
-    """Emit one result of all directions: [T, D, B, H] or [D, B, H]; with ``layout`` batch first."""
+    """Emit one result of all directions: [T, D, B, H] for ``place`` 0, else [D, B, H]; batch first
+    with ``layout``.
+
+    ``parts`` are the slots of this result, one for each direction.
+    """
     cx, output = layer.cx, layer.cx.define(value)
     *steps, batch, hidden = cx.shape(parts[0])
     shaped = [_with_direction(cx, part, (*steps, 1, batch, hidden)) for part in parts]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from smelt.program.instruction import REDUCE_AT_RUN_TIME, RUNNING_AT_RUN_TIME
+from smelt.program.instruction import DYNAMIC_CUMULATIVE, DYNAMIC_REDUCE
 from smelt.program.lower.arrays import Steps
 from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.registry import lowers
@@ -39,7 +39,7 @@ def reduce(cx: ProgramBuilder, node: ir.Node) -> None:
     rank = cx.rank(node.inputs[0])
     axes_input = cx.input(node, 1)
     if axes_input is not None and cx.constants.ints(axes_input) is None:
-        _reduce_at_run_time(cx, node)
+        _emit_dynamic_reduce(cx, node)
         return
     axes = cx.ints(node, "axes", 1)
     if not axes and node.attributes.get_int("noop_with_empty_axes", 0) != 0:
@@ -62,12 +62,12 @@ def _reduce(
         m = Steps(cx)
         wide = m.array(source).cast(ir.DataType.INT64)
         mean = wide.reduce(op, *axes, keep=bool(keepdims))
-        m.give(node.outputs[0], mean.cast(cx.dtype(source)))
+        m.set_output(node.outputs[0], mean.cast(cx.dtype(source)))
         return
     cx.emit(op, (source,), (cx.define(node.outputs[0]),), axes=axes, keepdims=keepdims)
 
 
-def _reduce_at_run_time(cx: ProgramBuilder, node: ir.Node) -> None:
+def _emit_dynamic_reduce(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit a reduction over run-time axes, whose number is the size of their input."""
     noop = node.attributes.get_int("noop_with_empty_axes", 0)
     inputs = cx.inputs(node)
@@ -81,11 +81,11 @@ def _reduce_at_run_time(cx: ProgramBuilder, node: ir.Node) -> None:
     attributes: dict[str, int | str] = {"reduction": node.op_type, "keepdims": keep, "noop": noop}
     type_ = cx.dtype(inputs[0])
     if node.op_type != "ReduceMean" or type_ not in NARROW:
-        cx.emit(REDUCE_AT_RUN_TIME, inputs, (output,), **attributes)
+        cx.emit(DYNAMIC_REDUCE, inputs, (output,), **attributes)
         return
     wide = Steps(cx).array(inputs[0]).cast(ir.DataType.INT64).slot
     mean = cx.new(ir.DataType.INT64, cx.shape(output), "mean")
-    cx.emit(REDUCE_AT_RUN_TIME, (wide, *inputs[1:]), (mean,), **attributes)
+    cx.emit(DYNAMIC_REDUCE, (wide, *inputs[1:]), (mean,), **attributes)
     cx.emit("Cast", (mean,), (output,), dtype=type_, saturate=1)
 
 
@@ -108,7 +108,7 @@ def global_norm(cx: ProgramBuilder, node: ir.Node) -> None:
     m = Steps(cx)
     powers = m.op("Pow", m.op("Abs", m.array(source)), p)
     total = powers.reduce("ReduceSum", *spatial, keep=True)
-    m.give(node.outputs[0], m.op("Pow", total, 1 / p))
+    m.set_output(node.outputs[0], m.op("Pow", total, 1 / p))
 
 
 @lowers("ArgMax", "ArgMin")
@@ -130,7 +130,7 @@ def cumulative_sum(cx: ProgramBuilder, node: ir.Node) -> None:
     if cx.by_data(cx.input(node, 1)):
         inputs = (*inputs, cx.slot(node.inputs[1]))
         outputs = (cx.define(node.outputs[0]),)
-        cx.emit(RUNNING_AT_RUN_TIME, inputs, outputs, running=node.op_type, **options)
+        cx.emit(DYNAMIC_CUMULATIVE, inputs, outputs, running=node.op_type, **options)
         return
     axis = cx.ints(node, "axis", 1)
     if axis is None:

@@ -12,9 +12,9 @@ from smelt.ir.invented_dims import is_invented
 from smelt.ir.same_shape import same_dim
 from smelt.program.instruction import Dim
 from smelt.program.lower.builder import ProgramBuilder
-from smelt.program.lower.movement_at_run_time import is_data_dependent
+from smelt.program.lower.dynamic_movement import is_data_dependent
+from smelt.program.lower.dynamic_resize import OF_COORDINATES, emit_dynamic_resize, is_rounded
 from smelt.program.lower.registry import lowers
-from smelt.program.lower.resize_at_run_time import OF_COORDINATES, is_rounded, resize_at_run_time
 from smelt.program.resampling import CROP, Sampling
 
 COORDINATES = "coordinate_transformation_mode"
@@ -29,7 +29,7 @@ def resize(cx: ProgramBuilder, node: ir.Node) -> None:
     outer one copies contiguous rows.
     """
     if is_data_dependent(cx, node, range(1, 4)):
-        resize_at_run_time(cx, node, _axes(cx, node, cx.rank(node.inputs[0])), _sampling(cx, node))
+        emit_dynamic_resize(cx, node, _axes(cx, node, cx.rank(node.inputs[0])), _sampling(cx, node))
         return
     source, output = cx.slot(node.inputs[0]), cx.define(node.outputs[0])
     sizes, target_sizes = cx.shape(source), cx.shape(output)
@@ -86,7 +86,9 @@ def _samplings(
         return samplings
     regions = zip(roi[: len(axes)], roi[len(axes) :], strict=True)
     pairs = zip(samplings, regions, strict=True)
-    return [(axis, replace(each, start=a, end=b)) for (axis, each), (a, b) in pairs]
+    return [
+        (axis, replace(axis_sampling, start=a, end=b)) for (axis, axis_sampling), (a, b) in pairs
+    ]
 
 
 def _axes(cx: ProgramBuilder, node: ir.Node, rank: int) -> tuple[int, ...]:
@@ -125,7 +127,7 @@ def _scales(
     sizes: Sequence[Dim],
     target_sizes: Sequence[Dim],
 ) -> list[float | None]:
-    """Return a scale per axis, None where the sizes of input and output imply it."""
+    """Return a scale per axis; None for an axis whose sizes in input and output imply the scale."""
     place = 1 if cx.opset < OF_COORDINATES else 2
     scales = cx.input(node, place)
     empty = scales is not None and scales.shape is not None and 0 in scales.shape.dims

@@ -44,7 +44,7 @@ class Sampler:
         self.m = m
         self.batch, self.channels, *dims = image.shape
         counts = [self._count(image, axis) for axis in range(2, len(image.shape))]
-        self.sizes = [each.cast(wide) if isinstance(each, Array) else each for each in counts]
+        self.sizes = [count.cast(wide) if isinstance(count, Array) else count for count in counts]
         last = image.transpose(0, *range(2, len(image.shape)), 1)
         self.strides = [self._product(counts[axis:]) for axis in range(1, len(counts) + 1)]
         self.pixels = self._product(counts)
@@ -104,7 +104,11 @@ class Sampler:
 
 
 def around(m: Steps, x: Array, mode: str) -> list[tuple[Array, Array | None]]:
-    """Return the whole positions around ``x`` and their weights, for the interpolation ``mode``."""
+    """Return the whole positions around ``x``, each with its weight, for the interpolation
+    ``mode``.
+
+    The weight is None for ``nearest``, which reads one position.
+    """
     if mode == "nearest":
         return [(x, None)]
     floor = m.op("Floor", x)

@@ -17,7 +17,7 @@ from smelt.ir.sizes import dim_product
 from smelt.program.lower.arrays import Array, Steps
 from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.convolution import window_attributes
-from smelt.program.lower.movement_at_run_time import data_dependent_size, is_data_dependent
+from smelt.program.lower.dynamic_movement import data_dependent_size, is_data_dependent
 from smelt.program.lower.registry import lowers
 from smelt.program.lower.sampler import NARROW, Extent, Sampler, Tap, around, within
 
@@ -56,7 +56,7 @@ def grid_sample(cx: ProgramBuilder, node: ir.Node) -> None:
         axes.append(_taps(m, column, size, mode, padding, align))
     numbers = m.numbers(batch).reshape(batch, 1)
     result = sampler.total(numbers, axes).cast(dtype).transpose(0, 2, 1)
-    m.give(node.outputs[0], result.reshape(batch, sampler.channels, *places))
+    m.set_output(node.outputs[0], result.reshape(batch, sampler.channels, *places))
 
 
 def _taps(m: Steps, n: Array, size: Extent, mode: str, padding: str, align: bool) -> list[Tap]:
@@ -132,7 +132,7 @@ def roi_align(cx: ProgramBuilder, node: ir.Node) -> None:
     parts = result.reshape(count, height, samples, width, samples, sampler.channels)
     op = "ReduceMax" if node.attributes.get_string("mode", "avg") == "max" else "ReduceMean"
     pooled_all = parts.reduce(op, 2, 4).transpose(0, 3, 1, 2)
-    m.give(node.outputs[0], pooled_all.cast(dtype))
+    m.set_output(node.outputs[0], pooled_all.cast(dtype))
 
 
 def _sampled(
@@ -217,7 +217,7 @@ def deform_conv(cx: ProgramBuilder, node: ir.Node) -> None:
     bias = cx.input(node, 3)
     if bias is not None:
         result = result + m.array(bias).cast(wide).reshape(1, filters, *(1,) * rank)
-    m.give(node.outputs[0], result.cast(dtype))
+    m.set_output(node.outputs[0], result.cast(dtype))
 
 
 def _window_places(
@@ -239,7 +239,7 @@ def affine_grid(cx: ProgramBuilder, node: ir.Node) -> None:
     m = Steps(cx)
     theta = m.array(node.inputs[0])
     if is_data_dependent(cx, node, [1]):
-        _grid_at_run_time(m, node, theta)
+        _emit_dynamic_grid(m, node, theta)
         return
     size = cx.ints(node, "size", 1)
     batch, rank, _ = m.sizes(theta)
@@ -254,10 +254,10 @@ def affine_grid(cx: ProgramBuilder, node: ir.Node) -> None:
     points = np.stack([*mesh, np.ones(places)]).reshape(rank + 1, -1)
     wide = ir.DataType.FLOAT if theta.dtype in NARROW else theta.dtype
     grid = m.dot("nij,jp->npi", theta.cast(wide), m.constant(points, wide))
-    m.give(node.outputs[0], grid.cast(theta.dtype).reshape(batch, *places, rank))
+    m.set_output(node.outputs[0], grid.cast(theta.dtype).reshape(batch, *places, rank))
 
 
-def _grid_at_run_time(m: Steps, node: ir.Node, theta: Array) -> None:
+def _emit_dynamic_grid(m: Steps, node: ir.Node, theta: Array) -> None:
     """Emit the grid for run-time sizes: one line of positions per axis times its column of
     theta."""
     batch, rank, _ = m.sizes(theta)
@@ -286,4 +286,4 @@ def _grid_at_run_time(m: Steps, node: ir.Node, theta: Array) -> None:
         columns.append(total.reshape(*total.shape, 1))
     shape = (*columns[0].shape[:-1], rank)
     grid = m.emit("Concat", columns, shape, axis=rank + 1)
-    m.give(node.outputs[0], grid.cast(theta.dtype))
+    m.set_output(node.outputs[0], grid.cast(theta.dtype))

@@ -77,7 +77,7 @@ def unique(cx: ProgramBuilder, node: ir.Node) -> None:
             outputs.append(cx.new(INT64, (size,), "places"))
     cx.emit("Unique", (rows.slot,), outputs, sorted=node.attributes.get_int("sorted", 1))
     back = [perm.index(i) for i in range(len(perm))] if by_axis else [0]
-    m.give(output, Array(m, distinct).transpose(*back))
+    m.set_output(output, Array(m, distinct).transpose(*back))
 
 
 @lowers("NonMaxSuppression")

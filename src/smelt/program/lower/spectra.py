@@ -32,7 +32,7 @@ def dft(cx: ProgramBuilder, node: ir.Node) -> None:
     full_length = 2 * (count - 1) if inverse and onesided else count
     length = length_input[0] if length_input else full_length
     result = transform(m, x, axis, length, inverse=bool(inverse), onesided=bool(onesided))
-    m.give(node.outputs[0], result)
+    m.set_output(node.outputs[0], result)
 
 
 def transform(
@@ -85,4 +85,6 @@ def stft(cx: ProgramBuilder, node: ir.Node) -> None:
     onesided = bool(node.attributes.get_int("onesided", 1))
     if onesided and parts == 2:
         raise cx.refuse("onesided=1 needs a real signal, and this one is complex")
-    m.give(node.outputs[0], transform(m, windows, 2, length, inverse=False, onesided=onesided))
+    m.set_output(
+        node.outputs[0], transform(m, windows, 2, length, inverse=False, onesided=onesided)
+    )

@@ -43,7 +43,7 @@ def col2im(cx: ProgramBuilder, node: ir.Node) -> None:
     zeros = m.constant(0, x.dtype).expand(pixels, batch, columns // taps)
     indices = m.constant(target[inside].reshape(-1, 1))
     summed = m.emit("ScatterND", (zeros, indices, read), zeros.shape, reduction="add")
-    m.give(node.outputs[0], summed.transpose(1, 2, 0).reshape(batch, columns // taps, *image))
+    m.set_output(node.outputs[0], summed.transpose(1, 2, 0).reshape(batch, columns // taps, *image))
 
 
 @lowers("MaxUnpool")
@@ -77,7 +77,7 @@ def max_unpool(cx: ProgramBuilder, node: ir.Node) -> None:
         end_pads = [a - b for a, b in zip(output_shape, implied, strict=True)]
         pads = (*(0,) * len(shape), *end_pads)
         result = m.emit("Pad", (result,), output_shape, pads=pads, mode="constant", value=0)
-    m.give(node.outputs[0], result)
+    m.set_output(node.outputs[0], result)
 
 
 @lowers("TensorScatter")
@@ -98,7 +98,7 @@ def tensor_scatter(cx: ProgramBuilder, node: ir.Node) -> None:
     wide[axis] = count[axis]
     indices = rows.reshape(*wide).expand(*count)
     result = m.emit("ScatterElements", (cache, indices, update), shape, axis=axis, reduction="none")
-    m.give(node.outputs[0], result)
+    m.set_output(node.outputs[0], result)
 
 
 @lowers("ReverseSequence")
@@ -118,7 +118,7 @@ def reverse_sequence(cx: ProgramBuilder, node: ir.Node) -> None:
         *shape[:2], *(1,) * len(shape[2:])
     )
     result = m.emit("GatherElements", (x, rows.expand(*shape)), shape, axis=time)
-    m.give(node.outputs[0], result)
+    m.set_output(node.outputs[0], result)
 
 
 @lowers("EyeLike")
@@ -129,7 +129,7 @@ def eye_like(cx: ProgramBuilder, node: ir.Node) -> None:
     (rows, columns), k = x.shape, node.attributes.get_int("k", 0)
     dtype = output.dtype or x.dtype
     if isinstance(rows, int) and isinstance(columns, int):
-        m.give(output, m.constant(np.eye(rows, columns, k), dtype))
+        m.set_output(output, m.constant(np.eye(rows, columns, k), dtype))
         return
     on = m.op("Equal", m.numbers(rows).reshape(rows, 1) + k, m.numbers(columns))
-    m.give(output, on.cast(dtype))
+    m.set_output(output, on.cast(dtype))

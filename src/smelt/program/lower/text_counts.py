@@ -43,7 +43,7 @@ def tf_idf(cx: ProgramBuilder, node: ir.Node) -> None:
     counts = m.concat(parts, 1) if parts else m.constant(np.zeros((batch, 0)), ir.DataType.FLOAT)
     result = m.dot("bg,gw->bw", counts, m.constant(table, ir.DataType.FLOAT))
     result = _weighted(m, result, node, width)
-    m.give(node.outputs[0], result if len(x.shape) == 2 else result.reshape(width))
+    m.set_output(node.outputs[0], result if len(x.shape) == 2 else result.reshape(width))
 
 
 def _counts(m: Steps, rows: Array, grams: np.ndarray, skips: int) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from smelt.program.instruction import TOP_K_AT_RUN_TIME
+from smelt.program.instruction import DYNAMIC_TOP_K
 from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.registry import lowers
 
@@ -21,7 +21,7 @@ def top_k(cx: ProgramBuilder, node: ir.Node) -> None:
     if cx.by_data(cx.input(node, 1)):
         outputs = tuple(cx.define(value) for value in node.outputs)
         inputs = (cx.slot(node.inputs[0]), cx.slot(node.inputs[1]))
-        cx.emit(TOP_K_AT_RUN_TIME, inputs, outputs, axis=axis, largest=largest)
+        cx.emit(DYNAMIC_TOP_K, inputs, outputs, axis=axis, largest=largest)
         return
     counts = cx.symbolic_ints(node, "k", 1)
     if not counts:

@@ -17,15 +17,18 @@ Rule = Callable[[Steps, ir.Node, Array, Array, Sequence[Array]], Sequence[Array]
 
 
 def _apply(cx: ProgramBuilder, node: ir.Node, states: int, rule: Rule) -> None:
-    """Emit ``rule`` for each tensor; inputs and outputs are grouped as all x, all gradients, all
-    states."""
+    """Emit ``rule`` for each tensor.
+
+    Inputs after rate and step, and outputs, are grouped: all x, then all gradients, then each
+    state.
+    """
     m = Steps(cx)
     rate, step, *arrays = (m.array(value) for value in node.inputs)
     count = len(arrays) // (2 + states)
     for i in range(count):
         results = rule(m, node, rate, step, arrays[i::count])
         for value, result in zip(node.outputs[i::count], results, strict=True):
-            m.give(value, result)
+            m.set_output(value, result)
 
 
 def _penalized(node: ir.Node, x: Array, gradient: Array) -> Array:

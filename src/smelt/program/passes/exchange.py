@@ -52,34 +52,39 @@ def exchanged(
 
 
 def _source_near(sources: Sequence[list[int]], dim: int) -> list[int]:
-    """Return the source dims of ``dim``; a new dim of size 1 takes those of a neighbour."""
+    """Return the source dims of ``dim``; for a new dim of size 1, those of the nearest dim with
+    any.
+    """
     after = (source for source in sources[dim:] if source)
     before = (source for source in reversed(sources[:dim]) if source)
     return next(after, None) or next(before, [])
 
 
 def _merged(before: Sequence[Dim], after: Sequence[Dim]) -> list[list[int]] | None:
-    """Return for each size of ``after`` the dims of ``before`` whose product it is, without dims of
-    size 1."""
-    left = [dim for dim in range(len(before)) if not _is_size(before[dim], 1)]
+    """Return for each size of ``after`` the dims of ``before`` whose product it is; None if they do
+    not match.
+
+    Dims of size 1 belong to no size.
+    """
+    remaining_dims = [dim for dim in range(len(before)) if not _is_size(before[dim], 1)]
     groups: list[list[int]] = []
     for size in after:
         group: list[int] = []
         if not _is_size(size, 1):
-            if not left:
+            if not remaining_dims:
                 return None
-            product = before[left[0]]
-            group.append(left.pop(0))
+            product = before[remaining_dims[0]]
+            group.append(remaining_dims.pop(0))
             while isinstance(product, int) and isinstance(size, int) and 0 < product < size:
-                following = before[left[0]] if left else None
+                following = before[remaining_dims[0]] if remaining_dims else None
                 if not isinstance(following, int):
                     return None
                 product *= following
-                group.append(left.pop(0))
+                group.append(remaining_dims.pop(0))
             if not _same(product, size):
                 return None
         groups.append(group)
-    return None if left else groups
+    return None if remaining_dims else groups
 
 
 def _is_size(dim: Dim, size: int) -> bool:

@@ -106,8 +106,9 @@ class _Groups:
         return instructions
 
     def moved(self, move: Instruction) -> list[Instruction] | None:
-        """Return a movement on bytes and then the DequantizeLinear that preceded it; None if it
-        does not apply."""
+        """Return ``move`` on bytes, then the DequantizeLinear before it; None if ``move`` reads no
+        dequantized bytes.
+        """
         if move.op not in MOVES or move.op == "Concat" or len(move.outputs) != 1:
             return None
         x = self.values.quantized(move.inputs[0])
@@ -125,8 +126,9 @@ class _Groups:
         return [on_bytes, new_dequantize]
 
     def _group(self, end: Instruction, step: Step) -> Group | None:
-        """Return the group of ``end``, whose inner operator is the first one above that does not
-        clamp."""
+        """Return the group of ``end``; its inner operator is the first one above that does not
+        clamp.
+        """
         low, high = step.range
         inner = self.values.writer_read_once(end.inputs[0])
         while inner is not None and inner.op in BOUNDS and len(inner.inputs) == 1:
@@ -188,8 +190,8 @@ class _Groups:
                 slot = self.values.new_bytes(operand.slot, step.dtype)
                 lookups.append(self._table(operand, step, slot, [], inner.origin))
             slots.append(slot)
-        rest = inner.inputs[len(slots) :]
-        return [*lookups, replace(inner, inputs=(*slots, *rest), outputs=(output,))]
+        other_inputs = inner.inputs[len(slots) :]
+        return [*lookups, replace(inner, inputs=(*slots, *other_inputs), outputs=(output,))]
 
     def _softmax(self, inner: Instruction, step: Step, output: int) -> list[Instruction] | None:
         """Return a QuantizedSoftmax with its table of exponentials; None if it does not apply."""
@@ -244,8 +246,8 @@ class _Groups:
         """Return a lookup in a table of the results of ``chain`` for all 256 bytes."""
         numbers = x.step.all_numbers()
         with np.errstate(all="ignore"):
-            for each in chain:
-                numbers = np.asarray(each.compute(numbers), np.float32)
+            for link_ in chain:
+                numbers = np.asarray(link_.compute(numbers), np.float32)
         table = self.values.new_constant(step.quantized(numbers), "table")
         return instruction_of(origin, LOOKUP, (x.slot, table), output)
 

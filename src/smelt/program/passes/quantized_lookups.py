@@ -95,7 +95,9 @@ def _identity(program: Program, slot: int) -> _Table:
 
 
 def _combined(program: Program, step: Instruction, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the results of an addition or a multiplication of tables, rounded as in its kernel."""
+    """Return the table of ``a + b`` or ``a * b`` for tables ``a`` and ``b``, rounded as in the
+    kernel of ``step``.
+    """
     dtype = program.slots[step.outputs[0]].dtype.numpy()
     names = ("a", "b", "y")
     scales = [np.float32(step.attributes[f"{name}_scale"]) for name in names]  # type: ignore[arg-type]

@@ -30,7 +30,7 @@ def tree_ensemble(cx: ProgramBuilder, node: ir.Node) -> None:
     transform = attributes.get_int("post_transform", 0)
     if transform > 2:
         raise cx.refuse(f"smelt does not lower post_transform {transform}")
-    m.give(node.outputs[0], transformed(m, result, TRANSFORMS[transform]))
+    m.set_output(node.outputs[0], transformed(m, result, TRANSFORMS[transform]))
 
 
 def _trees(node: ir.Node) -> Trees:

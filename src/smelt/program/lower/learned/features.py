@@ -21,7 +21,7 @@ def array_feature_extractor(cx: ProgramBuilder, node: ir.Node) -> None:
     x, places = m.array(node.inputs[0]), m.array(node.inputs[1])
     rows = x if len(x.shape) > 1 else x.reshape(1, *x.shape)
     flat = places.reshape(_product(places.shape))
-    m.give(node.outputs[0], rows.gather(flat, len(rows.shape) - 1))
+    m.set_output(node.outputs[0], rows.gather(flat, len(rows.shape) - 1))
 
 
 @lowers(f"{ML}::Binarizer")
@@ -30,7 +30,7 @@ def binarizer(cx: ProgramBuilder, node: ir.Node) -> None:
     m = Steps(cx)
     x = m.array(node.inputs[0])
     above = m.op("Greater", x, node.attributes.get_float("threshold", 0.0))
-    m.give(node.outputs[0], above.cast(x.dtype))
+    m.set_output(node.outputs[0], above.cast(x.dtype))
 
 
 @lowers(f"{ML}::Scaler")
@@ -42,7 +42,7 @@ def scaler(cx: ProgramBuilder, node: ir.Node) -> None:
         m.constant(node.attributes.get_floats(name, default), ir.DataType.FLOAT)
         for name, default in (("offset", (0.0,)), ("scale", (1.0,)))
     )
-    m.give(node.outputs[0], (x - offset) * scale)
+    m.set_output(node.outputs[0], (x - offset) * scale)
 
 
 @lowers(f"{ML}::Normalizer")
@@ -59,7 +59,7 @@ def normalizer(cx: ProgramBuilder, node: ir.Node) -> None:
         size = x.reduce(f"Reduce{norm}", last, keep=True)
     else:
         raise cx.refuse(f"smelt does not lower the norm {norm}")
-    m.give(node.outputs[0], m.op("Where", m.op("Equal", size, 0.0), x, x / size))
+    m.set_output(node.outputs[0], m.op("Where", m.op("Equal", size, 0.0), x, x / size))
 
 
 @lowers(f"{ML}::Imputer")
@@ -75,7 +75,7 @@ def imputer(cx: ProgramBuilder, node: ir.Node) -> None:
     else:
         old = attributes.get_int("replaced_value_int64", 0)
     missing = m.op("IsNaN", x) if math.isnan(old) else m.op("Equal", x, old)
-    m.give(node.outputs[0], m.op("Where", missing, new, x))
+    m.set_output(node.outputs[0], m.op("Where", missing, new, x))
 
 
 @lowers(f"{ML}::ZipMap")

@@ -27,7 +27,7 @@ def linear_regressor(cx: ProgramBuilder, node: ir.Node) -> None:
     m = Steps(cx)
     if node.attributes.get_string("post_transform", "NONE") != "NONE":
         raise cx.refuse("it has a post_transform, which smelt does not lower")
-    m.give(node.outputs[0], _products(m, node, node.attributes.get_int("targets", 1)))
+    m.set_output(node.outputs[0], _products(m, node, node.attributes.get_int("targets", 1)))
 
 
 @lowers(f"{ML}::LinearClassifier")
@@ -42,15 +42,15 @@ def linear_classifier(cx: ProgramBuilder, node: ir.Node) -> None:
     count = len(floats(node, "intercepts"))
     scores = _products(m, node, count)
     if count > 1:
-        m.give(node.outputs[0], best_labels(m, scores, labels))
-        m.give(node.outputs[1], transformed(m, scores, transform))
+        m.set_output(node.outputs[0], best_labels(m, scores, labels))
+        m.set_output(node.outputs[1], transformed(m, scores, transform))
         return
     score = scores.reshape(scores.shape[0])
     two = labels if len(labels) == 2 else np.array([0, 1])
-    m.give(node.outputs[0], m.constant(two).gather(m.op("Greater", score, 0.0).cast(INT64)))
+    m.set_output(node.outputs[0], m.constant(two).gather(m.op("Greater", score, 0.0).cast(INT64)))
     if transform != "NONE":
         raise cx.refuse(f"smelt does not lower post_transform {transform} of a single score")
-    m.give(node.outputs[1], columns(m, -score + 1.0, score) if len(labels) == 2 else scores)
+    m.set_output(node.outputs[1], columns(m, -score + 1.0, score) if len(labels) == 2 else scores)
 
 
 def _products(m: Steps, node: ir.Node, targets: int) -> Array:

@@ -39,7 +39,7 @@ def tree_ensemble_regressor(cx: ProgramBuilder, node: ir.Node) -> None:
     transform = attributes.get_string("post_transform", "NONE") or "NONE"
     if targets == 1 and transform != "NONE":
         raise cx.refuse(f"smelt does not lower post_transform {transform} of a single target")
-    m.give(node.outputs[0], transformed(m, total, transform).cast(FLOAT))
+    m.set_output(node.outputs[0], transformed(m, total, transform).cast(FLOAT))
 
 
 @lowers(f"{ML}::TreeEnsembleClassifier")
@@ -57,15 +57,15 @@ def tree_ensemble_classifier(cx: ProgramBuilder, node: ir.Node) -> None:
         if len(base) not in (0, len(labels)):
             raise cx.refuse(f"it has {len(base)} base values for {len(labels)} classes")
         if not len(base) and not ensemble.has_weight.all():
-            scores_that_count = ensemble.scores_with_weights(m, ensemble.leaf(x), scores)
+            ranked_scores = ensemble.scores_with_weights(m, ensemble.leaf(x), scores)
         else:
             scores = scores + m.constant(base, x.dtype) if len(base) else scores
-            scores_that_count = scores
-        label, scores = best_labels(m, scores_that_count, labels), transformed(m, scores, transform)
+            ranked_scores = scores
+        label, scores = best_labels(m, ranked_scores, labels), transformed(m, scores, transform)
     else:
         raise cx.refuse(f"it has {len(labels)} classes, and needs 2 or more")
-    m.give(node.outputs[0], label)
-    m.give(node.outputs[1], scores.cast(FLOAT))
+    m.set_output(node.outputs[0], label)
+    m.set_output(node.outputs[1], scores.cast(FLOAT))
 
 
 def _binary_scores(

@@ -48,11 +48,11 @@ def best_labels(m: Steps, scores: Array, labels: np.ndarray) -> Array:
 
 def columns(m: Steps, *scores: Array) -> Array:
     """Return scores [N] as the columns of a matrix."""
-    return m.concat([each.reshape(each.shape[0], 1) for each in scores], 1)
+    return m.concat([score.reshape(score.shape[0], 1) for score in scores], 1)
 
 
 def transformed(m: Steps, scores: Array, transform: str) -> Array:
-    """Return two scores or more, [N, E], after the post_transform."""
+    """Return ``scores`` [N, E] of two or more columns after the post_transform."""
     if transform == "LOGISTIC":
         return m.op("Sigmoid", scores)
     if transform == "SOFTMAX":
@@ -67,7 +67,7 @@ def transformed(m: Steps, scores: Array, transform: str) -> Array:
 
 
 def _softmax_of_nonzero(m: Steps, scores: Array) -> Array:
-    """Return a Softmax whose sum leaves out scores within 1e-7 of 0, which it keeps near 0."""
+    """Return a Softmax whose sum omits scores within 1e-7 of 0; those stay near 0."""
     top = scores.reduce("ReduceMax", 1, keep=True)
     counts = m.op("Greater", m.op("Abs", scores), 1e-7)
     powers = m.op("Where", counts, m.op("Exp", scores - top), scores * m.op("Exp", -top))

@@ -36,7 +36,7 @@ def svm_regressor(cx: ProgramBuilder, node: ir.Node) -> None:
     result = _products(m, x, coefficients.reshape(1, -1)) + float(floats(node, "rho")[0])
     if attributes.get_int("one_class", 0):
         result = m.op("Greater", result, 0.0).cast(FLOAT) * 2.0 - 1.0
-    m.give(node.outputs[0], result)
+    m.set_output(node.outputs[0], result)
 
 
 @lowers(f"{ML}::SVMClassifier")
@@ -62,14 +62,14 @@ def svm_classifier(cx: ProgramBuilder, node: ir.Node) -> None:
     scores = _products(m, _kernel(m, node, x, vectors), weights)
     scores = scores + m.constant(floats(node, "rho")[: len(pairs)], FLOAT)
     won = m.op("Greater", scores, 0.0).cast(FLOAT)
-    m.give(node.outputs[0], best_labels(m, _votes(m, won, pairs, len(labels)), labels))
+    m.set_output(node.outputs[0], best_labels(m, _votes(m, won, pairs, len(labels)), labels))
     if len(labels) > 2:
-        m.give(node.outputs[1], transformed(m, scores, transform))
+        m.set_output(node.outputs[1], transformed(m, scores, transform))
         return
     score = scores.reshape(scores.shape[0])
     if transform != "NONE":
         raise cx.refuse(f"smelt does not lower post_transform {transform} of a single score")
-    m.give(node.outputs[1], columns(m, -score, score))
+    m.set_output(node.outputs[1], columns(m, -score, score))
 
 
 def _pairwise(
@@ -90,7 +90,10 @@ def _pairwise(
 
 
 def _votes(m: Steps, won: Array, pairs: list[tuple[int, int]], classes: int) -> Array:
-    """Return how many pairs each class wins; the first of a pair wins where ``won`` is 1."""
+    """Return the number of pairs that each class wins: [N, classes].
+
+    ``won`` [N, pairs] is 1 if the first class of the pair wins, else 0.
+    """
     signs = np.zeros((classes, len(pairs)), np.float32)
     lost = np.zeros(classes, np.float32)
     for column, (i, j) in enumerate(pairs):

@@ -14,11 +14,11 @@ import numpy as np
 from smelt.errors import UsageError
 from smelt.ir.rows import rows_taken
 from smelt.program.instruction import (
-    PAD_AT_RUN_TIME,
-    RESHAPE_AT_RUN_TIME,
-    SLICE_AT_RUN_TIME,
-    TILE_AT_RUN_TIME,
-    TOP_K_AT_RUN_TIME,
+    DYNAMIC_PAD,
+    DYNAMIC_RESHAPE,
+    DYNAMIC_SLICE,
+    DYNAMIC_TILE,
+    DYNAMIC_TOP_K,
 )
 from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
 from smelt.targets.host.kernels.movement import MODES
@@ -31,7 +31,7 @@ def _axes(axes: Array | None, count: int, rank: int) -> Sequence[int]:
     return range(count) if axes is None else [int(axis) % rank for axis in axes]
 
 
-@kernel(SLICE_AT_RUN_TIME)
+@kernel(DYNAMIC_SLICE)
 def dynamic_slice(call: Call) -> Step:
     """Return the step of a Slice whose starts, ends, axes and steps are run-time inputs."""
 
@@ -58,7 +58,7 @@ def dynamic_slice(call: Call) -> Step:
     return Step(run)
 
 
-@kernel(PAD_AT_RUN_TIME)
+@kernel(DYNAMIC_PAD)
 def dynamic_pad(call: Call) -> Step:
     """Return the step of a Pad with run-time widths: it crops negative pads, then pads."""
     mode = call.text("mode")
@@ -83,7 +83,7 @@ def dynamic_pad(call: Call) -> Step:
     return Step(run)
 
 
-@kernel(TILE_AT_RUN_TIME)
+@kernel(DYNAMIC_TILE)
 def dynamic_tile(call: Call) -> Step:
     """Return the step of a Tile with run-time repeats, one for each dim."""
 
@@ -96,7 +96,7 @@ def dynamic_tile(call: Call) -> Step:
     return Step(run)
 
 
-@kernel(RESHAPE_AT_RUN_TIME)
+@kernel(DYNAMIC_RESHAPE)
 def dynamic_reshape(call: Call) -> Step:
     """Return the step of a Reshape to a run-time shape.
 
@@ -119,7 +119,7 @@ def dynamic_reshape(call: Call) -> Step:
     return Step(run)
 
 
-@kernel(TOP_K_AT_RUN_TIME)
+@kernel(DYNAMIC_TOP_K)
 def dynamic_top_k(call: Call) -> Step:
     """Return the step of a TopK with the declared k, which the run-time k must equal."""
     axis, selected = call.integer("axis"), call.outputs[0].shape[call.integer("axis")]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from smelt.program.instruction import RANGE_AT_RUN_TIME
+from smelt.program.instruction import DYNAMIC_RANGE
 from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
 from smelt.targets.host.kernels.selected import checked
 
@@ -108,7 +108,7 @@ def range_(call: Call) -> Step:
     return Step(lambda start, delta, out: np.add(start, numbers * delta, out, casting="unsafe"))
 
 
-@kernel(RANGE_AT_RUN_TIME)
+@kernel(DYNAMIC_RANGE)
 def dynamic_range(call: Call) -> Step:
     """Return a Range whose length must be the planned one; raises UsageError E670 otherwise."""
     count_up = range_(call).run

@@ -11,7 +11,7 @@ import numpy as np
 
 from smelt.operators.einsum import diagonal
 from smelt.program.indexing import pad_crops, slices
-from smelt.program.instruction import DIAGONAL, EXPAND_AT_RUN_TIME
+from smelt.program.instruction import DIAGONAL, DYNAMIC_EXPAND
 from smelt.targets.host.kernels.kernel import Array, Call, Step, View, ViewKernel, kernel, view
 from smelt.targets.host.kernels.selected import checked
 
@@ -79,7 +79,7 @@ for _op, _view in (
     kernel(_op)(_copy(_view))
 
 
-@kernel(EXPAND_AT_RUN_TIME)
+@kernel(DYNAMIC_EXPAND)
 def dynamic_expand(call: Call) -> Step:
     """Return the step of a broadcast to run-time sizes; raises UsageError E670 for other sizes than
     planned.

@@ -11,7 +11,7 @@ import numpy as np
 
 from smelt.errors import UsageError
 from smelt.program.dot_dims import DotDims
-from smelt.program.instruction import REDUCE_AT_RUN_TIME, RUNNING_AT_RUN_TIME, AttributeValue
+from smelt.program.instruction import DYNAMIC_CUMULATIVE, DYNAMIC_REDUCE, AttributeValue
 from smelt.targets.host.kernels.kernel import KERNELS, Array, Call, Step, kernel
 
 IDENTITIES = {"ReduceMax": -np.inf, "ReduceMin": np.inf}
@@ -159,7 +159,7 @@ def cumulative(call: Call) -> Step:
     return Step(run)
 
 
-@kernel(RUNNING_AT_RUN_TIME)
+@kernel(DYNAMIC_CUMULATIVE)
 def dynamic_running(call: Call) -> Step:
     """Return the step of a running sum along a run-time axis, which must be in range (E670)."""
     op, rank = call.text("running"), call.input(0).ndim or 1
@@ -180,7 +180,7 @@ def dynamic_running(call: Call) -> Step:
     return Step(run)
 
 
-@kernel(REDUCE_AT_RUN_TIME)
+@kernel(DYNAMIC_REDUCE)
 def at_run_time(call: Call) -> Step:
     """Return the step of a reduction over run-time axes; raises UsageError E670 for other sizes
     than planned.

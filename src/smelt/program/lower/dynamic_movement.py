@@ -9,10 +9,10 @@ import onnx_ir as ir
 from smelt.ir.declared import declared
 from smelt.ir.invented_dims import is_invented
 from smelt.program.instruction import (
-    PAD_AT_RUN_TIME,
-    RESHAPE_AT_RUN_TIME,
-    SLICE_AT_RUN_TIME,
-    TILE_AT_RUN_TIME,
+    DYNAMIC_PAD,
+    DYNAMIC_RESHAPE,
+    DYNAMIC_SLICE,
+    DYNAMIC_TILE,
     AttributeValue,
     Dim,
 )
@@ -25,27 +25,28 @@ def is_data_dependent(cx: ProgramBuilder, node: ir.Node, positions: Iterable[int
     return any(cx.by_data(cx.input(node, position)) for position in positions)
 
 
-def slice_at_run_time(cx: ProgramBuilder, node: ir.Node) -> None:
+def emit_dynamic_slice(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit a Slice with inputs data, starts, ends, axes and steps; the last two may be -1."""
-    _emit(cx, node, SLICE_AT_RUN_TIME, [cx.input(node, i) for i in range(5)])
+    _emit(cx, node, DYNAMIC_SLICE, [cx.input(node, i) for i in range(5)])
 
 
-def pad_at_run_time(cx: ProgramBuilder, node: ir.Node) -> None:
+def emit_dynamic_pad(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit a Pad with inputs data, pads, value and axes; the last two may be -1."""
     mode = node.attributes.get_string("mode", "constant")
-    _emit(cx, node, PAD_AT_RUN_TIME, [cx.input(node, i) for i in range(4)], mode=mode)
+    _emit(cx, node, DYNAMIC_PAD, [cx.input(node, i) for i in range(4)], mode=mode)
 
 
-def tile_at_run_time(cx: ProgramBuilder, node: ir.Node) -> None:
+def emit_dynamic_tile(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit a Tile with inputs data and repeats, one number per dim."""
-    _emit(cx, node, TILE_AT_RUN_TIME, [cx.input(node, i) for i in range(2)])
+    _emit(cx, node, DYNAMIC_TILE, [cx.input(node, i) for i in range(2)])
 
 
-def reshape_at_run_time(cx: ProgramBuilder, node: ir.Node) -> bool:
-    """Emit a Reshape with inputs data and sizes, and return True; False if it is not needed.
+def emit_dynamic_reshape(cx: ProgramBuilder, node: ir.Node) -> bool:
+    """Emit a Reshape with inputs data and sizes, and return True; False if a static Reshape
+    suffices.
 
-    It is not if the sizes are not data-dependent, or if all but one are known: that one follows
-    from the number of elements. Declared sizes do not count as known: the run checks them.
+    That is so if the sizes are not data-dependent, or if only one is unknown: it follows from the
+    number of elements. Declared sizes count as unknown, because the run checks them.
     """
     output = node.outputs[0]
     dims = output.shape.dims if output.shape is not None else ()
@@ -55,14 +56,14 @@ def reshape_at_run_time(cx: ProgramBuilder, node: ir.Node) -> bool:
     name_sizes(cx, output)
     slots = [cx.slot(node.inputs[0]), cx.slot(node.inputs[1])]
     allowzero = node.attributes.get_int("allowzero", 0)
-    cx.emit(RESHAPE_AT_RUN_TIME, slots, (cx.define(output),), allowzero=allowzero)
+    cx.emit(DYNAMIC_RESHAPE, slots, (cx.define(output),), allowzero=allowzero)
     return True
 
 
-def split_at_run_time(cx: ProgramBuilder, node: ir.Node, axis: int) -> None:
-    """Emit Slices between cumulated sizes.
+def emit_dynamic_split(cx: ProgramBuilder, node: ir.Node, axis: int) -> None:
+    """Emit Slices between the cumulative sums of the sizes.
 
-    A negative size, or a sum unequal to the axis, yields a step of 0, at which the Slice aborts the
+    A negative size, or a sum unequal to the axis, gives a step of 0, at which the Slice aborts the
     run.
     """
     m = Steps(cx)
@@ -78,9 +79,9 @@ def split_at_run_time(cx: ProgramBuilder, node: ir.Node, axis: int) -> None:
     starts = ends - sizes
     for i, value in enumerate(node.outputs):
         data_dependent_size(cx, value, axis)
-        bounds = (each.rows(i, i + 1, 0) for each in (starts, ends))
-        inputs = [each.slot for each in (x, *bounds, axes, steps)]
-        cx.emit(SLICE_AT_RUN_TIME, inputs, (cx.define(value),))
+        bounds = (array.rows(i, i + 1, 0) for array in (starts, ends))
+        inputs = [array.slot for array in (x, *bounds, axes, steps)]
+        cx.emit(DYNAMIC_SLICE, inputs, (cx.define(value),))
 
 
 def name_sizes(cx: ProgramBuilder, value: ir.Value) -> None:

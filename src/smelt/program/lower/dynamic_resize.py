@@ -16,7 +16,7 @@ import onnx_ir as ir
 from smelt.program.instruction import Dim
 from smelt.program.lower.arrays import Array, Steps
 from smelt.program.lower.builder import ProgramBuilder
-from smelt.program.lower.movement_at_run_time import data_dependent_size, declared_size
+from smelt.program.lower.dynamic_movement import data_dependent_size, declared_size
 from smelt.program.resampling import CROP, Sampling, coordinate_of, nearest_of, weight_of
 
 OF_COORDINATES = 11
@@ -54,7 +54,7 @@ def is_rounded(sampling: Sampling, dtype: ir.DataType) -> bool:
     return sampling.antialias or sampling.mode != "linear" or not in_runtime
 
 
-def resize_at_run_time(
+def emit_dynamic_resize(
     cx: ProgramBuilder, node: ir.Node, axes: Sequence[int], sampling: Sampling
 ) -> None:
     """Emit one axis after the other; integers are computed as floats unless the mode is nearest."""
@@ -73,7 +73,7 @@ def resize_at_run_time(
         limits = np.iinfo(dtype.numpy())
         x = m.op("Round", x) if is_rounded(sampling, dtype) else x
         x = m.op("Min", m.op("Max", x, float(limits.min)), float(limits.max)).cast(dtype)
-    m.give(node.outputs[0], x)
+    m.set_output(node.outputs[0], x)
 
 
 def _axes(m: Steps, node: ir.Node, x: Array, axes: Sequence[int], sampling: Sampling) -> list[Axis]:
@@ -108,12 +108,14 @@ def _numbers(m: Steps, value: ir.Value | None, wide: ir.DataType, count: int) ->
 def _counts(
     m: Steps, node: ir.Node, before: Sequence[Array], wide: ir.DataType
 ) -> tuple[list[Array], list[Array] | None]:
-    """Return the result size of each axis, rounded in float32 as in ONNX Runtime, and the
-    scales."""
+    """Return the result size of each axis, rounded in float32 as in ONNX Runtime, and the scales.
+
+    The scales are None if the sizes are given and the aspect ratio is not kept.
+    """
     place = 1 if m.cx.opset < OF_COORDINATES else 2
-    given = m.cx.input(node, place)
-    if given is not None and given.name and m.array(given).shape != (0,):
-        scales = _numbers(m, given, FLOAT, len(before))
+    scales_input = m.cx.input(node, place)
+    if scales_input is not None and scales_input.name and m.array(scales_input).shape != (0,):
+        scales = _numbers(m, scales_input, FLOAT, len(before))
         pairs = zip(before, scales, strict=True)
         counts = [m.op("Floor", size.cast(FLOAT) * scale).cast(wide) for size, scale in pairs]
         return counts, [scale.cast(wide) for scale in scales]
@@ -124,8 +126,8 @@ def _counts(
     pairs = zip(counts, before, strict=True)
     ratios = [count.cast(FLOAT) / size.cast(FLOAT) for count, size in pairs]
     ratio = ratios[0]
-    for each in ratios[1:]:
-        ratio = m.op("Min" if policy == "not_larger" else "Max", ratio, each)
+    for other_ratio in ratios[1:]:
+        ratio = m.op("Min" if policy == "not_larger" else "Max", ratio, other_ratio)
     counts = [m.op("Floor", ratio * size.cast(FLOAT) + 0.5).cast(wide) for size in before]
     return counts, [ratio.cast(wide)] * len(before)
 
