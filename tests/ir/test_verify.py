@@ -65,7 +65,7 @@ BROKEN: dict[Callable[[ir.Model], None], str] = {
     an_output_of_nothing: "graph 'g' returns 'nowhere', which nothing there writes",
     a_removed_producer: "node 'm' (Neg) reads 'a' before it is written",
     an_unknown_domain: "node 'o' (Neg) is of the domain 'nobody', which is not imported",
-    an_initializer_without_content: "initializer 'w' holds nothing",
+    an_initializer_without_content: "initializer 'w' has no tensor",
     a_value_of_another_model: "node 'o' (Neg) reads 'x' before it is written",
 }
 
