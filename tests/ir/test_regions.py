@@ -26,7 +26,7 @@ def grown(*kinds: str) -> tuple[dict[str, ir.Node], list[Region]]:
         else:
             continue
         values.update(node.outputs)
-    return nodes, regions.found()
+    return nodes, regions.with_nodes()
 
 
 def test_a_node_with_several_operands_makes_their_regions_one() -> None:

@@ -58,7 +58,7 @@ class Regions:
             assert producer is not None
             self._parent[self._root(producer)] = self._root(node)
 
-    def found(self) -> list[Region]:
+    def with_nodes(self) -> list[Region]:
         """Return the regions that contain more than sources, ordered by their first node."""
         regions: dict[ir.Node, Region] = {}
         for node in self._parent:

@@ -223,7 +223,7 @@ def shows_each_row(
 
 
 def _missing_of(mask: ir.Value, m: Match) -> tuple[bool, bool] | None:
-    """Return whether ``mask`` lacks the query axis and the key axis.
+    """Return ``(lacks the query axis, lacks the key axis)`` of ``mask``.
 
     None if the mask may not broadcast to the scores. The product with the values requires as many
     weights as keys, so a mask of unknown size has that size or 1.

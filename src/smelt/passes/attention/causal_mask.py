@@ -199,7 +199,9 @@ class _Reader:
         return starts is not None and not any(starts) and steps is not None and set(steps) <= {1}
 
     def _moved(self, cells: Cells, data: ir.Value | None, result: ir.Value) -> Cells | None:
-        """Return the ``cells`` of ``data`` as those of ``result``, which expands or reshapes it."""
+        """Return the ``cells`` of ``data`` as those of ``result``, which expands or reshapes it;
+        None if unknown.
+        """
         if cells.is_uniform:
             return cells
         if self.is_square(result.shape):

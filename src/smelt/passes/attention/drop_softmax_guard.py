@@ -184,7 +184,9 @@ def _hides_no_row(bias: ir.Value | None, m: Match) -> bool:
 
 
 def _choice(bias: ir.Value | None) -> tuple[ir.Node | None, list[ir.Node]]:
-    """Return the ``Where`` from which ``bias`` is moved, and the moves, the first one first."""
+    """Return the ``Where`` behind ``bias``, None without one, and the moves between them in graph
+    order.
+    """
     moves: list[ir.Node] = []
     while (move := producer_of(bias, *MOVES)) is not None:
         moves.insert(0, move)
@@ -193,8 +195,11 @@ def _choice(bias: ir.Value | None) -> tuple[ir.Node | None, list[ir.Node]]:
 
 
 def _hidden(add: ir.Node, m: Match) -> tuple[ir.Value, ir.Node, list[ir.Node]] | None:
-    """Return the scores, the ``Where`` of 0 and -inf that ``add`` adds to them, and the moves in
-    between; None if it adds none."""
+    """Return ``(scores, where, moves)`` if ``add`` adds ``where``, a choice of 0 and -inf, to
+    ``scores``.
+
+    ``moves`` lead from ``where`` to the sum. None if it adds no such choice.
+    """
     for scores, bias in (add.inputs, add.inputs[::-1]):
         choice, moves = _choice(bias)
         if scores is None or choice is None:

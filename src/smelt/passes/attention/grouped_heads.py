@@ -56,8 +56,9 @@ class _Copied:
 
 
 def _copied(value: ir.Value, walk: Walk) -> _Copied | None:
-    """Return what ``value`` repeats: B,H,S,D, or a Transpose of B,S,H,D; None if it repeats no
-    heads."""
+    """Return the heads that ``value`` repeats, B,H,S,D or a Transpose of B,S,H,D; None if it
+    repeats none.
+    """
     transpose = walk.up(value, "Transpose")
     if transpose is not None and permutation(transpose) != _HEADS_AND_ROWS:
         return None

@@ -32,7 +32,7 @@ class Choice:
 
 
 def choice_of(value: ir.Value | None, constants: Constants) -> Choice | None:
-    """Return the Choice that ``value`` is, by Where or by products; None if it is none."""
+    """Return ``value`` as a Choice, made by Where or by products; None if it is none."""
     node = producer_of(value, "Where")
     if node is not None and node.inputs[0] is not None:
         for branch in (1, 2):
@@ -53,7 +53,7 @@ def _zeroed(value: ir.Value | None, constants: Constants) -> Choice | None:
 
 
 def product_of(value: ir.Value | None, constants: Constants) -> Choice | None:
-    """Return the Choice that ``value`` computes by products and a sum; None if it is none."""
+    """Return ``value`` as a Choice, made by products and a sum; None if it is none."""
     add = producer_of(value, "Add")
     for product, rest in (add.inputs, add.inputs[::-1]) if add is not None else ():
         mul = producer_of(product, "Mul")

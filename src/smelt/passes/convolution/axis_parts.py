@@ -95,25 +95,25 @@ def take(parts: AxisParts, dim: Dim, *, last: bool = False) -> tuple[AxisParts, 
     boundary of parts or their factors.
     """
     split_off: list[AxisPart] = []
-    rest = list(parts)
+    remaining = list(parts)
     count: Dim = 1
     while not same_dim(count, dim):
-        if not rest:
+        if not remaining:
             return None
-        part = rest.pop(-1 if last else 0)
+        part = remaining.pop(-1 if last else 0)
         if isinstance(dim, int):
             size = part.size
             if not isinstance(size, int) or not isinstance(count, int) or 0 in (dim, size):
                 return None
-            need = dim // count
-            if size > need and size % need == 0:
-                part, remainder = _cut(part, need, size // need, last)
-                rest.insert(len(rest) if last else 0, remainder)
-            elif need % size:
+            needed_size = dim // count
+            if size > needed_size and size % needed_size == 0:
+                part, remainder = _cut(part, needed_size, size // needed_size, last)
+                remaining.insert(len(remaining) if last else 0, remainder)
+            elif needed_size % size:
                 return None
         split_off.insert(0 if last else len(split_off), part)
         count = part.size * count
-    return tuple(split_off), tuple(rest)
+    return tuple(split_off), tuple(remaining)
 
 
 def _cut(part: AxisPart, taken_size: int, rest_size: int, last: bool) -> tuple[AxisPart, AxisPart]:

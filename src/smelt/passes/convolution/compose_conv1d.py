@@ -92,8 +92,12 @@ def _perm_of(m: Match, name: str) -> list[int]:
 
 def _transposed(value: ir.Value, perm: Sequence[int], axis: int, b: Builder) -> ir.Value:
     """Return ``value``, which lacks ``axis``, transposed by ``perm`` without that axis."""
-    rest = [a - (a > axis) for a in perm if a != axis]
-    return value if rest == sorted(rest) else b.op("Transpose", value, perm=rest)
+    reduced_perm = [a - (a > axis) for a in perm if a != axis]
+    return (
+        value
+        if reduced_perm == sorted(reduced_perm)
+        else b.op("Transpose", value, perm=reduced_perm)
+    )
 
 
 def _kernel_row(m: Match, axis: int) -> int | Miss:

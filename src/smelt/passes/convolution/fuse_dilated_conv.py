@@ -59,12 +59,12 @@ def dilated_conv(m: Match, b: Builder) -> Replacement:
 def _padded(entry: Entry, constants: Constants, version: int) -> tuple[ir.Value, list[int]]:
     """Return the input of the Pad before ``entry`` and its pads; without Pad, the source and
     zeros."""
-    none = [0] * (2 * len(entry.blocks))
+    no_padding = [0] * (2 * len(entry.blocks))
     pad = producer_of(entry.source, "Pad")
     if pad is None or pad.inputs[0] is None:
-        return entry.source, none
+        return entry.source, no_padding
     padding = padding_of(pad, entry.order, constants, version)
-    return (entry.source, none) if padding is None else (pad.inputs[0], padding)  # keeps 2
+    return (entry.source, no_padding) if padding is None else (pad.inputs[0], padding)  # keeps 2
 
 
 def _pads(conv: ir.Node, entry: Entry, padding: list[int], version: int) -> list[int]:

@@ -93,12 +93,12 @@ def _spatial_pads(m: Match, empty: Iterable[str]) -> list[int] | Miss:
     perm = tuple(range(rank))
     if m.get("moved") is not None:
         perm = tuple(opset.attribute(m.node("moved"), "perm", m.opset) or perm[::-1])
-    around = [(0, 0)] * rank
+    pads_by_axis = [(0, 0)] * rank
     for index, axis in enumerate(axes):
-        around[perm.index(axis % rank)] = (pads[index], pads[index + len(axes)])
-    if any(around[:2][0]) or any(around[:2][1]):  # keeps 4
+        pads_by_axis[perm.index(axis % rank)] = (pads[index], pads[index + len(axes)])
+    if any(pads_by_axis[:2][0]) or any(pads_by_axis[:2][1]):  # keeps 4
         return Miss("the Pad extends the batch axis or the channel axis")
-    return [begin for begin, _ in around[2:]] + [end for _, end in around[2:]]
+    return [begin for begin, _ in pads_by_axis[2:]] + [end for _, end in pads_by_axis[2:]]
 
 
 def _unfit_pool(m: Match, pads: list[int], has_own_pads: bool) -> Miss | None:

@@ -30,5 +30,5 @@ class PaddedAxis:
     def useful_taps(self) -> range:
         """Return the range from the first tap that meets an element to the last; empty without such
         a tap."""
-        alive = [tap for tap in range(self.taps) if self.meets(tap)]
-        return range(alive[0], alive[-1] + 1) if alive else range(0)
+        useful = [tap for tap in range(self.taps) if self.meets(tap)]
+        return range(useful[0], useful[-1] + 1) if useful else range(0)

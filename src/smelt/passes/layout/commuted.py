@@ -51,8 +51,8 @@ def without_axes(perm: Perm, old_axes: Iterable[int]) -> Perm:
 
     The remaining axes are numbered again from 0.
     """
-    gone = set(old_axes)
-    kept = [axis for axis in perm if axis not in gone]
+    removed_axes = set(old_axes)
+    kept = [axis for axis in perm if axis not in removed_axes]
     number = {axis: index for index, axis in enumerate(sorted(kept))}
     return tuple(number[axis] for axis in kept)
 
@@ -66,8 +66,8 @@ def normalized(axes: Sequence[int] | None, rank: int) -> tuple[int, ...] | None:
     """Return ``axes`` counted from 0; None if one is out of range or repeated."""
     if axes is None or any(not -rank <= axis < rank for axis in axes):
         return None
-    plain = tuple(axis % rank for axis in axes)
-    return plain if len(set(plain)) == len(plain) else None
+    positive_axes = tuple(axis % rank for axis in axes)
+    return positive_axes if len(set(positive_axes)) == len(positive_axes) else None
 
 
 def rebuilt(

@@ -120,7 +120,7 @@ class _Graph:
                 regions.join(node, marked)
                 if not is_identity(commuted.perm):
                     self.perms.update(dict.fromkeys(node.outputs, commuted.perm))
-        return regions.found()
+        return regions.with_nodes()
 
     # -- weigh -------------------------------------------------------------------------------
 

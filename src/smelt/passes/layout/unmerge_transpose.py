@@ -140,16 +140,20 @@ def merged_groups(dims: Sequence[Dim], merged: Sequence[Dim]) -> list[list[int]]
     first = 0
     while first < len(merged) - 1 and same_dim(dims[first], merged[first]):
         first += 1
-    rest = range(first + 1, len(merged))
-    if not all(same_dim(dims[axis + count - 1], merged[axis]) for axis in rest):
+    later_dims = range(first + 1, len(merged))
+    if not all(same_dim(dims[axis + count - 1], merged[axis]) for axis in later_dims):
         return None
     product = dim_product(dims[first : first + count])
     if isinstance(product, int) and isinstance(merged[first], int) and product != merged[first]:
         return None
     if not (same_dim(merged[first], product) or all(map(is_positive, dims))):  # needs 2
         return None
-    before = [[axis] for axis in range(first)]
-    return [*before, list(range(first, first + count)), *([axis + count - 1] for axis in rest)]
+    earlier_groups = [[axis] for axis in range(first)]
+    return [
+        *earlier_groups,
+        list(range(first, first + count)),
+        *([axis + count - 1] for axis in later_dims),
+    ]
 
 
 unmerge_transpose = rule_pass("unmerge_transpose", __doc__, [transpose_of_merged], exactness=EXACT)

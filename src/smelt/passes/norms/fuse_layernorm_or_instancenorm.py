@@ -54,13 +54,15 @@ _product = op("Mul", var("p"), var("q"), name="product")
 
 
 @rule(
-    one_of(op("Add", _product, var("rest"), commutative=True), op("Sub", _product, var("rest"))),
+    one_of(
+        op("Add", _product, var("offset"), commutative=True), op("Sub", _product, var("offset"))
+    ),
     needs=_ROOTS,
 )
 def multiplied_out(m: Match, b: Builder) -> Replacement:
     """Replace ``x * inverse + (bias - mean * inverse)``, the form of TensorFlow and Keras."""
     walk = m.walk()
-    for first, second in ((m["product"], m["rest"]), (m["rest"], m["product"])):
+    for first, second in ((m["product"], m["offset"]), (m["offset"], m["product"])):
         form = read_multiplied_out(walk, first, second, m.constants)
         if form is not None or m.root.op_type == "Sub":
             return _build(form, walk, m, b)

@@ -211,8 +211,8 @@ class MomentReader:
         node = self.walk.up(value, "Max", "Relu")
         if node is None or len(node.inputs) > 2:
             return value
-        rest = [v for v in node.inputs if not self.is_number(v, 0.0)]
-        return self.before_reshapes(rest[0]) if len(rest) == 1 else value
+        other_operands = [v for v in node.inputs if not self.is_number(v, 0.0)]
+        return self.before_reshapes(other_operands[0]) if len(other_operands) == 1 else value
 
     def _reduced(self, node: ir.Node) -> tuple[ir.Value, Axes] | None:
         """Return operand and axes of a ReduceMean, ReduceSum or GlobalAveragePool; None without

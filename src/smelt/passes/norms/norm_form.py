@@ -44,12 +44,13 @@ def read_product(walk: Walk, constants: Constants) -> NormForm | None:
 
 
 def read_multiplied_out(
-    walk: Walk, product: ir.Value, rest: ir.Value, constants: Constants
+    walk: Walk, product: ir.Value, offset: ir.Value, constants: Constants
 ) -> NormForm | None:
-    """Return the normalization that ``product + rest`` computes, or None; for a Sub, ``product -
-    rest``.
+    """Return the normalization that ``product + offset`` computes, or ``product - offset`` for a
+    Sub; else None.
 
-    ``rest`` is ``bias - mean * inverse``, a variant with a negated mean, or either without a bias.
+    ``offset`` is ``bias - mean * inverse``, a variant with a negated mean, or either without a
+    bias.
     """
     reader = MomentReader(constants, walk)
     is_sum = walk.root.op_type == "Add"
@@ -57,7 +58,7 @@ def read_multiplied_out(
         for broadcast_inverse, deviation, scale in _inverses(reader, inverse):
             if not deviation.centred or deviation.x is not x:
                 continue
-            bias = _shift(reader, rest, inverse, deviation, is_sum)
+            bias = _shift(reader, offset, inverse, deviation, is_sum)
             if bias is not None and broadcasts_against(
                 broadcast_inverse, deviation.x, deviation.axes
             ):
@@ -141,21 +142,21 @@ def _is_zero(s: MomentReader, value: Value) -> bool:
 @attempt
 def _shift(
     s: MomentReader,
-    rest: Value,
+    offset: Value,
     inverse: Value,
     deviation: Deviation,
     added: bool,
 ) -> tuple[Value] | None:
-    """Return ``(bias,)`` if ``rest`` subtracts the scaled mean from the product, else None.
+    """Return ``(bias,)`` if ``offset`` subtracts the scaled mean from the product, else None.
 
-    ``bias`` is None if ``rest`` is only the scaled mean. ``added``: ``rest`` is added, not
+    ``bias`` is None if ``offset`` is only the scaled mean. ``added``: ``offset`` is added, not
     subtracted.
     """
     if not added:
-        return (None,) if _is_scaled_mean(s, rest, inverse, deviation, negated=False) else None
-    if _is_scaled_mean(s, rest, inverse, deviation, negated=True):
+        return (None,) if _is_scaled_mean(s, offset, inverse, deviation, negated=False) else None
+    if _is_scaled_mean(s, offset, inverse, deviation, negated=True):
         return (None,)
-    node = s.walk.up(rest, "Sub", "Add")
+    node = s.walk.up(offset, "Sub", "Add")
     if node is None:
         return None
     for bias, scaled_mean in (node.inputs,) if node.op_type == "Sub" else _both_orders(node):

@@ -136,8 +136,8 @@ def _float_places(node: ir.Node, version: int) -> Places | None:
         return None
     if node.attributes.get_string("reduction", "none") != "none" and node.op_type in SCATTERS:
         return None
-    held = [constraint.allowed_type_strs for constraint in schema.type_constraints]
-    if any(all(name.startswith(("seq(", "optional(")) for name in names) for names in held):
+    type_lists = [constraint.allowed_type_strs for constraint in schema.type_constraints]
+    if any(all(name.startswith(("seq(", "optional(")) for name in names) for names in type_lists):
         return None  # the sequence keeps its element type, which is that of the tensor
     allowed = {
         constraint.type_param_str
@@ -247,9 +247,11 @@ class _Narrow:
 
     def _forget(self, b: Builder) -> None:
         """Discard the nodes of ``b`` and the counterparts that they compute."""
-        gone = {value for node in b.created for value in node.outputs} | set(b.initializers)
-        self.built = {key: narrow for key, narrow in self.built.items() if narrow not in gone}
-        self.narrow = {value: narrow for value, narrow in self.narrow.items() if narrow not in gone}
+        discarded = {value for node in b.created for value in node.outputs} | set(b.initializers)
+        self.built = {key: narrow for key, narrow in self.built.items() if narrow not in discarded}
+        self.narrow = {
+            value: narrow for value, narrow in self.narrow.items() if narrow not in discarded
+        }
         b.discard()
 
 

@@ -149,15 +149,15 @@ class CellReader:
         """Yield ``(z, h, n)`` for each way to read ``value`` as ``n + z * (h - n)`` or ``(1 - z) *
         n + z * h``."""
         for a, b in self._pairs(value, "Add"):
-            for z, rest in self._pairs(b, "Mul"):
-                difference = self.reader.node(rest, "Sub")
+            for z, other_factor in self._pairs(b, "Mul"):
+                difference = self.reader.node(other_factor, "Sub")
                 if difference is not None and difference.inputs[1] is a:
                     assert difference.inputs[0] is not None
                     yield z, difference.inputs[0], a
                 for remainder, new in self._pairs(a, "Mul"):
                     minus = self.reader.node(remainder, "Sub")
                     if minus is not None and minus.inputs[1] is z and self._is_one(minus.inputs[0]):
-                        yield z, rest, new
+                        yield z, other_factor, new
 
     def _is_one(self, value: ir.Value | None) -> bool:
         """True for a constant of one element that equals 1."""

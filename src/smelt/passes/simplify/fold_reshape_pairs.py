@@ -85,7 +85,7 @@ class _Graph:
             elif (shape := self.shape_before(node)) is not None:
                 regions.join(node, self.operands(node))
                 self.shapes[node.outputs[0]] = shape
-        return regions.found()
+        return regions.with_nodes()
 
     def operands(self, node: ir.Node) -> Iterator[ir.Value]:
         """Return the operands of ``node`` that come from a Reshape of this graph."""

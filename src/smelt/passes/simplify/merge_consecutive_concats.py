@@ -40,15 +40,15 @@ def concat_of_concat(m: Match, b: Builder) -> Replacement:
 def _pieces(root: ir.Node, axis: int) -> list[ir.Value | None]:
     """Return the pieces of ``root``, with inner Concats expanded up to the limit."""
     pieces: list[ir.Value | None] = []
-    room = MOST - len(root.inputs)
+    pieces_left = MOST - len(root.inputs)
     pending = list(reversed(root.inputs))
     while pending:
         value = pending.pop()
         inner = _inner(value, root, axis)
-        if inner is None or len(inner.inputs) - 1 > room:  # keeps 2
+        if inner is None or len(inner.inputs) - 1 > pieces_left:  # keeps 2
             pieces.append(value)
         else:
-            room -= len(inner.inputs) - 1
+            pieces_left -= len(inner.inputs) - 1
             pending.extend(reversed(inner.inputs))
     return pieces
 

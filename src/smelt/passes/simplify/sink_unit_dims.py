@@ -133,7 +133,7 @@ def _graph(value: ir.Value) -> ir.Graph | ir.Function | None:
 def _axes_behind(node: ir.Node, value: ir.Value, axes: Axes) -> Axes | None:
     """Return the positions of the dims ``axes`` of ``value`` in the result of ``node``.
 
-    None if the operator may treat these dims in a special way.
+    None if the operator is none of ``_HANDLERS``, or may treat these dims in a special way.
     """
     handler = _HANDLERS.get(node.op_type)
     if handler is None or not is_known(node):  # needs 1

@@ -71,8 +71,11 @@ def _groups(cx: PassContext) -> Iterator[list[_Part]]:
 
 
 def _part(cx: PassContext, node: ir.Node) -> _Part | None:
-    """Return the Slice ``node`` as a part; None if it has several axes or steps, or is an
-    output."""
+    """Return the Slice ``node`` as a part.
+
+    None if it cuts several axes, takes no rows or has a step other than 1, if sizes or bounds are
+    unknown, or if it cuts a constant or is an output.
+    """
     x = node.inputs[0]
     if x is None or x.shape is None or is_constant(x) or not is_known(node):  # keeps 2
         return None

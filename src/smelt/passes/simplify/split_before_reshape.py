@@ -65,22 +65,22 @@ def split_of_reshape(m: Match, b: Builder) -> Replacement:
     )
 
 
-def _size_of_a_piece(shape: ir.Shape, pieces: ir.Shape, axis: int) -> int | None:
-    """Return the number of elements that a Split of size 1 along ``axis`` of ``pieces`` takes.
+def _size_of_a_piece(source_shape: ir.Shape, split_shape: ir.Shape, axis: int) -> int | None:
+    """Return the number of elements that a Split of size 1 along ``axis`` of ``split_shape`` takes.
 
-    The Reshape from ``shape`` to ``pieces`` splits ``axis`` into this dim and further ones. None if
-    it changes other dims, too, or if sizes are unknown.
+    The Reshape from ``source_shape`` to ``split_shape`` splits ``axis`` into this dim and further
+    ones. None if it changes other dims, too, or if sizes are unknown.
     """
-    added = len(pieces) - len(shape)
-    if added < 1 or axis >= len(shape):
+    added = len(split_shape) - len(source_shape)
+    if added < 1 or axis >= len(source_shape):
         return None
-    split = pieces.dims[axis : axis + added + 1]
-    numbers = [dim for dim in split if isinstance(dim, int)]
-    if len(numbers) < len(split) or math.prod(numbers) != shape[axis]:
+    split_dims = split_shape.dims[axis : axis + added + 1]
+    numbers = [dim for dim in split_dims if isinstance(dim, int)]
+    if len(numbers) < len(split_dims) or math.prod(numbers) != source_shape[axis]:
         return None
     other_dims = zip(
-        (*shape.dims[:axis], *shape.dims[axis + 1 :]),
-        (*pieces.dims[:axis], *pieces.dims[axis + added + 1 :]),
+        (*source_shape.dims[:axis], *source_shape.dims[axis + 1 :]),
+        (*split_shape.dims[:axis], *split_shape.dims[axis + added + 1 :]),
         strict=True,
     )
     return math.prod(numbers[1:]) if all(same_dim(x, y) for x, y in other_dims) else None

@@ -105,7 +105,7 @@ def presence_of_an_element(m: Match, b: Builder) -> Replacement:
 
 
 def _items(m: Match, value: ir.Value) -> list[Item] | None:
-    """Return the tensors of a sequence in order; None if they are unknown."""
+    """Return the items of the sequence ``value`` in order; None if they are unknown."""
     changes: list[ir.Node] = []
     while (producer := value.producer()) is not None and not producer.domain:
         source = producer.inputs[0] if producer.inputs else None
@@ -127,7 +127,7 @@ def _items(m: Match, value: ir.Value) -> list[Item] | None:
 
 
 def _created_items(m: Match, producer: ir.Node | None) -> list[Item] | None:
-    """Return the tensors with which ``producer`` creates a sequence; None if they are unknown."""
+    """Return the items with which ``producer`` creates a sequence; None if they are unknown."""
     if producer is None or producer.domain:
         return None
     if producer.op_type == "SequenceEmpty":
@@ -166,7 +166,7 @@ def _item(value: ir.Value) -> Item:
 
 
 def _parts(m: Match, node: ir.Node) -> list[Item] | None:
-    """Return the parts that a SplitToSequence makes; None if their sizes are unknown."""
+    """Return the parts that a SplitToSequence makes as items; None if their sizes are unknown."""
     data = node.inputs[0]
     if data is None or data.shape is None or not data.shape:
         return None

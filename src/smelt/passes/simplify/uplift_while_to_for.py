@@ -99,7 +99,7 @@ class _Counter:
     """Analyzes the numbers that the condition of one Loop compares.
 
     ``lines``: each number that was read, with the magnitude that its type holds exactly.
-    ``left``: how many more values may be examined.
+    ``values_left``: how many more values may be examined.
     """
 
     def __init__(self, node: ir.Node, body: ir.Graph, constants: Constants) -> None:
@@ -107,7 +107,7 @@ class _Counter:
         self.body = body
         self.constants = constants
         self.lines: list[tuple[Line, int]] = []
-        self.left = LOOKED_AT
+        self.values_left = LOOKED_AT
 
     def trip_count(self) -> int | None:
         """Return the number of iterations if the condition alone determines it, else None."""
@@ -132,14 +132,14 @@ class _Counter:
 
         Infinity if none does; None if the condition is data-dependent.
         """
-        self.left -= 1
+        self.values_left -= 1
         node = condition.producer()
         if condition is self.body.inputs[1]:
             return math.inf
         if node is None or node.graph is not self.body:
             truth = self.constants.scalar(condition)
             return None if truth is None else math.inf if truth else 1
-        if node.domain or not is_known(node) or self.left < 0:
+        if node.domain or not is_known(node) or self.values_left < 0:
             return None
         if node.op_type in ("And", "Identity"):
             ends = [None if term is None else self.until(term) for term in node.inputs]
@@ -168,8 +168,8 @@ class _Counter:
 
         None, too, beyond the limit of examined values.
         """
-        self.left -= 1
-        if self.left < 0:
+        self.values_left -= 1
+        if self.values_left < 0:
             return None
         line, limit = self.unchecked_line(value), _EXACT.get(value.dtype or ir.DataType.UNDEFINED)
         if line is None or limit is None:
@@ -212,13 +212,16 @@ class _Counter:
         return step, start
 
     def step(self, value: ir.Value, carried: ir.Value) -> int | None:
-        """Return the constant that is added to ``carried`` to give ``value``, else None."""
+        """Return the constant that is added to ``carried`` to give ``value``, else None.
+
+        Also None beyond the limit of examined values.
+        """
         node = value.producer()
         if node is None or node.domain or not is_known(node):
             return None
         if node.op_type == "Identity" and node.inputs[0] is not None:
-            self.left -= 1
-            return self.step(node.inputs[0], carried) if self.left >= 0 else None
+            self.values_left -= 1
+            return self.step(node.inputs[0], carried) if self.values_left >= 0 else None
         if node.op_type not in ("Add", "Sub") or carried not in node.inputs:
             return None
         first, second = node.inputs

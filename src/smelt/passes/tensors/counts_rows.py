@@ -14,7 +14,7 @@ from smelt.ir.walk import producer_of
 
 
 def counts_rows(indices: ir.Value, rows: ir.Value, source: ir.Value, constants: Constants) -> bool:
-    """True if ``indices`` are 0, 1, 2, ... in order, one for each of ``rows``.
+    """True if it is proved that ``indices`` are 0, 1, 2, ... in order, one for each of ``rows``.
 
     ``source`` is the tensor that was flattened to ``rows``. For symbolic sizes B,S, the indices are
     b * S + s for all b and s.

@@ -79,7 +79,7 @@ def high_rank_transpose(m: Match, b: Builder) -> Replacement:
 
 
 def _merged_axes(dims: Sequence[Dim], perm: Sequence[int]) -> tuple[list[Dim], list[int]]:
-    """Return sizes and permutation over fewer axes.
+    """Return ``(sizes, order)``: the permutation ``perm`` of ``dims``, stated over fewer axes.
 
     Axes of size 1 are dropped; axes that stay neighbours in the same order are merged.
     """
@@ -99,10 +99,11 @@ def _merged_axes(dims: Sequence[Dim], perm: Sequence[int]) -> tuple[list[Dim], l
 
 
 def _swaps(sizes: list[Dim], order: list[int]) -> Iterator[tuple[list[Dim], list[int]]]:
-    """Yield shapes of rank 4 and the permutation [0, 2, 1, 3]; these Transposes together give
+    """Yield ``(shape, perm)`` of Transposes of rank 4 that together reorder axes of ``sizes`` to
     ``order``.
 
-    Each step brings one more run of axes to its final position.
+    Each step swaps two neighbouring blocks, and so brings one more run of axes to its final
+    position.
     """
     current = list(range(len(sizes)))
     for start in range(len(order)):

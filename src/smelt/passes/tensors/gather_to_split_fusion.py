@@ -101,7 +101,10 @@ def _index(reader: ir.Node, stacked: ir.Value, constants: Constants) -> int | No
 
 
 def _part(node: ir.Node, axis: int) -> tuple[int, ...] | None:
-    """Return the dims of one part if ``node`` splits only the dim at ``axis``, else None."""
+    """Return the dims of one part if ``node`` splits only the dim at ``axis``, else None.
+
+    Parts of several dims must be the last dims of the result.
+    """
     source, stacked = node.inputs[0], node.outputs[0].shape
     if source is None or source.shape is None or stacked is None:
         return None

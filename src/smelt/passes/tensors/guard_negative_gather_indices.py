@@ -59,7 +59,7 @@ def guarded(m: Match, b: Builder) -> Replacement:
     if numbers is not None:
         count = b.constant(numbers)
     else:
-        count = _sizes_at_run_time(b, data, axes, is_scalar, indices.dtype)
+        count = _computed_sizes(b, data, axes, is_scalar, indices.dtype)
     negative = b.op("Less", indices, b.const_like(0, indices))
     return b.like(m.root, data, b.op("Where", negative, b.op("Add", indices, count), indices))
 
@@ -77,7 +77,7 @@ def _axes(m: Match) -> range | None:
     return range(first, first + length) if isinstance(length, int) else None
 
 
-def _sizes_at_run_time(
+def _computed_sizes(
     b: Builder, data: ir.Value, axes: range, is_scalar: bool, dtype: ir.DataType
 ) -> ir.Value:
     """Return the sizes of ``axes`` of ``data``, computed at run time."""

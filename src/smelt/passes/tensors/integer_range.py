@@ -46,7 +46,10 @@ class _Proof:
         return self.known[value]
 
     def computed(self, value: ir.Value, depth: int) -> Bounds | None:
-        """Return the bounds of ``value`` from its elements or its producer; None if unknown."""
+        """Return the bounds of ``value`` from its elements or its producer; None if unknown.
+
+        Also None beyond ``DEEP`` operations.
+        """
         array = self.constants.get(value, limit=None)
         if array is not None:
             numbers = array.astype("int64") if array.dtype.kind == "V" else array

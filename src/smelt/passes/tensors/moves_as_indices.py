@@ -132,7 +132,10 @@ def _common_dims(before: Sequence[Dim], after: Sequence[Dim]) -> int:
 def _transpose(
     node: ir.Node, source: ir.Value, result: ir.Value, constants: Constants
 ) -> Move | None:
-    """Return the move of a Transpose; its prefix and suffix are the axes that stay in place."""
+    """Return the move of a Transpose; None for an unknown permutation.
+
+    Its prefix and suffix are the axes that stay in place.
+    """
     perm = permutation(node)
     if perm is None:
         return None
@@ -180,7 +183,9 @@ def _gather(node: ir.Node, source: ir.Value, result: ir.Value, constants: Consta
 def _rotation(
     node: ir.Node, source: ir.Value, result: ir.Value, constants: Constants
 ) -> Move | None:
-    """Return the move of a Concat of parts of one value, as in ``jnp.roll`` and ``torch.roll``."""
+    """Return the move of a Concat of pieces of one value, as in ``jnp.roll`` and ``torch.roll``;
+    None for any other Concat.
+    """
     axis = concat_axis(node)
     rotated: ir.Value | None = None
     indices: list[int] = []
@@ -217,8 +222,10 @@ def _along(
 def _part(
     producer: ir.Node | None, piece: ir.Value | None, axis: int | None, constants: Constants
 ) -> Sequence[int] | None:
-    """Return the rows along ``axis`` of which ``producer`` makes ``piece``; None for any other
-    cut."""
+    """Return the rows along ``axis`` of which ``producer``, a Slice or Split, makes ``piece``.
+
+    None if it cuts other axes too, or if a size is unknown.
+    """
     source = producer.inputs[0] if producer is not None else None
     if source is None or axis is None or producer is None or piece is None:
         return None

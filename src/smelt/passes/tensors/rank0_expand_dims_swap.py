@@ -49,7 +49,7 @@ def expanded_again(m: Match, b: Builder) -> Replacement:
 
 
 def expands(node: ir.Node, constants: Constants) -> bool:
-    """True if ``node`` turns a scalar into a vector."""
+    """True if ``node`` is an Unsqueeze of a scalar to a vector of one element."""
     source = node.inputs[0] if node.op_type == "Unsqueeze" and not node.domain else None
     return _rank(source) == 0 and opset.axes_of(node, constants) in ((0,), (-1,))
 

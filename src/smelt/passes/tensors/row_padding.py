@@ -67,9 +67,10 @@ def row_padding_of(walk: Walk, axis: int, constants: Constants) -> RowPadding | 
 
 
 def _source(value: ir.Value, axis: int) -> tuple[ir.Value, list[ir.Node], int] | None:
-    """Return what ``value`` is cut from, the nodes that do it, and how often they repeat a row.
+    """Return ``(source, nodes, times)``: what ``value`` is cut from, by which nodes, and how often
+    a row is repeated.
 
-    None if no Slice or Gather cuts it.
+    The last of ``nodes`` is the Slice or Gather that cuts it; None if none does.
     """
     repeated, nodes, times = _unrepeated(value, axis)
     cut = producer_of(repeated, "Slice", "Gather")
@@ -79,7 +80,8 @@ def _source(value: ir.Value, axis: int) -> tuple[ir.Value, list[ir.Node], int] |
 
 
 def _unrepeated(value: ir.Value, axis: int) -> tuple[ir.Value, list[ir.Node], int]:
-    """Return the row that ``value`` repeats along ``axis``, the nodes that do it, and how often.
+    """Return ``(row, nodes, times)``: ``value`` is ``row``, repeated ``times`` along ``axis`` by
+    ``nodes``.
 
     An Expand or a Tile repeats a row along the axis, or along a new dim that a Reshape merges with
     the axis (``jnp.repeat``). Returns ``value``, no nodes and 1 if nothing is repeated.

@@ -107,9 +107,10 @@ def _order(starts: Sequence[dict[int, int]], steps: dict[int, int]) -> tuple[int
 def _split_steps(
     dims: Sequence[Dim], steps: dict[int, int], order: Sequence[int], axis: int
 ) -> tuple[list[Dim], list[int]]:
-    """Return the dims with the offset within each step as a new axis, and a permutation.
+    """Return ``(dims, perm)``: ``dims`` with the offset within each step as a new axis, and a
+    permutation.
 
-    The permutation moves the new axes before ``axis``, in ``order``.
+    ``perm`` moves the new axes before ``axis``, in ``order``.
     """
     split: list[Dim] = []
     outer_axes, offset_axes = [], {}
