@@ -25,7 +25,7 @@ def test_the_table_is_written(
     smelt: Any, document: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        measure, "measured", lambda choice, cell, threads: dict.fromkeys(choice.forms, 1e-6)
+        measure, "measure_cell", lambda choice, cell, threads: dict.fromkeys(choice.forms, 1e-6)
     )
     path = tmp_path / "costs.json"
     told = document(smelt("tune", "--target", "ort", "-o", path, "--json"))
