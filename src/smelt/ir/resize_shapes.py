@@ -6,6 +6,8 @@ ratio is kept.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
@@ -38,21 +40,34 @@ def infer_resize(context: ShapeInferenceContext, node: ir.Node) -> bool:
                 return False
     elif sizes is not None and policy_name != "stretch" and len(sizes) == len(axes):
         old_sizes = [dims[axis] for axis in axes]
-        ratios: list[np.float32] = [
-            np.float32(new) / np.float32(old)
-            for new, old in zip(sizes, old_sizes, strict=True)
-            if isinstance(old, int) and old > 0
-        ]
-        all_are_known = len(ratios) == len(axes)
-        pick = min if policy_name == "not_larger" else max
-        ratio = pick(ratios) if all_are_known else np.float32(1)
+        ratio = _common_ratio(old_sizes, sizes, policy_name)
         for axis, size in zip(axes, old_sizes, strict=True):
-            number = int(np.floor(ratio * np.float32(size) + 0.5)) if isinstance(size, int) else 0
-            dims[axis] = number if all_are_known else context.new_symbolic_dim()
+            if ratio is None or not isinstance(size, int):
+                dims[axis] = context.new_symbolic_dim()
+            else:
+                dims[axis] = int(np.floor(ratio * np.float32(size) + 0.5))
     else:
         return False
     context.set_shape_and_dtype(node.outputs[0], ir.Shape(dims), source.dtype)
     return True
+
+
+def _common_ratio(
+    old_sizes: Sequence[int | ir.SymbolicDim], sizes: Sequence[float], policy: str
+) -> np.float32 | None:
+    """Return the ratio by which all sizes grow if the aspect ratio is kept.
+
+    That is the least of new to old sizes for the ``policy`` ``not_larger``, else the greatest. None
+    if an old size is unknown or 0.
+    """
+    ratios: list[np.float32] = [
+        np.float32(new) / np.float32(old)
+        for new, old in zip(sizes, old_sizes, strict=True)
+        if isinstance(old, int) and old > 0
+    ]
+    if len(ratios) < len(old_sizes):
+        return None
+    return min(ratios) if policy == "not_larger" else max(ratios)
 
 
 def _numbers(node: ir.Node, index: int) -> list[float] | None:

@@ -27,49 +27,57 @@ def slice_rule(library_rule: ShapeRule) -> ShapeRule:
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
         """Infer the shape, then drop bounds that never have an effect."""
-        cut(context, node)
+        _infer_slice(library_rule, context, node)
         output = node.outputs[0]
         if output.shape is not None:
             dims = [without_redundant_bounds(dim) for dim in output.shape.dims]
             if dims != [*output.shape.dims]:
                 output.shape = ir.Shape(dims)
 
-    def cut(context: ShapeInferenceContext, node: ir.Node) -> None:
-        """Infer the shape of Slice; each dim that is only a guess gets a new symbol."""
-        shape = _constant_slice(context, node)
-        if shape is not None:
-            shape = context.name_anonymous_dims_in_shape(shape)
-            dtype = node.inputs[0].dtype if node.inputs[0] is not None else None
-            context.set_shape_and_dtype(node.outputs[0], shape, dtype)
-            node.outputs[0].shape = shape
-            return
-        _without_deep_bounds(library_rule, context, node)
-        source, output = node.inputs[0], node.outputs[0]
-        if source is None or source.shape is None or output.shape is None:
-            return
-        if not len(source.shape):
-            context.record_error(node, "a scalar has no axis to cut")
-            return
-        if any(is_computed_input(node, index) for index in range(1, 5)):
-            output.shape = _run_time_slice(context, node, source.shape, output.shape)
-            return
-        ranges = constant_cuts(node, len(source.shape))
-        dims: list[int | ir.SymbolicDim] = []
-        for axis, (before, after) in enumerate(zip(source.shape, output.shape, strict=True)):
-            if isinstance(before, int) and axis in ranges:
-                dims.append(_known_rows(before, ranges[axis], after))
-                continue
-            if isinstance(before, int) or not (isinstance(after, int) or axis in ranges):
-                dims.append(after)
-                continue
-            rows = ranges.get(axis)
-            size = _rows(before, rows) if rows is not None and not _is_deep(before) else None
-            is_guess = isinstance(after, int) or (rows is not None and rows[2] < 0)
-            guess = context.new_symbolic_dim() if is_guess else after
-            dims.append(guess if size is None else size)
-        output.shape = ir.Shape(dims)
-
     return infer
+
+
+def _infer_slice(library_rule: ShapeRule, context: ShapeInferenceContext, node: ir.Node) -> None:
+    """Infer the shape of Slice; each dim that is only a guess gets a new symbol."""
+    shape = _constant_slice(context, node)
+    if shape is not None:
+        shape = context.name_anonymous_dims_in_shape(shape)
+        dtype = node.inputs[0].dtype if node.inputs[0] is not None else None
+        context.set_shape_and_dtype(node.outputs[0], shape, dtype)
+        node.outputs[0].shape = shape
+        return
+    _without_deep_bounds(library_rule, context, node)
+    source, output = node.inputs[0], node.outputs[0]
+    if source is None or source.shape is None or output.shape is None:
+        return
+    if not len(source.shape):
+        context.record_error(node, "a scalar has no axis to cut")
+        return
+    if any(is_computed_input(node, index) for index in range(1, 5)):
+        output.shape = _run_time_slice(context, node, source.shape, output.shape)
+        return
+    cuts = constant_cuts(node, len(source.shape))
+    dims = zip(source.shape, output.shape, strict=True)
+    output.shape = ir.Shape(
+        [
+            _cut_dim(context, before, after, cuts.get(axis))
+            for axis, (before, after) in enumerate(dims)
+        ]
+    )
+
+
+def _cut_dim(context: ShapeInferenceContext, before: Dim, after: Dim, cut: Cut | None) -> Dim:
+    """Return the size that ``cut``, with constant start, end and step, leaves of a dim ``before``.
+
+    ``after`` is what the library inferred; where that is only a guess, a new symbol is returned.
+    """
+    if isinstance(before, int):
+        return after if cut is None else _known_rows(before, cut, after)
+    if cut is None:
+        return context.new_symbolic_dim() if isinstance(after, int) else after
+    size = None if _is_deep(before) else _rows(before, cut)
+    guess = context.new_symbolic_dim() if isinstance(after, int) or cut[2] < 0 else after
+    return guess if size is None else size
 
 
 DEEPEST = 2

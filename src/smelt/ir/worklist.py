@@ -180,14 +180,7 @@ class Worklist:
             self.stats.miss(rule.name, f"the target does not compute {unsupported}", match.root)
             return False
         values = replacement if isinstance(replacement, tuple) else (replacement,)
-        if not all(value is None or isinstance(value, ir.Value) for value in values):
-            raise UsageError(
-                "E653",
-                f"the rule {rule.name} returns neither values nor a Miss",
-                at=f"node {match.root.name!r} ({match.root.op_type})",
-                why=f"it returned {repr(replacement)[:60]}",
-                fix='return what stands for the root, None, or Miss("why")',
-            )
+        _check_values(rule, match, replacement, values)
         _check_acyclic(rule, match.end, builder.created)
         try:
             touched = self.rewriter.replace(
@@ -201,13 +194,16 @@ class Worklist:
         self.stats.fired[rule.name] += 1
         self._recent.append(rule.name)
         if builder.created:
-            created_types = {(node.domain, node.op_type) for node in builder.created}
-            if not created_types <= self._operators:
-                self._operators = self._operators | created_types
-                self.rules = self._every.within(self._operators)
+            self._add_operators({(node.domain, node.op_type) for node in builder.created})
             self.rewriter.remove_dead(builder.created)
         self._push_affected(touched, builder.created)
         return True
+
+    def _add_operators(self, created_types: set[tuple[str, str]]) -> None:
+        """Consider from now on the rules that need operators of ``created_types``."""
+        if not created_types <= self._operators:
+            self._operators = self._operators | created_types
+            self.rules = self._every.within(self._operators)
 
     def _unsupported_operator(self, builder: Builder) -> str:
         """Return the name of a created operator that the target does not support; empty if there is
@@ -260,6 +256,20 @@ def _build_replacement(rule: Rule, match: Match, builder: Builder) -> Replacemen
     except Exception as error:
         blame(error, rule.build, f"the rule {rule.name}")
         raise
+
+
+def _check_values(
+    rule: Rule, match: Match, replacement: object, values: tuple[object, ...]
+) -> None:
+    """Raise UsageError unless all ``values`` that ``rule`` returned are values or None."""
+    if not all(value is None or isinstance(value, ir.Value) for value in values):
+        raise UsageError(
+            "E653",
+            f"the rule {rule.name} returns neither values nor a Miss",
+            at=f"node {match.root.name!r} ({match.root.op_type})",
+            why=f"it returned {repr(replacement)[:60]}",
+            fix='return what stands for the root, None, or Miss("why")',
+        )
 
 
 def _check_acyclic(rule: Rule, end: ir.Node, created: Iterable[ir.Node]) -> None:

@@ -73,12 +73,17 @@ def split(
             carried = summing.carried if summing and number else None
             bands.emit(step, merged_boxes(tile.inputs, boxes), carried)
     if len(tiles) > 1:
-        starts = tuple(start for bounds in product(*cuts.values()) for start, _ in bounds)
-        attributes: dict[str, AttributeValue | DotDims] = {"axes": tuple(cuts), "starts": starts}
-        outputs, origin = instruction.outputs, instruction.origin
-        join = Instruction(JOIN, tuple(parts), outputs, attributes, (), origin)
-        bands.instructions.append(join)
+        bands.instructions.append(_join(instruction, parts, cuts))
     return bands.instructions
+
+
+def _join(
+    instruction: Instruction, parts: Sequence[int], cuts: Mapping[int, list[tuple[int, int]]]
+) -> Instruction:
+    """Return the Join of ``parts``, the tiles at all combinations of ``cuts``, to the result."""
+    starts = tuple(start for bounds in product(*cuts.values()) for start, _ in bounds)
+    attributes: dict[str, AttributeValue | DotDims] = {"axes": tuple(cuts), "starts": starts}
+    return Instruction(JOIN, tuple(parts), instruction.outputs, attributes, (), instruction.origin)
 
 
 def merged_boxes(boxes: Mapping[int, Box], more: Mapping[int, Box]) -> dict[int, Box]:

@@ -9,6 +9,7 @@ slices of a tensor becomes the tensor. Dead code elimination removes what is lef
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import cast
 
@@ -31,37 +32,25 @@ def run(program: Program) -> bool:
     for instruction in program.instructions:
         if any(slot in replacement for slot in instruction.inputs):
             instruction.inputs = tuple(replacement.get(slot, slot) for slot in instruction.inputs)
-        if instruction.op in _LAYOUT:
-            composed = _composed(program, instruction, producers)
-            changed |= composed is not instruction
-            source, output = composed.inputs[0], composed.outputs[0]
-            if _does_nothing(program, composed) and _may_stand_for(program, source, output):
+        composed, source = _composed_and_source(program, instruction, producers)
+        changed |= composed is not instruction
+        if source is not None:
+            output = composed.outputs[0]
+            if _may_stand_for(program, source, output):
                 replacement[output] = source
                 changed = True
                 continue
-            instructions.append(composed)
-            producers[output] = composed
-            continue
-        if instruction.op == "Slice":
-            producers[instruction.outputs[0]] = instruction
-        if instruction.op == "Concat":
-            joined_source, output = (
-                _joined_source(program, instruction, producers),
-                instruction.outputs[0],
-            )
-            if joined_source is not None and _may_stand_for(program, joined_source, output):
-                replacement[output] = joined_source
-                changed = True
-                continue
             if (
-                joined_source is not None
-                and joined_source not in written_as
-                and _may_be_written_as(program, joined_source, output)
+                composed.op == "Concat"
+                and source not in written_as
+                and _may_be_written_as(program, source, output)
             ):
-                written_as[joined_source] = output
+                written_as[source] = output
                 changed = True
                 continue
-        instructions.append(instruction)
+        instructions.append(composed)
+        if composed.op in (*_LAYOUT, "Slice"):
+            producers[composed.outputs[0]] = composed
     for instruction in instructions if written_as else ():
         instruction.inputs = tuple(written_as.get(slot, slot) for slot in instruction.inputs)
         instruction.outputs = tuple(written_as.get(slot, slot) for slot in instruction.outputs)
@@ -70,8 +59,23 @@ def run(program: Program) -> bool:
     return changed
 
 
+def _composed_and_source(
+    program: Program, instruction: Instruction, producers: Mapping[int, Instruction]
+) -> tuple[Instruction, int | None]:
+    """Return ``(composed, source)``: ``instruction`` merged with those before it, and its source.
+
+    ``source`` is the slot whose elements ``composed`` returns unchanged; None if it changes them.
+    """
+    if instruction.op in _LAYOUT:
+        composed = _composed(program, instruction, producers)
+        return composed, composed.inputs[0] if _does_nothing(program, composed) else None
+    if instruction.op == "Concat":
+        return instruction, _joined_source(program, instruction, producers)
+    return instruction, None
+
+
 def _composed(
-    program: Program, step: Instruction, producers: dict[int, Instruction]
+    program: Program, step: Instruction, producers: Mapping[int, Instruction]
 ) -> Instruction:
     """Return ``step`` merged with the chain of the same operator before it."""
     before = producers.get(step.inputs[0])
@@ -89,7 +93,7 @@ def _composed(
 
 
 def _joined_source(
-    program: Program, concat: Instruction, producers: dict[int, Instruction]
+    program: Program, concat: Instruction, producers: Mapping[int, Instruction]
 ) -> int | None:
     """Return the slot whose slices along the axis a Concat joins in order; None if there is
     none."""
