@@ -32,7 +32,9 @@ def _is_not_negative(index: Affine, dims: tuple[ir.SymbolicDim | int, ...]) -> b
 
 
 def gather(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
-    """Return the form of Gather: uniform data stay uniform, affine data need indices >= 0."""
+    """Return the form of Gather: uniform data stay uniform, affine data need indices >= 0; else
+    None.
+    """
     data, index = (proof.of(operand, depth) for operand in node.inputs)
     if data is not None and data.is_uniform:
         return uniform(data.start, rank_of(value))
@@ -47,7 +49,7 @@ def gather(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine |
 
 
 def gather_elements(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
-    """Return the form of GatherElements, under the same conditions as Gather."""
+    """Return the form of GatherElements, under the same conditions as Gather; else None."""
     data, index = (proof.of(operand, depth) for operand in node.inputs)
     if data is not None and data.is_uniform:
         return data
@@ -59,7 +61,9 @@ def gather_elements(proof: Proof, node: ir.Node, value: ir.Value, depth: int) ->
 
 
 def gather_nd(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
-    """Return the form of GatherND without batch dims, under the same conditions as Gather."""
+    """Return the form of GatherND without batch dims, under the same conditions as Gather; else
+    None.
+    """
     data = proof.of(node.inputs[0], depth)
     if data is not None and data.is_uniform:
         return uniform(data.start, rank_of(value))

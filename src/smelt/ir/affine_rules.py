@@ -51,12 +51,12 @@ def _filled(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine 
 
 
 def _same(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
-    """Return the form of the operand of an Identity."""
+    """Return the form of the operand of an Identity; None if it has none."""
     return proof.of(node.inputs[0], depth)
 
 
 def _cast(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
-    """Return the form of the operand; a cast to bool needs a uniform operand."""
+    """Return the form of the operand; a cast to bool needs a uniform operand; else None."""
     form = proof.of(node.inputs[0], depth)
     if form is None or value.dtype != ir.DataType.BOOL:
         return form
@@ -64,7 +64,9 @@ def _cast(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | 
 
 
 def _expand(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
-    """Return the form of the operand broadcast to the result of an Expand."""
+    """Return the form of the operand broadcast to the result of an Expand; None if the operand has
+    none.
+    """
     return _broadcast_operand(proof, node.inputs[0], value, depth)
 
 
@@ -79,7 +81,7 @@ def _reshape(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine
 
 
 def _transpose(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
-    """Return the form of the operand with its steps permuted."""
+    """Return the form of the operand with its steps permuted; None if it has none."""
     form = proof.of(node.inputs[0], depth)
     if form is None:
         return None
@@ -89,7 +91,10 @@ def _transpose(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affi
 
 
 def _slice(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
-    """Return the form of a Slice; its ``ends`` change only the size, so they are not read."""
+    """Return the form of a Slice; None if it is not proved.
+
+    Its ``ends`` change only the size, so they are not read.
+    """
     form, rank = proof.of(node.inputs[0], depth), rank_of(value)
     starts = proof.constants.ints(node.inputs[1])
     axes_input = node.inputs[3] if len(node.inputs) > 3 else None
@@ -171,7 +176,7 @@ def _ends_at(counted: ir.Value | None, form: Affine, last: ir.Value | None) -> b
 
 
 def _logical(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
-    """Return the form of And or Or: one operand that decides the result is enough."""
+    """Return the form of And or Or: one operand that decides the result is enough; else None."""
     forms = [proof.of(operand, depth) for operand in node.inputs]
     decisive = 0 if node.op_type == "And" else 1
     known = [form.start for form in forms if form is not None]
@@ -181,13 +186,17 @@ def _logical(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine
 
 
 def _not(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
-    """Return the form of Not; its operand is uniform, as every proved boolean tensor is."""
+    """Return the form of Not; its operand is uniform, as every proved boolean tensor is; None if it
+    has no form.
+    """
     form = proof.of(node.inputs[0], depth)
     return uniform(1 - form.start, len(form.steps)) if form is not None else None
 
 
 def _where(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
-    """Return the form of the operand that a uniform condition selects."""
+    """Return the form of the operand that a uniform condition selects; None if the condition is not
+    uniform or the operand has no form.
+    """
     choice = proof.of(node.inputs[0], depth)
     if choice is None:
         return None
@@ -195,7 +204,9 @@ def _where(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine |
 
 
 def _cumsum(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
-    """Return the form of CumSum of a uniform tensor: zeros stay zeros, c gives c, 2c, 3c, ..."""
+    """Return the form of CumSum of a uniform tensor: zeros stay zeros, c gives c, 2c, 3c, ...; else
+    None.
+    """
     form, axis = proof.of(node.inputs[0], depth), proof.constants.scalar(node.inputs[1])
     plain = not any(node.attributes.get_int(name, 0) for name in ("exclusive", "reverse"))
     if form is None or not form.is_uniform:

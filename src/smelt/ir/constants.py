@@ -99,7 +99,8 @@ class Constants:
 
     def _read(self, value: ir.Value, limit: int | None) -> Array | None:
         """Return the array of ``value``, computed through Identity, Cast and reshapes from a
-        constant."""
+        constant; None if it is not constant or larger than ``limit`` bytes.
+        """
         moves: list[ir.Node] = []
         while (move := _move_to(value)) is not None:
             source = move.inputs[0]
@@ -118,7 +119,8 @@ class Constants:
 
     def _at(self, value: ir.Value, limit: int | None) -> Array | None:
         """Return the array of an initializer, Constant or static Shape, or the cached array of
-        ``value``."""
+        ``value``; None if it is none of these or larger than ``limit`` bytes.
+        """
         known = self._known.get(value)
         if known is not None:
             return known if limit is None or known.nbytes <= limit else None

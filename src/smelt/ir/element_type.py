@@ -55,7 +55,8 @@ class ElementTypes:
 
 def type_by_schema(node: ir.Node, value: ir.Value, opset: int) -> ir.DataType | None:
     """Return the type of the result ``value`` of ``node`` by the schema and the types of its
-    operands."""
+    operands; None if they do not determine it.
+    """
     result = _of_result(node, value, opset)
     return result.dtype if isinstance(result, ir.Value) else result
 

@@ -63,7 +63,9 @@ def _refine_loop(shapes: ShapeInference, node: ir.Node, body: ir.Graph) -> None:
 def _kept_dims(
     start: ir.Shape | None, before: ir.Shape | None, after: ir.Shape | None
 ) -> ir.Shape | None:
-    """Return the dims of ``start`` that an iteration keeps; the others unknown."""
+    """Return the dims of ``start`` that an iteration keeps; the others unknown; None if a rank is
+    unknown or changes.
+    """
     if start is None or before is None or after is None:
         return None
     if not len(start) == len(before) == len(after):

@@ -200,7 +200,7 @@ _GRAPHS = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
 
 
 def _copied_shape(shape: ir.Shape | None) -> ir.Shape | None:
-    """Return a copy of ``shape`` that is not frozen."""
+    """Return a copy of ``shape`` that is not frozen; None for an unknown shape."""
     if shape is None:
         return None
     copy = ir.Shape.__new__(ir.Shape)

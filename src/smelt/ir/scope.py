@@ -116,7 +116,9 @@ def captures(node: ir.Node) -> tuple[ir.Value, ...]:
 
 
 def home(value: ir.Value) -> ir.Graph | None:
-    """Return the graph that defines ``value``; an outer value that a branch returns stays outer."""
+    """Return the graph that defines ``value``, None if there is none; an outer value that a branch
+    returns stays outer.
+    """
     producer = value.producer()
     return producer.graph if producer is not None else value.graph
 

@@ -55,7 +55,8 @@ class ShapeContext(ShapeInferenceContext):  # type: ignore[misc]  # the library 
 
     def get_symbolic_value(self, value: ir.Value) -> list[Dim] | None:
         """Return the known elements of ``value``, also those that another context noted in the
-        metadata."""
+        metadata; None if it has none.
+        """
         known: list[Dim] | None = super().get_symbolic_value(value)
         if known is None and SYM_DATA_KEY in value.metadata_props:
             items = json.loads(value.metadata_props[SYM_DATA_KEY])

@@ -111,7 +111,7 @@ def _contained(rule: ShapeRule) -> ShapeRule:
 
 
 def _checked(rule: ShapeRule) -> ShapeRule:
-    """Wrap a rule so that its failures become E907 and its results are checked."""
+    """Wrap a rule: its unexpected failures become E907, and its results are checked."""
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
         """Run the rule, report its failures, and check its results."""

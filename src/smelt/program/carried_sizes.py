@@ -119,7 +119,9 @@ def max_iterations(loop: Instruction) -> int | None:
 def _bounds_of_growth(
     start: Dim | Size, step: int | Size | None, iterations: int | None, declared: Bounds | None
 ) -> Bounds | None:
-    """Return the bounds of a size that starts at ``start`` and grows by ``step`` per iteration."""
+    """Return the bounds of a size that starts at ``start`` and grows by ``step`` per iteration;
+    None if nothing limits it.
+    """
     if isinstance(start, ir.SymbolicDim):
         return None
     growth = None if step is None else max(0, highest(step))

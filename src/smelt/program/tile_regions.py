@@ -37,8 +37,9 @@ None if the band is not the operator itself on parts of the operands.
 def elementwise(
     program: Program, instruction: Instruction, axis: int, start: int, stop: int
 ) -> Region | None:
-    """Return the same elements of each operand, and all of an operand that broadcasts along
-    ``axis``."""
+    """Return the region of elements ``start`` to ``stop``; an operand that broadcasts along
+    ``axis`` is read whole.
+    """
     rank = len(program.slots[instruction.outputs[0]].shape)
     region = Region()
     for position, slot in enumerate(instruction.inputs):
@@ -52,8 +53,11 @@ def elementwise(
 def convolution(
     program: Program, instruction: Instruction, axis: int, start: int, stop: int
 ) -> Region | None:
-    """Return the region of images of x; of filters with their bias; or of rows of x with the
-    halo."""
+    """Return the region of a Conv: images of x; filters with their bias; or rows of x with the
+    halo.
+
+    None if the band cuts a group of filters, or a window lies in padding alone.
+    """
     if axis == 0:
         return Region({0: {0: (start, stop)}})
     if axis > 1:
@@ -77,8 +81,10 @@ def convolution(
 def pooling(
     program: Program, instruction: Instruction, axis: int, start: int, stop: int
 ) -> Region | None:
-    """Return the region of images, channels, or rows with the halo; None if there is a second
-    result."""
+    """Return the region of a pooling: images or channels of x, or rows of x with the halo.
+
+    None if there is a second result, or if a window lies in padding alone.
+    """
     if len(instruction.outputs) > 1:
         return None
     if axis < 2:
@@ -117,7 +123,9 @@ def _window(
 def product(
     program: Program, instruction: Instruction, axis: int, start: int, stop: int
 ) -> Region | None:
-    """Return the region of the batch, rows or columns of a DotGeneral."""
+    """Return the region of a DotGeneral: both operands for a batch, one of them for rows or
+    columns.
+    """
     dims = instruction.attributes["dims"]
     assert isinstance(dims, DotDims)
     lhs, rhs = (len(program.slots[slot].shape) for slot in instruction.inputs[:2])

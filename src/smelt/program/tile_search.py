@@ -155,7 +155,7 @@ class _Search:
         )
 
     def _smallest(self, instruction: Instruction, order: Sequence[int]) -> Mapping[str, int] | None:
-        """Return the bytes of the smallest tile along all axes of ``order``, by memory.
+        """Return the bytes of the smallest tile along all axes of ``order``, by memory; else None.
 
         Some sizes must exceed one element, because a window over padding alone is no tile.
         """

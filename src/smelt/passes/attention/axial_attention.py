@@ -135,7 +135,9 @@ def _width(dims: Sequence[Dim]) -> int:
 
 
 def _joined(value: ir.Value, dims: Sequence[Dim], b: Builder) -> ir.Value | None:
-    """Return A,B,S,H,D as A*B,S,H,D, by way of A*B,S,H*D, which an ``Attention`` reads."""
+    """Return A,B,S,H,D as A*B,S,H,D, by way of A*B,S,H*D, which an ``Attention`` reads; None if two
+    dims are unknown and no input determines them.
+    """
     before = producer_of(value, "Reshape")
     source = before.inputs[0] if before is not None else None
     rows_before_split = source if source is not None else value

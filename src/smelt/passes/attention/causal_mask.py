@@ -98,7 +98,8 @@ class _Reader:
 
     def _positions_along_axis(self, shape: ir.Shape | None) -> Cells | None:
         """Return the cells of row or column positions, whichever axis of ``shape`` has ``size``
-        elements."""
+        elements; None if neither does.
+        """
         if shape is None or not len(shape) or any(dim != 1 for dim in shape.dims[:-2]):
             return None
         if equal_if_broadcast(shape[-1], self.size) and (len(shape) == 1 or shape[-2] == 1):
@@ -108,7 +109,9 @@ class _Reader:
         return None
 
     def _constant(self, value: ir.Value) -> Cells | None:
-        """Return the cells of a constant: one number, positions 0, 1, ..., or a triangle."""
+        """Return the cells of a constant: one number, positions 0, 1, ..., or a triangle; else
+        None.
+        """
         line, square = self._positions_along_axis(value.shape), self.is_square(value.shape)
         array = self.constants.get(value, None) if line or square else self.constants.get(value)
         if array is None or array.dtype.kind not in "biuf":
@@ -120,7 +123,9 @@ class _Reader:
         return triangle_cells.triangles(array) if square and array.size else None
 
     def _positions(self, value: ir.Value) -> Cells | None:
-        """Return the cells of one integer everywhere, or of the row or column position."""
+        """Return the cells of one integer everywhere, or of the row or column position; else
+        None.
+        """
         form = self.proof.of(value)
         if form is None or value.shape is None or value.dtype is None:
             return None
@@ -134,7 +139,9 @@ class _Reader:
         return Cells(COLUMNS if along == -1 else ROWS, are_positions=True) if fits else None
 
     def _computed(self, value: ir.Value) -> Cells | None:
-        """Return the cells of a computed value from its operator and operands."""
+        """Return the cells of a computed value from its operator and operands; None if they have
+        none.
+        """
         node = value.producer()
         if node is None or node.domain or not is_known(node):
             return None
@@ -154,7 +161,7 @@ class _Reader:
         return self._elementwise(node)
 
     def _elementwise(self, node: ir.Node) -> Cells | None:
-        """Return the cells of an elementwise operator whose operands all have cells."""
+        """Return the cells of an elementwise operator whose operands all have cells; else None."""
         operand_cells: list[Cells] = []
         for value in node.inputs if node.op_type in triangle_cells.ELEMENTWISE else ():
             cells = self.read(value)
@@ -164,7 +171,7 @@ class _Reader:
         return triangle_cells.elementwise(node.op_type, operand_cells) if operand_cells else None
 
     def _trilu(self, node: ir.Node) -> Cells | None:
-        """Return the cells of a Trilu with a constant offset."""
+        """Return the cells of a Trilu with a constant offset; else None."""
         cells = self.read(node.inputs[0]) if self.is_square(node.outputs[0].shape) else None
         offset = node.inputs[1] if len(node.inputs) > 1 else None
         k = 0 if offset is None else self.constants.scalar(offset)
@@ -174,7 +181,8 @@ class _Reader:
         return triangle_cells.trilu(cells, upper is None or bool(upper.as_int()), k)
 
     def _corner(self, value: ir.Value) -> Cells | None:
-        """Return the cells of a causal buffer cut to its first rows and columns by Slices.
+        """Return the cells of a causal buffer cut to its first rows and columns by Slices; else
+        None.
 
         A Slice from index 0 with step 1 and a result of this size can read no other elements.
         """

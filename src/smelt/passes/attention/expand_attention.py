@@ -83,7 +83,9 @@ def attention(m: Match, b: Builder) -> Replacement:
 def _unfit(
     m: Match, attributes: Mapping[str, Any], bias: ir.Value | None, past: Sequence[ir.Value | None]
 ) -> Miss | None:
-    """Return a Miss that names the feature of the Attention that the expansion does not support."""
+    """Return a Miss that names the feature of the Attention that the expansion does not support,
+    else None.
+    """
     if attributes.get("qk_matmul_output_mode", 0):  # keeps 1
         return Miss("qk_matmul_output_mode is not 0")
     dtype = m["q"].dtype

@@ -113,7 +113,9 @@ def _mask_of(scores: ir.Value, m: Match) -> Choice | None:
 
 
 def _added_mask(value: ir.Value, bias: ir.Value | None, m: Match) -> Choice | None:
-    """Return the mask that ``bias`` adds to ``value``: a Where of two numbers, or a constant."""
+    """Return the mask that ``bias`` adds to ``value``: a Where of two numbers, or a constant; None
+    if it adds none.
+    """
     node, array = producer_of(bias, "Where"), m.array(bias, limit=None)
     if array is not None and array.size and array.dtype == np.float32:
         shown = array == 0

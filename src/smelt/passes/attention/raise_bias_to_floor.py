@@ -181,7 +181,7 @@ def _padding(node: ir.Node, m: Match) -> _Range | None:
 
 
 def _bounds_of_type(value: ir.Value | None) -> _Range | None:
-    """Return the range of an integer or boolean dtype, as float32."""
+    """Return the range of an integer or boolean dtype, as float32; None for other types."""
     if value is None or value.dtype is None:
         return None
     if value.dtype == ir.DataType.BOOL:

@@ -92,7 +92,9 @@ def trilu(cells: Cells, upper: bool, k: int) -> Cells | None:
 
 
 def triangles(array: np.ndarray) -> Cells | None:
-    """Return the cells of a square constant of at least two rows, or of a stack of equal ones."""
+    """Return the cells of a square constant of at least two rows, or of a stack of equal ones; else
+    None.
+    """
     before, diagonal, after = (array[(0,) * (array.ndim - 2)][i] for i in ((1, 0), (0, 0), (0, 1)))
     size = array.shape[-1]
     if not (array[..., -1, :-1] == before).all():

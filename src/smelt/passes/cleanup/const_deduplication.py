@@ -189,7 +189,9 @@ class _Search:
         distinct.append((kind, value))
 
     def equal(self, value: ir.Value, candidates: list[ir.Value]) -> ir.Value | None:
-        """Return the first of ``candidates`` that equals ``value``; their samples agree already."""
+        """Return the first of ``candidates`` that equals ``value``; their samples agree already;
+        None if none does.
+        """
         tensor = constants.tensor_of(value)
         assert tensor is not None
         for other in candidates:

@@ -91,8 +91,8 @@ def reshape(layout: Layout, dims: Sequence[Dim]) -> Layout | None:
 def take(parts: AxisParts, dim: Dim, *, last: bool = False) -> tuple[AxisParts, AxisParts] | None:
     """Split ``dim`` elements off the front of ``parts``, or off the end with ``last``.
 
-    Returns the parts split off and the rest. A part may be cut in two. None if the cut is not on a
-    boundary of parts or their factors.
+    Returns ``(parts split off, remaining parts)``. A part may be cut in two. None if the cut is not
+    on a boundary of parts or their factors.
     """
     split_off: list[AxisPart] = []
     remaining = list(parts)
@@ -158,7 +158,9 @@ def _space_to_depth(layout: Layout, block: int, blocks_first: bool) -> Layout | 
 
 
 def _depth_to_space(layout: Layout, block: int, blocks_first: bool) -> Layout | None:
-    """Return the layout after DepthToSpace, the inverse of ``_space_to_depth``."""
+    """Return the layout after DepthToSpace, the inverse of ``_space_to_depth``; None if the parts
+    do not split so.
+    """
     batch, channels, height, width = layout
     first = take(channels, block, last=not blocks_first)
     second = take(first[1], block, last=not blocks_first) if first is not None else None

@@ -29,7 +29,9 @@ _Build: TypeAlias = Callable[[Builder, Operands], Sequence[ir.Value]]
 
 
 def _reduction(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
-    """Commute a reduction; without ``keepdims`` the reduced axes leave the permutation."""
+    """Commute a reduction; without ``keepdims`` the reduced axes leave the permutation; None for
+    unknown axes.
+    """
     axes = opset.reduction_axes(node, constants)
     if not axes:
         return None
@@ -59,7 +61,9 @@ def _with_axes(node: ir.Node, old_axes: list[int]) -> _Build:
 
 
 def _arg(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
-    """Commute ArgMax and ArgMin: the index counts along the same axis in any layout."""
+    """Commute ArgMax and ArgMin: the index counts along the same axis in any layout; None for an
+    axis out of range.
+    """
     axes = normalized([node.attributes.get_int("axis", 0)], len(perm))
     if axes is None:
         return None
@@ -101,7 +105,9 @@ def _squeeze(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> C
 
 
 def _unsqueeze(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
-    """Commute Unsqueeze: new dims keep their positions, the others are transposed around them."""
+    """Commute Unsqueeze: new dims keep their positions, the others are transposed around them; None
+    for unknown axes.
+    """
     axes = opset.axes_of(node, constants)
     plain = normalized(axes, len(perm) + len(axes)) if axes else None
     if plain is None:
@@ -131,7 +137,7 @@ def _pad(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commu
 
 
 def _slice(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
-    """Commute Slice; without axes, starts belong to the first axes."""
+    """Commute Slice; without axes, starts belong to the first axes; None for unknown axes."""
     axes: tuple[int, ...] | None
     if len(node.inputs) > 3 and node.inputs[3] is not None:
         axes = constants.ints(node.inputs[3])

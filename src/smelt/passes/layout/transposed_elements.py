@@ -53,7 +53,9 @@ def _top_k(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Com
 
 
 def _cum_sum(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
-    """Commute CumSum, whose axis is an operand: a scalar or a vector of one element."""
+    """Commute CumSum, whose axis is an operand: a scalar or a vector of one element; None if the
+    axis is not constant.
+    """
     array = constants.get(node.inputs[1])
     axes = normalized(constants.ints(node.inputs[1]), len(perm))
     if array is None or axes is None or len(axes) != 1:
@@ -63,7 +65,9 @@ def _cum_sum(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> C
 
 
 def _gather(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
-    """Commute Gather: the dims of the indices replace the axis in both layouts."""
+    """Commute Gather: the dims of the indices replace the axis in both layouts; None if the rank of
+    the indices is unknown.
+    """
     indices = node.inputs[1]
     axes = normalized([node.attributes.get_int("axis", 0)], len(perm))
     if axes is None or indices is None or indices.shape is None:
@@ -79,7 +83,7 @@ def _gather(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Co
 
 
 def _tile(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
-    """Commute Tile: permute the numbers of repetitions."""
+    """Commute Tile: permute the numbers of repetitions; None if these are not constant."""
     return _with_permuted_operand(node, constants.ints(node.inputs[1]), perm)
 
 

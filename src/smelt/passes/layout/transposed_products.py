@@ -11,7 +11,9 @@ from smelt.passes.layout.commuted import Commuted, Handler, Perm, Perms, first_i
 
 
 def _matmul(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
-    """Commute MatMul with a matrix on the right, which multiplies every row of the left operand."""
+    """Commute MatMul with a matrix on the right, which multiplies every row of the left operand;
+    None for other right operands, or if the Transpose moves the last axis.
+    """
     matrix = node.inputs[1]
     if matrix is None or matrix.shape is None or len(matrix.shape) != 2:
         return None

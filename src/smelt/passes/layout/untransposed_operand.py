@@ -57,7 +57,9 @@ def untransposed(array: np.ndarray, perm: Perm) -> np.ndarray:
 
 
 def _dequantized(value: ir.Value, perm: Perm, constants: Constants) -> Make | None:
-    """Return a builder of a permuted DequantizeLinear of a constant, scaled by tensor or axis."""
+    """Return a builder of a permuted DequantizeLinear of a constant, scaled by tensor or axis; None
+    for any other value.
+    """
     node = value.producer()
     if node is None or node.op_type != "DequantizeLinear" or node.domain:
         return None

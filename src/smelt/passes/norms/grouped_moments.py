@@ -19,8 +19,9 @@ class GroupedMomentReader(MomentReader):
     """Reads a Deviation of the reshaped x; ``ungrouped`` converts it to one of x."""
 
     def before_repeats(self, value: ir.Value | None) -> ir.Value | None:
-        """Return ``value`` before an Expand of a last dim of 1, which repeats each element in
-        place."""
+        """Return ``value`` before reshapes and, if there is one, an Expand of a last dim of 1,
+        which repeats each element in place.
+        """
         value = self.before_reshapes(value)
         node = self.walk.up(value, "Expand")
         if node is None or node.inputs[0] is None:

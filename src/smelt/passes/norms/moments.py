@@ -153,7 +153,9 @@ class MomentReader:
         return self.before_reshapes(value)
 
     def before_reshapes(self, value: ir.Value | None) -> ir.Value | None:
-        """Return ``value`` before operators that only change its shape."""
+        """Return ``value`` before operators that only change its shape; ``value`` itself without
+        these.
+        """
         node = self.walk.up(value, *RESHAPES)
         while node is not None:
             value = node.inputs[0]
@@ -206,8 +208,9 @@ class MomentReader:
             yield (*centre, True)
 
     def _unguarded(self, value: ir.Value | None) -> ir.Value | None:
-        """Return ``value`` before a Max with 0 or Relu, which guards a variance against
-        rounding."""
+        """Return ``value`` before a Max with 0 or Relu, which guards a variance against rounding;
+        ``value`` itself without a guard.
+        """
         node = self.walk.up(value, "Max", "Relu")
         if node is None or len(node.inputs) > 2:
             return value

@@ -159,6 +159,7 @@ class _Numbers:
         return self.b.op("Cast", value, to=int(self.dtype))
 
     def _number(self, number: float) -> ir.Value:
+        """Return ``number`` as a scalar constant of the float type."""
         return self.b.constant(np.asarray(number, self.dtype.numpy()))
 
     def _is_nonzero(self, value: ir.Value | None) -> ir.Value:

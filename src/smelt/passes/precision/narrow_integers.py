@@ -138,7 +138,11 @@ class _Facts:
         self._sizes: dict[ir.Value, bool] = {}
 
     def fits(self, value: ir.Value) -> bool:
-        """True if 32 bits hold every element of ``value``."""
+        """True if 32 bits hold every element of ``value`` that does not make an operator fail.
+
+        An input that a Gather reads as indices fits, because a valid index is less than a known
+        size.
+        """
         bounds = self._bounds.of(value)
         if bounds is not None and NARROW[0] <= bounds[0] and bounds[1] <= NARROW[1]:
             return True

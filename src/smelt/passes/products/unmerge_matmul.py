@@ -178,7 +178,8 @@ class _Lift:
 
     def carried(self, node: ir.Node) -> ir.Value | None:
         """Return the operand that has merged dims; the other one is a number or has the same first
-        dim."""
+        dim; None if neither has.
+        """
         if len(node.inputs) != 2 or None in node.inputs:
             return None
         for carried, other in (node.inputs, node.inputs[::-1]):
@@ -209,7 +210,9 @@ class _Lift:
         return self.rebuilt[value]
 
     def _rebuilt(self, value: ir.Value) -> ir.Value | None:
-        """Return the result of the producer of ``value``, rebuilt on operands with four dims."""
+        """Return the result of the producer of ``value``, rebuilt on operands with four dims; None
+        if one of them cannot be split.
+        """
         node = value.producer()
         assert node is not None
         carried = self.carried(node) if node.op_type in _BY_ELEMENT else None
@@ -227,7 +230,8 @@ class _Lift:
         return self.b.like(node, *operands)
 
     def other_operand(self, value: ir.Value) -> ir.Value | None:
-        """Return an operand other than the ``carried`` one with four dims.
+        """Return an operand other than the ``carried`` one with four dims; None if it cannot be
+        reshaped.
 
         It is a number, or has the dims B*H,M,N or 1,M,N.
         """
@@ -248,7 +252,9 @@ class _Lift:
         return self.reshaped(value, dims) if self.m.opset >= PARTS_OF_SHAPE else None
 
     def reshaped(self, value: ir.Value, dims: list[Dim]) -> ir.Value | None:
-        """Return ``value``, B*H,M,N, reshaped to B,H,M,N by sizes that inputs or values tell."""
+        """Return ``value``, B*H,M,N, reshaped to B,H,M,N by sizes that inputs or values tell; None
+        if a size is unknown.
+        """
         target = shape_from_inputs(dims, self.b.graph, self.b)
         if target is None and self.batch is not None and isinstance(self.lead[1], int):
             matrix = self.b.op("Shape", value, start=1)

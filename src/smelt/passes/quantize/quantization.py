@@ -101,7 +101,9 @@ def _equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:
 
 
 def _quantized_type(node: ir.Node, zero_point: ir.Value | None) -> ir.DataType | None:
-    """Return the integer type that a QuantizeLinear returns; its zero point sets it."""
+    """Return the integer type that a QuantizeLinear returns: that of its zero point, else by its
+    attributes; None if unknown.
+    """
     return zero_point.dtype if zero_point is not None else type_without_zero_point(node)
 
 

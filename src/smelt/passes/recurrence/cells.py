@@ -190,7 +190,7 @@ class CellReader:
         return None
 
     def _rnn(self, value: ir.Value) -> Cell | None:
-        """Return the RNN step that computes ``value``: tanh or Relu of one gate."""
+        """Return the RNN step that computes ``value``: tanh or Relu of one gate; else None."""
         for op_type in ("Tanh", "Relu"):
             gate = self._activated(value, op_type)
             if gate is not None and len(gate.weights) == 2:

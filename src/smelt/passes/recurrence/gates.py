@@ -176,7 +176,9 @@ class GateReader:
         return self._weighted(b, a, False, span, ()) if is_vector else None
 
     def _matrix(self, value: ir.Value) -> tuple[ir.Value, bool] | None:
-        """Return the constant matrix behind Transposes, and whether they transpose it."""
+        """Return the constant matrix behind Transposes, and whether they transpose it; None if it
+        is not constant or not of rank 2.
+        """
         transposed, node = False, producer_of(value, "Transpose")
         while node is not None and node.inputs[0] is not None:
             if permutation(node) != (1, 0):
@@ -195,7 +197,7 @@ class GateReader:
         biases: tuple[Bias, ...],
     ) -> Gate | None:
         """Return the Gate that multiplies ``operand`` by ``weight``, with one Weight for each part
-        of a Concat.
+        of a Concat; None if they do not fit.
 
         ``transposed``: the product multiplies by the matrix [in, out] instead of [out, in].
         """

@@ -163,7 +163,7 @@ class _Graph:
         index: int,
         unreshaped: dict[ir.Value, ir.Value | None],
     ) -> ir.Value | None:
-        """Return operand ``index`` of ``node`` in the first shape."""
+        """Return operand ``index`` of ``node`` in the first shape; None if it is absent."""
         value = node.inputs[index]
         if value is None:
             return None

@@ -107,12 +107,16 @@ Rule: TypeAlias = Callable[[ir.Node, Operands], Bounds | None]
 
 
 def _same_bounds(node: ir.Node, operands: Operands) -> Bounds | None:
-    """Return the bounds of the first operand, whose elements the node moves or casts."""
+    """Return the bounds of the first operand, whose elements the node moves or casts; None if
+    unknown.
+    """
     return operands[0]
 
 
 def _union(node: ir.Node, operands: Operands) -> Bounds | None:
-    """Return the smallest bounds that hold for every operand that elements are taken from."""
+    """Return the smallest bounds that hold for every operand that elements are taken from; None if
+    one is unknown.
+    """
     choices = operands[1:] if node.op_type == "Where" else operands
     known = [bounds for bounds in choices if bounds is not None]
     if len(known) < len(choices) or not known:
@@ -121,7 +125,7 @@ def _union(node: ir.Node, operands: Operands) -> Bounds | None:
 
 
 def _extreme(node: ir.Node, operands: Operands) -> Bounds | None:
-    """Return the bounds of Max or Min."""
+    """Return the bounds of Max or Min; None if an operand has none."""
     known = [bounds for bounds in operands if bounds is not None]
     if len(known) < len(operands) or not known:
         return None
@@ -130,7 +134,9 @@ def _extreme(node: ir.Node, operands: Operands) -> Bounds | None:
 
 
 def _clip(node: ir.Node, operands: Operands) -> Bounds | None:
-    """Return the bounds of a Clip; it applies the lower bound first, so the upper one wins."""
+    """Return the bounds of a Clip; it applies the lower bound first, so the upper one wins; None if
+    an operand has none.
+    """
     bounds = operands[0]
     for operand, limit, pick in zip(node.inputs[1:], operands[1:], (max, min), strict=False):
         if operand is None:
@@ -154,26 +160,28 @@ def _mod(node: ir.Node, operands: Operands) -> Bounds | None:
 
 
 def _add(node: ir.Node, operands: Operands) -> Bounds | None:
-    """Return the bounds of a sum."""
+    """Return the bounds of a sum; None if an operand has none."""
     a, b = operands
     return (a[0] + b[0], a[1] + b[1]) if a and b else None
 
 
 def _sub(node: ir.Node, operands: Operands) -> Bounds | None:
-    """Return the bounds of a difference."""
+    """Return the bounds of a difference; None if an operand has none."""
     a, b = operands
     return (a[0] - b[1], a[1] - b[0]) if a and b else None
 
 
 def _mul(node: ir.Node, operands: Operands) -> Bounds | None:
-    """Return the bounds of a product: its extremes are products of extremes."""
+    """Return the bounds of a product: its extremes are products of extremes; None if an operand has
+    none.
+    """
     a, b = operands
     products = [x * y for x in a for y in b] if a and b else []
     return (min(products), max(products)) if products else None
 
 
 def _abs(node: ir.Node, operands: Operands) -> Bounds | None:
-    """Return the bounds of Abs."""
+    """Return the bounds of Abs; None if the operand has none."""
     bounds = operands[0]
     if bounds is None:
         return None

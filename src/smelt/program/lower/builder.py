@@ -249,8 +249,9 @@ class ProgramBuilder:
         return integers
 
     def symbolic_ints(self, node: ir.Node, name: str, index: int) -> tuple[Dim, ...] | None:
-        """Return what ``ints`` returns, or expressions in the symbolic dims of the model's
-        inputs."""
+        """Return what ``ints`` returns, or expressions in the symbolic dims of the model's inputs;
+        None if the node has neither.
+        """
         source = self.input(node, index)
         if source is None or self.constants.ints(source) is not None:
             return self.ints(node, name, index)

@@ -112,12 +112,12 @@ def around(m: Steps, x: Array, mode: str) -> list[tuple[Array, Array | None]]:
     if mode == "nearest":
         return [(x, None)]
     floor = m.op("Floor", x)
-    part = x - floor
+    fraction = x - floor
     if mode == "linear":
-        return [(floor, 1 - part), (floor + 1, part)]
+        return [(floor, 1 - fraction), (floor + 1, fraction)]
     a = CUBIC
-    far, near = part + 1, part
-    back, beyond = 1 - part, 2 - part
+    far, near = fraction + 1, fraction
+    back, beyond = 1 - fraction, 2 - fraction
 
     def outer(t: Array) -> Array:
         """Return the weight of a pixel 1 to 2 pixels away."""

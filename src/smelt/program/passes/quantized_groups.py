@@ -49,12 +49,12 @@ def run(program: Program, computes: Computes, fused: Mapping[str, str]) -> int:
     for instruction in program.instructions:
         if instruction.op == "QuantizeLinear":
             rewritten = groups.rewritten_group(instruction)
-            groups.count += rewritten is not None
+            groups.rewritten_count += rewritten is not None
         else:
             rewritten = groups.moved(instruction)
-        groups.done += rewritten if rewritten is not None else [instruction]
-    program.instructions = groups.done
-    return groups.count
+        groups.instructions += rewritten if rewritten is not None else [instruction]
+    program.instructions = groups.instructions
+    return groups.rewritten_count
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ class _Groups:
         self.values = Values(program)
         self.computes = computes
         self.fused = fused
-        self.done: list[Instruction] = []
-        self.count = 0
+        self.instructions: list[Instruction] = []
+        self.rewritten_count = 0
 
     def rewritten_group(self, end: Instruction) -> list[Instruction] | None:
         """Return the replacement of the group that ends in ``end``, or None."""
@@ -127,7 +127,7 @@ class _Groups:
 
     def _group(self, end: Instruction, step: Step) -> Group | None:
         """Return the group of ``end``; its inner operator is the first one above that does not
-        clamp.
+        clamp; None if a value in between has another reader.
         """
         low, high = step.range
         inner = self.values.writer_read_once(end.inputs[0])
@@ -253,7 +253,7 @@ class _Groups:
 
 
 def _clamped_bytes(bound: Instruction, step: Step, low: int, high: int) -> tuple[int, int]:
-    """Return the byte range ``low`` to ``high`` after a Relu or a Clip."""
+    """Return ``low`` and ``high``, the range of bytes, after a Relu or a Clip."""
     is_relu = bound.op == "Relu"
     minimum = 0.0 if is_relu else bound.attributes["min"]
     maximum = None if is_relu else bound.attributes["max"]
