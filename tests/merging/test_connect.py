@@ -79,6 +79,28 @@ def test_an_input_that_is_returned_and_opsets_of_both():
     assert [value.name for value in joined.graph.outputs] == ["y", "a"]
 
 
+@pytest.mark.parametrize(
+    ("source", "dims"),
+    [
+        ("(float[N,E] a, float[E,S] b) => (float[N,S] z) { z = MatMul(a, b) }", ["S", "m_S"]),
+        ("(float[N,E] a, float[E,m_S] b) => (float[N,m_S] z) { z = MatMul(a, b) }", ["S", "m_S"]),
+        (
+            "(float[N,E] a, float[E,S] b, float[m_S] c) => (float[N,S] z) { z = MatMul(a, b) }",
+            ["S", "None"],
+        ),
+    ],
+)
+def test_dims_of_the_second_model_get_names_of_their_own(source, dims):
+    first = text.parse("f (float[B,S] x) => (float[B,S] h) { h = Neg(x) }", 18)
+    second = text.parse(f"g {source}", 18)
+    joined, facts = connected_models(
+        (first, second), ("f", "m.onnx"), {"h": "a"}, Options(verified=True)
+    )
+    assert facts.reports[0].ok
+    assert shapes(joined)["b"] == dims
+    assert shapes(joined)["z"] == ["B", dims[1]]
+
+
 def test_a_wrong_chain_is_found():
     joined, facts = connected_models(models(), NAMES, {"h": "hidden"})
     node = next(node for node in joined.graph if node.op_type == "ReduceMean")

@@ -72,10 +72,9 @@ class CommonDims:
         if a is None or b is None:
             return self._free(place, place)
         if (a, b) not in self.common:
-            texts = {text for text in (a, b) if isinstance(text, str)}
-            text = texts.pop()
-            fits = not texts and text.isidentifier()
-            self.common[a, b] = self._free(text if fits else place, place)
+            texts = list({text for text in (a, b) if isinstance(text, str)})
+            fits = len(texts) == 1 and texts[0].isidentifier()
+            self.common[a, b] = self._free(texts[0] if fits else place, place)
             self.names[0][a].append(self.common[a, b])
             self.names[1][b].append(self.common[a, b])
         return self.common[a, b]

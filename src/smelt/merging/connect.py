@@ -14,7 +14,6 @@ import onnx_ir as ir
 
 from smelt.errors import ErrorList, SmeltError, UsageError, did_you_mean, listed
 from smelt.ir import scope
-from smelt.ir.dim_texts import symbolic_dim
 from smelt.ir.dims import names_of as names_in
 from smelt.ir.extraction import replace
 from smelt.ir.names import Names, forget_names, name_nodes, name_values, values_of
@@ -122,28 +121,30 @@ def _rename_dims(
     A dim of a connected input is the dim of the output. Any other dim whose name ``first`` has,
     too, gets the prefix: equal names of two models need not be equal sizes.
     """
-    taken = {name for model in (first,) for dim in _dims(model) for name in names_in(dim)}
+    taken, own = ({n for dim in _dims(model) for n in names_in(dim)} for model in (first, second))
     known: dict[str, int | ir.SymbolicDim] = {}
     for output, value in joints:
         pairs = zip(_shape(output), _shape(value), strict=False)
         known |= {
             str(inner.value): outer
             for outer, inner in pairs
-            if isinstance(inner, ir.SymbolicDim) and (isinstance(outer, int) or outer.value)
+            if isinstance(inner, ir.SymbolicDim) and inner.value
+            if isinstance(outer, int) or outer.value
         }
+    # A name without a free new one is dropped: the dim becomes unknown.
+    new = {n: prefix + n for n in own & taken if n.isidentifier() and prefix + n not in own | taken}
     for graph in scope.graphs(second):
         for value in values_of(graph):
             if value.shape is not None:
-                value.shape = ir.Shape(
-                    [_renamed(d, known, taken, prefix) for d in value.shape.dims]
-                )
+                dims = (_renamed(dim, known, taken, new) for dim in value.shape.dims)
+                value.shape = ir.Shape(list(dims))
 
 
 def _renamed(
     dim: int | ir.SymbolicDim,
     known: Mapping[str, int | ir.SymbolicDim],
     taken: set[str],
-    prefix: str,
+    new: Mapping[str, str],
 ) -> int | ir.SymbolicDim:
     """Return ``dim`` of the second model for the joined one; unknown if it has no expression."""
     if isinstance(dim, int) or dim.value is None:
@@ -152,7 +153,7 @@ def _renamed(
         return known[dim.value]
     if not names_in(dim) & (taken | known.keys()):
         return dim
-    return symbolic_dim(prefix + dim.value) if dim.value.isidentifier() else ir.SymbolicDim(None)
+    return ir.SymbolicDim(new.get(dim.value))
 
 
 def _rename_ports(
