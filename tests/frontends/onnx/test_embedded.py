@@ -33,8 +33,8 @@ ARRAYS = [
 
 @pytest.fixture(autouse=True)
 def small_models_are_walked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedded, "WORTH", 0)
-    monkeypatch.setattr("smelt.frontends.onnx.read.WORTH", 0)
+    monkeypatch.setattr(embedded, "SMALLEST_MAPPED", 0)
+    monkeypatch.setattr("smelt.frontends.onnx.read.SMALLEST_MAPPED", 0)
 
 
 def tensor(array: np.ndarray, name: str) -> TensorProto:

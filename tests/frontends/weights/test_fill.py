@@ -194,9 +194,13 @@ def test_all_that_does_not_fit_is_listed(abstract, variables):
     assert caught.value.code == "E340"
     text = str(caught.value)
     assert "it lacks params_layers_2_bias (perhaps params.layers_2.gamma)" in text
-    assert "it has beside them params.layers_2.gamma" in text
-    assert "params_layers_0_kernel is f32[8,16] in the model and f32[16,8] there" in text
-    assert "params_layers_2_kernel is f32[16,4] in the model and f16[16,4] there" in text
+    assert "it also has params.layers_2.gamma" in text
+    assert (
+        "params_layers_0_kernel is f32[8,16] in the model and f32[16,8] in the checkpoint" in text
+    )
+    assert (
+        "params_layers_2_kernel is f32[16,4] in the model and f16[16,4] in the checkpoint" in text
+    )
     for way_out in ("names={WEIGHT: NAME}", "allow_extra=True", "cast=True", "array.T"):
         assert way_out in text
     with pytest.raises(InvalidModel, match="E342"):  # nothing was filled
@@ -244,7 +248,7 @@ def test_names_that_differ_are_told(abstract, variables):
     arrays["gamma"] = arrays.pop("params.layers_2.bias")
     arrays["step"] = np.zeros(1)
     names = {"params.layers_2.bias": "gamma"}  # as a path, or as the model calls it
-    with pytest.raises(InvalidModel, match="no weight is called gamma"):
+    with pytest.raises(InvalidModel, match="the model has no weight gamma"):
         smelt.fill_weights(abstract, arrays, names={"gamma": "bias"}, allow_extra=True)
     smelt.fill_weights(abstract, arrays, names=names, allow_extra=True)
     gives(abstract, NET.apply(variables, X))
@@ -313,7 +317,7 @@ def test_turned_kernels_are_told_with_what_turns_them():
     model = smelt.trace(lambda w, x: x @ w["kernel"], shapes, "f32[B,8]", weights="w")
     array = np.arange(32, dtype=np.float32).reshape(4, 8)
     with pytest.raises(
-        InvalidModel, match=r"transposed arrays: .*f32\[8,4\].*f32\[4,8\] there"
+        InvalidModel, match=r"transposed arrays: .*f32\[8,4\].*f32\[4,8\] in the checkpoint"
     ) as raised:
         smelt.fill_weights(model, {"kernel": array})
     assert "array.T" in str(raised.value)

@@ -68,11 +68,11 @@ def bind(
     cannot be traced.
     """
     modules.check_traceable(fn)
-    twice = sorted(keyword.keys() & static.keys())
-    if twice:
+    repeated = sorted(keyword.keys() & static.keys())
+    if repeated:
         raise UsageError(
             "E109",
-            f"{twice[0]!r} is both an input and a static value",
+            f"{repeated[0]!r} is both an input and a static value",
             why="an argument is either an input of the model or a constant",
             fix="leave one of them out",
         )

@@ -104,7 +104,7 @@ def in_front(operand: Any, dim: int) -> Any:
     """Return ``operand`` with ``dim`` moved to the front by one transpose, without a
     jitted call.
     """
-    other_dims = [other for other in range(operand.ndim) if other != dim]
+    other_dims = [axis for axis in range(operand.ndim) if axis != dim]
     return lax.transpose(operand, (dim, *other_dims)) if dim else operand
 
 
@@ -118,9 +118,9 @@ def _primitive(binding: Binding, reference: Function) -> compat.Primitive:
 
     def batch(args: Any, dims: Any, **params: Any) -> tuple[Any, int]:
         """Batch by ``binding.batched`` if it accepts the batch, else by vmap of the reference."""
-        moved = binding.batched(args, dims) if binding.batched is not None else None
-        if moved is not None:
-            return primitive.bind(*moved, **params), 0
+        batched_operands = binding.batched(args, dims) if binding.batched is not None else None
+        if batched_operands is not None:
+            return primitive.bind(*batched_operands, **params), 0
         return jax.vmap(functools.partial(reference, **params), in_axes=tuple(dims))(*args), 0
 
     def derive(primals: Any, tangents: Any, **params: Any) -> Any:

@@ -147,17 +147,17 @@ def identity(array: Any) -> Hashable:
 def platform_choice(platforms: Sequence[Sequence[str] | None]) -> int | None:
     """Return the index of the alternative that a CPU uses; None in ``platforms`` is the default."""
     named = [i for i, names in enumerate(platforms) if names is not None and "cpu" in names]
-    chosen = [*named, *(i for i, names in enumerate(platforms) if names is None)]
-    return chosen[0] if chosen else None
+    candidates = [*named, *(i for i, names in enumerate(platforms) if names is None)]
+    return candidates[0] if candidates else None
 
 
 def inner_jaxprs(equation: Equation) -> Iterator[ClosedJaxpr | Jaxpr]:
     """Yield the jaxprs in the parameters of ``equation``; of platform branches only the CPU's."""
     platforms = equation.params.get("branches_platforms")
     if platforms is not None:
-        chosen = platform_choice(platforms)
-        if chosen is not None:
-            yield equation.params["branches"][chosen]
+        index = platform_choice(platforms)
+        if index is not None:
+            yield equation.params["branches"][index]
         return
     for parameter in equation.params.values():
         if isinstance(parameter, _JAXPRS):
@@ -267,7 +267,7 @@ def over_mesh(
 ) -> Callable[..., Any]:
     """Return ``body`` mapped over the mesh of a ``shard_map``; counts as in ``jit_params``."""
     params = equation.params
-    mapped: Callable[..., Any] = jax.shard_map(
+    function: Callable[..., Any] = jax.shard_map(
         body,
         mesh=params["mesh"],
         in_specs=_repeated(params["in_specs"], per_operand),
@@ -275,7 +275,7 @@ def over_mesh(
         axis_names=set(params["newly_manual_axes"]),
         check_vma=params["check_vma"],
     )
-    return mapped
+    return function
 
 
 def _repeated(items: Sequence[Any], counts: Sequence[int]) -> tuple[Any, ...]:

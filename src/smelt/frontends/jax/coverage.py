@@ -55,8 +55,8 @@ def missing() -> dict[str, str]:
 
 def counts() -> tuple[int, int]:
     """Return how many public primitives of JAX have a lowering, and how many there are."""
-    every = set(compat.primitive_names())
-    return len(every - set(missing())), len(every)
+    public_names = set(compat.primitive_names())
+    return len(public_names - set(missing())), len(public_names)
 
 
 def _last(module: str) -> str:

@@ -14,11 +14,11 @@ from smelt.errors import SmeltError, Unsupported, UsageError
 from smelt.frontends.jax import compat
 from smelt.frontends.jax.references import is_reference
 from smelt.frontends.jax.size_advice import (
+    comparison_advice,
+    extreme_advice,
     float_range_advice,
     mirroring_advice,
     multiples_advice,
-    to_decide,
-    which_is_greater,
 )
 from smelt.frontends.jax.source_lines import defined_at, is_own, raised_at
 
@@ -119,7 +119,7 @@ def _undecided(error: Exception) -> Unsupported | None:
             _comparison_in(error),
             at=raised_at(error),
             why="the answer may differ between the sizes that the symbols stand for",
-            fix=to_decide(str(error)),
+            fix=comparison_advice(str(error)),
         )
     if isinstance(error, compat.InconclusiveDim) and "divide evenly" in str(error):
         return Unsupported(
@@ -142,7 +142,7 @@ def _raised(
     advice = [
         right_call,
         range_advice or ADVICE.get(kind, "") or _by_message(str(error)),
-        which_is_greater(str(error)),
+        extreme_advice(str(error)),
         mirroring_advice(str(error)),
         multiples_advice(str(error)),
         f"see {link.group().rstrip('.')}" if link else "",

@@ -31,15 +31,15 @@ def user_frame(equation: Equation) -> tuple[str, int, str] | None:
     Frames of installed libraries, such as flax layers, and of smelt are used only if no user code
     calls them.
     """
-    chosen = None
+    innermost = None
     for frame in source_info_util.user_frames(equation.source_info.traceback):
         path = frame.file_name
         installed = "site-packages" in path or "dist-packages" in path or path.startswith(_SMELT)
-        if chosen is None or not installed:
-            chosen = path, frame.start_line, frame.function_name
+        if innermost is None or not installed:
+            innermost = path, frame.start_line, frame.function_name
         if not installed:
             break
-    return chosen
+    return innermost
 
 
 def without_partials(fn: Any) -> Any:

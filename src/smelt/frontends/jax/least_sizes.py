@@ -72,8 +72,10 @@ def _terms(value: object) -> Terms:
 
 
 def _bound(operator: str, a: Terms, b: Terms) -> int | None:
-    """Return a lower bound of ``a // b``, ``a % b``, ``max(a, b)`` or ``min(a, b)``, None if
-    unknown.
+    """Return a lower bound of ``a // b``, ``a % b``, ``max(a, b)`` or ``min(a, b)``.
+
+    None if this method finds none. A quotient of a nonnegative ``a`` by a ``b`` without an upper
+    bound can be 0.
     """
     x, y = _least(a), _least(b)
     if operator == "max":
@@ -84,8 +86,8 @@ def _bound(operator: str, a: Terms, b: Terms) -> int | None:
         return min(x, y)
     if y < 1:
         return None
-    grows = set(b) != {()}
-    return 0 if operator == "%" or (x >= 0 and grows) else x // y
+    is_unbounded_divisor = set(b) != {()}
+    return 0 if operator == "%" or (x >= 0 and is_unbounded_divisor) else x // y
 
 
 def _least(terms: Terms) -> int | None:
@@ -98,19 +100,19 @@ def _least(terms: Terms) -> int | None:
     return terms.get((), 0)
 
 
-def _added(a: Terms, b: Terms, times: int) -> Terms:
+def _added(a: Terms, b: Terms, factor: int) -> Terms:
     """Return ``a + times * b``, without terms of coefficient 0."""
     total = dict(a)
     for term, count in b.items():
-        total[term] = total.get(term, 0) + times * count
+        total[term] = total.get(term, 0) + factor * count
     return {term: count for term, count in total.items() if count}
 
 
 def _multiplied(a: Terms, b: Terms) -> Terms:
     """Return the product of two sums."""
     product: Terms = {}
-    for x, count in a.items():
-        for y, times in b.items():
+    for x, x_count in a.items():
+        for y, y_count in b.items():
             term = tuple(sorted(x + y))
-            product[term] = product.get(term, 0) + count * times
+            product[term] = product.get(term, 0) + x_count * y_count
     return product

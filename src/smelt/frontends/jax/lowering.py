@@ -94,9 +94,9 @@ class Lowering(Nodes):
                 )
             values = (operand.value for operand in self.operands)
             results = rule.function(self, *values, **equation.params)
-            return self._bound(results, inputs if rule.broadcasts else None)
+            return self._as_operands(results, inputs if rule.broadcasts else None)
 
-    def _bound(self, results: object, broadcast: Sequence[Operand] | None) -> list[Operand]:
+    def _as_operands(self, results: object, broadcast: Sequence[Operand] | None) -> list[Operand]:
         """Return the results of a lowering as operands, checked against the JAX types.
 
         Raises InternalError E910 if a result is missing or has another dtype, rank or static size.
@@ -173,15 +173,16 @@ class Lowering(Nodes):
     @contextmanager
     def at(self, equation: compat.Equation, operands: Sequence[Operand]) -> Iterator[None]:
         """Work on ``equation`` within the ``with`` block; inlined equations nest."""
-        saved = vars(self).get("equation"), vars(self).get("operands"), self.builder.origin
+        outer_equation, outer_operands = (vars(self).get(name) for name in ("equation", "operands"))
+        outer_origin = self.builder.origin
         self._enter(equation, operands)
         self.builder.origin = self.shared.builder.origin = partial(self.call.origin, equation)
         try:
             yield
         finally:
-            self.builder.origin = self.shared.builder.origin = saved[2]
-            if saved[0] is not None:
-                self._enter(saved[0], saved[1] or ())
+            self.builder.origin = self.shared.builder.origin = outer_origin
+            if outer_equation is not None:
+                self._enter(outer_equation, outer_operands or ())
 
     def _enter(self, equation: compat.Equation, operands: Sequence[Operand]) -> None:
         """Set the equation, its operands, and the types of operands and results."""

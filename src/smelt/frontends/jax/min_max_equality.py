@@ -39,8 +39,8 @@ def equal_by_min_max(size: Any, other: Any) -> bool:
 def _are_equal(size: str, other: str, scope: SymbolicScope) -> bool:
     """True if the difference of the two rewritten sizes is 0 for JAX."""
     meaning = Algebra(lambda name: symbolic_shape(name, scope)[0], int, _apply)
-    left, right = (evaluate(parse(text), meaning) for text in (size, other))
-    return str(operator.sub(left, right)) == "0"
+    size_value, other_value = (evaluate(parse(text), meaning) for text in (size, other))
+    return str(operator.sub(size_value, other_value)) == "0"
 
 
 _APPLIED: dict[str, Callable[[Any, Any], Any]] = {

@@ -36,9 +36,11 @@ def multiples_of(constraints: Iterable[ast.Compare]) -> dict[str, int]:
     divisors: dict[str, int] = {}
     in_other_equalities: set[str] = set()
     for constraint in constraints:
-        symbol = divided(constraint)
-        if symbol is not None:
-            divisors[symbol[0]] = math.lcm(divisors.get(symbol[0], 1), symbol[1])
+        symbol_and_divisor = divisor_of(constraint)
+        if symbol_and_divisor is not None:
+            divisors[symbol_and_divisor[0]] = math.lcm(
+                divisors.get(symbol_and_divisor[0], 1), symbol_and_divisor[1]
+            )
         elif isinstance(constraint.ops[0], ast.Eq):
             in_other_equalities |= {
                 node.id for node in ast.walk(constraint) if isinstance(node, ast.Name)
@@ -46,7 +48,7 @@ def multiples_of(constraints: Iterable[ast.Compare]) -> dict[str, int]:
     return {name: by for name, by in divisors.items() if by > 1 and name not in in_other_equalities}
 
 
-def divided(constraint: ast.Compare) -> tuple[str, int] | None:
+def divisor_of(constraint: ast.Compare) -> tuple[str, int] | None:
     """Return ``(symbol, number)`` of ``symbol % number == 0``; None for another constraint."""
     match constraint:
         case ast.Compare(
@@ -58,7 +60,7 @@ def divided(constraint: ast.Compare) -> tuple[str, int] | None:
     return None
 
 
-def bounded(constraint: ast.Compare, multiples: Multiples) -> ast.Compare:
+def on_quotients(constraint: ast.Compare, multiples: Multiples) -> ast.Compare:
     """Return the constraint on quotients: ``S__over_4 >= 3`` for ``S >= 9``.
 
     In other constraints, products replace the symbols.
@@ -70,11 +72,13 @@ def bounded(constraint: ast.Compare, multiples: Multiples) -> ast.Compare:
             by = multiples[name]
             limit = -(-bound // by) if isinstance(operator, ast.GtE) else bound // by
             return ast.Compare(_quotient(name, by), [operator], [ast.Constant(limit)])
-    first, second = (inner(side, multiples) for side in (constraint.left, *constraint.comparators))
+    first, second = (
+        with_products(side, multiples) for side in (constraint.left, *constraint.comparators)
+    )
     return ast.Compare(first, constraint.ops, [second])
 
 
-def inner(tree: ast.expr, multiples: Multiples) -> ast.expr:
+def with_products(tree: ast.expr, multiples: Multiples) -> ast.expr:
     """Return the size ``tree`` with products in place of the symbols in ``multiples``."""
     replaced: ast.expr = _Inner(multiples).visit(tree) if multiples else tree
     return replaced
@@ -100,7 +104,7 @@ class _Inner(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """Replace symbols in the arguments; the function's name stays."""
-        return ast.Call(node.func, [self.visit(each) for each in node.args], node.keywords)
+        return ast.Call(node.func, [self.visit(argument) for argument in node.args], node.keywords)
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         """Replace ``S**2`` by ``16*S__over_4**2``, and symbols in other operations as usual."""
@@ -174,7 +178,7 @@ def _factors(tree: ast.expr) -> list[ast.expr]:
     return [tree]
 
 
-def outer(tree: ast.expr) -> ast.expr:
+def in_callers_symbols(tree: ast.expr) -> ast.expr:
     """Return the size ``tree``, as ``symbols.parse`` returns it, in the caller's symbols."""
     replaced: ast.expr = _Outer().visit(tree)
     return replaced

@@ -23,10 +23,10 @@ def input_names(parameters: Sequence[str], specs: Sequence[Any]) -> list[str]:
     return unique(raw, set())
 
 
-def output_names(out: Any, taken: Sequence[str]) -> list[str]:
+def output_names(out: Any, used_names: Sequence[str]) -> list[str]:
     """Return a name for each leaf of the result: ``out``, ``out_0``, ``out_logits``."""
     leaves = jax.tree_util.tree_flatten_with_path(out)[0]
-    return unique([join("out", path) for path, _ in leaves], set(taken))
+    return unique([join("out", path) for path, _ in leaves], set(used_names))
 
 
 def join(stem: str, path: Sequence[Any]) -> str:
@@ -45,18 +45,18 @@ def _text(key: Any) -> str:
     return jax.tree_util.keystr((key,), simple=True)
 
 
-def unique(names: Sequence[str], taken: set[str]) -> list[str]:
+def unique(names: Sequence[str], used_names: set[str]) -> list[str]:
     """Return ``names``, with a number appended where a name is taken, empty or reserved.
 
-    Adds the result to ``taken``.
+    Adds the result to ``used_names``.
     """
     result = []
     for stem in names:
         name, count = stem, 1
-        while name in taken or _RESERVED.fullmatch(name):
+        while name in used_names or _RESERVED.fullmatch(name):
             count += 1
             name = f"{stem}_{count}"
-        taken.add(name)
+        used_names.add(name)
         result.append(name)
     return result
 

@@ -43,7 +43,7 @@ class Parameters:
 
     def weights(self) -> list[str]:
         """Return the names of the arrays that no pattern makes inputs: weights without numbers."""
-        return [name for name in self.arrays if not _is_chosen(name, self.patterns)]
+        return [name for name in self.arrays if not _matches_any(name, self.patterns)]
 
     def read(self, cases: Sequence[compat.ClosedJaxpr]) -> list[str]:
         """Return the names of the arrays that some of ``cases`` reads; they are its last inputs.
@@ -79,10 +79,10 @@ class Parameters:
         remaining_inputs = (*inputs[:count], *(variables[name] for name in read))
         return compat.with_inputs(closed, remaining_inputs)
 
-    def _check(self, closed: compat.ClosedJaxpr, kept: Sequence[str]) -> None:
+    def _check(self, closed: compat.ClosedJaxpr, names_read: Sequence[str]) -> None:
         """Raise UsageError E110 for an unread pattern, or an array that is also a constant."""
         for pattern in self.patterns:
-            if not any(fnmatchcase(name, pattern) for name in kept):
+            if not any(fnmatchcase(name, pattern) for name in names_read):
                 raise UsageError(
                     "E110",
                     f"the function uses no parameter that matches {pattern!r}",
@@ -105,8 +105,8 @@ def choose(state: State, patterns: Sequence[str] | str) -> Parameters:
 
     Raises UsageError E110 for a pattern that matches no array.
     """
-    chosen = (patterns,) if isinstance(patterns, str) else tuple(patterns)
-    for pattern in chosen:
+    pattern_list = (patterns,) if isinstance(patterns, str) else tuple(patterns)
+    for pattern in pattern_list:
         if not any(fnmatchcase(name, pattern) for name in state.arrays):
             raise UsageError(
                 "E110",
@@ -114,11 +114,11 @@ def choose(state: State, patterns: Sequence[str] | str) -> Parameters:
                 why="arrays are found in modules, closures, partials and global variables",
                 fix=_listed(list(state.arrays)),
             )
-    names = [n for n, a in state.arrays.items() if is_abstract(a) or _is_chosen(n, chosen)]
-    return Parameters(state, chosen, {name: state.arrays[name] for name in names})
+    names = [n for n, a in state.arrays.items() if is_abstract(a) or _matches_any(n, pattern_list)]
+    return Parameters(state, pattern_list, {name: state.arrays[name] for name in names})
 
 
-def _is_chosen(name: str, patterns: Sequence[str]) -> bool:
+def _matches_any(name: str, patterns: Sequence[str]) -> bool:
     """True if ``name`` matches one of ``patterns``."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 

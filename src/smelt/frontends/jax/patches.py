@@ -70,8 +70,8 @@ def register(patch: Patch) -> None:
 
 def replacements(*, strict: bool = False) -> list[Replacement]:
     """Return a Replacement for each registered patch whose function has the expected form."""
-    chosen = (patch for patch in PATCHES.values() if not (strict and patch.leaves_out))
-    candidates = map(_replacement, chosen)
+    allowed = (patch for patch in PATCHES.values() if not (strict and patch.leaves_out))
+    candidates = map(_replacement, allowed)
     return [replacement for replacement in candidates if replacement is not None]
 
 

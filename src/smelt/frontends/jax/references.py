@@ -116,8 +116,8 @@ def _scoped(*outer: Any, jaxpr: compat.Jaxpr, collective_axes: Any, **_: Any) ->
         raise NotImplementedError("memory that programs of a kernel share")
     avals: list[compat.Aval] = [variable.aval for variable in jaxpr.invars]
     scratch = [uninitialized_value(aval.shape, aval.dtype) for aval in avals]
-    whole = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
-    free = discharge_state(compat.ClosedJaxpr(whole, ()))
+    with_inputs = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
+    free = discharge_state(compat.ClosedJaxpr(with_inputs, ()))
     results: list[Any] = jaxpr_as_fun(free)(*outer, *scratch)
     return results[: len(jaxpr.outvars)]
 

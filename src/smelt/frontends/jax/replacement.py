@@ -78,7 +78,7 @@ class _Attribute:
         self.users[replacement] = before + change
         if before and before + change:
             return
-        self.users = {known: count for known, count in self.users.items() if count}
+        self.users = {user: count for user, count in self.users.items() if count}
         if self.users:
             function = self.original
             for user in self.users:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 LIMIT = 4096
 """The largest set of remainders or values that is enumerated."""
 
-Known = Mapping[str, tuple[int, int]]
+Remainders = Mapping[str, tuple[int, int]]
 """For each symbol, a modulus and its remainder according to the constraints."""
 
 _COMBINED: Mapping[str | type[ast.operator], Callable[[int, int], int]] = {
@@ -26,51 +26,53 @@ _COMBINED: Mapping[str | type[ast.operator], Callable[[int, int], int]] = {
 }
 
 
-def is_zero(tree: ast.expr, known: Known) -> bool | None:
+def is_zero(tree: ast.expr, remainders: Remainders) -> bool | None:
     """Return True if ``tree`` is always 0, False if it never is, None if this method cannot decide.
 
     ``tree`` is an expression as ``symbols.parse`` returns it.
     """
-    values = _values(tree, known)
+    values = _values(tree, remainders)
     if values is not None and len(values) <= 1:
         return values == {0}
     if values is not None and 0 not in values:
         return False
     numbers = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
     moduli = {abs(int(number)) for number in numbers if isinstance(number, int)}
-    moduli |= {modulus for modulus, _ in known.values()}
-    if any(0 not in _residues(tree, k, known) for k in moduli if 1 < k <= LIMIT):
+    moduli |= {modulus for modulus, _ in remainders.values()}
+    if any(0 not in _residues(tree, k, remainders) for k in moduli if 1 < k <= LIMIT):
         return False
     return None
 
 
 def known_remainders(constraints: Iterable[str]) -> dict[str, tuple[int, int]]:
     """Return the remainders that ``constraints`` state, as JAX prints them: ``mod(S, 8) == 0``."""
-    known: dict[str, tuple[int, int]] = {}
+    remainders: dict[str, tuple[int, int]] = {}
     for text in constraints:
         left, equals, right = text.partition("==")
         match ast.parse(left.strip().replace("^", "**"), mode="eval").body if equals else None:
             case ast.Call(
                 func=ast.Name(id="mod"),
                 args=[ast.Name(id=name), ast.Constant(value=int(modulus))],
-            ) if right.strip().isdecimal() and name not in known:
-                known[name] = modulus, int(right)
-    return known
+            ) if right.strip().isdecimal() and name not in remainders:
+                remainders[name] = modulus, int(right)
+    return remainders
 
 
-def _values(tree: ast.expr, known: Known) -> set[int] | None:
+def _values(tree: ast.expr, remainders: Remainders) -> set[int] | None:
     """Return a superset of the values of ``tree``; None if it has too many."""
     match tree:
         case ast.Constant(value=int(number)):
             return {number}
         case ast.Call(func=ast.Name(id="mod"), args=[inner, ast.Constant(value=int(modulus))]):
-            return _residues(inner, modulus, known) if 0 < modulus <= LIMIT else None
+            return _residues(inner, modulus, remainders) if 0 < modulus <= LIMIT else None
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _COMBINED:
-            return _combined(_COMBINED[type(op)], _values(left, known), _values(right, known))
+            return _combined(
+                _COMBINED[type(op)], _values(left, remainders), _values(right, remainders)
+            )
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return _combined(int.__mul__, {-1}, _values(operand, known))
+            return _combined(int.__mul__, {-1}, _values(operand, remainders))
         case ast.Call(func=ast.Name(id=("max" | "min") as name), args=[left, right]):
-            return _combined(_COMBINED[name], _values(left, known), _values(right, known))
+            return _combined(_COMBINED[name], _values(left, remainders), _values(right, remainders))
     return None
 
 
@@ -83,33 +85,33 @@ def _combined(
     return {combine(x, y) for x, y in itertools.product(a, b)}
 
 
-def _residues(tree: ast.expr, k: int, known: Known) -> set[int]:
+def _residues(tree: ast.expr, k: int, remainders: Remainders) -> set[int]:
     """Return a superset of the remainders of ``tree`` modulo ``k``."""
-    every = set(range(k))
+    all_remainders = set(range(k))
     match tree:
         case ast.Constant(value=int(number)):
             return {number % k}
         case ast.Name(id=name):
-            modulus, remainder = known.get(name, (1, 0))
+            modulus, remainder = remainders.get(name, (1, 0))
             step = math.gcd(modulus, k)
             return set(range(remainder % step, k, step))
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return {-value % k for value in _residues(operand, k, known)}
+            return {-value % k for value in _residues(operand, k, remainders)}
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _COMBINED:
             pairs = _combined(
-                _COMBINED[type(op)], _residues(left, k, known), _residues(right, k, known)
+                _COMBINED[type(op)], _residues(left, k, remainders), _residues(right, k, remainders)
             )
-            return every if pairs is None else {value % k for value in pairs}
+            return all_remainders if pairs is None else {value % k for value in pairs}
         case ast.Call(func=ast.Name(id="mod"), args=[inner, ast.Constant(value=int(modulus))]):
             if not 0 < modulus <= LIMIT:
-                return every
+                return all_remainders
             if modulus % k == 0:
-                return _residues(inner, k, known)
-            return {value % k for value in _residues(inner, modulus, known)}
+                return _residues(inner, k, remainders)
+            return {value % k for value in _residues(inner, modulus, remainders)}
         case ast.Call(func=ast.Name(id="floordiv"), args=[inner, ast.Constant(value=int(by))]):
             if not 0 < by * k <= LIMIT:
-                return every
-            return {value // by for value in _residues(inner, by * k, known)}
+                return all_remainders
+            return {value // by for value in _residues(inner, by * k, remainders)}
         case ast.Call(func=ast.Name(id=("max" | "min")), args=[left, right]):
-            return _residues(left, k, known) | _residues(right, k, known)
-    return every
+            return _residues(left, k, remainders) | _residues(right, k, remainders)
+    return all_remainders

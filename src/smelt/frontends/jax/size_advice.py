@@ -27,7 +27,7 @@ _MIRRORED = re.compile(r"axis size \(= (\w+)\) is larger than 1 .* padding lengt
 """JAX's message about the sizes for which it can mirror an axis."""
 
 _RANGE = re.compile(r"jnp\.arange argument '\w+'|In arange with non-constant arguments")
-COUNTED = (
+EXACT_BOUNDS = (
     "give exact bounds (n / 2 is exact, n * 0.1 is not), or count in integers and scale afterwards:"
     " jnp.arange(n + 1) * 1.0, jnp.arange(2 * n) * 0.5"
 )
@@ -73,33 +73,28 @@ def cases_of_comparison(error: SmeltError) -> tuple[SizeCase, ...]:
     return _two_cases(minimum.group(1), ">=", minimum.group(2))
 
 
-def _two_cases(size: str, compared: str, bound: str) -> tuple[SizeCase, ...]:
-    """Return the two cases of ``size compared bound``."""
-    if compared not in ("==", "!="):
-        bounds = ((relation, _plus(bound, step)) for relation, step in _DECIDING[compared])
-        return tuple(_bounded(f"{size} {relation} {limit}") for relation, limit in bounds)
-    same = f"{size} == {bound}"
+def _two_cases(size: str, relation: str, bound: str) -> tuple[SizeCase, ...]:
+    """Return the two cases of ``size relation bound``: it is true, or it is false."""
+    if relation not in ("==", "!="):
+        texts = (f"{size} {decides} {_plus(bound, step)}" for decides, step in _DECIDING[relation])
+        return tuple(SizeCase(text, (text,)) for text in texts)
+    equality = f"{size} == {bound}"
     if _TERM.fullmatch(size):
-        equal = SizeCase(same, (same,))
+        equal = SizeCase(equality, (equality,))
     else:
-        equal = SizeCase(same, (f"{size} >= {bound}", f"{size} <= {bound}"))
-    return equal, SizeCase(f"{size} != {bound}", assumed=same)
+        equal = SizeCase(equality, (f"{size} >= {bound}", f"{size} <= {bound}"))
+    return equal, SizeCase(f"{size} != {bound}", assumed=equality)
 
 
-def _bounded(text: str) -> SizeCase:
-    """Return the case that JAX gets as the constraint ``text``."""
-    return SizeCase(text, (text,))
-
-
-def to_decide(message: str) -> str:
+def comparison_advice(message: str) -> str:
     """Return how to decide a comparison that JAX's ``message`` calls inconclusive."""
     comparison = _COMPARED.search(message)
     if comparison is None:
         return "give the dim as a number"
-    size, compared, bound = map(as_python, comparison.groups())
-    is_equality = compared in ("==", "!=")
+    size, relation, bound = map(as_python, comparison.groups())
+    is_equality = relation in ("==", "!=")
     advice = _remainder_advice(size, bound if is_equality else "0") or _bounds_advice(
-        size, compared, bound
+        size, relation, bound
     )
     advice.append("give the dim as a number")
     if is_equality:
@@ -109,7 +104,7 @@ def to_decide(message: str) -> str:
     return "; or ".join(advice)
 
 
-def which_is_greater(message: str) -> str:
+def extreme_advice(message: str) -> str:
     """Return which constraint to add if ``message`` contains ``min(a, b)``, else an empty
     string.
     """
@@ -119,8 +114,8 @@ def which_is_greater(message: str) -> str:
     size, bound = extreme.groups()
     if size.isdecimal():
         size, bound = bound, size
-    either = f"'{size} >= {bound}' or '{size} <= {bound}'"
-    return f"if {extreme.group()} is a size, add a constraint, {either}"
+    constraints = f"'{size} >= {bound}' or '{size} <= {bound}'"
+    return f"if {extreme.group()} is a size, add a constraint, {constraints}"
 
 
 def mirroring_advice(message: str) -> str:
@@ -135,8 +130,8 @@ def mirroring_advice(message: str) -> str:
 
 
 def float_range_advice(message: str) -> str:
-    """Return the advice for a range with float bounds if ``message`` is about one; else empty."""
-    return COUNTED if _RANGE.search(message) else ""
+    """Return the advice for a range with float bounds; empty for other messages."""
+    return EXACT_BOUNDS if _RANGE.search(message) else ""
 
 
 def multiples_advice(message: str) -> str:
@@ -162,23 +157,26 @@ def _balanced(text: str) -> ast.expr | None:
     return None
 
 
-def _divisors(tree: ast.expr, by: int) -> Iterator[tuple[str, int]]:
-    """Yield the symbols in ``tree``, each with the product of its divisors."""
+def _divisors(tree: ast.expr, product: int) -> Iterator[tuple[str, int]]:
+    """Yield ``(symbol, product of its divisors)`` for each symbol in ``tree``.
+
+    ``product`` is the product of the divisors around ``tree``.
+    """
     match tree:
         case ast.Name(id=name):
-            yield name, by
+            yield name, product
         case ast.Call(
             func=ast.Name(id="floordiv" | "mod"), args=[inner, ast.Constant(value=int(divisor))]
         ):
-            yield from _divisors(inner, by * divisor)
+            yield from _divisors(inner, product * divisor)
         case ast.Call(args=parts):
             for part in parts:
-                yield from _divisors(part, by)
+                yield from _divisors(part, product)
         case ast.BinOp(left=left, right=right):
-            yield from _divisors(left, by)
-            yield from _divisors(right, by)
+            yield from _divisors(left, product)
+            yield from _divisors(right, product)
         case ast.UnaryOp(operand=operand):
-            yield from _divisors(operand, by)
+            yield from _divisors(operand, product)
 
 
 def _remainder_advice(size: str, bound: str) -> list[str]:
@@ -186,13 +184,15 @@ def _remainder_advice(size: str, bound: str) -> list[str]:
     remainder = _REMAINDER.fullmatch(size)
     if remainder is None or not bound.isdecimal():
         return []
-    divided, by = in_callers_names(remainder[1]), remainder[2]
+    divided, divisor = in_callers_names(remainder[1]), remainder[2]
     if not divided.isidentifier():
-        return [f"add a constraint, '({divided}) % {by} == {bound}'"]
-    odd = f" or '{divided} % 2 == {1 - int(bound)}'" if by == "2" and bound in "01" else ""
+        return [f"add a constraint, '({divided}) % {divisor} == {bound}'"]
+    other_remainder = (
+        f" or '{divided} % 2 == {1 - int(bound)}'" if divisor == "2" and bound in "01" else ""
+    )
     return [
-        f"make the dim a multiple, as in 'f32[{by}*{divided},3]'",
-        f"add a constraint, '{divided} % {by} == {bound}'{odd}",
+        f"make the dim a multiple, as in 'f32[{divisor}*{divided},3]'",
+        f"add a constraint, '{divided} % {divisor} == {bound}'{other_remainder}",
     ]
 
 
@@ -207,10 +207,10 @@ def _python_quotient(match: re.Match[str]) -> str:
     return f"{size}//{by}" if size.isidentifier() else f"({size})//{by}"
 
 
-def _bounds_advice(size: str, compared: str, bound: str) -> list[str]:
+def _bounds_advice(size: str, relation: str, bound: str) -> list[str]:
     """Return advice for a comparison with ``bound``: the constraints that decide it."""
-    pairs = _DECIDING[compared]
-    constraints = [f"'{size} {relation} {_plus(bound, step)}'" for relation, step in pairs]
+    deciding = _DECIDING[relation]
+    constraints = [f"'{size} {decides} {_plus(bound, step)}'" for decides, step in deciding]
     possible = [text for text in constraints if not text.endswith(("<= 0'", "<= -1'"))]
     if "mod(" in size + bound or not possible:
         return []

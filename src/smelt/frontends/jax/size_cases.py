@@ -54,8 +54,9 @@ def single_case(trace: Trace, structs: Any) -> Case:
 
 
 def suggest_numbers(trace: Trace, structs: Any, error: SmeltError) -> None:
-    """Add to the fix of ``error`` (E113 under symbolic sizes) numbers for which ``trace``
-    succeeds.
+    """Add to the fix of ``error`` numbers for the symbols for which ``trace`` succeeds.
+
+    Only E113 under symbolic sizes gets this advice.
     """
     dims = [dim for leaf in compat.leaves(structs) for dim in leaf.shape]
     names = sorted({name for dim in dims for name in symbols_in(dim)})
@@ -66,8 +67,8 @@ def suggest_numbers(trace: Trace, structs: Any, error: SmeltError) -> None:
         with suppress(SmeltError):
             trace(of_numbers(structs, sizes))
             numbers = dict(callers_symbol(name, sizes[name]) for name in names)
-            works = ", ".join(f"{name} = {size}" for name, size in numbers.items())
-            advice = f"it works for {works}: give {' or '.join(numbers)} as a number"
+            assignments = ", ".join(f"{name} = {size}" for name, size in numbers.items())
+            advice = f"it works for {assignments}: give {' or '.join(numbers)} as a number"
             error.fix = f"{error.fix}; {advice}" if error.fix else advice
             return
 
@@ -82,14 +83,14 @@ def split_by_sizes(trace: Trace, structs: Any) -> Case:
     dims = [dim for leaf in compat.leaves(structs) for dim in leaf.shape]
     scope = next((compat.scope_of(dim) for dim in dims if compat.is_symbolic(dim)), None)
     case = search.cases_of(structs, scope, frozenset())
-    if isinstance(case, Choice) and search.first is not None:
+    if isinstance(case, Choice) and search.first_error is not None:
         if not have_one_type(case):
-            raise search.first
+            raise search.first_error
         conditions = in_callers_names(" and ".join(c.text for c in case.conditions))
         warnings.warn(
             f"the model holds {len(leaves_of(case))} cases of sizes, because the function treats"
-            f" {conditions} differently{' at '.join(('', *search.first.at))}; a constraint can"
-            " keep one case",
+            f" {conditions} differently{' at '.join(('', *search.first_error.at))}; a constraint"
+            " can keep one case",
             stacklevel=5,
         )
     return case
@@ -101,12 +102,16 @@ class _Search:
 
     trace: Trace
     count: int = 0
-    first: SmeltError | None = None
-    raised: SmeltError | None = None
+    first_error: SmeltError | None = None
+    raised_error: SmeltError | None = None
     """The error that the function raises for all sizes of some case."""
 
     def cases_of(self, structs: Any, scope: SymbolicScope | None, decided: frozenset[str]) -> Case:
-        """Return the cases for ``structs``; ``decided`` holds the comparisons decided so far."""
+        """Return the cases for ``structs``; ``decided`` holds the comparisons decided so far.
+
+        Raises the error of the trace if no comparison of sizes caused it, if the comparison was
+        already decided, and if there would be more than ``LIMIT`` traces.
+        """
         self.count += 1
         try:
             return Leaf(*self.trace(structs), scope)
@@ -116,23 +121,26 @@ class _Search:
             too_many = self.count + len(conditions) > LIMIT
             if scope is None or not conditions or comparison in decided or too_many:
                 raise
-            self.first = self.first or error
+            self.first_error = self.first_error or error
             decided |= {comparison}
-            outcomes = [self._outcome(each, structs, scope, decided) for each in conditions]
+            outcomes = [
+                self._outcome(condition, structs, scope, decided) for condition in conditions
+            ]
             choice = _choice(conditions, outcomes)
             if isinstance(choice, SmeltError):
                 raise _with_case_advice(error, conditions, outcomes) from error.__cause__
             if choice is None:  # Every case raises, so the comparison is not the cause.
-                cause = self.raised or error
+                cause = self.raised_error or error
                 raise cause from cause.__cause__
         return choice
 
     def _outcome(
         self, condition: SizeCase, structs: Any, scope: SymbolicScope, decided: frozenset[str]
     ) -> Outcome:
-        """Return the cases for sizes that satisfy ``condition``, or the error.
+        """Return the cases for sizes that satisfy ``condition``, or the error of their trace.
 
-        None if no size does, or if the function itself raises for these sizes.
+        None if no size satisfies it, or if the function itself raises for these sizes. If the trace
+        fails and few sizes remain, each of these sizes becomes a case.
         """
         constraints = simplified([*compat.constraints_in(scope), *condition.constraints])
         if constraints is None:
@@ -142,7 +150,7 @@ class _Search:
                 return self._cases_under(constraints, structs, decided)
         except SmeltError as error:
             if self._raises_for_numbers(error, condition, structs, scope):
-                self.raised = error
+                self.raised_error = error
                 warnings.warn(
                     in_callers_names(
                         f"the model does not cover sizes where {condition.text}, for which"
@@ -151,12 +159,12 @@ class _Search:
                     stacklevel=6,
                 )
                 return None
-            few = remaining_sizes(condition.text, constraints)
-            if not few:
+            size_texts = remaining_sizes(condition.text, constraints)
+            if not size_texts:
                 return error
-        conditions = tuple(SizeCase(text, (text,)) for text in few)
-        outcomes = [self._outcome(each, structs, scope, decided) for each in conditions]
-        return _choice(conditions, outcomes)
+        equalities = tuple(SizeCase(text, (text,)) for text in size_texts)
+        outcomes = [self._outcome(equality, structs, scope, decided) for equality in equalities]
+        return _choice(equalities, outcomes)
 
     def _cases_under(
         self, constraints: Sequence[str], structs: Any, decided: frozenset[str]
@@ -175,20 +183,23 @@ class _Search:
         """True if the function raises the same error for numbers that satisfy ``condition``."""
         if error.code != "E113" or cases_of_comparison(error):
             return False
-        tried = examples(structs, [condition.text, *compat.constraints_in(scope)])
-        return bool(tried) and all(self._raises(error, of_numbers(structs, n)) for n in tried)
+        numbers = examples(structs, [condition.text, *compat.constraints_in(scope)])
+        return bool(numbers) and all(self._raises(error, of_numbers(structs, n)) for n in numbers)
 
     def _raises(self, error: SmeltError, structs: Any) -> bool:
         """True if the trace for ``structs`` raises an error like ``error``."""
         try:
             self.trace(structs)
-        except SmeltError as raised:
-            return (raised.code, raised.what) == (error.code, error.what)
+        except SmeltError as new_error:
+            return (new_error.code, new_error.what) == (error.code, error.what)
         return False
 
 
 def _choice(conditions: Sequence[SizeCase], outcomes: Sequence[Outcome]) -> Outcome:
-    """Return the choice among the cases in ``outcomes``, or the first error among them."""
+    """Return the choice among the cases in ``outcomes``, or the first error among them.
+
+    A single case is returned itself; None if there is no case.
+    """
     failed = [outcome for outcome in outcomes if isinstance(outcome, SmeltError)]
     if failed:
         return failed[0]
@@ -202,18 +213,21 @@ def _choice(conditions: Sequence[SizeCase], outcomes: Sequence[Outcome]) -> Outc
     return Choice(tuple(condition for condition, _ in pairs), tuple(case for _, case in pairs))
 
 
-_ONE = re.compile(r"\w+ (<= 1|== \d+)")
+_SINGLE_VALUE = re.compile(r"\w+ (<= 1|== \d+)")
 """A constraint that leaves a symbol a single value."""
 
 
 def _with_case_advice(
     error: SmeltError, conditions: Sequence[SizeCase], outcomes: Sequence[Outcome]
 ) -> SmeltError:
-    """Return ``error`` with a fix: the conditions that can be traced and allow several sizes."""
+    """Return ``error`` with a new fix: constraints under which the trace succeeds.
+
+    Conditions that leave a single size are no advice. Only E112 gets the new fix.
+    """
     working = [
         condition
         for condition, outcome in zip(conditions, outcomes, strict=True)
-        if isinstance(outcome, Choice | Leaf) and not _ONE.fullmatch(condition.text)
+        if isinstance(outcome, Choice | Leaf) and not _SINGLE_VALUE.fullmatch(condition.text)
     ]
     helpful = [f"'{as_python(text)}'" for case in working for text in case.constraints[:1]]
     if error.code == "E112" and len(helpful) < len(conditions):

@@ -35,20 +35,20 @@ def lower(
         branch = cx.branch(name=name)
         values = [result.value for result in lower(branch, inner, operands, types)]
         graphs[name] = branch.finish(list(zip(values, types, strict=True)))
-    satisfied = _satisfied(cx, case.conditions[0])
-    chosen = cx.ops("If", satisfied, outputs=len(types), **graphs)
-    pairs = zip(chosen, types, strict=True)
+    is_first_case = _satisfied(cx, case.conditions[0])
+    values_of_results = cx.ops("If", is_first_case, outputs=len(types), **graphs)
+    pairs = zip(values_of_results, types, strict=True)
     return [Operand(value, tuple(aval.shape)) for value, aval in pairs]
 
 
 def _satisfied(cx: Lowering, condition: SizeCase) -> ir.Value:
     """Return a bool value: whether the sizes satisfy ``condition``."""
-    left, compared, right = sides(condition.text)
-    operands = cx.symbols.value(left), cx.symbols.value(right)
+    size, relation, bound = sides(condition.text)
+    operands = cx.symbols.value(size), cx.symbols.value(bound)
     build = cx.shared.builder.op
-    if compared in ("==", "!="):
+    if relation in ("==", "!="):
         equal = build("Equal", *operands)
-        answer = build("Not", equal) if compared == "!=" else equal
+        answer = build("Not", equal) if relation == "!=" else equal
     else:
-        answer = build({"<=": "LessOrEqual", ">=": "GreaterOrEqual"}[compared], *operands)
+        answer = build({"<=": "LessOrEqual", ">=": "GreaterOrEqual"}[relation], *operands)
     return build("Squeeze", answer)

@@ -13,25 +13,25 @@ import jax
 from smelt.frontends.jax import compat
 from smelt.frontends.jax.symbols import Algebra, evaluate, parse, symbols_in
 
-EVERY = (*range(1, 257), *(10**power for power in range(3, 10)))
-"""The sizes tried for one symbol, to count the solutions of its comparisons."""
+CANDIDATE_SIZES = (*range(1, 257), *(10**power for power in range(3, 10)))
+"""The sizes tried for one symbol, to find all solutions of its comparisons."""
 
-TRIED = range(24, 0, -1)
+SEARCHED_SIZES = range(24, 0, -1)
 """The sizes tried for each of several symbols, largest first."""
 
-SMALL = 12
-"""If all numbers of a comparison are at most this, its solutions lie within ``EVERY``.
+SMALL_NUMBER = 12
+"""If no number of a comparison is larger, one of its solutions lies within ``CANDIDATE_SIZES``.
 
-As in ``floordiv(N, 12) <= 12``.
+The largest number needed is that of ``floordiv(N, 12) <= 12``.
 """
 
-FEW = 4
+MOST_CASES = 4
 """The largest number of sizes that each get a case of their own."""
 
-SYMBOLS = 3
+MOST_SYMBOLS = 3
 """With more symbols, there are too many combinations to try."""
 
-NEGATIVE = "<= -1"
+IS_NEGATIVE = "<= -1"
 """The end of a comparison that no size satisfies."""
 
 Sizes: TypeAlias = Mapping[str, int]
@@ -57,7 +57,7 @@ _COMPARED: Mapping[str, Callable[[int, int], bool]] = {
 
 
 def sides(comparison: str) -> tuple[str, str, str]:
-    """Return left side, relation and right side of ``N <= 3``."""
+    """Return ``(left side, relation, right side)`` of a comparison such as ``N <= 3``."""
     match = _COMPARISON.fullmatch(comparison)
     assert match is not None
     left, relation, right = match.groups()
@@ -67,45 +67,48 @@ def sides(comparison: str) -> tuple[str, str, str]:
 def simplified(texts: Sequence[str]) -> list[str] | None:
     """Return ``texts`` with an equality for each symbol that has a single solution.
 
-    JAX uses equalities best. None if a symbol has no solution: no size is negative, and with
-    numbers up to ``SMALL`` every solution would be in ``EVERY``.
+    JAX uses equalities best. None if a symbol provably has no solution: its size would be negative,
+    or no size in ``CANDIDATE_SIZES`` is a solution and no number is above ``SMALL_NUMBER``.
     """
     texts = list(texts)
     names = {text: _names(text) for text in texts}
     for name in sorted(set().union(*names.values())):
-        of_name = [text for text in texts if names.get(text) == {name}]
-        sizes = _solutions(name, of_name)
-        if not sizes and any(text.endswith(NEGATIVE) for text in of_name):
+        texts_of_name = [text for text in texts if names.get(text) == {name}]
+        sizes = _solutions(name, texts_of_name)
+        if not sizes and any(text.endswith(IS_NEGATIVE) for text in texts_of_name):
             return None
-        if not sizes and of_name and _has_small_numbers(of_name):
+        if not sizes and texts_of_name and _has_small_numbers(texts_of_name):
             return None
         if len(sizes) == 1:
-            texts = [f"{name} == {sizes[0]}", *(text for text in texts if text not in of_name)]
-    return _as_equal(texts)
+            texts = [
+                f"{name} == {sizes[0]}",
+                *(text for text in texts if text not in texts_of_name),
+            ]
+    return _join_bounds(texts)
 
 
 def _solutions(name: str, texts: Sequence[str]) -> list[int]:
-    """Return the sizes in ``EVERY`` for which all ``texts``, comparisons of ``name``, are true."""
-    tests = [_test(text) for text in texts]
-    return [size for size in EVERY if all(test({name: size}) for test in tests)]
+    """Return the ``CANDIDATE_SIZES`` of ``name`` for which all comparisons ``texts`` are true."""
+    tests = [_predicate(text) for text in texts]
+    return [size for size in CANDIDATE_SIZES if all(test({name: size}) for test in tests)]
 
 
 def _has_small_numbers(texts: Sequence[str]) -> bool:
-    """True if no number in ``texts`` is above ``SMALL``."""
-    return all(int(number) <= SMALL for text in texts for number in _NUMBER.findall(text))
+    """True if no number in ``texts`` is above ``SMALL_NUMBER``."""
+    return all(int(number) <= SMALL_NUMBER for text in texts for number in _NUMBER.findall(text))
 
 
 def remaining_sizes(comparison: str, texts: Sequence[str]) -> list[str]:
     """Return the sizes of the one symbol in ``comparison`` that satisfy ``texts``, as equalities.
 
-    Empty if there is one size, more than ``FEW``, or several symbols.
+    Empty if there is one size, more than ``MOST_CASES``, or several symbols.
     """
     names = _names(comparison)
     if len(names) != 1:
         return []
     (name,) = names
     sizes = _solutions(name, [text for text in texts if _names(text) == names])
-    return [f"{name} == {size}" for size in sizes] if 1 < len(sizes) <= FEW else []
+    return [f"{name} == {size}" for size in sizes] if 1 < len(sizes) <= MOST_CASES else []
 
 
 def _names(text: str) -> set[str]:
@@ -113,14 +116,14 @@ def _names(text: str) -> set[str]:
     return {*_NAME.findall(text)} - {"mod", "floordiv", "max", "min"}
 
 
-def _as_equal(texts: list[str]) -> list[str]:
+def _join_bounds(texts: list[str]) -> list[str]:
     """Return ``texts`` with ``N >= M`` and ``N <= M`` joined to one equality."""
     for text in texts:
-        left, compared, right = sides(text)
-        other = f"{left} >= {right}"
-        if compared == "<=" and left.isidentifier() and other in texts:
-            other_texts = [kept for kept in texts if kept not in (text, other)]
-            return _as_equal([f"{left} == {right}", *other_texts])
+        left, relation, right = sides(text)
+        lower_bound = f"{left} >= {right}"
+        if relation == "<=" and left.isidentifier() and lower_bound in texts:
+            other_texts = [other for other in texts if other not in (text, lower_bound)]
+            return _join_bounds([f"{left} == {right}", *other_texts])
     return texts
 
 
@@ -132,18 +135,18 @@ def examples(structs: Any, texts: Sequence[str]) -> list[Sizes]:
     dims = [dim for leaf in compat.leaves(structs) for dim in leaf.shape]
     # A text such as ``N == 1`` may have left no N in the dims.
     names = sorted({name for dim in dims for name in symbols_in(dim)}.union(*map(_names, texts)))
-    if len(names) > SYMBOLS:
+    if len(names) > MOST_SYMBOLS:
         return []
-    tests = [_test(text) for text in texts]
+    tests = [_predicate(text) for text in texts]
 
-    def first(tried: Sequence[int]) -> Iterator[Sizes]:
-        """Yield the first combination of ``tried`` numbers that passes all tests, if any."""
-        combinations = itertools.product(tried, repeat=len(names))
+    def first_solution(numbers_tried: Sequence[int]) -> Iterator[Sizes]:
+        """Yield the first combination of ``numbers_tried`` that passes all tests, if any."""
+        combinations = itertools.product(numbers_tried, repeat=len(names))
         candidates = (dict(zip(names, numbers, strict=True)) for numbers in combinations)
         passing = (sizes for sizes in candidates if all(test(sizes) for test in tests))
         return itertools.islice(passing, 1)
 
-    return [*first(TRIED), *first(TRIED[::-1])]
+    return [*first_solution(SEARCHED_SIZES), *first_solution(SEARCHED_SIZES[::-1])]
 
 
 def of_numbers(structs: Any, sizes: Sizes) -> Any:
@@ -151,20 +154,20 @@ def of_numbers(structs: Any, sizes: Sizes) -> Any:
 
     def replace(struct: Any) -> Any:
         """Return ``struct`` with numbers in place of its symbols."""
-        shape = tuple(_reader(str(dim))(sizes) for dim in struct.shape)
+        shape = tuple(_evaluator(str(dim))(sizes) for dim in struct.shape)
         return compat.struct(shape, struct.dtype, struct.weak_type)
 
     return jax.tree.map(replace, structs)
 
 
-def _test(comparison: str) -> Callable[[Sizes], bool]:
+def _predicate(comparison: str) -> Callable[[Sizes], bool]:
     """Return a function that is True for sizes for which ``comparison`` holds."""
     left, relation, right = sides(comparison)
-    first, second, compare = _reader(left), _reader(right), _COMPARED[relation]
+    first, second, compare = _evaluator(left), _evaluator(right), _COMPARED[relation]
     return lambda sizes: compare(first(sizes), second(sizes))
 
 
-def _reader(text: str) -> Callable[[Sizes], int]:
+def _evaluator(text: str) -> Callable[[Sizes], int]:
     """Return a function of sizes that computes the dim written as ``text``."""
     tree = parse(text)
 

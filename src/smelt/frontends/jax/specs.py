@@ -125,11 +125,12 @@ def _constraints(texts: Iterable[str]) -> list[str]:
     divisors = multiples.multiples_of(compared)
     jax_texts = []
     for constraint in compared:
-        divided = multiples.divided(constraint)
-        if divided is None or divided[0] not in divisors:
-            inner = multiples.bounded(constraint, divisors)
-            left, right = (spelled(side) for side in (inner.left, *inner.comparators))
-            jax_texts.append(f"{left} {_RELATIONS[type(inner.ops[0])]} {right}")
+        symbol_and_divisor = multiples.divisor_of(constraint)
+        if symbol_and_divisor is None or symbol_and_divisor[0] not in divisors:
+            on_quotients = multiples.on_quotients(constraint, divisors)
+            sides = (on_quotients.left, *on_quotients.comparators)
+            left, right = map(spelled, sides)
+            jax_texts.append(f"{left} {_RELATIONS[type(on_quotients.ops[0])]} {right}")
     return jax_texts
 
 
@@ -150,14 +151,16 @@ def _compared(text: str) -> ast.Compare:
     )
 
 
-def _struct(leaf: Any, scope: compat.SymbolicScope, x64: bool, known: multiples.Multiples) -> Any:
+def _struct(
+    leaf: Any, scope: compat.SymbolicScope, x64: bool, divisors: multiples.Multiples
+) -> Any:
     """Return one leaf as a ``ShapeDtypeStruct``; raises E104 for 64 bits without ``x64``."""
     if isinstance(leaf, str):
-        struct = parse(leaf, scope, known)
+        struct = parse(leaf, scope, divisors)
     elif isinstance(leaf, jax.ShapeDtypeStruct):
         dims = [str(dim) for dim in leaf.shape]
         named = any(isinstance(dim, str) for dim in leaf.shape)
-        struct = compat.struct(_dims(dims, scope, known) if named else leaf.shape, leaf.dtype)
+        struct = compat.struct(_dims(dims, scope, divisors) if named else leaf.shape, leaf.dtype)
     else:
         return struct_of(leaf)
     if compat.is_extended(struct.dtype):
@@ -204,11 +207,13 @@ def struct_of(array: Any) -> Any:
 
 
 def parse(
-    text: str, scope: compat.SymbolicScope | None = None, known: multiples.Multiples = NO_MULTIPLES
+    text: str,
+    scope: compat.SymbolicScope | None = None,
+    divisors: multiples.Multiples = NO_MULTIPLES,
 ) -> Any:
     """Return the spec of the text ``dtype[dim,...]``; raises UsageError E104 if it is not one.
 
-    A symbol in ``known``, which the constraints make a multiple of a number, becomes a product.
+    A symbol in ``divisors``, which the constraints make a multiple of a number, becomes a product.
     """
     match = _TEXT.fullmatch(text)
     dtype = _dtype(match.group(1)) if match else None
@@ -223,7 +228,7 @@ def parse(
             f"{', '.join((*DTYPES, KEY))}; pass a constant text argument as static={{...}}",
         )
     dims = match.group(2).strip()
-    return compat.struct(_dims(_split(dims), scope or compat.SymbolicScope(), known), dtype)
+    return compat.struct(_dims(_split(dims), scope or compat.SymbolicScope(), divisors), dtype)
 
 
 def _dtype(name: str) -> Any:
@@ -247,10 +252,11 @@ def _split(dims: str) -> list[str]:
 
 
 def _dims(
-    texts: Sequence[str], scope: compat.SymbolicScope, known: multiples.Multiples
+    texts: Sequence[str], scope: compat.SymbolicScope, divisors: multiples.Multiples
 ) -> tuple[Any, ...]:
     """Return the dims of ``texts`` in ``scope``; raises E104."""
-    dims = ", ".join(spelled(multiples.inner(read_size(text), known)) for text in texts)
+    trees = [multiples.with_products(read_size(text), divisors) for text in texts]
+    dims = ", ".join(map(spelled, trees))
     try:
         shape = compat.symbolic_shape(f"({dims},)" if texts else "()", scope)
     except (ValueError, TypeError) as error:

@@ -81,8 +81,8 @@ def state_of(fn: Callable[..., Any]) -> State:
     search = _Search(getattr(wrapped, "__globals__", None))
     search.function("", wrapped)  # Names come from the function inside of jax.vmap and the like.
     rebuild = search.function("", fn) or (lambda _: fn)
-    names = unique([name for name, _ in search.found], set())
-    arrays = [array for _, array in search.found]
+    names = unique([name for name, _ in search.named_arrays], set())
+    arrays = [array for _, array in search.named_arrays]
     return State(dict(zip(names, arrays, strict=True)), rebuild, search.keys, search.has_modules)
 
 
@@ -91,7 +91,7 @@ class _Search:
 
     def __init__(self, namespace: dict[str, Any] | None) -> None:
         self.namespace = namespace
-        self.found: list[tuple[str, Any]] = []
+        self.named_arrays: list[tuple[str, Any]] = []
         self.keys: list[Any] = []
         self.has_modules = False
         self._arrays: set[int] = set()
@@ -154,7 +154,7 @@ class _Search:
         if _is_array(leaf):
             if id(leaf) not in self._arrays:
                 self._arrays.add(id(leaf))
-                self.found.append((name or "x", leaf))
+                self.named_arrays.append((name or "x", leaf))
             return lambda substitution: substitution.of(leaf)
         if isinstance(leaf, types.FunctionType | types.MethodType | functools.partial):
             return self.function(name, leaf)
@@ -185,13 +185,13 @@ def _rebuild(
 def _recording(rebuild: Callable[[Substitution], Copy]) -> Rebuild:
     """Return ``rebuild`` of nnx modules, which also records each copy in the substitution."""
 
-    def noted(substitution: Substitution) -> Any:
+    def rebuild_and_record(substitution: Substitution) -> Any:
         """Return the copied modules, and record them with the contents of their variables."""
         copy = rebuild(substitution)
         substitution.copies.append(copy)
         return copy[0]
 
-    return noted
+    return rebuild_and_record
 
 
 def is_abstract(leaf: Any) -> bool:

@@ -23,7 +23,9 @@ OF_SIZES = ("eye", "full", "identity", "linspace", "ones", "tri", "zeros")
 OF_SHAPES = ("broadcast_to", "repeat", "tile")
 """Functions of an array and of its new shape with the same name in jax.numpy."""
 
-_KNOWN = frozenset({"dtype", "shape", "N", "M", "k", "num", "endpoint", "reps", "repeats", "axis"})
+_SHARED_KEYWORDS = frozenset(
+    {"dtype", "shape", "N", "M", "k", "num", "endpoint", "reps", "repeats", "axis"}
+)
 """Keywords with the same meaning in NumPy and jax.numpy."""
 
 
@@ -33,7 +35,9 @@ def _jax_numpy_for_sizes(original: Function) -> Function:
 
     def create(*arguments: Any, **keywords: Any) -> Any:
         """Return the result of jax.numpy, NotImplemented without a symbolic size."""
-        if keywords.keys() - _KNOWN or not any(map(_is_open, (*arguments, *keywords.values()))):
+        if keywords.keys() - _SHARED_KEYWORDS or not any(
+            map(_is_open, (*arguments, *keywords.values()))
+        ):
             return NotImplemented
         return make(*arguments, **keywords)
 
@@ -148,5 +152,5 @@ for _name in (*OF_SIZES, *OF_SHAPES):
 register(Patch("numpy:arange", _arange, after=Exception))
 register(Patch("numpy:broadcast_shapes", _broadcast_shapes, after=TypeError))
 register(Patch(INDEXER_LEAVES.target, _indexer_leaves, parameters=INDEXER_LEAVES.parameters))
-for _made in (ARANGE, ARANGE_INSIDE):
-    register(Patch(_made.target, _jax_arange, parameters=_made.parameters))
+for _target in (ARANGE, ARANGE_INSIDE):
+    register(Patch(_target.target, _jax_arange, parameters=_target.parameters))

@@ -62,8 +62,8 @@ def _bisected(a: Any, query: Any, side: str) -> Any:
         """Return the half of each interval ``[low, high]`` that holds the insertion point."""
         low, high = bounds
         middle = low + (high - low) // 2
-        left = is_left(query, a[middle])
-        return jnp.where(left, low, middle), jnp.where(left, middle, high)
+        is_before = is_left(query, a[middle])
+        return jnp.where(is_before, low, middle), jnp.where(is_before, middle, high)
 
     low = jnp.zeros(jnp.shape(query), dtype)
     return lax.fori_loop(0, levels, halve, (low, jnp.broadcast_to(size, low.shape)))[1]
@@ -186,22 +186,22 @@ def _convolve(original: Function) -> Function:
     return convolve
 
 
-def _is_longer(size: Any, other: Any, mode: str, op: str) -> bool:
+def _is_longer(second: Any, first: Any, mode: str, op: str) -> bool:
     """True if the second array is longer, so that the first slides over it.
 
     In a full convolution, either may slide.
     """
-    if mode == "full" and is_symbolic(size) != is_symbolic(other):
-        return is_symbolic(size)
+    if mode == "full" and is_symbolic(second) != is_symbolic(first):
+        return is_symbolic(second)
     try:
-        return not bool(other >= size)
+        return not bool(first >= second)
     except compat.InconclusiveDim:
         if mode == "full":
             return False
         # Exchanging arrays of equal size changes only the result of a centred correlation.
         if (op, mode) != ("correlate", "same"):
             with suppress(compat.InconclusiveDim):
-                return bool(size >= other)
+                return bool(second >= first)
         raise
 
 

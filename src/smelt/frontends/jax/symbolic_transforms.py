@@ -65,10 +65,10 @@ def swapped_rows(pivots: Any, size: Any) -> Any:
 
     def swap(i: Any, rows: Any) -> Any:
         """Exchange row i and row ``pivots[..., i]``."""
-        other = lax.dynamic_slice_in_dim(pivots, i, 1, -1)
+        partner = lax.dynamic_slice_in_dim(pivots, i, 1, -1)
         this_row = lax.dynamic_slice_in_dim(rows, i, 1, -1)
-        other_row = jnp.take_along_axis(rows, other, -1)
-        return jnp.where(positions == i, other_row, jnp.where(positions == other, this_row, rows))
+        other_row = jnp.take_along_axis(rows, partner, -1)
+        return jnp.where(positions == i, other_row, jnp.where(positions == partner, this_row, rows))
 
     rows = jnp.broadcast_to(positions, (*pivots.shape[:-1], size))
     return lax.fori_loop(0, pivots.shape[-1], swap, rows)

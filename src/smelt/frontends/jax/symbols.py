@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from smelt.errors import Unsupported
 from smelt.frontends.jax.compat import Dim, is_symbolic
-from smelt.frontends.jax.multiples import outer
+from smelt.frontends.jax.multiples import in_callers_symbols
 from smelt.ir.build import Builder
 
 
@@ -114,7 +114,7 @@ class Symbols:
         cached = self._dims.get(text)
         if cached is None:
             # Adding 0 makes onnx_ir print its normal form, which its inference prints too.
-            cached = ir.SymbolicDim(str(evaluate(outer(parse(dim)), _TEXT))) + 0
+            cached = ir.SymbolicDim(str(evaluate(in_callers_symbols(parse(dim)), _TEXT))) + 0
             self._dims[text] = cached
         return cached
 
@@ -216,8 +216,8 @@ class Symbols:
         for sign, term in other_terms:
             if not self._solved().keys() >= {*_symbols(term), name}:
                 raise _unsolvable(name, f"{ast.unparse(tree)} contains another unknown size")
-            other = evaluate(term, Algebra(self.symbol, self._number, self._apply))
-            size = self._builder.op("Sub" if sign > 0 else "Add", size, _as_value(other))
+            term_value = evaluate(term, Algebra(self.symbol, self._number, self._apply))
+            size = self._builder.op("Sub" if sign > 0 else "Add", size, _as_value(term_value))
         if coefficient != 1:
             size = self._builder.op("Div", size, self._number(coefficient))
         return size

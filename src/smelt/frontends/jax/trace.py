@@ -33,7 +33,7 @@ from smelt.frontends.jax.nodes import Shared
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.parameters import choose
 from smelt.frontends.jax.replacement import replaced
-from smelt.frontends.jax.state import state_of
+from smelt.frontends.jax.state import State, state_of
 from smelt.frontends.jax.symbols import Symbols
 from smelt.frontends.jax.traced_cases import (
     Case,
@@ -119,12 +119,7 @@ def trace(
         fn = program_of(fn)
         input_specs, kwargs, x64 = *fn.arguments_or_own(input_specs, kwargs), True
     elif isinstance(fn, bytes | bytearray):
-        raise InvalidModel(
-            "E302",
-            "these bytes are not an exported function",
-            why="they do not hold a module that serialize() of jax.export wrote",
-            fix="trace the bytes of exported.serialize(); smelt.load reads a model of ONNX",
-        )
+        raise _not_exported()
     x64 = compat.has_x64() if x64 is None else x64
     arguments = bind(fn, input_specs, kwargs or {}, static or {})
     state = state_of(fn)
@@ -142,15 +137,15 @@ def trace(
     source_jaxpr, out = leaves_of(case)[-1].closed.jaxpr, leaves_of(case)[-1].out
     weight_patterns = (weights,) if isinstance(weights, str) else tuple(weights)
     model_weights = weights_of(arguments, weight_patterns, parameters, read_parameters)
-    inputs = names.input_names(arguments.parameters, structs)
-    inputs = model_weights.without([*inputs, *names.unique(read_parameters, set(inputs))])
-    inputs = names.renamed(inputs, input_names, "input")
+    all_inputs = names.input_names(arguments.parameters, structs)
+    all_inputs += names.unique(read_parameters, set(all_inputs))
+    inputs = names.renamed(model_weights.without(all_inputs), input_names, "input")
     outputs = names.renamed(names.output_names(out, inputs), output_names, "output")
     names.check_disjoint(inputs, outputs)
     with compat.x64(x64), replaced(open_comparisons.ORDERED):
         case = with_jaxprs(case, partial(in_types_of_onnx, dft=dft and opset >= NODES_FROM))
-    constants = names.unique(list(state.arrays), {*inputs, *outputs, *model_weights.names.values()})
-    constant_names = dict(zip(map(compat.identity, state.arrays.values()), constants, strict=True))
+    used_names = {*inputs, *outputs, *model_weights.names.values()}
+    constant_names = _constant_names(state, used_names)
 
     model = _empty_model(name or _name_of(fn), inputs, opset)
     with callers_names(), compat.x64(x64), span("lower"):
@@ -162,6 +157,22 @@ def trace(
     if checkpoint is not None:
         fill_weights(model, checkpoint, **(filling or {}))
     return model
+
+
+def _not_exported() -> InvalidModel:
+    """Return E302 for bytes that are not an exported function."""
+    return InvalidModel(
+        "E302",
+        "these bytes are not an exported function",
+        why="they do not hold a module that serialize() of jax.export wrote",
+        fix="trace the bytes of exported.serialize(); smelt.load reads a model of ONNX",
+    )
+
+
+def _constant_names(state: State, used_names: set[str]) -> dict[Hashable, str]:
+    """Return a name, not in ``used_names``, for each array of ``state`` by its identity."""
+    constants = names.unique(list(state.arrays), used_names)
+    return dict(zip(map(compat.identity, state.arrays.values()), constants, strict=True))
 
 
 def _lower(

@@ -39,7 +39,7 @@ def attach_bodies(
     which ONNX Runtime has no kernel of their element type. ``of_source=False`` excludes nodes of
     the source that ONNX Runtime computes wrong.
     """
-    if not _extensions(model) and not (fill_gaps and _has_gaps(model, of_source)):
+    if not _has_extensions(model) and not (fill_gaps and _has_gaps(model, of_source)):
         return ()
     bare = _with_types(
         model, lambda: attach_functions(model, fill_gaps=fill_gaps, of_source=of_source)
@@ -59,7 +59,7 @@ def write_bodies(model: ir.Model, *, functions: bool = False) -> tuple[ir.Node, 
     """
     if functions:
         return attach_bodies(model, of_source=False)
-    if not _extensions(model) and not _has_gaps(model, of_source=False):
+    if not _has_extensions(model) and not _has_gaps(model, of_source=False):
         return ()
     return _with_types(model, lambda: write_in_line(model))
 
@@ -74,7 +74,7 @@ def _with_types(model: ir.Model, write: Callable[[], tuple[ir.Node, ...]]) -> tu
     if any(_depends_on_caller(f.graph) for f in model.functions.values()):
         inline_functions(model)
     bare = write()
-    if any(map(_untyped, bare)):
+    if any(map(_missing_type, bare)):
         restore_operators(model)
         shapes = ShapeInference(model)
         shapes.infer_model()
@@ -108,18 +108,18 @@ def refuse_bare(nodes: Iterable[ir.Node]) -> None:
 
 
 def _reason(node: ir.Node) -> str:
-    """Return why the node has no body."""
+    """Return the reason that the node has no body, as text of an error."""
     operator = find(node.domain, node.op_type)
     if operator is None:
         return "no installed package declares the operator"
     opset = node.graph.opset_imports.get("") if node.graph is not None else None
     if operator.body is not None and opset is not None and opset < operator.opset:
         return f"its body needs ONNX opset {operator.opset}, and the model has {opset}"
-    return _untyped(node) or "ONNX cannot express it, so no other runtime could load the file"
+    return _missing_type(node) or "ONNX cannot express it, so no other runtime could load the file"
 
 
-def _untyped(node: ir.Node) -> str:
-    """Return which missing type or rank the body depends on; empty if there is none."""
+def _missing_type(node: ir.Node) -> str:
+    """Return a sentence that names the missing type or rank that the body depends on, else ""."""
     operator = find(node.domain, node.op_type)
     if operator is not None and operator.body is not None:
         for value in node.inputs:
@@ -135,7 +135,7 @@ def _is_ours(domain: str) -> bool:
     return domain == DOMAIN or domain.startswith(f"{DOMAIN}.")
 
 
-def _extensions(model: ir.Model) -> bool:
+def _has_extensions(model: ir.Model) -> bool:
     """True if a node is in a smelt domain, or if its operator is declared as an extension."""
     return any(
         node.domain and (_is_ours(node.domain) or find(node.domain, node.op_type) is not None)
@@ -157,7 +157,7 @@ def _depends_on_caller(graph: ir.Graph) -> bool:
     for node in (node for inner in scope.graphs_below(graph) for node in inner):
         if node.domain and find(node.domain, node.op_type) is not None:
             values = [value for value in node.inputs if value is not None]
-            untyped = any(value.dtype is None or value.shape is None for value in values)
-            if untyped or any(attribute.is_ref() for attribute in node.attributes.values()):
+            lacks_types = any(value.dtype is None or value.shape is None for value in values)
+            if lacks_types or any(attribute.is_ref() for attribute in node.attributes.values()):
                 return True
     return False

@@ -25,8 +25,8 @@ Piece: TypeAlias = "bytes | memoryview"
 LARGE = 1 << 16
 """Larger weights, in bytes, do not pass through protobuf."""
 
-WORTH = 1 << 24
-"""Smaller models, in bytes, are parsed whole.
+SMALLEST_MAPPED = 1 << 24
+"""Smaller models, in bytes, are read into memory and parsed whole.
 
 Two copies of them cost little, and protobuf aligns weights as kernels need.
 """
@@ -70,7 +70,7 @@ class Embedded:
     def without_weights(self) -> bytes:
         """Return the model with a mark in place of each large weight."""
         size = len(self.data)
-        if size >= WORTH:
+        if size >= SMALLEST_MAPPED:
             pieces = self._message(onnx.ModelProto.DESCRIPTOR, 0, size, 0)
             if len(pieces) > 1:
                 return b"".join(pieces)
@@ -89,16 +89,16 @@ class Embedded:
     def _message(self, kind: Descriptor, start: int, end: int, depth: int) -> list[Piece]:
         """Return the message ``data[start:end]`` in pieces; one piece if it stays unchanged."""
         data = memoryview(self.data)
-        whole: list[Piece] = [data[start:end]]
+        unchanged: list[Piece] = [data[start:end]]
         message_fields = fields(data, start, end) if depth < MAX_NESTING else None
         if message_fields is None:
-            return whole
+            return unchanged
         if kind is _TENSOR:
-            return self._tensor(message_fields, start, end) or whole
+            return self._tensor(message_fields, start, end) or unchanged
         inner = _INNER[kind.full_name]
         numbers = [field.number for field in message_fields]
         if kind.name == "AttributeProto" and numbers.count(_T) > 1:
-            return whole  # protobuf merges the two tensors
+            return unchanged  # protobuf merges the two tensors
         pieces: list[Piece] = []
         copied = start
         for field in message_fields:

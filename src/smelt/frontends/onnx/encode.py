@@ -167,10 +167,10 @@ def _pieces(message: Message, streamed: Sequence[ir.TensorProtocol]) -> list[Pie
 def _parts(
     message: Message, descriptor: FieldDescriptor, value: object
 ) -> Iterator[tuple[Message, bool]]:
-    """Yield the values of a field in order.
+    """Yield ``(message, is free of marks)`` for the values of a field, in order.
 
-    A message that contains a mark is yielded alone, with False. The messages between are gathered
-    into one message, which is yielded with True.
+    Each value that contains a mark is yielded alone. The other values are gathered into copies of
+    ``message`` that hold only this field.
     """
     gathered = type(message)()
     if descriptor.message_type is None:

@@ -60,7 +60,7 @@ def _check_names(
     """Raise E618 for names that are unknown or listed twice, and for an empty list of outputs."""
     errors: list[SmeltError] = []
     for word, names in (("input", inputs or ()), ("output", outputs or ())):
-        twice = [name for name in dict.fromkeys(names) if list(names).count(name) > 1]
+        repeated = [name for name in dict.fromkeys(names) if list(names).count(name) > 1]
         errors += [
             UsageError(
                 "E618",
@@ -68,7 +68,7 @@ def _check_names(
                 why="each value is one input or output of the part",
                 fix="list it once",
             )
-            for name in twice
+            for name in repeated
         ]
         unknown = [name for name in dict.fromkeys(names) if name not in values]
         errors += [_unknown(model, values, name) for name in unknown]
@@ -110,17 +110,17 @@ def _choose_inputs(model: ir.Model, names: Sequence[str] | None) -> None:
     graph = model.graph
     needed = needed_inputs(graph)
     if names is None:
-        chosen = needed
+        new_inputs = needed
     else:
         by_name = {value.name: value for value in graph.inputs}
-        chosen = [by_name[name] for name in names]
-        missing = [v for v in needed if v not in set(chosen) and default_of(v) is None]
+        new_inputs = [by_name[name] for name in names]
+        missing = [v for v in needed if v not in set(new_inputs) and default_of(v) is None]
         if missing:
             raise _not_cut_off(names, missing)
-    unused_inputs = [value for value in graph.inputs if value not in set(chosen)]
+    unused_inputs = [value for value in graph.inputs if value not in set(new_inputs)]
     restore_defaults(model)  # a removed input with a default becomes a weight
     graph.inputs.clear()
-    graph.inputs.extend(chosen)
+    graph.inputs.extend(new_inputs)
     for value in unused_inputs:
         if value.is_initializer() and scope.is_dead(value) and value.name is not None:
             del graph.initializers[value.name]
@@ -128,7 +128,7 @@ def _choose_inputs(model: ir.Model, names: Sequence[str] | None) -> None:
 
 def _not_cut_off(names: Sequence[str], missing: Sequence[ir.Value]) -> UsageError:
     """Return E619, which names the inputs that are missing."""
-    shown = [f"{value.name}: {_in_words(value)}" for value in missing[:SHOWN]]
+    shown = [f"{value.name}: {_type_text(value)}" for value in missing[:SHOWN]]
     line_of_rest = [f"and {len(missing) - SHOWN} more"] if len(missing) > SHOWN else []
     together = ",".join([*names, *(str(value.name) for value in missing)])
     return UsageError(
@@ -140,7 +140,7 @@ def _not_cut_off(names: Sequence[str], missing: Sequence[ir.Value]) -> UsageErro
     )
 
 
-def _in_words(value: ir.Value) -> str:
+def _type_text(value: ir.Value) -> str:
     """Return the type of ``value`` as text, ``float[1,3]``."""
     dims = "?" if value.shape is None else ",".join(map(str, value.shape.dims))
     return f"{value.dtype.name.lower() if value.dtype is not None else '?'}[{dims}]"

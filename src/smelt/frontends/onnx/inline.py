@@ -52,7 +52,7 @@ class _Expansion:
 
     def __init__(self, model: ir.Model) -> None:
         self.functions = model.functions
-        self.known: dict[ir.OperatorIdentifier, int] = {}
+        self.sizes: dict[ir.OperatorIdentifier, int] = {}
 
     def size_of(self, root: ir.Graph) -> int:
         """Return the number of nodes below ``root`` after inlining."""
@@ -64,6 +64,6 @@ class _Expansion:
         function = self.functions.get(key)
         if function is None:
             return 1
-        if key not in self.known:
-            self.known[key] = self.size_of(function.graph)
-        return self.known[key]
+        if key not in self.sizes:
+            self.sizes[key] = self.size_of(function.graph)
+        return self.sizes[key]

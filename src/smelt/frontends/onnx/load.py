@@ -129,7 +129,7 @@ def clone(model: ir.Model) -> ir.Model:
         raise InvalidModel(
             "E302",
             "the model cannot be copied",
-            why=_root(error),
+            why=_innermost_message(error),
             fix="save the model and load the file",
         ) from error
     leave_messages_alone(copy)
@@ -159,7 +159,7 @@ def _from_proto(read: Read) -> ir.Model:
         raise InvalidModel(
             "E302",
             "the model cannot be read",
-            why=_root(error),
+            why=_innermost_message(error),
             fix="check it by onnx.checker.check_model, and export it again",
         ) from error
     leave_messages_alone(model)
@@ -168,9 +168,10 @@ def _from_proto(read: Read) -> ir.Model:
     return model
 
 
-def _root(error: BaseException) -> str:
-    """Return the message of the innermost cause in one line: onnx_ir wraps an error at
-    each level.
+def _innermost_message(error: BaseException) -> str:
+    """Return the message of the innermost cause, one line of up to 200 characters.
+
+    onnx_ir wraps an error at each level.
     """
     while error.__cause__ is not None:
         error = error.__cause__

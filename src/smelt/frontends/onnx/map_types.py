@@ -48,12 +48,12 @@ def proto_of(model: ir.Model) -> onnx.ModelProto:
         proto = ir.to_proto(model)
     for function in proto.functions:
         _drop_inner_types(function.node)
-    nested = sum(1 for _ in scope.graphs(model)) > 1
-    for graph in (each.graph for each in scopes(proto)) if nested else (proto.graph,):
+    has_subgraphs = sum(1 for _ in scope.graphs(model)) > 1
+    for graph in (inner.graph for inner in scopes(proto)) if has_subgraphs else (proto.graph,):
         if graph is not None:
             _drop_types_of_constants(graph)
-    noted = {value.name: opaque_type_of(value) for value in scope.values(model)}
-    types = {name: type_ for name, type_ in noted.items() if type_ is not None}
+    types_by_name = {value.name: opaque_type_of(value) for value in scope.values(model)}
+    types = {name: type_ for name, type_ in types_by_name.items() if type_ is not None}
     for info in _infos(scopes(proto)) if types else ():
         if info.name in types:
             info.type.ParseFromString(types[info.name].data)

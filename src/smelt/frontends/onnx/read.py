@@ -11,7 +11,7 @@ import onnx_ir as ir
 from google.protobuf.message import DecodeError
 
 from smelt.errors import InvalidModel, ResourceLimit, UsageError
-from smelt.frontends.onnx.embedded import WORTH, Data, Embedded
+from smelt.frontends.onnx.embedded import SMALLEST_MAPPED, Data, Embedded
 from smelt.frontends.onnx.mapped import map_file
 
 Source: TypeAlias = "ir.Model | onnx.ModelProto | bytes | str | Path"
@@ -73,7 +73,7 @@ def _read_file(path: Path) -> Data:
                 fix="save its weights as external data",
                 why="a protobuf holds at most 2 GiB",
             )
-        return map_file(path) if status.st_size >= WORTH else path.read_bytes()
+        return map_file(path) if status.st_size >= SMALLEST_MAPPED else path.read_bytes()
     except OSError as error:
         raise UsageError(
             "E609",

@@ -219,8 +219,9 @@ def prepared(
 
 
 def _drop_shapes_without_types(model: ir.Model) -> None:
-    """Drop shapes of values of unknown type: a file cannot hold them, and onnx_ir would
-    log each.
+    """Drop the shapes of values of unknown type.
+
+    A file cannot hold them, and onnx_ir would log each.
     """
     for graph in scope.graphs(model):
         for value in (*graph.inputs, *(value for node in graph for value in node.outputs)):

@@ -41,18 +41,21 @@ def check_structure(model: ir.Model) -> None:
         _check_values(root, imports)
 
 
-def _is_ordered(graph: ir.Graph, known: set[ir.Value]) -> bool:
-    """True if every node, subgraphs included, reads only values written before it."""
+def _is_ordered(graph: ir.Graph, written: set[ir.Value]) -> bool:
+    """True if every node, subgraphs included, reads only values written before it.
+
+    ``written`` are the values written so far; those of ``graph`` are added.
+    """
     own_values = [*graph.inputs, *graph.initializers.values()]
-    known.update(own_values)
+    written.update(own_values)
     for node in graph:
         for value in node.inputs:
-            if value is not None and value not in known and value.producer() is not None:
+            if value is not None and value not in written and value.producer() is not None:
                 return False
         for inner in scope.subgraphs(node):
-            if not _is_ordered(inner, known):
+            if not _is_ordered(inner, written):
                 return False
-        known.update(node.outputs)
+        written.update(node.outputs)
     return True
 
 
@@ -72,8 +75,9 @@ def _sort(graph: ir.Graph) -> None:
 
 
 def _stuck(graph: ir.Graph) -> list[ir.Node]:
-    """Return up to four nodes of a cycle, or that wait for one: the rest after a
-    topological sort.
+    """Return up to four nodes that a topological sort cannot place.
+
+    They belong to a cycle, or depend on one.
     """
     waiting = {node: _waits_for(node, graph) for node in graph}
     ready = [node for node, count in waiting.items() if count == 0]

@@ -68,6 +68,20 @@ def _field_tensors(
 def check_tensor(tensor: onnx.TensorProto, folder: Path | None, embedded: Embedded) -> None:
     """Raise E311, E313, E314 or E501 if a claim of ``tensor`` does not hold."""
     at = f"tensor {tensor.name!r} {list(tensor.dims)}"
+    dtype = _element_type(tensor, at)
+    count = _element_count(tensor, at)
+    if embedded.holds(tensor):
+        check_data(tensor, dtype, count, at, embedded.raw(tensor))
+    elif tensor.data_location == onnx.TensorProto.EXTERNAL:
+        _check_only_external(tensor, at)
+        _check_external(tensor, (count * dtype.bitwidth + 7) // 8, folder, at)
+    else:
+        raw = tensor.raw_data if tensor.HasField("raw_data") else None
+        check_data(tensor, dtype, count, at, raw)
+
+
+def _element_type(tensor: onnx.TensorProto, at: str) -> ir.DataType:
+    """Return the element type of ``tensor``; raises InvalidModel E311 if it has none."""
     try:
         dtype = ir.DataType(tensor.data_type)
     except ValueError as error:
@@ -87,6 +101,15 @@ def check_tensor(tensor: onnx.TensorProto, folder: Path | None, embedded: Embedd
             why="its data_type is UNDEFINED",
             fix="export the model again, or correct the node",
         )
+    return dtype
+
+
+def _element_count(tensor: onnx.TensorProto, at: str) -> int:
+    """Return the number of elements of ``tensor``.
+
+    Raises InvalidModel E311 for a segment and for negative dims, ResourceLimit E501 beyond
+    ``MAX_ELEMENTS``.
+    """
     if tensor.HasField("segment"):
         why = "it is a segment of a larger tensor, and no model format joins segments"
         raise InvalidModel(
@@ -100,7 +123,7 @@ def check_tensor(tensor: onnx.TensorProto, folder: Path | None, embedded: Embedd
             why="the size of a dimension is a number of elements",
             fix="export the model again, or correct the node",
         )
-    count = math.prod(tensor.dims)
+    count: int = math.prod(tensor.dims)
     if count > MAX_ELEMENTS:
         raise ResourceLimit(
             "E501",
@@ -109,23 +132,20 @@ def check_tensor(tensor: onnx.TensorProto, folder: Path | None, embedded: Embedd
             why="no machine has the memory for them",
             fix="export the model again: the dims of the tensor are wrong",
         )
-    if embedded.holds(tensor):
-        check_data(tensor, dtype, count, at, embedded.raw(tensor))
-    elif tensor.data_location == onnx.TensorProto.EXTERNAL:
-        present = [name for name in FIELDS if holds(tensor, name)]
-        if present:
-            why = f"it holds {present[0]}, too"
-            raise InvalidModel(
-                "E314",
-                "a tensor has its data in the model and in an external file",
-                at=at,
-                why=why,
-                fix="export the model again with its data in one place",
-            )
-        _check_external(tensor, (count * dtype.bitwidth + 7) // 8, folder, at)
-    else:
-        raw = tensor.raw_data if tensor.HasField("raw_data") else None
-        check_data(tensor, dtype, count, at, raw)
+    return count
+
+
+def _check_only_external(tensor: onnx.TensorProto, at: str) -> None:
+    """Raise InvalidModel E314 if a tensor with external data holds data, too."""
+    present = [name for name in FIELDS if holds(tensor, name)]
+    if present:
+        raise InvalidModel(
+            "E314",
+            "a tensor has its data in the model and in an external file",
+            at=at,
+            why=f"it holds {present[0]}, too",
+            fix="export the model again with its data in one place",
+        )
 
 
 def _check_external(tensor: onnx.TensorProto, nbytes: int, folder: Path | None, at: str) -> None:

@@ -64,7 +64,10 @@ def varint(number: int) -> bytes:
 
 
 def _read_varint(data: memoryview, at: int) -> tuple[int, int]:
-    """Return a number and its end; raises ValueError, or IndexError at the end of ``data``."""
+    """Return ``(number, position after it)`` of the varint at position ``at``.
+
+    Raises ValueError for a varint of more than 64 bits, IndexError at the end of ``data``.
+    """
     byte = data[at]
     if byte < 0x80:
         return byte, at + 1

@@ -56,9 +56,10 @@ DECOMPOSITIONS = (
     ),
     Decomposition(lax.atan, 1, (), "stablehlo.atan2"),
 )
-"""If the expansion of one function contains that of another, the one comes first."""
+"""A function comes before the functions whose expansions its own expansion contains."""
 
 _COMPUTED_IN: Mapping[str, str] = {"f32": "f32", "f64": "f64", "f16": "f32", "bf16": "f32"}
+"""For each element type, the type in which JAX computes its expansions."""
 
 
 class Decomposed:
@@ -106,4 +107,5 @@ class Decomposed:
                 yield candidate
 
 
-_LAST = frozenset({"stablehlo.convert", *(each.last for each in DECOMPOSITIONS)})
+_LAST = frozenset({"stablehlo.convert", *(function.last for function in DECOMPOSITIONS)})
+"""The operators with which an expansion can end."""

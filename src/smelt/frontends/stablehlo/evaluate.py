@@ -69,22 +69,24 @@ class Evaluator:
         block: Any,
         operands: Sequence[Any],
         ends: Sequence[Any],
-        given: Mapping[Any, Any] = EMPTY,
+        precomputed: Mapping[Any, Any] = EMPTY,
     ) -> list[Any]:
-        """Return the values ``ends`` of a body; ``given`` holds values that are known before."""
-        self._known.append(dict(zip(block.arguments, operands, strict=True)) | dict(given))
+        """Return the values ``ends`` of a body; ``precomputed`` holds values known in advance."""
+        self._known.append(dict(zip(block.arguments, operands, strict=True)) | dict(precomputed))
         try:
-            for step in self.steps(block, ends, frozenset(given)).steps:
+            for step in self.steps(block, ends, frozenset(precomputed)).steps:
                 self._step(step)
             return [self.value(end) for end in ends]
         finally:
             self._known.pop()
 
-    def steps(self, block: Any, ends: Sequence[Any], given: frozenset[Any] = frozenset()) -> Steps:
-        """Return the operations of ``block`` that compute ``ends`` from the values ``given``."""
-        key = (block, tuple(ends), given)
+    def steps(
+        self, block: Any, ends: Sequence[Any], precomputed: frozenset[Any] = frozenset()
+    ) -> Steps:
+        """Return the operations of ``block`` that compute ``ends`` from ``precomputed`` values."""
+        key = (block, tuple(ends), precomputed)
         if key not in self._steps:
-            self._steps[key] = steps_of(block, self._decomposed, ends, given)
+            self._steps[key] = steps_of(block, self._decomposed, ends, precomputed)
         return self._steps[key]
 
     def constant(self, op: Operation, read: Callable[[], np.ndarray]) -> np.ndarray:
@@ -149,7 +151,7 @@ class Evaluator:
             reader = READERS.get(op.name)
             if reader is None:
                 raise op.unsupported("smelt has no reader for this operator", "E101")
-            count = _DATA.get(op.name, len(operands))
+            count = _ARRAY_OPERANDS.get(op.name, len(operands))
             operands = [*map(as_array, operands[:count]), *operands[count:]]
             outcome = reader(self, op, *operands)
         results = outcome if isinstance(outcome, list) else [outcome]
@@ -157,11 +159,14 @@ class Evaluator:
             self._known[-1][value] = result
 
 
-_DATA: Mapping[str, int] = {
+_ARRAY_OPERANDS: Mapping[str, int] = {
     **dict.fromkeys(("func.call", "stablehlo.composite", "stablehlo.custom_call"), 0),
     **dict.fromkeys(("stablehlo.while", "stablehlo.dynamic_iota"), 0),
     **dict.fromkeys(("stablehlo.dynamic_broadcast_in_dim", "stablehlo.dynamic_reshape"), 1),
     "stablehlo.real_dynamic_slice": 1,
     **dict.fromkeys((f"stablehlo.dynamic_{name}" for name in ("pad", "gather", "conv")), 2),
 }
-"""How many leading operands are arrays; the rest may be sizes. Others take only arrays."""
+"""How many leading operands are arrays; the later operands may be sizes.
+
+All operands of an operator that is not listed are arrays.
+"""

@@ -102,7 +102,10 @@ def evaluated(exported: Any, arrays: Sequence[Any]) -> list[Any]:
 
 
 def _names(exported: Any, count: int) -> list[str]:
-    """Return the names of the parameters, from the locations of the module's arguments."""
+    """Return the names of the ``count`` parameters, read from the module's argument locations.
+
+    Parameter ``i`` is ``x<i>`` if no argument states a usable name for it.
+    """
     module = jax_names.module_of(exported)
     main = next(
         view.operation

@@ -24,9 +24,12 @@ class Steps(NamedTuple):
 
 
 def steps_of(
-    block: Any, decomposed: Decomposed, ends: Sequence[Any], given: frozenset[Any] = frozenset()
+    block: Any,
+    decomposed: Decomposed,
+    ends: Sequence[Any],
+    precomputed: frozenset[Any] = frozenset(),
 ) -> Steps:
-    """Return the operations of ``block`` that compute ``ends`` from the values in ``given``.
+    """Return the operations of ``block`` that compute ``ends`` from the values in ``precomputed``.
 
     A recognized expansion is one step, and operations that only the expansion reads are left out.
     Operations without readers are left out unless they have side effects.
@@ -35,7 +38,7 @@ def steps_of(
     values_read = set(ends)
     for view in reversed([view.operation for view in block.operations]):
         results = list(view.results)
-        if view.name.endswith(".return") or given.intersection(results):
+        if view.name.endswith(".return") or precomputed.intersection(results):
             continue
         if values_read.intersection(results) or not results or "has_side_effect" in view.attributes:
             recognized = decomposed.find(view)

@@ -90,15 +90,15 @@ def _operands(
         return []
     count = 1 if keys[0][0] in _SPREAD else None
     operands = [list(owner.operands)[:count] for owner in pair]
-    sizes = len(operands[1]) - len(operands[0]) if keys[0][0] == "func.call" else 0
-    operands[1] = operands[1][sizes:]  # Symbolic sizes precede a function's other operands.
+    size_count = len(operands[1]) - len(operands[0]) if keys[0][0] == "func.call" else 0
+    operands[1] = operands[1][size_count:]  # Symbolic sizes precede a function's other operands.
     bodies = [_bodies(owner, names) for owner, names in zip(pair, functions, strict=True)]
     if len(operands[0]) != len(operands[1]) or len(bodies[0]) != len(bodies[1]):
         return None
     pairs = list(zip(*operands, strict=True))
     for blocks in zip(*bodies, strict=True):
         arguments = [list(block.arguments) for block in blocks]
-        arguments[1] = arguments[1][sizes:]
+        arguments[1] = arguments[1][size_count:]
         ends = [list(block.operations)[-1].operation.operands for block in blocks]
         if len(arguments[0]) != len(arguments[1]) or len(ends[0]) != len(ends[1]):
             return None

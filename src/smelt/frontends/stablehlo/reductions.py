@@ -39,7 +39,7 @@ def _reduce(cx: Any, op: Operation, *operands: Any) -> Any:
         return _REDUCTIONS[operator](arrays[0], axes)
 
     def combined(accumulated: Any, element: Any) -> Any:
-        """Return the body's results for the values so far and the next elements."""
+        """Return the body's results for the accumulated values and the next elements."""
         return tuple(cx.run_body(region, [*accumulated, *element]))
 
     return list(lax.reduce(tuple(arrays), tuple(starts), combined, axes))
@@ -142,7 +142,7 @@ def window(cx: Any, op: Operation, region: Any, operands: Any, sizes: Any) -> An
     dims, strides, padding, base, dilation = sizes
     operator = only_operator(region)
     if operator in _CUMULATIVE and _is_neutral(operator, start):
-        cumulative_axis = _running(x, dims, padding)
+        cumulative_axis = _cumulative_axis(x, dims, padding)
         if cumulative_axis is not None and {*strides, *base, *dilation} == {1}:
             return _CUMULATIVE[operator](x, axis=cumulative_axis[0], reverse=cumulative_axis[1])
     if operator not in _WINDOWS:
@@ -173,10 +173,8 @@ _WINDOWS = {
 }
 
 
-def _running(x: Any, dims: Any, padding: Any) -> tuple[int, bool] | None:
-    """Return the axis of a cumulative reduction and whether it is reversed; None for
-    other windows.
-    """
+def _cumulative_axis(x: Any, dims: Any, padding: Any) -> tuple[int, bool] | None:
+    """Return ``(axis, is reversed)`` of a cumulative reduction; None for other windows."""
     wide = [i for i, size in enumerate(dims) if not (isinstance(size, int) and size == 1)]
     if len(wide) != 1:
         return None

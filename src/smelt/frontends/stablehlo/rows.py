@@ -1,4 +1,7 @@
-"""Recognize functions that read or write one row of a tensor; JAX exports a scan's rows so."""
+"""Recognize functions that read or write one row of a tensor.
+
+JAX exports them for the rows that a scan reads and writes.
+"""
 
 from __future__ import annotations
 
@@ -60,8 +63,9 @@ def row_written(cx: Any, call: Any) -> Row | None:
 
 
 def _called(cx: Any, call: Any) -> tuple[Any, Any]:
-    """Return the callee's body and the operation that computes its one result; None, None if not a
-    call.
+    """Return ``(body of the callee, operation that computes its result)``.
+
+    ``(None, None)`` unless ``call`` is a call with one result.
     """
     if call is None or call.name != "func.call" or len(call.results) != 1:
         return None, None
@@ -71,8 +75,10 @@ def _called(cx: Any, call: Any) -> tuple[Any, Any]:
 
 def _starts(slice_: Any) -> list[Any]:
     """Return the starts of a slice of known size, by axis; empty for other operations."""
-    if slice_ is None or slice_.name == "stablehlo.dynamic_slice":
-        return [] if slice_ is None else list(slice_.operands)[1:]
+    if slice_ is None:
+        return []
+    if slice_.name == "stablehlo.dynamic_slice":
+        return list(slice_.operands)[1:]
     if slice_.name != "stablehlo.real_dynamic_slice":
         return []
     # With symbolic sizes JAX writes start = clamp(0, starts, last) and limit = start + sizes.
@@ -92,8 +98,8 @@ def _starts(slice_: Any) -> list[Any]:
 
 def _is_row(starts: list[Any], block: Any) -> bool:
     """True if the first start is an argument of the body and all others are 0."""
-    rest_is_zero = all(splat(start).startswith("0 :") for start in starts[1:])
-    return bool(starts) and rest_is_zero and starts[0] in list(block.arguments)
+    other_starts_are_zero = all(splat(start).startswith("0 :") for start in starts[1:])
+    return bool(starts) and other_starts_are_zero and starts[0] in list(block.arguments)
 
 
 def _operand_for(call: Any, block: Any, argument: Any) -> Any:

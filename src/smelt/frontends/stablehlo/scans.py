@@ -32,18 +32,18 @@ class _Scan:
 
 
 def lower_scan(cx: Any, op: Operation, operands: Any, returned: list[Any]) -> list[Any] | None:
-    """Return the results of a loop that is a scan; None for other loops.
+    """Return the results of a loop that is a scan, one per argument; None for other loops.
 
     ``returned`` are the values that the body returns, followed back through functions that return
     them unchanged.
     """
-    scan = _counted(cx, op, operands, returned)
-    if scan is None or not _find_rows(cx, scan, operands, returned):
+    scan = _counting_loop(cx, op, operands, returned)
+    if scan is None or not _record_rows(cx, scan, operands, returned):
         return None
-    return _bound(cx, scan, operands, returned)
+    return _run_as_scan(cx, scan, operands, returned)
 
 
-def _counted(cx: Any, op: Operation, operands: Any, returned: list[Any]) -> _Scan | None:
+def _counting_loop(cx: Any, op: Operation, operands: Any, returned: list[Any]) -> _Scan | None:
     """Return the loop as a _Scan if it counts from 0 by 1 to a known size, else None."""
     condition, body = (region.blocks[0] for region in op.view.regions)
     compare = producer(list(condition.operations)[-1].operation.operands[0])
@@ -67,38 +67,61 @@ def _counted(cx: Any, op: Operation, operands: Any, returned: list[Any]) -> _Sca
     return _Scan(body, length[0], counter)
 
 
-def _find_rows(cx: Any, scan: _Scan, operands: Any, returned: list[Any]) -> bool:
-    """Record the rows that the loop reads or writes in ``scan``; True if it is a scan.
+def _record_rows(cx: Any, scan: _Scan, operands: Any, returned: list[Any]) -> bool:
+    """Record in ``scan`` the rows that the loop reads and writes; True if the loop is a scan.
 
-    A scan has rows, and all are read and written in one direction: first to last, or last to first.
+    A scan reads and writes all rows in one direction: first to last, or last to first.
     """
-    arguments = list(scan.block.arguments)
-    inside = {view.operation for view in scan.block.operations}
     reversals: set[bool] = set()
-    for i, argument in enumerate(arguments):
-        if i == scan.counter or np.ndim(operands[i]) == 0:
+    for i, argument in enumerate(scan.block.arguments):
+        if i == scan.counter or np.ndim(operands[i]) == 0 or operands[i].shape[0] != scan.length:
             continue
-        if operands[i].shape[0] != scan.length:
-            continue
-        users = [use.owner.operation for use in argument.uses]
-        users = [user for user in users if user.name != "stablehlo.return"]
-        if returned[i] == argument:
-            rows = [row_read(cx, user) if user in inside else None for user in users]
-            rows = [row if row and _reads_full_rows(cx, row, operands[i]) else None for row in rows]
+        is_unchanged = returned[i] == argument
+        if is_unchanged:
+            rows = _rows_read(cx, scan, argument, operands[i])
         else:
-            update = producer(returned[i])
-            rows = [row_written(cx, update) if update in inside and users == [update] else None]
-        own_rows = [row for row in rows if row is not None and row.tensor == argument]
-        directions = {_direction(scan, row.index, cx) for row in own_rows}
-        if not rows or len(own_rows) != len(rows) or None in directions:
+            rows = _rows_written(cx, scan, argument, returned[i])
+        directions = {_is_reversed(scan, row.index, cx) for row in rows}
+        if not rows or None in directions:
             continue
         reversals |= {direction for direction in directions if direction is not None}
-        if returned[i] == argument:
-            scan.read[i] = own_rows
+        if is_unchanged:
+            scan.read[i] = rows
         else:
-            scan.written[i] = own_rows[0]
+            scan.written[i] = rows[0]
     scan.reverse = True in reversals
     return len(reversals) == 1
+
+
+def _rows_read(cx: Any, scan: _Scan, argument: Any, tensor: Any) -> list[Row]:
+    """Return the rows of ``argument`` that the body reads; empty if it has other readers."""
+    inside = {view.operation for view in scan.block.operations}
+    rows: list[Row] = []
+    for reader in _readers(argument):
+        row = row_read(cx, reader) if reader in inside else None
+        if row is None or row.tensor != argument or not _reads_full_rows(cx, row, tensor):
+            return []
+        rows.append(row)
+    return rows
+
+
+def _rows_written(cx: Any, scan: _Scan, argument: Any, result: Any) -> list[Row]:
+    """Return the one row of ``argument`` that the body writes to compute ``result``.
+
+    Empty if the body does not write one row, or reads ``argument`` elsewhere.
+    """
+    inside = {view.operation for view in scan.block.operations}
+    update = producer(result)
+    if update not in inside or _readers(argument) != [update]:
+        return []
+    row = row_written(cx, update)
+    return [row] if row is not None and row.tensor == argument else []
+
+
+def _readers(argument: Any) -> list[Any]:
+    """Return the operations that read ``argument``, except the return of the body."""
+    operations = [use.owner.operation for use in argument.uses]
+    return [operation for operation in operations if operation.name != "stablehlo.return"]
 
 
 def _reads_full_rows(cx: Any, row: Row, tensor: Any) -> bool:
@@ -115,9 +138,10 @@ def _reads_full_rows(cx: Any, row: Row, tensor: Any) -> bool:
     return bool(result_types[0].shape == tensor.shape[1:])
 
 
-def _direction(scan: _Scan, index: Any, cx: Any) -> bool | None:
-    """Return False for the loop counter, True for ``size - counter - 1``, None for other
-    indices.
+def _is_reversed(scan: _Scan, index: Any, cx: Any) -> bool | None:
+    """Return the direction of ``index``: False for the counter, True for ``size - counter - 1``.
+
+    None for other indices.
     """
     counter = scan.block.arguments[scan.counter]
     if index == counter:
@@ -130,15 +154,15 @@ def _direction(scan: _Scan, index: Any, cx: Any) -> bool | None:
         return None
     end = minuend.operands[0]
     end_dims = cx.known_dims(cx.value(end)) if cx.is_known(end) else None
-    return (
-        True
-        if end_dims == (scan.length,) and splat(difference.operands[1]).startswith("1 :")
-        else None
-    )
+    counts_down = end_dims == (scan.length,) and splat(difference.operands[1]).startswith("1 :")
+    return True if counts_down else None
 
 
-def _bound(cx: Any, scan: _Scan, operands: Any, returned: list[Any]) -> list[Any] | None:
-    """Return the results of ``scan`` as a ``lax.scan``; None if it writes partial rows."""
+def _run_as_scan(cx: Any, scan: _Scan, operands: Any, returned: list[Any]) -> list[Any] | None:
+    """Return the results of the loop, computed by ``lax.scan``; None if it writes partial rows.
+
+    The carry holds the changing arguments that are not written by rows, without an unread counter.
+    """
     arguments = list(scan.block.arguments)
     ends = [scan.written[i].value if i in scan.written else v for i, v in enumerate(returned)]
     ends[scan.counter] = returned[scan.counter]

@@ -139,15 +139,15 @@ def _compared(op: Operation, a: Sizes, b: Sizes) -> Any:
     """Return a comparison of two sizes as a bool array; None if it differs between sizes."""
     if len(a.dims) != 1 or len(b.dims) != 1:
         return None
-    yes, no = COMPARISONS[op.word("comparison_direction")]
-    (left,), (right,) = a.dims, b.dims
-    if holds(lambda: yes(left, right)):
+    is_true, is_false = _DECISIONS[op.word("comparison_direction")]
+    (a_size,), (b_size,) = a.dims, b.dims
+    if holds(lambda: is_true(a_size, b_size)):
         return np.full(op.shape, True)
-    return np.full(op.shape, False) if holds(lambda: no(left, right)) else None
+    return np.full(op.shape, False) if holds(lambda: is_false(a_size, b_size)) else None
 
 
 def _both(operands: Sequence[Any]) -> Any:
-    """Return the conjunction of bools, None if it is not known."""
+    """Return the conjunction of scalar bools; None if a symbolic operand decides it."""
     truths = [x for x in operands if isinstance(x, np.ndarray) and x.dtype == bool and x.ndim == 0]
     if any(not truth for truth in truths):
         return np.asarray(False)
@@ -155,7 +155,7 @@ def _both(operands: Sequence[Any]) -> Any:
 
 
 def _chosen(operands: Sequence[Any]) -> Any:
-    """Return the operand that a known condition selects, None for other conditions."""
+    """Return the operand that a known scalar condition selects; None for other conditions."""
     condition, *values = operands
     if isinstance(condition, np.ndarray) and condition.ndim == 0:
         return values[0] if condition else values[1]
@@ -168,7 +168,7 @@ _CHOICES: Mapping[str, Callable[[Sequence[Any]], Any]] = {
 }
 """Operators that finish a floor division once its comparison is decided."""
 
-COMPARISONS: Mapping[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]] = {
+_DECISIONS: Mapping[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]] = {
     "GE": (operator.ge, operator.lt),
     "GT": (operator.gt, operator.le),
     "LE": (operator.le, operator.gt),
@@ -176,4 +176,7 @@ COMPARISONS: Mapping[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], 
     "EQ": (lambda a, b: a == b, lambda a, b: a > b or a < b),
     "NE": (lambda a, b: a > b or a < b, lambda a, b: a == b),
 }
-"""For each direction: the conditions on two sizes for a true and for a false comparison."""
+"""For each direction: ``(condition for True, condition for False)`` on two sizes.
+
+Both conditions can be undecided for symbolic sizes.
+"""

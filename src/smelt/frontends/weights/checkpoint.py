@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 
@@ -33,30 +33,42 @@ def open_checkpoint(path: str | PathLike[str]) -> Mapping[str, ir.TensorProtocol
         return open_orbax(location)
     files = shards(location)
     if files:
-        tensors: dict[str, ir.TensorProtocol] = {}
-        for file in files:
-            for name, tensor in open_safetensors(file).items():
-                if name in tensors:
-                    why = f"two of its files contain {name!r}"
-                    raise InvalidModel(
-                        "E341",
-                        f"cannot read {location.name!r}",
-                        why=why,
-                        fix="give a checkpoint of safetensors, npz or orbax",
-                    )
-                tensors[name] = tensor
-        return tensors
+        return _open_shards(location, files)
     if location.is_file() and location.open("rb").read(4) == b"PK\x03\x04":
         return open_npz(location)
+    raise _unknown_format(location)
+
+
+def _open_shards(location: Path, files: Sequence[Path]) -> dict[str, ir.TensorProtocol]:
+    """Return the tensors of all safetensors ``files`` of one checkpoint by name.
+
+    Raises InvalidModel E341 if two files contain a tensor of the same name.
+    """
+    tensors: dict[str, ir.TensorProtocol] = {}
+    for file in files:
+        for name, tensor in open_safetensors(file).items():
+            if name in tensors:
+                raise InvalidModel(
+                    "E341",
+                    f"cannot read {location.name!r}",
+                    why=f"two of its files contain {name!r}",
+                    fix="give a checkpoint of safetensors, npz or orbax",
+                )
+            tensors[name] = tensor
+    return tensors
+
+
+def _unknown_format(location: Path) -> InvalidModel:
+    """Return E341 for a file or folder of no known format, or with several orbax checkpoints."""
     steps = sorted((s.name for s in location.glob("[0-9]*") if is_orbax(s)), key=len)
     if steps:
-        raise InvalidModel(
+        return InvalidModel(
             "E341",
             f"{location.name!r} contains several checkpoints",
             why=f"a checkpoint manager of orbax wrote the steps {', '.join(steps[:5])}",
             fix=f"name one step, such as {str(location / steps[-1])!r}",
         )
-    raise InvalidModel(
+    return InvalidModel(
         "E341",
         f"{location.name!r} is not a checkpoint",
         why="its format is neither safetensors, nor npz, nor orbax",

@@ -22,16 +22,17 @@ from smelt.spans import span
 Names: TypeAlias = "Mapping[str, str] | Callable[[str], str]"
 
 FIXES: Mapping[str, str] = {
-    "it lacks": "names={WEIGHT: NAME}, or smelt convert --weight-name WEIGHT=NAME, tells names that"
-    " differ",
-    "it has beside them": "allow_extra=True, or --extra-weights, passes over what no weight is for",
+    "it lacks": "names={WEIGHT: NAME}, or smelt convert --weight-name WEIGHT=NAME, gives the name"
+    " of a weight in the checkpoint",
+    "it also has": "allow_extra=True, or --extra-weights, ignores entries that the model has no"
+    " weight for",
     "types differ:": "cast=True, or --cast-weights, rounds to the types of the model; or trace with"
     " those of the checkpoint",
-    "types are lost:": "numpy.savez keeps no types beyond its own, such as bfloat16: write"
+    "types are lost:": "numpy.savez does not save types that NumPy lacks, such as bfloat16: write"
     " safetensors, or trace with the types that were saved",
     "it has transposed arrays:": "fill_weights also takes arrays by name: transpose them, as in"
     " {NAME: array.T}; PyTorch stores the output axis of a kernel first, flax last",
-    "no weight is called": "names={WEIGHT: NAME} has the names of the model first",
+    "the model has no weight": "in names={WEIGHT: NAME}, the first name is that of the model",
     "shapes or types differ:": "trace with the shapes and types of the checkpoint, or write arrays"
     " like those of the model",
 }
@@ -87,28 +88,45 @@ def fill_weights(
             fix="trace abstract weights, as jax.eval_shape and nnx.eval_shape return them",
         )
     with span("fill weights", weights=len(waiting)):
-        tensors = tensors_of(checkpoint)
         expected = [*model.graph.meta.get(EXPECTED, waiting)]
-        if isinstance(names, Mapping):
-            names = _by_weight(names, [*expected, *waiting])
-        matches = _matched(expected, tensors, names)
-        extra = [] if allow_extra else sorted(tensors.keys() - set(matches.values()))
-        problems = _problems(waiting, matches, tensors, extra, cast)
-        if isinstance(names, Mapping) and (unknown := sorted(names.keys() - {*expected, *waiting})):
-            problems["no weight is called"] = unknown
-        if problems:
-            raise InvalidModel(
-                "E340",
-                "the checkpoint does not fit the model",
-                why="; ".join(f"{kind} {listed(each, SHOWN)}" for kind, each in problems.items()),
-                fix="; ".join(FIXES[kind] for kind in problems),
-            )
+        tensors = tensors_of(checkpoint)
+        matches = _checked_matches(expected, waiting, tensors, names, allow_extra, cast)
         new_tensors = {
             n: _tensor_for(tensors[matches[n]], value, cast) for n, value in waiting.items()
         }
         for name, value in waiting.items():
             fill(value, new_tensors[name])
     return model
+
+
+def _checked_matches(
+    expected: Sequence[str],
+    waiting: Mapping[str, ir.Value],
+    tensors: Mapping[str, ir.TensorProtocol],
+    names: Names | None,
+    allow_extra: bool,
+    cast: bool,
+) -> dict[str, str]:
+    """Return the checkpoint's name of each weight that the model needs.
+
+    ``expected`` are all weights of the traced model, ``waiting`` those that lack numbers. Raises
+    InvalidModel E340 with all names, shapes and types that do not fit.
+    """
+    if isinstance(names, Mapping):
+        names = _by_weight(names, [*expected, *waiting])
+    matches = _matched(expected, tensors, names)
+    extra = [] if allow_extra else sorted(tensors.keys() - set(matches.values()))
+    problems = _problems(waiting, matches, tensors, extra, cast)
+    if isinstance(names, Mapping) and (unknown := sorted(names.keys() - {*expected, *waiting})):
+        problems["the model has no weight"] = unknown
+    if problems:
+        raise InvalidModel(
+            "E340",
+            "the checkpoint does not fit the model",
+            why="; ".join(f"{kind} {listed(lines, SHOWN)}" for kind, lines in problems.items()),
+            fix="; ".join(FIXES[kind] for kind in problems),
+        )
+    return matches
 
 
 def _by_weight(names: Mapping[str, str], weights: Sequence[str]) -> dict[str, str]:
@@ -123,22 +141,26 @@ def _matched(weights: Sequence[str], tensors: Iterable[str], names: Names | None
     Names are compared without separators. A prefix of all names on one side may be missing on the
     other, so all pairs of prefixes are tried, and the pair with most matches is taken.
     """
-    given_names = {w: names(w) for w in weights} if callable(names) else dict(names or {})
+    explicit_names = {w: names(w) for w in weights} if callable(names) else dict(names or {})
     present = set(tensors)
-    unmatched_tensors = sorted(present - set(given_names.values()))
-    open_names = [name for name in weights if name not in given_names]
+    unmatched_tensors = sorted(present - set(explicit_names.values()))
+    other_weights = [name for name in weights if name not in explicit_names]
     best: dict[str, str] = {}
     weight_texts, tensor_texts = (
-        [(w, comparison_key(w)) for w in open_names],
+        [(w, comparison_key(w)) for w in other_weights],
         [(t, comparison_key(t)) for t in unmatched_tensors],
     )
-    for cut in _prefix_lengths([text for _, text in weight_texts]):
-        for other_cut in _prefix_lengths([text for _, text in tensor_texts]):
-            by_text = _by_text(tensor_texts, other_cut)
-            matches = {w: by_text[text[cut:]] for w, text in weight_texts if text[cut:] in by_text}
+    for weight_cut in _prefix_lengths([text for _, text in weight_texts]):
+        for tensor_cut in _prefix_lengths([text for _, text in tensor_texts]):
+            by_text = _by_text(tensor_texts, tensor_cut)
+            matches = {
+                w: by_text[text[weight_cut:]]
+                for w, text in weight_texts
+                if text[weight_cut:] in by_text
+            }
             if len(matches) > len(best):
                 best = matches
-    return {**best, **{w: t for w, t in given_names.items() if t in present}}
+    return {**best, **{w: t for w, t in explicit_names.items() if t in present}}
 
 
 def comparison_key(name: str) -> str:
@@ -147,13 +169,14 @@ def comparison_key(name: str) -> str:
     return text.removesuffix("_value") or text
 
 
-def _by_text(others: Sequence[tuple[str, str]], cut: int) -> dict[str, str]:
-    """Return the checkpoint's names by their comparison key after ``cut``; ambiguous texts are left
-    out.
+def _by_text(keys_by_name: Sequence[tuple[str, str]], cut: int) -> dict[str, str]:
+    """Return the checkpoint's names by their comparison keys without the first ``cut`` characters.
+
+    ``keys_by_name`` holds ``(name, comparison key)``. A text that two names share is left out.
     """
     names: dict[str, str] = {}
     ambiguous: set[str] = set()
-    for name, text in others:
+    for name, text in keys_by_name:
         ambiguous.update({text[cut:]} & names.keys())
         names[text[cut:]] = name
     return {text: name for text, name in names.items() if text not in ambiguous}
@@ -181,17 +204,18 @@ def _problems(
     problems: dict[str, list[str]] = {kind: [] for kind in FIXES}
     missing = [name for name in waiting if name not in matches]
     problems["it lacks"] = _with_nearest(missing, waiting, matches, tensors)
-    problems["it has beside them"] = list(extra)
+    problems["it also has"] = list(extra)
     for name, value in waiting.items():
         tensor = tensors[matches[name]] if name in matches else None
         if tensor is not None and not _fits(tensor, value, cast):
-            mismatch = f"{name} is {_described(value)} in the model and {_type(tensor)} there"
+            types = f"{_described(value)} in the model and {_type(tensor)} in the checkpoint"
+            mismatch = f"{name} is {types}"
             problems[_kind(tensor, value)].append(mismatch)
     return {kind: names for kind, names in problems.items() if names}
 
 
 def _kind(tensor: ir.TensorProtocol, value: ir.Value) -> str:
-    """Return the kind of mismatch between a tensor and a weight."""
+    """Return the kind of mismatch between a tensor and a weight, a key of ``FIXES``."""
     dtype, expected_dims = _type_of(value)
     dims = tuple(tensor.shape.numpy())
     if RAW in tensor.meta and dims[:-1] == expected_dims:
@@ -210,8 +234,7 @@ def _with_nearest(
 ) -> list[str]:
     """Return the ``missing`` names, each with the nearest name that no weight uses.
 
-    Only the first ``SHOWN`` names get one. Very short names resemble no other name, so a name of an
-    array of the same shape and type is suggested.
+    Only the first ``SHOWN`` names get one. A name unlike all others gets an array of its type.
     """
     free = {comparison_key(name): name for name in sorted(tensors.keys() - set(matches.values()))}
     shown: list[str] = []

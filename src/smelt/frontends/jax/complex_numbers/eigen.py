@@ -34,12 +34,12 @@ def eig(equation: compat.Equation, operands: list[Any]) -> list[Parts]:
     """Return the eigenvalues, then the left and the right eigenvectors if they are requested."""
     (a,) = operands
     parts = _complex_eig.bind(a.re, a.im) if isinstance(a, Parts) else _eig_parts.bind(a)
-    values, left, right = (Parts(*parts[i : i + 2]) for i in (0, 2, 4))
+    values, left_vectors, right_vectors = (Parts(*parts[i : i + 2]) for i in (0, 2, 4))
     params = equation.params
     return [
         values,
-        *([left] if params["compute_left_eigenvectors"] else []),
-        *([right] if params["compute_right_eigenvectors"] else []),
+        *([left_vectors] if params["compute_left_eigenvectors"] else []),
+        *([right_vectors] if params["compute_right_eigenvectors"] else []),
     ]
 
 

@@ -211,15 +211,16 @@ def _constant(array: np.ndarray, like: Array) -> Parts:
 
 
 def _real_forward(x: Array, size: Dim) -> Parts:
-    """Return the first ``size // 2 + 1`` elements of a real signal's transform; the rest mirrors
-    them.
+    """Return the first ``size // 2 + 1`` elements of a real signal's transform.
+
+    The other elements are their complex conjugates.
     """
     half_length = size // 2 + 1
     if is_symbolic(size) or size <= SHORT:
         cos, sin = _angles(size, size, half_length)
         return _halves(x @ _matrix([[cos, -sin]], x), half_length)
-    whole = forward(real(x))
-    return Parts(whole.re[..., :half_length], whole.im[..., :half_length])
+    spectrum = forward(real(x))
+    return Parts(spectrum.re[..., :half_length], spectrum.im[..., :half_length])
 
 
 def _real_backward(z: Parts, size: Dim) -> Array:
@@ -237,8 +238,8 @@ def _real_backward(z: Parts, size: Dim) -> Array:
     mirrored = Parts(z.re[..., 1 : (size + 1) // 2], -z.im[..., 1 : (size + 1) // 2])
     ends = np.arange(half_length)
     im = jnp.where((ends == 0) | (2 * ends == size), 0, z.im).astype(z.im.dtype)
-    whole = Parts(
+    spectrum = Parts(
         jnp.concatenate([z.re, mirrored.re[..., ::-1]], axis=-1),
         jnp.concatenate([im, mirrored.im[..., ::-1]], axis=-1),
     )
-    return backward(whole).re
+    return backward(spectrum).re

@@ -63,8 +63,8 @@ def log1p(z: Parts) -> Parts:
     """Return ``log(1 + z)``, accurate for small ``z``."""
     small = (jnp.abs(z.re) < 0.5) & (jnp.abs(z.im) < 0.5)
     x, y = jnp.where(small, z.re, 0), jnp.where(small, z.im, 0)
-    whole = log(Parts(1 + z.re, z.im))
-    return Parts(jnp.where(small, 0.5 * jnp.log1p(x * (2 + x) + y * y), whole.re), whole.im)
+    direct = log(Parts(1 + z.re, z.im))
+    return Parts(jnp.where(small, 0.5 * jnp.log1p(x * (2 + x) + y * y), direct.re), direct.im)
 
 
 def exp(z: Parts) -> Parts:
@@ -90,9 +90,9 @@ def sqrt(z: Parts) -> Parts:
     """
     larger = jnp.sqrt(jnp.abs(z.re) / 2 + magnitude(z) / 2)
     smaller = jnp.abs(z.im) / jnp.where(larger == 0, 1, larger) / 2
-    right = z.re >= 0
-    upward = jnp.where(right, smaller, larger)
-    return Parts(jnp.where(right, larger, smaller), jnp.where(z.im < 0, -upward, upward))
+    in_right_half = z.re >= 0
+    upward = jnp.where(in_right_half, smaller, larger)
+    return Parts(jnp.where(in_right_half, larger, smaller), jnp.where(z.im < 0, -upward, upward))
 
 
 def rsqrt(z: Parts) -> Parts:
@@ -192,9 +192,9 @@ def power(base: Parts, exponent: Parts) -> Parts:
     safe = Parts(jnp.where(zero, 1, base.re), base.im)
     result = exp(exponent * log(safe))
     undefined = (exponent.re < 0) | (exponent.im != 0)
-    nothing = jnp.where(undefined, jnp.nan, 0).astype(base.re.dtype)
-    at_zero = jnp.where(undefined | (exponent.re != 0), nothing, 1)
-    return Parts(jnp.where(zero, at_zero, result.re), jnp.where(zero, nothing, result.im))
+    zero_or_nan = jnp.where(undefined, jnp.nan, 0).astype(base.re.dtype)
+    at_zero = jnp.where(undefined | (exponent.re != 0), zero_or_nan, 1)
+    return Parts(jnp.where(zero, at_zero, result.re), jnp.where(zero, zero_or_nan, result.im))
 
 
 def integer_power(z: Parts, exponent: int) -> Parts:

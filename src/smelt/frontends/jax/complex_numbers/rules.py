@@ -192,12 +192,12 @@ def _linear(equation: compat.Equation, values: list[Any]) -> list[Value]:
 
 def _bilinear(equation: compat.Equation, values: list[Any]) -> list[Value]:
     """Return the product of two complex operands by four real products."""
-    params, rest = _real_params(equation), values[2:]
+    params, other_operands = _real_params(equation), values[2:]
     a, b = map(_as_complex, values[:2])
 
     def times(x: Any, y: Any) -> Any:
         """Return the primitive's product of two real parts."""
-        return compat.rebind(equation, [x, y, *rest], params)[0]
+        return compat.rebind(equation, [x, y, *other_operands], params)[0]
 
     return [Parts(times(a.re, b.re) - times(a.im, b.im), times(a.re, b.im) + times(a.im, b.re))]
 

@@ -57,8 +57,8 @@ def _traced(
     Arrays inside of containers and modules are not among them; the jitted function captures those.
     """
     named = [*((str(i), value) for i, value in enumerate(args)), *kwargs.items()]
-    chosen = [(name, value) for name, value in named if objects.is_traced(value)]
-    return [name for name, _ in chosen], [value for _, value in chosen]
+    traced_arguments = [(name, value) for name, value in named if objects.is_traced(value)]
+    return [name for name, _ in traced_arguments], [value for _, value in traced_arguments]
 
 
 def _names(fn: Callable[..., Any], keys: Sequence[str]) -> tuple[str, ...]:

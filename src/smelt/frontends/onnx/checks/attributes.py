@@ -33,8 +33,8 @@ def check_attributes(scopes: Scopes) -> None:
         for node in scope.nodes if scope.attributes else ():
             names = [attribute.name for attribute in node.attribute]
             if len(set(names)) < len(names):
-                twice = next(name for name in names if names.count(name) > 1)
-                raise _wrong(node, f"it has the attribute {twice!r} twice")
+                repeated = next(name for name in names if names.count(name) > 1)
+                raise _wrong(node, f"it has the attribute {repeated!r} twice")
             for attribute in node.attribute:
                 why = _fault(attribute, scope.function)
                 if why:
@@ -65,14 +65,14 @@ def _fault_of_reference(
     attribute: onnx.AttributeProto, values: set[str], function: onnx.FunctionProto | None
 ) -> str:
     """Return why a reference to a function's attribute is malformed, "" if it is valid."""
-    what = f"the attribute {attribute.name!r} refers to {attribute.ref_attr_name!r}"
+    reference = f"the attribute {attribute.name!r} refers to {attribute.ref_attr_name!r}"
     if function is None:
-        return f"{what}, outside any function"
+        return f"{reference}, outside any function"
     if values:
-        return f"{what} and also has a value"
-    known = {*function.attribute, *(item.name for item in function.attribute_proto)}
-    if attribute.ref_attr_name not in known:
-        return f"{what}, which function {function.name!r} does not have"
+        return f"{reference} and also has a value"
+    declared = {*function.attribute, *(item.name for item in function.attribute_proto)}
+    if attribute.ref_attr_name not in declared:
+        return f"{reference}, which function {function.name!r} does not have"
     return ""
 
 

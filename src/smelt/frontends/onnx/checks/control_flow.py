@@ -18,8 +18,8 @@ Types = Mapping[ir.Value, ir.DataType]
 class Fit:
     """The requirements of a node on one of its graphs.
 
-    ``inputs`` and ``outputs`` are counts. ``pairs`` are two values that must have equal types, with
-    a description of the two.
+    ``inputs`` and ``outputs`` are counts. ``pairs`` holds ``(description, value, value)`` for every
+    two values that must have equal types.
     """
 
     graph: ir.Graph
@@ -46,12 +46,12 @@ def check_body(node: ir.Node, version: int, types: Types) -> None:
         for value in fit.graph.inputs:
             if value.is_initializer():
                 raise _unfit(node, f"the graph input {value.name!r} is also a weight of the graph")
-        for words, first, second in fit.pairs:
-            _check_pair(node, words, first, second, types)
+        for description, first, second in fit.pairs:
+            _check_pair(node, description, first, second, types)
 
 
 def _check_pair(
-    node: ir.Node, words: str, first: ir.Value | None, second: ir.Value | None, types: Types
+    node: ir.Node, description: str, first: ir.Value | None, second: ir.Value | None, types: Types
 ) -> None:
     """Raise InvalidModel E309 if two values have different known types."""
     first_type, second_type = _type(first, types), _type(second, types)
@@ -61,7 +61,7 @@ def _check_pair(
         "E309",
         "the element types do not agree",
         at=place(node),
-        why=f"{words} have the types {first_type} and {second_type}",
+        why=f"{description} have the types {first_type} and {second_type}",
         fix="export the model again with types that agree, or put a Cast between them",
     )
 
@@ -82,13 +82,14 @@ def _if(node: ir.Node, version: int) -> Iterable[Fit]:
     branches = [node.attributes[name].as_graph() for name in ("then_branch", "else_branch")]
     for branch in branches:
         pairs = [
-            ("the results of an If and of its branch", one, other)
-            for one, other in zip(node.outputs, branch.outputs, strict=False)
+            ("the results of an If and of its branch", result, branch_result)
+            for result, branch_result in zip(node.outputs, branch.outputs, strict=False)
         ]
         yield Fit(branch, 0, len(node.outputs), pairs)
-    then, other = (branch.outputs for branch in branches)
+    then_results, else_results = (branch.outputs for branch in branches)
     pairs_of_results = [
-        ("the results of two branches", a, b) for a, b in zip(then, other, strict=False)
+        ("the results of two branches", a, b)
+        for a, b in zip(then_results, else_results, strict=False)
     ]
     yield Fit(branches[1], 0, len(node.outputs), pairs_of_results)
 
@@ -153,23 +154,26 @@ def _carried(
     results: Sequence[ir.Value],
     count: int,
 ) -> list[tuple[str, ir.Value | None, ir.Value | None]]:
-    """Return pairs for the carried values: initial values, inputs and outputs of the
-    body, results.
+    """Return ``(description, value, value)`` for every two places of each carried value.
+
+    The places are its initial value, the body's input and output, and the node's result.
     """
-    words = "a carried value and its next value"
+    description = "a carried value and its next value"
     pairs: list[tuple[str, ir.Value | None, ir.Value | None]] = []
     for values in (body_inputs, body_outputs, results):
-        pairs += [(words, *pair) for pair in zip(initial[:count], values[:count], strict=False)]
+        pairs += [
+            (description, *pair) for pair in zip(initial[:count], values[:count], strict=False)
+        ]
     rounds = zip(body_inputs[:count], body_outputs[:count], strict=False)
-    return [*pairs, *((words, *pair) for pair in rounds)]
+    return [*pairs, *((description, *pair) for pair in rounds)]
 
 
 def _collected(
     inner: Sequence[ir.Value], outer: Sequence[ir.Value | None]
 ) -> list[tuple[str, ir.Value | None, ir.Value | None]]:
-    """Return pairs of the slices in the body and the stacked tensors outside."""
-    words = "a slice and the tensor that contains it"
-    return [(words, *pair) for pair in zip(inner, outer, strict=False)]
+    """Return ``(description, slice in the body, stacked tensor outside)`` for each slice."""
+    description = "a slice and the tensor that contains it"
+    return [(description, *pair) for pair in zip(inner, outer, strict=False)]
 
 
 def _first_of_each(

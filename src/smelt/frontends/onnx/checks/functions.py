@@ -74,10 +74,10 @@ def _check_parameters(kind: str, names: Iterable[str], at: str) -> None:
             fix="export the model again, or correct the node",
         )
     if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+        repeated = next(name for name in names if names.count(name) > 1)
         what = f"a function has two {kind} of the same name"
         raise InvalidModel(
-            "E323", what, at=at, why=f"both are called {twice!r}", fix="rename one of them"
+            "E323", what, at=at, why=f"both are called {repeated!r}", fix="rename one of them"
         )
 
 
@@ -93,7 +93,7 @@ def check_calls(model: ir.Model) -> None:
     for key, function in model.functions.items():
         called[key] = _calls_in(function.graph, model)
     _calls_in(model.graph, model)  # only to check the calls
-    _check_depth(called)
+    _check_nesting(called)
 
 
 def check_opsets(model: ir.Model) -> None:
@@ -149,7 +149,7 @@ def _check_call(node: ir.Node, function: ir.Function) -> None:
             )
 
 
-def _check_depth(called: dict[ir.OperatorIdentifier, list[ir.OperatorIdentifier]]) -> None:
+def _check_nesting(called: dict[ir.OperatorIdentifier, list[ir.OperatorIdentifier]]) -> None:
     """Raise InvalidModel E312 or E316 for deep or recursive calls.
 
     A depth-first search without recursion: ``path`` holds the functions being visited, ``depth``

@@ -91,17 +91,17 @@ def _initial_names(scope: Scope) -> Iterator[tuple[str, str]]:
 
 def _check_unique(scope: Scope) -> None:
     """Raise InvalidModel E304 for a value written twice."""
-    seen: dict[str, str | onnx.NodeProto] = {}
+    writers: dict[str, str | onnx.NodeProto] = {}
     for name, writer in _definitions(scope):
-        if name in seen:
+        if name in writers:
             raise InvalidModel(
                 "E304",
                 f"two nodes or inputs define the value {name!r}",
-                at=f"{scope}: {_described(seen[name])}, then {_described(writer)}",
+                at=f"{scope}: {_described(writers[name])}, then {_described(writer)}",
                 why="each value of a graph has one writer",
                 fix="rename one of the two results",
             )
-        seen[name] = writer
+        writers[name] = writer
 
 
 def _described(writer: str | onnx.NodeProto) -> str:

@@ -108,6 +108,6 @@ def _dense(sparse: onnx.SparseTensorProto) -> onnx.TensorProto:
             why="smelt stores its elements densely",
             fix="export the model again with a smaller tensor",
         )
-    whole = np.zeros(count, values.dtype)
-    whole[_positions(sparse)] = values
-    return numpy_helper.from_array(whole.reshape(tuple(sparse.dims)), sparse.values.name)
+    elements = np.zeros(count, values.dtype)
+    elements[_positions(sparse)] = values
+    return numpy_helper.from_array(elements.reshape(tuple(sparse.dims)), sparse.values.name)

@@ -71,7 +71,7 @@ def holds(tensor: onnx.TensorProto, name: str) -> bool:
 def _lengths(
     tensor: onnx.TensorProto, dtype: ir.DataType, count: int, field: str, raw: Raw | None
 ) -> tuple[int, int, str]:
-    """Return how much the tensor holds, how much its dims need, and the unit."""
+    """Return ``(amount that the tensor holds, amount that its dims need, unit)``."""
     if raw is not None:
         return len(raw), (count * dtype.bitwidth + 7) // 8, "bytes"
     count_held = len(getattr(tensor, field))

@@ -36,14 +36,14 @@ def check_imports(proto: onnx.ModelProto) -> None:
 
 def _check_unique(imports: Iterable[onnx.OperatorSetIdProto], owner: str) -> None:
     """Raise InvalidModel E319 for a domain imported at two versions."""
-    seen: dict[str, int] = {}
+    version_of: dict[str, int] = {}
     for item in imports:
         domain = "" if item.domain == "ai.onnx" else item.domain
-        if seen.setdefault(domain, item.version) != item.version:
+        if version_of.setdefault(domain, item.version) != item.version:
             raise InvalidModel(
                 "E319",
                 f"{owner} imports the domain {domain or 'ai.onnx'!r} at two versions",
-                why=f"{seen[domain]} and {item.version}",
+                why=f"{version_of[domain]} and {item.version}",
                 fix="import the domain once",
             )
 

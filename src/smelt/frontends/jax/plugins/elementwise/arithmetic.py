@@ -73,10 +73,10 @@ def mul(cx: Lowering, a: ir.Value, b: ir.Value, *, out_dtype: object) -> ir.Valu
     """
     to = np.dtype(cx.avals_out[0].dtype)
     if to in MASKED:
-        for place, other in ((0, b), (1, a)):
-            if (mask := _mask(cx, place)) is not None:
-                other = cx.cast(other, to)  # noqa: PLW2901 - the number that the mask selects
-                return cx.op("Where", mask, other, cx.const_like(0, other))
+        for position, factor in ((0, b), (1, a)):
+            if (mask := _mask(cx, position)) is not None:
+                factor = cx.cast(factor, to)  # noqa: PLW2901 - the number that the mask selects
+                return cx.op("Where", mask, factor, cx.const_like(0, factor))
     return cx.op("And" if a.dtype == BOOL else "Mul", cx.cast(a, to), cx.cast(b, to))
 
 
@@ -88,11 +88,11 @@ after their conversion.
 """
 
 
-def _mask(cx: Lowering, place: int) -> ir.Value | None:
-    """Return the booleans from which operand ``place`` was cast; None unless they have the full
+def _mask(cx: Lowering, position: int) -> ir.Value | None:
+    """Return the booleans from which operand ``position`` was cast; None unless they have the full
     shape.
     """
-    operand = cx.operands[place]
+    operand = cx.operands[position]
     node = operand.value.producer()
     if node is None or node.op_type != "Cast" or operand.shape != tuple(cx.avals_out[0].shape):
         return None
@@ -180,8 +180,8 @@ def select_n(cx: Lowering, which: ir.Value, *cases: ir.Value) -> ir.Value | Oper
         return where(cx, which, cases[-1], cases[0])
     result = cases[-1]
     for index in reversed(range(len(cases) - 1)):
-        chosen = cx.op("LessOrEqual", which, cx.const_like(index, which))
-        result = where(cx, chosen, cases[index], result)
+        is_case = cx.op("LessOrEqual", which, cx.const_like(index, which))
+        result = where(cx, is_case, cases[index], result)
     return result
 
 

@@ -47,8 +47,8 @@ def bitcast_convert_type(cx: Lowering, x: ir.Value, *, new_dtype: object) -> ir.
     if x.dtype.bitwidth == to.bitwidth:
         fraction = _fraction_in(cx, x, to)
         return bitcast(cx, x, to) if fraction is None else one_plus_fraction(cx, fraction, to)
-    whole = word_of(cx, cx.broadcast(cx.operands[0], source_aval))
-    result = (_split if x.dtype.bitwidth > to.bitwidth else _join)(cx, whole, x.dtype, to)
+    word = word_of(cx, cx.broadcast(cx.operands[0], source_aval))
+    result = (_split if x.dtype.bitwidth > to.bitwidth else _join)(cx, word, x.dtype, to)
     return Operand(result, tuple(aval.shape))
 
 
@@ -61,11 +61,11 @@ def _fraction_in(cx: Lowering, x: ir.Value, to: ir.DataType) -> ir.Value | None:
     form, node = FORMATS.get(to), x.producer()
     if to not in EXACT or form is None or node is None or node.op_type != "BitwiseOr":
         return None
-    one = form.bias << form.mantissa
-    word, other = (value for value in node.inputs if value is not None)
-    for fraction, bits in ((word, other), (other, word)):
+    bits_of_one = form.bias << form.mantissa
+    first, second = (value for value in node.inputs if value is not None)
+    for fraction, bits in ((first, second), (second, first)):
         array = cx.known(bits)
-        if array is not None and not array.ndim and int(array) == one:
+        if array is not None and not array.ndim and int(array) == bits_of_one:
             return fraction if _shifted_by(cx, fraction) >= to.bitwidth - form.mantissa else None
     return None
 

@@ -34,8 +34,8 @@ def shifted(cx: Lowering, word: ir.Value, by: int, direction: str) -> ir.Value:
 @lowers("shift_left", "shift_right_logical", broadcasts=True)
 def shift_logical(cx: Lowering, x: ir.Value, by: ir.Value) -> ir.Value:
     """Lower the shifts that fill with zeros."""
-    left = cx.equation.primitive.name == "shift_left"
-    return _shift(cx, x, by, "LEFT" if left else "RIGHT")
+    is_left = cx.equation.primitive.name == "shift_left"
+    return _shift(cx, x, by, "LEFT" if is_left else "RIGHT")
 
 
 @lowers("shift_right_arithmetic", broadcasts=True)
@@ -45,17 +45,17 @@ def shift_right_arithmetic(cx: Lowering, x: ir.Value, by: ir.Value) -> ir.Value:
     signed = cx.cast(x, np.dtype(f"i{x.dtype.itemsize:.0f}"))
     assert signed.dtype is not None
     mask = cx.op("Neg", cx.cast(cx.op("Less", signed, cx.const_like(0, signed)), signed.dtype))
-    moved = _shift(cx, cx.op("BitwiseXor", signed, mask), by, "RIGHT")
-    return cx.cast(cx.op("BitwiseXor", moved, mask), x.dtype)
+    shifted_bits = _shift(cx, cx.op("BitwiseXor", signed, mask), by, "RIGHT")
+    return cx.cast(cx.op("BitwiseXor", shifted_bits, mask), x.dtype)
 
 
 def _shift(cx: Lowering, x: ir.Value, by: ir.Value, direction: str) -> ir.Value:
     """Shift with zero fill; a shift by the width or more gives 0, but is undefined in ONNX."""
     assert x.dtype is not None
-    known, bits = cx.known(by), widened(cx, x)
+    amounts, bits = cx.known(by), widened(cx, x)
     word = UINT32 if bits.dtype == UINT32 else UINT64
-    if known is not None and ((known >= 0) & (known < word.bitwidth)).all():
-        amount = cx.constant(known.astype(word.numpy()))
+    if amounts is not None and ((amounts >= 0) & (amounts < word.bitwidth)).all():
+        amount = cx.constant(amounts.astype(word.numpy()))
         return cx.cast(cx.op("BitShift", bits, amount, direction=direction), x.dtype)
     count = widened(cx, by)
     inside = cx.cast(cx.op("Less", count, cx.const_like(word.bitwidth, count)), word)

@@ -102,13 +102,13 @@ def _by_joined_slices(
         """Return ``part`` with the update written along the ``remaining`` axes."""
         if not remaining:
             return update
-        axis, rest = remaining[0], remaining[1:]
+        axis, inner_axes = remaining[0], remaining[1:]
         dim, first = cx.const_i64([axis]), firsts[axis]
         last = cx.op("Add", first, cx.shape_value([sizes[axis]]))
         before = cx.op("Slice", part, cx.const_i64([0]), first, dim)
         after = cx.op("Slice", part, last, cx.shape_value([shape[axis]]), dim)
-        within = cx.op("Slice", part, first, last, dim) if rest else part
-        return cx.op("Concat", before, updated(within, rest), after, axis=axis)
+        within = cx.op("Slice", part, first, last, dim) if inner_axes else part
+        return cx.op("Concat", before, updated(within, inner_axes), after, axis=axis)
 
     return updated(x, list(firsts))
 

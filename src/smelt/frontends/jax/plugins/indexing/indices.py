@@ -106,7 +106,7 @@ def _counted_windows(cx: Lowering, starts: ir.Value, windows: Sequence[Dim | Non
 
 
 def rearranged(
-    cx: Lowering, x: ir.Value, have: Sequence[object], want: Sequence[object]
+    cx: Lowering, x: ir.Value, labels: Sequence[object], wanted_labels: Sequence[object]
 ) -> ir.Value:
-    """Return ``x``, whose dims are labelled ``have``, with its dims in the order ``want``."""
-    return cx.transpose(x, [list(have).index(label) for label in want])
+    """Return ``x``, whose dims have ``labels``, with its dims in the order ``wanted_labels``."""
+    return cx.transpose(x, [list(labels).index(label) for label in wanted_labels])

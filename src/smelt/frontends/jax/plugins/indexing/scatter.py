@@ -36,7 +36,8 @@ WIDER = {
 }
 """Wider types to combine elements in, because few runtimes combine them in the narrow type."""
 
-WHOLE = {"add": "Add", "mul": "Mul", "min": "Min", "max": "Max"}
+ELEMENTWISE = {"add": "Add", "mul": "Mul", "min": "Min", "max": "Max"}
+"""The operator that combines a window with updates of the same shape, by reduction."""
 
 
 def _lower(reduction: str) -> Callable[..., ir.Value | list[Operand]]:
@@ -122,7 +123,7 @@ def _scatter(
     x, starts, updates = operands
     roles, shape = _roles(cx, numbers), cx.avals_in[0].shape
     if not roles.indexed and len(cx.avals_in[1].shape) == 1:  # One window that covers everything.
-        return updates if reduction == "none" else cx.op(WHOLE[reduction], x, updates)
+        return updates if reduction == "none" else cx.op(ELEMENTWISE[reduction], x, updates)
     if not roles.indexed:
         raise cx.unsupported("it has no indexed dims")
     box = box_of(cx, starts, roles.mapped, roles.indexed, roles.windows)
@@ -156,7 +157,7 @@ def _with_window(
         assert x.dtype is not None
         wide = ir.DataType.INT32 if x.dtype is ir.DataType.BOOL else x.dtype
         old, new = cx.cast(cut_out(cx, x, box), wide), cx.cast(window, wide)
-        window = cx.cast(cx.op(WHOLE[reduction], old, new), x.dtype)
+        window = cx.cast(cx.op(ELEMENTWISE[reduction], old, new), x.dtype)
     return put_in(cx, x, window, box)
 
 

@@ -1,4 +1,4 @@
-"""Lower ``scatter`` with a function, which is applied to an element once per index naming it."""
+"""Lower ``scatter`` with a function, applied once to an element for each index that names it."""
 
 from __future__ import annotations
 

@@ -32,12 +32,13 @@ def box_of(
     ``windows`` holds its sizes (1 if absent). The scatter must have one window, known to lie
     inside.
     """
-    known, shape = cx.known(starts), cx.avals_in[0].shape
-    if known is None or known.ndim != 1:
+    first_indices, shape = cx.known(starts), cx.avals_in[0].shape
+    if first_indices is None or first_indices.ndim != 1:
         return None
-    first = dict(zip(mapped, known.tolist(), strict=True))
+    first_of_dim = dict(zip(mapped, first_indices.tolist(), strict=True))
     box = {
-        dim: (first.get(dim, 0), first.get(dim, 0) + windows.get(dim, 1)) for dim in sorted(partial)
+        dim: (first_of_dim.get(dim, 0), first_of_dim.get(dim, 0) + windows.get(dim, 1))
+        for dim in sorted(partial)
     }
     if any(is_symbolic(shape[dim]) or is_symbolic(box[dim][1]) for dim in partial):
         return None
@@ -60,15 +61,15 @@ def put_in(cx: Lowering, x: ir.Value, window: ir.Value, box: Box) -> ir.Value:
     """Return ``x`` with ``window`` in place of ``box``: slices are joined dim by dim."""
     if not box:
         return window
-    (dim, (start, end)), *rest = box.items()
+    (dim, (start, end)), *other_dims = box.items()
     size = cx.avals_in[0].shape[dim]
 
     def piece(begin: int, stop: int) -> ir.Value:
         """Return rows ``begin`` to ``stop`` of ``x`` along ``dim``."""
         return cx.slice(x, [begin], [stop], [dim])
 
-    within = piece(start, end) if rest and end - start < size else x
-    pieces = [put_in(cx, within, window, dict(rest))]
+    within = piece(start, end) if other_dims and end - start < size else x
+    pieces = [put_in(cx, within, window, dict(other_dims))]
     if start > 0:
         pieces.insert(0, piece(0, start))
     if end < size:

@@ -60,7 +60,7 @@ def approx_top_k(
     axis = int(reduction_dimension) % len(shape)
     if not aggregate_to_topk and cx.avals_out[0].shape[axis] != k:
         raise cx.unsupported("it returns more than k candidates, which JAX leaves unspecified")
-    order = _ordered(cx, x, None, axis, shape[axis], largest=is_max_k, kept=k)
+    order = _ordered(cx, x, None, axis, shape[axis], largest=is_max_k, first_count=k)
     values = cx.op("GatherElements", x, order, axis=axis)
     return values, cx.cast(order, np.dtype(cx.avals_out[1].dtype))
 
@@ -102,14 +102,14 @@ def _ordered(
     size: Dim,
     *,
     largest: bool,
-    kept: Dim | None = None,
+    first_count: Dim | None = None,
 ) -> ir.Value:
-    """Return ``order`` stably sorted by ``key``, and cut to the first ``kept``.
+    """Return ``order`` stably sorted by ``key``, and cut to the first ``first_count``.
 
     ``order`` holds indices along ``axis``; None means 0, 1, 2, ...
     """
     assert key.dtype is not None
-    count = size if kept is None else kept
+    count = size if first_count is None else first_count
     if not key.dtype.is_floating_point():
         return _by_number(cx, _sortable(cx, key), order, axis, count, largest)
     # Sort the numbers first; a second sort moves NaN to its end.

@@ -21,8 +21,10 @@ def is_take(
     if len(mapped) != 1 or tuple(numbers.collapsed_slice_dims) != tuple(mapped):
         return False
     other_dims = [dim for dim in range(len(shape)) if dim not in mapped]
-    whole = all(same_size(shape[dim], sizes[dim]) for dim in other_dims)
-    return whole and same_size(sizes[mapped[0]], 1) and not numbers.operand_batching_dims
+    covers_other_dims = all(same_size(shape[dim], sizes[dim]) for dim in other_dims)
+    return (
+        covers_other_dims and same_size(sizes[mapped[0]], 1) and not numbers.operand_batching_dims
+    )
 
 
 def bounded(

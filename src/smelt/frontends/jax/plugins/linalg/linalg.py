@@ -96,8 +96,8 @@ def custom_linear_solve(
     """
     before = const_lengths.matvec + const_lengths.vecmat
     constants = cx.operands[before : before + const_lengths.solve]
-    right = cx.operands[sum(const_lengths) :]
-    return cx.inline(jaxprs.solve, [*constants, *right])
+    right_hand_sides = cx.operands[sum(const_lengths) :]
+    return cx.inline(jaxprs.solve, [*constants, *right_hand_sides])
 
 
 def _solve(original: Function) -> Function:

@@ -32,10 +32,10 @@ def scaled_dot(
 
     def product(lhs: Any, rhs: Any, lhs_scale: Any, rhs_scale: Any) -> Any:
         """Return the product of ``lhs`` and ``rhs``, each multiplied by its scale."""
-        left, right = dimension_numbers[0]
+        lhs_axes, rhs_axes = dimension_numbers[0]
         scaled = (
-            _scaled(lhs, lhs_scale, left, _to_bfloat16),
-            _scaled(rhs, rhs_scale, right, _to_bfloat16),
+            _scaled(lhs, lhs_scale, lhs_axes, _to_bfloat16),
+            _scaled(rhs, rhs_scale, rhs_axes, _to_bfloat16),
         )
         return lax.dot_general(*scaled, dimension_numbers).astype(cx.avals_out[0].dtype)
 

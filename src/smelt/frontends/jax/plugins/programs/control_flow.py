@@ -22,10 +22,10 @@ Results: TypeAlias = tuple[ir.Value, ...]
 @lowers("platform_index")
 def platform_index(cx: Lowering, *, platforms: Sequence[Sequence[str] | None]) -> ir.Value:
     """Return the index of the branch that JAX takes on a CPU; refuses if no branch is for a CPU."""
-    chosen = platform_choice(platforms)
-    if chosen is None:
+    branch = platform_choice(platforms)
+    if branch is None:
         raise cx.unsupported("none of its alternatives is for a CPU", "give it a default")
-    return cx.constant(np.int32(chosen))
+    return cx.constant(np.int32(branch))
 
 
 @lowers("cond")
@@ -57,8 +57,8 @@ def cond(
         return list(cx.ops("If", first, outputs=len(avals), **graphs))
 
     if branches_platforms is not None:
-        chosen = platform_choice(branches_platforms) or 0  # platform_index refuses None.
-        return tuple(choose(cx, chosen, chosen + 1))
+        branch = platform_choice(branches_platforms) or 0  # platform_index refuses None.
+        return tuple(choose(cx, branch, branch + 1))
     # An index out of range selects the nearest branch, as the comparisons do.
     return tuple(choose(cx, 0, len(branches)))
 
@@ -120,11 +120,11 @@ def scan(
         carry = scan_operands[num_consts : num_consts + num_carry]
         if isinstance(length, int):
             return _no_steps(cx, carry, cx.avals_out)
-        some = partial(
+        with_steps = partial(
             _scanned, operands=scan_operands, avals=cx.avals_out, reverse=reverse, length=length
         )
-        some = partial(some, jaxpr=jaxpr, num_consts=num_consts, num_carry=num_carry)
-        return _if_any(cx, length, some, partial(_no_steps, carry=carry, avals=cx.avals_out))
+        with_steps = partial(with_steps, jaxpr=jaxpr, num_consts=num_consts, num_carry=num_carry)
+        return _if_any(cx, length, with_steps, partial(_no_steps, carry=carry, avals=cx.avals_out))
     return _scanned(cx, scan_operands, cx.avals_out, reverse, length, jaxpr, num_consts, num_carry)
 
 
@@ -271,8 +271,8 @@ def _where_active(
     """Return ``new`` in the batch rows where ``active`` is true, ``old`` in the others."""
     assert active.shape is not None
     rank = len(active.shape)
-    chosen = []
-    for value, before in zip(new, old, strict=True):
-        mask = cx.unsqueeze(active, range(rank, len(before.shape)))
-        chosen.append(where(cx, mask, value, before.value))
-    return chosen
+    selected = []
+    for value, old_operand in zip(new, old, strict=True):
+        mask = cx.unsqueeze(active, range(rank, len(old_operand.shape)))
+        selected.append(where(cx, mask, value, old_operand.value))
+    return selected

@@ -24,8 +24,8 @@ def counted(cx: Lowering, size: Dim, dtype: np.dtype) -> ir.Value:
         return cx.constant(np.arange(int(size)).astype(dtype))
     target = ir.DataType.from_numpy(dtype)
     kind = target if target in RANGED else ir.DataType.INT64
-    zero, one = (cx.constant(np.asarray(n, kind.numpy())) for n in (0, 1))
-    return cx.cast(cx.op("Range", zero, cx.dim_scalar(size, kind), one), target)
+    first, step = (cx.constant(np.asarray(n, kind.numpy())) for n in (0, 1))
+    return cx.cast(cx.op("Range", first, cx.dim_scalar(size, kind), step), target)
 
 
 @lowers("iota", broadcasts=True)

@@ -82,8 +82,8 @@ def _doubled(cx: Lowering, reducer: Monoid, x: Operand, axis: int, reverse: bool
         pair = ([tail], [head]) if reverse else ([head], [tail])
         combined = reducer.combine(cx, *pair)[0].value
         if reverse:
-            kept = cx.slice(x.value, [size - distance], [END], [axis])
-            parts = (combined, kept)
+            uncombined = cx.slice(x.value, [size - distance], [END], [axis])
+            parts = (combined, uncombined)
         else:
             parts = (cx.slice(x.value, [0], [distance], [axis]), combined)
         x = Operand(cx.op("Concat", *parts, axis=axis), x.shape)

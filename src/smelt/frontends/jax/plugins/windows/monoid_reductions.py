@@ -105,10 +105,10 @@ def _combined_where_valid(
 
 def _halved(cx: Lowering, reducer: Monoid, rows: list[Operand], count: int) -> list[Operand]:
     """Return rows 0 and 1 combined, 2 and 3, and so on; an odd last row stays as it is."""
-    pairs, rest = count // 2, rows[0].shape[1:]
+    pairs, row_shape = count // 2, rows[0].shape[1:]
     sides = [
         [
-            Operand(cx.slice(row.value, [start], [2 * pairs], [0], [2]), (pairs, *rest))
+            Operand(cx.slice(row.value, [start], [2 * pairs], [0], [2]), (pairs, *row_shape))
             for row in rows
         ]
         for start in (0, 1)
@@ -118,7 +118,7 @@ def _halved(cx: Lowering, reducer: Monoid, rows: list[Operand], count: int) -> l
         return combined
     last_row = [cx.slice(row.value, [count - 1], [END], [0]) for row in rows]
     return [
-        Operand(cx.op("Concat", pair.value, last, axis=0), (pairs + 1, *rest))
+        Operand(cx.op("Concat", pair.value, last, axis=0), (pairs + 1, *row_shape))
         for pair, last in zip(combined, last_row, strict=True)
     ]
 

@@ -87,9 +87,9 @@ def _zero_padded(
         return x, window, shape
     config = window.config(base_dilation)
     x = padded(cx, x, cx.const_like(0, x), shape, config)
-    none: list[tuple[Dim, Dim]] = [(0, 0)] * len(shape)
-    bare = Window(window.sizes, window.strides, none, window.dilations)
-    return x, bare, padded_shape(shape, config)
+    no_padding: list[tuple[Dim, Dim]] = [(0, 0)] * len(shape)
+    unpadded_window = Window(window.sizes, window.strides, no_padding, window.dilations)
+    return x, unpadded_window, padded_shape(shape, config)
 
 
 def _pooled(

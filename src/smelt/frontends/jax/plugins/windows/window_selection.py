@@ -49,13 +49,15 @@ def select_and_gather_add(
     values = _cells(cx, tangents, cx.const_like(0, tangents), window, base_dilation)
     column = (*cx.avals_out[0].shape, 1)
     cells = cx.op("Concat", cx.expand(_lowest(cx, test), column), cells, axis=-1)
-    nothing = cx.expand(cx.const_like(0, tangents), column)
-    values = cx.op("Concat", nothing, values, axis=-1)
+    zero_column = cx.expand(cx.const_like(0, tangents), column)
+    values = cx.op("Concat", zero_column, values, axis=-1)
     # The initial value counts as an element, padding does not.
     inside = cx.op("Expand", cx.constant(np.asarray(True)), cx.op("Shape", operand))
     valid = _cells(cx, inside, cx.constant(np.asarray(False)), window, base_dilation)
     valid = cx.op("Concat", cx.expand(cx.constant(np.asarray(True)), column), valid, axis=-1)
-    return _picked(cx, values, _chosen(cx, cells, test, prod(window.sizes) + 1, valid))
+    return _elements_at(
+        cx, values, _selected_positions(cx, cells, test, prod(window.sizes) + 1, valid)
+    )
 
 
 @lowers("select_and_scatter_add")
@@ -131,7 +133,7 @@ def _cells(
     return patches(cx, x, window, cx.avals_out[0].shape)
 
 
-def _chosen(
+def _selected_positions(
     cx: Lowering, cells: ir.Value, test: str, count: int, valid: ir.Value | None = None
 ) -> ir.Value:
     """Return the position in its window of the element that each window selects.
@@ -166,9 +168,9 @@ def _chosen(
     return cx.op("Where", any_eligible, best, last_nan)
 
 
-def _picked(cx: Lowering, cells: ir.Value, chosen: ir.Value) -> ir.Value:
-    """Return the chosen element of each window."""
-    return cx.squeeze(cx.op("GatherElements", cells, chosen, axis=-1), [-1])
+def _elements_at(cx: Lowering, cells: ir.Value, positions: ir.Value) -> ir.Value:
+    """Return the element of each window at its entry of ``positions``."""
+    return cx.squeeze(cx.op("GatherElements", cells, positions, axis=-1), [-1])
 
 
 def _selected_indices(
@@ -180,9 +182,9 @@ def _selected_indices(
     config = window.config([1] * len(shape))
     sizes, outer = padded_shape(shape, config), _window_counts(cx)
     x = padded(cx, operand, _lowest(cx, test), shape, config)
-    chosen = _chosen(cx, patches(cx, x, window, outer), test, prod(window.sizes))
+    positions = _selected_positions(cx, patches(cx, x, window, outer), test, prod(window.sizes))
     numbers = cx.reshape(counted(cx, prod(sizes), INT64), sizes)
-    return _picked(cx, patches(cx, numbers, window, outer), chosen)
+    return _elements_at(cx, patches(cx, numbers, window, outer), positions)
 
 
 def _window_counts(cx: Lowering) -> Sequence[Dim]:
@@ -208,6 +210,6 @@ def _scattered(
     updates = cx.op("Reshape", cx.cast(source, dtype), cx.const_i64([-1]))
     flat_indices = cx.op("Reshape", indices, cx.const_i64([-1]))
     data = cx.op("ScatterElements", data, flat_indices, updates, axis=0, reduction=reduction)
-    whole = cx.cast(cx.reshape(data, sizes), source.dtype)
+    padded_result = cx.cast(cx.reshape(data, sizes), source.dtype)
     crop = [(-low, -high, 0) for low, high in window.pads]
-    return padded(cx, whole, initial, sizes, crop)
+    return padded(cx, padded_result, initial, sizes, crop)
