@@ -71,10 +71,12 @@ def run(
     """
     summary = Summary(batch)
     with opened(batch.folder, batch.action) as record:
-        earlier = [record.last_outcome(job.output) for job in batch.jobs]
+        last_outcomes = [record.last_outcome(job.output) for job in batch.jobs]
         if retry:
-            earlier = [item if item is not None and item.done else None for item in earlier]
-        outcomes = attend(batch, list(zip(batch.jobs, earlier, strict=True)))
+            last_outcomes = [
+                item if item is not None and item.done else None for item in last_outcomes
+            ]
+        outcomes = attend(batch, list(zip(batch.jobs, last_outcomes, strict=True)))
         try:
             for outcome in outcomes:
                 if not outcome.cached:

@@ -36,12 +36,12 @@ class Chosen:
         return bool(self.consumers)
 
     def __str__(self) -> str:
-        return ", ".join(each.name for each in self.consumers)
+        return ", ".join(consumer.name for consumer in self.consumers)
 
     @cached_property
     def highest_opset(self) -> int:
         """The highest opset that all consumers read, at most ``opset``."""
-        return min([each.opsets[1] for each in self.consumers] + [self.opset or 10**6])
+        return min([consumer.opsets[1] for consumer in self.consumers] + [self.opset or 10**6])
 
     def versions(
         self, model: ir.Model, opset: int | None, ir_version: int | None
@@ -52,7 +52,10 @@ class Chosen:
         """
         if opset is None and model.opset_imports.get("", 0) > self.highest_opset:
             opset = self.highest_opset
-        highest = min((each.ir_version for each in self.consumers if each.ir_version), default=None)
+        highest = min(
+            (consumer.ir_version for consumer in self.consumers if consumer.ir_version),
+            default=None,
+        )
         if ir_version is None and highest is not None and model.ir_version > highest:
             ir_version = highest
         return opset, ir_version
@@ -60,15 +63,17 @@ class Chosen:
     @cached_property
     def kernels(self) -> frozenset[str]:
         """The ONNX operators that all take in some form; passes create no others."""
-        found = frozenset(name for name, owners in domains().items() if "" in owners)
-        for each in self.consumers:
-            listed = found if each.operators is None else found & each.operators.keys()
-            found = listed - each.refused.keys()
-        return found
+        kernels = frozenset(name for name, owners in domains().items() if "" in owners)
+        for consumer in self.consumers:
+            supported = (
+                kernels if consumer.operators is None else kernels & consumer.operators.keys()
+            )
+            kernels = supported - consumer.refused.keys()
+        return kernels
 
     def among(self, kernels: frozenset[str] | None) -> frozenset[str] | None:
         """Return the operators of ``kernels``, None for all, that all take in some form."""
-        if all(each.operators is None and not each.refused for each in self.consumers):
+        if all(consumer.operators is None and not consumer.refused for consumer in self.consumers):
             return kernels
         return self.kernels if kernels is None else self.kernels & kernels
 
@@ -79,20 +84,23 @@ class Chosen:
         """
         opset = opset_of(model)
         return all(
-            not obstacle(each, node, opset, of_sizes=False, deep=False) for each in self.consumers
+            not obstacle(consumer, node, opset, of_sizes=False, deep=False)
+            for consumer in self.consumers
         )
 
     def steps(self, steps: Steps) -> Steps:
         """Return ``steps`` without what a consumer handles badly, then those that fit the model."""
-        avoided = {name for each in self.consumers for name in each.without}
+        avoided = {name for consumer in self.consumers for name in consumer.without}
         return (*language.without(steps, avoided), *language.parse(",".join(self._fitting())))
 
     def _fitting(self) -> Iterator[str]:
         """Yield the steps that replace what a consumer does not take, and make preferred forms."""
         attention = () if "Attention" in self.kernels else ("expand-attention",)
-        preferred = dict.fromkeys(each.prefers for each in self.consumers if each.prefers)
+        preferred = dict.fromkeys(
+            consumer.prefers for consumer in self.consumers if consumer.prefers
+        )
         passes = ",".join([*attention, *preferred, _SPELL, _TIDY])
         yield f"fixpoint({passes}){{max=64}}"
-        if any(each.narrow_integers for each in self.consumers):
+        if any(consumer.narrow_integers for consumer in self.consumers):
             yield f"fixpoint(narrow-integers,{_TIDY}){{max=64}}"
         yield "dedup-op-and-var-names"

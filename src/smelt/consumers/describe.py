@@ -25,34 +25,37 @@ def describe_consumer(name: str) -> dict[str, Any]:
     """
     if name == ANY:
         return _describe_widest()
-    each = consumers()[name]
+    consumer = consumers()[name]
     return {
-        "name": each.name,
-        "summary": each.summary,
-        "source": each.source,
-        "tried": list(each.tried),
-        "defects": list(each.defects),
-        "opsets": list(each.opsets),
-        "operators": each.operators and {op: limits(x) for op, x in sorted(each.operators.items())},
-        "refused": dict(each.refused),
-        "limits": _limits_of_all(each),
-        "passes": {"left_out": list(each.without), "added": each.prefers},
+        "name": consumer.name,
+        "summary": consumer.summary,
+        "source": consumer.source,
+        "tried": list(consumer.tried),
+        "defects": list(consumer.defects),
+        "opsets": list(consumer.opsets),
+        "operators": consumer.operators
+        and {op: limits(x) for op, x in sorted(consumer.operators.items())},
+        "refused": dict(consumer.refused),
+        "limits": _limits_of_all(consumer),
+        "passes": {"left_out": list(consumer.without), "added": consumer.prefers},
     }
 
 
 def _describe_widest() -> dict[str, Any]:
     """Return the facts of ``any``: the consumers that it stands for, and their common limits."""
     chosen = find_consumers(ANY)
-    lowest = max(each.opsets[0] for each in chosen.consumers)
+    lowest = max(consumer.opsets[0] for consumer in chosen.consumers)
     return {
         "name": ANY,
         "summary": f"{chosen} together",
         "source": "the sources of these consumers",
         "tried": list(TRIED_WITH_WIDEST),
-        "defects": [defect for each in chosen.consumers for defect in each.defects],
+        "defects": [defect for consumer in chosen.consumers for defect in consumer.defects],
         "opsets": [lowest, OPSET_OF_WIDEST],
         "operators": None,
-        "refused": {op: why for each in chosen.consumers for op, why in each.refused.items()},
+        "refused": {
+            op: why for consumer in chosen.consumers for op, why in consumer.refused.items()
+        },
         "limits": [],
         "passes": {"left_out": [x for c in chosen.consumers for x in c.without], "added": ""},
     }

@@ -24,10 +24,11 @@ _WRITTEN = re.compile(r"([a-z][a-z0-9-]*)(?:>=(\d+(?:\.\d+)*))?")
 
 @cache
 def consumers() -> Mapping[str, Consumer]:
-    """Return every consumer by name, in the order of names: one a file of ``known``."""
-    values = (vars(module).values() for module in modules_in("smelt.consumers.known"))
-    found = [value for each in values for value in each if isinstance(value, Consumer)]
-    return {each.name: each for each in sorted(found, key=lambda each: each.name)}
+    """Return every consumer by name, in the order of names; each file of ``known`` holds one."""
+    modules = modules_in("smelt.consumers.known")
+    values = (value for module in modules for value in vars(module).values())
+    found = [value for value in values if isinstance(value, Consumer)]
+    return {consumer.name: consumer for consumer in sorted(found, key=lambda item: item.name)}
 
 
 def find_consumers(text: str | Iterable[str]) -> Chosen:
@@ -50,29 +51,30 @@ def find_consumers(text: str | Iterable[str]) -> Chosen:
     return Chosen(tuple(map(_find, names)))
 
 
-def _find(written: str) -> Consumer:
+def _find(spec: str) -> Consumer:
     """Return the consumer that ``NAME`` or ``NAME>=VERSION`` names; raises UsageError E612."""
-    match = _WRITTEN.fullmatch(written)
-    name, version = match.groups() if match else (written, None)
-    found, names = consumers().get(name), [*consumers(), ANY]
-    if found is None:
+    match = _WRITTEN.fullmatch(spec)
+    name, version = match.groups() if match else (spec, None)
+    consumer, names = consumers().get(name), [*consumers(), ANY]
+    if consumer is None:
         raise UsageError(
             "E612",
-            f"there is no consumer {written!r}",
+            f"there is no consumer {spec!r}",
             why=f"smelt knows {', '.join(names)}",
             fix=did_you_mean(name, names, f"see docs/consumers.md, as in --for {names[0]}"),
         )
     if version is None:
-        return found
-    if found.at is None:
+        return consumer
+    if consumer.at is None:
         raise UsageError(
             "E612",
-            f"{written!r} names a version of the consumer {name}",
+            f"{spec!r} names a version of the consumer {name}",
             why="smelt knows its operators for one version only; docs/consumers.md names it",
             fix=f"--for {name}",
         )
-    return found.at(_numbers(version))
+    return consumer.at(_numbers(version))
 
 
 def _numbers(version: str) -> Version:
+    """Return the numbers of a version such as ``1.18``."""
     return tuple(int(part) for part in version.split("."))

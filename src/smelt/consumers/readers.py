@@ -1,8 +1,9 @@
-"""What is told of a written file: which consumers read it, and what those asked for do not take."""
+"""The report about a written file: the consumers that support it, and obstacles for others."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 
 import onnx_ir as ir
 
@@ -15,9 +16,10 @@ from smelt.ir.opset import opset_of
 
 @dataclass(frozen=True)
 class Readers:
-    """The consumers that take all of a model, and what others that were asked for do not take.
+    """The report about one model.
 
-    ``defects``: what those asked for are known to do badly, on any model.
+    ``taken_by``: the consumers that support the whole model. ``outside``: the nodes that requested
+    consumers do not support. ``defects``: known defects of requested consumers, on any model.
     """
 
     taken_by: tuple[str, ...] = ()
@@ -27,28 +29,31 @@ class Readers:
     def lines(self) -> list[str]:
         """Return a sentence for each fact."""
         whole = [f"taken whole by {', '.join(self.taken_by)}"] if self.taken_by else []
-        return [*whole, *map(str, self.outside), *(f"known of {each}" for each in self.defects)]
+        return [*whole, *map(str, self.outside), *(f"known of {defect}" for defect in self.defects)]
 
     def to_json(self) -> dict[str, object]:
         """Return the fields as plain data."""
         return {
             "taken_by": list(self.taken_by),
-            "outside": [each.to_json() for each in self.outside],
+            "outside": [obstacles.to_json() for obstacles in self.outside],
             "defects": list(self.defects),
         }
 
 
 def readers(model: ir.Model, asked: str = "") -> Readers:
-    """Return what the consumers ``asked`` for take of ``model``; all consumers without any."""
-    chosen = find_consumers(asked).consumers
-    if not chosen:
+    """Return the report about ``model`` for the consumers that ``asked`` names.
+
+    Without names, only the consumers that support the whole model are reported.
+    """
+    requested = find_consumers(asked).consumers
+    if not requested:
         names = {key_of(node) for node in scope.nodes(model)}
-        known = consumers().items()
-        return Readers(tuple(name for name, each in known if _takes_all(each, model, names)))
-    left = {each.name: outside(model, each) for each in chosen}
-    whole = tuple(name for name, found in left.items() if not found)
-    defects = tuple(f"{each.name}: {defect}" for each in chosen for defect in each.defects)
-    return Readers(whole, tuple(each for found in left.values() for each in found), defects)
+        by_name = consumers().items()
+        return Readers(tuple(name for name, each in by_name if _takes_all(each, model, names)))
+    obstacles = {consumer.name: outside(model, consumer) for consumer in requested}
+    whole = tuple(name for name, items in obstacles.items() if not items)
+    defects = tuple(f"{item.name}: {defect}" for item in requested for defect in item.defects)
+    return Readers(whole, tuple(chain.from_iterable(obstacles.values())), defects)
 
 
 def _takes_all(consumer: Consumer, model: ir.Model, names: set[str]) -> bool:

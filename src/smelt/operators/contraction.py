@@ -60,11 +60,11 @@ def parse(equation: str, ranks: Sequence[int]) -> Equation:
     the equation does not fit.
     """
     text = "".join(equation.split())
-    left, arrow, right = text.partition("->")
-    terms = left.split(",")
+    operands_text, arrow, result_text = text.partition("->")
+    terms = operands_text.split(",")
     if len(terms) != len(ranks):
         raise ValueError(f"equation {equation!r} does not fit {len(ranks)} operands")
-    for term in (*terms, right):
+    for term in (*terms, result_text):
         if set(term.replace("...", "")) & set(".->,"):
             raise ValueError(f"{term!r} is no term of an equation")
     hidden = [rank - len(term.replace("...", "")) for term, rank in zip(terms, ranks, strict=True)]
@@ -74,16 +74,16 @@ def parse(equation: str, ranks: Sequence[int]) -> Equation:
     widest = max((n for t, n in zip(terms, hidden, strict=True) if "..." in t), default=0)
     labels = [_expand(term, count) for term, count in zip(terms, hidden, strict=True)]
     if arrow:
-        out = _expand(right, widest)
+        out = _expand(result_text, widest)
     else:
         letters = [label for term in labels for label in term if len(label) == 1]
         once = sorted(label for label in set(letters) if letters.count(label) == 1)
         out = (*_expand("...", widest), *once)
     if len(set(out)) < len(out):
         raise ValueError(f"the result of {equation!r} repeats a label")
-    known = {label for term in labels for label in term}
+    all_labels = {label for term in labels for label in term}
     for label in out:
-        if label not in known:
+        if label not in all_labels:
             raise ValueError(f"no operand of {equation!r} has the dim {label!r} of the result")
     return Equation(tuple(labels), out)
 
@@ -102,13 +102,15 @@ def sizes_of(terms: Sequence[Labels], shapes: Sequence[Sequence[Dim]]) -> dict[s
     sizes: dict[str, Dim] = {}
     for term, shape in zip(terms, shapes, strict=True):
         for label, dim in zip(term, shape, strict=True):
-            known = sizes.setdefault(label, dim)
-            if known is dim:
+            earlier = sizes.setdefault(label, dim)
+            if earlier is dim:
                 continue
-            if known == 1:
+            if earlier == 1:
                 sizes[label] = dim
-            elif dim != 1 and not same_dim(known, dim):
-                raise ValueError(f"sizes {known} and {dim} of {label!r} are not known to be equal")
+            elif dim != 1 and not same_dim(earlier, dim):
+                raise ValueError(
+                    f"sizes {earlier} and {dim} of {label!r} are not known to be equal"
+                )
     return sizes
 
 
@@ -227,20 +229,20 @@ def _finder(name: str) -> Finder:
 
 def check_path(path: Path, count: int) -> None:
     """Raise UsageError E658 unless ``path`` contracts ``count`` operands to one."""
-    left = count
+    remaining = count
     for pair in path:
-        if len(set(pair)) != 2 or not all(0 <= i < left for i in pair):
+        if len(set(pair)) != 2 or not all(0 <= i < remaining for i in pair):
             raise UsageError(
                 "E658",
-                f"{pair} does not name two of {left} operands",
+                f"{pair} does not name two of {remaining} operands",
                 why="after each step, the operands left are numbered from 0 on",
-                fix=f"choose two different numbers below {left}",
+                fix=f"choose two different numbers below {remaining}",
             )
-        left -= 1
-    if left != 1:
+        remaining -= 1
+    if remaining != 1:
         raise UsageError(
             "E658",
-            f"the path leaves {left} operands",
-            fix=f"add {left - 1} pairs to the path",
+            f"the path leaves {remaining} operands",
+            fix=f"add {remaining - 1} pairs to the path",
             why="a path contracts all operands to one",
         )

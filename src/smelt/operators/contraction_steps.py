@@ -78,15 +78,15 @@ class _Planner:
         axes = tuple(once.index(label) for label in labels)
         return self.add(DIAGONAL, (number,), once, axes=axes)
 
-    def summed(self, number: int, kept: set[str]) -> int:
-        """Return the operand summed over labels that are not ``kept``."""
+    def summed(self, number: int, kept_labels: set[str]) -> int:
+        """Return the operand summed over labels that are not ``kept_labels``."""
         labels = self.labels[number]
-        axes = tuple(i for i, label in enumerate(labels) if label not in kept)
+        axes = tuple(i for i, label in enumerate(labels) if label not in kept_labels)
         if not axes:
             return number
-        left = [label for label in labels if label in kept]
+        remaining = [label for label in labels if label in kept_labels]
         ones = all(self.sizes.get(labels[axis]) == 1 for axis in axes)
-        return self.add(SQUEEZE if ones else REDUCE, (number,), left, axes=axes)
+        return self.add(SQUEEZE if ones else REDUCE, (number,), remaining, axes=axes)
 
     def product(self, a: int, b: int, order: Labels) -> int:
         """Append one DotGeneral with batch dims ordered as in ``order``, and return its number.
@@ -105,11 +105,11 @@ class _Planner:
         """Append a broadcasting product, after transposing operands to the order of ``labels``."""
         sides = []
         for number in (a, b):
-            own = self.labels[number]
-            order = tuple(label for label in labels if label in own)
-            perm = tuple(own.index(label) for label in order)
+            side_labels = self.labels[number]
+            order = tuple(label for label in labels if label in side_labels)
+            perm = tuple(side_labels.index(label) for label in order)
             sides.append(
-                number if order == own else self.add(TRANSPOSE, (number,), order, axes=perm)
+                number if order == side_labels else self.add(TRANSPOSE, (number,), order, axes=perm)
             )
         dims = tuple(tuple(labels.index(label) for label in self.labels[side]) for side in sides)
         return self.add(COMBINE, tuple(sides), labels, dims=dims)
@@ -141,14 +141,14 @@ def plan_of(
 
 @lru_cache(16)  # a target lowers an operator once to test for support, and once to run it
 def _planned(
-    equation: Equation, path: Path, known: tuple[tuple[str, Dim], ...], small_right: bool
+    equation: Equation, path: Path, size_items: tuple[tuple[str, Dim], ...], small_right: bool
 ) -> tuple[tuple[Step, ...], int]:
     """Return the result of ``plan_of``, cached."""
-    sizes = dict(known)
+    sizes = dict(size_items)
     empty = [label for label in _summed(equation) if sizes[label] == 0]
     if empty:
         kept_equation = Equation(equation.terms, (*equation.out, *empty))
-        steps, unsummed = _planned(kept_equation, path, known, small_right)
+        steps, unsummed = _planned(kept_equation, path, size_items, small_right)
         axes = tuple(range(len(equation.out), len(kept_equation.out)))
         steps = (*steps, Step(REDUCE, (unsummed,), equation.out, axes))
         return steps, len(equation.terms) + len(steps) - 1
@@ -161,11 +161,11 @@ def _planned(
     kept = {label for label, count in counts.items() if count > 1}
     alive = [planner.summed(number, kept) for number in alive]
     tree = _Tree([planner.labels[number] for number in alive], path, equation.out)
-    for left, right, wanted in tree.pairs():
-        a, b = alive[left], alive[right]
+    for first, second, order in tree.pairs():
+        a, b = alive[first], alive[second]
         if small_right and len(alive) < len(tree.labels) - 1 and planner.size(b) > planner.size(a):
             a, b = b, a
-        alive.append(planner.product(a, b, wanted))
+        alive.append(planner.product(a, b, order))
     result = alive[-1]
     if planner.labels[result] != equation.out:
         perm = tuple(planner.labels[result].index(label) for label in equation.out)
@@ -199,11 +199,11 @@ class _Tree:
             for place in sorted(pair, reverse=True):
                 del alive[place]
             alive.append(len(self.labels))
-            every = dict.fromkeys((*self.labels[a], *self.labels[b]))
+            all_labels = dict.fromkeys((*self.labels[a], *self.labels[b]))
             for label in (*self.labels[a], *self.labels[b]):
                 counts[label] -= 1
             self.children.append((a, b))
-            self.labels.append(tuple(label for label in every if counts[label]))
+            self.labels.append(tuple(label for label in all_labels if counts[label]))
             for label in self.labels[-1]:
                 counts[label] += 1
         self.labels[-1] = out
@@ -211,7 +211,7 @@ class _Tree:
             self._order_operands(len(terms), number)
 
     def pairs(self) -> list[tuple[int, int, Labels]]:
-        """Return left, right, and the preferred order of each product."""
+        """Return ``(first operand, second operand, preferred dim order)`` of each product."""
         first = len(self.labels) - len(self.children)
         return [(a, b, self.labels[first + i]) for i, (a, b) in enumerate(self.children)]
 
@@ -235,11 +235,11 @@ class _Tree:
         batch = [label for label in result_labels if label in x and label in y]
         fixed = x if a < leaves or b >= leaves else y
         summed = [label for label in fixed if label in x and label in y and label not in place]
-        left = [label for label in result_labels if label in x and label not in y]
-        right = [label for label in result_labels if label in y and label not in x]
-        orders = ((*batch, *left, *summed), (*batch, *summed, *right))
+        first_free = [label for label in result_labels if label in x and label not in y]
+        second_free = [label for label in result_labels if label in y and label not in x]
+        orders = ((*batch, *first_free, *summed), (*batch, *summed, *second_free))
         for side, order in zip((a, b), orders, strict=True):
             if side >= leaves:
-                own = self.labels[side]
-                plain = tuple(label for label in result_labels if label in own)
+                side_labels = self.labels[side]
+                plain = tuple(label for label in result_labels if label in side_labels)
                 self.labels[side] = order if summed else plain

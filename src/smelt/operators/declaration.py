@@ -43,7 +43,12 @@ DEFAULTS: Mapping[ir.AttributeType, tuple[bool, tuple[type, ...]]] = {
 
 def check_operator(operator: Operator) -> None:
     """Raise UsageError E644 with all errors in the declaration of ``operator``."""
-    problems = [*_names(operator), *_attributes(operator), *_functions(operator), *_rest(operator)]
+    problems = [
+        *_names(operator),
+        *_attributes(operator),
+        *_functions(operator),
+        *_other_fields(operator),
+    ]
     if problems:
         name = f"{_shown(operator.name)} of domain {_shown(operator.domain)}"
         raise UsageError(
@@ -147,7 +152,7 @@ def accepts_arguments(function: Callable[..., Any], count: int) -> bool:
     return True
 
 
-def _rest(operator: Operator) -> Iterator[str]:
+def _other_fields(operator: Operator) -> Iterator[str]:
     """Yield errors in the other fields of a declaration."""
     for name in ("opset", "version"):
         number = getattr(operator, name)

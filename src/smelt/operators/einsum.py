@@ -128,7 +128,7 @@ def _step_result(step: Step, arrays: Sequence[np.ndarray], semiring: Semiring) -
         return np.asarray(dot_general.reference(arrays, attributes)[0])
     if step.op == COMBINE:
         sides = zip(arrays, step.dims, strict=True)
-        aligned = [np.expand_dims(each, _missing(dims, step)) for each, dims in sides]
+        aligned = [np.expand_dims(array, _missing(dims, step)) for array, dims in sides]
         return semiring.combine(*aligned).astype(x.dtype)
     if step.op == REDUCE:
         return semiring.sum(x, step.axes)

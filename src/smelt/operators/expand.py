@@ -64,8 +64,8 @@ def expand(model: ir.Model, operators: Iterable[Operator] | None = None) -> int:
 
     Values must have known dtypes and ranks.
     """
-    chosen = all_operators() if operators is None else tuple(operators)
-    rules = [expansion_rule(operator) for operator in chosen if operator.body is not None]
+    selected = all_operators() if operators is None else tuple(operators)
+    rules = [expansion_rule(operator) for operator in selected if operator.body is not None]
     rewriter = Rewriter(model, ShapeInference(model), Constants())
     return Worklist(rewriter, rules).run().fired.total()
 
@@ -103,8 +103,12 @@ def expand_in_line(
         if results is None:
             b.discard()
         elif replace_or_miss(rewriter, stats, name, node, results, b, node.op_type):
-            made = [one for each in b.created for one in (each, *scope.nested_nodes(each))]
-            pending += [(each, inside) for each in reversed(made)]
+            new_nodes = [
+                new_node
+                for created in b.created
+                for new_node in (created, *scope.nested_nodes(created))
+            ]
+            pending += [(new_node, inside) for new_node in reversed(new_nodes)]
 
 
 def write_in_line(model: ir.Model) -> tuple[ir.Node, ...]:
@@ -155,7 +159,7 @@ def _replaced_by(
         return None
     if any(attribute.is_ref() for attribute in node.attributes.values()):
         return None
-    given = [value for value in node.inputs if value is not None]
-    typed = all(types.of(value) is not None for value in given)
-    ranked = operator.any_rank or all(value.shape is not None for value in given)
-    return operator if typed and ranked else None
+    operands = [value for value in node.inputs if value is not None]
+    are_typed = all(types.of(value) is not None for value in operands)
+    are_ranked = operator.any_rank or all(value.shape is not None for value in operands)
+    return operator if are_typed and are_ranked else None

@@ -62,6 +62,7 @@ class _Attachment:
     """The functions made for one model, one per instance of an operator."""
 
     def __init__(self, model: ir.Model, fill_gaps: bool, of_source: bool) -> None:
+        """Start without functions; ``in_progress`` names the operators whose bodies are built."""
         self.model = model
         self.fill_gaps = fill_gaps
         self.of_source = of_source
@@ -130,13 +131,13 @@ class _Attachment:
         Functions with the same ``shared_key`` may have the same body; then their digests are
         compared.
         """
-        others = self.bodies.setdefault(shared_key, [])
-        if others:
+        earlier_functions = self.bodies.setdefault(shared_key, [])
+        if earlier_functions:
             digest = _body_digest(function.graph)
-            for other in others:
-                if _body_digest(other.graph) == digest:
-                    return other
-        others.append(function)
+            for earlier in earlier_functions:
+                if _body_digest(earlier.graph) == digest:
+                    return earlier
+        earlier_functions.append(function)
         function.name = self.name_for(operator)
         return function
 

@@ -42,8 +42,8 @@ class Arithmetic(ABC):
         """Return the coefficients that ``chebyshev`` sums, up to the last one beyond the
         tolerance."""
         least = self.tolerance * max(map(abs, coefficients))
-        kept = [i + 1 for i, coefficient in enumerate(coefficients) if abs(coefficient) > least]
-        return coefficients[: kept[-1]]
+        lengths = [i + 1 for i, coefficient in enumerate(coefficients) if abs(coefficient) > least]
+        return coefficients[: lengths[-1]]
 
     def abs(self, x: Number) -> Number:
         """Return the absolute value."""

@@ -151,16 +151,16 @@ def _axes(node: ir.Node) -> tuple[int, ...] | None:
 def _matmul(b: Builder, node: ir.Node, semiring: Semiring) -> ir.Value:
     """Build an Einsum, after batch dims of size 1 that broadcast are removed."""
     x, y = present(node.inputs)
-    left, right = _labels(_rank(x), "mk"), _labels(_rank(y), "kn")
-    batch = max(left[:-2], right[:-2], key=len)
+    x_labels, y_labels = _labels(_rank(x), "mk"), _labels(_rank(y), "kn")
+    batch = max(x_labels[:-2], y_labels[:-2], key=len)
     out = batch + "m" * (_rank(x) > 1) + "n" * (_rank(y) > 1)
-    for label in sorted(set(left[:-2]) & set(right[:-2])):
-        sizes = _size(x, left, label), _size(y, right, label)
+    for label in sorted(set(x_labels[:-2]) & set(y_labels[:-2])):
+        sizes = _size(x, x_labels, label), _size(y, y_labels, label)
         if sizes[0] == 1 != sizes[1]:
-            x, left = _without(b, x, left, label)
+            x, x_labels = _without(b, x, x_labels, label)
         elif sizes[1] == 1 != sizes[0]:
-            y, right = _without(b, y, right, label)
-    equation = f"{left},{right}->{out}"
+            y, y_labels = _without(b, y, y_labels, label)
+    equation = f"{x_labels},{y_labels}->{out}"
     return b.op("Einsum", x, y, domain="smelt", equation=equation, semiring=str(semiring))
 
 
@@ -192,7 +192,7 @@ def _einsum(b: Builder, node: ir.Node, semiring: Semiring) -> ir.Value:
 
 def _with_semiring(b: Builder, node: ir.Node, semiring: Semiring) -> ir.Value:
     """Build the same operator, which has the semiring as an attribute."""
-    other_attributes = [each for name, each in node.attributes.items() if name != "semiring"]
+    other_attributes = [item for name, item in node.attributes.items() if name != "semiring"]
     attributes = [*other_attributes, ir.AttrString("semiring", str(semiring))]
     return b.add(ir.Node(node.domain, node.op_type, node.inputs, attributes))[0]
 

@@ -106,10 +106,10 @@ def _are_results(results: object, outputs: int) -> bool:
     if not isinstance(results, Sequence) or len(results) < outputs:
         return False
     return all(
-        isinstance(each, Result)
-        and isinstance(each.dtype, ir.DataType | None)
-        and isinstance(each.shape, ir.Shape | None)
-        for each in results
+        isinstance(result, Result)
+        and isinstance(result.dtype, ir.DataType | None)
+        and isinstance(result.shape, ir.Shape | None)
+        for result in results
     )
 
 

@@ -49,10 +49,10 @@ def _extremum(test: str) -> Body:
 
     def body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
         """Build one comparison and one Where per further operand."""
-        first, *others = present(inputs)
-        for other in others:
-            first = b.op("Where", b.op(test, first, other), first, other)
-        return (first,)
+        extremum, *further_operands = present(inputs)
+        for operand in further_operands:
+            extremum = b.op("Where", b.op(test, extremum, operand), extremum, operand)
+        return (extremum,)
 
     return body
 
@@ -141,8 +141,8 @@ RIGHT_IF: Mapping[str, Callable[[ir.Node], bool]] = {
 
 def is_wrong(node: ir.Node, dtype: ir.DataType) -> bool:
     """True if ONNX Runtime may compute ``node`` wrong on elements of ``dtype``."""
-    right = RIGHT_IF.get(node.op_type)
-    return (node.op_type, dtype) in DEFECTS and (right is None or not right(node))
+    is_right = RIGHT_IF.get(node.op_type)
+    return (node.op_type, dtype) in DEFECTS and (is_right is None or not is_right(node))
 
 
 def note_source(model: ir.Model) -> None:
@@ -153,8 +153,8 @@ def note_source(model: ir.Model) -> None:
     """
     types = {op_type for op_type, _ in DEFECTS}
     for node in scope.nodes(model):
-        known = not node.domain and node.op_type in types
-        if known and (node.op_type != "Cast" or cast_chains.is_merged(node)):
+        is_listed = not node.domain and node.op_type in types
+        if is_listed and (node.op_type != "Cast" or cast_chains.is_merged(node)):
             node.meta[OF_SOURCE] = True
 
 

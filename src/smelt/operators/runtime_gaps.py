@@ -143,7 +143,8 @@ def _by_formula(name: str) -> Body:
         """Build the formula with the attributes of the node and their defaults."""
         opset = b.model.opset_imports.get("", 1)
         names = attribute_names(name, opset)
-        values = {each: default_attribute(name, each, opset) for each in names} | dict(attributes)
+        defaults = {attribute: default_attribute(name, attribute, opset) for attribute in names}
+        values = defaults | dict(attributes)
         m = Nodes(b)
         operands = [m.tensor(value) for value in inputs if value is not None]
         result: Tensor = formula(m, *operands, **values)
@@ -156,8 +157,8 @@ def _rows() -> Iterator[tuple[tuple[str, ir.DataType], Body]]:
     """Yield the rows of ``GAPS``: first operators computed on another type, then formulas."""
     for table, cast_back in ((COMPUTED_AS, True), (OPERANDS_AS, False)):
         for op_type, types in table.items():
-            for dtype, other in types.items():
-                yield (op_type, dtype), _on_type(op_type, other, cast_back=cast_back)
+            for dtype, supported in types.items():
+                yield (op_type, dtype), _on_type(op_type, supported, cast_back=cast_back)
     for operator in DOUBLES:
         assert operator.body is not None
         yield (operator.name, T.DOUBLE), operator.body

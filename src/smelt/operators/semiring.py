@@ -62,12 +62,19 @@ class Semiring:
     one: float
 
     def __post_init__(self) -> None:
-        for role, name, known in (("plus", self.plus, PLUS), ("times", self.times, TIMES)):
-            if name not in known:
+        """Raise UsageError E657 if the operators and elements do not form a semiring."""
+        self._check_operators()
+        self._check_numbers()
+        self._check_neutral()
+
+    def _check_operators(self) -> None:
+        """Raise UsageError E657 for unknown operators, and for operators of different elements."""
+        for role, name, table in (("plus", self.plus, PLUS), ("times", self.times, TIMES)):
+            if name not in table:
                 raise UsageError(
                     "E657",
                     f"{name!r} cannot be the {role} of a semiring",
-                    fix=f"use one of {', '.join(known)}",
+                    fix=f"use one of {', '.join(table)}",
                     why="the operator is not one that smelt knows in this place",
                 )
         if (self.times in ("And", "Or")) != self.is_of_truths:
@@ -78,6 +85,9 @@ class Semiring:
                 why=why,
                 fix=f"choose one of {', '.join(SEMIRINGS)}",
             )
+
+    def _check_numbers(self) -> None:
+        """Raise UsageError E657 unless zero and one are real numbers."""
         for number in (self.zero, self.one):
             if not isinstance(number, int | float | np.number) or isinstance(
                 number, np.complexfloating
@@ -88,6 +98,9 @@ class Semiring:
                     fix="give a number, such as 0 or -inf",
                     why="zero and one of a semiring are real numbers",
                 )
+
+    def _check_neutral(self) -> None:
+        """Raise UsageError E657 unless zero and one are neutral elements, tried on samples."""
         for role, neutral, combine in (
             ("zero", self.zero, PLUS[self.plus].ufunc),
             ("one", self.one, TIMES[self.times]),
@@ -157,8 +170,8 @@ class Semiring:
         return _number(PLUS[self.plus].neutral, dtype)
 
     def __str__(self) -> str:
-        for name, known in SEMIRINGS.items():
-            if known == self:
+        for name, semiring in SEMIRINGS.items():
+            if semiring == self:
                 return name
         return f"{self.plus},{self.times},{self.zero!r},{self.one!r}"
 
@@ -206,9 +219,9 @@ def semiring_of(text: object) -> Semiring:
     """Return the semiring that ``text`` names or spells; raises UsageError E657 for other texts."""
     if isinstance(text, Semiring):
         return text
-    known = SEMIRINGS.get(str(text))
-    if known is not None:
-        return known
+    by_name = SEMIRINGS.get(str(text))
+    if by_name is not None:
+        return by_name
     parts = str(text).split(",")
     try:
         plus, times, zero, one = parts

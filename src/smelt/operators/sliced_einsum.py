@@ -21,7 +21,7 @@ SUMS = ("Add", "Max", "Min", "Or", "And")
 
 def build_loop(
     model: ir.Model,
-    whole: Equation,
+    equation: Equation,
     sliced: Mapping[str, int],
     semiring: Semiring,
     attributes: Mapping[str, Any],
@@ -38,7 +38,7 @@ def build_loop(
     assert dtype is not None
     zero = b.constant(semiring.neutral_in(dtype.numpy()), "zero")
     first = b.op("Expand", zero, b.const_i64([_number(dim) for dim in out]))
-    body = _body(model, shapes, whole, sliced, semiring, attributes, (dtype, out))
+    body = _body(model, shapes, equation, sliced, semiring, attributes, (dtype, out))
     count = prod(sliced.values())
     trips = b.constant(np.asarray(count, np.int64), "slices")
     return b.op("Loop", trips, None, first, body=body)
@@ -53,7 +53,7 @@ def _number(dim: object) -> int:
 def _body(
     model: ir.Model,
     shapes: ShapeInference,
-    whole: Equation,
+    equation: Equation,
     sliced: Mapping[str, int],
     semiring: Semiring,
     attributes: Mapping[str, Any],
@@ -73,7 +73,7 @@ def _body(
         step *= size
     operands = [
         _slice(b, value, term, places)
-        for value, term in zip(model.graph.inputs, whole.terms, strict=True)
+        for value, term in zip(model.graph.inputs, equation.terms, strict=True)
     ]
     term = b.op("Einsum", *operands, domain="smelt", **attributes)
     after = sum_of(b, before, term, semiring)
@@ -103,11 +103,11 @@ def _slice(
     sizes = [_number(dim) for dim in value.shape]
     parts = sizes[len(term) :]  # the parts of a complex number stay together
     strides = [prod(sizes[axis + 1 : len(term)]) for axis in range(len(term))]
-    kept = [axis for axis in range(len(term)) if axis not in axes]
-    grid = np.zeros([sizes[axis] for axis in kept], np.int64)
-    for dim, axis in enumerate(kept):
+    other_axes = [axis for axis in range(len(term)) if axis not in axes]
+    grid = np.zeros([sizes[axis] for axis in other_axes], np.int64)
+    for dim, axis in enumerate(other_axes):
         steps = np.arange(sizes[axis]) * strides[axis]
-        grid += steps.reshape([-1 if other == dim else 1 for other in range(len(kept))])
+        grid += steps.reshape([-1 if position == dim else 1 for position in range(len(other_axes))])
     at = b.constant(grid, "places")
     for axis in axes:
         at = b.op("Add", at, b.op("Mul", places[term[axis]], _stride(b, strides[axis])))
@@ -124,5 +124,5 @@ def sum_of(b: Builder, x: ir.Value, y: ir.Value, semiring: Semiring) -> ir.Value
     """Build the sum, over ``semiring``, of two values of equal shape, element by element."""
     if semiring.plus in SUMS:
         return b.op(semiring.plus, x, y)
-    rows = [b.op("Unsqueeze", each, b.const_i64([0])) for each in (x, y)]
+    rows = [b.op("Unsqueeze", value, b.const_i64([0])) for value in (x, y)]
     return reduced(b, b.op("Concat", *rows, axis=0), (0,), semiring)

@@ -35,16 +35,16 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
     for value in values:
         if value.dtype not in (None, ir.DataType.UINT32):
             raise ValueError("Threefry2x32 takes uint32")
-    known = [value.shape.dims for value in values if value.shape is not None]
+    shapes = [value.shape.dims for value in values if value.shape is not None]
     shape = None
-    if len(known) == len(values):
-        dims = zip_longest(*(dims[::-1] for dims in known), fillvalue=1)
+    if len(shapes) == len(values):
+        dims = zip_longest(*(dims[::-1] for dims in shapes), fillvalue=1)
         shape = ir.Shape([_meet(group) for group in dims][::-1])
     return (Result(ir.DataType.UINT32, shape),) * 2
 
 
 def _meet(group: Sequence[Dim]) -> Dim:
-    """Return the dim to which these broadcast; unknown if symbols differ."""
+    """Return the dim to which the dims ``group`` broadcast; unknown if symbols differ."""
     sizes = {dim for dim in group if isinstance(dim, int) and dim != 1}
     if len(sizes) > 1:
         raise ValueError(f"sizes {sorted(sizes)} do not broadcast")
@@ -116,10 +116,10 @@ def _group(
     group."""
     first, second, k0, k1, k2 = state
     *bits, number = steps
-    for left, right in zip(bits[:4], bits[4:], strict=True):
+    for left_shift, right_shift in zip(bits[:4], bits[4:], strict=True):
         first = b.op("Add", first, second)
-        high = b.op("BitShift", second, left, direction="LEFT")
-        low = b.op("BitShift", second, right, direction="RIGHT")
+        high = b.op("BitShift", second, left_shift, direction="LEFT")
+        low = b.op("BitShift", second, right_shift, direction="RIGHT")
         second = b.op("BitwiseXor", b.op("BitwiseOr", high, low), first)
     first = b.op("Add", first, k1)
     # Key and number first: keys mostly are single words.

@@ -51,18 +51,20 @@ def reference(inputs: Arguments, attributes: Attributes) -> Computed:
     """Return the solution, substituted row by row for the whole batch."""
     a, b = present(inputs)
     lower = bool(attributes["lower"])
-    matrix, right = a, b
+    matrix, right_hand_side = a, b
     if attributes["transpose_a"]:
         matrix, lower = np.swapaxes(matrix, -1, -2), not lower
     if not attributes["left_side"]:  # x @ m = b  is  m^T @ x^T = b^T
         matrix, lower = np.swapaxes(matrix, -1, -2), not lower
-        right = np.swapaxes(right, -1, -2)
-    x = np.array(right)
+        right_hand_side = np.swapaxes(right_hand_side, -1, -2)
+    x = np.array(right_hand_side)
     size = matrix.shape[-1]
     with np.errstate(all="ignore"):
         for i in range(size) if lower else reversed(range(size)):
-            known = slice(0, i) if lower else slice(i + 1, size)
-            x[..., i, :] -= (matrix[..., i : i + 1, known] @ x[..., known, :])[..., 0, :]
+            solved_rows = slice(0, i) if lower else slice(i + 1, size)
+            x[..., i, :] -= (matrix[..., i : i + 1, solved_rows] @ x[..., solved_rows, :])[
+                ..., 0, :
+            ]
             if not attributes["unit_diagonal"]:
                 x[..., i, :] /= matrix[..., i, i, None]
     return (x if attributes["left_side"] else np.ascontiguousarray(np.swapaxes(x, -1, -2)),)
@@ -75,26 +77,26 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor, b: Tensor) -> tuple[Tenso
 
         x[i] = (b[i] - a[i, known] @ x[known]) / a[i, i]
     """
-    lower, left = bool(attributes["lower"]), bool(attributes["left_side"])
+    lower, left_side = bool(attributes["lower"]), bool(attributes["left_side"])
     # x @ m = b  is  m^T @ x^T = b^T
-    if bool(attributes["transpose_a"]) == left:
+    if bool(attributes["transpose_a"]) == left_side:
         a, lower = transposed(m, a), not lower
-    right = b if left else transposed(m, b)
+    right_hand_side = b if left_side else transposed(m, b)
     columns = index_grid(m, a)[1]
-    r, count = index_grid(m, right)[0], size(m, a, -1)
+    r, count = index_grid(m, right_hand_side)[0], size(m, a, -1)
 
     def step(k: Tensor, x: Tensor) -> tuple[Tensor, ...]:
         """Compute one row of the solution."""
         i = k if lower else count - 1 - k
         line = row(m, a, i)
-        known = m.where(columns < i if lower else columns > i, line, 0.0)
-        value = row(m, right, i) - product(m, known, x)
+        coefficients = m.where(columns < i if lower else columns > i, line, 0.0)
+        value = row(m, right_hand_side, i) - product(m, coefficients, x)
         if not attributes["unit_diagonal"]:
             value = value / column(m, line, i)
         return (m.where(m.equal(r, i), value, x),)
 
-    (x,) = m.repeat(count, step, (zeros_like(m, right),))
-    return (x if left else transposed(m, x),)
+    (x,) = m.repeat(count, step, (zeros_like(m, right_hand_side),))
+    return (x if left_side else transposed(m, x),)
 
 
 OPERATOR = Operator(

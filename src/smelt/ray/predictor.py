@@ -105,13 +105,13 @@ class Predictor:
         """Load and compile the model, and select its outputs."""
         from smelt.candidate import Way, candidate
 
-        way = Way(optimized=True, threads=self._threads)
+        how = Way(optimized=True, threads=self._threads)
         with tempfile.TemporaryDirectory(prefix="smelt-artifact-") as folder:
             source = self._source
             if isinstance(source, dict):
                 _unpack(source, Path(folder))
                 source = folder
-            opened = candidate(source, "the model", self._target, dims=self._dims, way=way)
+            opened = candidate(source, "the model", self._target, dims=self._dims, way=how)
             assert opened.interface is not None
             loaded = _Loaded(opened.interface, opened.open(self._dims), self._columns)
         loaded.choose(self._outputs, self._dims)
@@ -184,9 +184,9 @@ def _unpack(files: Mapping[str, bytes], folder: Path) -> None:
         (folder / name).write_bytes(data)
 
 
-def _unknown_name(kind: str, name: str, known: Mapping[str, Port]) -> UsageError:
+def _unknown_name(kind: str, name: str, ports: Mapping[str, Port]) -> UsageError:
     """Return E697 for a name that the model does not have."""
-    fix = did_you_mean(name, known, f"the model has {', '.join(known)}")
+    fix = did_you_mean(name, ports, f"the model has {', '.join(ports)}")
     return UsageError(
         "E697",
         f"the model has no {kind} {name!r}",

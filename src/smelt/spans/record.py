@@ -42,6 +42,7 @@ class Recorder:
     """
 
     def __init__(self) -> None:
+        """Begin the recording now."""
         self.spans: list[Span] = []
         self.time = time.time()
         self.origin = time.perf_counter()
@@ -102,6 +103,7 @@ class _Recorded(Open):
         self._span.args.update(args)
 
     def __enter__(self) -> Open:
+        """Start the span; spans of this context become its children."""
         self._siblings.append(self._span)
         self._token: Token[_Siblings | None] = _siblings.set(self._span.children)
         self._cpu = time.process_time()

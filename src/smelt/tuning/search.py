@@ -97,6 +97,7 @@ class _Search:
         threads: int,
         options: dict[str, str],
     ) -> None:
+        """Divide ``seconds`` into the slices of the races."""
         self.model, self.threads, self.options = model, threads, options
         self.slice = seconds / RACES
         self.until = time.perf_counter() + seconds * (RACES - 4) / RACES
@@ -139,11 +140,11 @@ class _Search:
             """Return inputs for the model at ``sizes``."""
             return choose_inputs(interface, self.inputs, make, sizes)
 
-        def attempt(chosen: Chosen) -> None:
+        def attempt(inputs: Chosen) -> None:
             """Keep the chosen inputs and run the source on them."""
-            ports = zip(interface.inputs, chosen.values, strict=True)
+            ports = zip(interface.inputs, inputs.values, strict=True)
             self.values = {port.name: v for port, v in ports if v is not None}
-            self.feeds, self.sizes = as_session_inputs(interface, self.values), chosen.sizes
+            self.feeds, self.sizes = as_session_inputs(interface, self.values), inputs.sizes
             run_once(session, self.feeds)
 
         try:

@@ -65,7 +65,7 @@ class Setup:
     def other_sessions(self) -> Iterator[tuple[str, Setup]]:
         """Yield setups that each change one session option."""
         advice = self.advice
-        tried = {
+        candidates = {
             "without SkipLayerNormalization": replace(advice, without=SKIP_NORM),
             "level extended": replace(advice, level="extended"),
             "level basic": replace(advice, level="basic"),
@@ -74,8 +74,8 @@ class Setup:
             "with memory reuse": replace(advice, memory_reuse=True),
         }
         if advice.threads != 1:
-            tried["without spinning"] = replace(advice, spinning=False)
-        for what, changed in tried.items():
+            candidates["without spinning"] = replace(advice, spinning=False)
+        for what, changed in candidates.items():
             yield what, replace(self, advice=changed)
 
 

@@ -18,8 +18,8 @@ OPSETS: dict[Version, tuple[int, int]] = {
 
 def at(version: Version) -> Consumer:
     """Return ONNX Runtime as of ``version``, which takes what its oldest listed release takes."""
-    known = [each for each in OPSETS if each <= version]
-    opset, ir_version = OPSETS[max(known, default=min(OPSETS))]
+    releases = [release for release in OPSETS if release <= version]
+    opset, ir_version = OPSETS[max(releases, default=min(OPSETS))]
     name = f"onnxruntime>={'.'.join(map(str, version))}"
     return replace(onnxruntime, name=name, opsets=(7, opset), ir_version=ir_version)
 

@@ -124,16 +124,19 @@ def _types(
     if len(dtypes) > 1:
         raise ValueError(f"{name} takes operands of one element type")
     shapes = [value.shape for value in values]
-    known = [shape.dims for shape in shapes if shape is not None]
+    known_dims = [shape.dims for shape in shapes if shape is not None]
     common_dtype = next(iter(dtypes), None)
-    if len(known) < len(shapes):
+    if len(known_dims) < len(shapes):
         return common_dtype, None
-    dims = zip_longest(*(shape[::-1] for shape in known), fillvalue=1)
+    dims = zip_longest(*(shape[::-1] for shape in known_dims), fillvalue=1)
     return common_dtype, ir.Shape([_meet(name, group) for group in dims][::-1])
 
 
 def _meet(name: str, group: Sequence[Dim]) -> Dim:
-    """Return the dim to which these broadcast; two different symbols give an unknown dim."""
+    """Return the dim to which the dims ``group`` broadcast.
+
+    Two different symbols give an unknown dim. Raises ValueError for different sizes above 1.
+    """
     sizes = {dim for dim in group if isinstance(dim, int) and dim != 1}
     if len(sizes) > 1:
         raise ValueError(f"sizes {sorted(sizes)} of {name} do not broadcast")

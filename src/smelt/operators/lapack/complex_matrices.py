@@ -73,7 +73,7 @@ def _parts_of(
         matrix = complex_of(re, im)
         if not np.isfinite(matrix).all():
             return [np.full(shape, np.nan) for shape in shapes]
-        return [part for found in function(matrix) for part in (found.real, found.imag)]
+        return [part for result in function(matrix) for part in (result.real, result.imag)]
 
     return map_matrices(decompose, shapes, (re.dtype,) * len(shapes), (re, im), (2, 2))
 

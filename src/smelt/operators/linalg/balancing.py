@@ -101,8 +101,8 @@ def _move_isolated_rows(
     """Move rows between ``low`` and ``high`` without off-diagonal elements to the end.
 
     ``place`` is the current position of each row; ``off_diagonal`` is 1 for nonzero off-diagonal
-    elements, else 0. Rows are tried from the last up, repeatedly. Returns the new positions, and
-    the position of the first moved row.
+    elements, else 0. Rows are tried from the last up, repeatedly. Returns ``(new position of each
+    row, position of the first moved row)``.
     """
 
     def go_on(place: Tensor, high: Tensor, below: Tensor, moved: Tensor) -> Tensor:
@@ -113,12 +113,12 @@ def _move_isolated_rows(
         """Move one row to the end if there is one to move."""
         inside = (place >= low) & (place < high)
         columns = transposed(m, m.where(inside, 1.0, 0.0))
-        others = m.op("ReduceSum", off_diagonal * columns, ints(m, -1), keepdims=1)
-        candidates = inside & m.equal(others, 0.0) & (place < below)
+        other_elements = m.op("ReduceSum", off_diagonal * columns, ints(m, -1), keepdims=1)
+        candidates = inside & m.equal(other_elements, 0.0) & (place < below)
         last_candidate = m.op("ReduceMax", m.where(candidates, place, -1), ints(m, -2), keepdims=1)
         is_found, end = last_candidate >= 0, high - 1
-        others = m.where(m.equal(place, end) & is_found, last_candidate, place)
-        place = m.where(m.equal(place, last_candidate) & is_found, end, others)
+        other_elements = m.where(m.equal(place, end) & is_found, last_candidate, place)
+        place = m.where(m.equal(place, last_candidate) & is_found, end, other_elements)
         restart = m.where(moved, high, -1)
         return (
             place,
@@ -136,7 +136,7 @@ def _scaling(m: Nodes, squares: Tensor, by: Tensor, r: Tensor, count: Tensor) ->
     powers = m.tensor(m.builder.constant(POWERS))
     steps = m.tensor(m.builder.constant(4.0 * POWERS[:-1].reshape(1, 1, -1) ** 4))
 
-    def times(condition: Tensor) -> Tensor:
+    def power_of_steps(condition: Tensor) -> Tensor:
         """Return 2**k for each row, where k counts the steps for which ``condition`` holds."""
         ones = m.op("Cast", condition, to=int(ir.DataType.INT64))
         return m.op("Gather", powers, m.op("ReduceSum", ones, ints(m, -1), keepdims=1))
@@ -150,18 +150,21 @@ def _scaling(m: Nodes, squares: Tensor, by: Tensor, r: Tensor, count: Tensor) ->
 
         def step(i: Tensor, by: Tensor, changed: Tensor) -> tuple[Tensor, ...]:
             """Scale row ``i`` if this makes its row and column norms smaller in sum."""
-            own, weights = row(m, by, i), by * by
+            own_scale, weights = row(m, by, i), by * by
             down, across = column(m, squares, i), transposed(m, row(m, squares, i))
             down, across = (
                 m.op("ReduceSum", numbers, ints(m, -2), keepdims=1)
-                for numbers in (down / weights * (own * own), across * weights / (own * own))
+                for numbers in (
+                    down / weights * (own_scale * own_scale),
+                    across * weights / (own_scale * own_scale),
+                )
             )
-            factor = times(down * steps < across) / times(down >= across * steps)
+            factor = power_of_steps(down * steps < across) / power_of_steps(down >= across * steps)
             x, y = m.sqrt(down), m.sqrt(across)
-            total = own * factor
+            total = own_scale * factor
             allowed = (down > 0.0) & (across > 0.0) & (total < FAR) & (total > 1.0 / FAR)
-            better = allowed & (x * factor + y / factor < (x + y) * GAIN)
-            return m.where(m.equal(r, i) & better, total, by), changed | better
+            improves = allowed & (x * factor + y / factor < (x + y) * GAIN)
+            return m.where(m.equal(r, i) & improves, total, by), changed | improves
 
         return by.m.repeat(count, step, (by, changed & ~changed))
 

@@ -78,7 +78,7 @@ def eigenvectors_of_triangular(
     scale: Tensor,
     pairs: Pairs | None = None,
 ) -> tuple[Pair, Pair, Pair]:
-    """Build eigenvalues as rows, then left and right eigenvectors as columns.
+    """Build ``(eigenvalues as rows, left eigenvectors, right eigenvectors)``, vectors as columns.
 
     The matrix is ``basis matrix basis^H`` times ``scale``, before balancing; ``matrix`` is
     triangular, with a last row and column of zeros. As in LAPACK for real matrices: vectors of real
@@ -89,16 +89,16 @@ def eigenvectors_of_triangular(
     is_real = pairs and pairs.is_real
     vectors = _complex_product(m, basis, _triangular_vectors(m, matrix, is_real))
     right = _normalized(
-        m, [balance.restored(m, each, left=False) for each in vectors], scale, is_real
+        m, [balance.restored(m, part, left=False) for part in vectors], scale, is_real
     )
     # Left vectors are those of the adjoint, which is triangular with both orders reversed.
     re, im = (_reversed(m, transposed(m, part)) for part in matrix)
     reversed_marks = None if is_real is None else _reversed_row(m, is_real)
     reversed_ = _triangular_vectors(m, (re, -im), reversed_marks)
     vectors = _complex_product(m, basis, (_reversed(m, reversed_[0]), _reversed(m, reversed_[1])))
-    left_vectors = [balance.restored(m, each, left=True) for each in vectors]
+    left_vectors = [balance.restored(m, part, left=True) for part in vectors]
     if pairs is not None:
-        left_vectors = [m.where(pairs.negative, -each, each) for each in left_vectors]
+        left_vectors = [m.where(pairs.negative, -part, part) for part in left_vectors]
     left = _normalized(m, left_vectors, scale, is_real)
     return (diagonal[0] * scale, diagonal[1] * scale), left, right
 
@@ -125,8 +125,8 @@ def _triangular_vectors(m: Nodes, matrix: Pair, is_real: Tensor | None) -> Pair:
         above = [m.where(c > i, row(m, part, i), 0.0) for part in matrix]
         total = _complex_product(m, (above[0], above[1]), (re, im))
         place = m.op("Unsqueeze", i, ints(m, 0))
-        own = [m.op("Gather", part, place, axis=-1) for part in values]
-        x, y = (of_all - one_value for of_all, one_value in zip(values, own, strict=True))
+        own_value = [m.op("Gather", part, place, axis=-1) for part in values]
+        x, y = (of_all - one_value for of_all, one_value in zip(values, own_value, strict=True))
         is_small = m.abs(x) + m.abs(y) < least
         x, y = m.where(is_small, -least, x), m.where(is_small, 0.0, y)
         square = x * x + y * y

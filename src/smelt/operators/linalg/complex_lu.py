@@ -79,10 +79,10 @@ def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Ten
         """Eliminate column ``k``."""
         sizes = m.abs(column(m, re, k)) + m.abs(column(m, im, k))
         pivot = pivot_row(m, r, k, sizes)
-        chosen = m.equal(r, pivot)
-        x, y = (total(m, m.where(chosen, part, 0.0), -2) for part in (re, im))
+        is_pivot = m.equal(r, pivot)
+        x, y = (total(m, m.where(is_pivot, part, 0.0), -2) for part in (re, im))
         re, im = (
-            m.where(m.equal(r, k), lifted, m.where(chosen, row(m, part, k), part))
+            m.where(m.equal(r, k), lifted, m.where(is_pivot, row(m, part, k), part))
             for part, lifted in ((re, x), (im, y))
         )
         along, across = _quotient(m, (column(m, re, k), column(m, im, k)), (x, y), k)
@@ -105,12 +105,12 @@ def _quotient(
     The divisor is scaled first, so its square does not overflow.
     """
     x, y = (column(m, part, k) for part in lifted)
-    size_of = m.op("Max", m.abs(x), m.abs(y))
-    zero = m.equal(size_of, 0.0)
-    scale = m.where(zero, 1.0, size_of)
+    magnitude = m.op("Max", m.abs(x), m.abs(y))
+    zero = m.equal(magnitude, 0.0)
+    scale = m.where(zero, 1.0, magnitude)
     x, y = m.where(zero, 1.0, x / scale), y / scale
-    by = scale * (x * x + y * y)
-    return (a[0] * x + a[1] * y) / by, (a[1] * x - a[0] * y) / by
+    divisor = scale * (x * x + y * y)
+    return (a[0] * x + a[1] * y) / divisor, (a[1] * x - a[0] * y) / divisor
 
 
 OPERATOR = Operator(

@@ -109,12 +109,15 @@ def _reflection(
     scale = m.where(scale > 0.0, scale, 1.0)
     x, y = x / scale, y / scale
     squares, re, im = x * x + y * y, row(m, x, k), row(m, y, k)
-    still = m.equal(total(m, m.where(r > k, squares, 0.0), -2), 0.0) & m.equal(im, 0.0)
+    is_real_already = m.equal(total(m, m.where(r > k, squares, 0.0), -2), 0.0) & m.equal(im, 0.0)
     norm = m.sqrt(total(m, squares, -2))
     beta = m.where(re < 0.0, norm, -norm)
-    safe = m.where(still, 1.0, beta)
-    a, b = m.where(still, 0.0, (beta - re) / safe), m.where(still, 0.0, -im / safe)
-    re, im = m.where(still, 1.0, re - beta), m.where(still, 0.0, im)
+    safe = m.where(is_real_already, 1.0, beta)
+    a, b = (
+        m.where(is_real_already, 0.0, (beta - re) / safe),
+        m.where(is_real_already, 0.0, -im / safe),
+    )
+    re, im = m.where(is_real_already, 1.0, re - beta), m.where(is_real_already, 0.0, im)
     length = re * re + im * im
     below, top = r > k, m.where(m.equal(r, k), 1.0, 0.0)
     v = m.where(below, (x * re + y * im) / length, top)

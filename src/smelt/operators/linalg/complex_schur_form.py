@@ -30,7 +30,7 @@ LEAST = 2.0**-970
 def schur_form(
     m: Nodes, re: Tensor, im: Tensor, precision: float, *, scaling: bool
 ) -> tuple[Form, Balanced, Tensor]:
-    """Build the Schur form of the balanced matrix, the balancing, and the scale.
+    """Build ``(Schur form of the balanced matrix, balancing, scale)``.
 
     The parts ``re`` and ``im`` are ``[batch, n, n]``; the matrix is divided by ``scale``, a power
     of two, so its elements are less than 2. The scale is NaN for a matrix that is not finite or
@@ -83,7 +83,7 @@ def _cleared(m: Nodes, matrix: Tensor, row: Tensor, column: Tensor) -> Tensor:
 
 
 def _triangular(m: Nodes, form: Form, count: Tensor, precision: float) -> tuple[Form, Tensor]:
-    """Run QR steps until all windows are triangular; return the form and a mask of failures.
+    """Return ``(triangular form, mask of failures)`` after QR steps on all windows.
 
     A matrix fails if a window is left after the limit of steps.
     """
@@ -139,10 +139,11 @@ def _triangular(m: Nodes, form: Form, count: Tensor, precision: float) -> tuple[
 
 
 def _window(m: Nodes, matrix: Tensor, precision: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Clear negligible subdiagonal elements; return the matrix and its last window.
+    """Return ``(matrix without negligible subdiagonal elements, first row, last row)``.
 
-    The window is the first and last row of the last block that is not triangular, ``[batch, 1, 1,
-    1]``; 0 and 0 if there is none.
+    The rows, ``[batch, 1, 1, 1]``, are those of the last block that is not triangular; 0 and 0 if
+    there is none. An element is negligible if it is small against its neighbors on the diagonal,
+    and its product with the element above the diagonal is small, too (as in ``zlahqr``).
     """
     r, c = index_grid(m, matrix)
     on, below = m.equal(r, c), m.equal(r, c + 1)
@@ -151,22 +152,22 @@ def _window(m: Nodes, matrix: Tensor, precision: float) -> tuple[Tensor, Tensor,
         """Return the sum of the magnitudes of both parts."""
         return _total(m, m.abs(numbers), 1)
 
-    diagonal, right = (
+    diagonal, superdiagonal = (
         _total(m, m.where(mask, matrix, 0.0), -2) for mask in (on, m.equal(r + 1, c))
     )
-    own, before, over = (
+    here, previous, above_diagonal = (
         _total(m, m.where(mask, line, 0.0), -1)
-        for mask, line in ((on, diagonal), (below, diagonal), (on, right))
+        for mask, line in ((on, diagonal), (below, diagonal), (on, superdiagonal))
     )
     side = _total(m, m.where(below, matrix, 0.0), -1)
-    side, over = m.sqrt(_total(m, side * side, 1)), size(over)
-    most, least = m.op("Max", side, over), m.op("Min", side, over)
-    difference, around = size(before - own), size(own) + size(before)
-    larger, smaller = m.op("Max", size(own), difference), m.op("Min", size(own), difference)
+    side, above_diagonal = m.sqrt(_total(m, side * side, 1)), size(above_diagonal)
+    most, least = m.op("Max", side, above_diagonal), m.op("Min", side, above_diagonal)
+    difference, around = size(previous - here), size(here) + size(previous)
+    larger, smaller = m.op("Max", size(here), difference), m.op("Min", size(here), difference)
     sums = m.where(larger + most > 0.0, larger + most, 1.0)
     bound = m.op("Max", LEAST, smaller * (larger / sums) * precision)
-    small = side <= m.where(around > 0.0, around, 1.0) * precision
-    live = (side > LEAST) & ~(small & (least * (most / sums) <= bound))
+    is_small = side <= m.where(around > 0.0, around, 1.0) * precision
+    live = (side > LEAST) & ~(is_small & (least * (most / sums) <= bound))
     matrix = m.where(below & ~live, 0.0, matrix)
     place = m.op("Cast", r, to=int(ir.DataType.DOUBLE))
     high = largest(m, m.where(live, place, 0.0))
@@ -195,12 +196,19 @@ def _start(
 
     on, below = m.equal(r, c), m.equal(r, c + 1)
     diagonal = line(on, matrix, -2)
-    own, after = line(on, diagonal), line(m.equal(r + 1, c), diagonal)
-    side, under = length(line(below, matrix)), length(line(on, line(below, matrix, -2)))
-    left = _total(m, m.abs(own - m.op("Concat", *shift, axis=1)), 1)
-    around = _total(m, m.abs(own) + m.abs(after), 1)
+    here, next_diagonal = line(on, diagonal), line(m.equal(r + 1, c), diagonal)
+    subdiagonal, next_subdiagonal = (
+        length(line(below, matrix)),
+        length(line(on, line(below, matrix, -2))),
+    )
+    distance_to_shift = _total(m, m.abs(here - m.op("Concat", *shift, axis=1)), 1)
+    around = _total(m, m.abs(here) + m.abs(next_diagonal), 1)
     place = m.op("Cast", r, to=int(ir.DataType.DOUBLE))
-    allowed = (place > low) & (place < high) & (side * under <= precision * left * around)
+    allowed = (
+        (place > low)
+        & (place < high)
+        & (subdiagonal * next_subdiagonal <= precision * distance_to_shift * around)
+    )
     begin: Tensor = m.op("Max", low, largest(m, m.where(allowed, place, 0.0)))
     return begin
 

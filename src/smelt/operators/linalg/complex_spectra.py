@@ -122,7 +122,7 @@ def svd_steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple
     bases = []
     for first, length in ((rows * 0, rows), (rows, columns)):
         part = _completed(m, vectors, is_kept, (first, length), length if full else count)
-        bases.append([m.where(failed, math.nan, each) for each in part])
+        bases.append([m.where(failed, math.nan, half) for half in part])
     (left, left_im), (right, right_im) = bases
     s = m.op("Squeeze", sizes, ints(m, -2))
     return s, left, left_im, transposed(m, right), -transposed(m, right_im)
@@ -148,12 +148,12 @@ def _singular_vectors(m: Nodes, a: Pair, count: Tensor) -> tuple[Pair, Tensor]:
     rows, columns = size(m, re, -2), size(m, re, -1)
     above, below = filled(m, re, rows, rows, 0.0), filled(m, re, columns, columns, 0.0)
     parts = [
-        m.op("Concat", m.op("Concat", above, part, axis=-1), m.op("Concat", other, below, axis=-1),
+        m.op("Concat", m.op("Concat", above, part, axis=-1), m.op("Concat", corner, below, axis=-1),
              axis=-2)
-        for part, other in ((re, transposed(m, re)), (im, -transposed(m, im)))
+        for part, corner in ((re, transposed(m, re)), (im, -transposed(m, im)))
     ]  # fmt: skip
     (v, w), values = _hermitian(m, (parts[0], parts[1]), True)
-    v, w, values = (_slice(m, each, -1, -END, -1, -1) for each in (v, w, values))
+    v, w, values = (_slice(m, array, -1, -END, -1, -1) for array in (v, w, values))
     first = m.op("Slice", values, ints(m, 0), m.op("Unsqueeze", count, ints(m, 0)), ints(m, -1))
     return (v, w), m.where(first < 0.0, 0.0, first)
 
@@ -165,7 +165,7 @@ def _completed(
 
     ``part`` is the first row and the number of rows of the part; ``count`` the number of columns.
     """
-    start, length = (m.op("Unsqueeze", each, ints(m, 0)) for each in part)
+    start, length = (m.op("Unsqueeze", number, ints(m, 0)) for number in part)
     stop = m.op("Unsqueeze", size(m, is_kept, -1), ints(m, 0))
     halves = []
     for vector in vectors:
@@ -173,11 +173,14 @@ def _completed(
         halves.append(m.where(is_kept, m.op("Slice", half, ints(m, 0), stop, ints(m, -1)), 0.0))
     re, im = halves
     square = total(m, re * re + im * im, -2)
-    by = 1.0 / m.sqrt(m.where(square > 0.0, square, 1.0))
+    inverse_norm = 1.0 / m.sqrt(m.where(square > 0.0, square, 1.0))
     none = filled(m, re, part[1], part[1], 0.0)
     r, c = index_grid(m, none)
     unit = none + m.where(m.equal(r, c), 1.0, 0.0)
-    candidates = m.op("Concat", re * by, unit, axis=-1), m.op("Concat", im * by, none, axis=-1)
+    candidates = (
+        m.op("Concat", re * inverse_norm, unit, axis=-1),
+        m.op("Concat", im * inverse_norm, none, axis=-1),
+    )
     return _orthonormal(m, candidates, count)
 
 
@@ -197,9 +200,9 @@ def _hermitian(m: Nodes, a: Pair, lower: bool) -> tuple[Pair, Tensor]:
         m.op("Slice", vectors, half, ints(m, END), ints(m, -2)),
     )
     values = _slice(m, m.op("Unsqueeze", twice, ints(m, -2)), 0, END, -1, 2)
-    wrong = _any(m, m.op("IsNaN", values))
-    chosen = _orthonormal(m, candidates, count)
-    return (m.where(wrong, math.nan, chosen[0]), m.where(wrong, math.nan, chosen[1])), values
+    has_nan = _any(m, m.op("IsNaN", values))
+    basis = _orthonormal(m, candidates, count)
+    return (m.where(has_nan, math.nan, basis[0]), m.where(has_nan, math.nan, basis[1])), values
 
 
 def _orthonormal(m: Nodes, candidates: Pair, count: Tensor) -> Pair:
@@ -228,10 +231,14 @@ def _orthonormal(m: Nodes, candidates: Pair, count: Tensor) -> Pair:
             y = y - product(m, v, across) - product(m, w, along)
         square = total(m, x * x + y * y, -2)
         accepted = (square > enough) & (count_found < limit)
-        by = 1.0 / m.sqrt(m.where(accepted, square, 1.0))
+        inverse_norm = 1.0 / m.sqrt(m.where(accepted, square, 1.0))
         is_new = accepted & m.equal(places_of, count_found)
         count_found = count_found + m.where(accepted, 1.0, 0.0)
-        return m.where(is_new, x * by, v), m.where(is_new, y * by, w), count_found
+        return (
+            m.where(is_new, x * inverse_norm, v),
+            m.where(is_new, y * inverse_norm, w),
+            count_found,
+        )
 
     first = filled(m, re, count * 0 + 1, count * 0 + 1, 0.0)
     v, w, _ = m.repeat(size(m, re, -1), step, (none, none, first))

@@ -113,8 +113,8 @@ def _first_of_block(m: Nodes, b: Bands, last: Tensor, c: Tensor, precision: floa
     larger, smaller = m.op("Max", m.abs(d), difference), m.op("Min", m.abs(d), difference)
     sums = m.where(larger + most > 0.0, larger + most, 1.0)
     bound = m.op("Max", LEAST, smaller * (larger / sums) * precision)
-    nothing = (size <= around * precision) & (least * (most / sums) <= bound)
-    begins = ((size <= LEAST) | nothing) & (c <= last)
+    is_negligible = (size <= around * precision) & (least * (most / sums) <= bound)
+    begins = ((size <= LEAST) | is_negligible) & (c <= last)
     return m.op("ReduceMax", m.where(begins, c, 0), ints(m, -1), keepdims=1)
 
 
@@ -131,20 +131,20 @@ def _shifts(m: Nodes, b: Bands, block: Block, stuck: Tensor, c: Tensor) -> Shift
     low = m.abs(side) + m.abs(_at(m, b.left, last - 1, c))
     top = m.abs(_at(m, b.left, first + 1, c)) + m.abs(_at(m, b.left, first + 2, c))
 
-    def other(size: Tensor, corner: Tensor) -> tuple[Tensor, ...]:
+    def exceptional(size: Tensor, corner: Tensor) -> tuple[Tensor, ...]:
         """Return the exceptional block from the sum ``size`` of two subdiagonal elements."""
         x = 0.75 * size + corner
         return x, -0.4375 * size, size, x
 
     from_top = m.equal(m.op("Mod", stuck, UNUSUAL), 0)
     from_below = m.equal(m.op("Mod", stuck, 2 * UNUSUAL), 0)
-    chosen = usual
-    for mask, others in (
-        (from_top, other(top, _at(m, b.diagonal, first, c))),
-        (from_below, other(low, d)),
+    matrix = usual
+    for mask, exceptional_block in (
+        (from_top, exceptional(top, _at(m, b.diagonal, first, c))),
+        (from_below, exceptional(low, d)),
     ):
-        chosen = tuple(m.where(mask, x, y) for x, y in zip(others, chosen, strict=True))
-    return _eigenvalues(m, *chosen)
+        matrix = tuple(m.where(mask, x, y) for x, y in zip(exceptional_block, matrix, strict=True))
+    return _eigenvalues(m, *matrix)
 
 
 def _eigenvalues(m: Nodes, a: Tensor, b: Tensor, c: Tensor, d: Tensor) -> Shifts:
@@ -188,7 +188,7 @@ def _start(
     allowed = small & (c > block.first) & (c <= block.last - 2)
     last_of_them = m.op("ReduceMax", m.where(allowed, c, 0), ints(m, -1), keepdims=1)
     begin = m.op("Max", block.first, last_of_them)
-    return begin, tuple(_at(m, each, begin, c) for each in (x, y, z))
+    return begin, tuple(_at(m, number, begin, c) for number in (x, y, z))
 
 
 def _step(
@@ -213,21 +213,21 @@ def _step(
         moves = block.steps & (k >= begin) & (k < block.last)
         starts = m.equal(begin, k)
         left_of = column(m, form, m.op("Max", k - 1, 0))
-        own = (row(m, left_of, k + j) for j in range(3))
-        x, y, z = (m.where(starts, u, v) for u, v in zip(vector, own, strict=True))
+        column_elements = (row(m, left_of, k + j) for j in range(3))
+        x, y, z = (m.where(starts, u, v) for u, v in zip(vector, column_elements, strict=True))
         z = m.where(k + 2 <= block.last, z, 0.0)
-        along, tau, kept = _reflection(m, x, y, z)
-        by = m.where(moves, tau, 0.0)
+        along, tau, beta = _reflection(m, x, y, z)
+        factor = m.where(moves, tau, 0.0)
         v = m.where(m.equal(r, k), 1.0, 0.0)
         for j, number in enumerate(along, 1):
             v = m.where(m.equal(r, k + j), number, v)
         vt = transposed(m, v)
-        form = form - by * v * product(m, vt, form)
-        form = form - product(m, form, v) * (by * vt)
-        vectors = vectors - product(m, vectors, v) * (by * vt)
+        form = form - factor * v * product(m, vt, form)
+        form = form - product(m, form, v) * (factor * vt)
+        vectors = vectors - product(m, vectors, v) * (factor * vt)
         in_column = m.equal(c, k - 1) & moves
         form = m.where(in_column & (r > k) & (r <= k + 2), 0.0, form)
-        return m.where(in_column & m.equal(r, k) & ~starts, kept, form), vectors
+        return m.where(in_column & m.equal(r, k) & ~starts, beta, form), vectors
 
     turns = m.op("Max", high - low, 0)
     return Decomposed(*at.form.m.repeat(turns, chase, at))
@@ -243,13 +243,13 @@ def _reflection(
     scale = m.op("Max", m.abs(x), m.abs(y), m.abs(z))
     scale = m.where(scale > 0.0, scale, 1.0)
     x, y, z = x / scale, y / scale, z / scale
-    rest = y * y + z * z
-    still = m.equal(rest, 0.0)
-    length = m.sqrt(x * x + rest)
+    tail_squares = y * y + z * z
+    is_trivial = m.equal(tail_squares, 0.0)
+    length = m.sqrt(x * x + tail_squares)
     beta = m.where(x >= 0.0, -length, length)
-    divisor = m.where(still, 1.0, x - beta)
-    tau = m.where(still, 0.0, (beta - x) / m.where(still, 1.0, beta))
-    return (y / divisor, z / divisor), tau, m.where(still, x, beta) * scale
+    divisor = m.where(is_trivial, 1.0, x - beta)
+    tau = m.where(is_trivial, 0.0, (beta - x) / m.where(is_trivial, 1.0, beta))
+    return (y / divisor, z / divisor), tau, m.where(is_trivial, x, beta) * scale
 
 
 def _standardize_pair(

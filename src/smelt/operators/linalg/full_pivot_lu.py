@@ -57,10 +57,10 @@ def factor(a: np.ndarray) -> tuple[np.ndarray, ...]:
     """
     lu, rows, columns = a.copy(), np.arange(a.shape[0]), np.arange(a.shape[1])
     for k in range(min(lu.shape)):
-        left = np.abs(lu[k:, k:])
-        left[np.isnan(left)] = -1
-        place = left.size - 1 - int(np.argmax(left.reshape(-1)[::-1]))
-        i, j = (k + each for each in divmod(place, left.shape[1]))
+        remaining = np.abs(lu[k:, k:])
+        remaining[np.isnan(remaining)] = -1
+        place = remaining.size - 1 - int(np.argmax(remaining.reshape(-1)[::-1]))
+        i, j = (k + offset for offset in divmod(place, remaining.shape[1]))
         lu[[k, i]], rows[[k, i]] = lu[[i, k]], rows[[i, k]]
         lu[:, [k, j]], columns[[k, j]] = lu[:, [j, k]], columns[[j, k]]
         if lu[k, k] != 0:

@@ -128,8 +128,12 @@ def reduced(m: Nodes, a: Tensor) -> tuple[Tensor, Tensor]:
         vector, tau, beta = reflection(m, m.where(r > k, x, 0.0), r, k + 1)
         # Columns up to k hold vectors, which no reflection may change.
         open_part = m.where(c > k, a, 0.0)
-        right = open_part - tau * product(m, open_part, vector) * transposed(m, vector)
-        both = right - tau * vector * product(m, transposed(m, vector), right)
+        reflected_from_right = open_part - tau * product(m, open_part, vector) * transposed(
+            m, vector
+        )
+        both = reflected_from_right - tau * vector * product(
+            m, transposed(m, vector), reflected_from_right
+        )
         new = m.where(m.equal(r, k + 1), beta, m.where(r > k + 1, vector, x))
         a = m.where(c > k, both, m.where(m.equal(c, k), new, a))
         flat = m.op("Squeeze", tau, ints(m, -1))

@@ -34,18 +34,18 @@ def partners(m: Nodes, count: Tensor, turn: Tensor) -> Tensor:
 
 
 def rotation(
-    m: Nodes, own: Tensor, other: Tensor, shared: Tensor, partner: Tensor
+    m: Nodes, diagonal: Tensor, partner_diagonal: Tensor, off_diagonal: Tensor, partner: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return cosine and sine per column, as rows.
+    """Return ``(cosine, sine)`` per column, each as a row.
 
-    The column ``x`` with partner ``y`` becomes ``cosine * x - sine * y``. ``own`` and ``other`` are
-    the diagonal elements of a column and its partner, ``shared`` the element between them to
-    eliminate. The smaller of the two possible angles is used: G. Golub and C. Van Loan, "Matrix
-    Computations", 8.5.2. Partners get opposite sines.
+    The column ``x`` with partner ``y`` becomes ``cosine * x - sine * y``. ``diagonal`` and
+    ``partner_diagonal`` are the diagonal elements of a column and its partner, ``off_diagonal`` the
+    element between them to eliminate. The smaller of the two possible angles is used: G. Golub and
+    C. Van Loan, "Matrix Computations", 8.5.2. Partners get opposite sines.
     """
     index = count_to(m, m.op("Squeeze", m.op("Shape", partner), ints(m, 0)))
-    none = m.equal(shared, 0.0) | m.equal(index, partner)
-    ratio = (other - own) / m.where(none, 1.0, shared * 2.0)
+    is_identity = m.equal(off_diagonal, 0.0) | m.equal(index, partner)
+    ratio = (partner_diagonal - diagonal) / m.where(is_identity, 1.0, off_diagonal * 2.0)
     positive = (ratio > 0.0) | m.equal(ratio, 0.0) & (index < partner)
     size = m.abs(ratio)
     # Beyond 1e100 the square may overflow, and adding 1 to it changes nothing.
@@ -53,7 +53,7 @@ def rotation(
         size > 1e100, size, m.sqrt(m.minimum(size, 1e100) * m.minimum(size, 1e100) + 1.0)
     )
     tangent = 1.0 / (size + root)
-    tangent = m.where(none, 0.0, m.where(positive, tangent, -tangent))
+    tangent = m.where(is_identity, 0.0, m.where(positive, tangent, -tangent))
     cosine = 1.0 / m.sqrt(tangent * tangent + 1.0)
     return cosine, tangent * cosine
 

@@ -89,8 +89,8 @@ def greatest_first(m: Nodes, places: Tensor, k: Tensor, sizes: Tensor) -> Tensor
     differ in how ArgMax compares NaN.
     """
     of_nan = m.where(m.equal(places, k), np.inf, 0.0)
-    known = m.where(m.op("IsNaN", sizes), of_nan, sizes)
-    comparable: Tensor = m.where(places >= k, known, -1.0)
+    without_nan = m.where(m.op("IsNaN", sizes), of_nan, sizes)
+    comparable: Tensor = m.where(places >= k, without_nan, -1.0)
     return comparable
 
 
@@ -120,9 +120,9 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
     def step(k: Tensor, a: Tensor, pivots: Tensor, permutation: Tensor) -> tuple[Tensor, ...]:
         """Eliminate column ``k``."""
         pivot = pivot_row(m, r, k, m.abs(column(m, a, k)))
-        chosen = m.equal(r, pivot)
-        lifted = total(m, m.where(chosen, a, 0.0), -2)
-        a = m.where(m.equal(r, k), lifted, m.where(chosen, row(m, a, k), a))
+        is_pivot = m.equal(r, pivot)
+        lifted = total(m, m.where(is_pivot, a, 0.0), -2)
+        a = m.where(m.equal(r, k), lifted, m.where(is_pivot, row(m, a, k), a))
         head = column(m, lifted, k)
         below = column(m, a, k) / m.where(m.equal(head, 0.0), 1.0, head)
         a = m.where((r > k) & (c > k), a - below * lifted, a)
@@ -140,12 +140,12 @@ def counted(m: Nodes, a: Tensor, count: Tensor) -> Tensor:
     return m.op("Expand", count_to(m, count), shape)
 
 
-def swapped(m: Nodes, permutation: Tensor, k: Tensor, other: Tensor) -> Tensor:
-    """Return ``permutation`` with the elements at ``k`` and ``other`` ([..., 1]) exchanged."""
+def swapped(m: Nodes, permutation: Tensor, k: Tensor, partner: Tensor) -> Tensor:
+    """Return ``permutation`` with its elements at ``k`` and ``partner [..., 1]`` exchanged."""
     index = count_to(m, size(m, permutation, -1))
     first = m.op("Gather", permutation, m.op("Unsqueeze", k, ints(m, 0)), axis=-1)
-    second = m.op("GatherElements", permutation, other, axis=-1)
-    swapped = m.where(m.equal(index, other), first, permutation)
+    second = m.op("GatherElements", permutation, partner, axis=-1)
+    swapped = m.where(m.equal(index, partner), first, permutation)
     return m.op("Where", m.equal(index, k), second, swapped)
 
 
@@ -183,8 +183,8 @@ def permutation_steps(m: Nodes, attributes: Attributes, pivots: Tensor) -> tuple
 
     def step(k: Tensor, permutation: Tensor) -> tuple[Tensor, ...]:
         """Swap row ``k`` with row ``pivots[k]``."""
-        other = m.op("Gather", wide, m.op("Unsqueeze", k, ints(m, 0)), axis=-1)
-        return (swapped(m, permutation, k, other),)
+        partner = m.op("Gather", wide, m.op("Unsqueeze", k, ints(m, 0)), axis=-1)
+        return (swapped(m, permutation, k, partner),)
 
     return m.repeat(size(m, pivots, -1), step, (permutation,))
 

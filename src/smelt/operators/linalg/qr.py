@@ -118,9 +118,9 @@ def factor(m: Nodes, a: Tensor, *, pivoting: bool) -> tuple[Tensor, Tensor, Tens
     """
     r, c = index_grid(m, a)
     count = least(m, size(m, a, -2), size(m, a, -1))
-    one = ints_scalar(m, 1)
-    taus = m.op("Squeeze", filled(m, a, one, count, 0.0), ints(m, -2))
-    none = filled(m, a, one, size(m, a, -1), 0.0)
+    single = ints_scalar(m, 1)
+    taus = m.op("Squeeze", filled(m, a, single, count, 0.0), ints(m, -2))
+    none = filled(m, a, single, size(m, a, -1), 0.0)
     order = m.op("Cast", none, to=int(ir.DataType.INT64)) + c
     indexes = count_to(m, count)
 
@@ -160,13 +160,13 @@ def reflection(m: Nodes, x: Tensor, r: Tensor, k: Tensor) -> tuple[Tensor, Tenso
     scaled = x / scale
     head = row(m, scaled, k)
     below = m.where(r > k, scaled, 0.0)
-    still = m.equal(total(m, below * below, -2), 0.0)
+    is_trivial = m.equal(total(m, below * below, -2), 0.0)
     norm = m.sqrt(total(m, scaled * scaled, -2))
     beta = m.where(head >= 0.0, -norm, norm)
-    divisor = m.where(still, 1.0, head - beta)
-    vector = m.where(m.equal(r, k), 1.0, m.where(still, 0.0, below / divisor))
-    tau = m.where(still, 0.0, (beta - head) / m.where(still, 1.0, beta))
-    return vector, tau, m.where(still, head, beta) * scale
+    divisor = m.where(is_trivial, 1.0, head - beta)
+    vector = m.where(m.equal(r, k), 1.0, m.where(is_trivial, 0.0, below / divisor))
+    tau = m.where(is_trivial, 0.0, (beta - head) / m.where(is_trivial, 1.0, beta))
+    return vector, tau, m.where(is_trivial, head, beta) * scale
 
 
 def _longest_first(
@@ -179,14 +179,14 @@ def _longest_first(
     scale = largest(m, m.where(m.abs(a) < math.inf, a, 0.0))
     scaled = m.where(r >= k, a, 0.0) / m.where(m.equal(scale, 0.0), 1.0, scale)
     norms = greatest_first(m, c, k, total(m, scaled * scaled, -2))
-    chosen = m.equal(c, m.op("ArgMax", norms, axis=-1, keepdims=1))
+    is_longest = m.equal(c, m.op("ArgMax", norms, axis=-1, keepdims=1))
     at_k = m.equal(c, k)
     column_values, column_number = (
-        total(m, m.where(chosen, a, 0.0), -1),
-        total(m, m.where(chosen, order, 0), -1),
+        total(m, m.where(is_longest, a, 0.0), -1),
+        total(m, m.where(is_longest, order, 0), -1),
     )
-    a = m.where(at_k, column_values, m.where(chosen, column(m, a, k), a))
-    return a, m.where(at_k, column_number, m.where(chosen, column(m, order, k), order))
+    a = m.where(at_k, column_values, m.where(is_longest, column(m, a, k), a))
+    return a, m.where(at_k, column_number, m.where(is_longest, column(m, order, k), order))
 
 
 def product_steps(m: Nodes, attributes: Attributes, a: Tensor, taus: Tensor) -> tuple[Tensor, ...]:

@@ -27,8 +27,8 @@ def eig_steps(m: Nodes, attributes: Attributes, a: Tensor, precision: float) -> 
     """Build the parts of the values, then of the left and of the right vectors."""
     decomposed, balance, scale = real_schur_form(m, batched(m, a), precision, scaling=True)
     matrix, basis, half, negative = _triangular(m, decomposed)
-    own = Pairs(m.equal(half, 0.0), negative)
-    (re, _), left, right = eigenvectors_of_triangular(m, matrix, basis, balance, scale, own)
+    pair_marks = Pairs(m.equal(half, 0.0), negative)
+    (re, _), left, right = eigenvectors_of_triangular(m, matrix, basis, balance, scale, pair_marks)
     rows = [m.op("Squeeze", inner(m, part, -1), ints(m, -2)) for part in (re, half * scale)]
     pairs = (_in_pairs(m, pair, half) for pair in (left, right))
     results = *rows, *(inner(m, part, -2, -1) for pair in pairs for part in pair)

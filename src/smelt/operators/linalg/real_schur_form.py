@@ -29,13 +29,13 @@ def schur_steps(
     """Build the real Schur form, then the vectors as columns."""
     (form, vectors), balance, scale = real_schur_form(m, batched(m, a), precision, scaling=False)
     results = form * scale, balance.restored(m, vectors, left=False) * (scale / scale)
-    return tuple(with_rank_of(m, inner(m, each, -2, -1), a) for each in results)
+    return tuple(with_rank_of(m, inner(m, part, -2, -1), a) for part in results)
 
 
 def real_schur_form(
     m: Nodes, a: Tensor, precision: float, *, scaling: bool
 ) -> tuple[Decomposed, Balanced, Tensor]:
-    """Build form and vectors of the balanced matrix, the balancing, and the scale.
+    """Build ``(form and vectors of the balanced matrix, balancing, scale)``.
 
     ``a`` is ``[batch, n, n]``; it is divided by ``scale``, a power of two, so its elements are less
     than 2. The scale is NaN for a matrix that is not finite or does not converge. The form and the
@@ -61,8 +61,10 @@ def _hessenberg(m: Nodes, matrix: Tensor, count: Tensor) -> Decomposed:
         vt = transposed(m, v)
         form = form - tau * v * product(m, vt, form)
         form = form - product(m, form, v) * (tau * vt)
-        own = m.equal(c, k)
-        form = m.where(own & m.equal(r, k + 1), beta, m.where(own & (r > k + 1), 0.0, form))
+        in_column = m.equal(c, k)
+        form = m.where(
+            in_column & m.equal(r, k + 1), beta, m.where(in_column & (r > k + 1), 0.0, form)
+        )
         return form, vectors - product(m, vectors, v) * (tau * vt)
 
     count_of_steps = m.op("Max", count - 2, ints_scalar(m, 0))

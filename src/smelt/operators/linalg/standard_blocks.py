@@ -33,9 +33,9 @@ def standard(m: Nodes, a: Tensor, b: Tensor, c: Tensor, d: Tensor, precision: fl
     unchanged = Block(a, b, c, d, one, zero)
     swapped = Block(d, -c, zero, a, zero, one)
     is_standard = m.equal(a, d) & m.op("Xor", b < 0.0, c < 0.0)
-    chosen = _where(m, is_standard, unchanged, general)
-    chosen = _where(m, m.equal(b, 0.0), swapped, chosen)
-    return _where(m, m.equal(c, 0.0), unchanged, chosen)
+    block = _where(m, is_standard, unchanged, general)
+    block = _where(m, m.equal(b, 0.0), swapped, block)
+    return _where(m, m.equal(c, 0.0), unchanged, block)
 
 
 def _where(m: Nodes, mask: Tensor, x: Block, y: Block) -> Block:
@@ -88,11 +88,11 @@ def _pair_or_equal(m: Nodes, a: Tensor, b: Tensor, c: Tensor, d: Tensor) -> Bloc
     x, y = m.sqrt(m.abs(b)), m.sqrt(m.abs(c))
     part = _with_sign(m, x * y, c)
     sums = m.abs(b + c)
-    by = 1.0 / m.sqrt(m.where(sums > 0.0, sums, 1.0))
-    turn, slope = x * by, y * by
+    inverse_root = 1.0 / m.sqrt(m.where(sums > 0.0, sums, 1.0))
+    cosine_of_split, slope = x * inverse_root, y * inverse_root
     split = Block(
         *(middle + part, b - c, c * 0.0, middle - part),
-        *(cs * turn - sn * slope, cs * slope + sn * turn),
+        *(cs * cosine_of_split - sn * slope, cs * slope + sn * cosine_of_split),
     )
     swapped = Block(middle, -c, c * 0.0, middle, -sn, cs)
     same_sign = ~m.op("Xor", b < 0.0, c < 0.0)

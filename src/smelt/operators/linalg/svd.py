@@ -77,8 +77,8 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
     heads = total(m, m.where(m.equal(r, c), packed, 0.0), -2)
     signs = m.where(heads < 0.0, -1.0, 1.0)
     if attributes["full_matrices"]:
-        rest = filled(m, a, rows, rows - count, 0.0)
-        packed = m.op("Concat", packed, rest, axis=-1)
+        zero_columns = filled(m, a, rows, rows - count, 0.0)
+        packed = m.op("Concat", packed, zero_columns, axis=-1)
         positive = filled(m, a, count * 0 + 1, rows - count, 1.0)
         signs = m.op("Concat", signs, positive, axis=-1)
     else:
@@ -94,7 +94,7 @@ def values_steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, .
 
 
 def _orthogonalize(m: Nodes, a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Rotate columns until all are orthogonal; return values, columns, right vectors, and a mask.
+    """Return ``(values, orthogonal columns, right vectors, mask of failures)`` by rotations.
 
     Columns are sorted by descending norm, and as many as there are values. The mask marks matrices
     that failed. M. Hestenes, "Inversion of matrices by biorthogonalization and related results"

@@ -85,15 +85,15 @@ def steps(m: Nodes, attributes: Attributes, *arrays: Tensor) -> tuple[Tensor, ..
         below = [row(m, array, i + 1) for array in (lower, first, second, x)]
         swap = m.abs(below[0]) > m.abs(upper[0])
         pivot = [m.where(swap, b, a) for a, b in zip(upper, below, strict=True)]
-        other = [m.where(swap, a, b) for a, b in zip(upper, below, strict=True)]
-        factor = other[0] / pivot[0]
-        rest = [b - factor * a for a, b in zip(pivot[1:], other[1:], strict=True)]
+        lower_row = [m.where(swap, a, b) for a, b in zip(upper, below, strict=True)]
+        factor = lower_row[0] / pivot[0]
+        remainder = [b - factor * a for a, b in zip(pivot[1:], lower_row[1:], strict=True)]
         at, after = m.equal(r, i), m.equal(r, i + 1)
         return (
-            m.where(at, pivot[0], m.where(after, rest[0], first)),
-            m.where(at, pivot[1], m.where(after, rest[1], second)),
+            m.where(at, pivot[0], m.where(after, remainder[0], first)),
+            m.where(at, pivot[1], m.where(after, remainder[1], second)),
             m.where(at, pivot[2], third),
-            m.where(at, pivot[3], m.where(after, rest[2], x)),
+            m.where(at, pivot[3], m.where(after, remainder[2], x)),
         )
 
     start = (first, second, zeros_like(m, first), b)
@@ -102,8 +102,8 @@ def steps(m: Nodes, attributes: Attributes, *arrays: Tensor) -> tuple[Tensor, ..
     def substitute(k: Tensor, x: Tensor, next_: Tensor, after: Tensor) -> tuple[Tensor, ...]:
         """Compute row ``n - 1 - k`` of the solution from the two rows below it."""
         i = n - 1 - k
-        known = row(m, second, i) * next_ + row(m, third, i) * after
-        value = (row(m, b, i) - known) / row(m, first, i)
+        from_below = row(m, second, i) * next_ + row(m, third, i) * after
+        value = (row(m, b, i) - from_below) / row(m, first, i)
         return m.where(m.equal(r, i), value, x), value, next_
 
     none = total(m, zeros_like(m, b), -2)

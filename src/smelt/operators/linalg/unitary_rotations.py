@@ -45,13 +45,13 @@ def rotated(m: Nodes, form: Form, p: Tensor, x: Complex, y: Complex) -> Form:
     ``p`` is a rank-0 integer. Where ``y`` is 0, nothing changes. The first coefficient is real: G.
     Golub and C. Van Loan, "Matrix Computations", 5.1.13.
     """
-    left, right = m.abs(x.re) + m.abs(x.im), m.abs(y.re) + m.abs(y.im)
-    is_unchanged = m.equal(right, 0.0)
-    scale = m.where(left > right, left, right)
+    x_size, y_size = m.abs(x.re) + m.abs(x.im), m.abs(y.re) + m.abs(y.im)
+    is_unchanged = m.equal(y_size, 0.0)
+    scale = m.where(x_size > y_size, x_size, y_size)
     scale = m.where(scale > 0.0, scale, 1.0)
     x, y = (Complex(z.re / scale, z.im / scale) for z in (x, y))
-    short, other = m.sqrt(x.re * x.re + x.im * x.im), y.re * y.re + y.im * y.im
-    length = m.sqrt(short * short + other)
+    short, y_square = m.sqrt(x.re * x.re + x.im * x.im), y.re * y.re + y.im * y.im
+    length = m.sqrt(short * short + y_square)
     length = m.where(is_unchanged, 1.0, length)
     is_zero = m.equal(short, 0.0)
     divisor = m.where(is_zero, 1.0, short) * length

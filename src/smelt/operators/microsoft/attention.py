@@ -114,10 +114,10 @@ def reference(inputs: Arguments, attributes: Attributes) -> Computed:
 
 def body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...] | None:
     """Build ONNX's Attention; None for packed operands, a bias or a key mask."""
-    query, key, value, *others = filled(inputs, 10)
+    query, key, value, *optional_operands = filled(inputs, 10)
     ranks = [None if x is None or x.shape is None else len(x.shape) for x in (query, key, value)]
-    own_bias, mask, scores_bias, past_key, past_value, *rest = others
-    if ranks != [3, 3, 3] or any(x is not None for x in (own_bias, mask, *rest)):
+    own_bias, mask, scores_bias, past_key, past_value, *cache_operands = optional_operands
+    if ranks != [3, 3, 3] or any(x is not None for x in (own_bias, mask, *cache_operands)):
         return None
     heads, scale = int_of(attributes, "num_heads"), attributes["scale"]
     assert scale is None or isinstance(scale, int | float)

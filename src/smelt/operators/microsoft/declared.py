@@ -1,4 +1,4 @@
-"""Helpers to declare operators of ``com.microsoft``."""
+"""Functions that declare operators of ``com.microsoft``."""
 
 from __future__ import annotations
 

@@ -64,8 +64,8 @@ def _embed_body(
     if places is None:
         length = b.op("Gather", b.op("Shape", ids), b.const_i64(1), axis=0)
         places = b.op("Range", b.const_i64(0), length, b.const_i64(1))
-    chosen = b.op("Gather", words, ids, axis=0), b.op("Gather", positions, places, axis=0)
-    total = b.op("Add", *chosen)
+    embeddings = b.op("Gather", words, ids, axis=0), b.op("Gather", positions, places, axis=0)
+    total = b.op("Add", *embeddings)
     if kinds is not None and segments is not None:
         total = b.op("Add", total, b.op("Gather", segments, kinds, axis=0))
     epsilon = attributes["epsilon"]
@@ -80,8 +80,8 @@ def _embed_body(
 def _count_ones(b: Builder, numbers: ir.Value, counted: bool) -> ir.Value:
     """Build the number of ones in each row; 0 unless ``counted``."""
     ones = b.op("Cast", b.op("Equal", numbers, b.const_like(1, numbers)), to=int(INT32))
-    chosen = ones if counted else b.op("Mul", ones, b.constant(np.int32(0)))
-    return b.op("ReduceSum", chosen, b.const_i64([1]), keepdims=0)
+    marks = ones if counted else b.op("Mul", ones, b.constant(np.int32(0)))
+    return b.op("ReduceSum", marks, b.const_i64([1]), keepdims=0)
 
 
 def _float_reference(inputs: Arguments, attributes: Attributes) -> Computed:

@@ -47,7 +47,7 @@ def _parameters(attributes: Attributes) -> tuple[str, dict[str, float]] | None:
     if name not in PARAMETERS:
         return None
     listed = attributes.get("activation_params")
-    single = (attributes.get(f"activation_{each}") for each in ("alpha", "beta", "gamma"))
+    single = (attributes.get(f"activation_{key}") for key in ("alpha", "beta", "gamma"))
     values = [*listed] if isinstance(listed, tuple | list) else [*single]
     parameters = dict(PARAMETERS[name])
     for parameter, value in zip(parameters, values, strict=False):
@@ -121,11 +121,11 @@ def _gemm(inputs: Arguments, attributes: Attributes) -> Computed:
     """Return the activation of the product plus addend."""
     a, b = present(inputs[:2])
     c = input_at(inputs, 2)
-    left, right = (a.T if attributes["transA"] else a), (b.T if attributes["transB"] else b)
+    lhs, rhs = (a.T if attributes["transA"] else a), (b.T if attributes["transB"] else b)
     alpha, beta = attributes["alpha"], attributes["beta"]
     assert isinstance(alpha, int | float)
     assert isinstance(beta, int | float)
-    total = np.asarray(alpha * (left @ right))
+    total = np.asarray(alpha * (lhs @ rhs))
     total = total if c is None else total + beta * c
     return (_activated(total, attributes).astype(a.dtype),)
 

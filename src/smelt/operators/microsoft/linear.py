@@ -17,7 +17,11 @@ from smelt.operators.microsoft.quantized import dequantized, requantized
 
 AXIS = (Attribute("axis", ir.AttributeType.INT),)
 OF_ALL_OPSETS = frozenset({ir.DataType.UINT8, ir.DataType.INT8, ir.DataType.INT32})
+"""Integer types that ONNX's operators take in every opset."""
+
 SPELLED_OUT = frozenset({ir.DataType.UINT16, ir.DataType.INT16})
+"""Integer types whose bodies are arithmetic on floats below opset 21."""
+
 FLOAT = ir.DataType.FLOAT
 
 

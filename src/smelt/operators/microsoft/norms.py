@@ -24,8 +24,8 @@ def infer(inputs: Values, attributes: Attributes) -> Sequence[Result]:
 
 def _reference(inputs: Arguments, attributes: Attributes, centred: bool) -> Computed:
     """Return the norm, mean, factor and sum; ``centred`` subtracts the mean."""
-    x, skip, gamma, *rest = inputs
-    beta, bias = (*rest, None, None)[:2] if centred else (None, (*rest, None)[0])
+    x, skip, gamma, *optional = inputs
+    beta, bias = (*optional, None, None)[:2] if centred else (None, (*optional, None)[0])
     assert x is not None
     assert skip is not None
     assert gamma is not None

@@ -112,14 +112,14 @@ def _numbers(
     assert like.dtype is not None
     numbers = b.op("Cast", codes, to=int(like.dtype))
     if bits < 8:
-        above = [numbers]
+        quotients = [numbers]
         for shift in range(bits, 8, bits):
-            above.append(b.op("Floor", b.op("Div", numbers, b.const_like(1 << shift, like))))
-        more = b.const_like(1 << bits, like)
-        planes = [b.op("Sub", low, b.op("Mul", high, more)) for low, high in pairwise(above)]
+            quotients.append(b.op("Floor", b.op("Div", numbers, b.const_like(1 << shift, like))))
+        radix = b.const_like(1 << bits, like)
+        planes = [b.op("Sub", low, b.op("Mul", high, radix)) for low, high in pairwise(quotients)]
         last = b.const_i64([-1])
         numbers = b.op(
-            "Concat", *(b.op("Unsqueeze", p, last) for p in (*planes, above[-1])), axis=-1
+            "Concat", *(b.op("Unsqueeze", p, last) for p in (*planes, quotients[-1])), axis=-1
         )
     return b.op("Reshape", numbers, b.const_i64(shape) if isinstance(shape, Sequence) else shape)
 
@@ -178,8 +178,8 @@ def rows(inputs: Arguments, attributes: Attributes) -> Computed:
 
     offset_of_element = spread(offsets) if np.ndim(offsets) else offsets
     real = (data.astype(np.float32) - offset_of_element) * spread(scales.astype(np.float32))
-    chosen = real.take(indices.astype(np.int64), int_of(attributes, "gather_axis"))
-    return (chosen.astype(scales.dtype),)
+    selected = real.take(indices.astype(np.int64), int_of(attributes, "gather_axis"))
+    return (selected.astype(scales.dtype),)
 
 
 def rows_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...] | None:
@@ -191,16 +191,16 @@ def rows_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Va
     axes = _axes(inputs, attributes)
     if axes is None or data is None or indices is None or scales is None or scales.dtype is None:
         return None
-    (gathered, axis), block = axes, int_of(attributes, "block_size")
+    (gather_axis, axis), block = axes, int_of(attributes, "block_size")
     if data.dtype != ir.DataType.UINT8:
         if b.model.opset_imports.get("", 0) < 21:
             return None
         real = b.op("DequantizeLinear", data, scales, zeros, axis=axis, block_size=block)
-        return (b.op("Gather", real, indices, axis=gathered),)
+        return (b.op("Gather", real, indices, axis=gather_axis),)
     assert data.shape is not None
     assert indices.shape is not None
     rank = len(data.shape)
-    if axis != rank - 1 or gathered == axis:
+    if axis != rank - 1 or gather_axis == axis:
         return None
     bits, size, count = int_of(attributes, "bits"), data.shape[-1], scales.shape
     blocks = None if count is None else count[-1]
@@ -210,7 +210,7 @@ def rows_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Va
     if row_length != blocks * block:
         return None
     gathered_inputs = [
-        None if value is None else b.op("Gather", value, indices, axis=gathered)
+        None if value is None else b.op("Gather", value, indices, axis=gather_axis)
         for value in (data, scales, zeros)
     ]
     codes, factors, points = gathered_inputs
@@ -220,16 +220,22 @@ def rows_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Va
     numbers = _numbers(b, codes, bits, [*leading, blocks, block], factors)
     offsets = b.const_like(1 << (bits - 1), factors)
     if points is not None:
-        codes_per_byte = 8 // bits
-        zero_points_of_blocks = _numbers(
-            b, points, bits, [*leading, -(-blocks // codes_per_byte) * codes_per_byte], factors
-        )
-        if blocks % codes_per_byte:
-            ends = (b.const_i64([i]) for i in (0, blocks, -1, 1))
-            zero_points_of_blocks = b.op("Slice", zero_points_of_blocks, *ends)
-        offsets = b.op("Unsqueeze", zero_points_of_blocks, b.const_i64([-1]))
+        offsets = _block_offsets(b, points, bits, [*leading, blocks], factors)
     real = b.op("Mul", b.op("Sub", numbers, offsets), b.op("Unsqueeze", factors, b.const_i64([-1])))
     return (b.op("Reshape", real, b.const_i64([*leading, row_length])),)
+
+
+def _block_offsets(
+    b: Builder, points: ir.Value, bits: int, shape: Sequence[int], like: ir.Value
+) -> ir.Value:
+    """Build packed zero ``points`` as numbers ``[*shape, 1]``; the last of ``shape`` are blocks."""
+    *leading, blocks = shape
+    codes_per_byte = 8 // bits
+    padded = -(-blocks // codes_per_byte) * codes_per_byte
+    numbers = _numbers(b, points, bits, [*leading, padded], like)
+    if padded > blocks:
+        numbers = b.op("Slice", numbers, *(b.const_i64([i]) for i in (0, blocks, -1, 1)))
+    return b.op("Unsqueeze", numbers, b.const_i64([-1]))
 
 
 OPERATORS = (

@@ -32,8 +32,10 @@ def broadcast_dims(*stacks: Sequence[Dim]) -> list[Dim]:
     for column in zip_longest(*(stack[::-1] for stack in stacks), fillvalue=1):
         sizes = {dim for dim in column if not (isinstance(dim, int) and dim == 1)}
         numbers = [dim for dim in sizes if isinstance(dim, int)]
-        known = sizes if len(sizes) < 2 else numbers
-        dims.append(next(iter(known), 1) if len(sizes) < 2 or numbers else ir.SymbolicDim(None))
+        candidates = sizes if len(sizes) < 2 else numbers
+        dims.append(
+            next(iter(candidates), 1) if len(sizes) < 2 or numbers else ir.SymbolicDim(None)
+        )
     return dims[::-1]
 
 
@@ -42,23 +44,23 @@ def infer_product(inputs: Values, attributes: Attributes) -> Sequence[Result]:
     a, b = first(inputs), input_at(inputs, 1)
     if b is None or a.shape is None or b.shape is None:
         return (Result(a.dtype, None),)
-    left = [a.shape[axis] for axis in _order(len(a.shape), attributes, "A")]
-    right = [b.shape[axis] for axis in _order(len(b.shape), attributes, "B")]
-    if not left or not right:
+    lhs = [a.shape[axis] for axis in _order(len(a.shape), attributes, "A")]
+    rhs = [b.shape[axis] for axis in _order(len(b.shape), attributes, "B")]
+    if not lhs or not rhs:
         raise ValueError("a product takes no scalar")
-    inner = left[-1], right[-2] if len(right) > 1 else right[0]
+    inner = lhs[-1], rhs[-2] if len(rhs) > 1 else rhs[0]
     if all(isinstance(dim, int) for dim in inner) and inner[0] != inner[1]:
         raise ValueError(f"rows of {inner[0]} meet columns of {inner[1]}")
-    dims = [*broadcast_dims(left[:-2], right[:-2]), *left[-2:-1]]
-    return (Result(a.dtype, ir.Shape(dims + right[-1:] if len(right) > 1 else dims)),)
+    dims = [*broadcast_dims(lhs[:-2], rhs[:-2]), *lhs[-2:-1]]
+    return (Result(a.dtype, ir.Shape(dims + rhs[-1:] if len(rhs) > 1 else dims)),)
 
 
 def product(inputs: Arguments, attributes: Attributes) -> Computed:
     """Return the scaled product of the transposed operands."""
     a, b = present(inputs)
-    left = a.transpose(_order(a.ndim, attributes, "A"))
-    right = b.transpose(_order(b.ndim, attributes, "B"))
-    return ((np.matmul(left, right) * attributes["alpha"]).astype(a.dtype),)
+    lhs = a.transpose(_order(a.ndim, attributes, "A"))
+    rhs = b.transpose(_order(b.ndim, attributes, "B"))
+    return ((np.matmul(lhs, rhs) * attributes["alpha"]).astype(a.dtype),)
 
 
 def product_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:

@@ -21,8 +21,8 @@ from smelt.operators.inputs import first, present
 from smelt.operators.microsoft.declared import Values, floats, operator
 
 X = ("X", "X_scale", "X_zero_point?")
-A, B = (tuple(f"{name}{rest}" for rest in ("", "_scale", "_zero_point?")) for name in "AB")
-Y, C = (tuple(f"{name}{rest}" for rest in ("_scale", "_zero_point?")) for name in "YC")
+A, B = (tuple(f"{name}{suffix}" for suffix in ("", "_scale", "_zero_point?")) for name in "AB")
+Y, C = (tuple(f"{name}{suffix}" for suffix in ("_scale", "_zero_point?")) for name in "YC")
 
 
 def dequantized(
@@ -45,7 +45,7 @@ def requantized(
     return np.asarray(np.clip(rounded, int(bounds.min), int(bounds.max)).astype(dtype))
 
 
-def _declared(
+def _quantized_operator(
     name: str,
     summary: str,
     count: int,
@@ -108,10 +108,10 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
 
 
 OPERATORS = (
-    _declared("QLinearAdd", "a sum of quantized numbers", 2, np.add, "Add"),
-    _declared("QLinearMul", "a product of quantized numbers", 2, np.multiply, "Mul"),
-    _declared("QLinearSigmoid", "Sigmoid of quantized numbers", 1, _sigmoid, "Sigmoid"),
-    _declared(
+    _quantized_operator("QLinearAdd", "a sum of quantized numbers", 2, np.add, "Add"),
+    _quantized_operator("QLinearMul", "a product of quantized numbers", 2, np.multiply, "Mul"),
+    _quantized_operator("QLinearSigmoid", "Sigmoid of quantized numbers", 1, _sigmoid, "Sigmoid"),
+    _quantized_operator(
         "QLinearLeakyRelu", "LeakyRelu of quantized numbers", 1, _leaky, "LeakyRelu", alpha=0.01
     ),
 )

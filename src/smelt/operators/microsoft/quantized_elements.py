@@ -52,8 +52,8 @@ def _infer_where(inputs: Values, attributes: Attributes) -> Sequence[Result]:
     """Return the type of x, with the shape to which all three operands broadcast."""
     condition, x, y = first(inputs), input_at(inputs, 1), input_at(inputs, 4)
     shapes = [None if value is None else value.shape for value in (condition, x, y)]
-    known = [list(shape.dims) for shape in shapes if shape is not None]
-    shape = ir.Shape(broadcast_dims(*known)) if len(known) == 3 else None
+    known_dims = [list(shape.dims) for shape in shapes if shape is not None]
+    shape = ir.Shape(broadcast_dims(*known_dims)) if len(known_dims) == 3 else None
     return (Result(None if x is None else x.dtype, shape),)
 
 
@@ -61,12 +61,12 @@ def _where(inputs: Arguments, attributes: Attributes) -> Computed:
     """Return x where the condition is true, else y, quantized by the scale of the result."""
     condition, x, x_scale, x_zero, y, y_scale, y_zero, scale, zero = inputs
     assert zero is not None
-    chosen = np.where(
+    selected = np.where(
         np.asarray(condition),
         dequantized(x, x_scale, x_zero),
         dequantized(y, y_scale, y_zero),
     )
-    return (requantized(chosen, scale, zero, zero.dtype),)
+    return (requantized(selected, scale, zero, zero.dtype),)
 
 
 def _where_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:

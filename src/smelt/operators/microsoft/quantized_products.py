@@ -27,10 +27,10 @@ def _sums(
     a: np.ndarray, b: np.ndarray, a_zero: np.ndarray | None, b_zero: np.ndarray | None
 ) -> np.ndarray:
     """Return sums of products of integers minus their zero points, in 32 bits that wrap around."""
-    left, right = a.astype(np.int32), b.astype(np.int32)
-    left = left if a_zero is None else left - a_zero.astype(np.int32)
-    right = right if b_zero is None else right - b_zero.astype(np.int32)
-    return np.asarray(np.matmul(left, right))
+    lhs, rhs = a.astype(np.int32), b.astype(np.int32)
+    lhs = lhs if a_zero is None else lhs - a_zero.astype(np.int32)
+    rhs = rhs if b_zero is None else rhs - b_zero.astype(np.int32)
+    return np.asarray(np.matmul(lhs, rhs))
 
 
 def _infer_float(inputs: Values, attributes: Attributes) -> Sequence[Result]:
@@ -61,8 +61,8 @@ def _scaled(b: Builder, sums: ir.Value, factor: ir.Value, bias: ir.Value | None)
 
 def _to_float_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
     """Build MatMulInteger, its scaling and the bias."""
-    left, right, a_scale, b_scale, a_zero, b_zero, bias = filled(inputs, 7)
-    sums = b.op("MatMulInteger", left, right, a_zero, b_zero)
+    lhs, rhs, a_scale, b_scale, a_zero, b_zero, bias = filled(inputs, 7)
+    sums = b.op("MatMulInteger", lhs, rhs, a_zero, b_zero)
     return (_scaled(b, sums, b.op("Mul", a_scale, b_scale), bias),)
 
 
@@ -113,9 +113,9 @@ def _gemm(inputs: Arguments, attributes: Attributes) -> Computed:
     a, a_scale, a_zero, b, b_scale, b_zero, c, y_scale, y_zero = filled(inputs, 9)
     assert a is not None
     assert b is not None
-    left = a.T if attributes["transA"] else a
-    right, right_zero = (b.T if attributes["transB"] else b), b_zero
-    sums = _sums(left, right, a_zero, right_zero)
+    lhs = a.T if attributes["transA"] else a
+    rhs, rhs_zero = (b.T if attributes["transB"] else b), b_zero
+    sums = _sums(lhs, rhs, a_zero, rhs_zero)
     sums = sums if c is None else sums + c
     assert a_scale is not None
     assert b_scale is not None
@@ -132,12 +132,12 @@ def _gemm_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.V
 
     A target with integer kernels recognizes this form and computes it in integers.
     """
-    a, a_scale, a_zero, right, b_scale, b_zero, c, y_scale, y_zero = filled(inputs, 9)
-    left = b.op("DequantizeLinear", a, a_scale, a_zero)
+    a, a_scale, a_zero, codes_of_b, b_scale, b_zero, c, y_scale, y_zero = filled(inputs, 9)
+    lhs = b.op("DequantizeLinear", a, a_scale, a_zero)
     axis = 0 if int_of(attributes, "transB") else 1
-    other = b.op("DequantizeLinear", right, b_scale, b_zero, axis=axis)
+    rhs = b.op("DequantizeLinear", codes_of_b, b_scale, b_zero, axis=axis)
     transposed_a = int_of(attributes, "transA")
-    result = b.op("Gemm", left, other, transA=transposed_a, transB=int_of(attributes, "transB"))
+    result = b.op("Gemm", lhs, rhs, transA=transposed_a, transB=int_of(attributes, "transB"))
     if c is not None:
         steps = b.op("Mul", a_scale, b_scale)
         result = b.op("Add", result, b.op("DequantizeLinear", c, steps, axis=-1))

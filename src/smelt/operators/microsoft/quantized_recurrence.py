@@ -112,8 +112,8 @@ def _reference(inputs: Arguments, attributes: Attributes) -> Computed:
     assert x is not None
     codes, scale, zero = quantized_at_run_time(x)
     real = (codes.astype(np.float32) - zero.astype(np.float32)) * scale
-    left, right = _weights(w, *scales[:2]), _weights(r, *scales[2:])
-    count, hidden = right.shape[:2]
+    input_weights, recurrent_weights = _weights(w, *scales[:2]), _weights(r, *scales[2:])
+    count, hidden = recurrent_weights.shape[:2]
     steps, batch = x.shape[:2]
     ends = np.full(batch, steps) if lengths is None else lengths
     shape = (count, batch, hidden)
@@ -125,8 +125,10 @@ def _reference(inputs: Arguments, attributes: Attributes) -> Computed:
     for d in range(count):
         backward = d == 1 or attributes["direction"] == "reverse"
         order = _order(ends, steps, backward)
-        gates = real @ left[d] + biases[d]
-        y[:, d], *_ = _run(gates, right[d], peephole_weights[d], (first_h[d], first_c[d]), order)
+        gates = real @ input_weights[d] + biases[d]
+        y[:, d], *_ = _run(
+            gates, recurrent_weights[d], peephole_weights[d], (first_h[d], first_c[d]), order
+        )
     return y, first_h, first_c
 
 

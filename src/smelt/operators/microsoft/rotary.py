@@ -16,14 +16,14 @@ def rotated_heads(
 ) -> np.ndarray:
     """Return ``[B,N,S,D]`` rotated by ``[B,1,S,R/2]``; elements after the first R are unchanged."""
     size = 2 * cos.shape[-1]
-    part, rest = heads[..., :size], heads[..., size:]
+    part, unrotated = heads[..., :size], heads[..., size:]
     if interleaved:
         a, b = part[..., 0::2], part[..., 1::2]
         rotated = np.stack([a * cos - b * sin, a * sin + b * cos], -1).reshape(part.shape)
     else:
         a, b = np.split(part, 2, -1)
         rotated = np.concatenate([a * cos - b * sin, a * sin + b * cos], -1)
-    return np.concatenate([rotated, rest], -1).astype(heads.dtype)
+    return np.concatenate([rotated, unrotated], -1).astype(heads.dtype)
 
 
 def reference(inputs: Arguments, attributes: Attributes) -> Computed:

@@ -167,8 +167,8 @@ def _attend_body(
     output = b.op("Reshape", rows_first, b.const_i64([0, 0, value]))
     if key != value:
         return (output,)
-    ahead = b.const_i64([0])
-    return output, b.op("Concat", *(b.op("Unsqueeze", x, ahead) for x in keys_values), axis=0)
+    first_axis = b.const_i64([0])
+    return output, b.op("Concat", *(b.op("Unsqueeze", x, first_axis) for x in keys_values), axis=0)
 
 
 def _is_unsupported(attributes: Attributes) -> bool:
@@ -226,8 +226,10 @@ def _quantized_reference(inputs: Arguments, attributes: Attributes) -> Computed:
     x, w, bias, x_scale, w_scale = present(inputs[:5])
     mask, x_zero, w_zero, past = filled(inputs[5:], 4)
     _refuse_unsupported(attributes, None)
-    less = [np.int32(0) if zero is None else zero.astype(np.int32) for zero in (x_zero, w_zero)]
-    sums = (x.astype(np.int32) - less[0]) @ (w.astype(np.int32) - less[1])
+    zero_points = [
+        np.int32(0) if zero is None else zero.astype(np.int32) for zero in (x_zero, w_zero)
+    ]
+    sums = (x.astype(np.int32) - zero_points[0]) @ (w.astype(np.int32) - zero_points[1])
     qkv = sums.astype(np.float32) * (x_scale * w_scale) + bias
     return _attend(np.asarray(qkv), mask, past, None, attributes)
 

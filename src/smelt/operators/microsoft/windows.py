@@ -58,10 +58,10 @@ class Windows:
 
     def result(self, sizes: Sequence[Dim]) -> list[Dim]:
         """Return the dims of a result with one element per window."""
-        known = (
+        counts = (
             (self.count_along(i, n) if isinstance(n, int) else None) for i, n in enumerate(sizes)
         )
-        return [ir.SymbolicDim(None) if n is None else n for n in known]
+        return [ir.SymbolicDim(None) if n is None else n for n in counts]
 
     def views(self, x: np.ndarray, fill: float) -> np.ndarray:
         """Return ``[N, C, windows..., kernel...]`` of an image ``[N, C, ...]`` padded with

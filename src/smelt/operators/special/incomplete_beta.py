@@ -23,10 +23,10 @@ def betainc(m: Arithmetic, a: Number, b: Number, x: Number) -> Number:
     NaN outside of a, b >= 0 and 0 <= x <= 1, and where two limits contradict each other.
     """
     inside = (a > 0.0) & (b > 0.0) & (a < math.inf) & (b < math.inf) & (x > 0.0) & (x < 1.0)
-    left = m.equal(a, 0.0) | m.equal(b, math.inf)  # all weight at 0
-    right = m.equal(b, 0.0) | m.equal(a, math.inf)  # all weight at 1
-    allowed = (a >= 0.0) & (b >= 0.0) & (x >= 0.0) & (x <= 1.0) & ~(left & right)
-    is_one = left & (x > 0.0) | m.equal(x, 1.0)
+    mass_at_0 = m.equal(a, 0.0) | m.equal(b, math.inf)  # all weight at 0
+    mass_at_1 = m.equal(b, 0.0) | m.equal(a, math.inf)  # all weight at 1
+    allowed = (a >= 0.0) & (b >= 0.0) & (x >= 0.0) & (x <= 1.0) & ~(mass_at_0 & mass_at_1)
+    is_one = mass_at_0 & (x > 0.0) | m.equal(x, 1.0)
     edge = m.where(allowed, m.where(is_one, 1.0, 0.0), math.nan)
     a, b, x = (m.where(inside, number, 0.5) for number in (a, b, x))
     return m.where(inside, _inside(m, a, b, x, inside), edge)
@@ -36,18 +36,18 @@ def _inside(m: Arithmetic, a: Number, b: Number, x: Number, is_used: Number) -> 
     """Return the function on the side of the mean where the fraction converges fast (DLMF
     8.17.4)."""
     direct = x < (a + 1.0) / (a + b + 2.0)
-    rest = 1.0 - x
+    complement = 1.0 - x
     p, q = m.where(direct, a, b), m.where(direct, b, a)
-    y, z = m.where(direct, x, rest), m.where(direct, rest, x)
+    y, z = m.where(direct, x, complement), m.where(direct, complement, x)
     factor = _density(m, p, q, y, z)
     value = factor * _fraction(m, p, q, y, is_used & (factor > 0.0)) / p
     return m.where(direct, value, 1.0 - value)
 
 
-def _density(m: Arithmetic, a: Number, b: Number, x: Number, rest: Number) -> Number:
+def _density(m: Arithmetic, a: Number, b: Number, x: Number, complement: Number) -> Number:
     """Return ``x ** a (1 - x) ** b / B(a, b)``, with the large powers split (Loader 2000)."""
     total = a + b
-    exponent = deviance(m, a, total * x) + deviance(m, b, total * rest)
+    exponent = deviance(m, a, total * x) + deviance(m, b, total * complement)
     exponent = exponent + stirling_rest(m, total) - stirling_rest(m, a) - stirling_rest(m, b)
     return m.exp(exponent) * m.sqrt(a / total * b * (0.5 / math.pi))
 

@@ -37,10 +37,10 @@ def _lower_and_upper(m: Arithmetic, a: Number, x: Number) -> tuple[Number, Numbe
     lower = gamma_series(m, a, x, is_used & by_series)[0] * factor / a
     upper = gamma_fraction(m, a, x, is_used & ~by_series)[0] * factor
     lower, upper = m.where(by_series, lower, 1.0 - upper), m.where(by_series, 1.0 - lower, upper)
-    rest = m.exp(temme.exponent) * temme.total / m.sqrt(a * (2.0 * math.pi))
+    correction = m.exp(temme.exponent) * temme.total / m.sqrt(a * (2.0 * math.pi))
     scaled = temme.eta * m.sqrt(a * 0.5)
-    near_upper = 0.5 * erfc(m, scaled) + rest
-    near_lower = 0.5 * erfc(m, -scaled) - rest
+    near_upper = 0.5 * erfc(m, scaled) + correction
+    near_lower = 0.5 * erfc(m, -scaled) - correction
     valid = temme.valid
     return m.where(valid, near_lower, lower), m.where(valid, near_upper, upper)
 

@@ -181,6 +181,7 @@ def _scanned(
             scan_input_directions=[1] * len(xs) if reverse else None,
             scan_output_directions=[1] * stacked if reverse and stacked else None,
         )
+    # Without xs the body has the inputs of a Loop: iteration number, condition, carry.
     always = cx.constant(np.asarray(True))
     graph = body.finish([(body.op("Identity", inputs[1].value), _BOOL), *outputs])
     steps = cx.dim_scalar(length)
