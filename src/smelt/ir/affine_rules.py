@@ -208,12 +208,12 @@ def _cumsum(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine 
     None.
     """
     form, axis = proof.of(node.inputs[0], depth), proof.constants.scalar(node.inputs[1])
-    plain = not any(node.attributes.get_int(name, 0) for name in ("exclusive", "reverse"))
+    is_plain_sum = not any(node.attributes.get_int(name, 0) for name in ("exclusive", "reverse"))
     if form is None or not form.is_uniform:
         return None
     if form.start == 0:
         return form
-    if not plain or not isinstance(axis, int):
+    if not is_plain_sum or not isinstance(axis, int):
         return None
     steps = [0] * len(form.steps)
     steps[axis] = form.start

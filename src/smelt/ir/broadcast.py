@@ -224,7 +224,9 @@ def _expanded(infer: Infer) -> Infer:
 
 
 def _is_named(declared: ir.Shape | None, axis: int) -> bool:
-    """True if the model declares this dim and inference keeps the declaration."""
+    """True if the shape ``declared`` has a number or a name at ``axis``, which inference then
+    keeps.
+    """
     if declared is None or not 0 <= axis < len(declared):
         return False
     dim = declared[axis]

@@ -78,8 +78,8 @@ def symbols_of(dim: int | ir.SymbolicDim) -> frozenset[str]:
 def names_of(dim: int | ir.SymbolicDim) -> frozenset[str]:
     """Return the symbols in ``dim`` and its own text, which may be no expression; empty for
     numbers."""
-    own = [dim.value] if is_symbolic(dim) and dim.value is not None else []
-    return symbols_of(dim) | frozenset(own)
+    whole_name = [dim.value] if is_symbolic(dim) and dim.value is not None else []
+    return symbols_of(dim) | frozenset(whole_name)
 
 
 def size_of(dim: int | ir.SymbolicDim, sizes: Mapping[str, int]) -> int | ir.SymbolicDim:

@@ -32,7 +32,9 @@ def layer_norm(b: Builder, node: ir.Node) -> tuple[ir.Value, ...]:
 
 
 def rms_norm(b: Builder, node: ir.Node) -> tuple[ir.Value, ...]:
-    """Build ``x / sqrt(mean of squares + epsilon) * scale``; return it and the factor."""
+    """Build ``result = x * factor * scale`` with ``factor = 1 / sqrt(mean of squares + epsilon)``;
+    return ``(result, factor)``.
+    """
     return _expand_norm(b, node, centred=False)
 
 
@@ -48,7 +50,11 @@ def group_norm(b: Builder, node: ir.Node) -> tuple[ir.Value, ...]:
 
 
 def _expand_norm(b: Builder, node: ir.Node, *, centred: bool) -> tuple[ir.Value, ...]:
-    """Build a norm; statistics of float16 and bfloat16 are in float32, as in ONNX Runtime."""
+    """Build a norm; return ``(result, mean, factor)`` if ``centred``, else ``(result, factor)``.
+
+    ``factor`` is 1 / standard deviation. Statistics of float16 and bfloat16 are in float32, as in
+    ONNX Runtime.
+    """
     x, scale, bias = (*node.inputs, None)[:3]
     assert x is not None
     narrow = x.dtype in _NARROW

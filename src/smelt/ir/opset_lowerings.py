@@ -52,7 +52,7 @@ def _rank(value: ir.Value | None) -> int | None:
 
 
 def _axes_to_attribute(node: ir.Node, rewriter: Rewriter) -> str:
-    """Make constant axes an attribute."""
+    """Make constant axes an attribute; return why not, else ''."""
     keeps_all = node.attributes.get_int("noop_with_empty_axes", 0)
     node.attributes.pop("noop_with_empty_axes", None)
     axes = _input(node, 1)
@@ -67,7 +67,9 @@ def _axes_to_attribute(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _split(node: ir.Node, rewriter: Rewriter) -> str:
-    """Compute the sizes of the parts where the axis may not divide evenly."""
+    """Compute the sizes of the parts where the axis may not divide evenly; return why not, else
+    ''.
+    """
     count = node.attributes.get_int("num_outputs", 0)
     node.attributes.pop("num_outputs", None)
     if _input(node, 1) is not None or not count:
@@ -87,7 +89,7 @@ def _split(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _pad(node: ir.Node, rewriter: Rewriter) -> str:
-    """Extend the pads of some axes to pads of all axes."""
+    """Extend the pads of some axes to pads of all axes; return why not, else ''."""
     axes = _input(node, 3)
     if axes is None:
         return ""
@@ -105,7 +107,7 @@ def _pad(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _resize(node: ir.Node, rewriter: Rewriter) -> str:
-    """Extend the scales or sizes of some axes to those of all axes."""
+    """Extend the scales or sizes of some axes to those of all axes; return why not, else ''."""
     attribute = node.attributes.get("axes")
     if attribute is None:
         return ""
@@ -139,7 +141,7 @@ def _unless(attribute: str, *values: str) -> Lowering:
 
 
 def _shape(node: ir.Node, rewriter: Rewriter) -> str:
-    """Replace a part of a shape by a Slice of the shape."""
+    """Replace a part of a shape by a Slice of the shape; return why not, else ''."""
     start, end = (node.attributes.get_int(name, n) for name, n in (("start", 0), ("end", LAST)))
     if not {"start", "end"} & set(node.attributes):
         return ""
@@ -151,7 +153,7 @@ def _shape(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _reshape(node: ir.Node, rewriter: Rewriter) -> str:
-    """Refuse a size of 0 that does not copy a size 0."""
+    """Drop ``allowzero``; return why not if a size may be 0 that does not copy a 0, else ''."""
     if not node.attributes.get_int("allowzero", 0):
         return ""
     x, result = node.inputs[0], node.outputs[0].shape
@@ -167,7 +169,7 @@ def _reshape(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _relu(node: ir.Node, rewriter: Rewriter) -> str:
-    """Replace Relu of integers by Max with 0."""
+    """Replace Relu of integers by Max with 0; return why not, else ''."""
     x = node.inputs[0]
     if x is not None and x.dtype is not None and x.dtype.is_integer():
         b = _builder(node, rewriter)
@@ -176,7 +178,9 @@ def _relu(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _trilu(node: ir.Node, rewriter: Rewriter) -> str:
-    """Replace Trilu by Where with a comparison of row and column numbers."""
+    """Replace Trilu by Where with a comparison of row and column numbers; return why not, else
+    ''.
+    """
     x, k = node.inputs[0], _input(node, 1)
     if x is None or x.dtype is None:
         return "the element type is not known"
@@ -199,7 +203,7 @@ def _trilu(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _dft(node: ir.Node, rewriter: Rewriter) -> str:
-    """Make a constant axis an attribute."""
+    """Make a constant axis an attribute; return why not, else ''."""
     axis, rank = _input(node, 2), _rank(node.inputs[0])
     axis_numbers = [-2] if axis is None else _ints(axis)
     if axis_numbers is None:
@@ -213,7 +217,9 @@ def _dft(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _grid_sample(node: ir.Node, rewriter: Rewriter) -> str:
-    """Rename the mode to its earlier name; refuse inputs other than images."""
+    """Rename the mode to its earlier name; refuse inputs other than images; return why not, else
+    ''.
+    """
     if _rank(node.inputs[0]) != 4:
         return "the input is no batch of images"
     mode = node.attributes.get_string("mode", "linear")
@@ -223,7 +229,7 @@ def _grid_sample(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _recurrent(node: ir.Node, rewriter: Rewriter) -> str:
-    """Add Transposes that put the batch behind the steps."""
+    """Add Transposes that put the batch behind the steps; return why not, else ''."""
     if not node.attributes.get_int("layout", 0):
         return ""
     del node.attributes["layout"]

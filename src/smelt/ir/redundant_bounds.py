@@ -54,7 +54,7 @@ def is_one_unless_empty(dim: Dim, parts: Sequence[Dim]) -> bool:
     if len(empty) > MOST or from_one(str(dim)) != 1 or not all(map(_is_plain_dim, parts)):
         return False
     return all(
-        with_zeros(str(dim), zeros) == 1 or not sum(with_zeros(str(each), zeros) for each in parts)
+        with_zeros(str(dim), zeros) == 1 or not sum(with_zeros(str(part), zeros) for part in parts)
         for zeros in _cases(empty)
     )
 

@@ -65,11 +65,11 @@ def _drop_clamp(node: ir.Node) -> None:
         d for d in sides[1] if isinstance(d, int)
     ):
         return
-    left, right = ([d for d in side if not isinstance(d, int)] for side in sides)
-    whole_dims = [d for d in left if d not in right]
-    clamped_dims = [d for d in right if d not in left]
+    symbols_before, symbols_after = ([d for d in side if not isinstance(d, int)] for side in sides)
+    whole_dims = [d for d in symbols_before if d not in symbols_after]
+    clamped_dims = [d for d in symbols_after if d not in symbols_before]
     if (
-        len(left) == len(right)
+        len(symbols_before) == len(symbols_after)
         and len(whole_dims) == len(clamped_dims) == 1
         and bound_of(*clamped_dims, *whole_dims)
     ):

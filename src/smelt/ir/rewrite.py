@@ -142,8 +142,8 @@ class Rewriter:
         try:
             yield
         finally:
-            rest, self._waiting = self._waiting, None
-            self.refinement.propagate(rest, self.dead)
+            waiting, self._waiting = self._waiting, None
+            self.refinement.propagate(waiting, self.dead)
 
     def reached(self, node: ir.Node) -> None:
         """Infer ``node`` again if one of its operands is better known than before."""

@@ -57,8 +57,8 @@ from smelt.ir.tracked_elements import check_elements, check_sizes
 
 def register_own_rules() -> None:
     """Replace the library's rules by smelt's; call this once."""
-    for op_type, own in _OWN.items():
-        rewrap(partial(_choose, own), "", op_type)
+    for op_type, own_rule in _OWN.items():
+        rewrap(partial(_choose, own_rule), "", op_type)
     for op_type, wrap in _WRAPPED.items():
         rewrap(wrap, "", op_type)
     register_ml()
@@ -191,12 +191,12 @@ def _typed_by_schema(library_rule: ShapeRule) -> ShapeRule:
 OwnRule: TypeAlias = Callable[[ShapeInferenceContext, ir.Node], bool]
 
 
-def _choose(own: OwnRule, library_rule: ShapeRule) -> ShapeRule:
-    """Return a rule that calls ``own`` and, if that returns False, ``library_rule``."""
+def _choose(own_rule: OwnRule, library_rule: ShapeRule) -> ShapeRule:
+    """Return a rule that calls ``own_rule`` and, if that returns False, ``library_rule``."""
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
-        """Call ``own``; if it does not handle the node, call the library's rule."""
-        if not own(context, node):
+        """Call ``own_rule``; if it does not handle the node, call the library's rule."""
+        if not own_rule(context, node):
             library_rule(context, node)
 
     return infer

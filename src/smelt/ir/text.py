@@ -101,8 +101,8 @@ class _Printer:
             self.names[value] = f"%{self.count}"
             self.count += 1
         results = ", ".join(self.names[v] for v in node.outputs)
-        plain, nested = attributes(node.attributes), list(scope.subgraphs(node))
-        lines = [f"{indent}{results} = {operator(node)}{plain}({operands})"]
+        attribute_text, nested = attributes(node.attributes), list(scope.subgraphs(node))
+        lines = [f"{indent}{results} = {operator(node)}{attribute_text}({operands})"]
         for graph in nested:
             lines += self.graph(graph, indent + "  ")
         return lines

@@ -104,10 +104,10 @@ def find_pass(name: str) -> Pass:
 
     Raises UsageError E601 for an unknown name, E615 for an installed pass that cannot be loaded.
     """
-    plain = name.replace("-", "_")
-    plain = ALIASES.get(plain, plain)
-    if plain in PASSES:
-        return PASSES[plain]
+    python_name = name.replace("-", "_")
+    python_name = ALIASES.get(python_name, python_name)
+    if python_name in PASSES:
+        return PASSES[python_name]
     raise UsageError(
         "E601",
         f"there is no pass {name!r}",

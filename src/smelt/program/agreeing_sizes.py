@@ -167,13 +167,13 @@ def _quantization(step: Instruction, operands: Shapes, results: Shapes) -> Pairs
 def _recurrence(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
     """Yield the pairs of gates [steps, batch, rows], weights [hidden, rows] and the other
     operands."""
-    gates, weights, *more = operands
+    gates, weights, *other_shapes = operands
     hidden = results[0][-1]
     rows = CELLS[str(step.attributes["cell"])].gates * hidden
     state = (gates[1], hidden)
     expected: tuple[Shape, ...] = (state, state, (3 * hidden,), (hidden,), (gates[1],))
     yield from ((gates[2], rows), (weights[0], hidden), (weights[1], rows))
-    for shape, sizes in zip(more, expected, strict=True):
+    for shape, sizes in zip(other_shapes, expected, strict=True):
         yield from zip(shape, sizes, strict=False)  # none if it is absent
 
 

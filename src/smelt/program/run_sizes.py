@@ -52,9 +52,9 @@ class Size:
     def __mul__(self, other: Dim) -> Dim:
         theirs = _polynomial(other)
         terms: dict[Monomial, int] = {}
-        for own, a in self.terms.items():
+        for own_monomial, a in self.terms.items():
             for other_monomial, b in theirs.terms.items():
-                product = tuple(sorted((*own, *other_monomial)))
+                product = tuple(sorted((*own_monomial, *other_monomial)))
                 terms[product] = terms.get(product, 0) + a * b
         products = [a * b for a in (self.low, self.high) for b in (theirs.low, theirs.high)]
         return _simplified(terms, {**self.atoms, **theirs.atoms}, (min(products), max(products)))
@@ -77,17 +77,17 @@ class Size:
         return _quotient(_polynomial(other), self)
 
     def __mod__(self, other: Dim) -> Dim:
-        rest = self - self // other * other
-        if not isinstance(rest, Size) or lowest(other) <= 0:
-            return rest
-        return Size(rest.terms, rest.atoms, max(rest.low, 0), min(rest.high, highest(other) - 1))
+        remainder = self - self // other * other
+        if not isinstance(remainder, Size) or lowest(other) <= 0:
+            return remainder
+        low, high = max(remainder.low, 0), min(remainder.high, highest(other) - 1)
+        return Size(remainder.terms, remainder.atoms, low, high)
 
     def __rmod__(self, other: Dim) -> Dim:
         if isinstance(other, int) and other < 0 < self.low:  # / and % of C round towards 0
             if -other < self.low:
                 return self + other
-            rest = f"(({self} - {-other} % {self}) % {self})"
-            return Size.named(rest, 0, self.high - 1)
+            return Size.named(f"(({self} - {-other} % {self}) % {self})", 0, self.high - 1)
         return other - other // self * self
 
     # Comparisons
@@ -133,7 +133,7 @@ class Size:
     # Texts
 
     def __str__(self) -> str:
-        terms = [product_text(*each) for each in sorted(self.terms.items(), key=constants_last)]
+        terms = [product_text(*term) for term in sorted(self.terms.items(), key=constants_last)]
         text = " + ".join(terms).replace("+ -", "- ")
         return text if text in self.atoms else f"({text})"
 

@@ -44,8 +44,8 @@ def _sympy_expression(
     SymPy assumes that each symbol is 1 or more, so a size that may be 0 is written as size + 1 - 1.
     """
     empty = [name for name in symbols_of(dim) if lowest(sizes[name]) == 0]
-    more = {f"{name}{PLUS_ONE}": sizes[name] + 1 for name in empty}
-    return expression_from_zero(dim, empty), {**sizes, **more}
+    sizes_plus_one = {f"{name}{PLUS_ONE}": sizes[name] + 1 for name in empty}
+    return expression_from_zero(dim, empty), {**sizes, **sizes_plus_one}
 
 
 def _evaluate(expression: Any, sizes: Mapping[str, int | Size]) -> int | Size | None:

@@ -21,8 +21,8 @@ CHECKED = ("Reshape", "NonZero", "Compress", "Unique", "NonMaxSuppression", "Loo
 
 def is_static(program: Program) -> bool:
     """True if no slot has a symbolic dim, including those of bodies."""
-    own = all(isinstance(dim, int) for slot in program.slots for dim in slot.shape)
-    return own and all(is_static(body.program) for body in program.bodies)
+    own_are_static = all(isinstance(dim, int) for slot in program.slots for dim in slot.shape)
+    return own_are_static and all(is_static(body.program) for body in program.bodies)
 
 
 def bind_declared(program: Program, outputs: Sequence[Sequence[Dim] | None]) -> None:

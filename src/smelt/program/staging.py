@@ -233,8 +233,8 @@ class _Stager:
         included."""
         origin = instruction.origin or self.program.instructions[step].origin
         self.staged.instructions.append(replace(instruction, origin=origin))
-        more = extra or {}
-        self.live.append({name: self._used(name) + more.get(name, 0) for name in self.near})
+        extra_bytes = extra or {}
+        self.live.append({name: self._used(name) + extra_bytes.get(name, 0) for name in self.near})
 
     def _used(self, space: str) -> int:
         """Return the bytes that the slots held in ``space`` use."""

@@ -119,7 +119,9 @@ def assign_storage(
     being written to buffers of the caller. Raises Unsupported E411 for slots with symbolic dims.
     """
     _check_sizes(program)
-    if any(len(each.last_use) != len(each.inputs) for each in program.instructions):
+    if any(
+        len(instruction.last_use) != len(instruction.inputs) for instruction in program.instructions
+    ):
         last_use.run(program)
     return _Assigner(program, outputs_in_arena).run(needs_of)
 
@@ -211,7 +213,10 @@ class _Assigner:
         """True if nothing else reads ``storage`` later, and this instruction only as ``slot``."""
         if storage.owner is not Owner.ARENA:
             return False
-        if any(self.last_read[held] > step or held in self.returned for held in storage.slots):
+        if any(
+            self.last_read[held_slot] > step or held_slot in self.returned
+            for held_slot in storage.slots
+        ):
             return False
         return all(
             other in (slot, -1) or self.of_slot[other] is not storage

@@ -86,9 +86,9 @@ def _join(
     return Instruction(JOIN, tuple(parts), instruction.outputs, attributes, (), instruction.origin)
 
 
-def merged_boxes(boxes: Mapping[int, Box], more: Mapping[int, Box]) -> dict[int, Box]:
+def merged_boxes(boxes: Mapping[int, Box], other_boxes: Mapping[int, Box]) -> dict[int, Box]:
     """Return the boxes of operands under two kinds of cuts, which cut different dims."""
-    return {p: {**boxes.get(p, {}), **more.get(p, {})} for p in {**boxes, **more}}
+    return {p: {**boxes.get(p, {}), **other_boxes.get(p, {})} for p in {**boxes, **other_boxes}}
 
 
 @dataclass

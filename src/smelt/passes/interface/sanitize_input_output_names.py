@@ -60,7 +60,7 @@ def sanitize_input_output_names(
 
 def sanitized(name: str) -> str:
     """Return ``name`` as an identifier; unchanged if it is one already."""
-    plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
-    if not plain or plain[0].isdigit():
-        plain = f"_{plain}"
-    return f"{plain}_" if plain in _RESERVED else plain
+    identifier = re.sub(r"[^A-Za-z0-9_]", "_", name)
+    if not identifier or identifier[0].isdigit():
+        identifier = f"_{identifier}"
+    return f"{identifier}_" if identifier in _RESERVED else identifier

@@ -97,10 +97,10 @@ def _squeeze(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> C
         if source.shape is None or not source.shape.is_static():
             return None
         axes = tuple(axis for axis, dim in enumerate(source.shape) if dim == 1)
-    plain = normalized(axes, len(perm))
-    if not plain:
+    positive_axes = normalized(axes, len(perm))
+    if not positive_axes:
         return None
-    old_axes = sorted(perm[axis] for axis in plain)
+    old_axes = sorted(perm[axis] for axis in positive_axes)
     return Commuted(without_axes(perm, old_axes), _with_axes(node, old_axes))
 
 
@@ -109,15 +109,15 @@ def _unsqueeze(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) ->
     for unknown axes.
     """
     axes = opset.axes_of(node, constants)
-    plain = normalized(axes, len(perm) + len(axes)) if axes else None
-    if plain is None:
+    positive_axes = normalized(axes, len(perm) + len(axes)) if axes else None
+    if positive_axes is None:
         return None
-    rank = len(perm) + len(plain)
-    others = [position for position in range(rank) if position not in plain]
+    rank = len(perm) + len(positive_axes)
+    others = [position for position in range(rank) if position not in positive_axes]
     result = list(range(rank))
     for index, axis in enumerate(perm):
         result[others[index]] = others[axis]
-    return Commuted(tuple(result), _with_axes(node, sorted(plain)))
+    return Commuted(tuple(result), _with_axes(node, sorted(positive_axes)))
 
 
 def _pad(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:

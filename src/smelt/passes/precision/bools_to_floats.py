@@ -68,23 +68,23 @@ FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE)
 def _between(cast: ir.Node, constants: Constants) -> list[ir.Node]:
     """Return the nodes that floats can replace, from the input of ``cast`` up; empty if there are
     too many."""
-    found: dict[ir.Node, None] = {}
-    todo = [cast.inputs[0]]
-    while todo:
-        value = todo.pop()
+    visited: dict[ir.Node, None] = {}
+    pending = [cast.inputs[0]]
+    while pending:
+        value = pending.pop()
         node = None if value is None else value.producer()
-        if node is None or node in found or node.graph is not cast.graph:
+        if node is None or node in visited or node.graph is not cast.graph:
             continue
         if not _has_float_form(node, constants):  # needs 2
             continue
-        found[node] = None
-        if len(found) > MOST_NODES:
+        visited[node] = None
+        if len(visited) > MOST_NODES:
             return []
         if node.op_type in LOGIC or node.op_type == "Concat":
-            todo += node.inputs
+            pending += node.inputs
         elif node.op_type in MOVES:
-            todo.append(node.inputs[0])
-    return list(found)
+            pending.append(node.inputs[0])
+    return list(visited)
 
 
 def _has_float_form(node: ir.Node, constants: Constants) -> bool:

@@ -139,8 +139,8 @@ class CellReader:
             tanh = self.reader.node(new, "Tanh")
             if z is None or tanh is None:
                 continue
-            for plain, scaled in self._pairs(tanh.inputs[0], "Add"):
-                step = self._new_gate(value, z, state, plain, scaled)
+            for unscaled, scaled in self._pairs(tanh.inputs[0], "Add"):
+                step = self._new_gate(value, z, state, unscaled, scaled)
                 if step is not None:
                     return step
         return None
@@ -164,13 +164,13 @@ class CellReader:
         return self.reader.constants.scalar(value) == 1
 
     def _new_gate(
-        self, result: ir.Value, z: Gate, state: ir.Value, plain: ir.Value, scaled: ir.Value
+        self, result: ir.Value, z: Gate, state: ir.Value, unscaled: ir.Value, scaled: ir.Value
     ) -> Cell | None:
         """Return the GRU step with the new gate ``tanh(plain + scaled)``, else None.
 
         ``scaled`` is ``r * (W h)`` or ``W (r * h)``.
         """
-        n = self.reader.gate(plain)
+        n = self.reader.gate(unscaled)
         if n is None:
             return None
         for reset, inner in self._pairs(scaled, "Mul"):

@@ -108,16 +108,16 @@ def symbolic_resize(m: Match, b: Builder) -> Replacement:
         return (
             Miss("an unknown size of the result is not that dim of the input") if changed else None
         )
-    rest = [each for each in node.attributes.values() if each.name != "axes"]
+    other_attributes = [attr for attr in node.attributes.values() if attr.name != "axes"]
     scales = _scales(source, changed)
     if scales is not None:
         inputs = [m["x"], None, b.constant(scales)]
-        return b.add(ir.Node("", "Resize", inputs, rest))[0]
+        return b.add(ir.Node("", "Resize", inputs, other_attributes))[0]
     if attribute is None:
         return Miss(NO_SCALES)  # keeps 3
     inputs = [m["x"], None, None, b.const_i64(numbers)]
     named = ir.AttrInt64s("axes", [a for a, _ in changed])
-    return b.add(ir.Node("", "Resize", inputs, [*rest, named]))[0]
+    return b.add(ir.Node("", "Resize", inputs, [*other_attributes, named]))[0]
 
 
 def _scales(source: ir.Shape, changed: Sequence[tuple[int, Dim]]) -> np.ndarray | None:

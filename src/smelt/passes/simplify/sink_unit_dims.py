@@ -117,10 +117,10 @@ def _ends_in_a_reshape(value: ir.Value, axes: Axes) -> bool:
             return False
         if reader.op_type in RESHAPES:
             return reader.inputs[0] is value
-        further = _axes_behind(reader, value, axes)
-        if further is None:
+        axes_behind = _axes_behind(reader, value, axes)
+        if axes_behind is None:
             return False
-        value, axes = reader.outputs[0], further
+        value, axes = reader.outputs[0], axes_behind
     return False
 
 

@@ -26,10 +26,10 @@ def unselected_cast(m: Match, b: Builder) -> Replacement:
     """Replace a constant cast to integers by these integers, and by 0 where it is out of range."""
     mask = m.array("mask", limit=None)
     for place, selected in ((1, True), (2, False)):
-        found = _cast_above(m.root.inputs[place], m)
-        if found is None or mask is None:
+        cast_and_chain = _cast_above(m.root.inputs[place], m)
+        if cast_and_chain is None or mask is None:
             continue
-        cast, chain = found
+        cast, chain = cast_and_chain
         numbers = m.array(cast.inputs[0], limit=None)
         if numbers is None or not _have_shape(numbers.shape, [mask, m.root, cast, *chain]):
             continue
@@ -49,7 +49,7 @@ def _cast_above(value: ir.Value | None, m: Match) -> tuple[ir.Node, list[ir.Node
     first one first; their other operands are constants. None if there is none."""
     chain: list[ir.Node] = []
     while (node := producer_of(value, *ELEMENTWISE)) is not None:
-        computed = [each for each in node.inputs if m.array(each, limit=None) is None]
+        computed = [operand for operand in node.inputs if m.array(operand, limit=None) is None]
         if len(computed) != 1:
             return None
         chain.insert(0, node)

@@ -107,7 +107,10 @@ def shrink(cx: ProgramBuilder, node: ir.Node) -> None:
         return
     shape = cx.shape(source)
     wide = cx.emit_new("Cast", (source,), shape, dtype=ir.DataType.DOUBLE, saturate=1)
-    bias, lambd = (node.attributes.get_float(*each) for each in (("bias", 0.0), ("lambd", 0.5)))
+    bias, lambd = (
+        node.attributes.get_float(*name_and_default)
+        for name_and_default in (("bias", 0.0), ("lambd", 0.5))
+    )
     result = cx.emit_new("Shrink", (wide,), shape, bias=bias, lambd=lambd)
     cx.emit("Cast", (result,), (cx.define(node.outputs[0]),), saturate=1)
 
