@@ -52,7 +52,10 @@ def _rank(value: ir.Value | None) -> int | None:
 
 
 def _axes_to_attribute(node: ir.Node, rewriter: Rewriter) -> str:
-    """Make constant axes an attribute; return why not, else ''."""
+    """Make constant axes an attribute.
+
+    Returns why not, else ''.
+    """
     keeps_all = node.attributes.get_int("noop_with_empty_axes", 0)
     node.attributes.pop("noop_with_empty_axes", None)
     axes = _input(node, 1)
@@ -67,8 +70,9 @@ def _axes_to_attribute(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _split(node: ir.Node, rewriter: Rewriter) -> str:
-    """Compute the sizes of the parts where the axis may not divide evenly; return why not, else
-    ''.
+    """Compute the sizes of the parts where the axis may not divide evenly.
+
+    Returns why not, else ''.
     """
     count = node.attributes.get_int("num_outputs", 0)
     node.attributes.pop("num_outputs", None)
@@ -89,7 +93,10 @@ def _split(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _pad(node: ir.Node, rewriter: Rewriter) -> str:
-    """Extend the pads of some axes to pads of all axes; return why not, else ''."""
+    """Extend the pads of some axes to pads of all axes.
+
+    Returns why not, else ''.
+    """
     axes = _input(node, 3)
     if axes is None:
         return ""
@@ -107,7 +114,10 @@ def _pad(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _resize(node: ir.Node, rewriter: Rewriter) -> str:
-    """Extend the scales or sizes of some axes to those of all axes; return why not, else ''."""
+    """Extend the scales or sizes of some axes to those of all axes.
+
+    Returns why not, else ''.
+    """
     attribute = node.attributes.get("axes")
     if attribute is None:
         return ""
@@ -141,7 +151,10 @@ def _unless(attribute: str, *values: str) -> Lowering:
 
 
 def _shape(node: ir.Node, rewriter: Rewriter) -> str:
-    """Replace a part of a shape by a Slice of the shape; return why not, else ''."""
+    """Replace a part of a shape by a Slice of the shape.
+
+    Returns why not, else ''.
+    """
     start, end = (node.attributes.get_int(name, n) for name, n in (("start", 0), ("end", LAST)))
     if not {"start", "end"} & set(node.attributes):
         return ""
@@ -153,7 +166,10 @@ def _shape(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _reshape(node: ir.Node, rewriter: Rewriter) -> str:
-    """Drop ``allowzero``; return why not if a size may be 0 that does not copy a 0, else ''."""
+    """Refuse a size of 0 that does not copy a size 0.
+
+    Returns why, else ''; then ``allowzero`` is dropped.
+    """
     if not node.attributes.get_int("allowzero", 0):
         return ""
     x, result = node.inputs[0], node.outputs[0].shape
@@ -169,7 +185,10 @@ def _reshape(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _relu(node: ir.Node, rewriter: Rewriter) -> str:
-    """Replace Relu of integers by Max with 0; return why not, else ''."""
+    """Replace Relu of integers by Max with 0.
+
+    Returns why not, else ''.
+    """
     x = node.inputs[0]
     if x is not None and x.dtype is not None and x.dtype.is_integer():
         b = _builder(node, rewriter)
@@ -178,8 +197,9 @@ def _relu(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _trilu(node: ir.Node, rewriter: Rewriter) -> str:
-    """Replace Trilu by Where with a comparison of row and column numbers; return why not, else
-    ''.
+    """Replace Trilu by Where with a comparison of row and column numbers.
+
+    Returns why not, else ''.
     """
     x, k = node.inputs[0], _input(node, 1)
     if x is None or x.dtype is None:
@@ -203,7 +223,10 @@ def _trilu(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _dft(node: ir.Node, rewriter: Rewriter) -> str:
-    """Make a constant axis an attribute; return why not, else ''."""
+    """Make a constant axis an attribute.
+
+    Returns why not, else ''.
+    """
     axis, rank = _input(node, 2), _rank(node.inputs[0])
     axis_numbers = [-2] if axis is None else _ints(axis)
     if axis_numbers is None:
@@ -217,8 +240,9 @@ def _dft(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _grid_sample(node: ir.Node, rewriter: Rewriter) -> str:
-    """Rename the mode to its earlier name; refuse inputs other than images; return why not, else
-    ''.
+    """Rename the mode to its earlier name; refuse inputs other than images.
+
+    Returns why not, else ''.
     """
     if _rank(node.inputs[0]) != 4:
         return "the input is no batch of images"
@@ -229,7 +253,10 @@ def _grid_sample(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _recurrent(node: ir.Node, rewriter: Rewriter) -> str:
-    """Add Transposes that put the batch behind the steps; return why not, else ''."""
+    """Add Transposes that put the batch behind the steps.
+
+    Returns why not, else ''.
+    """
     if not node.attributes.get_int("layout", 0):
         return ""
     del node.attributes["layout"]

@@ -19,7 +19,10 @@ OF_21 = SMALL | {ir.DataType.INT16, ir.DataType.UINT16}
 
 
 def dequantize_23(node: ir.Node, rewriter: Rewriter) -> str:
-    """Replace another element type of the result by a Cast; return why not, else ''."""
+    """Replace another element type of the result by a Cast.
+
+    Returns why not, else ''.
+    """
     to = node.attributes.get_int("output_dtype", 0)
     scale, result = node.inputs[1], node.outputs[0]
     assert scale is not None
@@ -35,7 +38,10 @@ def dequantize_23(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def dequantize_21(node: ir.Node, rewriter: Rewriter) -> str:
-    """Replace blocks, 16 bits and constants of 4 bits by Sub and Mul; return why not, else ''."""
+    """Replace blocks, 16 bits and constants of 4 bits by Sub and Mul.
+
+    Returns why not, else ''.
+    """
     x, scale, zero = (*node.inputs, None)[:3]
     assert x is not None
     assert scale is not None
@@ -60,7 +66,10 @@ def dequantize_21(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def quantize_21(node: ir.Node, rewriter: Rewriter) -> str:
-    """Replace blocks and 16 bits by Div, Round, Add and Clip; return why not, else ''."""
+    """Replace blocks and 16 bits by Div, Round, Add and Clip.
+
+    Returns why not, else ''.
+    """
     x, scale, zero = (*node.inputs, None)[:3]
     result, size = node.outputs[0], node.attributes.get_int("block_size", 0)
     assert x is not None

@@ -44,12 +44,12 @@ def _filter_fits(filters: int) -> Fact:
             raise Unknown
         image, kernel = n.dims(0)[2:], n.dims(filters)[2:]
         count = len(image)
-        spread = _spatial(n, "dilations", count, 1)
+        dilations = _spatial(n, "dilations", count, 1)
         pads = _spatial(n, "pads" if padding == "NOTSET" else "", 2 * count, 0)
         return all(
             size is None or taps is None or size + before + after > step * (taps - 1)
             for size, taps, step, before, after in together(
-                image, kernel, spread, pads[:count], pads[count:]
+                image, kernel, dilations, pads[:count], pads[count:]
             )
         )
 
@@ -59,17 +59,17 @@ def _filter_fits(filters: int) -> Fact:
 def _output_padding(n: Operands) -> bool:
     """True if each output padding is less than the stride or the dilation of its axis."""
     padding = n.numbers("output_padding")
-    strides, spread = (_spatial(n, name, len(padding), 1) for name in ("strides", "dilations"))
-    return all(0 <= p < max(steps) for p, *steps in together(padding, strides, spread))
+    strides, dilations = (_spatial(n, name, len(padding), 1) for name in ("strides", "dilations"))
+    return all(0 <= p < max(steps) for p, *steps in together(padding, strides, dilations))
 
 
 def _places(n: Operands) -> int:
     """Return the number of block positions of a Col2Im, which equals the columns of its input."""
     image, block = n.integers(1), n.integers(2)
     count = len(image)
-    spread, strides = (_spatial(n, name, count, 1) for name in ("dilations", "strides"))
+    dilations, strides = (_spatial(n, name, count, 1) for name in ("dilations", "strides"))
     pads = _spatial(n, "pads", 2 * count, 0)
-    dims = together(image, block, spread, strides, pads[:count], pads[count:])
+    dims = together(image, block, dilations, strides, pads[:count], pads[count:])
     return prod((i + p + q - d * (b - 1) - 1) // s + 1 for i, b, d, s, p, q in dims)
 
 

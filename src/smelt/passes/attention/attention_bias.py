@@ -90,7 +90,7 @@ def _hidden_by_number(added: ir.Value, m: Match, b: Builder) -> ir.Value:
 
 
 def _bias_behind_mask(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
-    """Return the bias for scores ``Where(mask, score, low) + then``, as in GPT-Neo.
+    """Return the bias for scores ``Where(mask, score, low) + then``, as in GPT-Neo, or a Miss.
 
     The bias is ``Where(mask, 0, low) + then``. A key hidden by both terms gets a lower number than
     a key hidden by one, which only matters in a row whose keys are all hidden. In float16 the
@@ -115,7 +115,9 @@ def _bias_behind_mask(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
 
 
 def _as_operand(added: ir.Value, m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
-    """Return ``added`` expanded to the last two dims of the scores and with rank 2 or 4."""
+    """Return ``added`` expanded to the last two dims of the scores and with rank 2 or 4, or a
+    Miss.
+    """
     missing = _missing_of(added, m)
     if missing is None:
         return Miss("the bias is not proved to broadcast to the scores")

@@ -163,7 +163,7 @@ def _mixed(operands: Sequence[ir.Value], bias: ir.Value | None, m: Match, b: Bui
 
 
 def _batched_bias(bias: ir.Value, batches: Sequence[Dim], m: Match, b: Builder) -> ir.Value | Miss:
-    """Return a ``bias`` A,B,H,S,S as A*B,H,S,S; a Miss if it does not fit."""
+    """Return a ``bias`` A,B,H,S,S as A*B,H,S,S; a Miss if its dims are unknown or others."""
     shape = bias.shape
     if shape is None:
         return Miss("the rank of the bias is not known")

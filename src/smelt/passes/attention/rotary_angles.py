@@ -100,7 +100,9 @@ def angles_of(x: ir.Value, cos: ir.Value, sin: ir.Value) -> Angles | None:
 
 
 def _rows(x: ir.Shape, angles: ir.Shape | None) -> int | None:
-    """Return the axis of x along which ``angles`` has its rows; None if it does not fit."""
+    """Return the axis of x along which ``angles`` has its rows; None if its dims are not those of
+    x.
+    """
     if angles is None or not 2 <= len(angles) <= 4 or not isinstance(x[3], int):
         return None
     batch, first, second, half = _four(angles)

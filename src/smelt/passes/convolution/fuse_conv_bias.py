@@ -54,7 +54,7 @@ def minus_conv(m: Match, b: Builder) -> Replacement:
 
 
 def _operands(m: Match) -> tuple[Convolution, np.ndarray] | Miss:
-    """Return the convolution, and the constant as one number for each output channel."""
+    """Return the convolution, and the constant as one number for each output channel, or a Miss."""
     conv, array = Convolution.of(m), m.array("term", limit=None)
     if isinstance(conv, Miss):
         return conv

@@ -112,7 +112,7 @@ class Convolution:
         self, b: Builder, factor: np.ndarray | None, bias: np.ndarray | None
     ) -> ir.Value | Miss:
         """Return the convolution with output channel ``m`` of its weight times ``factor[m]``, and
-        ``bias``.
+        ``bias``; or a Miss.
 
         Both are float64; None keeps the old value. Results are rounded to the old dtype. The old
         constants stay for their other readers. A Transpose behind the convolution stays behind it.

@@ -159,7 +159,8 @@ def is_filled(m: Match, name: str, number: float) -> bool:
 
 
 def _parameter(m: Match, name: str, b: Builder, axes: range | None = None) -> ir.Value | None:
-    """Return the value bound to ``name`` in the shape of the scale, or None if it does not fit.
+    """Return the value bound to ``name`` in the shape of the scale; None if its dtype or its dims
+    differ.
 
     ``axes`` are the axes along which the parameter may vary; by default, those of the scale.
     """

@@ -104,7 +104,10 @@ def _costs_more_to_split(x: ir.Value, weight_bytes: int) -> bool:
 
 
 def _layer(cx: PassContext, node: ir.Node, weight: ir.Value | None) -> _Layer | None:
-    """Return the layer of the MatMul ``node``; None if its weight or readers do not fit."""
+    """Return the layer of the MatMul ``node``.
+
+    None if its weight is not a constant matrix that only it reads, or if the result is an output.
+    """
     product = node.outputs[0]
     # needs 1
     tensor = tensor_of(weight) if weight is not None and scope.has_one_use(weight) else None

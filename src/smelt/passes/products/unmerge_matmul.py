@@ -97,7 +97,8 @@ def product_of_rows(m: Match, b: Builder) -> Replacement:
 def _unit_dims(
     split: ir.Shape | None, merged: ir.Shape | None, lead: Sequence[Dim] | None = None
 ) -> tuple[int, ...] | None:
-    """Return the dims of 1 to drop from ``split`` so that B,H,M,N remain; None if it does not fit.
+    """Return the dims of 1 to drop from ``split`` so that B,H,M,N remain; None if no choice leaves
+    these.
 
     ``merged`` ends in the same M,N; ``lead``, if given, is B,H.
     """

@@ -197,9 +197,11 @@ class GateReader:
         biases: tuple[Bias, ...],
     ) -> Gate | None:
         """Return the Gate that multiplies ``operand`` by ``weight``, with one Weight for each part
-        of a Concat; None if they do not fit.
+        of a Concat.
 
-        ``transposed``: the product multiplies by the matrix [in, out] instead of [out, in].
+        ``transposed``: the product multiplies by the matrix [in, out] instead of [out, in]. None if
+        the weight is not a constant matrix, if a width is unknown, or if the Concat joins a value
+        twice.
         """
         matrix = self._matrix(weight)
         if matrix is None or operand.shape is None or len(operand.shape) > 2:

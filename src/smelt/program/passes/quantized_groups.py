@@ -194,7 +194,10 @@ class _Groups:
         return [*lookups, replace(inner, inputs=(*slots, *other_inputs), outputs=(output,))]
 
     def _softmax(self, inner: Instruction, step: Step, output: int) -> list[Instruction] | None:
-        """Return a QuantizedSoftmax with its table of exponentials; None if it does not apply."""
+        """Return a QuantizedSoftmax with its table of exponentials.
+
+        None if its operand is not quantized, or its axis is not the last.
+        """
         x = self.values.quantized(inner.inputs[0])
         if x is None or inner.attributes["axis"] != len(self.program.slots[output].shape) - 1:
             return None
