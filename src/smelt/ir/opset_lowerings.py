@@ -52,10 +52,7 @@ def _rank(value: ir.Value | None) -> int | None:
 
 
 def _axes_to_attribute(node: ir.Node, rewriter: Rewriter) -> str:
-    """Make constant axes an attribute.
-
-    Returns why not, else ''.
-    """
+    """Make constant axes an attribute."""
     keeps_all = node.attributes.get_int("noop_with_empty_axes", 0)
     node.attributes.pop("noop_with_empty_axes", None)
     axes = _input(node, 1)
@@ -70,10 +67,7 @@ def _axes_to_attribute(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _split(node: ir.Node, rewriter: Rewriter) -> str:
-    """Compute the sizes of the parts where the axis may not divide evenly.
-
-    Returns why not, else ''.
-    """
+    """Compute the sizes of the parts where the axis may not divide evenly."""
     count = node.attributes.get_int("num_outputs", 0)
     node.attributes.pop("num_outputs", None)
     if _input(node, 1) is not None or not count:
@@ -93,10 +87,7 @@ def _split(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _pad(node: ir.Node, rewriter: Rewriter) -> str:
-    """Extend the pads of some axes to pads of all axes.
-
-    Returns why not, else ''.
-    """
+    """Extend the pads of some axes to pads of all axes."""
     axes = _input(node, 3)
     if axes is None:
         return ""
@@ -114,10 +105,7 @@ def _pad(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _resize(node: ir.Node, rewriter: Rewriter) -> str:
-    """Extend the scales or sizes of some axes to those of all axes.
-
-    Returns why not, else ''.
-    """
+    """Extend the scales or sizes of some axes to those of all axes."""
     attribute = node.attributes.get("axes")
     if attribute is None:
         return ""
@@ -151,10 +139,7 @@ def _unless(attribute: str, *values: str) -> Lowering:
 
 
 def _shape(node: ir.Node, rewriter: Rewriter) -> str:
-    """Replace a part of a shape by a Slice of the shape.
-
-    Returns why not, else ''.
-    """
+    """Replace a part of a shape by a Slice of the shape."""
     start, end = (node.attributes.get_int(name, n) for name, n in (("start", 0), ("end", LAST)))
     if not {"start", "end"} & set(node.attributes):
         return ""
@@ -166,10 +151,7 @@ def _shape(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _reshape(node: ir.Node, rewriter: Rewriter) -> str:
-    """Refuse a size of 0 that does not copy a size 0.
-
-    Returns why, else ''; then ``allowzero`` is dropped.
-    """
+    """Refuse a size of 0 that does not copy a size 0."""
     if not node.attributes.get_int("allowzero", 0):
         return ""
     x, result = node.inputs[0], node.outputs[0].shape
@@ -185,10 +167,7 @@ def _reshape(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _relu(node: ir.Node, rewriter: Rewriter) -> str:
-    """Replace Relu of integers by Max with 0.
-
-    Returns why not, else ''.
-    """
+    """Replace Relu of integers by Max with 0."""
     x = node.inputs[0]
     if x is not None and x.dtype is not None and x.dtype.is_integer():
         b = _builder(node, rewriter)
@@ -197,10 +176,7 @@ def _relu(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _trilu(node: ir.Node, rewriter: Rewriter) -> str:
-    """Replace Trilu by Where with a comparison of row and column numbers.
-
-    Returns why not, else ''.
-    """
+    """Replace Trilu by Where with a comparison of row and column numbers."""
     x, k = node.inputs[0], _input(node, 1)
     if x is None or x.dtype is None:
         return "the element type is not known"
@@ -223,10 +199,7 @@ def _trilu(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _dft(node: ir.Node, rewriter: Rewriter) -> str:
-    """Make a constant axis an attribute.
-
-    Returns why not, else ''.
-    """
+    """Make a constant axis an attribute."""
     axis, rank = _input(node, 2), _rank(node.inputs[0])
     axis_numbers = [-2] if axis is None else _ints(axis)
     if axis_numbers is None:
@@ -240,10 +213,7 @@ def _dft(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _grid_sample(node: ir.Node, rewriter: Rewriter) -> str:
-    """Rename the mode to its earlier name; refuse inputs other than images.
-
-    Returns why not, else ''.
-    """
+    """Rename the mode to its earlier name; refuse inputs other than images."""
     if _rank(node.inputs[0]) != 4:
         return "the input is no batch of images"
     mode = node.attributes.get_string("mode", "linear")
@@ -253,10 +223,7 @@ def _grid_sample(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _recurrent(node: ir.Node, rewriter: Rewriter) -> str:
-    """Add Transposes that put the batch behind the steps.
-
-    Returns why not, else ''.
-    """
+    """Add Transposes that put the batch behind the steps."""
     if not node.attributes.get_int("layout", 0):
         return ""
     del node.attributes["layout"]

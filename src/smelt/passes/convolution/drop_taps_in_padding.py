@@ -86,10 +86,12 @@ def _cropped(m: Match, b: Builder, weights: np.ndarray, pads: list[int]) -> ir.V
     attributes = {a.name: a for a in m.root.attributes.values()}
     attributes["pads"] = ir.AttrInt64s("pads", pads)
     attributes["kernel_shape"] = ir.AttrInt64s("kernel_shape", list(weights.shape[2:]))
-    spacing = opset.attribute(m.root, "dilations", m.opset)
-    if spacing is not None:
-        new_spacing = [1 if n == 1 else d for n, d in zip(weights.shape[2:], spacing, strict=True)]
-        attributes["dilations"] = ir.AttrInt64s("dilations", new_spacing)
+    dilations = opset.attribute(m.root, "dilations", m.opset)
+    if dilations is not None:
+        new_dilations = [
+            1 if n == 1 else d for n, d in zip(weights.shape[2:], dilations, strict=True)
+        ]
+        attributes["dilations"] = ir.AttrInt64s("dilations", new_dilations)
     inputs = (m["x"], b.constant(np.ascontiguousarray(weights)), *m.root.inputs[2:])
     return b.add(ir.Node("", "Conv", inputs, list(attributes.values())))[0]
 

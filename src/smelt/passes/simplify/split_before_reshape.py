@@ -29,12 +29,12 @@ from smelt.passes.simplify.merge_consecutive_reshapes import RESHAPES, constant_
 @rule(op("Split", op("Reshape", var("x"), rest=True, name="apart"), rest=True))  # keeps 1
 def split_of_reshape(m: Match, b: Builder) -> Replacement:
     """Split the unreshaped value and reshape each part."""
-    shape, pieces = m["x"].shape, m["apart"].shape
+    source_shape, split_shape = m["x"].shape, m["apart"].shape
     parts = [part for part in m.root.outputs if part.shape is not None]
-    if shape is None or pieces is None or len(parts) < len(m.root.outputs):
+    if source_shape is None or split_shape is None or len(parts) < len(m.root.outputs):
         return None
-    axis = int(opset.attribute(m.root, "axis", m.opset)) % len(pieces)
-    piece_size = _size_of_a_piece(shape, pieces, axis)
+    axis = int(opset.attribute(m.root, "axis", m.opset)) % len(split_shape)
+    piece_size = _size_of_a_piece(source_shape, split_shape, axis)
     if piece_size is None:  # needs 1
         return Miss(
             "the Split is not along the first of the constant dims that the Reshape makes of one"

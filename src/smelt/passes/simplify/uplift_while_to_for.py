@@ -110,7 +110,10 @@ class _Counter:
         self.values_left = LOOKED_AT
 
     def trip_count(self) -> int | None:
-        """Return the number of iterations if the condition alone determines it, else None."""
+        """Return the number of iterations, else None.
+
+        The condition must determine it, together with a constant trip count if the loop has one.
+        """
         count, first = self.node.inputs[:2]
         if first is not None and self.constants.scalar(first) is not True:  # needs 1
             return None
