@@ -26,6 +26,7 @@ from smelt.ir.rewrite import Rewriter
 from smelt.ir.same_shape import is_positive, same_dim
 
 Lowering: TypeAlias = Callable[[ir.Node, Rewriter], str]
+"""Gives a node its earlier form; returns why not, else ''."""
 
 LAST = int(np.iinfo(np.int64).max)
 
