@@ -1,4 +1,4 @@
-"""Why a consumer does not take a node, and what helps."""
+"""The reasons for which a consumer does not support a node, and their remedies."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from smelt.ir.opset import attribute, versions
 from smelt.ir.partition import is_constant_node
 
 ELSEWHERE = "let another provider run it, or cut the model there (smelt extract)"
+"""The remedy for a node that no change of the model makes supported."""
 ANY_FORM = Takes()
 
 
 class Obstacle(NamedTuple):
-    """Why a node is not taken, and the remedy; both are empty if it is taken."""
+    """The reason ``why`` a node is not supported, and the remedy; both are empty if it is."""
 
     why: str
     remedy: str
@@ -36,7 +37,7 @@ OPEN = Obstacle("its sizes must be fixed", "")
 
 @dataclass(frozen=True)
 class Outside:
-    """Nodes of one operator that ``consumer`` does not take, for one reason."""
+    """The ``nodes`` of one operator that ``consumer`` does not support, for one reason."""
 
     consumer: str
     operator: str
@@ -55,24 +56,27 @@ class Outside:
 
 
 def outside(model: ir.Model, consumer: Consumer) -> list[Outside]:
-    """Return everything of ``model`` that ``consumer`` does not take, by operator and reason."""
+    """Return the nodes of ``model`` that ``consumer`` does not support, by operator and reason.
+
+    An opset that the consumer does not read is an entry without nodes.
+    """
     opset = model.opset_imports.get("", consumer.opsets[0])
     lowest, highest = consumer.opsets
-    found: dict[tuple[str, Obstacle], list[str]] = {}
+    nodes_by_reason: dict[tuple[str, Obstacle], list[str]] = {}
     if not lowest <= opset <= highest:
         why = f"it takes opset {lowest} to {highest}"
-        wanted = min(max(opset, lowest), highest)
-        found["opset " + str(opset), Obstacle(why, f"--opset {wanted}")] = []
+        nearest_opset = min(max(opset, lowest), highest)
+        nodes_by_reason["opset " + str(opset), Obstacle(why, f"--opset {nearest_opset}")] = []
     for node in scope.nodes(model):
         obstacle_ = obstacle(consumer, node, opset)
         if obstacle_:
             name = f"{node.domain}.{node.op_type}".lstrip(".")
             name = name if obstacle_ != OPEN else "nodes of open sizes:"
-            found.setdefault((name, obstacle_), []).append(node.name or "?")
+            nodes_by_reason.setdefault((name, obstacle_), []).append(node.name or "?")
     bind = binding_advice(model.graph.inputs)
     return [
         Outside(consumer.name, name, why, remedy or bind or ELSEWHERE, tuple(nodes))
-        for (name, (why, remedy)), nodes in found.items()
+        for (name, (why, remedy)), nodes in nodes_by_reason.items()
     ]
 
 
@@ -84,7 +88,7 @@ def key_of(node: ir.Node) -> str:
 def obstacle(
     consumer: Consumer, node: ir.Node, opset: int, *, of_sizes: bool = True, deep: bool = True
 ) -> Obstacle:
-    """Return why ``consumer`` does not take ``node`` at ``opset``.
+    """Return the reason why ``consumer`` does not support ``node`` at ``opset``, or ``TAKEN``.
 
     Without ``of_sizes``, open sizes are no reason; without ``deep``, neither are inner graphs,
     whose nodes are judged one by one. The remedy is empty for open sizes.
@@ -101,14 +105,14 @@ def obstacle(
         form = consumer.operators.get(key)
     if form is None:
         return Obstacle("it has no such operator", ELSEWHERE)
-    found = next(_misfits(consumer, form, node, opset), TAKEN)
-    if not found and of_sizes and consumer.fixed_sizes and _is_open(node):
+    misfit = next(_misfits(consumer, form, node, opset), TAKEN)
+    if not misfit and of_sizes and consumer.fixed_sizes and _is_open(node):
         return OPEN
-    return found
+    return misfit
 
 
 def _misfits(consumer: Consumer, form: Takes, node: ir.Node, opset: int) -> Iterator[Obstacle]:
-    """Yield each way in which ``node`` differs from what the consumer takes of its operator."""
+    """Yield the limits in ``form`` and in ``consumer`` that ``node`` violates."""
     values = [value for value in (*node.inputs, *node.outputs) if value is not None]
     first = node.inputs[0] if node.inputs else None
     version = max((v for v in versions(node.op_type, node.domain) if v <= opset), default=0)
@@ -120,10 +124,10 @@ def _misfits(consumer: Consumer, form: Takes, node: ir.Node, opset: int) -> Iter
         if value is not None and tensor_of(value) is None:
             yield Obstacle(f"input {place} is not a constant", "fold it: bind open sizes by --dim")
     for name, allowed in form.attributes.items():
-        given = _plain(attribute(node, name, opset))
-        if given is not None and given not in allowed:
+        actual = _plain(attribute(node, name, opset))
+        if actual is not None and actual not in allowed:
             listed = ", ".join(map(str, allowed))
-            yield Obstacle(f"{name} is {given}, and it takes {listed}", ELSEWHERE)
+            yield Obstacle(f"{name} is {actual}, and it takes {listed}", ELSEWHERE)
     if not form.gaps and None in node.inputs:
         yield Obstacle(f"input {node.inputs.index(None)} is absent before others", ELSEWHERE)
     if first is not None and form.types is not None and first.dtype not in (None, *form.types):
@@ -146,8 +150,8 @@ def _ranks(
     if form.ranks is not None and first is not None and first.shape is not None:
         low, high = form.ranks
         if not low <= len(first.shape) <= high:
-            wanted = f"{low} to {high}" if low < high else str(low)
-            yield Obstacle(f"{len(first.shape)} dims, and it takes {wanted}", ELSEWHERE)
+            allowed_ranks = f"{low} to {high}" if low < high else str(low)
+            yield Obstacle(f"{len(first.shape)} dims, and it takes {allowed_ranks}", ELSEWHERE)
 
 
 def _is_open(node: ir.Node) -> bool:
@@ -157,9 +161,10 @@ def _is_open(node: ir.Node) -> bool:
 
 
 def _plain(value: object) -> object:
-    """Return an attribute as a hashable value that compares with those of a table."""
+    """Return the value of an attribute with a tuple in place of a list, as tables write it."""
     return tuple(value) if isinstance(value, list | tuple) else value
 
 
 def _name(value: ir.Value) -> str:
+    """Return the element type of ``value`` as text; ``?`` if it is unknown."""
     return value.dtype.name.lower() if value.dtype is not None else "?"

@@ -59,7 +59,7 @@ def readers(model: ir.Model, asked: str = "") -> Readers:
 def _takes_all(consumer: Consumer, model: ir.Model, names: set[str]) -> bool:
     """True if ``consumer`` takes every node; ``names`` are the operators of the model.
 
-    Nodes are looked at only if it has all operators, but not in every form.
+    Single nodes are checked only if the consumer has all operators, but limits their forms.
     """
     opset = opset_of(model)
     if not consumer.opsets[0] <= opset <= consumer.opsets[1] or names & consumer.refused.keys():

@@ -48,7 +48,7 @@ def is_run(shape: Sequence[Dim], dims: Sequence[int]) -> bool:
 def contracting_order(lhs: Side, rhs: Side, pairs: Sequence[Pair]) -> list[Pair]:
     """Return ``pairs`` of contracting dims in the order that copies the fewest elements.
 
-    Tried are the given order, and the order of the dims in each operand.
+    The given order and the orders of the dims in either operand are tried.
     """
     if len(pairs) < 2:
         return list(pairs)

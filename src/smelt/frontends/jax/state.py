@@ -118,8 +118,9 @@ class _Search:
         return _recording(rebuild) if modules and rebuild is not None else rebuild
 
     def _flatten(self, content: Any) -> tuple[list[tuple[Any, Any]], Assemble, bool]:
-        """Return the leaves of ``content`` with paths, the inverse, and whether it holds nnx
-        modules.
+        """Return ``(leaves of content with paths, inverse function, holds nnx modules)``.
+
+        No leaves for an object that is not a pytree.
         """
         nnx = sys.modules.get("flax.nnx")
         try:

@@ -33,8 +33,7 @@ class DataFile:
         return self.placed[-1][0] + self.placed[-1][1].nbytes if self.placed else 0
 
     def put(self, tensor: ir.TensorProtocol) -> int:
-        """Place ``tensor`` at the next aligned offset, or where an equal one is; return its
-        offset."""
+        """Return the offset of ``tensor``: that of an equal tensor, or the next aligned offset."""
         offset = -(-self.size // ALIGNMENT) * ALIGNMENT
         key: Hashable = offset if self._equal is None else self._equal.key(tensor)
         if key not in self._offsets:
@@ -52,7 +51,7 @@ class DataFile:
 
 
 def write_tensor(tensor: ir.TensorProtocol, stream: BinaryIO) -> None:
-    """Write a tensor in chunks; raises InternalError E902 if it has another size than it says."""
+    """Write a tensor in chunks; raises InternalError E902 if it yields other than ``nbytes``."""
     written = 0
     for chunk in tensor_chunks(tensor):
         stream.write(chunk)

@@ -87,7 +87,10 @@ class Embedded:
         return memoryview(self.data)[start : start + int(entries["length"])]
 
     def _message(self, kind: Descriptor, start: int, end: int, depth: int) -> list[Piece]:
-        """Return the message ``data[start:end]`` in pieces; one piece if it stays unchanged."""
+        """Return the message ``data[start:end]`` in pieces, with a mark for each large weight.
+
+        One piece if the message has no large weight.
+        """
         data = memoryview(self.data)
         unchanged: list[Piece] = [data[start:end]]
         message_fields = fields(data, start, end) if depth < MAX_NESTING else None
@@ -112,7 +115,10 @@ class Embedded:
         return [*pieces, data[copied:end]]
 
     def _tensor(self, tensor: list[Field], start: int, end: int) -> list[Piece] | None:
-        """Return a tensor with a mark for its data; None if they are small or unusually encoded."""
+        """Return the pieces of a tensor message with a mark in place of its data.
+
+        None if the data are small or encoded in an unusual way.
+        """
         raw = [field for field in tensor if field.number == _RAW_DATA]
         other_fields = [field for field in tensor if field.number != _RAW_DATA]
         if len(raw) != 1 or not _may_hold(raw[0]) or not all(map(self._is_usual, other_fields)):

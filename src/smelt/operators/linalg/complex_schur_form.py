@@ -144,6 +144,8 @@ def _window(m: Nodes, matrix: Tensor, precision: float) -> tuple[Tensor, Tensor,
     The rows, ``[batch, 1, 1, 1]``, are those of the last block that is not triangular; 0 and 0 if
     there is none. An element is negligible if it is small against its neighbors on the diagonal,
     and its product with the element above the diagonal is small, too (as in ``zlahqr``).
+    In row r, ``side`` is ``|a[r, r-1]|``, ``here`` is ``a[r, r]``, ``previous`` is ``a[r-1, r-1]``
+    and ``above_diagonal`` is ``|a[r-1, r]|``.
     """
     r, c = index_grid(m, matrix)
     on, below = m.equal(r, c), m.equal(r, c + 1)

@@ -28,7 +28,10 @@ FLOAT = ir.DataType.FLOAT
 def _along_axis(
     array: np.ndarray | None, x: np.ndarray, attributes: Attributes
 ) -> np.ndarray | None:
-    """Return one number, or one per index of an axis, reshaped to broadcast against ``x``."""
+    """Return ``array`` in a shape that broadcasts against ``x``; None if it is absent.
+
+    It holds one number, or one per index of the attribute ``axis``.
+    """
     axis = attributes["axis"]
     if array is None or array.size == 1 or not isinstance(axis, int):
         return array if array is None else array.reshape(())

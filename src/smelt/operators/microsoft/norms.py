@@ -23,7 +23,7 @@ def infer(inputs: Values, attributes: Attributes) -> Sequence[Result]:
 
 
 def _reference(inputs: Arguments, attributes: Attributes, centred: bool) -> Computed:
-    """Return the norm, mean, factor and sum; ``centred`` subtracts the mean."""
+    """Return ``(norm, mean, 1 / deviation, residual sum)``; ``centred`` subtracts the mean."""
     x, skip, gamma, *optional = inputs
     beta, bias = (*optional, None, None)[:2] if centred else (None, (*optional, None)[0])
     assert x is not None
@@ -75,7 +75,7 @@ def _body(
 
 
 def layer_reference(inputs: Arguments, attributes: Attributes) -> Computed:
-    """Return layer norm, mean, factor and sum."""
+    """Return ``(layer norm, mean, 1 / standard deviation, residual sum)``."""
     return _reference(inputs, attributes, centred=True)
 
 
@@ -85,7 +85,7 @@ def layer_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.V
 
 
 def rms_reference(inputs: Arguments, attributes: Attributes) -> Computed:
-    """Return root-mean-square norm, zeros, factor and sum."""
+    """Return ``(root-mean-square norm, zeros, 1 / root mean square, residual sum)``."""
     return _reference(inputs, attributes, centred=False)
 
 

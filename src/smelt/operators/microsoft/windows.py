@@ -49,12 +49,15 @@ class Windows:
         return (self.kernel[axis] - 1) * self.dilations[axis] + 1
 
     def count_along(self, axis: int, size: int) -> int:
-        """Return the number of windows along a dim; with ``ceil``, the last may end beyond the
-        padding."""
+        """Return the number of windows along a dim of ``size``.
+
+        With ``ceil``, the last window may end beyond the padding, but begins before the padding.
+        """
         before, after = self.padding(axis, size)
         free, step = size + before + after - self.reach(axis), self.strides[axis]
         count = (-(-free // step) if self.ceil else free // step) + 1
-        return count - (self.ceil and (count - 1) * step >= size + before)
+        starts_in_padding = self.ceil and (count - 1) * step >= size + before
+        return count - 1 if starts_in_padding else count
 
     def result(self, sizes: Sequence[Dim]) -> list[Dim]:
         """Return the dims of a result with one element per window."""

@@ -31,7 +31,7 @@ def dynamic_slice(
     firsts = [clamped(cx, starts[i], shape[i], slice_sizes[i]) for i in axes]
     if len(axes) == 1 and is_symbolic(shape[axes[0]]) and not is_symbolic(slice_sizes[axes[0]]):
         rows = counted(cx, slice_sizes[axes[0]], np.dtype(np.int64))
-        if _has_long_rows(shape, slice_sizes, axes):
+        if _scatters_fast(shape, slice_sizes, axes):
             return cx.op("Gather", x, cx.op("Add", rows, firsts[0]), axis=axes[0])
     first = firsts[0] if len(firsts) == 1 else cx.op("Concat", *firsts, axis=0)
     last = cx.op("Add", first, cx.shape_value([slice_sizes[i] for i in axes]))
@@ -52,7 +52,7 @@ def dynamic_update_slice(
     if not axes:
         return update
     firsts = {i: clamped(cx, starts[i], shape[i], sizes[i]) for i in axes}
-    if all(cx.known(starts[i]) is not None for i in axes) or not _has_long_rows(shape, sizes, axes):
+    if all(cx.known(starts[i]) is not None for i in axes) or not _scatters_fast(shape, sizes, axes):
         return cx.with_known_sizes(_by_joined_slices(cx, x, update, firsts), shape)
     return cx.op("ScatterND", x, _row_indices(cx, sizes, firsts), update)
 
@@ -66,11 +66,14 @@ as fast for a row of a cache, and 10 times slower for many single elements.
 """
 
 
-def _has_long_rows(shape: Sequence[Dim], sizes: Sequence[Dim], axes: Sequence[int]) -> bool:
-    """True if scattering is at least as fast as joining slices; symbolic dims count as 1."""
-    row = prod(size for size in shape[axes[-1] + 1 :] if not is_symbolic(size))
-    rows = prod(size for size in sizes[: axes[-1] + 1] if not is_symbolic(size))
-    return bool(row >= LONG_ROW or rows <= FEW_ROWS)
+def _scatters_fast(shape: Sequence[Dim], sizes: Sequence[Dim], axes: Sequence[int]) -> bool:
+    """True if scattering is at least as fast as joining slices: rows are long, or few.
+
+    Symbolic dims count as 1.
+    """
+    row_length = prod(size for size in shape[axes[-1] + 1 :] if not is_symbolic(size))
+    row_count = prod(size for size in sizes[: axes[-1] + 1] if not is_symbolic(size))
+    return bool(row_length >= LONG_ROW or row_count <= FEW_ROWS)
 
 
 def _row_indices(cx: Lowering, sizes: Sequence[Dim], firsts: Mapping[int, ir.Value]) -> ir.Value:
