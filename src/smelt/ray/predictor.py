@@ -105,13 +105,13 @@ class Predictor:
         """Load and compile the model, and select its outputs."""
         from smelt.candidate import Way, candidate
 
-        how = Way(optimized=True, threads=self._threads)
+        settings = Way(optimized=True, threads=self._threads)
         with tempfile.TemporaryDirectory(prefix="smelt-artifact-") as folder:
             source = self._source
             if isinstance(source, dict):
                 _unpack(source, Path(folder))
                 source = folder
-            opened = candidate(source, "the model", self._target, dims=self._dims, way=how)
+            opened = candidate(source, "the model", self._target, dims=self._dims, way=settings)
             assert opened.interface is not None
             loaded = _Loaded(opened.interface, opened.open(self._dims), self._columns)
         loaded.choose(self._outputs, self._dims)

@@ -96,7 +96,7 @@ def _truth(original: Function) -> Function:
     """Return ``bool`` for sizes: whether a size differs from 0."""
 
     def truth(self: Any) -> bool:
-        """Return True to JAX's code, and the answer for every size to other code."""
+        """Return True to JAX's code; to other code, whether the size differs from 0."""
         frame = calling_frame()
         return caller_of(frame) is Caller.JAX or not _answer(self, 0, "!=", frame)
 

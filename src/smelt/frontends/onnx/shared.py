@@ -57,10 +57,10 @@ def save_shared(
             fix="name each model without a folder, such as decoder.onnx",
         )
     with span("save", file=str(into)):
-        ready = {name: _ready(source) for name, source in models.items()}
-        file = DataFile(data, EqualTensors(t for model in ready.values() for t in _large(model)))
-        encoded = {name: encode(model, file) for name, model in ready.items()}
-        contents: dict[Path, Content] = {into / name: each.write for name, each in encoded.items()}
+        copies = {name: _writable_copy(source) for name, source in models.items()}
+        file = DataFile(data, EqualTensors(t for model in copies.values() for t in _large(model)))
+        encoded = {name: encode(model, file) for name, model in copies.items()}
+        contents: dict[Path, Content] = {into / name: item.write for name, item in encoded.items()}
         into.mkdir(exist_ok=True)
         return tuple(write_together({**contents, into / data: file.write}))
 
@@ -78,10 +78,11 @@ def _folder(path: str | Path) -> Path:
     return folder
 
 
-def _ready(source: Source) -> ir.Model:
-    """Return a copy of ``source`` that is ready to be written."""
+def _writable_copy(source: Source) -> ir.Model:
+    """Return a copy of ``source`` with ONNX operators only; warns of missing kernels."""
     model = source if isinstance(source, ir.Model) else load(source, as_is=True)
-    copy = prepared(model, False, False, False, spent=model is not source)
+    spent = model is not source
+    copy = prepared(model, with_provenance=False, keep_bare=False, functions=False, spent=spent)
     warn_without_kernel(copy, stacklevel=6)
     return copy
 
@@ -89,4 +90,4 @@ def _ready(source: Source) -> ir.Model:
 def _large(model: ir.Model) -> list[ir.TensorProtocol]:
     """Return the weights of ``model`` that become external data."""
     weights = (v.const_value for graph in scope.graphs(model) for v in graph.initializers.values())
-    return [each for each in weights if each is not None and each.nbytes >= SMALL]
+    return [weight for weight in weights if weight is not None and weight.nbytes >= SMALL]

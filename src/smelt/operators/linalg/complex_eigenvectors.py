@@ -108,7 +108,10 @@ def _triangular_vectors(m: Nodes, matrix: Pair, is_real: Tensor | None) -> Pair:
 
     Rows are computed from the last up, for all eigenvalues at once. Equal eigenvalues are treated
     as slightly different, as in LAPACK. ``is_real``, a row, marks real eigenvalues: elements of
-    their vectors are then real, too, except in rows of conjugate pairs.
+    their vectors are then real, too, except in rows of conjugate pairs. Row i of the vector v of
+    the eigenvalue w is
+
+        v[i] = (T[i, i+1:] @ v[i+1:]) / (w - T[i, i])
     """
     r, c = index_grid(m, matrix[0])
     count = size(m, matrix[0], -1)

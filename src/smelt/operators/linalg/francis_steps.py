@@ -124,7 +124,11 @@ def _at(m: Nodes, numbers: Tensor, place: Tensor, c: Tensor) -> Tensor:
 
 
 def _shifts(m: Nodes, b: Bands, block: Block, stuck: Tensor, c: Tensor) -> Shifts:
-    """Return the eigenvalues of the last two rows of the block; sometimes exceptional shifts."""
+    """Return the shifts of a step: the eigenvalues of the last two rows of the block.
+
+    Every ``UNUSUAL`` steps without an eigenvalue, a shift from the subdiagonal elements at the top
+    or at the bottom of the block, by turns, as in ``dlahqr``.
+    """
     first, last = block.first, block.last
     d, side = _at(m, b.diagonal, last, c), _at(m, b.left, last, c)
     usual = _at(m, b.diagonal, last - 1, c), _at(m, b.above, last, c), side, d

@@ -56,6 +56,8 @@ def _quantized_operator(
     """Return an operator on ``count`` quantized numbers.
 
     ``op`` is the operator of ONNX that computes it on floats, and ``compute`` its NumPy function.
+    The inputs are (number, scale, zero point) of each operand, then scale and zero point of the
+    result; absent zero points at the end may be left out.
     """
 
     def infer(inputs: Values, attributes: Attributes) -> Sequence[Result]:

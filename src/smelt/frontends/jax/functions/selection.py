@@ -20,10 +20,10 @@ REPEATED = "repeated"
 
 
 def replacements_for(functions: Functions) -> list[Replacement]:
-    """Return the replacements that mark calls of classes which ``@smelt.function`` decorates and of
-    those that ``functions`` names.
+    """Return the replacements that mark calls of decorated and of chosen classes.
 
-    ``"repeated"`` marks every class of modules; calls stay functions only where they repeat.
+    Decorated classes have ``@smelt.function``; ``functions`` names further ones. ``"repeated"``
+    marks every class of modules; calls stay functions only where they repeat.
     Raises UsageError E111 for a class that cannot be chosen, and for a pattern without a match.
     """
     domains = declared()
