@@ -105,7 +105,12 @@ def _cast(b: Builder, x: ir.Value, to: ir.DataType) -> ir.Value:
 
 
 def _bits_of_float(b: Builder, x: ir.Value, form: Format) -> ir.Value:
-    """Build the bits of the float ``x`` as int64."""
+    """Build the bits of the float ``x`` as int64.
+
+    For a finite ``x``, with e its exponent and s = ``|x| * 2^(mantissa - e)`` its significand:
+
+        bits = s + (e - lowest) * 2^mantissa, and the sign bit if x is negative
+    """
     zero, lowest = b.constant(np.float64(0)), 1 - form.bias
     wide = _cast(b, x, DOUBLE)
     magnitude = b.op("Abs", wide)

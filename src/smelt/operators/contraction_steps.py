@@ -143,8 +143,12 @@ def plan_of(
 def _planned(
     equation: Equation, path: Path, size_items: tuple[tuple[str, Dim], ...], small_right: bool
 ) -> tuple[tuple[Step, ...], int]:
-    """Return the result of ``plan_of``, cached."""
+    """Return the result of ``plan_of``, cached; ``size_items`` are the items of ``sizes``.
+
+    ``alive`` has the number of each operand after its preparation, then of each product.
+    """
     sizes = dict(size_items)
+    # Labels of size 0 are kept until the end, then summed.
     empty = [label for label in _summed(equation) if sizes[label] == 0]
     if empty:
         kept_equation = Equation(equation.terms, (*equation.out, *empty))
@@ -152,6 +156,7 @@ def _planned(
         axes = tuple(range(len(equation.out), len(kept_equation.out)))
         steps = (*steps, Step(REDUCE, (unsummed,), equation.out, axes))
         return steps, len(equation.terms) + len(steps) - 1
+    # Prepare the operands: diagonals, then sums of labels that only one operand has.
     planner = _Planner(sizes, list(equation.terms))
     alive = [planner.diagonal(number) for number in range(len(equation.terms))]
     counts: dict[str, int] = dict.fromkeys(equation.out, 1)

@@ -76,7 +76,7 @@ def _nodes(spans: list[Span]) -> tuple[int, int] | None:
 
 
 def _without_groups(spans: Iterable[Span]) -> Iterator[Span]:
-    """Yield ``spans``, with the children of a span that only groups in its place."""
+    """Yield ``spans``, with the children of each ``TRANSPARENT`` span in place of that span."""
     for span in spans:
         if span.name in TRANSPARENT:
             yield from _without_groups(span.children)

@@ -23,8 +23,8 @@ def mod(m: Arithmetic, x: Number, y: Number, *, fmod: int) -> Number:
 def power(x: np.ndarray, y: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """Return ``x`` to the power ``y`` for floats, as C's ``pow``.
 
-    NumPy computes an exponent of 0.5 that its inner loop repeats as a square root, which gives NaN
-    for -inf and -0 for -0.
+    Where one exponent of 0.5 applies to many elements, NumPy computes the square root, which gives
+    NaN for -inf and -0 for -0.
     """
     halves = np.equal(y, 0.5)
     if np.any(halves):

@@ -77,7 +77,11 @@ class Expansion:
 
 
 def expand(m: Arithmetic, a: Number, x: Number) -> Expansion:
-    """Return the expansion at ``a`` and ``x``, both above 0."""
+    """Return the expansion at ``a`` and ``x``, both above 0.
+
+    Horner's scheme over k in powers of 1 / a sums ``C[k](eta) a ** -k`` (``total``) with its
+    derivatives by eta and by a.
+    """
     mu = (x - a) / a
     valid = (a >= LARGE) & (m.abs(mu) <= NEAR)
     mu, a = m.where(valid, mu, 0.0), m.where(valid, a, LARGE)
