@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from smelt.frontends.weights import fill_weights
     from smelt.inspection import inspect
     from smelt.merging.merge import merge
+    from smelt.native_regions.compile import compile_with_regions
     from smelt.networks import compile_einsum, over_semiring
     from smelt.operators.semiring import Semiring
     from smelt.targets.base import Artifact, Target
@@ -42,6 +43,7 @@ _HOMES = {
     "optimize": ("smelt.compiler", "optimize"),
     "compile": ("smelt.compiler", "compile_model"),
     "fill_weights": ("smelt.frontends.weights", "fill_weights"),
+    "compile_with_regions": ("smelt.native_regions.compile", "compile_with_regions"),
     "compile_einsum": ("smelt.networks", "compile_einsum"),
     "Semiring": ("smelt.operators.semiring", "Semiring"),
     "over_semiring": ("smelt.networks", "over_semiring"),
@@ -71,6 +73,7 @@ __all__ = [
     "Target",
     "compile",
     "compile_einsum",
+    "compile_with_regions",
     "extract",
     "fill_weights",
     "function",

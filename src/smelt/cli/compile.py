@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -108,7 +107,6 @@ def compile_(
 
     Example: smelt compile model.onnx --target c --dim B=1 -o out
     """
-    from smelt.compiler import compile_model
     from smelt.consumers.readers import Readers, readers
     from smelt.targets.phase_observer import observe_phases
 
@@ -132,7 +130,7 @@ def compile_(
         watching.over(doing, source, STANDARD, reads=[source]) as seen,
         observe_phases(*observers),
     ):
-        make = compile_model if tuning.tune is None else partial(tuning.compile, seen.shown.say)
+        make = tuning.compiler(seen.shown.say, target, fallback)
         artifact = make(
             to_compile.model,
             *to_compile.call.positional,

@@ -1,10 +1,11 @@
-"""The options of ``--tune``: time several ways to run a model and keep the fastest."""
+"""The options ``--tune`` and ``--native-regions``: keep what is fastest on this machine."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -13,6 +14,8 @@ from smelt.errors import UsageError
 
 if TYPE_CHECKING:
     from smelt.targets.base import Artifact
+
+Compile: TypeAlias = "Callable[..., Artifact]"
 
 
 @dataclass(frozen=True)
@@ -37,11 +40,72 @@ class Tuning:
             help="The size of a symbolic dim while --tune measures; 1 by default. Repeatable.",
         ),
     ] = None
+    native_regions: Annotated[
+        bool,
+        typer.Option(
+            "--native-regions",
+            help="Compile parts of the model to a library of C that ONNX Runtime calls, and keep it"
+            " if the model then runs faster on this machine. For target ort; open sizes need"
+            " bounds, as --dim batch=1..8.",
+        ),
+    ] = False
     threads: Annotated[
-        int, typer.Option(min=1, metavar="N", help="The threads that --tune runs the model with.")
+        int,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="The threads that --tune and --native-regions run the model with.",
+        ),
     ] = 1
 
-    def compile(
+    def compiler(self, say: Callable[[str], None], target: str, fallback: str | None) -> Compile:
+        """Return the function that compiles: ``compile_model``, or one that also measures.
+
+        Raises UsageError E637 for options that exclude each other.
+        """
+        from smelt.compiler import compile_model
+
+        if self.tune is None and not self.native_regions:
+            return compile_model
+        if target != "ort" or fallback is not None:
+            option = "--native-regions" if self.native_regions else "--tune"
+            raise UsageError(
+                "E637",
+                f"{option} is given for a target other than ort, or with --fallback",
+                fix="--target ort, without --fallback",
+                why="it times sessions of ONNX Runtime",
+            )
+        if not self.native_regions:
+            return partial(self._tuned, say)
+        if self.tune is not None:
+            raise UsageError(
+                "E637",
+                "--tune and --native-regions are given together",
+                fix="leave one of them out",
+                why="--tune chooses among models without native regions",
+            )
+        return self._with_regions
+
+    def _with_regions(
+        self,
+        source: Any,
+        *specs: Any,
+        target: str,
+        fallback: str | None,
+        x64: bool | None,
+        tracing: Mapping[str, Any] | None,
+        strict: bool,
+        **options: Any,
+    ) -> Artifact:
+        """Compile as ``compile_model`` does for the target ``ort``, with native regions."""
+        from smelt.native_regions.compile import compile_with_regions
+
+        tracing = {"x64": x64, "strict": strict, **(tracing or {})}
+        return compile_with_regions(
+            source, *specs, tracing=tracing, threads=self.threads, **options
+        )
+
+    def _tuned(
         self,
         say: Callable[[str], None],
         source: Any,
@@ -60,20 +124,13 @@ class Tuning:
     ) -> Artifact:
         """Compile as ``compile_model`` does, and keep the fastest of several timed variants.
 
-        ``observers`` are ignored, because many compiles run. Raises UsageError E637 for a target
-        other than ``ort``.
+        ``observers`` are ignored, because many compiles run. Raises UsageError E637 with --verify
+        each.
         """
         from smelt.compiler import source_model
         from smelt.tuning import tune_model
 
         assert self.tune is not None
-        if target != "ort" or fallback is not None:
-            raise UsageError(
-                "E637",
-                "--tune is given for a target other than ort, or with --fallback",
-                fix="--target ort, without --fallback",
-                why="it times sessions of ONNX Runtime",
-            )
         if verify != "off":
             raise UsageError(
                 "E637",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib import import_module
@@ -129,17 +130,22 @@ def session_options(advice: SessionAdvice) -> ort.SessionOptions:
 
 
 def open_session(
-    model: bytes | Path, advice: SessionAdvice, keep: tuple[Path, str] | None = None
+    model: bytes | Path,
+    advice: SessionAdvice,
+    keep: tuple[Path, str] | None = None,
+    library: Path | None = None,
 ) -> Session:
     """Open a session on the CPU for the model in a file or in bytes.
 
     ``keep`` is the path to which the optimized model is written, and the name of a file for weights
-    in the same folder.
+    in the same folder. ``library`` has the custom operators of the model.
     """
     ort = _import()
     source = model if isinstance(model, bytes) else str(model)
     extra_arguments = {"disabled_optimizers": list(advice.without)} if advice.without else {}
     options = session_options(advice)
+    if library is not None:
+        options.register_custom_ops_library(str(library))
     if keep is not None:
         options.optimized_model_filepath = str(keep[0])
         options.add_session_config_entry(f"{WEIGHTS_OF_KEPT}_file_name", keep[1])
@@ -147,6 +153,25 @@ def open_session(
     return ort.InferenceSession(
         source, options, providers=["CPUExecutionProvider"], **extra_arguments
     )
+
+
+def open_with_library(plain: Path, library: str, advice: SessionAdvice) -> Session:
+    """Open the model with native regions that belongs to ``plain``, or else ``plain``.
+
+    The file ``plain`` is ``NAME.onnx``; the model with regions is ``NAME.native.onnx``, and its
+    custom operators are in NAME + ``library``. Warns if these do not load, as on another system.
+    """
+    stem = plain.with_suffix("")
+    try:
+        model = stem.with_name(f"{stem.name}.native.onnx")
+        return open_session(model, advice, library=stem.with_name(f"{stem.name}{library}"))
+    except Exception as error:  # noqa: BLE001 - a type for each status of the runtime
+        warnings.warn(
+            f"the library {stem.name}{library} does not load, so the session runs"
+            f" {plain.name} without it: {error}",
+            stacklevel=3,
+        )
+        return open_session(plain, advice)
 
 
 def _import() -> Any:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ from smelt.errors import UsageError
 from smelt.runtime.interface import interface_of
 from smelt.runtime.kept_session import open_kept
 from smelt.runtime.runner import as_model
-from smelt.runtime.session import Session, SessionAdvice, open_session
+from smelt.runtime.session import Session, SessionAdvice, open_session, open_with_library
+from smelt.runtime.session_runner import run_session
 from smelt.targets.ort.artifact import ADVICE, run_model
+from smelt.targets.runner import Runner
 from smelt.targets.saved_folder import Saved
 
 
@@ -22,12 +25,19 @@ def open_folder(folder: Path) -> Saved | None:
 
     Raises UsageError E663 if ``session.json`` is invalid.
     """
-    models = sorted(folder.glob("*.onnx"))
+    found = folder.glob("*.onnx")
+    models = sorted(path for path in found if not path.name.endswith(NATIVE))
     if len(models) != 1 or not (folder / ADVICE).is_file():
         return None
     advice, model = read_advice(folder), as_model(models[0])
-    load = partial(run_model, model)
+    load: Callable[[], Runner] = partial(run_model, model)
+    if _library(models[0]).is_file():
+        load = partial(run_session, model, partial(_open_native, models[0], advice, threads=1))
     return SavedForOrt("ort", interface_of(model), load, model, path=models[0], advice=advice)
+
+
+NATIVE, LIBRARY = ".native.onnx", ".native.so"
+"""Ends of the names of a model with native regions, and of the library that computes them."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +54,21 @@ class SavedForOrt(Saved):
         this machine open faster. Raises UsageError E614 if it cannot be written.
         """
         advice = SessionAdvice.from_json({**self.advice.to_json(), **changes})
+        if _library(self.path).is_file():
+            return open_with_library(self.path, LIBRARY, advice)
         if kept is not None:
             return open_kept(self.path, advice, Path(kept))
         return open_session(self.path, advice)
+
+
+def _library(model: Path) -> Path:
+    """Return the path of the library of native regions that a saved model may have."""
+    return model.with_name(f"{model.stem}{LIBRARY}")
+
+
+def _open_native(model: Path, advice: SessionAdvice, threads: int) -> Session:
+    """Open the saved model with its native regions, on ``threads`` threads."""
+    return open_with_library(model, LIBRARY, replace(advice, threads=threads))
 
 
 def read_advice(folder: str | Path) -> SessionAdvice:
