@@ -80,10 +80,10 @@ class Convolution:
         ones = (1,) * (self.rank - 2)
         if self.node.op_type == "Conv":
             scaled = round_product(array, factor.reshape(-1, 1, *ones), self.dtype)
-        elif array.shape[0] % self.groups or not array.size:
-            return Miss(
-                "the group count does not divide the input channels, or the weight is empty"
-            )
+        elif array.shape[0] % self.groups:
+            return Miss("the group count does not divide the input channels")
+        elif not array.size:
+            return Miss("the weight is empty")
         else:
             blocks = array.reshape(self.groups, -1, *array.shape[1:])
             scaled = round_product(blocks, factor.reshape(self.groups, 1, -1, *ones), self.dtype)

@@ -18,10 +18,11 @@ def quantized(array: np.ndarray, quantize: ir.Node, constants: Constants) -> np.
     different integers, and for NaN, which ONNX leaves undefined.
     """
     q = Quantization.of(quantize)
-    scales = q.scales(constants) if q is not None else None
-    zero_points = q.zero_points(constants) if q is not None else None
-    if q is None or scales is None or zero_points is None:
-        return "the scale or the zero point is not constant, or the result is not an integer"
+    if q is None:
+        return "the element types are unknown, or the result is not an integer"
+    scales, zero_points = q.scales(constants), q.zero_points(constants)
+    if scales is None or zero_points is None:
+        return "the scale is not constant" if scales is None else "the zero point is not constant"
     if not q.real <= FLOATS:
         return "the constant or its scale is not float32, float16 or bfloat16"
     if not all(is_normal(scales, dtype) for dtype in q.real):

@@ -68,8 +68,10 @@ class _Change:
         source = node.inputs[0].producer() if node.inputs[0] is not None else None
         if source is not None and source.op_type in INEXACT:  # keeps 2
             return f"the integer kernel of {source.op_type} is less exact"
+        if q.axis is not None:
+            return "there is more than one scale"
         if self.zero_point(q) is None:  # needs 1
-            return "there is more than one scale, or the zero point is not constant"
+            return "the zero point is not one constant number"
         pending = [node.outputs[0]]
         while pending:
             value = pending.pop()

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from smelt.ir.scope import is_dead
 from smelt.program.dot_dims import DotDims
-from smelt.program.instruction import REST, Dim
+from smelt.program.instruction import REST, AttributeValue, Dim
 from smelt.program.lower.builder import ABSENT, ProgramBuilder
 from smelt.program.lower.registry import lowers
 from smelt.program.recurrence import CELLS, Activation, activations
@@ -132,20 +132,25 @@ def _direction(
         hidden_bias,
         lengths,
     )
-    cx.emit(
-        "Recurrence",
-        inputs,
-        outputs,
-        cell=node.op_type,
-        reverse=reverse,
-        activations=tuple(name for name, _, _ in functions),
-        alphas=tuple(alpha for _, alpha, _ in functions),
-        betas=tuple(beta for _, _, beta in functions),
-        clip=node.attributes.get_float("clip", 0.0),
-        input_forget=bool(node.attributes.get_int("input_forget", 0)),
-        linear_before_reset=is_separate,
-    )
+    attributes = _attributes(node, reverse, functions, is_separate)
+    cx.emit("Recurrence", inputs, outputs, **attributes)
     return tuple(outputs)
+
+
+def _attributes(
+    node: ir.Node, reverse: bool, functions: list[Activation], is_separate: bool
+) -> dict[str, AttributeValue]:
+    """Return the attributes of the Recurrence for one direction of ``node``."""
+    return {
+        "cell": node.op_type,
+        "reverse": reverse,
+        "activations": tuple(name for name, _, _ in functions),
+        "alphas": tuple(alpha for _, alpha, _ in functions),
+        "betas": tuple(beta for _, _, beta in functions),
+        "clip": node.attributes.get_float("clip", 0.0),
+        "input_forget": bool(node.attributes.get_int("input_forget", 0)),
+        "linear_before_reset": is_separate,
+    }
 
 
 def _biased(layer: _Layer, direction: int, gates: int, is_separate: bool) -> tuple[int, int]:
