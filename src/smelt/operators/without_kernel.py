@@ -30,8 +30,8 @@ WITH_BFLOAT16 = frozenset(
         *("Split", "Squeeze", "TensorScatter", "Transpose", "Unsqueeze"),
     }
 )
-"""Operators with a kernel for bfloat16 up to release 1.31; 1.32 has more. LayerNormalization has one
-that mixes its types."""
+"""Operators with a kernel for bfloat16 up to release 1.31; 1.32 has more. LayerNormalization has
+one that mixes its types."""
 
 WITHOUT: Mapping[str, tuple[ir.DataType, ...]] = {
     **dict.fromkeys(
