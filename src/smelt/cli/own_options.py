@@ -39,7 +39,7 @@ def _be_quiet(is_set: bool) -> bool:
 
 
 def _in_color(when: When) -> When:
-    """Put the value from a settings file or a variable into effect, unless an option was given."""
+    """Set the colour mode to ``when``, unless the command line has set it; return ``when``."""
     if color.get() == "auto":
         color.set(when)
     return when

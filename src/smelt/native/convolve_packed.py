@@ -30,9 +30,9 @@ def _is_worth(instance: Instance) -> bool:
         return False
     filters, pixels, terms = product_sizes(instance)
     window = window_of(instance)
-    if direct.fills(instance, window):
+    if direct.leaves_pixel_lanes_idle(instance, window):
         return False
-    if direct.lies_well(instance, window) and not rows.supports(instance, window):
+    if direct.reads_well_in_place(instance, window) and not rows.supports(instance, window):
         return False
     return (
         min(filters, terms) >= FEWEST_FILTERS

@@ -54,7 +54,7 @@ def _groups(program: Program) -> dict[int, list[int]]:
 
 
 def _joins(program: Program, group: list[int], index: int) -> bool:
-    """True if instruction ``index`` has the group's shape and the group stays small with it."""
+    """True if instruction ``index`` has the shape of ``group``, which stays small with it."""
     steps = [program.instructions[i] for i in (*group, index)]
     shapes = {program.slots[step.outputs[0]].shape for step in (steps[0], steps[-1])}
     if len(shapes) > 1 or len(steps) > MOST_PARTS:

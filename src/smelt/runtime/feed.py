@@ -67,7 +67,7 @@ def with_optional_inputs(interface: Interface, run: Run) -> Run:
     first = required[-1] + 1 if required else 0
 
     def on_some(*inputs: Value) -> Sequence[Value]:
-        """Run with None for each omitted input."""
+        """Run with None for omitted inputs: all that may be omitted, or the last ones."""
         if len(inputs) == len(required):
             filled: list[Value] = [None] * len(ports)
             for i, value in zip(required, inputs, strict=True):

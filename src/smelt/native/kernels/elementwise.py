@@ -61,8 +61,8 @@ def emit_each(cx: KernelContext, text: str, before: list[str] | None = None) -> 
 def in_place(instance: Instance) -> Needs:
     """Return needs that allow overwriting each input of the output's size and type.
 
-    An input that a loop reads with the strides of a removed Slice is excluded: its element is read
-    after another one is stored there.
+    An input that a loop reads with the strides of a removed Slice is excluded: the loop would
+    overwrite elements before it reads them.
     """
     output = instance.program.slots[instance.instruction.outputs[0]]
     inputs = instance.instruction.inputs

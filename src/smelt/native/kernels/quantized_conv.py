@@ -170,8 +170,11 @@ def _emit_weights(
 
 
 def _emit_steps(cx: KernelContext, layout: Layout, places: str, scratch: str) -> None:
-    """Declare the tables of clamped weights, and the offset in the plane of each
-    group of a filter."""
+    """Declare the tables of ``pairwise_safe``, if weights are clamped.
+
+    They are the excess of each filter, and ``steps``: the offset in the plane of each group of
+    four.
+    """
     if layout.excess is None:
         return
     first, numbers = excess_tables(cx, layout.excess)

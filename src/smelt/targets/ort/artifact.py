@@ -74,7 +74,7 @@ class OrtArtifact(Artifact):
         return self.opener(**changes)()
 
     def opener(self, **changes: Any) -> Callable[[], Session]:
-        """Return a function that opens such a session on each call; the file is written once."""
+        """Return a function that opens a session, as ``session`` does; the file is written once."""
         advice = SessionAdvice.from_json({**self.advice.to_json(), **changes})
         (name,) = (name for name in self.files if name.endswith(".onnx"))
         if len(self.files) == 2:

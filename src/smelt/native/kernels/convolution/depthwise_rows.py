@@ -33,8 +33,9 @@ def pitch_of(window: Window) -> int:
 
 
 def emit(cx: KernelContext, window: Window, rows: int, pitch: int) -> None:
-    """Write ``results`` of ``rows`` output rows; input rows begin at ``from`` and are ``pitch``
-    apart.
+    """Write the sums of ``rows`` output rows to the C array ``results``.
+
+    The C pointer ``from`` is the first input row; input rows are ``pitch`` elements apart.
     """
     (_, _, kernel_w), dw = window.kernel, window.dilations[2]
     name = _declare(cx, window.kernel[1], rows)

@@ -49,13 +49,14 @@ IDLE = 1.15
 """The ratio of lanes to pixels from which filters fill vectors better than pixels do."""
 
 
-def fills(instance: Instance, window: Window) -> bool:
-    """True if ``supports``, and pixels would fill vectors badly, as 7 x 7 pixels do."""
+def leaves_pixel_lanes_idle(instance: Instance, window: Window) -> bool:
+    """True if ``supports``, and vectors of pixels would have many idle lanes, as for 7 x 7 pixels.
+    """
     vectors = -(-window.pixels // MOST_LANES)
     return supports(instance, window) and vectors * MOST_LANES > IDLE * window.pixels
 
 
-def lies_well(instance: Instance, window: Window) -> bool:
+def reads_well_in_place(instance: Instance, window: Window) -> bool:
     """True if ``supports``, and reading pixels in place is as fast as packing them.
 
     That is so if the kernel reads each pixel several times and filters leave few lanes idle.

@@ -69,10 +69,13 @@ def supports(instance: Instance, window: Window) -> bool:
     if not skips(instance, window) or window.kernel[2] > pixel_tiles.UNROLLED:
         return False
     rows, columns = spans(window, 1), spans(window, 2)
-    down = sum((one.end - one.first) * (one.high - one.low) for one in rows)
-    across = sum(max(one.end - one.first, SHORTEST) * (one.high - one.low) for one in columns)
-    full_products = window.pixels * window.kernel[1] * window.kernel[2]
-    return len(rows) * len(columns) <= MOST and down * across <= WORTH * full_products
+    row_products = sum((span.end - span.first) * (span.high - span.low) for span in rows)
+    column_products = sum(
+        max(span.end - span.first, SHORTEST) * (span.high - span.low) for span in columns
+    )
+    all_products = window.pixels * window.kernel[1] * window.kernel[2]
+    saves = row_products * column_products <= WORTH * all_products
+    return len(rows) * len(columns) <= MOST and saves
 
 
 def emit(cx: KernelContext, window: Window, weights: Filters) -> None:

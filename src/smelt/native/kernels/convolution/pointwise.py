@@ -22,7 +22,7 @@ PANEL = VECTORS * MOST_LANES
 def supports(instance: Instance, window: Window) -> bool:
     """True if this file's kernels support the instruction: enough pixels to fill
     the widest tile."""
-    enough = window.pixels >= PANEL and not direct.fills(instance, window)
+    enough = window.pixels >= PANEL and not direct.leaves_pixel_lanes_idle(instance, window)
     return window.pointwise and is_float(instance) and enough
 
 
