@@ -184,7 +184,7 @@ def _refuse_reserved(options: Iterable[str]) -> None:
         if option.partition("=")[0] in RESERVED or (option[:2] == "-o" and len(option) > 2):
             raise UsageError(
                 "E692",
-                f"{option!r} stands after the --, and the batch sets it",
+                f"{option!r} stands after the --, but the batch itself sets this option",
                 fix="write -o FOLDER or --json before the --",
                 why="a batch chooses the files of each model",
             )

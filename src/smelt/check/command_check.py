@@ -111,7 +111,7 @@ class CommandCheck:
                     "E622",
                     f"the check cannot be run: {arguments[0]!r}",
                     why=error.strerror or str(error),
-                    fix="run shell syntax by a shell: --check \"sh -c '...' _ {}\"",
+                    fix="if it needs a shell, name the shell: --check \"sh -c '...' _ {}\"",
                 ) from error
             status = self._ended(process)
             output.seek(0)

@@ -63,7 +63,7 @@ def primitives_page() -> str:
         "# Primitives of JAX",
         "",
         f"Of the {every} primitives that JAX lists as public, {covered} have a lowering. "
-        "A use of one that its lowering does not cover is refused as E102.",
+        "If a lowering does not support a use of its primitive, smelt refuses this use (E102).",
         "",
         "| family | what | primitives |",
         "|---|---|---|",

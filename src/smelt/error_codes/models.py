@@ -146,8 +146,8 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E331": ErrorCode(
         "a matrix is singular",
-        "The model has a smelt.ValidateNonsingular, which ends a run with an error if its input, a "
-        "triangular factor, has a zero on the diagonal or a number that is not finite.",
+        "The model checks a triangular factor by smelt.ValidateNonsingular. In this run, the factor "
+        "has a zero on the diagonal or a number that is not finite.",
         "give matrices that can be inverted, or remove the check from the model",
     ),
     "E330": ErrorCode(

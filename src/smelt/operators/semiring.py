@@ -231,7 +231,7 @@ def semiring_of(text: object) -> Semiring:
             "E657",
             f"{text!r} is not a semiring",
             fix=f"use one of {', '.join(SEMIRINGS)}, or plus,times,zero,one as in Max,Mul,0,1",
-            why="it is no name of a semiring, and not of the form plus,times,zero,one",
+            why="it is neither the name of a semiring nor of the form plus,times,zero,one",
         ) from error
 
 

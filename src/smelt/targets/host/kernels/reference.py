@@ -32,7 +32,7 @@ def by_reference(operator: Operator) -> Callable[[Call], Step]:
                     "E670",
                     f"{operator.domain}.{operator.name} cannot be computed for these operands",
                     why=str(error),
-                    fix="give operands of a form that its reference covers",
+                    fix="give operands of types and shapes that its reference supports",
                 ) from error
             # A node may omit the operator's last results, and optional ones.
             for target, result in zip(arrays[count:], results, strict=False):
