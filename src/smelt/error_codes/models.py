@@ -146,7 +146,7 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E331": ErrorCode(
         "a matrix is singular",
-        "The model checks a triangular factor by smelt.ValidateNonsingular. In this run, the factor "
+        "The model checks a triangular factor by smelt.ValidateNonsingular. Here, the factor "
         "has a zero on the diagonal or a number that is not finite.",
         "give matrices that can be inverted, or remove the check from the model",
     ),

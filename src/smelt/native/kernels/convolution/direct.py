@@ -50,7 +50,7 @@ IDLE = 1.15
 
 
 def leaves_pixel_lanes_idle(instance: Instance, window: Window) -> bool:
-    """True if ``supports``, and vectors of pixels would have many idle lanes, as for 7 x 7 pixels."""
+    """True if ``supports``, and vectors of pixels leave many lanes idle, as for 7 x 7 pixels."""
     vectors = -(-window.pixels // MOST_LANES)
     return supports(instance, window) and vectors * MOST_LANES > IDLE * window.pixels
 
