@@ -96,6 +96,7 @@ MASKED_BEHIND_A_CAP = {
     "a mask": ("w = Where(m, a, low) ", ", bool[5,7] m", ""),
     "a mask of what is hidden": ("w = Where(m, low, a) ", ", bool[5,7] m", ""),
     "a bias": ("w = Add(a, m) ", "", tensor("m", (5, 7))),
+    "a mask that is subtracted": ("w = Sub(a, m) ", "", tensor("m", (5, 7))),
 }
 
 

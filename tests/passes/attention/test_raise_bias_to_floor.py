@@ -52,6 +52,16 @@ FUSED = {
     "positions by a network, as in Swin V2": (graph(
         "f = Sigmoid(m) b = Mul(f, e) w = Add(s, b)", "float[3,5,7] m", "float e = {16}"),
         "Sigmoid Mul Unsqueeze"),
+    "a mask of truth that is subtracted": (graph(
+        "f = Cast<to=1>(m) u = Mul(f, big) w = Sub(s, u)", "bool[N,1,5,7] m", "float big = {1e30}"
+        ), "Cast Mul"),
+    "a mask that is given, subtracted": (graph("w = Sub(s, m)", "float[N,1,5,7] m"), "Neg " + RAISED),
+    "a table, a factor and a mask that is subtracted, as in XLNet": (graph(
+        "a = Add(s, d) t = Mul(a, c) f = Cast<to=1>(m) u = Mul(f, big) w = Sub(t, u)",
+        "bool[N,1,5,7] m", "float big = {1e30}", tensor("d", (5, 7))), "Cast Mul Mul Add"),
+    "two tables and a small mask": (graph(
+        "a = Add(s, d) t = Add(a, h) f = Cast<to=1>(m) u = Mul(f, e) w = Add(t, u)", "bool[N,1,5,7] m",
+        "float e = {-100}", tensor("d", (5, 7)), tensor("h", (5, 7))), "Cast Mul Add Add"),
     "a gate cut from two, as in WavLM": (graph(
         "f = Sigmoid(m) x, z = Split<axis=3, num_outputs=2>(f) b = Mul(x, d) w = Add(s, b)",
         "float[N,3,5,2] m", "float[5,7] d = {" + ",".join(["0.5"] * 35) + "}"), "Sigmoid Split Mul"),
@@ -164,6 +174,14 @@ def test_integers_that_are_no_mask(number: int) -> None:
 
 
 KEPT = {
+    "two tables and a mask whose size rounds them, as in Funnel": graph(
+        "a = Add(s, d) t = Add(a, h) f = Cast<to=1>(m) u = Mul(f, e) w = Sub(t, u)", "bool[N,1,5,7] m",
+        "float e = {1e6}", tensor("d", (5, 7)), tensor("h", (5, 7))),
+    "a table and a mask that is given, subtracted": graph(
+        "a = Add(s, d) w = Sub(a, m)", "float[N,1,5,7] m", tensor("d", (5, 7))),
+    "scores that are subtracted": graph("w = Sub(m, s)", "float[N,1,5,7] m"),
+    "a mask for each head that is subtracted, of unknown numbers": graph(
+        "w = Sub(s, m)", "float[N,3,5,7] m"),
     "a product of each head that overflows": graph(
         "f = Cast<to=1>(m) b = Mul(f, low) w = Add(s, b)", "int64[N,3,5,7] m"),
     "numbers of another type for each head": graph(

@@ -89,3 +89,26 @@ def test_attention_is_seen(last: str) -> None:
     kinds = [node.op_type for node in model.graph if node.op_type not in ("Transpose", "Reshape")]
     assert kinds == ["Where", "Attention"]
     check_same_numbers(source, model, einsum_to_matmul.exactness, modes=("normal",))
+
+
+MOVED = {
+    "ijbn->bnij": "Transpose",
+    "ijbn->ijbn": "Identity",
+    "ijbn->ijb": "Einsum",
+    "ijin->ijn": "Einsum",
+    "...jb->...bj": "Transpose",
+}
+
+
+@pytest.mark.parametrize("equation", MOVED)
+@pytest.mark.parametrize("dtype", ["float", "double"])
+def test_one_operand_of_which_each_axis_stays_is_transposed(equation: str, dtype: str) -> None:
+    source = text.parse(
+        f'g ({dtype}[3,B,3,4] x) => ({dtype}[P,Q] z) {{ y = Einsum<equation="{equation}">(x) '
+        "z = Flatten(y) }",
+        18,
+    )
+    model = optimize(source, pipeline="einsum-to-matmul")
+    kinds = [node.op_type for node in model.graph]
+    assert kinds == ([] if MOVED[equation] == "Identity" else [MOVED[equation]]) + ["Flatten"]
+    check_same_numbers(source, model, einsum_to_matmul.exactness, modes=("normal",))

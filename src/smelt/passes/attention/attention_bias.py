@@ -2,7 +2,8 @@
 
 Names in the match: ``mask`` (True keeps a score) or ``hidden`` (True replaces it) with the number
 ``low``; ``bias`` and ``more``, which are added to the scores; ``late_factor`` and ``late_divisor``,
-which scale the sum; ``then``, which is added after masking; ``least``, a lower bound of the scores.
+which scale the sum; ``last``, which is added to the scaled sum, or ``subtracted`` from it;
+``then``, which is added after masking; ``least``, a lower bound of the scores.
 
 A row of scores belongs to one query; a mask "shows" a key in a row if it keeps that score.
 """
@@ -23,8 +24,11 @@ from smelt.ir.same_shape import same_dim
 from smelt.ir.walk import producer_of
 from smelt.passes.attention.causal_mask import FLOOR, LOW, on_diagonal
 from smelt.passes.attention.mask_relative_to_row_max import LOWEST, mask_relative_to_row_max
-from smelt.passes.attention.raise_bias_to_floor import raise_bias_to_floor
+from smelt.passes.attention.raise_bias_to_floor import bounds_of, raise_bias_to_floor
 from smelt.passes.size_from_inputs import shape_from_inputs
+
+SMALL = 100
+"""A mask of this size leaves scores about as exact as they are."""
 
 LOW_ENOUGH = -1e9
 """No score is this low: as a replacement it hides a score; as an addend it would only round the
@@ -49,7 +53,10 @@ def bias_of(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
         )
     if m.get("then") is not None:
         return _bias_behind_mask(m, b)
-    bias = _added(m, b)
+    last = _last(m, b)
+    if last is not None and m.get("bias") is not None and not _rounds_alike(last, m):
+        return Miss("a mask that is added last would be rounded together with a bias")
+    bias = _added(last, m, b)
     if bias is None and mask is None:
         return ()
     if bias is not None and not _missing_of(bias, m):
@@ -67,6 +74,16 @@ def bias_of(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
         bias = masked_bias
     assert bias is not None
     return _as_operand(bias, m, b)
+
+
+def _rounds_alike(mask: ir.Value, m: Match) -> bool:
+    """True if scores plus bias plus ``mask`` round alike in any order, even where all keys of a
+    row are hidden.
+
+    The mask has numbers that are small, or so low that nothing is left of scores and bias.
+    """
+    bounds = bounds_of(mask, m)
+    return bounds is not None and (bounds[0] <= LOW or bounds[0] >= -SMALL) and bounds[1] <= SMALL
 
 
 def _hidden_by_number(added: ir.Value, m: Match, b: Builder) -> ir.Value:
@@ -145,17 +162,40 @@ def _finite(added: ir.Value, m: Match, b: Builder) -> ir.Value | None:
     return mask_relative_to_row_max(added, m, b)
 
 
-def _added(m: Match, b: Builder) -> ir.Value | None:
-    """Return ``bias + more``, scaled by the late factor or divisor; None if nothing is added."""
+def _last(m: Match, b: Builder) -> ir.Value | None:
+    """Return what is added last: ``last``, or the negative of ``subtracted``; None without both.
+
+    A constant factor of a subtracted mask is negated instead of the mask.
+    """
+    mask = m.get("subtracted")
+    if mask is None:
+        return m.get("last")
+    mul = producer_of(mask, "Mul")
+    for value, factor in (mul.inputs, mul.inputs[::-1]) if mul is not None else ():
+        array = m.array(factor)
+        if array is not None and value is not None:
+            return b.op("Mul", value, b.constant(np.negative(array)))
+    return b.op("Neg", mask)
+
+
+def _added(last: ir.Value | None, m: Match, b: Builder) -> ir.Value | None:
+    """Return ``bias + more``, scaled by the late factor or divisor, plus ``last``.
+
+    None if nothing is added.
+    """
     bias, more = m.get("bias"), m.get("more")
-    if bias is None or (more is None and _is_nothing(bias, m)):
+    if bias is None:
+        return last
+    if more is None and last is None and _is_nothing(bias, m):
         return None
     if more is not None:
         bias = b.op("Add", bias, more)
     factor, divisor = m.get("late_factor"), m.get("late_divisor")
     if factor is not None:
-        return b.op("Mul", bias, factor)
-    return bias if divisor is None else b.op("Div", bias, divisor)
+        bias = b.op("Mul", bias, factor)
+    elif divisor is not None:
+        bias = b.op("Div", bias, divisor)
+    return bias if last is None else b.op("Add", bias, last)
 
 
 def _is_nothing(bias: ir.Value, m: Match) -> bool:

@@ -27,6 +27,9 @@
     before   Softmax(scores * Cast(mask) + low * Cast(Not(mask))), from TensorFlow's exporter
     after    Softmax(scores + Where(mask, 0, low)); the Where becomes a bias
 
+    before   Softmax(scores - c * mask) or Softmax((scores + bias) * s - c * mask), from XLNet
+    after    Softmax(... + -c * mask); the mask becomes a bias
+
     before   q, k, v: A,B,S,H,D, heads first, for attention over rows, columns, blocks or windows
     after    the same for A*B sequences, which become one ``Attention``
 
@@ -89,6 +92,9 @@ TINY = 1e-30
 LATE = ("late_factor", "late_divisor")
 """Names of the factor and the divisor that scale the scores after a bias is added."""
 
+MASKS = ("mask", "hidden", "bias", "subtracted")
+"""Names of what masks or changes the scores after a cap."""
+
 
 def _times(value: Op | OneOf, factor: str, divisor: str) -> OneOf:
     """Match ``value``, ``value * factor`` or ``value / divisor`` with a constant of that name."""
@@ -104,9 +110,14 @@ _scaled = _times(_scores, "factor", "divisor")
 _tanh = op("Tanh", _times(_scaled, "cap_factor", "cap_divisor"))
 _capped = one_of(op("Mul", _tanh, const(name="cap"), commutative=True), _scaled)
 _biased = op("Add", _capped, var("bias"), commutative=True)
+_late = _times(_biased, *LATE)
+_twice_biased = op("Add", _biased, var("more"), commutative=True)
 _added = one_of(
-    op("Add", _biased, var("more"), commutative=True),
-    _times(_biased, "late_factor", "late_divisor"),
+    op("Add", _twice_biased, var("last"), commutative=True),
+    _twice_biased,
+    op("Add", _late, var("last"), commutative=True),
+    op("Sub", one_of(_late, _capped), var("subtracted")),
+    _late,
     _capped,
 )
 _shown = one_of(
@@ -139,7 +150,7 @@ def attention(m: Match, b: Builder) -> Replacement:
     cap = m.scalar("cap") if m.get("cap") is not None else 0.0
     if cap is None or (cap and not TINY < cap < 1 / TINY):
         return Miss("the cap of the scores is not one positive number")
-    if cap and any(m.get(name) is not None for name in ("mask", "hidden", "bias")):  # needs 10
+    if cap and any(m.get(name) is not None for name in MASKS):  # needs 10
         return Miss("a mask or bias follows the cap, and older runtimes cap it, too")
     by_head = factor_by_head(m)
     scale = _scale(m) if by_head is None else 1.0

@@ -1,7 +1,8 @@
-"""Turn an Einsum of two operands into a MatMul.
+"""Turn an Einsum of two operands into a MatMul, and one that only moves axes into a Transpose.
 
     before   Einsum<"bhqd,bhkd->bhqk">(x, y)     after   MatMul(x, Transpose<perm=[0,1,3,2]>(y))
     before   Einsum<"bsd,df->bsf">(x, w)         after   MatMul(x, w)
+    before   Einsum<"ijbn->bnij">(x)             after   Transpose<perm=[2,3,0,1]>(x)
 
 Other passes can then match attention and weights.
 
@@ -32,7 +33,7 @@ from smelt.passes.base import rounding, rule_pass
 MULTIPLIED = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16)
 """Dtypes of ONNX Runtime's MatMul; its Einsum of bfloat16, from opset 28 on, stays."""
 
-BEFORE_SOFTMAX = ("Mul", "Div", "Add", "Where", "Cast", "Max")
+BEFORE_SOFTMAX = ("Mul", "Div", "Add", "Sub", "Where", "Cast", "Max")
 """Operators that scale, mask and bias scores before a Softmax."""
 
 FEW = 6
@@ -69,6 +70,19 @@ def product(m: Match, b: Builder) -> Replacement:
         for i, to in zip(plan.order, plan.operands, strict=True)
     )
     return _moved(b, b.op("MatMul", left, right), plan.result, equation.out)
+
+
+@rule(op("Einsum", var("x")))
+def moved_axes(m: Match, b: Builder) -> Replacement:
+    """Replace an Einsum of one operand that keeps each axis by a Transpose."""
+    shape = m["x"].shape
+    equation = _equation(m.root, [len(shape)]) if shape is not None else None
+    if equation is None:  # needs 2
+        return None
+    (labels,) = equation.terms
+    if sorted(labels) != sorted(equation.out):
+        return Miss("the Einsum sums or repeats an axis")
+    return _moved(b, m["x"], labels, equation.out)
 
 
 @dataclass(frozen=True)
@@ -152,6 +166,6 @@ def _moved(b: Builder, value: ir.Value, labels: Labels, to: Labels) -> ir.Value:
 einsum_to_matmul = rule_pass(
     "einsum_to_matmul",
     __doc__,
-    [product],
+    [product, moved_axes],
     exactness=rounding(8, "kernels of matrix products sum in their own order"),
 )
