@@ -83,7 +83,10 @@ def _rounds_alike(mask: ir.Value, m: Match) -> bool:
     The mask has numbers that are small, or so low that nothing is left of scores and bias.
     """
     bounds = bounds_of(mask, m)
-    return bounds is not None and (bounds[0] <= LOW or bounds[0] >= -SMALL) and bounds[1] <= SMALL
+    if bounds is None:
+        return False
+    lowest, highest = map(float, bounds)
+    return (lowest <= LOW or lowest >= -SMALL) and highest <= SMALL
 
 
 def _hidden_by_number(added: ir.Value, m: Match, b: Builder) -> ir.Value:
