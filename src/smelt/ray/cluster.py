@@ -60,7 +60,7 @@ def connected(address: str = LOCAL) -> Iterator[None]:
 
 
 def _knock(address: str) -> None:
-    """Raise OSError if nothing listens at ``HOST:PORT``; ray itself would wait forever."""
+    """Raise OSError if nothing listens at ``HOST:PORT``; ``ray.init`` would wait forever."""
     host, colon, port = address.rpartition("/")[2].rpartition(":")
     if colon and port.isdecimal():
         socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()

@@ -132,7 +132,11 @@ def _move_isolated_rows(
 
 
 def _scaling(m: Nodes, squares: Tensor, by: Tensor, r: Tensor, count: Tensor) -> Tensor:
-    """Return the scaling ``by`` of each row after sweeps over the rows until no row improves."""
+    """Return the scaling of each row after sweeps over the rows until no row improves.
+
+    ``by`` is the scaling to start with, ``squares`` the squares of the elements, ``r`` the row
+    indices, ``count`` the number of rows.
+    """
     powers = m.tensor(m.builder.constant(POWERS))
     steps = m.tensor(m.builder.constant(4.0 * POWERS[:-1].reshape(1, 1, -1) ** 4))
 

@@ -107,10 +107,11 @@ def _triangular(m: Nodes, form: Form, count: Tensor, precision: float) -> tuple[
         first, last = _extent(m, start, high)
 
         def chase(i: Tensor, matrix: Tensor, rows: Tensor) -> tuple[Tensor, ...]:
-            """Rotate rows p and p + 1: create the bulge at row ``start``, and push it down below
-            that row.
+            """Rotate rows p and p + 1 so that ``(x, y)`` becomes ``(r, 0)``.
 
-            Each matrix of the batch takes part only in the rows of its own window.
+            At row ``start``, ``(x, y)`` is column p of the shifted matrix, which creates the bulge.
+            Below it, ``(x, y)`` is column p - 1, which pushes the bulge down by a row. Outside of
+            its own window, a matrix is unchanged, because ``y`` is 0.
             """
             p = first + i
             at = m.op("Cast", p, to=int(ir.DataType.DOUBLE))

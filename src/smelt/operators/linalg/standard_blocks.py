@@ -64,7 +64,10 @@ def _general(m: Nodes, a: Tensor, b: Tensor, c: Tensor, d: Tensor, precision: fl
 def _distinct_real(
     m: Nodes, block: tuple[Tensor, ...], half: Tensor, root: Tensor, product: Tensor
 ) -> Block:
-    """Return the triangular form of a block with distinct real eigenvalues."""
+    """Return the triangular form of a block with distinct real eigenvalues.
+
+    ``half`` is ``(a - d) / 2``, ``product`` is ``b * c``, ``root`` is ``sqrt(half^2 + b * c)``.
+    """
     _, b, c, d = block
     z = half + _with_sign(m, root, half)
     length = m.sqrt(c * c + z * z)

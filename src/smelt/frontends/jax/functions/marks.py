@@ -21,7 +21,7 @@ class Mark:
     """The function that a call refers to.
 
     ``target`` is ``module:qualname`` of the callee, ``arguments`` names its array operands.
-    ``kept`` is False for a call that is inlined if it is the only call of its function.
+    If ``kept`` is False, the call is inlined if it is the only call of its function.
     """
 
     domain: str
