@@ -55,7 +55,7 @@ def test_defaults_may_be_in_front_of_what_has_none(target: str) -> None:
 
 
 def test_who_compiles_is_told_of_defaults() -> None:
-    with pytest.warns(UserWarning, match="2 of 3 inputs have a default .* no constants: 'w', 'b';"):
+    with pytest.warns(UserWarning, match="2 of 3 inputs have a default .* as constants: 'w', 'b';"):
         smelt.optimize(MODEL)
 
 

@@ -176,6 +176,13 @@ def _relu(node: ir.Node, rewriter: Rewriter) -> str:
     return ""
 
 
+def _mod(node: ir.Node, rewriter: Rewriter) -> str:
+    """Refuse a remainder of floats with the sign of the divisor."""
+    dtype = node.inputs[0].dtype if node.inputs[0] is not None else None
+    is_integer = dtype is not None and dtype.is_integer()
+    return "" if is_integer or node.attributes.get_int("fmod", 0) else "Mod of floats needs fmod=1"
+
+
 def _trilu(node: ir.Node, rewriter: Rewriter) -> str:
     """Replace Trilu by Where with a comparison of row and column numbers."""
     x, k = node.inputs[0], _input(node, 1)
@@ -258,6 +265,7 @@ def _norm(build: Callable[[Builder, ir.Node], tuple[ir.Value, ...]]) -> Lowering
 
 
 LOWERINGS: Mapping[tuple[str, int], Lowering] = {
+    ("Mod", 28): _mod,
     ("RMSNormalization", 23): _norm(rms_norm),
     ("DequantizeLinear", 23): dequantize_23,
     ("DequantizeLinear", 21): dequantize_21,

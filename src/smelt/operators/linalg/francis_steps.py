@@ -3,9 +3,8 @@
 After LAPACK's ``dlahqr``, so that eigenvalues come in its order: J. G. F. Francis, "The QR
 transformation", 1961 and 1962; deflation after M. Ahues and F. Tisseur, LAPACK Working Note 122.
 
-Matrices are ``[batch, n + 1, n + 1]``; their last row and column are zeros, so that no reduction is
-empty. A number per matrix is ``[batch, 1, 1]``. Each matrix has its own active block, and all take
-their steps together.
+Matrices are ``[batch, n + 1, n + 1]``, with last row and column zero: no reduction is empty.
+A number per matrix is ``[batch, 1, 1]``. Each matrix has its own active block; all step together.
 """
 
 from __future__ import annotations
@@ -173,8 +172,7 @@ def _start(
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """Return the row at which a step begins, and the vector reflected there.
 
-    The row is the last one above which two consecutive elements are small, or the first of the
-    block.
+    The row is the last one below two consecutive small elements, or the first of the block.
     """
     d, below = b.diagonal, behind(m, b.left)
     after = behind(m, d)
