@@ -180,7 +180,8 @@ def _mod(node: ir.Node, rewriter: Rewriter) -> str:
     """Refuse a remainder of floats with the sign of the divisor."""
     dtype = node.inputs[0].dtype if node.inputs[0] is not None else None
     is_integer = dtype is not None and dtype.is_integer()
-    return "" if is_integer or node.attributes.get_int("fmod", 0) else "Mod of floats needs fmod=1"
+    has_fmod = node.attributes.get_int("fmod", 0) != 0
+    return "" if is_integer or has_fmod else "Mod of floats needs fmod=1"
 
 
 def _trilu(node: ir.Node, rewriter: Rewriter) -> str:
