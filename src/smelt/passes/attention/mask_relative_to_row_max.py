@@ -23,12 +23,17 @@ LOWEST = -65504
 """The lowest finite float16."""
 
 
+AXES_AS_INPUT = 18
+"""The opset from which on ReduceMax takes its axes as an input."""
+
+
 def mask_relative_to_row_max(bias: ir.Value, m: Match, b: Builder) -> ir.Value | None:
     """Return ``bias`` minus the largest element of each row, so that every row shows a key.
 
     A row that has only -inf becomes NaN, like its softmax. A bias proved to be above half of the
     lowest number is returned unchanged. Returns None for any other bias that differs between heads:
-    its row maxima would cost as much as a softmax.
+    its row maxima would cost as much as a softmax; or below opset 18, where ReduceMax takes no axes
+    as an input.
     """
     array = m.array(bias, limit=None)
     if array is not None:
@@ -45,6 +50,8 @@ def mask_relative_to_row_max(bias: ir.Value, m: Match, b: Builder) -> ir.Value |
     if bias.dtype != ir.DataType.FLOAT16 or bias.shape is None or len(bias.shape) < 2:
         return None
     if len(bias.shape) > 2 and bias.shape[-3] != 1:
+        return None
+    if m.opset < AXES_AS_INPUT:
         return None
     return b.op("Sub", bias, b.op("ReduceMax", bias, b.const_i64([-1]), keepdims=1))
 
