@@ -229,3 +229,24 @@ def test_weights_are_exact_for_every_type(tmp_path: Path) -> None:
         model.graph.outputs.append(value)
         got = compile_c(model)(np.zeros(1, np.float32))[1]
         assert got.tobytes() == array.tobytes(), dtype
+
+
+BESIDE = {
+    "none": set[str](),
+    "main": {"m_main.c"},
+    "cmake": {"m_main.c", "CMakeLists.txt"},
+    "zephyr": {"CMakeLists.txt", "zephyr/module.yml"},
+}
+
+
+@pytest.mark.parametrize("project", BESIDE)
+@pytest.mark.parametrize("profile", [False, True])
+def test_what_stands_beside_a_library_is_not_compiled_into_it(
+    project: str, profile: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[str] = []
+    monkeypatch.setattr("smelt.runtime.c_library.load_library", lambda files, *_, **__: given.extend(files))
+    artifact = compile_text(CNN, name="m", project=project, profile=profile)
+    artifact.load()
+    assert artifact.files.keys() - given == {*BESIDE[project], "report.json"}
+    assert given.count("m_clock.c") == profile
