@@ -16,6 +16,7 @@ import argparse
 import hashlib
 import importlib
 import json
+import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,7 +29,6 @@ import onnx_ir as ir
 from c_library import compile_c, random_inputs, with_values
 from sized_library import Sized
 
-from smelt import operators
 from smelt.distribution import VERSION
 from smelt.errors import InvalidModel
 from smelt.ir import text
@@ -65,21 +65,29 @@ BOUNDS = (1, 9)
 CHOICES = (convolve_packed, choose_skinny_dot, factor_lane_batched, call_blas, call_lapack)
 """What the host chooses from on a machine with BLAS and LAPACK."""
 
-_FLOAT = re.compile(r"(?<![\w.])(?:\d+\.\d*|\d*\.\d+|\d+(?=[eE]))(?:[eE][+-]?\d+)?(?![\w.]*x)")
+_FLOAT = re.compile(r"(?<![\w.])(?:\d+\.\d*|\.\d+|\d+(?=[eE][-+\d]))(?:[eE][-+]?\d+)?")
+"""A floating-point literal of C, without its suffix."""
 
 
-def for_c(source: Sized, opset: int, **options: object) -> Facts:
-    """Return what target ``c`` emits, without passes before its phases."""
+def for_c(source: Sized, opset: int, share: float = 1.0, **options: object) -> Facts:
+    """Return what target ``c`` emits without passes, in this share of the arena that it needs."""
+    artifact = compile_c(_bounded(source, opset), **options)
+    if share < 1:
+        arena = int(artifact.plan.memory.arena_bytes * share)
+        artifact = compile_c(_bounded(source, opset), arena=arena, **options)
+    program, memory = artifact.plan.steps, artifact.plan.memory
+    arrays = [each.array for each in Unit("model", program, memory).weights.values()]
+    code = "\n".join(artifact.files[f"model.{end}"].decode() for end in "hc")
+    return facts(program, memory.arena_bytes, arrays, code)
+
+
+def _bounded(source: Sized, opset: int) -> ir.Model:
+    """Return the model of ``source`` with bounds for all symbolic dims of inputs."""
     model = with_values(source.graph, opset, source.values)
     dims = [dim for value in model.graph.inputs for dim in value.shape or ()]
     names = sorted(set[str]().union(*map(symbols_of, dims)))
     note_bounds(model, dict.fromkeys(names, BOUNDS) | dict(source.bounds))
-    artifact = compile_c(model, **options)
-    program, memory = artifact.plan.steps, artifact.plan.memory
-    unit = Unit("model", program, memory, constants="blob")
-    arrays = [weight.array for weight in unit.weights.values()]
-    code = "\n".join(artifact.files[f"model.{end}"].decode() for end in "hc")
-    return facts(program, memory.arena_bytes, arrays, code)
+    return model
 
 
 def for_host(source: Sized, opset: int, parts: int = 1) -> Facts:
@@ -105,6 +113,7 @@ WAYS: Mapping[str, Callable[[Sized, int], Facts]] = {
     "c in shards": partial(for_c, threads=3),
     "c in fixed point": partial(for_c, quantized="fixed"),
     "c for a Cortex-M": partial(for_c, cpu="cortex-m4", profile=True, weights="bin"),
+    "c in a small arena": partial(for_c, share=0.6),
     "host": for_host,
     "host in shards": partial(for_host, parts=3),
 }
@@ -136,13 +145,14 @@ def _kernels(program: Program) -> Iterator[str]:
 
 
 def _moment(array: np.ndarray) -> float:
-    """Return a sum of the elements that depends on their order, relative to their magnitude.
+    """Return a number that depends on the magnitude of the elements and on their order.
 
-    Another CPU's NumPy changes last bits of computed constants, which the rounded sum hides.
+    Another CPU's NumPy changes last bits of computed constants, which the rounded number hides.
     """
     flat = np.nan_to_num(np.ravel(array).astype(np.float64), posinf=1e30, neginf=-1e30)
+    mass = max(float(np.abs(flat).sum()), 1e-300)
     places = 1 + np.arange(flat.size) * 0.618 % 1
-    return float(flat @ places) / max(float(np.abs(flat).sum()), 1e-300)
+    return float(flat @ places) / mass + math.log(mass)
 
 
 def emit(case: str) -> Facts:
@@ -164,18 +174,6 @@ def graph_of(where: str) -> Sized:
         return found
     graph = found if isinstance(found, str) else getattr(found, "graph", None) or found[0]
     return Sized(graph, {}, getattr(found, "values", {}))
-
-
-def of_matrices(call: str) -> str:
-    """Return the graph of an operator of matrices, ``LU float[2,3,3]``, all of the same shape."""
-    name, ports = call.split(" ")
-    operator = operators.find("smelt", name.partition("<")[0])
-    assert operator is not None
-    inputs = [f"{ports} {each}" for each in operator.inputs]
-    if name == "HouseholderProduct":
-        inputs[1] = f"{ports.rpartition(',')[0]}] taus"
-    results, given = ", ".join(operator.outputs), ", ".join(operator.inputs)
-    return f"g ({', '.join(inputs)}) => ({results}) {{ {results} = smelt.{name}({given}) }}"
 
 
 def _opset_of(graph: str) -> int:
@@ -217,13 +215,18 @@ def write(room: str, table: Mapping[str, Facts]) -> None:
 def differences(case: str, recorded: Facts) -> list[str]:
     """Return the facts of a case that differ from those recorded, as lines."""
     found = emit(case)
-    return [f"{each}: {recorded[each]} -> {found[each]}" for each in found if found[each] != recorded[each]]
+    return [
+        f"{each}: {recorded[each]} -> {found[each]}"
+        for each in found
+        if found[each] != recorded[each]
+    ]
 
 
 def main() -> int:
     """Print what differs, or write the tables; the status is 1 if something differs."""
-    parser = argparse.ArgumentParser(prog="python -m emitted", description=__doc__,
-                                     formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m emitted", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--write", action="store_true", help="write the tables again")
     parser.add_argument("--add", nargs=2, metavar=("ROOM", "CASE"), help="add a case to a table")
     given = parser.parse_args()

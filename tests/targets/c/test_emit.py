@@ -245,7 +245,9 @@ def test_what_stands_beside_a_library_is_not_compiled_into_it(
     project: str, profile: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: list[str] = []
-    monkeypatch.setattr("smelt.runtime.c_library.load_library", lambda files, *_, **__: given.extend(files))
+    monkeypatch.setattr(
+        "smelt.runtime.c_library.load_library", lambda files, *_, **__: given.extend(files)
+    )
     artifact = compile_text(CNN, name="m", project=project, profile=profile)
     artifact.load()
     assert artifact.files.keys() - given == {*BESIDE[project], "report.json"}
