@@ -99,6 +99,11 @@ OTHERS = {
     "powers": "g (float[3,17] x) => (a, b, c, d) { p = Constant<value_float=3.0>() h = Constant<value_float=0.5>() "
     "m = Constant<value_float=-2.0>() n = Constant<value_float=1.7>() a = Pow(x, p) b = Pow(x, h) "
     "c = Pow(x, m) d = Pow(x, n) }",
+    **{
+        f"rows of {n} quantized": f"g (float[3,{n}] x, float[3] s, int8[3] z) => (int8[3,{n}] y) "
+        "{ y = QuantizeLinear<axis=0>(x, s, z) }"
+        for n in (15, 16, 33)
+    },
     "bits": "g (float[5] x, int32[6] w) => (int32[5] y, float[6] z) { y = BitCast<to=6>(x) z = BitCast<to=1>(w) }",
     "largest numbers": "g (float[3,40] x, int64 n) => (a, i, float[3,K] b, int64[3,K] j) { k = Constant<value_ints=[5]>() "
     "a, i = TopK(x, k) s = Constant<value_ints=[1]>() r = Reshape(n, s) b, j = TopK<largest=0>(x, r) }",

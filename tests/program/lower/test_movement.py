@@ -8,24 +8,27 @@ from lowered import lowered
 from smelt.errors import ErrorList
 
 
-def sizes(opset: int, attributes: str, *outputs: str) -> list[str]:
-    """The sizes of the parts of an axis of N elements."""
+def ends(opset: int, attributes: str, *outputs: str) -> list[str]:
+    """The sizes of the parts of an axis of N elements, and where the parts but the last end."""
     names = ", ".join(outputs)
     program = lowered(f"g (float[N] x) => ({names}) {{ {names} = Split<{attributes}>(x) }}", opset)
-    return [str(dim) for slot in program.outputs for dim in program.slots[slot].shape]
+    sizes = [str(dim) for slot in program.outputs for dim in program.slots[slot].shape]
+    return sizes + [str(step.attributes["ends"][0]) for step in program.instructions[:-1]]
 
 
 @pytest.mark.parametrize("opset", [13, 17])
 def test_parts_are_equal_before_opset_18(opset: int) -> None:
-    assert sizes(opset, "axis=0", "a", "b") == ["floor(N/2)", "floor(N/2)"]
+    half = "floor(N/2)"
+    assert ends(opset, "axis=0", "a", "b") == [half, half, half]
 
 
 @pytest.mark.parametrize("opset", [18, 23])
 def test_the_last_part_may_be_smaller_from_opset_18(opset: int) -> None:
-    halves = sizes(opset, "axis=0, num_outputs=2", "a", "b")
-    assert halves == ["floor(N/2 + 1/2)", "floor(N/2)"]
-    first, _, last = sizes(opset, "axis=0, num_outputs=3", "a", "b", "c")
-    assert first == "floor(N/3 + 2/3)"
+    halves = ends(opset, "axis=0, num_outputs=2", "a", "b")
+    assert halves == ["floor(N/2 + 1/2)", "floor(N/2)", "floor(N/2 + 1/2)"]
+    first, _, last, end, next_end = ends(opset, "axis=0, num_outputs=3", "a", "b", "c")
+    assert first == end == "floor(N/3 + 2/3)"
+    assert next_end == "2*floor(N/3 + 2/3)"
     assert last != first
 
 
