@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import pytest
-from c_library import Library, compile_text, ops
+from c_library import Library, compile_c, compile_text, ops, with_values
 from native.test_quantized_conv import BUILDS_OF_MANY, WIDE, skip_what_lacks
 from quantized_arithmetic import factors, requantized
 
@@ -149,3 +149,22 @@ def test_an_empty_sum_is_the_zero_point() -> None:
     library = Library({"none": graph(2, 0, 3, "uint8")}, values={"none": held})
     (got,) = library.run("none", [np.zeros((2, 0), np.uint8)])
     np.testing.assert_array_equal(got, np.full((2, 3), 90, np.uint8))
+
+
+WRONG = {
+    "a scale of 0": {"as": np.float32(0)},
+    "a negative scale": {"ys": np.float32(-0.1)},
+    "a scale that is no number": {"as": np.float32(np.nan)},
+    "an infinite scale": {"ys": np.float32(np.inf)},
+    "a column scale of 0": {"bs": np.float32([0.1, 0, 0.1])},
+    **{f"a computed {name}": {name: None} for name in ("b", "as", "az", "bs", "bz", "ys", "yz")},
+}
+"""Values that replace those of a product; None is an input of the run."""
+
+
+@pytest.mark.parametrize("change", [{}, *WRONG.values()], ids=["none", *WRONG])
+def test_operands_that_the_kernel_does_not_take(change: dict[str, np.ndarray | None]) -> None:
+    held = case_values(6, 3, "uint8", 3) | change
+    known = {name: array for name, array in held.items() if array is not None}
+    steps = ops(compile_c(with_values(graph(2, 6, 3, "uint8"), 23, known)))
+    assert ("QLinearMatMul" in steps) == (not change)
