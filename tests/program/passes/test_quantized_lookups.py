@@ -19,6 +19,18 @@ GRAPHS = {
     "a table of a table": (E + "y0 = Tanh(e0) ", ["smelt::Lookup"]),
     "a product of tables": (E + A + "y0 = Mul(x0, a0) ", ["smelt::Lookup"]),
     "a sum of tables": (E + A + "y0 = Add(e0, a0) ", ["smelt::Lookup"]),
+    "a sum of tables of two scales": (
+        E
+        + A.replace("(a, t, u)", "(a, s, z)").replace("(qa, t, u)", "(qa, s, z)")
+        + "y0 = Add(a0, e0) ",
+        ["smelt::Lookup"],
+    ),
+    "another sum of tables of two scales": (
+        E
+        + A.replace("(a, t, u)", "(a, s, z)").replace("(qa, t, u)", "(qa, s, z)")
+        + "y0 = Add(e0, a0) ",
+        ["smelt::Lookup"],
+    ),
     "exponentials of a table": (E + "y0 = Softmax(e0) ", ["smelt::QuantizedSoftmax"]),
     "a table read twice": (
         E + "m = Softmax(e0) qm = QuantizeLinear(m, t, u) m0 = DequantizeLinear(qm, t, u) "
