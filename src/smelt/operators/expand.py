@@ -65,7 +65,7 @@ def expand(model: ir.Model, operators: Iterable[Operator] | None = None) -> int:
     Values must have known dtypes and ranks.
     """
     selected = all_operators() if operators is None else tuple(operators)
-    rules = [expansion_rule(operator) for operator in selected if operator.body is not None]
+    rules = [expansion_rule(operator) for operator in selected]
     rewriter = Rewriter(model, ShapeInference(model), Constants())
     return Worklist(rewriter, rules).run().fired.total()
 
