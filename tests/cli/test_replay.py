@@ -74,6 +74,12 @@ def test_the_model_that_is_read_is_taken_along_and_no_file_of_the_user_is_writte
     assert old.read_bytes() == b"as it was"
 
 
+def test_the_file_behind_a_long_option_is_renamed_and_a_word_with_an_equals_sign_is_kept(model):
+    folder = folder_of("optimize", model, "--output", "old.onnx", "--dim", "output=3")
+    written = (folder / "repro.sh").read_text()
+    assert "optimize model.onnx --output out.onnx --dim output=3" in written
+
+
 def test_a_function_comes_with_its_module(tmp_path, monkeypatch):
     (tmp_path / "userfn.py").write_text("def double(x):\n    return 2 * x\n")
     monkeypatch.syspath_prepend(tmp_path)

@@ -34,6 +34,7 @@ def test_equal_seeds_give_equal_inputs():
     first, again, other = (random_inputs(graph, {}, seed)[0] for seed in (1, 1, 2))
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
+    assert np.array_equal(random_inputs(graph, {})[0], random_inputs(graph, {}, 0)[0])
 
 
 TYPES = "float double float16 bfloat16 float8e4m3fn int8 uint8 int4 uint4 int64 uint64 bool complex64 string"

@@ -43,10 +43,10 @@ def lowest_ir_version(model: ir.Model) -> int:
     models are read all the same, but written with this version.
     """
     weights = [v for graph in scope.graphs(model) for v in graph.initializers.values()]
-    needed = [8 if model.functions else 3]
-    needed += [4 for value in weights if not value.is_graph_input()][:1]
+    needed = {4 for value in weights if not value.is_graph_input()}
     types = {v.dtype.name for v in scope.values(model) if v.dtype is not None}
-    return max(*needed, *(TYPES[name] for name in types & TYPES.keys()), 3)
+    needed |= {TYPES[name] for name in types & TYPES.keys()}
+    return max({8 if model.functions else 3} | needed)
 
 
 def set_ir_version(model: ir.Model, version: int | None) -> None:

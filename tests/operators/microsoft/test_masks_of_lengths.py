@@ -8,6 +8,7 @@ import pytest
 import smelt
 from smelt.errors import UsageError
 from smelt.ir import text
+from smelt.operators.microsoft.attention import visible_keys
 from smelt.runtime.onnxruntime import OnnxRuntime
 
 SELF = """g (float[2,3,4] x, float[4,12] w, float[12] b, int32[{}] m) => (float[2,3,4] y)
@@ -31,6 +32,16 @@ def test_keys_between_start_and_end_are_seen(source: str, mask: list[int]) -> No
     wanted = OnnxRuntime(text.parse(model, 19))(*given)[0]
     got = smelt.compile(text.parse(model, 19), target="host")(*given)[0]
     np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_a_mask_of_lengths_has_an_element_for_each_key_and_not_for_each_row() -> None:
+    scores = np.zeros((2, 1, 3, 4))
+    seen = [[True, True, False, False], [True, True, True, True]]
+    np.testing.assert_array_equal(visible_keys(np.array([2, 4]), scores)[:, 0, 0], seen)
+    seen = [[False, True, False, False], [False, False, True, True]]
+    np.testing.assert_array_equal(visible_keys(np.array([2, 4, 1, 2]), scores)[:, 0, 0], seen)
+    assert visible_keys(np.ones((2, 4)), scores).shape == (2, 1, 1, 4)
+    assert visible_keys(np.ones((2, 3, 4)), scores).shape == (2, 1, 3, 4)
 
 
 def test_other_lengths_are_no_error_of_python() -> None:

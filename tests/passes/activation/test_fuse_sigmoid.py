@@ -42,9 +42,13 @@ def test_other_floats(dtype: str) -> None:
     )
 
 
+NEXT = "<float one = {1}, float next = {1.0000001}, float below = {-1.0000001}>"
 KEPT = {
     "not negated": f"{G} {ONE} {{ {PLAIN.replace('Neg(x)', 'Abs(x)')} }}",
     "another number": f"{G} <float one = {{1.0001}}> {{ {PLAIN} }}",
+    "a sum with the next number": f"{G} {NEXT} {{ {PLAIN.replace('Add(e, one)', 'Add(e, next)')} }}",
+    "a quotient of the next number": f"{G} {NEXT} {{ {PLAIN.replace('Div(one', 'Div(next')} }}",
+    "times the next number": f"{G} {NEXT} {{ {PLAIN.replace('Neg(x)', 'Mul(x, below)')} }}",
     "over one": f"{G} {ONE} {{ {PLAIN.replace('Div(one, s)', 'Div(s, one)')} }}",
     "read elsewhere": f"{G[:-1]}, float[N,3] z) {ONE} {{ {PLAIN} z = Neg(s) }}",
     "the inner result is an output": f"{G[:-1]}, float[N,3] e) {ONE} {{ {PLAIN} }}",

@@ -225,6 +225,12 @@ KEPT = {
     "parts that are no halves": graph(
         "2,5,3,4", HALVES + PRODUCTS, W, CUTS.replace("h = {2}", "h = {1}")
     ).replace("float[2,1,3,2]", "float[2,1,3,1]").replace("(float[2,5,3,4] y)", "(float[2,5,3,?] y)"),
+    "parts of sizes known at run time": graph(
+        "2,5,3,4", "p, q = Split<axis=3>(x, n) " + PRODUCTS, W + ", int64[2] n"
+    ),
+    "halves along another axis": graph(
+        "2,5,4,4", "p, q = Split<axis=2, num_outputs=2>(x) " + PRODUCTS.replace("axis=3", "axis=2"), W
+    ).replace("float[2,1,3,2]", "float[2,1,2,4]"),
     "pairs stacked the other way": INTERLEAVED.replace("(nn, pp)", "(pp, nn)"),
     "pairs of other neighbours": INTERLEAVED.replace("p = Slice(x, o", "p = Slice(x, i"),
     "angles that differ within a pair": INTERLEAVED.replace("Cos(v3)", "Cos(w)").replace(

@@ -265,6 +265,10 @@ KEPT = {
         "g (int64[2] x) => (int64[2] y) { y = Abs(x) }",
         "Max Mul",
     ),
+    "a quotient by 0": (
+        "g (float[2] x) => (float[2] y) { y = Celu<alpha=0.0>(x) }",
+        "Relu Mul Div Exp Sub",
+    ),
     "Erf of doubles": ("g (double[2] x) => (double[2] y) { y = Erf(x) }", "Clip Mul Add Div"),
     "statistics that are no constants": (
         "g (float[1,1,2] x, float[1] s) => (float[1,1,2] y) { y = BatchNormalization(x, s, s, s, s) }",

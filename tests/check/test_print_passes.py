@@ -1,0 +1,36 @@
+"""How much is printed after passes."""
+
+from __future__ import annotations
+
+import pytest
+
+from smelt.check.print_passes import NAMED, PrintPasses, cut
+
+LINES = ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "printed"),
+    [
+        (0, LINES),
+        (1, ["a", "... 2 more lines (--print-limit 0 shows all)"]),
+        (2, ["a", "b", "... 1 more lines (--print-limit 0 shows all)"]),
+        (3, LINES),
+        (4, LINES),
+    ],
+)
+def test_lines_up_to_a_limit_are_printed_and_the_others_counted(limit, printed):
+    assert list(cut(LINES, limit)) == printed
+
+
+def test_all_lines_are_printed_unless_there_is_a_limit():
+    assert PrintPasses(print).limit == 0
+
+
+@pytest.mark.parametrize("more", [0, 1, 3])
+def test_passes_without_effect_are_named_up_to_a_number(more):
+    names = [f"pass-{i}" for i in range(NAMED + more)]
+    written = []
+    PrintPasses(written.append, changed=frozenset(names)).finish()
+    others = f" and {more} others" if more else ""
+    assert written == [f"*** not in the pipeline: {', '.join(names[:NAMED])}{others} ***"]
