@@ -7,8 +7,10 @@ import onnx_ir as ir
 import pytest
 
 from smelt.ir import text, verify
+from smelt.ir.constants import Constants
+from smelt.ir.shapes import ShapeInference
 from smelt.passes.base import PassContext
-from smelt.passes.precision.bools_to_floats import MOST_NODES, bools_to_floats
+from smelt.passes.precision.bools_to_floats import MOST_NODES, bools_to_floats, most_of
 from smelt.runtime.inputs import random_inputs
 from smelt.runtime.reference import Reference
 
@@ -144,3 +146,41 @@ def test_long_chains_stay() -> None:
     model = text.parse(graph, 18)
     run(model, takes_floats)
     assert "Not" in live_kinds(model)
+
+
+COUNTS = {
+    "y = Identity(bits)": 1.0,
+    "y = Identity(counts)": np.inf,
+    "y = Identity(halves)": None,
+    "y = Identity(below)": None,
+    "y = Identity(nothing)": None,
+    "y = Identity(x)": None,
+    "y = Cast<to=1>(m)": 1.0,
+    "y = Cast<to=1>(ids)": None,
+    "f = Cast<to=1>(ids) y = Abs(f)": np.inf,
+    "f = Cast<to=1>(m) y = Abs(f)": 1.0,
+    "y = Abs(x)": None,
+    "f = Cast<to=1>(m) y = Transpose(f)": 1.0,
+    "f = Cast<to=1>(m) y = Mul(f, f)": 1.0,
+    "f = Cast<to=1>(m) y = Mul(f, counts)": np.inf,
+    "f = Cast<to=1>(m) y = Add(f, f)": np.inf,
+    "f = Cast<to=1>(m) y = Add(f, x)": None,
+    "y = Clip(counts, zero, one)": 1.0,
+    "f = Cast<to=1>(m) g = Add(f, f) y = Clip(g, zero, one)": 1.0,
+    "f = Cast<to=1>(m) g = Add(f, f) y = Clip(g, zero, two)": None,
+    "y = Clip(x, zero, one)": None,
+    "f = Cast<to=1>(m) y = Neg(f)": None,
+}
+
+
+@pytest.mark.parametrize("body", COUNTS)
+def test_the_largest_of_counts(body) -> None:
+    model = text.parse(
+        f"g ({IDS}, {MASK}, float[2,3] x) => (y) <float[3] bits = {{0,1,1}}, "
+        "float[3] counts = {0,1,2}, float[3] halves = {0,0.5,1}, float[3] below = {-1,0,1}, "
+        f"float[0] nothing = {{}}, float zero = {{0}}, float one = {{1}}, float two = {{2}}> {{ {body} }}"
+    )
+    ShapeInference(model).infer_model()
+    last = model.graph[-1]
+    value = last.inputs[0] if last.op_type == "Identity" else last.outputs[0]
+    assert most_of(value, Constants()) == COUNTS[body]

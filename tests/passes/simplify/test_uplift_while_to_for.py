@@ -18,7 +18,7 @@ def loop(
     return (
         f"g (float[2] x, int64 n) => (float[2] y, float[R,2] h) <int64 five = {{5}}, "
         f"{dtype} zero = {{{start}}}, {dtype} one = {{1}}, {dtype} two = {{2}}, {dtype} less = {{-1}}, "
-        f"bool go = {{1}}, {dtype} four = {{4}}, float most = {{4}}, {dtype} large = {{20000000}}, "
+        f"bool go = {{1}}, bool never = {{0}}, {dtype} four = {{4}}, float most = {{4}}, {dtype} large = {{20000000}}, "
         "float huge = {20000000}> { "
         f"i_last, y, h = Loop({limit}, {first}, zero, x) <body = body (int64 k, bool c, "
         f"{dtype} i, float[2] p) => (bool co, {dtype} j, float[2] q, float[2] o) "
@@ -36,6 +36,8 @@ COUNTED = {
     "rounds": ("j = Identity(i) r = Cast<to=1>(k) co = Less(r, most)", 5),
     "the first of two": ("j = Add(i, one) a = Less(j, four) b = Less(k, five) co = And(a, b)", 4),
     "while it goes on": ("j = Add(i, one) a = Less(j, four) co = And(a, c)", 4),
+    "while a constant holds": ("j = Add(i, one) a = Less(j, four) co = And(a, go)", 4),
+    "until a constant does not hold": ("j = Add(i, one) a = Less(j, four) co = And(a, never)", 1),
     "once at least": ("j = Add(i, one) co = Less(j, less)", 1),
 }
 
@@ -57,6 +59,7 @@ LEFT = {
     "a number of the run": "j = Add(i, one) co = Less(j, n)",
     "products": "j = Mul(i, two) co = Less(j, four)",
     "a counter that is set anew": "j = Add(k, one) co = Less(i, four)",
+    "a truth of the run": "j = Add(i, one) a = Less(j, four) co = And(a, run)",
     "no end": "j = Sub(i, one) co = Less(j, four)",
     "one of two by data": (
         "j = Add(i, one) a = Less(j, four) t = ReduceSum<keepdims=0>(q) b = Less(t, most) co = And(a, b)"
@@ -67,7 +70,8 @@ LEFT = {
 
 @pytest.mark.parametrize("condition", LEFT.values(), ids=LEFT.keys())
 def test_leaves(condition: str) -> None:
-    check_unchanged(uplift_while_to_for, loop(condition))
+    source = loop(condition).replace("int64 n)", "int64 n, bool run)")
+    check_unchanged(uplift_while_to_for, source)
 
 
 def test_leaves_what_may_not_begin() -> None:

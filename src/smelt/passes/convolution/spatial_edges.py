@@ -13,9 +13,10 @@ from smelt.ir.constants import Constants
 def padding_of(
     pad: ir.Node, order: Sequence[int], constants: Constants, version: int
 ) -> list[int] | None:
-    """Return the spatial pads of ``pad``, begins before ends; its input has the axes in ``order``.
+    """Return the spatial pads of ``pad``, begins before ends.
 
-    None if it pads with another value than 0, crops, pads other axes, or is not constant.
+    ``order`` lists the axes of its input: the batch, the channels, the spatial ones. None if
+    it pads with another value than 0, crops, pads other axes, or is not constant.
     """
     inputs = [*pad.inputs, None, None, None]
     if version < 11 or opset.attribute(pad, "mode", version) != "constant":
@@ -38,7 +39,8 @@ def crops_of(
 ) -> list[int] | None:
     """Return how much ``cut``, a Slice, removes at the begins, then the ends, of the spatial axes.
 
-    Its input has the axes in ``order`` and the spatial ``sizes``. None if it takes steps, cuts
+    ``order`` has for each axis of its input: 0 for the batch, 1 for the channels, 2 or more for a
+    spatial axis, whose sizes are ``sizes``. None if it takes steps, cuts
     other axes, leaves nothing, or is not constant.
     """
     if len(cut.inputs) < 3:
