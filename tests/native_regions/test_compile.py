@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import smelt
+from smelt.errors import UsageError
 from smelt.ir import text
 from smelt.native_regions import compile as compiling
 from smelt.native_regions.artifact import NativeArtifact
@@ -153,3 +154,30 @@ def test_open_sizes_without_bounds_stay_with_onnx_runtime() -> None:
     artifact = smelt.compile_with_regions(text.parse(BLOCK, 18))
     assert "need bounds" in artifact.plan.facts["native regions"]
     check_same(artifact, BLOCK, B=2, S=3)
+
+
+def test_a_pipeline_that_changes_the_interface_changes_it_for_the_regions_too() -> None:
+    graph = """g (int64[4] i) => (float[4,2] y) <float[3,2] t = {1, 2, 3, 4, 5, 6}> {
+        a = Gather(t, i) b = Exp(a) c = Neg(b) d = Mul(c, a) y = Add(d, b) }"""
+    pipeline = "default,narrow-integers{inputs=true}"
+    artifact = smelt.compile_with_regions(text.parse(graph, 18), pipeline=pipeline, measure=False)
+    [port] = artifact.session().get_inputs()
+    assert port.type == "tensor(int32)"
+    [y] = artifact.session().run(None, {"i": np.array([0, 1, 2, 1], np.int32)})
+    expected = OnnxRuntime(text.parse(graph, 18))(np.array([0, 1, 2, 1]))[0]
+    np.testing.assert_allclose(y, expected, rtol=1e-5)
+
+
+def test_weights_of_few_bits_are_refused() -> None:
+    with pytest.raises(UsageError, match="weights='int4'"):
+        smelt.compile_with_regions(text.parse(HEAVY, 18), weights="int4")
+
+
+def test_regions_of_a_model_that_fails_on_random_inputs_are_left_out(monkeypatch) -> None:
+    graph = """g (float[4] x, int64[2] s) => (float[A,B] y) {
+        a = Relu(x) b = Exp(a) c = Neg(b) d = Mul(c, a) y = Reshape(d, s) }"""
+    wrong_shape = [np.ones(4, np.float32), np.array([3, 3])]
+    monkeypatch.setattr(compiling, "random_inputs", lambda *_: wrong_shape)
+    artifact = smelt.compile_with_regions(text.parse(graph, 18))
+    assert "made-up inputs (E321" in artifact.plan.facts["native regions"]
+    assert not isinstance(artifact, NativeArtifact)

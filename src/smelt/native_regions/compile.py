@@ -11,7 +11,7 @@ from typing import Any
 import onnx_ir as ir
 
 from smelt.compiler import Source, compile_model, source_model
-from smelt.errors import SmeltError
+from smelt.errors import SmeltError, UsageError
 from smelt.ir.bounds import bounds_of, readable_bounds
 from smelt.ir.cloning import clone_model
 from smelt.ir.scope import nodes
@@ -50,13 +50,20 @@ def compile_with_regions(
 
     The result has the model without regions, too. ``measure`` times both at the largest sizes and
     at the geometric means of the bounds, and returns the artifact without regions if these do not
-    pay; ``report["native regions"]`` has the figures. Raises the errors of a compile, and
-    UsageError E661 without a C compiler.
+    pay; ``report["native regions"]`` has the figures. Raises the errors of a compile, UsageError
+    E661 without a C compiler, and E660 with ``weights``, because regions do not compute with these.
     """
+    if options.get("weights"):
+        raise UsageError(
+            "E660",
+            f"native regions are compiled with weights={options['weights']!r}",
+            why="the C of a region computes with the weights of the model as they are",
+            fix="leave out the weights, or compile without native regions",
+        )
     model = source_model(source, specs, options.get("opset"), dict(tracing or {}))
     plain = compile_model(clone_model(model), target="ort", dims=dims, **options)
     assert isinstance(plain, OrtArtifact)
-    regions = _regions(model, dims, threads)
+    regions = _regions(model, dims, threads, str(options.get("pipeline", "default")))
     report: dict[str, Any] = {
         "regions": regions.count,
         "nodes": regions.nodes,
@@ -77,10 +84,13 @@ def compile_with_regions(
 
 
 def _regions(
-    model: ir.Model, dims: Mapping[str, int | tuple[int, int]] | None, threads: int
+    model: ir.Model,
+    dims: Mapping[str, int | tuple[int, int]] | None,
+    threads: int,
+    pipeline: str,
 ) -> Regions:
-    """Return the optimized model with its regions replaced."""
-    optimized = compile_model(model, target="onnx", dims=dims).plan.model
+    """Return the model with its regions replaced, after the passes of ``pipeline``."""
+    optimized = compile_model(model, target="onnx", dims=dims, pipeline=pipeline).plan.model
 
     def compile_region(part: ir.Model, name: str) -> Artifact:
         """Compile one part to C that runs on any CPU of this architecture."""
@@ -93,8 +103,7 @@ def _regions(
 def _joined(plain: OrtArtifact, regions: Regions) -> NativeArtifact:
     """Return the artifact with the files of ``plain``, the model with regions, and the library."""
     options = replace(plain.plan.options, name=f"{plain.plan.options.name}.native")
-    given = {name: value for name, value in vars(options).items() if name != "weights"}
-    rest = compile_model(regions.model, target="ort", pipeline="", **given)
+    rest = compile_model(regions.model, target="ort", pipeline="", **vars(options))
     assert isinstance(rest, OrtArtifact)
     return with_library(plain, rest, regions.library)
 
@@ -114,6 +123,7 @@ def _ratios(plain: OrtArtifact, native: OrtArtifact, threads: int) -> list[float
     for sizes in _sizes(interface.symbols(), bounds):
         try:
             values = random_inputs(plain.model, sizes)
+            plain(*values)  # its failure has a code
         except SmeltError as error:
             return f"{error.code} {error.what}"
         feeds = {

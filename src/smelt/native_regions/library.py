@@ -135,7 +135,7 @@ def _bounds(dim: object, sizes: Mapping[str, RunSize]) -> str:
 
 
 def _call_lines(region: Region) -> list[str]:
-    """Return the lines that run the region in an arena; its threads are those of the session."""
+    """Return the lines that run the region in an arena, on the threads of the session."""
     arguments = "data, results, arena"
     arguments += ", sizes" if region.program.input_sizes else ""
     lines = []

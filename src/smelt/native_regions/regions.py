@@ -25,7 +25,7 @@ FEWEST_NODES = 4
 PORTABLE_FLAGS = tuple(flag for flag in FLAGS if flag != "-march=native")
 """Flags of the library: its C chooses the vectors of the CPU at run time."""
 
-LARGEST_SIZE_OF_TYPE = 8
+BITS_OF_BYTE = 8
 
 CompileRegion = Callable[[ir.Model, str], Artifact]
 """Compiles a part of a model for the target ``c``, with the name of its files and functions."""
@@ -79,7 +79,7 @@ def native_regions(
 
 
 def _partition(model: ir.Model, target: Target[Any, Any]) -> list[Part]:
-    """Return the parts of ``model``: regions that ``target`` takes, and what is between them."""
+    """Return the parts of ``model``: the regions that ``target`` takes, and the other parts."""
     bounds = readable_bounds(model.graph)
     taken = {node: not refusal(target, node, bounds) for node in model.graph}
     return partition(model.graph, taken.__getitem__, lambda nodes: FEWEST_NODES - len(nodes))
@@ -91,7 +91,7 @@ def _obstacle(artifact: Artifact) -> str:
     slots = [program.slots[slot] for slot in (*program.inputs, *program.outputs)]
     if program.returned_sizes:
         return "a size of its results depends on its data"
-    if any(slot.dtype.bitwidth < LARGEST_SIZE_OF_TYPE for slot in slots):
+    if any(slot.dtype.bitwidth < BITS_OF_BYTE for slot in slots):
         return "an input or output has elements of less than a byte"
     plain = {str(dim) for slot in slots[: len(program.inputs)] for dim in slot.shape}
     if any(str(each.size) not in plain for each in program.input_sizes):
