@@ -16,8 +16,7 @@ MODELS = Path(__file__).parent / "models"
 NAMES = ("decoder", "decoder_with_past")
 
 OWN = 1.06
-"""The weights of the merged decoders at most, in those of the decoder without past: the other has
-constants of its own."""
+"""The most bytes of the merged weights, as a multiple of those of the decoder without past."""
 
 NETWORKS = ["gpt2", "t5", pytest.param("whisper", marks=pytest.mark.slow)]
 

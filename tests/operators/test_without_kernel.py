@@ -37,7 +37,8 @@ def types_of(op_type: str, variables: set[str] | None = None) -> set[str]:
 
 
 LATER = {(1, 31): set(), (1, 32): {"Celu", "Einsum", "OneHot", "Pad", "Unique"}}
-"""Operators of bfloat16 that a release has beyond the table, which older releases need, too."""
+"""Kernels of bfloat16 that a release has and the table lacks: the table is that of the oldest
+release, because files must load there."""
 
 
 @pytest.mark.skipif(ONNXRUNTIME not in LATER, reason="the table is that of 1.31 and 1.32")

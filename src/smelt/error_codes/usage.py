@@ -110,7 +110,7 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E638": ErrorCode(
         "nothing to explain",
-        "The topic is no error code, pass, stage of a pipeline, target, consumer or operator.",
+        "No error code, pass, stage of a pipeline, target, consumer or operator has this name.",
         "`smelt passes`, or docs/errors.md",
     ),
     "E639": ErrorCode(

@@ -93,7 +93,8 @@ def _finished(graph: ir.Graph, like: ir.Model) -> ir.Model:
 
 
 def _check_pair(first: ir.Model, cached: ir.Model, names: tuple[str, str], condition: str) -> None:
-    """Raise E665 if the models are no pair of decoders, E669 if a name would be taken twice."""
+    """Raise E665 unless the models are a decoder without and one with past, and E669 if an input
+    already has the name of the condition."""
     own, others = ([value.name for value in model.graph.inputs] for model in (first, cached))
     if condition in (*own, *others):
         raise UsageError(

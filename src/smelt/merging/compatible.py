@@ -26,7 +26,7 @@ def make_compatible(models: tuple[ir.Model, ir.Model], names: tuple[str, str]) -
 def unite(into: ir.Model, other: ir.Model) -> None:
     """Add the imports and functions of ``other`` to ``into``.
 
-    The weights become external data if those of one of them were.
+    The result is saved with external data if one of the models had external data.
     """
     for domain, version in other.opset_imports.items():
         into.opset_imports.setdefault(domain, version)

@@ -14,7 +14,8 @@ from smelt.merging.outputs import Caches
 class Facts:
     """The bytes of weights before and after, and the comparisons with the sources.
 
-    ``not_computed`` are outputs that the branch with past lacks; ``caches`` says what they hold.
+    ``not_computed`` are outputs that the branch with past does not compute; ``caches`` says what
+    that branch returns for them.
     ``renamed`` are inputs and outputs of a connected model with their new names, ``tied`` the
     weights that are an embedding transposed.
     """

@@ -45,7 +45,7 @@ def tie_embeddings(model: ir.Model) -> list[str]:
 
 
 def _matrices(graph: ir.Graph) -> Iterator[tuple[ir.Value, ir.TensorProtocol]]:
-    """Yield the large weights of two dims that are no inputs or outputs of ``graph``."""
+    """Yield the large matrices among the weights of ``graph``, without its inputs and outputs."""
     for value in graph.initializers.values():
         tensor = value.const_value
         is_own = not (value.is_graph_output() or value.is_graph_input())

@@ -82,9 +82,9 @@ def _by_name(runner: Runner, given: Known) -> dict[str, Value]:
 
 
 def own_dims(dims: Dims | None, models: Sequence[ir.Model]) -> list[Dims | None]:
-    """Return for each model the ``dims`` that it has; the first one gets those that none has.
+    """Return ``dims`` restricted to the symbols of each model, in order.
 
-    So a comparison raises E633 for a name that no model has.
+    A name that no model has goes to the first model, so that its comparison raises E633.
     """
     symbols = [set(interface_of(model).symbols()) for model in models]
     unknown = (dims or {}).keys() - set().union(*symbols)

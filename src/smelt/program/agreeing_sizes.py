@@ -39,7 +39,8 @@ def _dot_general(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
 
 
 def _concat(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
-    """Yield the sum of sizes along ``axis`` and each other dim, with those of the result."""
+    """Yield pairs of equal sizes: the sum along ``axis`` and that dim of the result, then each
+    other dim of each operand and the same dim of the result."""
     axis = step.attributes["axis"]
     assert isinstance(axis, int)
     yield sum(shape[axis] for shape in operands), results[0][axis]

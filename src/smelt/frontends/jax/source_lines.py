@@ -80,8 +80,8 @@ def _short(path: str) -> str:
 class Call:
     """The inlined calls around an equation: their names, and the source line of its nodes.
 
-    JAX traces its own jitted functions (``relu``) once and reuses the jaxpr, so lines inside are
-    those of the first caller. For such calls, ``fixed`` is the source line of this call.
+    JAX traces its own jitted functions (``relu``) once and reuses the jaxpr, so the jaxpr has the
+    source lines of the first call. For later calls, ``fixed`` is the source line of the call.
     """
 
     def __init__(self, names: tuple[str, ...] = (), fixed: str | None = None) -> None:

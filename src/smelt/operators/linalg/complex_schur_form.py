@@ -142,9 +142,9 @@ def _triangular(m: Nodes, form: Form, count: Tensor, precision: float) -> tuple[
 def _window(m: Nodes, matrix: Tensor, precision: float) -> tuple[Tensor, Tensor, Tensor]:
     """Return ``(matrix without negligible subdiagonal elements, first row, last row)``.
 
-    The rows, ``[batch, 1, 1, 1]``, are those of the last block that is not triangular; 0 and 0 if
-    there is none. An element is negligible if it is small against its neighbors on the diagonal,
-    and its product with the element above the diagonal is small, too (as in ``zlahqr``).
+    The rows, ``[batch, 1, 1, 1]``, delimit the last block that is not triangular; both are 0 if all
+    is triangular. An element is negligible if it is small relative to its neighbors on the
+    diagonal, and its product with the element above the diagonal is small as well (``zlahqr``).
     In row r, ``side`` is ``|a[r, r-1]|``, ``here`` is ``a[r, r]``, ``previous`` is ``a[r-1, r-1]``
     and ``above_diagonal`` is ``|a[r-1, r]|``.
     """

@@ -93,7 +93,7 @@ LATE = ("late_factor", "late_divisor")
 """Names of the factor and the divisor that scale the scores after a bias is added."""
 
 MASKS = ("mask", "hidden", "bias", "subtracted")
-"""Names of what masks or changes the scores after a cap."""
+"""Names of the operands that mask the scores, or are added to or subtracted from them."""
 
 
 def _times(value: Op | OneOf, factor: str, divisor: str) -> OneOf:

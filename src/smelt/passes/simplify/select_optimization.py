@@ -12,8 +12,8 @@
 The last form needs the option ``assume-finite``: where b is infinite or NaN under the mask, the sum
 is NaN. Adding -0 keeps every bit of b; +0 would not.
 
-Constant floats that a Cast cannot turn into integers, such as NaN, become 0 if a constant mask
-selects none of them.
+A Cast cannot turn some constant floats, such as NaN, into integers. These become 0 if a constant
+mask selects only other elements.
 
 Needs    (1) a constant condition, or a number of elements computed from input sizes that the source
          declares to be never 0, as JAX does; (2) a result of the shape of the chosen operand,

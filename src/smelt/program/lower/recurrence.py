@@ -179,8 +179,9 @@ def _computed_bias(layer: _Layer, bias: int, summed: int, size: int) -> tuple[in
     """Return the bias to add to the gates, and the slot of the part that is added later (or
     ABSENT).
 
-    ``bias`` has two halves of ``size`` entries. The first ``summed`` entries of both are added;
-    later entries of the first half are kept, those of the second half are added later.
+    ``bias`` has two halves of ``size`` entries. The bias to add is the sum of both halves in its
+    first ``summed`` entries, and the first half in the others. The part that is added later has the
+    other entries of the second half.
     """
     cx = layer.cx
 

@@ -52,8 +52,8 @@ def exchanged(
 
 
 def _source_near(sources: Sequence[list[int]], dim: int) -> list[int]:
-    """Return the source dims of ``dim``; for a new dim of size 1, those of the nearest dim with
-    any.
+    """Return the source dims of ``dim``. A new dim of size 1 has none; then return the source dims
+    of the nearest dim that has some.
     """
     after = (source for source in sources[dim:] if source)
     before = (source for source in reversed(sources[:dim]) if source)
