@@ -14,7 +14,7 @@ from sampling import is_tried
 
 import smelt
 from smelt.compiler import optimize_model
-from smelt.errors import ErrorList, Unsupported
+from smelt.errors import ErrorList, InvalidModel, Unsupported
 from smelt.frontends.onnx import load
 from smelt.ir import opset, text
 from smelt.ir.lower_opset import lower_opset, misfit, way_down
@@ -292,6 +292,18 @@ def test_a_default_of_a_later_opset_is_dropped_and_a_changed_one_is_written() ->
     [node] = text.parse(f"{X} {{ y = Cast<to=1,saturate=1>(x) }}", 19).graph
     assert not misfit(node, 19)
     assert "saturate" not in node.attributes
+
+
+def test_a_split_that_cannot_run_may_stand_in_a_branch_that_never_runs() -> None:
+    graph = """g (int64[5] n, bool c) => (int64[1] y) {
+        y = If<then_branch = t () => (int64[1] p) { p, q, r, u = Split<num_outputs=4>(n) },
+        else_branch = e () => (int64[1] k) <int64[1] i = {1}> { k = Gather(n, i) }>(c) }"""
+    model = text.parse(graph, 18)
+    optimize_model(model, pipeline="", opset=17)
+    inputs = np.arange(5), np.array(False)
+    assert open_runner(model, "onnxruntime")(*inputs)[0].tolist() == [1]
+    with pytest.raises(InvalidModel):
+        open_runner(model, "onnxruntime")(np.arange(5), np.array(True))
 
 
 TRIED = [

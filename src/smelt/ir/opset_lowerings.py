@@ -68,7 +68,12 @@ def _axes_to_attribute(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _split(node: ir.Node, rewriter: Rewriter) -> str:
-    """Compute the sizes of the parts where the axis may not divide evenly."""
+    """Compute the sizes of the parts where the axis may not divide evenly.
+
+    A Split into more parts than the axis allows fails when it runs, but may stand in a branch that
+    never runs, as in the body of AffineGrid. It gets a last part of 0 elements, and still fails,
+    because the sizes do not add up.
+    """
     count = node.attributes.get_int("num_outputs", 0)
     node.attributes.pop("num_outputs", None)
     if _input(node, 1) is not None or not count:
@@ -82,6 +87,8 @@ def _split(node: ir.Node, rewriter: Rewriter) -> str:
     length = b.op("Gather", b.op("Shape", x), b.const_i64([axis]))
     part_size = b.op("Div", b.op("Add", length, b.const_i64([count - 1])), b.const_i64([count]))
     last_part_size = b.op("Sub", length, b.op("Mul", part_size, b.const_i64([count - 1])))
+    if isinstance(size, int) and -(-size // count) * (count - 1) > size:
+        last_part_size = b.const_i64([0])
     node.resize_inputs(2)
     node.replace_input_with(1, b.op("Concat", *([part_size] * (count - 1)), last_part_size, axis=0))
     return ""
