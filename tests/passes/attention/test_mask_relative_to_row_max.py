@@ -59,6 +59,10 @@ def test_a_mask_of_choices(end: str, big: float) -> None:
     assert np.isfinite(found).all()
 
 
+def test_below_opset_18_where_axes_of_reduce_max_are_an_attribute_the_guard_stays() -> None:
+    check_unchanged(drop_softmax_guard, graph(CHOICE, MASK, GUARD), opset=17)
+
+
 @pytest.mark.parametrize("low", [-np.inf, LOWEST, -1e4, -5.0])
 def test_a_mask_that_is_given(low: float) -> None:
     """A row of -inf gives NaN, a row of finite numbers depends on its scores, as without an
