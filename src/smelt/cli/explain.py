@@ -146,7 +146,7 @@ def _consumer(topic: Topic) -> Facts:
 
 
 def _show_consumer(facts: Facts) -> None:
-    """Print what a consumer takes, the source of these limits, and what was tried."""
+    """Print what a consumer takes, the source of these limits, and its known defects."""
     print(prose(f"{facts['name']}: {facts['summary']}\n"))
     lowest, highest = facts["opsets"]
     passes, operators = facts["passes"], facts["operators"]
@@ -159,9 +159,8 @@ def _show_consumer(facts: Facts) -> None:
     ]
     print(table([row for row in rows if row[1]]) + "\n")
     print(prose(f"Source: {facts['source']}"))
-    for word in ("tried", "defects"):
-        for fact in facts[word]:
-            print(prose(f"{'Tried' if word == 'tried' else 'Known'}: {fact}"))
+    for defect in facts["defects"]:
+        print(prose(f"Known: {defect}"))
     for operator, why in facts["refused"].items():
         print(prose(f"Not taken: {operator}, because {why}"))
     if operators:

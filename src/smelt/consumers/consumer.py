@@ -38,9 +38,8 @@ def takes(text: str, **forms: Takes) -> dict[str, Takes]:
 class Consumer:
     """A program that reads ONNX files.
 
-    ``source``: the document, checker or measurement that the rows are from. ``tried``: what was
-    run, with which version, and the result; empty if nothing was. ``opsets``: lowest and highest
-    ONNX opset. ``ir_version``: the highest version of the file format. ``operators``: what
+    ``source``: the document, checker or measurement that the rows are from. ``opsets``: lowest and
+    highest ONNX opset. ``ir_version``: the highest version of the file format. ``operators``: what
     it takes, by operator (``domain::Name`` for other domains); None for every operator of ONNX but
     those ``refused``, a table from operator to the reason; such a consumer has no other limits.
     ``types``: element types of values that are no constants. ``max_rank``: the most dims of a
@@ -65,5 +64,4 @@ class Consumer:
     without: tuple[str, ...] = ()
     prefers: str = ""
     defects: tuple[str, ...] = ()
-    tried: tuple[str, ...] = ()
     at: Callable[[Version], Consumer] | None = None

@@ -1,24 +1,15 @@
-"""Describe consumers as plain data and as a table, for ``smelt explain`` and the documentation."""
+"""Describe consumers as plain data, for ``smelt explain``."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from smelt.consumers.consumer import Consumer, Takes
-from smelt.consumers.find import (
-    ANY,
-    OPSET_OF_WIDEST,
-    TRIED_WITH_WIDEST,
-    consumers,
-    find_consumers,
-)
-
-OPEN_ENDED = 10**6
-"""A consumer whose highest opset is at least this one has no upper limit."""
+from smelt.consumers.find import ANY, OPSET_OF_WIDEST, consumers, find_consumers
 
 
 def describe_consumer(name: str) -> dict[str, Any]:
-    """Return what the consumer ``name`` takes, from which source, and what was tried.
+    """Return what the consumer ``name`` takes, from which source, and its known defects.
 
     ``operators`` is None if it takes all operators of ONNX but those ``refused``; else it maps each
     operator to its limits in words, "" for none.
@@ -30,7 +21,6 @@ def describe_consumer(name: str) -> dict[str, Any]:
         "name": consumer.name,
         "summary": consumer.summary,
         "source": consumer.source,
-        "tried": list(consumer.tried),
         "defects": list(consumer.defects),
         "opsets": list(consumer.opsets),
         "operators": consumer.operators
@@ -49,7 +39,6 @@ def _describe_widest() -> dict[str, Any]:
         "name": ANY,
         "summary": f"{chosen} together",
         "source": "the sources of these consumers",
-        "tried": list(TRIED_WITH_WIDEST),
         "defects": [defect for consumer in chosen.consumers for defect in consumer.defects],
         "opsets": [lowest, OPSET_OF_WIDEST],
         "operators": None,
@@ -89,28 +78,3 @@ def _limits_of_all(consumer: Consumer) -> list[str]:
         (consumer.types, ", ".join(sorted(x.name.lower() for x in consumer.types or ()))),
     )
     return [words for limit, words in limits_and_words if limit]
-
-
-def markdown_table() -> str:
-    """Return the table of ``docs/consumers.md``: what each takes, and what was tried."""
-    lines = ["| consumer | reads | opsets | takes | source | tried |", "|---|---|---|---|---|---|"]
-    for name in (*consumers(), ANY):
-        facts = describe_consumer(name)
-        cells = (f"`{name}`", facts["summary"], _opsets(facts), _takes(facts))
-        tried = "; ".join(facts["tried"]) or "not run"
-        lines += [f"| {' | '.join((*cells, facts['source'], tried))} |"]
-    return "\n".join(lines)
-
-
-def _opsets(facts: dict[str, Any]) -> str:
-    """Return the range of opsets in words."""
-    lowest, highest = facts["opsets"]
-    return f"from {lowest}" if highest >= OPEN_ENDED else f"{lowest} to {highest}"
-
-
-def _takes(facts: dict[str, Any]) -> str:
-    """Return which operators are taken, and the limits of all nodes."""
-    listed, refused = facts["operators"], facts["refused"]
-    without = f" but {', '.join(f'`{op}`' for op in refused)}" if refused else ""
-    operators = f"all operators{without}" if listed is None else f"{len(listed)} operators"
-    return ", ".join([operators, *facts["limits"]])

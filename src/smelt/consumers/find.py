@@ -16,8 +16,6 @@ ANY = "any"
 
 WIDEST = ("onnxruntime>=1.17", "openvino", "quantize")
 OPSET_OF_WIDEST = 17
-TRIED_WITH_WIDEST: tuple[str, ...] = ()
-"""What was run of the results for ``any``, as in ``Consumer.tried``."""
 
 _WRITTEN = re.compile(r"([a-z][a-z0-9-]*)(?:>=(\d+(?:\.\d+)*))?")
 
