@@ -23,6 +23,13 @@ WORD = re.compile(r"[A-Za-z_]\w{3,}")
 WIDE = ("frontends", "targets")
 """Folders whose rooms are the folders in them."""
 
+TABLES = {
+    "tests/native/test_emitted.py": ("native", "program", "targets.c", "targets.host"),
+    "tests/program/test_emitted.py": ("native", "program"),
+    "tests/operators/test_bodies.py": ("operators",),
+}
+"""Tests that mirror all modules of these packages: each holds a table of what the package makes."""
+
 
 @cache
 def _texts() -> dict[Path, str]:
@@ -129,15 +136,27 @@ def _words_of(module: str) -> frozenset[str]:
 def nearest(module: str) -> tuple[str, ...]:
     """Return test files that mirror or import ``module``; if none, those near its readers.
 
-    The file that mirrors it comes first; all others follow, the likeliest to run it first.
+    The file that mirrors it comes first, then ``TABLES`` of its package; all others follow, the
+    likeliest to run it first.
     """
-    found = mirrors(module) + [path for path, text in _texts().items() if imports(text, module)]
+    own = mirrors(module)
+    found = [path for path, text in _texts().items() if imports(text, module)]
     readers = [module]
-    for _ in range(HOPS if not found else 0):
+    for _ in range(HOPS if not own + found else 0):
         readers = [n for n, text in _sources().items() if any(imports(text, r) for r in readers)]
         found += [path for reader in readers for path in mirrors(reader)]
-    named = (str(path.relative_to(ROOT)) for path in found)
-    return tuple(dict.fromkeys([*named, *_likeliest(module)]))
+    first, then = ([str(path.relative_to(ROOT)) for path in paths] for paths in (own, found))
+    return tuple(dict.fromkeys([*first, *tables(module), *then, *_likeliest(module)]))
+
+
+def tables(module: str) -> list[str]:
+    """Return the files of ``TABLES`` that mirror the package of ``module``."""
+    name = module.removeprefix("smelt.") + "."
+    return [
+        file
+        for file, packages in TABLES.items()
+        if any(name.startswith(f"{package}.") for package in packages)
+    ]
 
 
 def mirrors(module: str) -> list[Path]:

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 from mutants.blocks import RECORD, block_of, marked
-from mutants.nearest import imports, nearest, room
+from mutants.nearest import ROOT, TABLES, imports, nearest, room
 from mutants.sites import mutated, shown, sites
 
 MISTAKES = {
@@ -59,6 +59,9 @@ def test_tests_near_a_module_mirror_or_import_it() -> None:
         "tests/passes/simplify/test_slices_to_split.py"
     )
     assert nearest("smelt.passes.norms.moments"), "those of its readers"
+    assert "tests/native/test_emitted.py" in nearest("smelt.native.writer")[:2]
+    assert "tests/operators/test_bodies.py" in nearest("smelt.operators.linalg.lu")[:2]
+    assert all((ROOT / file).is_file() for file in TABLES)
     assert room("smelt.frontends.jax.plugins.linalg.qr").parts[-2:] == ("frontends", "jax")
     assert imports("from smelt.ir import (\n    scope,\n    text,\n)", "smelt.ir.text")
     assert not imports("from smelt.ir.text import parse", "smelt.ir")
