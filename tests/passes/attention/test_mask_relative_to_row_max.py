@@ -97,6 +97,19 @@ def test_a_table_of_each_head_and_windows_that_are_hidden_by_a_hundred() -> None
     np.testing.assert_allclose(found, expected, rtol=0, atol=8e-2)
 
 
+def with_table(bits: int) -> str:
+    """Return attention whose scores get a table of 7 keys, then a mask of the number of ``bits``."""
+    source = graph("a = Add(s, d) b = Where(m, z, low) w = Add(a, b)", MASK)
+    table = f"float16[1,7] d = {{{','.join(['13653'] * 7)}}}, float16 z"
+    return source.replace("float16 z", table, 1).replace(str(BITS), str(bits))
+
+
+@pytest.mark.parametrize("bits", [BITS, 0xD640], ids=["-65504", "-100"])
+def test_a_table_then_a_mask(bits: int) -> None:
+    model = optimize(text.parse(with_table(bits), 23), pipeline="fuse-attention")
+    assert [node.op_type for node in model.graph].count("Attention") == 1
+
+
 KEPT = {
     "a mask of each head": graph(CHOICE, "bool[N,3,5,7] m"),
     "scores that are replaced, where the mask may hide all keys of a row": graph(
@@ -105,6 +118,7 @@ KEPT = {
     "scores that are replaced, then a mask": graph(
         "a = Where(m, s, low) w = Add(a, b)", MASK + ", float16[N,1,1,7] b"
     ),
+    "a table, then a mask of a size that rounds it": with_table(0xF0E2),  # -1e4
     "a product of each head": graph("d = MatMul(q, e) w = Add(s, d)", "float16[N,3,8,7] e"),
     "scores that are raised": graph("a = Add(s, m) w = Max(a, low)", "float16[N,1,5,7] m"),
 }

@@ -62,6 +62,16 @@ FUSED = {
     "two tables and a small mask": (graph(
         "a = Add(s, d) t = Add(a, h) f = Cast<to=1>(m) u = Mul(f, e) w = Add(t, u)", "bool[N,1,5,7] m",
         "float e = {-100}", tensor("d", (5, 7)), tensor("h", (5, 7))), "Cast Mul Add Add"),
+    "a mask that hides, after one whose size rounds": (graph(
+        "b = Where(m, e, z) h = Where(n, low, z) a = Add(s, b) w = Add(a, h)",
+        "bool[N,1,5,7] m, bool[5,7] n", "float e = {-1e4}", "float z = {0}"),
+        "Where Where Add"),
+    "positions and distances by products, as in DeBERTa": (graph(
+        "d = MatMul(q, e) g = MatMul(q, h) a = Add(s, d) w = Add(a, g)", "bool[1] x",
+        tensor("e", (8, 7)), tensor("h", (8, 7))), "MatMul MatMul Add"),
+    "a mask whose size rounds, and a factor that does not": (graph(
+        "f = Cast<to=1>(m) u = Mul(f, e) a = Add(s, u) w = Mul(a, h)", "bool[N,1,5,7] m",
+        "float e = {-1e6}", "float h = {0.25}"), "Cast Mul Mul"),
     "a gate cut from two, as in WavLM": (graph(
         "f = Sigmoid(m) x, z = Split<axis=3, num_outputs=2>(f) b = Mul(x, d) w = Add(s, b)",
         "float[N,3,5,2] m", "float[5,7] d = {" + ",".join(["0.5"] * 35) + "}"), "Sigmoid Split Mul"),
@@ -177,6 +187,26 @@ KEPT = {
     "two tables and a mask whose size rounds them, as in Funnel": graph(
         "a = Add(s, d) t = Add(a, h) f = Cast<to=1>(m) u = Mul(f, e) w = Sub(t, u)", "bool[N,1,5,7] m",
         "float e = {1e6}", tensor("d", (5, 7)), tensor("h", (5, 7))),
+    "a table and a mask whose size rounds it": graph(
+        "a = Add(s, d) f = Cast<to=1>(m) u = Mul(f, e) w = Add(a, u)", "bool[N,1,5,7] m",
+        "float e = {-1e6}", tensor("d", (5, 7))),
+    "a mask whose size rounds a table that is added after it": graph(
+        "f = Cast<to=1>(m) u = Mul(f, e) a = Add(s, u) w = Add(a, d)", "bool[N,1,5,7] m",
+        "float e = {-1e4}", tensor("d", (5, 7))),
+    "two masks that hide by -10000": graph(
+        "b = Where(m, e, z) h = Where(n, e, z) a = Add(s, b) w = Add(a, h)",
+        "bool[N,1,5,7] m, bool[5,7] n", "float e = {-1e4}", "float z = {0}"),
+    "a table and a mask that is given": graph(
+        "a = Add(s, d) w = Add(a, m)", "float[N,1,5,7] m", tensor("d", (5, 7))),
+    "distances by a product and a mask that rounds them": graph(
+        "d = MatMul(q, h) a = Add(s, d) f = Cast<to=1>(m) u = Mul(f, e) w = Add(a, u)",
+        "bool[N,1,5,7] m", "float e = {-1e6}", tensor("h", (8, 7))),
+    "a mask that a factor rounds": graph(
+        "f = Cast<to=1>(m) u = Mul(f, e) a = Add(s, u) w = Mul(a, c)", "bool[N,1,5,7] m",
+        "float e = {-1e6}"),
+    "two masks, one of them of a size that rounds, and a table": graph(
+        "h = Where(m, low, z) a = Add(s, h) b = Where(n, e, z) t = Add(a, b) w = Add(t, d)",
+        "bool[N,1,5,7] m, bool[5,7] n", "float e = {-1e4}", "float z = {0}", tensor("d", (5, 7))),
     "a table and a mask that is given, subtracted": graph(
         "a = Add(s, d) w = Sub(a, m)", "float[N,1,5,7] m", tensor("d", (5, 7))),
     "scores that are subtracted": graph("w = Sub(m, s)", "float[N,1,5,7] m"),

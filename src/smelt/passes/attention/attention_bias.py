@@ -24,11 +24,9 @@ from smelt.ir.same_shape import same_dim
 from smelt.ir.walk import producer_of
 from smelt.passes.attention.causal_mask import FLOOR, LOW, on_diagonal
 from smelt.passes.attention.mask_relative_to_row_max import LOWEST, mask_relative_to_row_max
-from smelt.passes.attention.raise_bias_to_floor import bounds_of, raise_bias_to_floor
+from smelt.passes.attention.raise_bias_to_floor import raise_bias_to_floor
+from smelt.passes.attention.rounding_order import rounds_alike
 from smelt.passes.size_from_inputs import shape_from_inputs
-
-SMALL = 100
-"""A mask of this size leaves scores about as exact as they are."""
 
 LOW_ENOUGH = -1e9
 """No score is this low: as a replacement it hides a score; as an addend it would only round the
@@ -54,8 +52,8 @@ def bias_of(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
     if m.get("then") is not None:
         return _bias_behind_mask(m, b)
     last = _last(m, b)
-    if last is not None and m.get("bias") is not None and not _rounds_alike(last, m):
-        return Miss("a mask that is added last would be rounded together with a bias")
+    if m.get("bias") is not None and not rounds_alike(last, m):  # fuse_attention keeps 3
+        return Miss("masks and biases that are added one by one round otherwise than their sum")
     bias = _added(last, m, b)
     if bias is None and mask is None:
         return ()
@@ -74,19 +72,6 @@ def bias_of(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
         bias = masked_bias
     assert bias is not None
     return _as_operand(bias, m, b)
-
-
-def _rounds_alike(mask: ir.Value, m: Match) -> bool:
-    """True if scores plus bias plus ``mask`` round alike in any order, even where all keys of a
-    row are hidden.
-
-    The mask has numbers that are small, or so low that nothing is left of scores and bias.
-    """
-    bounds = bounds_of(mask, m)
-    if bounds is None:
-        return False
-    lowest, highest = map(float, bounds)
-    return (lowest <= LOW or lowest >= -SMALL) and highest <= SMALL
 
 
 def _hidden_by_number(added: ir.Value, m: Match, b: Builder) -> ir.Value:

@@ -57,7 +57,9 @@ Needs    (1) opset 23; (2) float32 or float16; (3) a Softmax over the keys;
          and values copied alike, each head next to its copies; (10) no mask and no bias together
          with a cap: ONNX Runtime up to 1.26 adds them before the cap, so hidden keys may count.
 Keeps    (1) masks of -inf that may hide a whole row, where runtimes differ: a constant or a
-         triangle must prove that each row has a key; (2) scores and weights with other readers.
+         triangle must prove that each row has a key; (2) scores and weights with other readers;
+         (3) several masks and biases, or one before a scale, if a mask such as -1e6 would round
+         them in another order: rows whose keys are all hidden would change.
          The mask is added to the scores: a hidden key whose score is NaN or infinite makes its row
          NaN, where a Where would drop it.
 """

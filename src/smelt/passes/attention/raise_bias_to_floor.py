@@ -25,7 +25,7 @@ _MOVES = (
 )
 """Operators that only move elements of their first input, and have one result."""
 
-_CHOSEN = (*_MOVES, "Split")
+CHOSEN = (*_MOVES, "Split")
 """Operators whose results have only elements of their first input."""
 
 _COMPUTED = (
@@ -37,7 +37,7 @@ _COMPUTED = (
 RAISED = 1 - 2**-22
 """A factor that changes the lowest float to another one, and keeps infinities."""
 
-_PRODUCTS = ("MatMul", "Einsum")
+PRODUCTS = ("MatMul", "Einsum")
 """Operators that compute scores, and biases from queries and distances (decomposed positions)."""
 
 _Range = tuple[np.float32, np.float32]
@@ -144,10 +144,10 @@ def _bounds(value: ir.Value | None, m: Match, depth: int) -> _Range | None:
         if array.dtype not in _NUMBERS or not array.size or not np.isfinite(array).all():
             return None
         return np.float32(array.min()), np.float32(array.max())
-    node = producer_of(value, *_COMPUTED, *_SQUASHED, *_PRODUCTS, *_CHOSEN)
+    node = producer_of(value, *_COMPUTED, *_SQUASHED, *PRODUCTS, *CHOSEN)
     if node is None or value is None or value.dtype not in _TYPES or depth == DEEP:
         return None
-    if node.op_type in _PRODUCTS:
+    if node.op_type in PRODUCTS:
         return _SCORES if value.dtype == ir.DataType.FLOAT else None
     if node.op_type == "Cast":
         return _bounds_of_type(node.inputs[0])
@@ -158,7 +158,7 @@ def _bounds(value: ir.Value | None, m: Match, depth: int) -> _Range | None:
         number = np.float32(0 if filled is None else filled.as_tensor().numpy()[0])
         return (number, number) if np.isfinite(number) else None
     operands = node.inputs[1:] if node.op_type == "Where" else node.inputs
-    operands = node.inputs[:1] if node.op_type in _CHOSEN else operands
+    operands = node.inputs[:1] if node.op_type in CHOSEN else operands
     parts = [_bounds(part, m, depth + 1) for part in operands if node.op_type != "Pad"]
     if node.op_type == "Pad":
         parts = [_bounds(node.inputs[0], m, depth + 1), _padding(node, m)]
