@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 from dot_cases import DotCase, dot_cases
+from native.rewrite.test_fuse_reductions import APART, JOINED, reduced
+from native.rewrite.test_read_slices import LEFT, NUMBERS, READ
+from native.rewrite.test_row_bands import network
 from native.test_formulas import FORMULAS as FUNCTIONS
 from native.test_formulas import graph as formula
-from native.test_fuse_reductions import APART, JOINED, reduced
 from native.test_quantized_bias import CASES as BIASES
 from native.test_quantized_bias import graph_of as biased
 from native.test_quantized_bias import name_of, values_of
 from native.test_quantized_dot import CASES as PRODUCTS
 from native.test_quantized_dot import COMPUTED, case_values
 from native.test_quantized_dot import graph as product
-from native.test_read_slices import LEFT, NUMBERS, READ
-from native.test_row_bands import network
 from program.lower.test_dropout import CASES as DROPPED
 from program.passes import test_quantized_groups as groups
 from program.passes import test_quantized_lookups as lookups

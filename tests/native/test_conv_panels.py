@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from c_library import random_inputs, with_constants
 
-from smelt.native.convolve_packed import convolve_packed
 from smelt.native.kernels.conv_panels import CONV
+from smelt.native.rewrite.convolve_packed import convolve_packed
 from smelt.native.schedule import planned
 
 RNG = np.random.default_rng(0)

@@ -9,8 +9,8 @@ import pytest
 from one_operator import agreement, source
 
 from smelt import operators
-from smelt.native.call_lapack import call_lapack
-from smelt.native.factor_lane_batched import factor_lane_batched
+from smelt.native.rewrite.call_lapack import call_lapack
+from smelt.native.rewrite.factor_lane_batched import factor_lane_batched
 from smelt.runtime.jit import blas
 
 FLAGS = ("left_side", "lower", "transpose_a", "unit_diagonal")

@@ -9,8 +9,8 @@ import pytest
 from one_operator import agreement, source
 
 from smelt import operators
-from smelt.native.call_lapack import call_lapack
 from smelt.native.kernels.lapack import NAMES
+from smelt.native.rewrite.call_lapack import call_lapack
 from smelt.runtime.jit import blas
 
 pytestmark = pytest.mark.skipif(blas.table() is None, reason="scipy-openblas32 is not installed")

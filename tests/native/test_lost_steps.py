@@ -9,7 +9,6 @@ from c_library import Library, compile_c, compile_text, random_inputs
 
 from smelt.errors import InternalError
 from smelt.ir import text
-from smelt.native import fuse_epilogue
 from smelt.native.kernels import conv, dot_epilogue, kernel_of
 from smelt.native.kernels.convolution import gather
 from smelt.native.kernels.convolution.algorithm import Algorithm
@@ -17,6 +16,7 @@ from smelt.native.kernels.convolution.window import Window
 from smelt.native.kernels.epilogue import Epilogue, ends_in_relu
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
+from smelt.native.rewrite import fuse_epilogue
 
 HEAD = "float[1,4,3,3] x, float[5,4,3,3] w"
 STEPS = {

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt.native.choose_skinny_dot import choose_skinny_dot
 from smelt.native.kernels.skinny_dot import SKINNY_DOT
 from smelt.native.memory import needs_of
+from smelt.native.rewrite.choose_skinny_dot import choose_skinny_dot
 from smelt.native.schedule import planned
 from smelt.program.lower import lower
 from smelt.targets.base import Artifact

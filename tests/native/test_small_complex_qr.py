@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from one_operator import agreement, source
 
-from smelt.native.call_lapack import call_lapack
+from smelt.native.rewrite.call_lapack import call_lapack
 from smelt.native.schedule import planned
 from smelt.runtime.jit import blas
 

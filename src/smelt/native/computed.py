@@ -8,7 +8,7 @@ from typing import TypeAlias, cast
 
 from smelt.ir.bounds import Bounds
 from smelt.ir.dims import symbols_of
-from smelt.native import run_time
+from smelt.native.emit import run_time
 from smelt.native.kernels import kernel_of
 from smelt.native.kernels.instance import Instance
 from smelt.program.computed_sizes import Sizes

@@ -13,17 +13,17 @@ from smelt.ir.declared import declared
 from smelt.ir.size_constraints import constraints_of
 from smelt.native.capacities import CAPACITIES
 from smelt.native.computed import is_computed, is_computed_in_runs, refusal
-from smelt.native.fold_movement import fold_movement
-from smelt.native.fuse_elementwise import fuse_elementwise
-from smelt.native.fuse_epilogue import fuse_epilogues
+from smelt.native.emit.run_time import in_order_of_sizes
 from smelt.native.kernels import kernel_of
 from smelt.native.kernels.dot_layout import is_product
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.quantized.fixed_point import use_fixed_point
 from smelt.native.memory import allocate, needs_of
 from smelt.native.operators import DOMAIN
-from smelt.native.run_time import in_order_of_sizes
-from smelt.native.storage_types import widen
+from smelt.native.rewrite.fold_movement import fold_movement
+from smelt.native.rewrite.fuse_elementwise import fuse_elementwise
+from smelt.native.rewrite.fuse_epilogue import fuse_epilogues
+from smelt.native.rewrite.storage_types import widen
 from smelt.native.types import C_TYPES
 from smelt.program.agreement import constraint_conditions, note_conditions
 from smelt.program.instruction import Instruction, Program

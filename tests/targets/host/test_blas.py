@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smelt.native import call_blas as choice
-from smelt.native.call_blas import call_blas
-from smelt.native.fuse_elementwise import fuse_elementwise
-from smelt.native.in_process import source_of
+from smelt.native.emit.in_process import source_of
 from smelt.native.kernels.blas import GEMM
+from smelt.native.rewrite import call_blas as choice
+from smelt.native.rewrite.call_blas import call_blas
+from smelt.native.rewrite.fuse_elementwise import fuse_elementwise
 from smelt.native.schedule import planned
 from smelt.runtime.jit import blas
 

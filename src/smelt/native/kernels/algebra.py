@@ -7,12 +7,12 @@ gives the same result.
 
 from __future__ import annotations
 
+from smelt.native.emit.writer import Writer
 from smelt.native.kernels.elementwise import combine
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.portable_micro_kernel import Algebra
 from smelt.native.types import C_TYPES, CType
-from smelt.native.writer import Writer
 from smelt.operators.semiring import SEMIRINGS, Semiring, semiring_of
 
 PLAIN = {"Max": "{t} > {c} ? {t} : {c}", "Min": "{t} < {c} ? {t} : {c}"}

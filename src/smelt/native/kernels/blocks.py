@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from math import prod
 
-from smelt.native.writer import Writer
+from smelt.native.emit.writer import Writer
 
 BLOCK = 16
 """The block size in rows and columns: as many floats fill a cache line."""

@@ -14,10 +14,10 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
+from smelt.native.emit.run_time import returned_sizes
 from smelt.native.kernels.instance import Instance, static
 from smelt.native.kernels.kernel import ANY, KernelContext, as_bytes, kernel
 from smelt.native.kernels.operand import Operand
-from smelt.native.run_time import returned_sizes
 from smelt.native.types import C_TYPES
 from smelt.program.instruction import Body, Slot
 from smelt.program.memory import ALIGNMENT

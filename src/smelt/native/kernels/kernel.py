@@ -10,13 +10,13 @@ from typing import TypeAlias, cast
 
 import numpy as np
 
+from smelt.native.emit.writer import Writer
 from smelt.native.kernels.instance import Instance, static
 from smelt.native.kernels.nest import broadcast_strides, row_major
 from smelt.native.kernels.operand import Operand
 from smelt.native.kernels.support import keep_support
 from smelt.native.repeated import is_repeated, once
 from smelt.native.types import C_TYPES, CType
-from smelt.native.writer import Writer
 from smelt.program.run_sizes import Size, highest, lowest, same
 from smelt.program.storage import Needs
 from smelt.registry import Registry, modules_of, owner_of

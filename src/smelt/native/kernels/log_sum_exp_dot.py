@@ -6,10 +6,10 @@ operand times a panel of columns.
 
 from __future__ import annotations
 
+from smelt.native.emit.writer import Writer
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.lane_math import in_lanes
 from smelt.native.types import CType
-from smelt.native.writer import Writer
 
 PANEL = 64
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from smelt.native.emit.writer import Writer
 from smelt.native.kernels.blocks import blocked, transposed_loop
 from smelt.native.types import CType
-from smelt.native.writer import Writer
 from smelt.program.run_sizes import Size, Undecided, is_empty, maybe_one, same, with_bounds
 
 

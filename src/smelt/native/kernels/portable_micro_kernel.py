@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
+from smelt.native.emit.writer import Writer
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.types import CType
-from smelt.native.writer import Writer
 from smelt.program.run_sizes import Size, same
 
 ROWS = 6

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from smelt.native.emit.writer import Writer
 from smelt.native.kernels.vector import MOST_LANES
-from smelt.native.writer import Writer
 from smelt.program.run_sizes import Size, highest
 
 WIDE, MORE_SUMS = "LANES == 16", 16

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from smelt.native.emit.writer import Writer
 from smelt.native.kernels import algebra
 from smelt.native.kernels.dot_layout import Layout, at, layout_of_instance
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.lane_batched_text import BYTES, LANES, lanes_of
 from smelt.native.kernels.nest import row_major
-from smelt.native.writer import Writer
 from smelt.program.storage import Needs
 
 SKINNY_DOT = "smelt.native::SkinnyDot"

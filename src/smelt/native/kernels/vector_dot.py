@@ -14,13 +14,13 @@ from typing import cast
 
 import numpy as np
 
+from smelt.native.emit.writer import Writer
 from smelt.native.kernels.epilogue import Epilogue
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.reduction_loop import PAIRED, STRIDED, fetching
 from smelt.native.kernels.register_blocks import MORE_SUMS, WIDE, by_registers, even_blocks
 from smelt.native.kernels.vector import MOST_LANES, PRELUDE, TRANSPOSE_4X4
 from smelt.native.kernels.vector_micro_kernel import MicroKernel
-from smelt.native.writer import Writer
 from smelt.program.run_sizes import Size, highest, lowest, same
 
 ROWS = 6

@@ -10,12 +10,12 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from smelt.native.emit.writer import Writer
 from smelt.native.kernels.epilogue import RELU, Epilogue
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.reduction_loop import ReductionLoop
 from smelt.native.kernels.register_blocks import MORE_SUMS
 from smelt.native.kernels.vector import PRELUDE, TRANSPOSE_4X4
-from smelt.native.writer import Writer
 from smelt.program.run_sizes import Dim, Size, same
 
 SUMS = 12

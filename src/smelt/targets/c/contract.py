@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from smelt.ir.quantization import Quantization
-from smelt.native.names import comment
+from smelt.native.emit.names import comment
 from smelt.native.types import C_TYPES
 from smelt.program.instruction import Program, RunSize, Slot
 from smelt.program.run_sizes import highest

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from smelt.distribution import VERSION
 from smelt.errors import not_installed
+from smelt.native.emit.names import comment
+from smelt.native.emit.unit import Unit
+from smelt.native.emit.weights import BLOB_ALIGNMENT, blob
 from smelt.native.kernels.vector import WHOLE_VECTORS, WHOLE_VECTORS_END
-from smelt.native.names import comment
 from smelt.native.sharing import PARALLEL_FOR, task, task_value
 from smelt.native.types import C_TYPES
-from smelt.native.unit import Unit
-from smelt.native.weights import BLOB_ALIGNMENT, blob
 from smelt.native.work import kernel_report
 from smelt.program.instruction import Program
 from smelt.program.memory import MemoryPlan

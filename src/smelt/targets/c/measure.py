@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from smelt.errors import UsageError
-from smelt.native.names import check_identifier
+from smelt.native.emit.names import check_identifier
 from smelt.runtime.c_library import CLibrary
 from smelt.runtime.files import write_together
 from smelt.runtime.interface import Value

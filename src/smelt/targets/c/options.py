@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from smelt.errors import UsageError, did_you_mean
-from smelt.native.names import check_identifier
+from smelt.native.emit.names import check_identifier
 from smelt.targets.c.cpus import CPUS
 
 KNOWN: Mapping[str, tuple[str, ...]] = {

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TypeAlias
 
 from smelt.native import memory, schedule
-from smelt.native.fit_arena import fit
+from smelt.native.rewrite.fit_arena import fit
 from smelt.native.sharing import SINGLE_THREADED
 from smelt.program.instruction import Program
 from smelt.program.memory import MemoryPlan

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from smelt.errors import InternalError, UsageError
-from smelt.native.names import check_identifier
+from smelt.native.emit.names import check_identifier
 from smelt.runtime.c_library import load_library, nbytes
 from smelt.targets.c.contract import INTERFACE_VERSION
 from smelt.targets.c.emit import BLOBS

@@ -16,16 +16,16 @@ from functools import cached_property
 from typing import TypeAlias
 
 from smelt.errors import ErrorList, SmeltError, Unsupported
-from smelt.native.call_blas import call_blas
-from smelt.native.call_lapack import call_lapack
-from smelt.native.choose_skinny_dot import choose_skinny_dot
-from smelt.native.convolve_packed import convolve_packed
-from smelt.native.factor_lane_batched import factor_lane_batched
-from smelt.native.fuse_elementwise import fuse_elementwise
-from smelt.native.fuse_reductions import fuse_reductions
-from smelt.native.in_process import BIND_THREADS, FUNCTION, source_of
+from smelt.native.emit.in_process import BIND_THREADS, FUNCTION, source_of
 from smelt.native.kernels.blas import BIND
-from smelt.native.read_slices import read_slices
+from smelt.native.rewrite.call_blas import call_blas
+from smelt.native.rewrite.call_lapack import call_lapack
+from smelt.native.rewrite.choose_skinny_dot import choose_skinny_dot
+from smelt.native.rewrite.convolve_packed import convolve_packed
+from smelt.native.rewrite.factor_lane_batched import factor_lane_batched
+from smelt.native.rewrite.fuse_elementwise import fuse_elementwise
+from smelt.native.rewrite.fuse_reductions import fuse_reductions
+from smelt.native.rewrite.read_slices import read_slices
 from smelt.native.schedule import planned
 from smelt.program.instruction import Program
 from smelt.program.schedule import IN_CACHE

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import cast
 
+from smelt.native.emit.writer import Writer
 from smelt.native.kernels.convolution.window import Window
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.vector import MOST_LANES
-from smelt.native.writer import Writer
 from smelt.program.run_sizes import ceil_div
 
 ROWS = 7

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from smelt.native.emit.writer import Writer
 from smelt.native.kernels.convolution.parts import constant_weights
 from smelt.native.kernels.convolution.window import Window
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.reduction_loop import ReductionLoop
-from smelt.native.writer import Writer
 
 INSIDE = ("low1", "high1", "low2", "high2")
 """The C variables of the first and the end row and column of the kernel that read the image."""

@@ -6,12 +6,12 @@ broadcast to all lanes.
 
 from __future__ import annotations
 
+from smelt.native.emit.writer import Writer
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.quantized.dot4 import declare
 from smelt.native.kernels.quantized.epilogue import Epilogue
 from smelt.native.kernels.quantized.pairwise_safe import add_excess, declare_pairwise
 from smelt.native.kernels.quantized.wide_micro_kernel import declare_twos, emit_wide
-from smelt.native.writer import Writer
 
 ROWS, VECTORS = 6, 2
 """Twelve vectors of sums, two of pixels and one of weights fit in sixteen registers."""

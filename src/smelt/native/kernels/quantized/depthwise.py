@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from smelt.native.emit.writer import Writer
 from smelt.native.kernels.convolution.window import Window
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
@@ -24,7 +25,6 @@ from smelt.native.kernels.quantized.integer_vectors import MOST_SUMS
 from smelt.native.kernels.quantized.interleaved_stores import AS_SUMS, Stored, as_bytes
 from smelt.native.kernels.quantized.operands import requantization, zero_text
 from smelt.native.types import C_TYPES
-from smelt.native.writer import Writer
 
 MOST_POSITIONS = 64
 """The most positions of the kernel; each group of four is four lines of C."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from smelt.native.emit.writer import Writer
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.quantized.fixed_point import FixedPoint, fixed_point, is_fixed
 from smelt.native.kernels.quantized.integer_vectors import MOST_SUMS, are_small, declare
@@ -19,7 +20,6 @@ from smelt.native.kernels.quantized.operands import (
     zero_text,
 )
 from smelt.native.types import C_TYPES
-from smelt.native.writer import Writer
 
 TILE_OF_BYTES = """    const int32_t *restrict bias, ARRAYS,
     const int32_t *restrict last, unsigned char *restrict out, ptrdiff_t pitch,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from smelt.native.emit.writer import Writer
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.quantized.dot4 import declare
 from smelt.native.kernels.quantized.integer_vectors import MOST_SUMS
-from smelt.native.writer import Writer
 
 NIBBLES = 8
 """The 4-bit codes of a word, the first in the lowest bits."""

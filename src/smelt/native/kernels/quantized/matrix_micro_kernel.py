@@ -7,6 +7,7 @@ as 16-bit integers, with the elements at even places of all groups first.
 
 from __future__ import annotations
 
+from smelt.native.emit.writer import Writer
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.quantized.conv_micro_kernel import (
     RESULTS,
@@ -17,7 +18,6 @@ from smelt.native.kernels.quantized.conv_micro_kernel import (
 from smelt.native.kernels.quantized.dot4 import declare
 from smelt.native.kernels.quantized.epilogue import Epilogue
 from smelt.native.kernels.quantized.integer_vectors import MOST_SUMS
-from smelt.native.writer import Writer
 
 LEFT = """static IF_CALLED void flip_row(const unsigned char *restrict from, ptrdiff_t depth,
     unsigned char flip, unsigned char *restrict to)

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from smelt.native.emit.writer import Writer
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.quantized.dot4 import declare
 from smelt.native.types import C_TYPES
-from smelt.native.writer import Writer
 
 SAFE = 128
 """The largest safe sum of two weights of one sign: 255 times it fits 16 bits."""

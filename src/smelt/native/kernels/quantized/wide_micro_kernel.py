@@ -5,10 +5,10 @@ One int8 dot product of 512 bits replaces two of 256 bits.
 
 from __future__ import annotations
 
+from smelt.native.emit.writer import Writer
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.quantized.dot4 import declare
 from smelt.native.kernels.quantized.epilogue import Epilogue
-from smelt.native.writer import Writer
 
 TWOS = """#if QUADS == 2
 typedef int32_t two_sums __attribute__((vector_size(64), aligned(1), may_alias));

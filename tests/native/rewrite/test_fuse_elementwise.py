@@ -7,7 +7,7 @@ import pytest
 
 from smelt.ir import text
 from smelt.ir.shapes import ShapeInference
-from smelt.native import fuse_elementwise
+from smelt.native.rewrite import fuse_elementwise
 from smelt.native.schedule import planned
 from smelt.program.instruction import Program
 from smelt.program.lower import lower

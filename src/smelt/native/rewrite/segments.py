@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from smelt.native.band_regions import BAND_REGIONS
-from smelt.native.bands import in_bands
+from smelt.native.rewrite.band_regions import BAND_REGIONS
+from smelt.native.rewrite.bands import in_bands
 from smelt.program.instruction import Instruction, Program
 from smelt.program.memory import MemoryPlan, aligned, live_from
 

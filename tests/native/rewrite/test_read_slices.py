@@ -7,9 +7,9 @@ import pytest
 
 from smelt.ir import text
 from smelt.ir.shapes import ShapeInference
-from smelt.native.fuse_elementwise import fuse_elementwise
 from smelt.native.memory import allocate
-from smelt.native.read_slices import read_slices
+from smelt.native.rewrite.fuse_elementwise import fuse_elementwise
+from smelt.native.rewrite.read_slices import read_slices
 from smelt.native.schedule import planned
 from smelt.program.instruction import Program
 from smelt.program.lower import lower

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from smelt.native.choose import choose
 from smelt.native.kernels import kernel_of
 from smelt.native.kernels.conv_panels import CONV, product_sizes
 from smelt.native.kernels.convolution import direct, rows
 from smelt.native.kernels.convolution.window import window_of
 from smelt.native.kernels.instance import Instance
+from smelt.native.rewrite.choose import choose
 from smelt.program.instruction import Program
 
 FEWEST_FILTERS, FEWEST_PIXELS, WORTH = 8, 32, 1 << 18

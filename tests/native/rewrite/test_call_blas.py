@@ -6,9 +6,9 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from smelt.native import call_blas
 from smelt.native.kernels.blas import GEMM, Matrix, matrices
 from smelt.native.kernels.instance import Instance
+from smelt.native.rewrite import call_blas
 from smelt.program.dot_dims import DotDims
 from smelt.program.instruction import Instruction, Program, Slot
 from smelt.runtime.jit import blas

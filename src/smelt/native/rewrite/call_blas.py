@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from smelt.native.choose import choose
 from smelt.native.kernels.blas import GEMM, TRANSPOSED, matrices
 from smelt.native.kernels.instance import Instance
+from smelt.native.rewrite.choose import choose
 from smelt.program.instruction import Program
 
 WORTH = {"float": 1 << 22, "double": 1 << 16}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from smelt.native.choose import choose
 from smelt.native.kernels.skinny_dot import SKINNY_DOT, supports
+from smelt.native.rewrite.choose import choose
 from smelt.program.instruction import Program
 
 

@@ -9,9 +9,9 @@ from c_library import compile_text
 import smelt
 from smelt.errors import Unsupported
 from smelt.ir import text
-from smelt.native.band_regions import BAND_REGIONS
-from smelt.native.bands import in_bands
-from smelt.native.segments import live_bytes
+from smelt.native.rewrite.band_regions import BAND_REGIONS
+from smelt.native.rewrite.bands import in_bands
+from smelt.native.rewrite.segments import live_bytes
 from smelt.program.instruction import Program
 from smelt.program.overlap import STORE
 from smelt.runtime.inputs import random_inputs

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import ceil
 
-from smelt.native import bands
-from smelt.native.band_regions import ROW_REGIONS
+from smelt.native.rewrite import bands
+from smelt.native.rewrite.band_regions import ROW_REGIONS
 from smelt.program.instruction import Instruction, Program
 
 ROWS, RANK = 2, 4

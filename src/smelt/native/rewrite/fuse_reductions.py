@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from smelt.native.fuse_elementwise import as_group
 from smelt.native.kernels.fused import MAP, is_elementwise
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.reduced_map import MAP_REDUCE, emitter_of, map_loops_of
 from smelt.native.kernels.reduction_table import FLOATS
+from smelt.native.rewrite.fuse_elementwise import as_group
 from smelt.native.types import C_TYPES
 from smelt.program.instruction import Instruction, Program
 

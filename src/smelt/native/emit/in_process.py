@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from smelt.native.emit.unit import Unit
+from smelt.native.emit.vector_math import VECTOR_MATH
 from smelt.native.kernels.blas import binding
 from smelt.native.kernels.vector import WHOLE_VECTORS, WHOLE_VECTORS_END
 from smelt.native.memory import allocate
 from smelt.native.sharing import PARALLEL_FOR, task, task_value
-from smelt.native.unit import Unit
-from smelt.native.vector_math import VECTOR_MATH
 from smelt.program.instruction import Program
 
 PREFIX = "smelt"

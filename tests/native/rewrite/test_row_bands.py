@@ -12,7 +12,7 @@ from c_library import compile_text, ops
 import smelt
 from smelt.errors import Unsupported, UsageError
 from smelt.ir import text
-from smelt.native.row_bands import beginnings, in_bands
+from smelt.native.rewrite.row_bands import beginnings, in_bands
 from smelt.program.instruction import Program
 from smelt.program.overlap import STORE
 from smelt.runtime.inputs import random_inputs

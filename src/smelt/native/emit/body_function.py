@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from smelt.errors import Unsupported
-from smelt.native.run_time import returned_sizes
+from smelt.native.emit.run_time import returned_sizes
 from smelt.program.instruction import Instruction
 from smelt.runtime.c_library import ERROR_SIZE
 
 if TYPE_CHECKING:
-    from smelt.native.unit import Unit
+    from smelt.native.emit.unit import Unit
 
 
 def error_of(instruction: Instruction, body: Unit) -> int:

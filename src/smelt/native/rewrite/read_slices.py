@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 
-from smelt.native.fuse_elementwise import as_group
 from smelt.native.kernels.fused import MAP, is_elementwise
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.movement import rows_of
 from smelt.native.kernels.nest import row_major
+from smelt.native.rewrite.fuse_elementwise import as_group
 from smelt.program.instruction import Instruction, Program
 
 LOOPS = (MAP, "Concat")

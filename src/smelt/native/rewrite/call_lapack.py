@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from smelt.native.choose import choose
 from smelt.native.kernels import (
     complex_lapack,
     eigh_lane_batched,
@@ -12,6 +11,7 @@ from smelt.native.kernels import (
 )
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.lapack import DOMAIN, NAMES, supports
+from smelt.native.rewrite.choose import choose
 from smelt.program.instruction import Program
 
 MANY = {

@@ -11,10 +11,10 @@ from collections.abc import Iterable
 
 from smelt.errors import InternalError, Unsupported
 from smelt.native.capacities import CAPACITIES
+from smelt.native.emit.writer import Writer
 from smelt.native.kernels.epilogue import lost_steps
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import Kernel, KernelContext
-from smelt.native.writer import Writer
 from smelt.program.instruction import DYNAMIC, FAIL, Instruction, Program
 from smelt.program.legality import ASKS
 from smelt.program.run_sizes import Size, Undecided, same

@@ -8,18 +8,18 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from smelt.ir.packed import packed
-from smelt.native.body_function import body_text, error_of
+from smelt.native.emit.body_function import body_text, error_of
+from smelt.native.emit.names import comment
+from smelt.native.emit.run_time import computes_nothing, emit, sizes_of
+from smelt.native.emit.weights import Weight, digest
+from smelt.native.emit.writer import Writer
 from smelt.native.kernels import kernel_of
 from smelt.native.kernels.kernel import KernelContext, as_bytes
 from smelt.native.kernels.support import keep_support
 from smelt.native.memory import needs_of
-from smelt.native.names import comment
 from smelt.native.repeated import is_repeated, once
-from smelt.native.run_time import computes_nothing, emit, sizes_of
 from smelt.native.sharing import part_function, parts_of
 from smelt.native.types import C_TYPES, CType, from_bytes, typed_pointer
-from smelt.native.weights import Weight, digest
-from smelt.native.writer import Writer
 from smelt.program.instruction import Body, Instruction, Program
 from smelt.program.memory import MemoryPlan
 from smelt.program.run_sizes import same

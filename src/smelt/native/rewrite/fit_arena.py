@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import islice
 
-from smelt.native.row_bands import candidates
-from smelt.native.segments import Segment, live_bytes, segments
+from smelt.native.rewrite.row_bands import candidates
+from smelt.native.rewrite.segments import Segment, live_bytes, segments
 from smelt.native.work import macs
 from smelt.program.instruction import Program
 from smelt.program.memories import Memory, too_small

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from smelt.native.choose import choose
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.lane_batched import DOMAIN, TAKEN, supports
+from smelt.native.rewrite.choose import choose
 from smelt.program.instruction import Program
 
 
