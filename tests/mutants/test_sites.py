@@ -59,7 +59,7 @@ def test_tests_near_a_module_mirror_or_import_it() -> None:
         "tests/passes/simplify/test_slices_to_split.py"
     )
     assert nearest("smelt.passes.norms.moments"), "those of its readers"
-    assert "tests/native/test_emitted.py" in nearest("smelt.native.writer")[:2]
+    assert "tests/native/test_emitted.py" in nearest("smelt.native.emit.writer")[:2]
     assert "tests/operators/test_bodies.py" in nearest("smelt.operators.linalg.lu")[:2]
     assert all((ROOT / file).is_file() for file in TABLES)
     assert room("smelt.frontends.jax.plugins.linalg.qr").parts[-2:] == ("frontends", "jax")
