@@ -52,6 +52,12 @@ CASES = {
         f'{X} <int64[1] a = {{-1}}, int64[2] p = {{2,1}}> {{ y = Pad<mode="edge">(x, p, , a) }}',
     ),
     "scales of an axis": (18, 17, f"{X} {AXES} {{ y = Resize<axes=[-2]>(x, , s) }}"),
+    "a region of axes": (
+        18,
+        13,
+        f"{X} <float[4] r = {{0.1,0.2,0.7,0.9}}, int64[2] q = {{4,2}}> {{ y = Resize<axes=[1,2],"
+        'coordinate_transformation_mode="tf_crop_and_resize">(x, r, , q) }',
+    ),
     "sizes of axes": (19, 13, f"{X} {AXES} {{ y = Resize<axes=[1,2]>(x, , , q) }}"),
     "a part of a shape": (
         15,

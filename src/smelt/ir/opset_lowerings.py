@@ -22,6 +22,7 @@ from smelt.ir.opset_lowerings_of_quantization import (
     dequantize_23,
     quantize_21,
 )
+from smelt.ir.resize_axes import inputs_of_all_axes
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.same_shape import is_positive, same_dim
 
@@ -113,24 +114,19 @@ def _pad(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _resize(node: ir.Node, rewriter: Rewriter) -> str:
-    """Extend the scales or sizes of some axes to those of all axes."""
+    """Extend the region, scales or sizes of some axes to those of all axes."""
     attribute = node.attributes.get("axes")
     if attribute is None:
         return ""
-    x, roi, scales, sizes = (*node.inputs, None, None, None)[:4]
-    rank = _rank(x)
-    if rank is None or roi is not None or node.attributes.get_int("antialias", 0) != 0:
-        return "it has axes together with roi, antialias or an input of unknown rank"
+    rank = _rank(node.inputs[0])
+    if not rank or node.attributes.get_int("antialias", 0) != 0:
+        return "it has axes together with antialias or an input of unknown rank"
     if node.attributes.get_string("keep_aspect_ratio_policy", "stretch") != "stretch":
         return "its keep_aspect_ratio_policy is not stretch"
     del node.attributes["axes"]
-    b = _builder(node, rewriter)
-    places = b.const_i64([axis % rank for axis in attribute.as_ints()])
-    if scales is not None:
-        ones = b.constant(np.ones(rank, np.float32))
-        node.replace_input_with(2, b.op("ScatterElements", ones, places, scales, axis=0))
-    if sizes is not None:
-        node.replace_input_with(3, b.op("ScatterElements", b.op("Shape", x), places, sizes, axis=0))
+    extended = inputs_of_all_axes(node.inputs, attribute.as_ints(), rank, _builder(node, rewriter))
+    for index, value in enumerate(extended[: len(node.inputs)]):
+        node.replace_input_with(index, value)
     return ""
 
 

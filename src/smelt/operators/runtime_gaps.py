@@ -3,7 +3,8 @@
 ``runtime_defects.py`` lists operators that ONNX Runtime computes wrong; both tables are applied in
 the same way. Frontends and passes use operators as ONNX defines them, and targets see them
 unchanged. Only when a model is written, or opened in ONNX Runtime, a node with a row here becomes a
-call of a function with that body (``functions.py``). Loading restores the operator.
+call of a function with that body (``functions.py``). Loading restores the operator. An Einsum of
+empty operands and a Resize of some axes have no row: their shapes and attributes decide.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from smelt.operators.declare import Attribute, Attributes, Body, Definition
 from smelt.operators.elementwise import ROWS as ROWS_OF_ELEMENTS
 from smelt.operators.empty_einsum import has_empty_operand
 from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.partial_resize import is_partial, of_all_axes
 from smelt.operators.runtime_defects import DEFECTS, OF_SOURCE, is_wrong
 from smelt.operators.special import error, trigonometric
 
@@ -175,7 +177,7 @@ GAPS: Mapping[tuple[str, ir.DataType], Body] = dict(_rows())
 """(Operator, element type) that ONNX Runtime lacks, to a body; `tests/operators` compares the table
 with the installed runtime."""
 
-ROWS = frozenset(op_type for op_type, _ in (*GAPS, *DEFECTS)) | {"Einsum"}
+ROWS = frozenset(op_type for op_type, _ in (*GAPS, *DEFECTS)) | {"Einsum", "Resize"}
 
 
 def typed_input(op_type: str) -> int:
@@ -204,6 +206,8 @@ def replacement_for(
         body = DEFECTS[key]
     if has_empty_operand(node):
         body = empty_einsum.zeros
+    if is_partial(node):
+        body = of_all_axes
     if body is None:
         return None
     return Definition(
