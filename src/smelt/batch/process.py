@@ -52,13 +52,7 @@ def attend(
             return earlier
         Path(output_path).parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        refusal = UsageError(
-            "E639",
-            f"cannot use {error.filename!r}",
-            why=error.strerror or str(error),
-            fix="check that the path exists and that you may read it",
-        )
-        return failed(job, "", refusal, time.monotonic() - begin)
+        return failed(job, "", _unusable_path(error), time.monotonic() - begin)
     output = [output_path] if batch.action == "verify" else ["-o", output_path]
     arguments = [batch.action, job.model, *output, *batch.options, *ALWAYS]
     try:
@@ -69,13 +63,28 @@ def attend(
     if fields is None or (status and "error" not in fields):
         return failed(job, key, _error_without_document(status, err), time.monotonic() - begin)
     if status and fields["error"]["code"] == "E643":
-        raise UsageError(
-            "E643",
-            fields["error"]["what"],
-            fix=f"`smelt {batch.action} --help`",
-            why=f"the options after -- go to `smelt {batch.action}`",
-        )
+        raise _wrong_options(batch.action, fields["error"]["what"])
     return Outcome(job.name, job.output, key, status, time.monotonic() - begin, **fields)
+
+
+def _unusable_path(error: OSError) -> UsageError:
+    """Return UsageError E639 for a file that cannot be read or a folder that cannot be created."""
+    return UsageError(
+        "E639",
+        f"cannot use {error.filename!r}",
+        why=error.strerror or str(error),
+        fix="check that the path exists and that you may read it",
+    )
+
+
+def _wrong_options(action: str, what: str) -> UsageError:
+    """Return UsageError E643 for options that the command ``action`` does not have."""
+    return UsageError(
+        "E643",
+        what,
+        fix=f"`smelt {action} --help`",
+        why=f"the options after -- go to `smelt {action}`",
+    )
 
 
 def call(

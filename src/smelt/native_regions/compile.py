@@ -53,13 +53,7 @@ def compile_with_regions(
     pay; ``report["native regions"]`` has the figures. Raises the errors of a compile, UsageError
     E661 without a C compiler, and E660 with ``weights``, because regions do not compute with these.
     """
-    if options.get("weights"):
-        raise UsageError(
-            "E660",
-            f"native regions are compiled with weights={options['weights']!r}",
-            why="the C of a region computes with the weights of the model as they are",
-            fix="leave out the weights, or compile without native regions",
-        )
+    _refuse_weights(options.get("weights"))
     model = source_model(source, specs, options.get("opset"), dict(tracing or {}))
     plain = compile_model(clone_model(model), target="ort", dims=dims, **options)
     assert isinstance(plain, OrtArtifact)
@@ -81,6 +75,17 @@ def compile_with_regions(
     result.report["native regions"] = report
     result.plan.facts["native regions"] = _in_words(report)
     return result
+
+
+def _refuse_weights(weights: str | None) -> None:
+    """Raise UsageError E660 for the option ``weights``."""
+    if weights:
+        raise UsageError(
+            "E660",
+            f"native regions are compiled with weights={weights!r}",
+            why="the C of a region computes with the weights of the model as they are",
+            fix="leave out the weights, or compile without native regions",
+        )
 
 
 def _regions(

@@ -63,17 +63,27 @@ def _compute(region: Region) -> str:
         int64_t result0[] = { dim0, 4 };
         const int error = region0_run(data, results, arena, sizes);
     """
-    name, lines = (
-        region.name,
-        [
-            f"static Status *compute_{region.name}(void *kernel, Context *context)",
-            "{",
-            "    const Api *api = ((Kernel *)kernel)->api;",
-            "    Status *status = NULL;",
-            f"    const void *data[{len(region.inputs) or 1}] = {{ NULL }};",
-            f"    void *results[{len(region.outputs)}];",
-        ],
-    )
+    lines = [
+        f"static Status *compute_{region.name}(void *kernel, Context *context)",
+        "{",
+        "    const Api *api = ((Kernel *)kernel)->api;",
+        "    Status *status = NULL;",
+        f"    const void *data[{len(region.inputs) or 1}] = {{ NULL }};",
+        f"    void *results[{len(region.outputs)}];",
+        *_input_lines(region),
+        *_size_lines(region),
+        *_output_lines(region),
+        *_call_lines(region),
+        f'    return error ? api->create_status(1, "{region.name}: the sizes of this run are beyond'
+        f' those that the region was compiled for") : NULL;',
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _input_lines(region: Region) -> list[str]:
+    """Return the lines that read address and shape of each input."""
+    lines = []
     for i, slot in enumerate(region.inputs):
         rank = len(slot.shape)
         lines += [
@@ -81,7 +91,12 @@ def _compute(region: Region) -> str:
             f"    if ((status = read_input(api, context, {i}, {rank}, shape{i}, &data[{i}])))",
             "        return status;",
         ]
-    lines += _size_lines(region)
+    return lines
+
+
+def _output_lines(region: Region) -> list[str]:
+    """Return the lines that create each output with its shape, and get its address."""
+    lines = []
     for i, slot in enumerate(region.outputs):
         dims = ", ".join(f"(int64_t)({dim})" for dim in slot.shape) or "0"
         lines += [
@@ -93,13 +108,7 @@ def _compute(region: Region) -> str:
             f"    if ((status = memory_of(api, output{i}, &results[{i}])))",
             "        return status;",
         ]
-    lines += _call_lines(region)
-    lines += [
-        f'    return error ? api->create_status(1, "{name}: the sizes of this run are beyond those'
-        f' that the region was compiled for") : NULL;',
-        "}",
-    ]
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def _size_lines(region: Region) -> list[str]:

@@ -39,16 +39,16 @@ def split(
     regions: Mapping[str, RegionOf] = REGIONS,
     summing: Summing | None = None,
 ) -> list[Instruction] | None:
-    """Return ``instruction`` as tiles of ``sizes``: Bands of operands, the operator on them, and a
-    Join.
+    """Return the instructions that compute ``instruction`` in tiles of ``sizes``.
 
-    With a size for ``SUMMED``, each tile sums in parts. None if it cannot be split. New slots are
-    added to ``program``.
+    Each tile has a Band of each operand, and the operator on these; a Join has all tiles as
+    operands. With a size for ``SUMMED``, each tile sums in parts. None if ``instruction`` cannot be
+    split. New slots are added to ``program``.
     """
-    whole = program.slots[instruction.outputs[0]]
-    if len(instruction.outputs) != 1 or any(axis >= len(whole.shape) for axis in sizes):
+    result = program.slots[instruction.outputs[0]]
+    if len(instruction.outputs) != 1 or any(axis >= len(result.shape) for axis in sizes):
         return None
-    cuts = {axis: cuts_of(whole.sizes[axis], n) for axis, n in sizes.items() if axis != SUMMED}
+    cuts = {axis: cuts_of(result.sizes[axis], n) for axis, n in sizes.items() if axis != SUMMED}
     tiles = list(_tiles(program, instruction, cuts, regions))
     sum_regions: list[Region] | None = []
     if summing is not None and SUMMED in sizes:
@@ -61,17 +61,16 @@ def split(
         assert tile is not None
         part = instruction.outputs[0]
         if len(tiles) > 1:
-            part = program.new_slot(part_of(whole, tile.box))
+            part = program.new_slot(part_of(result, tile.box))
         parts.append(part)
-        part_instruction = replace(instruction, outputs=(part,), attributes=tile.attributes)
-        steps = (
-            chain(program, part_instruction, part, sum_regions, summing)
-            if summing and sum_regions
-            else ((part_instruction, {}),)
-        )
-        for number, (step, boxes) in enumerate(steps):
-            carried = summing.carried if summing and number else None
-            bands.emit(step, merged_boxes(tile.inputs, boxes), carried)
+        tile_instruction = replace(instruction, outputs=(part,), attributes=tile.attributes)
+        if summing and sum_regions:
+            partial_sums = chain(program, tile_instruction, part, sum_regions, summing)
+            for number, (step, boxes) in enumerate(partial_sums):
+                previous_sum = summing.carried if number else None
+                bands.emit(step, merged_boxes(tile.inputs, boxes), previous_sum)
+        else:
+            bands.emit(tile_instruction, tile.inputs, None)
     if len(tiles) > 1:
         bands.instructions.append(_join(instruction, parts, cuts))
     return bands.instructions
@@ -102,11 +101,15 @@ class _Bands:
         default_factory=dict
     )
 
-    def emit(self, step: Instruction, boxes: Mapping[int, Box], carried: int | None) -> None:
-        """Append ``step`` on ``boxes`` of its operands, except the ``carried`` one."""
+    def emit(self, step: Instruction, boxes: Mapping[int, Box], previous_sum: int | None) -> None:
+        """Append ``step`` on ``boxes`` of its operands.
+
+        ``previous_sum`` is the position of the operand that is the sum of the previous step, as
+        large as the tile already; None for the first step.
+        """
         inputs = list(step.inputs)
         for position, box in boxes.items():
-            if position == carried:
+            if position == previous_sum:
                 continue
             key = inputs[position], tuple(sorted(box.items()))
             if key not in self.known:

@@ -181,26 +181,30 @@ class CLibrary:
             *([lengths] if self.lengths else []),
         ]
         status = self._run(_pointers(arrays), _pointers(results), *self._memories, *extra_arguments)
-        if status == ERROR_SIZE:
-            raise UsageError(
-                "E670",
-                "the values of this run lead to sizes for which the model was not compiled",
-                why="memory is planned for the sizes that the model declares",
-                fix="give inputs that lead to declared sizes, or declare larger output sizes",
-            )
-        if status == ERROR_SINGULAR:
-            why = "the model checks that the matrix can be inverted"
-            raise InvalidModel(
-                "E331",
-                "a matrix is singular",
-                why=why,
-                fix="give inputs for which the matrix can be inverted",
-            )
-        if status:
-            raise InternalError("E962", f"the compiled model returned the error {status}")
+        _check_status(status)
         sizes |= dict(zip(self.lengths, lengths, strict=True))
         pairs = zip(self.interface.outputs, results, strict=True)
         return tuple(_result(port, data, sizes) for port, data in pairs)
+
+
+def _check_status(status: int) -> None:
+    """Raise the error that the number ``status``, the result of a run, stands for; 0 is none."""
+    if status == ERROR_SIZE:
+        raise UsageError(
+            "E670",
+            "the values of this run lead to sizes for which the model was not compiled",
+            why="memory is planned for the sizes that the model declares",
+            fix="give inputs that lead to declared sizes, or declare larger output sizes",
+        )
+    if status == ERROR_SINGULAR:
+        raise InvalidModel(
+            "E331",
+            "a matrix is singular",
+            why="the model checks that the matrix can be inverted",
+            fix="give inputs for which the matrix can be inverted",
+        )
+    if status:
+        raise InternalError("E962", f"the compiled model returned the error {status}")
 
 
 def _value(port: Port, value_or_none: Value) -> np.ndarray:

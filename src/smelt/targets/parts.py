@@ -54,17 +54,7 @@ def compose(
             numbers.setdefault(value, len(numbers))
     outputs = [numbers[value] for value in model.graph.outputs]
     flows = [([numbers[v] for v in p.reads], [numbers[v] for v in p.writes]) for p in parts]
-    artifacts = []
-    for i, (part, piece) in enumerate(zip(parts, cut(model, parts), strict=True)):
-        emitter = target if part.taken else fallback
-        with span("part", target=emitter.name, nodes=len(part.nodes)):
-            if not part.taken:
-                prepare(piece)
-            artifacts.append(
-                emit_selected(
-                    piece, emitter, target_options if part.taken else _options(fallback, i)
-                )
-            )
+    artifacts = _artifacts(model, parts, chosen, fallback, prepare)
     plan: Plan[Any, Any] = Plan(whole, target_options)
     for emitter in (target, fallback):
         count = sum(len(p.nodes) for p in parts if p.taken == (emitter is target))
@@ -85,6 +75,26 @@ def compose(
 
     runs = all(artifact.load is not None for artifact in artifacts)
     return Artifact(target.name, whole, files, plan, report, load if runs else None)
+
+
+def _artifacts(
+    model: ir.Model,
+    parts: Sequence[Part],
+    chosen: tuple[Target[Any, Any], Any],
+    fallback: Target[Any, Any],
+    prepare: Callable[[ir.Model], None],
+) -> list[Artifact]:
+    """Emit each of ``parts``: regions by the ``chosen`` target, others by ``fallback``."""
+    target, target_options = chosen
+    artifacts = []
+    for i, (part, part_model) in enumerate(zip(parts, cut(model, parts), strict=True)):
+        emitter = target if part.taken else fallback
+        with span("part", target=emitter.name, nodes=len(part.nodes)):
+            if not part.taken:
+                prepare(part_model)
+            options = target_options if part.taken else _options(fallback, i)
+            artifacts.append(emit_selected(part_model, emitter, options))
+    return artifacts
 
 
 def _folders(artifacts: Sequence[Artifact]) -> list[str]:

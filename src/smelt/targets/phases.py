@@ -58,16 +58,10 @@ def run_phases(
     parts: list[Part] = []
     refused: dict[ir.Node, str] = {}
     if fallback is not None:
-        with span("partition", target=target.name) as span_facts:
-            bounds = readable_bounds(model.graph)
-            refused = {node: refusal(target, node, bounds, options) for node in model.graph}
-            price = None if target.cost is None else partial(_price, target, options)
-            parts = partition(model.graph, lambda node: not refused[node], price)
-            span_facts.note(parts=len(parts))
+        parts, refused = _partition(model, target, options)
         _check_bodies(target, fallback, parts, refused)
-    node_count = _count(
-        model.graph if fallback is None else chain(*(p.nodes for p in parts if p.taken))
-    )
+    taken_nodes = model.graph if fallback is None else _taken_nodes(parts)
+    node_count = _count(taken_nodes)
     if fallback is None or all(part.taken for part in parts):
         artifact = emit_selected(model, target, options)
     else:
@@ -80,6 +74,25 @@ def run_phases(
     artifact.report["taken"] = node_count
     artifact.report.setdefault("select", selection.to_json())
     return artifact
+
+
+def _partition(
+    model: ir.Model, target: Target[Any, Any], options: Any
+) -> tuple[list[Part], dict[ir.Node, str]]:
+    """Return the parts of the main graph, and why ``target`` refuses each node ("" if it does
+    not)."""
+    with span("partition", target=target.name) as span_facts:
+        bounds = readable_bounds(model.graph)
+        refused = {node: refusal(target, node, bounds, options) for node in model.graph}
+        price = None if target.cost is None else partial(_price, target, options)
+        parts = partition(model.graph, lambda node: not refused[node], price)
+        span_facts.note(parts=len(parts))
+    return parts, refused
+
+
+def _taken_nodes(parts: Sequence[Part]) -> Iterable[ir.Node]:
+    """Return the nodes of all parts that the target takes."""
+    return chain(*(part.nodes for part in parts if part.taken))
 
 
 def _check_bodies(

@@ -154,12 +154,7 @@ def _emit_rows_together(
             numbers = f"row[j * {row_stride}]"
             if t.name == "float" and not same(row_stride, 1):
                 numbers = "row_values[j]"
-                body.line(f"float row_values[{width}];")
-                with body.loop("j", "columns"):
-                    body.line(f"float one = row[j * {row_stride}];")
-                    # otherwise gcc 12 gathers these into vectors, ten times as slow
-                    body.line("KEEP_IN_REGISTER(one);")
-                    body.line("row_values[j] = one;")
+                _copy_strided_row(cx, width, row_stride)
             with body.loop("j", "columns"):
                 body.line(f"const {t.name} v = {numbers};")
                 body.line(f"const {t.name} t = top[j];")
@@ -168,6 +163,18 @@ def _emit_rows_together(
                 body.line(f"best[j] = better ? ({place})i : best[j];")
         with body.loop("j", "columns"):
             body.line(f"{y}[o * {inner} + k + j] = best[j];")
+
+
+def _copy_strided_row(cx: KernelContext, width: int, row_stride: int) -> None:
+    """Write the copy of element ``i`` of each row into ``row_values``, one number after the other.
+
+    gcc 12 would gather these numbers into vectors, which takes ten times as long.
+    """
+    cx.body.line(f"float row_values[{width}];")
+    with cx.body.loop("j", "columns"):
+        cx.body.line(f"float one = row[j * {row_stride}];")
+        cx.body.line("KEEP_IN_REGISTER(one);")
+        cx.body.line("row_values[j] = one;")
 
 
 @kernel("Hardmax", kinds=FLOAT)

@@ -212,8 +212,7 @@ def _emit_pixels(
     pixels at a time."""
     body, band, (_, filters, _, positions) = cx.body, layout.band, layout.weights.shape
     pairwise_safe = layout.excess is not None
-    is_wide = epilogue.is_small
-    vectors = WIDE_VECTORS if is_wide else VECTORS
+    vectors = WIDE_VECTORS if epilogue.is_small else VECTORS
     tile = conv_micro_kernel(cx, rows, positions, epilogue, pairwise_safe)
     places = _position_table(cx, band)
     image, *weights = operands
@@ -222,14 +221,7 @@ def _emit_pixels(
         body.line(f"int32_t results[{rows * VECTORS} * SUMS];")
     loop = f"for (ptrdiff_t q = 0; q < {band.wide}; q += SUMS)"
     with body.loop("r", "rows"), body.block(loop):
-        body.line(f"at[count] = 4 * (r * {band.pitch} + q);")
-        body.line(f"to[count] = (h + r) * {band.wide} + q;")
-        body.line(f"wide[count] = {band.wide} - q < SUMS ? {band.wide} - q : SUMS;")
-        with body.block(f"if (++count < {vectors})"):
-            body.line(f"if (r + 1 < rows || q + SUMS < {band.wide})")
-            body.line("    continue;")
-            body.line(f"for (ptrdiff_t v = count; v < {vectors}; ++v)")
-            body.line("    at[v] = at[0], to[v] = to[0], wide[v] = 0;")
+        _collect_vectors(cx, band, vectors)
         arguments = f"{layout.quads}, {4 * band.plane}, {places}, {image}, at, {', '.join(weights)}"
         arguments += ", first, excess, steps" if pairwise_safe else ", NULL, NULL, NULL"
         pixels, channel = band.window.pixels, f"g * {filters} + o"
@@ -243,3 +235,20 @@ def _emit_pixels(
                 to = f"out + (o + m) * {pixels} + to[v]"
                 epilogue.store(body, to, cx.output().type.name, sums, "wide[v]", f"{channel} + m")
         body.line("count = 0;")
+
+
+def _collect_vectors(cx: KernelContext, band: Band, vectors: int) -> None:
+    """Write the addition of a vector of pixels to the list, and ``continue`` until it is full.
+
+    ``at`` is the vector's offset in the plane, ``to`` that of its results, and ``wide`` its number
+    of pixels. At the end of the band, empty vectors fill the list.
+    """
+    body = cx.body
+    body.line(f"at[count] = 4 * (r * {band.pitch} + q);")
+    body.line(f"to[count] = (h + r) * {band.wide} + q;")
+    body.line(f"wide[count] = {band.wide} - q < SUMS ? {band.wide} - q : SUMS;")
+    with body.block(f"if (++count < {vectors})"):
+        body.line(f"if (r + 1 < rows || q + SUMS < {band.wide})")
+        body.line("    continue;")
+        body.line(f"for (ptrdiff_t v = count; v < {vectors}; ++v)")
+        body.line("    at[v] = at[0], to[v] = to[0], wide[v] = 0;")

@@ -156,44 +156,47 @@ def _gru_together(cx: KernelContext, hidden: int) -> list[Stage]:
     The hidden gate is the product of the reset state. With ``linear_before_reset``, it is the reset
     product of the state, in the same stage.
     """
-    t, (_, batch, rows), reset_after = (
-        cx.type(0).name,
-        cx.shape(0),
-        cx.attributes["linear_before_reset"],
-    )
-    state, bias = cx.output(1).name, cx.optional(5)
-    first, last = f"all + {2 * hidden * batch}", f"all + {3 * hidden * batch}"
+    _, batch, rows = cx.shape(0)
+    state, bias, first = cx.output(1).name, cx.optional(5), f"all + {2 * hidden * batch}"
     gates = _product(cx, state, (0, 2 * hidden), "all", SideOperand("input_gates", rows, 1))
-    inputs = SideOperand(f"input_gates + {2 * hidden}", rows, 1)
-
-    def begin(units: int) -> None:
-        """Write the gates update and reset and, unless it follows the product, the reset state."""
-        _gates(cx, "gates", "all", 2 * hidden, 2, to=0)
-        cx.body.line(f"{t} *reset = {first} + b * {hidden};")
-        gru_gates(cx, units)
-        if not reset_after:
-            gru_reset(cx, units)
-
-    if reset_after:
+    if cx.attributes["linear_before_reset"]:
         by_column = SideOperand(bias.name, 0, 1) if bias else None
         product = _product(cx, state, (2 * hidden, hidden), first, by_column)
 
-        def whole(units: int) -> None:
+        def all_gates(units: int) -> None:
             """Write all gates and the new state of ``units`` units."""
-            begin(units)
+            _emit_gru_gates(cx, hidden, units)
             _gates(cx, "last", f"input_gates + {2 * hidden}", rows, 1, to=2)
             gru_end(cx, units)
 
-        return [([gates, product], whole)]
+        return [([gates, product], all_gates)]
 
-    def rest(units: int) -> None:
+    def first_gates(units: int) -> None:
+        """Write the gates update and reset, and the reset state of ``units`` units."""
+        _emit_gru_gates(cx, hidden, units)
+        gru_reset(cx, units)
+
+    t, last = cx.type(0).name, f"all + {3 * hidden * batch}"
+
+    def hidden_gate(units: int) -> None:
         """Write the hidden gate and the new state of ``units`` units."""
         flat = f"all + {batch * (rows + hidden)}" if is_flat(cx) else f"all + b * {2 * hidden}"
         cx.body.line(f"const {t} *gates = {flat}, *last = {last} + b * {hidden};")
         gru_end(cx, units)
 
+    inputs = SideOperand(f"input_gates + {2 * hidden}", rows, 1)
     product = _product(cx, first, (2 * hidden, hidden), last, inputs)
-    return [([gates], begin), ([product], rest)]
+    return [([gates], first_gates), ([product], hidden_gate)]
+
+
+def _emit_gru_gates(cx: KernelContext, hidden: int, units: int) -> None:
+    """Write the gates update and reset of ``units`` units, and declare ``reset``:
+    ``float *reset = all + 24 + b * 6;``.
+    """
+    batch = cx.shape(0)[1]
+    _gates(cx, "gates", "all", 2 * hidden, 2, to=0)
+    cx.body.line(f"{cx.type(0).name} *reset = all + {2 * hidden * batch} + b * {hidden};")
+    gru_gates(cx, units)
 
 
 _TOGETHER = {"RNN": _simple_together, "GRU": _gru_together, "LSTM": _simple_together}

@@ -120,17 +120,23 @@ def _fields(plan: CPlan, unit: Unit, form: str, blob_bytes: int) -> dict[str, ob
             *(_weight_checks() if form == "bin" else ()),
             *({"condition": check, "error": "SIZE"} for check in unit.checks),
         ],
-        "checks_matrices": ERROR_SINGULAR in unit.fails,
         "tests": list(unit.tests.values()),
+        **_run_fields(unit, options),
+    }
+
+
+def _run_fields(unit: Unit, options: Options) -> dict[str, object]:
+    """Return the template variables of the function that runs the model."""
+    has_task = bool(unit.part_functions)
+    return {
+        "checks_matrices": ERROR_SINGULAR in unit.fails,
         "threads": options.threads,
         "parallel_for": PARALLEL_FOR.format(options.name),
-        "task": task(options.name, options.threads, unit.extra_parameters)
-        if unit.part_functions
-        else "",
+        "task": task(options.name, options.threads, unit.extra_parameters) if has_task else "",
         "task_value": task_value(options.name, unit.extra_parameters),
         "calls": _calls(unit, options),
         "profile": options.profile,
-        "step_count": len(program.instructions),
+        "step_count": len(unit.program.instructions),
         "timed": options.profile and bool(unit.called),
     }
 

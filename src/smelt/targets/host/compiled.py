@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from smelt.errors import ErrorList, SmeltError, Unsupported
-from smelt.native.emit.in_process import BIND_THREADS, FUNCTION, source_of
+from smelt.native.emit.in_process import BIND_THREADS, FUNCTION, Source, source_of
 from smelt.native.kernels.blas import BIND
 from smelt.native.rewrite.call_blas import call_blas
 from smelt.native.rewrite.call_lapack import call_lapack
@@ -217,25 +217,16 @@ def compile_program(
         library_path = Cache().find(known.key)
         if library_path is not None:
             return _caller(program, known, ctypes.CDLL(str(library_path)), threads)
-    table = blas.table()
-    libraries = (call_blas, call_lapack) if table else ()
+    libraries = (call_blas, call_lapack) if blas.table() else ()
     choices = (convolve_packed, choose_skinny_dot, factor_lane_batched, *libraries)
     ordered = planned(program.copy(), "host", choices, GROUPS, IN_CACHE)
     source = source_of(ordered, threads)
     if only_cached and not is_cached(source.text):
         return None
-    if waits or only_cached:
-        library = _library(source.text)
-    else:
-        if not background().building():
-            return None
-        try:
-            library = _library(source.text)
-            extension()
-            if source.has_parts:
-                parallel_for()
-        finally:
-            background().built()
+    in_foreground = waits or only_cached
+    library = _library(source.text) if in_foreground else _library_in_background(source)
+    if library is None:
+        return None
     cached_library = CachedLibrary(
         library_key(source.text),
         source.memory_bytes,
@@ -248,6 +239,24 @@ def compile_program(
     with contextlib.suppress(OSError):  # without a note, a later process compiles later
         write_note(program, threads, cached_library)
     return compiled_caller
+
+
+def _library_in_background(source: Source) -> ctypes.CDLL | None:
+    """Return the library of ``source``, compiled in the thread that calls; None if the process
+    ends.
+
+    Also loads the extension module and the thread pool, so that no call waits for them.
+    """
+    if not background().building():
+        return None
+    try:
+        library = _library(source.text)
+        extension()
+        if source.has_parts:
+            parallel_for()
+        return library
+    finally:
+        background().built()
 
 
 def _caller(

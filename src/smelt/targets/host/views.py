@@ -18,22 +18,12 @@ def views_of(program: Program) -> Caller | None:
     with any strides. Returns None itself if a result is computed, is a constant, or is no strided
     view of a dense input.
     """
-    arrays = {slot: dense(program, slot) for slot in program.inputs}
-    chains: dict[int, tuple[int, tuple[View, ...]]] = {
-        slot: (place, ()) for place, slot in enumerate(program.inputs)
-    }
-    for step in program.instructions:
-        view = _view(program, step, arrays)
-        source = step.inputs[0] if step.inputs else -1
-        if view is None or source not in chains:
-            return None
-        place, before = chains[source]
-        chains[step.outputs[0]] = place, (*before, view)
-        arrays[step.outputs[0]] = view(arrays[source])
-    if any(slot not in chains for slot in program.outputs):
+    chains = _chains(program)
+    if chains is None or any(slot not in chains for slot in program.outputs):
         return None
-    shown = [chains[slot] for slot in program.outputs]
-    ports = [(arrays[slot].dtype, arrays[slot].shape) for slot in program.inputs]
+    results_as_views = [chains[slot] for slot in program.outputs]
+    inputs_dense = [dense(program, slot) for slot in program.inputs]
+    ports = [(array.dtype, array.shape) for array in inputs_dense]
 
     def show(*inputs: Array) -> tuple[Array, ...] | None:
         """Return the views of ``inputs``; None if they do not fit."""
@@ -43,8 +33,8 @@ def views_of(program: Program) -> Caller | None:
             if type(array) is not np.ndarray or array.dtype != dtype or array.shape != shape:
                 return None
         results = []
-        for place, chain in shown:
-            result = inputs[place]
+        for position, chain in results_as_views:
+            result = inputs[position]
             for view in chain:
                 result = view(result)
             result = result.view()
@@ -53,6 +43,26 @@ def views_of(program: Program) -> Caller | None:
         return tuple(results)
 
     return show
+
+
+def _chains(program: Program) -> dict[int, tuple[int, tuple[View, ...]]] | None:
+    """Return, for each slot, the position of an input and the views that lead from it to the slot.
+
+    None if an instruction makes no view of an input.
+    """
+    arrays = {slot: dense(program, slot) for slot in program.inputs}
+    chains: dict[int, tuple[int, tuple[View, ...]]] = {
+        slot: (position, ()) for position, slot in enumerate(program.inputs)
+    }
+    for step in program.instructions:
+        view = _view(program, step, arrays)
+        source = step.inputs[0] if step.inputs else -1
+        if view is None or source not in chains:
+            return None
+        position, before = chains[source]
+        chains[step.outputs[0]] = position, (*before, view)
+        arrays[step.outputs[0]] = view(arrays[source])
+    return chains
 
 
 def _view(program: Program, step: Instruction, arrays: dict[int, Array]) -> View | None:

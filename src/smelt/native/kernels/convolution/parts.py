@@ -100,6 +100,21 @@ def _copy(cx: KernelContext, low: int, high: int, step: int) -> str:
     return f"{loop}\n            to[q] = image[at + q * {step}];"
 
 
+def _row_text(cx: KernelContext, width: int, pitch: int, first: int, step: int) -> str:
+    """Return the C of one row of ``padded_rows``: zeros, image columns, zeros.
+
+    Column ``q`` is image column ``first + q * step``; the columns from ``low`` up to ``high`` are
+    inside of the image.
+    """
+    low = max(0, -(first // step))
+    high = max(low, min(pitch, (width - 1 - first) // step + 1))
+    low = min(low, pitch)
+    pieces = [_zeros(0, low)] if low else []
+    pieces += [_copy(cx, low, high, step)] if high > low else []
+    pieces += [_zeros(high, pitch)] if high < pitch else []
+    return "\n        ".join(pieces)
+
+
 def padded_rows(
     cx: KernelContext,
     window: Window,
@@ -116,16 +131,8 @@ def padded_rows(
     """
     _, height, width = window.input
     (down, step), first = stride, phase[1] - window.begin[2]
-    low = max(0, -(first // step))
-    high = max(low, min(pitch, (width - 1 - first) // step + 1))
-    low = min(low, pitch)
-    name = (
-        f"rows_{height}x{width}_{pitch}_{down}_{step}_{first + window.begin[2]}_{window.begin[2]}"
-    )
-    pieces = [_zeros(0, low)] if low else []
-    pieces += [_copy(cx, low, high, step)] if high > low else []
-    pieces += [_zeros(high, pitch)] if high < pitch else []
-    inside = "\n        ".join(pieces)
+    name = f"rows_{height}x{width}_{pitch}_{down}_{step}_{phase[1]}_{window.begin[2]}"
+    inside = _row_text(cx, width, pitch, first, step)
     text = f"""static void {name}(const float *restrict image, float *restrict to, ptrdiff_t y,
     ptrdiff_t rows)
 {{

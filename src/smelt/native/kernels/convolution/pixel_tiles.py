@@ -202,23 +202,16 @@ def emit_tile(
     first: str,
     when: str,
 ) -> None:
-    """Write ``size`` (pixels, vectors) from pixel ``first`` of the band on, times the panel from
-    ``o`` on.
+    """Write the call of a micro-kernel, inside of a loop over the filters of the panel.
 
-    A loop takes as many filters at a time as the vectors have lanes. ``pixel_arguments`` are the C
-    arguments after the weights.
+    ``size`` is its number of pixels, from pixel ``first`` of the band on, and of vectors of
+    filters. ``pixel_arguments`` are the C arguments after the weights.
     """
-    filters, width, window = channels_of(cx)[1], panel.width, panel.window
-    source, pixels = panel.source, window.pixels
+    window, source, pixels = panel.window, panel.source, panel.window.pixels
     (rows, vectors), pixel = size, f"h * {window.output[2]} + {first}"
     lanes = f"{vectors} * LANES"
-    with cx.body.block(f"for (ptrdiff_t l = 0; l < {width}; l += {lanes})"):
-        end = (
-            str(width)
-            if filters % width == 0
-            else f"({filters} - o < {width} ? {filters} - o : {width})"
-        )
-        cx.body.line(f"const ptrdiff_t left = {end} - l;")
+    with cx.body.block(f"for (ptrdiff_t l = 0; l < {panel.width}; l += {lanes})"):
+        cx.body.line(f"const ptrdiff_t left = {_filters_in_panel(cx, panel)} - l;")
         row = source.pitch * window.dilations[1]
         arguments = [channels.count, str(source.plane), str(row)]
         arguments += [f"{_weights(cx, panel, channels)} + l", *pixel_arguments]
@@ -229,12 +222,21 @@ def emit_tile(
         if channels.partial_sums:
             tile = replace(tile, start="each", pitch=PANEL)
             start = f"{channels.partial_sums} + ({first}) * {PANEL} + l"
-            part = replace(tile, epilogue=Epilogue(), column=1)
+            without_epilogue = replace(tile, epilogue=Epilogue(), column=1)
             cx.body.line(f"if (c + cn < {channels_of(cx)[0]})")
-            part.call(cx, arguments, start, PANEL, f"0, {lanes}", start)
+            without_epilogue.call(cx, arguments, start, PANEL, f"0, {lanes}", start)
             cx.body.line("else")
         stored = f"0, left < {lanes} ? left : {lanes}"
         tile.call(cx, arguments, f"out + (o + l) * {pixels} + {pixel}", 1, stored, start)
+
+
+def _filters_in_panel(cx: KernelContext, panel: Panel) -> str:
+    """Return the number of filters of the panel from ``o`` on, as C; the last one may have fewer
+    than its width."""
+    filters, width = channels_of(cx)[1], panel.width
+    if filters % width == 0:
+        return str(width)
+    return f"({filters} - o < {width} ? {filters} - o : {width})"
 
 
 PARAMETERS = "ptrdiff_t cn, ptrdiff_t plane, ptrdiff_t pitch, const float *restrict b, "

@@ -191,14 +191,9 @@ def _looped_body(prime: int, type_: CType, lanes: int, sign: int) -> str:
     ``_Codelet.prime``.
     """
     half, block, t = prime // 2, 2 * lanes, type_.name
-    k = np.arange(1, half + 1)
-    cos, sin = roots(np.outer(k, k), prime, sign).reshape(2, -1)
-    tables = "".join(
-        f"    static const {t} {name}[{half * half}] = {{\n        "
-        + ", ".join(type_.literal(float(v)) for v in values)
-        + "};\n"
-        for name, values in (("cosines", cos), ("sines", sin))
-    )
+    tables = _root_tables(prime, type_, sign)
+    sums = _sums_of_pairs(prime, lanes, t)
+    results = _results_of_pairs(prime, lanes, t)
     return f"""{{
 {tables}    const ptrdiff_t row = left * done * {block}, step = done * {block};
     for (ptrdiff_t j = 0; j < left; ++j)
@@ -206,6 +201,32 @@ def _looped_body(prime: int, type_: CType, lanes: int, sign: int) -> str:
             const {t} *const from = x + (j * done + d) * {block};
             {t} *const to = y + (j * {prime} * done + d) * {block};
             {t} sums[{half * block}], rest[{half * block}], total[{block}];
+{sums}{results}        }}
+}}
+"""
+
+
+def _root_tables(prime: int, type_: CType, sign: int) -> str:
+    """Return the C of the cosines and sines of a prime length: ``static const float cosines[9] =
+    {...};``.
+    """
+    half = prime // 2
+    k = np.arange(1, half + 1)
+    cos, sin = roots(np.outer(k, k), prime, sign).reshape(2, -1)
+    return "".join(
+        f"    static const {type_.name} {name}[{half * half}] = {{\n        "
+        + ", ".join(type_.literal(float(v)) for v in values)
+        + "};\n"
+        for name, values in (("cosines", cos), ("sines", sin))
+    )
+
+
+def _sums_of_pairs(prime: int, lanes: int, t: str) -> str:
+    """Return the C of the sums and differences of the elements q + 1 and n - 1 - q, and of the
+    result 0, the ``total``.
+    """
+    half, block = prime // 2, 2 * lanes
+    return f"""\
             for (ptrdiff_t l = 0; l < {block}; ++l)
                 total[l] = from[l];
             for (ptrdiff_t q = 0; q < {half}; ++q) {{
@@ -219,6 +240,17 @@ def _looped_body(prime: int, type_: CType, lanes: int, sign: int) -> str:
             }}
             for (ptrdiff_t l = 0; l < {block}; ++l)
                 to[l] = total[l];
+"""
+
+
+def _results_of_pairs(prime: int, lanes: int, t: str) -> str:
+    """Return the C of the results k + 1 and n - 1 - k.
+
+    Both come from an ``even`` part, the cosines times the sums, and an ``odd`` part, the sines
+    times the differences. They are stored as ``low`` and ``high``, times their twiddle factors.
+    """
+    half, block = prime // 2, 2 * lanes
+    return f"""\
             for (ptrdiff_t k = 0; k < {half}; ++k) {{
                 {t} even[{block}], odd[{block}];
                 for (ptrdiff_t l = 0; l < {block}; ++l) {{
@@ -249,6 +281,4 @@ def _looped_body(prime: int, type_: CType, lanes: int, sign: int) -> str:
                     high[{lanes} + l] = er * f + ei * e;
                 }}
             }}
-        }}
-}}
 """

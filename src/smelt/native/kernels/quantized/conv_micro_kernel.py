@@ -45,37 +45,14 @@ def conv_micro_kernel(
     - ``results`` has rows of both vectors. Bytes are stored in rows ``pitch`` apart, ``wide``
       elements of each vector from ``to`` on.
     """
-    name = f"filters_{rows}" + (f"_at_{positions}" if positions > 1 else "_pointwise")
     is_bytes, is_wide = epilogue.is_bytes, epilogue.is_small
-    name += ("_bytes" if is_bytes else "") + ("_pairwise" if pairwise_safe else "")
-    name += ("_by_four" if is_wide else "") + ("_fractions" if epilogue.fractions else "")
+    name = _name(rows, positions, epilogue, pairwise_safe)
     rest = epilogue.names if is_bytes else "bias, results"
     last = epilogue.parameters if is_bytes else RESULTS
     out = Writer()
-
-    def function(kind: str, head: str, weights: str) -> None:
-        """Write one version of the micro-kernel: ``whole``, ``pairwise`` or ``halves``."""
-        out.line(f"static {head} void {name}_{kind}({IMAGE}")
-        out.line(f"    const {weights} *restrict w,")
-        if kind == "pairwise":
-            out.line(EXCESS)
-        out.line(last)
-        with out.block(""):
-            _convolve(out, rows, positions, epilogue, kind)
-
-    out.line("#if QUADS")
-    function("whole", "NO_INLINE WITH_QUADS", "int8_t")
-    out.line("#endif")
     if is_wide:
         declare_twos(cx)
-        emit_wide(out, f"{name}_doubled", IMAGE, epilogue, rows, positions)
-    if pairwise_safe:
-        out.line("#if PAIRWISE")
-        function("pairwise", "NO_INLINE", "int8_t")
-        out.line("#else")
-    function("halves", "NO_INLINE", "int16_t")
-    if pairwise_safe:
-        out.line("#endif")
+    _emit_versions(out, name, rows, positions, epilogue, pairwise_safe)
     out.line(f"static inline void {name}({IMAGE}")
     out.line("    const int8_t *whole, const void *apart,")
     out.line(EXCESS)
@@ -86,6 +63,43 @@ def conv_micro_kernel(
     if pairwise_safe:
         declare_pairwise(cx)
     return cx.call(name, out.text())
+
+
+def _name(rows: int, positions: int, epilogue: Epilogue, pairwise_safe: bool) -> str:
+    """Return the C name of a micro-kernel."""
+    name = f"filters_{rows}" + (f"_at_{positions}" if positions > 1 else "_pointwise")
+    name += ("_bytes" if epilogue.is_bytes else "") + ("_pairwise" if pairwise_safe else "")
+    name += "_by_four" if epilogue.is_small else ""
+    return name + ("_fractions" if epilogue.fractions else "")
+
+
+def _emit_versions(
+    out: Writer, name: str, rows: int, positions: int, epilogue: Epilogue, pairwise_safe: bool
+) -> None:
+    """Write the versions of a micro-kernel: for int8 dot products, for 512 bits and for others."""
+
+    def function(kind: str, head: str, weights: str) -> None:
+        """Write one version of the micro-kernel: ``whole``, ``pairwise`` or ``halves``."""
+        out.line(f"static {head} void {name}_{kind}({IMAGE}")
+        out.line(f"    const {weights} *restrict w,")
+        if kind == "pairwise":
+            out.line(EXCESS)
+        out.line(epilogue.parameters if epilogue.is_bytes else RESULTS)
+        with out.block(""):
+            _convolve(out, rows, positions, epilogue, kind)
+
+    out.line("#if QUADS")
+    function("whole", "NO_INLINE WITH_QUADS", "int8_t")
+    out.line("#endif")
+    if epilogue.is_small:
+        emit_wide(out, f"{name}_doubled", IMAGE, epilogue, rows, positions)
+    if pairwise_safe:
+        out.line("#if PAIRWISE")
+        function("pairwise", "NO_INLINE", "int8_t")
+        out.line("#else")
+    function("halves", "NO_INLINE", "int16_t")
+    if pairwise_safe:
+        out.line("#endif")
 
 
 def _choose(out: Writer, name: str, rest: str, pairwise_safe: bool, is_wide: bool) -> None:

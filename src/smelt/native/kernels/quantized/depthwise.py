@@ -179,19 +179,23 @@ def emit(cx: KernelContext, window: Window, weights: np.ndarray) -> None:
             body.line(f"const ptrdiff_t left = {size.height} - h;")
             body.line(f"const ptrdiff_t rows = left < {size.rows} ? left : {size.rows};")
             with body.loop("o", f"end * {filters}", f"first * {filters}"):
-                body.line(
-                    f"const unsigned char *plane = planes + (o / {filters} - first) * {plane};"
-                )
+                plane_at = f"planes + (o / {filters} - first) * {plane}"
+                body.line(f"const unsigned char *plane = {plane_at};")
                 start = f"{y.name} + (n * {group * filters} + o) * {window.pixels}"
                 body.line(f"{y.type.name} *out = {start} + h * {size.wide};")
-                arguments = f"plane, rows * {size.pitch}, {packed} + o * {taps.weights[0].size}"
-                arrays = [
-                    each for each in (epilogue.bias, epilogue.factors, epilogue.fractions) if each
-                ]
-                ends = ", ".join(f"{array}[o]" for array in arrays)
-                after = ", last" if epilogue.is_bytes else ""
-                body.line(f"{tile}({arguments}, {ends}{after}, results);")
+                weights_at = f"{packed} + o * {taps.weights[0].size}"
+                arguments = _tile_arguments(epilogue)
+                body.line(f"{tile}(plane, rows * {size.pitch}, {weights_at}, {arguments});")
                 _emit_results(cx, size, epilogue)
+
+
+def _tile_arguments(epilogue: Epilogue) -> str:
+    """Return the last arguments of the micro-kernel for plane ``o``, as C:
+    ``bias[o], factors[o], last, results``.
+    """
+    arrays = (epilogue.bias, epilogue.factors, epilogue.fractions)
+    arguments = [f"{array}[o]" for array in arrays if array]
+    return ", ".join([*arguments, *(["last"] if epilogue.is_bytes else []), "results"])
 
 
 def _emit_results(cx: KernelContext, size: Band, epilogue: Epilogue) -> None:

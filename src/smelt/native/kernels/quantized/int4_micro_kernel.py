@@ -70,31 +70,21 @@ def int4_micro_kernel(
     more = "const uint32_t *restrict zeros, " if zeros else ""
     out.line(f"    const float *restrict scales, {more}const float *restrict bias,")
     out.line("    float *restrict results)")
-    panel = MOST_SUMS
     with out.block(""):
         out.line(f"const ptrdiff_t row = blocks * size * {NIBBLES};")
-        out.line(f"const ptrdiff_t apart = blocks * size * {panel}, each = blocks * {panel};")
+        out.line(
+            f"const ptrdiff_t apart = blocks * size * {MOST_SUMS}, each = blocks * {MOST_SUMS};"
+        )
         if zeros:
-            out.line(f"const ptrdiff_t points = (blocks + {NIBBLES - 1}) / {NIBBLES} * {panel};")
+            rounded_up = f"(blocks + {NIBBLES - 1}) / {NIBBLES}"
+            out.line(f"const ptrdiff_t points = {rounded_up} * {MOST_SUMS};")
         for v in range(vectors):
             for m in range(rows):
                 out.line(f"reals t{m}_{v} = *(const reals *)(bias + {v} * SUMS);")
         with out.block("for (ptrdiff_t b = 0; b < blocks; ++b)"):
-            for v in range(vectors):
-                point = "same_real(8.0f)"
-                if zeros:
-                    at = f"{v} * SUMS / {panel} * points + {v} * SUMS % {panel}"
-                    at += f" + b / {NIBBLES} * {panel}"
-                    point = f"NIBBLE(*(const sums *)(zeros + {at}), b % {NIBBLES} * 4)"
-                out.line(f"const reals z{v} = {point};")
+            _load_zeros(out, vectors, zeros)
             _multiply(out, rows, vectors, finite)
-            for v in range(vectors):
-                at = f"{v} * SUMS / {panel} * each + {v} * SUMS % {panel} + b * {panel}"
-                out.line(f"const reals f{v} = *(const reals *)(scales + {at});")
-            for m in range(rows):
-                for v in range(vectors):
-                    less = f" - z{v} * same_real(of_blocks[{m} * blocks + b])" if finite else ""
-                    out.line(f"t{m}_{v} += f{v} * (s{m}_{v}{less});")
+            _add_scaled(out, rows, vectors, finite)
         for m in range(rows):
             for v in range(vectors):
                 out.line(f"*(reals *)(results + {m * vectors + v} * SUMS) = t{m}_{v};")
@@ -104,6 +94,32 @@ def int4_micro_kernel(
     declare(cx)
     cx.call("NIBBLE", NIBBLE)
     return cx.call(name, out.text())
+
+
+def _load_zeros(out: Writer, vectors: int, zeros: bool) -> None:
+    """Write ``z``, the zero points of a block, which are 8 if ``zeros`` is false:
+    ``const reals z0 = same_real(8.0f);``.
+    """
+    for v in range(vectors):
+        point = "same_real(8.0f)"
+        if zeros:
+            at = f"{v} * SUMS / {MOST_SUMS} * points + {v} * SUMS % {MOST_SUMS}"
+            at += f" + b / {NIBBLES} * {MOST_SUMS}"
+            point = f"NIBBLE(*(const sums *)(zeros + {at}), b % {NIBBLES} * 4)"
+        out.line(f"const reals z{v} = {point};")
+
+
+def _add_scaled(out: Writer, rows: int, vectors: int, finite: bool) -> None:
+    """Write the addition of a block's sums, times their scales, to the results:
+    ``t0_0 += f0 * (s0_0 - z0 * same_real(of_blocks[0 * blocks + b]));``.
+    """
+    for v in range(vectors):
+        at = f"{v} * SUMS / {MOST_SUMS} * each + {v} * SUMS % {MOST_SUMS} + b * {MOST_SUMS}"
+        out.line(f"const reals f{v} = *(const reals *)(scales + {at});")
+    for m in range(rows):
+        for v in range(vectors):
+            less = f" - z{v} * same_real(of_blocks[{m} * blocks + b])" if finite else ""
+            out.line(f"t{m}_{v} += f{v} * (s{m}_{v}{less});")
 
 
 def _multiply(out: Writer, rows: int, vectors: int, finite: bool) -> None:

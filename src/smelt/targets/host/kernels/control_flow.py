@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -27,50 +28,65 @@ def branch(call: Call) -> Step:
 
 @kernel("Loop")
 def loop(call: Call) -> Step:
-    """Return the step of a Loop.
+    """Return the step of a Loop, whose states pass from iteration to iteration.
 
-    States pass from iteration to iteration; scan inputs are read as views.
+    ``reads`` and ``writes`` tell for each scan input and output whether it runs backwards.
+    ``finds``: the number of iterations is data-dependent, and ``rounds`` is the declared one.
     """
     (body,) = call.bodies
-    states, inputs = call.integer("states"), len(call.inputs)
+    state_count, inputs = call.integer("states"), len(call.inputs)
     reads, writes = (tuple(map(bool, call.ints(name))) for name in ("reads", "writes"))
     counted = bool(call.attributes["counted"])
     trip, finds = call.integer("trip"), bool(call.attributes["finds"])
-    rounds = call.outputs[states].shape[0] if finds else 0
+    rounds = call.outputs[state_count].shape[0] if finds else 0
     if trip < 0 and reads:
-        trip = call.input(2 + states).shape[0]
+        trip = call.input(2 + state_count).shape[0]
 
     def run(*arrays: Array) -> None:
         """Run the iterations, then copy the last states."""
-        count, condition, *rest = arrays[:inputs]
+        limit, condition, *others = arrays[:inputs]
         outputs = arrays[inputs:]
-        carried, rows, captured = (
-            rest[:states],
-            rest[states:][: len(reads)],
-            rest[states:][len(reads) :],
-        )
-        limit = trip if trip >= 0 else None if count is None else int(count.reshape(()))
-        going = condition is None or bool(condition.all())
+        first_row, first_captured = state_count, state_count + len(reads)
+        states = others[:first_row]
+        rows, captured = others[first_row:first_captured], others[first_captured:]
+        most = _most_iterations(trip, limit)
+        goes_on = condition is None or bool(condition.all())
         i = 0
-        while going and (limit is None or i < limit):
+        while goes_on and i < most:
             operands = [row[_at(i, trip, back)] for row, back in zip(rows, reads, strict=True)]
             if counted:
-                head = (np.array(i, np.int64), np.array(going))
-                last, *results = body(*head, *carried, *operands, *captured)
-                going = bool(last.all())
+                head = (np.array(i, np.int64), np.array(goes_on))
+                last, *results = body(*head, *states, *operands, *captured)
+                goes_on = bool(last.all())
             else:
-                results = list(body(*carried, *operands, *captured))
-            carried = results[:states]
+                results = list(body(*states, *operands, *captured))
+            states = results[:state_count]
             if finds and i == rounds:
                 checked("Loop", (i + 1,), (rounds,))
-            for target, row, back in zip(outputs[states:], results[states:], writes, strict=True):
-                target[_at(i, trip, back)] = row
+            _store_rows(outputs[state_count:], results[state_count:], writes, i, trip)
             i += 1
         if finds:
             checked("Loop", (i,), (rounds,))
-        _copy(carried, outputs[:states])
+        _copy(states, outputs[:state_count])
 
     return Step(run)
+
+
+def _most_iterations(trip: int, limit: Array | None) -> float:
+    """Return the largest number of iterations: ``trip`` unless it is -1, then the operand
+    ``limit``, infinity without one.
+    """
+    if trip >= 0:
+        return trip
+    return math.inf if limit is None else int(limit.reshape(()))
+
+
+def _store_rows(
+    outputs: Sequence[Array], rows: Sequence[Array], backwards: Sequence[bool], i: int, trip: int
+) -> None:
+    """Store the rows of iteration ``i`` in the scan outputs."""
+    for output, row, is_backwards in zip(outputs, rows, backwards, strict=True):
+        output[_at(i, trip, is_backwards)] = row
 
 
 def _at(i: int, trip: int, backwards: bool) -> int:

@@ -181,9 +181,10 @@ def dynamic_running(call: Call) -> Step:
 
 
 @kernel(DYNAMIC_REDUCE)
-def at_run_time(call: Call) -> Step:
-    """Return the step of a reduction over run-time axes; raises UsageError E670 for other sizes
-    than planned.
+def dynamic_reduce(call: Call) -> Step:
+    """Return the step of a reduction whose axes are an operand.
+
+    A run raises UsageError E670 if the axes lead to other sizes than planned.
     """
     op, rank, keep = call.text("reduction"), call.input(0).ndim, call.integer("keepdims")
     planned, noop = call.outputs[0].shape, bool(call.integer("noop"))
