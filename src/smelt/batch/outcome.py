@@ -117,11 +117,11 @@ def _difference(document: Mapping[str, Any]) -> dict[str, Any]:
             fix="compare models of one interface; `smelt diff` shows the difference",
         ).to_json()
     problem = f"{b!r} does not compute what {a!r} computes"
-    places = document["problems"][:8]
+    listed_problems = document["problems"][:8]
     return Mismatch(
         "E702",
         problem,
-        at=places,
+        at=listed_problems,
         why=f"allowed: {document['tolerance']}",
         fix="`smelt bisect` finds the rewrite at fault",
     ).to_json()

@@ -27,17 +27,19 @@ def _sizes(program: Program, instruction: Instruction, position: int) -> list[in
     return [highest(size) for size in program.slots[instruction.inputs[position]].sizes]
 
 
-def _every_element(program: Program, instruction: Instruction, place: int, axis: int) -> int | None:
+def _every_element(
+    program: Program, instruction: Instruction, output: int, axis: int
+) -> int | None:
     """Return the number of elements of the operand: NonZero may find all of them."""
     return math.prod(_sizes(program, instruction, 0))
 
 
-def _same_axis(program: Program, instruction: Instruction, place: int, axis: int) -> int | None:
+def _same_axis(program: Program, instruction: Instruction, output: int, axis: int) -> int | None:
     """Return the operand's size along the axis: the result is at most as long."""
     return _sizes(program, instruction, 0)[axis]
 
 
-def _every_box(program: Program, instruction: Instruction, place: int, axis: int) -> int | None:
+def _every_box(program: Program, instruction: Instruction, output: int, axis: int) -> int | None:
     """Return the most boxes that NonMaxSuppression may select: all per batch and class, up to a
     constant limit.
     """
@@ -47,19 +49,21 @@ def _every_box(program: Program, instruction: Instruction, place: int, axis: int
     return batch * classes * chosen
 
 
-def _as_declared(program: Program, instruction: Instruction, place: int, axis: int) -> int | None:
+def _as_declared(program: Program, instruction: Instruction, output: int, axis: int) -> int | None:
     """Return None: the size is the value of an operand, which only a declared bound limits."""
     return None
 
 
-def _larger_branch(program: Program, instruction: Instruction, place: int, axis: int) -> int | None:
+def _larger_branch(
+    program: Program, instruction: Instruction, output: int, axis: int
+) -> int | None:
     """Return the larger of the bounds that the branches of an If have."""
     bodies = [body.program for body in instruction.bodies]
-    return max(highest(body.slots[body.outputs[place]].sizes[axis]) for body in bodies)
+    return max(highest(body.slots[body.outputs[output]].sizes[axis]) for body in bodies)
 
 
 def _loop_result_bound(
-    program: Program, instruction: Instruction, place: int, axis: int
+    program: Program, instruction: Instruction, output: int, axis: int
 ) -> int | None:
     """Return the bound of a Loop's result.
 
@@ -67,10 +71,10 @@ def _loop_result_bound(
     """
     states, counted = instruction.attributes["states"], bool(instruction.attributes["counted"])
     assert isinstance(states, int)
-    if place >= states:
+    if output >= states:
         return max_iterations(instruction) if axis == 0 else None
     body = instruction.bodies[0].program
-    return highest(body.slots[body.inputs[2 * counted + place]].sizes[axis])
+    return highest(body.slots[body.inputs[2 * counted + output]].sizes[axis])
 
 
 CAPACITIES: Mapping[str, Capacity] = {

@@ -22,7 +22,7 @@ MOST_LOOKED_AT = 100
 Makers = Mapping[int, Instruction]
 
 
-def range_span(program: Program, instruction: Instruction, place: int, axis: int) -> int | None:
+def range_span(program: Program, instruction: Instruction, output: int, axis: int) -> int | None:
     """Return the upper bound of the length of a Range with positive step.
 
     None unless the limit has the form start + k.

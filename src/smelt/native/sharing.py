@@ -1,7 +1,7 @@
 """Split kernels into shards that the caller's threads compute in parallel.
 
 Independent loop iterations are split into as many ranges as there are shards, each with its own
-scratch space, at fixed places. So results equal those of one thread bit by bit.
+scratch space, at fixed positions. So results equal those of one thread bit by bit.
 """
 
 from __future__ import annotations

@@ -34,11 +34,11 @@ class NativeArtifact(OrtArtifact):
 class NativeFiles(OrtFiles):
     """The files of the plain model, those of the model with regions, and the library."""
 
-    def __init__(self, plain: OrtFiles, rest: OrtFiles, library: bytes, name: str) -> None:
+    def __init__(self, plain: OrtFiles, with_regions: OrtFiles, library: bytes, name: str) -> None:
         self.__dict__.update(vars(plain))
-        self._parts = (plain, rest)
+        self._parts = (plain, with_regions)
         self.contents = {
-            **{each: rest.contents[each] for each in rest if each not in plain},
+            **{each: with_regions.contents[each] for each in with_regions if each not in plain},
             **plain.contents,
             f"{name}{LIBRARY}": library,
         }
@@ -53,11 +53,11 @@ class NativeFiles(OrtFiles):
         return content if isinstance(content, bytes) else super().__getitem__(name)
 
 
-def with_library(plain: OrtArtifact, rest: OrtArtifact, library: bytes) -> NativeArtifact:
+def with_library(plain: OrtArtifact, with_regions: OrtArtifact, library: bytes) -> NativeArtifact:
     """Return the artifact of both models and the library; it runs the model with regions."""
     assert isinstance(plain.files, OrtFiles)
-    assert isinstance(rest.files, OrtFiles)
-    files = NativeFiles(plain.files, rest.files, library, plain.plan.options.name)
+    assert isinstance(with_regions.files, OrtFiles)
+    files = NativeFiles(plain.files, with_regions.files, library, plain.plan.options.name)
     native = NativeArtifact(plain.target, plain.model, files, plain.plan, dict(plain.report))
     native.load = partial(run_session, plain.model, partial(native.session, threads=1))
     return native

@@ -108,9 +108,9 @@ def _regions(
 def _joined(plain: OrtArtifact, regions: Regions) -> NativeArtifact:
     """Return the artifact with the files of ``plain``, the model with regions, and the library."""
     options = replace(plain.plan.options, name=f"{plain.plan.options.name}.native")
-    rest = compile_model(regions.model, target="ort", pipeline="", **vars(options))
-    assert isinstance(rest, OrtArtifact)
-    return with_library(plain, rest, regions.library)
+    with_regions = compile_model(regions.model, target="ort", pipeline="", **vars(options))
+    assert isinstance(with_regions, OrtArtifact)
+    return with_library(plain, with_regions, regions.library)
 
 
 def _pay(ratios: Sequence[float]) -> bool:
@@ -156,9 +156,9 @@ def _in_words(report: Mapping[str, Any]) -> str:
     if not report["regions"]:
         why = f" ({report['refused'][0]})" if report["refused"] else ""
         return f"none{why}; nodes with open sizes need bounds, as --dim batch=1..8"
-    found = f"{report['nodes']} nodes in {report['regions']}"
+    counts = f"{report['nodes']} nodes in {report['regions']}"
     ratios = report.get("ratios")
     if isinstance(ratios, str):
         return f"left out: the model does not run on made-up inputs ({ratios})"
     times = "" if ratios is None else f", {' and '.join(map(str, ratios))} of the time without them"
-    return f"{found}{times}" if report["kept"] else f"left out: {found}{times}"
+    return f"{counts}{times}" if report["kept"] else f"left out: {counts}{times}"

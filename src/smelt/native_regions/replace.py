@@ -28,8 +28,8 @@ def replace_regions(model: ir.Model, parts: Sequence[Part], names: Mapping[int, 
         graph.append(_node(names[index], part, new_values))
     for part in (parts[index] for index in names):
         for node in part.nodes:
-            for place in range(len(node.inputs)):
-                node.replace_input_with(place, None)
+            for i in range(len(node.inputs)):
+                node.replace_input_with(i, None)
     graph.remove([node for node in constants if not node.outputs[0].uses()])
     for value in list(graph.initializers.values()):
         if not value.uses() and not value.is_graph_output():

@@ -96,8 +96,8 @@ def _trailing_parameters(step: Instruction, operands: Shapes, results: Shapes) -
 def _scatter_nd(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
     """Yield each dim of the updates with the dim of the indices or of the data that it must
     equal."""
-    data, places, updates = operands
-    return zip(updates, (*places[:-1], *data[cast(int, places[-1]) :]), strict=True)
+    data, indices, updates = operands
+    return zip(updates, (*indices[:-1], *data[cast(int, indices[-1]) :]), strict=True)
 
 
 def _indices_and_updates(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
@@ -109,7 +109,7 @@ def _indices_within_data(step: Instruction, operands: Shapes, results: Shapes) -
     """Return the sizes of indices and data along all axes but the operator's axis."""
     axis = step.attributes["axis"]
     dims = enumerate(zip(operands[1], operands[0], strict=True))
-    return [pair for place, pair in dims if place != axis]
+    return [pair for dim, pair in dims if dim != axis]
 
 
 def _top_k(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
@@ -124,7 +124,7 @@ def _expand(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
 
 def _convolution(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
     """Yield the pairs of ``x[N, groups * C, ...]``, ``w[M, C, ...]`` and a bias ``[M]``."""
-    x, *others = (operands[place] for place in _OPERANDS[step.op] if place < len(operands))
+    x, *others = (operands[position] for position in _OPERANDS[step.op] if position < len(operands))
     w, *bias = (shape for shape in others if shape)
     groups = step.attributes["group"]
     assert isinstance(groups, int)

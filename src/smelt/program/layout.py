@@ -80,8 +80,8 @@ class Layout:
         self._check(shape)
         split, dim_of = self._split(shape)
         inverse = [0] * len(split)
-        for term, place in dim_of.items():
-            inverse[place] = term
+        for term, dim in dim_of.items():
+            inverse[dim] = term
         blocks = stored.reshape(self.stored(shape)).transpose(inverse)
         padded = blocks.reshape(
             [-(-n // self.block(a)) * self.block(a) for a, n in enumerate(shape)]

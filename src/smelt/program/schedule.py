@@ -38,8 +38,8 @@ def schedule(program: Program, needs_of: NeedsOf = no_needs, enough: int = 0) ->
     Deterministic; the given order wins a tie.
     """
     problem = OrderProblem(program, needs_of)
-    order = given = list(range(problem.count))
-    peak, floor = problem.peak(given), problem.floor()
+    order = given_order = list(range(problem.count))
+    peak, floor = problem.peak(given_order), problem.floor()
     if peak > floor:
         greedy = _greedy(problem)
         greedy_peak = problem.peak(greedy)
@@ -48,7 +48,7 @@ def schedule(program: Program, needs_of: NeedsOf = no_needs, enough: int = 0) ->
     if peak > max(floor, enough) and problem.count <= SEARCH_LIMIT:
         order = best_order(problem, peak, SEARCH_WORK) or order
     best = program
-    if order is not given:
+    if order is not given_order:
         reordered = replace(program, instructions=[program.instructions[i] for i in order])
         # Results computed in place are not modelled above; they may favour the given order.
         best = min(program, reordered, key=lambda p: planned_bound(p, needs_of))

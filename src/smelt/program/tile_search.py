@@ -209,9 +209,9 @@ class _Search:
         Sizes that give no valid tiles, as inside a group, are skipped.
         """
 
-        def sizes(place: int) -> Sizes:
-            """Return all sizes with the last axis at number ``place`` of its sizes."""
-            return {**dict(zip(order, (*outer, last[place]), strict=True)), **terms}
+        def sizes(index: int) -> Sizes:
+            """Return all sizes with the last axis at number ``index`` of its sizes."""
+            return {**dict(zip(order, (*outer, last[index]), strict=True)), **terms}
 
         low, high = 0, len(last)
         while low < high:

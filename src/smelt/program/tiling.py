@@ -145,24 +145,24 @@ def _tiles(
     draft, alone_instruction = _in_own_program(program, instruction)
     axes = list(cuts.items())
 
-    def inside(place: int, current: Instruction, tile: Tile) -> Iterator[Tile | None]:
-        """Yield the tiles of ``current`` by the cuts from number ``place`` on."""
-        if place == len(axes):
+    def inside(number: int, current: Instruction, tile: Tile) -> Iterator[Tile | None]:
+        """Yield the tiles of ``current`` by the cuts from number ``number`` on."""
+        if number == len(axes):
             yield tile if _is_whole_blocks(program, instruction, tile) else None
             return
-        axis, bands = axes[place]
+        axis, bands = axes[number]
         for band in bands:
             slot_count = len(draft.slots)
             region = None if region_of is None else region_of(draft, current, axis, *band)
             if region is None:
                 yield from repeat(
-                    None, prod(len(bands_of_axis) for _, bands_of_axis in axes[place + 1 :])
+                    None, prod(len(bands_of_axis) for _, bands_of_axis in axes[number + 1 :])
                 )
                 continue
             parts = {p: _in_whole(tile.inputs.get(p, {}), box) for p, box in region.boxes.items()}
             attributes = {**current.attributes, **region.attributes}
             cut = Tile({**tile.box, axis: band}, {**tile.inputs, **parts}, attributes)
-            yield from inside(place + 1, _cut_instruction(draft, current, region, axis, band), cut)
+            yield from inside(number + 1, _cut_instruction(draft, current, region, axis, band), cut)
             del draft.slots[slot_count:]
 
     yield from inside(0, alone_instruction, Tile({}, {}, instruction.attributes))

@@ -85,11 +85,11 @@ def _name(plan: MemoryPlan | SpacesPlan, storage: Storage) -> str:
     return repr(names or f"scratch of step {storage.first}")
 
 
-def broken(what: str) -> InternalError:
+def broken(problem: str) -> InternalError:
     """Return the error E963 for a program or plan that violates an invariant."""
     return InternalError(
         "E963",
-        what,
+        problem,
         why="a phase of the target broke an invariant",
         fix="report this with the model",
     )

@@ -94,12 +94,12 @@ def build(
         ) from error
     if process.returncode:
         lines = process.stderr.splitlines()
-        wrong = next((line for line in lines if "error" in line), lines[0] if lines else "")
+        first_error = next((line for line in lines if "error" in line), lines[0] if lines else "")
         raise InternalError(
             "E961",
             "the C compiler refuses the generated code",
-            at=[" ".join(command), *_instruction(files, wrong)],
-            why=wrong,
+            at=[" ".join(command), *_instruction(files, first_error)],
+            why=first_error,
             fix="if CC and its flags are right, report this with the model; the C of an operator "
             "of another domain, to the package that adds it",
         )
@@ -108,11 +108,11 @@ def build(
 
 def _instruction(files: Mapping[str, bytes], error: str) -> list[str]:
     """Return the instruction in whose function the compiler ``error`` is, as a list of one text."""
-    place = re.match(r"([^:\s]+):(\d+):", error)
-    if place is None or place[1] not in files:
+    found_position = re.match(r"([^:\s]+):(\d+):", error)
+    if found_position is None or found_position[1] not in files:
         return []
-    text = bytes(files[place[1]]).decode()
-    above = "\n".join(text.splitlines()[: int(place[2])])
+    text = bytes(files[found_position[1]]).decode()
+    above = "\n".join(text.splitlines()[: int(found_position[2])])
     functions = re.findall(r"^static [^\n=;]*?\b(\w+)\(", above, re.MULTILINE)
     called = functions and re.search(rf"\b{functions[-1]}\(.*/\* (.*) \*/", text)
     return [f"instruction {called[1]}"] if called else []

@@ -107,8 +107,8 @@ def shape_at(port: Port, sizes: Mapping[str, int]) -> tuple[int, ...]:
             why=str(error),
             fix="choose sizes for which the shape can be computed: --dim NAME=SIZE",
         ) from error
-    wide = port.dtype.bitwidth if port.dtype not in (None, ir.DataType.STRING) else 64
-    if int(np.prod(shape, dtype=object)) * wide > SIZE_LIMIT * 8:
+    element_bits = port.dtype.bitwidth if port.dtype not in (None, ir.DataType.STRING) else 64
+    if int(np.prod(shape, dtype=object)) * element_bits > SIZE_LIMIT * 8:
         raise UsageError(
             "E633",
             f"input {port.name!r} would take more than 2 GiB: {list(shape)}",

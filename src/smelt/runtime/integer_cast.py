@@ -14,12 +14,12 @@ def cast_integers(source: np.ndarray, target: ir.DataType) -> np.ndarray:
     bits = target.bitwidth
     if bits >= 8 and source.dtype.kind in "iu":
         return source.astype(target.numpy())
-    wide = source.astype(np.int64)
+    widened = source.astype(np.int64)
     if bits < 64:
-        wide &= (1 << bits) - 1
+        widened &= (1 << bits) - 1
     if bits < 64 and target.is_signed():
-        wide -= (wide >> (bits - 1)) << bits
-    return wide.astype(target.numpy())
+        widened -= (widened >> (bits - 1)) << bits
+    return widened.astype(target.numpy())
 
 
 def is_integer_cast(node: ir.Node, source: np.ndarray) -> bool:

@@ -115,7 +115,7 @@ def _of_product(node: ir.Node, a: Dims | None, b: Dims | None) -> Iterator[Deman
 
 def _without(dims: Dims, axis: int) -> Dims:
     """Return ``dims`` without ``axis``."""
-    return tuple(dim for place, dim in enumerate(dims) if place != axis % max(len(dims), 1))
+    return tuple(dim for position, dim in enumerate(dims) if position != axis % max(len(dims), 1))
 
 
 def _demand(

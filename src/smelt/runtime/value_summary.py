@@ -64,8 +64,8 @@ def _of_numbers(name: str, array: np.ndarray) -> Summary:
             return Summary(name, type_, array.shape)
         mean = float(array.mean(dtype=np.float64))
         return Summary(name, type_, array.shape, int(array.min()), int(array.max()), mean)
-    wide = array.astype(np.float64)
-    numbers = wide[~np.isnan(wide)]
+    doubles = array.astype(np.float64)
+    numbers = doubles[~np.isnan(doubles)]
     finite = numbers[np.isfinite(numbers)]
     return Summary(
         name,
@@ -74,6 +74,6 @@ def _of_numbers(name: str, array: np.ndarray) -> Summary:
         float(numbers.min()) if numbers.size else None,
         float(numbers.max()) if numbers.size else None,
         float(finite.mean()) if finite.size else None,
-        wide.size - numbers.size,
+        doubles.size - numbers.size,
         numbers.size - finite.size,
     )

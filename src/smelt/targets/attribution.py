@@ -23,17 +23,17 @@ from smelt.targets.runner import Runner, is_ready
 
 @contextmanager
 def attribute_errors_to(
-    target: Target[Any, Any], what: str, function: object = None
+    target: Target[Any, Any], description: str, function: object = None
 ) -> Iterator[None]:
     """Raise errors inside of the ``with`` block as UsageError E653, an error of the target.
 
-    ``what`` is the name of the target's function, or a description of ``function``.
+    ``description`` is the name of the target's function, or a description of ``function``.
     """
     try:
         yield
     except Exception as error:
-        named = getattr(target, what, None) if function is None else function
-        blame(error, named, f"`{what}` of target {target.name!r}")
+        named = getattr(target, description, None) if function is None else function
+        blame(error, named, f"`{description}` of target {target.name!r}")
         raise
 
 
@@ -59,23 +59,23 @@ def check_artifact(target: Target[Any, Any], artifact: object) -> Artifact:
             fix="return Artifact(name, plan.model, files, plan)",
         )
     artifact.target = target.name
-    wrong = []
+    problems = []
     # Lazily written files are not checked: the user may only want to run the artifact.
     for name in artifact.files if isinstance(artifact.files, dict) else ():
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or "\\" in name or not path.parts:
-            wrong.append(f"the file name {name!r} leaves the output folder")
+            problems.append(f"the file name {name!r} leaves the output folder")
     if isinstance(artifact.files, dict):
-        wrong += [
+        problems += [
             f"the file {name!r} holds no bytes: {repr(data)[:40]}"
             for name, data in artifact.files.items()
             if not isinstance(data, bytes | bytearray | memoryview)
         ]
-    if wrong:
+    if problems:
         raise UsageError(
             "E649",
             f"`emit` of target {target.name!r} returned an Artifact that cannot be kept",
-            at=wrong,
+            at=problems,
             fix="name files by relative paths, and give them bytes",
             why="files and report are written to a folder as they are",
         )

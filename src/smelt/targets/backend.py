@@ -107,11 +107,11 @@ def run_step(
     plan.
     """
     model, interface = plan.model, _interface(plan.model)
-    what = f"the step {getattr(each, '__name__', 'step')} {point} of target {target.name!r}"
+    description = f"the step {getattr(each, '__name__', 'step')} {point} of target {target.name!r}"
     try:
         each(plan)
     except Exception as error:
-        blame(error, each, what)
+        blame(error, each, description)
         raise
     why = ""
     if plan.model is not model:
@@ -126,7 +126,10 @@ def run_step(
             why = f"{error.code} {error.what}"
     if why:
         raise UsageError(
-            "E653", f"{what} leaves a broken plan", why=why, fix="correct the step, or leave it out"
+            "E653",
+            f"{description} leaves a broken plan",
+            why=why,
+            fix="correct the step, or leave it out",
         )
 
 

@@ -48,7 +48,7 @@ OPTIONAL = ("accepts", "cost", "computes")
 
 def check_target(target: Target[Any, Any]) -> None:
     """Raise UsageError E649 with all mistakes in the declaration of ``target``."""
-    wrong = [
+    problems = [
         *_texts(target),
         *_limits(target),
         *_sets(target),
@@ -59,11 +59,11 @@ def check_target(target: Target[Any, Any]) -> None:
         *_unknown_layout_operators(target),
         *_unknown_limit_operators(target),
     ]
-    if wrong:
+    if problems:
         raise UsageError(
             "E649",
             f"the declaration of target {_repr_start(target.name)} is wrong",
-            at=wrong,
+            at=problems,
             fix="docs/add-a-target.md shows how",
             why="the fields above do not have the types or values that a Target needs",
         )
@@ -115,18 +115,18 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _keys(what: str, keys: object) -> Iterator[str]:
+def _keys(field_name: str, keys: object) -> Iterator[str]:
     """Yield mistakes in a set of ``(domain, op_type)``."""
     if keys is None:
         return
     if not isinstance(keys, frozenset | set):
-        yield f"{what}: {_repr_start(keys)} is not a set of (domain, op_type)"
+        yield f"{field_name}: {_repr_start(keys)} is not a set of (domain, op_type)"
         return
     for key in keys:
         texts = isinstance(key, tuple) and len(key) == 2 and all(isinstance(t, str) for t in key)
         if not texts:
             yield (
-                f"{what}: {_repr_start(key)} is not a pair (domain, op_type); the domain of "
+                f"{field_name}: {_repr_start(key)} is not a pair (domain, op_type); the domain of "
                 "ONNX is ''"
             )
 
@@ -153,14 +153,14 @@ def _sets(target: Target[Any, Any]) -> Iterator[str]:
             yield f"around: {_repr_start(steps)} at {_repr_start(point)} is not a tuple of steps"
 
 
-def _each(what: str, values: object, kind: type) -> Iterator[str]:
+def _each(field_name: str, values: object, kind: type) -> Iterator[str]:
     """Yield each mistake in a field that has to be a tuple of ``kind``."""
     if not isinstance(values, tuple | list):
-        yield f"{what}: {_repr_start(values)} is not a tuple of {kind.__name__}s"
+        yield f"{field_name}: {_repr_start(values)} is not a tuple of {kind.__name__}s"
         return
     for value in values:
         if not isinstance(value, kind):
-            yield f"{what}: {_repr_start(value)} is not a {kind.__name__}"
+            yield f"{field_name}: {_repr_start(value)} is not a {kind.__name__}"
 
 
 def _functions(target: Target[Any, Any]) -> Iterator[str]:
@@ -207,9 +207,13 @@ def _layouts(table: object) -> Iterator[str]:
         return
     for op, layout in table.items():
         if isinstance(layout, Layouts):
-            places = (*layout.inputs, *layout.outputs)
-            wrong = [each for each in places if each is not None and not isinstance(each, Layout)]
-            yield from (f"layouts: {_repr_start(each)} at {op!r} is not a Layout" for each in wrong)
+            declared = (*layout.inputs, *layout.outputs)
+            no_layouts = [
+                each for each in declared if each is not None and not isinstance(each, Layout)
+            ]
+            yield from (
+                f"layouts: {_repr_start(each)} at {op!r} is not a Layout" for each in no_layouts
+            )
         elif not callable(layout) or not accepts_arguments(layout, 2):
             yield (
                 f"layouts: {_repr_start(layout)} at {op!r} is neither a Layouts nor a "

@@ -151,19 +151,19 @@ def _dims(model: ir.Model, target: Target) -> Iterator[SmeltError]:
     """Yield an error if inputs have symbolic dims that the target does not support."""
     if target.limits.dynamic_dims:
         return
-    places = []
+    types = []
     bounds = bounds_of(model.graph) if target.limits.bounded_dims else {}
     unnamed = unnamed_dims(model.graph.inputs)
     for value in model.graph.inputs:
         if has_unbounded_dim(value, bounds):
             dims = value.shape.dims if value.shape is not None else ()
             names = [unnamed.get((value, axis), str(dim)) for axis, dim in enumerate(dims)]
-            places.append(f"input {value.name!r} {_type(value, names)}")
-    if places:
+            types.append(f"input {value.name!r} {_type(value, names)}")
+    if types:
         yield Unsupported(
             "E401",
             f"target {target.name!r} needs fixed shapes",
-            at=places,
+            at=types,
             why="it plans all memory before it runs",
             fix=_binding_advice(model, target) or "give the inputs fixed shapes",
         )

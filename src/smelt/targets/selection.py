@@ -94,10 +94,10 @@ class _Known:
 def _warn_of_unknown(rule: Rule) -> None:
     """Warn of a rule that can never match, because ONNX never had one of its operators."""
     if not can_occur(rule.pattern, _Known()):
-        wrong = sorted(key[1] for key in operators_in(rule.pattern) if key not in _Known())
-        hint = did_you_mean(wrong[0], domains(), "")
+        unknown = sorted(key[1] for key in operators_in(rule.pattern) if key not in _Known())
+        hint = did_you_mean(unknown[0], domains(), "")
         warnings.warn(
-            f"the rule {rule.name} can never fire: ONNX has no operator {wrong[0]!r}"
+            f"the rule {rule.name} can never fire: ONNX has no operator {unknown[0]!r}"
             + (f"; {hint}" if hint else ""),
             stacklevel=3,
         )
@@ -141,10 +141,10 @@ def _run(rewriter: Rewriter, sets: Sequence[RuleSet], stats: RuleStats) -> None:
     again = True
     while again:
         again = False
-        for place, each in enumerate(sets):
+        for number, each in enumerate(sets):
             before = stats.fired.total()
             Worklist(rewriter, each, stats).run()
-            again |= place > 0 and stats.fired.total() > before
+            again |= number > 0 and stats.fired.total() > before
         if stats.fired.total() > budget:
             raise InternalError(
                 "E903",

@@ -166,23 +166,23 @@ class _Search:
         Records in ``tried`` what was measured, or why a candidate was not.
         """
         origin = best
-        for what, candidate in list(candidates):
-            if time.perf_counter() > self.until and what != COMPILED:
-                self.tried.append({"what": what, "taken": False, "why": NO_TIME})
+        for name, candidate in list(candidates):
+            if time.perf_counter() > self.until and name != COMPILED:
+                self.tried.append({"what": name, "taken": False, "why": NO_TIME})
                 continue
-            self.say(f"trying {what}")
+            self.say(f"trying {name}")
             changed = candidate if best is origin else _merged(origin, best, candidate)
             compiled = self.artifact_of(changed)
             if changed.advice == best.advice and _same(compiled, artifact):
-                self.tried.append({"what": what, "taken": False, "why": "it is the same graph"})
+                self.tried.append({"what": name, "taken": False, "why": "it is the same graph"})
                 continue
             try:
                 standing = self.compare(artifact, compiled, self.slice)
             except SmeltError as error:  # such as a level at which the runtime lacks a kernel
-                self.tried.append({"what": what, "taken": False, "why": f"it fails: {error.why}"})
+                self.tried.append({"what": name, "taken": False, "why": f"it fails: {error.why}"})
                 continue
             is_kept = _pays(standing) and _pays(self.compare(artifact, compiled, self.slice))
-            self.tried.append({"what": what, "taken": is_kept, **standing.to_json()})
+            self.tried.append({"what": name, "taken": is_kept, **standing.to_json()})
             if is_kept:
                 best, artifact = changed, compiled
         return best, artifact

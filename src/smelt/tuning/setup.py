@@ -75,8 +75,8 @@ class Setup:
         }
         if advice.threads != 1:
             candidates["without spinning"] = replace(advice, spinning=False)
-        for what, changed in candidates.items():
-            yield what, replace(self, advice=changed)
+        for name, changed in candidates.items():
+            yield name, replace(self, advice=changed)
 
 
 def _steps(stage: str) -> set[str]:

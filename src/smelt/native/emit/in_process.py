@@ -111,9 +111,9 @@ def _cache_aligned(array: np.ndarray, model_arrays: Container[int]) -> np.ndarra
     array = np.require(array, requirements=("C", "A"))
     if id(_owner(array)) in model_arrays or array.ctypes.data % LINE == 0:
         return array
-    room = np.empty(array.nbytes + LINE, np.uint8)
-    first = -room.ctypes.data % LINE
-    placed = room[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
+    memory = np.empty(array.nbytes + LINE, np.uint8)
+    first = -memory.ctypes.data % LINE
+    placed = memory[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
     placed[...] = array
     return placed
 

@@ -158,7 +158,7 @@ class Unit:
         """
         instruction = cx.instruction
         ops = " ".join([instruction.op, *(step.op for step in instruction.epilogue)])
-        what = comment(f"{ops} {instruction.origin}")
+        note = comment(f"{ops} {instruction.origin}")
         call = f"{name}({', '.join(arguments)})"
         if cx.fails:
             self.fails.add(cx.fails)
@@ -170,7 +170,7 @@ class Unit:
             )
             call = f"{self.prefix}_share(&task, {part})"
         self.called[step] = len(self.calls), name
-        self.calls.append(f"{call}; /* {step}: {what} */")
+        self.calls.append(f"{call}; /* {step}: {note} */")
         self._known.update(cx.defined_sizes)
         self._check_sizes()
 

@@ -141,12 +141,12 @@ def _emit_rows_together(
     (outer, count, inner), body, t = sizes, cx.body, cx.type(0)
     x, y, width = cx.input(0).name, cx.output().name, BYTES_TOGETHER // max(t.size, 4)
     cx.call("LANES", PRELUDE)
-    place = "ptrdiff_t" if t.size == 8 or isinstance(cast(object, count), Size) else "int32_t"
+    index_type = "ptrdiff_t" if t.size == 8 or isinstance(cast(object, count), Size) else "int32_t"
     with body.loop("o", outer), body.loop("k", inner, step=width):
         body.line(f"const {t.name} *from = {x} + o * {count * inner} + k * {row_stride};")
         body.line(f"const ptrdiff_t left = {inner} - k, columns = left < {width} ? left : {width};")
         body.line(f"{t.name} top[{width}];")
-        body.line(f"{place} best[{width}];")
+        body.line(f"{index_type} best[{width}];")
         with body.loop("j", "columns"):
             body.line(f"top[j] = from[j * {row_stride}], best[j] = 0;")
         with body.loop("i", count, start=1):
@@ -160,7 +160,7 @@ def _emit_rows_together(
                 body.line(f"const {t.name} t = top[j];")
                 body.line(f"const int better = {_better(t, sign, 't', last=last)};")
                 body.line("top[j] = better ? v : t;")
-                body.line(f"best[j] = better ? ({place})i : best[j];")
+                body.line(f"best[j] = better ? ({index_type})i : best[j];")
         with body.loop("j", "columns"):
             body.line(f"{y}[o * {inner} + k + j] = best[j];")
 

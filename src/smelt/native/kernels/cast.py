@@ -53,20 +53,20 @@ def _checked_cast(cx: KernelContext, source: CType, target: CType) -> str:
     ```
     """
     if target.name == "uint64_t":
-        wide, low, high, odd = "uint64_t", "> (-1.0@)", "18446744073709551616.0@", "0"
+        via, low, high, otherwise = "uint64_t", "> (-1.0@)", "18446744073709551616.0@", "0"
     elif target.name == "int32_t" or (target.size == 1 and source.f):
         # The lowest bits of a float beyond these integers are 0.
-        wide, low, high, odd = "int32_t", "> (-2147483649.0)", "2147483648.0@", "INT32_MIN"
+        via, low, high, otherwise = "int32_t", "> (-2147483649.0)", "2147483648.0@", "INT32_MIN"
         low = ">= (-2147483648.0f)" if source.f else low
     else:
-        wide, high, odd = "int64_t", "9223372036854775808.0@", "INT64_MIN"
+        via, high, otherwise = "int64_t", "9223372036854775808.0@", "INT64_MIN"
         low = ">= (-9223372036854775808.0@)"
-    name = f"{source.name}_to_{wide}"
+    name = f"{source.name}_to_{via}"
     cx.call("IN_LOOPS", IN_LOOPS)  # otherwise GCC does not inline it into loops that round apart
     text = (
-        f"static IN_LOOPS {wide} {name}({source.name} x)\n{{\n"
+        f"static IN_LOOPS {via} {name}({source.name} x)\n{{\n"
         f"    const int inside = (x {low}) & (x < {high});\n"
-        f"    const {wide} near = ({wide})(inside ? x : 0);\n"
-        f"    return inside ? near : {odd};\n}}\n"
+        f"    const {via} near = ({via})(inside ? x : 0);\n"
+        f"    return inside ? near : {otherwise};\n}}\n"
     ).replace("@", source.f)
     return cx.call(name, text)

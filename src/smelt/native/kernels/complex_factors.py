@@ -125,12 +125,12 @@ def triangular_solve(cx: KernelContext) -> None:
             body.line(f"const ptrdiff_t i = {'r' if lower else f'{n} - 1 - r'};")
             start, stop = ("0", "i") if lower else ("i + 1", str(n))
             with body.loop("k", stop, start=start):
-                place = of_a("i", "k")
-                body.line(f"const {t.name} p = a_re[{place}], q = {minus}a_im[{place}];")
+                index = of_a("i", "k")
+                body.line(f"const {t.name} p = a_re[{index}], q = {minus}a_im[{index}];")
                 with body.loop("j", columns):
                     _subtract_product(cx, of_x("i", "j"), of_x("k", "j"))
             if not cx.int("unit_diagonal"):
-                place = of_a("i", "i")
-                _divisor(cx, f"a_re[{place}]", f"{minus}a_im[{place}]", zero_is_one=False)
+                index = of_a("i", "i")
+                _divisor(cx, f"a_re[{index}]", f"{minus}a_im[{index}]", zero_is_one=False)
                 with body.loop("j", columns):
                     _quotient(cx, *(f"{part}[{of_x('i', 'j')}]" for part in PARTS))

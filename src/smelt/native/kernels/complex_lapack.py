@@ -146,17 +146,17 @@ def qr(cx: KernelContext) -> None:
     body.line(f"{t} *const a = {cx.scratch(cx.type(0))}, *const q = a + {2 * m * n};")
     body.line(f"{t} *const tau = q + {2 * m * m}, *const work = tau + {2 * least};")
     results = [_at(cx, i, inner * (m if i < 2 else n)) for i in range(4)]
-    room = BLOCK * max(m, n)
+    work_size = BLOCK * max(m, n)
     with body.loop("b", math.prod(cx.shape(0)[:-2])):
         body.line("int info = 0;")
         emit_interleaved(cx, m, n)
-        call(cx, "geqrf", m, n, "a", m, "tau", "work", room, is_complex=True)
+        call(cx, "geqrf", m, n, "a", m, "tau", "work", work_size, is_complex=True)
         body.line(f"memcpy(q, a, {2 * m * least * cx.type(0).size});")
         with body.loops(("i", "j"), (inner, n)):
             for part, result in enumerate(results[2:]):
                 upper = f"i {'<' if part else '<='} j"
                 body.line(f"({result})[i * {n} + j] = {upper} ? a[2 * (j * {m} + i) + {part}] : 0;")
-        call(cx, "ungqr", m, inner, least, "q", m, "tau", "work", room, is_complex=True)
+        call(cx, "ungqr", m, inner, least, "q", m, "tau", "work", work_size, is_complex=True)
         emit_split(cx, "q", results[:2], m, inner)
 
 
@@ -209,7 +209,7 @@ def eigh(cx: KernelContext) -> None:
         with body.block(f"if (!{finite(cx, 'a', 2 * n * n)})"):
             fill_nan(cx, [*((each, n * n) for each in vectors), (values, n)])
             body.line("continue;")
-        room = f"(int *)(reals + {reals})"
+        int_memory = f"(int *)(reals + {reals})"
         arguments = ('"V"', '"L"' if lower else '"U"', n, "a", n, values)
         call(
             cx,
@@ -219,7 +219,7 @@ def eigh(cx: KernelContext) -> None:
             numbers,
             "reals",
             reals,
-            room,
+            int_memory,
             integers,
             is_complex=True,
         )
@@ -274,7 +274,7 @@ def _emit_gesdd(
             fill_nan(cx, [(_at(cx, i, count), count) for i, count in enumerate(counts)])
             body.line("continue;")
         arguments = (job, m, n, "a", m, _at(cx, 0, counts[0]), *vectors)
-        room = f"(int *)(reals + {reals})"
-        call(cx, "gesdd", *arguments, "work", numbers, "reals", room, is_complex=True)
+        integers = f"(int *)(reals + {reals})"
+        call(cx, "gesdd", *arguments, "work", numbers, "reals", integers, is_complex=True)
         cx.fail_if("info != 0")
         yield

@@ -61,24 +61,26 @@ def _pointers(cx: KernelContext, name: str, values: Sequence[str], *, read: bool
     return name
 
 
-def _call(cx: KernelContext, place: int, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+def _call(
+    cx: KernelContext, branch_number: int, inputs: Sequence[str], outputs: Sequence[str]
+) -> None:
     """Write the call of a body function; a body that fails ends the run."""
     memory = "0"
     if _arena_bytes(cx.instruction.bodies):
         memory = f"{cx.scratch(BYTE)} + {_state_bytes(cx)}"
     read = _pointers(cx, "read", inputs, read=True)
     written = _pointers(cx, "written", outputs, read=False)
-    body = cx.instruction.bodies[place].program
+    body = cx.instruction.bodies[branch_number].program
     more = cx.all_extra_arguments() + "".join(f", {each.size}" for each in body.loop_sizes)
     result_sizes = returned_sizes(body)
     for size in result_sizes:
         cx.body.line(f"ptrdiff_t {size};")
     more += "".join(f", &{size}" for size in result_sizes)
-    call = f"{cx.body_names[place]}({read}, {written}, {memory}{more})"
-    if not cx.body_fails[place]:
+    call = f"{cx.body_names[branch_number]}({read}, {written}, {memory}{more})"
+    if not cx.body_fails[branch_number]:
         cx.body.line(f"{call};")
         return
-    cx.may_fail(cx.body_fails[place])
+    cx.may_fail(cx.body_fails[branch_number])
     cx.body.line(f"if ({call} != 0)")
     cx.body.line("    return 1;")
 
@@ -92,11 +94,11 @@ def branch(cx: KernelContext) -> None:
     split = 1 + cx.int("split")
     outputs = [cx.output(i).name for i in range(len(cx.instruction.outputs))]
     captures = (range(1, split), range(split, len(cx.instruction.inputs)))
-    for place, head in enumerate((f"if ({cx.input(0).name}[0])", "else")):
+    for branch_number, head in enumerate((f"if ({cx.input(0).name}[0])", "else")):
         with cx.body.block(head):
-            _call(cx, place, [cx.input(i).name for i in captures[place]], outputs)
+            _call(cx, branch_number, [cx.input(i).name for i in captures[branch_number]], outputs)
             for number, (_, branch_sizes) in enumerate(differing):
-                cx.body.line(f"found{number} = {branch_sizes[place]};")
+                cx.body.line(f"found{number} = {branch_sizes[branch_number]};")
     for number, (size, _) in enumerate(differing):
         cx.define_size(size, f"found{number}")
 
@@ -105,9 +107,9 @@ def _sizes_of_branches(cx: KernelContext) -> list[tuple[int, tuple[int, ...]]]:
     """Return each result size in which the branches differ, with its value in each branch."""
     bodies = [body.program for body in cx.instruction.bodies]
     differing = []
-    for place in range(len(cx.instruction.outputs)):
-        shapes = [static(body.slots[body.outputs[place]]) for body in bodies]
-        for size, *each in zip(cx.output_shape(place), *shapes, strict=True):
+    for position in range(len(cx.instruction.outputs)):
+        shapes = [static(body.slots[body.outputs[position]]) for body in bodies]
+        for size, *each in zip(cx.output_shape(position), *shapes, strict=True):
             if not same(*each):
                 differing.append((size, tuple(each)))
     return differing
@@ -228,7 +230,7 @@ def loop(cx: KernelContext) -> None:
     counts = bool(cx.attributes["finds"])
     inputs, outputs = (["&i", "&before"], ["&going"]) if counted else ([], [])
     with _iterations(cx, trip, counted, highest(results[0].shape[0]) if counts else None):
-        new_states = _places_of_states(cx, states)
+        new_states = _state_addresses(cx, states)
         inputs += [state.name for state in states]
         inputs += [_row(row, back, trip) for row, back in zip(rows, reads, strict=True)]
         inputs += [cx.input(i).name for i in captures]
@@ -270,14 +272,14 @@ def _check_sizes(cx: KernelContext, sizes: Sequence[Sizes]) -> None:
         cx.body.line("    return 1;")
 
 
-def _places_of_states(cx: KernelContext, states: Sequence[_State]) -> list[str]:
+def _state_addresses(cx: KernelContext, states: Sequence[_State]) -> list[str]:
     """Return the C address at which an iteration writes each new state."""
-    places, offset = [], 0
+    addresses, offset = [], 0
     for state in states:
         size = highest(state.bytes_written)
-        places.append(f"{cx.scratch(BYTE)} + {offset}" if size else state.name)
+        addresses.append(f"{cx.scratch(BYTE)} + {offset}" if size else state.name)
         offset += _aligned_bytes(size)
-    return places
+    return addresses
 
 
 def _trip_count(cx: KernelContext, rows: Sequence[Operand]) -> str:

@@ -206,8 +206,8 @@ def _emit_tiles(
         with cx.body.loop("j", divisible, step=width):
             _emit_panel(cx, layout, product, "j")
         if n.size > divisible:
-            rest = n.size - divisible
-            _emit_panel(cx, layout, replace(product, n=rest), str(divisible))
+            remaining = n.size - divisible
+            _emit_panel(cx, layout, replace(product, n=remaining), str(divisible))
 
 
 def _emit_vectors(cx: KernelContext, layout: Layout, variables: Sequence[str]) -> None:

@@ -99,8 +99,8 @@ def dynamic_slice(cx: KernelContext) -> None:
     _define_sizes(cx, output)
     names = [f"i{dim}" for dim in range(rank)]
     with body.loops(names, output.shape):
-        places = [f"(first[{dim}] + {name} * step[{dim}])" for dim, name in enumerate(names)]
-        read = f"{source.name}[{index(source.strides, places)}]"
+        indices = [f"(first[{dim}] + {name} * step[{dim}])" for dim, name in enumerate(names)]
+        read = f"{source.name}[{index(source.strides, indices)}]"
         body.line(f"{output.access().at(names)} = {read};")
 
 
@@ -162,8 +162,8 @@ def dynamic_tile(cx: KernelContext) -> None:
     _define_sizes(cx, output)
     names = [f"i{dim}" for dim in range(rank)]
     with body.loops(names, output.shape):
-        places = [f"({name} % size[{dim}])" for dim, name in enumerate(names)]
-        read = f"{source.name}[{index(source.strides, places)}]"
+        indices = [f"({name} % size[{dim}])" for dim, name in enumerate(names)]
+        read = f"{source.name}[{index(source.strides, indices)}]"
         body.line(f"{output.access().at(names)} = {read};")
 
 

@@ -70,8 +70,8 @@ def _schur(cx: KernelContext, *, is_complex: bool, balanced: bool) -> Iterator[N
         with body.block("if (!failed)"):
             with body.loop("i", n * n):
                 for part, each in enumerate(inputs):
-                    place = f"{parts} * i + {part}" if is_complex else "i"
-                    body.line(f"t[{place}] = (double){each.name}[b * {n * n} + i];")
+                    at = f"{parts} * i + {part}" if is_complex else "i"
+                    body.line(f"t[{at}] = (double){each.name}[b * {n * n} + i];")
             body.line(f"power = eig_scale({parts * n * n}, t);")
             body.line(f"eig_isolate({n}, {parts}, t, by, &lo, &hi);")
             if balanced:
@@ -138,9 +138,9 @@ def _emit_vectors(cx: KernelContext, n: int, pair: str, imaginary: str) -> None:
         body.line(f"eig_vector({arguments});")
         re, im = (cx.output(i) for i in ((2, 3) if left else (4, 5)))
         with body.loop("i", n), body.loop("c", "(pair[k] ? 2 : 1)" if is_real else 1):
-            place = f"b * {n * n} + i * {n} + k + c"
-            body.line(f"{re.name}[{place}] = ({re.type.name})v[2 * i];")
-            body.line(f"{im.name}[{place}] = ({im.type.name})({imaginary});")
+            at = f"b * {n * n} + i * {n} + k + c"
+            body.line(f"{re.name}[{at}] = ({re.type.name})v[2 * i];")
+            body.line(f"{im.name}[{at}] = ({im.type.name})({imaginary});")
 
 
 @kernel("smelt::Schur", kinds=FLOAT, needs=_needs)
@@ -166,7 +166,7 @@ def _emit_form(cx: KernelContext, parts: tuple[str, ...]) -> None:
     with body.loop("i", n * n):
         for part, by in enumerate(parts):
             form, vectors = cx.output(part), cx.output(count + part)
-            place = f"{by}i + {part}" if by else "i"
+            at = f"{by}i + {part}" if by else "i"
             t = form.type.name
-            body.line(f"{form.name}[b * {n * n} + i] = ({t})ldexp(t[{place}], power);")
-            body.line(f"{vectors.name}[b * {n * n} + i] = ({t})z[{place}];")
+            body.line(f"{form.name}[b * {n * n} + i] = ({t})ldexp(t[{at}], power);")
+            body.line(f"{vectors.name}[b * {n * n} + i] = ({t})z[{at}];")

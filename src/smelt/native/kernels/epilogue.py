@@ -55,13 +55,13 @@ class Epilogue:
         ``text`` is C with ``{0}`` for the sum and ``{1}`` for ``side_operand``, which becomes the
         first side operand; the numbers of the others grow by one.
         """
-        places = [f"{{{place}}}" for place in range(2, len(self.side_operands) + 2)]
+        shifted = [f"{{{number}}}" for number in range(2, len(self.side_operands) + 2)]
         first = "before"
         lines = (
             f"const float {first} = {text};",
-            *(line.format(first, *places) for line in self.lines),
+            *(line.format(first, *shifted) for line in self.lines),
         )
-        final = self.text.format(first, *places)
+        final = self.text.format(first, *shifted)
         return replace(
             self, text=final, side_operands=(side_operand, *self.side_operands), lines=lines
         )
@@ -102,15 +102,15 @@ def epilogue_of(cx: KernelContext, side_operand: Callable[[int], SideOperand]) -
     if not cx.instruction.epilogue:
         return Epilogue(RELU) if relu else Epilogue()
     positions = dict.fromkeys(
-        place for step in cx.instruction.epilogue for place in step.operands if place >= 0
+        position for step in cx.instruction.epilogue for position in step.operands if position >= 0
     )
-    names = {place: f"{{{number}}}" for number, place in enumerate(positions, 1)}
+    names = {position: f"{{{number}}}" for number, position in enumerate(positions, 1)}
     text, lines = RELU if relu else "{0}", []
     for number, step in enumerate(cx.instruction.epilogue):
         lines.append(f"{_step_declaration(number)} = {text};")
         more, text = _element(cx, step, number, {**names, RESULT: f"step{number}"})
         lines += more
-    return Epilogue(text, tuple(side_operand(place) for place in positions), (), tuple(lines))
+    return Epilogue(text, tuple(side_operand(position) for position in positions), (), tuple(lines))
 
 
 def _element(
@@ -124,7 +124,7 @@ def _element(
     assert kernel is not None
     assert kernel.element is not None  # else it would not have become a step
     before, text = kernel.element(inner)
-    operands = [names.get(place, "") for place in step.operands]
+    operands = [names.get(position, "") for position in step.operands]
 
     def named(line: str) -> str:
         """Return ``line`` with variables named for this step, and operands filled in."""
@@ -136,7 +136,9 @@ def _element(
 def instruction_of(product: Instruction, step: Step) -> Instruction:
     """Return the step as an instruction; the result so far has the slot of the last result."""
     slots = {RESULT: product.outputs[0], ABSENT: -1}
-    inputs = tuple(slots.get(place, product.inputs[max(place, 0)]) for place in step.operands)
+    inputs = tuple(
+        slots.get(position, product.inputs[max(position, 0)]) for position in step.operands
+    )
     return Instruction(step.op, inputs, product.outputs, step.attributes)
 
 
@@ -145,13 +147,17 @@ def overwritable(instance: Instance) -> tuple[int, ...]:
     overwrite them.
     """
     inputs = instance.instruction.inputs
-    places = dict.fromkeys(
-        place for step in instance.instruction.epilogue for place in step.operands if place >= 0
+    positions = dict.fromkeys(
+        position
+        for step in instance.instruction.epilogue
+        for position in step.operands
+        if position >= 0
     )
     return tuple(
-        place
-        for place in places
-        if same(instance.shape(place), instance.output_shape()) and inputs.count(inputs[place]) == 1
+        position
+        for position in positions
+        if same(instance.shape(position), instance.output_shape())
+        and inputs.count(inputs[position]) == 1
     )
 
 

@@ -74,12 +74,12 @@ class CKernel:
                 fix="give it inputs to test it on: examples=(((array,), {}),)",
                 why="smelt compares the kernel with its reference on the examples",
             )
-        wrong = [*problems(self.text, self.operator)] if self.text else []
-        if wrong:
+        mistakes = [*problems(self.text, self.operator)] if self.text else []
+        if mistakes:
             raise UsageError(
                 "E647",
                 f"the declaration of the C kernel of {self.called} is wrong",
-                at=wrong,
+                at=mistakes,
                 fix="name inputs as {0}, {1} and attributes as {alpha}, or give it a `kernel`",
                 why="the text or the fields have the mistakes above",
             )
@@ -116,10 +116,10 @@ def _with_reported_errors(called: str, kernel: Kernel) -> Kernel:
     ) -> Callable[[Argument], Returned]:
         """Return ``function`` with its exceptions reported as UsageError E647."""
 
-        def run(given: Argument) -> Returned:
+        def run(argument: Argument) -> Returned:
             """Return ``function(given)``; raises UsageError E647 if the function fails."""
             try:
-                return function(given)
+                return function(argument)
             except (SmeltError, Undecided):
                 raise
             except Exception as error:

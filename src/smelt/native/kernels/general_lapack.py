@@ -56,10 +56,10 @@ def _matrix_loop(
     body, n, t = cx.body, cx.shape(0)[-1], cx.type(0).name
     size = inputs * n * n
     names = ("a", "left", "right", "values", "work")
-    places = (0, size, 2 * size, 3 * size, 3 * size + 2 * n)
+    offsets = (0, size, 2 * size, 3 * size, 3 * size + 2 * n)
     body.line(f"{t} *const room = {cx.scratch(cx.type(0))};")
-    for name, place in zip(names, places, strict=True):
-        body.line(f"{t} *const {name} = room + {place};")
+    for name, offset in zip(names, offsets, strict=True):
+        body.line(f"{t} *const {name} = room + {offset};")
     with body.loop("b", math.prod(cx.shape(0)[:-2])):
         body.line("int info = 0;")
         if inputs == 2:
@@ -81,11 +81,11 @@ def _results(cx: KernelContext, *counts: int) -> list[tuple[str, int]]:
 def schur(cx: KernelContext) -> None:
     """Write a call of ``gees`` for each real matrix."""
     n = cx.shape(0)[-1]
-    results, room = _results(cx, n * n, n * n), (4 + BLOCK) * n
+    results, work_size = _results(cx, n * n, n * n), (4 + BLOCK) * n
     with _matrix_loop(cx, 1, results) as (a, left, _, values, work):
-        end = f"(int *)({work} + {room})"
+        end = f"(int *)({work} + {work_size})"
         order = ('"V"', '"N"', NO_ORDER, n, a, n, end)
-        call(cx, "gees", *order, values, f"{values} + {n}", left, n, work, room, f"{end} + 1")
+        call(cx, "gees", *order, values, f"{values} + {n}", left, n, work, work_size, f"{end} + 1")
         cx.fail_if("info != 0")
         for each, (result, _) in zip((a, left), results, strict=True):
             to_column_major(cx, each, result, n, n)
@@ -95,12 +95,12 @@ def schur(cx: KernelContext) -> None:
 def complex_schur(cx: KernelContext) -> None:
     """Write a call of ``gees`` for each complex matrix."""
     n = cx.shape(0)[-1]
-    results, room = _results(cx, *((n * n,) * 4)), (2 + BLOCK) * n
+    results, work_size = _results(cx, *((n * n,) * 4)), (2 + BLOCK) * n
     with _matrix_loop(cx, 2, results) as (a, left, _, values, work):
-        reals = f"{work} + {2 * room}"
+        reals = f"{work} + {2 * work_size}"
         end = f"(int *)({reals} + {n})"
         order = ('"V"', '"N"', NO_ORDER, n, a, n, end)
-        arguments = (values, left, n, work, room, reals, f"{end} + 1")
+        arguments = (values, left, n, work, work_size, reals, f"{end} + 1")
         call(cx, "gees", *order, *arguments, is_complex=True)
         cx.fail_if("info != 0")
         for each, parts in ((a, results[:2]), (left, results[2:])):
@@ -111,10 +111,10 @@ def complex_schur(cx: KernelContext) -> None:
 def complex_eig(cx: KernelContext) -> None:
     """Write a call of ``geev`` for each complex matrix, scaled to an ordinary magnitude."""
     n, body = cx.shape(0)[-1], cx.body
-    results, room = _results(cx, n, n, *((n * n,) * 4)), (2 + BLOCK) * n
+    results, work_size = _results(cx, n, n, *((n * n,) * 4)), (2 + BLOCK) * n
     with _matrix_loop(cx, 2, results) as (a, left, right, values, work):
-        reals = f"{work} + {2 * room}"
-        arguments = (n, a, n, values, left, n, right, n, work, room, reals)
+        reals = f"{work} + {2 * work_size}"
+        arguments = (n, a, n, values, left, n, right, n, work, work_size, reals)
         shift(cx, a, 2 * n * n)
         shifted(cx, a, 2 * n * n, "-shift")
         call(cx, "geev", '"V"', '"V"', *arguments, is_complex=True)

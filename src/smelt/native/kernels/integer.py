@@ -28,9 +28,9 @@ def modulo(cx: KernelContext) -> str:
     signed, divisor, t = cx.type(0).signed, _divisor(cx), cx.type(0)
     as_divided = not signed or cx.int("fmod")
     if divisor > 0:
-        rest = f"({{0}} % {t.literal(divisor)})"
-        floored = f"{rest} + ({rest} < 0 ? {t.literal(divisor)} : 0)"
-        return f"({t.name})({rest if as_divided else floored})"
+        remainder = f"({{0}} % {t.literal(divisor)})"
+        floored = f"{remainder} + ({remainder} < 0 ? {t.literal(divisor)} : 0)"
+        return f"({t.name})({remainder if as_divided else floored})"
     if as_divided:
         return _binary(cx, "remainder", "return (T)(b == 0 ? 0 : a % b);", "0")
     body = "if (b == 0)\n        return 0;\n    a = (T)(a % b);\n"

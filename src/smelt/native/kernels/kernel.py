@@ -279,8 +279,8 @@ def kernel(
     def decorate(emit: Emit) -> Emit:
         """Register ``emit`` for each operator."""
         for op in ops:
-            made = Kernel(emit, needs, refuse, kinds, element, supports_side_operand, shared)
-            KERNELS.add(op, made, owner_of(emit))
+            registered = Kernel(emit, needs, refuse, kinds, element, supports_side_operand, shared)
+            KERNELS.add(op, registered, owner_of(emit))
         return emit
 
     return decorate

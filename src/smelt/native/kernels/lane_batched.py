@@ -196,15 +196,15 @@ def _solve(cx: KernelContext, function: str, parts: int) -> None:
     of_x = (columns, 1) if left else (1, columns)
     flags = int(lower), cx.int("unit_diagonal")
     with vectors.loop_over_vectors():
-        for i, (room, count) in enumerate(zip(rooms, counts, strict=True)):
-            vectors.call("together", f"{cx.input(i).name} + b * {count}", room, count)
+        for i, (part, count) in enumerate(zip(rooms, counts, strict=True)):
+            vectors.call("together", f"{cx.input(i).name} + b * {count}", part, count)
         if parts == 2 and cx.int("conjugate_a"):
             with cx.body.loop("i", n * n):
                 cx.body.line(f"{rooms[1]}[i] = -{rooms[1]}[i];")
         vectors.call(function, *rooms, n, columns if left else rows, *of_a, *of_x, *flags)
-        for i, room in enumerate(rooms[parts:]):
+        for i, part in enumerate(rooms[parts:]):
             result = f"{cx.output(i).name} + b * {rows * columns}"
-            vectors.call("apart", room, result, rows * columns)
+            vectors.call("apart", part, result, rows * columns)
 
 
 @kernel(f"{DOMAIN}::Geqrf", needs=_needs, shared=True)

@@ -192,7 +192,7 @@ def eigh(cx: KernelContext) -> None:
     x, body, n = cx.input(0), cx.body, cx.shape(0)[-1]
     lower = bool(cx.int("lower"))
     vectors, values = _at(cx.output(0).name, n * n), _at(cx.output(1).name, n)
-    scratch, room = cx.scratch(x.type), WORK["Eigh"](n, n)
+    scratch, work_size = cx.scratch(x.type), WORK["Eigh"](n, n)
     with body.loop("b", _batch(cx)):
         body.line("int info = 0;")
         to_column_major(cx, _at(x.name, n * n), scratch, n, n)
@@ -202,9 +202,9 @@ def eigh(cx: KernelContext) -> None:
         with body.block(f"if (!{finite(cx, scratch, n * n)})"):
             fill_nan(cx, ((vectors, n * n), (values, n)))
             body.line("continue;")
-        work, integers = f"{scratch} + {n * n}", f"(int *)({scratch} + {n * n + room})"
+        work, integers = f"{scratch} + {n * n}", f"(int *)({scratch} + {n * n + work_size})"
         side = '"L"' if lower else '"U"'
-        call(cx, "syevd", '"V"', side, n, scratch, n, values, work, room, integers, 3 + 5 * n)
+        call(cx, "syevd", '"V"', side, n, scratch, n, values, work, work_size, integers, 3 + 5 * n)
         cx.fail_if("info != 0")
         to_column_major(cx, scratch, vectors, n, n)
 
@@ -247,7 +247,7 @@ def _decompose(
     """
     x, body, (m, n) = cx.input(0), cx.body, cx.shape(0)[-2:]
     scratch, least, (u, u_rows, vt, vt_rows) = cx.scratch(x.type), min(m, n), vectors
-    room = _work_of_values(m, n)
+    work_size = _work_of_values(m, n)
     body.line("int info = 0;")
     with body.block(f"if (!{finite(cx, _at(x.name, m * n), m * n)})"):
         counts = [math.prod(cx.program.slots[slot].sizes[-2:]) for slot in cx.instruction.outputs]
@@ -255,9 +255,9 @@ def _decompose(
         body.line("continue;")
     to_column_major(cx, _at(x.name, m * n), scratch, m, n)
     work, integers = f"{scratch} + {used}", f"(int *)({scratch} + {m * n + WORK_OF[job](m, n)})"
-    call(
-        cx, "gesdd", job, m, n, scratch, m, results[0], u, u_rows, vt, vt_rows, work, room, integers
-    )
+    workspace = (work, work_size, integers)
+    matrix = (scratch, m, results[0])
+    call(cx, "gesdd", job, m, n, *matrix, u, u_rows, vt, vt_rows, *workspace)
     cx.fail_if("info != 0")
 
 
@@ -276,7 +276,7 @@ def eig(cx: KernelContext) -> None:
     values = [_at(cx.output(i).name, n) for i in range(2)]
     vectors = [_at(cx.output(i).name, size) for i in range(2, 6)]
     left, right, work = (f"{scratch} + {i * size}" for i in range(1, 4))
-    room = (4 + BLOCK) * n
+    work_size = (4 + BLOCK) * n
     with body.loop("b", _batch(cx)):
         body.line("int info = 0;")
         with body.block(f"if (!{finite(cx, _at(x.name, size), size)})"):
@@ -285,7 +285,7 @@ def eig(cx: KernelContext) -> None:
         to_column_major(cx, _at(x.name, size), scratch, n, n)
         shift(cx, scratch, size)
         shifted(cx, scratch, size, "-shift")
-        arguments = (left, n, right, n, work, room)
+        arguments = (left, n, right, n, work, work_size)
         call(cx, "geev", '"V"', '"V"', n, scratch, n, *values, *arguments)
         cx.fail_if("info != 0")
         for each in values:

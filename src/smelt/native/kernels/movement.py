@@ -25,8 +25,8 @@ def shape(cx: KernelContext) -> None:
         sizes = (math.prod(sizes),)
     else:
         sizes = sizes[cx.int("start") : cx.int("end")]
-    for place, size in enumerate(sizes):
-        cx.body.line(f"{output.name}[{place}] = {size};")
+    for i, size in enumerate(sizes):
+        cx.body.line(f"{output.name}[{i}] = {size};")
 
 
 def _view(instance: Instance) -> Needs:
@@ -80,15 +80,15 @@ def dynamic_expand(cx: KernelContext) -> None:
     cx.may_fail()
     rank, count = len(output.shape), sizes.size
     before = (1,) * (rank - len(source.shape)) + source.shape
-    for place in range(count):
-        dim = rank - count + place
+    for i in range(count):
+        dim = rank - count + i
         output_size, input_size = (output.shape[dim], before[dim]) if dim >= 0 else (1, 1)
-        size = f"{sizes.name}[{place}]"
+        size = f"{sizes.name}[{i}]"
         if not same(input_size, 1):
             cx.body.line(f"if ({size} != 1 && {size} != {input_size} && {input_size} != 1)")
             cx.body.line("    return 1;")
-        cx.body.line(f"const int64_t told{place} = {size} == 1 ? {input_size} : {size};")
-        cx.define_size(output_size, f"told{place}")
+        cx.body.line(f"const int64_t told{i} = {size} == 1 ? {input_size} : {size};")
+        cx.define_size(output_size, f"told{i}")
     for dim in range(rank - count):
         if not same(before[dim], output.shape[dim]):
             cx.body.line("return 1;")
@@ -154,8 +154,11 @@ def _emit_pairs(cx: KernelContext) -> None:
     first, second, y = cx.strided_input(0), cx.strided_input(1), cx.output()
     body, count = cx.body, first.size
     body.line("ptrdiff_t i = 0;")
-    for wide in (PAIRS, 1):
-        with body.block(f"for (; i + {wide} <= {count}; i += {wide})"), body.loop("l", wide):
+    for count_at_once in (PAIRS, 1):
+        with (
+            body.block(f"for (; i + {count_at_once} <= {count}; i += {count_at_once})"),
+            body.loop("l", count_at_once),
+        ):
             for part, source in enumerate((first, second)):
                 body.line(f"{y.name}[2 * (i + l) + {part}] = {source.name}[i + l];")
 

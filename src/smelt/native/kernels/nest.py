@@ -72,29 +72,29 @@ def broadcast_strides(
     dense_strides = row_major(shape) if strides is None else strides
     ahead = len(to) - len(shape)
     aligned = [
-        _stride(size, stride, wide, by_run=by_run)
-        for size, stride, wide in zip(shape, dense_strides, to[ahead:], strict=True)
+        _stride(size, stride, result_size, by_run=by_run)
+        for size, stride, result_size in zip(shape, dense_strides, to[ahead:], strict=True)
     ]
     return (0,) * ahead + tuple(aligned)
 
 
-def _stride(size: int, stride: int, wide: int, *, by_run: bool) -> int:
-    """Return ``stride``, or 0 if a dim of ``size`` is broadcast to ``wide``."""
-    if by_run and maybe_one(size) and not same(size, wide):
+def _stride(size: int, stride: int, result_size: int, *, by_run: bool) -> int:
+    """Return ``stride``, or 0 if a dim of ``size`` is broadcast to ``result_size``."""
+    if by_run and maybe_one(size) and not same(size, result_size):
         return cast(int, stride * Size.named(f"({size} != 1)", 0, 1))
-    return 0 if _repeats(size, wide) else stride
+    return 0 if _repeats(size, result_size) else stride
 
 
-def _repeats(size: int, wide: int) -> bool:
-    """True if a dim of ``size`` 1 is repeated to give a dim of ``wide`` elements.
+def _repeats(size: int, result_size: int) -> bool:
+    """True if a dim of ``size`` 1 is repeated to give a dim of ``result_size`` elements.
 
     Raises Undecided if that depends on a run-time size.
     """
     if same(size, 1):
         return True
-    if isinstance(wide, Size) and isinstance(size, int):
-        raise Undecided(f"whether {with_bounds(wide)} is {size}")
-    return not same(size, wide) and size == 1
+    if isinstance(result_size, Size) and isinstance(size, int):
+        raise Undecided(f"whether {with_bounds(result_size)} is {size}")
+    return not same(size, result_size) and size == 1
 
 
 def collapse(

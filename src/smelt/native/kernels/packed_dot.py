@@ -106,12 +106,14 @@ def packed_dot(cx: KernelContext) -> None:
                 body.line(f"float results[{part.length * vectors} * SUMS];")
                 size = blocks.size // NIBBLES
                 panel = f"j / {MOST_SUMS} * {blocks.count * MOST_SUMS}"
-                place = f"j % {MOST_SUMS}"
-                words = f"{weights} + {panel} * {size} + {place}"
-                operands = [f"{scratch}, {sums}, {words}, {scales} + {panel} + {place}"]
+                column_in_vector = f"j % {MOST_SUMS}"
+                words = f"{weights} + {panel} * {size} + {column_in_vector}"
+                operands = [f"{scratch}, {sums}, {words}, {scales} + {panel} + {column_in_vector}"]
                 if zeros:
                     zero_words = -(-blocks.count // NIBBLES) * MOST_SUMS
-                    operands.append(f"{zeros} + j / {MOST_SUMS} * {zero_words} + {place}")
+                    operands.append(
+                        f"{zeros} + j / {MOST_SUMS} * {zero_words} + {column_in_vector}"
+                    )
                 operands.append(f"{bias} + j, results")
                 arguments = f"{blocks.count}, {size}, {', '.join(operands)}"
                 body.line(f"if (finite) {tiles[0]}({arguments});")
@@ -119,14 +121,14 @@ def packed_dot(cx: KernelContext) -> None:
                 _emit_results(cx, part.length, blocks.columns, f"{vectors} * SUMS")
 
 
-def _emit_results(cx: KernelContext, rows: int, columns: int, wide: str) -> None:
+def _emit_results(cx: KernelContext, rows: int, columns: int, panel_width: str) -> None:
     """Write the copy of results to the columns from ``j`` on, as many as exist."""
     body = cx.body
     body.line(f"const ptrdiff_t left = {columns} - j;")
-    body.line(f"const ptrdiff_t n = left < {wide} ? left : {wide};")
+    body.line(f"const ptrdiff_t n = left < {panel_width} ? left : {panel_width};")
     with body.loop("m", rows):
         to = f"{cx.output().name} + (i + m) * {columns} + j"
-        body.line(f"memcpy({to}, results + m * {wide}, (size_t)n * sizeof(float));")
+        body.line(f"memcpy({to}, results + m * {panel_width}, (size_t)n * sizeof(float));")
 
 
 def _constants(cx: KernelContext, blocks: Blocks, panel: int) -> tuple[str, str, str, str]:

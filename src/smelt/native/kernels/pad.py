@@ -61,16 +61,16 @@ def _pad_by_indices(cx: KernelContext, before: Sequence[int]) -> None:
     mode = str(cx.instruction.attributes["mode"])
     terms, variables = [], [f"i{dim}" for dim in range(len(source.shape))]
     computed: dict[int, int] = {}
-    for dim, (size, wide) in enumerate(zip(source.shape, output.shape, strict=True)):
+    for dim, (size, result_size) in enumerate(zip(source.shape, output.shape, strict=True)):
         stride = source.strides[dim]
-        if same(size, wide):
+        if same(size, result_size):
             terms.append(f"i{dim} * {stride}")
-        elif any(isinstance(cast(object, each), Size) for each in (size, wide, before[dim])):
+        elif any(isinstance(cast(object, each), Size) for each in (size, result_size, before[dim])):
             cx.require_nonempty(size)
             computed[dim] = size
             terms.append(f"place{dim} * {stride}")
         else:
-            table = _source_index(mode, np.arange(wide) - before[dim], size)
+            table = _source_index(mode, np.arange(result_size) - before[dim], size)
             name = cx.constant(table, C_TYPES[ir.DataType.INT64])
             terms.append(f"{name}[i{dim}] * {stride}")
     last = len(variables) - 1
@@ -115,8 +115,8 @@ def _pad_rows(
                     _pad_elements(cx, variables, read, computed)
 
 
-def fold_index(cx: KernelContext, mode: str, place: str, size: str) -> None:
-    """Write C that maps the index ``place``, which may be outside of a dim of ``size``, into the
+def fold_index(cx: KernelContext, mode: str, index: str, size: str) -> None:
+    """Write C that maps the index ``index``, which may be outside of a dim of ``size``, into the
     dim. In mode reflect:
 
     ```
@@ -125,12 +125,12 @@ def fold_index(cx: KernelContext, mode: str, place: str, size: str) -> None:
     ```
     """
     if mode == "edge":
-        cx.body.line(f"{place} = {place} < 0 ? 0 : {place} < {size} ? {place} : {size} - 1;")
+        cx.body.line(f"{index} = {index} < 0 ? 0 : {index} < {size} ? {index} : {size} - 1;")
         return
     period = size if mode == "wrap" else f"({size} > 1 ? 2 * {size} - 2 : 1)"
-    cx.body.line(f"{place} = ({place} % {period} + {period}) % {period};")
+    cx.body.line(f"{index} = ({index} % {period} + {period}) % {period};")
     if mode == "reflect":
-        cx.body.line(f"{place} = {place} < {size} ? {place} : {period} - {place};")
+        cx.body.line(f"{index} = {index} < {size} ? {index} : {period} - {index};")
 
 
 def _source_index(mode: str, position: np.ndarray, size: int) -> np.ndarray:

@@ -81,8 +81,8 @@ def padded(columns: int) -> int:
 
 def columns_for(rows: int, element: CType) -> int:
     """Return the columns of a tile: the fewer rows, the more, to keep multipliers busy."""
-    wide = COLUMNS * (4 if rows == 1 else 2 if rows < 4 else 1)
-    return wide // 2 if element.size == 8 else wide
+    columns = COLUMNS * (4 if rows == 1 else 2 if rows < 4 else 1)
+    return columns // 2 if element.size == 8 else columns
 
 
 def emit_columns(cx: KernelContext, product: Product) -> None:

@@ -20,7 +20,7 @@ from smelt.native.kernels.quantized.conv_micro_kernel import ROWS, VECTORS, conv
 from smelt.native.kernels.quantized.dot4 import LEAD, MOST_ROWS, widen
 from smelt.native.kernels.quantized.epilogue import Epilogue, epilogue_minus_zero_point
 from smelt.native.kernels.quantized.operands import (
-    places_of,
+    input_positions,
     refuse_operands,
     refuse_sums,
     weights_minus_zero_point,
@@ -43,7 +43,7 @@ def _refuse(instance: Instance) -> str | None:
     window, group = window_of(instance), instance.int("group")
     if not (window.flat or window.pointwise):
         return "three spatial dims"
-    filters, channels, *kernel = instance.shape(places_of(instance).w)
+    filters, channels, *kernel = instance.shape(input_positions(instance).w)
     if group < 1 or filters % group or channels * group != instance.shape(0)[1]:
         return "weights that do not fit the group"
     if tuple(kernel) != instance.ints("kernel_shape") or 0 in kernel:
@@ -169,7 +169,7 @@ def _emit_weights(
     return "whole", "apart"
 
 
-def _emit_steps(cx: KernelContext, layout: Layout, places: str, scratch: str) -> None:
+def _emit_steps(cx: KernelContext, layout: Layout, offsets: str, scratch: str) -> None:
     """Declare the tables of ``pairwise_safe``, if weights are clamped.
 
     They are the excess of each filter, and ``steps``: the offset in the plane of each group of
@@ -182,7 +182,7 @@ def _emit_steps(cx: KernelContext, layout: Layout, places: str, scratch: str) ->
     cx.body.line(f"const int32_t *first_excess = {first}, *excess = {numbers};")
     cx.body.line(f"int32_t *steps = (int32_t *)(void *)({scratch} + {layout.steps});")
     with cx.body.loops(("c", "p"), (layout.quads, positions)):
-        at = f"c * {4 * layout.band.plane} + {places}[p]"
+        at = f"c * {4 * layout.band.plane} + {offsets}[p]"
         cx.body.line(f"steps[c * {positions} + p] = (int32_t)({at});")
 
 
@@ -192,8 +192,8 @@ def _position_offsets(band: Band) -> list[int]:
     First come the offsets of the groups of four channels, for int8 dot products. Then come two
     offsets per position for 16-bit products, which read the even and the odd channels of a group.
     """
-    whole = [4 * place for place in band.places()]
-    return [*whole, *(place + half for place in whole for half in (-1, 0))]
+    whole = [4 * pixel for pixel in band.pixel_offsets()]
+    return [*whole, *(offset + half for offset in whole for half in (-1, 0))]
 
 
 def _position_table(cx: KernelContext, band: Band) -> str:
@@ -214,7 +214,7 @@ def _emit_pixels(
     pairwise_safe = layout.excess is not None
     vectors = WIDE_VECTORS if epilogue.is_small else VECTORS
     tile = conv_micro_kernel(cx, rows, positions, epilogue, pairwise_safe)
-    places = _position_table(cx, band)
+    offsets = _position_table(cx, band)
     image, *weights = operands
     body.line(f"ptrdiff_t count = 0, at[{vectors}], to[{vectors}], wide[{vectors}];")
     if not epilogue.is_bytes:
@@ -222,7 +222,9 @@ def _emit_pixels(
     loop = f"for (ptrdiff_t q = 0; q < {band.wide}; q += SUMS)"
     with body.loop("r", "rows"), body.block(loop):
         _collect_vectors(cx, band, vectors)
-        arguments = f"{layout.quads}, {4 * band.plane}, {places}, {image}, at, {', '.join(weights)}"
+        arguments = (
+            f"{layout.quads}, {4 * band.plane}, {offsets}, {image}, at, {', '.join(weights)}"
+        )
         arguments += ", first, excess, steps" if pairwise_safe else ", NULL, NULL, NULL"
         pixels, channel = band.window.pixels, f"g * {filters} + o"
         if epilogue.is_bytes:

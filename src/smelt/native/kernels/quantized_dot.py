@@ -26,7 +26,7 @@ from smelt.native.kernels.quantized.epilogue import SPARE, Epilogue, epilogue_mi
 from smelt.native.kernels.quantized.integer_vectors import MOST_SUMS
 from smelt.native.kernels.quantized.matrix_micro_kernel import matrix_micro_kernel
 from smelt.native.kernels.quantized.operands import (
-    places_of,
+    input_positions,
     refuse_operands,
     refuse_sums,
     weights_minus_zero_point,
@@ -47,12 +47,12 @@ def _refuse(instance: Instance) -> str | None:
     reason = refuse_operands(instance)
     if reason:
         return reason
-    place = places_of(instance)
-    if len(instance.shape(place.w)) != 2 or len(instance.shape(0)) < 1:
+    positions = input_positions(instance)
+    if len(instance.shape(positions.w)) != 2 or len(instance.shape(0)) < 1:
         return "weights that are not a matrix"
-    if instance.shape(place.w)[0] == 0:
+    if instance.shape(positions.w)[0] == 0:
         return "an inner dim of size 0"
-    zero = instance.slot(place.w_zero) if place.w_zero >= 0 else None
+    zero = instance.slot(positions.w_zero) if positions.w_zero >= 0 else None
     if zero is not None and len(zero.shape) > 1:
         return "zero points of rows of the weights"
     return refuse_sums(instance, weights_minus_zero_point(instance, 1), (0,))
@@ -60,7 +60,7 @@ def _refuse(instance: Instance) -> str | None:
 
 def _quads(instance: Instance) -> int:
     """Return the number of groups of four rows of the right operand."""
-    return -(-instance.shape(places_of(instance).w)[0] // 4)
+    return -(-instance.shape(input_positions(instance).w)[0] // 4)
 
 
 def _left_bytes(instance: Instance) -> int:
@@ -70,7 +70,7 @@ def _left_bytes(instance: Instance) -> int:
 
 def _needs(instance: Instance) -> Needs:
     """Return the scratch space of the left rows, the initial sums and a computed right operand."""
-    columns = instance.shape(places_of(instance).w)[1]
+    columns = instance.shape(input_positions(instance).w)[1]
     right = 0
     if is_computed(instance):
         right = packed_bytes(instance, _vectors(_rows(instance), columns))
@@ -98,29 +98,30 @@ def _vectors(rows: int, columns: int) -> int:
 )
 def quantized_dot(cx: KernelContext) -> None:
     """Write six rows at a time, and for them all panels of columns."""
-    y, body, (depth, columns) = cx.output(), cx.body, cx.shape(places_of(cx).w)
+    y, body, (depth, columns) = cx.output(), cx.body, cx.shape(input_positions(cx).w)
     rows = y.size // columns if columns else 0
     if highest(rows) == 0:
         return
     vectors = _vectors(rows, columns)
     flip = 128 if cx.input(0).type.signed else 0
-    packed, wide, epilogue = _right(cx, vectors, flip)
+    packed, is_int16, epilogue = _right(cx, vectors, flip)
     by_column = highest(rows) < 2 * ROWS * body.parts
     row_loop, column_loop = body.loop, body.shared_loop
     if not by_column:
         row_loop, column_loop = column_loop, row_loop
     for part in runtime_blocks(rows, ROWS):
-        tile = matrix_micro_kernel(cx, part.length, wide, epilogue, vectors)
+        tile = matrix_micro_kernel(cx, part.length, is_int16, epilogue, vectors)
         with row_loop("i", part.first + part.length * part.count, part.first, part.length):
-            left = _emit_left(cx, part.length, depth, flip, wide)
+            left = _emit_left(cx, part.length, depth, flip, is_int16)
             with column_loop("j", columns, step=f"{vectors} * SUMS"):
                 panel = MOST_SUMS * vectors
-                place = f"j % {panel} * {2 if wide else 4}"
-                rhs_panel = f"{packed} + j / {panel} * {4 * panel * _quads(cx)} + {place}"
+                column_in_panel = f"j % {panel} * {2 if is_int16 else 4}"
+                rhs_panel = f"{packed} + j / {panel} * {4 * panel * _quads(cx)} + {column_in_panel}"
                 body.line(f"const ptrdiff_t left = {columns} - j;")
                 out = f"{y.name} + i * {columns} + j"
                 calls = [
-                    (name, f"{rest}, {rhs_panel}") for name, rest in zip(tile, left, strict=True)
+                    (name, f"{arguments}, {rhs_panel}")
+                    for name, arguments in zip(tile, left, strict=True)
                 ]
                 _emit_tile(cx, calls, epilogue, out, columns, (part.length, vectors))
 
@@ -130,18 +131,20 @@ def _right(cx: KernelContext, vectors: int, flip: int) -> tuple[str, bool, Epilo
     scratch = cx.scratch(C_TYPES[ir.DataType.UINT8])
     start = f"{scratch} + {_left_bytes(cx)}"
     if is_computed(cx):
-        after = f"{start} + {4 * (cx.shape(places_of(cx).w)[1] + SPARE)}"
+        after = f"{start} + {4 * (cx.shape(input_positions(cx).w)[1] + SPARE)}"
         packed, epilogue = pack_computed(cx, vectors, flip, start, after)
         return packed, False, epilogue
     weights = weights_minus_zero_point(cx, 1)
-    wide = weights.dtype != np.int8
-    type_ = C_TYPES[ir.DataType.INT16 if wide else ir.DataType.INT8]
+    is_int16 = weights.dtype != np.int8
+    type_ = C_TYPES[ir.DataType.INT16 if is_int16 else ir.DataType.INT8]
     packed = cx.constant(pack(weights, MOST_SUMS * vectors), type_)
     sums = weights.astype(np.int64).sum(0)
-    return packed, wide, epilogue_minus_zero_point(cx, sums, flip, start)
+    return packed, is_int16, epilogue_minus_zero_point(cx, sums, flip, start)
 
 
-def _emit_left(cx: KernelContext, rows: int, depth: int, flip: int, wide: bool) -> tuple[str, str]:
+def _emit_left(
+    cx: KernelContext, rows: int, depth: int, flip: int, is_int16: bool
+) -> tuple[str, str]:
     """Declare ``rows`` rows from ``i`` on; return the micro-kernel's arguments for whole and halved
     rows.
 
@@ -150,14 +153,14 @@ def _emit_left(cx: KernelContext, rows: int, depth: int, flip: int, wide: bool) 
     x, body, quads = cx.input(0), cx.body, _quads(cx)
     in_place = flip == 0 and depth % 4 == 0
     body.line(f"const unsigned char *from = (const unsigned char *){x.name} + i * {depth};")
-    if not wide:
+    if not is_int16:
         with body.block("if (HAS_QUADS)"):
             if not in_place:
                 with body.loop("m", rows):
                     to = f"scratch + m * {4 * quads}"
                     body.line(f"flip_row(from + m * {depth}, {depth}, {flip}, {to});")
     body.line("int16_t *halved = (int16_t *)(void *)scratch;")
-    with body.block("" if wide else "if (!HAS_QUADS)"), body.loop("m", rows):
+    with body.block("" if is_int16 else "if (!HAS_QUADS)"), body.loop("m", rows):
         body.line(f"halve_row(from + m * {depth}, {depth}, {flip}, halved + m * {4 * quads});")
     int8_source = "from" if in_place else "scratch"
     return f"{quads}, {int8_source}, {4 * quads}", f"{quads}, halved, {4 * quads}"
@@ -174,8 +177,8 @@ def _emit_tile(
     """Write the call for a tile of rows by vectors; columns beyond the last one are not stored."""
     body, (rows, vectors) = cx.body, size
     if epilogue.is_bytes:
-        places = ", ".join(f"{v} * SUMS" for v in range(vectors))
-        body.line(f"const ptrdiff_t to[] = {{ {places} }};")
+        offsets = ", ".join(f"{v} * SUMS" for v in range(vectors))
+        body.line(f"const ptrdiff_t to[] = {{ {offsets} }};")
         body.line(f"ptrdiff_t wide[{vectors}];")
         with body.loop("v", vectors):
             body.line("const ptrdiff_t rest = left - to[v];")
@@ -193,20 +196,20 @@ def _emit_tile(
             epilogue.store(body, to, cx.output().type.name, sums, "few", "j + v * SUMS + e")
 
 
-def _emit_calls(cx: KernelContext, calls: list[tuple[str, str]], rest: str) -> None:
+def _emit_calls(cx: KernelContext, calls: list[tuple[str, str]], ends: str) -> None:
     """Write a call of the int8 dot product where the CPU has it, else of the micro-kernel of
     halves.
     """
     (int8_function, int8_arguments), (halves_function, halves_arguments) = calls
     if not int8_function:
-        cx.body.line(f"{halves_function}({halves_arguments}, {rest});")
+        cx.body.line(f"{halves_function}({halves_arguments}, {ends});")
         return
     cx.body.line("#if QUADS")
     cx.body.line("if (HAS_QUADS)")
-    cx.body.line(f"    {int8_function}({int8_arguments}, {rest});")
+    cx.body.line(f"    {int8_function}({int8_arguments}, {ends});")
     cx.body.line("else")
     cx.body.line("#endif")
-    cx.body.line(f"    {halves_function}({halves_arguments}, {rest});")
+    cx.body.line(f"    {halves_function}({halves_arguments}, {ends});")
 
 
 def pack(weights: np.ndarray, panel: int) -> np.ndarray:

@@ -115,8 +115,8 @@ def _gates(cx: KernelContext, name: str, source: str, stride: int, count: int, *
         return
     body.line(f"{t} *{name} = all + {batch * (rows + hidden + to * hidden)};")
     with body.loops(("g", "i", "j"), (count, batch, hidden)):
-        place = f"(g * {batch} + i) * {hidden} + j"
-        body.line(f"{name}[{place}] = ({source})[i * {stride} + g * {hidden} + j];")
+        at = f"(g * {batch} + i) * {hidden} + j"
+        body.line(f"{name}[{at}] = ({source})[i * {stride} + g * {hidden} + j];")
 
 
 def _product(

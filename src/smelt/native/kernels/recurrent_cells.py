@@ -14,15 +14,15 @@ from smelt.native.kernels.statements import Statements, read_once
 from smelt.program.recurrence import activate
 
 
-def _activate(cx: KernelContext, place: int, to: str, argument: str, *, gate: bool = True) -> None:
-    """Write ``to = activation(argument)``, with the activation function number ``place``.
+def _activate(cx: KernelContext, number: int, to: str, argument: str, *, gate: bool = True) -> None:
+    """Write ``to = activation(argument)``, with activation function ``number`` of the instruction.
 
     The argument of a gate is clipped. The output of an LSTM cell is not clipped, as ONNX Runtime
     reads the specification.
     """
     t, attributes = cx.type(0), cx.attributes
     keys = ("activations", "alphas", "betas")
-    name, alpha, beta = (cast("tuple[Any, ...]", attributes[key])[place] for key in keys)
+    name, alpha, beta = (cast("tuple[Any, ...]", attributes[key])[number] for key in keys)
     m = Statements(t)
     with cx.body.block(""):
         cx.body.line(f"{t.name} v = {argument};")
@@ -50,18 +50,18 @@ def lstm_cell(cx: KernelContext, hidden: int) -> None:
     """
     peep, t = cx.optional(4), cx.type(0).name
 
-    def gate(place: int, state: str) -> str:
+    def gate(number: int, state: str) -> str:
         """Return the C of a gate's sum, with its peephole to ``state``."""
-        peephole_term = f" + {peep.name}[{place * hidden} + j] * {state}" if peep else ""
-        return f"gates[{place * hidden} + j]{peephole_term}"
+        peephole_term = f" + {peep.name}[{number * hidden} + j] * {state}" if peep else ""
+        return f"gates[{number * hidden} + j]{peephole_term}"
 
     with cx.body.loop("j", hidden):
-        for name, place, function in (("in", 0, 0), ("keep", 2, 0), ("fresh", 3, 1)):
+        for name, number, function in (("in", 0, 0), ("keep", 2, 0), ("fresh", 3, 1)):
             if name == "keep" and cx.attributes["input_forget"]:
                 cx.body.line(f"const {t} keep = 1 - in;")
                 continue
             cx.body.line(f"{t} {name};")
-            argument = gate(place, "c[j]") if place < 3 else f"gates[{place * hidden} + j]"
+            argument = gate(number, "c[j]") if number < 3 else f"gates[{number * hidden} + j]"
             _activate(cx, function, name, argument)
         cx.body.line("c[j] = keep * c[j] + in * fresh;")
         cx.body.line(f"{t} out;")

@@ -143,8 +143,8 @@ def _emit_written_out(cx: KernelContext, loops: MapLoops) -> None:
     with ExitStack() as stack:
         _open_kept_loops(cx, loops, loops.where(False), stack)
         body.line(f"{loops.reducer.type.name} a = {loops.reducer.start};")
-        for place in range(loops.sizes[-1]):
-            names[-1] = str(place)
+        for i in range(loops.sizes[-1]):
+            names[-1] = str(i)
             with body.block(""):
                 loops.accumulate(cx, "a", names)
         body.line(f"{loops.write.at(names)} = {loops.reducer.final('a')};")

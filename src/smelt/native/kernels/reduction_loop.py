@@ -11,7 +11,7 @@ class ReductionLoop:
 
     ``parameters`` are those of the micro-kernel. ``heads`` are loop heads, the last of which
     contains ``steps``: for each step, the element of A for a row, with ``@`` for the row number or
-    its entry in ``places``, and the address of B. ``before`` and ``after`` surround the steps. If
+    its entry in ``offsets``, and the address of B. ``before`` and ``after`` surround the steps. If
     ``apart``, each step has separate sums, which are added at the end; the first step is repeated
     if ``rest`` holds.
     """
@@ -23,7 +23,7 @@ class ReductionLoop:
     before: str = ""
     after: str = ""
     row_start: str = ""
-    places: tuple[int, ...] = ()
+    offsets: tuple[int, ...] = ()
     apart: bool = False
     rest: str = ""
 

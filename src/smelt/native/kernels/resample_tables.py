@@ -122,9 +122,9 @@ def _place(m: Statements, sampling: Sampling, size: int, count: int) -> Scalar:
     )
 
 
-def _within(place: str, last: str) -> str:
-    """Return the C of ``place`` clamped to 0 and ``last``, as an integer."""
-    return f"{place} > 0 ? (int32_t)({place} < {last} ? {place} : {last}) : 0"
+def _within(position: str, last: str) -> str:
+    """Return the C of ``position`` clamped to 0 and ``last``, as an integer."""
+    return f"{position} > 0 ? (int32_t)({position} < {last} ? {position} : {last}) : 0"
 
 
 def _write(cx: KernelContext, m: Statements, *more: str) -> None:

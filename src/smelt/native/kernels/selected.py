@@ -72,7 +72,7 @@ def unique(cx: KernelContext) -> None:
     row equal to it.
     """
     x, body, t = cx.input(0), cx.body, cx.type(0)
-    y, places, inverse, counts = (cx.output(i) for i in range(4))
+    y, first_indices, inverse, counts = (cx.output(i) for i in range(4))
     rows, inner, size = x.shape[0], math.prod(x.shape[1:]), y.shape[0]
     compare = cx.call(f"compare_{t.name}_{inner}", _compare(t.name, inner, t.kind == "float"))
     sort = cx.call(f"sort_{compare}", _sort(f"sort_{compare}", t.name, compare))
@@ -93,7 +93,7 @@ def unique(cx: KernelContext) -> None:
             if not same(inner, 0):
                 target = f"{y.name} + n * {inner}, {x.name} + i * {inner}"
                 body.line(f"memcpy({target}, {as_bytes(inner * t.size)});")
-            body.line(f"{places.name}[n] = i;")
+            body.line(f"{first_indices.name}[n] = i;")
             body.line(f"{counts.name}[n] = 0;")
             body.line("number[i] = n++;")
     with body.loop("k", rows):
@@ -178,8 +178,8 @@ def non_max_suppression(cx: KernelContext) -> None:
             body.line("    continue;")
             body.line(f"if (n == {highest(size)})")
             body.line("    return 1;")
-            for place, what in enumerate(("b", "c", "i")):
-                body.line(f"{y.name}[n * 3 + {place}] = {what};")
+            for column, variable in enumerate(("b", "c", "i")):
+                body.line(f"{y.name}[n * 3 + {column}] = {variable};")
             body.line("kept[chosen++] = i;")
             body.line("++n;")
     cx.define_size(size, "n")

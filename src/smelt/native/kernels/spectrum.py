@@ -51,9 +51,9 @@ class _Emitter:
         self.body.line(f"{self.t} *const first = {self.cx.scratch(self.work.type)};")
         self.body.line(f"{self.t} *const second = first + {size};")
         if self.work.cut:
-            room = 4 * self.lanes * max(self.work.cut)
+            count = 4 * self.lanes * max(self.work.cut)
             self.body.line(f"{self.t} *const lanes = second + {size};")
-            self.body.line(f"memset(lanes, 0, {room} * sizeof({self.t}));")
+            self.body.line(f"memset(lanes, 0, {count} * sizeof({self.t}));")
             self._by_row()
         elif self.work.is_interleaved:
             self._by_columns()

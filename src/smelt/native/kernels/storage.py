@@ -192,19 +192,19 @@ def _code(name: str, dtype: ir.DataType, source: CType, saturate: bool) -> str:
     one is added to a number whose last place is the unit of the subnormals, which rounds it.
     """
     f, t = MINIFLOATS[dtype], source
-    places, bias = (23, 127) if t.name == "float" else (52, 1023)
-    drop, lowest = places - f.mantissa, bias - f.bias + 1
+    mantissa_bits, bias = (23, 127) if t.name == "float" else (52, 1023)
+    drop, lowest = mantissa_bits - f.mantissa, bias - f.bias + 1
     u, magnitude = ("u", "0x7FFFFFFFu") if t.size == 4 else ("ull", "0x7FFFFFFFFFFFFFFFull")
     over = f.largest if saturate else f.infinity
     beyond = f.nan if over is None else over
     comparison, limit = f.limit.split()
-    infinity, signs = f"{(2 * bias + 1) << places}{u}", 8 * t.size - f.sign.bit_length()
+    infinity, signs = f"{(2 * bias + 1) << mantissa_bits}{u}", 8 * t.size - f.sign.bit_length()
     lines = [
         f"static inline {f.word} {name}({t.name} x)",
         "{",
         f"    {t.word} bits;",
         "    memcpy(&bits, &x, sizeof bits);",
-        f"    const {t.word} a = bits & {magnitude}, unit = {(lowest + drop) << places}{u};",
+        f"    const {t.word} a = bits & {magnitude}, unit = {(lowest + drop) << mantissa_bits}{u};",
         f"    const unsigned sign = (unsigned)(bits >> {signs}) & {f.sign}u;",
         f"    {t.name} low, scale;",
         "    memcpy(&low, &a, sizeof low);",
@@ -214,7 +214,7 @@ def _code(name: str, dtype: ir.DataType, source: CType, saturate: bool) -> str:
         "    memcpy(&subnormal, &low, sizeof low);",
         f"    const {t.word} half = {(1 << (drop - 1)) - 1}{u} + (a >> {drop} & 1u);",
         f"    const {t.word} normal = ((a + half) >> {drop}) - {(lowest - 1) << f.mantissa}{u};",
-        f"    {t.word} code = a < {lowest << places}{u} ? subnormal - unit : normal;",
+        f"    {t.word} code = a < {lowest << mantissa_bits}{u} ? subnormal - unit : normal;",
         f"    code = a {comparison} {_bits(float(limit), t)}{u} ? {beyond}{u} : code;",
         f"    code = a > {infinity} ? {f.nan}{u} : code;",
     ]

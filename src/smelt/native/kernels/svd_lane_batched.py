@@ -182,8 +182,8 @@ def _emit_vectors(
     body, t, least, lanes = cx.body, cx.type(0).name, sizes.least, vectors.lanes
     of_rows = is_left if sizes.m >= sizes.n or sizes.triangular_first else not is_left
     is_long = is_left == (sizes.m >= sizes.n)
-    own, other = ("left", "right") if is_left else ("right", "left")
-    vectors.call("embed", own, other, "swapped", "out", least, rows, columns)
+    side, other_side = ("left", "right") if is_left else ("right", "left")
+    vectors.call("embed", side, other_side, "swapped", "out", least, rows, columns)
     if is_left and sizes.m < sizes.n and not sizes.triangular_first:
         vectors.call("lower", "out", "c", "s", least)
     height = least if sizes.triangular_first else rows

@@ -53,17 +53,17 @@ def _needs(instance: Instance) -> Needs:
 
 def _sort(cx: KernelContext, outer: int, inner: int) -> None:
     """Write the sort of each row."""
-    x, values, places, t = cx.input(0), cx.output(0), cx.output(1), cx.type(0)
+    x, values, indices, t = cx.input(0), cx.output(0), cx.output(1), cx.type(0)
     count, selected = x.shape[cx.int("axis")], values.shape[cx.int("axis")]
     name = sort_row(cx, _before(cx, "a", "b"))
-    room = cx.scratch(C_TYPES[ir.DataType.INT64])
+    scratch = cx.scratch(C_TYPES[ir.DataType.INT64])
     with cx.body.loops(("o", "j"), (outer, inner)):
         cx.body.line(f"const {t.name} *const row = {x.name} + o * {count * inner} + j;")
-        best = f"{name}(row, {inner}, {count}, {room}, {room} + {count})"
+        best = f"{name}(row, {inner}, {count}, {scratch}, {scratch} + {count})"
         cx.body.line(f"const int64_t *const best = {best};")
         with cx.body.loop("i", selected):
             at = f"o * {selected * inner} + i * {inner} + j"
-            cx.body.line(f"{places.name}[{at}] = best[i];")
+            cx.body.line(f"{indices.name}[{at}] = best[i];")
             cx.body.line(f"{values.name}[{at}] = row[best[i] * {inner}];")
 
 
@@ -73,7 +73,7 @@ def top_k(cx: KernelContext) -> None:
 
     The values are read at the end.
     """
-    x, values, places, t = cx.input(0), cx.output(0), cx.output(1), cx.type(0)
+    x, values, indices, t = cx.input(0), cx.output(0), cx.output(1), cx.type(0)
     axis = cx.int("axis")
     count, selected = x.shape[axis], values.shape[axis]
     outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
@@ -87,7 +87,7 @@ def top_k(cx: KernelContext) -> None:
         return
     with body.loops(("o", "j"), (cast(int, zero_if_empty(outer, selected)), inner)):
         body.line(f"const {t.name} *const row = {x.name} + o * {count * inner} + j;")
-        body.line(f"{places.type.name} *const best = {places.name} + o * {selected * inner} + j;")
+        body.line(f"{indices.type.name} *const best = {indices.name} + o * {selected * inner} + j;")
         body.line("ptrdiff_t found = 0;")
         with body.loop("i", count):
             body.line(f"const {t.name} v = row[i * {inner}];")
@@ -96,10 +96,10 @@ def top_k(cx: KernelContext) -> None:
             body.line(f"if (found == {selected} && !({is_before}))")
             body.line("    continue;")
             body.line(f"ptrdiff_t at = found < {selected} ? found++ : {selected - 1};")
-            behind = f"best[(at - 1) * {inner}]"
-            test = _before(cx, "v", f"row[{behind} * {inner}]")
+            previous = f"best[(at - 1) * {inner}]"
+            test = _before(cx, "v", f"row[{previous} * {inner}]")
             with body.block(f"while (at > 0 && ({test}))"):
-                body.line(f"best[at * {inner}] = {behind};")
+                body.line(f"best[at * {inner}] = {previous};")
                 body.line("--at;")
             body.line(f"best[at * {inner}] = i;")
         with body.loop("i", selected):
@@ -116,10 +116,10 @@ SHIFTED = 16
 
 def _select_adjacent(cx: KernelContext, count: int, selected: int) -> None:
     """Write the list for a contiguous row; indices and values are in the outputs."""
-    x, values, places, t, body = cx.input(0), cx.output(0), cx.output(1), cx.type(0), cx.body
+    x, values, indices, t, body = cx.input(0), cx.output(0), cx.output(1), cx.type(0), cx.body
     body.line(f"const {t.name} *const row = {x.name} + o * {count};")
     body.line(f"{t.name} *const list = {values.name} + o * {selected};")
-    body.line(f"{places.type.name} *const best = {places.name} + o * {selected};")
+    body.line(f"{indices.type.name} *const best = {indices.name} + o * {selected};")
     body.line("ptrdiff_t found = 0;")
     with body.loop("b", count, step=BLOCK):
         body.line(f"const ptrdiff_t n = {count} - b < {BLOCK} ? {count} - b : {BLOCK};")

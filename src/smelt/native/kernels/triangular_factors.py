@@ -105,15 +105,15 @@ def full_pivot_lu(cx: KernelContext) -> None:
                 body.line("p = large >= most ? i : p;")
                 body.line("q = large >= most ? j : q;")
                 body.line("most = large >= most ? large : most;")
-            for place, stop, mine, other in (
+            for pivot, stop, mine, other in (
                 ("p", columns, f"m[k * {columns} + j]", f"m[p * {columns} + j]"),
                 ("q", rows, f"m[j * {columns} + k]", f"m[j * {columns} + q]"),
             ):
-                with body.loop("j", f"({place} != k ? {stop} : 0)"):
+                with body.loop("j", f"({pivot} != k ? {stop} : 0)"):
                     exchange(cx, t.name, mine, other)
-            for (order, _, name), place in zip(orders, "pq", strict=True):
+            for (order, _, name), pivot in zip(orders, "pq", strict=True):
                 with body.block(""):
-                    exchange(cx, order.type.name, f"{name}[k]", f"{name}[{place}]")
+                    exchange(cx, order.type.name, f"{name}[k]", f"{name}[{pivot}]")
             _eliminate(cx, rows, columns)
 
 

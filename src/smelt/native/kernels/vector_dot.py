@@ -86,8 +86,8 @@ def pack(matrix: np.ndarray, rows: int) -> np.ndarray:
     parts = []
     for j in range(0, matrix.shape[1], panel):
         part = matrix[:, j : j + panel]
-        wide = -(-part.shape[1] // NARROW) * NARROW
-        parts.append(np.pad(part, ((0, 0), (0, wide - part.shape[1]))).reshape(-1))
+        width = -(-part.shape[1] // NARROW) * NARROW
+        parts.append(np.pad(part, ((0, 0), (0, width - part.shape[1]))).reshape(-1))
     parts.append(np.zeros(MOST_VECTORS * MOST_LANES, np.float32))
     return np.concatenate(parts)
 
@@ -99,8 +99,8 @@ def emit_packed(cx: KernelContext, p: Matrices) -> None:
     if same(p.m, 1):  # a panel of whole vectors, however many lanes they have
         lanes = f"({WIDE} ? {panel // MOST_LANES} : {MOST_VECTORS}) * LANES"
     with _columns(cx, p, panel):
-        rest = -(-(p.n % panel) // NARROW) * NARROW
-        width = f"j + {panel} <= {p.n} ? {panel} : {rest}" if rest else str(panel)
+        last_width = -(-(p.n % panel) // NARROW) * NARROW
+        width = f"j + {panel} <= {p.n} ? {panel} : {last_width}" if last_width else str(panel)
         body.line(f"const ptrdiff_t width = {width};")
         with body.block(f"for (ptrdiff_t l = 0; l < width && j + l < {p.n}; l += {lanes})"):
             body.line(f"const ptrdiff_t left = (j + width < {p.n} ? j + width : {p.n}) - j - l;")

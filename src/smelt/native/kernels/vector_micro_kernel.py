@@ -160,8 +160,8 @@ class MicroKernel:
             for v in range(self.vectors):
                 out.line(f"KEEP_IN_REGISTER(b{number}_{v});")
         for m in range(self.rows):
-            place = str(self.reduction_loop.places[m] if self.reduction_loop.places else m)
-            out.line(f"const float a{number}_{m} = {a.replace('@', place)};")
+            row = str(self.reduction_loop.offsets[m] if self.reduction_loop.offsets else m)
+            out.line(f"const float a{number}_{m} = {a.replace('@', row)};")
             for v in range(self.vectors):
                 out.line(f"{self._sum(m, v, number)} += a{number}_{m} * b{number}_{v};")
                 if (

@@ -45,10 +45,10 @@ def in_bands(
         banded += band
     intermediates = set(map(id, layers))
     pairs = list(zip(program.instructions, banded_program.instructions, strict=True))
-    place = next(i for i, (old, _) in enumerate(pairs) if id(old) in intermediates)
-    before = [new for old, new in pairs[:place] if id(old) not in intermediates]
-    behind = [new for old, new in pairs[place:] if id(old) not in intermediates]
-    banded_program.instructions = [*before, *banded, *behind]
+    band_index = next(i for i, (old, _) in enumerate(pairs) if id(old) in intermediates)
+    before = [new for old, new in pairs[:band_index] if id(old) not in intermediates]
+    after = [new for old, new in pairs[band_index:] if id(old) not in intermediates]
+    banded_program.instructions = [*before, *banded, *after]
     last_use.run(banded_program)
     return banded_program
 
@@ -107,7 +107,7 @@ class _Band:
                 return False
             self.rows[slot] = (last_axis, *band)
         axis, low, high = self.rows[slot]
-        first, last = (sizes[axis] * place // whole for place in band)
+        first, last = (sizes[axis] * boundary // whole for boundary in band)
         self.rows[slot] = (axis, min(low, first), max(high, last))
         stored[slot] = (axis, first, last)
         return True
@@ -195,8 +195,8 @@ def _has_kernel(program: Program, band: Instruction) -> bool:
     instance, kernel = Instance(program, band), kernel_of(band.op)
     if kernel is None or kernel.refuse(instance) is not None:
         return False
-    places = [place for step in band.epilogue for place in step.operands if place >= 0]
-    slots = (*(band.inputs[place] for place in places), *band.outputs)
+    positions = [position for step in band.epilogue for position in step.operands if position >= 0]
+    slots = (*(band.inputs[position] for position in positions), *band.outputs)
     shapes = [program.slots[slot].sizes for slot in slots]
     return not band.epilogue or all(
         kernel.supports_side_operand(instance, shape) for shape in shapes

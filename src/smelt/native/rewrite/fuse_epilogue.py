@@ -53,12 +53,12 @@ def fuse_epilogues(program: Program) -> None:
     instructions: list[Instruction | None] = []
     for each in program.instructions:
         instruction = each
-        places = [maker[slot] for slot in each.inputs if slot in maker and reads[slot] == 1]
-        for place in sorted(places, reverse=True):
-            product = instructions[place]
+        makers = [maker[slot] for slot in each.inputs if slot in maker and reads[slot] == 1]
+        for index in sorted(makers, reverse=True):
+            product = instructions[index]
             assert product is not None  # its only reader has not been moved
             if _may_fuse(program, product, each):
-                instructions[place] = None
+                instructions[index] = None
                 instruction = _with_step(product, each)
                 break
         maker.update((slot, len(instructions)) for slot in instruction.outputs)

@@ -44,9 +44,9 @@ class Segment:
 
         ``before`` is the program that was cut, ``plan`` the plan of the banded program.
         """
-        behind = len(before.instructions) - self.stop
+        following = len(before.instructions) - self.stop
         live = live_bytes(plan)
-        return max(live[self.first : len(live) - behind])
+        return max(live[self.first : len(live) - following])
 
 
 def live_bytes(plan: MemoryPlan) -> list[int]:
@@ -105,9 +105,9 @@ def _axes(sizes: Sequence[int]) -> list[int]:
 
 def _results_read_later(program: Program, layers: Sequence[Instruction], stop: int) -> list[int]:
     """Return the results of ``layers`` that later instructions read or the program returns."""
-    behind = {slot for each in program.instructions[stop:] for slot in each.inputs}
-    behind |= set(program.outputs)
-    return [each.outputs[0] for each in layers if each.outputs[0] in behind]
+    read_later = {slot for each in program.instructions[stop:] for slot in each.inputs}
+    read_later |= set(program.outputs)
+    return [each.outputs[0] for each in layers if each.outputs[0] in read_later]
 
 
 def _live_bytes(plan: MemoryPlan, first: int, stop: int) -> int:
@@ -124,9 +124,9 @@ def _live_bytes(plan: MemoryPlan, first: int, stop: int) -> int:
     return total
 
 
-def _is_layer(program: Program, place: int) -> bool:
+def _is_layer(program: Program, index: int) -> bool:
     """True if an instruction has one result of known sizes and can be cut."""
-    instruction = program.instructions[place]
+    instruction = program.instructions[index]
     if len(instruction.outputs) != 1 or instruction.bodies or instruction.parts:
         return False
     if instruction.op not in BAND_REGIONS:

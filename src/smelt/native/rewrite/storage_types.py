@@ -88,7 +88,7 @@ class _Widener:
             self.done.append(step)
             return
         inputs = tuple(self.load(slot, step) for slot in step.inputs)
-        outputs = tuple(self.wide(slot) for slot in step.outputs)
+        outputs = tuple(self.widened(slot) for slot in step.outputs)
         self.done.append(replace(step, inputs=inputs, outputs=outputs))
         for old, new in zip(step.outputs, outputs, strict=True):
             if old != new:
@@ -100,19 +100,19 @@ class _Widener:
         """
         (source,), (target,) = step.inputs, step.outputs
         value = self.load(source, step)
-        wide = self.stored(target)
-        if wide is None:
+        wide_type = self.stored(target)
+        if wide_type is None:
             self.done.append(replace(step, inputs=(value,)))
             return
         source_type = self.program.slots[value].dtype
-        if wide == ir.DataType.FLOAT and source_type != ir.DataType.DOUBLE:
+        if wide_type == ir.DataType.FLOAT and source_type != ir.DataType.DOUBLE:
             exact = source_type in _HELD_BY_FLOAT
-            wide = ir.DataType.FLOAT if exact else ir.DataType.DOUBLE
-        if wide == ir.DataType.FLOAT and source_type == ir.DataType.DOUBLE:
-            wide = ir.DataType.DOUBLE
-        if source_type != wide:
-            between = self.new(target, wide)
-            attributes = {**step.attributes, "to": int(wide)}
+            wide_type = ir.DataType.FLOAT if exact else ir.DataType.DOUBLE
+        if wide_type == ir.DataType.FLOAT and source_type == ir.DataType.DOUBLE:
+            wide_type = ir.DataType.DOUBLE
+        if source_type != wide_type:
+            between = self.new(target, wide_type)
+            attributes = {**step.attributes, "to": int(wide_type)}
             self.done.append(
                 replace(step, inputs=(value,), outputs=(between,), attributes=attributes)
             )
@@ -123,24 +123,24 @@ class _Widener:
         """Return a slot with the widened elements of ``slot``; ``slot`` if its type is not
         storage-only.
         """
-        wide = self.stored(slot)
-        if wide is None:
+        wide_type = self.stored(slot)
+        if wide_type is None:
             return slot
         if slot in self.program.constants:
             if slot not in self.loaded:
-                self.loaded[slot] = self.new(slot, wide)
+                self.loaded[slot] = self.new(slot, wide_type)
                 codes = self.program.constants[slot]
-                array = np.broadcast_to(once(codes).astype(wide.numpy()), codes.shape)
+                array = np.broadcast_to(once(codes).astype(wide_type.numpy()), codes.shape)
                 self.program.constants[self.loaded[slot]] = array
             return self.loaded[slot]
-        loaded = self.new(slot, wide)
+        loaded = self.new(slot, wide_type)
         self.done.append(Instruction(LOAD, (slot,), (loaded,), {}, (), step.origin))
         return loaded
 
-    def wide(self, slot: int) -> int:
+    def widened(self, slot: int) -> int:
         """Return a new slot for the widened result; ``slot`` if its type is not storage-only."""
-        wide = self.stored(slot)
-        return slot if wide is None else self.new(slot, wide)
+        wide_type = self.stored(slot)
+        return slot if wide_type is None else self.new(slot, wide_type)
 
     def store(self, value: int, slot: int, step: Instruction, saturate: object) -> None:
         """Append the instruction that rounds ``value`` to the type of ``slot`` and stores its

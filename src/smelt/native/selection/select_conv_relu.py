@@ -61,11 +61,11 @@ def _pads(
     None for automatic padding of an image of unknown size.
     """
     auto = conv.attributes.get_string("auto_pad", "NOTSET")
-    none = (0,) * (2 * len(kernel))
+    no_pads = (0,) * (2 * len(kernel))
     if auto in ("NOTSET", ""):
-        return tuple(conv.attributes.get_ints("pads") or none)
+        return tuple(conv.attributes.get_ints("pads") or no_pads)
     if auto == "VALID":
-        return none
+        return no_pads
     if sizes is None:
         return None
     begins, ends = [], []

@@ -48,8 +48,8 @@ def shifted(cx: ProgramBuilder, operand: int, zero: ir.Value | None, *, rows: bo
 
     Zero points of rows, given as a vector, are aligned with the last dim but one.
     """
-    shape, wide = cx.shape(operand), ir.DataType.INT32
-    x = cx.emit_new("Cast", (operand,), shape, dtype=wide, saturate=1)
+    shape, widened_type = cx.shape(operand), ir.DataType.INT32
+    x = cx.emit_new("Cast", (operand,), shape, dtype=widened_type, saturate=1)
     if zero is None:
         return x
     point = cx.slot(zero)
@@ -57,7 +57,7 @@ def shifted(cx: ProgramBuilder, operand: int, zero: ir.Value | None, *, rows: bo
     if rows and len(sizes) == 1 and sizes[0] != 1 and len(shape) > 1:
         point = cx.emit_new("Reshape", (point,), (sizes[0], 1))
         sizes = cx.shape(point)
-    point = cx.emit_new("Cast", (point,), sizes, dtype=wide, saturate=1)
+    point = cx.emit_new("Cast", (point,), sizes, dtype=widened_type, saturate=1)
     return cx.emit_new("Sub", (x, point), shape)
 
 

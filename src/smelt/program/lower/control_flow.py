@@ -175,11 +175,11 @@ def scan(cx: ProgramBuilder, node: ir.Node) -> None:
     _emit(cx, inputs, outputs, body, -1, len(states), reads, writes, counted=False)
     output_axes = cx.ints(node, "scan_output_axes") or (0,) * len(scanned)
     for value, slot, axis in zip(scanned, outputs[len(states) :], output_axes, strict=True):
-        place = cx.axis(axis, len(cx.shape(slot)))
-        if place == 0:
+        scan_axis = cx.axis(axis, len(cx.shape(slot)))
+        if scan_axis == 0:
             cx.alias(value, slot)
         elif not is_dead(value):
-            perm = (*range(1, place + 1), 0, *range(place + 1, len(cx.shape(slot))))
+            perm = (*range(1, scan_axis + 1), 0, *range(scan_axis + 1, len(cx.shape(slot))))
             moved = [cx.shape(slot)[i] for i in perm]
             cx.alias(value, cx.emit_new("Transpose", (slot,), moved, perm=perm))
 
@@ -267,10 +267,10 @@ def _same_except(shape: Sequence[Dim], other: Sequence[Dim], ignored: Sequence[b
 def _axis_first(cx: ProgramBuilder, slot: int, axis: int) -> int:
     """Return ``slot`` transposed so that ``axis`` comes first."""
     shape = cx.shape(slot)
-    place = cx.axis(axis, len(shape))
-    if place == 0:
+    scan_axis = cx.axis(axis, len(shape))
+    if scan_axis == 0:
         return slot
-    perm = (place, *(i for i in range(len(shape)) if i != place))
+    perm = (scan_axis, *(i for i in range(len(shape)) if i != scan_axis))
     return cx.emit_new("Transpose", (slot,), [shape[i] for i in perm], perm=perm)
 
 

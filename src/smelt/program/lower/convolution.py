@@ -153,13 +153,13 @@ def _without_idle_taps(
     PyTorch exporters write a mean over all pixels as a window of a thousand rows in ceil mode. Axes
     whose padding counts in a mean are left alone.
     """
-    sizes, places = cx.shape(cx.slot(node.inputs[0]))[2:], node.outputs[0].shape
+    sizes, result_shape = cx.shape(cx.slot(node.inputs[0]))[2:], node.outputs[0].shape
     lists = {name: [*map(int, window[name])] for name in WINDOW}  # type: ignore[arg-type]
     kernel, pads, rank = lists["kernel_shape"], lists["pads"], len(sizes)
     counts_pads = bool(node.attributes.get_int("count_include_pad", 0))
     for axis, size in enumerate(sizes):
         begin, end = pads[axis], pads[axis + rank]
-        if not isinstance(size, int) or places is None or places[axis + 2] != 1:
+        if not isinstance(size, int) or result_shape is None or result_shape[axis + 2] != 1:
             continue
         if (counts_pads and (begin or end)) or lists["dilations"][axis] != 1:
             continue

@@ -78,14 +78,15 @@ def emit_dynamic_resize(
 
 def _axes(m: Steps, node: ir.Node, x: Array, axes: Sequence[int], sampling: Sampling) -> list[Axis]:
     """Return the run-time description of each axis."""
-    wide = FLOAT if sampling.in_float32 else ir.DataType.DOUBLE
+    size_type = FLOAT if sampling.in_float32 else ir.DataType.DOUBLE
     before = [
-        m.emit("Shape", (x,), (1,), INT64, start=a, end=a + 1).reshape().cast(wide) for a in axes
+        m.emit("Shape", (x,), (1,), INT64, start=a, end=a + 1).reshape().cast(size_type)
+        for a in axes
     ]
-    ends = [m.constant(0, wide)] * len(axes) + [m.constant(1, wide)] * len(axes)
+    ends = [m.constant(0, size_type)] * len(axes) + [m.constant(1, size_type)] * len(axes)
     if sampling.coordinates == CROP:
-        ends = _numbers(m, node.inputs[1], wide, 2 * len(axes))
-    counts, scales = _counts(m, node, before, wide)
+        ends = _numbers(m, node.inputs[1], size_type, 2 * len(axes))
+    counts, scales = _counts(m, node, before, size_type)
     described = []
     for i, axis in enumerate(axes):
         after = data_dependent_size(m.cx, node.outputs[0], axis)
@@ -97,29 +98,29 @@ def _axes(m: Steps, node: ir.Node, x: Array, axes: Sequence[int], sampling: Samp
     return described
 
 
-def _numbers(m: Steps, value: ir.Value | None, wide: ir.DataType, count: int) -> list[Array]:
-    """Return the first ``count`` elements of ``value``, as scalars of type ``wide``."""
+def _numbers(m: Steps, value: ir.Value | None, size_type: ir.DataType, count: int) -> list[Array]:
+    """Return the first ``count`` elements of ``value``, as scalars of type ``size_type``."""
     array = m.array(value)
     if array.shape != (count,):
         raise m.cx.refuse(f"an input has the shape {array.shape}, and needs {count} elements")
-    return [array.rows(i, i + 1, 0).reshape().cast(wide) for i in range(count)]
+    return [array.rows(i, i + 1, 0).reshape().cast(size_type) for i in range(count)]
 
 
 def _counts(
-    m: Steps, node: ir.Node, before: Sequence[Array], wide: ir.DataType
+    m: Steps, node: ir.Node, before: Sequence[Array], size_type: ir.DataType
 ) -> tuple[list[Array], list[Array] | None]:
     """Return the result size of each axis, rounded in float32 as in ONNX Runtime, and the scales.
 
     The scales are None if the sizes are given and the aspect ratio is not kept.
     """
-    place = 1 if m.cx.opset < OF_COORDINATES else 2
-    scales_input = m.cx.input(node, place)
+    position = 1 if m.cx.opset < OF_COORDINATES else 2
+    scales_input = m.cx.input(node, position)
     if scales_input is not None and scales_input.name and m.array(scales_input).shape != (0,):
         scales = _numbers(m, scales_input, FLOAT, len(before))
         pairs = zip(before, scales, strict=True)
-        counts = [m.op("Floor", size.cast(FLOAT) * scale).cast(wide) for size, scale in pairs]
-        return counts, [scale.cast(wide) for scale in scales]
-    counts = _numbers(m, node.inputs[3], wide, len(before))
+        counts = [m.op("Floor", size.cast(FLOAT) * scale).cast(size_type) for size, scale in pairs]
+        return counts, [scale.cast(size_type) for scale in scales]
+    counts = _numbers(m, node.inputs[3], size_type, len(before))
     policy = node.attributes.get_string("keep_aspect_ratio_policy", "stretch")
     if policy == "stretch":
         return counts, None
@@ -128,14 +129,14 @@ def _counts(
     ratio = ratios[0]
     for other_ratio in ratios[1:]:
         ratio = m.op("Min" if policy == "not_larger" else "Max", ratio, other_ratio)
-    counts = [m.op("Floor", ratio * size.cast(FLOAT) + 0.5).cast(wide) for size in before]
-    return counts, [ratio.cast(wide)] * len(before)
+    counts = [m.op("Floor", ratio * size.cast(FLOAT) + 0.5).cast(size_type) for size in before]
+    return counts, [ratio.cast(size_type)] * len(before)
 
 
-def _resized(m: Steps, x: Array, axis: Axis, sampling: Sampling, places: Array) -> Array:
-    """Return ``x`` resized along ``axis`` for the result positions ``places``."""
+def _resized(m: Steps, x: Array, axis: Axis, sampling: Sampling, positions: Array) -> Array:
+    """Return ``x`` resized along ``axis`` for the result positions ``positions``."""
     coordinates: Array = coordinate_of(
-        m, sampling.coordinates, places, axis.size, axis.count,
+        m, sampling.coordinates, positions, axis.size, axis.count,
         axis.scale, axis.length, axis.start, axis.end,
     )  # fmt: skip
     last, outside = axis.size - 1, None

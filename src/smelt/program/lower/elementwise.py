@@ -88,9 +88,9 @@ def power(cx: ProgramBuilder, node: ir.Node) -> None:
     if not is_integer or not cx.dtype(exponent).is_floating_point():
         cx.keep(node, **cx.attributes(node))
         return
-    wide = ir.DataType.DOUBLE
+    computed_type = ir.DataType.DOUBLE
     operands = [
-        cx.emit_new("Cast", (slot,), cx.shape(slot), dtype=wide, saturate=1)
+        cx.emit_new("Cast", (slot,), cx.shape(slot), dtype=computed_type, saturate=1)
         for slot in (base, exponent)
     ]
     shape = broadcast(cx, cx.shape(base), cx.shape(exponent))
@@ -106,12 +106,12 @@ def shrink(cx: ProgramBuilder, node: ir.Node) -> None:
         cx.keep(node, **cx.attributes(node))
         return
     shape = cx.shape(source)
-    wide = cx.emit_new("Cast", (source,), shape, dtype=ir.DataType.DOUBLE, saturate=1)
+    widened = cx.emit_new("Cast", (source,), shape, dtype=ir.DataType.DOUBLE, saturate=1)
     bias, lambd = (
         node.attributes.get_float(*name_and_default)
         for name_and_default in (("bias", 0.0), ("lambd", 0.5))
     )
-    result = cx.emit_new("Shrink", (wide,), shape, bias=bias, lambd=lambd)
+    result = cx.emit_new("Shrink", (widened,), shape, bias=bias, lambd=lambd)
     cx.emit("Cast", (result,), (cx.define(node.outputs[0]),), saturate=1)
 
 

@@ -37,11 +37,13 @@ def mel_weight_matrix(cx: ProgramBuilder, node: ir.Node) -> None:
         return m.op("Floor", hertz * (length.cast(DOUBLE) + 1.0) / rate.cast(DOUBLE))
 
     first, middle, last = (bin_of(offset) for offset in range(3))
-    place = rows.cast(DOUBLE).reshape(rows.shape[0], 1)
+    spectrogram_bin = rows.cast(DOUBLE).reshape(rows.shape[0], 1)
     rise, fall = m.op("Max", middle - first, 1.0), m.op("Max", last - middle, 1.0)
-    up = m.op("Where", m.op("Equal", first, middle), 1.0, (place - first) / rise)
-    weights = m.op("Where", place > middle, (last - place) / fall, up)
-    inside = (place >= first) & ((place < last) | m.op("Equal", place, middle))
+    up = m.op("Where", m.op("Equal", first, middle), 1.0, (spectrogram_bin - first) / rise)
+    weights = m.op("Where", spectrogram_bin > middle, (last - spectrogram_bin) / fall, up)
+    inside = (spectrogram_bin >= first) & (
+        (spectrogram_bin < last) | m.op("Equal", spectrogram_bin, middle)
+    )
     to = ir.DataType(node.attributes.get_int("output_datatype", FLOAT.value))
     m.set_output(node.outputs[0], m.op("Where", inside, weights, 0.0).cast(to))
 

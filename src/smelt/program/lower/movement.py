@@ -131,14 +131,14 @@ def _window(cx: ProgramBuilder, node: ir.Node, sizes: Mapping[int, int]) -> None
     """Emit one Gather per axis that reads ``sizes`` rows from the run-time start."""
     data, starts = cx.slot(node.inputs[0]), cx.slot(node.inputs[1])
     dtype, shape = cx.dtype(starts), list(cx.shape(data))
-    for place, (axis, size) in enumerate(sizes.items()):
+    for i, (axis, size) in enumerate(sizes.items()):
         first = cx.emit_new(
-            "Slice", (starts,), (1,), starts=(place,), ends=(place + 1,), axes=(0,), steps=(1,)
+            "Slice", (starts,), (1,), starts=(i,), ends=(i + 1,), axes=(0,), steps=(1,)
         )
         steps = cx.constant(np.arange(size, dtype=dtype.numpy()), "steps")
         rows = cx.emit_new("Add", (first, steps), (size,))
         shape[axis] = size
-        if place + 1 == len(sizes):
+        if i + 1 == len(sizes):
             cx.emit("Gather", (data, rows), (cx.define(node.outputs[0]),), axis=axis)
         else:
             data = cx.emit_new("Gather", (data, rows), shape, axis=axis)

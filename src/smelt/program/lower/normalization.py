@@ -80,11 +80,11 @@ def _in_training(cx: ProgramBuilder, node: ir.Node) -> None:
     if 0 in shape:
         raise cx.refuse("the mean of a batch without elements is not defined")
     dtype = x.dtype
-    wide = [array.cast(_wide(array.dtype)) for array in (x, *parameters)]
+    widened = [array.cast(_wide(array.dtype)) for array in (x, *parameters)]
     column = (1, shape[1], *(1,) * (len(shape) - 2))
-    scale, bias, *running = wide[1:]
-    mean = wide[0].reduce("ReduceMean", *others)
-    centred = wide[0] - mean.reshape(*column)
+    scale, bias, *running = widened[1:]
+    mean = widened[0].reduce("ReduceMean", *others)
+    centred = widened[0] - mean.reshape(*column)
     variance = (centred * centred).reduce("ReduceMean", *others)
     root = m.op("Sqrt", variance + node.attributes.get_float("epsilon", 1e-5))
     result = centred / root.reshape(*column) * scale.reshape(*column) + bias.reshape(*column)
@@ -135,8 +135,8 @@ def mean_variance_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
     m = Steps(cx)
     x = m.array(node.inputs[0])
     axes = cx.axes(node.attributes.get_ints("axes", AXES_OF_NORM), len(x.shape))
-    wide = x.cast(_wide(x.dtype))
-    centred = wide - wide.reduce("ReduceMean", *axes, keep=True)
+    widened = x.cast(_wide(x.dtype))
+    centred = widened - widened.reduce("ReduceMean", *axes, keep=True)
     variance = (centred * centred).reduce("ReduceMean", *axes, keep=True)
     m.set_output(node.outputs[0], (centred / (m.op("Sqrt", variance) + 1e-9)).cast(x.dtype))
 

@@ -33,9 +33,9 @@ def dequantize(cx: ProgramBuilder, node: ir.Node) -> None:
     x, scale = cx.slot(node.inputs[0]), cx.slot(node.inputs[1])
     shape, zero = cx.shape(x), cx.input(node, 2)
     if zero is not None and cx.dtype(x).is_integer():
-        wide = _cast(cx, x, INT32)
+        widened = _cast(cx, x, INT32)
         point = _along(cx, node, _cast(cx, cx.slot(zero), INT32), shape)
-        x = cx.emit_new("Sub", (wide, point), shape)
+        x = cx.emit_new("Sub", (widened, point), shape)
     factor = _along(cx, node, _cast(cx, scale, FLOAT), shape)
     values = cx.emit_new("Mul", (_cast(cx, x, FLOAT), factor), shape)
     _cast_to(cx, values, node.outputs[0])
@@ -83,8 +83,8 @@ def qlinear_conv(cx: ProgramBuilder, node: ir.Node) -> None:
     shape = cx.shape(sums)
     rank = len(shape)
     if bias is not None:
-        wide = _channels(cx, _cast(cx, cx.slot(bias), cx.dtype(sums)), rank)
-        sums = cx.emit_new("Add", (sums, wide), shape)
+        widened_bias = _channels(cx, _cast(cx, cx.slot(bias), cx.dtype(sums)), rank)
+        sums = cx.emit_new("Add", (sums, widened_bias), shape)
     scales = [cx.slot(value) for value in (x_scale, w_scale, y_scale)]
     factor = _channels(cx, _factor(cx, *scales), rank)
     scaled = cx.emit_new("Mul", (_cast(cx, sums, FLOAT), factor), shape)
@@ -127,15 +127,15 @@ def _convolution(
     if output.shape is None:
         raise cx.refuse("the rank of the result is not known")
     exact = math.prod(sizes[1:]) * 255 * 255 < EXACT_FLOAT
-    wide = FLOAT if exact else ir.DataType.DOUBLE
-    image = _cast(cx, shifted(cx, x, x_zero, rows=False), wide)
+    sum_type = FLOAT if exact else ir.DataType.DOUBLE
+    image = _cast(cx, shifted(cx, x, x_zero, rows=False), sum_type)
     weights = shifted(cx, w, None, rows=False)
     if w_zero is not None:
         point = _channels(cx, _cast(cx, cx.slot(w_zero), INT32), len(sizes), axis=0)
         weights = cx.emit_new("Sub", (weights, point), sizes)
-    inputs = (image, _cast(cx, weights, wide))
+    inputs = (image, _cast(cx, weights, sum_type))
     window = _window(cx, node, w)
-    return cx.emit_new("Conv", inputs, output.shape.dims, dtype=wide, **window)
+    return cx.emit_new("Conv", inputs, output.shape.dims, dtype=sum_type, **window)
 
 
 def _emitted_whole(cx: ProgramBuilder, node: ir.Node) -> bool:

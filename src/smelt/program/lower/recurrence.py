@@ -196,9 +196,9 @@ def _computed_bias(layer: _Layer, bias: int, summed: int, size: int) -> tuple[in
     return added, cut(size + summed, 2 * size)
 
 
-def _join(layer: _Layer, value: ir.Value, parts: list[int], place: int) -> None:
-    """Emit one result of all directions: [T, D, B, H] for ``place`` 0, else [D, B, H]; batch first
-    with ``layout``.
+def _join(layer: _Layer, value: ir.Value, parts: list[int], result_number: int) -> None:
+    """Emit one result of all directions: [T, D, B, H] for ``result_number`` 0, else [D, B, H];
+    batch first with ``layout``.
 
     ``parts`` are the slots of this result, one for each direction.
     """
@@ -215,7 +215,9 @@ def _join(layer: _Layer, value: ir.Value, parts: list[int], place: int) -> None:
     joined = (
         shaped[0] if len(shaped) == 1 else cx.emit_new("Concat", shaped, whole, axis=len(steps))
     )
-    cx.emit("Transpose", (joined,), (output,), perm=(2, 0, 1, 3) if place == 0 else (1, 0, 2))
+    cx.emit(
+        "Transpose", (joined,), (output,), perm=(2, 0, 1, 3) if result_number == 0 else (1, 0, 2)
+    )
 
 
 def _with_direction(cx: ProgramBuilder, part: int, shape: tuple[Dim, ...]) -> int:

@@ -60,8 +60,8 @@ def _reduce(
     source = cx.slot(node.inputs[0])
     if op == "ReduceMean" and cx.dtype(source) in NARROW:
         m = Steps(cx)
-        wide = m.array(source).cast(ir.DataType.INT64)
-        mean = wide.reduce(op, *axes, keep=bool(keepdims))
+        widened = m.array(source).cast(ir.DataType.INT64)
+        mean = widened.reduce(op, *axes, keep=bool(keepdims))
         m.set_output(node.outputs[0], mean.cast(cx.dtype(source)))
         return
     cx.emit(op, (source,), (cx.define(node.outputs[0]),), axes=axes, keepdims=keepdims)
@@ -83,9 +83,9 @@ def _emit_dynamic_reduce(cx: ProgramBuilder, node: ir.Node) -> None:
     if node.op_type != "ReduceMean" or type_ not in NARROW:
         cx.emit(DYNAMIC_REDUCE, inputs, (output,), **attributes)
         return
-    wide = Steps(cx).array(inputs[0]).cast(ir.DataType.INT64).slot
+    widened = Steps(cx).array(inputs[0]).cast(ir.DataType.INT64).slot
     mean = cx.new(ir.DataType.INT64, cx.shape(output), "mean")
-    cx.emit(DYNAMIC_REDUCE, (wide, *inputs[1:]), (mean,), **attributes)
+    cx.emit(DYNAMIC_REDUCE, (widened, *inputs[1:]), (mean,), **attributes)
     cx.emit("Cast", (mean,), (output,), dtype=type_, saturate=1)
 
 

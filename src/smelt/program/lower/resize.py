@@ -45,8 +45,8 @@ def resize(cx: ProgramBuilder, node: ir.Node) -> None:
     dtype = cx.dtype(output)
     needs_floats = steps[0][1].mode != "nearest" and not dtype.is_floating_point()
     if needs_floats:
-        wide = ir.DataType.DOUBLE if dtype.bitwidth > 16 else ir.DataType.FLOAT
-        source = cx.emit_new("Cast", (source,), sizes, dtype=wide, saturate=1)
+        computed_type = ir.DataType.DOUBLE if dtype.bitwidth > 16 else ir.DataType.FLOAT
+        source = cx.emit_new("Cast", (source,), sizes, dtype=computed_type, saturate=1)
     shape = list(sizes)
     for axis, sampling in steps:
         shape[axis] = target_sizes[axis]
@@ -128,12 +128,12 @@ def _scales(
     target_sizes: Sequence[Dim],
 ) -> list[float | None]:
     """Return a scale per axis; None for an axis whose sizes in input and output imply the scale."""
-    place = 1 if cx.opset < OF_COORDINATES else 2
-    scales = cx.input(node, place)
+    position = 1 if cx.opset < OF_COORDINATES else 2
+    scales = cx.input(node, position)
     empty = scales is not None and scales.shape is not None and 0 in scales.shape.dims
     if "scales" in node.attributes or (scales is not None and not empty):
         attr = node.attributes.get("scales")
-        listed = attr.as_floats() if attr is not None else _floats(cx, node, place, "scales")
+        listed = attr.as_floats() if attr is not None else _floats(cx, node, position, "scales")
         if len(listed) != len(axes):
             raise cx.refuse(f"it has {len(listed)} scales for {len(axes)} axes")
         return list(listed)

@@ -28,7 +28,7 @@ class Tap:
     """A pixel along one axis: its position (a whole float), whether it is inside, and its
     weight."""
 
-    place: Array
+    position: Array
     inside: Array | None
     weight: Array | None
 
@@ -36,15 +36,18 @@ class Tap:
 class Sampler:
     """Reads an image [N, C, sizes...] at positions; coordinates are arrays [N, P], one per axis."""
 
-    def __init__(self, m: Steps, image: Array, wide: ir.DataType) -> None:
+    def __init__(self, m: Steps, image: Array, position_type: ir.DataType) -> None:
         """Transpose ``image`` to rows of channels.
 
-        ``sizes`` are numbers, or scalars of type ``wide`` (the type of positions) if runtime-sized.
+        ``sizes`` are numbers, or scalars of type ``position_type`` (the type of positions) if
+        runtime-sized.
         """
         self.m = m
         self.batch, self.channels, *dims = image.shape
         counts = [self._count(image, axis) for axis in range(2, len(image.shape))]
-        self.sizes = [count.cast(wide) if isinstance(count, Array) else count for count in counts]
+        self.sizes = [
+            count.cast(position_type) if isinstance(count, Array) else count for count in counts
+        ]
         last = image.transpose(0, *range(2, len(image.shape)), 1)
         self.strides = [self._product(counts[axis:]) for axis in range(1, len(counts) + 1)]
         self.pixels = self._product(counts)
@@ -73,8 +76,8 @@ class Sampler:
         m, index = self.m, samples * self.pixels
         inside: Array | None = None
         for tap, size, stride in zip(taps, self.sizes, self.strides, strict=True):
-            place = m.op("Min", m.op("Max", tap.place, 0), size - 1).cast(ir.DataType.INT64)
-            index = index + place * stride
+            position = m.op("Min", m.op("Max", tap.position, 0), size - 1).cast(ir.DataType.INT64)
+            index = index + position * stride
             if tap.inside is not None:
                 inside = tap.inside if inside is None else m.op("And", inside, tap.inside)
         values = self.rows.gather(index)
@@ -131,7 +134,7 @@ def around(m: Steps, x: Array, mode: str) -> list[tuple[Array, Array | None]]:
     return [(floor + (i - 1.0), weight) for i, weight in enumerate(weights)]
 
 
-def within(m: Steps, place: Array, size: Extent) -> Array:
-    """Return an array that is true where ``place`` lies in [0, size - 1]."""
-    below = m.op("LessOrEqual", place, size - 1)
-    return m.op("And", m.op("GreaterOrEqual", place, 0), below)
+def within(m: Steps, coordinate: Array, size: Extent) -> Array:
+    """Return an array that is true where ``coordinate`` lies in [0, size - 1]."""
+    below = m.op("LessOrEqual", coordinate, size - 1)
+    return m.op("And", m.op("GreaterOrEqual", coordinate, 0), below)

@@ -33,21 +33,21 @@ def grid_sample(cx: ProgramBuilder, node: ir.Node) -> None:
     first."""
     m = Steps(cx)
     x, grid = m.array(node.inputs[0]), m.array(node.inputs[1])
-    wide = ir.DataType.FLOAT if grid.dtype in NARROW else grid.dtype
+    computed_type = ir.DataType.FLOAT if grid.dtype in NARROW else grid.dtype
     dtype, mode = x.dtype, node.attributes.get_string("mode", "linear")
     mode = MODES.get(mode, mode)
     if mode != "nearest" and dtype in NARROW:
         x = x.cast(ir.DataType.FLOAT)
     elif mode != "nearest" and dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
         raise cx.refuse("interpolation needs floating-point elements")
-    sampler = Sampler(m, x, wide)
-    batch, (_, *places, rank) = sampler.batch, grid.shape
+    sampler = Sampler(m, x, computed_type)
+    batch, (_, *grid_sizes, rank) = sampler.batch, grid.shape
     if rank != len(sampler.sizes) or 0 in (*x.shape[2:], *grid.shape):
         raise cx.refuse("the grid does not fit the image, or one of them is empty")
     if mode == "cubic" and rank != 2:
         raise cx.refuse("cubic interpolation is defined for two spatial dims only")
-    count = dim_product(places)
-    flat = grid.cast(wide).reshape(batch, count, rank)
+    count = dim_product(grid_sizes)
+    flat = grid.cast(computed_type).reshape(batch, count, rank)
     align = bool(node.attributes.get_int("align_corners", 0))
     padding = node.attributes.get_string("padding_mode", "zeros")
     axes, last = [], len(sampler.sizes) - 1
@@ -56,7 +56,7 @@ def grid_sample(cx: ProgramBuilder, node: ir.Node) -> None:
         axes.append(_taps(m, column, size, mode, padding, align))
     numbers = m.numbers(batch).reshape(batch, 1)
     result = sampler.total(numbers, axes).cast(dtype).transpose(0, 2, 1)
-    m.set_output(node.outputs[0], result.reshape(batch, sampler.channels, *places))
+    m.set_output(node.outputs[0], result.reshape(batch, sampler.channels, *grid_sizes))
 
 
 def _taps(m: Steps, n: Array, size: Extent, mode: str, padding: str, align: bool) -> list[Tap]:
@@ -64,9 +64,9 @@ def _taps(m: Steps, n: Array, size: Extent, mode: str, padding: str, align: bool
     x = (n + 1) * ((size - 1) / 2) if align else ((n + 1) * size - 1) / 2
     low, high = (0.0, size - 1.0) if align else (-0.5, size - 0.5)
 
-    def reflected(place: Array) -> Array:
+    def reflected(index: Array) -> Array:
         """Return positions reflected into the image."""
-        return _reflected(m, place, low, high)
+        return _reflected(m, index, low, high)
 
     edge: Edge | None = None
     if mode == "nearest":
@@ -79,8 +79,8 @@ def _taps(m: Steps, n: Array, size: Extent, mode: str, padding: str, align: bool
         x, edge = reflected(x), reflected
     taps = around(m, x, mode)
     if padding == "zeros":
-        return [Tap(place, within(m, place, size), weight) for place, weight in taps]
-    return [Tap(edge(place) if edge else place, None, weight) for place, weight in taps]
+        return [Tap(index, within(m, index, size), weight) for index, weight in taps]
+    return [Tap(edge(index) if edge else index, None, weight) for index, weight in taps]
 
 
 def _reflected(m: Steps, x: Array, low: float, high: float | Array) -> Array:
@@ -116,9 +116,9 @@ def roi_align(cx: ProgramBuilder, node: ir.Node) -> None:
             "export the model with a sampling_ratio",
         )
     dtype = x.dtype
-    wide = ir.DataType.FLOAT if dtype in NARROW else dtype
-    x, boxes = x.cast(wide), boxes.cast(wide)
-    sampler = Sampler(m, x, wide)
+    computed_type = ir.DataType.FLOAT if dtype in NARROW else dtype
+    x, boxes = x.cast(computed_type), boxes.cast(computed_type)
+    sampler = Sampler(m, x, computed_type)
     if 0 in x.shape[2:]:
         raise cx.refuse("the image has no pixels")
     count = boxes.shape[0]
@@ -126,9 +126,9 @@ def roi_align(cx: ProgramBuilder, node: ir.Node) -> None:
     axes = _sampled(cx, node, boxes, (rows, columns))
     y = axes[0].reshape(count, rows, 1).expand(count, rows, columns)
     z = axes[1].reshape(count, 1, columns).expand(count, rows, columns)
-    places = [axis.reshape(count, rows * columns) for axis in (y, z)]
+    coordinates = [axis.reshape(count, rows * columns) for axis in (y, z)]
     numbers = numbers.cast(ir.DataType.INT64).reshape(count, 1)
-    result = _pooled(m, sampler, numbers, places, node.attributes.get_string("mode", "avg"))
+    result = _pooled(m, sampler, numbers, coordinates, node.attributes.get_string("mode", "avg"))
     parts = result.reshape(count, height, samples, width, samples, sampler.channels)
     op = "ReduceMax" if node.attributes.get_string("mode", "avg") == "max" else "ReduceMean"
     pooled_all = parts.reduce(op, 2, 4).transpose(0, 3, 1, 2)
@@ -161,14 +161,16 @@ def _default_coordinates(cx: ProgramBuilder) -> str:
     return "half_pixel" if cx.opset >= 16 else "output_half_pixel"
 
 
-def _pooled(m: Steps, sampler: Sampler, numbers: Array, places: list[Array], mode: str) -> Array:
+def _pooled(
+    m: Steps, sampler: Sampler, numbers: Array, coordinates: list[Array], mode: str
+) -> Array:
     """Return samples [R, P, C]: sums of four weighted pixels, or their maximum in mode "max"."""
     outside: Array | None = None
     axes = []
-    for place, size in zip(places, sampler.sizes, strict=True):
-        far = m.op("Or", m.op("Less", place, -1.0), m.op("Greater", place, size))
+    for coordinate, size in zip(coordinates, sampler.sizes, strict=True):
+        far = m.op("Or", m.op("Less", coordinate, -1.0), m.op("Greater", coordinate, size))
         outside = far if outside is None else m.op("Or", outside, far)
-        inside = m.op("Min", m.op("Max", place, 0.0), size - 1.0)
+        inside = m.op("Min", m.op("Max", coordinate, 0.0), size - 1.0)
         axes.append([Tap(p, None, weight) for p, weight in around(m, inside, "linear")])
     shares = [sampler.weighted(numbers, taps) for taps in itertools.product(*axes)]
     result = shares[0]
@@ -190,25 +192,25 @@ def deform_conv(cx: ProgramBuilder, node: ir.Node) -> None:
     out, rank, taps = m.sizes(offset)[2:], len(kernel), math.prod(kernel)
     if channels % group or channels % offsets or 0 in (*sizes, *out):
         raise cx.refuse("the groups do not divide the channels, or the image is empty")
-    wide = ir.DataType.FLOAT if x.dtype in NARROW else x.dtype
-    dtype, x, w = x.dtype, x.cast(wide), w.cast(wide)
+    computed_type = ir.DataType.FLOAT if x.dtype in NARROW else x.dtype
+    dtype, x, w = x.dtype, x.cast(computed_type), w.cast(computed_type)
     count, share = math.prod(out), channels // offsets
-    sampler = Sampler(m, x.reshape(batch * offsets, share, *sizes), wide)
-    offsets_of_taps = offset.cast(wide).reshape(batch * offsets, taps, rank, count)
+    sampler = Sampler(m, x.reshape(batch * offsets, share, *sizes), computed_type)
+    offsets_of_taps = offset.cast(computed_type).reshape(batch * offsets, taps, rank, count)
     axes = []
     for axis in range(rank):
-        start = m.constant(_window_places(window, kernel, out, axis), wide)
-        place = (
+        start = m.constant(_window_places(window, kernel, out, axis), computed_type)
+        coordinate = (
             offsets_of_taps.rows(axis, axis + 1, 2).reshape(batch * offsets, taps, count) + start
         )
-        place = place.reshape(batch * offsets, taps * count)
-        pairs = around(m, place, "linear")
+        coordinate = coordinate.reshape(batch * offsets, taps * count)
+        pairs = around(m, coordinate, "linear")
         axes.append([Tap(p, within(m, p, sizes[axis]), weight) for p, weight in pairs])
     numbers = m.constant(np.arange(batch * offsets).reshape(-1, 1))
     read = sampler.total(numbers, axes)
     mask = cx.input(node, 4)
     if mask is not None:
-        read = read * m.array(mask).cast(wide).reshape(batch * offsets, taps * count, 1)
+        read = read * m.array(mask).cast(computed_type).reshape(batch * offsets, taps * count, 1)
     columns = read.reshape(batch, offsets, taps, count, share).transpose(0, 1, 4, 2, 3)
     columns = columns.reshape(batch, group, channels // group, taps, count)
     filters = m.sizes(w)[0]
@@ -216,7 +218,7 @@ def deform_conv(cx: ProgramBuilder, node: ir.Node) -> None:
     result = m.dot("ngckp,gmck->ngmp", columns, weights).reshape(batch, filters, *out)
     bias = cx.input(node, 3)
     if bias is not None:
-        result = result + m.array(bias).cast(wide).reshape(1, filters, *(1,) * rank)
+        result = result + m.array(bias).cast(computed_type).reshape(1, filters, *(1,) * rank)
     m.set_output(node.outputs[0], result.cast(dtype))
 
 
@@ -229,8 +231,8 @@ def _window_places(
     assert isinstance(dilations, tuple)
     assert isinstance(pads, tuple)
     tap = np.indices(kernel)[axis].reshape(-1, 1) * dilations[axis]
-    places = np.indices(out)[axis].reshape(1, -1) * strides[axis] - pads[axis]
-    return np.asarray(tap + places)
+    starts = np.indices(out)[axis].reshape(1, -1) * strides[axis] - pads[axis]
+    return np.asarray(tap + starts)
 
 
 @lowers("AffineGrid")
@@ -245,36 +247,37 @@ def affine_grid(cx: ProgramBuilder, node: ir.Node) -> None:
     batch, rank, _ = m.sizes(theta)
     if size is None or len(size) != rank + 2 or size[0] != batch:
         raise cx.refuse("the input size does not fit the shape of theta")
-    places = size[2:]
+    grid_sizes = size[2:]
     ends = [
-        1.0 if node.attributes.get_int("align_corners", 0) else 1 - 1 / max(n, 1) for n in places
+        1.0 if node.attributes.get_int("align_corners", 0) else 1 - 1 / max(n, 1)
+        for n in grid_sizes
     ]
-    lines = [np.linspace(-end, end, n) for end, n in zip(ends, places, strict=True)]
+    lines = [np.linspace(-end, end, n) for end, n in zip(ends, grid_sizes, strict=True)]
     mesh = np.meshgrid(*lines, indexing="ij")[::-1]
-    points = np.stack([*mesh, np.ones(places)]).reshape(rank + 1, -1)
-    wide = ir.DataType.FLOAT if theta.dtype in NARROW else theta.dtype
-    grid = m.dot("nij,jp->npi", theta.cast(wide), m.constant(points, wide))
-    m.set_output(node.outputs[0], grid.cast(theta.dtype).reshape(batch, *places, rank))
+    points = np.stack([*mesh, np.ones(grid_sizes)]).reshape(rank + 1, -1)
+    computed_type = ir.DataType.FLOAT if theta.dtype in NARROW else theta.dtype
+    grid = m.dot("nij,jp->npi", theta.cast(computed_type), m.constant(points, computed_type))
+    m.set_output(node.outputs[0], grid.cast(theta.dtype).reshape(batch, *grid_sizes, rank))
 
 
 def _emit_dynamic_grid(m: Steps, node: ir.Node, theta: Array) -> None:
     """Emit the grid for run-time sizes: one line of positions per axis times its column of
     theta."""
     batch, rank, _ = m.sizes(theta)
-    sizes, wide = m.array(node.inputs[1]), ir.DataType.DOUBLE
+    sizes, computed_type = m.array(node.inputs[1]), ir.DataType.DOUBLE
     if sizes.shape != (rank + 2,):
         raise m.cx.refuse("the input size does not fit the shape of theta")
     lines = []
     for axis in range(rank):
-        count = sizes.rows(axis + 2, axis + 3, 0).reshape().cast(wide)
+        count = sizes.rows(axis + 2, axis + 3, 0).reshape().cast(computed_type)
         after = data_dependent_size(m.cx, node.outputs[0], axis + 1)
-        places = m.numbers_below(count, after, node.outputs[0])
+        indices = m.numbers_below(count, after, node.outputs[0])
         if node.attributes.get_int("align_corners", 0):
-            line = places * 2 / m.op("Max", count - 1, 1) - 1
+            line = indices * 2 / m.op("Max", count - 1, 1) - 1
         else:
-            line = (places * 2 + 1) / count - 1
+            line = (indices * 2 + 1) / count - 1
         lines.append(line.reshape(after, *[1] * (rank - 1 - axis)))
-    matrix, columns = theta.cast(wide), []
+    matrix, columns = theta.cast(computed_type), []
     for row in range(rank):
         factors = [
             matrix.rows(row, row + 1, 1).rows(i, i + 1, 2).reshape(batch, *[1] * rank)

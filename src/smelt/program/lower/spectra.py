@@ -78,8 +78,8 @@ def stft(cx: ProgramBuilder, node: ir.Node) -> None:
     if window is not None and m.sizes(window)[0] != length:
         raise cx.refuse("the window and the frames have different lengths")
     frames = (count - length) // step[0] + 1
-    places = m.numbers(frames).reshape(frames, 1) * step[0] + m.constant(np.arange(length))
-    windows = signal.gather(places, 1)
+    indices = m.numbers(frames).reshape(frames, 1) * step[0] + m.constant(np.arange(length))
+    windows = signal.gather(indices, 1)
     if window is not None:
         windows = windows * window.reshape(length, 1)
     onesided = bool(node.attributes.get_int("onesided", 1))

@@ -35,9 +35,9 @@ def col2im(cx: ProgramBuilder, node: ir.Node) -> None:
     inside, target = np.ones((taps, count), bool), np.zeros((taps, count), np.int64)
     for i, size in enumerate(image):
         tap = np.indices(block)[i].reshape(-1, 1) * dilations[i]
-        place = tap + np.indices(steps)[i].reshape(1, -1) * strides[i] - pads[i]
-        inside &= (place >= 0) & (place < size)
-        target = target * size + place
+        index = tap + np.indices(steps)[i].reshape(1, -1) * strides[i] - pads[i]
+        inside &= (index >= 0) & (index < size)
+        target = target * size + index
     rows = x.reshape(batch, columns // taps, taps * count).transpose(2, 0, 1)
     read = rows.gather(m.constant(np.flatnonzero(inside)))
     zeros = m.constant(0, x.dtype).expand(pixels, batch, columns // taps)
@@ -94,9 +94,9 @@ def tensor_scatter(cx: ProgramBuilder, node: ir.Node) -> None:
     rows = start.reshape(shape[0], 1) + m.constant(np.arange(count[axis]).reshape(1, -1))
     if node.attributes.get_string("mode", "linear") == "circular":
         rows = m.op("Mod", rows, shape[axis], fmod=0)
-    wide = [shape[0], *(1,) * (len(shape) - 1)]
-    wide[axis] = count[axis]
-    indices = rows.reshape(*wide).expand(*count)
+    count_shape = [shape[0], *(1,) * (len(shape) - 1)]
+    count_shape[axis] = count[axis]
+    indices = rows.reshape(*count_shape).expand(*count)
     result = m.emit("ScatterElements", (cache, indices, update), shape, axis=axis, reduction="none")
     m.set_output(node.outputs[0], result)
 
@@ -111,9 +111,9 @@ def reverse_sequence(cx: ProgramBuilder, node: ir.Node) -> None:
     time = cx.axis(node.attributes.get_int("time_axis", 0), len(shape))
     if sorted((batch, time)) != [0, 1]:
         raise cx.refuse("its time and batch axes are not the first two")
-    place = m.numbers(shape[time]).reshape(1, shape[time])
+    index = m.numbers(shape[time]).reshape(1, shape[time])
     counts = lengths.reshape(shape[batch], 1)
-    rows = m.op("Where", m.op("Less", place, counts), counts - place - 1, place)
+    rows = m.op("Where", m.op("Less", index, counts), counts - index - 1, index)
     rows = (rows if batch == 0 else rows.transpose(1, 0)).reshape(
         *shape[:2], *(1,) * len(shape[2:])
     )

@@ -16,8 +16,8 @@ def tf_idf(cx: ProgramBuilder, node: ir.Node) -> None:
     m = Steps(cx)
     x = m.array(node.inputs[0])
     pool = cx.ints(node, "pool_int64s")
-    starts, places = cx.ints(node, "ngram_counts"), cx.ints(node, "ngram_indexes")
-    if pool is None or starts is None or places is None or not places:
+    starts, indexes = cx.ints(node, "ngram_counts"), cx.ints(node, "ngram_indexes")
+    if pool is None or starts is None or indexes is None or not indexes:
         raise cx.refuse("its pool has no integers, or ngram_counts or ngram_indexes is missing")
     rows = x if len(x.shape) == 2 else x.reshape(1, *x.shape)
     rows = rows.cast(ir.DataType.INT64)
@@ -33,11 +33,11 @@ def tf_idf(cx: ProgramBuilder, node: ir.Node) -> None:
             <= length
             <= node.attributes.get_int("max_gram_length", 1)
         ):
-            order += places[done : done + len(grams)]
+            order += indexes[done : done + len(grams)]
             if len(grams):
                 parts.append(_counts(m, rows, grams, node.attributes.get_int("max_skip_count", 0)))
         done += len(grams)
-    width = max(places) + 1
+    width = max(indexes) + 1
     table = np.zeros((len(order), width))
     table[np.arange(len(order)), order] = 1
     counts = m.concat(parts, 1) if parts else m.constant(np.zeros((batch, 0)), ir.DataType.FLOAT)
@@ -78,9 +78,9 @@ def _weighted(m: Steps, counts: Array, node: ir.Node, width: int) -> Array:
         if mode == "IDF":
             counts = m.op("Greater", counts, 0.0).cast(ir.DataType.FLOAT)
         weights_given = list(attr.as_floats()) if attr is not None else []
-        places = m.cx.ints(node, "ngram_indexes") or ()
+        indexes = m.cx.ints(node, "ngram_indexes") or ()
         weights = np.ones(width)
-        for place, weight in zip(places, weights_given, strict=False):
-            weights[place] = weight
+        for index, weight in zip(indexes, weights_given, strict=False):
+            weights[index] = weight
         counts = counts * m.constant(weights, ir.DataType.FLOAT)
     return counts

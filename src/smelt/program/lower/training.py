@@ -72,9 +72,9 @@ def _adam(
     mean = mean * alpha + gradient * (1 - alpha)
     squares = squares * beta + gradient * gradient * (1 - beta)
     root = m.op("Sqrt", squares) + attributes.get_float("epsilon", 1e-6)
-    wide = ir.DataType.DOUBLE
+    computed_type = ir.DataType.DOUBLE
     power = [
-        1 - m.op("Pow", m.constant(base, wide), step.cast(wide)).cast(rate.dtype)
+        1 - m.op("Pow", m.constant(base, computed_type), step.cast(computed_type)).cast(rate.dtype)
         for base in (alpha, beta)
     ]
     corrected = rate * m.op("Sqrt", power[1]) / power[0]

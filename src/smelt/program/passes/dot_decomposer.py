@@ -169,10 +169,10 @@ class _Dot:
         """Return the element type of ``slot``."""
         return self.program.slots[slot].dtype
 
-    def _new(self, dtype: ir.DataType, shape: Sequence[Dim], what: str) -> int:
-        """Return a new slot, named after the result and ``what``."""
+    def _new(self, dtype: ir.DataType, shape: Sequence[Dim], suffix: str) -> int:
+        """Return a new slot, named after the result and ``suffix``."""
         name = self.program.slots[self.instruction.outputs[0]].name
-        return self.program.new_slot(Slot(dtype, tuple(shape), f"{name}/{what}"))
+        return self.program.new_slot(Slot(dtype, tuple(shape), f"{name}/{suffix}"))
 
     def _emit(
         self,

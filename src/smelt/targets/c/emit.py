@@ -154,9 +154,9 @@ def _calls(unit: Unit, options: Options) -> list[str]:
         return unit.calls
     clock = f"{options.name}_clock()"
     lines = [[line] for line in unit.calls]
-    for step, (place, _) in unit.called.items():
+    for step, (line_number, _) in unit.called.items():
         count = f"{options.name}_ticks[{step}] += {clock} - begun;"
-        lines[place] = [f"begun = {clock};", *lines[place], count]
+        lines[line_number] = [f"begun = {clock};", *lines[line_number], count]
     return [line for each in lines for line in each]
 
 

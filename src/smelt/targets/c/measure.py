@@ -34,12 +34,12 @@ def measure(
     name = check_identifier(str(report["name"]))
     steps = sizes_of(name, (folder / f"{name}.h").read_bytes()).get("STEPS_COUNT")
     if steps != len(report["kernels"]):
-        what = (
+        problem = (
             "has no clock" if steps is None else f"has {steps} steps, but its report lists others"
         )
         raise UsageError(
             "E616",
-            f"the library in {str(folder)!r} {what}",
+            f"the library in {str(folder)!r} {problem}",
             fix="compile the model again with --option profile=true",
             why="kernels are timed by clocks that --option profile=true compiles in",
         )

@@ -33,14 +33,14 @@ def _heads(m: Match) -> tuple[int, int] | Miss:
         return Miss("the shape of queries, keys or values is not known")
     if len(m.root.outputs) > 3:
         return Miss("the scores are an output of the Attention")
-    wide = shapes[0][-1]
-    if not isinstance(wide, int):
+    width = shapes[0][-1]
+    if not isinstance(width, int):
         return Miss("the head size of the queries is not constant")
-    if wide % heads:
+    if width % heads:
         return Miss("the head count does not divide the last dim of the queries")
-    if shapes[2][-1] != wide:
+    if shapes[2][-1] != width:
         return Miss("the head size of the values is not that of the queries")
-    return heads, wide // heads
+    return heads, width // heads
 
 
 def _attention_sizes(cached: bool) -> SizesOf:

@@ -64,8 +64,8 @@ def pack(weight: Array, bits: int, block: int, symmetric: bool) -> Packed:
 def _symmetric(split: Array, bits: int) -> tuple[Array, Array]:
     """Return scales that map the element of largest magnitude to the least code."""
     half = 1 << (bits - 1)
-    place = np.abs(split).argmax(-1)[..., None]
-    scales = np.take_along_axis(split, place, -1)[..., 0] / np.float32(-half)
+    largest = np.abs(split).argmax(-1)[..., None]
+    scales = np.take_along_axis(split, largest, -1)[..., 0] / np.float32(-half)
     return _not_zero(scales), np.full(scales.shape, half, np.uint8)
 
 

@@ -54,14 +54,14 @@ class Costs:
         if any(form not in seconds for seconds in cells.values()) or len(cells) < _count(choice):
             return None
         usual = next(iter(choice.forms))
-        places = [
+        corners = [
             values if (size := sizes[axis]) is None else (size,)
             for axis, values in choice.grid.items()
         ]
         logs = [
             _interpolated_seconds(choice, cells, form, point)
             - _interpolated_seconds(choice, cells, usual, point)
-            for point in itertools.product(*places)
+            for point in itertools.product(*corners)
         ]
         worst, mean = math.exp(max(logs)), math.exp(sum(logs) / len(logs))
         return worst if worst > LOSS and len(logs) > 1 else mean

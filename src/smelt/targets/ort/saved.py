@@ -25,8 +25,8 @@ def open_folder(folder: Path) -> Saved | None:
 
     Raises UsageError E663 if ``session.json`` is invalid.
     """
-    found = folder.glob("*.onnx")
-    models = sorted(path for path in found if not path.name.endswith(NATIVE))
+    paths = folder.glob("*.onnx")
+    models = sorted(path for path in paths if not path.name.endswith(NATIVE))
     if len(models) != 1 or not (folder / ADVICE).is_file():
         return None
     advice, model = read_advice(folder), as_model(models[0])

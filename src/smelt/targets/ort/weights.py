@@ -123,14 +123,14 @@ class Weights:
         weight = (array.T if is_transposed else array).astype(np.float32)
         packed = pack(weight, self.bits, self.options.block, self.options.symmetric)
         factors = packed.scales * np.float32(factor)
-        place = (
+        builder = (
             b
             if b.in_function
             else Builder(b.model, _graph_of_constant(source), b.shapes, spills=True)
         )
         arrays = {"codes": packed.codes, "scales": factors, "zeros": packed.zeros}
         parts = [
-            place.constant(part, name=f"{source.name}_{name}")
+            builder.constant(part, name=f"{source.name}_{name}")
             for name, part in arrays.items()
             if part is not None
         ]

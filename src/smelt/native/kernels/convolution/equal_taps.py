@@ -85,10 +85,10 @@ def emit(cx: KernelContext, window: Window, weights: Filters) -> None:
     source = Source("image", height * width, width, stride_h * width, stride_w)
     by_panel = any(count >= body.parts for _, _, count in panels(filters))
     with groups(cx, window):
-        for first, wide, count in panels(filters):
-            panel = Panel(window, source, weights, wide, first + wide * count)
-            few, more = pixel_tiles.shapes(wide)
-            with (body.shared_loop if by_panel else body.loop)("o", panel.end, first, wide):
+        for first, panel_width, count in panels(filters):
+            panel = Panel(window, source, weights, panel_width, first + panel_width * count)
+            few, more = pixel_tiles.shapes(panel_width)
+            with (body.shared_loop if by_panel else body.loop)("o", panel.end, first, panel_width):
                 for rows in spans(window, 1):
                     loop = body.loop if by_panel else body.shared_loop
                     with loop("h", rows.end, rows.first):

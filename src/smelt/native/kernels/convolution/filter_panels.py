@@ -47,10 +47,10 @@ def panels(filters: int) -> list[tuple[int, int, int]]:
     """Return the panels as ``(first filter, width, count)``: whole ones, then a
     half and a quarter."""
     half, quarter = PANEL // 2, PANEL // 4
-    whole, rest = divmod(filters, PANEL)
-    if rest > half + quarter:
-        whole, rest = whole + 1, 0
-    counts = (whole, int(rest > quarter), int(0 < rest <= quarter or rest > half))
+    whole, remaining = divmod(filters, PANEL)
+    if remaining > half + quarter:
+        whole, remaining = whole + 1, 0
+    counts = (whole, int(remaining > quarter), int(0 < remaining <= quarter or remaining > half))
     found_panels, first = [], 0
     for width, count in zip((PANEL, half, quarter), counts, strict=True):
         if count:
@@ -74,6 +74,13 @@ class Panel:
     def elements(self, channels: int) -> int:
         """Return the number of weights of the panel."""
         return self.width * channels * self.window.kernel[1] * self.window.kernel[2]
+
+    def filter_count(self, cx: KernelContext) -> str:
+        """Return the number of its filters as C; the last panel may have fewer than ``width``."""
+        filters, width = channels_of(cx)[1], self.width
+        if filters % width == 0:
+            return str(width)
+        return f"({filters} - o < {width} ? {filters} - o : {width})"
 
     def bias(self, cx: KernelContext) -> str:
         """Return the bias of its filters as C, empty without one."""

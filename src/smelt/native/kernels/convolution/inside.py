@@ -28,11 +28,11 @@ def skips(instance: Instance, window: Window) -> bool:
     """
     weights = constant_weights(instance)
     dims = zip(window.input, window.begin, window.dilations, window.kernel, strict=True)
-    wide = any(
+    is_padding_wide = any(
         isinstance(size, int) and step > 1 < kernel and WORTH * begin >= size
         for size, begin, step, kernel in dims
     )
-    return wide and weights is not None and bool(np.isfinite(weights).all())
+    return is_padding_wide and weights is not None and bool(np.isfinite(weights).all())
 
 
 def declare_rows(body: Writer, window: Window, rows: int) -> None:
@@ -44,9 +44,9 @@ def declare_rows(body: Writer, window: Window, rows: int) -> None:
 
 def declare_columns(body: Writer, window: Window, pixels: int) -> None:
     """Declare ``low2`` and ``high2`` for ``pixels`` from column ``q`` on, which may span rows."""
-    step, begin, wide = window.strides[2], window.begin[2], window.output[2]
-    body.line(f"const int wraps = q + {pixels} > {wide};")
-    last = f"(wraps ? {wide - 1} : q + {pixels - 1})"
+    step, begin, out_width = window.strides[2], window.begin[2], window.output[2]
+    body.line(f"const int wraps = q + {pixels} > {out_width};")
+    last = f"(wraps ? {out_width - 1} : q + {pixels - 1})"
     _declare(body, window, 2, f"(wraps ? 0 : q) * {step} - {begin}", f"{last} * {step} - {begin}")
 
 

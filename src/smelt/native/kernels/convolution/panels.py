@@ -102,17 +102,17 @@ def _shifted_copy(cx: KernelContext, window: Window, channels: int, most: int) -
     position.
     """
     cx.call("copy_segment", SEGMENT)
-    (_, kernel_h, kernel_w), (_, dilation_h, dilation_w), wide = (
+    (_, kernel_h, kernel_w), (_, dilation_h, dilation_w), out_width = (
         window.kernel,
         window.dilations,
         window.output[2],
     )
-    pitch, more = wide + (kernel_w - 1) * dilation_w, (kernel_h - 1) * dilation_h
+    pitch, more = out_width + (kernel_w - 1) * dilation_w, (kernel_h - 1) * dilation_h
     copy = padded_rows(cx, window, pitch)
     step = channels * kernel_h * kernel_w * PANEL
     return f"""    float plane[{_plane(window, most)}];
-    const ptrdiff_t first = p % {wide}, top = p / {wide};
-    const ptrdiff_t rows_read = (first + count - 1) / {wide} + 1 + {more};
+    const ptrdiff_t first = p % {out_width}, top = p / {out_width};
+    const ptrdiff_t rows_read = (first + count - 1) / {out_width} + 1 + {more};
     memset(plane, 0, sizeof plane);
     for (ptrdiff_t c = 0; c < {channels}; ++c) {{
         {copy}(image + c * {window.plane}, plane, top - {window.begin[1]}, rows_read);
@@ -121,7 +121,7 @@ def _shifted_copy(cx: KernelContext, window: Window, channels: int, most: int) -
             const float *from = plane + k1 * {dilation_h * pitch} + k2 * {dilation_w};
             ptrdiff_t w = first;
             for (ptrdiff_t q = 0; q < count; from += {pitch}) {{
-                const ptrdiff_t n = {wide} - w < count - q ? {wide} - w : count - q;
+                const ptrdiff_t n = {out_width} - w < count - q ? {out_width} - w : count - q;
                 copy_segment(from + w, row + q, n);
                 q += n, w = 0;
             }}

@@ -101,8 +101,8 @@ def _emit_listed(
     ``next`` is the offset of the next pixel, which is in column ``q``.
     """
     body, window, source = cx.body, panel.window, panel.source
-    wide = window.output[2]
-    row_step = source.down - (wide - 1) * source.step
+    out_width = window.output[2]
+    row_step = source.down - (out_width - 1) * source.step
     body.line("ptrdiff_t p = 0, q = 0, next = 0;")
     for part in parts:
         with body.loop("t", part.count):
@@ -111,8 +111,8 @@ def _emit_listed(
                 declare_columns(body, window, part.length)
             with body.loop("m", part.length):
                 body.line("at[m] = next;")
-                body.line(f"next += ++q == {wide} ? {row_step} : {source.step};")
-                body.line(f"q = q == {wide} ? 0 : q;")
+                body.line(f"next += ++q == {out_width} ? {row_step} : {source.step};")
+                body.line(f"q = q == {out_width} ? 0 : q;")
             reduction_loop = listed_loop(window, panel.width)
             arguments = [plus(source.pointer, channels.first, source.plane), "at"]
             if panel.weights.skipped:
@@ -130,9 +130,9 @@ def _emit_placed(
     Their pixels are at constant offsets from the first one, so pointers need no registers.
     """
     body, window, source = cx.body, panel.window, panel.source
-    wide = window.output[2]
-    down = even_blocks(rows, max(1, MOST_PIXELS // wide))
-    across = even_blocks(wide, MOST_PIXELS)
+    out_width = window.output[2]
+    down = even_blocks(rows, max(1, MOST_PIXELS // out_width))
+    across = even_blocks(out_width, MOST_PIXELS)
     tiles = sum(part.count for part in down) * sum(part.count for part in across)
     fetch = _fetch(cx, panel, tiles)
     if fetch and channels.partial_sums:
@@ -148,18 +148,25 @@ def _emit_placed(
                 body.loop("r", y.first + y.length * y.count, y.first, y.length),
                 body.loop("q", x.first + x.length * x.count, x.first, x.length),
             ):
-                places = tuple(
+                offsets = tuple(
                     i * source.down + j * source.step
                     for i in range(y.length)
                     for j in range(x.length)
                 )
                 first = plus(source.pointer, channels.first, source.plane)
                 first += f" + r * {source.down} + q * {source.step}"
-                reduction_loop = placed_loop(window, panel.width, places, fetch)
+                reduction_loop = placed_loop(window, panel.width, offsets, fetch)
                 arguments = [first, *(["ahead"] if fetch else [])]
-                size = (len(places), vectors)
+                size = (len(offsets), vectors)
                 emit_tile(
-                    cx, panel, channels, size, reduction_loop, arguments, f"r * {wide} + q", WIDE
+                    cx,
+                    panel,
+                    channels,
+                    size,
+                    reduction_loop,
+                    arguments,
+                    f"r * {out_width} + q",
+                    WIDE,
                 )
                 if fetch:
                     body.line(f"ahead += {channels.count} * {fetch * _inner_iterations(window)};")
@@ -211,7 +218,7 @@ def emit_tile(
     (rows, vectors), pixel = size, f"h * {window.output[2]} + {first}"
     lanes = f"{vectors} * LANES"
     with cx.body.block(f"for (ptrdiff_t l = 0; l < {panel.width}; l += {lanes})"):
-        cx.body.line(f"const ptrdiff_t left = {_filters_in_panel(cx, panel)} - l;")
+        cx.body.line(f"const ptrdiff_t left = {panel.filter_count(cx)} - l;")
         row = source.pitch * window.dilations[1]
         arguments = [channels.count, str(source.plane), str(row)]
         arguments += [f"{_weights(cx, panel, channels)} + l", *pixel_arguments]
@@ -228,15 +235,6 @@ def emit_tile(
             cx.body.line("else")
         stored = f"0, left < {lanes} ? left : {lanes}"
         tile.call(cx, arguments, f"out + (o + l) * {pixels} + {pixel}", 1, stored, start)
-
-
-def _filters_in_panel(cx: KernelContext, panel: Panel) -> str:
-    """Return the number of filters of the panel from ``o`` on, as C; the last one may have fewer
-    than its width."""
-    filters, width = channels_of(cx)[1], panel.width
-    if filters % width == 0:
-        return str(width)
-    return f"({filters} - o < {width} ? {filters} - o : {width})"
 
 
 PARAMETERS = "ptrdiff_t cn, ptrdiff_t plane, ptrdiff_t pitch, const float *restrict b, "
@@ -263,8 +261,8 @@ def listed_loop(window: Window, width: int) -> ReductionLoop:
     )
 
 
-def placed_loop(window: Window, width: int, places: tuple[int, ...], fetch: int) -> ReductionLoop:
-    """Return ``listed_loop`` for pixels at constant offsets ``places`` from the first pixel."""
+def placed_loop(window: Window, width: int, offsets: tuple[int, ...], fetch: int) -> ReductionLoop:
+    """Return ``listed_loop`` for pixels at the constant ``offsets`` from the first pixel."""
     (_, kernel_h, kernel_w), dw = window.kernel, window.dilations[2]
     heads, before, steps, after = _loops(kernel_h, kernel_w, width)
     fetched = [f"FETCH(ahead + {line});" for line in range(0, fetch, LINE)]
@@ -277,7 +275,7 @@ def placed_loop(window: Window, width: int, places: tuple[int, ...], fetch: int)
         steps=tuple((f"row[@ + {x * dw}]" if x else "row[@]", b) for x, b in steps),
         before=f"const float *row = a + {before.format(dw)};",
         after=after,
-        places=places,
+        offsets=offsets,
     )
 
 

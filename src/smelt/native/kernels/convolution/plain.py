@@ -56,13 +56,13 @@ def _emit_columns(cx: KernelContext, window: Window) -> None:
     """Write the product of position ``k2``, for the result columns at which it is inside of the
     image.
     """
-    body, step, (width, wide) = cx.body, window.strides[2], (window.input[2], window.output[2])
+    body, step, (width, out_width) = cx.body, window.strides[2], (window.input[2], window.output[2])
     body.line(f"const ptrdiff_t from = k2 * {window.dilations[2]} - {window.begin[2]};")
     body.line(f"const ptrdiff_t first = from < 0 ? (-from + {step - 1}) / {step} : 0;")
     body.line(
         f"const ptrdiff_t seen = {width} > from ? ({width} - from + {step - 1}) / {step} : 0;"
     )
-    body.line(f"const ptrdiff_t end = seen < {wide} ? seen : {wide};")
+    body.line(f"const ptrdiff_t end = seen < {out_width} ? seen : {out_width};")
     with body.loop("o2", "end", "first"):
         body.line(f"out[o2] += weights[k2] * image[o2 * {step} + from];")
 

@@ -36,11 +36,11 @@ def emit(cx: KernelContext, window: Window) -> None:
     the previous one."""
     channels, filters = channels_of(cx)
     pixels, body = window.pixels, cx.body
-    wide = f"{VECTORS} * LANES"
+    tile_width = f"{VECTORS} * LANES"
     by_filter = highest(pixels) < 4 * body.parts * PANEL and filters >= 4 * ROWS * body.parts
     loop = body.loop if by_filter else body.shared_loop
     weights = packed(cx)
-    with groups(cx, window), loop("j", pixels, step=wide):
+    with groups(cx, window), loop("j", pixels, step=tile_width):
         if isinstance(pixels, Size) or 0 < pixels % PANEL <= MOST_LANES:
             body.line(f"#if {WIDE}")
             with body.block(f"if ({pixels} - j <= LANES)"):
@@ -50,7 +50,9 @@ def emit(cx: KernelContext, window: Window) -> None:
                         _emit_tile(cx, rows, pixels, 1, WIDE)
                 body.line("continue;")
             body.line("#endif")
-        body.line(f"const ptrdiff_t at = j + {wide} <= {pixels} ? j : {pixels} - {wide};")
+        body.line(
+            f"const ptrdiff_t at = j + {tile_width} <= {pixels} ? j : {pixels} - {tile_width};"
+        )
         for rows in tiles(cx, channels, weights, shared=by_filter):
             _emit_tile(cx, rows, pixels, VECTORS, rows.when)
 

@@ -94,8 +94,8 @@ def block_of(instance: Instance, window: Window) -> Block:
         """Return the input rows that ``rows`` output rows read."""
         return kernel_h if rows == 1 else (rows - 1) * stride_h + (kernel_h - 1) * dilation_h + 1
 
-    wide = COPIED // (channels * kernel_h) - more
-    columns = min(out_width, max(PANEL, min(wide, BLOCK) // PANEL * PANEL))
+    most_columns = COPIED // (channels * kernel_h) - more
+    columns = min(out_width, max(PANEL, min(most_columns, BLOCK) // PANEL * PANEL))
     if more > max(columns, FAR):
         return _far_block(window, channels * kernel_h * kernel_w)
     rows = 1
@@ -129,11 +129,13 @@ def emit(cx: KernelContext, window: Window) -> None:
     weights = packed(cx)
     loops = (body.shared_loop, body.loop) if by_row else (body.loop, body.shared_loop)
     with groups(cx, window), loops[0]("h", out_height, step=block.rows):
-        rest = f"{out_height} - h < {block.rows} ? {out_height} - h : {block.rows}"
-        body.line(f"const ptrdiff_t rows = {rest if out_height % block.rows else block.rows};")
+        remaining = f"{out_height} - h < {block.rows} ? {out_height} - h : {block.rows}"
+        body.line(f"const ptrdiff_t rows = {remaining if out_height % block.rows else block.rows};")
         with loops[1]("w", out_width, step=block.width):
-            rest = f"{out_width} - w < {block.width} ? {out_width} - w : {block.width}"
-            body.line(f"const ptrdiff_t wide = {rest if out_width % block.width else block.width};")
+            remaining = f"{out_width} - w < {block.width} ? {out_width} - w : {block.width}"
+            body.line(
+                f"const ptrdiff_t wide = {remaining if out_width % block.width else block.width};"
+            )
             _emit_copy(cx, window, block)
             for rows in tiles(cx, cx.input(1).size // cx.shape(1)[0], weights):
                 with (

@@ -1,8 +1,8 @@
 """Convolutions with constant weights of images with run-time sizes.
 
 As in ``direct``, the micro-kernel's rows are pixels and its columns filters, so no image size is
-part of the code: a tile is passed the places of its pixels. Blocks of output pixels are as large as
-the padded copy of their input allows, which is planned for all sizes within bounds.
+part of the code: a tile is passed the offsets of its pixels. Blocks of output pixels are as large
+as the padded copy of their input allows, which is planned for all sizes within bounds.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def _reach(window: Window, dim: int) -> int:
 
 def _most_columns(instance: Instance, window: Window) -> int:
     """Return the most output columns of a block, for any image size."""
-    wide = COPIED // (channels_of(instance)[0] * _reach(window, 1))
-    fit = (wide - _reach(window, 2)) // window.strides[2] + 1
+    most_input_columns = COPIED // (channels_of(instance)[0] * _reach(window, 1))
+    fit = (most_input_columns - _reach(window, 2)) // window.strides[2] + 1
     return min(highest(window.output[2]), max(fit, FEWEST_COLUMNS))
 
 
@@ -127,8 +127,8 @@ def _emit_band(cx: KernelContext, window: Window) -> None:
     body.line(f"ptrdiff_t band = ({direct.band_pixels(cx, window) - 1} + most) / most;")
     if _is_padded(window):
         pitch = f"((most - 1) * {window.strides[2]} + {_reach(window, 2)})"
-        room = f"{_most_copied(cx, window)} / ({channels} * {pitch}) - {_reach(window, 1)}"
-        body.line(f"const ptrdiff_t fit = ({room}) / {down} + 1;")
+        spare_rows = f"{_most_copied(cx, window)} / ({channels} * {pitch}) - {_reach(window, 1)}"
+        body.line(f"const ptrdiff_t fit = ({spare_rows}) / {down} + 1;")
         body.line("band = band < fit ? band : fit;")
     if highest(window.output[2]) > _most_columns(cx, window):
         body.line(f"band = most < {window.output[2]} ? 1 : band;")
@@ -184,8 +184,8 @@ def _emit_tile(
     body, window, source, (length, _) = cx.body, panel.window, panel.source, size
     channels, first = Channels("0", str(channels_of(cx)[0])), "w + p"
     if is_longest:
-        places = tuple(i * source.step for i in range(length))
-        reduction_loop = pixel_tiles.placed_loop(window, panel.width, places, 0)
+        offsets = tuple(i * source.step for i in range(length))
+        reduction_loop = pixel_tiles.placed_loop(window, panel.width, offsets, 0)
         with body.block(f"if (q + {length} < wide)"):
             arguments = [f"{source.pointer} + next"]
             pixel_tiles.emit_tile(cx, panel, channels, size, reduction_loop, arguments, first, when)

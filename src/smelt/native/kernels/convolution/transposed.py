@@ -98,8 +98,10 @@ def emit(cx: KernelContext) -> None:
             filters, end = block.length, block.first + block.length * block.count
             each = sum(part.size for part in _packed_parts(weights, sizes, block))
             with body.shared_loop("f", end, block.first, filters):
-                place = f"g * {_pitch(weights, sizes, blocks)} + {first}"
-                block_weights = f"{packed} + {place} + (f - {block.first}) / {filters} * {each}"
+                group_start = f"g * {_pitch(weights, sizes, blocks)} + {first}"
+                block_weights = (
+                    f"{packed} + {group_start} + (f - {block.first}) / {filters} * {each}"
+                )
                 _emit_product(cx, sizes, filters, block_weights if packed else "", sums)
                 with body.loop("m", f"f + {filters}", "f"):
                     _emit_rows(cx, window, sizes, filters, sums)
@@ -185,9 +187,11 @@ def _emit_product(cx: KernelContext, sizes: Sizes, filters: int, packed: str, su
             ),
         )
         return
-    wide, all_rows = f"{VECTORS} * LANES", sizes.filters * sizes.positions
-    with body.loop("j", pixels, step=wide):
-        body.line(f"const ptrdiff_t at = j + {wide} <= {pixels} ? j : {pixels} - {wide};")
+    tile_width, all_rows = f"{VECTORS} * LANES", sizes.filters * sizes.positions
+    with body.loop("j", pixels, step=tile_width):
+        body.line(
+            f"const ptrdiff_t at = j + {tile_width} <= {pixels} ? j : {pixels} - {tile_width};"
+        )
         for part in even_blocks(rows, ROWS):
             with body.loop("r", part.first + part.length * part.count, part.first, part.length):
                 if packed:
@@ -199,7 +203,9 @@ def _emit_product(cx: KernelContext, sizes: Sizes, filters: int, packed: str, su
                     arguments = [str(channels), f"{cx.input(1).name} + {first}", "1", str(all_rows)]
                 tile = MicroKernel(part.length, VECTORS, reduction_loop)
                 arguments += ["image + at", str(pixels)]
-                tile.call(cx, arguments, f"{sums} + r * {pixels} + at", pixels, f"j - at, {wide}")
+                tile.call(
+                    cx, arguments, f"{sums} + r * {pixels} + at", pixels, f"j - at, {tile_width}"
+                )
 
 
 def _emit_rows(cx: KernelContext, window: Window, sizes: Sizes, filters: int, sums: str) -> None:
@@ -236,14 +242,13 @@ def _emit_columns(cx: KernelContext, window: Window, sizes: Sizes, filters: int,
     (_, stride_h, stride_w), (_, height, in_width) = window.strides, window.input
     _, kernel_h, kernel_w = window.kernel
     width, pitch = window.output[2], -(-window.output[2] // stride_w)
-    wide = _is_wide(sizes)
+    is_wide = _is_wide(sizes)
     source_index = f"(sz / {window.strides[0]} * {height} + sh / {stride_h}) * {in_width}"
     position = f"((m - f) * {sizes.positions} + (kz * {kernel_h} + kh) * {kernel_w})"
-    row, pitch_of = (position, sizes.pixels) if wide else (source_index, rows)
-    body.line(
-        f"const float *from = {sums} + {row} * {pitch_of} + {source_index if wide else position};"
-    )
-    by_pixel, by_column = (1, sizes.pixels) if wide else (rows, 1)
+    row, pitch_of = (position, sizes.pixels) if is_wide else (source_index, rows)
+    first_column = source_index if is_wide else position
+    body.line(f"const float *from = {sums} + {row} * {pitch_of} + {first_column};")
+    by_pixel, by_column = (1, sizes.pixels) if is_wide else (rows, 1)
     for column in range(kernel_w):
         shift, phase = divmod(column * window.dilations[2] - window.begin[2], stride_w)
         low, high = max(0, shift), min(shift + in_width, -(-(width - phase) // stride_w))

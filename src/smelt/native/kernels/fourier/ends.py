@@ -163,11 +163,11 @@ class Blocks:
         """The distance between consecutive elements of a row."""
         return 2 * self.lanes if self.lanes > 1 else 1
 
-    def apart(self, room: int) -> int:
-        """Return the distance from a real part to its imaginary part in an array of ``room``
+    def apart(self, length: int) -> int:
+        """Return the distance from a real part to its imaginary part in an array of ``length``
         elements.
         """
-        return self.lanes if self.lanes > 1 else room
+        return self.lanes if self.lanes > 1 else length
 
     def function(self, name: str) -> tuple[str, str]:
         """Return name and text of the function ``name`` of ``TEXTS`` for this layout."""

@@ -119,12 +119,12 @@ class Chirp:
     spectrum: np.ndarray
 
     @staticmethod
-    def of(length: int, room: int, sign: int) -> Chirp:
+    def of(length: int, padded: int, sign: int) -> Chirp:
         """Return the tables for transforms of ``length`` elements."""
         k = np.arange(length, dtype=np.int64)
         chirp = roots(k * k % (2 * length), 2 * length, sign)
-        ring = np.zeros(room, np.complex128)
+        ring = np.zeros(padded, np.complex128)
         ring[:length] = chirp[0] - 1j * chirp[1]
-        ring[room - length + 1 :] = ring[1:length][::-1]
-        spectrum = np.fft.fft(ring) / room
-        return Chirp(room, chirp, np.stack([spectrum.real, spectrum.imag]))
+        ring[padded - length + 1 :] = ring[1:length][::-1]
+        spectrum = np.fft.fft(ring) / padded
+        return Chirp(padded, chirp, np.stack([spectrum.real, spectrum.imag]))

@@ -12,9 +12,9 @@ def roots(products: np.ndarray, length: int, sign: int) -> np.ndarray:
     Angles are reduced to the first eighth of the circle, where cosine and sine are most accurate.
     """
     eighths = 8 * (np.asarray(products, np.int64) % length)
-    octant, rest = eighths // length, eighths % length
+    octant, remainder = eighths // length, eighths % length
     mirrored = octant % 2 == 1
-    angle = np.where(mirrored, length - rest, rest) * (np.pi / 4 / length)
+    angle = np.where(mirrored, length - remainder, remainder) * (np.pi / 4 / length)
     cos, sin = np.cos(angle), np.sin(angle)
     quarter = (octant + 1) // 2 % 4
     sin = np.where(mirrored, -sin, sin)

@@ -141,6 +141,6 @@ class Work:
     @property
     def workspace(self) -> int:
         """The bytes of two arrays of intermediate numbers, and of two for the halves of a row."""
-        wide = 2 * self.blocks.lanes
+        numbers_per_element = 2 * self.blocks.lanes
         inside = 2 * self.lanes * max(self.cut) if self.cut else 0
-        return 2 * self.type.size * (self.room * wide + inside)
+        return 2 * self.type.size * (self.room * numbers_per_element + inside)

@@ -55,7 +55,7 @@ class Band:
         """
         return 4 * quads * self.plane + 8 * MOST_SUMS
 
-    def places(self) -> list[int]:
+    def pixel_offsets(self) -> list[int]:
         """Return the index of the pixel that each kernel position reads for the
         first output pixel."""
         (_, kernel_h, kernel_w), (_, stride_h, stride_w) = self.window.kernel, self.window.strides
@@ -95,9 +95,9 @@ def band_of(window: Window, pixels: int = BAND_PIXELS) -> Band:
 def _in_rows(window: Window) -> Window:
     """Return the window with its pixels in rows as long as a band, or in one row."""
     pixels = window.pixels
-    wide = next((w for w in range(BAND_PIXELS, 31, -8) if pixels % w == 0), window.output[2])
-    wide = pixels if pixels <= 2 * BAND_PIXELS else wide
-    size = (1, pixels // wide, wide)
+    row_length = next((w for w in range(BAND_PIXELS, 31, -8) if pixels % w == 0), window.output[2])
+    row_length = pixels if pixels <= 2 * BAND_PIXELS else row_length
+    size = (1, pixels // row_length, row_length)
     return replace(window, input=size, output=size)
 
 

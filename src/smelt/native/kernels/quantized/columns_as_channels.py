@@ -65,7 +65,7 @@ def emit_copy(cx: KernelContext, band: Band, to: str, line: str, flip: int) -> N
             with body.block("else"):
                 if high > low:
                     body.line(f"memcpy({line} + {low}, image + y * {width}, {high - low});")
-                places = (f"{line} + {left + i * shift}" for i in range(4))
-                body.line(f"const unsigned char *const rows[] = {{ {', '.join(places)} }};")
+                addresses = (f"{line} + {left + i * shift}" for i in range(4))
+                body.line(f"const unsigned char *const rows[] = {{ {', '.join(addresses)} }};")
                 body.line(f"{copy}(rows, {band.pitch}, {stride_w}, {flip}, row);")
             body.line(f"row += {4 * band.pitch};")

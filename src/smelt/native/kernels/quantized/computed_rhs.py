@@ -15,8 +15,8 @@ from smelt.native.kernels.quantized.integer_vectors import MOST_SUMS, declare
 from smelt.native.kernels.quantized.operands import (
     BYTES,
     constant,
+    input_positions,
     is_present,
-    places_of,
     zero_text,
 )
 
@@ -63,16 +63,16 @@ that compute the initial sums."""
 
 def is_computed(instance: Instance) -> bool:
     """True if the right operand is not constant."""
-    return constant(instance, places_of(instance).w) is None
+    return constant(instance, input_positions(instance).w) is None
 
 
 def refuse_computed(instance: Instance) -> str | None:
     """Return why a computed right operand is refused, None if it is supported."""
-    places = places_of(instance)
-    w, zero = instance.slot(places.w), constant(instance, places.w_zero)
-    if places.scales is not None:
+    positions = input_positions(instance)
+    w, zero = instance.slot(positions.w), constant(instance, positions.w_zero)
+    if positions.scales is not None:
         return "weights that are not constant"
-    if is_present(instance, places.w_zero) and (zero is None or zero.any()):
+    if is_present(instance, positions.w_zero) and (zero is None or zero.any()):
         return "a zero point of weights that are not constant"
     left = instance.slot(0)
     if left is None or left.dtype not in BYTES or w is None or w.dtype != ir.DataType.INT8:
@@ -80,7 +80,7 @@ def refuse_computed(instance: Instance) -> str | None:
     sizes = [*left.shape, *w.shape]
     if len(w.shape) != 2 or len(left.shape) < 2 or not all(type(n) is int for n in sizes):
         return "computed weights that are not a matrix of known size"
-    point = instance.slot(places.x_zero)
+    point = instance.slot(positions.x_zero)
     if point is not None and point.size != 1:
         return "several zero points of the left side"
     return None
@@ -88,7 +88,7 @@ def refuse_computed(instance: Instance) -> str | None:
 
 def packed_bytes(instance: Instance, vectors: int) -> int:
     """Return the bytes of the packed right operand."""
-    depth, columns = instance.shape(places_of(instance).w)
+    depth, columns = instance.shape(input_positions(instance).w)
     panel = max(1, MOST_SUMS * vectors)  # of no columns, there are no vectors
     return 4 * -(-depth // 4) * panel * -(-columns // panel)
 
@@ -101,7 +101,7 @@ def pack_computed(
     Both are in scratch space. Returns the name of the packed operand, and the epilogue. ``flip``
     was added to the left operand to make its bytes unsigned.
     """
-    position = places_of(cx).w
+    position = input_positions(cx).w
     depth, columns = cx.shape(position)
     declare(cx)
     cx.call("pack_quads", PACK)

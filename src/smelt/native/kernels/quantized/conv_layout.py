@@ -59,8 +59,8 @@ class Layout:
     @property
     def line(self) -> int:
         """The offset of the buffer for one padded row, after the weights as 16-bit integers."""
-        wide = 2 * (ROWS * self.depth + 2 * MOST_ROWS)
-        return self.block + (wide if self.weights.dtype == np.int8 else 0)
+        widened_bytes = 2 * (ROWS * self.depth + 2 * MOST_ROWS)
+        return self.block + (widened_bytes if self.weights.dtype == np.int8 else 0)
 
     @property
     def steps(self) -> int:

@@ -40,14 +40,15 @@ def conv_micro_kernel(
     - ``places`` has the offset of each kernel position from each of both vectors ``at``,
       then the offsets of both halves of each.
     - ``whole`` are the weights by group, position and row, for int8 dot products (``HAS_QUADS``).
-    - ``apart`` are the weights for other CPUs: as 16 bits, those at even places of a group first.
-      If ``pairwise_safe`` and ``PAIRWISE``, they are clamped bytes instead, with their ``excess``.
+    - ``apart`` are the weights for other CPUs: as 16 bits, those at even positions of a group
+      first. If ``pairwise_safe`` and ``PAIRWISE``, they are clamped bytes instead, with their
+      ``excess``.
     - ``results`` has rows of both vectors. Bytes are stored in rows ``pitch`` apart, ``wide``
       elements of each vector from ``to`` on.
     """
     is_bytes, is_wide = epilogue.is_bytes, epilogue.is_small
     name = _name(rows, positions, epilogue, pairwise_safe)
-    rest = epilogue.names if is_bytes else "bias, results"
+    ends = epilogue.names if is_bytes else "bias, results"
     last = epilogue.parameters if is_bytes else RESULTS
     out = Writer()
     if is_wide:
@@ -58,7 +59,7 @@ def conv_micro_kernel(
     out.line(EXCESS)
     out.line(last)
     with out.block(""):
-        _choose(out, name, rest, pairwise_safe, is_wide)
+        _choose(out, name, ends, pairwise_safe, is_wide)
     declare(cx)
     if pairwise_safe:
         declare_pairwise(cx)
@@ -102,37 +103,37 @@ def _emit_versions(
         out.line("#endif")
 
 
-def _choose(out: Writer, name: str, rest: str, pairwise_safe: bool, is_wide: bool) -> None:
+def _choose(out: Writer, name: str, ends: str, pairwise_safe: bool, is_wide: bool) -> None:
     """Write the body of the function that calls the version for the CPU."""
     out.line("#if QUADS")
     with out.block("if (whole != NULL && HAS_QUADS)"):
         if is_wide:
             out.line("#if QUADS == 2")
             with out.block("if (wide[2] > 0)"):
-                out.line(f"{name}_doubled({GIVEN}, whole, {rest});")
+                out.line(f"{name}_doubled({GIVEN}, whole, {ends});")
                 out.line("return;")
             out.line("#endif")
-        _call(out, f"{name}_whole", "whole", rest, is_wide)
+        _call(out, f"{name}_whole", "whole", ends, is_wide)
         out.line("return;")
     out.line("#endif")
     out.line("(void)whole, (void)first, (void)excess, (void)steps;")
     if pairwise_safe:
         out.line("#if PAIRWISE")
         weights = "(const int8_t *)apart, first, excess, steps"
-        _call(out, f"{name}_pairwise", weights, rest, is_wide)
+        _call(out, f"{name}_pairwise", weights, ends, is_wide)
         out.line("#else")
-    _call(out, f"{name}_halves", "(const int16_t *)apart", rest, is_wide)
+    _call(out, f"{name}_halves", "(const int16_t *)apart", ends, is_wide)
     if pairwise_safe:
         out.line("#endif")
 
 
-def _call(out: Writer, name: str, weights: str, rest: str, is_wide: bool) -> None:
+def _call(out: Writer, name: str, weights: str, ends: str, is_wide: bool) -> None:
     """Write a call for two vectors of pixels and, if it ``is_wide``, for two more if they have
     pixels.
     """
-    out.line(f"{name}({GIVEN}, {weights}, {rest});")
+    out.line(f"{name}({GIVEN}, {weights}, {ends});")
     if is_wide:
-        more = GIVEN.replace("at", "at + 2"), rest.replace("to, wide", "to + 2, wide + 2")
+        more = GIVEN.replace("at", "at + 2"), ends.replace("to, wide", "to + 2, wide + 2")
         out.line("if (wide[2] > 0)")
         out.line(f"    {name}({more[0]}, {weights}, {more[1]});")
 
@@ -203,12 +204,12 @@ def _store_row(out: Writer, epilogue: Epilogue, row: int) -> None:
     out.line(f"store_two({_scaled_row(epilogue, row)}, {ends});")
 
 
-def _step(out: Writer, rows: int, place: str, kind: str) -> None:
+def _step(out: Writer, rows: int, offset: str, kind: str) -> None:
     """Write the multiplication of one group of four channels, or of half a group."""
     type_, elements = ("pairs", 2) if kind == "halves" else ("sums", 4)
     add = {"whole": "ADD_QUADS", "pairwise": "ADD_BYTES", "halves": "ADD_HALVES"}[kind]
     for v in range(VECTORS):
-        at = f"(i{v}{place})"
+        at = f"(i{v}{offset})"
         read = f"SECONDS{at}" if kind == "halves" else f"*(const sums *)(const void *){at}"
         out.line(f"const {type_} b{v} = {read};")
     for m in range(rows):

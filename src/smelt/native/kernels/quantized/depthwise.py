@@ -72,7 +72,7 @@ class Taps:
     ``weights`` are ``[filter, group, 4]``, 0 where there is no position.
     """
 
-    places: list[int]
+    first_pixels: list[int]
     counts: list[int]
     weights: np.ndarray
 
@@ -80,19 +80,19 @@ class Taps:
 def taps_of(weights: np.ndarray, band: Band) -> Taps:
     """Return the kernel positions in groups of four that read neighboring pixels."""
     flat = weights.reshape(-1, weights.shape[3])
-    position = {place: number for number, place in enumerate(band.places())}
-    remaining, places, counts, columns = sorted(position), [], [], []
+    position = {first: number for number, first in enumerate(band.pixel_offsets())}
+    remaining, first_pixels, counts, columns = sorted(position), [], [], []
     while remaining:
-        place = remaining[0]
-        same_quad = [each for each in remaining[:4] if each < place + 4]
+        first = remaining[0]
+        same_quad = [each for each in remaining[:4] if each < first + 4]
         remaining = remaining[len(same_quad) :]
         quad = np.zeros((len(flat), 4), flat.dtype)
         for each in same_quad:
-            quad[:, each - place] = flat[:, position[each]]
-        places.append(place)
-        counts.append(same_quad[-1] - place + 1)
+            quad[:, each - first] = flat[:, position[each]]
+        first_pixels.append(first)
+        counts.append(same_quad[-1] - first + 1)
         columns.append(quad)
-    return Taps(places, counts, np.stack(columns, 1))
+    return Taps(first_pixels, counts, np.stack(columns, 1))
 
 
 def band(window: Window) -> Band:
@@ -184,18 +184,10 @@ def emit(cx: KernelContext, window: Window, weights: np.ndarray) -> None:
                 start = f"{y.name} + (n * {group * filters} + o) * {window.pixels}"
                 body.line(f"{y.type.name} *out = {start} + h * {size.wide};")
                 weights_at = f"{packed} + o * {taps.weights[0].size}"
-                arguments = _tile_arguments(epilogue)
-                body.line(f"{tile}(plane, rows * {size.pitch}, {weights_at}, {arguments});")
+                ends = [*epilogue.elements("o"), *(["last"] if epilogue.is_bytes else [])]
+                arguments = f"plane, rows * {size.pitch}, {weights_at}, {', '.join(ends)}"
+                body.line(f"{tile}({arguments}, results);")
                 _emit_results(cx, size, epilogue)
-
-
-def _tile_arguments(epilogue: Epilogue) -> str:
-    """Return the last arguments of the micro-kernel for plane ``o``, as C:
-    ``bias[o], factors[o], last, results``.
-    """
-    arrays = (epilogue.bias, epilogue.factors, epilogue.fractions)
-    arguments = [f"{array}[o]" for array in arrays if array]
-    return ", ".join([*arguments, *(["last"] if epilogue.is_bytes else []), "results"])
 
 
 def _emit_results(cx: KernelContext, size: Band, epilogue: Epilogue) -> None:
@@ -212,7 +204,7 @@ def _emit_results(cx: KernelContext, size: Band, epilogue: Epilogue) -> None:
 def _pack(cx: KernelContext, taps: Taps) -> str:
     """Return the name of the packed weights.
 
-    As 16 bits, the elements at even places of each group of four come first.
+    As 16 bits, the elements at even positions of each group of four come first.
     """
     weights, type_ = taps.weights, ir.DataType.INT8
     if weights.dtype != np.int8:
@@ -237,8 +229,8 @@ def _emit_copy(cx: KernelContext, size: Band, flip: int, *, padded: bool) -> Non
             end = max(begin, min(end, (height - 1 - top) // stride_h + 1))
         with body.loop("r", end, begin):
             body.line(f"const ptrdiff_t y = (h + r) * {stride_h} + ({top});")
-            place = f"({number * size.rows_read} + r) * {size.pitch}"
-            body.line(f"unsigned char *row = plane + {place};")
+            row_start = f"({number * size.rows_read} + r) * {size.pitch}"
+            body.line(f"unsigned char *row = plane + {row_start};")
             if not padded:
                 body.line(f"memset(row, pad, {size.pitch});")
                 body.line(f"if (y >= 0 && y < {height})")
@@ -252,19 +244,19 @@ def _tile(cx: KernelContext, taps: Taps, stored: Stored) -> str:
     narrow = taps.weights.dtype == np.int8
     type_ = "int8_t" if narrow else "int16_t"
     head = f"(const unsigned char *plane, ptrdiff_t n, const {type_} *w,"
-    rest = f"    {stored.parameters}, {stored.type} *results)"
+    last_parameters = f"    {stored.parameters}, {stored.type} *results)"
     names = ", ".join(part.rpartition(" ")[2].strip("*") for part in stored.parameters.split(","))
     out, widen_quads = Writer(), widen(cx)
     cx.call(stored.name, stored.text)
     if narrow:
         out.line("#if QUADS")
         out.line(f"static NO_INLINE WITH_QUADS void TILE_whole{head}")
-        out.line(rest)
+        out.line(last_parameters)
         with out.block(""):
             _emit_sums(out, taps, stored, halves=False)
         out.line("#endif")
     out.line(f"static NO_INLINE void TILE{head}")
-    out.line(rest)
+    out.line(last_parameters)
     with out.block(""):
         if narrow:
             out.line("#if QUADS")
@@ -272,8 +264,8 @@ def _tile(cx: KernelContext, taps: Taps, stored: Stored) -> str:
                 out.line(f"TILE_whole(plane, n, w, {names}, results);")
                 out.line("return;")
             out.line("#endif")
-            out.line(f"int16_t k[{4 * len(taps.places) + 4 * MOST_ROWS}];")
-            out.line(f"{widen_quads}(w, {len(taps.places)}, 1, k);")
+            out.line(f"int16_t k[{4 * len(taps.first_pixels) + 4 * MOST_ROWS}];")
+            out.line(f"{widen_quads}(w, {len(taps.first_pixels)}, 1, k);")
         else:
             out.line("const int16_t *k = w;")
         _emit_sums(out, taps, stored, halves=True)
@@ -288,14 +280,14 @@ def _emit_sums(out: Writer, taps: Taps, stored: Stored, *, halves: bool) -> None
     out.line("const sums start = zero + bias;")
     with out.block("for (ptrdiff_t p = 0; p < n; p += 4 * SUMS)"):
         out.line("sums s0 = start, s1 = start, s2 = start, s3 = start;")
-        for j, (place, count) in enumerate(zip(taps.places, taps.counts, strict=True)):
+        for j, (offset, count) in enumerate(zip(taps.first_pixels, taps.counts, strict=True)):
             if not halves:
                 for i in range(4):
-                    read = f"(sums)*(const sums_anywhere *)(const void *)(plane + p + {place + i})"
+                    read = f"(sums)*(const sums_anywhere *)(const void *)(plane + p + {offset + i})"
                     out.line(f"ADD_QUADS(s{i}, {read}, same_word(w + {4 * j}));")
                 continue
             for i in range(4 + (count > 1)):
-                at = place + i - 1
+                at = offset + i - 1
                 out.line(f"const pairs v{j}_{i} = SECONDS(plane + p + {at});")
             for i in range(4):
                 out.line(f"ADD_HALVES(s{i}, v{j}_{i}, SAME_PAIR(k + {4 * j}));")

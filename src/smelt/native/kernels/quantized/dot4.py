@@ -1,7 +1,7 @@
 """int8 dot products in C: four unsigned bytes times four signed ones, added to a 32-bit sum.
 
 CPUs with VNNI multiply four pairs of bytes and add the products without loss (``vpdpbusd``). Other
-x86 CPUs widen the bytes at even and at odd places to 16 bits each and add products in pairs
+x86 CPUs widen the bytes at even and at odd positions to 16 bits each and add products in pairs
 (``pmaddwd``). Saturating products of bytes (``pmaddubsw``) serve convolutions with clamped weights
 (see ``pairwise_safe.py``).
 
@@ -81,7 +81,7 @@ static IF_CALLED inline pairs two_bytes(const int8_t *p)
 | ``ADD_QUADS`` | adds dot products of four bytes to a vector of sums | if ``QUADS`` |
 | ``same_word`` | broadcasts four bytes to all lanes | if ``SUMS > 1`` |
 | ``SECONDS`` | every second unsigned byte from ``p + 1`` on, as 16 bits | always |
-| ``EVEN_BYTES``, ``ODD_BYTES`` | signed bytes at even or odd places, as 16 bits | always |
+| ``EVEN_BYTES``, ``ODD_BYTES`` | signed bytes at even or odd positions, as 16 bits | always |
 | ``ADDED``, ``ADD_HALVES`` | a wrapping sum; adds products of 16 bits in pairs | always |
 
 Functions ``WITH_QUADS`` are called only if ``HAS_QUADS``. The attribute lists all features of the
@@ -124,8 +124,8 @@ def declare(cx: KernelContext) -> None:
 def widen(cx: KernelContext) -> str:
     """Return the name of a function ``(from, quads, rows, to)`` that widens bytes to 16 bits.
 
-    For each group of four of all rows, the bytes at even places come first, then those at odd
-    places.
+    For each group of four of all rows, the bytes at even positions come first, then those at odd
+    positions.
     """
     declare(cx)
     return cx.call("widen_quads", WIDEN)

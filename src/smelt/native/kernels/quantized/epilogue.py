@@ -14,8 +14,8 @@ from smelt.native.kernels.quantized.integer_vectors import MOST_SUMS, are_small,
 from smelt.native.kernels.quantized.operands import (
     bias_steps,
     constant,
+    input_positions,
     is_present,
-    places_of,
     requantization,
     zero_text,
 )
@@ -62,6 +62,11 @@ class Epilogue:
         with body.loop("e", count):
             value = self.fixed.byte(f"({sums})[e]", channel)
             body.line(f"({to})[e] = ({type_}){value};")
+
+    def elements(self, index: str) -> list[str]:
+        """Return the element ``index`` of each array, as C."""
+        arrays = (self.bias, self.factors, self.fractions)
+        return [f"{array}[{index}]" for array in arrays if array]
 
     def arguments(self, channel: str, out: str, pitch: str, ends: str = "to, wide") -> str:
         """Return the arguments of a micro-kernel of bytes; ``channel`` is its first row or column,
@@ -132,7 +137,7 @@ def epilogue_minus_zero_point(
     ``flip`` is added to the zero point. If the zero point is known at run time only, the products
     are computed in an array at ``start``, in scratch space.
     """
-    position = places_of(cx).x_zero
+    position = input_positions(cx).x_zero
     zero = constant(cx, position)
     if zero is not None or not is_present(cx, position):
         point = flip + (0 if zero is None else int(zero.reshape(-1)[0]))

@@ -2,7 +2,7 @@
 
 Columns of the right side are vectors of groups of four rows, signed bytes. Groups of four of a
 left row are broadcast to all lanes: as unsigned bytes where the CPU has int8 dot products, else
-as 16-bit integers, with the elements at even places of all groups first.
+as 16-bit integers, with the elements at even positions of all groups first.
 """
 
 from __future__ import annotations
@@ -52,31 +52,31 @@ four."""
 
 
 def matrix_micro_kernel(
-    cx: KernelContext, rows: int, wide: bool, epilogue: Epilogue, vectors: int
+    cx: KernelContext, rows: int, is_int16: bool, epilogue: Epilogue, vectors: int
 ) -> tuple[str, str]:
-    """Return the names of two micro-kernels: one with int8 dot products ("" if ``wide``), one
+    """Return the names of two micro-kernels: one with int8 dot products ("" if ``is_int16``), one
     without.
 
     Their parameters are ``(quads, a, stride, b, ...)``: rows of ``a`` times some vectors of ``b``.
     ``b`` is packed by group of four rows, column and row, in panels as wide as ``vectors`` of the
-    widest kind. If ``wide``, it has 16-bit integers, those at even places of all columns first. The
-    last parameters are ``bias, results``, or the ``names`` of ``epilogue`` if it makes bytes, where
-    ``to`` and ``wide`` have an element per vector.
+    widest kind. If ``is_int16``, it has 16-bit integers, those at even positions of all columns
+    first. The last parameters are ``bias, results``, or the ``names`` of ``epilogue`` if it makes
+    bytes, where ``to`` and ``is_int16`` have an element per vector.
     """
-    name = f"rows_{rows}x{vectors}" + ("_wide" if wide else "")
+    name = f"rows_{rows}x{vectors}" + ("_wide" if is_int16 else "")
     name += ("_bytes" if epilogue.is_bytes else "") + ("_fractions" if epilogue.fractions else "")
     out = Writer()
-    for suffix in ("_halves",) if wide else ("_whole", "_halves"):
+    for suffix in ("_halves",) if is_int16 else ("_whole", "_halves"):
         is_int8 = suffix == "_whole"
         if is_int8:
             out.line("#if QUADS")
-        left, right = "unsigned char" if is_int8 else "int16_t", "int16_t" if wide else "int8_t"
+        left, right = "unsigned char" if is_int8 else "int16_t", "int16_t" if is_int16 else "int8_t"
         head = "NO_INLINE WITH_QUADS" if is_int8 else "NO_INLINE"
         out.line(f"static {head} void {name}{suffix}(ptrdiff_t quads,")
         out.line(f"    const {left} *restrict a, ptrdiff_t stride, const {right} *restrict b,")
         out.line(epilogue.parameters if epilogue.is_bytes else RESULTS)
         with out.block(""):
-            _multiply(out, rows, vectors, is_int8, wide)
+            _multiply(out, rows, vectors, is_int8, is_int16)
             if epilogue.is_bytes:
                 _end_in_bytes(out, epilogue, rows, vectors)
             else:
@@ -86,10 +86,10 @@ def matrix_micro_kernel(
     declare(cx)
     cx.call("halve_row", LEFT)
     cx.call(name, out.text())
-    return "" if wide else f"{name}_whole", f"{name}_halves"
+    return "" if is_int16 else f"{name}_whole", f"{name}_halves"
 
 
-def _multiply(out: Writer, rows: int, vectors: int, whole: bool, wide: bool) -> None:
+def _multiply(out: Writer, rows: int, vectors: int, whole: bool, is_int16: bool) -> None:
     """Write the loop over groups of four; ``whole`` uses int8 dot products."""
     start_sums(out, rows, "*(const sums *)(const void *)(bias{at})", vectors)
     panel = vectors * MOST_SUMS
@@ -97,13 +97,13 @@ def _multiply(out: Writer, rows: int, vectors: int, whole: bool, wide: bool) -> 
         out.line("const int16_t *odd = a + 2 * quads;")
     with out.block("for (; quads > 0; --quads)"):
         for v in range(vectors):
-            at = "b" if v == 0 else f"b + {(2 if wide else 4) * v} * SUMS"
+            at = "b" if v == 0 else f"b + {(2 if is_int16 else 4) * v} * SUMS"
             if whole:
                 out.line(f"const sums b{v} = *(const sums *)(const void *)({at});")
                 continue
-            even = f"*(const pairs *)(const void *)({at})" if wide else f"EVEN_BYTES({at})"
+            even = f"*(const pairs *)(const void *)({at})" if is_int16 else f"EVEN_BYTES({at})"
             after = f"({at} + {2 * panel})"
-            odd = f"*(const pairs *)(const void *){after}" if wide else f"ODD_BYTES({at})"
+            odd = f"*(const pairs *)(const void *){after}" if is_int16 else f"ODD_BYTES({at})"
             out.line(f"const pairs b{v} = {even}, c{v} = {odd};")
         for m in range(rows):
             row = "" if m == 0 else f" + {m} * stride"

@@ -28,7 +28,7 @@ SIGNS = 0x80808080 - 2**32
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class InputPositions:
     """The positions of the inputs of a product; ``scales`` are those of x, w and y.
 
     Without ``scales`` the sums are the result.
@@ -42,18 +42,18 @@ class Places:
     bias: int = -1
 
 
-PLACES: Mapping[str, Places] = {
-    "QLinearConv": Places(w=3, w_zero=5, x_zero=2, scales=(1, 4, 6), y_zero=7, bias=8),
-    "ConvInteger": Places(w=1, w_zero=3, x_zero=2),
-    "QLinearMatMul": Places(w=3, w_zero=5, x_zero=2, scales=(1, 4, 6), y_zero=7, bias=8),
-    "MatMulInteger": Places(w=1, w_zero=3, x_zero=2),
+INPUT_POSITIONS: Mapping[str, InputPositions] = {
+    "QLinearConv": InputPositions(w=3, w_zero=5, x_zero=2, scales=(1, 4, 6), y_zero=7, bias=8),
+    "ConvInteger": InputPositions(w=1, w_zero=3, x_zero=2),
+    "QLinearMatMul": InputPositions(w=3, w_zero=5, x_zero=2, scales=(1, 4, 6), y_zero=7, bias=8),
+    "MatMulInteger": InputPositions(w=1, w_zero=3, x_zero=2),
 }
 """Positions by instruction; the left side or image is always the first input."""
 
 
-def places_of(instance: Instance) -> Places:
+def input_positions(instance: Instance) -> InputPositions:
     """Return the positions of the inputs of an instruction."""
-    return PLACES[instance.instruction.op]
+    return INPUT_POSITIONS[instance.instruction.op]
 
 
 def constant(instance: Instance, position: int) -> np.ndarray | None:
@@ -70,20 +70,26 @@ def is_present(instance: Instance, position: int) -> bool:
 
 def refuse_operands(instance: Instance) -> str | None:
     """Return why the instruction is refused, None if it is a product of bytes with constants."""
-    places = places_of(instance)
-    needed = [places.w, places.w_zero, *(places.scales or ()), places.y_zero, places.bias]
-    if places.scales is not None:
-        needed.append(places.x_zero)
+    positions = input_positions(instance)
+    needed = [
+        positions.w,
+        positions.w_zero,
+        *(positions.scales or ()),
+        positions.y_zero,
+        positions.bias,
+    ]
+    if positions.scales is not None:
+        needed.append(positions.x_zero)
     if any(is_present(instance, i) and constant(instance, i) is None for i in needed):
         return "weights, scales or zero points that are not constant"
-    slots = [instance.slot(0), instance.slot(places.w)]
+    slots = [instance.slot(0), instance.slot(positions.w)]
     if any(slot is None or slot.dtype not in BYTES for slot in slots):
         return "operands of other types than int8 and uint8"
-    zero = instance.slot(places.x_zero)
+    zero = instance.slot(positions.x_zero)
     if zero is not None and zero.size != 1:
         return "several zero points of the left side"
-    if places.scales is not None:
-        x, w, y = (constant(instance, i) for i in places.scales)
+    if positions.scales is not None:
+        x, w, y = (constant(instance, i) for i in positions.scales)
         scales = [array for array in (x, w, y) if array is not None]
         if any(array.size != 1 for array in (x, y) if array is not None):
             return "several scales of the left side or of the result"
@@ -107,13 +113,13 @@ def bias_steps(instance: Instance) -> np.ndarray:
 
     The steps of a float32 bias are rounded to whole numbers if these stand for the same float32.
     """
-    places = places_of(instance)
-    bias = constant(instance, places.bias)
-    if bias is None or places.scales is None:
+    positions = input_positions(instance)
+    bias = constant(instance, positions.bias)
+    if bias is None or positions.scales is None:
         return np.zeros(1)
     if bias.dtype != np.float32:
         return bias.reshape(-1).astype(np.float64)
-    x, w = (np.asarray(constant(instance, i), np.float64).reshape(-1) for i in places.scales[:2])
+    x, w = (np.asarray(constant(instance, i), np.float64).reshape(-1) for i in positions.scales[:2])
     steps = bias.reshape(-1) / (x * w)
     rounded_steps = np.rint(steps)
     return np.where(
@@ -123,21 +129,21 @@ def bias_steps(instance: Instance) -> np.ndarray:
 
 def weights_minus_zero_point(instance: Instance, axis: int) -> np.ndarray:
     """Return the weights minus their zero points along ``axis``: int8 if they fit, else int16."""
-    places = places_of(instance)
-    weights, zero = constant(instance, places.w), constant(instance, places.w_zero)
+    positions = input_positions(instance)
+    weights, zero = constant(instance, positions.w), constant(instance, positions.w_zero)
     assert weights is not None
-    wide = weights.astype(np.int16)
+    as_int16 = weights.astype(np.int16)
     if zero is not None:
         shape = [1] * weights.ndim
         shape[axis] = zero.size
-        wide = wide - zero.astype(np.int16).reshape(shape if zero.size > 1 else ())
-    small = wide.size == 0 or (wide.min() >= -128 and wide.max() <= 127)
-    return wide.astype(np.int8) if small else wide
+        as_int16 = as_int16 - zero.astype(np.int16).reshape(shape if zero.size > 1 else ())
+    small = as_int16.size == 0 or (as_int16.min() >= -128 and as_int16.max() <= 127)
+    return as_int16.astype(np.int8) if small else as_int16
 
 
 def zero_text(cx: KernelContext) -> str:
     """Return the zero point of the left operand, as C."""
-    position = places_of(cx).x_zero
+    position = input_positions(cx).x_zero
     array = constant(cx, position)
     if array is not None or not is_present(cx, position):
         return str(0 if array is None else int(array.reshape(-1)[0]))
@@ -167,16 +173,16 @@ class Requantization:
 def requantization(instance: Instance, count: int) -> Requantization | None:
     """Return the requantization of ``count`` filters or columns; None if the
     sums are the result."""
-    places = places_of(instance)
-    if places.scales is None:
+    positions = input_positions(instance)
+    if positions.scales is None:
         return None
-    arrays = [constant(instance, position) for position in places.scales]
+    arrays = [constant(instance, position) for position in positions.scales]
     x, w, y = (np.asarray(array, np.float32).reshape(-1) for array in arrays)
     factors = (x * w / y).astype(np.float32)
     exact = x.astype(np.float64) * w / y
     steps = bias_steps(instance)
     fractions = np.broadcast_to((steps - np.rint(steps)).astype(np.float32), (count,))
-    zero = constant(instance, places.y_zero)
+    zero = constant(instance, positions.y_zero)
     dtype = instance.program.slots[instance.instruction.outputs[0]].dtype
     return Requantization(
         np.broadcast_to(factors, (count,)),

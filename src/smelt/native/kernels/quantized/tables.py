@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from smelt.native.kernels.kernel import KernelContext
 
 
-def int_table(cx: KernelContext, what: str, numbers: Sequence[int]) -> str:
+def int_table(cx: KernelContext, stem: str, numbers: Sequence[int]) -> str:
     """Return the name of a table of 32-bit integers."""
     text = ", ".join(map(str, numbers))
-    name = f"{what}_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    name = f"{stem}_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
     lines = [", ".join(map(str, numbers[i : i + 12])) for i in range(0, len(numbers), 12)]
     inner = ",\n    ".join(lines)
     return cx.call(name, f"static const int32_t {name}[] = {{\n    {inner}\n}};\n")

@@ -78,10 +78,10 @@ def emit_wide(
     out.line("#endif")
 
 
-def _multiply(out: Writer, rows: int, place: str) -> None:
+def _multiply(out: Writer, rows: int, offset: str) -> None:
     """Write the multiplication of one group of four channels."""
     for v in range(VECTORS // 2):
-        out.line(f"const two_sums b{v} = BOTH(i{2 * v}{place}, i{2 * v + 1}{place});")
+        out.line(f"const two_sums b{v} = BOTH(i{2 * v}{offset}, i{2 * v + 1}{offset});")
     for m in range(rows):
         out.line(f"const two_sums a{m} = zero + *(const word *)(w + {4 * m});")
         for v in range(VECTORS // 2):

@@ -18,9 +18,9 @@ ML = "ai.onnx.ml"
 def array_feature_extractor(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit a Gather along the last axis; a vector counts as one row."""
     m = Steps(cx)
-    x, places = m.array(node.inputs[0]), m.array(node.inputs[1])
+    x, indices = m.array(node.inputs[0]), m.array(node.inputs[1])
     rows = x if len(x.shape) > 1 else x.reshape(1, *x.shape)
-    flat = places.reshape(_product(places.shape))
+    flat = indices.reshape(_product(indices.shape))
     m.set_output(node.outputs[0], rows.gather(flat, len(rows.shape) - 1))
 
 

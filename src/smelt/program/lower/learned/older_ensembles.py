@@ -141,7 +141,7 @@ class _Ensemble:
             attributes.get_ints("nodes_nodeids", ()),
             strict=True,
         )
-        numbers = {place: number for number, place in enumerate(ids)}
+        numbers = {id_: number for number, id_ in enumerate(ids)}
         is_leaf = np.array([mode == "LEAF" for mode in self.modes])
         leaves = int(is_leaf.sum())
         order = np.where(is_leaf, np.cumsum(is_leaf) - 1, np.cumsum(~is_leaf) - 1)

@@ -40,10 +40,10 @@ def floats(node: ir.Node, name: str) -> np.ndarray:
 
 def best_labels(m: Steps, scores: Array, labels: np.ndarray) -> Array:
     """Return the label of the first greatest score of each row."""
-    place = m.emit(
+    index = m.emit(
         "ArgMax", (scores,), scores.shape[:1], INT64, axis=1, keepdims=0, select_last_index=0
     )
-    return m.constant(labels).gather(place)
+    return m.constant(labels).gather(index)
 
 
 def columns(m: Steps, *scores: Array) -> Array:

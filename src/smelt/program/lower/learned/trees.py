@@ -39,10 +39,10 @@ class Trees:
 
     def leaves(self, m: Steps, x: Array) -> Array:
         """Return the leaf of each tree, from 0, for each row of ``x`` [N, features]: [N, trees]."""
-        place = m.constant(self.roots.reshape(1, -1)).expand(x.shape[0], len(self.roots))
+        index = m.constant(self.roots.reshape(1, -1)).expand(x.shape[0], len(self.roots))
         for _ in range(self._depth(m)):
-            place = self._descend(m, x, place)
-        return place - self.count
+            index = self._descend(m, x, index)
+        return index - self.count
 
     def _depth(self, m: Steps) -> int:
         """Return the number of levels; refuses trees with a cycle."""
@@ -53,26 +53,26 @@ class Trees:
                 raise m.cx.refuse("a tree has a cycle")
         return steps
 
-    def _descend(self, m: Steps, x: Array, place: Array) -> Array:
+    def _descend(self, m: Steps, x: Array, index: Array) -> Array:
         """Return the successor of each position, one level further down."""
-        feature = self._at(m, self.features, place, INT64)
+        feature = self._at(m, self.features, index, INT64)
         value = m.emit("GatherElements", (x, feature), feature.shape, axis=1)
-        split = self._at(m, self.splits, place, x.dtype)
-        answers = [self._test(m, mode, value, split, place) for mode in sorted({*self.modes})]
+        split = self._at(m, self.splits, index, x.dtype)
+        answers = [self._test(m, mode, value, split, index) for mode in sorted({*self.modes})]
         is_true = answers[0]
         for answer in answers[1:]:
             is_true = m.op("Or", is_true, answer)
         if self.missing.any():
-            goes_true = self._at(m, self.missing, place, ir.DataType.BOOL)
+            goes_true = self._at(m, self.missing, index, ir.DataType.BOOL)
             is_true = m.op("Or", is_true, m.op("And", m.op("IsNaN", value), goes_true))
-        if_true, if_false = (m.constant(side).gather(place) for side in self.successors)
+        if_true, if_false = (m.constant(side).gather(index) for side in self.successors)
         return m.op("Where", is_true, if_true, if_false)
 
-    def _test(self, m: Steps, mode: int, value: Array, split: Array, place: Array) -> Array:
+    def _test(self, m: Steps, mode: int, value: Array, split: Array, index: Array) -> Array:
         """Return the test results of nodes of this mode; False for nodes of other modes."""
         if TESTS[mode] == "Member":
             assert self.members is not None
-            table = m.constant(self.members, value.dtype).gather(place)
+            table = m.constant(self.members, value.dtype).gather(index)
             same = m.op("Equal", value.reshape(*value.shape, 1), table)
             answer = same.reduce("ReduceMax", 2)
         elif TESTS[mode] == "NotEqual":
@@ -81,15 +81,15 @@ class Trees:
             answer = m.op(TESTS[mode], value, split)
         if (self.modes == mode).all():
             return answer
-        return m.op("And", answer, self._at(m, self.modes == mode, place, ir.DataType.BOOL))
+        return m.op("And", answer, self._at(m, self.modes == mode, index, ir.DataType.BOOL))
 
     def _at(
-        self, m: Steps, table: Sequence[float] | np.ndarray, place: Array, dtype: ir.DataType
+        self, m: Steps, table: Sequence[float] | np.ndarray, index: Array, dtype: ir.DataType
     ) -> Array:
         """Return the table entry of each node; entries of leaves are arbitrary."""
         filled = np.zeros(len(self.successors[0]))
         filled[: len(table)] = table
-        return m.constant(filled, dtype).gather(place)
+        return m.constant(filled, dtype).gather(index)
 
 
 def aggregated(

@@ -32,9 +32,9 @@ class Body:
         self, model: ir.Model, graph: ir.Graph, planner: Planner, shapes: Sequence[ir.Shape | None]
     ) -> None:
         """Extract ``graph`` as a model of its own; it is planned on its first call."""
-        places = {value: i for i, value in enumerate(model.graph.inputs)}
+        positions = {value: i for i, value in enumerate(model.graph.inputs)}
         part, captured = body_of(model, graph)
-        self._captured = [places[value] for value in captured]
+        self._captured = [positions[value] for value in captured]
         forget_sizes(part)
         for value, _ in zip(part.graph.inputs, shapes, strict=False):
             value.shape = None
@@ -49,13 +49,13 @@ class Body:
         if self._run is None:  # plan on first use: a branch may never be taken
             with self._planner.planning:
                 self._run = self._run or self._planner.runner_of_part(self._part)
-        return self._run(*arguments, *(around[place] for place in self._captured))
+        return self._run(*arguments, *(around[position] for position in self._captured))
 
 
 def _needed_outputs(model: ir.Model, node: ir.Node) -> list[int]:
     """Return the indices of the outputs of ``node`` that the model returns."""
-    places = {value: i for i, value in enumerate(node.outputs)}
-    return [places[value] for value in model.graph.outputs]
+    positions = {value: i for i, value in enumerate(node.outputs)}
+    return [positions[value] for value in model.graph.outputs]
 
 
 class DynamicIf:
@@ -72,7 +72,7 @@ class DynamicIf:
         condition = self._operands(arrays)[0]
         is_true = condition is not None and bool(condition.all())
         results = (self._then if is_true else self._other)((), arrays)
-        return [results[place] for place in self._needed_outputs]
+        return [results[position] for position in self._needed_outputs]
 
 
 def _state_shape(before: ir.Value | None, after: ir.Value) -> ir.Shape | None:
@@ -105,18 +105,18 @@ class DynamicLoop:
         """Run the Loop and return the needed states and stacked scan outputs."""
         count, condition, *states = self._operands(arrays)
         limit = None if count is None else int(count.reshape(()))
-        going = condition is None or bool(condition.all())
+        goes_on = condition is None or bool(condition.all())
         rows: list[list[Array]] = [[] for _ in self._rows]
         i = 0
-        while going and (limit is None or i < limit):
-            head = (np.array(i, np.int64), np.array(going))
+        while goes_on and (limit is None or i < limit):
+            head = (np.array(i, np.int64), np.array(goes_on))
             last, *results = self._body((*head, *map(_required_state, states)), arrays)
-            going, states = bool(last.all()), list(results[: self._states])
+            goes_on, states = bool(last.all()), list(results[: self._states])
             for stacked, row in zip(rows, results[self._states :], strict=True):
                 stacked.append(row)
             i += 1
         ends = [*map(_required_state, states), *map(_stacked_rows, rows, self._rows, self._dtypes)]
-        return [ends[place] for place in self._needed_outputs]
+        return [ends[position] for position in self._needed_outputs]
 
 
 def _required_state(array: Array | None) -> Array:
@@ -183,7 +183,7 @@ class DynamicScan:
     def __call__(self, *arrays: Array) -> Sequence[Array]:
         operands = self._operands(arrays)
         ends = self._batches(operands, arrays) if self._batched else self._walk(operands, arrays)
-        return [ends[place] for place in self._needed_outputs]
+        return [ends[position] for position in self._needed_outputs]
 
     def _walk(self, operands: Sequence[Array | None], around: Sequence[Array]) -> list[Array]:
         """Run the body over the slices of one sample; return states and stacked results."""
@@ -208,17 +208,17 @@ class DynamicScan:
 
     def _batches(self, operands: Sequence[Array | None], around: Sequence[Array]) -> list[Array]:
         """Run each sample by itself; rows behind its length are 0."""
-        lengths, rest = operands[0], [_required_state(each) for each in operands[1:]]
-        longest = rest[self._states].shape[1]
+        lengths, states_and_inputs = operands[0], [_required_state(each) for each in operands[1:]]
+        longest = states_and_inputs[self._states].shape[1]
         results_of: list[list[Array]] = []
-        for sample in range(rest[0].shape[0]):
+        for sample in range(states_and_inputs[0].shape[0]):
             length = longest if lengths is None else int(lengths[sample])
-            sample_rows = [x[sample] for x in rest]
+            sample_rows = [x[sample] for x in states_and_inputs]
             cut = [*sample_rows[: self._states], *(x[:length] for x in sample_rows[self._states :])]
             ends = self._walk(cut, around)
-            for place in range(self._states, len(ends)):
-                missing = [(0, longest - length), *[(0, 0)] * (ends[place].ndim - 1)]
-                ends[place] = np.pad(ends[place], missing)
+            for position in range(self._states, len(ends)):
+                missing = [(0, longest - length), *[(0, 0)] * (ends[position].ndim - 1)]
+                ends[position] = np.pad(ends[position], missing)
             results_of.append(ends)
         return [np.stack(each) for each in zip(*results_of, strict=True)]
 

@@ -28,15 +28,15 @@ class Operands:
     """Finds the operands of a model's only node among the model's inputs and constants."""
 
     def __init__(self, model: ir.Model, node: ir.Node) -> None:
-        places = {value: i for i, value in enumerate(model.graph.inputs)}
-        self.places = [None if value is None else places.get(value) for value in node.inputs]
+        positions = {value: i for i, value in enumerate(model.graph.inputs)}
+        self.places = [None if value is None else positions.get(value) for value in node.inputs]
         tensors = [None if v is None else constants.tensor_of(v) for v in node.inputs]
         self._fixed = [None if t is None else np.asarray(t.numpy()) for t in tensors]
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array | None]:
         return [
-            fixed if place is None else arrays[place]
-            for place, fixed in zip(self.places, self._fixed, strict=True)
+            fixed if position is None else arrays[position]
+            for position, fixed in zip(self.places, self._fixed, strict=True)
         ]
 
 
@@ -77,8 +77,10 @@ class NodeFixedByValues:
         """Find the inputs of ``model`` whose values decide the result sizes of ``node``."""
         self._model, self._planner, self._op = model, planner, node.op_type
         deciding = DECIDING.get(node.op_type, ()) if not node.domain else ()
-        places = (operands.places[i] for i in deciding if i < len(operands.places))
-        self._deciding = sorted({place for place in places if place is not None})
+        deciding_positions = (operands.places[i] for i in deciding if i < len(operands.places))
+        self._deciding = sorted(
+            {position for position in deciding_positions if position is not None}
+        )
         self._plans = PlanCache(planner.planning)
 
     def __call__(self, *arrays: Array) -> Sequence[Array]:

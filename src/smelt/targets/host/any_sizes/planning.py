@@ -88,8 +88,8 @@ def bound(model: ir.Model, arrays: Sequence[Array]) -> ir.Model:
 def fix_values(model: ir.Model, values: Mapping[int, Array]) -> None:
     """Turn the inputs at these indices into constants."""
     inputs = list(model.graph.inputs)
-    for place, array in values.items():
-        value = inputs[place]
+    for position, array in values.items():
+        value = inputs[position]
         value.const_value = ir.Tensor(array, dtype=value.dtype, name=value.name)
         model.graph.inputs.remove(value)
         model.graph.register_initializer(value)

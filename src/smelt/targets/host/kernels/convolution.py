@@ -37,13 +37,13 @@ def conv(call: Call) -> Step:
         matrix = weights.reshape(group, filters // group, -1)
         buffers = arrays[count + 1 :]
         for sample in range(source.shape[0]):
-            image, rest = source[sample], list(buffers)
+            image, unused_buffers = source[sample], list(buffers)
             if windows.is_padded:
-                image = windows.pad(image, rest.pop(0), 0)
+                image = windows.pad(image, unused_buffers.pop(0), 0)
             if direct:
                 patches = image.reshape(columns)
             else:
-                patches = rest.pop(0)
+                patches = unused_buffers.pop(0)
                 windows_view = windows.view(image)
                 np.copyto(patches.reshape(windows_view.shape), windows_view)
             np.matmul(matrix, patches, target[sample].reshape(product, copy=False))

@@ -54,30 +54,30 @@ def dot_general(call: Call) -> Step:
     assert isinstance(dims, DotDims)
     lhs, rhs, out = call.input(0), call.input(1), call.outputs[0]
     kinds = [ir.DataType.from_numpy(array.dtype) for array in (lhs, rhs)]
-    wide = accumulator(kinds, ir.DataType.from_numpy(out.dtype)).numpy()
+    sum_type = accumulator(kinds, ir.DataType.from_numpy(out.dtype)).numpy()
     lf, rf = dims.lhs_free(lhs.ndim), dims.rhs_free(rhs.ndim)
     nb = len(dims.lhs_batch)
-    left = _operand(lhs, nb, (dims.lhs_batch, lf, dims.lhs_contracting), wide)
-    right = _operand(rhs, nb, (dims.rhs_batch, dims.rhs_contracting, rf), wide)
+    left = _operand(lhs, nb, (dims.lhs_batch, lf, dims.lhs_contracting), sum_type)
+    right = _operand(rhs, nb, (dims.rhs_batch, dims.rhs_contracting, rf), sum_type)
     shape = (*left.shape[:-1], right.shape[-1])
     scratch: list[Shaped] = [(o.shape, o.dtype) for o in (left, right) if o.copied]
-    if out.dtype != wide:
-        scratch.append((shape, np.dtype(wide)))
+    if out.dtype != sum_type:
+        scratch.append((shape, np.dtype(sum_type)))
     semiring = semiring_of(call.text("semiring"))
     multiply: Callable[[Array, Array, Array], object] = np.matmul
-    if np.dtype(wide).kind in "iu":
+    if np.dtype(sum_type).kind in "iu":
         multiply = _integers
     if semiring != SEMIRINGS["sum_product"]:
-        multiply = _semiring_product(semiring, np.dtype(wide))
+        multiply = _semiring_product(semiring, np.dtype(sum_type))
 
     def run(x: Array, y: Array, target: Array, *buffers: Array) -> None:
         """Write the product of ``x`` and ``y`` to ``target``."""
         free = iter(buffers)
         a = left.copy(x, next(free)) if left.copied else left.view(x)
         b = right.copy(y, next(free)) if right.copied else right.view(y)
-        result = target.reshape(shape, copy=False) if target.dtype == wide else next(free)
+        result = target.reshape(shape, copy=False) if target.dtype == sum_type else next(free)
         multiply(a, b, result)
-        if target.dtype != wide:
+        if target.dtype != sum_type:
             np.copyto(target, result.reshape(target.shape), casting="unsafe")
 
     return Step(run, scratch=scratch)

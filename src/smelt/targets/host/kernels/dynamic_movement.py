@@ -67,8 +67,8 @@ def dynamic_pad(call: Call) -> Step:
         """Crop and pad ``x``."""
         widths = np.zeros((x.ndim, 2), np.int64)
         half = len(pads) // 2
-        for place, axis in enumerate(_axes(axes, half, x.ndim)):
-            widths[axis] = pads[place], pads[half + place]
+        for i, axis in enumerate(_axes(axes, half, x.ndim)):
+            widths[axis] = pads[i], pads[half + i]
         pairs = zip(x.shape, widths, strict=True)
         keep = tuple(slice(max(0, -b), max(0, size + min(e, 0))) for size, (b, e) in pairs)
         cropped, added = x[keep], np.maximum(widths, 0)
@@ -111,8 +111,8 @@ def dynamic_reshape(call: Call) -> Step:
             checked("Reshape", sizes, out.shape)  # such a 0 has no axis to copy: E670
         elif not zero_is_size:
             sizes = [x.shape[i] if size == 0 else size for i, size in enumerate(sizes)]
-        rest = math.prod(size for size in sizes if size != -1)
-        resolved = [x.size // max(rest, 1) if size == -1 else size for size in sizes]
+        known_product = math.prod(size for size in sizes if size != -1)
+        resolved = [x.size // max(known_product, 1) if size == -1 else size for size in sizes]
         checked("Reshape", resolved, out.shape)
         np.copyto(out, x.reshape(out.shape))
 
@@ -125,11 +125,11 @@ def dynamic_top_k(call: Call) -> Step:
     axis, selected = call.integer("axis"), call.outputs[0].shape[call.integer("axis")]
     step = top_k(replace(call, op="TopK", inputs=call.inputs[:1]))
 
-    def run(x: Array, k: Array, values: Array, places: Array) -> None:
+    def run(x: Array, k: Array, values: Array, indices: Array) -> None:
         """Write the best k elements and their indices, after a check of k."""
         shape = list(x.shape)
         shape[axis] = int(k.reshape(-1)[0])
         checked("TopK", tuple(shape), (*x.shape[:axis], selected, *x.shape[axis + 1 :]))
-        step.run(x, values, places)
+        step.run(x, values, indices)
 
     return Step(run)

@@ -225,7 +225,7 @@ def cast(call: Call) -> Step:
 
     def run(x: Array, out: Array) -> None:
         """Write ``x`` clamped to the largest number of the type."""
-        wide = np.clip(x.astype(np.float32), -largest, largest)
-        np.copyto(out, wide, casting="unsafe")
+        clipped = np.clip(x.astype(np.float32), -largest, largest)
+        np.copyto(out, clipped, casting="unsafe")
 
     return Step(run)

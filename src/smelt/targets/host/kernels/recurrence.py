@@ -45,10 +45,10 @@ def recurrence(call: Call) -> Step:
     def run(*arrays: Array) -> None:
         """Run all steps, or each sample by its own length."""
         gates, weights, first, cell_first, peepholes, bias, lengths = arrays[:count]
-        y, h, *rest = arrays[count:]
+        y, h, *cells = arrays[count:]
         h[...] = 0 if first is None else first
-        c = rest[0] if rest else h
-        if rest:
+        c = cells[0] if cells else h
+        if cells:
             c[...] = 0 if cell_first is None else cell_first
         constants = (weights, peepholes, bias)
         if lengths is not None:

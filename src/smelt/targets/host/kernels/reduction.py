@@ -120,8 +120,8 @@ def arg_extreme(call: Call) -> Step:
             return
         if not size:
             raise _nothing_to_find(call)
-        place = find(np.flip(x, axis) if last else x, axis=axis, keepdims=keep)
-        np.copyto(out, size - 1 - place if last else place)
+        index = find(np.flip(x, axis) if last else x, axis=axis, keepdims=keep)
+        np.copyto(out, size - 1 - index if last else index)
 
     return Step(run)
 
@@ -166,15 +166,15 @@ def dynamic_running(call: Call) -> Step:
 
     def run(x: Array, axis: Array, out: Array) -> None:
         """Accumulate along the axis that ``axis`` holds."""
-        place = int(axis.reshape(-1)[0])
-        if not -rank <= place < rank:
+        requested = int(axis.reshape(-1)[0])
+        if not -rank <= requested < rank:
             raise UsageError(
                 "E670",
-                f"axis {place} of {op} is out of range",
+                f"axis {requested} of {op} is out of range",
                 why=f"its operand has {rank} axes",
                 fix=f"give an axis from {-rank} to {rank - 1}",
             )
-        attributes = {**call.attributes, "axis": place % rank}
+        attributes = {**call.attributes, "axis": requested % rank}
         cumulative(replace(call, op=op, attributes=attributes, inputs=(x,))).run(x, out)
 
     return Step(run)

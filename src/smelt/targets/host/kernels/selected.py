@@ -56,12 +56,12 @@ def unique(call: Call) -> Step:
     """Return unique rows sorted by their first difference; NaN equals NaN and is last."""
     by_value = bool(call.integer("sorted"))
 
-    def run(x: Array, out: Array, places: Array, inverse: Array, counts: Array) -> None:
+    def run(x: Array, out: Array, first_indices: Array, inverse: Array, counts: Array) -> None:
         """Write unique rows, first indices, inverse and counts, after a check of their number."""
         first, number = distinct_rows(x, by_value)
         checked("Unique", (len(first),), counts.shape)
         np.copyto(out, x[first])
-        np.copyto(places, first)
+        np.copyto(first_indices, first)
         np.copyto(inverse, number)
         np.copyto(counts, np.bincount(number, minlength=len(first)))
 

@@ -13,13 +13,13 @@ def top_k(call: Call) -> Step:
     axis, largest = call.integer("axis"), bool(call.integer("largest"))
     count, selected = call.input(0).shape[axis], call.outputs[0].shape[axis]
 
-    def run(x: Array, values: Array, places: Array) -> None:
+    def run(x: Array, values: Array, indices: Array) -> None:
         """Write the best elements and their indices; of equal ones, the first."""
         if largest:
             order = count - 1 - np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
         else:
             order = np.argsort(x, axis, kind="stable")
-        np.copyto(places, np.take(order, range(selected), axis))
-        np.copyto(values, np.take_along_axis(x, places, axis))
+        np.copyto(indices, np.take(order, range(selected), axis))
+        np.copyto(values, np.take_along_axis(x, indices, axis))
 
     return Step(run)
