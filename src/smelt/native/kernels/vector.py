@@ -96,7 +96,7 @@ static inline void transpose_4x4(const float *from, ptrdiff_t step, float *to, p
 """
 """C that transposes a 4x4 block: rows ``step`` apart become columns of rows ``pitch`` apart."""
 
-SECONDS = """#if LANES == 16 && !defined(__clang__)
+EVENS_AND_ODDS = """#if LANES == 16 && !defined(__clang__)
 #define EVENS(v, w) __builtin_shuffle(v, w, __extension__(mask){ \\
     0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30 })
 #elif LANES == 16
@@ -107,7 +107,29 @@ SECONDS = """#if LANES == 16 && !defined(__clang__)
 #elif LANES == 8
 #define EVENS(v, w) __builtin_shufflevector(v, w, 0, 2, 4, 6, 8, 10, 12, 14)
 #endif
-#if defined(__GNUC__)
+#if LANES == 16 && !defined(__clang__)
+#define ODDS(v, w) __builtin_shuffle(v, w, __extension__(mask){ \\
+    1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31 })
+#elif LANES == 16
+#define ODDS(v, w) __builtin_shufflevector(v, w, \\
+    1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31)
+#elif LANES == 8 && !defined(__clang__)
+#define ODDS(v, w) __builtin_shuffle(v, w, __extension__(mask){ 1, 3, 5, 7, 9, 11, 13, 15 })
+#elif LANES == 8
+#define ODDS(v, w) __builtin_shufflevector(v, w, 1, 3, 5, 7, 9, 11, 13, 15)
+#endif
+"""
+"""Macros that pick every second element of two vectors."""
+
+SHORT_LOOP = """#if defined(__clang__)
+#define SHORT_LOOP _Pragma("clang loop vectorize(disable) unroll(disable)")
+#else
+#define SHORT_LOOP
+#endif
+"""
+"""A pragma before short loops that clang should not vectorize."""
+
+SECONDS = """#if defined(__GNUC__)
 __attribute__((unused))
 #endif
 static inline void copy_seconds(const float *restrict from, float *restrict to,

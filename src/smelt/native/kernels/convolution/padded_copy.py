@@ -7,7 +7,7 @@ reading beyond the row is allowed. Elements written beyond a row are overwritten
 from __future__ import annotations
 
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.vector import PRELUDE, SECONDS
+from smelt.native.kernels.vector import EVENS_AND_ODDS, PRELUDE, SECONDS
 
 _ROW = """static inline void copy_row(const float *from, float *to, ptrdiff_t n, int beyond)
 {
@@ -69,8 +69,15 @@ def padded_plane(cx: KernelContext) -> str:
     a plane from row ``y`` and column ``x`` on, with 0 outside. It may write a vector beyond them.
     """
     _declare_row(cx)
-    cx.call("copy_seconds", SECONDS)
+    copy_seconds(cx)
     return cx.call("padded_plane", _PLANE)
+
+
+def copy_seconds(cx: KernelContext) -> str:
+    """Return the name of a function ``(from, to, count)`` that copies every second element."""
+    cx.call("LANES", PRELUDE)
+    cx.call("EVENS_AND_ODDS", EVENS_AND_ODDS)
+    return cx.call("copy_seconds", SECONDS)
 
 
 def _declare_row(cx: KernelContext) -> None:

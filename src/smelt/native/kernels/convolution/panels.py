@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
+from smelt.native.kernels.convolution.padded_copy import copy_seconds
 from smelt.native.kernels.convolution.parts import padded_rows
 from smelt.native.kernels.convolution.window import Window
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.vector import MOST_LANES, PRELUDE, SECONDS
+from smelt.native.kernels.vector import MOST_LANES, PRELUDE
 
 PANEL = 2 * MOST_LANES
 """The pixels of a panel."""
@@ -134,7 +135,7 @@ def _shifted_copy(cx: KernelContext, window: Window, channels: int, most: int) -
 def _copy(cx: KernelContext, step: int) -> str:
     """Return the C that copies pixels ``step`` apart, from ``j`` to ``high``."""
     if step == 2:
-        cx.call("copy_seconds", SECONDS)
+        copy_seconds(cx)
         return (
             "if (j < high)\n"
             "                    copy_seconds(image + from + 2 * j, at + j, high - j);\n"

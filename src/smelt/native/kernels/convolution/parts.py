@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from smelt.native.kernels.convolution.padded_copy import copy_seconds
 from smelt.native.kernels.convolution.window import Window, channels_of
 from smelt.native.kernels.epilogue import Epilogue, SideOperand, epilogue_of, merged_strides, plus
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.vector import PRELUDE, SECONDS
 
 
 def constant_weights(instance: Instance) -> np.ndarray | None:
@@ -93,9 +93,7 @@ def _copy(cx: KernelContext, low: int, high: int, step: int) -> str:
     if step == 1:
         return f"memcpy(to + {low}, image + at + {low}, {4 * (high - low)});"
     if step == 2:
-        cx.call("LANES", PRELUDE)
-        cx.call("copy_seconds", SECONDS)
-        return f"copy_seconds(image + at + {2 * low}, to + {low}, {high - low});"
+        return f"{copy_seconds(cx)}(image + at + {2 * low}, to + {low}, {high - low});"
     loop = f"for (ptrdiff_t q = {low}; q < {high}; ++q)"
     return f"{loop}\n            to[q] = image[at + q * {step}];"
 

@@ -1,0 +1,176 @@
+"""What is computed: stages, each an expression of the element at its axes.
+
+An index is a ``Dim`` whose atoms are names of axes: ``h.at * 2 + k.at - 1`` has bounds, and is C.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from smelt.loops.operators import ElementType, Monoid, Operator
+from smelt.program.run_sizes import Dim, Size, highest
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A named axis of ``extent`` elements."""
+
+    name: str
+    extent: Dim
+
+    @property
+    def at(self) -> Dim:
+        """The index along the axis, which other indices are computed from."""
+        return Size.named(self.name, 0, max(highest(self.extent) - 1, 0))
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """An array: the name of its pointer in C, its type and its dense shape.
+
+    With ``outside``, an index may lie outside of the shape: a reduction then skips the element.
+    """
+
+    name: str
+    type: ElementType
+    shape: tuple[Dim, ...]
+    outside: bool = False
+
+    @property
+    def strides(self) -> tuple[Dim, ...]:
+        """The distances of neighbors along each dim, in elements."""
+        return tuple(math.prod(self.shape[dim + 1 :]) for dim in range(len(self.shape)))
+
+
+@dataclass(frozen=True)
+class Load:
+    """The element of ``buffer`` at ``index``."""
+
+    buffer: Buffer
+    index: tuple[Dim, ...]
+
+
+@dataclass(frozen=True)
+class Number:
+    """An index or a size as a number of the result's type, or a constant."""
+
+    value: Dim | float
+
+
+@dataclass(frozen=True)
+class Apply:
+    """An operator of ``operands``."""
+
+    operator: Operator
+    operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class Reduce:
+    """``body`` at all indices of ``axes``, combined by ``monoid``, from its identity on.
+
+    With ``place``, the largest element and its place: the result is a pair.
+    """
+
+    monoid: Monoid
+    axes: tuple[Axis, ...]
+    body: Expression
+    place: Dim | None = None
+
+
+Expression: TypeAlias = Load | Number | Apply | Reduce
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The buffer ``to`` has ``value`` at each index of ``axes``, the first of which are its dims.
+
+    ``places`` is where the second of a pair is stored.
+    """
+
+    to: Buffer
+    axes: tuple[Axis, ...]
+    value: Expression
+    places: Buffer | None = None
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """Stages in order, the last of which computes the result."""
+
+    stages: tuple[Stage, ...]
+
+    @property
+    def result(self) -> Stage:
+        """The last stage."""
+        return self.stages[-1]
+
+    def with_stage(self, new: Stage, result: Stage) -> Algorithm:
+        """Return the algorithm with another result, which reads the stage ``new``."""
+        return Algorithm((*self.stages[:-1], new, result))
+
+
+def reductions(value: Expression) -> Iterator[Reduce]:
+    """Yield the reductions in ``value`` that are inside of no other."""
+    if isinstance(value, Reduce):
+        yield value
+    elif isinstance(value, Apply):
+        for operand in value.operands:
+            yield from reductions(operand)
+
+
+def loads(value: Expression) -> Iterator[Load]:
+    """Yield all reads in ``value``."""
+    if isinstance(value, Load):
+        yield value
+    elif isinstance(value, Apply):
+        for operand in value.operands:
+            yield from loads(operand)
+    elif isinstance(value, Reduce):
+        yield from loads(value.body)
+
+
+def replaced(value: Expression, old: Expression, new: Expression) -> Expression:
+    """Return ``value`` with ``new`` for ``old``."""
+    if value == old:
+        return new
+    if isinstance(value, Apply):
+        return replace(value, operands=tuple(replaced(each, old, new) for each in value.operands))
+    return value
+
+
+def factor(index: Dim, name: str) -> Dim:
+    """Return what ``name`` is multiplied by in ``index``: a polynomial without it, linear in it."""
+    if not isinstance(index, Size):
+        return 0
+    parts = [(atoms, number) for atoms, number in index.terms.items() if name in atoms]
+    total: Dim = 0
+    for atoms, number in parts:
+        rest = list(atoms)
+        rest.remove(name)
+        total += number * math.prod(Size.named(atom, *index.atoms[atom]) for atom in rest)
+    return total
+
+
+def substituted(index: Dim, values: dict[str, Dim]) -> Dim:
+    """Return ``index`` with ``values`` for the axes of these names."""
+    if not isinstance(index, Size):
+        return index
+    total: Dim = 0
+    for atoms, number in index.terms.items():
+        term: Dim = number
+        for atom in atoms:
+            term *= values.get(atom, Size.named(atom, *index.atoms[atom]))
+        total += term
+    return total
+
+
+def offset(strides: Sequence[Dim], index: Sequence[Dim]) -> Dim:
+    """Return the offset of the element at ``index``."""
+    total: Dim = 0
+    for stride, at in zip(strides, index, strict=True):
+        total += stride * at
+    return total

@@ -1,0 +1,190 @@
+"""The element of a stage as statements: reads by offset, reductions as loops with a sum."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from smelt.loops import nest
+from smelt.loops.algorithm import (
+    Axis,
+    Buffer,
+    Expression,
+    Load,
+    Number,
+    Reduce,
+    Stage,
+    factor,
+    loads,
+    offset,
+    reductions,
+    substituted,
+)
+from smelt.loops.operators import BETTER, FOUR, LANES, ONE, ElementType
+from smelt.program.run_sizes import Dim, Size, ceil_div, larger, same, smaller
+
+ODD = {LANES: "odd", FOUR: "odd_four", ONE: "odd_one"}
+"""The variables that note NaN, by width."""
+
+FOUND = "found"
+"""The variable of the place of the largest element."""
+
+
+@dataclass
+class Element:
+    """The state of the statements of one element.
+
+    - ``stored``: the first index and the strides of each stage that is computed in an array.
+    - ``bounds``: first and end of each open reduction, as far as it reads inside of its buffer.
+    - ``watching``: note NaN of monoids that lose it; ``watches`` are the widths at which some was.
+    - ``along``: the innermost axis, which vectors lie along; ``flat``: how far its index is moved.
+    """
+
+    type: ElementType
+    watching: bool = False
+    stored: dict[str, tuple[tuple[Dim, ...], tuple[Dim, ...]]] = field(default_factory=dict)
+    bounds: dict[str, tuple[Dim, Dim]] = field(default_factory=dict)
+    watches: dict[str, str] = field(default_factory=dict)
+    along: str = ""
+    flat: Dim = 0
+    count: int = 0
+
+    def offset(self, buffer: Buffer, index: Sequence[Dim]) -> Dim:
+        """Return the offset of an element in its array."""
+        first, strides = self.stored.get(buffer.name, ((0,) * len(index), buffer.strides))
+        return offset(strides, [at - low for at, low in zip(index, first, strict=True)])
+
+    def value(self, expression: Expression, width: str) -> tuple[list[nest.Statement], nest.Value]:
+        """Return the statements that compute an expression, and its value."""
+        if isinstance(expression, Load):
+            at = self.offset(expression.buffer, expression.index) - self.flat
+            step = factor(at, self.along) if width != ONE else 1
+            read_width = ONE if same(step, 0) else width
+            step = 1 if read_width == ONE else step
+            assert isinstance(step, int)
+            assert step in (1, 2)
+            return [], nest.Read(
+                expression.buffer.name, at, expression.buffer.type, read_width, step
+            )
+        if isinstance(expression, Number):
+            return [], nest.Constant(expression.value, self.type)
+        if isinstance(expression, Reduce):
+            return self._reduction(expression, width)
+        statements: list[nest.Statement] = []
+        operands: list[nest.Value] = []
+        for each in expression.operands:
+            more, value = self.value(each, width)
+            more, value = self.named(more, value)
+            statements += more
+            operands.append(value)
+        wide = max((_width(each) for each in operands), key=(ONE, FOUR, LANES).index)
+        return statements, nest.Call(expression.operator, tuple(operands), self.type, wide)
+
+    def named(
+        self, statements: list[nest.Statement], value: nest.Value
+    ) -> tuple[list[nest.Statement], nest.Value]:
+        """Return the value as a variable, unless it is a constant."""
+        if isinstance(value, nest.Name | nest.Constant):
+            return statements, value
+        name = nest.Name(self._fresh("v"), _width(value))
+        return [*statements, nest.Declare(name.name, value, self.type, name.width)], name
+
+    def _fresh(self, stem: str) -> str:
+        """Return a new name."""
+        self.count += 1
+        return f"{stem}{self.count - 1}"
+
+    def _reduction(self, reduce: Reduce, width: str) -> tuple[list[nest.Statement], nest.Value]:
+        """Return the loops of a reduction, and the variable of its result."""
+        total = nest.Name(self._fresh("a"), width)
+        start = nest.Constant(reduce.monoid.start(self.type), self.type)
+        declared: list[nest.Statement] = [
+            nest.Declare(total.name, start, self.type, width, changes=True)
+        ]
+        statements, value = self.named(*self.value(reduce.body, width))
+        if self.watching and reduce.monoid.watches:
+            self.watches[width] = ODD[width]
+            assert isinstance(value, nest.Name)
+            statements.append(nest.Watch(ODD[width], value.name, width))
+        if not reduce.axes and reduce.monoid.repeats:
+            return statements, value
+        if reduce.place is not None:
+            declared.append(nest.Index(FOUND, -1, changes=True))
+            better = nest.Call(BETTER, (value, total, nest.Name(FOUND)), self.type)
+            then = (nest.Assign(total.name, value), nest.Assign(FOUND, reduce.place))
+            statements.append(nest.If(better, then))
+        else:
+            combined = nest.Call(reduce.monoid.in_loop, (value, total), self.type, width)
+            statements.append(nest.Assign(total.name, combined))
+        return [*declared, *self.loops(reduce.axes, statements)], total
+
+    def loops(self, axes: tuple[Axis, ...], body: list[nest.Statement]) -> list[nest.Statement]:
+        """Return ``body`` in loops over the axes of a reduction, between their bounds."""
+        for axis in reversed(axes):
+            low, high = self.bounds.get(axis.name, (0, axis.extent))
+            body = [nest.For(axis.name, low, high, tuple(body))]
+        return body
+
+    def open(self, stage: Stage, unopened: Collection[str], axis: str = "") -> list[nest.Statement]:
+        """Return the bounds of reductions that are known at an index of ``axis``, the last opened.
+
+        ``unopened`` are the axes whose loops are further inside.
+        """
+        statements: list[nest.Statement] = []
+        for reduce, load in _read_inside(stage.value):
+            for dim, index in enumerate(load.index):
+                for each in reduce.axes:
+                    step = factor(index, each.name)
+                    base = substituted(index, {each.name: 0})
+                    names = _names(base)
+                    if same(step, 0) or names & set(unopened) or (axis and axis not in names):
+                        continue
+                    assert isinstance(step, int)
+                    low = larger(0, ceil_div(-base, step))
+                    high = smaller(each.extent, ceil_div(load.buffer.shape[dim] - base, step))
+                    more, low = declared(f"low_{each.name}", low)
+                    most, high = declared(f"high_{each.name}", high)
+                    statements += [*more, *most]
+                    self.bounds[each.name] = (low, high)
+        return statements
+
+
+def inside(stage: Stage, axis: str, start: Dim, stop: Dim) -> tuple[Dim, Dim]:
+    """Return the part of a range of ``axis`` at which the stage reads inside of its buffers.
+
+    It is empty if its end is below its start. Indices that a reduction's axis is part of are left
+    to its bounds.
+    """
+    low, high = start, stop
+    for reduce, load in _read_inside(stage.value):
+        reduced = {each.name for each in reduce.axes}
+        for size, index in zip(load.buffer.shape, load.index, strict=True):
+            if axis in _names(index) and not _names(index) & reduced:
+                begin = substituted(index, {axis: 0})
+                low, high = larger(low, -begin), smaller(high, size - begin)
+    return low, high
+
+
+def declared(name: str, value: Dim) -> tuple[list[nest.Statement], Dim]:
+    """Return the declaration of an index, and the index; a number needs no declaration."""
+    if not isinstance(value, Size):
+        return [], value
+    return [nest.Index(name, value)], Size.named(name, value.low, value.high)
+
+
+def _read_inside(value: Expression) -> Iterator[tuple[Reduce, Load]]:
+    """Yield the reads of buffers that have no elements outside, with their reductions."""
+    for reduce in reductions(value):
+        for load in loads(reduce.body):
+            if load.buffer.outside:
+                yield reduce, load
+
+
+def _names(index: Dim) -> set[str]:
+    """Return the variables in an index."""
+    return set(index.atoms) if isinstance(index, Size) else set()
+
+
+def _width(value: nest.Value) -> str:
+    """Return the width of a value."""
+    return ONE if isinstance(value, nest.Constant) else value.width

@@ -1,0 +1,287 @@
+"""Make a nest of an algorithm and a schedule.
+
+Loops run over the axes of the result; stages are computed in the loops that the schedule names, as
+much of each as the loops inside read.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+from smelt.loops import nest
+from smelt.loops.algorithm import Algorithm, Axis, Buffer, Stage, loads, reductions, substituted
+from smelt.loops.element import FOUND, Element, declared, inside
+from smelt.loops.operators import FOUR, LANES, ONE
+from smelt.loops.regions import Range, regions_of
+from smelt.loops.rewrites import rewritten
+from smelt.loops.schedule import ComputeAt, Outermost, Schedule, Split, Vector
+from smelt.program.run_sizes import Dim, Size, highest, larger, lowest, same, smaller
+
+MOST_LANES = 16
+WIDTHS: dict[str, Dim] = {LANES: Size.named(LANES, 8, MOST_LANES), FOUR: 4, ONE: 1}
+"""The elements of each width; the lanes are known to the preprocessor."""
+
+
+def lower(algorithm: Algorithm, schedule: Schedule = ()) -> tuple[nest.Statement, ...]:
+    """Return the nest that computes ``algorithm`` as ``schedule`` says."""
+    return _Lowering(algorithm, schedule).statements()
+
+
+@dataclass
+class _Lowering:
+    """The state of one lowering: ``ranges`` has start and end of each axis of the result whose loop
+    is not open yet."""
+
+    source: Algorithm
+    schedule: Schedule
+    ranges: dict[str, Range] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.algorithm = rewritten(self.source, self.schedule)
+        self.splits = {each.axis: each.by for each in self.schedule if isinstance(each, Split)}
+        self.vectors = {each.name: each for each in self.schedule if isinstance(each, Vector)}
+        self.sizes = {each.name: each.size for each in self.schedule if isinstance(each, ComputeAt)}
+        self.outermost = {each.name for each in self.schedule if isinstance(each, Outermost)}
+        self.element = Element(self.source.result.to.type, watching=bool(self.vectors))
+
+    def statements(self, opened: int = 0) -> tuple[nest.Statement, ...]:
+        """Return the whole nest, inside of loops over the first ``opened`` axes of the result."""
+        result, before = self.algorithm.result, list[nest.Statement]()
+        axes = result.axes[opened:]
+        self.ranges = {axis.name: (0, axis.extent) for axis in axes}
+        for buffer in (result.to, *(load.buffer for load in loads(self.source.result.value))):
+            if buffer.name not in self.element.stored:
+                before += self._stored(buffer, (0,) * len(buffer.shape))
+        for axis, by in self.splits.items():
+            more, self.splits[axis] = declared(f"{axis}_by", by)
+            before += more
+        before += [*self._computed_at(""), *self.element.open(result, self.ranges)]
+        return (*before, *self._loops(result, axes))
+
+    def _loops(self, stage: Stage, axes: tuple[Axis, ...]) -> list[nest.Statement]:
+        """Return the loops over ``axes`` of the result, and what is computed in them."""
+        first, *rest = axes
+        by = self.splits.get(first.name)
+        if by is None:
+            return self._loop(stage, first, tuple(rest))
+        before = [] if same(by, first.extent) else self._block(first, by)
+        body = [*before, *self._computed_at(first.name), *self._loop(stage, first, tuple(rest))]
+        if same(by, first.extent):
+            return body
+        return [nest.For(f"{first.name}0", 0, first.extent, tuple(body), by)]
+
+    def _loop(self, stage: Stage, axis: Axis, rest: tuple[Axis, ...]) -> list[nest.Statement]:
+        """Return the loop over an axis, or over a block of it."""
+        start, stop = self.ranges[axis.name]
+        if not rest:
+            return self._innermost(stage, axis, (start, stop))
+        del self.ranges[axis.name]
+        body = [*self.element.open(stage, self.ranges, axis.name)]
+        body += self._computed_at(axis.name) if axis.name not in self.splits else []
+        body += self._loops(stage, rest)
+        body = self._again(body) if axis is stage.axes[0] else body
+        return [nest.For(axis.name, start, stop, tuple(body))]
+
+    def _block(self, axis: Axis, by: Dim) -> list[nest.Statement]:
+        """Return what declares the end of a block of ``axis``, and set its range."""
+        high = highest(axis.extent)
+        start = Size.named(f"{axis.name}0", 0, max(high - 1, 0))
+        statements, stop = list[nest.Statement](), start + by
+        if not isinstance(axis.extent, int) or not isinstance(by, int) or axis.extent % by:
+            statements, stop = declared(f"{axis.name}_end", smaller(stop, axis.extent))
+        self.ranges[axis.name] = start, stop
+        return statements
+
+    def _again(self, body: list[nest.Statement]) -> list[nest.Statement]:
+        """Return the ``body`` of the outermost loop, and its source again if it lost a NaN."""
+        noted = tuple((name, width) for width, name in self.element.watches.items())
+        if not noted:
+            return body
+        again = _Lowering(self.source, ())
+        again.element.stored = self.element.stored
+        slow = again.statements(opened=1)
+        return [
+            *(nest.Watch(name, width=width) for name, width in noted),
+            *body,
+            nest.IfNaN(noted, slow),
+        ]
+
+    # Stages
+
+    def _computed_at(self, axis: str) -> list[nest.Statement]:
+        """Return the stages that are computed in the loop over ``axis``."""
+        statements: list[nest.Statement] = []
+        for place in self.schedule:
+            if isinstance(place, ComputeAt) and place.axis == axis:
+                stages = [each for each in self.algorithm.stages if each.to.name == place.name]
+                regions = regions_of(self.algorithm.result, stages, self.ranges)
+                sizes = tuple(high - low for low, high in regions[0])
+                first = tuple(low for low, _ in regions[0])
+                statements += self._stored(replace(stages[0].to, shape=sizes), first)
+                aligned = place.name in self.vectors
+                statements.append(nest.Array(place.name, stages[0].to.type, place.size, aligned))
+                statements += self._stage(stages[0], regions[0])
+                for stage in stages[1:]:
+                    statements += self._in_place(stage, math.prod(sizes))
+        return statements
+
+    def _stored(self, buffer: Buffer, first: tuple[Dim, ...]) -> list[nest.Statement]:
+        """Return what declares strides of run-time sizes; a buffer begins at index ``first``."""
+        statements, strides = list[nest.Statement](), list(buffer.strides)
+        for dim, stride in enumerate(strides):
+            atom = isinstance(stride, Size) and str(stride) in stride.atoms
+            if not atom and not same(buffer.shape[dim], 1):
+                more, strides[dim] = declared(f"{buffer.name}_{dim}", stride)
+                statements += more
+        self.element.stored[buffer.name] = (first, tuple(strides))
+        return statements
+
+    def _stage(self, stage: Stage, region: list[Range]) -> list[nest.Statement]:
+        """Return the loops that compute a region of a stage."""
+        axes = [each for each in zip(stage.axes, region, strict=True) if not _is_open(*each)]
+        unopened = [axis.name for axis, _ in axes]
+        statements = self.element.open(stage, unopened)
+        if not axes:
+            return [*statements, *self._element(stage, ONE)]
+        levels = []
+        for axis, range_ in axes[:-1]:
+            unopened.remove(axis.name)
+            levels.append((axis.name, range_, self.element.open(stage, unopened, axis.name)))
+        body = self._innermost(stage, *axes[-1])
+        for name, (start, stop), bounds in reversed(levels):
+            body = [nest.For(name, start, stop, (*bounds, *body))]
+        return [*statements, *body]
+
+    def _in_place(self, stage: Stage, total: Dim) -> list[nest.Statement]:
+        """Return the loop that overwrites a stage by a combination of its elements.
+
+        Rows lie one after the other, so one loop runs over all of them.
+        """
+        at = self.element.offset(stage.to, [axis.at for axis in stage.axes])
+        flat, width = Size.named("i", 0, highest(total)), LANES
+        self.element.along, self.element.flat = "i", at - flat
+        body = self._element(stage, width)
+        self.element.flat = 0
+        return [nest.For("i", 0, total, tuple(body), WIDTHS[width])]
+
+    # Innermost loops
+
+    def _innermost(self, stage: Stage, axis: Axis, range_: Range) -> list[nest.Statement]:
+        """Return the innermost loop: the part that reads inside of a buffer, and what is around."""
+        (start, stop), name = range_, stage.to.name
+        low, high = inside(stage, axis.name, start, stop)
+        before, low = declared(f"{axis.name}_low", low) if not same(low, start) else ([], low)
+        more, high = declared(f"{axis.name}_high", high) if not same(high, stop) else ([], high)
+        statements, after = [*before, *more], list[nest.Statement]()
+        if name in self.outermost or (name in self.sizes and name not in self.vectors):
+            # The identity everywhere is short C, and a constant number of steps.
+            if name in self.outermost or not same((low, high), range_):
+                whole = (start, start + self.sizes[name])
+                statements.append(self._start(stage, axis, whole))
+        else:
+            if not same(low, start):
+                statements.append(self._start(stage, axis, (start, smaller(low, stop))))
+            if not same(high, stop):
+                after = [self._start(stage, axis, (larger(high, start), stop))]
+        if name in self.outermost:
+            return [*statements, *self._sum_in_memory(stage, axis, (low, high))]
+        return [*statements, *self._elements(stage, axis, low, high), *after]
+
+    def _start(self, stage: Stage, axis: Axis, range_: Range) -> nest.Statement:
+        """Return the loop that stores the identity of a reduction."""
+        start = nest.Constant(
+            next(reductions(stage.value)).monoid.start(stage.to.type), stage.to.type
+        )
+        store = nest.Store(stage.to.name, self._at(stage), start, stage.to.type)
+        return nest.For(axis.name, *range_, (store,), short=stage.to.name in self.vectors)
+
+    def _sum_in_memory(self, stage: Stage, axis: Axis, range_: Range) -> list[nest.Statement]:
+        """Return a reduction whose loops are around the loop over ``axis``."""
+        type_, at, reduce = stage.to.type, self._at(stage), next(reductions(stage.value))
+        statements, value = self.element.named(*self.element.value(reduce.body, ONE))
+        more, sum_ = self.element.named([], nest.Read(stage.to.name, at, type_))
+        combined = nest.Call(reduce.monoid.combine, (value, sum_), type_)
+        body = (*statements, *more, nest.Store(stage.to.name, at, combined, type_))
+        return self.element.loops(reduce.axes, [nest.For(axis.name, *range_, body)])
+
+    def _elements(self, stage: Stage, axis: Axis, low: Dim, high: Dim) -> list[nest.Statement]:
+        """Return the loop over elements of a stage, in vectors if it has them."""
+        vector, n = self.vectors.get(stage.to.name), high - low
+        self.element.along = axis.name
+        if vector is None:
+            body = [*self.element.open(stage, (), axis.name), *self._element(stage, ONE)]
+            return [nest.For(axis.name, low, high, tuple(body))]
+        if vector.beyond:
+            body = self._element(stage, LANES)
+            return [nest.For(axis.name, low, high, tuple(body), WIDTHS[LANES])]
+        loops: list[tuple[Dim, list[nest.Statement]]] = []
+        for width, lanes in WIDTHS.items():
+            if highest(n) >= lowest(lanes):
+                loops.append((lanes, self._overlapping(stage, axis, (low, high), width)))
+            if lowest(n) >= highest(lanes):
+                break
+        chosen = loops[-1][1] if loops else []
+        for lanes, loop in reversed(loops[:-1]):
+            chosen = [nest.If(f"{n} >= {lanes}", tuple(loop), tuple(chosen))]
+        if highest(n) < MOST_LANES:
+            chosen = self._one_vector(stage, axis, (low, high), chosen)
+        return chosen
+
+    def _one_vector(
+        self, stage: Stage, axis: Axis, range_: Range, otherwise: list[nest.Statement]
+    ) -> list[nest.Statement]:
+        """Return one vector for a short row, where elements behind the row may be read.
+
+        It is stored beyond the row, too, before what is there.
+        """
+        (low, high), load = range_, next(loads(stage.value))
+        last = {name: end - 1 for name, (_, end) in self.element.bounds.items()}
+        at = self.element.offset(load.buffer, load.index)
+        end = substituted(at, {**last, axis.name: low}) + WIDTHS[LANES]
+        total = math.prod(load.buffer.shape)
+        condition = f"{high - low} < {LANES} && {end} <= {total}"
+        then = (nest.Index(axis.name, low), *self._element(stage, LANES))
+        return [nest.If(condition, then, tuple(otherwise))]
+
+    def _overlapping(
+        self, stage: Stage, axis: Axis, range_: Range, width: str
+    ) -> list[nest.Statement]:
+        """Return the loop in vectors of ``width``, the last of which overlaps the one before."""
+        body, name, lanes = self._element(stage, width), axis.name, WIDTHS[width]
+        if width != ONE:
+            at = Size.named(f"{name}_at", 0, highest(range_[1]))
+            body, name = [nest.Index(name, smaller(at, range_[1] - lanes)), *body], f"{name}_at"
+        return [nest.For(name, *range_, tuple(body), lanes)]
+
+    def _element(self, stage: Stage, width: str) -> list[nest.Statement]:
+        """Return the statements that compute and store an element, or as many as ``width``."""
+        statements, value = self.element.value(stage.value, width)
+        vector, room = self.vectors.get(stage.to.name), None
+        if vector is not None and vector.beyond:
+            statements, value = self.element.named(statements, value)
+            room = self._room(stage)
+        statements.append(
+            nest.Store(stage.to.name, self._at(stage), value, stage.to.type, width, room)
+        )
+        if stage.places is not None:
+            found = Size.named(FOUND, 0, highest(math.prod(stage.to.shape)))
+            place = nest.Constant(found, stage.places.type)
+            statements.append(
+                nest.Store(stage.places.name, self._at(stage), place, stage.places.type)
+            )
+        return statements
+
+    def _at(self, stage: Stage) -> Dim:
+        """Return where the element of a stage is stored."""
+        return self.element.offset(stage.to, [axis.at for axis in stage.axes]) - self.element.flat
+
+    def _room(self, stage: Stage) -> Dim:
+        """Return the elements of the result from the present one on: later ones overwrite them."""
+        end = [stage.axes[0].extent, *(0 for _ in stage.axes[1:])]
+        return self.element.offset(stage.to, end) - self._at(stage)
+
+
+def _is_open(axis: Axis, range_: Range) -> bool:
+    """True if a range has one index, and it is that of a loop outside."""
+    return same(range_[0], axis.at) and same(range_[1] - range_[0], 1)

@@ -1,0 +1,106 @@
+"""Directives that replace an algorithm by another of the same result: more stages, less work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from smelt.loops.algorithm import (
+    Algorithm,
+    Apply,
+    Axis,
+    Buffer,
+    Expression,
+    Load,
+    Reduce,
+    Stage,
+    reductions,
+    replaced,
+    substituted,
+)
+from smelt.loops.schedule import Doubling, Schedule, Separate, Unroll
+
+
+def rewritten(algorithm: Algorithm, schedule: Schedule) -> Algorithm:
+    """Return the algorithm after the directives of the schedule that replace it."""
+    for directive in schedule:
+        if isinstance(directive, Separate):
+            algorithm = _separated(algorithm, directive)
+        elif isinstance(directive, Doubling):
+            algorithm = _doubled(algorithm, directive)
+        elif isinstance(directive, Unroll):
+            algorithm = _unrolled(algorithm, directive)
+    return algorithm
+
+
+def _reduction(algorithm: Algorithm, along: str) -> tuple[Reduce, Axis, Load]:
+    """Return the result's reduction, its axis ``along``, and what it reads."""
+    found = next(reductions(algorithm.result.value))
+    assert isinstance(found.body, Load)
+    return found, next(axis for axis in found.axes if axis.name == along), found.body
+
+
+def _separated(algorithm: Algorithm, directive: Separate) -> Algorithm:
+    """Return the algorithm with a stage that reduces over all axes but one."""
+    result = algorithm.result
+    whole, along, load = _reduction(algorithm, directive.along)
+    last, index = result.axes[-1], load.index[-1]
+    begin = substituted(index, {last.name: 0, along.name: 0})
+    steps = index - begin
+    extent = substituted(steps, {each.name: each.extent - 1 for each in (last, along)}) + 1
+    columns = Axis(directive.axis, extent)
+    axes = (*result.axes[:-1], columns)
+    stage = Buffer(directive.name, load.buffer.type, tuple(axis.extent for axis in axes))
+    others = tuple(axis for axis in whole.axes if axis != along)
+    inner = replace(load, index=(*load.index[:-1], columns.at + begin))
+    outer = Load(stage, (*(axis.at for axis in result.axes[:-1]), steps))
+    value = replaced(result.value, whole, Reduce(whole.monoid, (along,), outer))
+    first = Stage(stage, axes, Reduce(whole.monoid, others, inner))
+    return algorithm.with_stage(first, replace(result, value=value))
+
+
+def _unrolled(algorithm: Algorithm, directive: Unroll) -> Algorithm:
+    """Return the algorithm with the reduction along an axis as one expression."""
+    whole, along, load = _reduction(algorithm, directive.along)
+    assert isinstance(along.extent, int)
+    places = range(along.extent)
+    value = replaced(algorithm.result.value, whole, _chain(whole, load, along, places))
+    return Algorithm((*algorithm.stages[:-1], replace(algorithm.result, value=value)))
+
+
+def _doubled(algorithm: Algorithm, directive: Doubling) -> Algorithm:
+    """Return the algorithm with passes over a stage, each of wider windows than the last."""
+    whole, along, load = _reduction(algorithm, directive.along)
+    assert whole.monoid.repeats
+    assert isinstance(along.extent, int)
+    *passes, last = _passes(along.extent)
+    columns, stages = algorithm.result.axes[-1], list(algorithm.stages[:-1])
+    made = next(stage for stage in stages if stage.to.name == directive.name)
+    wide = {columns.name: made.axes[-1].at}
+    inner = replace(load, index=tuple(substituted(each, wide) for each in load.index))
+    stages += [replace(made, value=_chain(whole, inner, along, places)) for places in passes]
+    value = replaced(algorithm.result.value, whole, _chain(whole, load, along, last))
+    return Algorithm((*stages, replace(algorithm.result, value=value)))
+
+
+def _chain(whole: Reduce, load: Load, along: Axis, places: range | tuple[int, ...]) -> Expression:
+    """Return the elements at ``places`` of an axis, combined."""
+    values = [
+        replace(load, index=tuple(substituted(each, {along.name: place}) for each in load.index))
+        for place in places
+    ]
+    chain: Expression = values[0]
+    for value in values[1:]:
+        chain = Apply(whole.monoid.combine, (value, chain))
+    return chain
+
+
+def _passes(extent: int) -> Iterator[tuple[int, ...]]:
+    """Yield the places that each pass combines, until a window has ``extent`` elements."""
+    if extent == 1:
+        yield (0,)
+    size = 1
+    while size < extent:
+        wide = min(3 * size, extent)
+        yield (0, wide - size) if wide <= 2 * size else (0, size, wide - size)
+        size = wide

@@ -1,0 +1,85 @@
+"""How an algorithm is computed: a schedule is a tuple of directives, which are data.
+
+No directive changes a result, but for the order in which a reduction adds up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from smelt.program.run_sizes import Dim
+
+
+@dataclass(frozen=True)
+class Separate:
+    """Reduce over all axes but ``along`` first, in a stage ``name`` with the axis ``axis``.
+
+    A window of 3 x 3 takes 2 x 2 steps instead of 8. The stage is computed for each value of the
+    result's index along its last axis, so neighbors share it.
+    """
+
+    along: str
+    name: str
+    axis: str
+
+
+@dataclass(frozen=True)
+class Doubling:
+    """Reduce along ``along`` in passes, each of which combines two or three windows of the last.
+
+    The windows may overlap, so an element may be combined twice. The passes overwrite ``name``.
+    """
+
+    along: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Unroll:
+    """The reduction along ``along`` as one expression instead of a loop."""
+
+    along: str
+
+
+@dataclass(frozen=True)
+class Split:
+    """The loop over ``axis`` in blocks of ``by`` iterations."""
+
+    axis: str
+    by: Dim
+
+
+@dataclass(frozen=True)
+class ComputeAt:
+    """Compute stage ``name`` within the loop over blocks of ``axis``, in an array of ``size``.
+
+    Without an axis, the stage is computed once, before all loops.
+    """
+
+    name: str
+    axis: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Vector:
+    """Compute the innermost loop of stage ``name`` in vectors.
+
+    ``beyond``: a last vector is stored beyond a row's end, which the next row overwrites, but not
+    beyond the block's end. Otherwise, the last vector overlaps the one before.
+    """
+
+    name: str
+    beyond: bool = False
+
+
+@dataclass(frozen=True)
+class Outermost:
+    """Move the reduction of stage ``name`` out of the innermost loop; sums are kept in memory."""
+
+    name: str
+
+
+Directive: TypeAlias = Separate | Unroll | Doubling | Split | ComputeAt | Vector | Outermost
+Schedule: TypeAlias = tuple[Directive, ...]

@@ -1,0 +1,73 @@
+"""Schedules of poolings: the rows of a window are combined first, then its columns."""
+
+from __future__ import annotations
+
+from smelt.loops.algorithm import Algorithm
+from smelt.loops.operators import Monoid
+from smelt.loops.schedule import (
+    ComputeAt,
+    Directive,
+    Doubling,
+    Outermost,
+    Schedule,
+    Separate,
+    Split,
+    Unroll,
+    Vector,
+)
+from smelt.native.kernels.convolution.window import Window
+from smelt.native.kernels.vector import MOST_LANES
+from smelt.program.run_sizes import Dim, Size, highest, larger, smaller
+
+ROW, KEPT = 160, 2048
+"""The elements of a row on the stack without vectors, and of a band of rows with them."""
+
+MOST_COLUMNS = 16
+"""The most columns of a window that become one expression."""
+
+
+def plain_schedule(window: Window) -> Schedule:
+    """Return the rows of a window combined first, then its columns, if a row fits the stack."""
+    reach = _reach(window)
+    columns = min(highest(window.output[2]), (ROW - 1 - reach) // window.strides[2] + 1)
+    if not window.flat or window.kernel[2] > MOST_COLUMNS or columns < 1:
+        return ()
+    size = (columns - 1) * window.strides[2] + reach + 1
+    row = (Separate("k2", "row", "x"), Unroll("k2"), ComputeAt("row", "q", size))
+    rows = (Outermost("row"),) if window.kernel[1] > 1 else ()
+    return (*row, *rows, Split("q", columns))
+
+
+def vector_schedule(window: Window, monoid: Monoid, algorithm: Algorithm) -> Schedule:
+    """Return the same in vectors, over bands of rows; () if a row or a sum is too long.
+
+    A maximum at stride 1 combines ever wider windows. Stride 2 reads even and odd columns.
+    """
+    step, few = window.strides[2], window.kernel[2] <= MOST_COLUMNS
+    pitch = (window.output[2] - 1) * step + _reach(window) + 1
+    if highest(pitch) > KEPT or not (few or monoid.repeats):
+        return ()
+    directives: list[Directive] = [Separate("k2", "kept", "x")]
+    doubles = step == 1 and monoid.repeats
+    if doubles:
+        directives.append(Doubling("k2", "kept"))
+    elif few:
+        directives.append(Unroll("k2"))
+    size, axes = highest(pitch), algorithm.result.axes
+    if len(axes) > 2:
+        band = larger(1, smaller(window.output[1], KEPT // larger(1, pitch)))
+        rows: Dim = band * pitch
+        size = KEPT if isinstance(rows, Size) else rows
+        directives.append(Split("h", band))
+    size += 2 * MOST_LANES + _reach(window)
+    directives += [ComputeAt("kept", axes[-2].name, size), Vector("kept")]
+    if doubles or (few and step <= 2):
+        directives.append(Vector(algorithm.result.to.name, beyond=True))
+    if len(algorithm.stages) > 1:
+        directives.append(ComputeAt("counted", "", KEPT + MOST_LANES))
+    return tuple(directives)
+
+
+def _reach(window: Window) -> int:
+    """Return the distance from the first to the last column of a window."""
+    return (window.kernel[2] - 1) * window.dilations[2]
