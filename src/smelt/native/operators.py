@@ -48,8 +48,8 @@ def reference(
     kernel, strides, dilations, pads = (ints_of(attributes, name) for name in CONV)
     rank, group = len(kernel), _group(attributes)
     padded = np.pad(x, [(0, 0), (0, 0), *zip(pads[:rank], pads[rank:], strict=True)])
-    reach = [d * (k - 1) + 1 for d, k in zip(dilations, kernel, strict=True)]
-    windows = np.lib.stride_tricks.sliding_window_view(padded, reach, tuple(range(2, rank + 2)))
+    extent = [d * (k - 1) + 1 for d, k in zip(dilations, kernel, strict=True)]
+    windows = np.lib.stride_tricks.sliding_window_view(padded, extent, tuple(range(2, rank + 2)))
     windows = windows[(slice(None), slice(None), *(slice(None, None, s) for s in strides))]
     for axis, dilation in enumerate(dilations, -rank):
         windows = np.take(windows, range(0, windows.shape[axis], dilation), axis)

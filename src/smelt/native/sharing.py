@@ -66,9 +66,9 @@ def parts_of(program: Program, instruction: Instruction, parts: int) -> int:
     slots = {slot for slot in (*instruction.inputs, *instruction.outputs) if slot >= 0}
     if any(isinstance(dim, Size) for slot in slots for dim in program.slots[slot].shape):
         return 1
-    moved = sum(program.slots[slot].nbytes for slot in slots - program.constants.keys())
+    bytes_moved = sum(program.slots[slot].nbytes for slot in slots - program.constants.keys())
     products = macs(program, instruction)
-    return parts if products >= FEWEST_MACS or (not products and moved >= FEWEST_BYTES) else 1
+    return parts if products >= FEWEST_MACS or (not products and bytes_moved >= FEWEST_BYTES) else 1
 
 
 def shared_needs(needs: Needs, parts: int, alignment: int) -> Needs:

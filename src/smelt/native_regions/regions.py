@@ -81,8 +81,8 @@ def native_regions(
 def _partition(model: ir.Model, target: Target[Any, Any]) -> list[Part]:
     """Return the parts of ``model``: the regions that ``target`` takes, and the other parts."""
     bounds = readable_bounds(model.graph)
-    taken = {node: not refusal(target, node, bounds) for node in model.graph}
-    return partition(model.graph, taken.__getitem__, lambda nodes: FEWEST_NODES - len(nodes))
+    is_taken = {node: not refusal(target, node, bounds) for node in model.graph}
+    return partition(model.graph, is_taken.__getitem__, lambda nodes: FEWEST_NODES - len(nodes))
 
 
 def _obstacle(artifact: Artifact) -> str:

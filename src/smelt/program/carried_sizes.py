@@ -69,13 +69,13 @@ def _bounds_by_trial(
     def iterate(largest: Mapping[str, int]) -> dict[str, int] | None:
         """Return the sizes after one trial of the body; None if one is unknown."""
         tried = trial(body, {**known, **{name: (0, size) for name, size in largest.items()}})
-        grown = {}
+        new_bounds = {}
         for name, (_, state, axis) in unbounded.items():
             size = tried.slots[tried.outputs[head + state]].shape[axis]
             if isinstance(size, ir.SymbolicDim):
                 return None
-            grown[name] = highest(size)
-        return grown
+            new_bounds[name] = highest(size)
+        return new_bounds
 
     start = {name: size for name, (size, _, _) in unbounded.items()}
     ends = after_iterations(start, max_iterations(loop), iterate)

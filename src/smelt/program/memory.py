@@ -216,12 +216,12 @@ def _climb(
     for _ in range(min(CLIMB, _affordable(spans))):
         if arena == bound:
             break
-        moved = generator.choice([i for i in order if offsets[i] + sizes[i] == arena])
+        moved_storage = generator.choice([i for i in order if offsets[i] + sizes[i] == arena])
         if generator.random() < 0.5:
-            moved = generator.choice(_live_with(storages, moved))
-        position = order.index(moved)
+            moved_storage = generator.choice(_live_with(storages, moved_storage))
+        position = order.index(moved_storage)
         trial = order[:position] + order[position + 1 :]
-        trial.insert(generator.randrange(position + 1), moved)
+        trial.insert(generator.randrange(position + 1), moved_storage)
         packed = _placed(spans, trial)
         total = max(packed[i] + sizes[i] for i in trial)
         if total <= arena:

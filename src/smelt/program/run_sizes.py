@@ -43,21 +43,21 @@ class Size:
 
     def __add__(self, other: Dim) -> Dim:
         terms, atoms = dict(self.terms), dict(self.atoms)
-        theirs = _polynomial(other)
-        atoms.update(theirs.atoms)
-        for monomial, factor in theirs.terms.items():
+        right = _polynomial(other)
+        atoms.update(right.atoms)
+        for monomial, factor in right.terms.items():
             terms[monomial] = terms.get(monomial, 0) + factor
-        return _simplified(terms, atoms, (self.low + theirs.low, self.high + theirs.high))
+        return _simplified(terms, atoms, (self.low + right.low, self.high + right.high))
 
     def __mul__(self, other: Dim) -> Dim:
-        theirs = _polynomial(other)
+        right = _polynomial(other)
         terms: dict[Monomial, int] = {}
         for own_monomial, a in self.terms.items():
-            for other_monomial, b in theirs.terms.items():
+            for other_monomial, b in right.terms.items():
                 product = tuple(sorted((*own_monomial, *other_monomial)))
                 terms[product] = terms.get(product, 0) + a * b
-        products = [a * b for a in (self.low, self.high) for b in (theirs.low, theirs.high)]
-        return _simplified(terms, {**self.atoms, **theirs.atoms}, (min(products), max(products)))
+        products = [a * b for a in (self.low, self.high) for b in (right.low, right.high)]
+        return _simplified(terms, {**self.atoms, **right.atoms}, (min(products), max(products)))
 
     __radd__, __rmul__ = __add__, __mul__
 

@@ -75,8 +75,8 @@ def _greedy(problem: OrderProblem) -> list[int]:
 
     def change(i: int) -> int:
         """Return the change of the live bytes if instruction ``i`` runs next."""
-        grown = sum(problem.size[s] for s in problem.writes[i] if readers_left[s] > 1)
-        return grown - sum(problem.size[s] for s in problem.reads[i] if readers_left[s] == 1)
+        allocated = sum(problem.size[s] for s in problem.writes[i] if readers_left[s] > 1)
+        return allocated - sum(problem.size[s] for s in problem.reads[i] if readers_left[s] == 1)
 
     heap = [(change(i), i) for i in range(problem.count) if writers_left[i] == 0]
     heap.sort()

@@ -183,8 +183,8 @@ class _Stager:
         self._emit(replace(instruction, inputs=inputs, outputs=outputs), step, extra)
         for slot, _ in written:
             if slot in self.joined:
-                whole, box = self.joined[slot]
-                store = Instruction(STORE, (self.held[result][slot],), (whole,), box)
+                joined_slot, box = self.joined[slot]
+                store = Instruction(STORE, (self.held[result][slot],), (joined_slot,), box)
                 self._emit(store, step)
             elif slot in self.program.outputs:
                 self._store(slot, step)
@@ -216,8 +216,8 @@ class _Stager:
         """Copy ``slot`` to the home memory if it is not there; a band is part of a stored slot."""
         if slot in self.stored or slot in self.bands:
             return
-        near = next(held[slot] for held in self.held.values() if slot in held)
-        self._emit(Instruction(STORE, (near,), (slot,)), step)
+        near_slot = next(held[slot] for held in self.held.values() if slot in held)
+        self._emit(Instruction(STORE, (near_slot,), (slot,)), step)
         self.stored.add(slot)
 
     def _new(self, slot: int, space: str) -> int:

@@ -67,19 +67,19 @@ def chain(
 
     New slots are added to ``program``.
     """
-    carried: int | None = None
+    previous_sum: int | None = None
     for number, part in enumerate(parts):
         inputs, boxes = list(instruction.inputs), dict(part.boxes)
         inputs += [-1] * (summing.carried + 1 - len(inputs))
         is_last = number + 1 == len(parts)
-        if carried is not None:
-            inputs[summing.carried] = carried
+        if previous_sum is not None:
+            inputs[summing.carried] = previous_sum
         stage = "last" if is_last else "middle" if number else "first"
-        carried = (
+        previous_sum = (
             result if is_last else program.new_slot(summing.partial_sum(program.slots[result]))
         )
         attributes = {**instruction.attributes, **part.attributes, STAGE: stage}
-        outputs = (carried, *instruction.outputs[1:])
+        outputs = (previous_sum, *instruction.outputs[1:])
         yield (
             replace(instruction, inputs=tuple(inputs), outputs=outputs, attributes=attributes),
             boxes,

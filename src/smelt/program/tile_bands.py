@@ -69,7 +69,7 @@ class Bands:
         slots = self.program.slots
         counts = [self.count(axis, size) for axis, size in sizes.items()]
         shares = [self.shares(axis, size) for axis, size in sizes.items()]
-        moved = float(slots[self.instruction.outputs[0]].nbytes)
+        bytes_moved = float(slots[self.instruction.outputs[0]].nbytes)
         for position, slot in enumerate(self.instruction.inputs):
             operand_shares = [
                 None if axis_shares is None else axis_shares.get(position) for axis_shares in shares
@@ -79,10 +79,10 @@ class Bands:
             )
             loops = zip(operand_shares[: last + 1], counts, strict=False)
             loads = prod(count if share is None else share for share, count in loops)
-            moved += slots[slot].nbytes * loads if slot >= 0 else 0
+            bytes_moved += slots[slot].nbytes * loads if slot >= 0 else 0
         if any(axis_shares is None for axis_shares in shares):
             return None
-        return Tiling(sizes, prod(counts), round(moved))
+        return Tiling(sizes, prod(counts), round(bytes_moved))
 
     def count(self, axis: int, size: int) -> int:
         """Return the number of bands of ``size`` along ``axis``."""

@@ -107,11 +107,11 @@ def _window(
     spatial, rank = axis - 2, len(kernel)
     size = program.slots[instruction.inputs[0]].sizes[axis]
     count = program.slots[instruction.outputs[0]].sizes[axis]
-    reach = dilations[spatial] * (kernel[spatial] - 1) + 1
-    if (count - 1) * strides[spatial] + reach > pads[spatial] + size + pads[rank + spatial]:
+    window_extent = dilations[spatial] * (kernel[spatial] - 1) + 1
+    if (count - 1) * strides[spatial] + window_extent > pads[spatial] + size + pads[rank + spatial]:
         return None
     first = start * strides[spatial] - pads[spatial]
-    end = (stop - 1) * strides[spatial] - pads[spatial] + reach
+    end = (stop - 1) * strides[spatial] - pads[spatial] + window_extent
     low, high = max(first, 0), min(end, size)
     if low >= high:
         return None

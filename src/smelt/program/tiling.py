@@ -202,11 +202,11 @@ def _in_own_program(program: Program, instruction: Instruction) -> tuple[Program
 
 def _in_whole(outer: Box, inner: Box) -> Box:
     """Return ``inner``, a box relative to ``outer``, as a box of the whole tensor."""
-    moved = {
+    in_original = {
         axis: (start + outer.get(axis, (0, 0))[0], stop + outer.get(axis, (0, 0))[0])
         for axis, (start, stop) in inner.items()
     }
-    return {**outer, **moved}
+    return {**outer, **in_original}
 
 
 def _band(

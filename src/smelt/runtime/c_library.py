@@ -166,8 +166,8 @@ class CLibrary:
         Raises UsageError E603 or E670 if an input does not fit, InvalidModel E331 if a matrix that
         the model checks is singular.
         """
-        fed = feed(self.interface, inputs)
-        values = [_value(port, fed.get(port.name)) for port in self.interface.inputs]
+        values_by_name = feed(self.interface, inputs)
+        values = [_value(port, values_by_name.get(port.name)) for port in self.interface.inputs]
         sizes = sizes_of(self.interface, values, self.sizes)
         largest_sizes = sizes | {name: high for name, (_, high) in self.lengths.items()}
         arrays = [packed(a, _dtype(p)) for a, p in zip(values, self.interface.inputs, strict=True)]

@@ -28,7 +28,7 @@ def feed(interface: Interface, inputs: Sequence[Value]) -> dict[str, Value]:
             fix=f"give an array for each of {', '.join(port.name for port in interface.inputs)}",
             why="inputs are given in order, one array each",
         )
-    fed: dict[str, Value] = {}
+    values_by_name: dict[str, Value] = {}
     for port, argument in zip(interface.inputs, inputs, strict=True):
         value = argument
         if value is None:
@@ -40,18 +40,19 @@ def feed(interface: Interface, inputs: Sequence[Value]) -> dict[str, Value]:
                     fix=f"give an array for {port.name!r}",
                     why="the input has no default value",
                 )
-            fed[port.name] = port.default.numpy() if port.default is not None else None
+            values_by_name[port.name] = port.default.numpy() if port.default is not None else None
             continue
         if not isinstance(value, list | dict):
             value = np.asarray(key_data(value))
             _check(port, value)
-        fed[port.name] = value
+        values_by_name[port.name] = value
     if interface.check is not None:
         arrays = (
-            value if isinstance(value, np.ndarray) else np.empty(()) for value in fed.values()
+            value if isinstance(value, np.ndarray) else np.empty(())
+            for value in values_by_name.values()
         )
         interface.check(tuple(array.shape for array in arrays))
-    return fed
+    return values_by_name
 
 
 def with_optional_inputs(interface: Interface, run: Run) -> Run:

@@ -191,5 +191,5 @@ def _cast_undefined(node: ir.Node, source: np.ndarray) -> bool:
         return False
     bits = target.bitwidth - int(target.is_signed())
     low, high = -(2**bits) if target.is_signed() else 0, 2**bits
-    whole = np.trunc(source.astype(np.float64))
-    return not bool(np.all((whole >= low) & (whole < high)))
+    truncated = np.trunc(source.astype(np.float64))
+    return not bool(np.all((truncated >= low) & (truncated < high)))

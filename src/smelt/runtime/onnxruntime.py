@@ -80,8 +80,10 @@ class OnnxRuntime:
     def __call__(self, *inputs: Value) -> tuple[Value, ...]:
         """Run once. Raises InvalidModel E321 if the run fails, ResourceLimit E511 if it is slow."""
         ort = _import()
-        fed = feed(self.interface, inputs)
-        if self._for_empty_inputs is not None and any(_is_empty(value) for value in fed.values()):
+        values_by_name = feed(self.interface, inputs)
+        if self._for_empty_inputs is not None and any(
+            _is_empty(value) for value in values_by_name.values()
+        ):
             return Reference(self._for_empty_inputs)(*inputs)
         options = ort.RunOptions()
         watchdog = threading.Timer(self.time_limit, _stop, (options,))
@@ -89,7 +91,7 @@ class OnnxRuntime:
         if math.isfinite(self.time_limit):
             watchdog.start()
         try:
-            return self._run(fed, options)
+            return self._run(values_by_name, options)
         except (SmeltError, MemoryError):
             raise
         except Exception as error:
@@ -97,14 +99,14 @@ class OnnxRuntime:
         finally:
             watchdog.cancel()
 
-    def _run(self, fed: dict[str, Value], options: ort.RunOptions) -> tuple[Value, ...]:
+    def _run(self, values_by_name: dict[str, Value], options: ort.RunOptions) -> tuple[Value, ...]:
         """Run the session; element types that NumPy lacks are passed as OrtValues."""
         names = [port.name for port in self.interface.outputs]
         if self._native:
-            return tuple(self._session.run(names, fed, options))
+            return tuple(self._session.run(names, values_by_name, options))
         values = {}
         for port in self.interface.inputs:
-            array = fed.get(port.name)
+            array = values_by_name.get(port.name)
             if isinstance(array, np.ndarray) and port.dtype is not None:
                 values[port.name] = to_ort(array, port.dtype)
         results = self._session.run_with_ort_values(names, values, options)

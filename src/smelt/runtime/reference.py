@@ -44,10 +44,10 @@ class Reference:
 
     def __call__(self, *inputs: Value) -> tuple[Value, ...]:
         """Run once. Raises InvalidModel E321 if the run fails."""
-        fed = feed(self.interface, inputs)
+        values_by_name = feed(self.interface, inputs)
         try:
             with np.errstate(all="ignore"):
-                return tuple(map(_as_array, self._evaluator.run(None, fed)))
+                return tuple(map(_as_array, self._evaluator.run(None, values_by_name)))
         except (SmeltError, MemoryError):
             raise
         except Exception as error:

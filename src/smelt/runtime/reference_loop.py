@@ -36,20 +36,20 @@ def _run(
     """
     names = self.body.input_names
     values_by_name = dict(context or {})
-    carried = list(states)
+    states_now = list(states)
     stacked_outputs: list[list[np.ndarray]] = [
-        [] for _ in self.body.output_names[1 + len(carried) :]
+        [] for _ in self.body.output_names[1 + len(states_now) :]
     ]
     continues, iteration = condition is None or bool(condition), 0
     while continues and (count is None or iteration < count):
         values_by_name.update(
-            zip(names, (np.int64(iteration), np.bool_(continues), *carried), strict=True)
+            zip(names, (np.int64(iteration), np.bool_(continues), *states_now), strict=True)
         )
         next_condition, *results = self._run_body(
             values_by_name, attributes=attributes, bindings=bindings
         )
-        carried = results[: len(carried)]
-        for outputs, part in zip(stacked_outputs, results[len(carried) :], strict=True):
+        states_now = results[: len(states_now)]
+        for outputs, part in zip(stacked_outputs, results[len(states_now) :], strict=True):
             outputs.append(part)
         continues, iteration = bool(next_condition), iteration + 1
-    return (*carried, *(np.stack(outputs) for outputs in stacked_outputs))
+    return (*states_now, *(np.stack(outputs) for outputs in stacked_outputs))

@@ -232,8 +232,8 @@ def _unknown_limit_operators(target: Target[Any, Any]) -> Iterator[str]:
             continue
         names = [name for domain, name in declared if domain == key[0]]
         if names:
-            near = did_you_mean(key[1], names, "")
-            hint = f"; {near}" if near else ""
+            suggestion = did_you_mean(key[1], names, "")
+            hint = f"; {suggestion}" if suggestion else ""
             yield f"limits.operators: {key[0]} has no operator {key[1]!r}{hint}"
 
 

@@ -100,16 +100,22 @@ def _reason_unaccepted(target: Target[Any, Any], node: ir.Node, options: Any) ->
     if target.accepts is None:
         return ""
     with attribute_errors_to(target, "accepts"):
-        answer = call_with_options(target.accepts, node, options)
-    if not isinstance(answer, bool | np.bool_ | str):
+        accepted = call_with_options(target.accepts, node, options)
+    if not isinstance(accepted, bool | np.bool_ | str):
         raise UsageError(
             "E649",
-            f"`accepts` of target {target.name!r} returned {repr(answer)[:40]}",
+            f"`accepts` of target {target.name!r} returned {repr(accepted)[:40]}",
             at=f"node {node.name!r} ({node.op_type})",
             fix="return True, or False, or the reason why not as text",
             why="accepts decides whether the target supports a node",
         )
-    return answer if isinstance(answer, str) else "" if answer else "it does not accept this node"
+    return (
+        accepted
+        if isinstance(accepted, str)
+        else ""
+        if accepted
+        else "it does not accept this node"
+    )
 
 
 def _unaccepted_errors(

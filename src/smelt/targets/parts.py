@@ -46,21 +46,23 @@ def compose(
     """
     target, target_options = chosen
     name_values(model)
-    whole = model.clone()
+    uncut = model.clone()
     interface = interface_of(model)
     numbers = {value: i for i, value in enumerate(model.graph.inputs)}
     for part in parts:
         for value in part.writes:
             numbers.setdefault(value, len(numbers))
     outputs = [numbers[value] for value in model.graph.outputs]
-    flows = [([numbers[v] for v in p.reads], [numbers[v] for v in p.writes]) for p in parts]
+    reads_and_writes = [
+        ([numbers[v] for v in p.reads], [numbers[v] for v in p.writes]) for p in parts
+    ]
     artifacts = _artifacts(model, parts, chosen, fallback, prepare)
-    plan: Plan[Any, Any] = Plan(whole, target_options)
+    plan: Plan[Any, Any] = Plan(uncut, target_options)
     for emitter in (target, fallback):
         count = sum(len(p.nodes) for p in parts if p.taken == (emitter is target))
         plan.facts[f"nodes on {emitter.name}"] = count
     plan.facts["parts"] = len(parts)
-    document = _document(target, interface, outputs, artifacts, flows)
+    document = _document(target, interface, outputs, artifacts, reads_and_writes)
     files = {FILE: (json.dumps(document, indent=1) + "\n").encode()}
     for folder, artifact in zip(_folders(artifacts), artifacts, strict=True):
         files.update({f"{folder}/{name}": artifact.files[name] for name in artifact.files})
@@ -69,12 +71,13 @@ def compose(
     def load() -> Runner:
         """Return a runner of the parts, one after the other."""
         steps = [
-            (artifact.opened(), *flow) for artifact, flow in zip(artifacts, flows, strict=True)
+            (artifact.opened(), *flow)
+            for artifact, flow in zip(artifacts, reads_and_writes, strict=True)
         ]
         return _chain(interface, steps, outputs)
 
     runs = all(artifact.load is not None for artifact in artifacts)
-    return Artifact(target.name, whole, files, plan, report, load if runs else None)
+    return Artifact(target.name, uncut, files, plan, report, load if runs else None)
 
 
 def _artifacts(
@@ -115,10 +118,10 @@ def _document(
     interface: Interface,
     outputs: Sequence[int],
     artifacts: Sequence[Artifact],
-    flows: Sequence[tuple[Sequence[int], Sequence[int]]],
+    reads_and_writes: Sequence[tuple[Sequence[int], Sequence[int]]],
 ) -> dict[str, Any]:
     """Return the contents of ``parts.json``."""
-    rows = zip(_folders(artifacts), artifacts, flows, strict=True)
+    rows = zip(_folders(artifacts), artifacts, reads_and_writes, strict=True)
     return {
         "schema": SCHEMA,
         "target": target.name,
@@ -191,7 +194,9 @@ def open_parts(folder: Path, opened: Callable[[Path, str], Saved]) -> Saved | No
         parts = [
             (_part_folder(folder, p["folder"]), str(p["target"]), p) for p in document["parts"]
         ]
-        flows = [([*map(int, p["reads"])], [*map(int, p["writes"])]) for _, _, p in parts]
+        reads_and_writes = [
+            ([*map(int, p["reads"])], [*map(int, p["writes"])]) for _, _, p in parts
+        ]
     except (KeyError, TypeError, ValueError) as error:
         what = f"{FILE!r} in {str(folder)!r} is damaged"
         raise UsageError("E616", what, why=damage(error), fix="compile the model again") from error
@@ -199,7 +204,7 @@ def open_parts(folder: Path, opened: Callable[[Path, str], Saved]) -> Saved | No
 
     def load() -> Runner:
         """Return a runner of the saved parts, one after the other."""
-        steps = [(one.load(), *flow) for one, flow in zip(saved, flows, strict=True)]
+        steps = [(one.load(), *flow) for one, flow in zip(saved, reads_and_writes, strict=True)]
         return _chain(interface, steps, outputs)
 
     return Saved(str(document["target"]), interface, load)

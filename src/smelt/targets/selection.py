@@ -135,16 +135,16 @@ def _by_benefit(rules: Sequence[Rule]) -> list[RuleSet]:
     return [RuleSet(group) for _, group in groupby(ordered, benefit)]
 
 
-def _run(rewriter: Rewriter, sets: Sequence[RuleSet], stats: RuleStats) -> None:
+def _run(rewriter: Rewriter, rule_sets: Sequence[RuleSet], stats: RuleStats) -> None:
     """Run the rule sets to a joint fixed point; raises InternalError E903 if there is none."""
     budget = REWRITES_PER_NODE * NodeIndex(rewriter.model).count + 1000
-    again = True
-    while again:
-        again = False
-        for number, each in enumerate(sets):
+    has_changed = True
+    while has_changed:
+        has_changed = False
+        for number, each in enumerate(rule_sets):
             before = stats.fired.total()
             Worklist(rewriter, each, stats).run()
-            again |= number > 0 and stats.fired.total() > before
+            has_changed |= number > 0 and stats.fired.total() > before
         if stats.fired.total() > budget:
             raise InternalError(
                 "E903",

@@ -99,8 +99,8 @@ def _dtypes(target: Target, domain: str, op_type: str) -> tuple[str, ...] | None
     if target_types == (None, None):
         return None
     stated = (*target_types, target.limits.dtypes)
-    sets = [set(types) for types in stated if types is not None]
-    return tuple(sorted(dtype.name.lower() for dtype in set.intersection(*sets)))
+    stated_sets = [set(types) for types in stated if types is not None]
+    return tuple(sorted(dtype.name.lower() for dtype in set.intersection(*stated_sets)))
 
 
 def schema_types(domain: str, op_type: str) -> frozenset[ir.DataType] | None:

@@ -59,9 +59,9 @@ def race(
     clock = clocks[0] if threads == 1 else clocks[1]
     ratios: list[list[float]] = [[] for _ in opens]
     opened: list[list[float]] = [[] for _ in opens]
-    for turn in range(SESSIONS):
+    for session_number in range(SESSIONS):
         runs: dict[int, Callable[[], object]] = {}
-        for candidate in np.random.default_rng(turn).permutation(len(opens)).tolist():
+        for candidate in np.random.default_rng(session_number).permutation(len(opens)).tolist():
             begin = clocks[0]()
             session = opened_session(opens[candidate])
             opened[candidate].append(max(clocks[0]() - begin, SHORTEST))

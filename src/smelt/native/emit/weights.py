@@ -85,9 +85,9 @@ class Weight:
 
     def string(self) -> str:
         """Return the object with its data as a string of little-endian bytes."""
-        spelled = OCTAL[np.frombuffer(_little_endian(self.array), np.uint8)].tobytes().decode()
+        escaped = OCTAL[np.frombuffer(_little_endian(self.array), np.uint8)].tobytes().decode()
         step = 4 * ESCAPES_PER_LINE
-        lines = [f'"{spelled[at : at + step]}"' for at in range(0, len(spelled), step)] or ['""']
+        lines = [f'"{escaped[at : at + step]}"' for at in range(0, len(escaped), step)] or ['""']
         head = f"/* {self.note} */\n" if self.note else ""
         text = "\n".join(lines)
         return f"{head}const union {self.symbol}_data {self.symbol} = {{ {{\n{text}\n}} }};\n"

@@ -95,7 +95,7 @@ def gemm(cx: KernelContext) -> None:
     function = pointer(cx, "sgemm" if cx.type(0).name == "float" else "dgemm")
     epilogue = dot_epilogue(cx, names)
     rows = max(FEWEST_ROWS, BLOCK // n) if cx.instruction.epilogue else m
-    down = left.leading if left.flag == PLAIN else 1
+    row_stride = left.leading if left.flag == PLAIN else 1
     cut = cx.body.widest(sizes)
     in_batch = cut is not None and is_even(sizes[cut], cx.body.parts)
     with cx.body.loops(names, sizes, cut if in_batch else None):
@@ -103,7 +103,7 @@ def gemm(cx: KernelContext) -> None:
         for first, count in cutting(cx, "i", m, rows):
             cx.body.line(
                 f"{function}({ROWS}, {left.flag}, {right.flag}, {count}, {n}, {k}, 1, "
-                f"{plus(a, first, down)}, {left.leading}, {b}, {right.leading}, 0, "
+                f"{plus(a, first, row_stride)}, {left.leading}, {b}, {right.leading}, 0, "
                 f"{plus(c, first, n)}, {n});"
             )
             if cx.instruction.epilogue:

@@ -156,11 +156,11 @@ def _states(cx: KernelContext) -> list[_State]:
 
     An initial value of another shape than later ones is never read, so none of it is copied.
     """
-    carried = {str(each.size) for each in cx.instruction.bodies[0].program.loop_sizes}
+    varying_sizes = {str(each.size) for each in cx.instruction.bodies[0].program.loop_sizes}
     states = []
     for i, (read, written) in enumerate(_slots_of_states(cx)):
         pairs = zip(read.sizes, written.sizes, strict=False)
-        same_sizes = all(str(x) in carried or same(x, y) for x, y in pairs)
+        same_sizes = all(str(x) in varying_sizes or same(x, y) for x, y in pairs)
         same_sizes = same_sizes and len(read.shape) == len(written.shape)
         first = cx.program.slots[cx.instruction.inputs[2 + i]]
         initial_bytes = first.nbytes if same_sizes else 0

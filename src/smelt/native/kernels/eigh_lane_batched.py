@@ -137,5 +137,5 @@ def _emit_sorted(cx: KernelContext, n: int, lanes: int, parts: Sequence[str]) ->
     with body.loops(("i", "j"), (n, n)):
         for position, part in enumerate(parts):
             y = f"{cx.output(position).name}[(b + l) * {n * n} + i * {n} + j]"
-            moved = f"(({t} *){part})[(order[j] * {n} + i) * {lanes} + l]"
-            body.line(f"{y} = skip[l] ? NAN : {moved};")
+            source = f"(({t} *){part})[(order[j] * {n} + i) * {lanes} + l]"
+            body.line(f"{y} = skip[l] ? NAN : {source};")

@@ -87,8 +87,8 @@ def power(cx: KernelContext) -> str:
     lines = [f"static {base.name} {name}({base.name} a, {exponent.name} b)", "{"]
     if exponent.signed:
         lines += ["    if (b < 0)"]
-        odd = " : a == -1 ? (b % 2 == 0 ? 1 : -1)" if base.signed else ""
-        lines += [f"        return ({base.name})(a == 1 ? 1{odd} : 0);"]
+        minus_one_case = " : a == -1 ? (b % 2 == 0 ? 1 : -1)" if base.signed else ""
+        lines += [f"        return ({base.name})(a == 1 ? 1{minus_one_case} : 0);"]
     lines += [
         f"    {base.modular} r = 1, s = ({base.modular})a;",
         "    for (; b != 0; b /= 2) {",

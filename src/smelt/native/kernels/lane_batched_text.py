@@ -267,8 +267,8 @@ OF_TYPE: Mapping[str, Mapping[str, str]] = {
 
 def filled(text: str, type_: str) -> str:
     """Return ``text`` with the placeholders replaced for the element type ``type_``."""
-    for word, meant in OF_TYPE[type_].items():
-        text = text.replace(word, meant)
+    for word, replacement in OF_TYPE[type_].items():
+        text = text.replace(word, replacement)
     return text
 
 

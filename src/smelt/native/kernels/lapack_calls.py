@@ -99,26 +99,26 @@ def call(cx: KernelContext, name: str, *arguments: str | int, is_complex: bool =
     ```
     """
     t, function = cx.type(0).name, f"{PREFIX}{letter(cx, is_complex=is_complex)}{name}"
-    types, passed, numbers, ends = [], [], [], []
+    types, c_arguments, numbers, ends = [], [], [], []
     for number, each in enumerate(arguments):
         if isinstance(each, int):
             types.append("const int *")
             numbers.append(f"n{number} = {each}")
-            passed.append(f"&n{number}")
+            c_arguments.append(f"&n{number}")
         elif each.startswith('"'):
             types.append("const char *")
             ends.append("size_t")
-            passed.append(each)
+            c_arguments.append(each)
         else:
             types.append("int *" if each.startswith("(int") else f"{t} *")
-            passed.append(each)
+            c_arguments.append(each)
     types += ["int *", *ends]
-    passed += ["&info", *("1" for _ in ends)]
+    c_arguments += ["&info", *("1" for _ in ends)]
     pointer = cx.call(function, f"static void (*{function})({', '.join(types)});\n")
     with cx.body.block(""):
         if numbers:
             cx.body.line(f"const int {', '.join(numbers)};")
-        cx.body.line(f"{pointer}({', '.join(passed)});")
+        cx.body.line(f"{pointer}({', '.join(c_arguments)});")
 
 
 def to_column_major(cx: KernelContext, source: str, target: str, rows: int, columns: int) -> None:

@@ -119,11 +119,11 @@ def collapse(
         else:
             sizes.append(size)
             columns.append(column)
-    walked = [
+    collapsed = [
         Access(access.array, access.type, tuple(column[i] for column in columns), access.offset)
         for i, access in enumerate(accesses)
     ]
-    return tuple(sizes), walked
+    return tuple(sizes), collapsed
 
 
 def emit_map(

@@ -121,14 +121,14 @@ def packed_dot(cx: KernelContext) -> None:
                 _emit_results(cx, part.length, blocks.columns, f"{vectors} * SUMS")
 
 
-def _emit_results(cx: KernelContext, rows: int, columns: int, panel_width: str) -> None:
+def _emit_results(cx: KernelContext, rows: int, columns: int, tile_width: str) -> None:
     """Write the copy of results to the columns from ``j`` on, as many as exist."""
     body = cx.body
     body.line(f"const ptrdiff_t left = {columns} - j;")
-    body.line(f"const ptrdiff_t n = left < {panel_width} ? left : {panel_width};")
+    body.line(f"const ptrdiff_t n = left < {tile_width} ? left : {tile_width};")
     with body.loop("m", rows):
         to = f"{cx.output().name} + (i + m) * {columns} + j"
-        body.line(f"memcpy({to}, results + m * {panel_width}, (size_t)n * sizeof(float));")
+        body.line(f"memcpy({to}, results + m * {tile_width}, (size_t)n * sizeof(float));")
 
 
 def _constants(cx: KernelContext, blocks: Blocks, panel: int) -> tuple[str, str, str, str]:

@@ -192,8 +192,8 @@ def _position_offsets(band: Band) -> list[int]:
     First come the offsets of the groups of four channels, for int8 dot products. Then come two
     offsets per position for 16-bit products, which read the even and the odd channels of a group.
     """
-    whole = [4 * pixel for pixel in band.pixel_offsets()]
-    return [*whole, *(offset + half for offset in whole for half in (-1, 0))]
+    group_offsets = [4 * pixel for pixel in band.pixel_offsets()]
+    return [*group_offsets, *(offset + half for offset in group_offsets for half in (-1, 0))]
 
 
 def _position_table(cx: KernelContext, band: Band) -> str:

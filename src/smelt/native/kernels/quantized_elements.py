@@ -91,7 +91,7 @@ def _emit_runs(cx: KernelContext, text: str, value: str, repeated: Sequence[int]
         body.line(f"const ptrdiff_t left = {y.size} - first;")
         body.line(f"const ptrdiff_t n = left < {size} ? left : {size};")
         to = f"(unsigned char *)({y.name} + first)"
-        starts = [each + ("" if again else " + first") for each, again in names]
+        starts = [each + ("" if is_repeated else " + first") for each, is_repeated in names]
         body.line(f"ptrdiff_t i = {run}({starts[0]}, {starts[1]}, n, last, {to});")
         with body.block("for (; i < n; ++i)"):
             body.line(
@@ -102,8 +102,8 @@ def _emit_runs(cx: KernelContext, text: str, value: str, repeated: Sequence[int]
 def _sum(scales: list[np.float32], zeros: list[int]) -> str:
     """Return the C of a sum of bytes ``{0}`` and ``{1}`` in steps of the result's scale."""
     first, second = scales[0] / scales[2], scales[1] / scales[2]
-    moved = first * np.float32(zeros[0]) + second * np.float32(zeros[1])
-    fixed = np.float32(zeros[2]) - moved
+    zero_terms = first * np.float32(zeros[0]) + second * np.float32(zeros[1])
+    fixed = np.float32(zeros[2]) - zero_terms
     left, right = _literal(first), _literal(second)
     return f"({_literal(fixed)} + FLOAT({{0}}) * {left}) + FLOAT({{1}}) * {right}"
 

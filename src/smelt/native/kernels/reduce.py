@@ -170,8 +170,10 @@ def _emit_rows(cx: KernelContext, reducer: Reducer, loops: Loops) -> None:
 
     with body.loops([names[i] for i in outer], [loops.sizes[i] for i in outer]):
         row(f"{target} = {reducer.start};")
-        grown = [*reduced, last]
-        with body.loops([names[i] for i in grown], [loops.sizes[i] for i in grown]):
+        reduced_and_last = [*reduced, last]
+        with body.loops(
+            [names[i] for i in reduced_and_last], [loops.sizes[i] for i in reduced_and_last]
+        ):
             body.line(f"const {reducer.type.name} v = {value};")
             body.line(f"{grown_at} = {grow.step(grown_at, 'v')};")
         if reducer.reduction.final != "{a}":

@@ -66,14 +66,14 @@ def map_loops_of(cx: KernelContext) -> MapLoops:
         strides[axis] = step
         step *= shape[axis]
     reads = [cx.strided_input(i).broadcast(shape) for i in range(len(cx.instruction.inputs))]
-    sizes, (write, *walked) = collapse(shape, (output.access(strides), *reads))
+    sizes, (write, *read_accesses) = collapse(shape, (output.access(strides), *reads))
     lines, value = part_lines(cx)
     reduction = str(cx.attributes["reduction"])
     stored = Instruction(reduction, last.outputs, cx.instruction.outputs)
     reducer = Reducer(
         KernelContext(cx.program, stored), FLOATS[reduction], math.prod(shape[i] for i in axes)
     )
-    return MapLoops(sizes, write, walked, lines, value, reducer)
+    return MapLoops(sizes, write, read_accesses, lines, value, reducer)
 
 
 def emitter_of(sizes: Sequence[int], reduced: Sequence[bool]) -> Callable[..., None] | None:

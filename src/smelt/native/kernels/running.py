@@ -48,8 +48,8 @@ def _emit_rows(cx: KernelContext, outer: int, count: int) -> None:
                 body.line(f"sum[r] = {start};")
             with _along(cx, count), body.loop("r", rows):
                 body.line(f"const ptrdiff_t at = r * {count} + i;")
-                grown = f"sum[r] = {combine(op, t, 'sum[r]', 'from[at]')};"
-                _emit_step(cx, grown, "to[at] = sum[r];")
+                accumulation = f"sum[r] = {combine(op, t, 'sum[r]', 'from[at]')};"
+                _emit_step(cx, accumulation, "to[at] = sum[r];")
 
 
 def _emit_columns(cx: KernelContext, sizes: tuple[int, int, int]) -> None:
@@ -80,9 +80,9 @@ def _along(cx: KernelContext, count: int | str) -> Iterator[None]:
         yield
 
 
-def _emit_step(cx: KernelContext, grown: str, stored: str) -> None:
+def _emit_step(cx: KernelContext, accumulation: str, stored: str) -> None:
     """Write the accumulation and the store, the store first if ``exclusive``."""
-    for line in (stored, grown) if cx.int("exclusive") else (grown, stored):
+    for line in (stored, accumulation) if cx.int("exclusive") else (accumulation, stored):
         cx.body.line(line)
 
 
@@ -105,5 +105,5 @@ def dynamic_running(cx: KernelContext) -> None:
         body.line(f"{t.name} sum = {start};")
         with _along(cx, "size[a]"):
             body.line("const ptrdiff_t at = (o * size[a] + i) * inner + k;")
-            grown = f"sum = {combine(op, t, 'sum', f'{source.name}[at]')};"
-            _emit_step(cx, grown, f"{output.name}[at] = sum;")
+            accumulation = f"sum = {combine(op, t, 'sum', f'{source.name}[at]')};"
+            _emit_step(cx, accumulation, f"{output.name}[at] = sum;")

@@ -100,17 +100,17 @@ class Statements(Arithmetic):
         ```
         """
         initial = [self.scalar(number) for number in state]
-        carried = [self.define(item.name, is_mask=item.is_mask, fixed=False) for item in initial]
+        variables = [self.define(item.name, is_mask=item.is_mask, fixed=False) for item in initial]
         self.write("for (;;) {")
         self._depth += 1
-        self.write(f"if (!{self.scalar(go_on(*carried)).name}) break;")
-        results = [self.scalar(number) for number in step(*carried)]
-        moved = [self.define(item.name, is_mask=item.is_mask) for item in results]
-        for variable, result in zip(carried, moved, strict=True):
+        self.write(f"if (!{self.scalar(go_on(*variables)).name}) break;")
+        results = [self.scalar(number) for number in step(*variables)]
+        new_values = [self.define(item.name, is_mask=item.is_mask) for item in results]
+        for variable, result in zip(variables, new_values, strict=True):
             self.write(f"{variable.name} = {result.name};")
         self._depth -= 1
         self.write("}")
-        return tuple(carried)
+        return tuple(variables)
 
 
 class Scalar(Symbol["Scalar"]):

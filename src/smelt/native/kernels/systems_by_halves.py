@@ -98,8 +98,8 @@ def emit(
     t = cx.type(0).name
     name = f"by_halves_{letter(cx, is_complex=is_complex)}"
     text = HALVES.replace("NAME", name).replace("GEMM", _gemm(cx, is_complex=is_complex))
-    for word, meant in (COMPLEX if is_complex else REAL).items():
-        text = text.replace(word, meant)
+    for word, replacement in (COMPLEX if is_complex else REAL).items():
+        text = text.replace(word, replacement)
     function = cx.call(name, _with_type(text, t))
     transposed = bool(cx.int("transpose_a"))
     steps = f"1, {n}" if transposed else f"{n}, 1"

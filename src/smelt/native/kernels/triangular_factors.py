@@ -105,12 +105,12 @@ def full_pivot_lu(cx: KernelContext) -> None:
                 body.line("p = large >= most ? i : p;")
                 body.line("q = large >= most ? j : q;")
                 body.line("most = large >= most ? large : most;")
-            for pivot, stop, mine, other in (
+            for pivot, stop, own_element, pivot_element in (
                 ("p", columns, f"m[k * {columns} + j]", f"m[p * {columns} + j]"),
                 ("q", rows, f"m[j * {columns} + k]", f"m[j * {columns} + q]"),
             ):
                 with body.loop("j", f"({pivot} != k ? {stop} : 0)"):
-                    exchange(cx, t.name, mine, other)
+                    exchange(cx, t.name, own_element, pivot_element)
             for (order, _, name), pivot in zip(orders, "pq", strict=True):
                 with body.block(""):
                     exchange(cx, order.type.name, f"{name}[k]", f"{name}[{pivot}]")

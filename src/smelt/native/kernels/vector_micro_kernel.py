@@ -69,10 +69,10 @@ class MicroKernel:
         start: str = "",
     ) -> None:
         """Write a call; ``stored`` is the range of columns to store, as C."""
-        passed = [*arguments, c, str(cm), stored, *([start] if self.start else [])]
-        passed += [one.pointer for one in self.epilogue.side_operands]
-        passed += [str(stride) for _, stride in self._open_strides()]
-        cx.body.line(f"{self.declare(cx)}({', '.join(passed)});")
+        all_arguments = [*arguments, c, str(cm), stored, *([start] if self.start else [])]
+        all_arguments += [one.pointer for one in self.epilogue.side_operands]
+        all_arguments += [str(stride) for _, stride in self._open_strides()]
+        cx.body.line(f"{self.declare(cx)}({', '.join(all_arguments)});")
 
     def _text(self) -> str:
         """Return the C of the function."""

@@ -75,12 +75,12 @@ class _Band:
         """
         result = self.layers[-1].outputs[0]
         self.rows[result] = (axis, start, stop)
-        whole = self.program.slots[result].sizes[axis]
+        axis_size = self.program.slots[result].sizes[axis]
         stored: dict[int, Rows] = {result: self.rows[result]}
         tiles: list[Tile] = []
         for each in reversed(self.layers):
             slot = each.outputs[0]
-            if slot in self.returned and not self._share(slot, (start, stop), whole, stored):
+            if slot in self.returned and not self._share(slot, (start, stop), axis_size, stored):
                 return None
             tile = self._tile(each)
             if tile is None:
@@ -93,7 +93,9 @@ class _Band:
             self._store(each, stored)
         return self.made
 
-    def _share(self, slot: int, band: tuple[int, int], whole: int, stored: dict[int, Rows]) -> bool:
+    def _share(
+        self, slot: int, band: tuple[int, int], axis_size: int, stored: dict[int, Rows]
+    ) -> bool:
         """Extend the rows of ``slot``, a result that is read after the layers, by this band's
         share.
 
@@ -103,11 +105,11 @@ class _Band:
         sizes = self.program.slots[slot].sizes
         if slot not in self.rows:
             last_axis = stored[self.layers[-1].outputs[0]][0]
-            if last_axis >= len(sizes) or sizes[last_axis] != whole:
+            if last_axis >= len(sizes) or sizes[last_axis] != axis_size:
                 return False
             self.rows[slot] = (last_axis, *band)
         axis, low, high = self.rows[slot]
-        first, last = (sizes[axis] * boundary // whole for boundary in band)
+        first, last = (sizes[axis] * boundary // axis_size for boundary in band)
         self.rows[slot] = (axis, min(low, first), max(high, last))
         stored[slot] = (axis, first, last)
         return True

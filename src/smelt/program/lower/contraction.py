@@ -143,13 +143,13 @@ def dot_to(
     cx.emit("Transpose", (result.slot,), (target,), perm=perm)
 
 
-def _dims(a: Labelled, b: Labelled, kept: Sequence[str]) -> tuple[DotDims, tuple[str, ...]]:
-    """Return the dimension numbers that contract the shared labels not in ``kept``, and the labels
-    of the result.
+def _dims(a: Labelled, b: Labelled, kept_labels: Sequence[str]) -> tuple[DotDims, tuple[str, ...]]:
+    """Return the dimension numbers that contract the shared labels not in ``kept_labels``, and the
+    labels of the result.
     """
     shared = [label for label in a.labels if label in b.labels]
-    batch = [label for label in kept if label in shared]
-    summed = [label for label in shared if label not in kept]
+    batch = [label for label in kept_labels if label in shared]
+    summed = [label for label in shared if label not in kept_labels]
     dims = DotDims(
         tuple(a.labels.index(label) for label in summed),
         tuple(b.labels.index(label) for label in summed),
@@ -160,11 +160,11 @@ def _dims(a: Labelled, b: Labelled, kept: Sequence[str]) -> tuple[DotDims, tuple
     return dims, (*batch, *free)
 
 
-def _dot(cx: ProgramBuilder, a: Labelled, b: Labelled, kept: Sequence[str]) -> Labelled:
-    """Emit a DotGeneral that contracts the shared labels not in ``kept``; return its slot with its
-    labels.
+def _dot(cx: ProgramBuilder, a: Labelled, b: Labelled, kept_labels: Sequence[str]) -> Labelled:
+    """Emit a DotGeneral that contracts the shared labels not in ``kept_labels``; return its slot
+    with its labels.
     """
-    dims, labels = _dims(a, b, kept)
+    dims, labels = _dims(a, b, kept_labels)
     sizes = dict(zip(b.labels, cx.shape(b.slot), strict=True))
     sizes |= dict(zip(a.labels, cx.shape(a.slot), strict=True))
     shape = [sizes[label] for label in labels]

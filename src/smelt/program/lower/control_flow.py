@@ -180,8 +180,8 @@ def scan(cx: ProgramBuilder, node: ir.Node) -> None:
             cx.alias(value, slot)
         elif not is_dead(value):
             perm = (*range(1, scan_axis + 1), 0, *range(scan_axis + 1, len(cx.shape(slot))))
-            moved = [cx.shape(slot)[i] for i in perm]
-            cx.alias(value, cx.emit_new("Transpose", (slot,), moved, perm=perm))
+            moved_shape = [cx.shape(slot)[i] for i in perm]
+            cx.alias(value, cx.emit_new("Transpose", (slot,), moved_shape, perm=perm))
 
 
 def _emit(

@@ -37,10 +37,10 @@ def _drops(cx: ProgramBuilder, node: ir.Node) -> bool | Array:
         return bool(trains) and share != 0
     if trains is False or share == 0:
         return False
-    drops = [] if training is None or trains is not None else [m.array(training).reshape()]
+    conditions = [] if training is None or trains is not None else [m.array(training).reshape()]
     if ratio is not None and share is None:
-        drops.append(m.op("Not", m.op("Equal", m.array(ratio).reshape(), 0)))
-    return drops[0] if len(drops) == 1 else m.op("And", *drops)
+        conditions.append(m.op("Not", m.op("Equal", m.array(ratio).reshape(), 0)))
+    return conditions[0] if len(conditions) == 1 else m.op("And", *conditions)
 
 
 def _guarded(cx: ProgramBuilder, drops: Array, slot: int, node: ir.Node) -> int:

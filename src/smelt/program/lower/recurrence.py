@@ -205,7 +205,7 @@ def _join(layer: _Layer, value: ir.Value, parts: list[int], result_number: int) 
     cx, output = layer.cx, layer.cx.define(value)
     *steps, batch, hidden = cx.shape(parts[0])
     shaped = [_with_direction(cx, part, (*steps, 1, batch, hidden)) for part in parts]
-    whole: tuple[Dim, ...] = (*steps, len(parts), batch, hidden)
+    joined_shape: tuple[Dim, ...] = (*steps, len(parts), batch, hidden)
     if not layer.batch_first:
         if len(shaped) == 1:
             cx.emit("Reshape", (parts[0],), (output,))
@@ -213,7 +213,9 @@ def _join(layer: _Layer, value: ir.Value, parts: list[int], result_number: int) 
             cx.emit("Concat", shaped, (output,), axis=len(steps))
         return
     joined = (
-        shaped[0] if len(shaped) == 1 else cx.emit_new("Concat", shaped, whole, axis=len(steps))
+        shaped[0]
+        if len(shaped) == 1
+        else cx.emit_new("Concat", shaped, joined_shape, axis=len(steps))
     )
     cx.emit(
         "Transpose", (joined,), (output,), perm=(2, 0, 1, 3) if result_number == 0 else (1, 0, 2)

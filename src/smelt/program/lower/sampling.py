@@ -168,8 +168,8 @@ def _pooled(
     outside: Array | None = None
     axes = []
     for coordinate, size in zip(coordinates, sampler.sizes, strict=True):
-        far = m.op("Or", m.op("Less", coordinate, -1.0), m.op("Greater", coordinate, size))
-        outside = far if outside is None else m.op("Or", outside, far)
+        is_outside = m.op("Or", m.op("Less", coordinate, -1.0), m.op("Greater", coordinate, size))
+        outside = is_outside if outside is None else m.op("Or", outside, is_outside)
         inside = m.op("Min", m.op("Max", coordinate, 0.0), size - 1.0)
         axes.append([Tap(p, None, weight) for p, weight in around(m, inside, "linear")])
     shares = [sampler.weighted(numbers, taps) for taps in itertools.product(*axes)]

@@ -22,8 +22,8 @@ def run(program: Program, *, side_effects: Collection[str] = SIDE_EFFECTS) -> bo
     computed = {str(size.size) for size in program.data_dependent_sizes}
     needed: list[Instruction] = []
     for instruction in reversed(program.instructions):
-        stays = instruction.op in side_effects or _computes_size(program, instruction, computed)
-        if stays or not live.isdisjoint(instruction.outputs):
+        is_needed = instruction.op in side_effects or _computes_size(program, instruction, computed)
+        if is_needed or not live.isdisjoint(instruction.outputs):
             live.update(instruction.inputs)
             needed.append(instruction)
     constants = {slot: array for slot, array in program.constants.items() if slot in live}

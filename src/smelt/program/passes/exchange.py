@@ -38,7 +38,7 @@ def exchanged(
         return None
     moved_dims = [dim for dim in range(len(before)) if not _is_size(before[dim], 1)]
     sources = [[moved_dims.index(perm[dim]) for dim in group] for group in groups]
-    if any(following != this + 1 for run in sources for this, following in pairwise(run)):
+    if any(following != previous + 1 for run in sources for previous, following in pairwise(run)):
         return None
     order = sorted(range(len(after)), key=lambda dim: (_source_near(sources, dim), dim))
     result = program.slots[reshape.outputs[0]]

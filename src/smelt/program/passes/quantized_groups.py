@@ -178,8 +178,8 @@ class _Groups:
     def _move(self, inner: Instruction, step: Step, output: int) -> list[Instruction] | None:
         """Return the movement on bytes, after lookups that rescale its operands; None if one is not
         quantized."""
-        moved = inner.inputs if inner.op == "Concat" else inner.inputs[:1]
-        operands = [self.values.quantized(slot) for slot in moved]
+        data_slots = inner.inputs if inner.op == "Concat" else inner.inputs[:1]
+        operands = [self.values.quantized(slot) for slot in data_slots]
         lookups: list[Instruction] = []
         slots: list[int] = []
         for operand in operands:

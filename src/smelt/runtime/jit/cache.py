@@ -157,7 +157,7 @@ def _check_private(path: Path) -> None:
 
 def _remove(entry: Path) -> None:
     """Rename ``entry`` and then delete it, so that no process sees half of it."""
-    doomed = entry.with_name(f"{_PARTIAL}{entry.name}-{os.getpid()}")
+    renamed = entry.with_name(f"{_PARTIAL}{entry.name}-{os.getpid()}")
     with contextlib.suppress(OSError):
-        entry.rename(doomed)
-    shutil.rmtree(doomed, ignore_errors=True)
+        entry.rename(renamed)
+    shutil.rmtree(renamed, ignore_errors=True)

@@ -69,8 +69,8 @@ def note_name(program: Program, threads: int) -> str:
     blas = find_spec("scipy_openblas32")  # its path, as repr() would contain an address
     where = str(blas.origin if blas else None)
     versions = (sys.version, np.__version__, where, _this_package())
-    about = (digest(program), constants.hexdigest(), str(threads))
-    return this_toolchain().key("program", *about, *versions)
+    key_parts = (digest(program), constants.hexdigest(), str(threads))
+    return this_toolchain().key("program", *key_parts, *versions)
 
 
 def read_note(program: Program, threads: int) -> CachedLibrary | None:

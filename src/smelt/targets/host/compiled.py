@@ -122,11 +122,11 @@ class Compiled:
         if self.waits or shapes in self._callers:
             return
         with self._pending_lock():
-            again = shapes in self._called or is_static(self.program)
+            is_second_call = shapes in self._called or is_static(self.program)
             self._called[shapes] = True
             if len(self._called) > SEEN:
                 self._called.popitem(last=False)
-            if again:
+            if is_second_call:
                 self._submit(shapes)
 
     def ready(self, timeout: float | None) -> bool:

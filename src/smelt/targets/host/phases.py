@@ -130,9 +130,9 @@ def _program(model: ir.Model, options: Options) -> HostProgram:
     return HostProgram(**parts, compiled=compiled)
 
 
-def _lowered_program(model: ir.Model, whole: Supports) -> Program:
+def _lowered_program(model: ir.Model, supports: Supports) -> Program:
     """Return the Program of ``model``, with declared sizes."""
-    program = lower(model, whole)
+    program = lower(model, supports)
     bind_declared(program, declared(model.graph))
     return program
 
@@ -209,13 +209,13 @@ def write_folder(plan: HostPlan) -> Artifact:
 
 def runner_of(plan: HostPlan) -> HostRunner | AnySizesRunner:
     """Return the runner for calls."""
-    program, shows = plan.steps, None
+    program, view_caller = plan.steps, None
     if program.parts is not None:
         return program.parts
     if _options(plan).views and is_static(program):
-        shows = views_of(program)
+        view_caller = views_of(program)
     defaults, check = _defaults(plan.model), check_of(plan.model)
-    return HostRunner(program, defaults, plan.memory, program.compiled, shows, check)
+    return HostRunner(program, defaults, plan.memory, program.compiled, view_caller, check)
 
 
 def _defaults(model: ir.Model) -> dict[int, Array]:

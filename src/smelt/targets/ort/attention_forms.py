@@ -20,10 +20,10 @@ def _heads(m: Match) -> tuple[int, int] | Miss:
     """Return the number of heads and their size; a Miss if MultiHeadAttention is not equivalent."""
     attributes = {a.name: a.value for a in m.root.attributes.values()}
     q, k, v = m.root.inputs[:3]
-    heads = attributes.pop("q_num_heads", None)
-    if heads is None:
+    head_count = attributes.pop("q_num_heads", None)
+    if head_count is None:
         return Miss("the operands of the Attention are not B,S,H*D")
-    if heads != attributes.pop("kv_num_heads", None):
+    if head_count != attributes.pop("kv_num_heads", None):
         return Miss("the keys have another head count than the queries")
     others = [name for name, x in attributes.items() if name != "scale" and x not in (0, 0.0)]
     if others:
@@ -36,11 +36,11 @@ def _heads(m: Match) -> tuple[int, int] | Miss:
     width = shapes[0][-1]
     if not isinstance(width, int):
         return Miss("the head size of the queries is not constant")
-    if width % heads:
+    if width % head_count:
         return Miss("the head count does not divide the last dim of the queries")
     if shapes[2][-1] != width:
         return Miss("the head size of the values is not that of the queries")
-    return heads, width // heads
+    return head_count, width // head_count
 
 
 def _attention_sizes(cached: bool) -> SizesOf:
@@ -98,10 +98,10 @@ def _attention(m: Match, b: Builder) -> Replacement:
 def _capped_sizes(m: Match) -> Sizes | Miss:
     """Return the sizes of an Attention with capped scores, with 3 or 4 dims."""
     q, k = m["q"].shape, m["k"].shape
-    heads = m.root.attributes.get_int("q_num_heads", 0)
+    head_count = m.root.attributes.get_int("q_num_heads", 0)
     if q is None or k is None or len(q) not in (3, 4):
         return Miss("queries or keys are not known to have rank 3 or 4")
-    known_heads = heads or number(q[1])
+    known_heads = head_count or number(q[1])
     before = (*m.root.inputs, *(None,) * 3)[4]
     rows, keys = number(q[-2]), number(k[-2])
     if before is not None:

@@ -53,14 +53,14 @@ class Costs:
         cells = self.seconds.get(choice.name, {})
         if any(form not in seconds for seconds in cells.values()) or len(cells) < _count(choice):
             return None
-        usual = next(iter(choice.forms))
+        default_form = next(iter(choice.forms))
         corners = [
             values if (size := sizes[axis]) is None else (size,)
             for axis, values in choice.grid.items()
         ]
         logs = [
             _interpolated_seconds(choice, cells, form, point)
-            - _interpolated_seconds(choice, cells, usual, point)
+            - _interpolated_seconds(choice, cells, default_form, point)
             for point in itertools.product(*corners)
         ]
         worst, mean = math.exp(max(logs)), math.exp(sum(logs) / len(logs))

@@ -39,13 +39,13 @@ def tune(
     number of threads are not measure_cell again, so that a stopped run can continue. Stops after
     ``seconds``, with ``complete`` false in the document.
     """
-    begun = time.perf_counter()
+    started = time.perf_counter()
     document = _document_to_continue(path, threads)
-    wanted = [(choice, cell) for choice in CHOICES.values() for cell in choice.cells()]
+    all_cells = [(choice, cell) for choice in CHOICES.values() for cell in choice.cells()]
     done = {(name, _key(c["sizes"])) for name, cells in document["choices"].items() for c in cells}
-    remaining = [each for each in wanted if (each[0].name, _key(each[1])) not in done]
+    remaining = [each for each in all_cells if (each[0].name, _key(each[1])) not in done]
     for number, (choice, cell) in enumerate(remaining):
-        if time.perf_counter() - begun > seconds:
+        if time.perf_counter() - started > seconds:
             break
         say(f"{choice.name} {cell}: {number + 1} of {len(remaining)}")
         seconds_of = measure_cell(choice, cell, threads)
@@ -93,7 +93,7 @@ def _document_to_continue(path: Path, threads: int) -> dict[str, Any]:
 
     Raises UsageError E662 for a file that is no table.
     """
-    about = {
+    conditions = {
         "schema": SCHEMA,
         "runtime": version(),
         "machine": _machine(),
@@ -101,9 +101,9 @@ def _document_to_continue(path: Path, threads: int) -> dict[str, Any]:
     }
     if path.exists():
         document = read_document(path, "-o FILE that is not there yet, or a table to go on with")
-        if {name: document.get(name) for name in about} == about:
+        if {name: document.get(name) for name in conditions} == conditions:
             return document
-    return {**about, "complete": False, "choices": {}}
+    return {**conditions, "complete": False, "choices": {}}
 
 
 def _machine() -> dict[str, str]:

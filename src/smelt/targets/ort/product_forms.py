@@ -12,9 +12,9 @@ from smelt.targets.ort.form import Form, Sizes, number
 
 def _fused_mat_mul(m: Match, b: Builder) -> Replacement:
     """Build a FusedMatMul; a Miss if the Transpose moves more than the last two axes."""
-    moved = m.node("moved").attributes["perm"].as_ints()
-    rank = len(moved)
-    if rank < 3 or list(moved) != [*range(rank - 2), rank - 1, rank - 2]:
+    perm = m.node("moved").attributes["perm"].as_ints()
+    rank = len(perm)
+    if rank < 3 or list(perm) != [*range(rank - 2), rank - 1, rank - 2]:
         swaps = "perm of the Transpose does not swap the last two axes alone"
         return Miss("the rank is below 3" if rank < 3 else swaps)
     product = b.op("FusedMatMul", m["a"], m["k"], domain=DOMAIN, transB=1)

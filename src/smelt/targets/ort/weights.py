@@ -50,9 +50,9 @@ class Weights:
         A transposed weight has a rule of its own, because a choice matches as many nodes.
         """
         product = op("MatMulNBits", var("x"), domain=DOMAIN, rest=True, name="product")
-        moved, name = op("Transpose", var("source")), f"weights:{self.options.weights}"
+        transposed, name = op("Transpose", var("source")), f"weights:{self.options.weights}"
         return [
-            _rule(f"{name}-transposed", op("MatMul", var("x"), moved), self.matmul),
+            _rule(f"{name}-transposed", op("MatMul", var("x"), transposed), self.matmul),
             _rule(name, op("MatMul", var("x"), var("w")), self.matmul),
             _rule(f"{name}-gemm", op("Gemm", var("x"), var("w"), rest=True), self.gemm),
             _rule("weights:bias", op("Add", product, var("bias"), commutative=True), _with_bias),

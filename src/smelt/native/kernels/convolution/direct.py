@@ -176,24 +176,24 @@ def filters_of(cx: KernelContext, *, skipped: bool = False) -> Filters:
 def _source(cx: KernelContext, window: Window, band: Band, rows: int) -> Source:
     """Return where pixels are read: the copied band from output row ``h`` on, or
     the image itself."""
-    (_, height, width), (_, down, step) = window.input, window.strides
+    (_, height, width), (_, row_step, step) = window.input, window.strides
     block, partial_sums = _block(cx, window, band), ""
     if block:
         partial_sums = f"{cx.scratch(cx.type(0))} + {_copied_elements(cx, window, band)}"
     if not _is_copied(window, band):
-        pointer = f"image + h * {down * width}"
-        return Source(pointer, height * width, width, down * width, step, block, partial_sums)
+        pointer = f"image + h * {row_step * width}"
+        return Source(pointer, height * width, width, row_step * width, step, block, partial_sums)
     scratch = cx.scratch(cx.type(0))
     copy = padded_rows(cx, window, band.pitch, stride=band.by)
-    down, step = down // band.by[0], step // band.by[1]
-    rows_read = band.rows_read - (band.rows - rows) * down
+    row_step, step = row_step // band.by[0], step // band.by[1]
+    rows_read = band.rows_read - (band.rows - rows) * row_step
     plane = band.plane
     first = f"h * {window.strides[1]} - {window.begin[1]}"
     with cx.body.loop("i", channels_of(cx)[0]):
         cx.body.line(
             f"{copy}(image + i * {height * width}, {scratch} + i * {plane}, {first}, {rows_read});"
         )
-    return Source(scratch, plane, band.pitch, down * band.pitch, step, block, partial_sums)
+    return Source(scratch, plane, band.pitch, row_step * band.pitch, step, block, partial_sums)
 
 
 def _pack(cx: KernelContext) -> str:

@@ -47,10 +47,14 @@ def panels(filters: int) -> list[tuple[int, int, int]]:
     """Return the panels as ``(first filter, width, count)``: whole ones, then a
     half and a quarter."""
     half, quarter = PANEL // 2, PANEL // 4
-    whole, remaining = divmod(filters, PANEL)
+    full_panels, remaining = divmod(filters, PANEL)
     if remaining > half + quarter:
-        whole, remaining = whole + 1, 0
-    counts = (whole, int(remaining > quarter), int(0 < remaining <= quarter or remaining > half))
+        full_panels, remaining = full_panels + 1, 0
+    counts = (
+        full_panels,
+        int(remaining > quarter),
+        int(0 < remaining <= quarter or remaining > half),
+    )
     found_panels, first = [], 0
     for width, count in zip((PANEL, half, quarter), counts, strict=True):
         if count:

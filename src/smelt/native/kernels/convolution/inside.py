@@ -37,9 +37,9 @@ def skips(instance: Instance, window: Window) -> bool:
 
 def declare_rows(body: Writer, window: Window, rows: int) -> None:
     """Declare ``low1`` and ``high1`` for ``rows`` of the output from ``h`` on."""
-    down = window.strides[1]
-    first = f"h * {down} - {window.begin[1]}"
-    _declare(body, window, 1, first, f"{first} + {(rows - 1) * down}")
+    stride = window.strides[1]
+    first = f"h * {stride} - {window.begin[1]}"
+    _declare(body, window, 1, first, f"{first} + {(rows - 1) * stride}")
 
 
 def declare_columns(body: Writer, window: Window, pixels: int) -> None:

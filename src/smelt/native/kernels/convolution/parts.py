@@ -128,13 +128,13 @@ def padded_rows(
     plus ``phase[1]`` minus the padding. Elements outside of the image are 0.
     """
     _, height, width = window.input
-    (down, step), first = stride, phase[1] - window.begin[2]
-    name = f"rows_{height}x{width}_{pitch}_{down}_{step}_{phase[1]}_{window.begin[2]}"
+    (row_step, step), first = stride, phase[1] - window.begin[2]
+    name = f"rows_{height}x{width}_{pitch}_{row_step}_{step}_{phase[1]}_{window.begin[2]}"
     inside = _row_text(cx, width, pitch, first, step)
     text = f"""static void {name}(const float *restrict image, float *restrict to, ptrdiff_t y,
     ptrdiff_t rows)
 {{
-    for (; rows > 0; --rows, y += {down}, to += {pitch}) {{
+    for (; rows > 0; --rows, y += {row_step}, to += {pitch}) {{
         const ptrdiff_t at = y * {width} + ({first});
         if (y < 0 || y >= {height}) {{
             for (ptrdiff_t q = 0; q < {pitch}; ++q)

@@ -131,9 +131,9 @@ def _emit_placed(
     """
     body, window, source = cx.body, panel.window, panel.source
     out_width = window.output[2]
-    down = even_blocks(rows, max(1, MOST_PIXELS // out_width))
-    across = even_blocks(out_width, MOST_PIXELS)
-    tiles = sum(part.count for part in down) * sum(part.count for part in across)
+    row_blocks = even_blocks(rows, max(1, MOST_PIXELS // out_width))
+    column_blocks = even_blocks(out_width, MOST_PIXELS)
+    tiles = sum(part.count for part in row_blocks) * sum(part.count for part in column_blocks)
     fetch = _fetch(cx, panel, tiles)
     if fetch and channels.partial_sums:
         following = plus(_weights(cx, panel, channels), channels.count, panel.elements(1))
@@ -142,8 +142,8 @@ def _emit_placed(
         each = panel.elements(channels_of(cx)[0])
         following = f"o + {panel.width} < {panel.end} ? {each} : 0"
         body.line(f"const float *ahead = {_weights(cx, panel, channels)} + ({following});")
-    for y in down:
-        for x in across:
+    for y in row_blocks:
+        for x in column_blocks:
             with (
                 body.loop("r", y.first + y.length * y.count, y.first, y.length),
                 body.loop("q", x.first + x.length * x.count, x.first, x.length),
@@ -195,8 +195,8 @@ def _weights(cx: KernelContext, panel: Panel, block: Channels) -> str:
     channels, filters = channels_of(cx)
     total = sum(width * count for _, width, count in panels(filters))
     terms = channels * panel.window.kernel[1] * panel.window.kernel[2]
-    whole = f"{panel.weights.packed} + (g * {total} + o) * {terms}"
-    return plus(whole, block.first, panel.elements(1))
+    first_channel = f"{panel.weights.packed} + (g * {total} + o) * {terms}"
+    return plus(first_channel, block.first, panel.elements(1))
 
 
 def emit_tile(

@@ -123,12 +123,12 @@ def _emit_band(cx: KernelContext, window: Window) -> None:
 
     Blocks narrower than the image have one row.
     """
-    body, channels, down = cx.body, channels_of(cx)[0], window.strides[1]
+    body, channels, stride = cx.body, channels_of(cx)[0], window.strides[1]
     body.line(f"ptrdiff_t band = ({direct.band_pixels(cx, window) - 1} + most) / most;")
     if _is_padded(window):
         pitch = f"((most - 1) * {window.strides[2]} + {_reach(window, 2)})"
         spare_rows = f"{_most_copied(cx, window)} / ({channels} * {pitch}) - {_reach(window, 1)}"
-        body.line(f"const ptrdiff_t fit = ({spare_rows}) / {down} + 1;")
+        body.line(f"const ptrdiff_t fit = ({spare_rows}) / {stride} + 1;")
         body.line("band = band < fit ? band : fit;")
     if highest(window.output[2]) > _most_columns(cx, window):
         body.line(f"band = most < {window.output[2]} ? 1 : band;")

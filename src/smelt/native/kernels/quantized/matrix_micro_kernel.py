@@ -89,16 +89,16 @@ def matrix_micro_kernel(
     return "" if is_int16 else f"{name}_whole", f"{name}_halves"
 
 
-def _multiply(out: Writer, rows: int, vectors: int, whole: bool, is_int16: bool) -> None:
-    """Write the loop over groups of four; ``whole`` uses int8 dot products."""
+def _multiply(out: Writer, rows: int, vectors: int, by_dot4: bool, is_int16: bool) -> None:
+    """Write the loop over groups of four; ``by_dot4`` uses int8 dot products."""
     start_sums(out, rows, "*(const sums *)(const void *)(bias{at})", vectors)
     panel = vectors * MOST_SUMS
-    if not whole:
+    if not by_dot4:
         out.line("const int16_t *odd = a + 2 * quads;")
     with out.block("for (; quads > 0; --quads)"):
         for v in range(vectors):
             at = "b" if v == 0 else f"b + {(2 if is_int16 else 4) * v} * SUMS"
-            if whole:
+            if by_dot4:
                 out.line(f"const sums b{v} = *(const sums *)(const void *)({at});")
                 continue
             even = f"*(const pairs *)(const void *)({at})" if is_int16 else f"EVEN_BYTES({at})"
@@ -107,17 +107,17 @@ def _multiply(out: Writer, rows: int, vectors: int, whole: bool, is_int16: bool)
             out.line(f"const pairs b{v} = {even}, c{v} = {odd};")
         for m in range(rows):
             row = "" if m == 0 else f" + {m} * stride"
-            if whole:
+            if by_dot4:
                 out.line(f"const sums a{m} = same_word(a{row});")
             else:
                 out.line(f"const pairs a{m} = SAME_PAIR(a{row}), d{m} = SAME_PAIR(odd{row});")
             for v in range(vectors):
-                if whole:
+                if by_dot4:
                     out.line(f"ADD_QUADS(s{m}_{v}, a{m}, b{v});")
                 else:
                     out.line(f"ADD_HALVES(s{m}_{v}, a{m}, b{v});")
                     out.line(f"ADD_HALVES(s{m}_{v}, d{m}, c{v});")
-        out.line("a += 4;" if whole else "a += 2, odd += 2;")
+        out.line("a += 4;" if by_dot4 else "a += 2, odd += 2;")
         out.line(f"b += {4 * panel};")
     if rows == 1:
         out.line("(void)stride;")

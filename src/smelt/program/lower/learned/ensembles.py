@@ -68,14 +68,14 @@ def _successors(node: ir.Node, side: str, count: int, leaves: int) -> np.ndarray
 
 def _members(node: ir.Node, modes: np.ndarray, count: int) -> np.ndarray:
     """Return the member set of each node, padded with NaN, as [nodes and leaves, largest set]."""
-    sets: list[list[float]] = [[]]
+    members: list[list[float]] = [[]]
     if "membership_values" in node.attributes:
         for value in _numbers(node, "membership_values"):
             if np.isnan(value):
-                sets.append([])
+                members.append([])
             else:
-                sets[-1].append(float(value))
-    table = np.full((count, max(map(len, sets)) or 1), np.nan)
-    for position, values in zip(np.flatnonzero(modes == MEMBER), sets, strict=False):
+                members[-1].append(float(value))
+    table = np.full((count, max(map(len, members)) or 1), np.nan)
+    for position, values in zip(np.flatnonzero(modes == MEMBER), members, strict=False):
         table[position, : len(values)] = values
     return table

@@ -61,8 +61,10 @@ def svm_classifier(cx: ProgramBuilder, node: ir.Node) -> None:
     weights = _pairwise(floats(node, "coefficients"), sizes, pairs)
     scores = _products(m, _kernel(m, node, x, vectors), weights)
     scores = scores + m.constant(floats(node, "rho")[: len(pairs)], FLOAT)
-    won = m.op("Greater", scores, 0.0).cast(FLOAT)
-    m.set_output(node.outputs[0], best_labels(m, _votes(m, won, pairs, len(labels)), labels))
+    is_first_class = m.op("Greater", scores, 0.0).cast(FLOAT)
+    m.set_output(
+        node.outputs[0], best_labels(m, _votes(m, is_first_class, pairs, len(labels)), labels)
+    )
     if len(labels) > 2:
         m.set_output(node.outputs[1], transformed(m, scores, transform))
         return
@@ -89,17 +91,17 @@ def _pairwise(
     return weights
 
 
-def _votes(m: Steps, won: Array, pairs: list[tuple[int, int]], classes: int) -> Array:
+def _votes(m: Steps, is_first_class: Array, pairs: list[tuple[int, int]], classes: int) -> Array:
     """Return the number of pairs that each class wins: [N, classes].
 
-    ``won`` [N, pairs] is 1 if the first class of the pair wins, else 0.
+    ``is_first_class`` [N, pairs] is 1 if the first class of the pair wins, else 0.
     """
     signs = np.zeros((classes, len(pairs)), np.float32)
     lost = np.zeros(classes, np.float32)
     for column, (i, j) in enumerate(pairs):
         signs[i, column], signs[j, column] = 1, -1
         lost[j] += 1
-    return _products(m, won, signs) + m.constant(lost, FLOAT)
+    return _products(m, is_first_class, signs) + m.constant(lost, FLOAT)
 
 
 def _products(m: Steps, x: Array, weights: np.ndarray) -> Array:

@@ -60,8 +60,8 @@ class Trees:
         split = self._at(m, self.splits, index, x.dtype)
         answers = [self._test(m, mode, value, split, index) for mode in sorted({*self.modes})]
         is_true = answers[0]
-        for answer in answers[1:]:
-            is_true = m.op("Or", is_true, answer)
+        for is_true_in_mode in answers[1:]:
+            is_true = m.op("Or", is_true, is_true_in_mode)
         if self.missing.any():
             goes_true = self._at(m, self.missing, index, ir.DataType.BOOL)
             is_true = m.op("Or", is_true, m.op("And", m.op("IsNaN", value), goes_true))

@@ -49,14 +49,14 @@ class Chain:
                 numbers[value] = len(numbers)
                 self._fixed[numbers[value]] = np.asarray(tensor.numpy())
         self._outputs = [numbers[value] for value in model.graph.outputs]
-        flows = [
+        reads_and_writes = [
             ([numbers[v] for v in part.reads], [numbers[v] for v in part.writes]) for part in parts
         ]
         runs = [
             planner.runner_of_part(each) if part.taken else runner_of_node(each, planner)
             for part, each in zip(parts, cut(model, parts), strict=True)
         ]
-        self._steps = _steps(runs, flows, set(self._outputs))
+        self._steps = _steps(runs, reads_and_writes, set(self._outputs))
 
     @property
     def parts(self) -> int:
@@ -75,15 +75,15 @@ class Chain:
 
 
 def _steps(
-    runs: Sequence[Runner], flows: Sequence[tuple[list[int], list[int]]], kept: set[int]
+    runs: Sequence[Runner], reads_and_writes: Sequence[tuple[list[int], list[int]]], kept: set[int]
 ) -> list[Step]:
     """Return the parts as Steps, each with the values that no later part reads."""
     steps: list[Step] = []
     later_reads = set(kept)
-    for run, (reads, writes) in zip(reversed(runs), reversed(flows), strict=True):
-        drops = [number for number in (*reads, *writes) if number not in later_reads]
+    for run, (reads, writes) in zip(reversed(runs), reversed(reads_and_writes), strict=True):
+        last_uses = [number for number in (*reads, *writes) if number not in later_reads]
         later_reads.update(reads)
-        steps.append(Step(run, reads, writes, drops))
+        steps.append(Step(run, reads, writes, last_uses))
     return steps[::-1]
 
 

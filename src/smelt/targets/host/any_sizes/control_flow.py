@@ -203,8 +203,10 @@ class DynamicScan:
         for output_rows, back in zip(rows, self._turned, strict=True):
             output_rows[:] = output_rows[::-1] if back else output_rows
         stacked = map(_stacked_rows, rows, self._rows, self._dtypes)
-        moved = [np.moveaxis(x, 0, axis) for x, axis in zip(stacked, self._placed, strict=True)]
-        return [*states, *map(_in_order, moved)]
+        at_output_axes = [
+            np.moveaxis(x, 0, axis) for x, axis in zip(stacked, self._placed, strict=True)
+        ]
+        return [*states, *map(_in_order, at_output_axes)]
 
     def _batches(self, operands: Sequence[Array | None], around: Sequence[Array]) -> list[Array]:
         """Run each sample by itself; rows behind its length are 0."""

@@ -39,8 +39,8 @@ class Operand:
 
     def copy(self, array: Array, to: Array) -> Array:
         """Copy ``array`` into ``to``, which has this shape and dtype."""
-        moved = array.transpose(self.order)
-        np.copyto(to.reshape(moved.shape), moved, casting="unsafe")
+        transposed = array.transpose(self.order)
+        np.copyto(to.reshape(transposed.shape), transposed, casting="unsafe")
         return to
 
 
@@ -102,11 +102,11 @@ def _operand(
 def _is_blas_ready(matrix: Array) -> bool:
     """True if rows or columns are dense; otherwise matmul uses its own slow loops."""
     rows, columns = matrix.shape[-2:]
-    down, across = (stride // matrix.itemsize for stride in matrix.strides[-2:])
+    row_stride, column_stride = (stride // matrix.itemsize for stride in matrix.strides[-2:])
     if matrix.dtype.kind != "f" or 0 in matrix.shape:
         return True
-    by_rows = (across == 1 or columns == 1) and (down >= columns or rows == 1)
-    by_columns = (down == 1 or rows == 1) and (across >= rows or columns == 1)
+    by_rows = (column_stride == 1 or columns == 1) and (row_stride >= columns or rows == 1)
+    by_columns = (row_stride == 1 or rows == 1) and (column_stride >= rows or columns == 1)
     return bool(by_rows or by_columns)
 
 

@@ -131,9 +131,9 @@ def full_pivot_lu(call: Call) -> Step:
     def factor(a: Array) -> tuple[Array, ...]:
         """Return the factors and both permutations of a matrix, by LAPACK where it succeeds."""
         if rows == columns:
-            lu, down, across, info = getc2(a)
+            lu, row_swaps, column_swaps, info = getc2(a)
             if info == 0:
-                return lu, permutation_of(down, rows), permutation_of(across, rows)
+                return lu, permutation_of(row_swaps, rows), permutation_of(column_swaps, rows)
         return full_pivot_factor(a)
 
     def run(a: Array, *out: Array) -> None:

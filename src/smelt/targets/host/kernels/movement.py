@@ -65,9 +65,9 @@ def _copy(make: ViewKernel) -> Callable[[Call], Step]:
 
     def prepare(call: Call) -> Step:
         """Return the step that copies the view."""
-        look = make(call)
-        assert look is not None
-        return Step(lambda x, out: np.copyto(out, look(x)))
+        make_view = make(call)
+        assert make_view is not None
+        return Step(lambda x, out: np.copyto(out, make_view(x)))
 
     return prepare
 

@@ -52,8 +52,10 @@ def _with_indices(call: Call, windows: Windows, fill: float | int) -> Step:
     numbers = np.zeros(windows.padded, dtype=np.int64)
     windows.pad(plane, numbers, 0)
     where = windows.view(numbers).reshape(-1, *windows.outputs)
-    ones = windows.pad(np.ones(windows.sizes, np.bool_), np.zeros(windows.padded, np.bool_), 0)
-    inside = windows.view(ones).reshape(-1, *windows.outputs)
+    inside_image = windows.pad(
+        np.ones(windows.sizes, np.bool_), np.zeros(windows.padded, np.bool_), 0
+    )
+    inside = windows.view(inside_image).reshape(-1, *windows.outputs)
     starts = np.arange(prod(shape[:2])).reshape(*shape[:2], *(1 for _ in windows.sizes))
     starts = starts * prod(windows.sizes)
 
@@ -98,15 +100,15 @@ def _counts(windows: Windows, *, include_pad: bool) -> Array:
     """Return the elements under each window; what ``ceil_mode`` adds behind the padding is
     excluded.
     """
-    ones = np.zeros(windows.padded)
+    counted = np.zeros(windows.padded)
     if include_pad:
         bounds = zip(windows.begins, windows.sizes, windows.ends, strict=True)
-        ones[tuple(slice(0, begin + size + end) for begin, size, end in bounds)] = 1
+        counted[tuple(slice(0, begin + size + end) for begin, size, end in bounds)] = 1
     else:
-        windows.pad(np.ones(windows.sizes), ones, 0)
+        windows.pad(np.ones(windows.sizes), counted, 0)
     counts = np.zeros(windows.outputs)
     for index in windows.taps():
-        counts += ones[index]
+        counts += counted[index]
     return counts
 
 
