@@ -64,6 +64,14 @@ def count_up(cx: KernelContext) -> None:
 def local_response(cx: KernelContext) -> None:
     """Write ``x / (bias + alpha / size * sum of squares) ** beta``; the sum is over nearby
     channels.
+
+    ```
+    const ptrdiff_t low = c < 2 ? 0 : c - 2, top = c + 3, high = top < 7 ? top : 7;
+    float sum = 0;
+    for (ptrdiff_t d = low; d < high; ++d)
+        sum += x0[(n * 7 + d) * 9 + i] * x0[(n * 7 + d) * 9 + i];
+    y0[...] = x0[...] / powf(1.0e+00f + 2.0e-05f * sum, 7.5e-01f);
+    ```
     """
     source, output, t = cx.input(0), cx.output(), cx.type(0)
     samples, channels, *spatial = source.shape

@@ -94,6 +94,12 @@ def cholesky(cx: KernelContext) -> None:
     """Write a call of ``potrf`` for each matrix; a matrix without a factor gives NaN.
 
     LAPACK reads rows as columns, hence the conjugate matrix.
+
+    ```
+    a[2 * i + 0] = x0[b * 16 + i], a[2 * i + 1] = x1[b * 16 + i];
+    blas_cpotrf("U", &n1, a, &n3, &info, 1);
+    out0[i * 4 + j] = info ? NAN : a[2 * (i * 4 + j) + 0];
+    ```
     """
     body, n, t = cx.body, cx.shape(0)[-1], cx.type(0).name
     body.line(f"{t} *const a = {cx.scratch(cx.type(0))};")

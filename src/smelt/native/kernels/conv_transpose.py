@@ -53,6 +53,13 @@ def _scatter(cx: KernelContext) -> None:
     """Write the direct loop: each input pixel adds its product with the kernel to the output.
 
     Output starts as the bias. Products that fall outside of the output are skipped.
+
+    ```
+    const float v = x0[...], *k = x1 + ((ig * 12 + ic) * 7 + im) * 9;
+    const ptrdiff_t o1 = iy * 1 + k1 * 1 - 0;
+    if (o0 >= 0 && o0 < 1 && o1 >= 0 && o1 < 3 && ...)
+        out[(o0 * 3 + o1) * 3 + o2] += v * k[(k0 * 3 + k1) * 3 + k2];
+    ```
     """
     x, w, y, body = cx.input(0), cx.input(1), cx.output(), cx.body
     bias, window, group = cx.optional(2), window_of(cx), cx.int("group")

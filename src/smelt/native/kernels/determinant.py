@@ -20,6 +20,15 @@ def det(cx: KernelContext) -> None:
     """Write Gaussian elimination; the determinant is the product of the pivots.
 
     Each row exchange changes the sign of the product.
+
+    ```
+    for (ptrdiff_t k = 0; k < 3; ++k) {
+        ... p = the row of the pivot; the rows k and p are exchanged
+        const float pivot = scratch[k * 3 + k];
+        result *= p != k ? -pivot : pivot;
+        for (ptrdiff_t i = k + 1; i < (pivot != 0 ? 3 : 0); ++i)
+            ... scratch[i * 3 + j] -= share * scratch[k * 3 + j];
+    ```
     """
     x, y, body, t = cx.input(0), cx.output(), cx.body, cx.type(0)
     *batch, order, _ = x.shape

@@ -117,6 +117,14 @@ def dynamic_pad(cx: KernelContext) -> None:
     """Write the sizes of a Pad, then a loop nest that reads each element of the result.
 
     A negative width crops. Only mode constant may crop, or pad an empty dim.
+
+    ```
+    const int64_t b = x1[j], e = x1[j + 2];
+    before[a] = (ptrdiff_t)b, count[a] = (ptrdiff_t)(size[a] + b + e);
+    ...
+    ptrdiff_t p0 = i0 - before[0], p1 = i1 - before[1];
+    y0[i0 * dim1 + i1] = p0 >= 0 && p0 < size[0] && ... ? x0[p0 * 5 + p1] : 0;
+    ```
     """
     source, output, rank = _begin(cx, ("before", "count"))
     pads, value, axes = cx.input(1), cx.optional(2), cx.optional(3)

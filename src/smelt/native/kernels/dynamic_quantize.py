@@ -49,7 +49,15 @@ def _refuse(instance: Instance) -> str | None:
 
 @kernel("DynamicQuantizeLinear", refuse=_refuse)
 def dynamic_quantize(cx: KernelContext) -> None:
-    """Write the range of the numbers, then the bytes, their scale and their zero point."""
+    """Write the range of the numbers, then the bytes, their scale and their zero point.
+
+    ```
+    range_of(x0, 700, range);
+    const float step = range[1] > range[0] ? (range[1] - range[0]) / 255.0f : 1.0f;
+    const int32_t point = rounded(-(range[0] / step), 0.0f, 255.0f);
+    ptrdiff_t i = quantize_run(x0, 700, step, last, y0);
+    ```
+    """
     x, y, scale, zero, body = cx.input(0), cx.output(0), cx.output(1), cx.output(2), cx.body
     run = quantize_run(cx)
     declare(cx)

@@ -32,6 +32,13 @@ def _refuse(instance: Instance) -> str | None:
 def dynamic_reduce(cx: KernelContext) -> None:
     """Write the accumulation of each element into the output, by strides that are 0 along reduced
     dims.
+
+    ```
+    const ptrdiff_t count = strides_3x2x3_by_1_int64_t(x1, stride);
+    for (ptrdiff_t i0 = 0; i0 < 3; ++i0) ...
+        const ptrdiff_t o = i0 * stride[0] + i1 * stride[1] + i2 * stride[2];
+        y0[o] = y0[o] + v * v;
+    ```
     """
     op, type_ = str(cx.instruction.attributes["reduction"]), cx.type(0)
     source, axes, output, body = cx.input(0), cx.input(1), cx.output(), cx.body

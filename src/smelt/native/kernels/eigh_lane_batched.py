@@ -121,6 +121,14 @@ def complex_eigh(cx: KernelContext) -> None:
 def _emit_sorted(cx: KernelContext, n: int, lanes: int, parts: Sequence[str]) -> None:
     """Write the eigenvalues of matrix ``b + l`` in ascending order, and its vectors in the same
     order.
+
+    ```
+    const double value = skip[l] ? NAN : d[i * 8 + l] * back[l];
+    ptrdiff_t to = i;
+    for (; to > 0 && values[to - 1] > value; --to)
+        values[to] = values[to - 1], order[to] = order[to - 1];
+    values[to] = value, order[to] = i;
+    ```
     """
     body, t = cx.body, cx.type(0).name
     body.line(f"{t} *const values = {cx.output(len(parts)).name} + (b + l) * {n};")

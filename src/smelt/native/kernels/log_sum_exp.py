@@ -10,6 +10,13 @@ from smelt.native.kernels.reduce import loop_names, loops_of
 def log_sum_exp(cx: KernelContext) -> None:
     """Write ``log(sum(exp(x)))``, relative to the largest element of each row, so nothing
     overflows.
+
+    ```
+    top = (v > top || v != v) ? v : top;
+    ...
+    sum += expf(x0[i0 * 20 + i1] - top);
+    y0[i1] = top + logf(sum);
+    ```
     """
     body, loops, type_ = cx.body, loops_of(cx), cx.type(0)
     names = loop_names(len(loops.sizes))

@@ -49,6 +49,14 @@ def _emit(cx: KernelContext, text: str, run: str = "") -> None:
 
     ``run`` names a function that computes the first elements of a segment in vectors, and returns
     their number.
+
+    ```
+    const float scale = x1[s];
+    const int32_t zero = x2[s];
+    for (ptrdiff_t from = 0; from < 5000; from += 4096) {
+        for (ptrdiff_t i = 0; i < n; ++i)
+            y0[first + i] = (float)(x0[first + i] - zero) * scale;
+    ```
     """
     x, y, scale, zero = cx.input(0), cx.output(), cx.input(1), cx.optional(2)
     outer, scales, inner = _segments(cx)

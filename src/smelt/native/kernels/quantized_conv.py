@@ -148,6 +148,13 @@ def _emit_weights(
 
     The first are bytes for int8 dot products, ``NULL`` if the weights do not fit. The second is the
     form that other instructions read.
+
+    ```
+    const int8_t *whole = p0 + (g * 4 + o) * 8;
+    int16_t *apart = (int16_t *)(void *)(scratch + 864);
+    if (!HAS_QUADS)
+        widen_quads(whole, 2, 4, apart);
+    ```
     """
     at, body = f"{packed} + (g * {layout.weights.shape[1]} + o) * {layout.depth}", cx.body
     if layout.weights.dtype != np.int8:

@@ -174,7 +174,16 @@ def _emit_tile(
     columns: int,
     size: tuple[int, int],
 ) -> None:
-    """Write the call for a tile of rows by vectors; columns beyond the last one are not stored."""
+    """Write the call for a tile of rows by vectors; columns beyond the last one are not stored.
+
+    ```
+    wide[v] = left - to[v] < SUMS ? left - to[v] : SUMS;
+    if (HAS_QUADS)
+        rows_6x2_bytes_whole(1, from, 4, p0 + ..., p1 + j, p2 + j, last, y0 + ..., 24, to, wide);
+    else
+        rows_6x2_bytes_halves(1, halved, 4, ...);
+    ```
+    """
     body, (rows, vectors) = cx.body, size
     if epilogue.is_bytes:
         offsets = ", ".join(f"{v} * SUMS" for v in range(vectors))

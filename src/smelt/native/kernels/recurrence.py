@@ -43,7 +43,16 @@ def recurrence(cx: KernelContext) -> None:
 
 
 def _emit_each_sample(cx: KernelContext) -> None:
-    """Write one sample after the other, each with its own number of steps."""
+    """Write one sample after the other, each with its own number of steps.
+
+    ```
+    for (ptrdiff_t s = 0; s < length; ++s) {
+        gates[j] = x0[at * 5 + j];
+        gates[j] += h[k] * x1[k * 5 + j];
+        h[j] = tanh(gates[j]);
+        y0[at * 5 + j] = h[j];
+    ```
+    """
     t, body = cx.type(0), cx.body
     steps, batch, rows = cx.shape(0)
     hidden = cx.shape(1)[0]

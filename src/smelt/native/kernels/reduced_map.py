@@ -116,7 +116,15 @@ def _open_kept_loops(
 
 
 def _emit_lanes(cx: KernelContext, loops: MapLoops) -> None:
-    """Write loops that accumulate in ``LANES`` partial results, and combine these at the end."""
+    """Write loops that accumulate in ``LANES`` partial results, and combine these at the end.
+
+    ```
+    for (ptrdiff_t i = 0; i < 64; i += 16)
+        for (ptrdiff_t j = 0; j < 16; ++j) {
+            const float part0 = x0[i0 * 70 + (i + j)] - x1[(i + j)];
+            lane[j] = lane[j] + part0 * part0;
+    ```
+    """
     body, names, type_ = cx.body, _names(loops), loops.reducer.type.name
     *outer, inner = loops.where(True)
     divisible = loops.sizes[inner] - loops.sizes[inner] % LANES
@@ -151,7 +159,16 @@ def _emit_written_out(cx: KernelContext, loops: MapLoops) -> None:
 
 
 def _emit_rows(cx: KernelContext, loops: MapLoops) -> None:
-    """Write loops that accumulate ``PIECE`` results of a row at a time."""
+    """Write loops that accumulate ``PIECE`` results of a row at a time.
+
+    ```
+    for (ptrdiff_t c = 0; c < 600; c += 256) {
+        float a[256];
+        for (ptrdiff_t i0 = 0; i0 < 3; ++i0)
+            for (ptrdiff_t j = 0; j < end; ++j)
+                a[j] = a[j] + part0 * part0;
+    ```
+    """
     body, names, row = cx.body, _names(loops), loops.sizes[-1]
     reduced, piece = loops.where(True), min(PIECE, row)
     names[-1] = "(c + j)"

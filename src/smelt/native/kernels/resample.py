@@ -118,7 +118,15 @@ def _constants(cx: KernelContext, sampling: Sampling, size: int, count: int) -> 
 
 
 def _sums(cx: KernelContext, rows: str, weights: str, width: int, inner: int) -> None:
-    """Write ``to[k]`` for each k: the weighted sum of the taps of result row ``i``."""
+    """Write ``to[k]`` for each k: the weighted sum of the taps of result row ``i``.
+
+    ```
+    const float w0 = p1[i * 2 + 0];
+    const float *f0 = from + p0[i * 2 + 0] * 4;
+    for (ptrdiff_t k = 0; k < 4; ++k)
+        to[k] = w0 * f0[k] + w1 * f1[k];
+    ```
+    """
     t = cx.type(0).name
     if width <= UNROLLED:
         parts = []

@@ -33,7 +33,15 @@ def running(cx: KernelContext) -> None:
 
 
 def _emit_rows(cx: KernelContext, outer: int, count: int) -> None:
-    """Write ``ROWS`` contiguous rows at a time, then the remaining ones singly."""
+    """Write ``ROWS`` contiguous rows at a time, then the remaining ones singly.
+
+    ```
+    for (ptrdiff_t r = 0; r < 8; ++r) {
+        const ptrdiff_t at = r * 6 + i;
+        sum[r] = sum[r] + from[at];
+        to[at] = sum[r];
+    ```
+    """
     x, y, t, body = cx.input(0).name, cx.output().name, cx.type(0), cx.body
     op, start = RUNNING[cx.instruction.op]
     body.line("ptrdiff_t o = 0;")
@@ -53,7 +61,14 @@ def _emit_rows(cx: KernelContext, outer: int, count: int) -> None:
 
 
 def _emit_columns(cx: KernelContext, sizes: tuple[int, int, int]) -> None:
-    """Write each row of results as the previous row combined with a row of the input."""
+    """Write each row of results as the previous row combined with a row of the input.
+
+    ```
+    for (ptrdiff_t j = 1; j < 7; ++j)
+        for (ptrdiff_t k = 0; k < 2; ++k)
+            y[at + k] = y[before + k] + x[at + k];
+    ```
+    """
     (outer, count, inner), body, t = sizes, cx.body, cx.type(0)
     op, start = RUNNING[cx.instruction.op]
     first, step = (f"{count} - 1", "(-1)") if cx.int("reverse") else ("0", "1")
@@ -88,7 +103,17 @@ def _emit_step(cx: KernelContext, accumulation: str, stored: str) -> None:
 
 @kernel(DYNAMIC_CUMULATIVE, kinds=NUMBER)
 def dynamic_running(cx: KernelContext) -> None:
-    """Write three loops whose lengths follow from the axis; an axis out of range ends the run."""
+    """Write three loops whose lengths follow from the axis; an axis out of range ends the run.
+
+    ```
+    const int64_t a = x1[0] + (x1[0] < 0 ? 3 : 0);
+    if (a < 0 || a >= 3)
+        return 1;
+    ...
+    const ptrdiff_t at = (o * size[a] + i) * inner + k;
+    sum = sum + x0[at];
+    ```
+    """
     source, axis, output, t = cx.input(0), cx.input(1), cx.output(), cx.type(0)
     op, start = RUNNING[str(cx.instruction.attributes["running"])]
     sizes, body = source.shape or (1,), cx.body

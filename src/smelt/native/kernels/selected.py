@@ -70,6 +70,14 @@ def unique(cx: KernelContext) -> None:
 
     Indices are sorted by row, so equal rows are adjacent. Each row then gets the index of the first
     row equal to it.
+
+    ```
+    sort_compare_int32_t_1(order, 6, x0);
+    first[order[k]] = compare(x0, order[k - 1], order[k]) == 0 ? first[order[k - 1]] : order[k];
+    ...
+    memcpy(y0 + n * 1, x0 + i * 1, 4);
+    y2[k] = number[first[k]];
+    ```
     """
     x, body, t = cx.input(0), cx.body, cx.type(0)
     y, first_indices, inverse, counts = (cx.output(i) for i in range(4))
@@ -148,7 +156,17 @@ def _boxes_needs(instance: Instance) -> Needs:
 @kernel("NonMaxSuppression", kinds=FLOAT, needs=_boxes_needs)
 def non_max_suppression(cx: KernelContext) -> None:
     """Write the selection of boxes of each class, in the order of descending
-    score, then of index."""
+    score, then of index.
+
+    ```
+    sort_falling_float(order, 5, score);
+    for (ptrdiff_t k = 0; k < 5 && chosen < x2[0]; ++k) {
+        while (j < chosen && !(overlap_float_0(box, i, kept[j]) > x3[0]))
+            ++j;
+        if (j < chosen)
+            continue;
+    ```
+    """
     boxes, scores, most, y, body = cx.input(0), cx.input(1), cx.input(2), cx.output(), cx.body
     overlap, least = cx.optional(3), cx.optional(4)
     samples, count, _ = boxes.shape

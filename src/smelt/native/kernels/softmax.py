@@ -46,6 +46,15 @@ def _emit_softmax_columns(cx: KernelContext, outer: int, count: int, inner: int)
     """Write C for rows whose elements are ``inner`` apart.
 
     ``COLUMNS`` rows are computed together, so each inner loop is over contiguous elements.
+
+    ```
+    top[j] = v > top[j] ? v : top[j];
+    ...
+    const float e = lane_exp(x[i * 2 + j] - top[j]);
+    y[i * 2 + j] = e, sum[j] += e;
+    ...
+    y[i * 2 + j] = y[i * 2 + j] * sum[j];
+    ```
     """
     source, output, t, body = cx.input(0), cx.output(), cx.type(0), cx.body
     width = min(inner, COLUMNS) if isinstance(inner, int) else COLUMNS
@@ -111,6 +120,14 @@ def _emit_row(cx: KernelContext, count: int, when: str = "") -> None:
     """Write C for a row ``x`` and its result ``y``, which may be ``x``.
 
     ``when`` is the preprocessor condition under which the C is compiled.
+
+    ```
+    const float top = largest_float(x, 70);
+    powers_float(x, 70, top, y);
+    const float share = 1 / sum_float(y, 70, 0);
+    for (ptrdiff_t i = 0; i < 70; ++i)
+        y[i] *= share;
+    ```
     """
     t, body = cx.type(0), cx.body
     body.line(f"const {t.name} top = {extreme_of(cx, t, '>')}(x, {count});")

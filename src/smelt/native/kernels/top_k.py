@@ -72,6 +72,16 @@ def top_k(cx: KernelContext) -> None:
     """Write the list of the best elements of each row: their indices are in the second output.
 
     The values are read at the end.
+
+    ```
+    const float v = row[i];
+    if (found == 5 && !(v > row[best[4]]))
+        continue;
+    ptrdiff_t at = found < 5 ? found++ : 4;
+    while (at > 0 && v > row[best[at - 1]])
+        best[at] = best[at - 1], --at;
+    best[at] = i;
+    ```
     """
     x, values, indices, t = cx.input(0), cx.output(0), cx.output(1), cx.type(0)
     axis = cx.int("axis")
@@ -115,7 +125,14 @@ SHIFTED = 16
 
 
 def _select_adjacent(cx: KernelContext, count: int, selected: int) -> None:
-    """Write the list for a contiguous row; indices and values are in the outputs."""
+    """Write the list for a contiguous row; indices and values are in the outputs.
+
+    ```
+    while (at > 0 && v > list[at - 1])
+        list[at] = list[at - 1], best[at] = best[at - 1], --at;
+    list[at] = v, best[at] = i;
+    ```
+    """
     x, values, indices, t, body = cx.input(0), cx.output(0), cx.output(1), cx.type(0), cx.body
     body.line(f"const {t.name} *const row = {x.name} + o * {count};")
     body.line(f"{t.name} *const list = {values.name} + o * {selected};")
@@ -148,7 +165,16 @@ def _select_adjacent(cx: KernelContext, count: int, selected: int) -> None:
 
 
 def _make_room(cx: KernelContext) -> None:
-    """Write a binary search for the index ``at`` of ``v``, and the move of the later elements."""
+    """Write a binary search for the index ``at`` of ``v``, and the move of the later elements.
+
+    ```
+    while (low < high) {
+        const ptrdiff_t middle = (low + high) / 2;
+        if (v > list[middle]) high = middle; else low = middle + 1;
+    }
+    memmove(list + low + 1, list + low, 4 * (size_t)(at - low));
+    ```
+    """
     body, element = cx.body, cx.type(0).size
     body.line("ptrdiff_t low = 0, high = at;")
     with body.block("while (low < high)"):

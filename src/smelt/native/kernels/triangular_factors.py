@@ -29,7 +29,16 @@ def _batch(operand: Operand) -> int:
 @kernel("smelt::Cholesky", kinds=FLOAT)
 def cholesky(cx: KernelContext) -> None:
     """Write Cholesky factors column by column; a pivot that is not positive
-    makes the triangle NaN."""
+    makes the triangle NaN.
+
+    ```
+    float s = m[j * 12 + i];
+    for (ptrdiff_t k = 0; k < j; ++k)
+        s -= l[k * 12 + i] * l[k * 12 + j];
+    failed |= i == j && !(s > 0);
+    l[j * 12 + i] = i == j ? sqrtf(s) : s / l[j * 12 + j];
+    ```
+    """
     a, y, body, t = cx.input(0), cx.output(), cx.body, cx.type(0)
     n, lower = a.shape[-1], cx.int("lower")
 
@@ -57,7 +66,14 @@ def cholesky(cx: KernelContext) -> None:
 
 @kernel("smelt::LU", kinds=FLOAT)
 def lu(cx: KernelContext) -> None:
-    """Write LU factors column by column, with partial pivoting."""
+    """Write LU factors column by column, with partial pivoting.
+
+    ```
+    m[i * 3 + k] = pivot != 0 ? m[i * 3 + k] / pivot : m[i * 3 + k];
+    for (ptrdiff_t j = k + 1; j < 3; ++j)
+        m[i * 3 + j] -= m[i * 3 + k] * m[k * 3 + j];
+    ```
+    """
     a, y, body, t = cx.input(0), cx.output(0), cx.body, cx.type(0)
     pivots, order = cx.output(1), cx.output(2)
     rows, columns = a.shape[-2:]
@@ -156,6 +172,13 @@ def pivots_to_permutation(cx: KernelContext) -> None:
 def triangular_solve(cx: KernelContext) -> None:
     """Write solutions by substitution; a system from the right is solved with both sides
     transposed.
+
+    ```
+    for (ptrdiff_t k = i + 1; k < 4; ++k)
+        for (ptrdiff_t j = 0; j < 4; ++j)
+            x[i * 4 + j] -= m[k * 4 + i] * x[k * 4 + j];
+    x[i * 4 + j] /= m[i * 4 + i];
+    ```
     """
     a, b, y, body, t = cx.input(0), cx.input(1), cx.output(), cx.body, cx.type(0)
     n, left = a.shape[-1], bool(cx.int("left_side"))

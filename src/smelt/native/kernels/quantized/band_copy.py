@@ -195,6 +195,15 @@ def emit_copy(cx: KernelContext, band: Band, channels: int, to: str, flip: int) 
     """Write the copy from ``image`` into ``to`` of the band that begins at output row ``h``.
 
     The last group of four channels is padded with its first channel; the weights there are 0.
+
+    ```
+    unsigned char *row = scratch + 32 + c * 96;
+    const ptrdiff_t y = (h + r) * 1 + 0;
+    if (y < 0 || y >= 6)
+        memset(row, pad, 384);
+    else
+        copy_quads(rows, 96, 1, 128, row + 0);
+    ```
     """
     window, body, copy = band.window, cx.body, copy_quads(cx)
     (_, height, width), (_, stride_h, stride_w) = window.input, window.strides

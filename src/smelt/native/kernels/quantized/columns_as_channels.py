@@ -50,6 +50,12 @@ def emit_copy(cx: KernelContext, band: Band, to: str, line: str, flip: int) -> N
     """Write the copy from ``image`` into ``to`` of the band that begins at output row ``h``.
 
     ``line`` is a buffer for one padded row of the image.
+
+    ```
+    memcpy(line + 2, image + y * 14, 14);
+    const unsigned char *const rows[] = { line + 0, line + 1, line + 2, line + 3 };
+    copy_quads(rows, 18, 1, 0, row);
+    ```
     """
     window, body, copy = band.window, cx.body, copy_quads(cx)
     (_, height, width), (_, stride_h, stride_w) = window.input, window.strides

@@ -104,7 +104,16 @@ def _emit_versions(
 
 
 def _choose(out: Writer, name: str, ends: str, pairwise_safe: bool, is_wide: bool) -> None:
-    """Write the body of the function that calls the version for the CPU."""
+    """Write the body of the function that calls the version for the CPU.
+
+    ```
+    if (whole != NULL && HAS_QUADS) {
+        filters_6_at_9_whole(quads, plane, places, image, at, whole, bias, results);
+        return;
+    }
+    filters_6_at_9_halves(quads, plane, places, image, at, apart, bias, results);
+    ```
+    """
     out.line("#if QUADS")
     with out.block("if (whole != NULL && HAS_QUADS)"):
         if is_wide:
@@ -143,6 +152,14 @@ def _convolve(out: Writer, rows: int, positions: int, epilogue: Epilogue, kind: 
 
     Halves multiply the even and the odd channels of a group apart. They read vectors from one byte
     before the group for the even channels, and from the group for the odd ones.
+
+    ```
+    sums s0_0 = { 0 }, s0_1 = { 0 };
+    for (; quads > 0; --quads) {
+        const sums b0 = *(const sums *)i0, b1 = *(const sums *)i1;
+        ADD_QUADS(s0_0, b0, same_word(w + 0)), ADD_QUADS(s0_1, b1, same_word(w + 0));
+        i0 += plane, i1 += plane;
+    ```
     """
     halves = 2 if kind == "halves" else 1
     start_sums(out, rows, "bias[{m}]")

@@ -275,7 +275,10 @@ def _tile(cx: KernelContext, taps: Taps, stored: Stored) -> str:
 
 def _emit_sums(out: Writer, taps: Taps, stored: Stored, *, halves: bool) -> None:
     """Write a loop over pixels; ``halves`` multiplies 16-bit integers instead of
-    int8 dot products."""
+    int8 dot products.
+
+    ``ADD_QUADS(s1, plane + p + 1, same_word(w + 0)); ... store_four_sums(results + p, s0, ...);``
+    """
     out.line("const sums zero = { 0 };")
     out.line("const sums start = zero + bias;")
     with out.block("for (ptrdiff_t p = 0; p < n; p += 4 * SUMS)"):

@@ -123,7 +123,15 @@ def _add_scaled(out: Writer, rows: int, vectors: int, finite: bool) -> None:
 
 
 def _multiply(out: Writer, rows: int, vectors: int, finite: bool) -> None:
-    """Write the sums of a block: products of the left operand and the codes."""
+    """Write the sums of a block: products of the left operand and the codes.
+
+    ```
+    for (ptrdiff_t k = 0; k < size; ++k) {
+        const sums q0 = *(const sums *)(w + ...);
+        const reals c0 = REAL(q0 & 240), a0 = same_real(a[0 * row + 1]);
+        s0_0 += a0 * c0;
+    ```
+    """
     for m in range(rows):
         for v in range(vectors):
             out.line(f"reals s{m}_{v} = {{ 0 }};")

@@ -90,7 +90,15 @@ def matrix_micro_kernel(
 
 
 def _multiply(out: Writer, rows: int, vectors: int, by_dot4: bool, is_int16: bool) -> None:
-    """Write the loop over groups of four; ``by_dot4`` uses int8 dot products."""
+    """Write the loop over groups of four; ``by_dot4`` uses int8 dot products.
+
+    ```
+    for (; quads > 0; --quads) {
+        const sums b0 = *(const sums *)b, a0 = same_word(a);
+        ADD_QUADS(s0_0, a0, b0);
+        a += 4, b += 64;
+    ```
+    """
     start_sums(out, rows, "*(const sums *)(const void *)(bias{at})", vectors)
     panel = vectors * MOST_SUMS
     if not by_dot4:

@@ -54,6 +54,14 @@ def emit_wide(
 ) -> None:
     """Write the function ``name``; its parameters are ``head``, the weights, and those of
     ``epilogue``.
+
+    ```
+    two_sums s0_0 = zero + bias[0], s0_1 = zero + bias[0];
+    for (; quads > 0; --quads) {
+        const two_sums b0 = BOTH(i0, i1), b1 = BOTH(i2, i3);
+        const two_sums a0 = zero + *(const word *)(w + 0);
+        ADD_BOTH(s0_0, b0, a0), ADD_BOTH(s0_1, b1, a0);
+    ```
     """
     in_loop = positions > 1
     out.line("#if QUADS == 2")
@@ -90,7 +98,15 @@ def _multiply(out: Writer, rows: int, offset: str) -> None:
 
 
 def _store(out: Writer, epilogue: Epilogue, rows: int) -> None:
-    """Write the stores of two rows at a time; the last row of an odd number is stored twice."""
+    """Write the stores of two rows at a time; the last row of an odd number is stored twice.
+
+    ```
+    const two_sums packed = PACKED_FOUR(PACKED_TWO(...), PACKED_TWO(...));
+    *(two_sums *)bytes = MIXED_SUMS(packed, 0, 4, 8, 12, ...) ^ last[1];
+    memcpy(out + to[0], bytes + 0, 32);
+    out += pitch;
+    ```
+    """
     out.line("unsigned char bytes[64];")
     out.line("const int whole = wide[0] + wide[1] + wide[2] + wide[3] == 4 * SUMS;")
     for m in range(0, rows, 2):
