@@ -27,6 +27,7 @@ TABLES = {
     "tests/native/test_emitted.py": ("native", "program", "targets.c", "targets.host"),
     "tests/program/test_emitted.py": ("native", "program"),
     "tests/operators/test_bodies.py": ("operators",),
+    "tests/ir/test_graphs.py": ("ir",),
 }
 """Tests that mirror all modules of these packages: each holds a table of what the package makes."""
 

@@ -1,0 +1,62 @@
+"""Tables of what smelt makes of small graphs: committed, and read when an entry changes.
+
+A line with a graph, ``opset 21: (float[2] x) => (y) { y = Relu(x) }``, is followed by its entry, of
+which each room that has such a table says what it holds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import onnx_ir as ir
+
+from smelt import operators
+from smelt.errors import ErrorList, SmeltError
+from smelt.ir import scope, text
+from smelt.ir.listing import listing
+
+
+def rows(table: Path) -> list[tuple[str, str]]:
+    """Return the graphs of ``table`` and their entries."""
+    lines = table.read_text(encoding="utf-8").splitlines()
+    return list(zip(lines[::2], (line.strip() for line in lines[1::2]), strict=True))
+
+
+def write(table: Path, entry: Callable[[str], str]) -> None:
+    """Compute the entries of ``table`` again."""
+    lines = (f"{graph}\n    {entry(graph)}\n" for graph, _ in rows(table))
+    table.write_text("".join(lines), encoding="utf-8")
+
+
+def parsed(row: str) -> ir.Model:
+    """Return the model of a row, ``opset N: graph``."""
+    operators.register_all()
+    opset, _, graph = row.partition(": ")
+    return text.parse(f"g {graph}", int(opset.removeprefix("opset ")))
+
+
+def facts(model: ir.Model) -> str:
+    """Return the types of the results, the operators, and a digest of all nodes and types."""
+    results = ", ".join(text.type_of(value) for value in model.graph.outputs)
+    kinds = Counter(node.op_type for node in scope.nodes(model) if node.op_type != "Constant")
+    listed = " ".join(f"{count}*{kind}" for kind, count in kinds.items())
+    return f"{results}: {listed} {digest(str(listing(model)))}"
+
+
+def digest(*lines: str) -> str:
+    """Return a short digest of ``lines``."""
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:8]
+
+
+def made_or_refused(make: Callable[[], str]) -> str:
+    """Return ``make()``, or the codes and a digest of the errors of smelt that it raises."""
+    try:
+        return make()
+    except SmeltError as error:
+        errors = error.errors if isinstance(error, ErrorList) else (error,)
+        codes = Counter(each.code for each in errors)
+        listed = " ".join(f"{count}*{code}" for code, count in codes.items())
+        return f"{listed} {digest(str(error))}"
