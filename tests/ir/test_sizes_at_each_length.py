@@ -132,3 +132,20 @@ def test_sizes(head: str, body: str) -> None:
             ]
             assert tuple(told) == np.shape(result), f"{value.name}: {value.shape} at {length}"
     assert ran > 2
+
+
+@pytest.mark.parametrize(("size", "count"), [(5, 4), (1, 3), (4, 3), (6, 4), (7, 3), (3, 2)])
+def test_parts_that_are_together_too_long_have_no_size(size: int, count: int) -> None:
+    """Such a Split fails, and readers of ONNX files infer different sizes for it."""
+    names = "yzuv"[:count]
+    graph = f"g (float[{size},2] x) => ({', '.join(f'float {n}' for n in names)}) "
+    source = text.parse(f"{graph} {{ {', '.join(names)} = Split<num_outputs={count}>(x) }}", 18)
+    for value in source.graph.outputs:
+        value.shape = None
+    ShapeInference(source).infer_model()
+    shapes = [value.shape for value in source.graph.outputs]
+    sizes = [None if shape is None else shape[0] for shape in shapes]
+    part = -(-size // count)
+    fits = part * (count - 1) <= size
+    assert all(isinstance(each, int) == fits for each in sizes)
+    assert not fits or sizes == [*[part] * (count - 1), size - part * (count - 1)]

@@ -27,8 +27,9 @@ def infer_split(context: ShapeInferenceContext, node: ir.Node) -> bool:
     shape = source.shape
     if shape is None or not -len(shape) <= axis < len(shape):
         return has_computed_sizes and _unknown(context, node, source.dtype)
-    parts = None if has_computed_sizes else _equal_parts(context, node, shape[axis])
-    if parts is None and not has_computed_sizes:
+    unknown = has_computed_sizes or _has_too_many_parts(context, node, shape[axis])
+    parts = None if unknown else _equal_parts(context, node, shape[axis])
+    if parts is None and not unknown:
         return False
     for i, output in enumerate(node.outputs):
         dims = list(shape.dims)
@@ -44,10 +45,27 @@ def _unknown(context: ShapeInferenceContext, node: ir.Node, dtype: ir.DataType |
     return True
 
 
+def _has_too_many_parts(context: ShapeInferenceContext, node: ir.Node, size: Dim) -> bool:
+    """True if all parts but the last are together longer than the axis.
+
+    Such a Split fails when it runs, but may stand in a branch that never runs, as in the body of
+    AffineGrid. Readers of ONNX files infer different sizes for it.
+    """
+    count = node.attributes.get_int("num_outputs", 0)
+    if not isinstance(size, int) or not count or context.opset < UNEVEN or _has_sizes(node):
+        return False
+    part = longest_part(size, count, uneven=True)
+    return isinstance(part, int) and part * (count - 1) > size
+
+
+def _has_sizes(node: ir.Node) -> bool:
+    """True if the Split is given the sizes of its parts."""
+    return "split" in node.attributes or (len(node.inputs) > 1 and node.inputs[1] is not None)
+
+
 def _equal_parts(context: ShapeInferenceContext, node: ir.Node, size: Dim) -> list[Dim] | None:
     """Return the sizes of equal parts of a symbolic ``size``; None for other Splits."""
-    has_sizes = "split" in node.attributes or (len(node.inputs) > 1 and node.inputs[1] is not None)
-    if isinstance(size, int) or has_sizes or not is_arithmetic(size):
+    if isinstance(size, int) or _has_sizes(node) or not is_arithmetic(size):
         return None
     count = len(node.outputs)
     part = longest_part(size, count, uneven=(uneven := context.opset >= UNEVEN))

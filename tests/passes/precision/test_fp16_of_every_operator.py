@@ -113,6 +113,37 @@ def at_each_version(case: Case) -> Iterator[onnx.ModelProto]:
         yield model
 
 
+def added_problem(half: onnx.ModelProto, source: onnx.ModelProto) -> str:
+    """Return the problem of ``half``, unless ``source`` at the same opset has one, too.
+
+    ONNX's checker refuses MeanVarianceNormalization of opset 13, to which smelt raises opset 9.
+    Such a model must still load.
+    """
+    found = problem(half)
+    if found:
+        raised = onnx.ModelProto()
+        raised.CopyFrom(source)
+        raised.opset_import[0].version = half.opset_import[0].version
+        if problem(raised):
+            ort.InferenceSession(half.SerializeToString(), providers=["CPUExecutionProvider"])
+            return ""
+    return found
+
+
+KNOWN = ("test_mvn", "test_affine_grid_3d_expanded")
+"""Cases whose optimized model the checker refused."""
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_operators_that_the_checker_refused(name: str) -> None:
+    (case,) = (case for case in node_cases() if case.name == name)
+    models = [model for model in at_each_version(case) if not problem(model)]
+    assert models
+    for model in models:
+        half = smelt.optimize(model, pipeline="add-fp16-cast")
+        assert added_problem(half, model) == ""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("shard", range(8))
 @pytest.mark.parametrize(
@@ -128,6 +159,6 @@ def test_every_operator_at_every_opset(pipeline: str, shard: int) -> None:
                 half = smelt.optimize(model, pipeline=pipeline)
             except smelt.SmeltError:
                 continue  # an old form that the checks of operands refuse
-            assert problem(half) == "", f"{case.name} at {model.opset_import}"
+            assert added_problem(half, model) == "", f"{case.name} at {model.opset_import}"
             tried += 1
     assert tried > 100
