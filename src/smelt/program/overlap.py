@@ -74,7 +74,8 @@ def _move_past_computation(
 
     ``step`` is -1 to move backwards, 1 to move forwards. ``slot`` is the copy's slot in near
     memory. It becomes live during each instruction that the copy passes, so the copy stops where
-    that memory would be full.
+    that memory would be full. After the computation, the copy only passes copies in the other
+    direction, so that copies in the same direction keep their order.
     """
     copy, peak = order[position]
     memory = memories[program.slots[slot].space]
@@ -87,8 +88,9 @@ def _move_past_computation(
             *other.inputs,
             *(other.outputs if computes else ()),
         }
-        full = memory.size is not None and live[memory.name] + size > memory.size
-        if depends or full or (has_passed and (computes or other.op == copy.op)):
+        is_full = memory.size is not None and live[memory.name] + size > memory.size
+        stops = has_passed and (computes or other.op == copy.op)
+        if depends or is_full or stops:
             return
         live[memory.name] += size
         peak = {name: max(peak[name], live[name]) for name in peak}

@@ -144,9 +144,10 @@ def is_undefined(node: ir.Node, inputs: Inputs) -> bool:
     if node.op_type in THROUGH_DOUBLES and present and is_integer(present[0].dtype):
         return not _is_exact(node.op_type, present)
     if node.op_type in ("Div", "Mod") and present[0].dtype.kind in "iu":
-        by_zero = bool(np.any(present[1] == 0))
-        lowest = np.iinfo(present[0].dtype).min
-        return by_zero or bool(lowest and np.any(present[0] == lowest) and np.any(present[1] == -1))
+        dividend, divisor = present[:2]
+        lowest = np.iinfo(dividend.dtype).min  # 0 for unsigned integers, which cannot overflow
+        overflows = lowest < 0 and np.any(dividend == lowest) and np.any(divisor == -1)
+        return bool(np.any(divisor == 0) or overflows)
     if node.op_type in ("Cast", "CastLike"):
         return _cast_undefined(node, present[0])
     if node.op_type == "BitShift":

@@ -37,14 +37,14 @@ class Setup:
 
     def artifact(self, source: ir.Model, options: dict[str, str]) -> OrtArtifact:
         """Compile ``source`` with this setup."""
-        steps = without(parse(self.pipeline), self.dropped_passes)
-        target_options: dict[str, Any] = {**options, "keep": ",".join(sorted(self.dropped_choices))}
-        text = to_text(steps)
-        passes = f"widen-half,{text},unsigned-activations"
+        pipeline = to_text(without(parse(self.pipeline), self.dropped_passes))
+        passes_of_target = f"widen-half,{pipeline},unsigned-activations"
+        kept = ",".join(sorted(self.dropped_choices))  # choices that stay as written
         if self.untouched:
-            target_options, text, passes = {**options, "keep": "all"}, "", LEAST
-        target = replace(ort, passes=passes)
-        artifact = compile_model(source, target=target, pipeline=text, **target_options)
+            pipeline, passes_of_target, kept = "", LEAST, "all"
+        target_options: dict[str, Any] = {**options, "keep": kept}
+        target = replace(ort, passes=passes_of_target)
+        artifact = compile_model(source, target=target, pipeline=pipeline, **target_options)
         assert isinstance(artifact, OrtArtifact)
         return artifact.advised(self.advice)
 

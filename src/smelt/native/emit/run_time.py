@@ -147,14 +147,19 @@ def _in_words(program: Program, error: Undecided) -> str:
 
 
 def _check_support(cx: KernelContext) -> None:
-    """Raise Undecided if a shared function or a stack array depends on a run-time size."""
+    """Raise Undecided if a shared function or a stack array depends on a run-time size.
+
+    A name of a function that contains a size, such as ``rows_(dim0 * 2)``, is no identifier.
+    """
     array = _ARRAY.search(cx.body.text())
     if array:
         raise Undecided(f"how much {array[1]} is")
     for name, text in cx.support.items():
-        read = _SIZE.search(text)
-        if read or not name.isidentifier():
-            raise Undecided(f"how much {read[0] if read else name} is")
+        size = _SIZE.search(text)
+        if size:
+            raise Undecided(f"how much {size[0]} is")
+        if not name.isidentifier():
+            raise Undecided(f"how much {name} is")
 
 
 def may_end(instruction: Instruction) -> bool:

@@ -32,9 +32,14 @@ def _copy(cx: KernelContext, first: int, size: int) -> None:
 def _divisor(cx: KernelContext, re: str, im: str, *, zero_is_one: bool) -> None:
     """Declare the C variables ``c``, ``s`` and ``by``, by which ``_quotient`` divides.
 
-    They are the parts of the divisor ``re + im i`` over its larger part, and a scale: the quotient
-    of ``u + v i`` is ``(u c + v s) / by + ((v c - u s) / by) i``. With ``zero_is_one``, the divisor
-    zero counts as 1.
+    The quotient of ``u + v i`` and the divisor ``re + im i`` is
+    ``(u c + v s) / by + ((v c - u s) / by) i``. With ``zero_is_one``, the divisor zero counts as 1.
+
+    ```
+    const float large = fabsf(first) > fabsf(second) ? first : second;
+    const float c = first / large, s = second / large;
+    const float by = large * (c * c + s * s);
+    ```
     """
     t, body = cx.type(0), cx.body
     body.line(f"const {t.name} first = {re}, second = {im};")

@@ -217,10 +217,13 @@ def _emit_vectors(cx: KernelContext, layout: Layout, variables: Sequence[str]) -
     sizes = [axis.size for axis in layout.batch]
     is_packed = _is_packed(cx, layout)
     right = cx.constant(pack(_matrix(cx, layout), m.size), cx.type(1)) if is_packed else ""
-    columns = lowest(n.size) >= 2 * vector_dot.panel_for(m.size) * cx.body.parts
-    cut = cx.body.widest(sizes)
-    in_batch = cut is not None and is_even(sizes[cut], cx.body.parts)
-    with cx.body.loops(variables, sizes, cut if in_batch else None):
+    has_many_panels = lowest(n.size) >= 2 * vector_dot.panel_for(m.size) * cx.body.parts
+    shared_dim = "columns" if has_many_panels else "rows"
+    widest = cx.body.widest(sizes)
+    in_batch = widest is not None and is_even(sizes[widest], cx.body.parts)
+    if in_batch:
+        shared_dim = ""
+    with cx.body.loops(variables, sizes, widest if in_batch else None):
         product = Matrices(
             m=m.size,
             n=n.size,
@@ -233,7 +236,7 @@ def _emit_vectors(cx: KernelContext, layout: Layout, variables: Sequence[str]) -
             b_n=n.rhs,
             c=at(output.name, [s * m.size * n.size for s in row_major(sizes)], variables),
             epilogue=dot_epilogue(cx, variables),
-            shared="" if in_batch else "columns" if columns else "rows",
+            shared=shared_dim,
             far=is_packed and n.size * k.size >= (FAR if lowest(m.size) >= FEW else FAR_OF_FEW),
         )
         copies = not is_packed and panel_workspace(m.size, n.size, k.size, n.rhs) > 0

@@ -106,7 +106,7 @@ def eig(cx: KernelContext) -> None:
         with body.loop("k", n):
             _emit_value(cx, n)
             with body.block("if (pair[k] >= 0)"):
-                _emit_vectors(cx, n, "pair", "c > 0 ? -v[2 * i + 1] : v[2 * i + 1]")
+                _emit_vectors(cx, n, "c > 0 ? -v[2 * i + 1] : v[2 * i + 1]", with_pairs=True)
 
 
 @kernel("smelt::ComplexEig", kinds=FLOAT, needs=_needs)
@@ -118,7 +118,7 @@ def complex_eig(cx: KernelContext) -> None:
         body.line("eig_number *const form = (eig_number *)t, *const basis = (eig_number *)z;")
         with body.loop("k", n):
             _emit_value(cx, n)
-            _emit_vectors(cx, n, "NULL", "v[2 * i + 1]")
+            _emit_vectors(cx, n, "v[2 * i + 1]", with_pairs=False)
 
 
 def _emit_value(cx: KernelContext, n: int) -> None:
@@ -128,16 +128,20 @@ def _emit_value(cx: KernelContext, n: int) -> None:
         cx.body.line(f"{output.name}[b * {n} + k] = ({output.type.name}){value};")
 
 
-def _emit_vectors(cx: KernelContext, n: int, pair: str, imaginary: str) -> None:
-    """Write the left and the right eigenvector ``k``, and the next one of a conjugate pair."""
-    body, is_real = cx.body, pair != "NULL"
-    pair_of_k = f"{pair} + k" if is_real else pair
+def _emit_vectors(cx: KernelContext, n: int, imaginary: str, *, with_pairs: bool) -> None:
+    """Write the left and the right eigenvector ``k``, and the next one of a conjugate pair.
+
+    ``with_pairs``: the matrix is real, and the C array ``pair`` tells which vectors are pairs.
+    ``imaginary`` is the imaginary part of element ``i``; in the next vector of a pair, ``c`` is 1.
+    """
+    body = cx.body
+    pair, pair_of_k = ("pair", "pair + k") if with_pairs else ("NULL", "NULL")
     for left in (1, 0):
         body.line(f"eig_solve({n}, form, {pair}, k, {left}, eps, (eig_number *)x);")
         arguments = f"{n}, lo, hi, basis, by, {left}, {pair_of_k}, (eig_number *)x, (eig_number *)v"
         body.line(f"eig_vector({arguments});")
         re, im = (cx.output(i) for i in ((2, 3) if left else (4, 5)))
-        with body.loop("i", n), body.loop("c", "(pair[k] ? 2 : 1)" if is_real else 1):
+        with body.loop("i", n), body.loop("c", "(pair[k] ? 2 : 1)" if with_pairs else 1):
             at = f"b * {n * n} + i * {n} + k + c"
             body.line(f"{re.name}[{at}] = ({re.type.name})v[2 * i];")
             body.line(f"{im.name}[{at}] = ({im.type.name})({imaginary});")

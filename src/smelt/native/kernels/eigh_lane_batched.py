@@ -53,7 +53,7 @@ def eigh(cx: KernelContext) -> None:
     part, lanes = n - 1, vectors.lanes
     rooms = (("a", n * n), ("q", n * n), ("z", n * n), ("w", n), ("d", n), ("e", n), ("tau", n))
     for name, count in rooms:
-        vectors.room(name, count)
+        vectors.array(name, count)
     body.line(f"{t} *const taus = ({t} *)tau;")
     with vectors.loop_over_vectors():
         vectors.call("together", f"{cx.input(0).name} + b * {n * n}", "a", n * n)
@@ -94,7 +94,7 @@ def complex_eigh(cx: KernelContext) -> None:
     """
     n, body, t, vectors = cx.shape(0)[-1], cx.body, cx.type(0).name, Vectors(cx)
     for name, count in (*((x, n * n) for x in "acsz"), *((x, n) for x in "depqfg")):
-        vectors.room(name, count)
+        vectors.array(name, count)
     word, lanes = vectors.word, vectors.lanes
     with vectors.loop_over_vectors():
         for i, part in enumerate("ac"):

@@ -65,7 +65,8 @@ def _needs(instance: Instance) -> Needs:
 class Vectors:
     """Writes the C of one vector of matrices; its arrays are in scratch space.
 
-    ``word`` is the C type of a vector.
+    ``word`` is the C type of a vector. The C function ``together`` interleaves matrices into
+    vectors, one matrix per lane; ``apart`` does the reverse.
     """
 
     def __init__(self, cx: KernelContext) -> None:
@@ -82,7 +83,7 @@ class Vectors:
             self.cx.call(filled(needed, self.type), filled(text, self.type))
         return f"{name}_{self.type}"
 
-    def room(self, name: str, count: int) -> str:
+    def array(self, name: str, count: int) -> str:
         """Declare ``name``, a pointer to ``count`` vectors of scratch space, and return it."""
         self.cx.body.line(f"{self.word} *const {name} = room;")
         self.cx.body.line(f"room += {count};")
@@ -118,7 +119,7 @@ def cholesky(cx: KernelContext) -> None:
     ```
     """
     n, lower, vectors = cx.shape(0)[-1], bool(cx.int("lower")), Vectors(cx)
-    a = vectors.room("a", n * n)
+    a = vectors.array("a", n * n)
     steps = (n, 1) if lower else (1, n)
     with vectors.loop_over_vectors():
         vectors.call("together", f"{cx.input(0).name} + b * {n * n}", a, n * n)
@@ -130,7 +131,7 @@ def cholesky(cx: KernelContext) -> None:
 def lu(cx: KernelContext) -> None:
     """Write LU factors, column by column; each lane swaps its own rows."""
     (m, n), vectors = cx.shape(0)[-2:], Vectors(cx)
-    a = vectors.room("a", m * n)
+    a = vectors.array("a", m * n)
     with vectors.loop_over_vectors():
         pivots = f"{cx.output(1).name} + b * {min(m, n)}"
         order = f"{cx.output(2).name} + b * {m}"
@@ -144,7 +145,7 @@ def complex_cholesky(cx: KernelContext) -> None:
     """Write Cholesky factors of Hermitian matrices; imaginary parts of the
     diagonal are not read."""
     n, vectors = cx.shape(0)[-1], Vectors(cx)
-    parts = [vectors.room(name, n * n) for name in ("re", "im")]
+    parts = [vectors.array(name, n * n) for name in ("re", "im")]
     with vectors.loop_over_vectors():
         for i, part in enumerate(parts):
             vectors.call("together", f"{cx.input(i).name} + b * {n * n}", part, n * n)
@@ -157,7 +158,7 @@ def complex_cholesky(cx: KernelContext) -> None:
 def complex_lu(cx: KernelContext) -> None:
     """Write LU factors of complex matrices, as ``lu`` does."""
     (m, n), vectors = cx.shape(0)[-2:], Vectors(cx)
-    parts = [vectors.room(name, m * n) for name in ("re", "im")]
+    parts = [vectors.array(name, m * n) for name in ("re", "im")]
     with vectors.loop_over_vectors():
         pivots = f"{cx.output(2).name} + b * {min(m, n)}"
         order = f"{cx.output(3).name} + b * {m}"
@@ -191,7 +192,7 @@ def _solve(cx: KernelContext, function: str, parts: int) -> None:
     vectors = Vectors(cx)
     counts = [n * n] * parts + [rows * columns] * parts
     names = ("a", "x") if parts == 1 else ("re", "im", "along", "across")
-    rooms = [vectors.room(*each) for each in zip(names, counts, strict=True)]
+    rooms = [vectors.array(*each) for each in zip(names, counts, strict=True)]
     of_a = (1, n) if transposed else (n, 1)
     of_x = (columns, 1) if left else (1, columns)
     flags = int(lower), cx.int("unit_diagonal")
@@ -211,7 +212,7 @@ def _solve(cx: KernelContext, function: str, parts: int) -> None:
 def geqrf(cx: KernelContext) -> None:
     """Write Householder reflections, packed as LAPACK packs them."""
     (m, n), vectors = cx.shape(0)[-2:], Vectors(cx)
-    a, w = vectors.room("a", m * n), vectors.room("w", n)
+    a, w = vectors.array("a", m * n), vectors.array("w", n)
     count = min(m, n)
     with vectors.loop_over_vectors():
         vectors.call("together", f"{cx.input(0).name} + b * {m * n}", a, m * n)
@@ -223,7 +224,7 @@ def geqrf(cx: KernelContext) -> None:
 def householder_product(cx: KernelContext) -> None:
     """Write the product of Householder reflections, from the last one to the first."""
     (m, n), count, vectors = cx.shape(0)[-2:], cx.shape(1)[-1], Vectors(cx)
-    a, q, w = (vectors.room(name, c) for name, c in (("a", m * n), ("q", m * n), ("w", n)))
+    a, q, w = (vectors.array(name, c) for name, c in (("a", m * n), ("q", m * n), ("w", n)))
     with vectors.loop_over_vectors():
         vectors.call("together", f"{cx.input(0).name} + b * {m * n}", a, m * n)
         taus = f"{cx.input(1).name} + b * {count}"

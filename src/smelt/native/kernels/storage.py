@@ -83,8 +83,8 @@ def store(cx: KernelContext) -> None:
     source, output = cx.input(0), cx.output()
     per_byte = 8 // dtype.bitwidth
 
-    def code(at: str) -> str:
-        """Return the code of the element at index ``at``, as C."""
+    def stored_bits(at: str) -> str:
+        """Return the C of the bits to store for the element at index ``at``."""
         if dtype == POWER:
             return f"{_power(cx)}((float){source.name}[{at}])"
         if dtype not in MINIFLOATS:
@@ -95,7 +95,7 @@ def store(cx: KernelContext) -> None:
 
     if per_byte <= 1:
         with cx.body.loop("i", output.size):
-            cx.body.line(f"{output.name}[i] = {code('i')};")
+            cx.body.line(f"{output.name}[i] = {stored_bits('i')};")
         return
     mask = (1 << dtype.bitwidth) - 1
     with cx.body.loop("b", -(-output.size // per_byte)):
@@ -103,7 +103,7 @@ def store(cx: KernelContext) -> None:
         with cx.body.loop("j", per_byte):
             cx.body.line(f"const ptrdiff_t i = b * {per_byte} + j;")
             cx.body.line(f"if (i < {output.size})")
-            cx.body.line(f"    byte |= ({code('i')} & {mask}u) << ({dtype.bitwidth} * j);")
+            cx.body.line(f"    byte |= ({stored_bits('i')} & {mask}u) << ({dtype.bitwidth} * j);")
         cx.body.line(f"{output.name}[b] = (uint8_t)byte;")
 
 

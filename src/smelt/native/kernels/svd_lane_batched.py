@@ -85,7 +85,7 @@ def singular_values(cx: KernelContext) -> None:
     """Write the singular values of each matrix; a matrix with non-finite elements gives NaN."""
     sizes, vectors = _Sizes(*cx.shape(0)[-2:]), Vectors(cx)
     for name, count in sizes.rooms(False).items():
-        vectors.room(name, count)
+        vectors.array(name, count)
     with vectors.loop_over_vectors():
         _emit_bidiagonal(cx, sizes, vectors)
         _emit_steps(cx, sizes, vectors, with_vectors=False)
@@ -100,7 +100,7 @@ def svd(cx: KernelContext) -> None:
     """
     sizes, vectors, t = _Sizes(*cx.shape(0)[-2:]), Vectors(cx), cx.type(0).name
     for name, count in sizes.rooms(True).items():
-        vectors.room(name, count)
+        vectors.array(name, count)
     lanes, least = vectors.lanes, sizes.least
     left, right = cx.output_shape(1)[-1], cx.output_shape(2)[-2]
     with vectors.loop_over_vectors():

@@ -65,7 +65,8 @@ COPIED_ROWS, NEAR_COLUMNS = 32, 2 * PANEL
 
 def vectors_for(rows: int) -> int:
     """Return the vectors of a micro-kernel; fewer rows have more, to keep multipliers busy."""
-    return MOST_VECTORS if same(rows, 1) else 4 if highest(rows) <= 3 else 2
+    few = 4 if highest(rows) <= 3 else 2
+    return MOST_VECTORS if same(rows, 1) else few
 
 
 def panel_for(rows: int) -> int:

@@ -99,7 +99,10 @@ def _banded_choices(plan: MemoryPlan, first: int, stop: int, budget: int) -> Ite
 def _axes(sizes: Sequence[int]) -> list[int]:
     """Return the axes that may be cut: rows of images or signals, both axes of matrices."""
     rank = len(sizes)
-    candidates = (2,) if rank >= 4 else (rank - 2, rank - 1) if rank > 1 else (0,)
+    if rank >= 4:
+        candidates: tuple[int, ...] = (2,)
+    else:
+        candidates = (rank - 2, rank - 1) if rank > 1 else (0,)
     return [axis for axis in candidates if 0 <= axis < rank and sizes[axis] > 1]
 
 

@@ -126,8 +126,9 @@ def loop(cx: ProgramBuilder, node: ir.Node) -> None:
     inputs = (count, condition, *states, *body.captured)
     forwards = (False,) * len(scanned)
     grows = any(VARYING in value.meta for value in graph.inputs[2:])
-    counts = node.inputs[0] is not None and known_trip_count is None and (finds or grows)
-    most = (cx.elements(node.inputs[0]) or ()) if counts and node.inputs[0] is not None else ()
+    limit = node.inputs[0]
+    needs_limit = known_trip_count is None and (finds or grows)
+    most = (cx.elements(limit) or ()) if needs_limit and limit is not None else ()
     _emit(
         cx, inputs, outputs, body, trip, len(states), (), forwards, most, counted=True, finds=finds
     )

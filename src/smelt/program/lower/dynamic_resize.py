@@ -47,11 +47,12 @@ class Axis:
 def is_rounded(sampling: Sampling, dtype: ir.DataType) -> bool:
     """True if integers are rounded to nearest, as in ONNX's reference; else they are truncated.
 
-    ONNX Runtime truncates unless it antialiases, and has linear kernels for three integer types
-    only.
+    Truncated are the results that ONNX Runtime truncates: those of its linear kernels, which it has
+    for three integer types, without antialiasing.
     """
-    in_runtime = dtype in (ir.DataType.INT8, ir.DataType.UINT8, ir.DataType.INT32)
-    return sampling.antialias or sampling.mode != "linear" or not in_runtime
+    has_kernel = dtype in (ir.DataType.INT8, ir.DataType.UINT8, ir.DataType.INT32)
+    is_truncated = sampling.mode == "linear" and not sampling.antialias and has_kernel
+    return not is_truncated
 
 
 def emit_dynamic_resize(

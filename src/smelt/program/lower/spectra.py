@@ -70,10 +70,12 @@ def stft(cx: ProgramBuilder, node: ir.Node) -> None:
     weights = cx.input(node, 2)
     window = m.array(weights) if weights is not None else None
     count, parts = signal.shape[1], m.size(signal, 2)
-    length = (
-        frame_length[0] if frame_length else m.sizes(window)[0] if window else m.size(signal, 1)
-    )
-    if not step or step[0] < 1 or length < 1 or (isinstance(count, int) and length > count):
+    if frame_length:
+        length = frame_length[0]
+    else:
+        length = m.sizes(window)[0] if window else m.size(signal, 1)
+    is_too_long = isinstance(count, int) and length > count
+    if not step or step[0] < 1 or length < 1 or is_too_long:
         raise cx.refuse("frame_step or frame_length is missing, below 1 or longer than the signal")
     if window is not None and m.sizes(window)[0] != length:
         raise cx.refuse("the window and the frames have different lengths")

@@ -43,7 +43,8 @@ def run(program: Program, computes: Computes, fused: Mapping[str, str]) -> int:
     """Rewrite each group that ``computes`` supports as one instruction; return the number of
     groups.
 
-    ``fused`` maps operators that end in Relu to the operators without it.
+    ``computes`` tells which integer instructions the target has. ``fused`` maps operators that end
+    in Relu to the operators without it.
     """
     groups = _Groups(program, computes, fused)
     for instruction in program.instructions:
@@ -51,7 +52,7 @@ def run(program: Program, computes: Computes, fused: Mapping[str, str]) -> int:
             rewritten = groups.rewritten_group(instruction)
             groups.rewritten_count += rewritten is not None
         else:
-            rewritten = groups.moved(instruction)
+            rewritten = groups.moved_bytes(instruction)
         groups.instructions += rewritten if rewritten is not None else [instruction]
     program.instructions = groups.instructions
     return groups.rewritten_count
@@ -105,9 +106,11 @@ class _Groups:
             )
         return instructions
 
-    def moved(self, move: Instruction) -> list[Instruction] | None:
-        """Return ``move`` on bytes, then the DequantizeLinear before it; None if ``move`` reads no
-        dequantized bytes.
+    def moved_bytes(self, move: Instruction) -> list[Instruction] | None:
+        """Return ``move`` of bytes and, after it, the DequantizeLinear that was before it.
+
+        ``move`` is an instruction that only moves elements, such as a Reshape. None if it does not
+        read dequantized bytes.
         """
         if move.op not in MOVES or move.op == "Concat" or len(move.outputs) != 1:
             return None
@@ -115,15 +118,15 @@ class _Groups:
         if x is None:
             return None
         dequantize = self.values.writer_of[move.inputs[0]]
-        moved_bytes = self.values.new_bytes(move.outputs[0], x.step.dtype)
-        on_bytes = replace(move, inputs=(x.slot, *move.inputs[1:]), outputs=(moved_bytes,))
-        if not self.computes(self.program, on_bytes):
+        result = self.values.new_bytes(move.outputs[0], x.step.dtype)
+        byte_move = replace(move, inputs=(x.slot, *move.inputs[1:]), outputs=(result,))
+        if not self.computes(self.program, byte_move):
             return None
         new_dequantize = replace(
-            dequantize, inputs=(moved_bytes, *dequantize.inputs[1:]), outputs=move.outputs
+            dequantize, inputs=(result, *dequantize.inputs[1:]), outputs=move.outputs
         )
         self.values.writer_of[move.outputs[0]] = new_dequantize
-        return [on_bytes, new_dequantize]
+        return [byte_move, new_dequantize]
 
     def _group(self, end: Instruction, step: Step) -> Group | None:
         """Return the group of ``end``; its inner operator is the first one above that does not

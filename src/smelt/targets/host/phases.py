@@ -176,7 +176,8 @@ def plan_arena(plan: HostPlan) -> None:
     waits = _options(plan).engine == "native" and not plan.steps.bodies
     plan.memory = None if waits else _memory_layout(plan.steps)
     compiled = plan.steps.compiled
-    if waits and is_static(plan.steps) and (compiled is None or compiled.cached_library is None):
+    was_compiled = compiled is not None and compiled.cached_library is not None
+    if waits and is_static(plan.steps) and not was_compiled:
         prepare(plan.steps)
     if plan.memory is None:
         return

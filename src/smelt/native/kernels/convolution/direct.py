@@ -99,7 +99,8 @@ def band_of(instance: Instance, window: Window) -> Band:
     channels = channels_of(instance)[0]
     count = max(1, out_height * out_width // band_pixels(instance, window))
     rows = -(-out_height // count)
-    if kernel_h == kernel_w == 1 < max(stride_h, stride_w) and channels >= NO_INLINE:
+    skips_pixels = kernel_h == kernel_w == 1 and max(stride_h, stride_w) > 1
+    if skips_pixels and channels >= NO_INLINE:  # only the pixels that are read are copied
         return Band(rows, rows, out_width, (stride_h, stride_w))
     return Band(
         rows,

@@ -245,7 +245,8 @@ def _tile(cx: KernelContext, taps: Taps, stored: Stored) -> str:
     type_ = "int8_t" if narrow else "int16_t"
     head = f"(const unsigned char *plane, ptrdiff_t n, const {type_} *w,"
     last_parameters = f"    {stored.parameters}, {stored.type} *results)"
-    names = ", ".join(part.rpartition(" ")[2].strip("*") for part in stored.parameters.split(","))
+    declarations = stored.parameters.split(",")  # such as "const float *factors"
+    names = ", ".join(each.rpartition(" ")[2].strip("*") for each in declarations)
     out, widen_quads = Writer(), widen(cx)
     cx.call(stored.name, stored.text)
     if narrow:

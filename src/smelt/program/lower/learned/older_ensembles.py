@@ -79,11 +79,9 @@ def _binary_scores(
     """Return labels and scores for two classes, whose trees have weights for one class or both."""
     first, second = (scores.rows(k, k + 1, 1).reshape(scores.shape[0]) for k in (0, 1))
     has_weights = [bool(ensemble.has_weight[:, k].any()) for k in (0, 1)]
-    if (
-        len(base) > 1
-        or (has_weights[1] and len(base))
-        or (all(has_weights) and not ensemble.has_weight.all())
-    ):
+    is_base_undefined = len(base) > 1 or (has_weights[1] and len(base) > 0)
+    is_weight_missing = all(has_weights) and not ensemble.has_weight.all()
+    if is_base_undefined or is_weight_missing:
         raise m.cx.refuse(
             "it has two classes with base values or leaf weights that ONNX does not define"
         )

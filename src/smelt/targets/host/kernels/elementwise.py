@@ -170,15 +170,16 @@ def where(call: Call) -> Step:
 def clip(call: Call) -> Step:
     """Return the step of a Clip: the upper bound wins if the bounds cross, and NaN stays NaN."""
     dtype = call.outputs[0].dtype
-    fixed = [call.attributes[name] for name in ("min", "max")]
-    bounds = [None if bound is None else np.asarray(bound, dtype=dtype) for bound in fixed]
-    count = len(call.inputs)
+    constants = [call.attributes[name] for name in ("min", "max")]
+    fixed_low, fixed_high = (
+        None if bound is None else np.asarray(bound, dtype=dtype) for bound in constants
+    )
 
-    def run(x: Array, *rest: Array | None) -> None:
-        """Clip ``x`` by the constant bounds, or by those that are passed."""
-        out = rest[count - 1]
-        passed = [*rest[: count - 1], None, None]
-        low, high = (b if b is not None else p for b, p in zip(bounds, passed, strict=False))
+    def run(x: Array, *bounds_and_out: Array | None) -> None:
+        """Clip ``x`` by the constant bounds, or by those that are operands."""
+        *bounds, out = bounds_and_out
+        low = fixed_low if fixed_low is not None else next(iter(bounds), None)
+        high = fixed_high if fixed_high is not None else next(iter(bounds[1:]), None)
         if low is None and high is None:
             np.copyto(_present(out), x)
         if low is not None:

@@ -15,7 +15,7 @@ def top_k(call: Call) -> Step:
 
     def run(x: Array, values: Array, indices: Array) -> None:
         """Write the best elements and their indices; of equal ones, the first."""
-        if largest:
+        if largest:  # a stable sort of the flipped row puts the last of equal elements first
             order = count - 1 - np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
         else:
             order = np.argsort(x, axis, kind="stable")
