@@ -66,7 +66,7 @@ def ordered(
     if not is_static(program):
         insert_expands(program)
         resolve_sizes(program, bounds_of(model.graph), declared(model.graph), CAPACITIES)
-        check_sizes_known(program, NO_BOUND, settled=True)
+        check_sizes_known(program, NO_BOUND, is_final=True)
         program.conditions = constraint_conditions(constraints_of(model), program.input_sizes)
     for value, number, open_ in zip(model.graph.outputs, program.outputs, shapes, strict=True):
         pairs = zip(program.slots[number].shape, open_, strict=True)

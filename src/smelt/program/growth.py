@@ -29,12 +29,10 @@ def after_iterations(
     """
     sizes: Largest = dict(start)
     for count in range(MAX_TRIALS if iterations is None else min(iterations, MAX_TRIALS)):
-        if (
-            count == 1
-            and iterations is not None
-            and (end := _after_steady_growth(start, sizes, iterations, iterate))
-        ):
-            return end
+        if count == 1 and iterations is not None:
+            end = _after_steady_growth(start, sizes, iterations, iterate)
+            if end:
+                return end
         after = iterate(sizes)
         if after is None:
             return None

@@ -145,7 +145,10 @@ class _Converter:
         return slot
 
     def _layout_per_group(self) -> dict[int, Layout | None]:
-        """Return for each group the layout that converts the fewest bytes."""
+        """Return for each group the layout that converts the fewest bytes.
+
+        Dicts without values are sets in order of insertion.
+        """
         layouts_needed: dict[int, dict[tuple[int, Layout | None], None]] = {}
         for group in {self._root(slot): None for slot in self.group}:
             layouts_needed[group] = {}

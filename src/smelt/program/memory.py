@@ -241,6 +241,7 @@ def _placed(spans: Sequence[Spans], order: Sequence[int]) -> list[int]:
     offsets = [0] * len(spans)
     placed = _Timeline()
     for i in order:
+        # the new storage is too high for a gap if it begins above the end of the gap minus its size
         used = sorted(
             (low - size, high)
             for first, last, size in spans[i]
@@ -248,8 +249,8 @@ def _placed(spans: Sequence[Spans], order: Sequence[int]) -> list[int]:
             for low, high in placed.at(first, last)
         )
         offset = 0
-        for start, high in used:
-            if offset <= start:
+        for highest_start, high in used:
+            if offset <= highest_start:
                 break
             offset = max(offset, high)
         offsets[i] = offset

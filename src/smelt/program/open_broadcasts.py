@@ -30,6 +30,9 @@ def insert_expands(program: Program) -> None:
 def _expands(program: Program, instruction: Instruction) -> list[Instruction]:
     """Make ``instruction`` read expanded operands, and return the Expands, one per operand that may
     broadcast.
+
+    The attribute ``against`` of an Expand has the dims of all operands, aligned at the last one: a
+    run computes the sizes of the result from them.
     """
     shapes = {n: program.slots[n].shape for n in instruction.inputs if n >= 0}
     result_shape = program.slots[instruction.outputs[0]].shape

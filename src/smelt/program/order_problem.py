@@ -46,18 +46,22 @@ class OrderProblem:
                 if slot < 0:
                     continue
                 writer_of[slot] = i
-                storage = -1
                 if position == 0 and needs.view_of is not None:
-                    storage = storage_of.get(instruction.inputs[needs.view_of], -2)
-                if storage == -1:
-                    storage = len(self.size)
-                    self.size.append(program.slots[slot].most_bytes)
-                    self.readers.append([i])
-                    self.writes[i].append(storage)
-                if storage >= 0:
+                    storage = storage_of.get(instruction.inputs[needs.view_of])
+                else:
+                    storage = self._new_storage(i, program.slots[slot].most_bytes)
+                if storage is not None:  # None for a view of an input or a constant
                     storage_of[slot] = storage
-                    if slot in returned:
+                    if slot in returned:  # the caller provides its memory
                         self.size[storage] = 0
+
+    def _new_storage(self, i: int, size: int) -> int:
+        """Return the number of a new storage of ``size`` bytes that instruction ``i`` writes."""
+        storage = len(self.size)
+        self.size.append(size)
+        self.readers.append([i])
+        self.writes[i].append(storage)
+        return storage
 
     def _note_read(self, i: int, storage: int) -> None:
         """Note that instruction ``i`` reads ``storage``."""

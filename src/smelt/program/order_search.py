@@ -22,42 +22,48 @@ def best_order(problem: OrderProblem, below: int, work: int) -> list[int] | None
 class _Search:
     """Groups of instructions that run in sequence, named by their last one.
 
-    Sets of groups are integers with one bit each.
+    Sets of groups are integers with one bit each. For each group, ``waits`` is the set of its
+    predecessors and ``after`` lists its successors. ``grows`` is the memory that it allocates,
+    ``scratch`` the part that it frees at its end. ``frees`` has storages that it may free: the set
+    of their readers, and their size.
     """
 
     def __init__(self, problem: OrderProblem, below: int, work: int) -> None:
         """Build the groups and their predecessors, sizes and frees."""
         self.below, self.work = below, work
         count = problem.count
-        last = list(range(count))
+        group_of = list(range(count))
         for i in reversed(range(count)):
             if problem.only_grows(i):
-                last[i] = last[problem.after[i][0]]
+                group_of[i] = group_of[problem.after[i][0]]
         self.groups: list[list[int]] = [[] for _ in range(count)]
         self.waits, self.grows = [0] * count, list(problem.scratch)
         self.after: list[list[int]] = [[] for _ in range(count)]
-        for i, group in enumerate(last):
+        for i, group in enumerate(group_of):
             self.groups[group].append(i)
             self.grows[group] += sum(problem.size[s] for s in problem.writes[i])
-            for j in {last[j] for j in problem.before[i]} - {group}:
+            for j in {group_of[j] for j in problem.before[i]} - {group}:
                 self.waits[group] |= 1 << j
                 if group not in self.after[j]:
                     self.after[j].append(group)
         self.scratch = problem.scratch
-        readers = [sum({1 << last[i] for i in readers}) for readers in problem.readers]
+        reader_sets = [sum({1 << group_of[i] for i in readers}) for readers in problem.readers]
         self.frees = [
-            [(readers[s], problem.size[s]) for s in problem.touched(i)] for i in range(count)
+            [(reader_sets[s], problem.size[s]) for s in problem.touched(i)] for i in range(count)
         ]
 
     def run(self) -> list[int] | None:
-        """Return the best order, or None."""
+        """Return the best order, or None.
+
+        An entry of ``history`` has the number of the entry before it, and the groups that ran then.
+        """
         first = sum(1 << i for i, waits in enumerate(self.waits) if self.groups[i] and not waits)
-        trails: list[tuple[int, tuple[int, ...]]] = [(-1, ())]
+        history: list[tuple[int, tuple[int, ...]]] = [(-1, ())]
         heap = [(0, 0, 0, 0, 0, first)]
         expanded: set[int] = set()
         lowest = {0: 0}
         while heap and self.work > 0:
-            peak, _, trail, done, live, ready = heappop(heap)
+            peak, _, previous, done, live, ready = heappop(heap)
             if done in expanded:
                 continue
             expanded.add(done)
@@ -65,17 +71,17 @@ class _Search:
             if run_at_once and done in expanded:
                 continue
             expanded.add(done)
-            trails.append((trail, run_at_once))
-            current = len(trails) - 1
+            history.append((previous, run_at_once))
+            current = len(history) - 1
             if not ready:
-                return self._order(trails, current)
+                return self._order(history, current)
             for i in _members(ready):
                 top, after = self._step(done, live, i)
                 top, next_done = max(peak, top), done | 1 << i
                 if top < self.below and top < lowest.get(next_done, self.below):
                     lowest[next_done] = top
-                    trails.append((current, (i,)))
-                    item = (top, -next_done.bit_count(), len(trails) - 1, next_done, after)
+                    history.append((current, (i,)))
+                    item = (top, -next_done.bit_count(), len(history) - 1, next_done, after)
                     heappush(heap, (*item, self._ready(next_done, ready, i)))
         return None
 
@@ -119,11 +125,11 @@ class _Search:
                 ready |= 1 << j
         return ready
 
-    def _order(self, trails: list[tuple[int, tuple[int, ...]]], position: int) -> list[int]:
-        """Return the instructions along the trail that ends at ``position``, in order."""
+    def _order(self, history: list[tuple[int, tuple[int, ...]]], position: int) -> list[int]:
+        """Return the instructions that ran up to entry ``position`` of ``history``, in order."""
         parts: list[tuple[int, ...]] = []
         while position >= 0:
-            position, groups = trails[position]
+            position, groups = history[position]
             parts.append(groups)
         return [i for part in reversed(parts) for group in part for i in self.groups[group]]
 

@@ -88,27 +88,27 @@ def _bind(program: Program, sizes: Mapping[str, int]) -> None:
         _bind(body.program, sizes)
 
 
-def check_sizes_known(program: Program, advice: str = "", *, settled: bool = False) -> None:
+def check_sizes_known(program: Program, advice: str = "", *, is_final: bool = False) -> None:
     """Raise E411 for each size that does not follow from the shapes of the inputs.
 
     An error names the first value with that size, because the others derive from it. ``advice``
-    says how to bind the inputs. ``settled``: ``specialize`` will not compute further sizes.
+    says how to bind the inputs. ``is_final``: ``specialize`` computes no further sizes.
     """
     dims = [dim for slot in program.inputs for dim in program.slots[slot].shape]
     bound: set[str | None] = {dim.value for dim in dims if is_symbolic(dim)} | {*solvers(dims)}
-    errors = unknown_sizes(program, bound, advice, settled)
+    errors = unknown_sizes(program, bound, advice, is_final)
     if errors:
         raise ErrorList(errors)
 
 
 def unknown_sizes(
-    program: Program, bound: set[str | None], advice: str = "", settled: bool = False
+    program: Program, bound: set[str | None], advice: str = "", is_final: bool = False
 ) -> list[Unsupported]:
     """Return E411 for each size that does not follow from ``bound``, to which computed sizes are
     added."""
     errors = []
     for instruction in program.instructions:
-        if not settled:
+        if not is_final:
             bound |= computed_symbols(program, instruction)
         body_inputs = [
             body.program.slots[n] for body in instruction.bodies for n in body.program.inputs
@@ -119,7 +119,7 @@ def unknown_sizes(
                     errors.append(_unknown_size(slot.name, dim, instruction.origin, advice))
                     bound |= symbols_of(dim)
         for body in instruction.bodies:
-            errors += unknown_sizes(body.program, bound, advice, settled)
+            errors += unknown_sizes(body.program, bound, advice, is_final)
     return errors
 
 

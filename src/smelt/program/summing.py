@@ -74,10 +74,11 @@ def chain(
         is_last = number + 1 == len(parts)
         if previous_sum is not None:
             inputs[summing.carried] = previous_sum
-        stage = "last" if is_last else "middle" if number else "first"
-        previous_sum = (
-            result if is_last else program.new_slot(summing.partial_sum(program.slots[result]))
-        )
+        if is_last:
+            stage, previous_sum = "last", result
+        else:
+            stage = "middle" if number else "first"
+            previous_sum = program.new_slot(summing.partial_sum(program.slots[result]))
         attributes = {**instruction.attributes, **part.attributes, STAGE: stage}
         outputs = (previous_sum, *instruction.outputs[1:])
         yield (

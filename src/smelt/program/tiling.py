@@ -145,7 +145,7 @@ def _tiles(
     draft, alone_instruction = _in_own_program(program, instruction)
     axes = list(cuts.items())
 
-    def inside(number: int, current: Instruction, tile: Tile) -> Iterator[Tile | None]:
+    def tiles_inside(number: int, current: Instruction, tile: Tile) -> Iterator[Tile | None]:
         """Yield the tiles of ``current`` by the cuts from number ``number`` on."""
         if number == len(axes):
             yield tile if _is_whole_blocks(program, instruction, tile) else None
@@ -162,10 +162,12 @@ def _tiles(
             parts = {p: _in_whole(tile.inputs.get(p, {}), box) for p, box in region.boxes.items()}
             attributes = {**current.attributes, **region.attributes}
             cut = Tile({**tile.box, axis: band}, {**tile.inputs, **parts}, attributes)
-            yield from inside(number + 1, _cut_instruction(draft, current, region, axis, band), cut)
+            yield from tiles_inside(
+                number + 1, _cut_instruction(draft, current, region, axis, band), cut
+            )
             del draft.slots[slot_count:]
 
-    yield from inside(0, alone_instruction, Tile({}, {}, instruction.attributes))
+    yield from tiles_inside(0, alone_instruction, Tile({}, {}, instruction.attributes))
 
 
 def _cut_instruction(

@@ -109,13 +109,9 @@ def _reason_unaccepted(target: Target[Any, Any], node: ir.Node, options: Any) ->
             fix="return True, or False, or the reason why not as text",
             why="accepts decides whether the target supports a node",
         )
-    return (
-        accepted
-        if isinstance(accepted, str)
-        else ""
-        if accepted
-        else "it does not accept this node"
-    )
+    if isinstance(accepted, str):
+        return accepted
+    return "" if accepted else "it does not accept this node"
 
 
 def _unaccepted_errors(

@@ -70,8 +70,9 @@ def race(
         ordered = [runs[candidate] for candidate in range(len(opens))]
         timings = interleaved_timings(ordered, seconds=seconds / SESSIONS, clock=clock)
         for candidate, timing in enumerate(timings):
-            least = timing.minimum / timings[0].minimum
-            ratios[candidate].append(math.sqrt(timing.ratio * least))
+            # the geometric mean of both ratios: of the medians, and of the shortest runs
+            ratio_of_shortest = timing.minimum / timings[0].minimum
+            ratios[candidate].append(math.sqrt(timing.ratio * ratio_of_shortest))
     creation = [min(open_seconds) / min(opened[0]) for open_seconds in opened]
     return [
         Standing(

@@ -53,13 +53,15 @@ def add_or_multiply(cx: KernelContext) -> None:
         return
     scales = [np.float32(cx.float(name)) for name in ("a_scale", "b_scale", "y_scale")]
     zeros = [cx.int(name) for name in ("a_zero", "b_zero", "y_zero")]
-    text = (_sum if cx.instruction.op == ADD else _product)(scales, zeros)
+    emit_text = _sum if cx.instruction.op == ADD else _product
+    text = emit_text(scales, zeros)  # FLOAT is the conversion to float, of a vector or an element
     low = -128 if y.type.signed else 0
     scalar = text.replace("FLOAT", "(float)")
     value = f"({y.type.name}){rounded(cx, scalar, low, low + 255)}"
-    repeated = [_repeated_size(operand.shape, y.shape) for operand in (a, b)]
-    if None not in repeated and 0 in repeated:
-        _emit_runs(cx, text, value, [size or 0 for size in repeated])
+    sizes = [_repeated_size(operand.shape, y.shape) for operand in (a, b)]
+    repeated_sizes = [size for size in sizes if size is not None]
+    if len(repeated_sizes) == 2 and 0 in repeated_sizes:
+        _emit_segments(cx, text, value, repeated_sizes)
         return
     reads = [operand.broadcast(y.shape) for operand in (a, b)]
     emit_map(cx.body, y.shape, y.access(), reads, value, shared=True)
@@ -78,9 +80,11 @@ def _repeated_size(shape: tuple[int, ...], result: tuple[int, ...]) -> int | Non
     return size if all(map(same, sizes, ends)) and lowest(size) >= FEWEST else None
 
 
-def _emit_runs(cx: KernelContext, text: str, value: str, repeated: Sequence[int]) -> None:
-    """Write vectors, then single elements, of each segment; a repeated operand is read in all
-    segments.
+def _emit_segments(cx: KernelContext, text: str, value: str, repeated: Sequence[int]) -> None:
+    """Write vectors, then single elements, of each segment of the result.
+
+    ``repeated`` are sizes by ``_repeated_size``; a repeated operand is as long as a segment, and is
+    read in all segments. ``text`` is the C of a float result, ``value`` that of a byte.
     """
     a, b, y, body = cx.input(0), cx.input(1), cx.output(), cx.body
     run = run_of_two(cx, text)

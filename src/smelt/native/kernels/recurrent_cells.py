@@ -56,6 +56,7 @@ def lstm_cell(cx: KernelContext, hidden: int) -> None:
         return f"gates[{number * hidden} + j]{peephole_term}"
 
     with cx.body.loop("j", hidden):
+        # C name, number of the gate in ``gates``, number of its activation function
         for name, number, function in (("in", 0, 0), ("keep", 2, 0), ("fresh", 3, 1)):
             if name == "keep" and cx.attributes["input_forget"]:
                 cx.body.line(f"const {t} keep = 1 - in;")

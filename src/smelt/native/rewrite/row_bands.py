@@ -55,14 +55,14 @@ def beginnings(program: Program) -> Iterator[list[Instruction]]:
                 continue
             layers.append(each)
             known.add(each.outputs[0])
-            inside = set(map(id, layers))
-            outside = [
+            layer_ids = set(map(id, layers))
+            read_later = [
                 slot
                 for slot in known - {image}
                 if slot in program.outputs
-                or any(id(r) not in inside for r in readers.get(slot, ()))
+                or any(id(reader) not in layer_ids for reader in readers.get(slot, ()))
             ]
-            if len(layers) > 1 and outside == list(each.outputs):
+            if len(layers) > 1 and read_later == list(each.outputs):
                 yield list(layers)
             if len(layers) == MOST_LAYERS:
                 break

@@ -105,10 +105,8 @@ class _Widener:
             self.done.append(replace(step, inputs=(value,)))
             return
         source_type = self.program.slots[value].dtype
-        if wide_type == ir.DataType.FLOAT and source_type != ir.DataType.DOUBLE:
-            exact = source_type in _HELD_BY_FLOAT
-            wide_type = ir.DataType.FLOAT if exact else ir.DataType.DOUBLE
-        if wide_type == ir.DataType.FLOAT and source_type == ir.DataType.DOUBLE:
+        is_exact = source_type in _HELD_BY_FLOAT and source_type != ir.DataType.DOUBLE
+        if wide_type == ir.DataType.FLOAT and not is_exact:
             wide_type = ir.DataType.DOUBLE
         if source_type != wide_type:
             between = self.new(target, wide_type)

@@ -32,6 +32,7 @@ def col2im(cx: ProgramBuilder, node: ir.Node) -> None:
     ]
     if columns % taps or math.prod(steps) != count or min(steps) < 1:
         raise cx.refuse("the number of blocks does not fit the columns")
+    # for each tap and block: whether its pixel is in the image, and the index of that pixel
     inside, target = np.ones((taps, count), bool), np.zeros((taps, count), np.int64)
     for i, size in enumerate(image):
         tap = np.indices(block)[i].reshape(-1, 1) * dilations[i]

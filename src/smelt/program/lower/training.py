@@ -97,10 +97,9 @@ def _momentum(
     attributes = node.attributes
     alpha, mode = attributes.get_float("alpha", 0.0), attributes.get_string("mode", "standard")
     gradient = _penalized(node, x, gradient)
-    first = m.constant(1.0, x.dtype)
-    share = m.op(
-        "Where", m.op("Greater", step, 0), attributes.get_float("beta", 0.0) * first, first
-    )
-    velocity = velocity * alpha + share * gradient
+    one = m.constant(1.0, x.dtype)
+    beta = attributes.get_float("beta", 0.0) * one
+    gradient_factor = m.op("Where", m.op("Greater", step, 0), beta, one)  # step 0 has no velocity
+    velocity = velocity * alpha + gradient_factor * gradient
     change = gradient + velocity * alpha if mode == "nesterov" else velocity
     return x - rate * change, velocity

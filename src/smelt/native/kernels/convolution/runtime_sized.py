@@ -84,7 +84,11 @@ def workspace(instance: Instance, window: Window) -> int:
 
 
 def emit(cx: KernelContext, window: Window) -> None:
-    """Multiply the image itself if the convolution is pointwise and fills the widest tile."""
+    """Write the convolution by blocks of pixels.
+
+    A pointwise convolution multiplies the image itself if a run has enough pixels for the widest
+    tile; C tests this unless the bounds of the sizes decide it.
+    """
     row = _as_row(window)
     if row is window:
         _emit(cx, window)

@@ -59,7 +59,9 @@ def convolution_length(length: int, lanes: int) -> int:
     least = 2 * length - 1
     candidates = []
     for scale in (1, 3, 5, 9, 15):
-        size = scale << max(2, ((least + scale - 1) // scale - 1).bit_length())
+        quotient = -(-least // scale)
+        exponent = (quotient - 1).bit_length()  # 2 ** exponent is the next power of 2
+        size = scale << max(2, exponent)
         cut = halves(size, lanes)
         wasted = waste(cut[0], lanes) * waste(cut[1], lanes) if cut else 1.0
         candidates.append((size * len(factors(size)) * wasted, size))

@@ -142,8 +142,9 @@ class _Ensemble:
         numbers = {id_: number for number, id_ in enumerate(ids)}
         is_leaf = np.array([mode == "LEAF" for mode in self.modes])
         leaves = int(is_leaf.sum())
+        # a table has the inner nodes of all trees first, then the leaves, each in their order
         order = np.where(is_leaf, np.cumsum(is_leaf) - 1, np.cumsum(~is_leaf) - 1)
-        self._place = np.where(is_leaf, order + (len(order) - leaves), order)
+        self._position = np.where(is_leaf, order + (len(order) - leaves), order)
         self.trees = self._read(m, node, numbers, is_leaf)
         self.weights = np.zeros((leaves, targets))
         self.has_weight = np.zeros((leaves, targets), bool)
@@ -177,7 +178,9 @@ class _Ensemble:
                 raise m.cx.refuse("a node of a tree has a successor that is not in its tree")
             targets = np.array([numbers[pair] for pair in pairs], np.int64)
             children |= set(targets.tolist())
-            successors.append(np.concatenate([self._place[targets], np.sort(self._place[is_leaf])]))
+            successors.append(
+                np.concatenate([self._position[targets], np.sort(self._position[is_leaf])])
+            )
         roots = [number for number in range(len(trees)) if number not in children]
         if len(roots) != len(set(trees.tolist())):
             raise m.cx.refuse("a tree has no root, or several")
@@ -190,7 +193,7 @@ class _Ensemble:
             attributes.get_ints("nodes_missing_value_tracks_true", ()) or 0 * trees
         )
         return Trees(
-            self._place[roots],
+            self._position[roots],
             np.asarray(attributes.get_ints("nodes_featureids", ()))[is_inner],
             _numbers(node, "nodes_values")[is_inner],
             np.array([MODES.index(mode) for mode in self.modes if mode != "LEAF"], np.int64),

@@ -94,11 +94,11 @@ class DynamicLoop:
         """Extract the body of the Loop ``node``; state shapes that change are unknown in it."""
         self._operands, self._needed_outputs = operands, _needed_outputs(model, node)
         graph = node.attributes["body"].as_graph()
-        self._states = len(graph.inputs) - 2
-        pairs = zip(node.inputs[2:], node.outputs[: self._states], strict=True)
+        self._state_count = len(graph.inputs) - 2
+        pairs = zip(node.inputs[2:], node.outputs[: self._state_count], strict=True)
         states = [_state_shape(before, after) for before, after in pairs]
-        self._rows = [value.shape for value in node.outputs[self._states :]]
-        self._dtypes = [value.dtype for value in node.outputs[self._states :]]
+        self._row_shapes = [value.shape for value in node.outputs[self._state_count :]]
+        self._row_dtypes = [value.dtype for value in node.outputs[self._state_count :]]
         self._body = Body(model, graph, planner, (ir.Shape([]), ir.Shape([]), *states))
 
     def __call__(self, *arrays: Array) -> Sequence[Array]:
@@ -106,16 +106,19 @@ class DynamicLoop:
         count, condition, *states = self._operands(arrays)
         limit = None if count is None else int(count.reshape(()))
         goes_on = condition is None or bool(condition.all())
-        rows: list[list[Array]] = [[] for _ in self._rows]
+        rows: list[list[Array]] = [[] for _ in self._row_shapes]
         i = 0
         while goes_on and (limit is None or i < limit):
             head = (np.array(i, np.int64), np.array(goes_on))
             last, *results = self._body((*head, *map(_required_state, states)), arrays)
-            goes_on, states = bool(last.all()), list(results[: self._states])
-            for stacked, row in zip(rows, results[self._states :], strict=True):
+            goes_on, states = bool(last.all()), list(results[: self._state_count])
+            for stacked, row in zip(rows, results[self._state_count :], strict=True):
                 stacked.append(row)
             i += 1
-        ends = [*map(_required_state, states), *map(_stacked_rows, rows, self._rows, self._dtypes)]
+        ends = [
+            *map(_required_state, states),
+            *map(_stacked_rows, rows, self._row_shapes, self._row_dtypes),
+        ]
         return [ends[position] for position in self._needed_outputs]
 
 
@@ -165,18 +168,20 @@ class DynamicScan:
         graph = node.attributes["body"].as_graph()
         self._count = node.attributes.get_int("num_scan_inputs", 0)
         self._batched = model.opset_imports.get("", FIRST_WITHOUT_BATCH) < FIRST_WITHOUT_BATCH
-        self._states = len(graph.inputs) - self._count
-        self._node, scanned = node, len(graph.outputs) - self._states
+        self._state_count = len(graph.inputs) - self._count
+        self._node, scanned = node, len(graph.outputs) - self._state_count
         names = ("directions",) if self._batched else ("scan_input_directions", "scan_input_axes")
         self._back, self._axes = (
             _numbers(node, name, self._count) for name in (*names, "scan_input_axes")[:2]
         )
-        self._turned = _numbers(node, "scan_output_directions", scanned)
-        self._placed = _numbers(node, "scan_output_axes", scanned)
-        self._rows = [value.shape for value in node.outputs[self._states :]]
-        self._dtypes = [value.dtype for value in node.outputs[self._states :]]
+        self._writes_backwards = _numbers(node, "scan_output_directions", scanned)
+        self._output_axes = _numbers(node, "scan_output_axes", scanned)
+        self._row_shapes = [value.shape for value in node.outputs[self._state_count :]]
+        self._row_dtypes = [value.dtype for value in node.outputs[self._state_count :]]
         states_and_inputs = node.inputs[1:] if self._batched else node.inputs
-        pairs = zip(states_and_inputs[: self._states], node.outputs[: self._states], strict=True)
+        pairs = zip(
+            states_and_inputs[: self._state_count], node.outputs[: self._state_count], strict=True
+        )
         states = [None if self._batched else _state_shape(before, after) for before, after in pairs]
         self._body = Body(model, graph, planner, states)
 
@@ -187,38 +192,41 @@ class DynamicScan:
 
     def _walk(self, operands: Sequence[Array | None], around: Sequence[Array]) -> list[Array]:
         """Run the body over the slices of one sample; return states and stacked results."""
-        states = [_required_state(each) for each in operands[: self._states]]
-        inputs = [_required_state(each) for each in operands[self._states :]]
+        states = [_required_state(each) for each in operands[: self._state_count]]
+        inputs = [_required_state(each) for each in operands[self._state_count :]]
         pairs = zip(inputs, self._axes, self._back, strict=True)
         lists = [
             np.flip(np.moveaxis(x, axis, 0), 0) if back else np.moveaxis(x, axis, 0)
             for x, axis, back in pairs
         ]
-        rows: list[list[Array]] = [[] for _ in self._rows]
+        rows: list[list[Array]] = [[] for _ in self._row_shapes]
         for each in zip(*lists, strict=True):
             results = self._body((*states, *map(_in_order, each)), around)
-            states = list(results[: self._states])
-            for output_rows, row in zip(rows, results[self._states :], strict=True):
+            states = list(results[: self._state_count])
+            for output_rows, row in zip(rows, results[self._state_count :], strict=True):
                 output_rows.append(row)
-        for output_rows, back in zip(rows, self._turned, strict=True):
+        for output_rows, back in zip(rows, self._writes_backwards, strict=True):
             output_rows[:] = output_rows[::-1] if back else output_rows
-        stacked = map(_stacked_rows, rows, self._rows, self._dtypes)
+        stacked = map(_stacked_rows, rows, self._row_shapes, self._row_dtypes)
         at_output_axes = [
-            np.moveaxis(x, 0, axis) for x, axis in zip(stacked, self._placed, strict=True)
+            np.moveaxis(x, 0, axis) for x, axis in zip(stacked, self._output_axes, strict=True)
         ]
         return [*states, *map(_in_order, at_output_axes)]
 
     def _batches(self, operands: Sequence[Array | None], around: Sequence[Array]) -> list[Array]:
         """Run each sample by itself; rows behind its length are 0."""
         lengths, states_and_inputs = operands[0], [_required_state(each) for each in operands[1:]]
-        longest = states_and_inputs[self._states].shape[1]
+        longest = states_and_inputs[self._state_count].shape[1]
         results_of: list[list[Array]] = []
         for sample in range(states_and_inputs[0].shape[0]):
             length = longest if lengths is None else int(lengths[sample])
             sample_rows = [x[sample] for x in states_and_inputs]
-            cut = [*sample_rows[: self._states], *(x[:length] for x in sample_rows[self._states :])]
+            cut = [
+                *sample_rows[: self._state_count],
+                *(x[:length] for x in sample_rows[self._state_count :]),
+            ]
             ends = self._walk(cut, around)
-            for position in range(self._states, len(ends)):
+            for position in range(self._state_count, len(ends)):
                 missing = [(0, longest - length), *[(0, 0)] * (ends[position].ndim - 1)]
                 ends[position] = np.pad(ends[position], missing)
             results_of.append(ends)

@@ -74,18 +74,20 @@ def distinct_rows(x: Array, by_value: bool) -> tuple[Array, Array]:
     Rows are ordered by value, or else by first index.
     """
     flat = x.reshape(len(x), math.prod(x.shape[1:]))
+    # elements become their ranks in the column, which compare NaN like any other value
     columns = [np.unique(column, return_inverse=True)[1] for column in flat.T]
     keys = np.stack(columns, 1) if columns else np.zeros((len(x), 0), np.int64)
     order = np.lexsort(keys.T[::-1]) if columns else np.arange(len(x))
-    new = np.ones(len(x), bool)
-    new[1:] = (keys[order[1:]] != keys[order[:-1]]).any(1)
+    is_new = np.ones(len(x), bool)  # for each row in sorted order: differs from the one before
+    is_new[1:] = (keys[order[1:]] != keys[order[:-1]]).any(1)
     number = np.empty(len(x), np.int64)
-    number[order] = np.cumsum(new) - 1
-    first = order[new]
-    if not by_value:
-        by_first = np.argsort(first)
-        number, first = np.argsort(by_first)[number] if len(first) else number, first[by_first]
-    return first, number
+    number[order] = np.cumsum(is_new) - 1
+    first = order[is_new]
+    if by_value or not len(first):
+        return first, number
+    by_first = np.argsort(first)
+    new_number = np.argsort(by_first)  # the inverse permutation
+    return first[by_first], new_number[number]
 
 
 @kernel("NonMaxSuppression")
