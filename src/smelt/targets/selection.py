@@ -60,27 +60,27 @@ def select(model: ir.Model, rules: Sequence[Rule]) -> Selection:
     Warns of a rule that lost all its matches to rules with fewer nodes, since it cannot fire while
     they go first. Raises InternalError E903 if rules undo each other.
     """
-    done = Selection()
+    selection = Selection()
     if not rules:
-        return done
+        return selection
     for rule in rules:
         _warn_of_unknown(rule)
     shapes = ShapeInference(model)
     shapes.infer_model()
     rewriter = Rewriter(model, shapes, Constants())
     candidates = _candidates(NodeIndex(model), rules, rewriter.constants)
-    _run(rewriter, _by_benefit(rules), done.stats)
+    _run(rewriter, _by_benefit(rules), selection.stats)
     _drop_unread(rewriter)
     restore_ranks(model)
-    done.shadowed += _shadowed_candidates(candidates, rules, done.stats)
-    for rule, node, others in done.shadowed:
+    selection.shadowed += _shadowed_candidates(candidates, rules, selection.stats)
+    for rule, node, others in selection.shadowed:
         if all(other.size < rule.size or other.pattern == rule.pattern for other in others):
             warnings.warn(
                 f"the rule {rule.name} never fired: it matches at {node!r}, but {_taken_by(others)}"
                 " (a higher benefit lets it go first)",
                 stacklevel=2,
             )
-    return done
+    return selection
 
 
 class _Known:

@@ -26,7 +26,7 @@ def compute_node(
 
     ``opset`` is the ONNX opset of the node's graph. Every output must be present.
     """
-    if (departs := DEPARTING.get(node.op_type)) is not None and departs(node):
+    if (may_differ := MAY_DIFFER.get(node.op_type)) is not None and may_differ(node):
         return None
     model = _model_of(node, inputs, opset)
     try:
@@ -41,7 +41,7 @@ def compute_node(
         return None
 
 
-def _is_odd_pool(node: ir.Node) -> bool:
+def _pool_may_differ(node: ir.Node) -> bool:
     """True for pooling that ONNX Runtime may compute differently.
 
     That is: dilated SAME padding, half floats, and indices of maxima with padding.
@@ -65,14 +65,14 @@ def _is_cubic(node: ir.Node) -> bool:
     return node.attributes.get_string("mode", "linear") in ("cubic", "bicubic")
 
 
-def _is_odd_layer(node: ir.Node) -> bool:
+def _layer_may_differ(node: ir.Node) -> bool:
     """True for a recurrent layer with unusual activations, lengths or layouts."""
     return not node.attributes.keys() <= {"direction", "hidden_size", "linear_before_reset"}
 
 
-DEPARTING: Mapping[str, Callable[[ir.Node], bool]] = {
-    **dict.fromkeys(("AveragePool", "LpPool", "MaxPool"), _is_odd_pool),
-    **dict.fromkeys(("GRU", "LSTM", "RNN"), _is_odd_layer),
+MAY_DIFFER: Mapping[str, Callable[[ir.Node], bool]] = {
+    **dict.fromkeys(("AveragePool", "LpPool", "MaxPool"), _pool_may_differ),
+    **dict.fromkeys(("GRU", "LSTM", "RNN"), _layer_may_differ),
     "GridSample": _is_cubic,
 }
 """Operator to a predicate: True if ONNX Runtime may compute the node differently."""

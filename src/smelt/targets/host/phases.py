@@ -106,15 +106,14 @@ def _program(model: ir.Model, options: Options) -> HostProgram:
     shapes.infer_model()
     quantized: list[Instruction] = []
 
-    def spelled_out(program: Program, instruction: Instruction) -> bool:
-        """Record an instruction on quantized numbers, and refuse it: it is to be
-        lowered in floats."""
+    def refuse_quantized(program: Program, instruction: Instruction) -> bool:
+        """Record an instruction on quantized numbers, and return False: it is lowered to floats."""
         quantized.append(instruction)
         return False
 
     compiled = None
     try:
-        program = _lowered_program(model, spelled_out)
+        program = _lowered_program(model, refuse_quantized)
         if options.engine != "numpy":
             waits = options.engine == "native"
             lowered = (

@@ -69,7 +69,7 @@ def _fitting_program(program: Program) -> Program:
 class HostRunner:
     """Runs a Program; takes one array for each input, never writes it, and returns new arrays.
 
-    A run uses the first of three ways that gives a result: ``shows``, which returns views of
+    A run uses the first of three ways that gives a result: ``view_caller``, which returns views of
     inputs; ``compiled``, which runs several calls in parallel; NumPy, which runs one call at a
     time, because calls share its arena. ``defaults`` are the arrays of inputs that may be None;
     ``layout`` is the memory layout of a static program, if known; ``check`` refuses sizes that the
@@ -82,7 +82,7 @@ class HostRunner:
         defaults: Mapping[int, Array],
         layout: Layout | None = None,
         compiled: Compiled | None = None,
-        shows: Caller | None = None,
+        view_caller: Caller | None = None,
         check: SizeCheck | None = None,
     ) -> None:
         """Store the program and what is known about it; nothing is planned yet."""
@@ -91,8 +91,8 @@ class HostRunner:
         self.defaults = defaults
         self.compiled = compiled
         self._check = check
-        self._fast: Caller | None = shows
-        self._shows = shows is not None
+        self._fast: Caller | None = view_caller
+        self._has_views = view_caller is not None
         self._lock = threading.Lock()
         self._plans: OrderedDict[Shapes, Bound] = OrderedDict()
 
@@ -111,7 +111,7 @@ class HostRunner:
         caller = self.compiled.caller(shapes) if self.compiled is not None else None
         if caller is None:
             return self._by_numpy(shapes, arrays)
-        if not self._shows:
+        if not self._has_views:
             self._fast = caller
         results = caller(*arrays)
         # A compiled run that fails returns None; the NumPy run raises the error.

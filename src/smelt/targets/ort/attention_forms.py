@@ -56,9 +56,10 @@ def _attention_sizes(cached: bool) -> SizesOf:
         if isinstance(heads, Miss):
             return heads
         past = (*m.root.inputs, *(None,) * 6)[4:6]
+        past_count = sum(value is not None for value in past)
         if len(m.root.inputs) > 6:
             return Miss("the Attention has the input nonpad_kv_seqlen")
-        if cached != (None not in past) or any(past) != cached:
+        if past_count != (2 if cached else 0):
             return Miss(f"the Attention {'lacks' if cached else 'reads'} past keys or values")
         q, k = (x.shape for x in m.root.inputs[:2] if x is not None)
         batch = q[0] if q is not None and isinstance(q[0], int) else 1

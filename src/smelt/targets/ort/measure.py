@@ -36,7 +36,7 @@ def tune(
     """Write the costs of this machine to ``path``, and return the document.
 
     The file is written after each cell. Cells that it holds for the same runtime, machine and
-    number of threads are not measure_cell again, so that a stopped run can continue. Stops after
+    number of threads are not measured again, so that a stopped run can continue. Stops after
     ``seconds``, with ``complete`` false in the document.
     """
     started = time.perf_counter()
@@ -61,7 +61,7 @@ def measure_cell(choice: Choice, cell: dict[str, int], threads: int) -> dict[str
     """Return the seconds of each form at ``cell``, timed interleaved; unsupported forms are left
     out.
 
-    With one thread, processor time is measure_cell, so that other work does not count.
+    With one thread, processor time is measured, so that other work does not count.
     """
     runs: dict[str, Callable[[], object]] = {}
     for form in choice.forms:

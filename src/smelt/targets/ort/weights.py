@@ -159,8 +159,8 @@ def _constant_source(value: ir.Value | None) -> Read | None:
         is_transposed ^= node.op_type == "Transpose" and _swaps_two_dims(node)
         value = node.inputs[0]
     assert value is not None
-    known = value.shape is not None and len(value.shape) == 2
-    return (value, is_transposed) if known and value.dtype in FLOATS else None
+    is_matrix = value.shape is not None and len(value.shape) == 2
+    return (value, is_transposed) if is_matrix and value.dtype in FLOATS else None
 
 
 def _swaps_two_dims(node: ir.Node) -> bool:

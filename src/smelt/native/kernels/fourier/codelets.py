@@ -39,7 +39,7 @@ class _Codelet:
         return f"v{len(self.lines) - 1}"
 
     def complex_variable(self, real: str, imaginary: str) -> Complex:
-        """Define variables for a real and an imaginary part, and return complex_variable."""
+        """Define variables for a real and an imaginary part, and return both."""
         return self.name(real), self.name(imaginary)
 
     def rotated(self, x: Complex, product: int, length: int) -> Complex:
