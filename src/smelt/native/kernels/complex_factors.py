@@ -108,8 +108,8 @@ def triangular_solve(cx: KernelContext) -> None:
     """Write the solutions by substitution; a system from the right is solved as its transpose."""
     body, t, n, left = cx.body, cx.type(0), cx.shape(0)[-1], bool(cx.int("left_side"))
     columns = cx.shape(2)[-1] if left else cx.shape(2)[-2]
-    transposed = bool(cx.int("transpose_a")) == left
-    lower, size = bool(cx.int("lower")) != transposed, n * columns
+    transposed = bool(cx.int("transpose_a")) == left  # a system from the right transposes both
+    lower, size = bool(cx.int("lower")) != transposed, n * columns  # a transposed one is upper
 
     def of_a(i: str, k: str) -> str:
         """Return the index of an element of the matrix, transposed if ``transposed``."""

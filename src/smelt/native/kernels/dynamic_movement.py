@@ -69,7 +69,8 @@ def _refuse_scalar(instance: Instance) -> str | None:
 def dynamic_slice(cx: KernelContext) -> None:
     """Write the sizes of a Slice, then a loop nest that reads each element of the result.
 
-    Negative starts and ends count from the end of the dim; then they are clamped to it.
+    Negative starts and ends count from the end of the dim; then they are clamped to it. In C, ``n``
+    is the size of dim ``a``, ``s`` the start, ``e`` the end, and ``p`` the step.
     """
     source, output, rank = _begin(cx, ("first", "step", "count"))
     starts, ends, axes, steps = cx.input(1), cx.input(2), cx.optional(3), cx.optional(4)
@@ -87,7 +88,9 @@ def dynamic_slice(cx: KernelContext) -> None:
         body.line(f"int64_t p = {f'{steps.name}[j]' if steps is not None else 1};")
         body.line("if (p == 0)")
         body.line("    return 1;")
+        # larger steps have the same result, and would overflow
         body.line("p = p < -n - 1 ? -n - 1 : p > n + 1 ? n + 1 : p;")
+        # backwards, the first element is at most n - 1, and the end may be before element 0
         body.line("const int64_t low = p > 0 ? 0 : -1, high = p > 0 ? n : n - 1;")
         body.line("s = s < (p > 0 || n == 0 ? low : 0) ? (p > 0 || n == 0 ? low : 0) : s;")
         body.line("s = s > high ? high : s;")
@@ -180,6 +183,7 @@ def dynamic_reshape(cx: KernelContext) -> None:
     """Write the sizes of a Reshape, then a copy.
 
     A size of 0 is that of the input unless ``allowzero``. A size of -1 is computed from the others.
+    In C, ``open`` is the dim of size -1, and ``known`` the product of the other sizes.
     """
     source, shape, output, body = cx.input(0), cx.input(1), cx.output(), cx.body
     rank, input_rank = len(output.shape), len(source.shape)

@@ -47,12 +47,14 @@ def eigh(cx: KernelContext) -> None:
     """Write eigenvalues and eigenvectors of symmetric matrices; non-finite elements give NaN.
 
     Each group of matrices is interleaved and scaled, made tridiagonal, diagonalized by ``ql``, and
-    stored sorted.
+    stored sorted. In C, ``a`` are the matrices, ``d`` and ``e`` the diagonals of the tridiagonal
+    ones, ``q`` the product of the reflections, and ``z`` the vectors. ``back`` undoes the scaling;
+    ``skip`` marks matrices with non-finite elements.
     """
     n, body, t, vectors = cx.shape(0)[-1], cx.body, cx.type(0).name, Vectors(cx)
     part, lanes = n - 1, vectors.lanes
-    rooms = (("a", n * n), ("q", n * n), ("z", n * n), ("w", n), ("d", n), ("e", n), ("tau", n))
-    for name, count in rooms:
+    arrays = (("a", n * n), ("q", n * n), ("z", n * n), ("w", n), ("d", n), ("e", n), ("tau", n))
+    for name, count in arrays:
         vectors.array(name, count)
     body.line(f"{t} *const taus = ({t} *)tau;")
     with vectors.loop_over_vectors():
@@ -90,7 +92,9 @@ def complex_eigh(cx: KernelContext) -> None:
     """Write eigenvalues and eigenvectors of Hermitian matrices.
 
     Complex reflections reduce them to real tridiagonal matrices, as ``heevd`` does. The rest is as
-    for real matrices.
+    for real matrices. In C, ``a`` and ``c`` are the parts of the matrices, ``z`` and ``s`` those of
+    the vectors, ``d`` and ``e`` the diagonals, ``f`` and ``g`` the parts of the reflections'
+    scales, and ``p`` and ``q`` rows for ``hermitian``.
     """
     n, body, t, vectors = cx.shape(0)[-1], cx.body, cx.type(0).name, Vectors(cx)
     for name, count in (*((x, n * n) for x in "acsz"), *((x, n) for x in "depqfg")):

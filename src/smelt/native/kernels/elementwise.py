@@ -66,12 +66,12 @@ def in_place(instance: Instance) -> Needs:
     """
     output = instance.program.slots[instance.instruction.outputs[0]]
     inputs = instance.instruction.inputs
-    elsewhere = {slot for position, slot in enumerate(inputs) if instance.view(position)}
+    read_by_views = {slot for position, slot in enumerate(inputs) if instance.view(position)}
     usable = [
         position
         for position in range(len(inputs))
         if (slot := instance.slot(position)) is not None
-        and inputs[position] not in elsewhere
+        and inputs[position] not in read_by_views
         and slot.dtype == output.dtype
         and same(slot.shape, output.shape)
     ]

@@ -117,7 +117,7 @@ def _with_reported_errors(called: str, kernel: Kernel) -> Kernel:
         """Return ``function`` with its exceptions reported as UsageError E647."""
 
         def run(argument: Argument) -> Returned:
-            """Return ``function(given)``; raises UsageError E647 if the function fails."""
+            """Return ``function(argument)``; raises UsageError E647 if the function fails."""
             try:
                 return function(argument)
             except (SmeltError, Undecided):

@@ -187,23 +187,23 @@ def _solve(cx: KernelContext, function: str, parts: int) -> None:
     A system from the right is solved as a system from the left with both matrices transposed.
     """
     n, (rows, columns), left = cx.shape(0)[-1], cx.output().shape[-2:], bool(cx.int("left_side"))
-    transposed = bool(cx.int("transpose_a")) == left
-    lower = bool(cx.int("lower")) != transposed
+    transposed = bool(cx.int("transpose_a")) == left  # a system from the right transposes both
+    lower = bool(cx.int("lower")) != transposed  # a transposed lower triangle is an upper one
     vectors = Vectors(cx)
     counts = [n * n] * parts + [rows * columns] * parts
     names = ("a", "x") if parts == 1 else ("re", "im", "along", "across")
-    rooms = [vectors.array(*each) for each in zip(names, counts, strict=True)]
+    arrays = [vectors.array(*each) for each in zip(names, counts, strict=True)]
     of_a = (1, n) if transposed else (n, 1)
     of_x = (columns, 1) if left else (1, columns)
     flags = int(lower), cx.int("unit_diagonal")
     with vectors.loop_over_vectors():
-        for i, (part, count) in enumerate(zip(rooms, counts, strict=True)):
+        for i, (part, count) in enumerate(zip(arrays, counts, strict=True)):
             vectors.call("together", f"{cx.input(i).name} + b * {count}", part, count)
         if parts == 2 and cx.int("conjugate_a"):
             with cx.body.loop("i", n * n):
-                cx.body.line(f"{rooms[1]}[i] = -{rooms[1]}[i];")
-        vectors.call(function, *rooms, n, columns if left else rows, *of_a, *of_x, *flags)
-        for i, part in enumerate(rooms[parts:]):
+                cx.body.line(f"{arrays[1]}[i] = -{arrays[1]}[i];")
+        vectors.call(function, *arrays, n, columns if left else rows, *of_a, *of_x, *flags)
+        for i, part in enumerate(arrays[parts:]):
             result = f"{cx.output(i).name} + b * {rows * columns}"
             vectors.call("apart", part, result, rows * columns)
 

@@ -95,7 +95,7 @@ def packed_dot(cx: KernelContext) -> None:
             int4_micro_kernel(cx, part.length, vectors, bool(zeros), finite=finite)
             for finite in (True, False)
         ]
-        with row_loop("i", part.first + part.length * part.count, part.first, part.length):
+        with row_loop("i", part.end, part.first, part.length):
             body.line("int finite = 1;")
             with body.loop("m", part.length):
                 to = f"{scratch} + m * {blocks.row}, {sums} + m * {blocks.count}"

@@ -110,7 +110,7 @@ def quantized_conv(cx: KernelContext) -> None:
             body.line(f"const ptrdiff_t left = {band.height} - h;")
             body.line(f"const ptrdiff_t rows = left < {band.rows} ? left : {band.rows};")
             for part in even_blocks(filters, ROWS):
-                end = part.first + part.length * part.count
+                end = part.end
                 with filter_loop("o", end, part.first, part.length):
                     blocks = _emit_weights(cx, layout, packed, scratch, part.length)
                     _emit_pixels(cx, layout, (plane, *blocks), epilogue, part.length)
@@ -127,7 +127,7 @@ def _pack(cx: KernelContext, layout: Layout) -> str:
         quads[g, :, :, o : o + part.length]
         for g in range(group)
         for part in even_blocks(filters, ROWS)
-        for o in range(part.first, part.first + part.length * part.count, part.length)
+        for o in part.starts()
     ]
     if layout.weights.dtype != np.int8:
         blocks = [_halves(block) for block in blocks]

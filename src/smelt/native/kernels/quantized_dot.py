@@ -111,7 +111,7 @@ def quantized_dot(cx: KernelContext) -> None:
         row_loop, column_loop = column_loop, row_loop
     for part in runtime_blocks(rows, ROWS):
         tile = matrix_micro_kernel(cx, part.length, is_int16, epilogue, vectors)
-        with row_loop("i", part.first + part.length * part.count, part.first, part.length):
+        with row_loop("i", part.end, part.first, part.length):
             left = _emit_left(cx, part.length, depth, flip, is_int16)
             with column_loop("j", columns, step=f"{vectors} * SUMS"):
                 panel = MOST_SUMS * vectors

@@ -65,7 +65,7 @@ def loops_of(cx: KernelContext) -> Loops:
     source, output = cx.input(0), cx.output()
     axes = cx.ints("axes")
     kept_axes = [axis for axis in range(len(source.shape)) if axis not in axes]
-    strides = [0] * len(source.shape)
+    strides = [0] * len(source.shape)  # of the output; 0 along reduced dims
     step = 1
     for axis in reversed(kept_axes):
         strides[axis] = step
@@ -156,11 +156,11 @@ def _emit_rows(cx: KernelContext, reducer: Reducer, loops: Loops) -> None:
     """
     body, names, last = cx.body, loop_names(len(loops.sizes)), len(loops.sizes) - 1
     target, value = loops.write.at(names), loops.read.at(names)
-    grown_at, grow = target, reducer
+    sum_at, accumulator = target, reducer
     if reducer.type.signed and reducer.type.kind == "int" and "@m" in reducer.reduction.step:
         word = reducer.type.word
         body.line(f"{word} *const sums = ({word} *){loops.write.array};")
-        grown_at, grow = replace(loops.write, array="sums").at(names), reducer.spelled(word)
+        sum_at, accumulator = replace(loops.write, array="sums").at(names), reducer.spelled(word)
     outer, reduced = loops.where(False, last), loops.where(True)
 
     def row(text: str) -> None:
@@ -175,7 +175,7 @@ def _emit_rows(cx: KernelContext, reducer: Reducer, loops: Loops) -> None:
             [names[i] for i in reduced_and_last], [loops.sizes[i] for i in reduced_and_last]
         ):
             body.line(f"const {reducer.type.name} v = {value};")
-            body.line(f"{grown_at} = {grow.step(grown_at, 'v')};")
+            body.line(f"{sum_at} = {accumulator.step(sum_at, 'v')};")
         if reducer.reduction.final != "{a}":
             row(f"{target} = {reducer.final(target)};")
 

@@ -61,7 +61,7 @@ def map_loops_of(cx: KernelContext) -> MapLoops:
     last = cx.instruction.parts[-1]
     shape = cx.program.slots[last.outputs[0]].sizes
     axes, output = cx.ints("axes"), cx.output()
-    strides, step = [0] * len(shape), 1
+    strides, step = [0] * len(shape), 1  # of the output; 0 along reduced dims
     for axis in reversed([axis for axis in range(len(shape)) if axis not in axes]):
         strides[axis] = step
         step *= shape[axis]

@@ -58,6 +58,15 @@ class EqualBlocks:
     length: int
     count: int
 
+    @property
+    def end(self) -> int:
+        """The position after the last block."""
+        return self.first + self.length * self.count
+
+    def starts(self) -> range:
+        """Return the positions at which blocks start; sizes are numbers."""
+        return range(self.first, self.end, self.length)
+
 
 def even_blocks(size: int, most: int) -> list[EqualBlocks]:
     """Return ``size`` split into as few blocks of at most ``most`` as possible, of nearly equal

@@ -183,7 +183,7 @@ def triangular_solve(cx: KernelContext) -> None:
     a, b, y, body, t = cx.input(0), cx.input(1), cx.output(), cx.body, cx.type(0)
     n, left = a.shape[-1], bool(cx.int("left_side"))
     columns = b.shape[-1] if left else b.shape[-2]
-    transposed = bool(cx.int("transpose_a")) == left
+    transposed = bool(cx.int("transpose_a")) == left  # a system from the right transposes both
     lower = bool(cx.int("lower")) != transposed
 
     def of_a(i: str, k: str) -> str:

@@ -203,7 +203,7 @@ def _emit_rows(
         tiles = sum(part.count for part in parts)
         fetch = -(-PANEL // tiles) if fetches else 0
         for part in parts:
-            end = part.first + part.length * part.count
+            end = part.end
             with loop("i", end, part.first, part.length):
                 tile(part.length, WIDE if columns == 1 else when, fetch)
 

@@ -156,7 +156,7 @@ def emit(cx: KernelContext, window: Window) -> None:
     loop = cx.body.shared_loop if by_band else cx.body.loop
     with groups(cx, window):
         for part in bands:
-            end = part.first + part.length * part.count
+            end = part.end
             with loop("h", end, part.first, part.length):
                 source = _source(cx, window, band, part.length)
                 if weights.skipped:

@@ -43,7 +43,7 @@ def pack(weights: np.ndarray) -> np.ndarray:
         group[o : o + part.length].reshape(part.length, -1).T.reshape(-1)
         for group in weights
         for part in even_blocks(weights.shape[1], BLOCK)
-        for o in range(part.first, part.first + part.length * part.count, part.length)
+        for o in part.starts()
     ]
     return np.concatenate(blocks)
 
@@ -68,7 +68,7 @@ def tiles(
         yield from _block_tiles(cx, EqualBlocks(0, filters, 1), weights, "", shared)
         return
     for block in even_blocks(filters, BLOCK):
-        end = block.first + block.length * block.count
+        end = block.end
         with (body.shared_loop if shared else body.loop)("from", end, block.first, block.length):
             weights = f"{weights_pointer} + (g * {filters} + from) * {terms} + o - from"
             yield from _block_tiles(cx, block, weights, "from", shared=False)
@@ -83,7 +83,7 @@ def _block_tiles(
     loop = cx.body.shared_loop if shared else cx.body.loop
     for when, parts in by_registers(cx.body, few, more):
         for part in parts:
-            end = part.first + part.length * part.count
+            end = part.end
             first, last = (f"{start} + {at}" if start else at for at in (part.first, end))
             with loop("o", last, first, part.length):
                 yield Rows(part.length, weights, block.length if start else 0, when)

@@ -145,8 +145,8 @@ def _emit_placed(
     for y in row_blocks:
         for x in column_blocks:
             with (
-                body.loop("r", y.first + y.length * y.count, y.first, y.length),
-                body.loop("q", x.first + x.length * x.count, x.first, x.length),
+                body.loop("r", y.end, y.first, y.length),
+                body.loop("q", x.end, x.first, x.length),
             ):
                 offsets = tuple(
                     i * source.down + j * source.step

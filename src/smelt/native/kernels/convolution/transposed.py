@@ -95,7 +95,7 @@ def emit(cx: KernelContext) -> None:
         body.line(f"float *out = {y.name} + {at} * {sizes.filters * window.pixels};")
         first = "0"
         for block in blocks:
-            filters, end = block.length, block.first + block.length * block.count
+            filters, end = block.length, block.end
             each = sum(part.size for part in _packed_parts(weights, sizes, block))
             with body.shared_loop("f", end, block.first, filters):
                 group_start = f"g * {_pitch(weights, sizes, blocks)} + {first}"
@@ -144,7 +144,7 @@ def _packed_matrix(matrix: np.ndarray, sizes: Sizes) -> list[np.ndarray]:
     return [
         matrix[:, at : at + part.length].reshape(-1)
         for part in even_blocks(matrix.shape[1], ROWS)
-        for at in range(part.first, part.first + part.length * part.count, part.length)
+        for at in part.starts()
     ]
 
 
@@ -161,7 +161,7 @@ def _pack(weights: np.ndarray, sizes: Sizes, blocks: list[EqualBlocks]) -> np.nd
     for first in range(0, weights.shape[0], sizes.channels):
         group = weights[first : first + sizes.channels]
         for block in blocks:
-            for f in range(block.first, block.first + block.length * block.count, block.length):
+            for f in block.starts():
                 part = group[:, f : f + block.length].reshape(sizes.channels, -1)
                 packed += _packed_matrix(part, sizes)
     return np.concatenate(packed)
@@ -193,7 +193,7 @@ def _emit_product(cx: KernelContext, sizes: Sizes, filters: int, packed: str, su
             f"const ptrdiff_t at = j + {tile_width} <= {pixels} ? j : {pixels} - {tile_width};"
         )
         for part in even_blocks(rows, ROWS):
-            with body.loop("r", part.first + part.length * part.count, part.first, part.length):
+            with body.loop("r", part.end, part.first, part.length):
                 if packed:
                     arguments = [str(channels), f"{packed} + r * {channels}"]
                     reduction_loop = packed_rows(part.length)
