@@ -28,6 +28,8 @@ TABLES = {
     "tests/program/test_emitted.py": ("native", "program"),
     "tests/operators/test_bodies.py": ("operators",),
     "tests/ir/test_graphs.py": ("ir",),
+    "tests/passes/test_graphs.py": ("passes", "ir"),
+    "tests/frontends/jax/test_traced.py": ("frontends.jax",),
 }
 """Tests that mirror all modules of these packages: each holds a table of what the package makes."""
 
