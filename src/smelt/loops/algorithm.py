@@ -70,15 +70,17 @@ class Apply:
 
 @dataclass(frozen=True)
 class Reduce:
-    """``body`` at all indices of ``axes``, combined by ``monoid``, from its identity on.
+    """``body`` at all indices of ``axes``, combined by ``monoid``.
 
-    With ``place``, the largest element and its place: the result is a pair.
+    The first is ``start``, or the identity. With ``place``, the largest element and its place: the
+    result is a pair.
     """
 
     monoid: Monoid
     axes: tuple[Axis, ...]
     body: Expression
     place: Dim | None = None
+    start: Load | None = None
 
 
 Expression: TypeAlias = Load | Number | Apply | Reduce
@@ -131,6 +133,7 @@ def loads(value: Expression) -> Iterator[Load]:
             yield from loads(operand)
     elif isinstance(value, Reduce):
         yield from loads(value.body)
+        yield from (value.start,) if value.start is not None else ()
 
 
 def replaced(value: Expression, old: Expression, new: Expression) -> Expression:

@@ -37,6 +37,7 @@ class Element:
     - ``stored``: the first index and the strides of each stage that is computed in an array.
     - ``bounds``: first and end of each open reduction, as far as it reads inside of its buffer.
     - ``watching``: note NaN of monoids that lose it; ``watches`` are the widths at which some was.
+    - ``spread``: the vectors of numbers that do not vary along a vector.
     - ``along``: the innermost axis, which vectors lie along; ``flat``: how far its index is moved.
     """
 
@@ -46,6 +47,7 @@ class Element:
     bounds: dict[str, tuple[Dim, Dim]] = field(default_factory=dict)
     watches: dict[str, str] = field(default_factory=dict)
     along: str = ""
+    spread: dict[Load, nest.Name] = field(default_factory=dict)
     flat: Dim = 0
     count: int = 0
 
@@ -97,7 +99,9 @@ class Element:
     def _reduction(self, reduce: Reduce, width: str) -> tuple[list[nest.Statement], nest.Value]:
         """Return the loops of a reduction, and the variable of its result."""
         total = nest.Name(self._fresh("a"), width)
-        start = nest.Constant(reduce.monoid.start(self.type), self.type)
+        start: nest.Value = nest.Constant(reduce.monoid.start(self.type), self.type)
+        if reduce.start is not None:
+            start = self.value(reduce.start, width)[1]
         declared: list[nest.Statement] = [
             nest.Declare(total.name, start, self.type, width, changes=True)
         ]

@@ -44,7 +44,8 @@ class _Run:
     def block(self, statements: Iterable[nest.Statement]) -> None:
         """Compute statements in order."""
         for statement in statements:
-            self._statement(statement)
+            if not isinstance(statement, nest.Keep):
+                self._statement(statement)
 
     def _statement(self, statement: nest.Statement) -> None:
         """Compute one statement."""

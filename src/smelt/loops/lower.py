@@ -14,8 +14,9 @@ from smelt.loops.algorithm import Algorithm, Axis, Buffer, Stage, loads, reducti
 from smelt.loops.element import FOUND, Element, declared, inside
 from smelt.loops.operators import FOUR, LANES, ONE
 from smelt.loops.regions import Range, regions_of
+from smelt.loops.registers import block, spread_factors
 from smelt.loops.rewrites import rewritten
-from smelt.loops.schedule import ComputeAt, Outermost, Schedule, Split, Vector
+from smelt.loops.schedule import ComputeAt, Outermost, Registers, Schedule, Split, Vector
 from smelt.program.run_sizes import Dim, Size, highest, larger, lowest, same, smaller
 
 MOST_LANES = 16
@@ -36,12 +37,14 @@ class _Lowering:
     source: Algorithm
     schedule: Schedule
     ranges: dict[str, Range] = field(default_factory=dict)
+    block: Axis | None = None
 
     def __post_init__(self) -> None:
         self.algorithm = rewritten(self.source, self.schedule)
         self.splits = {each.axis: each.by for each in self.schedule if isinstance(each, Split)}
         self.vectors = {each.name: each for each in self.schedule if isinstance(each, Vector)}
         self.sizes = {each.name: each.size for each in self.schedule if isinstance(each, ComputeAt)}
+        self.registers = {each.axis for each in self.schedule if isinstance(each, Registers)}
         self.outermost = {each.name for each in self.schedule if isinstance(each, Outermost)}
         self.element = Element(self.source.result.to.type, watching=bool(self.vectors))
 
@@ -57,11 +60,17 @@ class _Lowering:
             more, self.splits[axis] = declared(f"{axis}_by", by)
             before += more
         before += [*self._computed_at(""), *self.element.open(result, self.ranges)]
+        if self.registers:
+            self.element.along = axes[-1].name
+            before += spread_factors(self.element, result)
         return (*before, *self._loops(result, axes))
 
     def _loops(self, stage: Stage, axes: tuple[Axis, ...]) -> list[nest.Statement]:
         """Return the loops over ``axes`` of the result, and what is computed in them."""
         first, *rest = axes
+        if first.name in self.registers:
+            self.block = first
+            return self._loops(stage, tuple(rest))
         by = self.splits.get(first.name)
         if by is None:
             return self._loop(stage, first, tuple(rest))
@@ -175,9 +184,10 @@ class _Lowering:
         more, high = declared(f"{axis.name}_high", high) if not same(high, stop) else ([], high)
         statements, after = [*before, *more], list[nest.Statement]()
         if name in self.outermost or (name in self.sizes and name not in self.vectors):
-            # The identity everywhere is short C, and a constant number of steps.
             if name in self.outermost or not same((low, high), range_):
-                whole = (start, start + self.sizes[name])
+                # The identity everywhere is short C, and a constant number of steps if it can be.
+                fixed = isinstance(axis.extent, int)
+                whole = (start, start + self.sizes[name]) if fixed else range_
                 statements.append(self._start(stage, axis, whole))
         else:
             if not same(low, start):
@@ -256,6 +266,8 @@ class _Lowering:
 
     def _element(self, stage: Stage, width: str) -> list[nest.Statement]:
         """Return the statements that compute and store an element, or as many as ``width``."""
+        if self.block is not None:
+            return block(self.element, stage, self.block)
         statements, value = self.element.value(stage.value, width)
         vector, room = self.vectors.get(stage.to.name), None
         if vector is not None and vector.beyond:

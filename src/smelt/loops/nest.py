@@ -102,6 +102,13 @@ class Declare:
 
 
 @dataclass(frozen=True)
+class Keep:
+    """Keep a vector in a register: compilers would read it again for each use."""
+
+    name: str
+
+
+@dataclass(frozen=True)
 class Assign:
     """Change a variable; an index if ``value`` is one."""
 
@@ -148,4 +155,6 @@ class Store:
     room: Dim | None = None
 
 
-Statement: TypeAlias = For | If | When | Index | Declare | Assign | Array | Watch | IfNaN | Store
+Statement: TypeAlias = (
+    For | If | When | Index | Declare | Assign | Keep | Array | Watch | IfNaN | Store
+)

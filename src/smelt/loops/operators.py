@@ -71,6 +71,12 @@ def _power(v: Any, p: Any) -> Any:
 ADD = Operator("add", "{0} + {1}", lambda v, a: v + a)
 MULTIPLY = Operator("multiply", "{0} * {1}", lambda v, a: v * a)
 DIVIDE = Operator("divide", "{0} / {1}", lambda v, a: v / a)
+MULTIPLY_ADD = Operator("multiply-add", "{0} * {1} + {2}", lambda w, v, a: w * v + a)
+"""One statement, so that compilers may contract it."""
+
+NOT_BELOW_0 = Operator(
+    "not below 0", "{0} < 0 ? 0 : {0}", lambda v: np.where(v < 0, 0, v), {LANES: "NOT_BELOW_0({0})"}
+)
 POWER = Operator("power", "pow{f}(fabs{f}({0}), {1})", _power)
 LARGER = Operator(
     "larger",

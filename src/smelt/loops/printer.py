@@ -56,6 +56,8 @@ def _print(statement: nest.Statement, body: Body) -> None:
             body.line("#endif")
         case nest.Index() | nest.Array() | nest.Declare():
             _print_variable(statement, body)
+        case nest.Keep(name):
+            body.line(f"KEEP_IN_REGISTER({name});")
         case nest.Assign(name, value):
             text = _bare(value) if isinstance(value, int | Size) else value_text(value)
             body.line(f"{name} = {text};")

@@ -81,5 +81,17 @@ class Outermost:
     name: str
 
 
-Directive: TypeAlias = Separate | Unroll | Doubling | Split | ComputeAt | Vector | Outermost
+@dataclass(frozen=True)
+class Registers:
+    """Compute all results along ``axis`` at once, in registers: what they read alike is read once.
+
+    The value is a chain of multiply-adds; its factors without the innermost axis stay in registers.
+    """
+
+    axis: str
+
+
+Directive: TypeAlias = (
+    Separate | Unroll | Doubling | Split | ComputeAt | Vector | Outermost | Registers
+)
 Schedule: TypeAlias = tuple[Directive, ...]

@@ -7,11 +7,11 @@ dropped.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import cast
+from dataclasses import replace
 
 from smelt.native.kernels.convolution import depthwise_rows
 from smelt.native.kernels.convolution.algorithm import Algorithm
+from smelt.native.kernels.convolution.depthwise_layout import Layout, layout_of
 from smelt.native.kernels.convolution.padded_copy import dense_rows, padded_plane
 from smelt.native.kernels.convolution.parts import epilogue_by_filter, is_float, padded_rows
 from smelt.native.kernels.convolution.window import Window, channels_of
@@ -20,13 +20,10 @@ from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.register_blocks import runtime_blocks
 from smelt.native.kernels.vector import MOST_LANES, PRELUDE
-from smelt.program.run_sizes import Size, highest, larger, lowest, same, smaller
+from smelt.program.run_sizes import Size, highest, lowest, same, smaller
 
 MOST_POSITIONS = 64
 """The most kernel positions; each is an instruction."""
-
-BAND = 2048
-"""The approximate number of results that are buffered before they are stored."""
 
 
 def supports(instance: Instance, window: Window) -> bool:
@@ -34,47 +31,6 @@ def supports(instance: Instance, window: Window) -> bool:
     positions = window.kernel[1] * window.kernel[2]
     single = channels_of(instance)[0] == 1 and instance.int("group") > 1
     return single and window.flat and is_float(instance) and positions <= MOST_POSITIONS
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """The padded plane as ``phases`` of ``rows`` by ``pitch``; ``band`` output rows are computed at
-    once.
-    """
-
-    phases: tuple[tuple[int, int], ...]
-    rows: int
-    pitch: int
-    band: int
-
-    @property
-    def phase(self) -> int:
-        """The elements of a phase."""
-        return self.rows * self.pitch
-
-    @property
-    def results(self) -> int:
-        """The most results of a band, plus room for vectors beyond its end."""
-        band = highest(self.band * self.pitch)
-        return min(band, max(BAND, highest(self.pitch))) + 2 * MOST_LANES
-
-
-def layout_of(window: Window) -> Layout:
-    """Return the phases that the kernel reads, and their size."""
-    (_, kernel_h, kernel_w), (_, stride_h, stride_w), (_, dilation_h, dilation_w) = (
-        window.kernel,
-        window.strides,
-        window.dilations,
-    )
-    phases = {
-        (y * dilation_h % stride_h, x * dilation_w % stride_w)
-        for y in range(kernel_h)
-        for x in range(kernel_w)
-    }
-    rows = window.output[1] + (kernel_h - 1) * dilation_h // stride_h
-    pitch = window.output[2] + (kernel_w - 1) * dilation_w // stride_w
-    band = cast(int, larger(1, smaller(window.output[1], BAND // larger(1, pitch))))
-    return Layout(tuple(sorted(phases)), rows, pitch, band)
 
 
 SMALL, SMALL_OF_FEW_ROWS = 512, 96
@@ -86,17 +42,18 @@ until they are in cache."""
 def _is_ahead(window: Window, layout: Layout) -> bool:
     """True if planes are padded one ahead, in two buffers."""
     size = len(layout.phases) * layout.phase
-    most = SMALL if depthwise_rows.supports(window) else SMALL_OF_FEW_ROWS
+    most = SMALL if depthwise_rows.is_tall(window) else SMALL_OF_FEW_ROWS
     return not isinstance(size, Size) and size <= most
 
 
 def workspace(instance: Instance, window: Window) -> int:
     """Return the bytes of the padded planes and a band of results."""
     layout = layout_of(window)
-    results = layout.results
+    # Kernels that are not tall have a form without blocks of rows, too.
+    results = 0 if depthwise_rows.is_tall(window) else layout.results
     if depthwise_rows.supports(window):
         rows = smaller(depthwise_rows.ROWS, window.output[1])
-        results = highest(rows * depthwise_rows.pitch_of(window))
+        results = max(results, highest(rows * depthwise_rows.pitch_of(window)))
     planes = highest(len(layout.phases) * layout.phase) * (2 if _is_ahead(window, layout) else 1)
     return 4 * (planes + 2 * MOST_LANES + results)
 
@@ -134,12 +91,19 @@ def emit(cx: KernelContext, window: Window) -> None:
         with body.loop("o", f"(g + 1) * {filters}", f"g * {filters}"):
             body.line(f"const float *k = {w.name} + o * {positions};")
             body.line(f"float *out = {y.name} + (n * {group * filters} + o) * {window.pixels};")
-            body.line(f"const float start = {f'{bias.name}[o]' if bias else 0};")
-            if depthwise_rows.supports(window):
+            body.line(f"const float start[] = {{ {f'{bias.name}[o]' if bias else 0} }};")
+            rows = depthwise_rows.supports(window)
+            if depthwise_rows.is_tall(window):
                 _emit_rows(cx, window, layout, scratch)
                 return
+            if rows:  # They are long C, and pay only with vectors.
+                body.line("#if LANES > 1")
+                _emit_rows(cx, window, layout, scratch)
+                body.line("#else")
             with body.loop("h", window.output[1], step=str(layout.band)):
                 _emit_band(cx, window, layout, scratch)
+            if rows:
+                body.line("#endif")
 
 
 def _named_layout(cx: KernelContext, window: Window) -> Layout:
@@ -148,7 +112,7 @@ def _named_layout(cx: KernelContext, window: Window) -> Layout:
     if not isinstance(layout.phase, Size):
         return layout
     variables = {"rows": "deep", "pitch": "pitch", "band": "band"}
-    if depthwise_rows.supports(window):
+    if depthwise_rows.is_tall(window):
         del variables["band"]
     named = {}
     for name, variable in variables.items():
@@ -177,14 +141,28 @@ def _emit_padding(
 
 
 def _emit_rows(cx: KernelContext, window: Window, layout: Layout, scratch: str) -> None:
-    """Write output rows in blocks of nearly equal height."""
+    """Write output rows in blocks of nearly equal height.
+
+    Whole rows are stored as they are computed; an epilogue other than a Relu reads them from
+    ``results``.
+    """
+    body, wide, epilogue = cx.body, window.output[2], epilogue_by_filter(cx)
+    relu = epilogue == Epilogue(RELU)
+    direct = depthwise_rows.is_wide(window) and (relu or epilogue == Epilogue())
     for part in runtime_blocks(window.output[1], depthwise_rows.ROWS):
-        end = part.first + part.length * part.count
-        with cx.body.loop("h", end, part.first, part.length):
-            cx.body.line(f"const ptrdiff_t rows = {part.length};")
-            cx.body.line(f"const float *from = {scratch} + h * {layout.pitch};")
-            depthwise_rows.emit(cx, window, part.length, layout.pitch)
-            _emit_store(cx, window, depthwise_rows.pitch_of(window), epilogue_by_filter(cx))
+        if direct:
+            with body.block(""):
+                body.line(f"const float *from = {scratch} + {part.first} * {layout.pitch};")
+                body.line(f"float *to = out + {part.first} * {wide};")
+                shape = (part.count, part.length, wide)
+                depthwise_rows.emit(cx, window, layout, ("to", shape), relu=relu)
+            continue
+        end, pitch = part.first + part.length * part.count, depthwise_rows.pitch_of(window)
+        with body.loop("h", end, part.first, part.length):
+            body.line(f"const ptrdiff_t rows = {part.length};")
+            body.line(f"const float *from = {scratch} + h * {layout.pitch};")
+            depthwise_rows.emit(cx, window, layout, ("results", (1, part.length, pitch)))
+            _emit_store(cx, window, pitch, epilogue)
 
 
 def _emit_band(cx: KernelContext, window: Window, layout: Layout, scratch: str) -> None:
@@ -205,8 +183,8 @@ def _emit_band(cx: KernelContext, window: Window, layout: Layout, scratch: str) 
     body.line(f"const float *from = {scratch} + h * {layout.pitch};")
     with body.block(f"for (ptrdiff_t p = 0; p < rows * {layout.pitch}; p += 2 * LANES)"):
         body.line("vec s0 = { 0 }, s1 = { 0 };")
-        body.line("s0 += start;")
-        body.line("s1 += start;")
+        body.line("s0 += start[0];")
+        body.line("s1 += start[0];")
         for y in range(kernel_h):
             for x in range(kernel_w):
                 number = layout.phases.index((y * dilation_h % stride_h, x * dilation_w % stride_w))

@@ -1,30 +1,54 @@
-"""Depthwise convolutions with tall kernels: each loaded vector serves several output rows."""
+"""Depthwise convolutions by blocks of output rows: each loaded vector serves several of them."""
 
 from __future__ import annotations
 
 from typing import cast
 
-from smelt.native.emit.writer import Writer
+from smelt.loops.algorithm import (
+    Algorithm,
+    Apply,
+    Axis,
+    Buffer,
+    Expression,
+    Load,
+    Number,
+    Reduce,
+    Stage,
+)
+from smelt.loops.lower import lower
+from smelt.loops.operators import MULTIPLY_ADD, NOT_BELOW_0, SUM
+from smelt.loops.printer import print_nest
+from smelt.loops.schedule import Registers, Schedule, Vector
+from smelt.native.kernels.convolution.depthwise_layout import Layout
 from smelt.native.kernels.convolution.window import Window
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.vector import MOST_LANES
-from smelt.program.run_sizes import ceil_div
+from smelt.native.types import CType
+from smelt.program.run_sizes import Dim, ceil_div, lowest
 
 ROWS = 7
 """Output rows at a time: their sums, a column of weights and a loaded vector fit 16 registers."""
 
-FEWEST, MOST = 5, 8
-"""The fewest and the most kernel rows. With fewer rows, loads are as fast as multiplications."""
+TALL, TALLEST = 5, 8
+"""The rows of kernels whose weights are read column by column, not all at once."""
 
 
 def supports(window: Window) -> bool:
-    """True if neighboring output rows read neighboring input rows."""
-    (_, kernel_h, _), (_, stride_h, stride_w), (_, dilation_h, _) = (
-        window.kernel,
-        window.strides,
-        window.dilations,
-    )
-    return FEWEST <= kernel_h <= MOST and stride_h == stride_w == dilation_h == 1
+    """True if neighboring output rows read the same input rows, and vectors fit them."""
+    (_, kernel_h, _), (_, stride_h, stride_w) = window.kernel, window.strides
+    shares = stride_h == stride_w <= 2 and window.dilations[1] == 1 < kernel_h < TALL
+    return is_tall(window) or (shares and is_wide(window))
+
+
+def is_tall(window: Window) -> bool:
+    """True if the kernel has so many rows that blocks pay for short rows, too."""
+    steps = (*window.strides[1:], window.dilations[1])
+    return TALL <= window.kernel[1] <= TALLEST and steps == (1, 1, 1)
+
+
+def is_wide(window: Window) -> bool:
+    """True if a row of results has a whole vector, so that it may be stored at once."""
+    return lowest(window.output[2]) >= MOST_LANES
 
 
 def pitch_of(window: Window) -> int:
@@ -32,42 +56,46 @@ def pitch_of(window: Window) -> int:
     return cast(int, ceil_div(window.output[2], MOST_LANES) * MOST_LANES)
 
 
-def emit(cx: KernelContext, window: Window, rows: int, pitch: int) -> None:
-    """Write the sums of ``rows`` output rows to the C array ``results``.
+def emit(
+    cx: KernelContext,
+    window: Window,
+    layout: Layout,
+    to: tuple[str, tuple[Dim, int, Dim]],
+    *,
+    relu: bool = False,
+) -> None:
+    """Write the sums of blocks of output rows to an array ``to`` of blocks, rows and columns.
 
-    The C pointer ``from`` is the first input row; input rows are ``pitch`` elements apart.
+    The C pointer ``from`` is the first input row; ``k`` are the weights, ``start`` the bias.
     """
-    (_, _, kernel_w), dw = window.kernel, window.dilations[2]
-    name = _declare(cx, window.kernel[1], rows)
-    with cx.body.block(f"for (ptrdiff_t q = 0; q < {window.output[2]}; q += LANES)"):
-        arguments = (
-            f"from + q, {pitch}, k, {kernel_w}, {dw}, start, results + q, {pitch_of(window)}"
-        )
-        cx.body.line(f"{name}({arguments});")
+    print_nest(lower(*scheduled(cx.type(0), window, layout, to, relu=relu)), cx.body)
 
 
-def _declare(cx: KernelContext, tall: int, rows: int) -> str:
-    """Return the name of the function for a kernel of ``tall`` rows, which runs
-    column by column."""
-    out, name = Writer(), f"depthwise_{tall}_{rows}"
-    out.line(f"static NO_INLINE void {name}(const float *restrict from, ptrdiff_t pitch,")
-    out.line("    const float *restrict k, ptrdiff_t kn, ptrdiff_t apart, float start,")
-    with out.block("    float *restrict to, ptrdiff_t next)"):
-        for r in range(rows):
-            out.line(f"vec s{r} = {{ 0 }};")
-        for r in range(rows):
-            out.line(f"s{r} += start;")
-        with out.loop("x", "kn"):
-            out.line("const float *f = from + x * apart;")
-            for y in range(
-                tall
-            ):  # "+ 0" would be an addition, because it changes -0; "- 0" is folded away
-                out.line(f"vec k{y} = k[{y} * kn + x] - (vec){{ 0 }};")
-                out.line(f"KEEP_IN_REGISTER(k{y});")
-            for i in range(rows + tall - 1):
-                out.line(f"const vec v{i} = *(const vec *)(f + {i} * pitch);")
-                for r in range(max(0, i - tall + 1), min(rows, i + 1)):
-                    out.line(f"s{r} += k{i - r} * v{i};")
-        for r in range(rows):
-            out.line(f"*(vec *)(to + {r} * next) = s{r};")
-    return cx.call(name, out.text())
+def scheduled(
+    type_: CType,
+    window: Window,
+    layout: Layout,
+    to: tuple[str, tuple[Dim, int, Dim]],
+    *,
+    relu: bool = False,
+) -> tuple[Algorithm, Schedule]:
+    """Return the sums of blocks of rows, and the schedule by which a block stays in registers."""
+    name, (count, rows, _) = to
+    b, r, q = Axis("b", count), Axis("r", rows), Axis("q", window.output[2])
+    (_, down, across), (_, kernel_h, kernel_w) = window.strides, window.kernel
+    x, dilation = Axis("x", kernel_w), window.dilations[2]
+    image = Buffer("from", type_, (len(layout.phases), layout.rows, layout.pitch))
+    weights = Buffer("k", type_, (kernel_h, kernel_w))
+    start = Load(Buffer("start", type_, (1,)), (0,))
+    by_column = is_tall(window)
+    chain: Expression = Number(0) if by_column else start
+    for row in range(kernel_h):
+        for column in [x.at] if by_column else range(kernel_w):
+            at = column * dilation
+            phase = 0 if by_column else layout.phases.index((row % down, at % across))
+            index = (phase, b.at * rows + r.at + row // down, q.at + at // across)
+            chain = Apply(MULTIPLY_ADD, (Load(weights, (row, column)), Load(image, index), chain))
+    value = Reduce(SUM, (x,), chain, start=start) if by_column else chain
+    value = Apply(NOT_BELOW_0, (value,)) if relu else value
+    stage = Stage(Buffer(name, type_, to[1]), (b, r, q), value)
+    return Algorithm((stage,)), (Registers("r"), Vector(name, beyond=name == "results"))

@@ -1,0 +1,123 @@
+"""Blocks of results in registers: chains of multiply-adds that read each element once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from smelt.loops import nest
+from smelt.loops.algorithm import Apply, Axis, Expression, Load, Reduce, Stage, loads, substituted
+from smelt.loops.element import Element
+from smelt.loops.operators import LANES, MULTIPLY_ADD, ONE, Operator
+from smelt.program.run_sizes import Size
+
+SPREAD = Operator("spread", "{0} - (vec){{ 0 }}", lambda v: v)
+"""A number in each lane. ``+ 0`` would be an addition, because it changes -0; ``- 0`` is none."""
+
+
+def spread_factors(element: Element, stage: Stage) -> list[nest.Statement]:
+    """Return the declarations of vectors of the numbers that no loop of ``stage`` varies."""
+    value = _parts(stage)[0]
+    if isinstance(value, Reduce):
+        assert value.start is not None
+        return _spread(element, [value.start])
+    return _spread(element, loads(value))
+
+
+def block(element: Element, stage: Stage, axis: Axis) -> list[nest.Statement]:
+    """Return the statements that compute and store the results at all indices of ``axis``.
+
+    The body of a reduction is computed for all results in each step of its loops.
+    """
+    assert isinstance(axis.extent, int)
+    value, final = _parts(stage)
+    sums = [nest.Name(f"s{row}", LANES) for row in range(axis.extent)]
+    chain = value.body if isinstance(value, Reduce) else value
+    start = value.start if isinstance(value, Reduce) else _chain(value)[0]
+    assert isinstance(start, Load)
+    first = element.spread[start]
+    statements: list[nest.Statement] = [
+        nest.Declare(name.name, first, element.type, LANES, changes=True) for name in sums
+    ]
+    if isinstance(value, Reduce):
+        inner = _spread(element, loads(chain), keep=True)
+        inner += _multiply(element, chain, axis, sums)
+        statements += element.loops(value.axes, inner)
+    else:
+        statements += _multiply(element, chain, axis, sums)
+    for row, name in enumerate(sums):
+        index = [substituted(each.at, {axis.name: row}) for each in stage.axes]
+        done = nest.Call(final, (name,), element.type, LANES) if final else name
+        at = element.offset(stage.to, index)
+        statements.append(nest.Store(stage.to.name, at, done, element.type, LANES))
+    return statements
+
+
+def _parts(stage: Stage) -> tuple[Expression, Operator | None]:
+    """Return the sum that a stage computes, and the operator of it that is stored."""
+    value = stage.value
+    if isinstance(value, Apply) and len(value.operands) == 1:
+        return value.operands[0], value.operator
+    return value, None
+
+
+def _spread(element: Element, read: Iterable[Load], *, keep: bool = False) -> list[nest.Statement]:
+    """Return the declarations of vectors of those of ``read`` that do not vary along vectors."""
+    statements = list[nest.Statement]()
+    for load in dict.fromkeys(read):
+        if not any(isinstance(each, Size) and element.along in each.atoms for each in load.index):
+            _, number = element.value(load, ONE)
+            name = f"w{len(element.spread)}"
+            spread = nest.Call(SPREAD, (number,), element.type, LANES)
+            statements.append(nest.Declare(name, spread, element.type, LANES, changes=keep))
+            statements += [nest.Keep(name)] if keep else []
+            element.spread[load] = nest.Name(name, LANES)
+    return statements
+
+
+def _multiply(
+    element: Element, chain: Expression, axis: Axis, sums: list[nest.Name]
+) -> list[nest.Statement]:
+    """Return the multiply-adds of all rows, each after the read of its element."""
+    statements, steps = list[nest.Statement](), dict[Load, list[tuple[int, Load]]]()
+    for row in range(len(sums)):
+        for weight, load in _chain(_at(chain, axis, row))[1]:
+            steps.setdefault(load, []).append((row, weight))
+    for number, load in enumerate(sorted(steps, key=_constants)):
+        _, read = element.value(load, LANES)
+        v = nest.Name(f"v{number}", LANES)
+        statements += [
+            nest.Declare(v.name, read, element.type, LANES, changes=True),
+            nest.Keep(v.name),
+        ]
+        for row, weight in steps[load]:
+            operands = (element.spread[weight], v, sums[row])
+            sum_ = nest.Call(MULTIPLY_ADD, operands, element.type, LANES)
+            statements.append(nest.Assign(sums[row].name, sum_))
+    return statements
+
+
+def _chain(value: Expression) -> tuple[Expression, list[tuple[Load, Load]]]:
+    """Return the start of a chain of multiply-adds, and the factors of each in order."""
+    terms = list[tuple[Load, Load]]()
+    while isinstance(value, Apply):
+        assert value.operator is MULTIPLY_ADD
+        weight, load, value = value.operands
+        assert isinstance(weight, Load)
+        assert isinstance(load, Load)
+        terms.insert(0, (weight, load))
+    return value, terms
+
+
+def _at(value: Expression, axis: Axis, row: int) -> Expression:
+    """Return a chain at index ``row`` of an axis."""
+    if isinstance(value, Apply):
+        return replace(value, operands=tuple(_at(each, axis, row) for each in value.operands))
+    if not isinstance(value, Load):
+        return value
+    return replace(value, index=tuple(substituted(each, {axis.name: row}) for each in value.index))
+
+
+def _constants(load: Load) -> tuple[int, ...]:
+    """Return the constants of a read's indices, by which neighbors are read one after the other."""
+    return tuple(each.terms.get((), 0) if isinstance(each, Size) else each for each in load.index)

@@ -1,0 +1,82 @@
+"""Blocks of rows in registers compute what the algorithm does, one element at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+from smelt.loops.interpreter import run
+from smelt.loops.lower import lower
+from smelt.native.kernels.convolution.depthwise_layout import layout_of
+from smelt.native.kernels.convolution.depthwise_rows import is_tall, pitch_of, scheduled, supports
+from smelt.native.kernels.convolution.window import Window
+from smelt.native.types import C_TYPES
+
+FLOAT = C_TYPES[ir.DataType.FLOAT]
+
+
+def window(height: int, width: int, kernel: tuple[int, int], stride: int, dilation: int) -> Window:
+    """A window of which every output pixel has a full window in a padded plane."""
+    reach = (kernel[1] - 1) * dilation
+    size = ((height - 1) * stride + kernel[0], (width - 1) * stride + reach + 1)
+    none = (0, 0, 0)
+    return Window(
+        (1, *size),
+        (1, height, width),
+        (1, *kernel),
+        (1, stride, stride),
+        (1, 1, dilation),
+        none,
+        none,
+    )
+
+
+CASES = {
+    "3x3": (window(14, 20, (3, 3), 1, 1), 7),
+    "3x3 by two": (window(9, 17, (3, 3), 2, 1), 3),
+    "2x4": (window(5, 16, (2, 4), 1, 1), 5),
+    "4x3 dilated along the row": (window(6, 30, (4, 3), 1, 3), 2),
+    "one row at a time": (window(3, 16, (3, 3), 1, 1), 1),
+    "5x5 of short rows": (window(7, 5, (5, 5), 1, 1), 7),
+    "7x3": (window(4, 33, (7, 3), 1, 2), 4),
+}
+
+
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("name", CASES)
+def test_blocks_of_rows(name: str, relu: bool, lanes: int) -> None:
+    shape, rows = CASES[name]
+    assert supports(shape)
+    layout, (_, height, width) = layout_of(shape), shape.output
+    direct = width >= 16
+    to = (
+        ("to", (height // rows, rows, width)) if direct else ("results", (1, rows, pitch_of(shape)))
+    )
+    algorithm, schedule = scheduled(FLOAT, shape, layout, to, relu=relu)
+    rng = np.random.default_rng(len(name))
+    elements = len(layout.phases) * layout.rows * layout.pitch
+    arrays = {
+        "from": rng.standard_normal(elements + 48, dtype=np.float32),
+        "k": rng.standard_normal(shape.kernel[1] * shape.kernel[2], dtype=np.float32),
+        "start": np.float32([-0.5]),
+    }
+    arrays["from"][7], arrays["from"][11] = np.nan, np.inf
+    results = []
+    for nest in (lower(algorithm), lower(algorithm, schedule)):
+        y = np.zeros(int(np.prod(to[1])), np.float32)
+        run(nest, {**arrays, to[0]: y}, lanes=lanes)
+        results.append(y.reshape(to[1])[..., :width])
+    np.testing.assert_allclose(results[1], results[0], rtol=1e-5, atol=1e-5)
+    assert (results[1] < 0).any() != relu
+
+
+def test_a_read_is_shared_by_rows() -> None:
+    """Seven rows of a 3 x 3 window read nine rows of three columns."""
+    shape = window(7, 16, (3, 3), 1, 1)
+    algorithm, schedule = scheduled(FLOAT, shape, layout_of(shape), ("to", (1, 7, 16)))
+    text = repr(lower(algorithm, schedule))
+    assert text.count("array='from'") == 27
+    assert text.count("name='multiply-add'") == 63
+    assert not is_tall(shape)
