@@ -20,10 +20,10 @@ from smelt.loops.algorithm import (
     reductions,
     substituted,
 )
-from smelt.loops.operators import BETTER, FOUR, LANES, ONE, ElementType
+from smelt.loops.operators import BETTER, LANES, ONE, ElementType
 from smelt.program.run_sizes import Dim, Size, ceil_div, larger, same, smaller
 
-ODD = {LANES: "odd", FOUR: "odd_four", ONE: "odd_one"}
+ODD = {LANES: "odd", ONE: "odd_one"}
 """The variables that note NaN, by width."""
 
 FOUND = "found"
@@ -79,7 +79,7 @@ class Element:
             more, value = self.named(more, value)
             statements += more
             operands.append(value)
-        wide = max((_width(each) for each in operands), key=(ONE, FOUR, LANES).index)
+        wide = LANES if any(_width(each) == LANES for each in operands) else ONE
         return statements, nest.Call(expression.operator, tuple(operands), self.type, wide)
 
     def named(

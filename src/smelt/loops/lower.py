@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from smelt.loops import nest
 from smelt.loops.algorithm import Algorithm, Axis, Buffer, Stage, loads, reductions, substituted
 from smelt.loops.element import FOUND, Element, declared, inside
-from smelt.loops.operators import FOUR, LANES, ONE
+from smelt.loops.operators import LANES, ONE
 from smelt.loops.regions import Range, regions_of
 from smelt.loops.registers import block, spread_factors
 from smelt.loops.rewrites import rewritten
@@ -20,7 +20,7 @@ from smelt.loops.schedule import ComputeAt, Outermost, Registers, Schedule, Spli
 from smelt.program.run_sizes import Dim, Size, highest, larger, lowest, same, smaller
 
 MOST_LANES = 16
-WIDTHS: dict[str, Dim] = {LANES: Size.named(LANES, 8, MOST_LANES), FOUR: 4, ONE: 1}
+VECTOR = Size.named(LANES, 8, MOST_LANES)
 """The elements of each width; the lanes are known to the preprocessor."""
 
 
@@ -168,11 +168,11 @@ class _Lowering:
         Rows lie one after the other, so one loop runs over all of them.
         """
         at = self.element.offset(stage.to, [axis.at for axis in stage.axes])
-        flat, width = Size.named("i", 0, highest(total)), LANES
+        flat = Size.named("i", 0, highest(total))
         self.element.along, self.element.flat = "i", at - flat
-        body = self._element(stage, width)
+        body = self._element(stage, LANES)
         self.element.flat = 0
-        return [nest.For("i", 0, total, tuple(body), WIDTHS[width])]
+        return [nest.For("i", 0, total, tuple(body), VECTOR)]
 
     # Innermost loops
 
@@ -224,45 +224,34 @@ class _Lowering:
             return [nest.For(axis.name, low, high, tuple(body))]
         if vector.beyond:
             body = self._element(stage, LANES)
-            return [nest.For(axis.name, low, high, tuple(body), WIDTHS[LANES])]
-        loops: list[tuple[Dim, list[nest.Statement]]] = []
-        for width, lanes in WIDTHS.items():
-            if highest(n) >= lowest(lanes):
-                loops.append((lanes, self._overlapping(stage, axis, (low, high), width)))
-            if lowest(n) >= highest(lanes):
-                break
-        chosen = loops[-1][1] if loops else []
-        for lanes, loop in reversed(loops[:-1]):
-            chosen = [nest.If(f"{n} >= {lanes}", tuple(loop), tuple(chosen))]
-        if highest(n) < MOST_LANES:
-            chosen = self._one_vector(stage, axis, (low, high), chosen)
-        return chosen
+            return [nest.For(axis.name, low, high, tuple(body), VECTOR)]
+        if lowest(n) >= MOST_LANES:
+            return self._overlapping(stage, axis, low, high)
+        short = self._short_row(stage, axis, low, high)
+        if highest(n) < lowest(VECTOR):
+            return short
+        whole = self._overlapping(stage, axis, low, high)
+        return [nest.If(f"{n} >= {LANES}", tuple(whole), tuple(short))]
 
-    def _one_vector(
-        self, stage: Stage, axis: Axis, range_: Range, otherwise: list[nest.Statement]
-    ) -> list[nest.Statement]:
-        """Return one vector for a short row, where elements behind the row may be read.
+    def _overlapping(self, stage: Stage, axis: Axis, low: Dim, high: Dim) -> list[nest.Statement]:
+        """Return the loop in vectors, the last of which overlaps the one before."""
+        lanes, at = VECTOR, Size.named(f"{axis.name}_at", 0, highest(high))
+        index = nest.Index(axis.name, smaller(at, high - lanes))
+        body = (index, *self._element(stage, LANES))
+        return [nest.For(f"{axis.name}_at", low, high, body, lanes)]
 
-        It is stored beyond the row, too, before what is there.
+    def _short_row(self, stage: Stage, axis: Axis, low: Dim, high: Dim) -> list[nest.Statement]:
+        """Return one vector, if elements behind the row may be read, or else the elements.
+
+        The vector is stored beyond the row, too, before what is there.
         """
-        (low, high), load = range_, next(loads(stage.value))
+        (load,) = loads(stage.value)
         last = {name: end - 1 for name, (_, end) in self.element.bounds.items()}
         at = self.element.offset(load.buffer, load.index)
-        end = substituted(at, {**last, axis.name: low}) + WIDTHS[LANES]
-        total = math.prod(load.buffer.shape)
-        condition = f"{high - low} < {LANES} && {end} <= {total}"
-        then = (nest.Index(axis.name, low), *self._element(stage, LANES))
-        return [nest.If(condition, then, tuple(otherwise))]
-
-    def _overlapping(
-        self, stage: Stage, axis: Axis, range_: Range, width: str
-    ) -> list[nest.Statement]:
-        """Return the loop in vectors of ``width``, the last of which overlaps the one before."""
-        body, name, lanes = self._element(stage, width), axis.name, WIDTHS[width]
-        if width != ONE:
-            at = Size.named(f"{name}_at", 0, highest(range_[1]))
-            body, name = [nest.Index(name, smaller(at, range_[1] - lanes)), *body], f"{name}_at"
-        return [nest.For(name, *range_, tuple(body), lanes)]
+        end = substituted(at, {**last, axis.name: low}) + VECTOR
+        vector = (nest.Index(axis.name, low), *self._element(stage, LANES))
+        elements = nest.For(axis.name, low, high, tuple(self._element(stage, ONE)))
+        return [nest.If(f"{end} <= {math.prod(load.buffer.shape)}", vector, (elements,))]
 
     def _element(self, stage: Stage, width: str) -> list[nest.Statement]:
         """Return the statements that compute and store an element, or as many as ``width``."""

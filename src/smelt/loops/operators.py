@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-LANES, FOUR, ONE = "LANES", "4", "1"
-"""The widths of values: all lanes of the CPU's vectors, four elements, one element."""
+LANES, ONE = "LANES", "1"
+"""The widths of values: all lanes of the CPU's vectors, or one element."""
 
 
 class ElementType(Protocol):
@@ -82,7 +82,7 @@ LARGER = Operator(
     "larger",
     "{0} == {0} ? ({0} > {1} ? {0} : {1}) : {0}",
     _larger,
-    {LANES: "LARGER({0}, {1})", FOUR: "LARGER_FOUR({0}, {1})"},
+    {LANES: "LARGER({0}, {1})"},
 )
 LARGER_SO_FAR = Operator(
     "larger so far", "{0} > {1} || {0} != {0} ? {0} : {1}", _larger, LARGER.vectors

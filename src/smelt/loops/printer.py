@@ -7,11 +7,11 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from smelt.loops import nest
-from smelt.loops.operators import FOUR, LANES, ONE
+from smelt.loops.operators import LANES, ONE
 from smelt.program.run_sizes import Dim, Size, same
 
-VECTORS = {LANES: "vec", FOUR: "four"}
-MASKS = {LANES: "mask", FOUR: "four_masks", ONE: "int"}
+VECTORS = {LANES: "vec"}
+MASKS = {LANES: "mask", ONE: "int"}
 """The C types of vectors, and of what notes NaN in them."""
 
 

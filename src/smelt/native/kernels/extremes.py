@@ -20,7 +20,6 @@ LARGER = """#if LANES == 16 && defined(__clang__)
 #define SMALLER(v, w) ((vec)__builtin_ia32_minps256(v, w))
 #endif
 #if LANES >= 8
-typedef int32_t four_masks __attribute__((vector_size(16), aligned(4), may_alias));
 #define LARGER_FOUR(v, w) ((four)__builtin_ia32_maxps(v, w))
 #define SMALLER_FOUR(v, w) ((four)__builtin_ia32_minps(v, w))
 #endif
