@@ -31,26 +31,37 @@ def carried_sizes(
     """
     bounds_of: dict[str, Bounds] = {}
     unbounded: dict[str, tuple[int, int, int]] = {}
-    is_triable = True
-    for state, (initial, before, after, result) in enumerate(_states(program, loop)):
+    starts_are_known = True
+    for state, axis, (initial, before, after, result) in _carried_axes(program, loop, sizes):
+        start, end = size_in(initial.shape[axis], sizes), result.shape[axis]
+        symbol = str(before.shape[axis])
+        step = _growth(before.shape[axis], after.shape[axis], sizes)
+        result_bounds = (0, end) if isinstance(end, int) else declared(str(end))
+        bounds = _bounds_of_growth(start, step, max_iterations(loop), result_bounds)
+        if bounds is not None:
+            bounds_of[symbol] = bounds
+        elif isinstance(start, ir.SymbolicDim):
+            starts_are_known = False
+        else:
+            unbounded[symbol] = (highest(start), state, axis)
+    if unbounded and starts_are_known:  # a trial starts from known sizes
+        return bounds_of | _bounds_by_trial(loop, bounds_of, unbounded, trial)
+    return bounds_of
+
+
+def _carried_axes(
+    program: Program, loop: Instruction, sizes: Sizes
+) -> Iterator[tuple[int, int, tuple[Slot, Slot, Slot, Slot]]]:
+    """Yield the number, the axis and the slots of each state whose size along the axis is a symbol
+    of the body.
+    """
+    for state, slots in enumerate(_states(program, loop)):
+        initial, before, _, _ = slots
         if len(initial.shape) != len(before.shape):
             continue
         for axis, dim in enumerate(before.shape):
-            if not is_symbol(dim) or str(dim) in sizes:
-                continue
-            start, end = size_in(initial.shape[axis], sizes), result.shape[axis]
-            step = _growth(dim, after.shape[axis], sizes)
-            result_bounds = (0, end) if isinstance(end, int) else declared(str(end))
-            bounds = _bounds_of_growth(start, step, max_iterations(loop), result_bounds)
-            if bounds is not None:
-                bounds_of[str(dim)] = bounds
-            elif isinstance(start, ir.SymbolicDim):
-                is_triable = False
-            else:
-                unbounded[str(dim)] = (highest(start), state, axis)
-    if unbounded and is_triable:
-        return bounds_of | _bounds_by_trial(loop, bounds_of, unbounded, trial)
-    return bounds_of
+            if is_symbol(dim) and str(dim) not in sizes:
+                yield state, axis, slots
 
 
 def _bounds_by_trial(

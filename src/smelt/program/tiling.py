@@ -154,10 +154,9 @@ def _tiles(
         for band in bands:
             slot_count = len(draft.slots)
             region = None if region_of is None else region_of(draft, current, axis, *band)
-            if region is None:
-                yield from repeat(
-                    None, prod(len(bands_of_axis) for _, bands_of_axis in axes[number + 1 :])
-                )
+            if region is None:  # so none of the tiles inside this band is valid
+                count = prod(len(bands_of_axis) for _, bands_of_axis in axes[number + 1 :])
+                yield from repeat(None, count)
                 continue
             parts = {p: _in_whole(tile.inputs.get(p, {}), box) for p, box in region.boxes.items()}
             attributes = {**current.attributes, **region.attributes}

@@ -79,7 +79,10 @@ def broadcast_strides(
 
 
 def _stride(size: int, stride: int, result_size: int, *, by_run: bool) -> int:
-    """Return ``stride``, or 0 if a dim of ``size`` is broadcast to ``result_size``."""
+    """Return ``stride``, or 0 if a dim of ``size`` is broadcast to ``result_size``.
+
+    With ``by_run``, a size that only a run decides is compared with 1 in the C.
+    """
     if by_run and maybe_one(size) and not same(size, result_size):
         return cast(int, stride * Size.named(f"({size} != 1)", 0, 1))
     return 0 if _repeats(size, result_size) else stride

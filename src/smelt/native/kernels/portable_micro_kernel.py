@@ -104,7 +104,7 @@ def emit_columns(cx: KernelContext, product: Product) -> None:
 def _call(cx: KernelContext, product: Product, rows: int, first: str) -> None:
     """Write the call for ``rows`` rows, the first of which is ``first``."""
     p = product
-    name = _tile(cx, p, rows)
+    name = _tile_function(cx, p, rows)
     a, c = _plus(p.a, first, p.a_m), _plus(p.c, first, p.c_m)
     bias = f", {_plus(p.bias, first, 1)}" if p.bias else ""
     strides = f"{p.a_m}, {p.a_k}"
@@ -118,18 +118,24 @@ def _plus(pointer: str, first: str, stride: int) -> str:
     return f"{pointer} + {first}" if same(stride, 1) else f"{pointer} + {first} * {stride}"
 
 
-def _tile(cx: KernelContext, p: Product, rows: int) -> str:
-    """Return the name of the C function for tiles of this size; strides are parameters."""
-    suffix = ("_bias" if p.bias else "") + ("_relu" if p.relu else "")
-    size = f"{rows}x{p.n}" + (f"of{p.computed}" if p.computed != p.n else "")
-    suffix += f"_{p.algebra.name}" if p.algebra else ""
-    name = f"tile_{p.element.name}_{p.result.name}_{size}{suffix}"
-    element, result, sum_ = p.element.name, p.result.name, _sum_type(p)
-    head = (
-        f"static void {name}(ptrdiff_t kn, const {element} *restrict a, ptrdiff_t am, "
-        f"ptrdiff_t ak, const {element} *restrict b, ptrdiff_t bk, {result} *restrict c, "
-        f"ptrdiff_t cm" + (f", const {result} *restrict bias" if p.bias else "") + ")"
-    )
+def _tile_function(cx: KernelContext, p: Product, rows: int) -> str:
+    """Return the name of the C function for tiles of this size; strides are parameters.
+
+    ```
+    static void tile_float_float_2x8(ptrdiff_t kn, const float *restrict a, …)
+    {
+        float c0[8];
+        float c1[8];
+        for (ptrdiff_t n = 0; n < 8; ++n) {
+            c0[n] = 0;
+            …
+        for (ptrdiff_t n = 0; n < 8; ++n) {
+            c[n] = (float)c0[n];
+            c[cm + n] = (float)c1[n];
+    ```
+    """
+    name, head = _head(p, rows)
+    result, sum_ = p.result.name, _sum_type(p)
     numbers = range(rows)
     out = Writer()
     out.line(head)
@@ -152,6 +158,21 @@ def _tile(cx: KernelContext, p: Product, rows: int) -> str:
             out.line("(void)am;")
             out.line("(void)cm;")
     return cx.call(name, out.text())
+
+
+def _head(p: Product, rows: int) -> tuple[str, str]:
+    """Return the name of the C function for tiles of ``rows`` rows, and its head."""
+    suffix = ("_bias" if p.bias else "") + ("_relu" if p.relu else "")
+    suffix += f"_{p.algebra.name}" if p.algebra else ""
+    size = f"{rows}x{p.n}" + (f"of{p.computed}" if p.computed != p.n else "")
+    element, result = p.element.name, p.result.name
+    name = f"tile_{element}_{result}_{size}{suffix}"
+    bias = f", const {result} *restrict bias" if p.bias else ""
+    return name, (
+        f"static void {name}(ptrdiff_t kn, const {element} *restrict a, ptrdiff_t am, "
+        f"ptrdiff_t ak, const {element} *restrict b, ptrdiff_t bk, {result} *restrict c, "
+        f"ptrdiff_t cm{bias})"
+    )
 
 
 def _index(m: int, stride: str) -> str:

@@ -76,7 +76,17 @@ def _needs(instance: Instance) -> Needs:
     shared=True,
 )
 def quantized_conv(cx: KernelContext) -> None:
-    """Write loops over bands of rows; in a band, over six filters at a time and all its pixels."""
+    """Write loops over bands of rows; in a band, over six filters at a time and all its pixels.
+
+    ```
+    for (ptrdiff_t h = 0; h < 14; h += 4) {
+        … copy the band into the plane
+        const ptrdiff_t left = 14 - h;
+        const ptrdiff_t rows = left < 4 ? left : 4;
+        for (ptrdiff_t o = 0; o < 12; o += 6) {
+            … the weights, then the pixels
+    ```
+    """
     window, weights, body = window_of(cx), _weights(cx), cx.body
     if depthwise.supports(weights, window):
         depthwise.emit(cx, window, weights)
@@ -98,9 +108,9 @@ def quantized_conv(cx: KernelContext) -> None:
         body.line(f"const unsigned char *image = (const unsigned char *){x.name} + {first};")
         start = f"{y.name} + (n * {group} + g) * {filters * window.pixels}"
         body.line(f"{y.type.name} *out = {start};")
-        by_band = band.height >= 2 * band.rows * body.parts
+        has_enough_bands = band.height >= 2 * band.rows * body.parts
         band_loop, filter_loop = body.loop, body.shared_loop
-        if by_band:
+        if has_enough_bands:  # then threads share the bands, otherwise the filters
             band_loop, filter_loop = filter_loop, band_loop
         with band_loop("h", band.height, step=band.rows):
             if layout.in_columns:
@@ -110,8 +120,7 @@ def quantized_conv(cx: KernelContext) -> None:
             body.line(f"const ptrdiff_t left = {band.height} - h;")
             body.line(f"const ptrdiff_t rows = left < {band.rows} ? left : {band.rows};")
             for part in even_blocks(filters, ROWS):
-                end = part.end
-                with filter_loop("o", end, part.first, part.length):
+                with filter_loop("o", part.end, part.first, part.length):
                     blocks = _emit_weights(cx, layout, packed, scratch, part.length)
                     _emit_pixels(cx, layout, (plane, *blocks), epilogue, part.length)
 

@@ -208,6 +208,15 @@ def _emit_tile(
 def _emit_calls(cx: KernelContext, calls: list[tuple[str, str]], ends: str) -> None:
     """Write a call of the int8 dot product where the CPU has it, else of the micro-kernel of
     halves.
+
+    ```
+    #if QUADS
+    if (HAS_QUADS)
+        dot_whole(…);
+    else
+    #endif
+        dot_halves(…);
+    ```
     """
     (int8_function, int8_arguments), (halves_function, halves_arguments) = calls
     if not int8_function:

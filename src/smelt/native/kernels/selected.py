@@ -10,9 +10,11 @@ import math
 
 import onnx_ir as ir
 
+from smelt.native.emit.writer import Writer
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import ANY, FLOAT, KernelContext, as_bytes, kernel
 from smelt.native.kernels.nest import index
+from smelt.native.kernels.operand import Operand
 from smelt.native.types import C_TYPES
 from smelt.program.run_sizes import highest, same, smaller
 from smelt.program.storage import Needs
@@ -161,10 +163,9 @@ def non_max_suppression(cx: KernelContext) -> None:
     ```
     sort_falling_float(order, 5, score);
     for (ptrdiff_t k = 0; k < 5 && chosen < x2[0]; ++k) {
-        while (j < chosen && !(overlap_float_0(box, i, kept[j]) > x3[0]))
-            ++j;
-        if (j < chosen)
-            continue;
+        const int64_t i = order[k];
+        … continue if the box i overlaps a kept box
+        kept[chosen++] = i;
     ```
     """
     boxes, scores, most, y, body = cx.input(0), cx.input(1), cx.input(2), cx.output(), cx.body
@@ -185,15 +186,7 @@ def non_max_suppression(cx: KernelContext) -> None:
         body.line(f"{sort}(order, {count}, score);")
         with body.block(f"for (ptrdiff_t k = 0; k < {count} && chosen < {most.name}[0]; ++k)"):
             body.line("const int64_t i = order[k];")
-            if least is not None:
-                body.line(f"if (!(score[i] > {least.name}[0]))")
-                body.line("    break;")
-            limit = f"{overlap.name}[0]" if overlap is not None else "0"
-            body.line("ptrdiff_t j = 0;")
-            body.line(f"while (j < chosen && !({iou}(box, i, kept[j]) > {limit}))")
-            body.line("    ++j;")
-            body.line("if (j < chosen)")
-            body.line("    continue;")
+            _skip_box(body, iou, overlap, least)
             body.line(f"if (n == {highest(size)})")
             body.line("    return 1;")
             for column, variable in enumerate(("b", "c", "i")):
@@ -201,6 +194,31 @@ def non_max_suppression(cx: KernelContext) -> None:
             body.line("kept[chosen++] = i;")
             body.line("++n;")
     cx.define_size(size, "n")
+
+
+def _skip_box(body: Writer, iou: str, overlap: Operand | None, least: Operand | None) -> None:
+    """Write the end of the loop at a score that is too low, and the skip of a box ``i`` that
+    overlaps a kept box.
+
+    ```
+    if (!(score[i] > x4[0]))
+        break;
+    ptrdiff_t j = 0;
+    while (j < chosen && !(overlap_float_0(box, i, kept[j]) > x3[0]))
+        ++j;
+    if (j < chosen)
+        continue;
+    ```
+    """
+    if least is not None:
+        body.line(f"if (!(score[i] > {least.name}[0]))")
+        body.line("    break;")
+    limit = f"{overlap.name}[0]" if overlap is not None else "0"
+    body.line("ptrdiff_t j = 0;")
+    body.line(f"while (j < chosen && !({iou}(box, i, kept[j]) > {limit}))")
+    body.line("    ++j;")
+    body.line("if (j < chosen)")
+    body.line("    continue;")
 
 
 def _score_comparison(word: str) -> str:
@@ -217,6 +235,15 @@ def _overlap(cx: KernelContext, word: str) -> str:
     """Return the C function of the intersection over union of two boxes.
 
     The two corners of a box may be any opposite ones.
+
+    ```
+    const float al0 = a[0] < a[2] ? a[0] : a[2];
+    const float ah0 = a[0] < a[2] ? a[2] : a[0];
+    …
+    const float e0 = (ah0 < bh0 ? ah0 : bh0) - (al0 > bl0 ? al0 : bl0);
+    …
+    return e0 * e1 / ((ah0 - al0) * (ah1 - al1) + (bh0 - bl0) * (bh1 - bl1) - e0 * e1);
+    ```
     """
     centred = cx.int("center_point_box")
     lines = [
@@ -224,16 +251,16 @@ def _overlap(cx: KernelContext, word: str) -> str:
         "{",
     ]
     lines.append(f"    const {word} *const a = box + i * 4, *const b = box + j * 4;")
-    for name, source in (("a", "a"), ("b", "b")):
+    for box in "ab":
         for axis in range(2):
-            low, high = f"{source}[{axis}]", f"{source}[{axis + 2}]"
-            if centred:
-                half = f"{high} / 2"
-                low, high = f"{low} - {half}", f"{source}[{axis}] + {half}"
-                lines.append(f"    const {word} {name}l{axis} = {low}, {name}h{axis} = {high};")
+            first, second = f"{box}[{axis}]", f"{box}[{axis + 2}]"
+            if centred:  # the center and the length
+                low, high = f"{first} - {second} / 2", f"{first} + {second} / 2"
+                lines.append(f"    const {word} {box}l{axis} = {low}, {box}h{axis} = {high};")
                 continue
-            lines.append(f"    const {word} {name}l{axis} = {low} < {high} ? {low} : {high};")
-            lines.append(f"    const {word} {name}h{axis} = {low} < {high} ? {high} : {low};")
+            is_less = f"{first} < {second}"
+            lines.append(f"    const {word} {box}l{axis} = {is_less} ? {first} : {second};")
+            lines.append(f"    const {word} {box}h{axis} = {is_less} ? {second} : {first};")
     for axis in range(2):
         low = f"al{axis} > bl{axis} ? al{axis} : bl{axis}"
         high = f"ah{axis} < bh{axis} ? ah{axis} : bh{axis}"

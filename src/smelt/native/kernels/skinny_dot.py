@@ -26,8 +26,11 @@ MOST = 4
 
 @dataclass(frozen=True)
 class Sides:
-    """``many`` rows of operand ``long`` times ``few`` columns of the other; strides are in
-    elements.
+    """``many`` rows of the operand number ``long`` times ``few`` columns of the other operand.
+
+    The steps are strides in elements: from row to row (``long_step``), from column to column
+    (``short_step``) and along a column (``short_k``); in the result, from row to row (``to_many``)
+    and from column to column (``to_few``).
     """
 
     long: int
@@ -65,12 +68,12 @@ def supports(instance: Instance) -> bool:
     sides = sides_of(layout)
     if sides is None or sides.many < MOST or 0 in [axis.size for axis in layout.batch]:
         return False
-    laid_out = sides.long == 1 and step.inputs[1] in instance.program.constants
-    return layout.k.size >= 2 * lanes_of(types.pop()) and not laid_out
+    is_packed = sides.long == 1 and step.inputs[1] in instance.program.constants
+    return layout.k.size >= 2 * lanes_of(types.pop()) and not is_packed
 
 
 def _needs(instance: Instance) -> Needs:
-    """Return the scratch space of the packed columns."""
+    """Return the scratch space of the columns, which are packed if they are not contiguous."""
     layout = layout_of_instance(instance)
     sides = sides_of(layout) if layout is not None else None
     if layout is None or sides is None or sides.short_k == 1:
@@ -80,10 +83,20 @@ def _needs(instance: Instance) -> Needs:
 
 @kernel(SKINNY_DOT, needs=_needs, shared=True)
 def skinny_dot(cx: KernelContext) -> None:
-    """Write, for each matrix of the batch, the packing of the few columns, then blocks of rows."""
+    """Write, for each matrix of the batch, the packing of the few columns, then blocks of rows.
+
+    ```
+    for (ptrdiff_t p = 0; p < 64; ++p) {
+        for (ptrdiff_t q = 0; q < 2; ++q)
+            scratch[q * 64 + p] = (x1)[p * 2 + q * 1];
+    }
+    for (ptrdiff_t i = 0; i < 8; i += 2)
+        few_float_2x2(64, x0 + i * 64, 64, scratch, 64, y + i * 2, 2, 1);
+    ```
+    """
     layout = layout_of_instance(cx)
     sides = sides_of(layout) if layout is not None else None
-    assert layout is not None  # who chose this instruction asked
+    assert layout is not None  # ``supports`` was true for this instruction
     assert sides is not None
     body, k = cx.body, layout.k.size
     names = [f"b{i}" for i in range(len(layout.batch))]

@@ -59,8 +59,8 @@ def _emit_softmax_columns(cx: KernelContext, outer: int, count: int, inner: int)
     source, output, t, body = cx.input(0), cx.output(), cx.type(0), cx.body
     width = min(inner, COLUMNS) if isinstance(inner, int) else COLUMNS
     shared = body.widest((outer, -(-inner // width))) if body.parts > 1 else None
-    across, along = (body.shared_loop if shared == dim else body.loop for dim in (0, 1))
-    with across("o", outer), along("k", inner, 0, width):
+    outer_loop, inner_loop = (body.shared_loop if shared == dim else body.loop for dim in (0, 1))
+    with outer_loop("o", outer), inner_loop("k", inner, 0, width):
         offset = index((count * inner, 1), ("o", "k"))
         body.line(f"const {t.name} *x = {source.name} + {offset};")
         body.line(f"{t.name} *y = {output.name} + {offset};")
@@ -81,8 +81,8 @@ def _emit_softmax_columns(cx: KernelContext, outer: int, count: int, inner: int)
                 body.line(f"y[i * {inner} + j] = e;")
             body.line("sum[j] += e;")
         with body.loop("j", end):
-            last = "1 / sum[j]" if cx.instruction.op == "Softmax" else f"log{t.f}(sum[j])"
-            body.line(f"sum[j] = {last};")
+            scale = "1 / sum[j]" if cx.instruction.op == "Softmax" else f"log{t.f}(sum[j])"
+            body.line(f"sum[j] = {scale};")
         with body.loop("i", count), body.loop("j", end):
             at = f"[i * {inner} + j]"
             scaled = (
@@ -92,7 +92,18 @@ def _emit_softmax_columns(cx: KernelContext, outer: int, count: int, inner: int)
 
 
 def _emit_softmax_rows(cx: KernelContext, outer: int, count: int) -> None:
-    """Write C for contiguous rows, by vectors where the CPU has them."""
+    """Write C for contiguous rows, by vectors where the CPU has them.
+
+    ```
+    #if WHEN
+    … short rows, many at a time
+    #else
+    for (ptrdiff_t o = 0; o < 4; ++o) {
+        … one row
+    }
+    #endif
+    ```
+    """
     source, output, t, body = cx.input(0), cx.output(), cx.type(0), cx.body
     if softmax_short.supports(t, count):
         softmax_short.declare(cx)

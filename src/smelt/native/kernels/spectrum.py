@@ -93,10 +93,9 @@ class _Emitter:
         paired = work.by_pairs and work.of_real
         count = count_read // 2 if paired else count_read
         step, imaginary = (2, 1) if paired or work.parts == 2 else (1, 0)
-        if not work.is_last:
-            step, imaginary = (
-                (2 * work.inner, work.inner) if paired else (work.parts * work.inner, imaginary)
-            )
+        if not work.is_last:  # numbers are ``inner`` apart; a pair is two of them
+            step *= work.inner
+            imaginary *= work.inner if paired else 1
         body.line("LANES_APART")
         with body.loop("k", count):
             body.line(f"here[k] = from[k * {step}];")

@@ -78,7 +78,20 @@ def load(cx: KernelContext) -> None:
 
 @kernel(STORE, kinds=frozenset({"float", "int"}))
 def store(cx: KernelContext) -> None:
-    """Write the conversion of numbers to the nearest codes; integers keep their low bits."""
+    """Write the conversion of numbers to the nearest codes; integers keep their low bits.
+
+    Codes that share a byte are put together, the first one in its low bits.
+
+    ```
+    unsigned byte = 0;
+    for (ptrdiff_t j = 0; j < 2; ++j) {
+        const ptrdiff_t i = b * 2 + j;
+        if (i < 5)
+            byte |= ((uint8_t)x[i] & 15u) << (4 * j);
+    }
+    y[b] = (uint8_t)byte;
+    ```
+    """
     dtype = cx.program.slots[cx.instruction.outputs[0]].dtype
     source, output = cx.input(0), cx.output()
     per_byte = 8 // dtype.bitwidth

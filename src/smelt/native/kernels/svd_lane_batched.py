@@ -177,17 +177,20 @@ def _emit_vectors(
 ) -> None:
     """Write the left or right vectors: the product of the reflections and the vectors of the QR.
 
-    Right vectors are stored as rows.
+    Right vectors are stored as rows. The C functions: ``embed`` copies the vectors of the QR into
+    ``out``, ``lower`` undoes the rotation to an upper bidiagonal form, and ``return`` applies
+    reflections to ``out``.
     """
     body, t, least, lanes = cx.body, cx.type(0).name, sizes.least, vectors.lanes
-    of_rows = is_left if sizes.m >= sizes.n or sizes.triangular_first else not is_left
+    is_reduced_as_tall = sizes.m >= sizes.n or sizes.triangular_first
+    reflects_columns = is_left == is_reduced_as_tall  # those that clear columns come first
     is_long = is_left == (sizes.m >= sizes.n)
     side, other_side = ("left", "right") if is_left else ("right", "left")
     vectors.call("embed", side, other_side, "swapped", "out", least, rows, columns)
     if is_left and sizes.m < sizes.n and not sizes.triangular_first:
         vectors.call("lower", "out", "c", "s", least)
     height = least if sizes.triangular_first else rows
-    if of_rows:
+    if reflects_columns:
         taus = f"({t} *)lefts"
         vectors.call("return", "reduced", least, least, taus, least, "out", "w", height, columns)
     else:

@@ -100,7 +100,15 @@ def lu(cx: KernelContext) -> None:
 
 @kernel("smelt::FullPivotLU", kinds=FLOAT)
 def full_pivot_lu(cx: KernelContext) -> None:
-    """Write LU factors with full pivoting; NaN is chosen last as a pivot."""
+    """Write LU factors with full pivoting; NaN is chosen last as a pivot.
+
+    ```
+    … p and q are the row and the column of the largest element from (k, k) on
+    for (ptrdiff_t j = 0; j < (p != k ? 3 : 0); ++j) {
+        … exchange m[k * 3 + j] and m[p * 3 + j], and columns likewise
+    … exchange down[k] and down[p], across[k] and across[q]
+    ```
+    """
     a, y, body, t = cx.input(0), cx.output(0), cx.body, cx.type(0)
     rows, columns = a.shape[-2:]
     orders = ((cx.output(1), rows, "down"), (cx.output(2), columns, "across"))

@@ -109,7 +109,7 @@ def emit_packed(cx: KernelContext, p: Matrices) -> None:
             if _is_fetched(p):
                 following = f"j + {panel} < {p.n} ? j + {panel} : 0"
                 body.line(f"const float *ahead = {p.b} + ({following}) * {p.k};")
-            with _last_columns(cx, p, panel, b, "width"):
+            with _or_one_vector(cx, p, panel, b, "width"):
                 stored = f"0, left < {lanes} ? left : {lanes}"
                 if same(p.m, 1):
                     _emit_row(cx, p, b, stored)
@@ -123,10 +123,12 @@ def _is_fetched(p: Matrices) -> bool:
 
 
 @contextmanager
-def _last_columns(cx: KernelContext, p: Matrices, panel: int, b: str, pitch: str) -> Iterator[None]:
-    """Write micro-kernels for ``left`` columns: of one vector if the last panel fits it."""
-    has_one = isinstance(cast(object, p.n), int) and 0 < p.n % panel <= NARROW
-    if not has_one:
+def _or_one_vector(
+    cx: KernelContext, p: Matrices, panel: int, b: str, pitch: str
+) -> Iterator[None]:
+    """Write ``if (left <= LANES)`` with one vector, if that can be; the caller writes the else."""
+    one_is_enough = isinstance(cast(object, p.n), int) and 0 < p.n % panel <= NARROW
+    if not one_is_enough:
         yield
         return
     cx.call("LANES", PRELUDE)
@@ -159,7 +161,7 @@ def emit_copied(cx: KernelContext, p: Matrices, scratch: str) -> None:
         with body.block("for (ptrdiff_t l = 0; l < wide; l += 2 * LANES)"):
             body.line("const ptrdiff_t left = wide - l;")
             stored = "0, left < 2 * LANES ? left : 2 * LANES"
-            with _last_columns(cx, p, PANEL, f"{scratch} + l", str(PANEL)):
+            with _or_one_vector(cx, p, PANEL, f"{scratch} + l", str(PANEL)):
                 _emit_rows(cx, p, f"{scratch} + l", str(PANEL), "j + l", stored, 2)
 
 
@@ -196,15 +198,13 @@ def _emit_rows(
         _emit_runtime_rows(cx, p.m, tile)
         return
     loop = cx.body.shared_loop if p.shared == "rows" else cx.body.loop
-    few, many = even_blocks(p.m, ROWS), even_blocks(p.m, WIDE_ROWS)
-    if columns != 2:
-        few = many = many if columns == 1 else few
+    few = even_blocks(p.m, WIDE_ROWS if columns == 1 else ROWS)
+    many = even_blocks(p.m, ROWS if columns > 2 else WIDE_ROWS)
     for when, parts in by_registers(cx.body, few, many):
         tiles = sum(part.count for part in parts)
         fetch = -(-PANEL // tiles) if fetches else 0
         for part in parts:
-            end = part.end
-            with loop("i", end, part.first, part.length):
+            with loop("i", part.end, part.first, part.length):
                 tile(part.length, WIDE if columns == 1 else when, fetch)
 
 

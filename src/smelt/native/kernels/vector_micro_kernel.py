@@ -148,10 +148,24 @@ class MicroKernel:
         return f"s{m}_{v}" + (f"_{number}" if number and self.reduction_loop.apart else "")
 
     def _step(self, out: Writer, number: int, a: str, b: str) -> None:
-        """Write one step: load ``b``, and add its products with ``a`` of each row."""
+        """Write one step: load ``b``, and add its products with ``a`` of each row.
+
+        ```
+        vec b0_0 = *(const vec *)(b);
+        const float a0_0 = a[0];
+        s0_0 += a0_0 * b0_0;
+        ```
+        """
         last = f"s{self.rows - 1}_{self.vectors - 1}"
-        full = self.rows * self.vectors > MORE_SUMS
-        if number and full:
+        fills_registers = self.rows * self.vectors > MORE_SUMS
+        # Else gcc 12 keeps the last sum of a row in memory.
+        keeps_first_sum = (
+            self.rows > 1
+            and self.vectors > 1
+            and len(self.reduction_loop.steps) > 1
+            and not fills_registers
+        )
+        if number and fills_registers:
             for pointer in (b.partition(" ")[0], a.partition("[")[0]):
                 out.line(f"ORDER_AFTER({pointer}, {last});")
         for v in range(self.vectors):
@@ -164,24 +178,30 @@ class MicroKernel:
             out.line(f"const float a{number}_{m} = {a.replace('@', row)};")
             for v in range(self.vectors):
                 out.line(f"{self._sum(m, v, number)} += a{number}_{m} * b{number}_{v};")
-                if (
-                    v == 0
-                    and self.rows > 1 < self.vectors
-                    and len(self.reduction_loop.steps) > 1
-                    and not full
-                ):
-                    out.line(
-                        f"KEEP_IN_REGISTER(s{m}_0);"
-                    )  # else gcc 12 keeps the last sum in memory
+                if v == 0 and keeps_first_sum:
+                    out.line(f"KEEP_IN_REGISTER(s{m}_0);")
 
     def _store(self, out: Writer) -> None:
-        """Write the epilogue and the stores, with a fast path for a whole tile."""
-        bare = not self.epilogue.lines
-        plain, relu = bare and self.epilogue.text == "{0}", bare and self.epilogue.text == RELU
-        if relu:
+        """Write the epilogue and the stores, with a fast path for a whole tile.
+
+        ```
+        if (from == 0 && to == 2 * LANES) {
+            *(vec *)(c + 0 * cm) = s0_0;
+            …
+            return;
+        }
+        float t[4][2 * LANES];
+        *(vec *)(t[0]) = s0_0;
+        … store the columns from ``from`` to ``to`` one by one
+        ```
+        """
+        has_no_lines = not self.epilogue.lines
+        is_relu = has_no_lines and self.epilogue.text == RELU
+        stores_vectors = is_relu or (has_no_lines and self.epilogue.text == "{0}")
+        if is_relu:
             for m, v in self._sums():
                 out.line(f"s{m}_{v} = NOT_BELOW_0(s{m}_{v});")
-        if same(self.column, 1) and (plain or relu):
+        if same(self.column, 1) and stores_vectors:
             with out.block(f"if (from == 0 && to == {self.vectors} * LANES)"):
                 for m, v in self._sums():
                     out.line(f"*(vec *)(c + {m} * cm{_lanes(v)}) = s{m}_{v};")
@@ -189,11 +209,11 @@ class MicroKernel:
         out.line(f"float t[{self.rows}][{self.vectors} * LANES];")
         for m, v in self._sums():
             out.line(f"*(vec *)(t[{m}]{_lanes(v)}) = s{m}_{v};")
-        text = "{0}" if plain or relu else self.epilogue.text
+        text = "{0}" if stores_vectors else self.epilogue.text
         if not same(self.column, 1):
             self._store_columns(out, text)
             return
-        if not (plain or relu):
+        if not stores_vectors:
             with out.block(f"if (from == 0 && to == {self.vectors} * LANES)"):
                 with out.loop("m", self.rows), out.loop("l", f"{self.vectors} * LANES"):
                     self._element(out, text)

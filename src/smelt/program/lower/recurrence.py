@@ -105,7 +105,9 @@ def _direction(
     of an LSTM.
     """
     cx, node = layer.cx, layer.node
-    is_separate = node.op_type == "GRU" and bool(node.attributes.get_int("linear_before_reset", 0))
+    reset_after_product = node.op_type == "GRU" and bool(
+        node.attributes.get_int("linear_before_reset", 0)
+    )
     steps, batch, _ = cx.shape(layer.x)
     w, r = layer.input_of(1, direction), layer.input_of(2, direction)
     rows = CELLS[node.op_type].gates * layer.hidden
@@ -113,7 +115,7 @@ def _direction(
     gates = cx.emit_new(
         "DotGeneral", (layer.x, w), (steps, batch, rows), dims=dims, semiring="sum_product"
     )
-    gates, hidden_bias = _biased(layer, direction, gates, is_separate)
+    gates, hidden_bias = _biased(layer, direction, gates, reset_after_product)
     transposed = cx.emit_new("Transpose", (r,), cx.shape(r)[::-1], perm=(1, 0))
     state = (batch, layer.hidden)
     dtype = cx.dtype(gates)
@@ -132,13 +134,13 @@ def _direction(
         hidden_bias,
         lengths,
     )
-    attributes = _attributes(node, reverse, functions, is_separate)
+    attributes = _attributes(node, reverse, functions, reset_after_product)
     cx.emit("Recurrence", inputs, outputs, **attributes)
     return tuple(outputs)
 
 
 def _attributes(
-    node: ir.Node, reverse: bool, functions: list[Activation], is_separate: bool
+    node: ir.Node, reverse: bool, functions: list[Activation], reset_after_product: bool
 ) -> dict[str, AttributeValue]:
     """Return the attributes of the Recurrence for one direction of ``node``."""
     return {
@@ -149,27 +151,29 @@ def _attributes(
         "betas": tuple(beta for _, _, beta in functions),
         "clip": node.attributes.get_float("clip", 0.0),
         "input_forget": bool(node.attributes.get_int("input_forget", 0)),
-        "linear_before_reset": is_separate,
+        "linear_before_reset": reset_after_product,
     }
 
 
-def _biased(layer: _Layer, direction: int, gates: int, is_separate: bool) -> tuple[int, int]:
+def _biased(
+    layer: _Layer, direction: int, gates: int, reset_after_product: bool
+) -> tuple[int, int]:
     """Return ``gates`` plus biases, and the slot of a bias of GRU's hidden gate that is added later
     (or ABSENT).
 
-    ``is_separate``: that bias is applied after the reset gate.
+    ``reset_after_product``: that bias is applied after the reset gate.
     """
     cx, bias = layer.cx, layer.input_of(3, direction)
     if bias == ABSENT:
         return gates, ABSENT
     hidden = layer.hidden
     size = CELLS[layer.node.op_type].gates * hidden
-    summed = size - hidden if is_separate else size
+    summed = size - hidden if reset_after_product else size
     array = cx.program.constants.get(bias)
     if array is not None:
         both = np.concatenate([array[:summed] + array[size : size + summed], array[summed:size]])
         added = cx.constant(both, "bias")
-        last = cx.constant(array[size + summed :].copy(), "bias") if is_separate else ABSENT
+        last = cx.constant(array[size + summed :].copy(), "bias") if reset_after_product else ABSENT
     else:
         added, last = _computed_bias(layer, bias, summed, size)
     return cx.emit_new("Add", (gates, added), cx.shape(gates)), last

@@ -23,8 +23,8 @@ def tf_idf(cx: ProgramBuilder, node: ir.Node) -> None:
     rows = rows.cast(ir.DataType.INT64)
     batch = m.sizes(rows)[0]
     parts: list[Array] = []
-    order: list[int] = []
-    done = 0
+    result_columns: list[int] = []
+    gram_count = 0
     for length, start in enumerate(starts, 1):
         end = starts[length] if length < len(starts) else len(pool)
         grams = np.asarray(pool[start:end], np.int64).reshape(-1, length)
@@ -33,13 +33,13 @@ def tf_idf(cx: ProgramBuilder, node: ir.Node) -> None:
             <= length
             <= node.attributes.get_int("max_gram_length", 1)
         ):
-            order += indexes[done : done + len(grams)]
+            result_columns += indexes[gram_count : gram_count + len(grams)]
             if len(grams):
                 parts.append(_counts(m, rows, grams, node.attributes.get_int("max_skip_count", 0)))
-        done += len(grams)
+        gram_count += len(grams)
     width = max(indexes) + 1
-    table = np.zeros((len(order), width))
-    table[np.arange(len(order)), order] = 1
+    table = np.zeros((len(result_columns), width))
+    table[np.arange(len(result_columns)), result_columns] = 1
     counts = m.concat(parts, 1) if parts else m.constant(np.zeros((batch, 0)), ir.DataType.FLOAT)
     result = m.dot("bg,gw->bw", counts, m.constant(table, ir.DataType.FLOAT))
     result = _weighted(m, result, node, width)

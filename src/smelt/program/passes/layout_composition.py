@@ -25,8 +25,8 @@ def run(program: Program) -> bool:
     """Merge chains of Transposes and of Reshapes in ``program``, but not in bodies; True if
     anything changed."""
     producers: dict[int, Instruction] = {}
-    replacement: dict[int, int] = {}
-    written_as: dict[int, int] = {}
+    replacement: dict[int, int] = {}  # by a slot that is no longer written
+    renamed: dict[int, int] = {}  # slots that are written under the name of an output
     instructions: list[Instruction] = []
     changed = False
     for instruction in program.instructions:
@@ -42,18 +42,18 @@ def run(program: Program) -> bool:
                 continue
             if (
                 composed.op == "Concat"
-                and source not in written_as
+                and source not in renamed
                 and _may_be_written_as(program, source, output)
             ):
-                written_as[source] = output
+                renamed[source] = output
                 changed = True
                 continue
         instructions.append(composed)
         if composed.op in (*_LAYOUT, "Slice"):
             producers[composed.outputs[0]] = composed
-    for instruction in instructions if written_as else ():
-        instruction.inputs = tuple(written_as.get(slot, slot) for slot in instruction.inputs)
-        instruction.outputs = tuple(written_as.get(slot, slot) for slot in instruction.outputs)
+    for instruction in instructions if renamed else ():
+        instruction.inputs = tuple(renamed.get(slot, slot) for slot in instruction.inputs)
+        instruction.outputs = tuple(renamed.get(slot, slot) for slot in instruction.outputs)
     program.instructions = instructions
     program.outputs = tuple(replacement.get(slot, slot) for slot in program.outputs)
     return changed

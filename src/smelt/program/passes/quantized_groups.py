@@ -129,8 +129,9 @@ class _Groups:
         return [byte_move, new_dequantize]
 
     def _group(self, end: Instruction, step: Step) -> Group | None:
-        """Return the group of ``end``; its inner operator is the first one above that does not
-        clamp; None if a value in between has another reader.
+        """Return the group of ``end``; None if a value inside has another reader.
+
+        The inner operator is the nearest one before ``end`` that does not clamp.
         """
         low, high = step.range
         inner = self.values.writer_read_once(end.inputs[0])
@@ -139,7 +140,7 @@ class _Groups:
             inner = self.values.writer_read_once(inner.inputs[0])
         if inner is None:
             return None
-        if inner.op in self.fused:
+        if inner.op in self.fused:  # the operator includes a Relu
             low = max(low, int(step.quantized(np.zeros(1))[0]))
             inner = replace(inner, op=self.fused[inner.op])
         return Group(end, inner, step, (low, high))

@@ -113,6 +113,7 @@ def _bias(values: Values, slot: int, x: Quantized, w: Weights, count: int) -> np
             array = array.astype(np.float32) * np.broadcast_to(scale.reshape(-1), array.shape)
     elif array is None or array.dtype != np.float32:
         return None
-    if array.size not in (1, count) or array.size != max(array.shape[-1:], default=1):
+    length = array.shape[-1] if array.ndim else 1
+    if array.size not in (1, count) or array.size != length:  # other axes must have size 1
         return None
     return np.broadcast_to(array.reshape(-1), (count,)) if np.isfinite(array).all() else None

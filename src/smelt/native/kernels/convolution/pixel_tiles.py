@@ -41,8 +41,8 @@ def emit(
     *,
     by_panel: bool,
 ) -> None:
-    """Write all panels over ``rows`` rows of pixels; with ``by_panel``, shards
-    divide the panels."""
+    """Write all panels over ``rows`` rows of pixels; with ``by_panel``, shards divide the
+    panels."""
     loop, body = cx.body.shared_loop if by_panel else cx.body.loop, cx.body
     pixels = rows * window.output[2]
     for first, width, count in panels(channels_of(cx)[1]):
@@ -50,8 +50,8 @@ def emit(
         few, more = shapes(width)
         with loop("o", panel.end, first, width), _channels(cx, panel, pixels) as channels:
             if weights.skipped:
-                each = even_blocks(pixels, few[0]), even_blocks(pixels, more[0])
-                for when, parts in by_registers(body, *each):
+                few_blocks, more_blocks = (even_blocks(pixels, shape[0]) for shape in (few, more))
+                for when, parts in by_registers(body, few_blocks, more_blocks):
                     vectors = (more if when == WIDE else few)[1]
                     _emit_listed(cx, panel, channels, parts, vectors, when)
                 continue

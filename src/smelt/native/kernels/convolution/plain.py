@@ -20,7 +20,21 @@ def workspace(instance: Instance, window: Window) -> int:
 
 
 def emit(cx: KernelContext, window: Window) -> None:
-    """Write loops over rows of results, channels and window positions."""
+    """Write loops over rows of results, channels and window positions.
+
+    The rows of the image that the padding has are skipped.
+
+    ```
+    float *const out = y + (((n * 4 + filter) * 1 + o0) * 3 + o1) * 3;
+    …
+    const ptrdiff_t at0 = o0 * 1 + k0 * 1 - 0;
+    const ptrdiff_t at1 = o1 * 1 + k1 * 1 - 1;
+    if (at0 < 0 || at0 >= 1 || at1 < 0 || at1 >= 3)
+        continue;
+    const float *const image = x + ((…) * 3 + at1) * 3;
+    const float *const weights = w + (…) * 3;
+    ```
+    """
     x, w, y, body, t = cx.input(0), cx.input(1), cx.output(), cx.body, cx.type(0).name
     bias = cx.optional(2)
     channels, filters = channels_of(cx)

@@ -199,10 +199,8 @@ def _emit_tiles(cx: KernelContext, rows: Rows, window: Window, block: Block) -> 
     epilogue = epilogue_by_filter(cx).at("o", pixel)
     reduction_loop = _reduction_loop(window, block.across, rows.block)
     source = f"{cx.scratch(cx.type(0))} + r * {block.down * block.pitch} + l"
-    arguments = [
-        *(str(channels), str(block.plane), str(block.apart * block.pitch)),
-        *(rows.weights, source),
-    ]
+    row_step = block.apart * block.pitch
+    arguments = [str(channels), str(block.plane), str(row_step), rows.weights, source]
     if not rows.block:
         arguments.append(str(channels * window.kernel[1] * window.kernel[2]))
 

@@ -95,17 +95,16 @@ def emit(cx: KernelContext) -> None:
         body.line(f"float *out = {y.name} + {at} * {sizes.filters * window.pixels};")
         first = "0"
         for block in blocks:
-            filters, end = block.length, block.end
-            each = sum(part.size for part in _packed_parts(weights, sizes, block))
-            with body.shared_loop("f", end, block.first, filters):
-                group_start = f"g * {_pitch(weights, sizes, blocks)} + {first}"
-                block_weights = (
-                    f"{packed} + {group_start} + (f - {block.first}) / {filters} * {each}"
-                )
+            filters = block.length
+            packed_size = sum(part.size for part in _packed_parts(weights, sizes, block))
+            with body.shared_loop("f", block.end, block.first, filters):
+                group_start = f"g * {_packed_count(weights, sizes, blocks)} + {first}"
+                number = f"(f - {block.first}) / {filters}"
+                block_weights = f"{packed} + {group_start} + {number} * {packed_size}"
                 _emit_product(cx, sizes, filters, block_weights if packed else "", sums)
                 with body.loop("m", f"f + {filters}", "f"):
                     _emit_rows(cx, window, sizes, filters, sums)
-            first = f"{first} + {each * block.count}"
+            first = f"{first} + {packed_size * block.count}"
 
 
 def _is_wide(sizes: Sizes) -> bool:
@@ -148,8 +147,8 @@ def _packed_matrix(matrix: np.ndarray, sizes: Sizes) -> list[np.ndarray]:
     ]
 
 
-def _pitch(weights: np.ndarray | None, sizes: Sizes, blocks: list[EqualBlocks]) -> int:
-    """Return the elements of the packed weights of a group."""
+def _packed_count(weights: np.ndarray | None, sizes: Sizes, blocks: list[EqualBlocks]) -> int:
+    """Return the number of elements of the packed weights of a group."""
     return sum(
         part.size * block.count for block in blocks for part in _packed_parts(weights, sizes, block)
     )
@@ -209,31 +208,35 @@ def _emit_product(cx: KernelContext, sizes: Sizes, filters: int, packed: str, su
 
 
 def _emit_rows(cx: KernelContext, window: Window, sizes: Sizes, filters: int, sums: str) -> None:
-    """Write all result rows of filter ``m``."""
+    """Write all result rows of filter ``m``: the sum of each phase of columns, then their mix.
+
+    The kernel row ``kh`` adds to ``h`` if ``sh = h + begin - kh`` is a multiple of the stride.
+    """
     body, (out_depth, out_height, out_width) = cx.body, window.output
     step, bias, epilogue = window.strides[2], cx.optional(2), epilogue_by_filter(cx)
     pitch = -(-out_width // step)
     rows = f"{sums} + {_block(sizes, window) * sizes.positions * sizes.pixels}"
     with body.loops(("z", "h"), (out_depth, out_height)):
         body.line(f"float *row = out + m * {window.pixels} + (z * {out_height} + h) * {out_width};")
-        plain = epilogue.text == "{0}" and not epilogue.lines
-        body.line(f"float *sum = {'row' if plain and step == 1 else rows};")
+        has_epilogue = epilogue.text != "{0}" or bool(epilogue.lines)
+        body.line(f"float *sum = {rows if has_epilogue or step > 1 else 'row'};")
         start = f"{bias.name}[g * {sizes.filters} + m]" if bias else "0"
         with body.loop("l", step * pitch):
             body.line(f"sum[l] = {start};")
         with body.loops(("kz", "kh"), window.kernel[:2]):
             for name, at, dim in (("z", "kz", 0), ("h", "kh", 1)):
                 source_row = f"{name} + {window.begin[dim]} - {at} * {window.dilations[dim]}"
-                by, size = window.strides[dim], window.input[dim]
+                stride, size = window.strides[dim], window.input[dim]
                 body.line(f"const ptrdiff_t s{name} = {source_row};")
-                body.line(f"if (s{name} < 0 || s{name} % {by} != 0 || s{name} / {by} >= {size})")
+                body.line(
+                    f"if (s{name} < 0 || s{name} % {stride} != 0 || s{name} / {stride} >= {size})"
+                )
                 body.line("    continue;")
             _emit_columns(cx, window, sizes, filters, sums)
-        _interleave(cx, out_width, step, "row" if plain else f"sum + {step * pitch}")
-        if not plain:
-            _emit_epilogue(
-                cx, epilogue, out_width, f"sum + {step * pitch if step > 1 else 0}", out_height
-            )
+        _interleave(cx, out_width, step, f"sum + {step * pitch}" if has_epilogue else "row")
+        if has_epilogue:
+            mixed = f"sum + {step * pitch if step > 1 else 0}"
+            _emit_epilogue(cx, epilogue, out_width, mixed, out_height)
 
 
 def _emit_columns(cx: KernelContext, window: Window, sizes: Sizes, filters: int, sums: str) -> None:

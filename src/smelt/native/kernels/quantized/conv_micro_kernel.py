@@ -167,23 +167,23 @@ def _convolve(out: Writer, rows: int, positions: int, epilogue: Epilogue, kind: 
         out.line("const sums zero = { 0 };")
         out.line("const pairs ones = (pairs)(zero + 0x00010001);")
     in_loop = positions > 1
-    before = " - 1" if halves == 2 and not in_loop else ""
+    alternates = halves == 2 and not in_loop  # steps to the odd channels, then to the next group
+    before = " - 1" if alternates else ""
     for v in range(VECTORS):
         out.line(f"const unsigned char *i{v} = image + at[{v}]{before};")
     if not in_loop:
         out.line("(void)places;")
     elif halves == 2:
         out.line(f"places += {positions};")
-    if halves == 2 and not in_loop:
+    if alternates:
         out.line("ptrdiff_t step = 1;")
     with out.block(f"for (quads *= {1 if in_loop else halves}; quads > 0; --quads)"):
         head = f"for (ptrdiff_t p = 0; p < {halves * positions}; ++p)" if in_loop else ""
         with out.block(head):
             _step(out, rows, " + places[p]" if in_loop else "", kind)
-        step = "step" if halves == 2 and not in_loop else "plane"
         for v in range(VECTORS):
-            out.line(f"i{v} += {step};")
-        if step == "step":
+            out.line(f"i{v} += {'step' if alternates else 'plane'};")
+        if alternates:
             out.line("step = plane - step;")
     if kind == "pairwise":
         add_excess(out, rows, [f"at[{v}]" for v in range(VECTORS)])

@@ -98,7 +98,10 @@ def int4_micro_kernel(
 
 def _load_zeros(out: Writer, vectors: int, zeros: bool) -> None:
     """Write ``z``, the zero points of a block, which are 8 if ``zeros`` is false:
-    ``const reals z0 = same_real(8.0f);``.
+
+    ```
+    const reals z0 = same_real(8.0f);
+    ```
     """
     for v in range(vectors):
         point = "same_real(8.0f)"
@@ -110,16 +113,23 @@ def _load_zeros(out: Writer, vectors: int, zeros: bool) -> None:
 
 
 def _add_scaled(out: Writer, rows: int, vectors: int, finite: bool) -> None:
-    """Write the addition of a block's sums, times their scales, to the results:
-    ``t0_0 += f0 * (s0_0 - z0 * same_real(of_blocks[0 * blocks + b]));``.
+    """Write the addition of a block's sums ``s``, times their scales ``f``, to the results ``t``.
+
+    A panel has the scales of ``MOST_SUMS`` columns, block after block: ``each`` floats. A vector
+    may be a part of a panel.
+
+    ```
+    const reals f0 = *(const reals *)(scales + 0 * SUMS / 16 * each + 0 * SUMS % 16 + b * 16);
+    t0_0 += f0 * (s0_0 - z0 * same_real(of_blocks[0 * blocks + b]));
+    ```
     """
     for v in range(vectors):
         at = f"{v} * SUMS / {MOST_SUMS} * each + {v} * SUMS % {MOST_SUMS} + b * {MOST_SUMS}"
         out.line(f"const reals f{v} = *(const reals *)(scales + {at});")
     for m in range(rows):
         for v in range(vectors):
-            less = f" - z{v} * same_real(of_blocks[{m} * blocks + b])" if finite else ""
-            out.line(f"t{m}_{v} += f{v} * (s{m}_{v}{less});")
+            zero_part = f" - z{v} * same_real(of_blocks[{m} * blocks + b])" if finite else ""
+            out.line(f"t{m}_{v} += f{v} * (s{m}_{v}{zero_part});")
 
 
 def _multiply(out: Writer, rows: int, vectors: int, finite: bool) -> None:

@@ -20,8 +20,8 @@ def conv(call: Call) -> Step:
     channels, filters = x.shape[1], w.shape[0]
     if group < 1 or channels % group or filters % group or w.shape[1] * group != channels:
         raise call.refuse(f"{channels} channels and {filters} filters do not fit {group} groups")
-    each = channels // group
-    columns = (group, each * prod(windows.kernel), prod(windows.outputs))
+    channels_per_group = channels // group
+    columns = (group, channels_per_group * prod(windows.kernel), prod(windows.outputs))
     scratch: list[Shaped] = []
     if windows.is_padded:
         scratch.append(((channels, *windows.padded), x.dtype))
@@ -66,8 +66,8 @@ def conv_transpose(call: Call) -> Step:
     x, w, out = call.input(0), call.input(1), call.outputs[0]
     group, pads = call.integer("group"), call.ints("pads")
     kernel_shape, strides = call.ints("kernel_shape"), call.ints("strides")
-    rank, each = len(kernel_shape), w.shape[1]
-    full = Windows(
+    rank, filters_per_group = len(kernel_shape), w.shape[1]
+    windows = Windows(
         sizes=out.shape[2:],
         outputs=x.shape[2:],
         kernel=kernel_shape,
@@ -79,20 +79,20 @@ def conv_transpose(call: Call) -> Step:
     if any(pad < 0 for pad in pads):
         raise call.refuse("negative pads")
     count = len(call.inputs)
-    padded_shape = (group * each, *full.padded)
+    padded_shape = (group * filters_per_group, *windows.padded)
 
     def run(*arrays: Array) -> None:
         """Multiply each pixel by its kernel, and add the products where they belong."""
         source, weights, target, total = arrays[0], arrays[1], arrays[count], arrays[count + 1]
-        matrix = weights.reshape(group, -1, each * prod(kernel_shape)).swapaxes(1, 2)
+        matrix = weights.reshape(group, -1, filters_per_group * prod(kernel_shape)).swapaxes(1, 2)
         for sample in range(source.shape[0]):
-            pixels = source[sample].reshape(group, -1, prod(full.outputs))
+            pixels = source[sample].reshape(group, -1, prod(windows.outputs))
             parts = np.matmul(matrix, pixels)
-            parts = parts.reshape(group * each, prod(kernel_shape), *full.outputs)
+            parts = parts.reshape(group * filters_per_group, prod(kernel_shape), *windows.outputs)
             total[...] = 0
-            for position, index in enumerate(full.taps()):
+            for position, index in enumerate(windows.taps()):
                 total[index] += parts[:, position]
-            target[sample] = total[full.inside]
+            target[sample] = total[windows.inside]
         if call.has(2):
             target += arrays[2].reshape(-1, *(1 for _ in kernel_shape))
 

@@ -55,10 +55,10 @@ def dot_general(call: Call) -> Step:
     lhs, rhs, out = call.input(0), call.input(1), call.outputs[0]
     kinds = [ir.DataType.from_numpy(array.dtype) for array in (lhs, rhs)]
     sum_type = accumulator(kinds, ir.DataType.from_numpy(out.dtype)).numpy()
-    lf, rf = dims.lhs_free(lhs.ndim), dims.rhs_free(rhs.ndim)
-    nb = len(dims.lhs_batch)
-    left = _operand(lhs, nb, (dims.lhs_batch, lf, dims.lhs_contracting), sum_type)
-    right = _operand(rhs, nb, (dims.rhs_batch, dims.rhs_contracting, rf), sum_type)
+    left_free, right_free = dims.lhs_free(lhs.ndim), dims.rhs_free(rhs.ndim)
+    batch_rank = len(dims.lhs_batch)
+    left = _operand(lhs, batch_rank, (dims.lhs_batch, left_free, dims.lhs_contracting), sum_type)
+    right = _operand(rhs, batch_rank, (dims.rhs_batch, dims.rhs_contracting, right_free), sum_type)
     shape = (*left.shape[:-1], right.shape[-1])
     scratch: list[Shaped] = [(o.shape, o.dtype) for o in (left, right) if o.copied]
     if out.dtype != sum_type:

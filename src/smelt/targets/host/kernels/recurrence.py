@@ -111,7 +111,7 @@ def _lstm(call: Call, functions: list[Function]) -> Advance:
         x: Array, h: Array, c: Array, w: Array, p: Array | None, b: Array | None
     ) -> tuple[Array, Array]:
         """Return the next hidden and cell state."""
-        sums = x + h @ w
+        sums = x + h @ w  # of the gates input, output and forget, then of the cell
         size = h.shape[-1]
         fresh = g(sums[:, 3 * size :])
         if p is None:
