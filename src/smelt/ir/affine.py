@@ -111,4 +111,6 @@ def _above(bound: int | None, least: int, sign: int = 1) -> bool:
 
 def _decided(holds: bool, fails: bool) -> bool | None:
     """Return True if ``holds``, False if ``fails``, None if neither is proved."""
-    return True if holds else False if fails else None
+    if holds:
+        return True
+    return False if fails else None

@@ -15,6 +15,7 @@ from onnx_shape_inference import ShapeInferenceContext
 from smelt.ir.bounded_sizes import inside_bound
 from smelt.ir.dim_texts import is_arithmetic
 from smelt.ir.invented_dims import is_invented
+from smelt.ir.node_inputs import first_inputs
 from smelt.ir.redundant_bounds import without_redundant_bounds
 from smelt.ir.same_shape import Dim
 from smelt.ir.shape_registry import ShapeRule
@@ -122,7 +123,8 @@ def modulo_rule(library_rule: ShapeRule) -> ShapeRule:
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
         """Call the library's rule for C's fmod, and else compute remainders."""
-        (library_rule if node.attributes.get_int("fmod", 0) else integer_rule)(context, node)
+        rule = library_rule if node.attributes.get_int("fmod", 0) else integer_rule
+        rule(context, node)
 
     return infer
 
@@ -178,11 +180,11 @@ def clip_rule(library_rule: ShapeRule) -> ShapeRule:
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
         """Infer the shape, then bound each tracked size."""
         library_rule(context, node)
-        sizes, *bounds = [*node.inputs, None, None][:3]
+        sizes, lower_bound, upper_bound = first_inputs(node, 3)
         elements = context.get_symbolic_value(sizes) if sizes is not None else None
         if elements is None or node.outputs[0].dtype not in (ir.DataType.INT64, ir.DataType.INT32):
             return
-        for name, compute, value in (("Max", max, bounds[0]), ("Min", min, bounds[1])):
+        for name, compute, value in (("Max", max, lower_bound), ("Min", min, upper_bound)):
             if value is not None:
                 (bound,) = context.get_symbolic_value(value) or [context.new_symbolic_dim()]
                 bounded = [_bounded(name, compute, bound, size) for size in elements]
@@ -227,7 +229,8 @@ def _bounded(name: str, compute: Callable[[int, int], int], a: Dim, b: Dim) -> D
     """
     if isinstance(a, int) and isinstance(b, int):
         return compute(a, b)
-    texts = [str(operand) for operand in ((b, a) if b == 0 else (a, b))]
+    operands = (b, a) if b == 0 else (a, b)
+    texts = [str(operand) for operand in operands]
     if not (_is_known(a) and _is_known(b)) and not (name == "Min" and _is_capped(a, b)):
         return None
     if texts[0] == texts[1]:

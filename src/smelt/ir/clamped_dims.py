@@ -100,7 +100,9 @@ def _common_dim(symbols: Sequence[ir.SymbolicDim]) -> ir.SymbolicDim | None:
 def _bounded(symbols: Sequence[ir.SymbolicDim]) -> ir.SymbolicDim | None:
     """Return X if ``symbols`` are X and Max(0, X), which are equal because X is a size; else
     None."""
-    for size, bounded in (symbols, symbols[::-1]) if len(symbols) == 2 else ():
+    if len(symbols) != 2:
+        return None
+    for size, bounded in (symbols, symbols[::-1]):
         inside = inside_bound(bounded.value or "")
         if inside and ir.SymbolicDim(inside) + 0 == size + 0:
             return size

@@ -74,7 +74,7 @@ def keep_opaque(model: ir.Model) -> None:
     for graph in scope.graphs(model):
         values = [*graph.inputs, *graph.outputs, *graph.initializers.values()]
         for value in (*values, *(value for node in graph for value in node.outputs)):
-            for dim in value.shape.dims if value.shape is not None else ():
+            for dim in value.shape or ():
                 if not isinstance(dim, int):
                     opaque_unless_plain(dim)
 

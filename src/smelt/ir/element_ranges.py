@@ -8,6 +8,7 @@ from typing import TypeAlias
 import onnx_ir as ir
 
 from smelt.ir.integer_bounds import IntegerBounds
+from smelt.ir.node_inputs import first_inputs
 
 Range: TypeAlias = tuple[int | None, int | None]
 """The least and the greatest value of an element; None where it is unbounded."""
@@ -60,10 +61,9 @@ def _produced(node: ir.Node, depth: int) -> list[Range] | None:
         parts = [ranges_of(value, depth) for value in inputs]
         return None if None in parts else [item for part in parts for item in part or ()]
     if node.op_type == "Clip":
-        bounds = [*node.inputs[1:], None, None][:2]
-        low_ranges, high_ranges = (
-            None if bound is None else ranges_of(bound, depth) for bound in bounds
-        )
+        _, low, high = first_inputs(node, 3)
+        low_ranges = None if low is None else ranges_of(low, depth)
+        high_ranges = None if high is None else ranges_of(high, depth)
         ranges = ranges_of(inputs[0], depth)
         ranges = _elementwise([ranges, low_ranges], _max) if low_ranges is not None else ranges
         return _elementwise([ranges, high_ranges], _min) if high_ranges is not None else ranges

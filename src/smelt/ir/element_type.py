@@ -85,10 +85,9 @@ def _of_result(node: ir.Node, value: ir.Value, opset: int) -> ir.DataType | ir.V
         and formal.variable is not None
         and formal.variable == result.variable
     ]
-    return next(
-        (operand for operand in same_typed if operand.dtype is not None),
-        same_typed[0] if same_typed else None,
-    )
+    typed = [operand for operand in same_typed if operand.dtype is not None]
+    candidates = typed or same_typed
+    return candidates[0] if candidates else None
 
 
 @cache

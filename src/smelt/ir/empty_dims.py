@@ -111,7 +111,7 @@ def any_may_be_zero() -> bool:
 def _parse_all_again(model: ir.Model) -> None:
     """Parse the expressions of all dims of ``model`` again under the current assumptions."""
     for value in every_value(model):
-        for dim in value.shape.dims if value.shape is not None else ():
+        for dim in value.shape or ():
             if not isinstance(dim, int) and has_expression(dim):
                 _parse_again(dim)
 

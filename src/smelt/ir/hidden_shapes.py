@@ -8,7 +8,7 @@ simplified graph, for better or worse.
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 
 import onnx_ir as ir
 
@@ -76,8 +76,12 @@ def _is_hidden(node: ir.Node, fixed: Set[ir.Value], hidden: Set[ir.Value]) -> bo
     """True if a runtime cannot infer the sizes of the outputs of ``node``."""
     if node.op_type in scope.GRAPH_CARRIERS:
         return True
-    first = 0 if node.op_type in _ALL_INPUTS else 1 if node.op_type in _BUT_THE_FIRST else None
-    if first is not None and not all(_is_fixed(value, fixed) for value in node.inputs[first:]):
+    values_that_decide: Sequence[ir.Value | None] = ()
+    if node.op_type in _ALL_INPUTS:
+        values_that_decide = node.inputs
+    elif node.op_type in _BUT_THE_FIRST:
+        values_that_decide = node.inputs[1:]
+    if not all(_is_fixed(value, fixed) for value in values_that_decide):
         return True
     if node.op_type in ("Reshape", "Expand") and static_shape(node.outputs[0]) is not None:
         return False

@@ -165,7 +165,7 @@ def _quotient(node: ir.Node, operands: Operands) -> Operand:
     left, right = operands[:2]
     if left is None or right is None or right[0] <= 0:
         return None
-    corners = [abs(x) // y * (1 if x >= 0 else -1) for x in left for y in right]
+    corners = [x // y if x >= 0 else -(-x // y) for x in left for y in right]
     return min(corners), max(corners)
 
 

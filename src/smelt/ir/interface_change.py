@@ -57,7 +57,7 @@ class OpsetChanged:
 
     def __str__(self) -> str:
         reasons = ", ".join(self.needed_by)
-        if not reasons and self.before < self.after == LOWEST_GOAL:
+        if not reasons and self.before < self.after and self.after == LOWEST_GOAL:
             reasons = "the lowest that rules know"
         return f"opset {self.before} -> {self.after}" + (f" ({reasons})" if reasons else "")
 

@@ -29,11 +29,13 @@ def trip_count(node: ir.Node) -> int | None:
 
 def runs_at_least_once(node: ir.Node) -> bool:
     """True if a Loop provably runs at least one iteration."""
-    count, first = node.inputs[:2]
-    number = None if count is None else _number(count)
-    return (count is None or (number is not None and number > 0)) and (
-        first is None or bool(_number(first))
-    )
+    count, first_condition = node.inputs[:2]
+    if first_condition is not None and not _number(first_condition):
+        return False
+    if count is None:
+        return True
+    number = _number(count)
+    return number is not None and number > 0
 
 
 def _number(value: ir.Value | None) -> int | None:

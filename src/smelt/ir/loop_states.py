@@ -81,7 +81,9 @@ def open_states(context: ShapeInferenceContext, node: ir.Node) -> None:
     Call this each time before the body is inferred.
     """
     body = body_of(node)
-    for start, before, _ in () if body is None else states_of(node, body):
+    if body is None:
+        return
+    for start, before, _ in states_of(node, body):
         if not is_tensor(before) or start is None or not is_tensor(start):
             continue
         axes = varying(before)
@@ -97,7 +99,8 @@ def open_states(context: ShapeInferenceContext, node: ir.Node) -> None:
 def forget_body_facts(context: ShapeInferenceContext, body: ir.Graph) -> None:
     """Erase the facts inferred in a body, because sizes may vary between iterations."""
     for graph in scope.graphs_below(body):
-        for value in () if graph is body else graph.inputs:
+        inner_inputs = [] if graph is body else graph.inputs
+        for value in inner_inputs:
             if value.shape is not None:
                 value.shape = ir.Shape([context.new_symbolic_dim() for _ in value.shape])
         for node in graph:

@@ -293,7 +293,8 @@ def _widened_types(op_type: str, new: onnx.defs.OpSchema, old: onnx.defs.OpSchem
     """Return the types that ``new`` added to ``old`` and that are computed in a wider type."""
     added = {text for c in new.type_constraints for text in c.allowed_type_strs}
     added -= {text for c in old.type_constraints for text in c.allowed_type_strs}
-    usable = {d for d in WIDER if d.is_floating_point()}
-    usable |= {d for d in WIDER if d.is_integer()} if op_type in OF_INTEGERS else set()
-    usable |= {ir.DataType.BOOL} if op_type in OF_BOOLS else set()
-    return added & {f"tensor({text.name.lower()})" for text in usable}
+    integers = WIDER if op_type in OF_INTEGERS else ()
+    usable = {d for d in WIDER if d.is_floating_point()} | {d for d in integers if d.is_integer()}
+    if op_type in OF_BOOLS:
+        usable.add(ir.DataType.BOOL)
+    return added & {f"tensor({dtype.name.lower()})" for dtype in usable}

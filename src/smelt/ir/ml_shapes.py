@@ -64,7 +64,8 @@ def _array_feature_extractor(context: ShapeInferenceContext, node: ir.Node) -> N
         return
     count: int | ir.SymbolicDim = 1
     for dim in places.shape.dims:
-        count = dim if count == 1 else count if dim == 1 else count * dim
+        if dim != 1:
+            count = dim if count == 1 else count * dim
     rows = source.shape.dims[:-1] if len(source.shape) > 1 else (1,)
     context.set_shape_and_dtype(node.outputs[0], ir.Shape([*rows, count]), source.dtype)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
+from smelt.ir.node_inputs import first_inputs
 
 _FLOAT = ir.DataType.FLOAT
 _NARROW = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
@@ -55,7 +56,7 @@ def _expand_norm(b: Builder, node: ir.Node, *, centred: bool) -> tuple[ir.Value,
     ``factor`` is 1 / standard deviation. Statistics of float16 and bfloat16 are in float32, as in
     ONNX Runtime.
     """
-    x, scale, bias = (*node.inputs, None)[:3]
+    x, scale, bias = first_inputs(node, 3)
     assert x is not None
     narrow = x.dtype in _NARROW
     wide = b.op("Cast", x, to=int(_FLOAT)) if narrow else x

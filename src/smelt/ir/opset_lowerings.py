@@ -161,11 +161,12 @@ def _reshape(node: ir.Node, rewriter: Rewriter) -> str:
     x, result = node.inputs[0], node.outputs[0].shape
     sizes = _ints(_input(node, 1)) or (result and result.dims)
     dims = x.shape.dims if x is not None and x.shape is not None else ()
-    if sizes is None or any(
-        not (n == -1 or is_positive(n) or any(same_dim(n, dim) for dim in dims[i : i + 1]))
-        for i, n in enumerate(sizes)
-    ):
+    if sizes is None:
         return "allowzero with sizes that may be 0"
+    for axis, size in enumerate(sizes):
+        copies = axis < len(dims) and same_dim(size, dims[axis])
+        if not (size == -1 or is_positive(size) or copies):
+            return "allowzero with sizes that may be 0"
     del node.attributes["allowzero"]
     return ""
 

@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.constants import tensor_of
+from smelt.ir.node_inputs import first_inputs
 from smelt.ir.rewrite import Rewriter
 
 FLOAT, INT32 = ir.DataType.FLOAT, ir.DataType.INT32
@@ -42,7 +43,7 @@ def dequantize_21(node: ir.Node, rewriter: Rewriter) -> str:
 
     Returns why not, else ''.
     """
-    x, scale, zero = (*node.inputs, None)[:3]
+    x, scale, zero = first_inputs(node, 3)
     assert x is not None
     assert scale is not None
     if x.dtype not in OF_21 and not node.attributes.get_int("block_size", 0):
@@ -70,7 +71,7 @@ def quantize_21(node: ir.Node, rewriter: Rewriter) -> str:
 
     Returns why not, else ''.
     """
-    x, scale, zero = (*node.inputs, None)[:3]
+    x, scale, zero = first_inputs(node, 3)
     result, size = node.outputs[0], node.attributes.get_int("block_size", 0)
     assert x is not None
     assert scale is not None
@@ -116,7 +117,11 @@ class _Spread:
     """
 
     def __init__(self, b: Builder, x: ir.Value, rank: int, axis: int, size: int) -> None:
-        self.b, self.x, self.rank, self.axis, self.size = b, x, rank, axis, size
+        self.b = b
+        self.x = x
+        self.rank = rank
+        self.axis = axis
+        self.size = size
 
     @classmethod
     def of(cls, node: ir.Node, b: Builder) -> _Spread | None:

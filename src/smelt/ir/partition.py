@@ -67,8 +67,9 @@ def partition(
         parts[-1].extra = list(dict.fromkeys(returned))
     connect(graph, parts)
     bounds = bounds_of(graph)
-    for part in parts if bounds else ():
-        _read_sizes(part, graph, bounds)
+    if bounds:
+        for part in parts:
+            _read_sizes(part, graph, bounds)
     return parts
 
 

@@ -158,10 +158,8 @@ def operators(pattern: Pattern) -> frozenset[tuple[str, str]]:
     inner: tuple[Pattern, ...] = ()
     keys: frozenset[tuple[str, str]] = frozenset()
     if isinstance(pattern, Op):
-        keys, inner = (
-            frozenset((pattern.domain, op_type) for op_type in pattern.op_types),
-            pattern.inputs,
-        )
+        keys = frozenset((pattern.domain, op_type) for op_type in pattern.op_types)
+        inner = pattern.inputs
     elif isinstance(pattern, OneOf):
         inner = pattern.alternatives
     elif isinstance(pattern, Optional):

@@ -82,13 +82,11 @@ def exact_quotient(dims: Sequence[Dim], others: Sequence[Dim]) -> Dim | None:
     None."""
     import sympy
 
-    both = [
-        [d if isinstance(d, int) else expression_of(d) for d in factors]
-        for factors in (dims, others)
-    ]
-    if any(part is None for factors in both for part in factors):
+    factors = [dim if isinstance(dim, int) else expression_of(dim) for dim in (*dims, *others)]
+    if None in factors:
         return None
-    numerator, denominator = (sympy.Mul(*factors) for factors in both)
+    numerator = sympy.Mul(*factors[: len(dims)])
+    denominator = sympy.Mul(*factors[len(dims) :])
     if denominator == 0:
         return None
     size = sympy.cancel(numerator / denominator)

@@ -88,7 +88,9 @@ def cut_of_rows(rows: range) -> Cut:
     if len(rows) == 1:
         return rows[0], rows[0] + 1, 1
     last = rows[-1]
-    return rows[0], (FIRST if last == 0 else last - 1) if rows.step < 0 else last + 1, rows.step
+    if rows.step > 0:
+        return rows[0], last + 1, rows.step
+    return rows[0], FIRST if last == 0 else last - 1, rows.step
 
 
 def slice_operands(cuts: dict[int, Cut]) -> tuple[Sequence[int], ...]:

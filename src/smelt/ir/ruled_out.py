@@ -50,7 +50,11 @@ def why_ruled_out(node: ir.Node) -> str:
 
 def ruled_out_in(graph: ir.Graph) -> tuple[ir.Node, str] | None:
     """Return a node of ``graph`` that must fail with the violated condition, or None."""
-    return next(((node, why) for node in graph if (why := why_ruled_out(node))), None)
+    for node in graph:
+        why = why_ruled_out(node)
+        if why:
+            return node, why
+    return None
 
 
 def refuse_ruled_out(model: ir.Model) -> None:
@@ -58,7 +62,9 @@ def refuse_ruled_out(model: ir.Model) -> None:
 
     The node may have left its branch since, if that branch was inlined.
     """
-    for node in scope.nodes(model) if model.graph.meta.get(_WHY) else ():
+    if not model.graph.meta.get(_WHY):
+        return
+    for node in scope.nodes(model):
         if _WHY in node.meta:
             raise contradiction(node, why_ruled_out(node), fix=FIX)
 

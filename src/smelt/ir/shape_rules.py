@@ -128,7 +128,7 @@ def _checked(rule: ShapeRule) -> ShapeRule:
                 f"the shape rule of {node.op_type} fails",
                 at=f"node {node.name!r}",
                 why=f"{type(error).__name__}: {error}",
-                fix="report it with the model; a rule of another package is a fault of that",
+                fix="report it with the model, to the package that declares the rule",
             ) from error
         for output in node.outputs:
             check_sizes(context, node, output)

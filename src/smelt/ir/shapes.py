@@ -143,7 +143,7 @@ class ShapeInference:
         input_symbols = {
             symbol
             for value in self.model.graph.inputs
-            for dim in (value.shape.dims if value.shape is not None else ())
+            for dim in value.shape or ()
             for symbol in symbols_of(dim)
         }
         for value in (value for graph in graphs for value in (*graph.inputs, *graph.outputs)):

@@ -49,4 +49,6 @@ def always(comparison: str, left: Dim, right: Dim, bounds: Mapping[str, Bounds])
         "Equal": (low == high == 0, low > 0 or high < 0),
     }
     yes, no = answers[comparison]
-    return True if yes else False if no else None
+    if yes:
+        return True
+    return False if no else None

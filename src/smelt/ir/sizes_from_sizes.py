@@ -68,9 +68,12 @@ def _equal_parts(context: ShapeInferenceContext, node: ir.Node, size: Dim) -> li
     if isinstance(size, int) or _has_sizes(node) or not is_arithmetic(size):
         return None
     count = len(node.outputs)
-    part = longest_part(size, count, uneven=(uneven := context.opset >= UNEVEN))
-    if not uneven or count == 2:
-        return [part, size // 2] if uneven else [part] * count
+    uneven = context.opset >= UNEVEN
+    part = longest_part(size, count, uneven=uneven)
+    if not uneven:
+        return [part] * count
+    if count == 2:
+        return [part, size // 2]
     later_parts = (f"Min({part}, Max(0, {size - part * i}))" for i in range(1, count))
     return [part, *map(ir.SymbolicDim, later_parts)]
 

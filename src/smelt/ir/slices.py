@@ -36,5 +36,7 @@ def cuts_of(node: ir.Node, constants: Constants) -> dict[int, Cut] | None:
         return None
     if any(step < 0 and end in UNBOUNDED for end, step in zip(ends, steps, strict=True)):
         return None
-    cut_of = {a % rank: c for a, c in zip(axes, zip(starts, ends, steps, strict=True), strict=True)}
-    return cut_of if len(cut_of) == len(axes) else None
+    cuts: dict[int, Cut] = {}
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        cuts[axis % rank] = (start, end, step)
+    return cuts if len(cuts) == len(axes) else None

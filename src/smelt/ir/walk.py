@@ -35,6 +35,16 @@ def producer_of(value: ir.Value | None, *op_types: str) -> ir.Node | None:
     return node if node is not None and _is_one_of(node, op_types) else None
 
 
+def both_orders(
+    node: ir.Node | None,
+) -> tuple[tuple[ir.Value | None, ir.Value | None], ...]:
+    """Return the two operands of a commutative ``node`` in both orders; () without a node."""
+    if node is None:
+        return ()
+    first, second = node.inputs
+    return (first, second), (second, first)
+
+
 def only_reader(value: ir.Value, *op_types: str) -> ir.Node | None:
     """Return the single reader of ``value`` if it is of ``op_types`` and reads it as first
     input."""

@@ -156,7 +156,8 @@ def _mean_variance_normalization(b: Builder, node: ir.Node) -> ir.Value:
     across = node.attributes.get_int("across_channels", 0)
     x = node.inputs[0]
     rank = len(x.shape) if x is not None and x.shape is not None else 4
-    axes = [axis for axis in ((0, 1, 2, 3) if across else (0, 2, 3)) if axis < rank]
+    reduced = (0, 1, 2, 3) if across else (0, 2, 3)
+    axes = [axis for axis in reduced if axis < rank]
     if node.attributes.get_int("normalize_variance", 1):
         return b.op("MeanVarianceNormalization", x, axes=axes)
     return b.op("Sub", x, b.mean(x, axes))

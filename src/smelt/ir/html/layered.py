@@ -107,7 +107,8 @@ def _order(grid: list[list[int]], neighbors: Sequence[tuple[list[int], list[int]
     position = {item: float(place) for row in grid for place, item in enumerate(row)}
     for sweep in range(SWEEPS):
         side = sweep % 2
-        for row in grid if side == 0 else reversed(grid):
+        rows = grid if side == 0 else grid[::-1]
+        for row in rows:
             means = {
                 item: _mean([position[other] for other in neighbors[item][side]], position[item])
                 for item in row
@@ -126,7 +127,8 @@ def _places(
     for row in grid:
         _spread(row, dict.fromkeys(row, 0.0), widths, xs)
     for sweep in range(SWEEPS):
-        for row in grid if sweep % 2 == 0 else reversed(grid):
+        rows = grid if sweep % 2 == 0 else grid[::-1]
+        for row in rows:
             goals = {
                 item: _mean([xs[other] for side in neighbors[item] for other in side], xs[item])
                 for item in row

@@ -64,8 +64,10 @@ def misfit(graph: ir.Graph, elements: Elements, version: int) -> tuple[ir.Node, 
 
     Only nodes that an output needs count; subgraphs are skipped.
     """
+    if version < OLDEST:
+        return None
     needed: set[ir.Node] | None = None
-    for node in graph if version >= OLDEST else ():
+    for node in graph:
         facts = FACTS.get(node.op_type)
         if facts is None or node.domain:
             continue

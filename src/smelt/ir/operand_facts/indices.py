@@ -10,8 +10,8 @@ from smelt.ir.operand_facts.operands import (
     agree,
     is_axis,
     is_single,
-    together,
     without_axis,
+    zip_known,
 )
 
 
@@ -43,7 +43,7 @@ def _no_larger(n: Operands) -> bool:
     """True if the indices have at most the sizes of the data, except along the axis."""
     axis = n.number("axis", 0) % n.rank(0)
     data, places = (without_axis(n.dims(index), axis) for index in (0, 1))
-    return all(a is None or b is None or b <= a for a, b in together(data, places))
+    return all(a is None or b is None or b <= a for a, b in zip_known(data, places))
 
 
 def _scattered(n: Operands) -> bool:

@@ -11,7 +11,7 @@ from smelt.ir.operand_facts.operands import (
     Unknown,
     agree,
     is_single,
-    together,
+    zip_known,
 )
 
 
@@ -54,7 +54,7 @@ def _stacked(n: Operands) -> bool:
     _, results = _results(n)
     axes = n.numbers("scan_output_axes")
     ranks = [len(_dims(value)) + 1 for value in results]
-    return all(-rank <= axis < rank for axis, rank in together(axes, ranks))
+    return all(-rank <= axis < rank for axis, rank in zip_known(axes, ranks))
 
 
 FACTS: Facts = {

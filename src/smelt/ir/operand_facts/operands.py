@@ -185,7 +185,7 @@ def on_or_off(name: str) -> Fact:
     return (f"{name} is 0 or 1", lambda n: n.number(name, 0) in (0, 1))
 
 
-def together(*lists: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+def zip_known(*lists: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
     """Zip ``lists``; raises Unknown if their lengths differ, which other requirements report."""
     if len({len(list_) for list_ in lists}) > 1:
         raise Unknown

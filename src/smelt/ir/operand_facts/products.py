@@ -14,7 +14,7 @@ from smelt.ir.operand_facts.operands import (
     fits,
     on_or_off,
     one_of,
-    together,
+    zip_known,
 )
 
 
@@ -53,7 +53,7 @@ def _letters_agree(n: Operands) -> bool:
     """True if each letter of an Einsum has one size, apart from sizes of 1."""
     sizes: dict[str, int] = {}
     for index, term in enumerate(_terms(n)):
-        for letter, size in together(term, n.dims(index)):
+        for letter, size in zip_known(term, n.dims(index)):
             if size not in (None, 1) and sizes.setdefault(letter, size) != size:
                 return False
     return True

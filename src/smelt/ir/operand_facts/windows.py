@@ -13,7 +13,7 @@ from smelt.ir.operand_facts.operands import (
     is_single,
     on_or_off,
     one_of,
-    together,
+    zip_known,
 )
 
 AUTO_PAD = one_of("auto_pad", "NOTSET", "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
@@ -48,7 +48,7 @@ def _filter_fits(filters: int) -> Fact:
         pads = _spatial(n, "pads" if padding == "NOTSET" else "", 2 * count, 0)
         return all(
             size is None or taps is None or size + before + after > step * (taps - 1)
-            for size, taps, step, before, after in together(
+            for size, taps, step, before, after in zip_known(
                 image, kernel, dilations, pads[:count], pads[count:]
             )
         )
@@ -59,8 +59,12 @@ def _filter_fits(filters: int) -> Fact:
 def _output_padding(n: Operands) -> bool:
     """True if each output padding is less than the stride or the dilation of its axis."""
     padding = n.numbers("output_padding")
-    strides, dilations = (_spatial(n, name, len(padding), 1) for name in ("strides", "dilations"))
-    return all(0 <= p < max(steps) for p, *steps in together(padding, strides, dilations))
+    strides = _spatial(n, "strides", len(padding), 1)
+    dilations = _spatial(n, "dilations", len(padding), 1)
+    return all(
+        0 <= pad < max(stride, dilation)
+        for pad, stride, dilation in zip_known(padding, strides, dilations)
+    )
 
 
 def _places(n: Operands) -> int:
@@ -69,8 +73,11 @@ def _places(n: Operands) -> int:
     count = len(image)
     dilations, strides = (_spatial(n, name, count, 1) for name in ("dilations", "strides"))
     pads = _spatial(n, "pads", 2 * count, 0)
-    dims = together(image, block, dilations, strides, pads[:count], pads[count:])
-    return prod((i + p + q - d * (b - 1) - 1) // s + 1 for i, b, d, s, p, q in dims)
+    axes = zip_known(image, block, dilations, strides, pads[:count], pads[count:])
+    return prod(
+        (size + before + after - dilation * (taps - 1) - 1) // stride + 1
+        for size, taps, dilation, stride, before, after in axes
+    )
 
 
 def _filter_zero_points(n: Operands) -> bool:
