@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import onnx_ir as ir
 
-from smelt.operators.runtime_gaps import wrong_in_source
+from smelt.operators.runtime_gaps import unreplaced_defects
 
 
 def runtime_notes(model: ir.Model) -> Iterator[str]:
     """Yield a line for each known problem that ONNX Runtime has with ``model``."""
-    wrong = wrong_in_source(model)
+    wrong = unreplaced_defects(model)
     if wrong:
         yield (
             f"ONNX Runtime before 1.32 computes {_listed(wrong)} wrong where integers exceed 32 "

@@ -43,13 +43,12 @@ class Equation:
     def __str__(self) -> str:
         """Return the equation as text, with a separate character for each dim under an ellipsis."""
         labels = dict.fromkeys(label for term in self.terms for label in term)
-        fresh = (c for c in map(chr, range(0xF8FE, 0xE000, -1)) if c not in labels)
-        names = {label: label if len(label) == 1 else next(fresh) for label in labels}
-        terms, out = (
-            ["".join(names[label] for label in term) for term in side]
-            for side in (self.terms, (self.out,))
+        unused = (c for c in map(chr, range(0xF8FE, 0xE000, -1)) if c not in labels)
+        letters = {label: label if len(label) == 1 else next(unused) for label in labels}
+        *terms, out = (
+            "".join(letters[label] for label in term) for term in (*self.terms, self.out)
         )
-        return f"{','.join(terms)}->{out[0]}"
+        return f"{','.join(terms)}->{out}"
 
 
 def parse(equation: str, ranks: Sequence[int]) -> Equation:
@@ -121,14 +120,14 @@ def with_labels_for_ones(equation: Equation, shapes: Sequence[Sequence[Dim]]) ->
     """
     sizes = sizes_of(equation.terms, shapes)
     used = {label for term in equation.terms for label in term}
-    fresh = (label for label in map(chr, range(0xE000, 0xF8FF)) if label not in used)
-    terms = [
-        tuple(
-            next(fresh) if dim == 1 and sizes[label] != 1 else label
-            for label, dim in zip(term, shape, strict=True)
-        )
-        for term, shape in zip(equation.terms, shapes, strict=True)
-    ]
+    unused = (label for label in map(chr, range(0xE000, 0xF8FF)) if label not in used)
+    terms: list[tuple[str, ...]] = []
+    for term, shape in zip(equation.terms, shapes, strict=True):
+        labels = list(term)
+        for axis, dim in enumerate(shape):
+            if dim == 1 and sizes[labels[axis]] != 1:
+                labels[axis] = next(unused)
+        terms.append(tuple(labels))
     return Equation(tuple(terms), equation.out)
 
 
@@ -148,26 +147,12 @@ def find_path(
         path = _pairs(optimize)
         check_path(path, count)
         return path
-    trivial: list[tuple[int, ...]] = [(0, 1)] if count == 2 else []
     if count < 3 and optimize == "auto":
-        return trivial
+        return _only_path(count)
     finder = optimize if callable(optimize) else _finder(optimize)
     if count < 3:
-        return trivial
-    # Numbers, because the order of a set of texts differs between processes.
-    number = {label: index for index, label in enumerate(sizes)}
-    counts = {number[k]: d if isinstance(d, int) else UNKNOWN_SIZE for k, d in sizes.items()}
-    inputs = [frozenset(number[label] for label in term) for term in equation.terms]
-    out = frozenset(number[label] for label in equation.out)
-    answer = finder(inputs, out, counts, memory_limit)
-    if optimize == "auto" and _count_multiplications(answer, inputs, out, counts) > FEW_PRODUCTS:
-        random_state = random.getstate()  # the finder leaves it seeded
-        better = _finder(THOROUGH)(inputs, out, counts, memory_limit)
-        random.setstate(random_state)
-        answer = min(
-            answer, better, key=lambda path: _count_multiplications(path, inputs, out, counts)
-        )
-    pairs = _pairs(answer)
+        return _only_path(count)
+    pairs = _pairs(_found_path(finder, equation, sizes, memory_limit, retry=optimize == "auto"))
     if callable(optimize) and all(len(pair) < 3 for pair in pairs):
         check_path(pairs, count)
     if any(len(pair) > 2 for pair in pairs):
@@ -178,6 +163,38 @@ def find_path(
             why="each order of the contractions has a larger result",
         )
     return pairs
+
+
+def _only_path(count: int) -> list[tuple[int, ...]]:
+    """Return the only contraction path of ``count`` operands, which are at most two."""
+    return [(0, 1)] if count == 2 else []
+
+
+def _found_path(
+    finder: Finder,
+    equation: Equation,
+    sizes: Mapping[str, Dim],
+    memory_limit: int | None,
+    *,
+    retry: bool,
+) -> Path:
+    """Return the path that ``finder`` finds.
+
+    With ``retry``, a path of many multiplications is replaced by that of a slower finder if that
+    one has fewer.
+    """
+    # Numbers, because the order of a set of texts differs between processes.
+    number = {label: index for index, label in enumerate(sizes)}
+    counts = {number[k]: d if isinstance(d, int) else UNKNOWN_SIZE for k, d in sizes.items()}
+    inputs = [frozenset(number[label] for label in term) for term in equation.terms]
+    out = frozenset(number[label] for label in equation.out)
+    path = finder(inputs, out, counts, memory_limit)
+    if not retry or _count_multiplications(path, inputs, out, counts) <= FEW_PRODUCTS:
+        return path
+    random_state = random.getstate()  # the finder leaves it seeded
+    other = _finder(THOROUGH)(inputs, out, counts, memory_limit)
+    random.setstate(random_state)
+    return min(path, other, key=lambda path: _count_multiplications(path, inputs, out, counts))
 
 
 def _count_multiplications(

@@ -62,20 +62,22 @@ def slices_within(
             for label in _sliceable(equation, sizes)
             if label not in labels
         }
-        if not costs or not all(isinstance(size, int) for size in sizes.values()):
-            raise UsageError(
-                "E658",
-                f"no path was found whose results have at most {limit} elements",
-                why=f"the largest result of the best path has {cost.elements} elements"
-                + (
-                    ", even with a slice for each index of every summed dim"
-                    if not costs
-                    else ", and slices need known sizes"
-                ),
-                fix=f"allow memory_limit={cost.elements}, or try optimize='dp'",
-            )
+        if not costs:
+            raise _too_large(limit, cost, "even with a slice for each index of every summed dim")
+        if not all(isinstance(size, int) for size in sizes.values()):
+            raise _too_large(limit, cost, "and slices need known sizes")
         best = min(costs, key=lambda label: (costs[label].elements, costs[label].products))
         labels = (*labels, best)
+
+
+def _too_large(limit: int, cost: _Cost, reason: str) -> UsageError:
+    """Return E658: the best path found has ``cost``; ``reason`` says why no slices help."""
+    return UsageError(
+        "E658",
+        f"no path was found whose results have at most {limit} elements",
+        why=f"the largest result of the best path has {cost.elements} elements, {reason}",
+        fix=f"allow memory_limit={cost.elements}, or try optimize='dp'",
+    )
 
 
 def without(equation: Equation, labels: tuple[str, ...]) -> Equation:
@@ -86,9 +88,12 @@ def without(equation: Equation, labels: tuple[str, ...]) -> Equation:
 
 def _sliceable(equation: Equation, sizes: Mapping[str, Dim]) -> list[str]:
     """Return the summed labels of known sizes above 1, in order of appearance."""
-    labels = dict.fromkeys(label for term in equation.terms for label in term)
-    sizes_known = ((label, sizes[label]) for label in labels if label not in equation.out)
-    return [label for label, size in sizes_known if isinstance(size, int) and size > 1]
+    sliceable: dict[str, None] = {}
+    for label in (label for term in equation.terms for label in term):
+        size = sizes[label]
+        if label not in equation.out and isinstance(size, int) and size > 1:
+            sliceable[label] = None
+    return list(sliceable)
 
 
 def _cost(

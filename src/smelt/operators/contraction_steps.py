@@ -228,23 +228,29 @@ class _Tree:
         """
         result_labels = self.labels[number]
         a, b = self.children[number - leaves]
-        place = {label: i for i, label in enumerate(result_labels)}
-        only = [
-            [place[label] for label in self.labels[side] if label not in self.labels[other]]
-            for side, other in ((a, b), (b, a))
-        ]
-        if only[0] and only[1] and min(only[1]) < min(only[0]):
-            a, b = b, a
-            self.children[number - leaves] = (a, b)
+        first_free = self._free_labels(a, b, result_labels)
+        second_free = self._free_labels(b, a, result_labels)
+        if first_free and second_free:
+            starts = [result_labels.index(free[0]) for free in (first_free, second_free)]
+            if starts[1] < starts[0]:
+                a, b = b, a
+                first_free, second_free = second_free, first_free
+                self.children[number - leaves] = (a, b)
         x, y = self.labels[a], self.labels[b]
         batch = [label for label in result_labels if label in x and label in y]
-        fixed = x if a < leaves or b >= leaves else y
-        summed = [label for label in fixed if label in x and label in y and label not in place]
-        first_free = [label for label in result_labels if label in x and label not in y]
-        second_free = [label for label in result_labels if label in y and label not in x]
+        # An operand of the equation has its order already, so the other operand follows it.
+        given = x if a < leaves or b >= leaves else y
+        summed = [
+            label for label in given if label in x and label in y and label not in result_labels
+        ]
         orders = ((*batch, *first_free, *summed), (*batch, *summed, *second_free))
-        for side, order in zip((a, b), orders, strict=True):
-            if side >= leaves:
-                side_labels = self.labels[side]
-                plain = tuple(label for label in result_labels if label in side_labels)
-                self.labels[side] = order if summed else plain
+        for operand, order in zip((a, b), orders, strict=True):
+            if operand >= leaves:
+                labels = self.labels[operand]
+                as_in_result = tuple(label for label in result_labels if label in labels)
+                self.labels[operand] = order if summed else as_in_result
+
+    def _free_labels(self, operand: int, other: int, result_labels: Sequence[str]) -> list[str]:
+        """Return the labels that only ``operand`` has, in the order of the result."""
+        labels, other_labels = self.labels[operand], self.labels[other]
+        return [label for label in result_labels if label in labels and label not in other_labels]

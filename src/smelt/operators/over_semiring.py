@@ -55,7 +55,8 @@ def over_semiring(model: ir.Model, semiring: str | Semiring) -> ir.Model:
     algebra, copy = semiring_of(semiring), model.clone()
     shapes = ShapeInference(copy)
     shapes.infer_model()
-    refused = [error for node in copy.graph if (error := _refusal(node, algebra)) is not None]
+    refusals = [_refusal(node, algebra) for node in copy.graph]
+    refused = [error for error in refusals if error is not None]
     if refused:
         raise ErrorList(refused)
     if copy.opset_imports.get("", OPSET) < OPSET:
@@ -153,12 +154,13 @@ def _matmul(b: Builder, node: ir.Node, semiring: Semiring) -> ir.Value:
     x, y = present(node.inputs)
     x_labels, y_labels = _labels(_rank(x), "mk"), _labels(_rank(y), "kn")
     batch = max(x_labels[:-2], y_labels[:-2], key=len)
-    out = batch + "m" * (_rank(x) > 1) + "n" * (_rank(y) > 1)
+    rows, columns = ("m" if _rank(x) > 1 else ""), ("n" if _rank(y) > 1 else "")
+    out = batch + rows + columns
     for label in sorted(set(x_labels[:-2]) & set(y_labels[:-2])):
-        sizes = _size(x, x_labels, label), _size(y, y_labels, label)
-        if sizes[0] == 1 != sizes[1]:
+        x_size, y_size = _size(x, x_labels, label), _size(y, y_labels, label)
+        if x_size == 1 and y_size != 1:
             x, x_labels = _without(b, x, x_labels, label)
-        elif sizes[1] == 1 != sizes[0]:
+        elif y_size == 1 and x_size != 1:
             y, y_labels = _without(b, y, y_labels, label)
     equation = f"{x_labels},{y_labels}->{out}"
     return b.op("Einsum", x, y, domain="smelt", equation=equation, semiring=str(semiring))

@@ -41,7 +41,9 @@ NARROW = -(2**31), 2**31 - 1
 """Range of 32-bit numbers, on which Max and Min are right."""
 
 OF_SOURCE = "smelt.of_source"
-"""Key in the ``meta`` of nodes whose result in ONNX Runtime is that of the source, right or not."""
+"""Key in the ``meta`` of nodes of the loaded model that the runtime may compute wrong.
+
+Such nodes stay, so that the result in ONNX Runtime is that of the loaded model."""
 
 
 def _extremum(test: str) -> Body:

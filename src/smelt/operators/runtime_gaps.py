@@ -190,8 +190,9 @@ def replacement_for(
 ) -> Definition | None:
     """Return the definition that replaces ``node`` for ONNX Runtime; None to keep the node.
 
-    Without ``of_source``, source nodes that the runtime computes wrong are kept. Nodes of unknown
-    element type are kept, too, and nodes whose attributes refer to those of the enclosing function.
+    Without ``of_source``, nodes that ``note_source`` has marked are kept although the runtime
+    computes them wrong. Nodes of unknown element type are kept, too, and nodes whose attributes
+    refer to those of the enclosing function.
     """
     if node.domain or node.op_type not in ROWS:
         return None
@@ -221,8 +222,11 @@ def replacement_for(
     )
 
 
-def wrong_in_source(model: ir.Model) -> list[ir.Node]:
-    """Return the source nodes that ONNX Runtime may compute wrong and that are not replaced."""
+def unreplaced_defects(model: ir.Model) -> list[ir.Node]:
+    """Return the nodes that ONNX Runtime may compute wrong and that stay as they are.
+
+    These are nodes of the model as it was loaded, which ``note_source`` has marked.
+    """
     types = ElementTypes(opset_of(model))
     nodes = []
     for node in scope.nodes(model):

@@ -60,7 +60,8 @@ def reference(inputs: Arguments, attributes: Attributes) -> Computed:
     x = np.array(right_hand_side)
     size = matrix.shape[-1]
     with np.errstate(all="ignore"):
-        for i in range(size) if lower else reversed(range(size)):
+        order = range(size) if lower else reversed(range(size))
+        for i in order:
             solved_rows = slice(0, i) if lower else slice(i + 1, size)
             x[..., i, :] -= (matrix[..., i : i + 1, solved_rows] @ x[..., solved_rows, :])[
                 ..., 0, :

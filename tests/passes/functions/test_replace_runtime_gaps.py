@@ -12,7 +12,7 @@ from rewrites import check_operators, run_pass
 
 import smelt
 from smelt.ir import scope, text
-from smelt.operators.runtime_gaps import wrong_in_source
+from smelt.operators.runtime_gaps import unreplaced_defects
 from smelt.passes.functions.replace_runtime_gaps import replace_runtime_gaps
 from smelt.runtime.onnxruntime import OnnxRuntime
 
@@ -117,7 +117,7 @@ def test_defective_operators_of_the_source_are_reported_and_stay() -> None:
     proto = as_source(WIDE)
     model = smelt.optimize(smelt.load(proto))
     assert [node.op_type for node in model.graph] == ["Max"]
-    assert [node.op_type for node in wrong_in_source(model)] == ["Max"]
+    assert [node.op_type for node in unreplaced_defects(model)] == ["Max"]
     assert only_standard(smelt.to_proto(model))
     x, z = np.array([2**40, -(2**40), 5, 2**33]), np.array([1, 2**40, 2**62, -1])
     np.testing.assert_array_equal(OnnxRuntime(model)(x, z)[0], np.maximum(x, z))
@@ -126,7 +126,7 @@ def test_defective_operators_of_the_source_are_reported_and_stay() -> None:
 
 
 def test_small_integers_of_the_source_are_not_told() -> None:
-    assert not wrong_in_source(smelt.load(as_source(RANGES)))
+    assert not unreplaced_defects(smelt.load(as_source(RANGES)))
 
 
 @pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)

@@ -168,10 +168,8 @@ def _normalized(
     x, y = x / top_size, y / top_size
     if only_scaled is not None:
         points_back = x < 0.0
-        x, y = (
-            m.where(only_scaled, 1.0, m.where(points_back, -x, x)),
-            m.where(only_scaled, 0.0, m.where(points_back, -y, y)),
-        )
+        x = m.where(only_scaled, 1.0, m.where(points_back, -x, x))
+        y = m.where(only_scaled, 0.0, m.where(points_back, -y, y))
     x, y = x / length, y / length
     rotated = re * x + im * y, im * x - re * y
     return rotated[0], m.where(m.equal(index_grid(m, re)[0], top_row), rotated[1] * 0.0, rotated[1])

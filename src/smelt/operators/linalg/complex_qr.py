@@ -113,10 +113,8 @@ def _reflection(
     norm = m.sqrt(total(m, squares, -2))
     beta = m.where(re < 0.0, norm, -norm)
     safe = m.where(is_real_already, 1.0, beta)
-    a, b = (
-        m.where(is_real_already, 0.0, (beta - re) / safe),
-        m.where(is_real_already, 0.0, -im / safe),
-    )
+    a = m.where(is_real_already, 0.0, (beta - re) / safe)
+    b = m.where(is_real_already, 0.0, -im / safe)
     re, im = m.where(is_real_already, 1.0, re - beta), m.where(is_real_already, 0.0, im)
     length = re * re + im * im
     below, top = r > k, m.where(m.equal(r, k), 1.0, 0.0)

@@ -8,6 +8,7 @@ LAPACK's ``zlahqr``.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import onnx_ir as ir
 
@@ -90,7 +91,7 @@ def _triangular(m: Nodes, form: Form, count: Tensor, precision: float) -> tuple[
     turn = count * 0
     limit = count * STEPS
     matrix, low, high = _window(m, form.matrix, precision)
-    never = high * 0.0
+    zero = high * 0.0  # one per matrix
 
     def go_on(
         turn: Tensor, matrix: Tensor, rows: Tensor, low: Tensor, high: Tensor, stuck: Tensor
@@ -107,36 +108,50 @@ def _triangular(m: Nodes, form: Form, count: Tensor, precision: float) -> tuple[
         first, last = _extent(m, start, high)
 
         def chase(i: Tensor, matrix: Tensor, rows: Tensor) -> tuple[Tensor, ...]:
-            """Rotate rows p and p + 1 so that ``(x, y)`` becomes ``(r, 0)``.
-
-            At row ``start``, ``(x, y)`` is column p of the shifted matrix, which creates the bulge.
-            Below it, ``(x, y)`` is column p - 1, which pushes the bulge down by a row. Outside of
-            its own window, a matrix is unchanged, because ``y`` is 0.
-            """
-            p = first + i
-            at = m.op("Cast", p, to=int(ir.DataType.DOUBLE))
-            begins = m.equal(at, start) & (high > 0.0)
-            inside = (at > start) & (at < high)
-            before = m.op("Max", p - 1, p * 0)
-            x, y = element(m, matrix, p, p), element(m, matrix, p + 1, p)
-            u, v = element(m, matrix, p, before), element(m, matrix, p + 1, before)
-            x = Complex(*(m.where(begins, a - b, c) for a, b, c in zip(x, shift, u, strict=True)))
-            y = Complex(
-                *(m.where(begins, a, m.where(inside, b, 0.0)) for a, b in zip(y, v, strict=True))
-            )
-            after = rotated(m, Form(matrix, rows), p, x, y)
-            cleared = _cleared(m, after.matrix, p + 1, before)
-            clears = (at > low) & (at < high)
-            return m.where(clears, cleared, after.matrix), after.rows
+            """Push the bulge of each window down by a row."""
+            active = _ActiveRows(low, start, high)
+            return _chase(m, Form(matrix, rows), first + i, active, shift)
 
         matrix, rows = matrix.m.repeat(last - first, chase, (matrix, rows))
         matrix, low, next_high = _window(m, matrix, precision)
         stuck = m.where(m.equal(next_high, high), stuck + 1.0, 0.0)
         return turn + 1, matrix, rows, low, next_high, stuck
 
-    start = (turn, matrix, form.rows, low, high, never)
+    start = (turn, matrix, form.rows, low, high, zero)
     _, matrix, rows, _, high, _ = m.loop(go_on, step, start)
     return Form(matrix, rows), high > 0.0
+
+
+@dataclass(frozen=True)
+class _ActiveRows:
+    """The rows from ``low`` to ``high`` of the window; the bulge starts at ``start``."""
+
+    low: Tensor
+    start: Tensor
+    high: Tensor
+
+
+def _chase(
+    m: Nodes, form: Form, p: Tensor, active: _ActiveRows, shift: Complex
+) -> tuple[Tensor, Tensor]:
+    """Rotate rows p and p + 1 so that ``(x, y)`` becomes ``(r, 0)``; return matrix and rows.
+
+    At row ``start``, ``(x, y)`` is column p of the shifted matrix, which creates the bulge. Below
+    it, ``(x, y)`` is column p - 1, which pushes the bulge down by a row. Outside of its own window,
+    a matrix is unchanged, because ``y`` is 0.
+    """
+    at = m.op("Cast", p, to=int(ir.DataType.DOUBLE))
+    begins = m.equal(at, active.start) & (active.high > 0.0)
+    inside = (at > active.start) & (at < active.high)
+    before = m.op("Max", p - 1, p * 0)
+    x, y = element(m, form.matrix, p, p), element(m, form.matrix, p + 1, p)
+    u, v = element(m, form.matrix, p, before), element(m, form.matrix, p + 1, before)
+    x = Complex(*(m.where(begins, a - b, c) for a, b, c in zip(x, shift, u, strict=True)))
+    y = Complex(*(m.where(begins, a, m.where(inside, b, 0.0)) for a, b in zip(y, v, strict=True)))
+    after = rotated(m, form, p, x, y)
+    cleared = _cleared(m, after.matrix, p + 1, before)
+    clears = (at > active.low) & (at < active.high)
+    return m.where(clears, cleared, after.matrix), after.rows
 
 
 def _window(m: Nodes, matrix: Tensor, precision: float) -> tuple[Tensor, Tensor, Tensor]:
@@ -200,10 +215,8 @@ def _start(
     on, below = m.equal(r, c), m.equal(r, c + 1)
     diagonal = line(on, matrix, -2)
     here, next_diagonal = line(on, diagonal), line(m.equal(r + 1, c), diagonal)
-    subdiagonal, next_subdiagonal = (
-        length(line(below, matrix)),
-        length(line(on, line(below, matrix, -2))),
-    )
+    subdiagonal = length(line(below, matrix))
+    next_subdiagonal = length(line(on, line(below, matrix, -2)))
     distance_to_shift = _total(m, m.abs(here - m.op("Concat", *shift, axis=1)), 1)
     around = _total(m, m.abs(here) + m.abs(next_diagonal), 1)
     place = m.op("Cast", r, to=int(ir.DataType.DOUBLE))

@@ -55,11 +55,9 @@ def steps(
         a, lower = (transposed(m, a[0]), transposed(m, a[1])), not lower
     if not left:
         b = transposed(m, b[0]), transposed(m, b[1])
-    columns, r, count = (
-        index_grid(m, a[0])[1],
-        index_grid(m, b[0])[0],
-        size(m, a[0], -1),
-    )
+    columns = index_grid(m, a[0])[1]
+    r = index_grid(m, b[0])[0]
+    count = size(m, a[0], -1)
 
     def step(k: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
         """Compute one row of the solution."""

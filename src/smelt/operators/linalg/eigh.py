@@ -64,13 +64,7 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
     converge gives NaN.
     """
     r, c = index_grid(m, a)
-    read = r >= c if attributes["lower"] else r <= c
-    triangle = m.where(read, a, 0.0)
-    mirrored = transposed(m, m.where(m.equal(r, c), 0.0, triangle))
-    scale = largest(m, triangle)
-    usable = scale < math.inf
-    scale = m.where(usable & (scale > 0.0), scale, 1.0)
-    a = m.where(usable, (triangle + mirrored) / scale, 0.0)
+    a, scale, usable = _scaled_symmetric(m, a, r, c, lower=bool(attributes["lower"]))
     count = size(m, a, -1)
     rounds = rounds_of(m, count)
     limit = rounds * SWEEPS
@@ -106,6 +100,22 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
     failed_or_infinite = failed | ~usable
     values = m.where(failed_or_infinite, math.nan, least * scale)
     return m.where(failed_or_infinite, math.nan, v), m.op("Squeeze", values, ints(m, -2))
+
+
+def _scaled_symmetric(
+    m: Nodes, a: Tensor, r: Tensor, c: Tensor, *, lower: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return ``(matrix / scale, scale, mask of finite matrices)``.
+
+    The matrix is symmetric, from one triangle of ``a``; ``r`` and ``c`` are the indices of rows and
+    columns. Other matrices become zeros.
+    """
+    triangle = m.where(r >= c if lower else r <= c, a, 0.0)
+    mirrored = transposed(m, m.where(m.equal(r, c), 0.0, triangle))
+    scale = largest(m, triangle)
+    usable = scale < math.inf
+    scale = m.where(usable & (scale > 0.0), scale, 1.0)
+    return m.where(usable, (triangle + mirrored) / scale, 0.0), scale, usable
 
 
 def _square_sum(m: Nodes, a: Tensor) -> Tensor:

@@ -46,13 +46,9 @@ def real_schur(
     limit = m.op("Max", count, 10) * STEPS
     indexes = r, c = index_grid(m, form)
 
-    def is_open(last: Tensor, stuck: Tensor) -> Tensor:
+    def is_unfinished(last: Tensor, stuck: Tensor, *_: Tensor) -> Tensor:
         """True for a matrix that has unfinished rows and has not failed."""
         return (last >= 0) & (stuck <= limit)
-
-    def go_on(last: Tensor, stuck: Tensor, form: Tensor, vectors: Tensor) -> Tensor:
-        """True for matrices that need another iteration."""
-        return is_open(last, stuck)
 
     def iterate(last: Tensor, stuck: Tensor, form: Tensor, vectors: Tensor) -> tuple[Tensor, ...]:
         """Run one step on the block that ends at row ``last``, or finish a block of one or two
@@ -60,7 +56,7 @@ def real_schur(
 
         ``stuck`` counts the iterations since the last finished block.
         """
-        works = is_open(last, stuck)
+        works = is_unfinished(last, stuck)
         b = bands(m, form, indexes)
         first = _first_of_block(m, b, last, c, precision)
         form = m.where(m.equal(r, first) & m.equal(c, first - 1) & works, 0.0, form)
@@ -73,9 +69,9 @@ def real_schur(
         stuck = m.where(is_done, stuck * 0, stuck)
         return m.where(works & is_done, first - 1, last), stuck, *after
 
-    none = m.op("Cast", largest(m, form) * 0.0, to=int(ir.DataType.INT64))
-    start = none + count - 1, none, form, vectors
-    last, _, form, vectors = form.m.loop(go_on, iterate, start)
+    zero = m.op("Cast", largest(m, form) * 0.0, to=int(ir.DataType.INT64))  # one per matrix
+    start = zero + count - 1, zero, form, vectors
+    last, _, form, vectors = form.m.loop(is_unfinished, iterate, start)
     return Decomposed(m.where(r <= c + 1, form, 0.0), vectors), last >= 0
 
 

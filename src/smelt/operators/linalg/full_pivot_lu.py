@@ -59,8 +59,9 @@ def factor(a: np.ndarray) -> tuple[np.ndarray, ...]:
     for k in range(min(lu.shape)):
         remaining = np.abs(lu[k:, k:])
         remaining[np.isnan(remaining)] = -1
-        place = remaining.size - 1 - int(np.argmax(remaining.reshape(-1)[::-1]))
-        i, j = (k + offset for offset in divmod(place, remaining.shape[1]))
+        last_largest = remaining.size - 1 - int(np.argmax(remaining.reshape(-1)[::-1]))
+        row, column = divmod(last_largest, remaining.shape[1])
+        i, j = k + row, k + column
         lu[[k, i]], rows[[k, i]] = lu[[i, k]], rows[[i, k]]
         lu[:, [k, j]], columns[[k, j]] = lu[:, [j, k]], columns[[j, k]]
         if lu[k, k] != 0:

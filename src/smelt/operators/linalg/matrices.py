@@ -88,7 +88,8 @@ def ints(m: Nodes, *numbers: int) -> Tensor:
 
 def size(m: Nodes, a: Tensor, axis: int) -> Tensor:
     """Return the size of an axis counted from the end, as a rank-0 int64."""
-    sizes = m.op("Shape", a, start=axis, end=axis + 1 or None)
+    end = None if axis == -1 else axis + 1
+    sizes = m.op("Shape", a, start=axis, end=end)
     return m.op("Squeeze", sizes, ints(m, 0))
 
 

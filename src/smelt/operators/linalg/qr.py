@@ -181,10 +181,8 @@ def _longest_first(
     norms = greatest_first(m, c, k, total(m, scaled * scaled, -2))
     is_longest = m.equal(c, m.op("ArgMax", norms, axis=-1, keepdims=1))
     at_k = m.equal(c, k)
-    column_values, column_number = (
-        total(m, m.where(is_longest, a, 0.0), -1),
-        total(m, m.where(is_longest, order, 0), -1),
-    )
+    column_values = total(m, m.where(is_longest, a, 0.0), -1)
+    column_number = total(m, m.where(is_longest, order, 0), -1)
     a = m.where(at_k, column_values, m.where(is_longest, column(m, a, k), a))
     return a, m.where(at_k, column_number, m.where(is_longest, column(m, order, k), order))
 

@@ -122,16 +122,18 @@ def _orthogonalize(m: Nodes, a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]
         has_no_partner = m.equal(partner, m.op("Range", 0, count, 1))
         busy = m.any(to_rotate & ~has_no_partner)
         quiet = m.where(busy, quiet * 0, quiet + 1)
-        a, v = (
-            rotated_columns(m, a, cosine, sine, partner),
-            rotated_columns(m, v, cosine, sine, partner),
-        )
-        return turn + 1, quiet, a, v
+        rotated_a = rotated_columns(m, a, cosine, sine, partner)
+        rotated_v = rotated_columns(m, v, cosine, sine, partner)
+        return turn + 1, quiet, rotated_a, rotated_v
 
     square = filled(m, a, count, count, 0.0)
     r, c = index_grid(m, square)
     start = (count * 0, count * 0, a, square + m.where(m.equal(r, c), 1.0, 0.0))
-    go_on = lambda turn, quiet, *_: (quiet < rounds) & (turn < limit)  # noqa: E731
+
+    def go_on(turn: Tensor, quiet: Tensor, *_: Tensor) -> Tensor:
+        """True until all pairs were quiet for one cycle of rounds, or the limit is reached."""
+        return (quiet < rounds) & (turn < limit)
+
     _, quiet, a, v = m.loop(go_on, step, start)
     lengths = m.sqrt(total(m, a * a, -2))
     k = m.op("Unsqueeze", count, ints(m, 0))

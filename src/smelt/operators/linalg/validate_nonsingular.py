@@ -36,7 +36,7 @@ def reference(inputs: Arguments, attributes: Attributes) -> Computed:
             "E331",
             f"a matrix is singular: pivot {place} of its factor is {diagonals[*batch, place]}",
             at=f"matrix {batch}" if batch else "",
-            why="the model checks that it is not",
+            why="the model checks that the matrix can be inverted",
             fix="give inputs for which the matrix can be inverted",
         )
     return (u,)

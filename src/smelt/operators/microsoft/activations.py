@@ -10,13 +10,13 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.operators.declare import Arguments, Attributes, Computed
 from smelt.operators.elementwise.functions import erf
-from smelt.operators.inputs import first, input_at
+from smelt.operators.inputs import filled, first, input_at
 from smelt.operators.microsoft.declared import Values, floats, like_first, operator
 
 
 def _sum(inputs: Arguments) -> np.ndarray:
     """Return the input plus the bias if present."""
-    x, bias = (*inputs, None)[:2]
+    x, bias = filled(inputs, 2)
     assert x is not None
     return x if bias is None else x + bias
 

@@ -77,10 +77,8 @@ def reference(inputs: Arguments, attributes: Attributes) -> Computed:
 
     Raises ValueError for packed operands, shared buffers and unsupported masks.
     """
-    query, key, value, bias, mask, scores_bias, past_key, past_value, *buffers = (
-        *inputs,
-        *(None,) * 8,
-    )[: max(8, len(inputs))]
+    query, key, value, bias, mask, scores_bias, past_key, past_value = filled(inputs, 8)
+    buffers = inputs[8:]
     assert query is not None
     if key is None or value is None:
         raise ValueError("packed operands are not covered")

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.operators.declare import Arguments, Attributes, Computed, Result
-from smelt.operators.inputs import first, input_at, present
+from smelt.operators.inputs import filled, first, input_at, present
 from smelt.operators.microsoft.declared import Values, floats, ints, operator
 from smelt.operators.microsoft.quantized import dequantized
 
@@ -86,7 +86,7 @@ def _count_ones(b: Builder, numbers: ir.Value, counted: bool) -> ir.Value:
 
 def _float_reference(inputs: Arguments, attributes: Attributes) -> Computed:
     """Return the results from tables of floats."""
-    ids, kinds, words, positions, segments, gamma, beta, mask, places = (*inputs, None, None)[:9]
+    ids, kinds, words, positions, segments, gamma, beta, mask, places = filled(inputs, 9)
     assert ids is not None
     assert gamma is not None
     assert beta is not None
@@ -96,7 +96,7 @@ def _float_reference(inputs: Arguments, attributes: Attributes) -> Computed:
 
 def _float_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
     """Build the results from tables of floats."""
-    ids, kinds, words, positions, segments, gamma, beta, mask, places = (*inputs, None, None)[:9]
+    ids, kinds, words, positions, segments, gamma, beta, mask, places = filled(inputs, 9)
     assert ids is not None
     tables = words, positions, segments
     return _embed_body(b, ids, kinds, tables, (gamma, beta), mask, places, attributes)

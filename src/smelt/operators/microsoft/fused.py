@@ -11,7 +11,7 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.same_shape import Dim
 from smelt.operators.declare import Arguments, Attribute, Attributes, Computed, Result, int_of
-from smelt.operators.inputs import first, input_at, present
+from smelt.operators.inputs import filled, first, input_at, present
 from smelt.operators.microsoft.declared import Values, floats, ints, operator
 from smelt.operators.microsoft.products import infer_product
 from smelt.operators.microsoft.windows import ATTRIBUTES, DILATIONS, KERNEL, windows_of
@@ -90,7 +90,7 @@ def _infer_conv(inputs: Values, attributes: Attributes) -> Sequence[Result]:
 def _conv(inputs: Arguments, attributes: Attributes) -> Computed:
     """Return the activation of the convolution plus bias and addend."""
     x, w = present(inputs[:2])
-    bias, addend = (*inputs[2:], None, None)[:2]
+    bias, addend = filled(inputs[2:], 2)
     views = windows_of(attributes, w.shape[2:]).views(x, 0)
     groups, inner = int_of(attributes, "group"), tuple(range(-(w.ndim - 2), 0))
     parts = zip(np.split(views, groups, 1), np.split(w, groups), strict=True)

@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.operators.declare import Arguments, Attribute, Attributes, Computed, Result
-from smelt.operators.inputs import first, input_at, present
+from smelt.operators.inputs import filled, first, input_at, present
 from smelt.operators.microsoft.declared import Values, operator
 from smelt.operators.microsoft.quantized import dequantized, requantized
 
@@ -122,7 +122,7 @@ def _quantize_spelled_out(b: Builder, inputs: Values, attributes: Attributes) ->
 
 def _dequantize_spelled_out(b: Builder, inputs: Values, attributes: Attributes) -> ir.Value:
     """Build the dequantization; 16-bit integers and their differences are exact in floats."""
-    x, scale, zero = (*inputs, None)[:3]
+    x, scale, zero = filled(inputs, 3)
     assert scale is not None
     assert scale.dtype is not None
     centred = _to_float(b, x)

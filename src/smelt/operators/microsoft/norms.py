@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.operators.declare import Arguments, Attributes, Computed, Result
-from smelt.operators.inputs import first, input_at
+from smelt.operators.inputs import filled, first, input_at
 from smelt.operators.microsoft.declared import Values, floats, operator
 
 F32 = ir.DataType.FLOAT
@@ -24,8 +24,8 @@ def infer(inputs: Values, attributes: Attributes) -> Sequence[Result]:
 
 def _reference(inputs: Arguments, attributes: Attributes, centred: bool) -> Computed:
     """Return ``(norm, mean, 1 / deviation, residual sum)``; ``centred`` subtracts the mean."""
-    x, skip, gamma, *optional = inputs
-    beta, bias = (*optional, None, None)[:2] if centred else (None, (*optional, None)[0])
+    x, skip, gamma, fourth, fifth = filled(inputs, 5)
+    beta, bias = (fourth, fifth) if centred else (None, fourth)
     assert x is not None
     assert skip is not None
     assert gamma is not None

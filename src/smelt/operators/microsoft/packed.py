@@ -187,7 +187,7 @@ def rows_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Va
 
     None for blocks that are not along the last axis, or that do not fill it.
     """
-    data, indices, scales, zeros = (*inputs, None)[:4]
+    data, indices, scales, zeros = filled(inputs, 4)
     axes = _axes(inputs, attributes)
     if axes is None or data is None or indices is None or scales is None or scales.dtype is None:
         return None

@@ -18,10 +18,10 @@ from smelt.operators.microsoft.declared import Values, floats, ints, operator
 def _order(rank: int, attributes: Attributes, side: str) -> list[int]:
     """Return the axes of an operand in the order of the product; vectors are never transposed."""
     order = list(range(rank))
-    if rank > 1 and attributes[f"transBatch{side}"]:
-        order = [*order[1:-1], 0, order[-1]]
-    if rank > 1 and attributes[f"trans{side}"]:
-        order[-2:] = order[:-3:-1]
+    if rank > 1 and attributes[f"transBatch{side}"]:  # moves the first axis before the last
+        order = [*order[1:-1], order[0], order[-1]]
+    if rank > 1 and attributes[f"trans{side}"]:  # swaps the last two
+        order = [*order[:-2], order[-1], order[-2]]
     return order
 
 
@@ -32,10 +32,12 @@ def broadcast_dims(*stacks: Sequence[Dim]) -> list[Dim]:
     for column in zip_longest(*(stack[::-1] for stack in stacks), fillvalue=1):
         sizes = {dim for dim in column if not (isinstance(dim, int) and dim == 1)}
         numbers = [dim for dim in sizes if isinstance(dim, int)]
-        candidates = sizes if len(sizes) < 2 else numbers
-        dims.append(
-            next(iter(candidates), 1) if len(sizes) < 2 or numbers else ir.SymbolicDim(None)
-        )
+        if not sizes:
+            dims.append(1)
+        elif len(sizes) == 1:
+            dims.extend(sizes)
+        else:
+            dims.append(numbers[0] if numbers else ir.SymbolicDim(None))
     return dims[::-1]
 
 

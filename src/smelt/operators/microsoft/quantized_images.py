@@ -16,7 +16,7 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.same_shape import Dim
 from smelt.operators.declare import Arguments, Attributes, Computed, Result, int_of, ints_of
-from smelt.operators.inputs import first, input_at, present
+from smelt.operators.inputs import filled, first, input_at, present
 from smelt.operators.microsoft.declared import Values, ints, operator
 from smelt.operators.microsoft.quantized import dequantized, requantized
 from smelt.operators.microsoft.windows import ATTRIBUTES, DILATIONS, KERNEL, LAST, windows_of
@@ -91,7 +91,7 @@ def _infer_global(inputs: Values, attributes: Attributes) -> Sequence[Result]:
 
 def _average(inputs: Arguments, attributes: Attributes) -> Computed:
     """Return the quantized mean of each window; padding counts if ``count_include_pad`` is 1."""
-    x, scale, zero, y_scale, y_zero = (*inputs, None)[:5]
+    x, scale, zero, y_scale, y_zero = filled(inputs, 5)
     assert x is not None
     real = dequantized(_channels_second(x, attributes), scale, zero)
     windows = windows_of(attributes, ints_of(attributes, "kernel_shape"))
@@ -104,7 +104,7 @@ def _average(inputs: Arguments, attributes: Attributes) -> Computed:
 
 def _global_average(inputs: Arguments, attributes: Attributes) -> Computed:
     """Return the quantized mean of each channel."""
-    x, scale, zero, y_scale, y_zero = (*inputs, None)[:5]
+    x, scale, zero, y_scale, y_zero = filled(inputs, 5)
     assert x is not None
     real = dequantized(_channels_second(x, attributes), scale, zero)
     mean = real.mean(tuple(range(2, x.ndim)), keepdims=True)
@@ -151,8 +151,10 @@ def _infer_convolution(inputs: Values, attributes: Attributes) -> Sequence[Resul
     """Return the type of the convolution, in the type of the result's zero point."""
     x, w, zero = first(inputs), input_at(inputs, 3), input_at(inputs, 7)
     dtype = x.dtype if zero is None else zero.dtype
-    kernel = [dim for dim in (w.shape.dims[2:] if w and w.shape else ()) if isinstance(dim, int)]
-    if w is None or w.shape is None or len(kernel) < len(w.shape) - 2:
+    if w is None or w.shape is None:
+        return (Result(dtype, None),)
+    kernel = [dim for dim in w.shape.dims[2:] if isinstance(dim, int)]
+    if len(kernel) < len(w.shape) - 2:
         return (Result(dtype, None),)
     return (Result(dtype, _result(x, w.shape[0], attributes, kernel).shape),)
 

@@ -25,11 +25,10 @@ from smelt.operators.declare import (
 )
 from smelt.operators.inputs import filled, first, input_at, present
 from smelt.operators.microsoft.attention import visible_keys
+from smelt.operators.microsoft.attention_masks import NEVER, masked_scores, supports_mask
 from smelt.operators.microsoft.declared import Values, floats, ints, operator
 
-FLOAT, INT32, INT64 = ir.DataType.FLOAT, ir.DataType.INT32, ir.DataType.INT64
-NEVER = float(np.finfo(np.float32).min)
-"""Added to the scores of later keys if a query may see earlier keys only."""
+FLOAT = ir.DataType.FLOAT
 
 
 def _sizes(attributes: Attributes, width: int) -> tuple[int, int, int]:
@@ -46,9 +45,12 @@ def _infer(
     """Return the shapes of the result and of the new past, without dtypes."""
     if x.shape is None or len(x.shape) != 3 or not isinstance(width, int):
         return [Result(None, None)] * 2
-    (batch, rows, _), heads = x.shape.dims, int_of(attributes, "num_heads")
+    batch, rows, _ = x.shape.dims
+    heads = int_of(attributes, "num_heads")
     _, key, value = _sizes(attributes, width)
-    before: Dim | None = 0 if past is None else past.shape[3] if past.shape is not None else None
+    before: Dim | None = 0
+    if past is not None:
+        before = past.shape[3] if past.shape is not None else None
     key_rows = rows + before if isinstance(rows, int) and isinstance(before, int) else None
     present = ir.Shape([2, batch, heads, key_rows, value // heads]) if key == value else None
     return [Result(None, ir.Shape([batch, rows, value])), Result(None, present)]
@@ -96,29 +98,6 @@ def _heads(b: Builder, x: ir.Value, start: int, size: int, heads: int) -> ir.Val
     return b.op("Transpose", heads_last, perm=[0, 2, 1, 3])
 
 
-def _hidden(b: Builder, mask: ir.Value, columns: ir.Value, like: ir.Value, fill: float) -> ir.Value:
-    """Build ``fill`` where the mask hides a key and 0 elsewhere, broadcastable to scores
-    B,N,S,T."""
-    assert mask.shape is not None
-    rank = len(mask.shape)
-    if rank == 1:
-        ends = b.op("Unsqueeze", b.op("Cast", mask, to=int(INT64)), b.const_i64([1]))
-        is_visible = b.op("Less", columns, ends)
-    else:
-        is_visible = b.op("Greater", b.op("Cast", mask, to=int(INT32)), b.constant(np.int32(0)))
-    is_visible = b.op("Unsqueeze", is_visible, b.const_i64([1] if rank == 3 else [1, 2]))
-    return b.op("Where", is_visible, b.const_like(0, like), b.const_like(fill, like))
-
-
-def _supports_mask(mask: ir.Value | None, x: ir.Value) -> bool:
-    """True for a mask whose form the body supports; there must be one length per sequence."""
-    if mask is None:
-        return True
-    if mask.shape is None or x.shape is None:
-        return False
-    return len(mask.shape) in (2, 3) or (len(mask.shape) == 1 and mask.shape[0] == x.shape[0])
-
-
 def _has_heads(attributes: Attributes, width: int) -> bool:
     """True if each head has at least one element; results of ONNX Runtime are useless otherwise."""
     heads = int_of(attributes, "num_heads")
@@ -135,32 +114,19 @@ def _attend_body(
     attributes: Attributes,
 ) -> tuple[ir.Value, ...]:
     """Build the nodes that compute ``_attend``."""
-    heads, (query, key, value) = int_of(attributes, "num_heads"), _sizes(attributes, width)
+    heads = int_of(attributes, "num_heads")
+    query, key, value = _sizes(attributes, width)
     q = _heads(b, qkv, 0, query, heads)
     keys_values = [_heads(b, qkv, query, key, heads), _heads(b, qkv, query + key, value, heads)]
     if past is not None:
         old = (b.op("Gather", past, b.const_i64(place), axis=0) for place in (0, 1))
         keys_values = [b.op("Concat", p, x, axis=2) for p, x in zip(old, keys_values, strict=True)]
     k, v = keys_values
-    scale, filler = (
-        attributes["scale"] or 1 / math.sqrt(query // heads),
-        attributes["mask_filter_value"],
-    )
+    scale = attributes["scale"] or 1 / math.sqrt(query // heads)
     assert isinstance(scale, int | float)
-    assert isinstance(filler, int | float)
     products = b.op("MatMul", q, b.op("Transpose", k, perm=[0, 1, 3, 2]))
     scores = b.op("Mul", products, b.const_like(scale, products))
-    if mask is not None or attributes["unidirectional"]:
-        zero, one = b.const_i64(0), b.const_i64(1)
-        rows, keys = (b.op("Gather", b.op("Shape", x), b.const_i64(2), axis=0) for x in (q, k))
-        columns = b.op("Unsqueeze", b.op("Range", zero, keys, one), b.const_i64([0]))
-        if mask is not None:
-            scores = b.op("Add", scores, _hidden(b, mask, columns, scores, filler))
-        if attributes["unidirectional"]:
-            places = b.op("Range", b.op("Sub", keys, rows), keys, one)
-            is_later = b.op("Greater", columns, b.op("Unsqueeze", places, b.const_i64([1])))
-            ends = (b.const_like(number, scores) for number in (NEVER, 0))
-            scores = b.op("Add", scores, b.op("Where", is_later, *ends))
+    scores = masked_scores(b, scores, q, k, mask, attributes)
     scores = scores if bias is None else b.op("Add", scores, bias)
     result = b.op("MatMul", b.op("Softmax", scores, axis=-1), v)
     rows_first = b.op("Transpose", result, perm=[0, 2, 1, 3])
@@ -206,7 +172,7 @@ def _float_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.
     x, weights, bias, mask, past, scores_bias, length = filled(inputs, 7)
     assert x is not None
     width = _columns(weights)
-    if _is_unsupported(attributes) or length is not None or not _supports_mask(mask, x):
+    if _is_unsupported(attributes) or length is not None or not supports_mask(mask, x):
         return None
     if not isinstance(width, int) or not _has_heads(attributes, width):
         return None
@@ -245,7 +211,7 @@ def _quantized_body(
     x, w, bias, x_scale, w_scale, mask, x_zero, w_zero, past = filled(inputs, 9)
     assert x is not None
     width = _columns(w)
-    if _is_unsupported(attributes) or not _supports_mask(mask, x):
+    if _is_unsupported(attributes) or not supports_mask(mask, x):
         return None
     if not isinstance(width, int) or not _has_heads(attributes, width):
         return None

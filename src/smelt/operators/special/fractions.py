@@ -88,6 +88,6 @@ def gamma_fraction(
     p1, q1 = x + 1.0, z * x
     # The derivatives of p1 and q1 by a are 0 and -x.
     start = (is_used, zero, p1 / q1, p1, q1, one, x, p1 * x / (q1 * q1), zero, -x, zero, zero)
-    _, count, value, *_rest = m.loop(lambda active, *_: active, step, start)
+    _, count, value, _, _, _, _, dvalue, *_ = m.loop(lambda active, *_: active, step, start)
     failed = count >= LIMIT
-    return m.where(failed, math.nan, value), m.where(failed, math.nan, _rest[4])
+    return m.where(failed, math.nan, value), m.where(failed, math.nan, dvalue)
