@@ -10,7 +10,7 @@ from rewrites import check_same_numbers
 
 from smelt.compiler import optimize_model
 from smelt.ir import text
-from smelt.passes.base import together
+from smelt.passes.base import joint_exactness
 
 SQUARE = tensor("w", (4, 4))
 ROW = tensor("b", (4,))
@@ -124,5 +124,5 @@ def test_computes_the_same(name: str, before: str, alone: bool) -> None:
     source = text.parse(before, 23)
     model = source.clone()
     reports = optimize_model(model, pipeline=name if alone else "default")
-    declared = together(report.exactness for report in reports if report.changed)
+    declared = joint_exactness(report.exactness for report in reports if report.changed)
     check_same_numbers(source, model, declared, modes=("normal",))

@@ -11,7 +11,7 @@ from random_graphs.mutation import Mutant, applied
 from smelt.compiler import optimize_model
 from smelt.errors import SmeltError
 from smelt.ir import text
-from smelt.passes.base import together
+from smelt.passes.base import joint_exactness
 
 GRAPHS = 1500
 
@@ -42,6 +42,8 @@ def _catches(seed: int, mutant: Mutant) -> bool:
     except SmeltError:
         return False
     try:
-        return bool(judge.problems(wrong, together(r.exactness for r in reports if r.changed)))
+        return bool(
+            judge.problems(wrong, joint_exactness(r.exactness for r in reports if r.changed))
+        )
     except SmeltError:
         return True

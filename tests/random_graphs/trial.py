@@ -14,7 +14,7 @@ from random_graphs.judging import Judge
 import smelt
 from smelt.compiler import optimize_model
 from smelt.errors import SmeltError
-from smelt.passes.base import together
+from smelt.passes.base import joint_exactness
 from smelt.passes.pipeline import parse, passes_of
 from smelt.passes.run import PassReport
 
@@ -84,4 +84,6 @@ def try_seed(
 
 def judged(judge: Judge, model: ir.Model, reports: Iterable[PassReport]) -> list[str]:
     """What is wrong with ``model``, by what the passes that changed it declare together."""
-    return judge.problems(model, together(each.exactness for each in reports if each.changed))
+    return judge.problems(
+        model, joint_exactness(each.exactness for each in reports if each.changed)
+    )

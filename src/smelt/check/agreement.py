@@ -121,26 +121,29 @@ def trial_sizes(a: Interface, b: Interface | None, dims: Dims | None) -> list[di
     fixed = fixed_sizes(a, b) if b is not None else {}
     choices: dict[str, tuple[int, ...]] = {}
     for index, symbol in enumerate(symbols):
-        requested_sizes = requested.get(symbol)
         if symbol in fixed:
             choices[symbol] = (fixed[symbol],)
-        elif requested_sizes is None and symbol in unnamed:
+        elif symbol in requested:
+            choices[symbol] = _requested_sizes(symbol, requested[symbol])
+        elif symbol in unnamed:
             choices[symbol] = (1,)
-        elif requested_sizes is None:
-            choices[symbol] = (DEFAULT_SIZES[0], DEFAULT_SIZES[1] + index)
         else:
-            choices[symbol] = (
-                (requested_sizes,) if isinstance(requested_sizes, int) else tuple(requested_sizes)
-            )
-        if not choices[symbol] or min(choices[symbol]) < 0:
-            raise UsageError(
-                "E633",
-                f"{list(choices[symbol])} cannot be the sizes of {symbol!r}",
-                why="a list of sizes contains at least one number, each 0 or more",
-                fix=f"--dim {symbol}=1,3",
-            )
+            choices[symbol] = (DEFAULT_SIZES[0], DEFAULT_SIZES[1] + index)
     count = max((len(sizes) for sizes in choices.values()), default=1)
     return [{name: sizes[k % len(sizes)] for name, sizes in choices.items()} for k in range(count)]
+
+
+def _requested_sizes(symbol: str, requested: int | Sequence[int]) -> tuple[int, ...]:
+    """Return the sizes that the user requests for ``symbol``; raises UsageError E633."""
+    sizes = (requested,) if isinstance(requested, int) else tuple(requested)
+    if not sizes or min(sizes) < 0:
+        raise UsageError(
+            "E633",
+            f"{list(sizes)} cannot be the sizes of {symbol!r}",
+            why="a list of sizes contains at least one number, each 0 or more",
+            fix=f"--dim {symbol}=1,3",
+        )
+    return sizes
 
 
 def fixed_sizes(a: Interface, b: Interface) -> dict[str, int]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from smelt.check.float_errors import absolute_error, relative_errors
 from smelt.ir.floats import is_float, ulp_distance
 from smelt.runtime.interface import Value
 
@@ -231,23 +231,17 @@ def _compare_floats(
     with np.errstate(all="ignore"):
         expected_wide, actual_wide = expected.astype(np.float64), actual.astype(np.float64)
         distance = ulp_distance(expected, actual)
-        same = distance == 0
-        error = np.where(same, 0.0, np.abs(expected_wide - actual_wide))
-        error = np.where(np.isnan(error), np.inf, error)
+        error = absolute_error(expected_wide, actual_wide, distance)
         ulp = distance
         if limit.margin:
-            ulp = np.where(same, 0.0, error * limit.margin / allowed)
+            ulp = np.where(distance == 0, 0.0, error * limit.margin / allowed)
             ulp = np.where(np.isnan(ulp), np.inf, ulp)
         passed = _passed(expected_wide, actual_wide, distance, error, limit.tolerance, allowed)
-    finite = np.isfinite(expected_wide) & np.isfinite(actual_wide)
     failed = ~passed & ~unstable
-    counted_error = np.where(unstable, 0.0, error)
-    ulp = np.where(unstable, 0.0, ulp)
+    counted_error, ulp = np.where(unstable, 0.0, error), np.where(unstable, 0.0, ulp)
     rank = np.where(failed, 1.0 + ulp, 0.0) if failed.any() else ulp
     worst = _index(np.argmax(rank), expected.shape)
-    scale = np.max(np.abs(expected_wide[np.isfinite(expected_wide)]), initial=0.0)
-    largest = float(np.max(counted_error))
-    magnitude = np.sum(np.abs(expected_wide), where=finite)
+    peak_rel, mean_rel = relative_errors(expected_wide, actual_wide, counted_error)
     return Comparison(
         name,
         _kind(expected),
@@ -256,8 +250,8 @@ def _compare_floats(
         ulp=float(ulp[worst]),
         allowed=limit.margin,
         error=float(counted_error[worst]),
-        peak_rel=_part(largest, scale),
-        mean_rel=_part(np.sum(counted_error, where=finite), magnitude),
+        peak_rel=peak_rel,
+        mean_rel=mean_rel,
         where=worst,
         expected=str(expected[worst]),
         actual=str(actual[worst]),
@@ -285,13 +279,6 @@ def _passed(
         zeros = (expected == 0) & (actual == 0)
         passed &= ~(zeros & (np.signbit(expected) != np.signbit(actual)))
     return np.asarray(passed)
-
-
-def _part(error: float, magnitude: float) -> float:
-    """Return ``error / magnitude``; infinite if only the magnitude is 0."""
-    if not error:
-        return 0.0
-    return float(error / magnitude) if magnitude else math.inf
 
 
 def _index(flat: np.intp | int, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -22,7 +22,7 @@ from smelt.check.verification_record import VerificationRecord
 from smelt.check.version_history import Finding, VersionHistory
 from smelt.errors import Mismatch, SmeltError
 from smelt.ir.interface_change import DimBound, InterfaceChange
-from smelt.passes.base import Exactness, together
+from smelt.passes.base import Exactness, joint_exactness
 from smelt.passes.pipeline import Step, Steps, to_text
 from smelt.passes.run import PassReport
 from smelt.runtime.interface import interface_of
@@ -84,7 +84,9 @@ class VerifyFinal(Verifier):
                 why="the error is larger than the passes declare",
                 fix="`smelt bisect` finds the rewrite at fault",
             )
-            error.why = f"the passes that changed the model declare {together(self.declared)}"
+            error.why = (
+                f"the passes that changed the model declare {joint_exactness(self.declared)}"
+            )
             text = to_text(self.steps)
             raise _with_reproducer(error, self.source, text, self.seed, self.dims)
 
@@ -92,7 +94,7 @@ class VerifyFinal(Verifier):
         """Return the differences between ``model`` and the source as sentences."""
         if not self.declared:
             return []
-        declared = together(self.declared)
+        declared = joint_exactness(self.declared)
         bound_dims = {item.name: item.size for item in self.changes if isinstance(item, DimBound)}
         dims = {**(self.dims or {}), **bound_dims}
         cases = of_sizes(self.cases, bound_dims) if self.cases else ()
@@ -139,7 +141,7 @@ class VerifyEach(Verifier):
         source, text = finding.before, str(finding.step)
         what = f"pass {spelling} changed the result"
         why = f"the pass declares itself {finding.declared}"
-        if not finding.alone:
+        if not finding.is_pass_wrong:
             source, text = self.source, to_text(self.steps)
             what = f"the errors of all passes up to {spelling} add up to a wrong result"
             why = f"each pass stayed within its declaration; together they are {finding.declared}"

@@ -25,12 +25,12 @@ class Reports(list[PassReport]):
         """Return a table of the passes that changed the model, for notebooks."""
         from smelt.ir.html.markup import table, titled
 
-        rows = [
-            (report.text, report.nodes_before, report.nodes_after, report.stats.rewrites, ms, rules)
-            for report in self
-            if report.changed
-            for ms in [1e3 * report.seconds]
-            for rules in [", ".join(f"{rule} x{n}" for rule, n in report.stats.fired.items())]
-        ]
+        rows = []
+        for report in self:
+            if report.changed:
+                rules = ", ".join(f"{rule} x{n}" for rule, n in report.stats.fired.items())
+                nodes = (report.nodes_before, report.nodes_after)
+                ms = 1e3 * report.seconds
+                rows.append((report.text, *nodes, report.stats.rewrites, ms, rules))
         header = ("pass", "nodes before", "after", "rewrites", "ms", "rules")
         return titled(repr(self)[1:-1], table(rows, header))

@@ -87,7 +87,7 @@ class PrintPasses:
         """Print ``lines`` under a heading with the pass and its rewrites."""
         self._printed.add(step.pass_.spelling)
         count = report.stats.rewrites
-        self.write(f"*** after {step} ({count} rewrite{'s' * (count != 1)}) ***")
+        self.write(f"*** after {step} ({count} rewrite{'' if count == 1 else 's'}) ***")
         self.write("\n".join(cut(lines, self.limit)))
 
 

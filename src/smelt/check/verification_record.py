@@ -9,7 +9,7 @@ from typing import Any
 from smelt.check.agreement import sizes_in_words, sizes_together
 from smelt.check.compare import Comparison, error_in_words, worst
 from smelt.check.comparison_inputs import ComparisonInputs
-from smelt.passes.base import EXACT, Exactness, together
+from smelt.passes.base import EXACT, Exactness, joint_exactness
 
 
 @dataclass
@@ -44,7 +44,7 @@ class VerificationRecord:
         compared: Sequence[tuple[ComparisonInputs, Comparison]],
     ) -> None:
         """Record the comparison of one version with the source, and the exactness of its passes."""
-        self.runtime, self.passes, self.declared = runtime, len(declared), together(declared)
+        self.runtime, self.passes, self.declared = runtime, len(declared), joint_exactness(declared)
         self.versions += 1
         self.compared = [
             (ComparisonInputs((), case.sizes, case.inputs), item) for case, item in compared
@@ -85,7 +85,7 @@ class VerificationRecord:
     def __str__(self) -> str:
         if not self.versions:
             return "nothing to verify: no pass changed anything"
-        changes = f"{self.passes} change{'s' * (self.passes != 1)}"
+        changes = f"{self.passes} change{'' if self.passes == 1 else 's'}"
         when = f"after each of {changes}" if self.mode == "each" else f"after {changes}"
         return f"verified {when} {self.place}: {error_in_words(self.worst)}"
 
@@ -93,5 +93,5 @@ class VerificationRecord:
     def place(self) -> str:
         """The sizes and the number of given inputs, in words."""
         count = sum(kind.startswith("given") for kind in self.inputs)
-        inputs = f"on {count} given input{'s' * (count != 1)} " if count else ""
+        inputs = f"on {count} given input{'' if count == 1 else 's'} " if count else ""
         return f"{inputs}at {sizes_together(self.sizes)}"

@@ -67,11 +67,8 @@ def verify(
     report = Report(names, tolerance=str(tolerance or f"{margin:g} ulp, as measured"))
     approximation = "" if tolerance is not None else approximation_between(first, second)
     if approximation:
-        tolerance, report.approximation, report.tolerance = (
-            ANY,
-            approximation,
-            f"any error smaller than the numbers, for {approximation}",
-        )
+        tolerance, report.approximation = ANY, approximation
+        report.tolerance = f"any error smaller than the numbers, for {approximation}"
     if first.interface is not None and second.interface is not None:
         report.interface = disagreements(first.interface, second.interface)
         if report.interface:
@@ -83,24 +80,38 @@ def verify(
     else:
         cases = [ComparisonInputs(_on_pairs(first, second, inputs), {}, "given")]
     completed = _run(first, second, cases, seed, report)
-    slacks: list[Slack] = [()] * len(completed)
     if approximation:
-        slacks = [unlimited(expected) for _, _, expected, _ in completed]
+        slacks: list[Slack] = [unlimited(expected) for _, _, expected, _ in completed]
     elif tolerance is None:
         slacks = _slacks(yardstick, completed, margin, of_source=yardstick.subject is first)
-    names_out = [port.name for port in second.interface.outputs] if second.interface else []
+    else:
+        slacks = [()] * len(completed)
+    _compare_outputs(second, completed, slacks, tolerance, margin)
+    if approximation:
+        for trial, *_ in completed:
+            trial.outputs = related(trial.outputs)
+    return report
+
+
+def _compare_outputs(
+    second: ComparisonSide,
+    completed: Sequence[Ran],
+    slacks: Sequence[Slack],
+    tolerance: Tolerance | None,
+    margin: float,
+) -> None:
+    """Compare the outputs of each completed trial, within ``tolerance`` or else its slack."""
+    names = [port.name for port in second.interface.outputs] if second.interface else []
     for (trial, _, expected, actual), slack in zip(completed, slacks, strict=True):
         with span("compare"):
-            outputs = compare(
+            trial.outputs = compare(
                 expected,
                 actual,
                 tolerance or EXACT,
-                names=names_out,
+                names=names,
                 slack=slack,
                 margin=margin if tolerance is None else 0.0,
             )
-            trial.outputs = related(outputs) if approximation else outputs
-    return report
 
 
 def _samples(
@@ -153,12 +164,14 @@ def _slacks(
     yardstick: Yardstick, ran: Sequence[Ran], margin: float, *, of_source: bool
 ) -> list[Slack]:
     """Return the error that rounding explains in each run, measured on ``yardstick``."""
-    bases = [expected if of_source else actual for _, _, expected, actual in ran]
+    inputs = [values for _, values, _, _ in ran]
+    outputs = [expected if of_source else actual for _, _, expected, actual in ran]
     with span("measure rounding"):
-        moved = yardstick.movements(
-            [(given, base) for (_, given, _, _), base in zip(ran, bases, strict=True)]
-        )
-    return [allowance(*pair, margin) for pair in zip(bases, moved, strict=True)]
+        movements = yardstick.movements(list(zip(inputs, outputs, strict=True)))
+    return [
+        allowance(output, movement, margin)
+        for output, movement in zip(outputs, movements, strict=True)
+    ]
 
 
 def source_fails(
@@ -198,7 +211,7 @@ def _open(
     a: Checkable, b: Checkable, names: tuple[str, str]
 ) -> tuple[ComparisonSide, ComparisonSide]:
     """Open both sides in the same runner, because different kernels round differently."""
-    first, second = _alike(open_side(a, names[0]), open_side(b, names[1]))
+    first, second = _with_complex(open_side(a, names[0]), open_side(b, names[1]))
     used = {_runner_of(side) for side in (first, second)} - {None}
     if used == {"onnxruntime", "reference"}:
         first, second = open_side(a, names[0], "reference"), open_side(b, names[1], "reference")
@@ -221,7 +234,9 @@ def _on_pairs(
     return inputs if interface is None else all_as_pairs(interface.inputs, inputs)
 
 
-def _alike(first: ComparisonSide, second: ComparisonSide) -> tuple[ComparisonSide, ComparisonSide]:
+def _with_complex(
+    first: ComparisonSide, second: ComparisonSide
+) -> tuple[ComparisonSide, ComparisonSide]:
     """Make a function that is compared with a model accept and return complex numbers as pairs."""
     interface = first.interface or second.interface
     if interface is None or not any(
@@ -240,8 +255,7 @@ def _runner_of(side: ComparisonSide) -> str | None:
 
 
 def _yardstick(first: ComparisonSide, second: ComparisonSide, seed: int) -> Yardstick:
-    """Return the side on which rounding is measured: the source, if it is a model, else the other
-    side.
+    """Return the measurement of rounding, on the source if that is a model, else on the other side.
 
     A side that computes in 16 bits comes first. For an artifact, its model is measured if that runs
     here.

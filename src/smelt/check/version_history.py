@@ -12,7 +12,7 @@ from smelt.check.baseline import Baseline, Outputs
 from smelt.check.verification_record import VerificationRecord
 from smelt.errors import SmeltError
 from smelt.ir.interface_change import DimBound
-from smelt.passes.base import Exactness, together
+from smelt.passes.base import Exactness, joint_exactness
 from smelt.passes.pipeline import Step
 from smelt.passes.run import PassReport
 
@@ -21,15 +21,15 @@ from smelt.passes.run import PassReport
 class Finding:
     """A wrong version, which ``step`` computed from ``before`` by the rules in ``fired``.
 
-    ``alone`` is True if this pass is wrong relative to ``before``; otherwise every pass stayed
-    within its declaration, but all together did not. ``declared`` is the exactness that was
-    exceeded.
+    ``is_pass_wrong`` is True if the pass exceeds its declaration between ``before`` and this
+    version; otherwise every pass stayed within its declaration, but all together did not.
+    ``declared`` is the exactness that was exceeded.
     """
 
     step: Step
     before: ir.Model
     fired: Mapping[str, int]
-    alone: bool
+    is_pass_wrong: bool
     declared: Exactness
     problems: list[str]
 
@@ -65,21 +65,22 @@ class VersionHistory:
         if not report.changed:
             return None
         self.declared.append(report.exactness)
-        problems, alone = self._problems(model, report)
+        problems, is_pass_wrong = self._problems(model, report)
         before, self._before = self._before, model.clone()
         if not problems:
             return None
-        declared = report.exactness if alone else together(self.declared)
-        return Finding(step, before, report.stats.fired, alone, declared, problems)
+        declared = report.exactness if is_pass_wrong else joint_exactness(self.declared)
+        return Finding(step, before, report.stats.fired, is_pass_wrong, declared, problems)
 
     def _problems(self, model: ir.Model, report: PassReport) -> tuple[list[str], bool]:
         """Compare ``model`` with the previous version, then with the source.
 
-        Return the differences, and True if they are to the previous version, so that its pass alone
-        caused them. Moves the baseline to the interface of ``model``, keeps its outputs as those of
-        the previous version, and notes the comparison with the source as evidence.
+        Return the differences, and True if they are differences to the previous version, which
+        only the last pass can have caused. The method also moves the baseline to the interface of
+        ``model``, keeps the outputs of ``model`` as those of the previous version, and records the
+        comparison with the source as evidence.
         """
-        total, changes = together(self.declared), report.stats.interface
+        total, changes = joint_exactness(self.declared), report.stats.interface
         old_interface = self._at_sizes({c.name: c.size for c in changes if isinstance(c, DimBound)})
         self.baseline = new_interface = old_interface.changed(changes, total)
         if self.runs < self._first:
@@ -115,4 +116,4 @@ class VersionHistory:
             return self.baseline
         self._dims.update(bound)
         self._previous = None
-        return self.baseline.elsewhere(self._dims, together(self.declared))
+        return self.baseline.elsewhere(self._dims, joint_exactness(self.declared))

@@ -65,7 +65,7 @@ def exact_but_zero_sign(note: str) -> Exactness:
     return Exactness("exact", note=note, zero_sign=False)
 
 
-def together(declared: Iterable[Exactness]) -> Exactness:
+def joint_exactness(declared: Iterable[Exactness]) -> Exactness:
     """Return the Exactness of several pass runs, one after another: their ulp add up.
 
     Each run that changed the model counts. The bound of one run covers all of its rewrites, which

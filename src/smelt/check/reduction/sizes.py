@@ -42,7 +42,7 @@ def _sizes(model: ir.Model) -> Iterator[int]:
     ``SMALLER``.
     """
     for value in (*model.graph.inputs, *model.graph.initializers.values()):
-        for dim in value.shape.dims if value.shape is not None else ():
+        for dim in value.shape or ():
             if isinstance(dim, int) and dim > SMALLER[0]:
                 yield dim
 

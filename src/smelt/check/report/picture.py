@@ -150,7 +150,8 @@ def _panel(
         f'<rect x="{left:.1f}" y="{TOP - 26:.1f}" width="{width:.1f}" '
         f'height="{height - TOP - 38:.1f}" rx="10" fill="{PANEL}"/>'
     )
-    yield _text(left + 14, TOP - 8, f"{name}: {count} node{'s' * (count != 1)}", bold=True, size=13)
+    title = f"{name}: {count} node{'' if count == 1 else 's'}"
+    yield _text(left + 14, TOP - 8, title, bold=True, size=13)
 
 
 def _drawn(box: Box, center: Point) -> Iterator[str]:
