@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -29,47 +29,52 @@ SIGNALLED = 128
 ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
+Models = Annotated[
+    list[str],
+    typer.Argument(metavar="MODELS", help="Models, folders, or patterns such as 'm/**/*.onnx'."),
+]
+Action = Annotated[
+    Literal["optimize", "verify", "compile"],
+    typer.Option(
+        "--do",
+        help="The command to run. verify compares each model with the file of the same name"
+        " in FOLDER.",
+    ),
+]
+Folder = Annotated[
+    str, typer.Option("-o", "--output", metavar="FOLDER", help="The folder for the results.")
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="The number of models to process at once. The default is 1, on Ray the number of"
+        " CPUs.",
+    ),
+]
+Timeout = Annotated[
+    float | None, typer.Option(metavar="SECONDS", help="Give up on a model after SECONDS.")
+]
+Retry = Annotated[bool, typer.Option("--retry", help="Also process the models that failed before.")]
+RayAddress = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS", help="Work on this Ray cluster; local starts one on this machine."
+    ),
+]
+
+
 @command
 def batch(
     context: typer.Context,
-    models: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="MODELS", help="Models, folders, or patterns such as 'm/**/*.onnx'."
-        ),
-    ],
-    action: Annotated[
-        Literal["optimize", "verify", "compile"],
-        typer.Option(
-            "--do",
-            help="The command to run. verify compares each model with the one of that name in the"
-            " folder.",
-        ),
-    ],
-    output: Annotated[
-        str, typer.Option("-o", "--output", metavar="FOLDER", help="The folder for the results.")
-    ],
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="The number of models to process at once. The default is 1, on Ray the number of"
-            " CPUs.",
-        ),
-    ] = None,
-    timeout: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Give up on a model after SECONDS.")
-    ] = None,
-    retry: Annotated[
-        bool, typer.Option("--retry", help="Also process the models that failed before.")
-    ] = False,
-    ray: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS", help="Work on this Ray cluster; local starts one on this machine."
-        ),
-    ] = None,
+    models: Models,
+    action: Action,
+    output: Folder,
+    jobs: Jobs = None,
+    timeout: Timeout = None,
+    retry: Retry = False,
+    ray: RayAddress = None,
     report: Report = None,
     as_json: Json = False,
 ) -> None:
@@ -83,22 +88,13 @@ def batch(
     from smelt.batch import plan, run
 
     planned = plan(models, action, output, options=_options(context, action), timeout=timeout)
-    total, failed, finished = len(planned.jobs), 0, 0
-
+    total = len(planned.jobs)
     title = f"{action} of {total} models"
     with (
         reporting(report, title, STANDARD, reads=[job.model for job in planned.jobs]) as page,
         progress(title) as shown,
     ):
-
-        def tell(outcome: Outcome) -> None:
-            """Show how many models are finished, and the last one."""
-            nonlocal failed, finished
-            finished, failed = finished + 1, failed + (not outcome.done)
-            shown.say(
-                f"{action}: {finished} of {total}, {failed} failed; last {printable(outcome.name)}"
-            )
-
+        tell = _teller(action, total, shown.say)
         with ended_by_signals() as signalled:
             summary = run(planned, attend=_attend_on(ray, jobs), retry=retry, tell=tell)
         page.report.batch = summary.to_json()
@@ -110,6 +106,20 @@ def batch(
         raise typer.Exit(SIGNALLED + signalled[-1])
     if not summary.ok:
         raise typer.Exit(int(ExitStatus.MISMATCH))
+
+
+def _teller(action: str, total: int, say: Callable[[str], None]) -> Callable[[Outcome], None]:
+    """Return the function that is called with each outcome; it shows how many are finished."""
+    finished = failed = 0
+
+    def tell(outcome: Outcome) -> None:
+        """Show how many models are finished, and the last one."""
+        nonlocal finished, failed
+        finished += 1
+        failed += not outcome.done
+        say(f"{action}: {finished} of {total}, {failed} failed; last {printable(outcome.name)}")
+
+    return tell
 
 
 def _attend_on(address: str | None, jobs: int | None) -> Attend:
@@ -207,4 +217,4 @@ def _evidence(outcome: Outcome) -> str:
     worst = record["worst"]
     error = f"{float(worst['ulp']):.2g} ulp" if worst["error"] else "equal bits"
     count = len(record["sizes"])
-    return f"{error} at {count} size{'s' * (count != 1)}"
+    return f"{error} at {count} size{'' if count == 1 else 's'}"

@@ -31,52 +31,57 @@ SECONDS = 3.0
 BLAS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
+Sources = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="A [B ...]",
+        help="Models, folders that `smelt compile` wrote, or functions. A@c is A compiled for c.",
+    ),
+]
+Targets = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="TARGET",
+        help="Compile each model for this target first. Repeatable.",
+        autocompletion=completion.targets,
+    ),
+]
+Runs = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Stop after N rounds. A round runs each candidate once."),
+]
+Seconds = Annotated[
+    float | None,
+    typer.Option(
+        min=0.0, metavar="SECONDS", help="Stop after SECONDS. The default is 3 without --runs."
+    ),
+]
+Threads = Annotated[
+    int,
+    typer.Option(
+        min=1, metavar="N", help="The threads of ONNX Runtime and BLAS. Target c uses one."
+    ),
+]
+Kernels = Annotated[
+    bool,
+    typer.Option(
+        "--kernels",
+        help="Time the kernels of one folder of target c, compiled with --option profile=true.",
+    ),
+]
+
+
 @command
 def bench(
-    sources: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="A [B ...]",
-            help="Models, folders that `smelt compile` wrote, or functions. A@c is A compiled for"
-            " c.",
-        ),
-    ],
-    target: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TARGET",
-            help="Compile each for this target first. Repeatable.",
-            autocompletion=completion.targets,
-        ),
-    ] = None,
+    sources: Sources,
+    target: Targets = None,
     inputs: InputOption = None,
     input_file: InputFiles = None,
     dim: Dim = None,
-    runs: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="N", help="Stop after N rounds. A round runs each candidate once."
-        ),
-    ] = None,
-    seconds: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0, metavar="SECONDS", help="Stop after SECONDS. The default is 3 without --runs."
-        ),
-    ] = None,
-    threads: Annotated[
-        int,
-        typer.Option(
-            min=1, metavar="N", help="The threads of ONNX Runtime and BLAS. Target c uses one."
-        ),
-    ] = 1,
-    kernels: Annotated[
-        bool,
-        typer.Option(
-            "--kernels",
-            help="Time the kernels of one folder of target c, compiled with --option profile=true.",
-        ),
-    ] = False,
+    runs: Runs = None,
+    seconds: Seconds = None,
+    threads: Threads = 1,
+    kernels: Kernels = False,
     as_json: Json = False,
     *,
     calling: Calling,
@@ -89,10 +94,7 @@ def bench(
 
     Example: smelt bench model.onnx out.onnx model.onnx@c --dim B=1
     """
-    if "numpy" not in sys.modules:
-        # BLAS reads these variables when it is loaded; values that the user has set are kept.
-        for variable in BLAS:
-            os.environ.setdefault(variable, str(threads))
+    _limit_blas_threads(threads)
     from smelt.benchmark import benchmark
     from smelt.runtime.latency import MOST_ROUNDS
 
@@ -100,18 +102,12 @@ def bench(
         inputs, input_file, function=any(is_function(_split(s)[0]) for s in sources)
     )
     sizes, call = bind_dims(dim), calling.call(*values.specs)
-    limit = seconds if seconds is not None else (float("inf") if runs else SECONDS)
+    default_limit = float("inf") if runs else SECONDS
+    limit = default_limit if seconds is None else seconds
+    rounds = runs or MOST_ROUNDS
     if kernels:
-        if len(sources) != 1 or target:
-            raise UsageError(
-                "E637",
-                "--kernels is given with --target or with several models",
-                why="it times the kernels of one folder that is already compiled",
-                fix="smelt bench FOLDER --kernels",
-            )
-        bench_kernels(
-            sources[0], values, rounds=runs or MOST_ROUNDS, seconds=limit, as_json=as_json
-        )
+        folder = _only_folder(sources, target)
+        bench_kernels(folder, values, rounds=rounds, seconds=limit, as_json=as_json)
         return
     with progress("reading") as shown:
         candidates = _candidates(sources, target or [], call, sizes, threads, shown.say)
@@ -119,11 +115,30 @@ def bench(
             candidates,
             _values(candidates, values),
             sizes,
-            rounds=runs or MOST_ROUNDS,
+            rounds=rounds,
             seconds=limit,
             say=shown.say,
         )
     _show(result, threads, as_json)
+
+
+def _limit_blas_threads(threads: int) -> None:
+    """Set the number of threads of BLAS, unless the user has set it or BLAS is loaded already."""
+    if "numpy" not in sys.modules:  # BLAS reads the variables when it is loaded
+        for variable in BLAS:
+            os.environ.setdefault(variable, str(threads))
+
+
+def _only_folder(sources: Sequence[str], targets: Sequence[str] | None) -> str:
+    """Return the folder whose kernels are timed; raises UsageError E637 for other sources."""
+    if len(sources) != 1 or targets:
+        raise UsageError(
+            "E637",
+            "--kernels is given with --target or with several models",
+            why="--kernels times the kernels of one folder that is already compiled",
+            fix="smelt bench FOLDER --kernels",
+        )
+    return sources[0]
 
 
 def _split(source: str) -> tuple[str, str | None]:
@@ -169,7 +184,8 @@ def _candidates(
         say(f"reading {base}")
         opened = opened_source(base)
         called = call if is_function(base) else AS_IS
-        for target in (own_target,) if own_target else targets or (None,):
+        requested: Sequence[str | None] = [own_target] if own_target else targets
+        for target in requested or [None]:
             name = f"{base}@{target}" if target else base
             candidates.append(candidate(opened, name, target, called, sizes, settings))
     return candidates
@@ -205,7 +221,9 @@ def _show(result: Benchmark, threads: int, as_json: bool) -> None:
     ]
     print(table(rows, ("candidate", "min ms", "median ms", "spread", "ratio", "")))
     at = " ".join(f"{name}={size}" for name, size in result.sizes.items())
-    note(f"{rounds} rounds{f' at {at}' if at else ''}, {threads} thread{'s'[: threads > 1]}")
+    note(
+        f"{rounds} rounds{f' at {at}' if at else ''}, {threads} thread{'' if threads == 1 else 's'}"
+    )
 
 
 def _numbers(timing: Timing) -> tuple[str, ...]:

@@ -14,11 +14,18 @@ from smelt.cli.rewriting import Rewriting
 from smelt.errors import ExitStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     import onnx_ir as ir
 
+    from smelt.check.bisect import Optimize
     from smelt.passes.run import Observer, PassReport
+
+
+ReducedFile = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Also write the smallest model on which the pass is wrong."),
+]
 
 
 @command
@@ -26,12 +33,7 @@ def bisect(
     model: Model,
     dim: TrialDims = None,
     seed: Seed = 0,
-    reduce: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Also write the smallest model on which the pass is wrong."
-        ),
-    ] = None,
+    reduce: ReducedFile = None,
     report: Report = None,
     as_json: Json = False,
     *,
@@ -46,39 +48,19 @@ def bisect(
     from smelt.check.bisect import bisect as search
     from smelt.check.bisect import still_wrong
     from smelt.check.reduce import reduce as shrink
-    from smelt.compiler import optimize_model
 
     one_document(as_json, reduce)
-
-    observed = True
-
-    def optimize(
-        work: ir.Model, limit: int | None, watching: Iterable[Observer]
-    ) -> list[PassReport]:
-        """Optimize ``work`` by at most ``limit`` rewrites and return the reports of all pass runs.
-
-        The page of ``--report`` observes only the full run.
-        """
-        page_observers = page.observers if limit is None and observed else []
-        return optimize_model(
-            work,
-            pipeline=rewriting.stages(),
-            rewrites=limit,
-            observers=[*watching, *page_observers],
-            **rewriting.limits(),
-        )
-
     dims, reduction = parse_dims(dim) or None, None
     with (
         reporting(report, model, STANDARD, reduce, reads=[model]) as page,
         progress(f"bisecting {model}") as shown,
     ):
         source = read_model(model, opset=rewriting.opset, keep_opset=True)
-        culprit = search(source, optimize, dims, seed)
+        culprit = search(source, _optimizer(rewriting, page.observers), dims, seed)
         page.report.culprit = culprit
         if culprit is not None and reduce is not None:
-            observed = False
-            reduction = shrink(source, still_wrong(culprit, optimize, dims, seed), say=shown.say)
+            check = still_wrong(culprit, _optimizer(rewriting, []), dims, seed)
+            reduction = shrink(source, check, say=shown.say)
             write_model(reduction.model, reduce, keep_bare=True)
     if as_json:
         culprit_facts = culprit.to_json() if culprit is not None else None
@@ -86,10 +68,34 @@ def bisect(
         print_json({"schema": "smelt.bisect/1", "culprit": culprit_facts, **reduced})
     else:
         words = str(culprit) if culprit is not None else "the pipeline keeps every result"
-        (note if reduce == STANDARD else print)(words)
+        show = note if reduce == STANDARD else print
+        show(words)
     if reduction is not None:
         note(f"{reduce}: {reduction}")
         if reduction.interrupted:
             raise typer.Exit(INTERRUPTED)
     if culprit is not None:
         raise typer.Exit(int(ExitStatus.MISMATCH))
+
+
+def _optimizer(rewriting: Rewriting, page_observers: Sequence[Observer]) -> Optimize:
+    """Return the function that runs the pipeline of the command line on a model.
+
+    ``page_observers`` fill the page of ``--report``. They observe only a run without a limit of
+    rewrites.
+    """
+    from smelt.compiler import optimize_model
+
+    def optimize(
+        work: ir.Model, limit: int | None, observers: Iterable[Observer]
+    ) -> list[PassReport]:
+        """Optimize ``work`` by at most ``limit`` rewrites; return the reports of all passes."""
+        return optimize_model(
+            work,
+            pipeline=rewriting.stages(),
+            rewrites=limit,
+            observers=[*observers, *(page_observers if limit is None else ())],
+            **rewriting.limits(),
+        )
+
+    return optimize

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from smelt.cli.input_values import read_samples
 
 if TYPE_CHECKING:
     from smelt.check.verification import Report
+    from smelt.cli.watching import Watched
     from smelt.targets.base import Artifact
 
 
@@ -32,6 +33,24 @@ def compared(
         samples=read_samples(samples),
         names=("the source", "the artifact"),
     )
+
+
+def check_result(
+    seen: Watched,
+    artifact: Artifact,
+    reference: Callable[[], Any],
+    dims: Mapping[str, int | tuple[int, int]],
+    samples: Sequence[str] | None,
+) -> Report:
+    """Compare ``artifact`` with the ``reference``, put the Report on the page, and return it.
+
+    ``dims`` are the sizes and bounds of the command line. Raises Mismatch if the two differ.
+    """
+    seen.shown.say("comparing")
+    report = compared(reference(), artifact, trials(artifact, dims), samples)
+    seen.report.verification = report
+    report.check()
+    return report
 
 
 def trials(

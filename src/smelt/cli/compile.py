@@ -11,7 +11,7 @@ import typer
 
 from smelt.cli.arguments import STANDARD, bounded_dims, parse_options
 from smelt.cli.command import CompiledDims, Target, Verify, command, note, print_json
-from smelt.cli.comparing import compared, trials
+from smelt.cli.comparing import check_result
 from smelt.cli.dry_run import show_dry_run
 from smelt.cli.input_values import Samples, check_samples
 from smelt.cli.layout import table
@@ -30,70 +30,76 @@ if TYPE_CHECKING:
     from smelt.targets.phase_observer import PhaseObserver
 
 
+Compilable = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL|PKG.MOD:FN",
+        help="An ONNX file, - for standard input, or a JAX function as package.module:function.",
+    ),
+]
+Folder = Annotated[
+    str | None,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FOLDER",
+        help="The folder to write. The target host writes no files and needs none.",
+    ),
+]
+TargetOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        metavar="NAME=VALUE",
+        help="An option of the target; `smelt explain TARGET` lists them. Repeatable.",
+    ),
+]
+Fallback = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TARGET",
+        help="Compile the nodes that --target does not support for this target.",
+    ),
+]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="Fail on nodes that the target does not support, and on run-time checks and"
+        " prints of a function, instead of using a fallback or dropping them.",
+    ),
+]
+PrintAfterPhase = Annotated[
+    str | None,
+    typer.Option(
+        "--print-after-phase",
+        metavar="PHASE,...",
+        help="Print the result of the phases select, schedule, allocate or emit, or of all.",
+    ),
+]
+VerifyPhases = Annotated[
+    bool,
+    typer.Option(
+        "--verify-phases",
+        help="Check the invariants of the graph, the Program and the memory plan after each phase.",
+    ),
+]
+
+
 @command
 def compile_(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="MODEL|PKG.MOD:FN",
-            help="An ONNX file, - for standard input, or a JAX function as"
-            " package.module:function.",
-        ),
-    ],
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FOLDER",
-            help="The folder to write. The target host writes no files and needs none.",
-        ),
-    ] = None,
+    source: Compilable,
+    output: Folder = None,
     target: Target = "onnx",
     specs: Input = None,
     dim: CompiledDims = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--option",
-            metavar="NAME=VALUE",
-            help="An option of the target; `smelt explain TARGET` lists them. Repeatable.",
-        ),
-    ] = None,
-    fallback: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TARGET",
-            help="Compile the nodes that --target does not support for this target.",
-        ),
-    ] = None,
-    strict: Annotated[
-        bool,
-        typer.Option(
-            "--strict",
-            help="Fail on nodes that the target does not support, and on run-time checks and"
-            " prints of"
-            " a function, instead of using a fallback or dropping them.",
-        ),
-    ] = False,
+    option: TargetOptions = None,
+    fallback: Fallback = None,
+    strict: Strict = False,
     verify: Verify = "off",
     samples: Samples = None,
-    print_after_phase: Annotated[
-        str | None,
-        typer.Option(
-            "--print-after-phase",
-            metavar="PHASE,...",
-            help="Print the result of the phases select, schedule, allocate or emit, or of all.",
-        ),
-    ] = None,
-    verify_phases: Annotated[
-        bool,
-        typer.Option(
-            "--verify-phases",
-            help="Check the invariants of the graph, the Program and the memory plan after each"
-            " phase.",
-        ),
-    ] = False,
+    print_after_phase: PrintAfterPhase = None,
+    verify_phases: VerifyPhases = False,
     *,
     calling: Calling,
     rewriting: Rewriting,
@@ -111,16 +117,10 @@ def compile_(
     from smelt.targets.phase_observer import observe_phases
 
     check_samples(samples, verify)
-    if fallback and strict:
-        raise UsageError(
-            "E637",
-            "--strict and --fallback are given together",
-            fix="leave one of them out",
-            why="--strict refuses nodes that --fallback would compile for another target",
-        )
-    options = {**_own_options(option), **weights.stored()}
+    _check_fallback(fallback, strict)
+    target_options = {**_own_options(option), **weights.stored()}
     if watching.dry_run:
-        show_dry_run(rewriting.stages(), watching.as_json, target, options)
+        show_dry_run(rewriting.stages(), watching.as_json, target, target_options)
         return
     sizes = bounded_dims(dim)
     to_compile = Source.read(source, specs, calling, weights.tracing())
@@ -144,15 +144,12 @@ def compile_(
             fallback=fallback,
             strict=strict,
             **rewriting.of_target(),
-            **options,
+            **target_options,
         )
         seen.report.artifact = artifact
         verified = None
         if verify != "off":
-            seen.shown.say("comparing")
-            verified = compared(to_compile.reference(), artifact, trials(artifact, sizes), samples)
-            seen.report.verification = verified
-            verified.check()
+            verified = check_result(seen, artifact, to_compile.reference, sizes, samples)
         seen.shown.say(f"writing {output}")
         files = _saved(artifact, output)
     read_by = readers(artifact.model, rewriting.consumers) if rewriting.consumers else Readers()
@@ -160,21 +157,31 @@ def compile_(
         _print_facts(artifact, files, verified, {**read_by.to_json(), **seen.clock.facts()})
         return
     _show(artifact, files, output)
-    for line in read_by.lines():
+    verified_line = [] if verified is None else [f"verified {verified.summary()}"]
+    for line in (*read_by.lines(), *verified_line):
         note(line)
-    if verified is not None:
-        note(f"verified {verified.summary()}")
+
+
+def _check_fallback(fallback: str | None, strict: bool) -> None:
+    """Raise UsageError E637 if both ``--fallback`` and ``--strict`` are given."""
+    if fallback and strict:
+        raise UsageError(
+            "E637",
+            "--strict and --fallback are given together",
+            fix="leave one of them out",
+            why="--strict refuses nodes that --fallback would compile for another target",
+        )
 
 
 def _print_facts(
     artifact: Artifact,
     files: list[Path],
     verified: Report | None,
-    clock: Mapping[str, Any],
+    more_facts: Mapping[str, Any],
 ) -> None:
     """Print the document of ``--json``."""
     evidence = {"verification": verified.to_json()} if verified else {}
-    facts = {**artifact.report, **evidence, **clock}
+    facts = {**artifact.report, **evidence, **more_facts}
     print_json({"schema": "smelt.compile/2", "files": [str(path) for path in files], **facts})
 
 

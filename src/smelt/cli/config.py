@@ -17,17 +17,20 @@ if TYPE_CHECKING:
     from smelt.cli.settings.resolve import Setting
 
 
+CommandName = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[COMMAND]",
+        help="Show only the settings of this command.",
+        autocompletion=completion.commands,
+    ),
+]
+
+
 @command
 def config(
     context: typer.Context,
-    of: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[COMMAND]",
-            help="Show only the settings of this command.",
-            autocompletion=completion.commands,
-        ),
-    ] = None,
+    of: CommandName = None,
     as_json: Json = False,
 ) -> None:
     """Show all settings and where their values come from.

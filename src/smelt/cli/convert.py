@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from smelt.cli.arguments import bounded_dims, find_function, one_document, write_model
+from smelt.cli.arguments import STANDARD, bounded_dims, find_function, one_document, write_model
 from smelt.cli.command import CompiledDims, Output, Target, Verify, command, note, print_json
-from smelt.cli.comparing import compared, trials
+from smelt.cli.comparing import check_result
 from smelt.cli.dry_run import show_dry_run
 from smelt.cli.input_values import Samples, check_samples
 from smelt.cli.rewriting import Rewriting
@@ -35,15 +36,29 @@ SAME_INPUTS = {*("kwargs", "static", "input_names", "output_names", "constraints
 """Trace options that leave the inputs of the model equal to those of the function."""
 
 
+Traceable = Annotated[
+    str,
+    typer.Argument(
+        metavar="PKG.MOD:FN|FILE",
+        help="A JAX function as package.module:function, or a file that jax.export wrote.",
+    ),
+]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="Fail if the function has run-time checks or prints, instead of dropping them.",
+    ),
+]
+ExternalData = Annotated[
+    bool,
+    typer.Option("--external-data", help="Write the weights into a second file next to the model."),
+]
+
+
 @command
 def convert(
-    function: Annotated[
-        str,
-        typer.Argument(
-            metavar="PKG.MOD:FN|FILE",
-            help="A JAX function as package.module:function, or a file that jax.export wrote.",
-        ),
-    ],
+    function: Traceable,
     output: Output,
     specs: Input = None,
     input_name: InputNames = None,
@@ -51,23 +66,12 @@ def convert(
     input_param: InputParams = None,
     channels_first: ChannelsFirst = None,
     constraint: Constraints = None,
-    strict: Annotated[
-        bool,
-        typer.Option(
-            "--strict",
-            help="Fail if the function has run-time checks or prints, instead of dropping them.",
-        ),
-    ] = False,
+    strict: Strict = False,
     target: Target = "onnx",
     verify: Verify = "off",
     dim: CompiledDims = None,
     samples: Samples = None,
-    external_data: Annotated[
-        bool,
-        typer.Option(
-            "--external-data", help="Write the weights into a second file next to the model."
-        ),
-    ] = False,
+    external_data: ExternalData = False,
     *,
     calling: Calling,
     rewriting: Rewriting,
@@ -88,26 +92,16 @@ def convert(
         show_dry_run(rewriting.stages(), watching.as_json, target)
         return
     one_document(watching.as_json, output)
-    if external_data and output == "-":
-        raise UsageError(
-            "E637",
-            "--external-data is given, and the model goes to standard output",
-            why="the weights are written into a second file next to the model",
-            fix="-o FILE",
-        )
+    _check_external_data(external_data, output)
     check_samples(samples, verify)
-    sizes = bounded_dims(dim)
-    call = calling.typed(specs)
-    tracing = {
-        "kwargs": call.keyword,
-        "static": call.static,
+    sizes, call = bounded_dims(dim), calling.typed(specs)
+    names = {
         "input_names": parse_names(input_name, "--input-name"),
         "output_names": parse_names(output_name, "--output-name"),
-        "input_params": input_param or (),
-        "channels_first": channels_first or (),
-        "constraints": constraint or (),
-        "x64": call.x64,
-        "strict": strict,
+    }
+    tracing = {
+        **_trace_options(call, strict, input_param, channels_first, constraint),
+        **names,
         **weights.tracing(),
     }
     traced = function if is_exported(function) else find_function(function)
@@ -127,11 +121,8 @@ def convert(
         seen.report.artifact = artifact
         verified = None
         if verify != "off":
-            seen.shown.say("comparing")
-            reference = _reference(traced, call, tracing)
-            verified = compared(reference, artifact, trials(artifact, sizes), samples)
-            seen.report.verification = verified
-            verified.check()
+            reference = partial(_reference, traced, call, tracing)
+            verified = check_result(seen, artifact, reference, sizes, samples)
         seen.shown.say(f"writing {output}")
         where = {"external_data": True} if external_data else {}
         write_model(artifact.model, output, functions=rewriting.functions, **where)
@@ -140,10 +131,40 @@ def convert(
         evidence = {"verification": verified.to_json()} if verified else {}
         facts = {**artifact.report, **evidence, **read_by.to_json(), **seen.clock.facts()}
         print_json({"schema": "smelt.convert/1", "output": output, **facts})
-    else:
-        note("\n".join([f"{output}: {len(artifact.model.graph)} nodes", *read_by.lines()]))
-        if verified is not None:
-            note(f"verified {verified.summary()}")
+        return
+    note("\n".join([f"{output}: {len(artifact.model.graph)} nodes", *read_by.lines()]))
+    if verified is not None:
+        note(f"verified {verified.summary()}")
+
+
+def _check_external_data(external_data: bool, output: str) -> None:
+    """Raise UsageError E637 for ``--external-data`` of a model on standard output."""
+    if external_data and output == STANDARD:
+        raise UsageError(
+            "E637",
+            "--external-data is given, and the model goes to standard output",
+            why="the weights are written into a second file next to the model",
+            fix="-o FILE",
+        )
+
+
+def _trace_options(
+    call: Call,
+    strict: bool,
+    input_params: Sequence[str] | None,
+    channels_first: Sequence[str] | None,
+    constraints: Sequence[str] | None,
+) -> dict[str, Any]:
+    """Return the options of ``smelt.trace`` that the command line gives."""
+    return {
+        "kwargs": call.keyword,
+        "static": call.static,
+        "input_params": input_params or (),
+        "channels_first": channels_first or (),
+        "constraints": constraints or (),
+        "x64": call.x64,
+        "strict": strict,
+    }
 
 
 def _reference(source: Any, call: Call, tracing: Mapping[str, Any]) -> Any:

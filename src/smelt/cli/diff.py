@@ -23,17 +23,20 @@ WEIGHTS_SHOWN = 8
 """How many removed, added or changed weights are listed; ``--json`` has all."""
 
 
+Before = Annotated[
+    str, typer.Argument(metavar="A", help="The model before, or - for standard input.")
+]
+After = Annotated[
+    str, typer.Argument(metavar="B", help="The model after, or - for standard input.")
+]
+Stat = Annotated[bool, typer.Option("--stat", help="Print only the counts, not the text.")]
+
+
 @command
 def diff(
-    a: Annotated[
-        str, typer.Argument(metavar="A", help="The model before, or - for standard input.")
-    ],
-    b: Annotated[
-        str, typer.Argument(metavar="B", help="The model after, or - for standard input.")
-    ],
-    stat: Annotated[
-        bool, typer.Option("--stat", help="Print only the counts, not the text.")
-    ] = False,
+    a: Before,
+    b: After,
+    stat: Stat = False,
     report: Report = None,
     as_json: Json = False,
 ) -> None:
@@ -62,22 +65,23 @@ def diff(
         difference = model_diff(*models)
         if page.wanted:
             page.report.compare(*models, sides=_names(a, b))
-    if report == STANDARD:
-        raise typer.Exit(int(ExitStatus.MISMATCH) if difference else 0)
     if as_json:
         print_json({"schema": "smelt.diff/1", **difference.to_json()})
-    elif difference:
-        print(
-            painted_diff(
-                "\n".join([*_counts(difference), *([] if stat else _text(a, b, difference))])
-            )
-        )
-    else:
-        print("the same nodes, in another order" if difference.reordered else "the same nodes")
-        if difference.text and not difference.reordered and not stat:
-            print(painted_diff("\n".join(_text(a, b, difference))))
+    elif report != STANDARD:
+        _show(a, b, difference, stat)
     if difference:
         raise typer.Exit(int(ExitStatus.MISMATCH))
+
+
+def _show(a: str, b: str, difference: ModelDiff, stat: bool) -> None:
+    """Print the counts that differ, then the unified diff unless ``stat`` is set."""
+    if difference:
+        text = [] if stat else _text(a, b, difference)
+        print(painted_diff("\n".join([*_counts(difference), *text])))
+        return
+    print("the same nodes, in another order" if difference.reordered else "the same nodes")
+    if difference.text and not difference.reordered and not stat:
+        print(painted_diff("\n".join(_text(a, b, difference))))
 
 
 def _names(a: str, b: str) -> tuple[str, str]:

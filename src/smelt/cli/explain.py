@@ -18,16 +18,19 @@ if TYPE_CHECKING:
 Facts = dict[str, Any]
 
 
+TopicName = Annotated[
+    str,
+    typer.Argument(
+        metavar="CODE|PASS|STAGE|TARGET|CONSUMER|OPERATOR",
+        help="A name such as E101, fuse-swish, default, c, openvino or Resize.",
+        autocompletion=completed,
+    ),
+]
+
+
 @command
 def explain(
-    topic: Annotated[
-        str,
-        typer.Argument(
-            metavar="CODE|PASS|STAGE|TARGET|CONSUMER|OPERATOR",
-            help="A name such as E101, fuse-swish, default, c, openvino or Resize.",
-            autocompletion=completed,
-        ),
-    ],
+    topic: TopicName,
     as_json: Json = False,
 ) -> None:
     """Explain an error code, pass, stage, target, consumer or operator.

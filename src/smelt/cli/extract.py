@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,28 +12,34 @@ from smelt.cli.command import Json, Model, Output, command, note, print_json
 from smelt.cli.progress import progress, size_of
 from smelt.errors import UsageError
 
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+Inputs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--inputs",
+        metavar="NAME[,NAME]",
+        help="The values that become inputs. By default, the inputs of the model that the"
+        " outputs need.",
+    ),
+]
+Outputs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--outputs",
+        metavar="NAME[,NAME]",
+        help="The values that become outputs. By default, the outputs of the model.",
+    ),
+]
+
 
 @command
 def extract(
     model: Model,
     output: Output,
-    inputs: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--inputs",
-            metavar="NAME[,NAME]",
-            help="The values that become inputs. By default, the inputs of the model that the"
-            " outputs need.",
-        ),
-    ] = None,
-    outputs: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--outputs",
-            metavar="NAME[,NAME]",
-            help="The values that become outputs. By default, the outputs of the model.",
-        ),
-    ] = None,
+    inputs: Inputs = None,
+    outputs: Outputs = None,
     as_json: Json = False,
 ) -> None:
     """Write the part of a model between given values.
@@ -62,25 +68,34 @@ def extract(
         part = take_out(read, _names(inputs, known), _names(outputs, known))
         shown.say(f"writing {output}")
         write_model(part, output)
-    interface = interface_of(part)
     if as_json:
-        print_json(
-            {
-                "schema": "smelt.extract/1",
-                "output": output,
-                "nodes": [before, len(part.graph)],
-                "inputs": [{"name": p.name, "type": str(p)} for p in interface.inputs],
-                "outputs": [{"name": p.name, "type": str(p)} for p in interface.outputs],
-            }
-        )
+        print_json(_document(part, before, output))
         return
     note(f"{output}: {len(part.graph)} of {before} nodes")
-    for word, ports in (("takes", interface.inputs), ("gives", interface.outputs)):
+    interface = interface_of(part)
+    for word, ports in (("takes", interface.inputs), ("returns", interface.outputs)):
         note(f"{word} {', '.join(f'{port.name}: {port}' for port in ports) or 'nothing'}")
+
+
+def _document(part: ir.Model, nodes_before: int, output: str) -> dict[str, Any]:
+    """Return the document of ``--json``: the nodes before and after, and the interface."""
+    from smelt.runtime.interface import interface_of
+
+    interface = interface_of(part)
+    return {
+        "schema": "smelt.extract/1",
+        "output": output,
+        "nodes": [nodes_before, len(part.graph)],
+        "inputs": [{"name": port.name, "type": str(port)} for port in interface.inputs],
+        "outputs": [{"name": port.name, "type": str(port)} for port in interface.outputs],
+    }
 
 
 def _names(items: Sequence[str] | None, known: Collection[str]) -> list[str] | None:
     """Split ``items`` at commas, unless an item as a whole is a known name."""
     if not items:
         return None
-    return [n for item in items for n in ([item] if item in known else item.split(","))]
+    names: list[str] = []
+    for item in items:
+        names += [item] if item in known else item.split(",")
+    return names

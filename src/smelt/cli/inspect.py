@@ -20,23 +20,25 @@ if TYPE_CHECKING:
     from smelt.inspection import Facts
 
 
+ListKind = Annotated[
+    Literal["nodes", "weights"] | None,
+    typer.Option(
+        "--list",
+        help="Print only the nodes or the weights: one per line, tabs between columns.",
+    ),
+]
+Snippet = Annotated[
+    bool,
+    typer.Option("--snippet", help="Print Python code that asserts the structure of the model."),
+]
+
+
 @command
 def inspect(
     model: Model,
-    listed: Annotated[
-        Literal["nodes", "weights"] | None,
-        typer.Option(
-            "--list",
-            help="Print only the nodes or the weights: one per line, tabs between columns.",
-        ),
-    ] = None,
+    listed: ListKind = None,
     dim: Dim = None,
-    snippet: Annotated[
-        bool,
-        typer.Option(
-            "--snippet", help="Print Python code that asserts the structure of the model."
-        ),
-    ] = False,
+    snippet: Snippet = False,
     as_json: Json = False,
 ) -> None:
     """Show inputs, outputs, operators, work and weights of a model.

@@ -21,73 +21,81 @@ SHOWN = 4
 """How many names of outputs a line lists."""
 
 
+Models = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="MODELS",
+        help="A decoder without past and one with past; with --share, any models.",
+    ),
+]
+Destination = Annotated[
+    str,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FILE|FOLDER",
+        help="The file to write, or - for standard output; with --share, a folder.",
+    ),
+]
+Share = Annotated[
+    bool,
+    typer.Option(
+        "--share",
+        help="Keep the models apart, and write the weights of all into one file, equal ones once.",
+    ),
+]
+Connect = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--connect",
+        metavar="OUTPUT=INPUT",
+        help="Run the second model after the first: OUTPUT, an output or an input of the first, is"
+        " the INPUT of the second. Repeatable.",
+    ),
+]
+Condition = Annotated[
+    str,
+    typer.Option(
+        "--condition", metavar="NAME", help="The name of the input that chooses the branch."
+    ),
+]
+RepeatCaches = Annotated[
+    bool,
+    typer.Option(
+        "--repeat-caches",
+        help="Let the branch with past return the caches that it only reads, instead of empty"
+        " tensors.",
+    ),
+]
+TieEmbeddings = Annotated[
+    bool,
+    typer.Option(
+        "--tie-embeddings",
+        help="If an output projection equals the transposed embedding, store a Transpose of the"
+        " embedding instead. ONNX Runtime computes it when it opens the file.",
+    ),
+]
+
+
 @command
 def merge(
-    models: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="MODELS",
-            help="A decoder without past and one with past; with --share, any models.",
-        ),
-    ],
-    output: Annotated[
-        str,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE|FOLDER",
-            help="The file to write, or - for standard output; with --share, a folder.",
-        ),
-    ],
-    share: Annotated[
-        bool,
-        typer.Option(
-            "--share",
-            help="Keep the models apart, and write the weights of all into one file, equal ones"
-            " once.",
-        ),
-    ] = False,
-    connect: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--connect",
-            metavar="OUTPUT=INPUT",
-            help="Run one model after the other: an output, or an input, of the first is this input"
-            " of the second. Repeatable.",
-        ),
-    ] = None,
-    condition: Annotated[
-        str,
-        typer.Option(
-            "--condition", metavar="NAME", help="The name of the input that chooses the branch."
-        ),
-    ] = "use_cache_branch",
-    repeat_caches: Annotated[
-        bool,
-        typer.Option(
-            "--repeat-caches",
-            help="Let the branch with past return the caches that it only reads, instead of empty"
-            " tensors.",
-        ),
-    ] = False,
-    tie_embeddings: Annotated[
-        bool,
-        typer.Option(
-            "--tie-embeddings",
-            help="Store an output projection that is its embedding transposed as a Transpose of"
-            " the embedding, which ONNX Runtime computes when it opens the file.",
-        ),
-    ] = False,
+    models: Models,
+    output: Destination,
+    share: Share = False,
+    connect: Connect = None,
+    condition: Condition = "use_cache_branch",
+    repeat_caches: RepeatCaches = False,
+    tie_embeddings: TieEmbeddings = False,
     verify: Verify = "off",
     dim: TrialDims = None,
     as_json: Json = False,
 ) -> None:
     """Store the weights of several models once.
 
-    Two decoders, without past and with past, become one model. Its bool input use_cache_branch
-    chooses the branch of a run, as in the merged decoders of optimum. With --share, models stay
-    files of their own and read their weights from one file, model.onnx_data. With --connect, one
-    model of both computes the second from outputs of the first.
+    A decoder without past and a decoder with past become one model. Its bool input
+    use_cache_branch chooses the branch of a run, as in the merged decoders of optimum. With
+    --share, each model stays a file, and all read their weights from one file, model.onnx_data.
+    With --connect, the result runs the second model on outputs of the first.
 
     Example: smelt merge decoder_model.onnx decoder_with_past_model.onnx -o merged.onnx
     """
@@ -95,14 +103,14 @@ def merge(
     from smelt.merging.share import share as write_shared
 
     one_document(as_json, output)
-    of_branches = {
+    branch_options = {
         "--condition": condition != "use_cache_branch",
         "--repeat-caches": repeat_caches,
     }
     if connect:
-        _refuse_beside("--connect", {"--share": share, **of_branches})
+        _refuse_with("--connect", {"--share": share, **branch_options})
     elif share:
-        _refuse_beside("--share", {"--tie-embeddings": tie_embeddings, **of_branches})
+        _refuse_with("--share", {"--tie-embeddings": tie_embeddings, **branch_options})
     names = _names(models, share)
     with progress(f"reading {' and '.join(models)}") as shown:
         sources = [read_model(model, as_is=True) for model in models]
@@ -112,13 +120,13 @@ def merge(
             by_name = dict(zip(names, sources, strict=True))
             facts = write_shared(by_name, output, verified=verified, dims=sizes)
         else:
-            pair = (sources[0], sources[1]), (names[0], names[1])
+            both, both_names = (sources[0], sources[1]), (names[0], names[1])
             options = Options(verified, sizes, tie_embeddings)
             if connect:
-                model, facts = connected_models(*pair, _pairs(connect), options)
+                model, facts = connected_models(both, both_names, _pairs(connect), options)
             else:
                 caches: Caches = "repeated" if repeat_caches else "empty"
-                model, facts = merged_decoders(*pair, options, condition, caches)
+                model, facts = merged_decoders(both, both_names, options, condition, caches)
             write_model(model, output)
     if as_json:
         print_json({"schema": "smelt.merge/1", "output": output, **facts.to_json()})
@@ -126,13 +134,13 @@ def merge(
         note("\n".join(_lines(facts, output, condition)))
 
 
-def _refuse_beside(option: str, others: Mapping[str, bool]) -> None:
-    """Raise UsageError E637 for the first option of ``others`` that is set beside ``option``."""
+def _refuse_with(option: str, others: Mapping[str, bool]) -> None:
+    """Raise UsageError E637 for the first of ``others`` that is set: no effect with ``option``."""
     for other in [name for name, is_set in others.items() if is_set]:
         raise UsageError(
             "E637",
-            f"{other} is given beside {option}",
-            why=f"{option} makes nothing that {other} could change",
+            f"{other} and {option} are given together",
+            why=f"{other} has no effect with {option}",
             fix=f"leave out {other}",
         )
 
@@ -146,7 +154,7 @@ def _pairs(items: Sequence[str]) -> dict[str, str]:
             raise UsageError(
                 "E636",
                 f"--connect {item!r} is not OUTPUT=INPUT",
-                why="it names an output of the first model and an input of the second",
+                why="--connect names an output of the first model and an input of the second",
                 fix="for instance: --connect last_hidden_state=encoder_hidden_states",
             )
         if output in pairs:
@@ -169,15 +177,16 @@ def _names(models: Sequence[str], share: bool) -> list[str]:
     if len(models) < 2 or (len(models) > 2 and not share):
         raise UsageError(
             "E674",
-            f"merge got {len(models)} model{'s'[: len(models) != 1]}",
-            why="it makes one model of two; only with --share are there more",
+            f"merge got {len(models)} model{'' if len(models) == 1 else 's'}",
+            why="without --share, merge makes one model of two",
             fix="smelt merge decoder_model.onnx decoder_with_past_model.onnx -o merged.onnx",
         )
     if models.count(STANDARD) > (0 if share else 1):
         raise UsageError(
             "E637",
-            "a model for --share is read from standard input" * share
-            or "both models are read from standard input",
+            "a model for --share is read from standard input"
+            if share
+            else "both models are read from standard input",
             why="standard input holds one model, and has no name",
             fix="give a path for it",
         )
@@ -189,7 +198,7 @@ def _names(models: Sequence[str], share: bool) -> list[str]:
         raise UsageError(
             "E669",
             f"two models are called {twice!r}",
-            why="each is written under its name into one folder",
+            why="both would be the same file in the folder",
             fix="rename one of them",
         )
     return list(models)

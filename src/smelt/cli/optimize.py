@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from smelt.cli.arguments import one_document, read_model, split_dims, write_model
-from smelt.cli.command import OptimizedDims, Output, Verify, command, note, print_json
+from smelt.cli.command import Model, OptimizedDims, Output, Verify, command, note, print_json
 from smelt.cli.dry_run import show_dry_run
 from smelt.cli.input_values import Samples, check_samples, read_samples
 from smelt.cli.layout import table
@@ -26,24 +26,26 @@ MISSES_SHOWN = 12
 """How many near misses ``--stats`` shows, the most frequent first; ``--json`` has all."""
 
 
+Stats = Annotated[
+    bool, typer.Option("--stats", help="Print a table: what each pass changed, and its time.")
+]
+Provenance = Annotated[
+    bool,
+    typer.Option(
+        "--provenance", help="Record in the metadata of each node which nodes it was made from."
+    ),
+]
+
+
 @command
 def optimize(
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="An ONNX file, or - for standard input.")
-    ],
+    model: Model,
     output: Output,
     verify: Verify = "off",
     dim: OptimizedDims = None,
     samples: Samples = None,
-    stats: Annotated[
-        bool, typer.Option("--stats", help="Print a table: what each pass changed, and its time.")
-    ] = False,
-    provenance: Annotated[
-        bool,
-        typer.Option(
-            "--provenance", help="Record in the metadata of each node which nodes it was made from."
-        ),
-    ] = False,
+    stats: Stats = False,
+    provenance: Provenance = False,
     *,
     rewriting: Rewriting,
     watching: Watching,
@@ -89,7 +91,6 @@ def optimize(
         seen.shown.say(f"writing {output}")
         write_model(work, output, functions=rewriting.functions)
     after = snapshot(work)
-    changes = [change for report in reports for change in report.stats.interface]
     notes = list(runtime_notes(work))
     read_by = readers(work, rewriting.consumers)
     if watching.as_json:
@@ -103,8 +104,13 @@ def optimize(
         note(table(_rows(reports), header, stream=sys.stderr))
     note(f"{output}: {before.nodes:,} nodes became {after.nodes:,}")
     note(summary(before, after, model, output))
-    interface_notes = [*map(str, changes)] or ["opset, inputs and outputs: unchanged"]
-    note("\n".join([*interface_notes, *read_by.lines(), *notes]))
+    _note_interface(reports, [*read_by.lines(), *notes])
+
+
+def _note_interface(reports: Reports, lines: Sequence[str]) -> None:
+    """Print the interface changes, then ``lines``, then the verification on standard error."""
+    changes = [str(change) for report in reports for change in report.stats.interface]
+    note("\n".join([*(changes or ["opset, inputs and outputs: unchanged"]), *lines]))
     if reports.evidence is not None:
         note(str(reports.evidence))
 

@@ -63,49 +63,56 @@ def _leave_plugins_out(is_set: bool) -> bool:
     return is_set
 
 
+Version = Annotated[
+    bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+]
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", callback=_be_quiet, help="Print only results, warnings and errors."),
+]
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        "--verbose", callback=_be_verbose, help="Report what was skipped, on standard error."
+    ),
+]
+WithWeights = Annotated[
+    bool,
+    typer.Option(
+        "--with-weights",
+        callback=_keep_weights,
+        help="Write the real weights into reproducers, not random ones.",
+    ),
+]
+NoPlugins = Annotated[
+    bool,
+    typer.Option(
+        "--no-plugins",
+        callback=_leave_plugins_out,
+        help="Ignore targets, passes and operators of other packages.",
+    ),
+]
+NoConfig = Annotated[
+    bool, typer.Option("--no-config", help="Read no smelt.toml and no pyproject.toml.")
+]
+Color = Annotated[
+    When,
+    typer.Option(
+        "--color",
+        callback=_in_color,
+        metavar="auto|always|never",
+        help="Colour the output. auto: on a terminal, unless NO_COLOR is set.",
+    ),
+]
+
+
 def options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
-    quiet: Annotated[
-        bool,
-        typer.Option(
-            "--quiet", callback=_be_quiet, help="Print only results, warnings and errors."
-        ),
-    ] = False,
-    verbose: Annotated[
-        bool,
-        typer.Option(
-            "--verbose", callback=_be_verbose, help="Report what was skipped, on standard error."
-        ),
-    ] = False,
-    with_weights: Annotated[
-        bool,
-        typer.Option(
-            "--with-weights",
-            callback=_keep_weights,
-            help="Write the real weights into reproducers, not random ones.",
-        ),
-    ] = False,
-    no_plugins: Annotated[
-        bool,
-        typer.Option(
-            "--no-plugins",
-            callback=_leave_plugins_out,
-            help="Ignore targets, passes and operators of other packages.",
-        ),
-    ] = False,
-    no_config: Annotated[
-        bool, typer.Option("--no-config", help="Read no smelt.toml and no pyproject.toml.")
-    ] = False,
-    colors: Annotated[
-        When,
-        typer.Option(
-            "--color",
-            callback=_in_color,
-            metavar="auto|always|never",
-            help="Colour the output. auto: on a terminal, unless NO_COLOR is set.",
-        ),
-    ] = "auto",
+    version: Version = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    with_weights: WithWeights = False,
+    no_plugins: NoPlugins = False,
+    no_config: NoConfig = False,
+    colors: Color = "auto",
 ) -> None:
     """Options of smelt itself."""

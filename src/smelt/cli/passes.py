@@ -21,9 +21,12 @@ WIDE = 200
 """The width from which the table also has the columns "makes" and "source"."""
 
 
+Markdown = Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")]
+
+
 @command
 def passes(
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
+    markdown: Markdown = False,
     as_json: Json = False,
 ) -> None:
     """List all passes, and how each changes numbers.

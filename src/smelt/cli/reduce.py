@@ -15,44 +15,49 @@ if TYPE_CHECKING:
     from smelt.check.command_check import Wanted
 
 
+CheckCommand = Annotated[
+    str,
+    typer.Option(
+        metavar="CMD",
+        help="The command to run on each smaller model. {} stands for the path of the model;"
+        " without"
+        " {}, the path is the last argument.",
+    ),
+]
+CheckStatus = Annotated[
+    str,
+    typer.Option(
+        "--check-status",
+        metavar="N|same|failure|timeout",
+        help="The exit status of CMD that means that the failure is still there. same: the"
+        " status"
+        " of CMD on MODEL.",
+    ),
+]
+CheckText = Annotated[
+    str,
+    typer.Option(
+        "--check-text", metavar="TEXT", help="A text that CMD must also print while it fails."
+    ),
+]
+Timeout = Annotated[float, typer.Option(min=0.01, metavar="SECONDS", help="End CMD after SECONDS.")]
+Runs = Annotated[
+    int | None,
+    typer.Option(
+        min=1, metavar="N", help="Run CMD at most N times and write the smallest model so far."
+    ),
+]
+
+
 @command
 def reduce(
     model: Model,
-    check: Annotated[
-        str,
-        typer.Option(
-            metavar="CMD",
-            help="The command to run on each smaller model. {} stands for the path of the model;"
-            " without"
-            " {}, the path is the last argument.",
-        ),
-    ],
+    check: CheckCommand,
     output: Output,
-    status: Annotated[
-        str,
-        typer.Option(
-            "--check-status",
-            metavar="N|same|failure|timeout",
-            help="The exit status of CMD that means that the failure is still there. same: the"
-            " status"
-            " of CMD on MODEL.",
-        ),
-    ] = "same",
-    text: Annotated[
-        str,
-        typer.Option(
-            "--check-text", metavar="TEXT", help="A text that CMD must also print while it fails."
-        ),
-    ] = "",
-    timeout: Annotated[
-        float, typer.Option(min=0.01, metavar="SECONDS", help="End CMD after SECONDS.")
-    ] = 60.0,
-    runs: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="N", help="Run CMD at most N times and write the smallest model so far."
-        ),
-    ] = None,
+    status: CheckStatus = "same",
+    text: CheckText = "",
+    timeout: Timeout = 60.0,
+    runs: Runs = None,
     as_json: Json = False,
 ) -> None:
     """Make a model as small as possible while a command fails on it.

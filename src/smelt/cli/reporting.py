@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -71,28 +71,13 @@ def reporting(
     from smelt.check.report.html_report import HtmlReport
 
     report = HtmlReport("standard input" if title == STANDARD else title.rpartition("/")[2])
-    if picture == STANDARD in (path, *outputs):
-        raise UsageError(
-            "E637",
-            "the picture and another result both go to standard output",
-            why="a reader could not tell one from the other",
-            fix="--picture layer.svg",
-        )
-    if picture not in (None, STANDARD):
-        check_destination(picture, "picture", path, *outputs, *reads)
+    if picture is not None:
+        _check_path(picture, "picture", "layer.svg", (path, *outputs), reads)
     if path is None:
         yield Page(report, wanted=picture is not None)
         _draw(report, picture)
         return
-    if path == STANDARD in outputs:
-        raise UsageError(
-            "E637",
-            "the report and the result both go to standard output",
-            why="a reader could not tell one from the other",
-            fix="--report report.html",
-        )
-    if path != STANDARD:
-        check_destination(path, "report", *outputs, *reads)
+    _check_path(path, "report", "report.html", outputs, reads)
     with recording() as report.recorder:
         try:
             yield Page(report, wanted=True)
@@ -107,6 +92,21 @@ def reporting(
             raise
     _write(report, path)
     _draw(report, picture)
+
+
+def _check_path(
+    path: str, word: str, example: str, outputs: Sequence[str | None], reads: Iterable[str]
+) -> None:
+    """Raise UsageError E614 or E637 if the ``word``, report or picture, cannot go to ``path``."""
+    if path != STANDARD:
+        check_destination(path, word, *outputs, *reads)
+    elif STANDARD in outputs:
+        raise UsageError(
+            "E637",
+            f"the {word} and another result both go to standard output",
+            why="a reader could not tell one from the other",
+            fix=f"--{word} {example}",
+        )
 
 
 def _draw(report: HtmlReport, path: str | None) -> None:

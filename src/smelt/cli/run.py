@@ -35,30 +35,33 @@ RunTarget = Annotated[
 ]
 
 
+Runnable = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL|FOLDER|PKG.MOD:FN",
+        help="A model, a folder that `smelt compile` wrote, a function, or - for standard input.",
+    ),
+]
+OutputsFile = Annotated[
+    str | None,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="Write the outputs to this .npz file, or - for standard output.",
+    ),
+]
+
+
 @command
 def run(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="MODEL|FOLDER|PKG.MOD:FN",
-            help="A model, a folder that `smelt compile` wrote, a function, or - for standard"
-            " input.",
-        ),
-    ],
+    source: Runnable,
     inputs: InputOption = None,
     input_file: InputFiles = None,
     dim: Dim = None,
     target: RunTarget = None,
     seed: Seed = 0,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="Write the outputs to this .npz file, or - for standard output.",
-        ),
-    ] = None,
+    output: OutputsFile = None,
     as_json: Json = False,
     *,
     calling: Calling,
@@ -153,7 +156,8 @@ def _show(
         )
         return
     text = table([_row(summary) for summary in summaries], ("output", "type", *_COLUMNS))
-    (note if output == STANDARD else print)(text)
+    show_text = note if output == STANDARD else print
+    show_text(text)
     if chosen is not None:
         _note_inputs(chosen)
 

@@ -37,7 +37,9 @@ def _row(facts: dict[str, Any]) -> tuple[str, str, str, str]:
     """Return a row of the table: name, support of symbolic dims, number of operators, summary."""
     if "error" in facts:
         return facts["name"], "?", "?", facts["error"]
-    dynamic = "yes" if facts["dynamic_dims"] else "bounded" if facts["bounded_dims"] else "no"
+    dynamic = "yes" if facts["dynamic_dims"] else "no"
+    if dynamic == "no" and facts["bounded_dims"]:
+        dynamic = "bounded"
     return facts["name"], dynamic, str(facts["operators"] or "all"), facts["summary"]
 
 

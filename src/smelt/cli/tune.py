@@ -11,28 +11,30 @@ from smelt.cli.command import Json, Target, command, note, partial_results, prin
 from smelt.cli.progress import progress
 from smelt.errors import UsageError
 
+CostsFile = Annotated[
+    str,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="The JSON file to write. Kernels that an existing file has are not timed again.",
+    ),
+]
+Threads = Annotated[int, typer.Option(min=1, metavar="N", help="The threads of each kernel.")]
+Seconds = Annotated[
+    float | None,
+    typer.Option(
+        min=0.0, metavar="SECONDS", help="Stop after SECONDS; run the command again to go on."
+    ),
+]
+
 
 @command
 def tune(
-    output: Annotated[
-        str,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="The JSON file to write. Kernels that an existing file has are not timed again.",
-        ),
-    ],
+    output: CostsFile,
     target: Target = "ort",
-    threads: Annotated[
-        int, typer.Option(min=1, metavar="N", help="The threads of each kernel.")
-    ] = 1,
-    seconds: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0, metavar="SECONDS", help="Stop after SECONDS; run the command again to go on."
-        ),
-    ] = None,
+    threads: Threads = 1,
+    seconds: Seconds = None,
     as_json: Json = False,
 ) -> None:
     """Time the kernels of a target on this machine.

@@ -18,41 +18,46 @@ from smelt.errors import ExitStatus, UsageError
 
 if TYPE_CHECKING:
     from smelt.candidate import Call
+    from smelt.check.compare import Tolerance
+
+
+Reference = Annotated[
+    str,
+    typer.Argument(
+        metavar="A",
+        help="The reference: a model, a folder that `smelt compile` wrote, or a function as"
+        " package.module:function.",
+    ),
+]
+Compared = Annotated[
+    str, typer.Argument(metavar="B", help="The model, folder or function to compare with A.")
+]
+Rtol = Annotated[float | None, typer.Option(metavar="NUMBER", help="The relative error to allow.")]
+Atol = Annotated[float | None, typer.Option(metavar="NUMBER", help="The absolute error to allow.")]
+Ulp = Annotated[
+    float | None,
+    typer.Option(metavar="NUMBER", help="The error to allow in units in the last place (ulp)."),
+]
+Edges = Annotated[
+    bool,
+    typer.Option(
+        "--edges", help="Also compare on inputs with NaN, infinities and denormal numbers."
+    ),
+]
 
 
 @command
 def verify(
-    a: Annotated[
-        str,
-        typer.Argument(
-            metavar="A",
-            help="The reference: a model, a folder that `smelt compile` wrote, or a function as"
-            " package.module:function.",
-        ),
-    ],
-    b: Annotated[
-        str, typer.Argument(metavar="B", help="The model, folder or function to compare with A.")
-    ],
+    a: Reference,
+    b: Compared,
     dim: TrialDims = None,
     samples: Samples = None,
     seed: Seed = 0,
-    rtol: Annotated[
-        float | None, typer.Option(metavar="NUMBER", help="The relative error to allow.")
-    ] = None,
-    atol: Annotated[
-        float | None, typer.Option(metavar="NUMBER", help="The absolute error to allow.")
-    ] = None,
-    ulp: Annotated[
-        float | None,
-        typer.Option(metavar="NUMBER", help="The error to allow in units in the last place (ulp)."),
-    ] = None,
+    rtol: Rtol = None,
+    atol: Atol = None,
+    ulp: Ulp = None,
     specs: Input = None,
-    edges: Annotated[
-        bool,
-        typer.Option(
-            "--edges", help="Also compare on inputs with NaN, infinities and denormal numbers."
-        ),
-    ] = False,
+    edges: Edges = False,
     timing: Timing = False,
     trace: Trace = None,
     report: Report = None,
@@ -67,40 +72,12 @@ def verify(
 
     Example: smelt verify model.onnx out.onnx --dim B=1,8
     """
-    from smelt.check.compare import Tolerance
     from smelt.check.verify import MODES
     from smelt.check.verify import verify as run
 
-    if a == b == STANDARD:
-        raise UsageError(
-            "E637",
-            "both sides are read from standard input",
-            why="standard input holds one model",
-            fix="give a path for one of them",
-        )
-    bounds = (ulp, rtol, atol)
-    if any(bound is not None and not bound >= 0 for bound in bounds):
-        raise UsageError(
-            "E637",
-            "a tolerance is negative, or NaN",
-            why="an error is never below zero, so every result would differ",
-            fix="--rtol 1e-5",
-        )
-    if samples and dim:
-        raise UsageError(
-            "E637",
-            "--inputs and --dim are given together",
-            why="the arrays of --inputs have sizes already",
-            fix="leave out --dim",
-        )
-    if (specs or calling != Calling()) and not (is_function(a) or is_function(b)):
-        raise UsageError(
-            "E637",
-            "--input, --static or --x64 is given for two models",
-            fix="name the function: smelt verify pkg.mod:fn model.onnx",
-            why="these options say how a function is called",
-        )
-    has_tolerance = any(bound is not None for bound in bounds)
+    is_called = bool(specs) or calling != Calling()
+    _check_sides(a, b, is_called, bool(samples and dim))
+    tolerance = _tolerance(ulp, rtol, atol)
     with (
         timed(timing, trace, as_json, a, b, report) as clock,
         reporting(report, f"{b} against {a}", STANDARD, reads=[a, b]) as page,
@@ -113,7 +90,7 @@ def verify(
             dims=parse_dims(dim),
             samples=read_samples(samples),
             seed=seed,
-            tolerance=Tolerance(ulp or 0.0, rtol or 0.0, atol or 0.0) if has_tolerance else None,
+            tolerance=tolerance,
             modes=(*MODES, "edges") if edges else MODES,
             names=(a, b),
         )
@@ -127,6 +104,54 @@ def verify(
         print(same if verification.ok else "DIFFERENT", f"(allowed: {verification.tolerance})")
     if not verification.ok:
         raise typer.Exit(int(ExitStatus.MISMATCH))
+
+
+def _check_sides(a: str, b: str, is_called: bool, has_samples_and_sizes: bool) -> None:
+    """Raise UsageError E637 for options that contradict each other or the sides.
+
+    ``is_called`` is True if options say how a function is called.
+    """
+    if a == b == STANDARD:
+        raise UsageError(
+            "E637",
+            "both sides are read from standard input",
+            why="standard input holds one model",
+            fix="give a path for one of them",
+        )
+    if has_samples_and_sizes:
+        raise UsageError(
+            "E637",
+            "--inputs and --dim are given together",
+            why="the arrays of --inputs have sizes already",
+            fix="leave out --dim",
+        )
+    if is_called and not (is_function(a) or is_function(b)):
+        raise UsageError(
+            "E637",
+            "--input, --static or --x64 is given for two models",
+            fix="name the function: smelt verify pkg.mod:fn model.onnx",
+            why="these options say how a function is called",
+        )
+
+
+def _tolerance(ulp: float | None, rtol: float | None, atol: float | None) -> Tolerance | None:
+    """Return the tolerance that the options give, None without any.
+
+    Raises UsageError E637 for a negative number or NaN.
+    """
+    from smelt.check.compare import Tolerance
+
+    given = [number for number in (ulp, rtol, atol) if number is not None]
+    if not given:
+        return None
+    if not all(number >= 0 for number in given):
+        raise UsageError(
+            "E637",
+            "a tolerance is negative, or NaN",
+            why="an error is never below zero, so every result would differ",
+            fix="--rtol 1e-5",
+        )
+    return Tolerance(ulp or 0.0, rtol or 0.0, atol or 0.0)
 
 
 def _side(source: str, call: Call) -> Any:

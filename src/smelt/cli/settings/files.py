@@ -39,7 +39,8 @@ def find_files() -> tuple[SettingsFile, ...]:
     except OSError:
         return ()
     for folder in (start, *start.parents):
-        files = [file for name in (OWN, SHARED) if (file := _read(folder / name)) is not None]
+        read = [_read(folder / name) for name in (OWN, SHARED)]
+        files = [file for file in read if file is not None]
         if files:
             return tuple(files)
     return ()

@@ -145,7 +145,8 @@ def as_arguments(
         flags = {*option.spellings, f"--no-{option.name}"}
         if setting.is_default or option.command != command or flags & spelled:
             continue
-        for value in setting.value if option.many else [setting.value]:
+        values = setting.value if option.many else [setting.value]
+        for value in values:
             if value is True:
                 arguments.append(f"--{option.name}")
             elif value is not False:

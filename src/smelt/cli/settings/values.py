@@ -45,7 +45,9 @@ def from_text(option: Option, text: str, place: str) -> Any:
 def truth(text: str) -> bool | None:
     """Return True or False for words such as "yes" and "0"; None for any other text."""
     word = text.strip().lower()
-    return True if word in TRUE else False if word in FALSE else None
+    if word in TRUE:
+        return True
+    return False if word in FALSE else None
 
 
 def _parsed(option: Option, text: str, place: str) -> Any:
