@@ -30,6 +30,6 @@ def reshape_numbers(
             for i in unknown
             if source is not None and i < len(source) and same_dim(source[i], target[i])
         ]
-        for i in kept_dims[: len(unknown) - 1] if len(kept_dims) == len(unknown) else kept_dims:
+        for i in kept_dims[: len(unknown) - 1]:  # the last unknown dim stays -1
             numbers[i] = 0
     return numbers if numbers.count(-1) <= 1 else None

@@ -81,9 +81,11 @@ def _may_change(variable: Any) -> bool:
 def check_not_random(closed: compat.ClosedJaxpr, state: State) -> None:
     """Raise Unsupported E102 if a result depends on the key of a random stream."""
     keys = {compat.identity(key) for key in state.keys}
+    if not keys:
+        return
     pairs = zip(closed.jaxpr.constvars, closed.consts, strict=True)
     random = {variable for variable, constant in pairs if compat.identity(constant) in keys}
-    for equation in live_equations(closed.jaxpr) if keys else ():
+    for equation in live_equations(closed.jaxpr):
         if any(_is_random(atom, random, keys) for atom in equation.invars):
             raise Unsupported(
                 "E102",

@@ -212,8 +212,9 @@ def callers_names() -> Iterator[None]:
 
 def _reword(error: SmeltError) -> None:
     """Write the messages of ``error``, and of all errors in it, in the caller's symbols."""
-    for inner_error in error.errors if isinstance(error, ErrorList) else ():
-        _reword(inner_error)
+    if isinstance(error, ErrorList):
+        for inner_error in error.errors:
+            _reword(inner_error)
     error.what, error.why, error.fix = map(in_callers_names, (error.what, error.why, error.fix))
     error.args = (error.what, *error.args[1:])
 

@@ -139,7 +139,9 @@ def multiples_advice(message: str) -> str:
     divisors: dict[str, int] = {}
     for division in _DIVISION.finditer(message):
         tree = _balanced(message[division.start() :])
-        for name, divisor in _divisors(tree, 1) if tree is not None else ():
+        if tree is None:
+            continue
+        for name, divisor in _divisors(tree, 1):
             divisors[name] = max(divisor, divisors.get(name, 1))
     if not divisors:
         return ""

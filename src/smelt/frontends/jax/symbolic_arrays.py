@@ -95,7 +95,10 @@ def _traced_range(*arguments: Any, dtype: Any = None) -> Any:
     """
     if not any(is_symbolic(x) or isinstance(x, jax.core.Tracer) for x in arguments):
         return NotImplemented
-    start, stop, step = (0, *arguments, 1) if len(arguments) == 1 else (*arguments, 1)[:3]
+    if len(arguments) == 1:
+        start, stop, step = 0, arguments[0], 1
+    else:
+        start, stop, step = (*arguments, 1)[:3]
     size = range_length((start, stop, step), max_dim)
     if size is None:
         return NotImplemented

@@ -156,7 +156,9 @@ class Symbols:
         while count < len(solved):
             count = len(solved)
             for name, sources in self._sources.items():
-                for source in sources if name not in solved else ():
+                if name in solved:
+                    continue
+                for source in sources:
                     other_symbols = set(_symbols(source[2])) - {name}
                     if other_symbols <= solved.keys() and _is_linear(source[2], name):
                         solved[name] = source

@@ -116,8 +116,8 @@ def trace(
     with span("import lowerings"):
         registry.RULES.fill()
     if is_exported(fn):
-        fn = program_of(fn)
-        input_specs, kwargs, x64 = *fn.arguments_or_own(input_specs, kwargs), True
+        fn, x64 = program_of(fn), True
+        input_specs, kwargs = fn.arguments_or_own(input_specs, kwargs)
     elif isinstance(fn, bytes | bytearray):
         raise _not_exported()
     x64 = compat.has_x64() if x64 is None else x64

@@ -17,27 +17,30 @@ import numpy as np
 
 from smelt.frontends.jax.compat import Dim, is_symbolic
 
-MOST_PARTS = 1024
+MAX_DENOMINATOR = 1024
 """The largest denominator: sizes below 2^14 are then exact in float32."""
 
 
 @dataclass(frozen=True)
 class Exact:
-    """The number ``count / parts``; ``count`` may be symbolic, and ``parts`` is a power of two."""
+    """The number ``numerator / denominator``; the numerator may be symbolic.
 
-    count: Dim
-    parts: int = 1
+    The denominator is a power of two.
+    """
 
-    def over(self, parts: int) -> Dim:
-        """Return the numerator over ``parts``, a multiple of ``self.parts``."""
-        return self.count * (parts // self.parts)
+    numerator: Dim
+    denominator: int = 1
+
+    def numerator_over(self, denominator: int) -> Dim:
+        """Return the numerator over ``denominator``, a multiple of the number's denominator."""
+        return self.numerator * (denominator // self.denominator)
 
 
 def exact_value(value: Any, cache: dict[int, Exact | None] | None = None) -> Exact | None:
     """Return the exact number that ``value``, a number, a size or a traced scalar, has in every
     run.
 
-    Returns None if it depends on data, is rounded, or has a denominator above ``MOST_PARTS``.
+    Returns None if it depends on data, is rounded, or has a denominator above ``MAX_DENOMINATOR``.
     ``cache`` holds the results for traced scalars by ``id``.
     """
     cache = {} if cache is None else cache
@@ -57,9 +60,10 @@ def _of_number(value: Any) -> Exact | None:
     """Return a number as ``Exact``; None if it is not finite or its denominator is too large."""
     if not math.isfinite(value):
         return None
-    count, parts = (int(part) for part in float(value).as_integer_ratio())
-    exact = Exact(int(value)) if parts == 1 else Exact(count, parts)
-    return exact if parts <= MOST_PARTS else None
+    numerator, denominator = float(value).as_integer_ratio()
+    if denominator > MAX_DENOMINATOR:
+        return None
+    return Exact(int(value)) if denominator == 1 else Exact(numerator, denominator)
 
 
 def _of_array(constant: Any) -> Exact | None:
@@ -94,7 +98,7 @@ def _holds(dtype: Any, exact: Exact) -> bool:
     """True if ``dtype`` represents ``exact`` without rounding, for sizes below 2^14."""
     dtype = np.dtype(dtype)
     is_wide = dtype.itemsize >= 4 and dtype.kind in "if"
-    return is_wide and exact.parts <= (MOST_PARTS if dtype.kind == "f" else 1)
+    return is_wide and exact.denominator <= (MAX_DENOMINATOR if dtype.kind == "f" else 1)
 
 
 def _sum(combine: Callable[[Dim, Dim], Dim]) -> Callable[[Exact, Exact], Exact]:
@@ -102,44 +106,45 @@ def _sum(combine: Callable[[Dim, Dim], Dim]) -> Callable[[Exact, Exact], Exact]:
 
     def combined(a: Exact, b: Exact) -> Exact:
         """Return the sum or the difference over the common denominator."""
-        parts = max(a.parts, b.parts)
-        return Exact(combine(a.over(parts), b.over(parts)), parts)
+        common = max(a.denominator, b.denominator)
+        return Exact(combine(a.numerator_over(common), b.numerator_over(common)), common)
 
     return combined
 
 
 def _quotient(a: Exact, b: Exact) -> Exact | None:
     """Return ``a / b`` for a power of two ``b``."""
-    if is_symbolic(b.count) or b.count <= 0 or b.count & (b.count - 1):
+    divisor = b.numerator
+    if is_symbolic(divisor) or divisor <= 0 or divisor & (divisor - 1):
         return None
-    return Exact(a.count * b.parts, a.parts * b.count)
+    return Exact(a.numerator * b.denominator, a.denominator * divisor)
 
 
 STEPS: dict[str, Callable[..., Exact | None]] = {
     "add": _sum(operator.add),
     "convert_element_type": lambda a: a,
     "div": _quotient,
-    "mul": lambda a, b: Exact(a.count * b.count, a.parts * b.parts),
-    "neg": lambda a: Exact(-a.count, a.parts),
+    "mul": lambda a, b: Exact(a.numerator * b.numerator, a.denominator * b.denominator),
+    "neg": lambda a: Exact(-a.numerator, a.denominator),
     "sub": _sum(operator.sub),
 }
 """Primitives of scalars whose results are exact, by name."""
 
 
-def range_length(bounds: Sequence[Any], most: Callable[[int, Dim], Dim]) -> Dim | None:
+def range_length(bounds: Sequence[Any], maximum: Callable[[int, Dim], Dim]) -> Dim | None:
     """Return the length of ``arange(*bounds)``, where ``bounds`` are start, stop and step.
 
-    ``most`` returns the maximum of a number and a size. Returns None if a bound is not exact, or if
-    the step is symbolic or 0.
+    ``maximum`` returns the larger of a number and a size. Returns None if a bound is not exact, or
+    if the step is symbolic or 0.
     """
     cache: dict[int, Exact | None] = {}
     exact = [exact_value(bound, cache) for bound in bounds]
     numbers = [number for number in exact if number is not None]
     if len(numbers) < len(exact):
         return None
-    parts = max(number.parts for number in numbers)
-    first, end, step = (number.over(parts) for number in numbers)
+    common = max(number.denominator for number in numbers)
+    first, end, step = (number.numerator_over(common) for number in numbers)
     if is_symbolic(step) or step == 0:
         return None
     distance, gap = (end - first, step) if step > 0 else (first - end, -step)
-    return most(0, distance + gap - 1) // gap
+    return maximum(0, distance + gap - 1) // gap

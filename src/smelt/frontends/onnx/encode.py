@@ -8,7 +8,7 @@ equals protobuf's own output byte for byte.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, TypeAlias
 
@@ -178,7 +178,8 @@ def _parts(
         yield gathered, True
         return
     repeated = isinstance(value, Sequence) or not isinstance(value, Message)
-    for item in value if repeated else (value,):  # type: ignore[attr-defined]
+    items: Iterable[object] = value if repeated else (value,)  # type: ignore[assignment]
+    for item in items:
         if _holds_mark(item):
             if gathered.ByteSize():
                 yield gathered, True

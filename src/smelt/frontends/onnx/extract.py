@@ -133,7 +133,7 @@ def _not_cut_off(names: Sequence[str], missing: Sequence[ir.Value]) -> UsageErro
     together = ",".join([*names, *(str(value.name) for value in missing)])
     return UsageError(
         "E619",
-        f"the outputs need {len(missing)} more input{'s'[: len(missing) > 1]}",
+        f"the outputs need {len(missing)} more input{'' if len(missing) == 1 else 's'}",
         at=[*shown, *line_of_rest],
         why="a path from an input of the model to the outputs contains none of the listed values",
         fix=f"--inputs {together}, or values after them",

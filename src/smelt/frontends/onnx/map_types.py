@@ -36,7 +36,9 @@ def without_map_types(
 
 def note_map_types(model: ir.Model, types: Types) -> None:
     """Record in the values of ``model`` the types that were removed."""
-    for value in scope.values(model) if types else ():
+    if not types:
+        return
+    for value in scope.values(model):
         type_ = types.get(value.name or "")
         if type_ is not None:
             set_opaque_type(value, type_)
@@ -49,14 +51,16 @@ def proto_of(model: ir.Model) -> onnx.ModelProto:
     for function in proto.functions:
         _drop_inner_types(function.node)
     has_subgraphs = sum(1 for _ in scope.graphs(model)) > 1
-    for graph in (inner.graph for inner in scopes(proto)) if has_subgraphs else (proto.graph,):
+    graphs = [inner.graph for inner in scopes(proto)] if has_subgraphs else [proto.graph]
+    for graph in graphs:
         if graph is not None:
             _drop_types_of_constants(graph)
     types_by_name = {value.name: opaque_type_of(value) for value in scope.values(model)}
     types = {name: type_ for name, type_ in types_by_name.items() if type_ is not None}
-    for info in _infos(scopes(proto)) if types else ():
-        if info.name in types:
-            info.type.ParseFromString(types[info.name].data)
+    if types:
+        for info in _infos(scopes(proto)):
+            if info.name in types:
+                info.type.ParseFromString(types[info.name].data)
     return proto
 
 

@@ -106,13 +106,7 @@ def save(
     """
     path = destination(path)
     with span("save", file=str(path)):
-        if path.is_dir() or not path.parent.is_dir():
-            raise UsageError(
-                "E614",
-                f"cannot write to {str(path)!r}",
-                why="the folder does not exist",
-                fix="create the folder first, or choose another path",
-            )
+        _check_folder(path)
         if not isinstance(model, ir.Model):
             model = load(model, as_is=True)
         if external_data is None:
@@ -128,6 +122,17 @@ def save(
         contents[path] = encoded.write
         write_together(contents)
         return path
+
+
+def _check_folder(path: Path) -> None:
+    """Raise UsageError E614 if ``path`` is a folder, or lies in a folder that does not exist."""
+    if path.is_dir() or not path.parent.is_dir():
+        raise UsageError(
+            "E614",
+            f"cannot write to {str(path)!r}",
+            why="the path is a folder" if path.is_dir() else "the folder does not exist",
+            fix="create the folder first, or choose another path",
+        )
 
 
 @explains_memory("save")

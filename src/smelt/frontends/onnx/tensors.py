@@ -155,14 +155,7 @@ def _check_external(tensor: onnx.TensorProto, nbytes: int, folder: Path | None, 
     entries = {entry.key: entry.value for entry in tensor.external_data}
     unknown = sorted(set(entries) - EXTERNAL_KEYS)
     if unknown or "location" not in entries:
-        why = f"unknown key {unknown[0]!r}" if unknown else "it has no location"
-        raise InvalidModel(
-            "E314",
-            "external data has a description that ONNX does not allow",
-            at=at,
-            why=why,
-            fix="export the model again",
-        )
+        raise _bad_description(f"unknown key {unknown[0]!r}" if unknown else "no location", at)
     if folder is None:
         raise UsageError(
             "E613",
@@ -198,15 +191,19 @@ def _number(text: str, key: str, at: str) -> int | None:
     if not text:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 19):
-        why = f"{key} is {text[:40]!r}"
-        raise InvalidModel(
-            "E314",
-            "external data has a description that ONNX does not allow",
-            at=at,
-            why=why,
-            fix="export the model again",
-        )
+        raise _bad_description(f"{key} is {text[:40]!r}", at)
     return int(text)
+
+
+def _bad_description(why: str, at: str) -> InvalidModel:
+    """Return E314 for external data whose keys or values ONNX does not allow."""
+    return InvalidModel(
+        "E314",
+        "external data has a description that ONNX does not allow",
+        at=at,
+        why=why,
+        fix="export the model again",
+    )
 
 
 def _confined_size(folder: Path, location: str, at: str) -> int:

@@ -33,26 +33,8 @@ def _dot(cx: Any, op: Operation, a: Any, b: Any) -> Any:
 @reads("convolution", "dynamic_conv")
 def _convolution(cx: Any, op: Operation, x: Any, kernel: Any, *padding: Any) -> Any:
     """Return a convolution; its padding may be symbolic."""
-    mlir_numbers = stablehlo.ConvDimensionNumbers(op.view.attributes["dimension_numbers"])
     if any(op.integers("window_reversal")):
         raise op.unsupported("it reverses its windows")
-    numbers = lax.ConvDimensionNumbers(
-        (
-            mlir_numbers.input_batch_dimension,
-            mlir_numbers.input_feature_dimension,
-            *mlir_numbers.input_spatial_dimensions,
-        ),
-        (
-            mlir_numbers.kernel_output_feature_dimension,
-            mlir_numbers.kernel_input_feature_dimension,
-            *mlir_numbers.kernel_spatial_dimensions,
-        ),
-        (
-            mlir_numbers.output_batch_dimension,
-            mlir_numbers.output_feature_dimension,
-            *mlir_numbers.output_spatial_dimensions,
-        ),
-    )
     ones = (1,) * (x.ndim - 2)
     pads: Any = op.table("padding") or [(0, 0)] * (x.ndim - 2)
     if padding:
@@ -66,12 +48,34 @@ def _convolution(cx: Any, op: Operation, x: Any, kernel: Any, *padding: Any) -> 
         padding=tuple(map(tuple, pads)),
         lhs_dilation=tuple(op.integers("lhs_dilation", ones)),
         rhs_dilation=tuple(op.integers("rhs_dilation", ones)),
-        dimension_numbers=numbers,
+        dimension_numbers=_dimension_numbers(op),
         feature_group_count=op.integer("feature_group_count", 1),
         batch_group_count=op.integer("batch_group_count", 1),
         precision=None,
         preferred_element_type=op.dtype,
         out_sharding=None,
+    )
+
+
+def _dimension_numbers(op: Operation) -> lax.ConvDimensionNumbers:
+    """Return the order of the dims of image, kernel and result, as JAX writes it."""
+    mlir = stablehlo.ConvDimensionNumbers(op.view.attributes["dimension_numbers"])
+    return lax.ConvDimensionNumbers(
+        (
+            mlir.input_batch_dimension,
+            mlir.input_feature_dimension,
+            *mlir.input_spatial_dimensions,
+        ),
+        (
+            mlir.kernel_output_feature_dimension,
+            mlir.kernel_input_feature_dimension,
+            *mlir.kernel_spatial_dimensions,
+        ),
+        (
+            mlir.output_batch_dimension,
+            mlir.output_feature_dimension,
+            *mlir.output_spatial_dimensions,
+        ),
     )
 
 

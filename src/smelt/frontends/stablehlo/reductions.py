@@ -94,13 +94,14 @@ def _extremum(region: Any) -> str:
         for inner in (view.operation for view in block.operations)
         if inner.name == "stablehlo.compare" and all(x in arguments for x in inner.operands)
     ]
+    names_of_floats = [*_EXTREMUM, "return"]
+    names_of_integers = [_EXTREMUM[0], *_EXTREMUM[3:], "return"]
     for direction in _EXTREMA:
-        floats = [(direction, 0, 2), ("NE", 0, 0), ("EQ", 0, 2), ("LT", 1, 3)]
-        integers = [floats[0], *floats[2:]]
-        if (names, compared) in (
-            ([*_EXTREMUM, "return"], floats),
-            ([_EXTREMUM[0], *_EXTREMUM[3:], "return"], integers),
-        ):
+        is_better, is_nan = (direction, 0, 2), ("NE", 0, 0)
+        breaks_ties = [("EQ", 0, 2), ("LT", 1, 3)]  # equal values: the smaller index wins
+        if (names, compared) == (names_of_floats, [is_better, is_nan, *breaks_ties]):
+            return direction
+        if (names, compared) == (names_of_integers, [is_better, *breaks_ties]):
             return direction
     return ""
 

@@ -190,12 +190,11 @@ def _run_as_scan(cx: Any, scan: _Scan, operands: Any, returned: list[Any]) -> li
     rows = tuple(as_array(operands[i]) for i in scan.read)
     initial = tuple(as_array(operands[i]) for i in carried)
     final, stacked = lax.scan(step, initial, rows, length=scan.length, reverse=scan.reverse)
-    results_by_argument = list(operands)
-    dtype = operands[scan.counter].dtype
-    results_by_argument[scan.counter] = Sizes([scan.length], dtype, ())
-    for i, value in [*zip(carried, final, strict=True), *zip(scan.written, stacked, strict=True)]:
-        results_by_argument[i] = value
-    full_rows = all(
-        jax.numpy.shape(results_by_argument[i]) == operands[i].shape for i in scan.written
-    )
-    return results_by_argument if full_rows else None
+    new_values = {
+        scan.counter: Sizes([scan.length], operands[scan.counter].dtype, ()),
+        **dict(zip(carried, final, strict=True)),
+        **dict(zip(scan.written, stacked, strict=True)),
+    }
+    if any(jax.numpy.shape(new_values[i]) != operands[i].shape for i in scan.written):
+        return None
+    return [new_values.get(i, operand) for i, operand in enumerate(operands)]

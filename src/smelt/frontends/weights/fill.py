@@ -146,10 +146,8 @@ def _matched(weights: Sequence[str], tensors: Iterable[str], names: Names | None
     unmatched_tensors = sorted(present - set(explicit_names.values()))
     other_weights = [name for name in weights if name not in explicit_names]
     best: dict[str, str] = {}
-    weight_texts, tensor_texts = (
-        [(w, comparison_key(w)) for w in other_weights],
-        [(t, comparison_key(t)) for t in unmatched_tensors],
-    )
+    weight_texts = [(w, comparison_key(w)) for w in other_weights]
+    tensor_texts = [(t, comparison_key(t)) for t in unmatched_tensors]
     for weight_cut in _prefix_lengths([text for _, text in weight_texts]):
         for tensor_cut in _prefix_lengths([text for _, text in tensor_texts]):
             by_text = _by_text(tensor_texts, tensor_cut)

@@ -180,14 +180,14 @@ def _dtype(atom: compat.Atom) -> Any:
 def _linear(equation: compat.Equation, values: list[Any]) -> list[Value]:
     """Apply a linear primitive to the real parts, then to the imaginary parts."""
     params = _real_params(equation)
-    parts = [
-        compat.rebind(
-            equation, [getattr(v, part) if isinstance(v, Parts) else v for v in values], params
-        )
-        for part in ("re", "im")
+    real_operands = [value.re if isinstance(value, Parts) else value for value in values]
+    imaginary_operands = [value.im if isinstance(value, Parts) else value for value in values]
+    real = compat.rebind(equation, real_operands, params)
+    imaginary = compat.rebind(equation, imaginary_operands, params)
+    return [
+        Parts(re, im) if is_complex(_dtype(out)) else re
+        for re, im, out in zip(real, imaginary, equation.outvars, strict=True)
     ]
-    pairs = zip(*parts, equation.outvars, strict=True)
-    return [Parts(a, b) if is_complex(_dtype(out)) else a for a, b, out in pairs]
 
 
 def _bilinear(equation: compat.Equation, values: list[Any]) -> list[Value]:

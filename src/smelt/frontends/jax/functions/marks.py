@@ -54,9 +54,7 @@ def widened(name: str, counts: Sequence[int]) -> str:
     mark = read(name)
     if mark is None or not mark.arguments:
         return name
-    pairs = zip(mark.arguments, counts[-len(mark.arguments) :], strict=True)
-    names = (
-        (argument,) if count == 1 else (f"{argument}_{i}" for i in range(count))
-        for argument, count in pairs
-    )
-    return str(replace(mark, arguments=tuple(name for group in names for name in group)))
+    names: list[str] = []
+    for argument, count in zip(mark.arguments, counts[-len(mark.arguments) :], strict=True):
+        names += [argument] if count == 1 else [f"{argument}_{i}" for i in range(count)]
+    return str(replace(mark, arguments=tuple(names)))

@@ -30,7 +30,9 @@ _MESSAGES = frozenset({"t", "g", "sparse_tensor", "tp"})
 def check_attributes(scopes: Scopes) -> None:
     """Raise InvalidModel E324 for a malformed attribute, E315 for one that is not text."""
     for scope in scopes:
-        for node in scope.nodes if scope.attributes else ():
+        if not scope.attributes:
+            continue
+        for node in scope.nodes:
             names = [attribute.name for attribute in node.attribute]
             if len(set(names)) < len(names):
                 repeated = next(name for name in names if names.count(name) > 1)

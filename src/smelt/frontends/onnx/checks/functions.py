@@ -50,16 +50,21 @@ def check_functions(proto: onnx.ModelProto) -> None:
         _check_parameters("inputs", function.input, at)
         _check_parameters("outputs", function.output, at)
         _check_parameters("attributes", [*function.attribute, *defaults], at)
-        written = {*function.input, *(name for node in function.node for name in node.output)}
-        for name in function.output:
-            if name not in written:
-                raise InvalidModel(
-                    "E305",
-                    f"the output {name!r} of a function is not computed",
-                    at=at,
-                    why="an output of a function is the result of one of its nodes",
-                    fix="add the node that computes it, or remove the output",
-                )
+        _check_outputs(function, at)
+
+
+def _check_outputs(function: onnx.FunctionProto, at: str) -> None:
+    """Raise InvalidModel E305 for an output that is neither an input nor the result of a node."""
+    written = {*function.input, *(name for node in function.node for name in node.output)}
+    for name in function.output:
+        if name not in written:
+            raise InvalidModel(
+                "E305",
+                f"the output {name!r} of a function is not computed",
+                at=at,
+                why="an output of a function is the result of one of its nodes",
+                fix="add the node that computes it, or remove the output",
+            )
 
 
 def _check_parameters(kind: str, names: Iterable[str], at: str) -> None:

@@ -48,7 +48,8 @@ def bitcast_convert_type(cx: Lowering, x: ir.Value, *, new_dtype: object) -> ir.
         fraction = _fraction_in(cx, x, to)
         return bitcast(cx, x, to) if fraction is None else one_plus_fraction(cx, fraction, to)
     word = word_of(cx, cx.broadcast(cx.operands[0], source_aval))
-    result = (_split if x.dtype.bitwidth > to.bitwidth else _join)(cx, word, x.dtype, to)
+    convert = _split if x.dtype.bitwidth > to.bitwidth else _join
+    result = convert(cx, word, x.dtype, to)
     return Operand(result, tuple(aval.shape))
 
 

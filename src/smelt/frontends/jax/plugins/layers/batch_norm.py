@@ -6,6 +6,7 @@ flax normalizes in one function, after choosing the statistics of the batch or o
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -151,21 +152,23 @@ def _linen_replacement(original: Function) -> Function:
         size = arguments["x"].shape[-1]
         if not all(has_vector(layer, name, size) for name in names):
             return original(*args, **keywords)
-        parameters = {"scale": np.ones(size, np.float32), "bias": np.zeros(size, np.float32)}
-        for name in names:
-            parameters[name] = layer.param(
-                name, arguments[f"{name}_init"], [size], arguments["param_dtype"]
-            )
-        operands = (
-            arguments["x"],
-            arguments["mean"],
-            arguments["var"],
-            parameters["scale"],
-            parameters["bias"],
-        )
+        scale, bias = _linen_parameters(layer, names, size, arguments)
+        operands = (arguments["x"], arguments["mean"], arguments["var"], scale, bias)
         return bind(*operands, epsilon=arguments["epsilon"])
 
     return normalize
+
+
+def _linen_parameters(
+    layer: Any, names: Sequence[str], size: int, arguments: Mapping[str, Any]
+) -> tuple[Any, Any]:
+    """Return scale and bias: those in ``names`` as parameters of ``layer``, else ones and zeros."""
+    parameters = {"scale": np.ones(size, np.float32), "bias": np.zeros(size, np.float32)}
+    for name in names:
+        parameters[name] = layer.param(
+            name, arguments[f"{name}_init"], [size], arguments["param_dtype"]
+        )
+    return parameters["scale"], parameters["bias"]
 
 
 def has_vector(layer: Any, name: str, size: int) -> bool:

@@ -131,10 +131,8 @@ def _solve_two_rows(a: Any, b: Any) -> Any:
     )
     b_first, b_second = lax.split(columns, (1, 1), 0)
     swapped = abs(second_0) > abs(first_0)
-    pivot, pivot_right = (
-        jnp.where(swapped, second_0, first_0),
-        jnp.where(swapped, second_1, first_1),
-    )
+    pivot = jnp.where(swapped, second_0, first_0)
+    pivot_right = jnp.where(swapped, second_1, first_1)
     low_0, low_1 = jnp.where(swapped, first_0, second_0), jnp.where(swapped, first_1, second_1)
     b_top, b_low = jnp.where(swapped, b_second, b_first), jnp.where(swapped, b_first, b_second)
     factor = jnp.where(pivot == 0, low_0, low_0 / pivot)

@@ -78,10 +78,8 @@ def while_(
     values once its condition is false, and the loop ends when no row continues.
     """
     all_operands = _operands(operands, cx.avals_in)
-    condition_constants, constants = (
-        all_operands[:cond_nconsts],
-        all_operands[cond_nconsts : cond_nconsts + body_nconsts],
-    )
+    condition_constants = all_operands[:cond_nconsts]
+    constants = all_operands[cond_nconsts : cond_nconsts + body_nconsts]
     carry = all_operands[cond_nconsts + body_nconsts :]
     avals = cx.avals_out
     mask = cond_jaxpr.jaxpr.outvars[0].aval

@@ -154,12 +154,12 @@ def _primitives(jaxpr: Jaxpr) -> tuple[str, ...]:
     if len(inputs) != 2 * count or len(producers) != count or len(jaxpr.eqns) != count:
         return ()
     names = []
-    for pair, output in zip(zip(inputs[:count], inputs[count:], strict=True), outputs, strict=True):
+    for left, right, output in zip(inputs[:count], inputs[count:], outputs, strict=True):
         equation = None if isinstance(output, Literal) else producers.get(output)
-        if equation is None or equation.invars not in (list(pair), list(pair)[::-1]):
+        if equation is None or equation.invars not in ([left, right], [right, left]):
             return ()
         name = str(equation.primitive.name)
-        avals: list[Aval] = [atom.aval for atom in (*pair, output)]
+        avals: list[Aval] = [atom.aval for atom in (left, right, output)]
         dtypes = {aval.dtype for aval in avals}
         if (name not in OPERATORS and name not in EXTREMES) or len(dtypes) > 1:
             return ()

@@ -97,10 +97,8 @@ def select_and_scatter(
     Refuses to select or combine by a computation of more than one primitive.
     """
     window = window_of(cx, window_dimensions, window_strides, padding, [1] * len(padding))
-    test, reduction = (
-        _single_primitive(select_jaxpr),
-        SCATTERED.get(_single_primitive(scatter_jaxpr)),
-    )
+    test = _single_primitive(select_jaxpr)
+    reduction = SCATTERED.get(_single_primitive(scatter_jaxpr))
     if test not in ("ge", "gt", "le", "lt"):
         raise cx.unsupported("it selects by a function of its own")
     if reduction is None:
