@@ -132,9 +132,11 @@ def _misfits(consumer: Consumer, form: Takes, node: ir.Node, opset: int) -> Iter
         yield Obstacle(f"input {node.inputs.index(None)} is absent before others", ELSEWHERE)
     if first is not None and form.types is not None and first.dtype not in (None, *form.types):
         yield Obstacle(f"it has no kernel for {_name(first)}", "change the type by a Cast")
-    for value in values if consumer.types is not None else ():
-        if value.dtype not in (None, *(consumer.types or ())) and tensor_of(value) is None:
-            yield Obstacle(f"it has no element type {_name(value)}", "change the type by a Cast")
+    if consumer.types is not None:
+        for value in values:
+            if value.dtype not in (None, *consumer.types) and tensor_of(value) is None:
+                why = f"it has no element type {_name(value)}"
+                yield Obstacle(why, "change the type by a Cast")
     yield from _ranks(consumer, form, values, first)
 
 

@@ -121,18 +121,20 @@ def _rename_dims(
     A dim of a connected input is the dim of the output. Any other dim whose name ``first`` has,
     too, gets the prefix: equal names of two models need not be equal sizes.
     """
-    taken, own = ({n for dim in _dims(model) for n in names_in(dim)} for model in (first, second))
+    taken = {name for dim in _dims(first) for name in names_in(dim)}
+    own = {name for dim in _dims(second) for name in names_in(dim)}
     known: dict[str, int | ir.SymbolicDim] = {}
     for output, value in joints:
-        pairs = zip(_shape(output), _shape(value), strict=False)
-        known |= {
-            str(inner.value): outer
-            for outer, inner in pairs
-            if isinstance(inner, ir.SymbolicDim) and inner.value
-            if isinstance(outer, int) or outer.value
-        }
+        for outer, inner in zip(_shape(output), _shape(value), strict=False):
+            name = None if isinstance(inner, int) else inner.value
+            if name and (isinstance(outer, int) or outer.value):
+                known[str(name)] = outer
     # A name without a free new one is dropped: the dim becomes unknown.
-    new = {n: prefix + n for n in own & taken if n.isidentifier() and prefix + n not in own | taken}
+    new = {
+        name: prefix + name
+        for name in own & taken
+        if name.isidentifier() and prefix + name not in own | taken
+    }
     for graph in scope.graphs(second):
         for value in values_of(graph):
             if value.shape is not None:

@@ -30,12 +30,15 @@ def share(
     paths = save_shared(models, folder)
     before = sum(map(scope.weight_bytes, models.values()))
     facts = Facts((before, _unique_bytes(models)))
-    dims_of_each = own_dims(dims, list(models.values()))
-    written = zip(models.items(), dims_of_each, paths, strict=False)
-    for (name, model), sizes, path in written if verified else ():
-        report = verify(model, path, dims=sizes, names=(name, f"the written {name}"))
-        report.check()
-        facts.reports.append(report)
+    if verified:
+        dims_of_each = own_dims(dims, list(models.values()))
+        model_paths = paths[: len(models)]  # the last path is that of the weights
+        for (name, model), sizes, path in zip(
+            models.items(), dims_of_each, model_paths, strict=True
+        ):
+            report = verify(model, path, dims=sizes, names=(name, f"the written {name}"))
+            report.check()
+            facts.reports.append(report)
     return facts
 
 

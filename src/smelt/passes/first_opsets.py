@@ -18,4 +18,6 @@ def opset_miss(m: Match, op_type: str) -> Miss | None:
     """Return a Miss that names the needed opset if the model's opset lacks ``op_type``, else
     None."""
     first = FIRST[op_type]
-    return Miss(f"{op_type} begins with opset {first}", opset=first) if m.opset < first else None
+    return (
+        Miss(f"ONNX has {op_type} from opset {first} on", opset=first) if m.opset < first else None
+    )

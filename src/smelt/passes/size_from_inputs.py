@@ -30,7 +30,9 @@ def size_from_inputs(dim: Dim, graph: ir.Graph | None, b: Builder) -> ir.Value |
 
 def _read(dim: ir.SymbolicDim, graph: ir.Graph | None, b: Builder) -> ir.Value | None:
     """Return the Shape slice of an input dim equal to ``dim``; None if no input declares it."""
-    for value in graph.inputs if graph is not None else ():
+    if graph is None:
+        return None
+    for value in graph.inputs:
         for axis, declared in enumerate(value.shape or ()):
             if not isinstance(declared, int) and same_dim(declared, dim):
                 return b.size(value, axis)

@@ -40,7 +40,7 @@ def larger(m: Match, b: Builder) -> Replacement:
     if isinstance(alpha, Miss):
         return alpha
     if alpha > 1 or alpha == 0:  # needs 2
-        return Miss(f"max(x, {alpha} * x) is a LeakyRelu only for a factor up to 1 that is not 0")
+        return Miss(f"max(x, {alpha} * x) is no LeakyRelu: the factor is 0 or above 1")
     return _leaky_relu(m, b, alpha)
 
 

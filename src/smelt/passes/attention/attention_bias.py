@@ -21,7 +21,7 @@ from smelt.ir.clamped_dims import all_equal_if_broadcast
 from smelt.ir.constants import Constants
 from smelt.ir.rule import Match, Miss
 from smelt.ir.same_shape import same_dim
-from smelt.ir.walk import producer_of
+from smelt.ir.walk import both_orders, producer_of
 from smelt.passes.attention.causal_mask import FLOOR, LOW, on_diagonal
 from smelt.passes.attention.mask_relative_to_row_max import LOWEST, mask_relative_to_row_max
 from smelt.passes.attention.raise_bias_to_floor import raise_bias_to_floor
@@ -112,7 +112,8 @@ def _bias_behind_mask(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
     if not _missing_of(then, m):
         return Miss("the bias is not proved to broadcast to the scores")
     bottom, zero = (b.constant(np.asarray(n, np.float32)) for n in (low, 0))
-    chosen = b.op("Where", mask, *((zero, bottom) if hidden is None else (bottom, zero)))
+    branches = (zero, bottom) if hidden is None else (bottom, zero)
+    chosen = b.op("Where", mask, *branches)
     added = _finite(b.op("Add", chosen, then), m, b)
     if added is None:
         return Miss("the bias may be infinite, or hide all keys of a row")
@@ -159,7 +160,7 @@ def _last(m: Match, b: Builder) -> ir.Value | None:
     if mask is None:
         return m.get("last")
     mul = producer_of(mask, "Mul")
-    for value, factor in (mul.inputs, mul.inputs[::-1]) if mul is not None else ():
+    for value, factor in both_orders(mul):
         array = m.array(factor)
         if array is not None and value is not None:
             return b.op("Mul", value, b.constant(np.negative(array)))
@@ -201,16 +202,18 @@ def _hidden(
     hide a whole row.
     """
     low, half = m.scalar("low"), m["q"].dtype != ir.DataType.FLOAT
-    least = LOWEST if half else LOW if added is not None else LOW_ENOUGH
-    if low is None or not low <= least:  # fuse_attention needs 7
+    highest_of_floats = LOW_ENOUGH if added is None else LOW
+    highest_allowed = LOWEST if half else highest_of_floats
+    if low is None or not low <= highest_allowed:  # fuse_attention needs 7
         return Miss(_too_high(low))
     if (half or low == -math.inf) and not _shows_each_row(mask, shown, m):  # fuse_attention keeps 1
         return Miss("the mask may hide all keys of a row")
     number_type = np.float16 if half else np.float32
-    lowest = -math.inf if half else max(low, FLOOR) if low <= LOW else FLOOR
-    bottom = b.constant(np.asarray(lowest, number_type))
+    number = max(low, FLOOR) if low <= LOW else FLOOR
+    bottom = b.constant(np.asarray(-math.inf if half else number, number_type))
     shown_value = b.constant(np.asarray(0, number_type)) if added is None else added
-    return b.op("Where", mask, *((shown_value, bottom) if shown else (bottom, shown_value)))
+    branches = (shown_value, bottom) if shown else (bottom, shown_value)
+    return b.op("Where", mask, *branches)
 
 
 def _as_many(keys: ir.Value, v: ir.Value) -> bool:

@@ -131,12 +131,13 @@ class _Reader:
             return None
         if form.is_uniform:
             return triangle_cells.uniform(np.asarray(form.start, value.dtype.numpy()))
-        steps = (0, *form.steps)
-        if form.start or sum(map(abs, steps)) != 1 or 1 not in steps[-2:]:
-            return None
-        along = -1 if steps[-1] else -2
-        fits = same_dim(value.shape[along], self.size)
-        return Cells(COLUMNS if along == -1 else ROWS, are_positions=True) if fits else None
+        row_step, column_step = (0, *form.steps)[-2:]
+        other_steps = form.steps[:-2]
+        if form.start or any(other_steps) or (row_step, column_step) not in ((0, 1), (1, 0)):
+            return None  # the elements are not 0, 1, ... along one of the last two axes
+        axis, positions = (-1, COLUMNS) if column_step else (-2, ROWS)
+        fits = same_dim(value.shape[axis], self.size)
+        return Cells(positions, are_positions=True) if fits else None
 
     def _computed(self, value: ir.Value) -> Cells | None:
         """Return the cells of a computed value from its operator and operands; None if they have
@@ -162,8 +163,10 @@ class _Reader:
 
     def _elementwise(self, node: ir.Node) -> Cells | None:
         """Return the cells of an elementwise operator whose operands all have cells; else None."""
+        if node.op_type not in triangle_cells.ELEMENTWISE:
+            return None
         operand_cells: list[Cells] = []
-        for value in node.inputs if node.op_type in triangle_cells.ELEMENTWISE else ():
+        for value in node.inputs:
             cells = self.read(value)
             if cells is None:
                 return None

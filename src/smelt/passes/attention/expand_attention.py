@@ -29,6 +29,7 @@ import onnx_ir as ir
 from smelt.ir import scope
 from smelt.ir.build import Builder
 from smelt.ir.floats import float_info
+from smelt.ir.node_inputs import first_inputs
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.same_shape import conflicting_shapes
@@ -39,7 +40,7 @@ from smelt.passes.base import rounding, rule_pass
 def attention(m: Match, b: Builder) -> Replacement:
     """Replace an Attention by MatMul, Softmax and MatMul."""
     attributes = {a.name: a.value for a in m.root.attributes.values()}
-    bias, *past = (*m.root.inputs[3:], *(None,) * 3)[:3]
+    _, _, _, bias, *past = first_inputs(m.root, 6)
     refusal = _unfit(m, attributes, bias, past)
     if refusal is not None:
         return refusal
@@ -66,18 +67,29 @@ def attention(m: Match, b: Builder) -> Replacement:
         return Miss("the head size of the values is not known")
     scale = attributes.get("scale", 1 / float(np.sqrt(size)))
     q = b.op("Mul", q, b.constant(np.asarray(scale, q.dtype.numpy())))
-    constant = m.array(bias, None) if bias is not None else None
-    scores = _capped(b.op("MatMul", q, b.op("Transpose", k, perm=[0, 1, 3, 2])), attributes, b)
-    if bias is not None:
-        scores = b.op("Add", scores, bias)
-    seen = _seen(q, k, b) if attributes.get("is_causal") else None
-    weights = _weights(scores, bias, constant, seen, b)
-    result = b.op("MatMul", weights, v)
+    result = b.op("MatMul", _attention_weights(q, k, bias, m, attributes, b), v)
     if heads is not None and isinstance(width, int):
         rows = b.op("Transpose", result, perm=[0, 2, 1, 3])
         result = b.op("Reshape", rows, b.const_i64([0, 0, heads * width]))
     count = len(m.root.outputs)
     return result if count == 1 else (result, *present, None)[:count]
+
+
+def _attention_weights(
+    q: ir.Value,
+    k: ir.Value,
+    bias: ir.Value | None,
+    m: Match,
+    attributes: Mapping[str, Any],
+    b: Builder,
+) -> ir.Value:
+    """Return the Softmax of the capped scores of ``q`` and ``k``, with bias and causal mask."""
+    constant = m.array(bias, None) if bias is not None else None
+    scores = _capped(b.op("MatMul", q, b.op("Transpose", k, perm=[0, 1, 3, 2])), attributes, b)
+    if bias is not None:
+        scores = b.op("Add", scores, bias)
+    seen = _seen(q, k, b) if attributes.get("is_causal") else None
+    return _weights(scores, bias, constant, seen, b)
 
 
 def _unfit(

@@ -161,7 +161,9 @@ def attention(m: Match, b: Builder) -> Replacement:
     if scale is not None and cap:
         scale = _scale(m, ("cap_factor", "cap_divisor"), scale * float(cap))
     if scale is None:  # needs 5
-        return Miss("the scales are not constant positive numbers with a normal product")
+        return Miss(
+            "the scales are not constants above 0, or their product is 0, subnormal or infinite"
+        )
     bias = bias_of(m, b)
     if isinstance(bias, Miss):
         return bias
@@ -270,7 +272,9 @@ def scaled_operand(m: Match, b: Builder) -> Replacement:
     attribute = m.root.attributes.get("scale")
     scale = _scale(m, before=attribute.as_float()) if attribute is not None else None
     if scale is None:
-        return Miss("the scales are not constant positive numbers with a normal product")
+        return Miss(
+            "the scales are not constants above 0, or their product is 0, subnormal or infinite"
+        )
     operands = []
     for value, operand in zip((m["q"], m["k"]), m.root.inputs[:2], strict=True):
         moved = m.node("moved") if operand is m.get("moved") else None

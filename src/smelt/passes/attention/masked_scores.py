@@ -16,7 +16,7 @@ from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.ir.walk import producer_of
+from smelt.ir.walk import both_orders, producer_of
 from smelt.passes.attention.attention_bias import LOW_ENOUGH
 from smelt.passes.attention.causal_mask import FLOOR
 
@@ -45,7 +45,7 @@ def choice_of(value: ir.Value | None, constants: Constants) -> Choice | None:
 def _zeroed(value: ir.Value | None, constants: Constants) -> Choice | None:
     """Return ``x * ones`` with a mask of zeros and ones as a Choice between x and 0, else None."""
     mul = producer_of(value, "Mul")
-    for factor, x in (mul.inputs, mul.inputs[::-1]) if mul is not None else ():
+    for factor, x in both_orders(mul):
         ones = _mask_of(factor, constants)
         if x is not None and ones is not None:
             return Choice(ones, x, 0.0)
@@ -55,9 +55,9 @@ def _zeroed(value: ir.Value | None, constants: Constants) -> Choice | None:
 def product_of(value: ir.Value | None, constants: Constants) -> Choice | None:
     """Return ``value`` as a Choice, made by products and a sum; None if it is none."""
     add = producer_of(value, "Add")
-    for product, rest in (add.inputs, add.inputs[::-1]) if add is not None else ():
+    for product, rest in both_orders(add):
         mul = producer_of(product, "Mul")
-        for factor, x in (mul.inputs, mul.inputs[::-1]) if mul is not None else ():
+        for factor, x in both_orders(mul):
             choice = None if x is None else _chosen(factor, x, rest, constants)
             if choice is not None:
                 return choice
@@ -113,7 +113,7 @@ def _elsewhere(rest: ir.Value | None, condition: ir.Value, constants: Constants)
     if constants.scalar(rest) == 0:
         return 0.0
     mul = producer_of(rest, "Mul")
-    for number, factor in (mul.inputs, mul.inputs[::-1]) if mul is not None else ():
+    for number, factor in both_orders(mul):
         negated = producer_of(_truth(factor), "Not")
         hidden_number = constants.scalar(number)
         if negated is not None and negated.inputs[0] is condition and hidden_number is not None:

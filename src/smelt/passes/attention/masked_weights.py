@@ -14,7 +14,7 @@ from smelt.ir.build import Builder
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.same_shape import same_shape
-from smelt.ir.walk import producer_of
+from smelt.ir.walk import both_orders, producer_of
 from smelt.passes.attention.attention_bias import LOW_ENOUGH, shows_each_row
 from smelt.passes.attention.causal_mask import FLOOR
 from smelt.passes.attention.masked_scores import Choice, added_instead, choice_of
@@ -105,7 +105,7 @@ def _mask_of(scores: ir.Value, m: Match) -> Choice | None:
     if choice is not None and choice.number <= LOW_ENOUGH:
         return choice
     add = producer_of(scores, "Add")
-    for value, bias in (add.inputs, add.inputs[::-1]) if add is not None else ():
+    for value, bias in both_orders(add):
         masked = None if value is None else _added_mask(value, bias, m)
         if masked is not None:
             return masked

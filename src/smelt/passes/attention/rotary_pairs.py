@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import onnx_ir as ir
 
 from smelt.ir import opset
@@ -85,14 +86,16 @@ def is_interleaved(
     other_cuts = (
         _cuts_of_other_axes(cuts, source.shape) if cuts and source.shape is not None else NOTHING
     )
-    values = (x, first, second)
-    indices, *pair = (numbers_of(value, source, constants, other_cuts) for value in values)
+    indices = numbers_of(x, source, constants, other_cuts)
+    pair = [numbers_of(part, source, constants, other_cuts) for part in (first, second)]
     if indices is None or len(indices) % 2 or not indices:
         return None
     half = len(indices) // 2
     if pair == [indices[:half], indices[half:]]:
         return False
-    return True if pair == [indices[::2], indices[1::2]] else None
+    if pair == [indices[::2], indices[1::2]]:
+        return True
+    return None
 
 
 def angles_of_pairs(
@@ -106,15 +109,8 @@ def angles_of_pairs(
     """
     array = m.array(value, None)
     if array is not None:
-        if not array.ndim or array.shape[-1] % 2 or not array.size:
-            return None
-        half = array.shape[-1] // 2
-        pair = (
-            (array[..., ::2], array[..., 1::2])
-            if interleaved
-            else (array[..., :half], array[..., half:])
-        )
-        return b.constant(pair[0]) if (pair[0] == pair[1]).all() else None
+        angles_of_constant = _half_of(array, interleaved)
+        return None if angles_of_constant is None else b.constant(angles_of_constant)
     unrepeated = _repeated(value, b) if interleaved else _joined(value)
     if unrepeated is not None:
         return unrepeated
@@ -137,6 +133,18 @@ def angles_of_pairs(
         *lead, last = m.constants.ints(node.inputs[1]) or (0,)
         return b.like(node, source_angles, b.const_i64([*lead, last // 2]))
     return b.like(node, source_angles, *node.inputs[1:])
+
+
+def _half_of(array: np.ndarray, interleaved: bool) -> np.ndarray | None:
+    """Return the first element of each pair of a constant, None if a second element differs."""
+    if not array.ndim or array.shape[-1] % 2 or not array.size:
+        return None
+    half = array.shape[-1] // 2
+    if interleaved:
+        firsts, seconds = array[..., ::2], array[..., 1::2]
+    else:
+        firsts, seconds = array[..., :half], array[..., half:]
+    return firsts if (firsts == seconds).all() else None
 
 
 def _keeps_last(node: ir.Node, rank: int, m: Match) -> bool:

@@ -92,7 +92,8 @@ def bias_of(m: Match, b: Builder, mask: ir.Value, hides: bool) -> ir.Value:
     low, zero = (b.constant(np.asarray(number, np.float32)) for number in (FLOOR, 0))
     if m.options.products:
         return b.op("Mul", _as_numbers(b, mask, not hides), low)
-    return b.op("Where", mask, *((low, zero) if hides else (zero, low)))
+    branches = (low, zero) if hides else (zero, low)
+    return b.op("Where", mask, *branches)
 
 
 def _zeroed_by_products(
@@ -124,11 +125,14 @@ def with_zero_rows(
     if m.get("moved") is not None:
         heads = b.op("Transpose", heads, perm=[0, 2, 1, 3])
     merged = b.add(ir.Node("", "Reshape", [heads, m.root.inputs[1]], m.root.attributes.values()))[0]
-    axes = [1, 2][: 4 - rank] if mask.shape is not None and len(mask.shape) == 4 else []
+    axes: list[int] = []
+    if mask.shape is not None and len(mask.shape) == 4:
+        axes = [1] if rank == 3 else [1, 2]
     if m.options.products:
         return _zeroed_by_products(b, merged, mask, hides, axes)
     # One flag for each row: it has no key if ``hides``, else it has a key.
     flags = b.op("ReduceMin" if hides else "ReduceMax", mask, b.const_i64([-1]), keepdims=1)
     flags = b.op("Squeeze", flags, b.const_i64(axes)) if axes else flags
     zero = b.constant(np.zeros((), np.float32))
-    return b.op("Where", flags, *((zero, merged) if hides else (merged, zero)))
+    branches = (zero, merged) if hides else (merged, zero)
+    return b.op("Where", flags, *branches)

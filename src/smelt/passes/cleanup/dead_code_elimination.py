@@ -41,7 +41,8 @@ def dead_code_elimination(
                 rewriter.count += 1
     rewriter.flush()
     _drop_outputs(cx, rewriter, stats)
-    for graph in graphs if len(graphs) == 1 else scope.graphs(cx.model):
+    remaining_graphs = graphs if len(graphs) == 1 else scope.graphs(cx.model)
+    for graph in remaining_graphs:
         for value in list(graph.initializers.values()):
             if rewriter.drop_initializer(value):  # keeps 1
                 stats.fired["unused constant"] += 1

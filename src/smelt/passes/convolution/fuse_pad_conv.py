@@ -40,7 +40,7 @@ _source = one_of(_pad, op("Transpose", _pad, name="moved", shared=True))
 def pad_inside(m: Match, b: Builder) -> Replacement:
     """Replace the Pad and its reader by the reader with larger pads."""
     if _is_pooled(m.node("padded").outputs[0]):  # keeps 6
-        return Miss("a MaxPool reads the Pad, too: ONNX Runtime is wrong for it as the only reader")
+        return Miss("a MaxPool reads the Pad, too, and would be computed wrong as its only reader")
     pads = _spatial_pads(m, possibly_zero_symbols(b.model.graph))  # needs 1
     if isinstance(pads, Miss):
         return pads
@@ -96,9 +96,10 @@ def _spatial_pads(m: Match, empty: Iterable[str]) -> list[int] | Miss:
     pads_by_axis = [(0, 0)] * rank
     for index, axis in enumerate(axes):
         pads_by_axis[perm.index(axis % rank)] = (pads[index], pads[index + len(axes)])
-    if any(pads_by_axis[:2][0]) or any(pads_by_axis[:2][1]):  # keeps 4
+    batch_pads, channel_pads, *spatial_pads = pads_by_axis
+    if any(batch_pads) or any(channel_pads):  # keeps 4
         return Miss("the Pad extends the batch axis or the channel axis")
-    return [begin for begin, _ in pads_by_axis[2:]] + [end for _, end in pads_by_axis[2:]]
+    return [begin for begin, _ in spatial_pads] + [end for _, end in spatial_pads]
 
 
 def _unfit_pool(m: Match, pads: list[int], has_own_pads: bool) -> Miss | None:

@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from smelt.ir import opset
 from smelt.ir.build import Builder
+from smelt.ir.node_inputs import first_inputs
 from smelt.ir.pattern import OneOf, Op, Pattern, const, one_of, op, optional, var
 from smelt.ir.rule import Match, Miss
 from smelt.passes.convolution.rounded_product import round_product, round_to
@@ -117,7 +118,7 @@ class Convolution:
         Both are float64; None keeps the old value. Results are rounded to the old dtype. The old
         constants stay for their other readers. A Transpose behind the convolution stays behind it.
         """
-        values = [*self.node.inputs, None][:3]
+        values = first_inputs(self.node, 3)
         weight = None if factor is None else self._scaled_weight(factor)
         if isinstance(weight, Miss):
             return weight

@@ -88,11 +88,9 @@ def _multiply(source: np.ndarray, factors: np.ndarray, out: np.ndarray) -> tuple
     low, high = np.inf, 0.0
     for start in range(0, count, step):
         piece = source[start : start + step]
-        product, magnitude, result = (
-            product_buffer[: len(piece)],
-            magnitude_buffer[: len(piece)],
-            out[start : start + step],
-        )
+        product = product_buffer[: len(piece)]
+        magnitude = magnitude_buffer[: len(piece)]
+        result = out[start : start + step]
         piece_factors = factors if len(factors) == 1 else factors[start : start + step]
         if exact:
             np.multiply(piece, piece_factors, out=result)

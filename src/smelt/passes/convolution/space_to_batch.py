@@ -66,7 +66,7 @@ def entry_of(walk: Walk, version: int) -> Entry | None:
     while len(chain) < LONGEST and (node := producer_of(value, *MOVES)) is not None:
         chain.insert(0, node)
         value = node.inputs[0]
-    starts = [*range(len(chain))][::-1]
+    starts = list(reversed(range(len(chain))))
     if chain and producer_of(value, "Pad") is not None:
         starts.insert(0, 0)
     for start in starts:
@@ -119,16 +119,21 @@ def _roles(layout: Layout, dims: Sequence[Dim]) -> tuple[list[int], list[int]] |
             blocks[axis - 2] = part.stride
     for part in layout[0]:
         axis = next((axis for axis, source in source_axes.items() if source == part.axis), 0)
-        full_size = dims[part.axis] if axis == 0 else blocks[axis - 2] if axis > 1 else 1
+        full_size: Dim = 1
+        if axis == 0:
+            full_size = dims[part.axis]
+        elif axis > 1:
+            full_size = blocks[axis - 2]
         if part.stride > 1 or not same_dim(part.size, full_size):
             return None
         if source_axes.setdefault(axis, part.axis) != part.axis:
             return None
     # Axes of size 1 have no parts, so their order does not matter.
     remaining = iter(axis for axis in range(len(dims)) if axis not in source_axes.values())
-    return [
-        source_axes[axis] if axis in source_axes else next(remaining) for axis in range(len(dims))
-    ], blocks
+    for axis in range(len(dims)):
+        if axis not in source_axes:
+            source_axes[axis] = next(remaining)
+    return [source_axes[axis] for axis in range(len(dims))], blocks
 
 
 def exit_of(walk: Walk, entry: Entry, version: int) -> Exit | None:

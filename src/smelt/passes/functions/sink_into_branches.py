@@ -121,7 +121,7 @@ class _Sinker:
         closure = set(of)
         for node in reversed(nodes):
             if node in closure:
-                closure.update(p for value in self.reads[node] if (p := value.producer()))
+                closure.update(filter(None, (value.producer() for value in self.reads[node])))
         return closure
 
     def move(self, node: ir.Node) -> None:

@@ -112,7 +112,7 @@ def _check_known(model: ir.Model, sizes: Mapping[str, int], unnamed: Iterable[st
     """Raise UsageError E633 if no input has a dim of a name in ``sizes``."""
     known: dict[str, None] = dict.fromkeys(unnamed)
     for value in model.graph.inputs:
-        for dim in value.shape.dims if value.shape is not None else ():
+        for dim in value.shape or ():
             if not isinstance(dim, int) and dim.value is not None:
                 known.update(dict.fromkeys(sorted(symbols_of(dim))))
     for name in sizes:

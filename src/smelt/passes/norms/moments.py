@@ -23,7 +23,7 @@ from smelt.ir.constants import Constants
 from smelt.ir.floats import is_close
 from smelt.ir.known_forms import is_known
 from smelt.ir.same_shape import same_dim, same_shape
-from smelt.ir.walk import Walk, attempt
+from smelt.ir.walk import Walk, attempt, both_orders
 from smelt.passes.layout.merge_consecutive_transposes import permutation
 
 RESHAPES = ("Reshape", "Unsqueeze", "Squeeze", "Flatten", "Identity")
@@ -274,8 +274,7 @@ def widens(value: ir.Value | None, wide: ir.Value) -> bool:
 
 def _orders(node: ir.Node) -> tuple[tuple[ir.Value | None, ir.Value | None], ...]:
     """Return the operands of ``node`` as pairs: in both orders, but in one for a Div."""
-    first, second = node.inputs
-    return ((first, second),) if node.op_type == "Div" else ((first, second), (second, first))
+    return both_orders(node)[:1] if node.op_type == "Div" else both_orders(node)
 
 
 def broadcasts_against(value: ir.Value | None, x: ir.Value, axes: Axes) -> bool:

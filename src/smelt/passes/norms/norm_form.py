@@ -13,7 +13,7 @@ from typing import TypeAlias
 import onnx_ir as ir
 
 from smelt.ir.constants import Constants
-from smelt.ir.walk import Walk, attempt
+from smelt.ir.walk import Walk, attempt, both_orders
 from smelt.passes.norms.grouped_moments import GroupedMomentReader
 from smelt.passes.norms.moments import Deviation, MomentReader, broadcasts_against
 
@@ -75,7 +75,7 @@ def _quotients(s: MomentReader, root: ir.Node) -> Iterator[tuple[Value, Deviatio
         for deviation in s.deviation(denominator):
             yield denominator, deviation, (numerator,)
         return
-    for other, factor in _both_orders(root):
+    for other, factor in both_orders(root):
         for denominator_of_factor, deviation, scale in _inverses(s, factor):
             yield denominator_of_factor, deviation, (other,) if scale is None else (other, scale)
 
@@ -96,7 +96,7 @@ def _inverses(s: MomentReader, value: Value) -> Iterator[tuple[Value, Deviation,
         for deviation in s.deviation(product.inputs[1]):
             yield product.inputs[1], deviation, product.inputs[0]
         return
-    for scale, factor in _both_orders(product):
+    for scale, factor in both_orders(product):
         for deviation in s.inverse(factor):
             yield factor, deviation, scale
 
@@ -117,7 +117,7 @@ def _factors(s: MomentReader, value: Value) -> Iterator[tuple[Value, Value]]:
     """Yield the two factors of ``value``, in both orders, if it is a product."""
     product = s.walk.up(value, "Mul")
     if product is not None:
-        yield from _both_orders(product)
+        yield from both_orders(product)
 
 
 @attempt
@@ -159,7 +159,8 @@ def _shift(
     node = s.walk.up(offset, "Sub", "Add")
     if node is None:
         return None
-    for bias, scaled_mean in (node.inputs,) if node.op_type == "Sub" else _both_orders(node):
+    orders = both_orders(node)[:1] if node.op_type == "Sub" else both_orders(node)
+    for bias, scaled_mean in orders:
         if _is_scaled_mean(s, scaled_mean, inverse, deviation, negated=node.op_type == "Add"):
             return (bias,)
     return None
@@ -180,16 +181,10 @@ def _is_scaled_mean(
     product = s.walk.up(value, "Mul")
     if product is None:
         return False
-    for mean, factor in _both_orders(product):
+    for mean, factor in both_orders(product):
         minus = s.walk.up(mean, "Neg") if negated else None
         positive = minus.inputs[0] if minus is not None else mean
         if factor is inverse and (minus is not None) == negated:
             is_broadcast = broadcasts_against(positive, deviation.x, deviation.axes)
             return is_broadcast and s.mean(positive) == (deviation.x, deviation.axes)
     return False
-
-
-def _both_orders(node: ir.Node) -> tuple[tuple[Value, Value], ...]:
-    """Return the two operands of ``node`` in both orders."""
-    first, second = node.inputs
-    return (first, second), (second, first)

@@ -104,7 +104,9 @@ def most_of(value: ir.Value | None, constants: Constants) -> float | None:
     array = constants.get(value)
     if array is not None:
         counts = bool(array.size) and bool(((array >= 0) & (array == np.floor(array))).all())
-        return (1.0 if array.max() <= 1 else np.inf) if counts else None
+        if not counts:
+            return None
+        return 1.0 if array.max() <= 1 else np.inf
     if node is None or node.domain or not node.inputs:
         return None
     first = node.inputs[0]

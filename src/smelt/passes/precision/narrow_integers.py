@@ -69,7 +69,8 @@ def narrow_integers(cx: PassContext, rewriter: Rewriter, stats: RuleStats, optio
                 continue
             places = [i for i in DATA[node.op_type] if _is_wide_input(node, i)]
             results = [value for value in node.outputs if value.dtype == WIDE]
-            operands = [value for i in places if (value := node.inputs[i]) is not None]
+            inputs = [node.inputs[place] for place in places]
+            operands = [value for value in inputs if value is not None]
             if not operands or all(map(facts.is_size, operands)):  # keeps 1
                 continue
             if not all(map(facts.fits, (*operands, *results))):  # needs 2

@@ -88,7 +88,7 @@ def widen_half(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: T
     computing = [node for node in nodes if _computes(node, half)]
     if not computing or rewriter.exhausted:  # needs 1
         return
-    reason = next((why for node in nodes if (why := _obstacle(node, half))), None)
+    reason = next(filter(None, (_obstacle(node, half) for node in nodes)), None)
     reason = reason or _obstacle_of_model(cx.model, half)
     returned = [(value, value.dtype) for value in cx.model.graph.outputs]
     if reason is not None:  # keeps 1

@@ -55,19 +55,21 @@ def product(m: Match, b: Builder) -> Replacement:
             if equation is None
             else "the two sizes of a label are not proved equal"
         )
-    candidates = [
-        plan
-        for order in ((0, 1), (1, 0))
-        if (plan := _as_matrices([equation.terms[i] for i in order], equation.out, order))
+    first, second = equation.terms
+    plans = [
+        _as_matrices((first, second), equation.out, (0, 1)),
+        _as_matrices((second, first), equation.out, (1, 0)),
     ]
+    candidates = [plan for plan in plans if plan is not None]
     if not candidates:  # needs 1
         return Miss("the equation is not a product of matrices")
     plan = min(candidates, key=lambda candidate: candidate.moves)
     if plan.moves > 1 and not _is_next_to_softmax(m.root):  # keeps 1
         return Miss("the product needs more than one Transpose")
+    values = (x, y)
     left, right = (
-        _moved(b, (x, y)[i], equation.terms[i], to)
-        for i, to in zip(plan.order, plan.operands, strict=True)
+        _moved(b, values[i], equation.terms[i], labels)
+        for i, labels in zip(plan.order, plan.operands, strict=True)
     )
     return _moved(b, b.op("MatMul", left, right), plan.result, equation.out)
 
@@ -128,14 +130,12 @@ def _as_matrices(terms: Sequence[Labels], out: Labels, order: tuple[int, int]) -
     columns = tuple(label for label in out if label in y and label not in x)
     if len(summed) != 1 or len(columns) != 1 or not rows or (batch and len(rows) > 1):
         return None
-    operands, result = (
-        ((*batch, *rows, *summed), (*batch, *summed, *columns)),
-        batch + rows + columns,
-    )
-    if [*map(len, operands)] != [*map(len, terms)]:
+    left, right = (*batch, *rows, *summed), (*batch, *summed, *columns)
+    result = (*batch, *rows, *columns)
+    if len(left) != len(x) or len(right) != len(y):
         return None  # a label of one operand only is summed
-    pairs = zip((*operands, result), (*terms, out), strict=True)
-    return _Plan(order, operands, result, sum(to != labels for to, labels in pairs))
+    moves = sum([left != x, right != y, result != out])
+    return _Plan(order, (left, right), result, moves)
 
 
 def _is_next_to_softmax(node: ir.Node) -> bool:

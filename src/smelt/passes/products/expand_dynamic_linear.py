@@ -36,11 +36,8 @@ def dynamic_gemm(m: Match, b: Builder) -> Replacement:
         return Miss("weight and bias are both constant")
     alpha = opset.attribute(m.root, "alpha", m.opset)
     if alpha == 0 or (abs(alpha) < 1 and dtype == ir.DataType.FLOAT16):  # keeps 3
-        return Miss(
-            "alpha of the Gemm is 0, and the product may overflow"
-            if alpha == 0
-            else "alpha of the Gemm is below 1, and the float16 product may overflow before it"
-        )
+        size = "0" if alpha == 0 else "below 1, and the product is float16"
+        return Miss(f"alpha of the Gemm is {size}: without alpha, the product may overflow")
     product = b.op(
         "MatMul", _transposed_if(m, b, "x", "transA"), _transposed_if(m, b, "weight", "transB")
     )

@@ -33,6 +33,7 @@ from smelt.ir import opset, scope
 from smelt.ir.build import Builder
 from smelt.ir.floats import is_float
 from smelt.ir.known_forms import is_known
+from smelt.ir.node_inputs import first_inputs
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.walk import producer_of
 from smelt.ir.worklist import RuleStats
@@ -64,7 +65,7 @@ class _Layer:
         if self.place is None:
             value = b.op("Add", self.node.outputs[0], b.constant(bias.reshape(-1)))
         else:
-            inputs = [*self.node.inputs, None][: max(len(self.node.inputs), self.place + 1)]
+            inputs = first_inputs(self.node, max(len(self.node.inputs), self.place + 1))
             inputs[self.place] = b.constant(bias)
             value = b.like(self.node, *inputs)
         for move in self.moves:

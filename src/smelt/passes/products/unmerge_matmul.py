@@ -80,12 +80,12 @@ def product_of_rows(m: Match, b: Builder) -> Replacement:
     batch = b.size(rows.source, 1)
     lift = _Lift(m, b, [rows.batch, rows.heads], batch)
     if not lift.can_rebuild(m.root.outputs[0]):  # needs 1, 2
-        return Miss("an operand is not made of rows by the same number of heads")
+        return Miss("an operand is not merged from the same number of heads")
     if refusal := m.replaces(lift.walk):  # keeps 1
         return refusal
     lifted = lift.rebuild(m.root.outputs[0])
     if lifted is None:
-        return Miss("no input tells a size of an operand")
+        return Miss("no input determines a size of an operand")
     sizes = constant_shape(lifted.shape, shape)
     if sizes is not None:
         return b.op("Reshape", lifted, b.const_i64(sizes))

@@ -14,6 +14,7 @@ import onnx_ir as ir
 
 from smelt.ir.constants import Constants
 from smelt.ir.known_forms import is_known
+from smelt.ir.node_inputs import first_inputs
 from smelt.ir.same_shape import static_shape
 
 
@@ -39,7 +40,7 @@ class Quantization:
         integer."""
         if not is_known(node):
             return None
-        x, scale, zero_point = (*node.inputs, None, None)[:3]
+        x, scale, zero_point = first_inputs(node, 3)
         if x is None or scale is None or scale.dtype is None:
             return None
         quantizes = node.op_type == "QuantizeLinear"

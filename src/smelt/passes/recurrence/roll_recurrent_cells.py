@@ -96,11 +96,8 @@ def _chains(
     cx: PassContext, reader: CellReader, nodes: list[ir.Node], version: int
 ) -> Iterator[Steps]:
     """Yield each chain of successive steps among ``nodes`` once, lower layers first."""
-    cells = [
-        cell
-        for node in nodes
-        if not node.domain and node.op_type in ROOTS and (cell := reader.cell(node)) is not None
-    ]
+    roots = [node for node in nodes if not node.domain and node.op_type in ROOTS]
+    cells = [cell for cell in map(reader.cell, roots) if cell is not None]
     by_result = {cell.result: cell for cell in cells}
     linked = {c.result: _linked(c, by_result) for c in cells} if len(cells) >= FEWEST else {}
     continued = {before for _, before in filter(None, linked.values())}
@@ -131,7 +128,8 @@ def _linked(cell: Cell, by_result: Mapping[ir.Value, Cell]) -> tuple[Cell, ir.Va
 def _as_step_like(cell: Cell, other: Cell) -> Cell | None:
     """Return ``cell`` with the state that makes it a step of the same cell as ``other``, else
     None."""
-    for state in cell.operands() if cell.state is None else (cell.state,):
+    candidates = cell.operands() if cell.state is None else (cell.state,)
+    for state in candidates:
         known = cell.with_state(state)
         if known is not None and _is_like(known, other):
             return known
@@ -229,7 +227,8 @@ def _roll(cx: PassContext, rewriter: Rewriter, steps: Steps) -> None:
     memory = last.next_memory
     memory_is_read = memory is not None and not _is_inside(memory, nodes)
     only_last_is_read = read_outside == [results.index(last.result)]
-    outputs = layer(cx.constants, b, steps, 3 if memory_is_read else 2 if only_last_is_read else 1)
+    count = 3 if memory_is_read else (2 if only_last_is_read else 1)
+    outputs = layer(cx.constants, b, steps, count)
     shape = first.result.shape
     assert shape is not None
     has_batch = len(shape) == 2
@@ -254,7 +253,9 @@ def _stacks(order: list[ir.Value], cx: PassContext) -> list[tuple[ir.Node, int]]
     """Return the Concats that stack the results of all steps in sequence order, with their axes."""
     axes: dict[ir.Node, int] = {}
     for unsqueeze in scope.consumers(order[0]):
-        for concat in scope.consumers(unsqueeze.outputs[0]) if unsqueeze.outputs else ():
+        if not unsqueeze.outputs:
+            continue
+        for concat in scope.consumers(unsqueeze.outputs[0]):
             stack = stack_of(concat.outputs[0], cx.constants, Walk(concat))
             if stack is not None and list(stack.values) == order:
                 axes[concat] = stack.axis

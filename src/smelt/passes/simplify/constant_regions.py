@@ -96,7 +96,8 @@ def _grown(node: ir.Node, may_fold: Callable[[ir.Node], bool], shared: bool) -> 
 
 def _neighbours(node: ir.Node, shared: bool) -> Iterator[ir.Node]:
     """Yield the readers of the results of ``node``; with ``shared``, also of its operands."""
-    for value in (*node.inputs, *node.outputs) if shared else node.outputs:
+    values = (*node.inputs, *node.outputs) if shared else node.outputs
+    for value in values:
         if value is not None and scope.num_uses(value) <= MOST and not _is_few_integers(value):
             yield from scope.consumers(value)
 

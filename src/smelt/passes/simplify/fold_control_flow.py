@@ -28,6 +28,7 @@ from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
 from smelt.ir.inlining import inline
 from smelt.ir.known_forms import is_known
+from smelt.ir.node_inputs import first_inputs
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.same_shape import static_shape
 from smelt.ir.worklist import RuleStats
@@ -100,7 +101,7 @@ class _Folder:
 
     def trips(self, node: ir.Node, body: ir.Graph) -> int | None:
         """Return the number of iterations of a Loop if it is known to be 0 or 1, else None."""
-        count, condition = (*node.inputs, None, None)[:2]
+        count, condition = first_inputs(node, 2)
         limit = self.constants.scalar(count)
         first_condition = True if condition is None else self.truth(condition)
         if first_condition is False or (isinstance(limit, int) and limit <= 0):

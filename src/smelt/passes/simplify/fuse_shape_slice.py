@@ -61,7 +61,8 @@ def consecutive_dims(m: Match, b: Builder) -> Replacement:
 
 def _tensors(node: ir.Node) -> Iterator[ir.Value]:
     """Yield the tensors whose dims ``node`` reads."""
-    for value in node.inputs if node.op_type == "Concat" else node.inputs[:1]:
+    pieces = node.inputs if node.op_type == "Concat" else node.inputs[:1]
+    for value in pieces:
         producer = producer_of(value, "Shape", *_PICKS)
         for _ in range(DEEP):
             if producer is None or producer.op_type == "Shape":

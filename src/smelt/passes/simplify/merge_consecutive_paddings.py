@@ -60,10 +60,8 @@ def _pads(m: Match, node: ir.Node) -> list[int] | None:
         return None
     pads_of_all_axes = [0] * (2 * rank)
     for index, axis in enumerate(padded_axes):
-        pads_of_all_axes[axis], pads_of_all_axes[rank + axis] = (
-            pads[index],
-            pads[index + len(padded_axes)],
-        )
+        pads_of_all_axes[axis] = pads[index]
+        pads_of_all_axes[rank + axis] = pads[index + len(padded_axes)]
     return pads_of_all_axes
 
 

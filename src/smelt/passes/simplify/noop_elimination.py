@@ -18,6 +18,7 @@ import onnx_ir as ir
 
 from smelt.ir import opset
 from smelt.ir.build import Builder
+from smelt.ir.node_inputs import first_inputs
 from smelt.ir.pattern import OneOf, Op, Pattern, const, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, Rule, rule
 from smelt.ir.slices import cuts_of
@@ -125,11 +126,12 @@ def clip_nothing(m: Match, b: Builder) -> Replacement:
 
     An absent bound means the largest finite number, which would clip infinity.
     """
-    bounds = [*m.root.inputs[1:3], None, None][:2]
-    low, high = (m.scalar(v) if v is not None else None for v in bounds)
+    _, lower_bound, upper_bound = first_inputs(m.root, 3)
+    low = m.scalar(lower_bound) if lower_bound is not None else None
+    high = m.scalar(upper_bound) if upper_bound is not None else None
     if low == -np.inf and high == np.inf:
         return m["x"]
-    absent = bounds[0] is None and bounds[1] is None
+    absent = lower_bound is None and upper_bound is None
     integer = m["x"].dtype is not None and m["x"].dtype.is_integer()
     if absent and integer and _separates_casts(m.root):
         return Miss("the Clip keeps ONNX Runtime from merging the Casts around it")
@@ -180,7 +182,7 @@ def resize_to_its_own_size(m: Match, b: Builder) -> Replacement:
     mode = m.root.attributes.get("coordinate_transformation_mode")
     if mode is not None and mode.as_string() == "tf_crop_and_resize":
         return Miss("coordinate_transformation_mode of the Resize is tf_crop_and_resize")
-    scales, sizes = (*m.root.inputs[2:4], None, None)[:2]
+    _, _, scales, sizes = first_inputs(m.root, 4)
     if sizes is not None:
         policy = m.root.attributes.get("keep_aspect_ratio_policy")
         if policy is not None and policy.as_string() != "stretch":

@@ -82,7 +82,7 @@ def symbolic_expand(m: Match, b: Builder) -> Replacement:
         elif index >= raised and same_dim(source[index - raised], element):
             target.append(1)
         else:
-            return Miss("an unknown dim of the result is not that dim of the input")
+            return Miss("an unknown dim of the result is not proved equal to the dim of the input")
     return b.op("Expand", m["x"], b.const_i64(target))
 
 
@@ -106,7 +106,9 @@ def symbolic_resize(m: Match, b: Builder) -> Replacement:
     numbers = [n for _, n in changed if isinstance(n, int)]
     if not changed or len(numbers) < len(changed):
         return (
-            Miss("an unknown size of the result is not that dim of the input") if changed else None
+            Miss("an unknown size of the result is not proved equal to the dim of the input")
+            if changed
+            else None
         )
     other_attributes = [attr for attr in node.attributes.values() if attr.name != "axes"]
     scales = _scales(source, changed)

@@ -37,7 +37,7 @@ def split_of_reshape(m: Match, b: Builder) -> Replacement:
     piece_size = _size_of_a_piece(source_shape, split_shape, axis)
     if piece_size is None:  # needs 1
         return Miss(
-            "the Split is not along the first of the constant dims that the Reshape makes of one"
+            "the Split is not along the first constant dim into which the Reshape splits a dim"
         )
     if not all(map(_is_for_reshapes, parts)):  # needs 2
         return Miss("a part has a reader other than a Reshape")

@@ -141,7 +141,9 @@ class _Counter:
             return math.inf
         if node is None or node.graph is not self.body:
             truth = self.constants.scalar(condition)
-            return None if truth is None else math.inf if truth else 1
+            if truth is None:
+                return None
+            return math.inf if truth else 1
         if node.domain or not is_known(node) or self.values_left < 0:
             return None
         if node.op_type in ("And", "Identity"):

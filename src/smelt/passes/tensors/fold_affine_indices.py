@@ -61,7 +61,7 @@ def gather_nd_of_positions(m: Match, b: Builder) -> Replacement:
     dims = indices.shape.dims[:-1]
     added = [axis for axis in range(len(dims)) if axis not in counted_axes]
     if any(dims[axis] != 1 for axis in added):
-        return Miss("an axis of the indices that they do not count along has a size other than 1")
+        return Miss("the indices are equal along an axis whose size is not 1")
     shortened = [
         axis
         for axis, counted in enumerate(counted_axes)

@@ -50,19 +50,17 @@ def joined_strided_slices(m: Match, b: Builder) -> Replacement:
         if place is None:
             return None
         places.append(place)
-    steps = {along: step for along, (_, step) in places[0].items()}
-    order = _order(
-        [{along: start for along, (start, _) in place.items()} for place in places], steps
-    )
+    steps_by_slice = [{a: step for a, (_, step) in place.items()} for place in places]
+    starts_by_slice = [{a: start for a, (start, _) in place.items()} for place in places]
+    steps = steps_by_slice[0]
+    order = _order(starts_by_slice, steps)
     if axis is None or x.shape is None or order is None:
         return None
-    if any({along: step for along, (_, step) in place.items()} != steps for place in places):
+    if any(other_steps != steps for other_steps in steps_by_slice):
         return None
     dims, perm = _split_steps(x.shape.dims, steps, order, axis)
     if _kept_bytes(dims, perm, x.dtype) < LEAST:  # needs 3
-        return Miss(
-            f"the last dims, which do not move, hold fewer than {LEAST} bytes: a slow Transpose"
-        )
+        return Miss(f"the Transpose would be slow: it moves blocks of fewer than {LEAST} bytes")
     moved = ir.Shape([dims[i] for i in perm])
     split, joined = constant_shape(x.shape, ir.Shape(dims)), constant_shape(moved, y.shape)
     if split is None or joined is None:  # keeps 2
