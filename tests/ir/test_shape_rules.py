@@ -100,7 +100,7 @@ def test_a_rule_of_ours_that_fails_is_our_fault() -> None:
     model = text.parse("g (float[2] x) => (y) { y = Neg(x) }")
     model.graph[0].name = "here"
     with pytest.raises(InternalError, match="shape rule of Neg") as caught:
-        shape_rules._checked(failing)(ShapeInference(model)._context, model.graph[0])
+        shape_rules._checked_rule(failing)(ShapeInference(model)._context, model.graph[0])
     assert caught.value.code == "E907"
     assert "'here'" in caught.value.at[0]
 
@@ -108,7 +108,7 @@ def test_a_rule_of_ours_that_fails_is_our_fault() -> None:
 def test_a_rule_of_the_library_that_fails_leaves_the_result_unknown() -> None:
     model = text.parse("g (float[2] x) => (y) { y = Neg(x) }")
     context, node = ShapeInference(model)._context, model.graph[0]
-    shape_rules._checked(shape_rules._contained(failing))(context, node)
+    shape_rules._checked_rule(shape_rules._contained(failing))(context, node)
     assert node.outputs[0].shape is None
 
 

@@ -175,7 +175,9 @@ class Baseline:
             try:
                 outputs.append(list(opened(*values)))
             except SmeltError as error:
-                problems.append(f"{self._place(case)}: the run fails: {error.why or error.what}")
+                problems.append(
+                    f"{self._place_text(case)}: the run fails: {error.why or error.what}"
+                )
         return Observation(problems, outputs, opened.name)
 
     def compare(
@@ -197,7 +199,7 @@ class Baseline:
                 return self._as_changed(index, self.runs.undetermined(), declared)
 
             pair = (expected[index], actual[index])
-            for exactness in self._exactnesses(declared):
+            for exactness in self._accepted_exactnesses(declared):
                 compared = compare_declared(
                     *pair,
                     exactness,
@@ -211,7 +213,7 @@ class Baseline:
             comparisons += [(case, comparison) for comparison in compared]
         return comparisons
 
-    def _exactnesses(self, declared: Exactness) -> Sequence[Exactness]:
+    def _accepted_exactnesses(self, declared: Exactness) -> Sequence[Exactness]:
         """Return ``declared``, and for a 16-bit model also its form that allows rounding.
 
         ONNX Runtime keeps float32 between two nodes that it computes in float32. So even an exact
@@ -247,8 +249,8 @@ class Baseline:
 
     def sentences(self, compared: Sequence[tuple[ComparisonInputs, Comparison]]) -> list[str]:
         """Return the failed comparisons as sentences with sizes, inputs and seed."""
-        return [f"{self._place(case)}: {item}" for case, item in compared if not item.ok]
+        return [f"{self._place_text(case)}: {item}" for case, item in compared if not item.ok]
 
-    def _place(self, case: ComparisonInputs) -> str:
+    def _place_text(self, case: ComparisonInputs) -> str:
         """Return the sizes, the kind of inputs and the seed as text."""
         return f"{sizes_in_words(case.sizes)}, {case.inputs} inputs, seed {self.seed}"

@@ -15,10 +15,10 @@ def node_changes(before: ir.Model, after: ir.Model) -> tuple[list[str], list[str
     graph order.
     """
     old, new = ([node_text(node) for node in scope.nodes(model)] for model in (before, after))
-    return _without(old, new), _without(new, old)
+    return _multiset_difference(old, new), _multiset_difference(new, old)
 
 
-def _without(texts: list[str], others: list[str]) -> list[str]:
+def _multiset_difference(texts: list[str], others: list[str]) -> list[str]:
     """Return ``texts`` minus ``others``, counted as multisets."""
     remaining = Counter(others)
     difference = []

@@ -113,11 +113,11 @@ class CommandCheck:
                     why=error.strerror or str(error),
                     fix="if it needs a shell, name the shell: --check \"sh -c '...' _ {}\"",
                 ) from error
-            status = self._ended(process)
+            status = self._wait_for_end(process)
             output.seek(0)
             return status, output.read().decode(errors="replace") if self.text else ""
 
-    def _ended(self, process: subprocess.Popen[bytes]) -> Status:
+    def _wait_for_end(self, process: subprocess.Popen[bytes]) -> Status:
         """Wait for ``process`` and return its status; kill its process group at the end."""
         try:
             return process.wait(self.timeout)

@@ -236,7 +236,7 @@ def _compare_floats(
         if limit.margin:
             ulp = np.where(distance == 0, 0.0, error * limit.margin / allowed)
             ulp = np.where(np.isnan(ulp), np.inf, ulp)
-        passed = _passed(expected_wide, actual_wide, distance, error, limit.tolerance, allowed)
+        passed = _passed_mask(expected_wide, actual_wide, distance, error, limit.tolerance, allowed)
     failed = ~passed & ~unstable
     counted_error, ulp = np.where(unstable, 0.0, error), np.where(unstable, 0.0, ulp)
     rank = np.where(failed, 1.0 + ulp, 0.0) if failed.any() else ulp
@@ -259,7 +259,7 @@ def _compare_floats(
     )
 
 
-def _passed(
+def _passed_mask(
     expected: np.ndarray,
     actual: np.ndarray,
     distance: np.ndarray,

@@ -37,7 +37,7 @@ class Step:
         """True if ``node`` matches the operator and the shape."""
         if self.operator not in (operator(node), node.op_type):
             return False
-        return not self.shape or _fits(self.shape, shape_text(node))
+        return not self.shape or _shapes_fit(self.shape, shape_text(node))
 
 
 def expect_graph(
@@ -106,7 +106,7 @@ def _missing(
     readers = _readers(nodes)
     start = 0
     for chain, text in zip(chains, texts, strict=True):
-        while start < len(nodes) and not _starts(nodes[start], chain, readers):
+        while start < len(nodes) and not _can_be_followed(nodes[start], chain, readers):
             start += 1
         if start == len(nodes):
             return f"the graph has no {text!r} after the chains listed before it"
@@ -128,7 +128,7 @@ def _readers(nodes: Sequence[ir.Node]) -> Readers:
     return {node: list(after) for node, after in consumers.items()}
 
 
-def _starts(node: ir.Node, chain: Sequence[Step], readers: Readers) -> bool:
+def _can_be_followed(node: ir.Node, chain: Sequence[Step], readers: Readers) -> bool:
     """True if ``chain`` can be followed from ``node`` along consumers."""
     front = [node] if chain[0].matches(node) else []
     for step in chain[1:]:
@@ -180,7 +180,7 @@ def _chain(text: str) -> list[Step]:
     return steps_of_chain
 
 
-def _fits(wanted: str, actual: str) -> bool:
+def _shapes_fit(wanted: str, actual: str) -> bool:
     """True if the shapes are equal size by size; ``?`` in ``wanted`` matches any size."""
     a, b = _split(wanted, ","), _split(actual, ",")
     return len(a) == len(b) and all(map(_same_sizes, a, b))

@@ -88,7 +88,7 @@ class Yardstick:
         for index in range(PERTURBED_RUNS if runs else 0):
             if self.model is not None and self.model.functions:
                 perturb = None
-            perturb = perturb or self._open(index)
+            perturb = perturb or self._open_perturbed(index)
             perturbed = perturb(np.random.default_rng([self.seed, index]))
             for (inputs, outputs), moved in zip(runs, results_by_run, strict=True):
                 rng = np.random.default_rng([self.seed, index, 1])
@@ -108,7 +108,7 @@ class Yardstick:
             for (_, outputs), moved in zip(runs, results_by_run, strict=True)
         ]
 
-    def _open(self, index: int) -> _PerturbedRuns:
+    def _open_perturbed(self, index: int) -> _PerturbedRuns:
         """Return a function that draws perturbed runs; without a model, the subject runs
         unchanged.
         """

@@ -81,7 +81,7 @@ class PrintPasses:
             ("changed nothing", (requested & self._ran) - self._printed),
         ):
             if names:
-                self.write(f"*** {word}: {_listed(sorted(names))} ***")
+                self.write(f"*** {word}: {_first_names(sorted(names))} ***")
 
     def _print(self, step: Step, report: PassReport, lines: Sequence[str]) -> None:
         """Print ``lines`` under a heading with the pass and its rewrites."""
@@ -91,7 +91,7 @@ class PrintPasses:
         self.write("\n".join(cut(lines, self.limit)))
 
 
-def _listed(names: Sequence[str]) -> str:
+def _first_names(names: Sequence[str]) -> str:
     """Return the first names, and how many more there are."""
     hidden_count = len(names) - NAMED
     return ", ".join(names[:NAMED]) + (f" and {hidden_count} others" if hidden_count > 0 else "")

@@ -33,7 +33,7 @@ def _scrub_attributes(node: ir.Node, rng: np.random.Generator) -> None:
         if attribute.type == ir.AttributeType.TENSOR and not attribute.is_ref():
             node.attributes[name] = ir.AttrTensor(name, _scrubbed(attribute.as_tensor(), rng))
         elif attribute.type == ir.AttributeType.FLOATS and not attribute.is_ref():
-            numbers = _alike(np.asarray(attribute.as_floats(), np.float32), rng)
+            numbers = _random_like(np.asarray(attribute.as_floats(), np.float32), rng)
             node.attributes[name] = ir.AttrFloat32s(name, numbers.tolist())
 
 
@@ -46,10 +46,10 @@ def _scrubbed(tensor: ir.TensorProtocol, rng: np.random.Generator) -> ir.TensorP
     if tensor.dtype == ir.DataType.STRING:
         texts = [f"text {index}".encode() for index in range(tensor.size)]
         return ir.StringTensor(texts, shape=ir.Shape(tensor.shape.numpy()), name=tensor.name)
-    return ir.Tensor(_alike(tensor.numpy(), rng), dtype=tensor.dtype, name=tensor.name)
+    return ir.Tensor(_random_like(tensor.numpy(), rng), dtype=tensor.dtype, name=tensor.name)
 
 
-def _alike(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _random_like(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return random numbers with the statistics of ``array``; zeros, NaN and inf stay in place."""
     if array.size <= SMALL:
         return array

@@ -61,7 +61,7 @@ def verify(
     it runs on no input, and UsageError E634 if no side is a model and no inputs are given.
     """
     with span("open"):
-        first, second = _open(a, b, names)
+        first, second = _open_sides(a, b, names)
     yardstick = _yardstick(first, second, seed)
     margin = yardstick.margin if margin is None else margin
     report = Report(names, tolerance=str(tolerance or f"{margin:g} ulp, as measured"))
@@ -207,7 +207,7 @@ def _attempt(side: ComparisonSide, values: Sequence[Value], name: str) -> list[V
             return error
 
 
-def _open(
+def _open_sides(
     a: Checkable, b: Checkable, names: tuple[str, str]
 ) -> tuple[ComparisonSide, ComparisonSide]:
     """Open both sides in the same runner, because different kernels round differently."""

@@ -29,7 +29,7 @@ def undetermined(model: ir.Model, runner: RunnerName, runs: Sequence[Run]) -> li
 
     A model that cannot run with other zeros counts as determined everywhere.
     """
-    slack = [[_nowhere(output) for output in outputs] for _, outputs in runs]
+    slack = [[_zeros_like(output) for output in outputs] for _, outputs in runs]
     for negative in (False, True):
         other = model.clone()
         give_zeros_one_sign(other, negative=negative)
@@ -93,7 +93,7 @@ def _is_float(dtype: ir.DataType | None) -> bool:
     return dtype in (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE)
 
 
-def _nowhere(output: Value) -> np.ndarray | None:
+def _zeros_like(output: Value) -> np.ndarray | None:
     """Return zeros in the shape of ``output``; None if it is not an array."""
     return np.zeros(output.shape) if isinstance(output, np.ndarray) else None
 

@@ -222,16 +222,18 @@ def _unexpected(error: Exception) -> SmeltError:
 
 def print_json(document: object) -> None:
     """Print ``document`` on standard output; NaN and infinity, which JSON lacks, become text."""
-    print(json.dumps(_finite(document), indent=2, allow_nan=False))
+    print(json.dumps(_without_nan_and_inf(document), indent=2, allow_nan=False))
 
 
-def _finite(item: object) -> object:
+def _without_nan_and_inf(item: object) -> object:
     """Return ``item`` with NaN and infinity, at any depth, replaced by their text."""
     if isinstance(item, float) and not math.isfinite(item):
         return str(item)
     if isinstance(item, dict):
-        return {key: _finite(value) for key, value in item.items()}
-    return [_finite(value) for value in item] if isinstance(item, list | tuple) else item
+        return {key: _without_nan_and_inf(value) for key, value in item.items()}
+    return (
+        [_without_nan_and_inf(value) for value in item] if isinstance(item, list | tuple) else item
+    )
 
 
 quiet: ContextVar[bool] = ContextVar("smelt.quiet", default=False)

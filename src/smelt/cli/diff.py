@@ -113,16 +113,16 @@ def _weights(weights: Weights) -> Iterator[str]:
     """Yield lines for the totals of the weights, then those removed, added and changed."""
     (count, size), (count_after, size_after) = weights.before, weights.after
     yield f"weights: {count} -> {count_after}, {size:,} -> {size_after:,} bytes"
-    yield from _some([f"  - {_weight(weight)}" for weight in weights.removed])
-    yield from _some([f"  + {_weight(weight)}" for weight in weights.added])
+    yield from _first_lines([f"  - {_weight(weight)}" for weight in weights.removed])
+    yield from _first_lines([f"  + {_weight(weight)}" for weight in weights.added])
     changed = [
         f"  ! {_weight(old)}: {'other elements' if old == new else f'now {new.type}'}"
         for old, new in weights.changed
     ]
-    yield from _some(changed)
+    yield from _first_lines(changed)
 
 
-def _some(lines: Sequence[str]) -> Iterator[str]:
+def _first_lines(lines: Sequence[str]) -> Iterator[str]:
     """Yield the first ``WEIGHTS_SHOWN`` lines, then a line with the number of the others."""
     from smelt.ir.listing import printable
 

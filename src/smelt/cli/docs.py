@@ -70,7 +70,7 @@ def primitives_page() -> str:
     ]
     for family in coverage.families():
         names = " ".join(f"`{name}`" for name in family.primitives)
-        lines += [f"| {family.name} | {_plain(family.summary)} | {names} |"]
+        lines += [f"| {family.name} | {_cell_text(family.summary)} | {names} |"]
     lines += ["", "## Refused as E101", "", "| primitive | why |", "|---|---|"]
     for name, why in coverage.missing().items():
         lines += [f"| `{name}` | {why or 'it occurs in no inference that is known'} |"]
@@ -159,7 +159,7 @@ def _row_of(operator: Operator) -> str:
     """Return the table row of an operator beyond ONNX."""
     body = "yes" if operator.body is not None else ""
     inputs = ", ".join(operator.inputs)
-    return f"| {operator.name} | {_plain(operator.summary)} | {inputs} | {body} |"
+    return f"| {operator.name} | {_cell_text(operator.summary)} | {inputs} | {body} |"
 
 
 def _kinds(row: Row) -> str:
@@ -170,7 +170,7 @@ def _kinds(row: Row) -> str:
     return ", ".join(sorted(kernel.kinds)) if kernel is not None else ""
 
 
-def _plain(text: str) -> str:
+def _cell_text(text: str) -> str:
     """Return ``text`` for a cell of a Markdown table."""
     return text.replace("``", "`").replace("|", "/")
 

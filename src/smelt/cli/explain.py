@@ -113,14 +113,14 @@ def _show_target(facts: Facts) -> None:
     lowest, highest = facts["opset"]
     rank = facts["max_rank"]
     rows = [
-        ("element types", _all(facts["dtypes"], "all")),
+        ("element types", _all_or(facts["dtypes"], "all")),
         ("symbolic dims", _symbolic(facts)),
         ("dims of a value", "any number" if rank is None else f"at most {rank}"),
         ("opset", f"from {lowest}" if highest >= ANY_OPSET else f"{lowest} to {highest}"),
         ("functions", "kept" if facts["functions"] else "inlined"),
-        ("operators of ONNX", _all(facts["kernels"], "all")),
-        ("operators beyond", _all(facts["extensions"], "all that ONNX can express")),
-        ("its own", _all(facts["own_operators"], "")),
+        ("operators of ONNX", _all_or(facts["kernels"], "all")),
+        ("operators beyond", _all_or(facts["extensions"], "all that ONNX can express")),
+        ("its own", _all_or(facts["own_operators"], "")),
         ("relative error", f"{facts['tolerance']:g} at most, where its arithmetic explains it"),
     ]
     print(table([row for row in rows if row[1]]))
@@ -190,7 +190,7 @@ def _show_operator(facts: Facts) -> None:
         _show_list(word.capitalize(), facts[word])
     _show_list("Attributes", facts["attributes"])
     rows = [
-        (f"  {name}", "yes" if fact["takes"] else "no", fact["why"] or _all(fact["dtypes"], ""))
+        (f"  {name}", "yes" if fact["takes"] else "no", fact["why"] or _all_or(fact["dtypes"], ""))
         for name, fact in facts["targets"].items()
     ]
     print("\nTargets\n" + table(rows))
@@ -212,7 +212,7 @@ def _show_list(word: str, items: Mapping[str, Any] | list[str] | str) -> None:
         print(prose(f"{word}: {text}"))
 
 
-def _all(names: list[str] | None, otherwise: str) -> str:
+def _all_or(names: list[str] | None, otherwise: str) -> str:
     """Return ``names`` separated by commas, or ``otherwise`` for None."""
     return otherwise if names is None else ", ".join(names)
 

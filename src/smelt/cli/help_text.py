@@ -20,24 +20,25 @@ def paragraphs(function: Callable[..., None]) -> str:
 
 def usage(params: Sequence[Any]) -> list[str]:
     """Return the words behind the name of the command: ``[OPTIONS]`` and its arguments."""
-    arguments = [param.metavar or param.name for param in _of(params, TyperArgument)]
+    arguments = [param.metavar or param.name for param in _params_of(params, TyperArgument)]
     return ["[OPTIONS]", *arguments]
 
 
 def sections(context: Any, params: Sequence[Any]) -> list[tuple[str, list[tuple[str, str]]]]:
     """Return the titles and rows of the page: the arguments, then the options."""
     arguments = [
-        (param.metavar or param.name, param.help or "") for param in _of(params, TyperArgument)
+        (param.metavar or param.name, param.help or "")
+        for param in _params_of(params, TyperArgument)
     ]
     options = [
         (_spelling(context, option), _description(context, option))
-        for option in _of(params, TyperOption)
+        for option in _params_of(params, TyperOption)
         if not option.hidden
     ]
     return [(name, rows) for name, rows in (("Arguments", arguments), ("Options", options)) if rows]
 
 
-def _of(params: Sequence[Any], kind: type) -> list[Any]:
+def _params_of(params: Sequence[Any], kind: type) -> list[Any]:
     """Return the parameters of a command that are of the class ``kind``."""
     return [param for param in params if isinstance(param, kind)]
 

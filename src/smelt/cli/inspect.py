@@ -147,7 +147,7 @@ def to_json(facts: Facts, listed: str | None) -> dict[str, Any]:
         "problem": facts.problem,
     }
     if listed:
-        rows = [tuple(map(_plain, row)) for row in ROWS[listed](facts)]
+        rows = [tuple(map(_number_or_text, row)) for row in ROWS[listed](facts)]
         document["list"] = [dict(zip(COLUMNS[listed], row, strict=True)) for row in rows]
     return document
 
@@ -166,7 +166,7 @@ def _work(facts: Facts) -> dict[str, Any]:
     }
 
 
-def _plain(item: object) -> object:
+def _number_or_text(item: object) -> object:
     """Return a formula as a number or text, and anything else unchanged."""
     from smelt.inspection.polynomial import Polynomial
 

@@ -169,14 +169,14 @@ def _amount(amount: Polynomial) -> str:
         terms = amount.texts()
         more = f" + {len(terms) - TERMS} terms" if len(terms) > TERMS else ""
         formula = " + ".join(terms[:TERMS]) + more
-        return formula if len(formula) <= WIDEST else f"depends on {_some(amount.names)}"
+        return formula if len(formula) <= WIDEST else f"depends on {_some_dims(amount.names)}"
     for size, letter in UNITS:
         if amount.value >= size:
             return f"{amount.value / size:.3g} {letter}"
     return str(amount.value)
 
 
-def _some(dims: Collection[str]) -> str:
+def _some_dims(dims: Collection[str]) -> str:
     """Return at most ``NAMES`` of ``dims``, those with names of the user's first, and how many
     more."""
     from smelt.ir.invented_dims import invented_in

@@ -78,9 +78,8 @@ def reduce(
             reduction = shrink(read, still_there, runs=runs, say=shown.say)
         except UsageError as error:
             if error.code == "E621":
-                error.why = (
-                    f"CMD ended with {still_there.first}, and {_words(status)} was asked for"
-                )
+                wanted = _status_in_words(status)
+                error.why = f"CMD ended with {still_there.first}, and {wanted} was asked for"
             raise
         write_model(reduction.model, output, keep_bare=True)
     if as_json:
@@ -108,6 +107,6 @@ def _parsed_status(status: str) -> Wanted:
         ) from error
 
 
-def _words(status: str) -> str:
+def _status_in_words(status: str) -> str:
     """Return ``--check-status`` in words."""
     return "any other than 0" if status in ("same", "failure") else status

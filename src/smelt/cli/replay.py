@@ -29,7 +29,7 @@ def reproducer_of(arguments: Sequence[str], error: BaseException) -> str:
     replayed: list[str] = []
     model: bytes | None = None
     for argument in arguments:
-        option, value = _parted(argument)
+        option, value = _option_and_value(argument)
         path = Path(value)
         if (option or "".join(replayed[-1:])).rstrip("=") in OUTPUTS:
             replayed.append(f"{option}out{path.suffix}" if value != "-" else argument)
@@ -46,7 +46,7 @@ def reproducer_of(arguments: Sequence[str], error: BaseException) -> str:
     return str(folder)
 
 
-def _parted(argument: str) -> tuple[str, str]:
+def _option_and_value(argument: str) -> tuple[str, str]:
     """Return ``("--name=", value)`` for an argument of that form, else ``("", argument)``."""
     name, equals, value = argument.partition("=")
     return (name + equals, value) if equals and name.startswith("--") else ("", argument)

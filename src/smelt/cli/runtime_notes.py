@@ -14,13 +14,13 @@ def runtime_notes(model: ir.Model) -> Iterator[str]:
     wrong = unreplaced_defects(model)
     if wrong:
         yield (
-            f"ONNX Runtime before 1.32 computes {_listed(wrong)} wrong where integers exceed 32 "
-            "bits; it does so with the source model, too; smelt compile --target ort writes other "
-            "operators"
+            f"ONNX Runtime before 1.32 computes {_some_nodes(wrong)} wrong where integers exceed "
+            "32 bits; it does so with the source model, too; smelt compile --target ort writes "
+            "other operators"
         )
 
 
-def _listed(nodes: Sequence[ir.Node], most: int = 3) -> str:
+def _some_nodes(nodes: Sequence[ir.Node], most: int = 3) -> str:
     """Return the first ``most`` of ``nodes`` by operator and name, and the number of others."""
     names = [f"{node.op_type} {node.name!r}" for node in nodes[:most]]
     others = len(nodes) - len(names)

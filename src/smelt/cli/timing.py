@@ -81,12 +81,12 @@ def timed(timing: bool, trace: str | None, as_json: bool, *files: str | None) ->
             yield clock
         except BaseException:
             recorder.end()
-            _tell(clock, trace, as_json, failing=True)
+            _report_times(clock, trace, as_json, failing=True)
             raise
-    _tell(clock, trace, as_json, failing=False)
+    _report_times(clock, trace, as_json, failing=False)
 
 
-def _tell(clock: Clock, trace: str | None, as_json: bool, *, failing: bool) -> None:
+def _report_times(clock: Clock, trace: str | None, as_json: bool, *, failing: bool) -> None:
     """Print the table and write the trace; if the command fails, a trace error is only noted."""
     if clock.timing and not as_json:
         header = ("phase", "ms", "%", "CPU ms", "runs", "nodes")

@@ -91,9 +91,9 @@ class Chosen:
     def steps(self, steps: Steps) -> Steps:
         """Return ``steps`` without what a consumer handles badly, then those that fit the model."""
         avoided = {name for consumer in self.consumers for name in consumer.without}
-        return (*language.without(steps, avoided), *language.parse(",".join(self._fitting())))
+        return (*language.without(steps, avoided), *language.parse(",".join(self._fitting_steps())))
 
-    def _fitting(self) -> Iterator[str]:
+    def _fitting_steps(self) -> Iterator[str]:
         """Yield the steps that replace what a consumer does not take, and make preferred forms."""
         attention = () if "Attention" in self.kernels else ("expand-attention",)
         preferred = dict.fromkeys(

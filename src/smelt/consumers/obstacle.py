@@ -124,7 +124,7 @@ def _misfits(consumer: Consumer, form: Takes, node: ir.Node, opset: int) -> Iter
         if value is not None and tensor_of(value) is None:
             yield Obstacle(f"input {place} is not a constant", "fold it: bind open sizes by --dim")
     for name, allowed in form.attributes.items():
-        actual = _plain(attribute(node, name, opset))
+        actual = _plain_value(attribute(node, name, opset))
         if actual is not None and actual not in allowed:
             listed = ", ".join(map(str, allowed))
             yield Obstacle(f"{name} is {actual}, and it takes {listed}", ELSEWHERE)
@@ -162,7 +162,7 @@ def _is_open(node: ir.Node) -> bool:
     return any(v.shape is None or any(type(dim) is not int for dim in v.shape) for v in values)
 
 
-def _plain(value: object) -> object:
+def _plain_value(value: object) -> object:
     """Return the value of an attribute with a tuple in place of a list, as tables write it."""
     return tuple(value) if isinstance(value, list | tuple) else value
 

@@ -94,22 +94,24 @@ def of_array(array: np.ndarray) -> Affine | None:
 
 
 COMPARISONS: dict[str, Callable[[int | None, int | None], bool | None]] = {
-    "Equal": lambda low, high: _decided(low == high == 0, _above(low, 1) or _above(high, 0, -1)),
-    "Less": lambda low, high: _decided(_above(high, 1, -1), _above(low, 0)),
-    "LessOrEqual": lambda low, high: _decided(_above(high, 0, -1), _above(low, 1)),
-    "Greater": lambda low, high: _decided(_above(low, 1), _above(high, 0, -1)),
-    "GreaterOrEqual": lambda low, high: _decided(_above(low, 0), _above(high, 1, -1)),
+    "Equal": lambda low, high: _truth_of(
+        low == high == 0, _is_at_least(low, 1) or _is_at_least(high, 0, -1)
+    ),
+    "Less": lambda low, high: _truth_of(_is_at_least(high, 1, -1), _is_at_least(low, 0)),
+    "LessOrEqual": lambda low, high: _truth_of(_is_at_least(high, 0, -1), _is_at_least(low, 1)),
+    "Greater": lambda low, high: _truth_of(_is_at_least(low, 1), _is_at_least(high, 0, -1)),
+    "GreaterOrEqual": lambda low, high: _truth_of(_is_at_least(low, 0), _is_at_least(high, 1, -1)),
 }
 """Operator to a function of the bounds of ``a - b``: True, False, or None if the bounds do not
 decide."""
 
 
-def _above(bound: int | None, least: int, sign: int = 1) -> bool:
+def _is_at_least(bound: int | None, least: int, sign: int = 1) -> bool:
     """True if ``sign * bound`` is known and at least ``least``."""
     return bound is not None and sign * bound >= least
 
 
-def _decided(holds: bool, fails: bool) -> bool | None:
+def _truth_of(holds: bool, fails: bool) -> bool | None:
     """Return True if ``holds``, False if ``fails``, None if neither is proved."""
     if holds:
         return True

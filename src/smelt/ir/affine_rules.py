@@ -43,14 +43,14 @@ def _range(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine |
     return Affine(start, (step,)) if isinstance(start, int) and isinstance(step, int) else None
 
 
-def _filled(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
+def _constant_of_shape(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
     """Return the form of ConstantOfShape; None unless its value is an integer or a boolean."""
     filler = node.attributes.get("value")
     number = filler.as_tensor().numpy().reshape(()).item() if filler is not None else 0
     return uniform(int(number), rank_of(value)) if isinstance(number, int) else None
 
 
-def _same(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
+def _identity(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
     """Return the form of the operand of an Identity; None if it has none."""
     return proof.of(node.inputs[0], depth)
 
@@ -185,7 +185,7 @@ def _logical(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine
     return uniform(1 - decisive, rank_of(value)) if len(known) == len(forms) else None
 
 
-def _not(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
+def _logical_not(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
     """Return the form of Not; its operand is uniform, as every proved boolean tensor is; None if it
     has no form.
     """
@@ -222,8 +222,8 @@ def _cumsum(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine 
 
 RULES: Mapping[str, Rule] = {
     "Range": _range,
-    "ConstantOfShape": _filled,
-    "Identity": _same,
+    "ConstantOfShape": _constant_of_shape,
+    "Identity": _identity,
     "Cast": _cast,
     "Expand": _expand,
     **dict.fromkeys(("Reshape", "Squeeze", "Unsqueeze", "Flatten"), _reshape),
@@ -235,7 +235,7 @@ RULES: Mapping[str, Rule] = {
     "Mul": _mul,
     **dict.fromkeys(COMPARISONS, _compared),
     **dict.fromkeys(("And", "Or"), _logical),
-    "Not": _not,
+    "Not": _logical_not,
     "Where": _where,
     "CumSum": _cumsum,
     "Gather": gather,

@@ -68,16 +68,17 @@ def conflicts(
 def register_sound_broadcasting() -> None:
     """Wrap the library's shape rule of every broadcasting operator; call this once.
 
-    ``_sound`` makes a new symbol where different symbols meet. PRelu gets the wrapped rule of Add.
-    Expand is wrapped twice: the shape that it broadcasts to is the content of its second operand.
+    ``_with_new_symbols`` makes a new symbol where different symbols meet. PRelu gets the wrapped
+    rule of Add. Expand is wrapped twice: the shape that it broadcasts to is the content of its
+    second operand.
     """
     for op_type, skip in _operators():
-        rewrap(partial(_sound, skip=skip, quick=QUICK.get(op_type)), "", op_type)
+        rewrap(partial(_with_new_symbols, skip=skip, quick=QUICK.get(op_type)), "", op_type)
     for op_type, other in ALIKE.items():
         infer = registry.get("", other, registry.version_boundaries("", other)[-1])
         if infer is not None:
-            registry.register("", op_type, since_version=1)(_sound(infer, 0))
-    rewrap(partial(_sound, skip=0, shapes_of=_shapes_of_expand), "", "Expand")
+            registry.register("", op_type, since_version=1)(_with_new_symbols(infer, 0))
+    rewrap(partial(_with_new_symbols, skip=0, shapes_of=_shapes_of_expand), "", "Expand")
     rewrap(_expanded, "", "Expand")
 
 
@@ -165,7 +166,7 @@ def _shapes_of_expand(context: ShapeInferenceContext, node: ir.Node) -> list[ir.
     return [x.shape if x is not None else None, ir.Shape(elements) if elements else None]
 
 
-def _sound(
+def _with_new_symbols(
     infer: Infer,
     skip: int,
     shapes_of: ShapesOf = _shapes_of,

@@ -165,12 +165,12 @@ def _is_known(dim: Dim) -> bool:
 
 def maximum_rule(library_rule: ShapeRule) -> ShapeRule:
     """Wrap the rule of Max for two vectors of sizes; JAX clamps the starts of slices with it."""
-    return _binary_rule(library_rule, lambda a, b: _bounded("Max", max, a, b))
+    return _binary_rule(library_rule, lambda a, b: _max_or_min("Max", max, a, b))
 
 
 def minimum_rule(library_rule: ShapeRule) -> ShapeRule:
     """Wrap the rule of Min for two vectors of sizes."""
-    return _binary_rule(library_rule, lambda a, b: _bounded("Min", min, a, b))
+    return _binary_rule(library_rule, lambda a, b: _max_or_min("Min", min, a, b))
 
 
 def clip_rule(library_rule: ShapeRule) -> ShapeRule:
@@ -187,7 +187,7 @@ def clip_rule(library_rule: ShapeRule) -> ShapeRule:
         for name, compute, value in (("Max", max, lower_bound), ("Min", min, upper_bound)):
             if value is not None:
                 (bound,) = context.get_symbolic_value(value) or [context.new_symbolic_dim()]
-                bounded = [_bounded(name, compute, bound, size) for size in elements]
+                bounded = [_max_or_min(name, compute, bound, size) for size in elements]
                 elements = [
                     context.new_symbolic_dim() if size is None else size for size in bounded
                 ]
@@ -222,7 +222,7 @@ MOST_BOUNDS = 4
 """Maximum number of Max and Min calls in one element; SymPy's time grows fast with them."""
 
 
-def _bounded(name: str, compute: Callable[[int, int], int], a: Dim, b: Dim) -> Dim | None:
+def _max_or_min(name: str, compute: Callable[[int, int], int], a: Dim, b: Dim) -> Dim | None:
     """Return Max or Min (``name``) of two sizes, or None if the result is not known.
 
     ``compute`` is the function on ints.

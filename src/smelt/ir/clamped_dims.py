@@ -70,7 +70,7 @@ def equal_if_broadcast(dim: Dim, whole: Dim) -> bool:
     if dim.value == whole.value:
         return dim.value is not None
     bound = bound_of(dim, whole)
-    return (bound is not None and bound > 1) or _bounded((whole, dim)) is whole
+    return (bound is not None and bound > 1) or _size_of_bounded_pair((whole, dim)) is whole
 
 
 def bound_of(clamped: ir.SymbolicDim, whole: ir.SymbolicDim) -> int | None:
@@ -94,10 +94,10 @@ def _common_dim(symbols: Sequence[ir.SymbolicDim]) -> ir.SymbolicDim | None:
     if first.value is None or first.value.isidentifier():
         return None
     same = all(symbol.value is not None and symbol + 0 == first + 0 for symbol in others)
-    return first + 0 if same else _bounded(symbols)
+    return first + 0 if same else _size_of_bounded_pair(symbols)
 
 
-def _bounded(symbols: Sequence[ir.SymbolicDim]) -> ir.SymbolicDim | None:
+def _size_of_bounded_pair(symbols: Sequence[ir.SymbolicDim]) -> ir.SymbolicDim | None:
     """Return X if ``symbols`` are X and Max(0, X), which are equal because X is a size; else
     None."""
     if len(symbols) != 2:

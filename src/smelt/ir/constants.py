@@ -110,14 +110,14 @@ class Constants:
             value = source
             if value in self._known:
                 break
-        array = self._at(value, limit)
+        array = self._array_of(value, limit)
         for move in reversed(moves):
             if array is None:
                 return None
             array = _MOVEMENTS[move.op_type](array, move)
         return array
 
-    def _at(self, value: ir.Value, limit: int | None) -> Array | None:
+    def _array_of(self, value: ir.Value, limit: int | None) -> Array | None:
         """Return the array of an initializer, Constant or static Shape, or the cached array of
         ``value``; None if it is none of these or larger than ``limit`` bytes.
         """

@@ -56,7 +56,7 @@ def infer_if(context: ShapeInferenceContext, node: ir.Node) -> bool:
             context.set_type(output, deepcopy(x.type or y.type))
             continue
         dtype = x.dtype if x.dtype is not None else y.dtype
-        _set(context, output, merge(context, x.shape, y.shape), dtype)
+        _set_shape(context, output, merge(context, x.shape, y.shape), dtype)
     return True
 
 
@@ -92,7 +92,7 @@ def infer_loop(context: ShapeInferenceContext, node: ir.Node) -> bool:
             shape = ir.Shape([count, *dims])
         else:
             shape = None
-        _set(context, output, shape, inner.dtype)
+        _set_shape(context, output, shape, inner.dtype)
     return True
 
 
@@ -176,7 +176,7 @@ def _are_tensors(*values: ir.Value) -> bool:
     return all(map(is_tensor, values))
 
 
-def _set(
+def _set_shape(
     context: ShapeInferenceContext,
     value: ir.Value,
     shape: ir.Shape | None,

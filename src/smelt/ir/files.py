@@ -93,7 +93,7 @@ class _File:
         status = self.destination.stat() if self.destination.exists() else None
         if status is not None and not stat.S_ISREG(status.st_mode):
             with self.destination.open("wb") as stream:  # a directory raises IsADirectoryError
-                _put(self.content, stream)
+                _write_content(self.content, stream)
             return
         self.temporary = self._new_sibling()
         # os.open applies the user's umask, as for any new file; a mkstemp file would be private.
@@ -101,7 +101,7 @@ class _File:
         with os.fdopen(descriptor, "wb") as stream:
             if status is not None:
                 os.fchmod(stream.fileno(), stat.S_IMODE(status.st_mode))
-            _put(self.content, stream)
+            _write_content(self.content, stream)
             stream.flush()
             os.fsync(stream.fileno())
 
@@ -141,7 +141,7 @@ class _File:
         return self.destination.parent / f".smelt-{secrets.token_hex(8)}.tmp"
 
 
-def _put(content: Content, stream: BinaryIO) -> None:
+def _write_content(content: Content, stream: BinaryIO) -> None:
     """Write ``content`` into ``stream``."""
     if callable(content):
         content(stream)

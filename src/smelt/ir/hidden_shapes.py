@@ -52,14 +52,14 @@ def hidden_shapes(graph: ir.Graph, stated: Set[str]) -> frozenset[str]:
     fixed: set[ir.Value] = set()
     hidden: set[ir.Value] = set()
     for node in graph:
-        if node.op_type == "Constant" or _folds(node, fixed, hidden):
+        if node.op_type == "Constant" or _is_folded_at_load(node, fixed, hidden):
             fixed.update(node.outputs)
         elif _is_hidden(node, fixed, hidden):
             hidden.update(value for value in node.outputs if value.name not in stated)
     return frozenset(value.name for value in hidden if value.name)
 
 
-def _folds(node: ir.Node, fixed: Set[ir.Value], hidden: Set[ir.Value]) -> bool:
+def _is_folded_at_load(node: ir.Node, fixed: Set[ir.Value], hidden: Set[ir.Value]) -> bool:
     """True if a runtime folds ``node`` when it loads the model."""
     if node.op_type == "Shape":
         x = node.inputs[0]

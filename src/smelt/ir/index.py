@@ -56,7 +56,9 @@ class NodeIndex:
 
         Nodes that rewrites made at one place are ordered by ``keys``, then by creation.
         """
-        ordered = [pair for key in dict.fromkeys(keys) for pair in self._places(key).items()]
+        ordered = [
+            pair for key in dict.fromkeys(keys) for pair in self._numbered_nodes(key).items()
+        ]
         ordered.sort(key=itemgetter(1))
         return [node for node, _ in ordered]
 
@@ -71,7 +73,7 @@ class NodeIndex:
                 continue
             if builder.before is None:
                 return False
-            place = self._places(_key(builder.before)).get(builder.before)
+            place = self._numbered_nodes(_key(builder.before)).get(builder.before)
             if place is None or any(map(scope.carries_graphs, builder.created)):
                 return False
             for node in builder.created:
@@ -79,14 +81,14 @@ class NodeIndex:
                 self.count += 1
         for node in removed:
             key = _key(node)
-            if scope.carries_graphs(node) or self._places(key).pop(node, None) is None:
+            if scope.carries_graphs(node) or self._numbered_nodes(key).pop(node, None) is None:
                 return False
             self.count -= 1
             if not self._by_key[key]:
                 del self._by_key[key]
         return True
 
-    def _places(self, key: Key) -> dict[ir.Node, int]:
+    def _numbered_nodes(self, key: Key) -> dict[ir.Node, int]:
         """Return the nodes with ``key``, each with its number."""
         return self._by_key.get(key) or {}
 

@@ -44,7 +44,7 @@ def inline(
     body_nodes = list(body)
     for inner in body_nodes:
         inner.name = None  # two graphs may name a node alike; the graph names a node without one
-    outputs = _adopt(builder, body, bound)[skip:]
+    outputs = _move_body(builder, body, bound)[skip:]
     if bound:
         for inner in body_nodes:
             rewriter.shapes.infer_node(inner)
@@ -60,7 +60,7 @@ def inline(
     rewriter.remove_dead(reversed(body_nodes))
 
 
-def _adopt(
+def _move_body(
     builder: Builder, body: ir.Graph, bound: Mapping[ir.Value, ir.Value | None]
 ) -> list[ir.Value | None]:
     """Move the constants and nodes of ``body`` to the place of ``builder``, under free names.

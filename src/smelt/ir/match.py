@@ -73,7 +73,7 @@ def _var(pattern: Var) -> Leaf:
 
 def _const(pattern: Const) -> Leaf:
     """Return the matcher of a constant, which notes a near miss if the value is another."""
-    name, number, holds = pattern.name, pattern.number, _holds(pattern)
+    name, number, holds = pattern.name, pattern.number, _predicate_of(pattern)
     reason = f"{name!r} is not a constant" if name else "an operand is not a constant"
     if number is not None:
         reason = f"an operand is not the constant {number:.7g}"
@@ -90,7 +90,7 @@ def _const(pattern: Const) -> Leaf:
     return match
 
 
-def _holds(pattern: Const) -> Callable[[ir.Value | None, Constants], bool]:
+def _predicate_of(pattern: Const) -> Callable[[ir.Value | None, Constants], bool]:
     """Return a predicate on values: True if a value is the constant that ``pattern`` requires."""
     number, every, ulp, limit = pattern.number, pattern.every, pattern.ulp, pattern.limit
     if number is not None:
@@ -155,7 +155,7 @@ def _match_op(pattern: Op, subs: list[Leaf | _Choice], root: bool) -> Matcher:
             return False
         if not (root or node.graph is state.graph or state.sees(node.graph)):
             return False
-        if not _fits(node, value, pattern):
+        if not _fits_pattern(node, value, pattern):
             return False
         operands = _present(node.inputs)
         if len(operands) < required or (len(operands) > len(subs) and not pattern.rest):
@@ -226,11 +226,11 @@ def _look_at_operands(pattern: Op) -> Look:
     if needs:
         return anywhere if pattern.commutative else in_place
     # In a pattern of one node a failed constant is no near miss.
-    constants_by_place = [
-        (place, None if operand.number is None and operand.every is None else _holds(operand))
-        for place, operand in enumerate(pattern.inputs)
-        if isinstance(operand, Const)
-    ]
+    constants_by_place = []
+    for place, operand in enumerate(pattern.inputs):
+        if isinstance(operand, Const):
+            is_any = operand.number is None and operand.every is None
+            constants_by_place.append((place, None if is_any else _predicate_of(operand)))
     only_leaves = all(isinstance(operand, Const | Var) for operand in pattern.inputs)
     return holds_constants if constants_by_place and only_leaves else lambda node, constants: True
 
@@ -288,7 +288,7 @@ def _orders(
     return (operands, operands[::-1]) if count == 2 else permutations(operands)
 
 
-def _fits(node: ir.Node, value: ir.Value, pattern: Op) -> bool:
+def _fits_pattern(node: ir.Node, value: ir.Value, pattern: Op) -> bool:
     """True if domain, output index, attributes and the pattern's ``where`` predicate agree."""
     if node.domain != pattern.domain or value.index() != pattern.output:
         return False

@@ -60,10 +60,10 @@ def body_of(node: ir.Node, version: int, imported: int) -> ir.Graph | int | None
     if required_opset > imported:
         return required_opset
     _fill_in(function.graph, _attributes(node, schema))
-    return _raised(function.graph, node, imported)
+    return _raised_body(function.graph, node, imported)
 
 
-def _raised(graph: ir.Graph, node: ir.Node, imported: int) -> ir.Graph | None:
+def _raised_body(graph: ir.Graph, node: ir.Node, imported: int) -> ir.Graph | None:
     """Return ``graph``, typed by the operands of ``node``, in operators of opset ``imported``, or
     None."""
     for inner, operand in zip(graph.inputs, node.inputs, strict=False):

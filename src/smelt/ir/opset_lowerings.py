@@ -130,7 +130,7 @@ def _resize(node: ir.Node, rewriter: Rewriter) -> str:
     return ""
 
 
-def _unless(attribute: str, *values: str) -> Lowering:
+def _refuse_values(attribute: str, *values: str) -> Lowering:
     """Return a row that refuses ``values`` of the text attribute ``attribute``."""
 
     def lower(node: ir.Node, rewriter: Rewriter) -> str:
@@ -277,14 +277,14 @@ LOWERINGS: Mapping[tuple[str, int], Lowering] = {
     ("QuantizeLinear", 21): quantize_21,
     ("DFT", 20): _dft,
     ("GridSample", 20): _grid_sample,
-    ("Pad", 19): _unless("mode", "wrap"),
-    ("Resize", 19): _unless("coordinate_transformation_mode", "half_pixel_symmetric"),
+    ("Pad", 19): _refuse_values("mode", "wrap"),
+    ("Resize", 19): _refuse_values("coordinate_transformation_mode", "half_pixel_symmetric"),
     **{(name, 18): _axes_to_attribute for name in REDUCTIONS},
     ("Pad", 18): _pad,
     ("Resize", 18): _resize,
     ("Split", 18): _split,
-    ("ScatterElements", 18): _unless("reduction", "max", "min"),
-    ("ScatterND", 18): _unless("reduction", "max", "min"),
+    ("ScatterElements", 18): _refuse_values("reduction", "max", "min"),
+    ("ScatterND", 18): _refuse_values("reduction", "max", "min"),
     ("LayerNormalization", 17): _norm(layer_norm),
     ("Shape", 15): _shape,
     **dict.fromkeys((("GRU", 14), ("LSTM", 14), ("RNN", 14)), _recurrent),

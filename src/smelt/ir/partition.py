@@ -197,7 +197,7 @@ def body_of(model: ir.Model, graph: ir.Graph) -> tuple[ir.Model, list[ir.Value]]
 
 def _model(model: ir.Model, part: Part, name: str) -> ir.Model:
     """Return ``part`` as a model called ``name``, with its own inputs and copies of constants."""
-    inside = {value: _like(value) for value in part.reads}
+    inside = {value: _value_like(value) for value in part.reads}
     weights: list[ir.Value] = []
 
     def copy_inside(value: ir.Value) -> ir.Value:
@@ -245,6 +245,6 @@ def _return_own(
                 inner.outputs[i] = copy_inside(value)
 
 
-def _like(value: ir.Value) -> ir.Value:
+def _value_like(value: ir.Value) -> ir.Value:
     """Return a new value with the name, type and shape of ``value``."""
     return ir.Value(name=value.name, type=value.type, shape=value.shape)

@@ -47,7 +47,7 @@ def counted_windows(library_rule: ShapeRule) -> ShapeRule:
             window = dilations[axis] * (kernel[axis] - 1) + 1
             if isinstance(size, ir.SymbolicDim) and end + strides[axis] > window:
                 dims[axis + 2] = math.ceil((size + begin) / strides[axis])
-        _set(node, dims)
+        _set_results(node, dims)
 
     return infer
 
@@ -62,10 +62,10 @@ def _keep_size(node: ir.Node, image: ir.Shape, result: ir.Shape) -> None:
         size = image[axis]
         if isinstance(size, ir.SymbolicDim):
             dims[axis] = size if stride == 1 else math.ceil(size / stride)
-    _set(node, dims)
+    _set_results(node, dims)
 
 
-def _set(node: ir.Node, dims: list[int | ir.SymbolicDim]) -> None:
+def _set_results(node: ir.Node, dims: list[int | ir.SymbolicDim]) -> None:
     """Set the shape of all results: values and indices."""
     for output in node.outputs:
         output.shape = ir.Shape(dims)

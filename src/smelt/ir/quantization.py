@@ -59,11 +59,11 @@ def quantization_of(value: ir.Value) -> Quantization | None:
     """
     if value.dtype is None or not value.dtype.is_integer():
         return None
-    stated = set(_stated(value))
+    stated = set(_stated_quantizations(value))
     return stated.pop() if len(stated) == 1 else None
 
 
-def _stated(value: ir.Value) -> Iterator[Quantization | None]:
+def _stated_quantizations(value: ir.Value) -> Iterator[Quantization | None]:
     """Yield the quantization that the producer of ``value`` states, and that of each consumer."""
     producer = value.producer()
     if producer is not None and not producer.domain and producer.op_type in QUANTIZING:

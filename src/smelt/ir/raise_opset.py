@@ -157,7 +157,7 @@ def _steps(node: ir.Node, start: int, to: int) -> Iterator[Adapter | None]:
             adapted = True
             yield adapter
         elif (node.op_type, version) in UNCHANGED_FOR_INFERENCE or (
-            _widens(node.op_type, before, version)
+            _only_widens(node.op_type, before, version)
             if adapted
             else (_is_compatible(node, before, version))
         ):
@@ -196,7 +196,7 @@ def _is_compatible(node: ir.Node, before: int, version: int) -> bool:
 
 
 @cache
-def _widens(op_type: str, before: int, version: int) -> bool:
+def _only_widens(op_type: str, before: int, version: int) -> bool:
     """True if every node that the older schema accepts keeps its form in the newer."""
     old, new = opset.schema(op_type, before), opset.schema(op_type, version)
     if old is None or new is None or new.deprecated:

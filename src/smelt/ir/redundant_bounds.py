@@ -39,7 +39,7 @@ def without_redundant_bounds(dim: Dim) -> Dim:
         return dim  # SymPy takes milliseconds to read a bound
     read = str(expression_of(dim))
     names = tuple(sorted(filter(may_be_zero, symbols_of(dim))))
-    simple = _simple(read, names) or read
+    simple = _simplified_text(read, names) or read
     if _bounds(simple) == _bounds(str(dim)):
         return dim
     return int(simple) if simple.isdecimal() else ir.SymbolicDim(simple)
@@ -77,7 +77,7 @@ def _is_effective_bound(dim: ir.SymbolicDim) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _simple(text: str, empty: tuple[str, ...]) -> str | None:
+def _simplified_text(text: str, empty: tuple[str, ...]) -> str | None:
     """Return ``text`` simplified for sizes >= 1 if that also holds where some of ``empty`` are
     0."""
     simple = from_one(text)

@@ -70,13 +70,13 @@ def infer_everything(model: ir.Model) -> None:
     Equalities of sizes that a Reshape implies are not applied everywhere, as the library would: a
     Reshape of N elements to one, in a branch for N = 1, would turn every 1 into N.
     """
-    _walk().infer_symbolic_shapes(
+    _own_walk_module().infer_symbolic_shapes(
         model, policy="override", warn_on_missing=False, adopt_declared_symbols=False
     )
 
 
 @cache
-def _walk() -> ModuleType:
+def _own_walk_module() -> ModuleType:
     """Return smelt's own instance of the library module ``WALK``, with three names replaced.
 
     The instance uses smelt's registry, reads names of dims without parsing them, and types loop

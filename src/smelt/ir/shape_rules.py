@@ -78,7 +78,7 @@ def check_results() -> None:
 
     Errors name the node. A node that is ruled out already raises none.
     """
-    _wrap_all(_checked)
+    _wrap_all(_checked_rule)
 
 
 def _wrap_all(wrap: Callable[[ShapeRule], ShapeRule]) -> None:
@@ -110,7 +110,7 @@ def _contained(rule: ShapeRule) -> ShapeRule:
     return infer
 
 
-def _checked(rule: ShapeRule) -> ShapeRule:
+def _checked_rule(rule: ShapeRule) -> ShapeRule:
     """Wrap a rule: its unexpected failures become E907, and its results are checked."""
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:

@@ -123,12 +123,12 @@ class SizeCheck:
         for name, dims, shape in known:
             why = misfit_of(dims, shape, sizes)
             if why:
-                raise _refused(name, dims, shape, why)
+                raise _size_error(name, dims, shape, why)
         broken = broken_by(self.constraints, sizes)
         if broken:
             name, dims, shape = next(input_ for input_ in known if _is_about(broken, input_[1]))
             why = f"{_sizes_text(sizes, broken)}, and the function was traced with {broken}"
-            raise _refused(name, dims, shape, why)
+            raise _size_error(name, dims, shape, why)
 
 
 def check_of(model: ir.Model) -> SizeCheck | None:
@@ -148,7 +148,7 @@ def check_of(model: ir.Model) -> SizeCheck | None:
     return SizeCheck(inputs, constraints) if constraints or expressions else None
 
 
-def _refused(name: str, dims: Dims, shape: Sequence[int], why: str) -> UsageError:
+def _size_error(name: str, dims: Dims, shape: Sequence[int], why: str) -> UsageError:
     """Return the error E670 for input ``name``."""
     return UsageError(
         "E670",

@@ -26,7 +26,7 @@ def infer_split(context: ShapeInferenceContext, node: ir.Node) -> bool:
     axis = node.attributes.get_int("axis", 0)
     shape = source.shape
     if shape is None or not -len(shape) <= axis < len(shape):
-        return has_computed_sizes and _unknown(context, node, source.dtype)
+        return has_computed_sizes and _leave_unknown(context, node, source.dtype)
     unknown = has_computed_sizes or _has_too_many_parts(context, node, shape[axis])
     parts = None if unknown else _equal_parts(context, node, shape[axis])
     if parts is None and not unknown:
@@ -38,7 +38,9 @@ def infer_split(context: ShapeInferenceContext, node: ir.Node) -> bool:
     return True
 
 
-def _unknown(context: ShapeInferenceContext, node: ir.Node, dtype: ir.DataType | None) -> bool:
+def _leave_unknown(
+    context: ShapeInferenceContext, node: ir.Node, dtype: ir.DataType | None
+) -> bool:
     """Leave the shapes of all outputs unknown, set their type, and return True."""
     for output in node.outputs:
         context.set_shape_and_dtype(output, None, dtype)

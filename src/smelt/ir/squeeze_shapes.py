@@ -21,7 +21,7 @@ def infer_squeeze(context: ShapeInferenceContext, node: ir.Node) -> bool:
     if is_computed_input(node, 1):
         context.set_shape_and_dtype(node.outputs[0], _squeezed_rank(context, node), source.dtype)
         return True
-    if source.shape is not None and (repeated := _repeated(node, len(source.shape))):
+    if source.shape is not None and (repeated := _axes_with_repeats(node, len(source.shape))):
         dims = [d for axis, d in enumerate(source.shape.dims) if axis not in repeated]
         context.set_shape_and_dtype(node.outputs[0], ir.Shape(dims), source.dtype)
         return True
@@ -35,7 +35,7 @@ def infer_squeeze(context: ShapeInferenceContext, node: ir.Node) -> bool:
     return True
 
 
-def _repeated(node: ir.Node, rank: int) -> set[int]:
+def _axes_with_repeats(node: ir.Node, rank: int) -> set[int]:
     """Return the axes of a Squeeze, >= 0, if one is listed twice, as ONNX Runtime allows."""
     listed = listed_axes(node)
     if len(without_repeats(listed, rank)) == len(listed):

@@ -190,13 +190,13 @@ def attribute(attr: ir.Attr) -> str | None:
         return literal(attr.as_tensor())
     if attr.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS):
         return None
-    return _plain(attr.value)
+    return _plain_text(attr.value)
 
 
-def _plain(value: object) -> str:
+def _plain_text(value: object) -> str:
     """Return a plain attribute value as text."""
     if isinstance(value, tuple | list):
-        return f"[{','.join(_plain(item) for item in value)}]"
+        return f"[{','.join(_plain_text(item) for item in value)}]"
     if isinstance(value, float):
         return str(np.float32(value))
     if isinstance(value, str):

@@ -49,7 +49,7 @@ class _Matcher(SequenceMatcher[str]):
         super().__init__(None, "", "", autojunk=False)
         self.a, self.b = a, b
         self.opcodes = None
-        self.matching_blocks = [Match(*block) for block in _merged(sorted(_blocks(a, b)))]
+        self.matching_blocks = [Match(*block) for block in _merge_blocks(sorted(_blocks(a, b)))]
         self.matching_blocks.append(Match(len(a), len(b), 0))
 
 
@@ -70,7 +70,7 @@ def _blocks(a: Sequence[str], b: Sequence[str]) -> Iterator[_Block]:
     """Yield blocks of equal lines, unsorted: common ends, anchors, and difflib's in small gaps."""
     pending = [_Range(0, len(a), 0, len(b))]
     while pending:
-        part, blocks = _trimmed(a, b, pending.pop())
+        part, blocks = _trim_equal_ends(a, b, pending.pop())
         yield from blocks
         if part.a == part.a_end or part.b == part.b_end:
             continue
@@ -87,7 +87,9 @@ def _blocks(a: Sequence[str], b: Sequence[str]) -> Iterator[_Block]:
                 yield part.a + i, part.b + j, size
 
 
-def _trimmed(a: Sequence[str], b: Sequence[str], part: _Range) -> tuple[_Range, list[_Block]]:
+def _trim_equal_ends(
+    a: Sequence[str], b: Sequence[str], part: _Range
+) -> tuple[_Range, list[_Block]]:
     """Return ``part`` without equal lines at its ends, and two blocks: the equal lines at start and
     end.
     """
@@ -133,7 +135,7 @@ def _longest_increasing(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return longest[::-1]
 
 
-def _merged(blocks: list[_Block]) -> Iterator[_Block]:
+def _merge_blocks(blocks: list[_Block]) -> Iterator[_Block]:
     """Yield ``blocks`` with adjacent ones joined and empty ones dropped."""
     i, j, size = 0, 0, 0
     for block in blocks:

@@ -49,7 +49,7 @@ class CommonDims:
         if value.shape is None:
             return None
         return _shape(
-            self._alone(side(dim), index, f"{value.name}_{axis}")
+            self._dim_of_one(side(dim), index, f"{value.name}_{axis}")
             for axis, dim in enumerate(_dims(value))
         )
 
@@ -70,25 +70,25 @@ class CommonDims:
         if a == b and not isinstance(a, str):
             return a
         if a is None or b is None:
-            return self._free(place, place)
+            return self._free_name(place, place)
         if (a, b) not in self.common:
             texts = list({text for text in (a, b) if isinstance(text, str)})
             fits = len(texts) == 1 and texts[0].isidentifier()
-            self.common[a, b] = self._free(texts[0] if fits else place, place)
+            self.common[a, b] = self._free_name(texts[0] if fits else place, place)
             self.names[0][a].append(self.common[a, b])
             self.names[1][b].append(self.common[a, b])
         return self.common[a, b]
 
-    def _alone(self, own: Side, index: int, place: str) -> Side:
+    def _dim_of_one(self, own: Side, index: int, place: str) -> Side:
         """Return the merged dim for a dim that only one model has."""
         if not isinstance(own, str):
             return own
         names = self.names[index][own]
         if len(names) != 1:
-            names.append(self._free(own if not names and own.isidentifier() else place, place))
+            names.append(self._free_name(own if not names and own.isidentifier() else place, place))
         return names[-1]
 
-    def _free(self, name: str, place: str) -> str:
+    def _free_name(self, name: str, place: str) -> str:
         """Return ``name`` if no dim has it yet, else a new name made of ``place``."""
         if name in self.taken or name == place:
             name = re.sub(r"\W", "_", place)

@@ -138,11 +138,11 @@ def _rename_dims(
     for graph in scope.graphs(second):
         for value in values_of(graph):
             if value.shape is not None:
-                dims = (_renamed(dim, known, taken, new) for dim in value.shape.dims)
+                dims = (_renamed_dim(dim, known, taken, new) for dim in value.shape.dims)
                 value.shape = ir.Shape(list(dims))
 
 
-def _renamed(
+def _renamed_dim(
     dim: int | ir.SymbolicDim,
     known: Mapping[str, int | ir.SymbolicDim],
     taken: set[str],

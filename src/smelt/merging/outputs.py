@@ -35,7 +35,7 @@ def align_outputs(
     known = {value.name: value for value in second.graph.outputs}
     wanted = {value.name for value in first.graph.outputs}
     further = [str(name) for name in known if name not in wanted]
-    errors: list[SmeltError] = [_further(further, names)] if further else []
+    errors: list[SmeltError] = [_further_outputs_error(further, names)] if further else []
     aligned: list[ir.Value] = []
     missing: list[str] = []
     for value in first.graph.outputs:
@@ -111,7 +111,7 @@ def _empty(
     return value
 
 
-def _further(outputs: list[str], names: tuple[str, str]) -> UsageError:
+def _further_outputs_error(outputs: list[str], names: tuple[str, str]) -> UsageError:
     """Return E666 for outputs that only the second model has."""
     return UsageError(
         "E666",

@@ -109,7 +109,7 @@ def part_of(runner: Runner, source: Interface, fixed: Known) -> ComparisonSide:
     def run(*values: Value) -> Sequence[Value]:
         given = dict(zip((port.name for port in source.inputs), values, strict=True))
         sizes = _sizes(interface.inputs, given)
-        fed = [_fed(port, {**given, **fixed}, sizes) for port in whole.inputs]
+        fed = [_value_for(port, {**given, **fixed}, sizes) for port in whole.inputs]
         outputs = dict(zip(results, runner(*fed), strict=True))
         return [outputs[port.name] for port in source.outputs]
 
@@ -127,7 +127,7 @@ def _sizes(ports: Sequence[Port], given: Known) -> dict[str, int]:
     return sizes
 
 
-def _fed(port: Port, given: Known, sizes: Mapping[str, int]) -> Value:
+def _value_for(port: Port, given: Known, sizes: Mapping[str, int]) -> Value:
     """Return the value for ``port``: of ``given``, its default, or zeros; unknown dims are 0."""
     if port.name in given or port.default is not None or port.dtype is None:
         return given.get(port.name)

@@ -118,7 +118,7 @@ def _bits_of_float(b: Builder, x: ir.Value, form: Format) -> ir.Value:
     magnitude = b.op("Where", finite, magnitude, zero)
     exponent = _exponent(b, magnitude, form, lowest)
     shift = b.op("Sub", b.const_i64(form.mantissa), exponent)
-    significand = _scaled(b, magnitude, shift, form)
+    significand = _times_power_of_two(b, magnitude, shift, form)
     if form.mantissa > 23:
         significand, exponent = _corrected(b, significand, exponent, lowest)
     # The hidden bit of a normal number adds the 1 by which its stored exponent is higher.
@@ -177,7 +177,9 @@ def _float_of_bits(b: Builder, bits: ir.Value, to: ir.DataType) -> ir.Value:
     subnormal = _cast(b, b.op("Equal", stored, b.const_i64(0)), INT64)
     hidden = b.op("Mul", b.op("Sub", b.const_i64(1), subnormal), b.const_i64(1 << form.mantissa))
     exponent = b.op("Sub", b.op("Add", stored, subnormal), b.const_i64(form.bias + form.mantissa))
-    magnitude = _scaled(b, _cast(b, b.op("Add", fraction, hidden), DOUBLE), exponent, form)
+    magnitude = _times_power_of_two(
+        b, _cast(b, b.op("Add", fraction, hidden), DOUBLE), exponent, form
+    )
     infinite, nan = b.constant(np.float64(np.inf)), b.constant(np.float64(np.nan))
     special = b.op("Where", b.op("Equal", fraction, b.const_i64(0)), infinite, nan)
     magnitude = b.op("Where", b.op("Equal", stored, b.const_i64(form.special)), special, magnitude)
@@ -185,7 +187,7 @@ def _float_of_bits(b: Builder, bits: ir.Value, to: ir.DataType) -> ir.Value:
     return _cast(b, b.op("Mul", magnitude, sign), to)
 
 
-def _scaled(b: Builder, x: ir.Value, exponent: ir.Value, form: Format) -> ir.Value:
+def _times_power_of_two(b: Builder, x: ir.Value, exponent: ir.Value, form: Format) -> ir.Value:
     """Build ``x * 2**exponent`` by table lookup, in two steps where one factor could overflow."""
     if form.mantissa <= 23:
         steps, reach = [exponent], form.bias + form.mantissa

@@ -38,13 +38,13 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
     first = shapes[0]
     if any(len(dims) != len(first) for dims in shapes):
         raise ValueError("the ranks of the operands differ")
-    dims = [_agreed(column) for column in zip(*shapes, strict=True)]
+    dims = [_common_size(column) for column in zip(*shapes, strict=True)]
     axis = axis_of(attributes, len(first))
     dims[axis] = dims[axis] * len(values)
     return (Result(dtype, ir.Shape(dims)),)
 
 
-def _agreed(dims: Sequence[Dim]) -> Dim:
+def _common_size(dims: Sequence[Dim]) -> Dim:
     """Return the common size of all operands; raises ValueError if sizes differ."""
     sizes = {dim for dim in dims if isinstance(dim, int)}
     if len(sizes) > 1:

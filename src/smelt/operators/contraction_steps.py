@@ -98,10 +98,10 @@ class _Planner:
         batch = [label for label in order if label in shared]
         summed = [label for label in shared if label not in order]
         if not summed:
-            return self._combined(a, b, order)
+            return self._add_product(a, b, order)
         return self._dot(a, b, batch, summed)
 
-    def _combined(self, a: int, b: int, labels: Labels) -> int:
+    def _add_product(self, a: int, b: int, labels: Labels) -> int:
         """Append a broadcasting product, after transposing operands to the order of ``labels``."""
         sides = []
         for number in (a, b):

@@ -50,7 +50,7 @@ def check_operator(operator: Operator) -> None:
         *_other_fields(operator),
     ]
     if problems:
-        name = f"{_shown(operator.name)} of domain {_shown(operator.domain)}"
+        name = f"{_value_text(operator.name)} of domain {_value_text(operator.domain)}"
         raise UsageError(
             "E644",
             f"the declaration of operator {name} is wrong",
@@ -60,7 +60,7 @@ def check_operator(operator: Operator) -> None:
         )
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     """Return ``value`` for a message, at most 60 characters."""
     return repr(value)[:60]
 
@@ -71,9 +71,9 @@ def _names(operator: Operator) -> Iterator[str]:
     if domain in ONNX:
         yield "domain: the domain of ONNX is reserved; choose another one"
     elif not isinstance(domain, str) or not DOMAIN.fullmatch(domain):
-        yield f"domain: {_shown(domain)} is not words joined by dots"
+        yield f"domain: {_value_text(domain)} is not words joined by dots"
     if not isinstance(operator.name, str) or not NAME.fullmatch(operator.name):
-        yield f"name: {_shown(operator.name)} is not an identifier"
+        yield f"name: {_value_text(operator.name)} is not an identifier"
     for kind in ("inputs", "outputs"):
         yield from _formal_names(kind, getattr(operator, kind))
     if operator.outputs == ():
@@ -83,11 +83,12 @@ def _names(operator: Operator) -> Iterator[str]:
 def _formal_names(kind: str, names: object) -> Iterator[str]:
     """Yield errors in the declared ``names``."""
     if not isinstance(names, tuple):
-        yield f"{kind}: {_shown(names)} is not a tuple of names"
+        yield f"{kind}: {_value_text(names)} is not a tuple of names"
         return
     for name in names:
         if not isinstance(name, str) or not NAME.fullmatch(name.removesuffix("?")):
-            yield f"{kind}: {_shown(name)} is not an identifier, with a '?' behind it if optional"
+            text = _value_text(name)
+            yield f"{kind}: {text} is not an identifier, with a '?' behind it if optional"
     if len(set(names)) < len(names):
         yield f"{kind}: a name occurs twice"
 
@@ -97,17 +98,18 @@ def _attributes(operator: Operator) -> Iterator[str]:
     from smelt.operators.declare import Attribute
 
     if not isinstance(operator.attributes, tuple):
-        yield f"attributes: {_shown(operator.attributes)} is not a tuple of Attributes"
+        yield f"attributes: {_value_text(operator.attributes)} is not a tuple of Attributes"
         return
     for attribute in operator.attributes:
         if not isinstance(attribute, Attribute):
-            yield f"attributes: {_shown(attribute)} is not an Attribute"
+            yield f"attributes: {_value_text(attribute)} is not an Attribute"
         elif not isinstance(attribute.name, str) or not NAME.fullmatch(attribute.name):
-            yield f"attributes: {_shown(attribute.name)} is not an identifier"
+            yield f"attributes: {_value_text(attribute.name)} is not an identifier"
         elif attribute.type not in DEFAULTS:
-            yield f"attribute {attribute.name}: {_shown(attribute.type)} is not the type of a value"
-        elif not _fits(attribute):
-            problem = f"{_shown(attribute.default)} is not of type {attribute.type.name}"
+            text = _value_text(attribute.type)
+            yield f"attribute {attribute.name}: {text} is not the type of a value"
+        elif not _has_own_type(attribute):
+            problem = f"{_value_text(attribute.default)} is not of type {attribute.type.name}"
             yield f"attribute {attribute.name}: its default {problem}"
         elif attribute.required and attribute.default is not None:
             yield f"attribute {attribute.name}: it is required, and has a default"
@@ -116,7 +118,7 @@ def _attributes(operator: Operator) -> Iterator[str]:
         yield "attributes: a name occurs twice"
 
 
-def _fits(attribute: Attribute) -> bool:
+def _has_own_type(attribute: Attribute) -> bool:
     """True if the default of ``attribute`` has the attribute's type, or is None."""
     if attribute.default is None:
         return True
@@ -134,7 +136,7 @@ def _functions(operator: Operator) -> Iterator[str]:
         if function is None and name == "body":
             continue
         if not callable(function):
-            yield f"{name}: {_shown(function)} is not a function"
+            yield f"{name}: {_value_text(function)} is not a function"
         elif not accepts_arguments(function, len(parameters)):
             yield f"{name}: it cannot be called with ({', '.join(parameters)})"
 
@@ -157,8 +159,8 @@ def _other_fields(operator: Operator) -> Iterator[str]:
     for name in ("opset", "version"):
         number = getattr(operator, name)
         if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-            yield f"{name}: {_shown(number)} is not a number of 1 or more"
+            yield f"{name}: {_value_text(number)} is not a number of 1 or more"
     if not isinstance(operator.any_rank, bool):
-        yield f"any_rank: {_shown(operator.any_rank)} is neither True nor False"
+        yield f"any_rank: {_value_text(operator.any_rank)} is neither True nor False"
     if not isinstance(operator.summary, str):
-        yield f"summary: {_shown(operator.summary)} is not text"
+        yield f"summary: {_value_text(operator.summary)} is not text"

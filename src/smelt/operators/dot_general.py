@@ -171,8 +171,8 @@ def _reduction(
 ) -> ir.Value:
     """Build a broadcasting product and its reduction over ``semiring``."""
     nb, nl, nr = len(parts.lhs_batch), len(parts.lhs_free), len(parts.rhs_free)
-    left = _moved(b, lhs, (*parts.lhs_batch, *parts.lhs_free, *parts.lhs_contracting))
-    right = _moved(b, rhs, (*parts.rhs_batch, *parts.rhs_free, *parts.rhs_contracting))
+    left = _transposed_by(b, lhs, (*parts.lhs_batch, *parts.lhs_free, *parts.lhs_contracting))
+    right = _transposed_by(b, rhs, (*parts.rhs_batch, *parts.rhs_free, *parts.rhs_contracting))
     if nr:
         left = b.op("Unsqueeze", left, b.const_i64(range(nb + nl, nb + nl + nr)))
     if nl:
@@ -204,7 +204,7 @@ def may_be_empty(shape: Iterable[Dim], axes: Iterable[int]) -> bool:
     return any(not isinstance(sizes[axis], int) or sizes[axis] == 0 for axis in axes)
 
 
-def _moved(b: Builder, value: ir.Value, perm: tuple[int, ...]) -> ir.Value:
+def _transposed_by(b: Builder, value: ir.Value, perm: tuple[int, ...]) -> ir.Value:
     """Build a Transpose of ``value``, unless ``perm`` keeps the order."""
     return value if perm == tuple(range(len(perm))) else b.op("Transpose", value, perm=perm)
 

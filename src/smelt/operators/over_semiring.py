@@ -159,9 +159,9 @@ def _matmul(b: Builder, node: ir.Node, semiring: Semiring) -> ir.Value:
     for label in sorted(set(x_labels[:-2]) & set(y_labels[:-2])):
         x_size, y_size = _size(x, x_labels, label), _size(y, y_labels, label)
         if x_size == 1 and y_size != 1:
-            x, x_labels = _without(b, x, x_labels, label)
+            x, x_labels = _without_dim(b, x, x_labels, label)
         elif y_size == 1 and x_size != 1:
-            y, y_labels = _without(b, y, y_labels, label)
+            y, y_labels = _without_dim(b, y, y_labels, label)
     equation = f"{x_labels},{y_labels}->{out}"
     return b.op("Einsum", x, y, domain="smelt", equation=equation, semiring=str(semiring))
 
@@ -178,7 +178,7 @@ def _size(value: ir.Value, labels: str, label: str) -> object:
     return value.shape[labels.index(label)]
 
 
-def _without(b: Builder, value: ir.Value, labels: str, label: str) -> tuple[ir.Value, str]:
+def _without_dim(b: Builder, value: ir.Value, labels: str, label: str) -> tuple[ir.Value, str]:
     """Build ``value`` without the dim of size 1 called ``label``, and return its labels."""
     squeezed = b.op("Squeeze", value, b.const_i64([labels.index(label)]))
     return squeezed, labels.replace(label, "")

@@ -96,7 +96,7 @@ def _register_shape_rule(operator: Operator) -> None:
         if not _are_results(results, len(node.outputs)):
             raise _broken(node, f"it returned {str(results)[:80]}, not one Result per output")
         for value, result in zip(node.outputs, results, strict=False):
-            ctx.set_shape_and_dtype(value, _named(ctx, result.shape), result.dtype)
+            ctx.set_shape_and_dtype(value, _with_named_dims(ctx, result.shape), result.dtype)
 
     shape_rules.register(operator.domain, operator.name, since_version=operator.version)(infer)
 
@@ -124,7 +124,7 @@ def _broken(node: ir.Node, why: str) -> UsageError:
     )
 
 
-def _named(ctx: ShapeInferenceContext, shape: ir.Shape | None) -> ir.Shape | None:
+def _with_named_dims(ctx: ShapeInferenceContext, shape: ir.Shape | None) -> ir.Shape | None:
     """Return ``shape`` with a new symbol for each unknown dim."""
     if shape is None or not any(_is_unknown(dim) for dim in shape.dims):
         return shape

@@ -39,11 +39,11 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
     shape = None
     if len(shapes) == len(values):
         dims = zip_longest(*(dims[::-1] for dims in shapes), fillvalue=1)
-        shape = ir.Shape([_meet(group) for group in dims][::-1])
+        shape = ir.Shape([_broadcast_dim(group) for group in dims][::-1])
     return (Result(ir.DataType.UINT32, shape),) * 2
 
 
-def _meet(group: Sequence[Dim]) -> Dim:
+def _broadcast_dim(group: Sequence[Dim]) -> Dim:
     """Return the dim to which the dims ``group`` broadcast; unknown if symbols differ."""
     sizes = {dim for dim in group if isinstance(dim, int) and dim != 1}
     if len(sizes) > 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 
-def _listed(*names: str) -> str:
+def _comma_separated(*names: str) -> str:
     """Return the pipeline text of ``names``, separated by commas."""
     return ",".join(names)
 
@@ -14,10 +14,10 @@ ROUNDS = 64
 """Limit of rounds of the default pipeline. A round skips each pass that found nothing to do and
 whose model has not changed since, so late rounds are cheap."""
 
-CANONICALIZE = _listed("swap-dot-general", "legalize-dot-general", "max-to-relu")
+CANONICALIZE = _comma_separated("swap-dot-general", "legalize-dot-general", "max-to-relu")
 """Gives equal computations one form, so that patterns need to match only that form."""
 
-SIMPLIFY = _listed(
+SIMPLIFY = _comma_separated(
     "roll-recurrent-cells",
     "const-elimination",
     "const-deduplication",
@@ -64,7 +64,7 @@ SIMPLIFY = _listed(
 )
 """Removes nodes without changing a bit of the results."""
 
-QUANTIZE = _listed(
+QUANTIZE = _comma_separated(
     "dequantize-to-constexpr",
     "merge-affine-dequantize-with-consecutive-ops",
     "int-op-canonicalization{keep-groups}",
@@ -73,7 +73,7 @@ QUANTIZE = _listed(
 )
 """Keeps integers as integers, and quantized groups (dequantize, operator, quantize) together."""
 
-FUSE = _listed(
+FUSE = _comma_separated(
     "compose-conv1d",
     "fuse-dilated-conv",
     "fuse-pad-conv",
@@ -141,7 +141,7 @@ PLANNED = (
 EXPANDED_OPERATORS = frozenset({"Attention"})
 """The operators that these pipelines expand into smaller ones."""
 
-CLEANUP = _listed(
+CLEANUP = _comma_separated(
     "const-deduplication",
     "dead-code-elimination",
     "dedup-op-and-var-names",

@@ -111,7 +111,9 @@ class _Removal:
             substitute = None
             if self.replacement in ("bypass", "bypass from the end"):
                 operands = node.inputs if self.replacement == "bypass" else reversed(node.inputs)
-                substitute = next((v for v in operands if v is not None and _alike(v, value)), None)
+                substitute = next(
+                    (v for v in operands if v is not None and _have_equal_types(v, value)), None
+                )
             elif self.replacement == "constants" and value in read_values:
                 substitute = _constant(self.model, value)
             if substitute is not None:
@@ -155,7 +157,7 @@ def _read(main: ir.Graph, gone: set[ir.Node]) -> set[ir.Value]:
     return values
 
 
-def _alike(a: ir.Value, b: ir.Value) -> bool:
+def _have_equal_types(a: ir.Value, b: ir.Value) -> bool:
     """True if both values have the same element type and provably equal shapes."""
     if a.dtype is None or a.dtype != b.dtype or a.shape is None or b.shape is None:
         return False

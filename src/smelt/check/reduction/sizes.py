@@ -55,7 +55,7 @@ def _resized(model: ir.Model, old: int, new: int) -> bool:
     for graph in scope.graphs(model):
         for value in graph.initializers.values():
             if value.const_value is not None:
-                tensor = _cut(value.const_value, old, new)
+                tensor = _cut_dims(value.const_value, old, new)
                 value.const_value, value.shape = tensor, ir.Shape(tensor.shape.numpy())
         for node in graph:
             _resize_attributes(node, old, new)
@@ -70,7 +70,7 @@ def _resize_attributes(node: ir.Node, old: int, new: int) -> None:
         if attribute.is_ref():
             continue
         if attribute.type == ir.AttributeType.TENSOR:
-            node.attributes[name] = ir.AttrTensor(name, _cut(attribute.as_tensor(), old, new))
+            node.attributes[name] = ir.AttrTensor(name, _cut_dims(attribute.as_tensor(), old, new))
         elif name in SIZES_IN and attribute.type == ir.AttributeType.INT:
             if attribute.as_int() == old:
                 node.attributes[name] = ir.AttrInt64(name, new)
@@ -79,7 +79,7 @@ def _resize_attributes(node: ir.Node, old: int, new: int) -> None:
             node.attributes[name] = ir.AttrInt64s(name, items)
 
 
-def _cut(tensor: ir.TensorProtocol, old: int, new: int) -> ir.TensorProtocol:
+def _cut_dims(tensor: ir.TensorProtocol, old: int, new: int) -> ir.TensorProtocol:
     """Return ``tensor`` with each dim of size ``old`` cut to ``new``.
 
     In a small int64 tensor, which may be a shape, elements equal to ``old`` become ``new`` as well.

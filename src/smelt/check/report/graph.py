@@ -126,11 +126,11 @@ class _Writer:
                 continue
             tree: Tree = self._node_number[node]
             if depth < DEPTH and scope.carries_graphs(node):
-                tree = self._carrier(node, depth + 1)
+                tree = self._group_of_inner_graphs(node, depth + 1)
             items.append((self.path(node), tree, node.op_type))
         return items
 
-    def _carrier(self, node: ir.Node, depth: int) -> Tree:
+    def _group_of_inner_graphs(self, node: ir.Node, depth: int) -> Tree:
         """Return a node with inner graphs as a group that holds the trees of these graphs."""
         inner_graphs = list(scope.subgraphs(node))
         trees = [

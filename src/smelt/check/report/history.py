@@ -114,7 +114,7 @@ class History:
         first = self._first.get(node)
         if first is not None:
             facts: dict[str, Any] = _source(node) | {"from": [first.number]}
-            return facts if _kept(node, first) else facts | {"state": "changed"}
+            return facts if _is_unchanged(node, first) else facts | {"state": "changed"}
         origin = origin_of(node)
         facts = {"state": "new", "from": sorted(numbers_of(node)), **_source(node)}
         if origin.rules:
@@ -134,7 +134,7 @@ def _source(node: ir.Node) -> dict[str, Any]:
     return {"source": [shown(source, 160) for source in recorded.sources]}
 
 
-def _kept(node: ir.Node, first: _First) -> bool:
+def _is_unchanged(node: ir.Node, first: _First) -> bool:
     """True if ``node`` still has the operator and the attributes that it had before the
     first pass.
     """

@@ -106,10 +106,10 @@ class HtmlReport:
         written["memory"] = memory_of(self.artifact) if self.artifact is not None else None
         written["spans"] = spans_of(self.recorder) if self.recorder is not None else None
         written["numbers"] = self._numbers()
-        written["batch"] = _shown(self.batch)
+        written["batch"] = _shown_texts(self.batch)
         for key in ("culprit", "error"):
             record = getattr(self, key)
-            written[key] = _shown(record.to_json()) if record is not None else None
+            written[key] = _shown_texts(record.to_json()) if record is not None else None
         return written
 
     def _graphs(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
@@ -168,10 +168,10 @@ class HtmlReport:
         return write_atomically(path, self.to_html().encode())
 
 
-def _shown(item: Any) -> Any:
+def _shown_texts(item: Any) -> Any:
     """Return ``item`` with ``shown`` applied to all texts in it, at any depth."""
     if isinstance(item, str):
         return shown(item, 2000)
     if isinstance(item, Mapping):
-        return {shown(str(key), 120): _shown(value) for key, value in item.items()}
-    return [_shown(value) for value in item] if isinstance(item, list | tuple) else item
+        return {shown(str(key), 120): _shown_texts(value) for key, value in item.items()}
+    return [_shown_texts(value) for value in item] if isinstance(item, list | tuple) else item

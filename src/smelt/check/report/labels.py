@@ -39,10 +39,10 @@ def lines_of(node: ir.Node, version: int, weight: Weight) -> list[str]:
         attribute_text = text.attribute(attr)
         if attribute_text is not None and not _is_usual(node, name, version):
             parts.append(f"{name} {_type_name(name, attribute_text)}")
-    return _lines([_cut(part) for part in parts])
+    return _lines([_cut_text(part) for part in parts])
 
 
-def _cut(part: str) -> str:
+def _cut_text(part: str) -> str:
     """Return ``part`` with invisible characters escaped, cut to a little over ``WIDTH``."""
     limit = WIDTH + 6
     return shown(part) if len(part) <= limit else f"{shown(part[:limit])}…"

@@ -56,13 +56,13 @@ def part_of(before: dict[str, Any], after: dict[str, Any]) -> Part:
         for part in layers:
             changes[part.pattern] += _changed(part, before)
         most_changed = changes.most_common(1)[0][0]
-        return _typical([part for part in layers if part.pattern == most_changed])
+        return _typical_part([part for part in layers if part.pattern == most_changed])
     if max(whole.counts) <= MOST or not drawable:
         return whole
     return max(drawable, key=lambda part: _changed(part, before))
 
 
-def _typical(parts: Sequence[Part]) -> Part:
+def _typical_part(parts: Sequence[Part]) -> Part:
     """Return the first part that has the most frequent pair of node counts.
 
     If two pairs are equally frequent, the pair of the later part wins: the first layer often holds

@@ -129,8 +129,8 @@ def _kids(
         if len(inner_kids) > 1 or is_placed:
             kids_here[places[name]] = _group(name, inner_kids)
         else:
-            kids_here[places[name]] = _named(name, inner_kids[0])
-    return _few(kids_here)
+            kids_here[places[name]] = _with_name_before(name, inner_kids[0])
+    return _as_few_kids(kids_here)
 
 
 def _group(name: str, kids: Sequence[tuple[Tree, str]]) -> tuple[Tree, str]:
@@ -138,7 +138,7 @@ def _group(name: str, kids: Sequence[tuple[Tree, str]]) -> tuple[Tree, str]:
     return {"name": name, "kids": [tree for tree, _ in kids]}, re.sub(r"\d+", "#", name)
 
 
-def _named(name: str, kid: tuple[Tree, str]) -> tuple[Tree, str]:
+def _with_name_before(name: str, kid: tuple[Tree, str]) -> tuple[Tree, str]:
     """Return the group ``kid`` as ``name/its name``: it is the only kid of the group ``name``.
 
     A single node is returned unchanged, without a group around it.
@@ -149,7 +149,7 @@ def _named(name: str, kid: tuple[Tree, str]) -> tuple[Tree, str]:
     return kid
 
 
-def _few(kids: list[tuple[Tree, str]]) -> list[tuple[Tree, str]]:
+def _as_few_kids(kids: list[tuple[Tree, str]]) -> list[tuple[Tree, str]]:
     """Return ``kids`` as at most ``MOST``: repeated blocks become groups, then ranges of equal
     length.
     """
@@ -161,13 +161,13 @@ def _few(kids: list[tuple[Tree, str]]) -> list[tuple[Tree, str]]:
         blocks = []
         for index in range(count):
             part = kids[start + index * period : start + (index + 1) * period]
-            blocks.append(_group(f"block {index + 1} of {count}", _few(part)))
+            blocks.append(_group(f"block {index + 1} of {count}", _as_few_kids(part)))
         kids = [*kids[:start], *blocks, *kids[start + period * count :]]
         if len(kids) <= MOST:
             return kids
     size = max(PIECE, -(-len(kids) // MOST))
     pieces = [kids[at : at + size] for at in range(0, len(kids), size)]
-    return [_group(f"part {n + 1} of {len(pieces)}", _few(p)) for n, p in enumerate(pieces)]
+    return [_group(f"part {n + 1} of {len(pieces)}", _as_few_kids(p)) for n, p in enumerate(pieces)]
 
 
 def _repeat(labels: Sequence[str]) -> tuple[int, int, int] | None:

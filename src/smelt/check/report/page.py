@@ -57,7 +57,7 @@ def embedded(document: object) -> str:
     try:
         text = _dumped(document)
     except ValueError:  # NaN or inf, which few documents have; a check up front doubles the time
-        text = _dumped(_finite(document))
+        text = _dumped(_without_nan_and_inf(document))
     return text.translate(_ESCAPES)
 
 
@@ -94,10 +94,12 @@ def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _finite(item: Any) -> Any:
+def _without_nan_and_inf(item: Any) -> Any:
     """Return ``item`` with NaN and infinity replaced by text."""
     if isinstance(item, float):
         return item if math.isfinite(item) else str(item)
     if isinstance(item, dict):
-        return {key: _finite(value) for key, value in item.items()}
-    return [_finite(value) for value in item] if isinstance(item, list | tuple) else item
+        return {key: _without_nan_and_inf(value) for key, value in item.items()}
+    return (
+        [_without_nan_and_inf(value) for value in item] if isinstance(item, list | tuple) else item
+    )

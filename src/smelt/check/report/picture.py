@@ -76,7 +76,7 @@ def picture_of(document: dict[str, Any]) -> str:
         lines.append(f'<g transform="translate({start:.1f} {TOP + 12:.1f})">')
         lines += [_curve(points) for points in layout.lines]
         for box, center in zip(boxes, layout.centers, strict=True):
-            lines += _drawn(box, center)
+            lines += _box_elements(box, center)
         lines.append("</g>")
         left += panel + GAP / 2 + 12 + 12
     return "\n".join([*lines, *_legend(sides[0][0] + sides[1][0], width, height), "</svg>\n"])
@@ -154,7 +154,7 @@ def _panel(
     yield _text(left + 14, TOP - 8, title, bold=True, size=13)
 
 
-def _drawn(box: Box, center: Point) -> Iterator[str]:
+def _box_elements(box: Box, center: Point) -> Iterator[str]:
     """Yield the SVG elements of ``box``, whose center is ``center``."""
     (middle, y), (width, height) = center, box.size
     x, top = middle - width / 2, y - height / 2

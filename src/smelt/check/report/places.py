@@ -21,7 +21,7 @@ class Places:
     """
 
     def __init__(self, tree: Sequence[Tree], paths: Sequence[Path]) -> None:
-        self._groups: dict[int, Path] = dict(_walk(tree, ()))
+        self._groups: dict[int, Path] = dict(_nodes_with_paths(tree, ()))
         self._by_module: dict[Path, Path] = {}
         for number, group in self._groups.items():
             self._by_module.setdefault(paths[number], group)
@@ -75,7 +75,7 @@ def _readers(node: ir.Node) -> Iterator[ir.Node]:
                 yield reader
 
 
-def _walk(trees: Sequence[Tree], path: Path) -> Iterator[tuple[int, Path]]:
+def _nodes_with_paths(trees: Sequence[Tree], path: Path) -> Iterator[tuple[int, Path]]:
     """Yield the number of each node with the path of its group; inner graphs start at an empty
     path.
     """
@@ -84,6 +84,8 @@ def _walk(trees: Sequence[Tree], path: Path) -> Iterator[tuple[int, Path]]:
             yield tree, path
         elif "node" in tree:
             yield tree["node"], path
-            yield from _walk(tree["kids"], ())
+            yield from _nodes_with_paths(tree["kids"], ())
         else:
-            yield from _walk(tree["kids"], () if "body" in tree else (*path, tree["name"]))
+            yield from _nodes_with_paths(
+                tree["kids"], () if "body" in tree else (*path, tree["name"])
+            )

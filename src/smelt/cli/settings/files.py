@@ -100,8 +100,8 @@ def settings_in(file: SettingsFile, options: Sequence[Option]) -> dict[str, tupl
         if key in commands and isinstance(value, dict):
             options_of_command = [option for option in options if option.command == key]
             for name, item in value.items():
-                special |= _set(
-                    file, f"{key}.{name}", item, _named(name, options_of_command, file, key)
+                special |= _set_options(
+                    file, f"{key}.{name}", item, _options_named(name, options_of_command, file, key)
                 )
         elif key in commands and not any(option.name == key for option in options):
             what = f"{key!r} is a command, and its settings are a table"
@@ -113,11 +113,11 @@ def settings_in(file: SettingsFile, options: Sequence[Option]) -> dict[str, tupl
                 why=f"{key} is a command, and the settings of a command are a table",
             )
         else:
-            general |= _set(file, key, value, _named(key, options, file))
+            general |= _set_options(file, key, value, _options_named(key, options, file))
     return general | special
 
 
-def _named(
+def _options_named(
     name: str, options: Sequence[Option], file: SettingsFile, command: str = ""
 ) -> list[Option]:
     """Return the ``options`` called ``name``; raises UsageError E681 if there are none."""
@@ -137,25 +137,25 @@ def _named(
     raise UsageError(
         "E681",
         f"there is no setting {name!r} of {command or 'smelt or its commands'}",
-        at=_place(file, f"{command}.{name}" if command else name),
+        at=_place_of_key(file, f"{command}.{name}" if command else name),
         why=why,
         fix=fix,
     )
 
 
-def _place(file: SettingsFile, key: str) -> str:
+def _place_of_key(file: SettingsFile, key: str) -> str:
     """Return the place of ``key`` for an error: the path of the file, and the key."""
     return f"{file.path}: {printable(key)}"
 
 
-def _set(
+def _set_options(
     file: SettingsFile, key: str, value: Any, options: Sequence[Option]
 ) -> dict[str, tuple[Any, str]]:
     """Set ``options``, which share one name, to ``value`` where the type of the option allows it.
 
     Raises UsageError E682 if no option allows the value.
     """
-    place = _place(file, key)
+    place = _place_of_key(file, key)
     if options[0].name == "pipeline" and isinstance(value, str) and value.startswith("@"):
         value = f"@{file.path.parent / value[1:]}"
     values: dict[str, tuple[Any, str]] = {}

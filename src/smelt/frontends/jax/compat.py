@@ -255,8 +255,8 @@ def jit_params(
     ``body`` takes ``per_operand[i]`` arrays for operand i, returns ``per_result[i]`` for result i.
     """
     params = {**equation.params, "jaxpr": body}
-    params |= {name: _repeated(params[name], per_operand) for name in _PER_OPERAND}
-    return params | {name: _repeated(params[name], per_result) for name in _PER_RESULT}
+    params |= {name: _repeat_each(params[name], per_operand) for name in _PER_OPERAND}
+    return params | {name: _repeat_each(params[name], per_result) for name in _PER_RESULT}
 
 
 def over_mesh(
@@ -270,15 +270,15 @@ def over_mesh(
     function: Callable[..., Any] = jax.shard_map(
         body,
         mesh=params["mesh"],
-        in_specs=_repeated(params["in_specs"], per_operand),
-        out_specs=_repeated(params["out_specs"], per_result),
+        in_specs=_repeat_each(params["in_specs"], per_operand),
+        out_specs=_repeat_each(params["out_specs"], per_result),
         axis_names=set(params["newly_manual_axes"]),
         check_vma=params["check_vma"],
     )
     return function
 
 
-def _repeated(items: Sequence[Any], counts: Sequence[int]) -> tuple[Any, ...]:
+def _repeat_each(items: Sequence[Any], counts: Sequence[int]) -> tuple[Any, ...]:
     """Return each of ``items`` as many times as its count says."""
     return tuple(item for item, count in zip(items, counts, strict=True) for _ in range(count))
 

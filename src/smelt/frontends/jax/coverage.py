@@ -31,7 +31,7 @@ def families() -> tuple[Family, ...]:
         if owner.startswith("smelt.frontends.jax.plugins."):
             owned.setdefault(owner, []).append(primitive)
     from_plugins = [
-        Family(_last(module), _summary(module), tuple(owned[module])) for module in owned
+        Family(_last_name(module), _summary(module), tuple(owned[module])) for module in owned
     ]
     from_plugins.sort(key=lambda family: family.name)
     keys, complex_ = "smelt.frontends.jax.keys", "smelt.frontends.jax.complex_numbers"
@@ -59,7 +59,7 @@ def counts() -> tuple[int, int]:
     return len(public_names - set(missing())), len(public_names)
 
 
-def _last(module: str) -> str:
+def _last_name(module: str) -> str:
     """Return the last name of a dotted module name."""
     return module.rpartition(".")[2]
 

@@ -106,7 +106,7 @@ def explain(
             why=_first_line(error),
             fix=next((fix for text, fix in _NUMBERS.items() if text in str(error)), AS_NUMBER),
         )
-    return _raised(error, parameters, has_open_sizes, right_call)
+    return _user_exception(error, parameters, has_open_sizes, right_call)
 
 
 def _undecided(error: Exception) -> Unsupported | None:
@@ -132,7 +132,7 @@ def _undecided(error: Exception) -> Unsupported | None:
     return None
 
 
-def _raised(
+def _user_exception(
     error: Exception, parameters: Sequence[str], has_open_sizes: bool, right_call: str
 ) -> UsageError:
     """Return E113 for any other exception, with a fix where one is known."""
@@ -182,7 +182,7 @@ def check_returned(fn: Callable[..., Any], leaves: Sequence[Any]) -> None:
         try:
             compat.aval_of(leaf)
         except TypeError:
-            raise _returned(fn, f"a {type(leaf).__name__}: {_short(repr(leaf))}") from None
+            raise _returned(fn, f"a {type(leaf).__name__}: {_shortened_text(repr(leaf))}") from None
 
 
 def _returned(fn: Callable[..., Any], what: str, fix: str = "return arrays only") -> UsageError:
@@ -218,6 +218,6 @@ def _parameter(match: re.Match[str], parameters: Sequence[str]) -> str:
     return parameters[index] if index < len(parameters) else match.group()
 
 
-def _short(text: str) -> str:
+def _shortened_text(text: str) -> str:
     """Return ``text``, cut to 60 characters."""
     return text if len(text) <= 60 else text[:57] + "..."

@@ -34,7 +34,7 @@ def least(dim: Dim, constraints: Iterable[str] = ()) -> int | None:
         return dim
     matches = (_BOUND.fullmatch(text) for text in constraints)
     bounds = {match[1]: int(match[2]) for match in matches if match is not None}
-    return _least(_terms(evaluate(parse(dim), _sums(bounds))))
+    return _lower_bound(_terms(evaluate(parse(dim), _sums(bounds))))
 
 
 def _sums(bounds: Mapping[str, int]) -> Algebra:
@@ -45,18 +45,18 @@ def _sums(bounds: Mapping[str, int]) -> Algebra:
     return Algebra(
         symbol=lambda name: {(): bounds.get(name, 1), (name,): 1},
         number=lambda number: {(): number},
-        apply=_applied,
+        apply=_apply_operator,
     )
 
 
-def _applied(operator: str, *operands: object) -> Terms:
+def _apply_operator(operator: str, *operands: object) -> Terms:
     """Return the sum ``a operator b``; a quotient, remainder, max or min becomes one new factor."""
     a, b = map(_terms, operands)
     match operator:
         case "+":
-            return _added(a, b, 1)
+            return _add_multiple(a, b, 1)
         case "-":
-            return _added(a, b, -1)
+            return _add_multiple(a, b, -1)
         case "*":
             return _multiplied(a, b)
     name = f"{operator}({sorted(a.items())}, {sorted(b.items())})"
@@ -77,7 +77,7 @@ def _bound(operator: str, a: Terms, b: Terms) -> int | None:
     None if this method finds none. A quotient of a nonnegative ``a`` by a ``b`` without an upper
     bound can be 0.
     """
-    x, y = _least(a), _least(b)
+    x, y = _lower_bound(a), _lower_bound(b)
     if operator == "max":
         return max((bound for bound in (x, y) if bound is not None), default=None)
     if x is None or y is None:
@@ -90,7 +90,7 @@ def _bound(operator: str, a: Terms, b: Terms) -> int | None:
     return 0 if operator == "%" or (x >= 0 and is_unbounded_divisor) else x // y
 
 
-def _least(terms: Terms) -> int | None:
+def _lower_bound(terms: Terms) -> int | None:
     """Return the constant term if no other term can be negative, else None."""
     if len(terms) > MOST_TERMS:
         return None
@@ -100,7 +100,7 @@ def _least(terms: Terms) -> int | None:
     return terms.get((), 0)
 
 
-def _added(a: Terms, b: Terms, factor: int) -> Terms:
+def _add_multiple(a: Terms, b: Terms, factor: int) -> Terms:
     """Return ``a + times * b``, without terms of coefficient 0."""
     total = dict(a)
     for term, count in b.items():

@@ -175,16 +175,16 @@ class Lowering(Nodes):
         """Work on ``equation`` within the ``with`` block; inlined equations nest."""
         outer_equation, outer_operands = (vars(self).get(name) for name in ("equation", "operands"))
         outer_origin = self.builder.origin
-        self._enter(equation, operands)
+        self._set_equation(equation, operands)
         self.builder.origin = self.shared.builder.origin = partial(self.call.origin, equation)
         try:
             yield
         finally:
             self.builder.origin = self.shared.builder.origin = outer_origin
             if outer_equation is not None:
-                self._enter(outer_equation, outer_operands or ())
+                self._set_equation(outer_equation, outer_operands or ())
 
-    def _enter(self, equation: compat.Equation, operands: Sequence[Operand]) -> None:
+    def _set_equation(self, equation: compat.Equation, operands: Sequence[Operand]) -> None:
         """Set the equation, its operands, and the types of operands and results."""
         self.equation = equation
         self.operands = tuple(operands)

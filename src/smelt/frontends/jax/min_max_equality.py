@@ -49,8 +49,8 @@ _APPLIED: dict[str, Callable[[Any, Any], Any]] = {
     "*": operator.mul,
     "//": operator.floordiv,
     "%": operator.mod,
-    "max": lambda a, b: a - _least(a - b),
-    "min": lambda a, b: b + _least(a - b),
+    "max": lambda a, b: a - _min_with_zero(a - b),
+    "min": lambda a, b: b + _min_with_zero(a - b),
 }
 
 
@@ -59,7 +59,7 @@ def _apply(name: str, a: Any, b: Any) -> Any:
     return _APPLIED[name](a, b)
 
 
-def _least(size: Any) -> Any:
+def _min_with_zero(size: Any) -> Any:
     """Return ``min(size, 0)`` in one normal form.
 
     ``min(-size, 0)`` is ``min(size, 0) - size``, so the shorter text of the two is used for both.

@@ -71,11 +71,11 @@ def renamed(names: Sequence[str], new_names: NewNames | None, kind: str) -> list
         return list(names)
     if isinstance(new_names, str):
         fix = f'{kind}_names=["{new_names}"]'
-        raise _wrong(kind, f"{new_names!r} is text, not a list of names", fix)
+        raise _wrong_names(kind, f"{new_names!r} is text, not a list of names", fix)
     if isinstance(new_names, Mapping):
         unknown = [old for old in new_names if old not in names]
         if unknown:
-            raise _wrong(
+            raise _wrong_names(
                 kind, f"there is no {kind} {unknown[0]!r}", f"the {kind}s are {listed(names, 20)}"
             )
         result = [new_names.get(name, name) for name in names]
@@ -83,7 +83,7 @@ def renamed(names: Sequence[str], new_names: NewNames | None, kind: str) -> list
         result = list(new_names)
         if len(result) != len(names):
             what = f"there are {len(result)} names for {len(names)} {kind}s"
-            raise _wrong(kind, what, f"the {kind}s are {listed(names, 20)}")
+            raise _wrong_names(kind, what, f"the {kind}s are {listed(names, 20)}")
     _check(result, kind)
     return result
 
@@ -92,7 +92,7 @@ def check_disjoint(inputs: Sequence[str], outputs: Sequence[str]) -> None:
     """Raise UsageError E108 if an input and an output have the same name."""
     shared_names = sorted(set(inputs) & set(outputs))
     if shared_names:
-        raise _wrong("output", f"{shared_names[0]!r} is also the name of an input", "")
+        raise _wrong_names("output", f"{shared_names[0]!r} is also the name of an input", "")
 
 
 def _check(names: Sequence[Any], kind: str) -> None:
@@ -100,15 +100,15 @@ def _check(names: Sequence[Any], kind: str) -> None:
     seen: set[str] = set()
     for name in names:
         if not isinstance(name, str) or not name.strip():
-            raise _wrong(kind, f"{name!r} is not a name", "")
+            raise _wrong_names(kind, f"{name!r} is not a name", "")
         if _RESERVED.fullmatch(name):
-            raise _wrong(kind, f"names such as {name!r} are reserved for inner values", "")
+            raise _wrong_names(kind, f"names such as {name!r} are reserved for inner values", "")
         if name in seen:
-            raise _wrong(kind, f"two {kind}s have the name {name!r}", "")
+            raise _wrong_names(kind, f"two {kind}s have the name {name!r}", "")
         seen.add(name)
 
 
-def _wrong(kind: str, why: str, fix: str) -> UsageError:
+def _wrong_names(kind: str, why: str, fix: str) -> UsageError:
     """Return UsageError E108 for the names of ``kind`` (input or output)."""
     fix = fix or "give each input and output a name of its own"
     return UsageError("E108", f"the {kind} names are wrong", why=why, fix=fix)

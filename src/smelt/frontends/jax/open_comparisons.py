@@ -50,7 +50,7 @@ def assuming_false(equality: str) -> Iterator[None]:
         _ASSUMED.reset(token)
 
 
-def _equal(original: Function) -> Function:
+def _replace_eq(original: Function) -> Function:
     """Return a replacement of ``==`` for symbolic sizes.
 
     It returns the answer if it is the same for every size, and else raises InconclusiveDim.
@@ -92,7 +92,7 @@ def _not_equal(original: Function) -> Function:
     return not_equal
 
 
-def _truth(original: Function) -> Function:
+def _replace_bool(original: Function) -> Function:
     """Return ``bool`` for sizes: whether a size differs from 0."""
 
     def truth(self: Any) -> bool:
@@ -122,7 +122,7 @@ def _hash(original: Function) -> Function:
     return hashed
 
 
-def _always(_: Any) -> bool:
+def _always_true(_: Any) -> bool:
     """Return True: the truth of an object without ``__bool__`` in Python."""
     return True
 
@@ -245,10 +245,10 @@ ORDERED = tuple(Replacement(SymbolicDim, name, _ordered(name)) for name in _JNP_
 """Replacements that JAX needs wherever the sizes of an array are symbolic."""
 
 REPLACEMENTS = (
-    Replacement(SymbolicDim, "__eq__", _equal),
+    Replacement(SymbolicDim, "__eq__", _replace_eq),
     Replacement(SymbolicDim, "__ne__", _not_equal),
     Replacement(SymbolicDim, "__hash__", _hash),
-    Replacement(SymbolicDim, "__bool__", _truth, absent=_always),
+    Replacement(SymbolicDim, "__bool__", _replace_bool, absent=_always_true),
     *ORDERED,
 )
 """Unlike patches, these are not optional: without them, results may be wrong."""

@@ -51,13 +51,13 @@ class Parameters:
         Raises UsageError E110 for a pattern whose arrays are never read, and for an array that the
         function also reaches by another way: part of its uses would be a constant.
         """
-        used = {name for closed in cases for name in self._used(closed.jaxpr)}
+        used = {name for closed in cases for name in self._names_of_used(closed.jaxpr)}
         names_read = [name for name in self.arrays if name in used]
         for closed in cases:
             self._check(closed, names_read)
         return names_read
 
-    def _used(self, jaxpr: compat.Jaxpr) -> list[str]:
+    def _names_of_used(self, jaxpr: compat.Jaxpr) -> list[str]:
         """Return the names of the arrays that ``jaxpr`` reads, in a live equation or as a
         result.
         """
@@ -112,7 +112,7 @@ def choose(state: State, patterns: Sequence[str] | str) -> Parameters:
                 "E110",
                 f"no array of the function has a name that matches {pattern!r}",
                 why="arrays are found in modules, closures, partials and global variables",
-                fix=_listed(list(state.arrays)),
+                fix=_fix_with_names(list(state.arrays)),
             )
     names = [n for n, a in state.arrays.items() if is_abstract(a) or _matches_any(n, pattern_list)]
     return Parameters(state, pattern_list, {name: state.arrays[name] for name in names})
@@ -123,7 +123,7 @@ def _matches_any(name: str, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _listed(names: list[str]) -> str:
+def _fix_with_names(names: list[str]) -> str:
     """Return the fix for a pattern that matches no array: the names of the arrays."""
     if not names:
         return "pass arrays to the function as arguments"

@@ -173,11 +173,11 @@ class _Conversion:
         def run(*arrays: Any) -> list[Any]:
             """Return the results' parts of ``jaxpr`` for the parts of its inputs."""
             values = self._grouped(arrays, inputs)
-            return self._flat(self._run(jaxpr, values[:count], values[count:]))
+            return self._arrays(self._run(jaxpr, values[:count], values[count:]))
 
         structs = tuple(struct for v in inputs for struct in self._kind.structs(v.aval))
         traced, _ = compat.make_jaxpr(run, structs)
-        constants = self._flat(self._kind.split(constant) for constant in closed.consts)
+        constants = self._arrays(self._kind.split(constant) for constant in closed.consts)
         return compat.with_constants(traced, constants, jaxpr)
 
     def _run(
@@ -186,7 +186,7 @@ class _Conversion:
         """Return the represented results of ``jaxpr``."""
         return interpret(jaxpr, constants, operands, self._literal, self._step)
 
-    def _called(
+    def _call_results(
         self, body: compat.ClosedJaxpr | compat.Jaxpr, operands: Sequence[Value]
     ) -> list[Value]:
         """Return the represented results of a jaxpr with its own constants."""
@@ -218,19 +218,19 @@ class _Conversion:
                 return self._rebound(equation, values, self._loop_params(equation, values))
             body = called(equation)
             if body is None:
-                return self._kind.apply(equation, values, self._called)
+                return self._kind.apply(equation, values, self._call_results)
             jitted = equation.primitive.name in compat.JITTED and not self._over_meshes
             if jitted and isinstance(body, compat.ClosedJaxpr):
                 return self._rebound(equation, values, self._call_params(equation, body))
             if equation.primitive.name == "shard_map":
                 return self._over_mesh(equation, body, values)
-            return self._called(body, values)
+            return self._call_results(body, values)
 
     def _rebound(
         self, equation: compat.Equation, values: list[Value], params: dict[str, Any]
     ) -> list[Value]:
         """Bind the primitive on the parts of ``values``; return its represented results."""
-        results = compat.rebind(equation, self._flat(values), params)
+        results = compat.rebind(equation, self._arrays(values), params)
         return self._grouped(results, equation.outvars)
 
     def _loop_params(self, equation: compat.Equation, values: list[Value]) -> dict[str, Any]:
@@ -238,7 +238,7 @@ class _Conversion:
         params = {name: self._replaced(value) for name, value in equation.params.items()}
         for name, before in COUNTED[equation.primitive.name].items():
             first = int(equation.params[before]) if before else 0
-            params[name] = len(self._flat(values[first : first + int(equation.params[name])]))
+            params[name] = len(self._arrays(values[first : first + int(equation.params[name])]))
         return params
 
     def _replaced(self, parameter: Any) -> Any:
@@ -271,13 +271,13 @@ class _Conversion:
             """Return the parts of the body's results, with calls inlined."""
             self._over_meshes += 1
             try:
-                results = self._called(body, self._grouped(arrays, equation.invars))
+                results = self._call_results(body, self._grouped(arrays, equation.invars))
             finally:
                 self._over_meshes -= 1
-            return tuple(self._flat(results))
+            return tuple(self._arrays(results))
 
         widths = self._widths(equation.invars), self._widths(equation.outvars)
-        results = compat.over_mesh(equation, run, *widths)(*self._flat(values))
+        results = compat.over_mesh(equation, run, *widths)(*self._arrays(values))
         return self._grouped(results, equation.outvars)
 
     # -- values and the arrays that represent them -------------------------------------------
@@ -286,12 +286,12 @@ class _Conversion:
         """Return how many arrays represent each atom."""
         return [len(self._kind.structs(atom.aval)) for atom in atoms]
 
-    def _flat(self, values: Iterable[Value]) -> list[Any]:
+    def _arrays(self, values: Iterable[Value]) -> list[Any]:
         """Return the arrays of all values in one list."""
         return [array for value in values for array in self._kind.parts(value)]
 
     def _grouped(self, arrays: Iterable[Any], atoms: Iterable[compat.Atom]) -> list[Value]:
-        """Undo ``_flat`` for values of the types of ``atoms``."""
+        """Undo ``_arrays`` for values of the types of ``atoms``."""
         source = iter(arrays)
         values = []
         for atom, width in zip(atoms, self._widths(atoms), strict=True):

@@ -66,17 +66,19 @@ def _values(tree: ast.expr, remainders: Remainders) -> set[int] | None:
         case ast.Call(func=ast.Name(id="mod"), args=[inner, ast.Constant(value=int(modulus))]):
             return _residues(inner, modulus, remainders) if 0 < modulus <= LIMIT else None
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _COMBINED:
-            return _combined(
+            return _combine_pairs(
                 _COMBINED[type(op)], _values(left, remainders), _values(right, remainders)
             )
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return _combined(int.__mul__, {-1}, _values(operand, remainders))
+            return _combine_pairs(int.__mul__, {-1}, _values(operand, remainders))
         case ast.Call(func=ast.Name(id=("max" | "min") as name), args=[left, right]):
-            return _combined(_COMBINED[name], _values(left, remainders), _values(right, remainders))
+            return _combine_pairs(
+                _COMBINED[name], _values(left, remainders), _values(right, remainders)
+            )
     return None
 
 
-def _combined(
+def _combine_pairs(
     combine: Callable[[int, int], int], a: set[int] | None, b: set[int] | None
 ) -> set[int] | None:
     """Return ``combine`` of all pairs; None if a set is unknown or there are too many pairs."""
@@ -98,7 +100,7 @@ def _residues(tree: ast.expr, k: int, remainders: Remainders) -> set[int]:
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return {-value % k for value in _residues(operand, k, remainders)}
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _COMBINED:
-            pairs = _combined(
+            pairs = _combine_pairs(
                 _COMBINED[type(op)], _residues(left, k, remainders), _residues(right, k, remainders)
             )
             return all_remainders if pairs is None else {value % k for value in pairs}

@@ -35,13 +35,13 @@ def lower(
         branch = cx.branch(name=name)
         values = [result.value for result in lower(branch, inner, operands, types)]
         graphs[name] = branch.finish(list(zip(values, types, strict=True)))
-    is_first_case = _satisfied(cx, case.conditions[0])
+    is_first_case = _condition_value(cx, case.conditions[0])
     values_of_results = cx.ops("If", is_first_case, outputs=len(types), **graphs)
     pairs = zip(values_of_results, types, strict=True)
     return [Operand(value, tuple(aval.shape)) for value, aval in pairs]
 
 
-def _satisfied(cx: Lowering, condition: SizeCase) -> ir.Value:
+def _condition_value(cx: Lowering, condition: SizeCase) -> ir.Value:
     """Return a bool value: whether the sizes satisfy ``condition``."""
     size, relation, bound = sides(condition.text)
     operands = cx.symbols.value(size), cx.symbols.value(bound)

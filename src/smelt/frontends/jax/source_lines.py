@@ -30,7 +30,7 @@ def place(equation: compat.Equation) -> str:
     if frame is None:
         return ""
     path, line, function = frame
-    return f"{_short(path)}:{line} in {function}"
+    return f"{_relative_path(path)}:{line} in {function}"
 
 
 def raised_at(error: BaseException) -> str:
@@ -40,7 +40,7 @@ def raised_at(error: BaseException) -> str:
             "__"
         )  # by dataclasses
         if _is_of_user(frame.filename) and not is_generated:
-            return f"{_short(frame.filename)}:{frame.lineno} in {frame.name}"
+            return f"{_relative_path(frame.filename)}:{frame.lineno} in {frame.name}"
     return ""
 
 
@@ -62,7 +62,7 @@ def defined_at(fn: Callable[..., Any]) -> str:
     code = getattr(called, "__code__", None)
     if code is None or not _is_of_user(code.co_filename):
         return ""
-    return f"{_short(code.co_filename)}:{code.co_firstlineno} in {code.co_name}"
+    return f"{_relative_path(code.co_filename)}:{code.co_firstlineno} in {code.co_name}"
 
 
 def _is_of_user(path: str) -> bool:
@@ -71,7 +71,7 @@ def _is_of_user(path: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _short(path: str) -> str:
+def _relative_path(path: str) -> str:
     """Return ``path`` relative to the current folder if it lies below it."""
     working_folder = os.getcwd() + os.sep  # noqa: PTH109 - a string prefix is wanted
     return path.removeprefix(working_folder)

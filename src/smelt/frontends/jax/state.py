@@ -105,7 +105,7 @@ class _Search:
         if id(fn) not in self._functions:
             self._functions[id(fn)] = fn, None
             members, assemble = _members(fn, self.namespace)
-            rebuilds = [self._content(_joined(name, member), member.content) for member in members]
+            rebuilds = [self._content(_name_of(name, member), member.content) for member in members]
             contents = [member.content for member in members]
             self._functions[id(fn)] = fn, _rebuild(contents, rebuilds, assemble)
         return self._functions[id(fn)][1]
@@ -206,7 +206,7 @@ def _is_array(leaf: Any) -> bool:
     return isinstance(leaf, kinds) and not compat.is_extended(leaf.dtype)
 
 
-def _joined(name: str, member: Member) -> str:
+def _name_of(name: str, member: Member) -> str:
     """Return the name of a member: its own, after ``name`` unless the member is global."""
     if member.is_global or not name:
         return member.name

@@ -102,7 +102,7 @@ def _doubled(combine: Function, leaves: list[Any], axis: int) -> list[Any]:
         before = [jnp.take(leaf, source, axis, mode="clip") for leaf in after]
         combined = combine(before, after)
         return [
-            lax.select(_along(positions >= distance, leaf, axis), new, leaf)
+            lax.select(_broadcast_mask(positions >= distance, leaf, axis), new, leaf)
             for new, leaf in zip(combined, after, strict=True)
         ]
 
@@ -116,7 +116,7 @@ def _doubled(combine: Function, leaves: list[Any], axis: int) -> list[Any]:
     return lax.scan(step, [jnp.asarray(leaf) for leaf in leaves], distances)[0]
 
 
-def _along(mask: Any, leaf: Any, axis: int) -> Any:
+def _broadcast_mask(mask: Any, leaf: Any, axis: int) -> Any:
     """Return ``mask``, a vector along ``axis``, broadcast to the shape of ``leaf``."""
     return lax.broadcast_in_dim(mask, leaf.shape, (axis,))
 

@@ -32,7 +32,7 @@ def _interleave(original: Function) -> Function:
             return original(x, axis)
         positions = jnp.arange(size)
         after = 2 * (size - 1 - positions) + 1
-        return _take(x, jnp.where(2 * positions < size, 2 * positions, after), axis)
+        return _take_along(x, jnp.where(2 * positions < size, 2 * positions, after), axis)
 
     return interleave
 
@@ -47,12 +47,12 @@ def _deinterleave(original: Function) -> Function:
             return original(x, axis)
         positions = jnp.arange(size)
         after = size - 1 - positions // 2
-        return _take(x, jnp.where(positions % 2 == 0, positions // 2, after), axis)
+        return _take_along(x, jnp.where(positions % 2 == 0, positions // 2, after), axis)
 
     return deinterleave
 
 
-def _take(x: Any, positions: Any, axis: int) -> Any:
+def _take_along(x: Any, positions: Any, axis: int) -> Any:
     """Return the elements of ``x`` at ``positions`` along ``axis``."""
     return jnp.take(x, positions, axis, mode="clip")
 

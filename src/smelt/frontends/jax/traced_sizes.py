@@ -91,10 +91,10 @@ def _of_equation(value: Any, cache: dict[int, Exact | None]) -> Exact | None:
     if len(numbers) < len(operands):
         return None
     exact = STEPS[name](*numbers)
-    return exact if exact is not None and _holds(jnp.result_type(value), exact) else None
+    return exact if exact is not None and _is_exact_in(jnp.result_type(value), exact) else None
 
 
-def _holds(dtype: Any, exact: Exact) -> bool:
+def _is_exact_in(dtype: Any, exact: Exact) -> bool:
     """True if ``dtype`` represents ``exact`` without rounding, for sizes below 2^14."""
     dtype = np.dtype(dtype)
     is_wide = dtype.itemsize >= 4 and dtype.kind in "if"

@@ -73,12 +73,12 @@ def encode(model: ir.Model, file: DataFile | None = None, smallest: int = SMALL)
     for graph in scope.graphs(model):
         for name, value in graph.initializers.items():
             if value.const_value is not None and not _refers_to(value.const_value, location):
-                value.const_value = _marked(value.const_value, name, streamed)
+                value.const_value = _mark_of(value.const_value, name, streamed)
         for node in graph:
             for attribute in list(node.attributes.values()):
                 if attribute.type == ir.AttributeType.TENSOR and not attribute.is_ref():
                     tensor = attribute.as_tensor()
-                    marked = _marked(tensor, tensor.name or "", streamed)
+                    marked = _mark_of(tensor, tensor.name or "", streamed)
                     if marked is not tensor:
                         node.attributes[attribute.name] = ir.AttrTensor(attribute.name, marked)
     encoded = Encoded(_pieces(proto_of(model), streamed))
@@ -132,7 +132,7 @@ def _refers_to(tensor: ir.TensorProtocol, location: str | None) -> bool:
     return isinstance(tensor, ir.ExternalTensor) and tensor.location == location
 
 
-def _marked(
+def _mark_of(
     tensor: ir.TensorProtocol, name: str, streamed: list[ir.TensorProtocol]
 ) -> ir.TensorProtocol:
     """Return a mark for a tensor that bypasses protobuf, and add the tensor to ``streamed``.

@@ -71,7 +71,7 @@ def _check_names(
             for name in repeated
         ]
         unknown = [name for name in dict.fromkeys(names) if name not in values]
-        errors += [_unknown(model, values, name) for name in unknown]
+        errors += [_unknown_value(model, values, name) for name in unknown]
     if outputs is not None and not outputs:
         errors.append(
             UsageError(
@@ -87,7 +87,7 @@ def _check_names(
         raise ErrorList(errors)
 
 
-def _unknown(model: ir.Model, values: dict[str, ir.Value], name: str) -> UsageError:
+def _unknown_value(model: ir.Model, values: dict[str, ir.Value], name: str) -> UsageError:
     """Return E618 for a name that is not a value of the main graph."""
     for graph in scope.graphs(model):
         if graph is not model.graph and any(value.name == name for value in values_of(graph)):

@@ -26,12 +26,12 @@ def _import(imports: dict[str, int], root: ir.Graph, model: ir.Model) -> None:
         imports.setdefault("", version)
     used = {node.domain for node in scope.nodes_below(root)}
     for domain in sorted(used - imports.keys() - {key[0] for key in model.functions}):
-        newest = _newest(domain)
+        newest = _newest_version(domain)
         if newest is not None:
             imports[domain] = newest
 
 
-def _newest(domain: str) -> int | None:
+def _newest_version(domain: str) -> int | None:
     """Return the newest version of a domain that ONNX Runtime implies; None for other domains."""
     if domain in ("com.microsoft", "com.microsoft.nchwc"):
         return 1

@@ -57,8 +57,8 @@ def load(
     Raises InvalidModel (E3xx) for models that break the specification or reach outside their
     folder, ResourceLimit (E5xx) for absurd sizes, and UsageError E609 if there is no such file.
     """
-    with span("load", **_named(source)) as load_span:
-        model = _checked(source)
+    with span("load", **_name_attribute(source)) as load_span:
+        model = _read_checked(source)
         load_span.note(nodes=sum(len(graph) for graph in scope.graphs(model)))
         if as_is:
             return model
@@ -99,12 +99,12 @@ def _is_above(model: ir.Model, opset: int | None) -> bool:
     return opset is not None and any(table.get("", opset) > opset for table in tables)
 
 
-def _named(source: Source) -> dict[str, str]:
+def _name_attribute(source: Source) -> dict[str, str]:
     """Return the file name of ``source`` as an attribute of the span."""
     return {"file": str(source)} if isinstance(source, str | Path) else {}
 
 
-def _checked(source: Source) -> ir.Model:
+def _read_checked(source: Source) -> ir.Model:
     """Return the model unconverted, checked against the specification."""
     model = clone(source) if isinstance(source, ir.Model) else _read(source)
     name_imports(model)

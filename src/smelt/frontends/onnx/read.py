@@ -38,7 +38,7 @@ def read_proto(source: onnx.ModelProto | bytes | str | Path) -> Read:
     if it holds no model, and ResourceLimit E503 or E512 if it is too large.
     """
     if isinstance(source, onnx.ModelProto):
-        return Read(_checked(source, "the ModelProto"), None, Embedded())
+        return Read(_with_graph_and_opset(source, "the ModelProto"), None, Embedded())
     if isinstance(source, bytes):
         return _parse(Embedded(source), "the bytes given", None)
     try:
@@ -102,7 +102,7 @@ def _parse(embedded: Embedded, name: str, folder: Path | None) -> Read:
             why=_reason(embedded.data, error),
             fix="check that the file is whole, and that it is ONNX",
         ) from error
-    return Read(_checked(proto, name), folder, embedded)
+    return Read(_with_graph_and_opset(proto, name), folder, embedded)
 
 
 def _reason(data: Data, error: Exception) -> str:
@@ -112,7 +112,7 @@ def _reason(data: Data, error: Exception) -> str:
     return f"protobuf cannot parse its {len(data):,} bytes: {str(error) or 'damaged or too nested'}"
 
 
-def _checked(proto: onnx.ModelProto, name: str) -> onnx.ModelProto:
+def _with_graph_and_opset(proto: onnx.ModelProto, name: str) -> onnx.ModelProto:
     """Return ``proto``; raises InvalidModel if it has no graph (E302) or operator set (E306)."""
     if not proto.HasField("graph"):
         raise InvalidModel(

@@ -46,7 +46,7 @@ def _check_node(node: ir.Node, version: int, types: Types) -> None:
     if signature is None and not node.domain and is_withdrawn(node.op_type, version):
         why = misfit(node)
         if why is not None:
-            raise _wrong(node, why)
+            raise _schema_mismatch(node, why)
         return
     if signature is None:
         raise InvalidModel(
@@ -57,7 +57,7 @@ def _check_node(node: ir.Node, version: int, types: Types) -> None:
             why="the operator set does not define it",
         )
     for why in misfits(node, signature):
-        raise _wrong(node, why)
+        raise _schema_mismatch(node, why)
     _check_types(node, signature, types, version)
 
 
@@ -125,7 +125,7 @@ def _name(dtype: ir.DataType) -> str:
     return dtype.name.lower()
 
 
-def _wrong(node: ir.Node, why: str) -> InvalidModel:
+def _schema_mismatch(node: ir.Node, why: str) -> InvalidModel:
     """Return E308 for a node that does not match its schema."""
     return InvalidModel(
         "E308",

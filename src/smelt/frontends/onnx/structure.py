@@ -64,7 +64,7 @@ def _sort(graph: ir.Graph) -> None:
     try:
         graph.sort()
     except ValueError as error:
-        stuck = ", ".join(repr(node.name or node.op_type) for node in _stuck(graph))
+        stuck = ", ".join(repr(node.name or node.op_type) for node in _nodes_in_cycles(graph))
         raise InvalidModel(
             "E303",
             "the graph has a cycle",
@@ -74,7 +74,7 @@ def _sort(graph: ir.Graph) -> None:
         ) from error
 
 
-def _stuck(graph: ir.Graph) -> list[ir.Node]:
+def _nodes_in_cycles(graph: ir.Graph) -> list[ir.Node]:
     """Return up to four nodes that a topological sort cannot place.
 
     They belong to a cycle, or depend on one.

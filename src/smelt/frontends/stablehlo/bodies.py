@@ -19,17 +19,19 @@ def only_operator(region: Any) -> str:
     operations = list(block.operations)
     first, second = block.arguments if len(block.arguments) == 2 else (None, None)
     if len(operations) == 1:
-        return "stablehlo.return" if _reads(operations[0], [second]) else ""
-    if len(operations) != 2 or not _reads(operations[1], [operations[0].operation.results[0]]):
+        return "stablehlo.return" if _reads_exactly(operations[0], [second]) else ""
+    if len(operations) != 2 or not _reads_exactly(
+        operations[1], [operations[0].operation.results[0]]
+    ):
         return ""
     commutes = operations[0].operation.name != "stablehlo.subtract"
-    in_order = _reads(operations[0], [first, second])
-    if in_order or (commutes and _reads(operations[0], [second, first])):
+    in_order = _reads_exactly(operations[0], [first, second])
+    if in_order or (commutes and _reads_exactly(operations[0], [second, first])):
         return str(operations[0].operation.name)
     return ""
 
 
-def _reads(view: Any, values: list[Any]) -> bool:
+def _reads_exactly(view: Any, values: list[Any]) -> bool:
     """True if the operands of the operation are exactly ``values``."""
     operands = list(view.operation.operands)
     return len(operands) == len(values) and all(

@@ -78,7 +78,7 @@ class Decomposed:
             return None
         op = Operation(view)
         element = op.element
-        for candidate in self._possible(view.name, element):
+        for candidate in self._possible_decompositions(view.name, element):
             pattern = exported_pattern(
                 candidate.function, op.dtype.name, (len(op.shape),) * candidate.count
             )
@@ -87,7 +87,7 @@ class Decomposed:
                 return candidate.function, operands
         return None
 
-    def _possible(self, name: str, element: str) -> Iterator[Decomposition]:
+    def _possible_decompositions(self, name: str, element: str) -> Iterator[Decomposition]:
         """Yield the decompositions whose expansion may end with operator ``name`` on ``element``.
 
         JAX computes 16-bit floats in f32, so their expansion ends with a convert (except that of

@@ -124,9 +124,9 @@ class Evaluator:
     def _step(self, step: Step) -> None:
         """Evaluate one step at the source line of its operation."""
         op = Operation(step.view, self._call)
-        call_at(self._place(op), lambda: self._evaluate(op, step))
+        call_at(self._source_line(op), lambda: self._evaluate(op, step))
 
-    def _place(self, op: Operation) -> SourceLine | None:
+    def _source_line(self, op: Operation) -> SourceLine | None:
         """Return the source line of ``op``, cached because its text is long and often repeated."""
         if op.name == "stablehlo.constant":
             return None

@@ -33,11 +33,11 @@ def row_read(cx: Any, call: Any) -> Row | None:
 
     The call may read only a part of the row; ``scans`` checks that by the shape.
     """
-    block, slice_ = _called(cx, call)
+    block, slice_ = _callee_and_result(cx, call)
     if slice_ is None or slice_.name not in _RESHAPED:
         return None
     slice_ = producer(slice_.operands[0])
-    starts = _starts(slice_)
+    starts = _starts_by_axis(slice_)
     if not starts or not _is_row(starts, block):
         return None
     tensor, index = (_operand_for(call, block, value) for value in (slice_.operands[0], starts[0]))
@@ -48,7 +48,7 @@ def row_read(cx: Any, call: Any) -> Row | None:
 
 def row_written(cx: Any, call: Any) -> Row | None:
     """Return the row that ``call`` writes; None for other calls."""
-    block, update = _called(cx, call)
+    block, update = _callee_and_result(cx, call)
     if update is None or update.name != "stablehlo.dynamic_update_slice":
         return None
     tensor, row, *starts = update.operands
@@ -62,7 +62,7 @@ def row_written(cx: Any, call: Any) -> Row | None:
     return None if any(part is None for part in parts) else Row(*parts)
 
 
-def _called(cx: Any, call: Any) -> tuple[Any, Any]:
+def _callee_and_result(cx: Any, call: Any) -> tuple[Any, Any]:
     """Return ``(body of the callee, operation that computes its result)``.
 
     ``(None, None)`` unless ``call`` is a call with one result.
@@ -73,7 +73,7 @@ def _called(cx: Any, call: Any) -> tuple[Any, Any]:
     return block, producer(list(block.operations)[-1].operation.operands[0])
 
 
-def _starts(slice_: Any) -> list[Any]:
+def _starts_by_axis(slice_: Any) -> list[Any]:
     """Return the starts of a slice of known size, by axis; empty for other operations."""
     if slice_ is None:
         return []

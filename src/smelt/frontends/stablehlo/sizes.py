@@ -110,7 +110,7 @@ def _dims_of(op: Operation, operands: Sequence[Sizes]) -> list[Any] | None:
             return [-dim for dim in first]
         case "stablehlo.sign" if all(map(_is_positive, first)):
             return [1 for _ in first]
-        case "stablehlo.divide" | "stablehlo.remainder" if all(map(_divides, pairs)):
+        case "stablehlo.divide" | "stablehlo.remainder" if all(map(_floors_like_truncation, pairs)):
             return [a // b if op.name == "stablehlo.divide" else a % b for a, b in pairs]
         case name if name in ARITHMETIC:
             return [ARITHMETIC[name](a, b) for a, b in pairs]
@@ -122,7 +122,7 @@ def _is_positive(dim: Any) -> bool:
     return holds(lambda: dim >= 1)
 
 
-def _divides(pair: tuple[Any, Any]) -> bool:
+def _floors_like_truncation(pair: tuple[Any, Any]) -> bool:
     """True if truncating division, as in StableHLO, equals floor division, as in dims."""
     return isinstance(pair[1], int) and pair[1] > 0 and holds(lambda: pair[0] >= 0)
 
@@ -146,7 +146,7 @@ def _compared(op: Operation, a: Sizes, b: Sizes) -> Any:
     return np.full(op.shape, False) if holds(lambda: is_false(a_size, b_size)) else None
 
 
-def _both(operands: Sequence[Any]) -> Any:
+def _conjunction(operands: Sequence[Any]) -> Any:
     """Return the conjunction of scalar bools; None if a symbolic operand decides it."""
     truths = [x for x in operands if isinstance(x, np.ndarray) and x.dtype == bool and x.ndim == 0]
     if any(not truth for truth in truths):
@@ -154,7 +154,7 @@ def _both(operands: Sequence[Any]) -> Any:
     return np.asarray(True) if len(truths) == len(operands) else None
 
 
-def _chosen(operands: Sequence[Any]) -> Any:
+def _selected_operand(operands: Sequence[Any]) -> Any:
     """Return the operand that a known scalar condition selects; None for other conditions."""
     condition, *values = operands
     if isinstance(condition, np.ndarray) and condition.ndim == 0:
@@ -163,8 +163,8 @@ def _chosen(operands: Sequence[Any]) -> Any:
 
 
 _CHOICES: Mapping[str, Callable[[Sequence[Any]], Any]] = {
-    "stablehlo.and": _both,
-    "stablehlo.select": _chosen,
+    "stablehlo.and": _conjunction,
+    "stablehlo.select": _selected_operand,
 }
 """Operators that finish a floor division once its comparison is decided."""
 

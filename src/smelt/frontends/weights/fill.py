@@ -114,7 +114,7 @@ def _checked_matches(
     """
     if isinstance(names, Mapping):
         names = _by_weight(names, [*expected, *waiting])
-    matches = _matched(expected, tensors, names)
+    matches = _matches(expected, tensors, names)
     extra = [] if allow_extra else sorted(tensors.keys() - set(matches.values()))
     problems = _problems(waiting, matches, tensors, extra, cast)
     if isinstance(names, Mapping) and (unknown := sorted(names.keys() - {*expected, *waiting})):
@@ -135,7 +135,7 @@ def _by_weight(names: Mapping[str, str], weights: Sequence[str]) -> dict[str, st
     return {w if w in weights else weight_of.get(comparison_key(w), w): t for w, t in names.items()}
 
 
-def _matched(weights: Sequence[str], tensors: Iterable[str], names: Names | None) -> dict[str, str]:
+def _matches(weights: Sequence[str], tensors: Iterable[str], names: Names | None) -> dict[str, str]:
     """Return, for each of ``weights`` that the checkpoint contains, its name there.
 
     Names are compared without separators. A prefix of all names on one side may be missing on the
@@ -205,7 +205,7 @@ def _problems(
     problems["it also has"] = list(extra)
     for name, value in waiting.items():
         tensor = tensors[matches[name]] if name in matches else None
-        if tensor is not None and not _fits(tensor, value, cast):
+        if tensor is not None and not _fits_in(tensor, value, cast):
             types = f"{_described(value)} in the model and {_type(tensor)} in the checkpoint"
             mismatch = f"{name} is {types}"
             problems[_kind(tensor, value)].append(mismatch)
@@ -237,7 +237,7 @@ def _with_nearest(
     free = {comparison_key(name): name for name in sorted(tensors.keys() - set(matches.values()))}
     shown: list[str] = []
     for name in missing[:SHOWN]:
-        fitting = [text for text in free if _fits(tensors[free[text]], waiting[name], cast=True)]
+        fitting = [text for text in free if _fits_in(tensors[free[text]], waiting[name], cast=True)]
         near = (
             get_close_matches(comparison_key(name), fitting, n=1)
             or get_close_matches(comparison_key(name), free, n=1)
@@ -268,7 +268,7 @@ def _type(tensor: ir.TensorProtocol) -> str:
     return f"{tensor.dtype.short_name()}[{','.join(dims)}]"
 
 
-def _fits(tensor: ir.TensorProtocol, value: ir.Value, cast: bool) -> bool:
+def _fits_in(tensor: ir.TensorProtocol, value: ir.Value, cast: bool) -> bool:
     """True if the array has the shape and the type of the weight, or its type can be cast."""
     dtype, expected_dims = _type_of(value)
     dims = tuple(tensor.shape.numpy())

@@ -44,7 +44,7 @@ def layered(sizes: Sequence[Point], edges: Sequence[Edge]) -> Layout:
     chains, neighbors = _waypoints(rows, edges, widths)
     grid = _grid(rows)
     _order(grid, neighbors)
-    xs = _places(grid, neighbors, widths)
+    xs = _x_positions(grid, neighbors, widths)
     heights = [
         max((sizes[item][1] for item in row if item < len(sizes)), default=0.0) for row in grid
     ]
@@ -117,7 +117,7 @@ def _order(grid: list[list[int]], neighbors: Sequence[tuple[list[int], list[int]
             position.update((item, float(place)) for place, item in enumerate(row))
 
 
-def _places(
+def _x_positions(
     grid: Sequence[Sequence[int]],
     neighbors: Sequence[tuple[list[int], list[int]]],
     widths: Sequence[float],
@@ -125,7 +125,7 @@ def _places(
     """Return the x of the center of each item; the leftmost box begins at 0."""
     xs = [0.0] * len(widths)
     for row in grid:
-        _spread(row, dict.fromkeys(row, 0.0), widths, xs)
+        _spread_row(row, dict.fromkeys(row, 0.0), widths, xs)
     for sweep in range(SWEEPS):
         rows = grid if sweep % 2 == 0 else grid[::-1]
         for row in rows:
@@ -133,12 +133,12 @@ def _places(
                 item: _mean([xs[other] for side in neighbors[item] for other in side], xs[item])
                 for item in row
             }
-            _spread(row, goals, widths, xs)
+            _spread_row(row, goals, widths, xs)
     left = min((x - width / 2 for x, width in zip(xs, widths, strict=True)), default=0.0)
     return [x - left for x in xs]
 
 
-def _spread(
+def _spread_row(
     row: Sequence[int], goals: dict[int, float], widths: Sequence[float], xs: list[float]
 ) -> None:
     """Set ``xs`` of the items of ``row`` close to ``goals``, in order and without overlap.

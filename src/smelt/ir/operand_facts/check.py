@@ -73,7 +73,7 @@ def misfit(graph: ir.Graph, elements: Elements, version: int) -> tuple[ir.Node, 
             continue
         fact = _broken(facts, Operands(node, elements, version))
         if fact:
-            needed = _needed(graph) if needed is None else needed
+            needed = _needed_nodes(graph) if needed is None else needed
             if node in needed:
                 return node, fact
     return None
@@ -90,7 +90,7 @@ def _broken(facts: tuple[Fact, ...], operands: Operands) -> str:
     return ""
 
 
-def _needed(graph: ir.Graph) -> set[ir.Node]:
+def _needed_nodes(graph: ir.Graph) -> set[ir.Node]:
     """Return the nodes of ``graph`` on which its outputs depend."""
     needed: set[ir.Node] = set()
     pending = list(graph.outputs)

@@ -21,12 +21,14 @@ from smelt.ir.operand_facts.operands import (
 def _broadcast(n: Operands) -> bool:
     """True if the operands broadcast; equal shapes are tested first, at a fifth of the cost."""
     first, *others = [value.shape for value in n.node.inputs if value is not None]
-    if first is not None and all(other is not None and _meet(first, other) for other in others):
+    if first is not None and all(
+        other is not None and _surely_broadcast(first, other) for other in others
+    ):
         return True  # most nodes
     return broadcast([n.dims(index) for index in range(len(n.node.inputs))])
 
 
-def _meet(first: ir.Shape, other: ir.Shape) -> bool:
+def _surely_broadcast(first: ir.Shape, other: ir.Shape) -> bool:
     """True if two shapes surely broadcast: they are equal, or one is empty."""
     return other is first or not other.dims or other.dims == first.dims
 

@@ -31,7 +31,7 @@ def _directions(n: Operands) -> int:
     return 2 if n.text("direction", "forward") == "bidirectional" else 1
 
 
-def _hidden(n: Operands) -> int:
+def _hidden_size(n: Operands) -> int:
     """Return the size of a state."""
     return n.number("hidden_size", 0) or n.size(2, 2)
 
@@ -46,7 +46,8 @@ def _state(index: int, which: str) -> Fact:
     return (
         f"the {which} state is [directions, batch, hidden size]",
         lambda n: (
-            not _batch_second(n) or agree(n.dims(index), [_directions(n), n.dims(0)[1], _hidden(n)])
+            not _batch_second(n)
+            or agree(n.dims(index), [_directions(n), n.dims(0)[1], _hidden_size(n)])
         ),
     )
 
@@ -62,7 +63,7 @@ def _layer(op_type: str) -> tuple[Fact, ...]:
 
     def weights(n: Operands, columns: int) -> list[int]:
         """Return the shape of W or R, which have ``columns`` columns."""
-        return [_directions(n), gates * _hidden(n), columns]
+        return [_directions(n), gates * _hidden_size(n), columns]
 
     def are_enough(n: Operands) -> bool:
         """True if there are ``functions`` activations for each direction.
@@ -90,11 +91,11 @@ def _layer(op_type: str) -> tuple[Fact, ...]:
         ),
         (
             "R is [directions, gates * hidden size, hidden size]",
-            lambda n: agree(n.dims(2), weights(n, _hidden(n))),
+            lambda n: agree(n.dims(2), weights(n, _hidden_size(n))),
         ),
         (
             "B is [directions, 2 * gates * hidden size]",
-            lambda n: agree(n.dims(3), [_directions(n), 2 * gates * _hidden(n)]),
+            lambda n: agree(n.dims(3), [_directions(n), 2 * gates * _hidden_size(n)]),
         ),
         ("there is a length for each sequence of the batch", _lengths),
         _state(5, "first"),
@@ -113,7 +114,7 @@ FACTS: Facts = {
         _state(6, "first cell"),
         (
             "peepholes are [directions, 3 * hidden size]",
-            lambda n: agree(n.dims(7), [_directions(n), 3 * _hidden(n)]),
+            lambda n: agree(n.dims(7), [_directions(n), 3 * _hidden_size(n)]),
         ),
     ),
 }

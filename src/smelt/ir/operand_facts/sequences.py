@@ -35,11 +35,11 @@ def _parts(n: Operands, value: ir.Value | None = None) -> list[Part]:
             return [_sizes(part) for part in producer.inputs]
         case "SequenceInsert":
             parts = _parts(operands)
-            parts.insert(_place(operands, 2, len(parts), len(parts)), _sizes(producer.inputs[1]))
+            parts.insert(_position(operands, 2, len(parts), len(parts)), _sizes(producer.inputs[1]))
             return parts
         case "SequenceErase":
             parts = _parts(operands)
-            place = _place(operands, 1, len(parts), len(parts) - 1)
+            place = _position(operands, 1, len(parts), len(parts) - 1)
             return parts[:place] + parts[place + 1 :]
         case "SplitToSequence":
             return [None] * _splits(operands)
@@ -53,7 +53,7 @@ def _sizes(part: ir.Value | None) -> Part:
     return tuple(dim if isinstance(dim, int) else None for dim in part.shape.dims)
 
 
-def _place(n: Operands, index: int, count: int, default: int) -> int:
+def _position(n: Operands, index: int, count: int, default: int) -> int:
     """Return a non-negative position in a sequence of ``count``, ``default`` if the operand is
     absent."""
     place = n.integers(index)[0] if n.is_present(index) else default
@@ -73,7 +73,7 @@ def _splits(n: Operands) -> int:
     return -(-n.size(0, n.number("axis", 0)) // length)
 
 
-def _inside(index: int, beyond: int) -> Callable[[Operands], bool]:
+def _position_is_inside(index: int, beyond: int) -> Callable[[Operands], bool]:
     """Return the check that a position lies in the sequence, or up to ``beyond`` behind its end."""
 
     def holds(n: Operands) -> bool:
@@ -95,7 +95,7 @@ def _dims_of_parts(n: Operands) -> list[tuple[Size, ...]]:
     return parts
 
 
-def _joined(n: Operands) -> bool:
+def _elements_agree(n: Operands) -> bool:
     """True if the elements agree along each axis except the axis of the ConcatFromSequence."""
     first, *others = _dims_of_parts(n)
     if n.number("new_axis", 0):
@@ -123,9 +123,11 @@ def _together_as_long(n: Operands) -> bool:
 
 
 FACTS: Facts = {
-    "SequenceAt": (("the position is one of the sequence", _inside(1, 0)),),
-    "SequenceErase": (("the position is one of the sequence", _inside(1, 0)),),
-    "SequenceInsert": (("the position is one of the sequence, or its end", _inside(2, 1)),),
+    "SequenceAt": (("the position is one of the sequence", _position_is_inside(1, 0)),),
+    "SequenceErase": (("the position is one of the sequence", _position_is_inside(1, 0)),),
+    "SequenceInsert": (
+        ("the position is one of the sequence, or its end", _position_is_inside(2, 1)),
+    ),
     "SplitToSequence": (
         ("axis is one of the input", lambda n: is_axis(n, 0, 0)),
         (
@@ -136,6 +138,6 @@ FACTS: Facts = {
     ),
     "ConcatFromSequence": (
         ("axis is an axis of the result", _axis_of_result),
-        ("elements have equal sizes along all axes except that of the result", _joined),
+        ("elements have equal sizes along all axes except that of the result", _elements_agree),
     ),
 }

@@ -67,7 +67,7 @@ def _output_padding(n: Operands) -> bool:
     )
 
 
-def _places(n: Operands) -> int:
+def _block_positions(n: Operands) -> int:
     """Return the number of block positions of a Col2Im, which equals the columns of its input."""
     image, block = n.integers(1), n.integers(2)
     count = len(image)
@@ -229,6 +229,9 @@ FACTS: Facts = {
             "channels are a multiple of the size of a block",
             lambda n: n.size(0, 1) % max(prod(n.integers(2)), 1) == 0,
         ),
-        ("there is a column for each position of a block", lambda n: n.size(0, 2) == _places(n)),
+        (
+            "there is a column for each position of a block",
+            lambda n: n.size(0, 2) == _block_positions(n),
+        ),
     ),
 }

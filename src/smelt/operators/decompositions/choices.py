@@ -11,7 +11,7 @@ from smelt.ir.constants import SMALL
 from smelt.operators.decompositions.row import MOVES, Body, Call, Row, of_floats
 
 
-def _chosen(greater: str, not_less: str) -> Body:
+def _by_comparison(greater: str, not_less: str) -> Body:
     """Return the body of Max, or of Min, by comparisons.
 
     NaN is smaller than nothing and greater than nothing; the sum of floats returns it.
@@ -49,7 +49,7 @@ def _as_number(c: Call, place: int) -> ir.Value:
     return c.b.op("Cast", c[place], to=int(ir.DataType.FLOAT))
 
 
-def _not(c: Call) -> ir.Value:
+def _not_of_bool(c: Call) -> ir.Value:
     """Return True where 1 minus the operand as a number is not 0."""
     number = c.b.op("Sub", c.b.constant(np.asarray(1, np.float32)), _as_number(c, 0))
     return c.b.op("Cast", number, to=int(ir.DataType.BOOL))
@@ -118,12 +118,12 @@ ROWS: Mapping[str, tuple[Row, ...]] = {
     "And": (Row("Cast Mul", _of_numbers("Mul")),),
     "GreaterOrEqual": (Row("Or Greater Equal", _or_equal("Greater")),),
     "LessOrEqual": (Row("Or Less Equal", _or_equal("Less")),),
-    "Max": (Row("Greater GreaterOrEqual Where Add", _chosen("Greater", "GreaterOrEqual")),),
+    "Max": (Row("Greater GreaterOrEqual Where Add", _by_comparison("Greater", "GreaterOrEqual")),),
     "Min": (
-        Row("Less LessOrEqual Where Add", _chosen("Less", "LessOrEqual")),
+        Row("Less LessOrEqual Where Add", _by_comparison("Less", "LessOrEqual")),
         Row("Max Mul", of_floats(_min)),
     ),
-    "Not": (Row("Cast Sub", _not),),
+    "Not": (Row("Cast Sub", _not_of_bool),),
     "Or": (Row("Cast Add", _of_numbers("Add")),),
     "Sign": (Row("Greater Less Where", _sign),),
     "Where": (

@@ -54,7 +54,7 @@ def _tiled(c: Call) -> ir.Value | None:
     return c.b.op("Tile", _with_rank_of_result(c, sizes), c.b.const_i64(repeats))
 
 
-def _joined(c: Call) -> ir.Value | None:
+def _joined_copies(c: Call) -> ir.Value | None:
     """Return copies of the first input joined along each axis that repeats; None if there are too
     many."""
     sizes_and_repeats = _repeats(c)
@@ -206,7 +206,7 @@ def _parts(c: Call) -> tuple[ir.Value, ...] | None:
 
 
 ROWS: Mapping[str, tuple[Row, ...]] = {
-    "Expand": (Row("Tile Reshape", _tiled), Row("Concat Reshape Identity", _joined)),
+    "Expand": (Row("Tile Reshape", _tiled), Row("Concat Reshape Identity", _joined_copies)),
     "Flatten": (Row("Reshape", _to_shape),),
     "Gather": (
         Row("Slice Squeeze", _consecutive_rows),
@@ -218,6 +218,6 @@ ROWS: Mapping[str, tuple[Row, ...]] = {
     "Resize": (Row("Resize", _without_gaps),),
     "Split": (Row("Slice", _parts),),
     "Squeeze": (Row("Reshape", _to_shape),),
-    "Tile": (Row("Concat Reshape Identity", _joined),),
+    "Tile": (Row("Concat Reshape Identity", _joined_copies),),
     "Unsqueeze": (Row("Reshape", _to_shape),),
 }

@@ -11,25 +11,27 @@ from smelt.operators.elementwise.row import Rounding, Row
 from smelt.operators.numeric import Arithmetic, Number
 
 
-def _exact(name: str, operands: int | None = 2, **facts: Any) -> Row:
+def _exact_row(name: str, operands: int | None = 2, **facts: Any) -> Row:
     """Return the row of an operator that rounds nothing."""
     return Row(name, operands=operands, rounding=Rounding.EXACT, **facts)
 
 
 def _test(name: str, array: np.ufunc, text: str, **facts: Any) -> Row:
     """Return the row of a comparison of two numbers."""
-    return _exact(name, array=array, floats=text, integers=text, is_test=True, **facts)
+    return _exact_row(name, array=array, floats=text, integers=text, is_test=True, **facts)
 
 
 def _logic(name: str, array: np.ufunc, text: str, operands: int = 2) -> Row:
     """Return the row of an operator on booleans."""
     commutative = operands == 2
-    return _exact(name, operands, array=array, booleans=text, is_test=True, commutative=commutative)
+    return _exact_row(
+        name, operands, array=array, booleans=text, is_test=True, commutative=commutative
+    )
 
 
 def _bits(name: str, array: np.ufunc, text: str, operands: int = 2) -> Row:
     """Return the row of an operator on the bits of integers."""
-    return _exact(name, operands, array=array, integers=text, commutative=operands == 2)
+    return _exact_row(name, operands, array=array, integers=text, commutative=operands == 2)
 
 
 def is_infinite(
@@ -46,23 +48,23 @@ def is_infinite(
 
 ROWS = (
     _logic("And", np.logical_and, "{0} && {1}"),
-    _exact("BitShift"),
+    _exact_row("BitShift"),
     _bits("BitwiseAnd", np.bitwise_and, "(@t)({0} & {1})"),
     _bits("BitwiseNot", np.invert, "(@t)~{0}", 1),
     _bits("BitwiseOr", np.bitwise_or, "(@t)({0} | {1})"),
     _bits("BitwiseXor", np.bitwise_xor, "(@t)({0} ^ {1})"),
-    _exact("Cast", 1),
-    _exact("Clip", 1),
+    _exact_row("Cast", 1),
+    _exact_row("Clip", 1),
     _test("Equal", np.equal, "{0} == {1}", booleans="{0} == {1}", commutative=True),
     _test("Greater", np.greater, "{0} > {1}"),
     _test("GreaterOrEqual", np.greater_equal, "{0} >= {1}"),
-    _exact("Identity", 1),
-    _exact("IsInf", 1, formula=is_infinite, is_test=True),
-    _exact("IsNaN", 1, array=np.isnan, floats="{0} != {0}", is_test=True),
+    _exact_row("Identity", 1),
+    _exact_row("IsInf", 1, formula=is_infinite, is_test=True),
+    _exact_row("IsNaN", 1, array=np.isnan, floats="{0} != {0}", is_test=True),
     _test("Less", np.less, "{0} < {1}"),
     _test("LessOrEqual", np.less_equal, "{0} <= {1}"),
     _logic("Not", np.logical_not, "!{0}", 1),
     _logic("Or", np.logical_or, "{0} || {1}"),
-    _exact("Where", 3, array=np.where, booleans="{0} ? {1} : {2}"),
+    _exact_row("Where", 3, array=np.where, booleans="{0} ? {1} : {2}"),
     _logic("Xor", np.logical_xor, "{0} != {1}"),
 )

@@ -129,10 +129,10 @@ def _types(
     if len(known_dims) < len(shapes):
         return common_dtype, None
     dims = zip_longest(*(shape[::-1] for shape in known_dims), fillvalue=1)
-    return common_dtype, ir.Shape([_meet(name, group) for group in dims][::-1])
+    return common_dtype, ir.Shape([_broadcast_dim(name, group) for group in dims][::-1])
 
 
-def _meet(name: str, group: Sequence[Dim]) -> Dim:
+def _broadcast_dim(name: str, group: Sequence[Dim]) -> Dim:
     """Return the dim to which the dims ``group`` broadcast.
 
     Two different symbols give an unknown dim. Raises ValueError for different sizes above 1.

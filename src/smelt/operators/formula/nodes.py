@@ -109,7 +109,7 @@ class Nodes(Arithmetic):
         stepped = step(k, *items)
         again = always if go_on is None else m.any(go_on(*stepped))
         for number in (again, *stepped):
-            inner.graph.outputs.append(m._own(number).value)
+            inner.graph.outputs.append(m._as_node_result(number).value)
         start = None if go_on is None else self.any(go_on(*state)).value
         limit = None if count is None else count.value
         outputs = len(first)
@@ -119,7 +119,7 @@ class Nodes(Arithmetic):
                 value.type, value.shape = ir.TensorType(dtype), ir.Shape(dims)
         return tuple(Tensor(self, value) for value in results)
 
-    def _own(self, number: Tensor) -> Tensor:
+    def _as_node_result(self, number: Tensor) -> Tensor:
         """Return the result of a node in this graph, as an output of a graph must be."""
         return Tensor(self, self.builder.op("Identity", number.value))
 

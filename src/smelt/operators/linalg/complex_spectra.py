@@ -118,7 +118,7 @@ def svd_steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple
     noise = m.op("Cast", m.op("Max", rows, columns), to=int(ir.DataType.DOUBLE)) * 2.0**-49
     is_kept = sizes > largest(m, sizes) * noise  # rounding mixes the other vectors
     full = bool(attributes.get("full_matrices", 0))
-    failed = _any(m, m.op("IsNaN", sizes))
+    failed = _any_in_row(m, m.op("IsNaN", sizes))
     bases = []
     for first, length in ((rows * 0, rows), (rows, columns)):
         part = _completed(m, vectors, is_kept, (first, length), length if full else count)
@@ -134,7 +134,7 @@ def values_steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tu
     return (m.op("Squeeze", _singular_vectors(m, (re, im), count)[1], ints(m, -2)),)
 
 
-def _any(m: Nodes, row: Tensor) -> Tensor:
+def _any_in_row(m: Nodes, row: Tensor) -> Tensor:
     """Return, as a 1 by 1 matrix, if any element of each ``row`` is true."""
     return total(m, m.where(row, 1.0, 0.0), -1) > 0.0
 
@@ -200,7 +200,7 @@ def _hermitian(m: Nodes, a: Pair, lower: bool) -> tuple[Pair, Tensor]:
         m.op("Slice", vectors, half, ints(m, END), ints(m, -2)),
     )
     values = _slice(m, m.op("Unsqueeze", twice, ints(m, -2)), 0, END, -1, 2)
-    has_nan = _any(m, m.op("IsNaN", values))
+    has_nan = _any_in_row(m, m.op("IsNaN", values))
     basis = _orthonormal(m, candidates, count)
     return (m.where(has_nan, math.nan, basis[0]), m.where(has_nan, math.nan, basis[1])), values
 

@@ -113,7 +113,7 @@ def _first_of_block(m: Nodes, b: Bands, last: Tensor, c: Tensor, precision: floa
     return m.op("ReduceMax", m.where(begins, c, 0), ints(m, -1), keepdims=1)
 
 
-def _at(m: Nodes, numbers: Tensor, place: Tensor, c: Tensor) -> Tensor:
+def _at_column(m: Nodes, numbers: Tensor, place: Tensor, c: Tensor) -> Tensor:
     """Return the number of each row at column ``place``; 0 if ``place`` is outside."""
     return m.op("ReduceSum", m.where(m.equal(c, place), numbers, 0.0), ints(m, -1), keepdims=1)
 
@@ -125,10 +125,10 @@ def _shifts(m: Nodes, b: Bands, block: Block, stuck: Tensor, c: Tensor) -> Shift
     or at the bottom of the block, by turns, as in ``dlahqr``.
     """
     first, last = block.first, block.last
-    d, side = _at(m, b.diagonal, last, c), _at(m, b.left, last, c)
-    usual = _at(m, b.diagonal, last - 1, c), _at(m, b.above, last, c), side, d
-    low = m.abs(side) + m.abs(_at(m, b.left, last - 1, c))
-    top = m.abs(_at(m, b.left, first + 1, c)) + m.abs(_at(m, b.left, first + 2, c))
+    d, side = _at_column(m, b.diagonal, last, c), _at_column(m, b.left, last, c)
+    usual = _at_column(m, b.diagonal, last - 1, c), _at_column(m, b.above, last, c), side, d
+    low = m.abs(side) + m.abs(_at_column(m, b.left, last - 1, c))
+    top = m.abs(_at_column(m, b.left, first + 1, c)) + m.abs(_at_column(m, b.left, first + 2, c))
 
     def exceptional(size: Tensor, corner: Tensor) -> tuple[Tensor, ...]:
         """Return the exceptional block from the sum ``size`` of two subdiagonal elements."""
@@ -139,7 +139,7 @@ def _shifts(m: Nodes, b: Bands, block: Block, stuck: Tensor, c: Tensor) -> Shift
     from_below = m.equal(m.op("Mod", stuck, 2 * UNUSUAL), 0)
     matrix = usual
     for mask, exceptional_block in (
-        (from_top, exceptional(top, _at(m, b.diagonal, first, c))),
+        (from_top, exceptional(top, _at_column(m, b.diagonal, first, c))),
         (from_below, exceptional(low, d)),
     ):
         matrix = tuple(m.where(mask, x, y) for x, y in zip(exceptional_block, matrix, strict=True))
@@ -186,7 +186,7 @@ def _start(
     allowed = small & (c > block.first) & (c <= block.last - 2)
     last_of_them = m.op("ReduceMax", m.where(allowed, c, 0), ints(m, -1), keepdims=1)
     begin = m.op("Max", block.first, last_of_them)
-    return begin, tuple(_at(m, number, begin, c) for number in (x, y, z))
+    return begin, tuple(_at_column(m, number, begin, c) for number in (x, y, z))
 
 
 def _step(
@@ -262,8 +262,8 @@ def _standardize_pair(
     """Bring the last two rows of each block that ``is_pair`` to standard form."""
     r, c = indexes
     p = last - 1
-    corners = _at(m, b.diagonal, p, c), _at(m, b.diagonal, last, c)
-    off_diagonal = _at(m, b.above, last, c), _at(m, b.left, last, c)
+    corners = _at_column(m, b.diagonal, p, c), _at_column(m, b.diagonal, last, c)
+    off_diagonal = _at_column(m, b.above, last, c), _at_column(m, b.left, last, c)
     block = standard(m, corners[0], *off_diagonal, corners[1], precision)
     rotation = p, is_pair, block.cosine, block.sine
     form = _rotated(m, _rotated(m, at.form, r, *rotation, axis=-2), c, *rotation, axis=-1)

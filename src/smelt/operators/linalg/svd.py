@@ -82,7 +82,7 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
         positive = filled(m, a, count * 0 + 1, rows - count, 1.0)
         signs = m.op("Concat", signs, positive, axis=-1)
     else:
-        v = _first(m, v, count)
+        v = _first_columns(m, v, count)
     (u,) = product_steps(m, attributes, packed, taus)
     u, v = m.where(failed, math.nan, u * signs), m.where(failed, math.nan, v)
     return m.op("Squeeze", s, ints(m, -2)), u, transposed(m, v)
@@ -140,8 +140,8 @@ def _orthogonalize(m: Nodes, a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]
     s, order = m.ops("TopK", lengths, k, outputs=2, axis=-1, largest=1, sorted=1)
     values = least(m, height, count)
     failed = ~usable | (quiet < rounds)
-    s = m.where(failed, math.nan, _first(m, s * scale, values))
-    return s, _first(m, _ordered(m, a, order), values), _ordered(m, v, order), failed
+    s = m.where(failed, math.nan, _first_columns(m, s * scale, values))
+    return s, _first_columns(m, _ordered(m, a, order), values), _ordered(m, v, order), failed
 
 
 def _ordered(m: Nodes, a: Tensor, order: Tensor) -> Tensor:
@@ -149,7 +149,7 @@ def _ordered(m: Nodes, a: Tensor, order: Tensor) -> Tensor:
     return m.op("GatherElements", a, m.op("Expand", order, m.op("Shape", a)), axis=-1)
 
 
-def _first(m: Nodes, a: Tensor, count: Tensor) -> Tensor:
+def _first_columns(m: Nodes, a: Tensor, count: Tensor) -> Tensor:
     """Return the first ``count`` columns."""
     return m.op("Slice", a, ints(m, 0), m.op("Unsqueeze", count, ints(m, 0)), ints(m, -1))
 

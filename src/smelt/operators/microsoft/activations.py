@@ -21,7 +21,7 @@ def _sum(inputs: Arguments) -> np.ndarray:
     return x if bias is None else x + bias
 
 
-def _exact(inputs: Arguments, attributes: Attributes) -> Computed:
+def _exact_gelu(inputs: Arguments, attributes: Attributes) -> Computed:
     """Return exact Gelu of the sum."""
     x = _sum(inputs)
     return ((0.5 * x * (1 + erf(x * math.sqrt(0.5)))).astype(x.dtype),)
@@ -81,7 +81,7 @@ GELU = operator(
     inputs=("X",),
     outputs=("Y",),
     infer=like_first(),
-    reference=_exact,
+    reference=_exact_gelu,
     body=_exact_body,
     any_rank=True,
 )
@@ -91,7 +91,7 @@ BIAS_GELU = operator(
     inputs=("A", "B"),
     outputs=("C",),
     infer=like_first(),
-    reference=_exact,
+    reference=_exact_gelu,
     body=_exact_body,
     any_rank=True,
 )

@@ -29,7 +29,7 @@ def masked_scores(
         rows, keys = (b.op("Gather", b.op("Shape", x), b.const_i64(2), axis=0) for x in (q, k))
         columns = b.op("Unsqueeze", b.op("Range", zero, keys, one), b.const_i64([0]))
         if mask is not None:
-            scores = b.op("Add", scores, _hidden(b, mask, columns, scores, filler))
+            scores = b.op("Add", scores, _mask_as_bias(b, mask, columns, scores, filler))
         if attributes["unidirectional"]:
             places = b.op("Range", b.op("Sub", keys, rows), keys, one)
             is_later = b.op("Greater", columns, b.op("Unsqueeze", places, b.const_i64([1])))
@@ -38,7 +38,9 @@ def masked_scores(
     return scores
 
 
-def _hidden(b: Builder, mask: ir.Value, columns: ir.Value, like: ir.Value, fill: float) -> ir.Value:
+def _mask_as_bias(
+    b: Builder, mask: ir.Value, columns: ir.Value, like: ir.Value, fill: float
+) -> ir.Value:
     """Build ``fill`` where the mask hides a key and 0 elsewhere, broadcastable to scores
     B,N,S,T."""
     assert mask.shape is not None

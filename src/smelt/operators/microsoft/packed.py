@@ -78,13 +78,13 @@ def product_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir
     if zeros is not None and zeros.dtype == codes.dtype:
         codes_per_byte = 8 // bits
         rows = _numbers(b, zeros, bits, (n, -(-blocks // codes_per_byte) * codes_per_byte), a)
-        offsets = _first(b, rows, blocks) if blocks % codes_per_byte else rows
+        offsets = _first_columns(b, rows, blocks) if blocks % codes_per_byte else rows
     elif zeros is not None:
         offsets = b.op("Reshape", zeros, b.const_i64([n, blocks]))
     spread: tuple[int, ...] = (n, blocks, block)
     if places is not None:
         spread = (n, k)
-        numbers = _first(b, numbers, k) if blocks * block > k else numbers
+        numbers = _first_columns(b, numbers, k) if blocks * block > k else numbers
         factors = b.op("Gather", factors, places, axis=1)
         offsets = None if offsets is None else b.op("Gather", offsets, places, axis=1)
     else:
@@ -95,12 +95,12 @@ def product_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir
     weights = b.op("Mul", b.op("Sub", numbers, offsets), factors)
     if places is None:
         weights = b.op("Reshape", weights, b.const_i64([n, blocks * block]))
-        weights = _first(b, weights, k) if blocks * block > k else weights
+        weights = _first_columns(b, weights, k) if blocks * block > k else weights
     result = b.op("MatMul", a, b.op("Transpose", weights, perm=[1, 0]))
     return (result if bias is None else b.op("Add", result, bias),)
 
 
-def _first(b: Builder, rows: ir.Value, count: int) -> ir.Value:
+def _first_columns(b: Builder, rows: ir.Value, count: int) -> ir.Value:
     """Build the first ``count`` columns of a matrix."""
     return b.op("Slice", rows, *(b.const_i64([i]) for i in (0, count, 1)))
 

@@ -53,7 +53,7 @@ def _to_float(inputs: Arguments, attributes: Attributes) -> Computed:
     return (sums if bias is None else sums + bias,)
 
 
-def _scaled(b: Builder, sums: ir.Value, factor: ir.Value, bias: ir.Value | None) -> ir.Value:
+def _scaled_sums(b: Builder, sums: ir.Value, factor: ir.Value, bias: ir.Value | None) -> ir.Value:
     """Build ``sums`` as floats, times ``factor``, plus ``bias``."""
     result = b.op("Mul", b.op("Cast", sums, to=int(FLOAT)), factor)
     return result if bias is None else b.op("Add", result, bias)
@@ -63,7 +63,7 @@ def _to_float_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[
     """Build MatMulInteger, its scaling and the bias."""
     lhs, rhs, a_scale, b_scale, a_zero, b_zero, bias = filled(inputs, 7)
     sums = b.op("MatMulInteger", lhs, rhs, a_zero, b_zero)
-    return (_scaled(b, sums, b.op("Mul", a_scale, b_scale), bias),)
+    return (_scaled_sums(b, sums, b.op("Mul", a_scale, b_scale), bias),)
 
 
 def quantized_at_run_time(a: np.ndarray) -> tuple[np.ndarray, np.float32, np.ndarray]:
@@ -87,7 +87,7 @@ def _dynamic_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[i
     a, right, b_scale, b_zero, bias = filled(inputs, 5)
     codes, scale, zero = b.ops("DynamicQuantizeLinear", a, outputs=3)
     sums = b.op("MatMulInteger", codes, right, zero, b_zero)
-    return (_scaled(b, sums, b.op("Mul", scale, b_scale), bias),)
+    return (_scaled_sums(b, sums, b.op("Mul", scale, b_scale), bias),)
 
 
 def _wide_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
@@ -95,7 +95,7 @@ def _wide_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.V
     return (b.op("MatMul", *(b.op("Cast", value, to=int(INT32)) for value in inputs)),)
 
 
-def _wide(inputs: Arguments, attributes: Attributes) -> Computed:
+def _product_in_32_bits(inputs: Arguments, attributes: Attributes) -> Computed:
     """Return the product in 32 bits."""
     a, b = present(inputs)
     return (_sums(a, b, None, None),)
@@ -185,7 +185,7 @@ WIDE = operator(
     inputs=("A", "B"),
     outputs=("Y",),
     infer=_infer_int32,
-    reference=_wide,
+    reference=_product_in_32_bits,
     body=_wide_body,
 )
 OPERATORS = (QGEMM, TO_FLOAT, DYNAMIC, WIDE)

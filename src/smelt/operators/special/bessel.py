@@ -65,7 +65,7 @@ def i0e(m: Arithmetic, x: Number) -> Number:
     """Return ``exp(-abs(x)) I0(x)`` by Chebyshev series, one up to 8 and one beyond."""
     size = m.abs(x)
     by_series = chebyshev(ORDER0_NEAR, m.minimum(size, 8.0) * 0.25 - 1.0)
-    return m.where(size <= 8.0, by_series, _far(m, ORDER0_FAR, size))
+    return m.where(size <= 8.0, by_series, _asymptotic_series(m, ORDER0_FAR, size))
 
 
 def i1e(m: Arithmetic, x: Number) -> Number:
@@ -75,11 +75,11 @@ def i1e(m: Arithmetic, x: Number) -> Number:
     """
     size = m.abs(x)
     by_series = x * chebyshev(ORDER1_NEAR, m.minimum(size, 8.0) * 0.25 - 1.0)
-    by_expansion = _far(m, ORDER1_FAR, size)
+    by_expansion = _asymptotic_series(m, ORDER1_FAR, size)
     return m.where(size <= 8.0, by_series, m.where(x < 0.0, -by_expansion, by_expansion))
 
 
-def _far(m: Arithmetic, table: tuple[float, ...], size: Number) -> Number:
+def _asymptotic_series(m: Arithmetic, table: tuple[float, ...], size: Number) -> Number:
     """Return the series beyond 8, over ``sqrt(size)``; 0 at infinity, NaN for NaN."""
     large = m.maximum(size, 8.0)
     return chebyshev(table, 16.0 / large - 1.0) / m.sqrt(size)

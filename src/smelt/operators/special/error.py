@@ -71,14 +71,14 @@ FAR = (
 def erf(m: Arithmetic, x: Number) -> Number:
     """Return the error function: a series below 1, beyond that 1 minus the tail."""
     tail = 1.0 - _tail(m, m.abs(x))
-    return m.where(m.abs(x) < 1.0, _near(m, x), m.where(x < 0.0, -tail, tail))
+    return m.where(m.abs(x) < 1.0, _erf_near_zero(m, x), m.where(x < 0.0, -tail, tail))
 
 
 def erfc(m: Arithmetic, x: Number) -> Number:
     """Return the complementary error function, accurate to a few ulp even where it is tiny."""
     tail = _tail(m, m.abs(x))
     outer = m.where(x < 0.0, 2.0 - tail, tail)
-    return m.where(m.abs(x) < 0.5, 1.0 - _near(m, x), outer)
+    return m.where(m.abs(x) < 0.5, 1.0 - _erf_near_zero(m, x), outer)
 
 
 def erf_inv(m: Arithmetic, x: Number) -> Number:
@@ -108,7 +108,7 @@ def _series(m: Arithmetic, coefficients: Sequence[float], x: Number) -> Number:
     return polynomial([float(c) for c in cheb2poly(terms)[::-1]], x)
 
 
-def _near(m: Arithmetic, x: Number) -> Number:
+def _erf_near_zero(m: Arithmetic, x: Number) -> Number:
     """Return ``erf(x)`` for ``|x| < 1``."""
     inside = m.where(m.abs(x) < 1.0, x, 0.0)
     return inside * polynomial(SERIES[::-1], inside * inside)

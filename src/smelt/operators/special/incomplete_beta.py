@@ -29,10 +29,10 @@ def betainc(m: Arithmetic, a: Number, b: Number, x: Number) -> Number:
     is_one = mass_at_0 & (x > 0.0) | m.equal(x, 1.0)
     edge = m.where(allowed, m.where(is_one, 1.0, 0.0), math.nan)
     a, b, x = (m.where(inside, number, 0.5) for number in (a, b, x))
-    return m.where(inside, _inside(m, a, b, x, inside), edge)
+    return m.where(inside, _by_fraction(m, a, b, x, inside), edge)
 
 
-def _inside(m: Arithmetic, a: Number, b: Number, x: Number, is_used: Number) -> Number:
+def _by_fraction(m: Arithmetic, a: Number, b: Number, x: Number, is_used: Number) -> Number:
     """Return the function on the side of the mean where the fraction converges fast (DLMF
     8.17.4)."""
     direct = x < (a + 1.0) / (a + b + 2.0)

@@ -21,14 +21,14 @@ def density(m: Arithmetic, a: Number, x: Number) -> Number:
     return m.exp(deviance(m, a, x) - stirling_rest(m, a)) * m.sqrt(a * (0.5 / math.pi))
 
 
-def _inside(m: Arithmetic, a: Number, x: Number) -> Number:
+def _is_inside_domain(m: Arithmetic, a: Number, x: Number) -> Number:
     """True where the functions need computing: finite and above 0."""
     return (a > 0.0) & (x > 0.0) & (a < math.inf) & (x < math.inf)
 
 
 def _lower_and_upper(m: Arithmetic, a: Number, x: Number) -> tuple[Number, Number]:
-    """Return both functions where ``_inside``, each accurate where it is small."""
-    inside = _inside(m, a, x)
+    """Return both functions where ``_is_inside_domain``, each accurate where it is small."""
+    inside = _is_inside_domain(m, a, x)
     a, x = m.where(inside, a, 1.0), m.where(inside, x, 1.0)
     temme = expand(m, a, x)
     factor = density(m, a, x)
@@ -45,7 +45,7 @@ def _lower_and_upper(m: Arithmetic, a: Number, x: Number) -> tuple[Number, Numbe
     return m.where(valid, near_lower, lower), m.where(valid, near_upper, upper)
 
 
-def _outside(m: Arithmetic, a: Number, x: Number) -> tuple[Number, Number]:
+def _on_edges_of_domain(m: Arithmetic, a: Number, x: Number) -> tuple[Number, Number]:
     """Return both functions on the edges of their domain, as in JAX; NaN beyond the edges.
 
     JAX leaves some limits NaN: both functions at infinite a from x = 1 on, the lower at a = 0 up to
@@ -59,17 +59,21 @@ def _outside(m: Arithmetic, a: Number, x: Number) -> tuple[Number, Number]:
 
 def igamma(m: Arithmetic, a: Number, x: Number) -> Number:
     """Return the lower function: DLMF 8.2.4."""
-    return m.where(_inside(m, a, x), _lower_and_upper(m, a, x)[0], _outside(m, a, x)[0])
+    return m.where(
+        _is_inside_domain(m, a, x), _lower_and_upper(m, a, x)[0], _on_edges_of_domain(m, a, x)[0]
+    )
 
 
 def igammac(m: Arithmetic, a: Number, x: Number) -> Number:
     """Return the upper function: DLMF 8.2.4."""
-    return m.where(_inside(m, a, x), _lower_and_upper(m, a, x)[1], _outside(m, a, x)[1])
+    return m.where(
+        _is_inside_domain(m, a, x), _lower_and_upper(m, a, x)[1], _on_edges_of_domain(m, a, x)[1]
+    )
 
 
 def igamma_grad_a(m: Arithmetic, a: Number, x: Number) -> Number:
     """Return the derivative of the lower function by a."""
-    inside = _inside(m, a, x)
+    inside = _is_inside_domain(m, a, x)
     safe_a, safe_x = m.where(inside, a, 1.0), m.where(inside, x, 1.0)
     factor = density(m, safe_a, safe_x)
     value = -_upper_slope(m, safe_a, safe_x, inside & (factor > 0.0)) * factor

@@ -51,22 +51,22 @@ def bias_of(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
         )
     if m.get("then") is not None:
         return _bias_behind_mask(m, b)
-    last = _last(m, b)
+    last = _last_term(m, b)
     if m.get("bias") is not None and not rounds_alike(last, m):  # fuse_attention keeps 3
         return Miss("masks and biases that are added one by one round otherwise than their sum")
-    bias = _added(last, m, b)
+    bias = _sum_of_terms(last, m, b)
     if bias is None and mask is None:
         return ()
     if bias is not None and not _missing_of(bias, m):
         return Miss("the bias is not proved to broadcast to the scores")
     if bias is not None:
-        bias = _finite(_hidden_by_number(bias, m, b), m, b)
+        bias = _without_lowest(_hidden_by_number(bias, m, b), m, b)
         if bias is None:
             return Miss("the bias may be infinite, or hide all keys of a row")
     if mask is not None:
         if not _missing_of(mask, m):
             return Miss("the mask is not proved to broadcast to the scores")
-        masked_bias = _hidden(mask, hidden is None, bias, m, b)
+        masked_bias = _choice_of_bias(mask, hidden is None, bias, m, b)
         if isinstance(masked_bias, Miss):
             return masked_bias
         bias = masked_bias
@@ -114,7 +114,7 @@ def _bias_behind_mask(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
     bottom, zero = (b.constant(np.asarray(n, np.float32)) for n in (low, 0))
     branches = (zero, bottom) if hidden is None else (bottom, zero)
     chosen = b.op("Where", mask, *branches)
-    added = _finite(b.op("Add", chosen, then), m, b)
+    added = _without_lowest(b.op("Add", chosen, then), m, b)
     if added is None:
         return Miss("the bias may be infinite, or hide all keys of a row")
     return _as_operand(added, m, b)
@@ -141,7 +141,7 @@ def _too_high(low: object) -> str:
     return "the masking number is not below all scores"
 
 
-def _finite(added: ir.Value, m: Match, b: Builder) -> ir.Value | None:
+def _without_lowest(added: ir.Value, m: Match, b: Builder) -> ir.Value | None:
     """Return ``added`` without the lowest float32 and without float16 rows that hide all keys.
 
     ONNX Runtime treats both specially. Returns None if the mending would cost as much as a softmax.
@@ -151,7 +151,7 @@ def _finite(added: ir.Value, m: Match, b: Builder) -> ir.Value | None:
     return mask_relative_to_row_max(added, m, b)
 
 
-def _last(m: Match, b: Builder) -> ir.Value | None:
+def _last_term(m: Match, b: Builder) -> ir.Value | None:
     """Return what is added last: ``last``, or the negative of ``subtracted``; None without both.
 
     A constant factor of a subtracted mask is negated instead of the mask.
@@ -167,7 +167,7 @@ def _last(m: Match, b: Builder) -> ir.Value | None:
     return b.op("Neg", mask)
 
 
-def _added(last: ir.Value | None, m: Match, b: Builder) -> ir.Value | None:
+def _sum_of_terms(last: ir.Value | None, m: Match, b: Builder) -> ir.Value | None:
     """Return ``bias + more``, scaled by the late factor or divisor, plus ``last``.
 
     None if nothing is added.
@@ -193,7 +193,7 @@ def _is_nothing(bias: ir.Value, m: Match) -> bool:
     return array is not None and not array.any() and _missing_of(bias, m) is not None
 
 
-def _hidden(
+def _choice_of_bias(
     mask: ir.Value, shown: bool, added: ir.Value | None, m: Match, b: Builder
 ) -> ir.Value | Miss:
     """Return ``Where(mask, added or 0, bottom)``, with the branches swapped if not ``shown``.

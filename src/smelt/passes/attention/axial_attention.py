@@ -79,14 +79,16 @@ def axial_attention(m: Match, b: Builder) -> Replacement:
     batched_bias = _batched_bias(bias, q[:2], m, b) if bias is not None else None
     if isinstance(batched_bias, Miss):
         return batched_bias
-    joined = [_joined(x, dims, b) for x, dims in zip(operands, shapes, strict=True)]
+    joined = [_joined_batches(x, dims, b) for x, dims in zip(operands, shapes, strict=True)]
     known = [value for value in joined if value is not None]
     if len(known) < 3:
         return Miss("no input determines the length of a sequence")
     if early := opset_miss(m, "Attention"):
         return early
     split_dims = [*q[:3], _width(v)]
-    merged = _reshaped(_mixed(known, batched_bias, m, b), [dim_product(q[:2]), *split_dims[2:]], b)
+    merged = _reshaped(
+        _plain_attention(known, batched_bias, m, b), [dim_product(q[:2]), *split_dims[2:]], b
+    )
     if merged is not None and m.get("first") is not None:
         merged = _reshaped(merged, split_dims, b)
         merged = b.op("Transpose", merged, perm=[0, 2, 1, 3]) if merged is not None else None
@@ -99,7 +101,7 @@ def _unfit(shapes: Sequence[Sequence[Dim]], m: Match, b: Builder) -> Miss | None
     q, k, v = shapes
     if opset.attribute(m.node("weights"), "axis", m.opset) not in (-1, 4):
         return Miss("the axis of the Softmax is not the last axis (the keys)")
-    if not all(x is m["scores"] or _is_small(x) for x in _scaled(m)):
+    if not all(x is m["scores"] or _is_small(x) for x in _scaled_operands(m)):
         return Miss("a constant that scales the scores has rank 4 or more")
     empty = possibly_zero_symbols(b.model.graph)
     if not all(is_positive(dim, empty) for dims in shapes for dim in dims):
@@ -114,7 +116,7 @@ def _unfit(shapes: Sequence[Sequence[Dim]], m: Match, b: Builder) -> Miss | None
     return None
 
 
-def _scaled(m: Match) -> Sequence[ir.Value | None]:
+def _scaled_operands(m: Match) -> Sequence[ir.Value | None]:
     """Return the operands of the scaling of the scores; () if they are not scaled."""
     return m.node("scaled").inputs if m.get("scaled") is not None else ()
 
@@ -134,7 +136,7 @@ def _width(dims: Sequence[Dim]) -> int:
     return math.prod(dim for dim in dims[3:] if isinstance(dim, int))
 
 
-def _joined(value: ir.Value, dims: Sequence[Dim], b: Builder) -> ir.Value | None:
+def _joined_batches(value: ir.Value, dims: Sequence[Dim], b: Builder) -> ir.Value | None:
     """Return A,B,S,H,D as A*B,S,H,D, by way of A*B,S,H*D, which an ``Attention`` reads; None if two
     dims are unknown and no input determines them.
     """
@@ -146,7 +148,9 @@ def _joined(value: ir.Value, dims: Sequence[Dim], b: Builder) -> ir.Value | None
     return b.op("Reshape", rows, b.const_i64([0, 0, *heads])) if rows is not None else None
 
 
-def _mixed(operands: Sequence[ir.Value], bias: ir.Value | None, m: Match, b: Builder) -> ir.Value:
+def _plain_attention(
+    operands: Sequence[ir.Value], bias: ir.Value | None, m: Match, b: Builder
+) -> ir.Value:
     """Return the attention of operands B,S,H,D in plain operators, as B,S,H,D."""
     q, k, v = operands
     heads_first = b.op("Transpose", q, perm=[0, 2, 1, 3])

@@ -157,7 +157,7 @@ class _Reader:
         if node.op_type in _MOVES or node.op_type == "Cast":
             cells = self.read(node.inputs[0])
             if cells is None or node.op_type != "Cast":
-                return cells and self._moved(cells, node.inputs[0], value)
+                return cells and self._moved_cells(cells, node.inputs[0], value)
             return triangle_cells.cast(cells, value.dtype)
         return self._elementwise(node)
 
@@ -209,7 +209,7 @@ class _Reader:
         steps = self.constants.ints(node.inputs[4]) if stepped else ()
         return starts is not None and not any(starts) and steps is not None and set(steps) <= {1}
 
-    def _moved(self, cells: Cells, data: ir.Value | None, result: ir.Value) -> Cells | None:
+    def _moved_cells(self, cells: Cells, data: ir.Value | None, result: ir.Value) -> Cells | None:
         """Return the ``cells`` of ``data`` as those of ``result``, which expands or reshapes it;
         None if unknown.
         """

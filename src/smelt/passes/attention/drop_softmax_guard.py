@@ -110,7 +110,7 @@ def guard_of_mask(m: Match, b: Builder) -> Replacement:
     if m["p"].dtype == HALF:
         return None
     add = walk.up(softmax.inputs[0], "Add")
-    scores_and_choice = _hidden(add, m) if add is not None else None
+    scores_and_choice = _masked_sum(add, m) if add is not None else None
     if scores_and_choice is None:
         return Miss("the added mask is not a choice between 0 and -inf")
     scores, choice, moves = scores_and_choice
@@ -194,7 +194,7 @@ def _choice(bias: ir.Value | None) -> tuple[ir.Node | None, list[ir.Node]]:
     return producer_of(bias, "Where"), moves
 
 
-def _hidden(add: ir.Node, m: Match) -> tuple[ir.Value, ir.Node, list[ir.Node]] | None:
+def _masked_sum(add: ir.Node, m: Match) -> tuple[ir.Value, ir.Node, list[ir.Node]] | None:
     """Return ``(scores, where, moves)`` if ``add`` adds ``where``, a choice of 0 and -inf, to
     ``scores``.
 

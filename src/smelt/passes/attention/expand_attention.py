@@ -88,7 +88,7 @@ def _attention_weights(
     scores = _capped(b.op("MatMul", q, b.op("Transpose", k, perm=[0, 1, 3, 2])), attributes, b)
     if bias is not None:
         scores = b.op("Add", scores, bias)
-    seen = _seen(q, k, b) if attributes.get("is_causal") else None
+    seen = _causal_mask(q, k, b) if attributes.get("is_causal") else None
     return _weights(scores, bias, constant, seen, b)
 
 
@@ -195,7 +195,7 @@ def _heads(value: ir.Value) -> ir.Shape | None:
     return ir.Shape(value.shape[1:2]) if value.shape is not None else None
 
 
-def _seen(q: ir.Value, k: ir.Value, b: Builder) -> ir.Value:
+def _causal_mask(q: ir.Value, k: ir.Value, b: Builder) -> ir.Value:
     """Return the causal mask: True for keys up to the position of each query, at least one in each
     row."""
     rows = b.op("Unsqueeze", _positions(q, b), b.const_i64([1]))

@@ -161,9 +161,7 @@ def attention(m: Match, b: Builder) -> Replacement:
     if scale is not None and cap:
         scale = _scale(m, ("cap_factor", "cap_divisor"), scale * float(cap))
     if scale is None:  # needs 5
-        return Miss(
-            "the scales are not constants above 0, or their product is 0, subnormal or infinite"
-        )
+        return Miss("the scales are not positive constants with a product in the normal range")
     bias = bias_of(m, b)
     if isinstance(bias, Miss):
         return bias
@@ -254,7 +252,7 @@ def _factored(name: str) -> OneOf:
     )
 
 
-def _moved(name: str) -> Op:
+def _moved_value(name: str) -> Op:
     """Match a scaled ``name`` behind a Reshape or a Transpose."""
     return op(("Reshape", "Transpose"), _factored(name), rest=True, name="moved")
 
@@ -262,9 +260,9 @@ def _moved(name: str) -> Op:
 @rule(
     one_of(
         op("Attention", _factored("q"), var("k"), var("v"), optional(var("bias"))),
-        op("Attention", _moved("q"), var("k"), var("v"), optional(var("bias"))),
+        op("Attention", _moved_value("q"), var("k"), var("v"), optional(var("bias"))),
         op("Attention", var("q"), _factored("k"), var("v"), optional(var("bias"))),
-        op("Attention", var("q"), _moved("k"), var("v"), optional(var("bias"))),
+        op("Attention", var("q"), _moved_value("k"), var("v"), optional(var("bias"))),
     )
 )
 def scaled_operand(m: Match, b: Builder) -> Replacement:
@@ -272,9 +270,7 @@ def scaled_operand(m: Match, b: Builder) -> Replacement:
     attribute = m.root.attributes.get("scale")
     scale = _scale(m, before=attribute.as_float()) if attribute is not None else None
     if scale is None:
-        return Miss(
-            "the scales are not constants above 0, or their product is 0, subnormal or infinite"
-        )
+        return Miss("the scales are not positive constants with a product in the normal range")
     operands = []
     for value, operand in zip((m["q"], m["k"]), m.root.inputs[:2], strict=True):
         moved = m.node("moved") if operand is m.get("moved") else None

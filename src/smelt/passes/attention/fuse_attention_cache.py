@@ -71,12 +71,12 @@ def _cached(cx: PassContext) -> Iterator[tuple[ir.Node, _Joined, _Joined]]:
             continue
         if node.inputs[0] is None or node.inputs[0].shape is None:
             continue  # the result of the new node would have no shape
-        keys, values = _joined(node, 1), _joined(node, 2)
+        keys, values = _concat_of_past(node, 1), _concat_of_past(node, 2)
         if keys is not None and values is not None and keys.node is not values.node:
             yield node, keys, values
 
 
-def _joined(reader: ir.Node, index: int) -> _Joined | None:
+def _concat_of_past(reader: ir.Node, index: int) -> _Joined | None:
     """Return the Concat at input ``index`` of ``reader``.
 
     None if another node reads it, or if it is no graph output or no Concat of two values along S.

@@ -57,13 +57,13 @@ _x = var("x")
 _whole = var("whole")
 
 
-def _low(source: Var, name: str) -> Op:
+def _first_of_pairs(source: Var, name: str) -> Op:
     """Match the first half or the even elements of ``source``, by Slice or as output 0 of a
     Split."""
     return op(("Slice", "Split"), source, rest=True, name=name)
 
 
-def _high(source: Var, name: str) -> OneOf:
+def _second_of_pairs(source: Var, name: str) -> OneOf:
     """Match the second half or the odd elements of ``source``, by Slice or as output 1 of a
     Split."""
     return one_of(
@@ -79,7 +79,7 @@ def _times(value: Pattern, factor: str) -> Op:
 
 def _rotation(x: Pattern, source: Var) -> Op:
     """Match ``x * cos + rotated * sin``, where ``rotated`` joins or stacks parts of ``source``."""
-    low, high = _low(source, "low"), op("Neg", _high(source, "high"))
+    low, high = _first_of_pairs(source, "low"), op("Neg", _second_of_pairs(source, "high"))
     stack = op("Concat", *(op("Unsqueeze", part, rest=True) for part in (high, low)))
     rotated_pairs = one_of(
         op("Concat", high, low, name="joined"), op("Reshape", stack, rest=True, name="stacked")
@@ -121,11 +121,15 @@ def _rotary_of_parts(m: Match, b: Builder, source: ir.Value) -> Replacement:
 @rule(  # keeps 1
     op(
         "Concat",
-        op("Sub", _times(_low(_x, "low"), "cos"), _times(_high(_x, "high"), "sin")),
+        op(
+            "Sub",
+            _times(_first_of_pairs(_x, "low"), "cos"),
+            _times(_second_of_pairs(_x, "high"), "sin"),
+        ),
         op(
             "Add",
-            _times(_high(_x, "high"), "cos"),
-            _times(_low(_x, "low"), "sin"),
+            _times(_second_of_pairs(_x, "high"), "cos"),
+            _times(_first_of_pairs(_x, "low"), "sin"),
             commutative=True,
         ),
     )
@@ -220,7 +224,7 @@ _rotary = op(
     op(
         "Concat",
         one_of(op("Reshape", _rotary, rest=True, name="apart"), _rotary),
-        _high(_whole, "back"),
+        _second_of_pairs(_whole, "back"),
     )
 )
 def partial_rotation(m: Match, b: Builder) -> Replacement:

@@ -58,13 +58,13 @@ def product_of(value: ir.Value | None, constants: Constants) -> Choice | None:
     for product, rest in both_orders(add):
         mul = producer_of(product, "Mul")
         for factor, x in both_orders(mul):
-            choice = None if x is None else _chosen(factor, x, rest, constants)
+            choice = None if x is None else _choice_of_sum(factor, x, rest, constants)
             if choice is not None:
                 return choice
     return None
 
 
-def _chosen(
+def _choice_of_sum(
     factor: ir.Value | None, x: ir.Value, rest: ir.Value | None, constants: Constants
 ) -> Choice | None:
     """Return the choice of ``x * factor + rest`` if factor and rest are complementary masks."""
@@ -89,7 +89,7 @@ def _mask_of(factor: ir.Value | None, constants: Constants) -> ir.Value | np.nda
 
     That is the boolean value that it casts, or its constant zeros and ones as an array of bools.
     """
-    condition = _truth(factor)
+    condition = _cast_boolean(factor)
     if condition is not None:
         return condition
     ones = constants.get(factor, limit=None)
@@ -98,7 +98,7 @@ def _mask_of(factor: ir.Value | None, constants: Constants) -> ir.Value | np.nda
     return ones.astype(np.bool_)
 
 
-def _truth(factor: ir.Value | None) -> ir.Value | None:
+def _cast_boolean(factor: ir.Value | None) -> ir.Value | None:
     """Return the boolean that ``factor`` casts to a number; None if it is no such Cast."""
     cast = producer_of(factor, "Cast")
     truth = cast.inputs[0] if cast is not None else None
@@ -114,7 +114,7 @@ def _elsewhere(rest: ir.Value | None, condition: ir.Value, constants: Constants)
         return 0.0
     mul = producer_of(rest, "Mul")
     for number, factor in both_orders(mul):
-        negated = producer_of(_truth(factor), "Not")
+        negated = producer_of(_cast_boolean(factor), "Not")
         hidden_number = constants.scalar(number)
         if negated is not None and negated.inputs[0] is condition and hidden_number is not None:
             return float(hidden_number) if np.isfinite(hidden_number) else None

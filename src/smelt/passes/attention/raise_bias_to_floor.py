@@ -68,7 +68,7 @@ def raise_bias_to_floor(bias: ir.Value, m: Match, b: Builder, clamped: bool) -> 
     if array is not None and _shows_each_row(array):
         above = bool((array >= FLOOR).all())
         return bias if above else b.constant(np.maximum(array, np.float32(FLOOR)))
-    raised = _raised(bias, m, b)
+    raised = _with_raised_constants(bias, m, b)
     if raised is not None or array is not None or not _is_for_all_heads(bias):
         return raised
     if clamped:
@@ -92,7 +92,9 @@ def _is_for_all_heads(bias: ir.Value) -> bool:
     return shape is not None and (len(shape) == 2 or shape[-3] == 1)
 
 
-def _raised(value: ir.Value | None, m: Match, b: Builder, depth: int = 0) -> ir.Value | None:
+def _with_raised_constants(
+    value: ir.Value | None, m: Match, b: Builder, depth: int = 0
+) -> ir.Value | None:
     """Return ``value`` computed from constants that are raised to ``FLOOR``.
 
     None if an element may be NaN or infinite, or if sums and products may leave the range.
@@ -111,7 +113,7 @@ def _raised(value: ir.Value | None, m: Match, b: Builder, depth: int = 0) -> ir.
     parts = list(node.inputs)
     for index in data_operands:
         if node.op_type != "Mul" or m.scalar(parts[index]) is not None:
-            parts[index] = _raised(parts[index], m, b, depth + 1)
+            parts[index] = _with_raised_constants(parts[index], m, b, depth + 1)
             if parts[index] is None:
                 return None
     if parts == list(node.inputs):
@@ -165,7 +167,7 @@ def _bounds(value: ir.Value | None, m: Match, depth: int) -> _Range | None:
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
         return None
-    return _combined(node.op_type, known)
+    return _bounds_of_operator(node.op_type, known)
 
 
 def _padding(node: ir.Node, m: Match) -> _Range | None:
@@ -192,7 +194,7 @@ def _bounds_of_type(value: ir.Value | None) -> _Range | None:
     return np.float32(limits.min), np.float32(limits.max)
 
 
-def _combined(kind: str, parts: list[_Range]) -> _Range | None:
+def _bounds_of_operator(kind: str, parts: list[_Range]) -> _Range | None:
     """Return the bounds of operator ``kind`` applied to operands with bounds ``parts``; None if
     infinite.
 

@@ -73,7 +73,7 @@ class Angles:
 
         False if one row may be broadcast to several positions.
         """
-        return same_dim(_four(angles.shape or ())[self.rows], self.shape[self.rows])
+        return same_dim(_four_dims(angles.shape or ())[self.rows], self.shape[self.rows])
 
     def _sizes(self, b: Builder) -> list[ir.Value]:
         """Return the batch size and the number of positions of x as run-time values."""
@@ -105,7 +105,7 @@ def _rows(x: ir.Shape, angles: ir.Shape | None) -> int | None:
     """
     if angles is None or not 2 <= len(angles) <= 4 or not isinstance(x[3], int):
         return None
-    batch, first, second, half = _four(angles)
+    batch, first, second, half = _four_dims(angles)
     if half != x[3] // 2 or not (batch == 1 or same_dim(batch, x[0])):
         return None
     if first == 1 and _as_many(second, x[2]):
@@ -113,7 +113,7 @@ def _rows(x: ir.Shape, angles: ir.Shape | None) -> int | None:
     return 1 if second == 1 and _as_many(first, x[1]) else None
 
 
-def _four(shape: Iterable[Dim]) -> list[Dim]:
+def _four_dims(shape: Iterable[Dim]) -> list[Dim]:
     """Return the dims of ``shape`` broadcast to rank four."""
     dims = list(shape)
     return [*(1,) * (4 - len(dims)), *dims]

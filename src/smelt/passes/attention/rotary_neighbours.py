@@ -60,7 +60,7 @@ def products_of_neighbours(m: Match, b: Builder) -> Replacement:
         return Miss("the rank of x is unknown")
     if pairs.dtype not in TYPES:
         return Miss(f"RotaryEmbedding of {pairs.dtype} has no kernel")
-    if not _fits(m):
+    if not _parts_are_pairs(m):
         return Miss("the two parts are not neighbours along the last axis, stacked in order")
     x, cos, sin = pairs, m["cos"], m["sin"]
     if len(pairs.shape) == 5:
@@ -87,7 +87,7 @@ def products_of_neighbours(m: Match, b: Builder) -> Replacement:
     return b.op("Reshape", rotary, b.const_i64(target))
 
 
-def _fits(m: Match) -> bool:
+def _parts_are_pairs(m: Match) -> bool:
     """True if the parts are the first and second elements of all pairs, stacked in that order."""
     pairs, parts = m["pairs"], (m["low"], m["high"])
     unsqueezes = [m.node(name) for name in ("first", "second") if m.get(name) is not None]

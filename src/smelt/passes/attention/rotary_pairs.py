@@ -111,7 +111,7 @@ def angles_of_pairs(
     if array is not None:
         angles_of_constant = _half_of(array, interleaved)
         return None if angles_of_constant is None else b.constant(angles_of_constant)
-    unrepeated = _repeated(value, b) if interleaved else _joined(value)
+    unrepeated = _repeated_twice(value, b) if interleaved else _concat_of_itself(value)
     if unrepeated is not None:
         return unrepeated
     node = producer_of(value, "Unsqueeze", "Mul", "Cast", "Gather", "Reshape", *UNARY)
@@ -165,7 +165,7 @@ def _keeps_last(node: ir.Node, rank: int, m: Match) -> bool:
     return True
 
 
-def _joined(value: ir.Value) -> ir.Value | None:
+def _concat_of_itself(value: ir.Value) -> ir.Value | None:
     """Return ``a`` if ``value`` is Concat(a, a) along the last axis, else None."""
     node = producer_of(value, "Concat")
     if node is None or len(node.inputs) != 2 or not is_along_last(node):
@@ -173,7 +173,7 @@ def _joined(value: ir.Value) -> ir.Value | None:
     return node.inputs[0] if node.inputs[0] is node.inputs[1] else None
 
 
-def _repeated(value: ir.Value, b: Builder) -> ir.Value | None:
+def _repeated_twice(value: ir.Value, b: Builder) -> ir.Value | None:
     """Return ``a`` if ``value`` has each element of ``a`` twice in a row along the last axis, else
     None.
 

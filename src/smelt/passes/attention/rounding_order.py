@@ -50,7 +50,7 @@ def rounds_alike(last: ir.Value | None, m: Match) -> bool:
 def _hides(value: ir.Value, m: Match) -> bool:
     """True for a level addend with a number that hides keys."""
     bounds = bounds_of(value, m)
-    return bounds is not None and bool(bounds[0] <= _low(value)) and _is_level(value, m)
+    return bounds is not None and bool(bounds[0] <= _hiding_number(value)) and _is_level(value, m)
 
 
 def _is_ordinary(value: ir.Value, m: Match) -> bool:
@@ -58,13 +58,13 @@ def _is_ordinary(value: ir.Value, m: Match) -> bool:
     return _is_level(value, m) or _is_score_like(value, m)
 
 
-def _low(value: ir.Value) -> float:
+def _hiding_number(value: ir.Value) -> float:
     """Return the number from which on a mask of the dtype of ``value`` hides a score."""
     return LOWEST if value.dtype == ir.DataType.FLOAT16 else LOW
 
 
 def _is_level(value: ir.Value | None, m: Match, depth: int = 0) -> bool:
-    """True if each number of ``value`` is small, or at most ``_low``."""
+    """True if each number of ``value`` is small, or at most ``_hiding_number``."""
     bounds = None if value is None else bounds_of(value, m)
     if value is None or bounds is None or depth == DEEP or not bounds[1] <= SMALL:
         return False
@@ -72,10 +72,10 @@ def _is_level(value: ir.Value | None, m: Match, depth: int = 0) -> bool:
         return True
     array = m.array(value, limit=None)
     if array is not None:
-        return bool(((array >= -SMALL) | (array <= _low(value))).all())
+        return bool(((array >= -SMALL) | (array <= _hiding_number(value))).all())
     node = producer_of(value, "Where", "Add", *CHOSEN)
     if node is None:
-        return bool(bounds[0] <= _low(value))
+        return bool(bounds[0] <= _hiding_number(value))
     operands = {"Where": node.inputs[1:], "Add": node.inputs}.get(node.op_type, node.inputs[:1])
     return all(_is_level(operand, m, depth + 1) for operand in operands)
 

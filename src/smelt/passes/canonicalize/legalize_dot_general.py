@@ -60,7 +60,7 @@ def legalize(b: Builder, lhs: ir.Value, rhs: ir.Value, attributes: Attributes) -
         return _zeros(b, lhs, rhs, parts, output)
     if not parts.lhs_contracting:
         return b.cast(
-            _outer(b, b.cast(lhs, product_dtype), b.cast(rhs, product_dtype), parts), output
+            _outer_product(b, b.cast(lhs, product_dtype), b.cast(rhs, product_dtype), parts), output
         )
     plan = _plan(lhs, rhs, parts)
     if plan is None:  # keeps 1
@@ -106,7 +106,7 @@ def _zeros(
     return b.op("Expand", zero, sizes[0] if len(sizes) == 1 else b.op("Concat", *sizes, axis=0))
 
 
-def _outer(b: Builder, lhs: ir.Value, rhs: ir.Value, parts: Groups) -> ir.Value:
+def _outer_product(b: Builder, lhs: ir.Value, rhs: ir.Value, parts: Groups) -> ir.Value:
     """Return the product of all pairs by a broadcasting Mul; there are no contracting dims."""
     left = _transpose(b, lhs, (*parts.lhs_batch, *parts.lhs_free))
     right = _transpose(b, rhs, (*parts.rhs_batch, *parts.rhs_free))
@@ -192,21 +192,21 @@ def _plan(lhs: ir.Value, rhs: ir.Value, parts: Groups) -> Plan | None:
     columns = [] if nb == 0 and nr == 0 and keeps_order else [nr]
     try:
         return Plan(
-            _merged(left_perm, left, [*batch, *rows, nk]),
-            _merged(right_perm, right, [*batch, nk, *columns]),
+            _merged_layout(left_perm, left, [*batch, *rows, nk]),
+            _merged_layout(right_perm, right, [*batch, nk, *columns]),
             _restored([*left[: nb + nl], *right[nb + nk :]], [*batch, *rows, *columns]),
         )
     except ValueError:
         return None
 
 
-def _merged(perm: tuple[int, ...], dims: Sequence[Dim], counts: Sequence[int]) -> Form:
+def _merged_layout(perm: tuple[int, ...], dims: Sequence[Dim], counts: Sequence[int]) -> Form:
     """Return the layout of an operand: permuted by ``perm``, then ``counts[i]`` dims merged into
     dim ``i``."""
     try:
         return Form(perm, _merge(dims, counts))
     except ValueError:
-        return Form(perm, _ones(dims, counts), "Squeeze")
+        return Form(perm, _unit_dims_of(dims, counts), "Squeeze")
 
 
 def _restored(dims: Sequence[Dim], counts: Sequence[int]) -> Form:
@@ -215,10 +215,10 @@ def _restored(dims: Sequence[Dim], counts: Sequence[int]) -> Form:
     try:
         return Form((), _split(dims, counts))
     except ValueError:
-        return Form((), _ones(dims, counts), "Unsqueeze")
+        return Form((), _unit_dims_of(dims, counts), "Unsqueeze")
 
 
-def _ones(dims: Sequence[Dim], counts: Sequence[int]) -> tuple[int, ...]:
+def _unit_dims_of(dims: Sequence[Dim], counts: Sequence[int]) -> tuple[int, ...]:
     """Return the dims of size 1 to squeeze so that each segment of ``counts`` dims becomes one dim.
 
     Raises ValueError if a segment has more than one other dim.
@@ -248,7 +248,7 @@ def _merge(dims: Sequence[Dim], counts: Sequence[int]) -> tuple[int, ...] | None
     for place, count in enumerate(counts):
         target.append(_size(dims[start : start + count], at_old_position=place == start))
         start += count
-    return _checked(target, counts)
+    return _checked_target(target, counts)
 
 
 def _split(dims: Sequence[Dim], counts: Sequence[int]) -> tuple[int, ...] | None:
@@ -263,7 +263,7 @@ def _split(dims: Sequence[Dim], counts: Sequence[int]) -> tuple[int, ...] | None
             for i, dim in enumerate(segment)
         ]
         start += count
-    return _checked(target, counts)
+    return _checked_target(target, counts)
 
 
 def _size(segment: Sequence[Dim], at_old_position: bool) -> int:
@@ -276,7 +276,7 @@ def _size(segment: Sequence[Dim], at_old_position: bool) -> int:
     return 0 if at_old_position and len(sizes) == 1 and segment[0] != 1 else -1
 
 
-def _checked(target: Sequence[int], counts: Sequence[int]) -> tuple[int, ...] | None:
+def _checked_target(target: Sequence[int], counts: Sequence[int]) -> tuple[int, ...] | None:
     """Return ``target``, or None if no dims are merged; raises ValueError if it has two -1."""
     if all(count == 1 for count in counts):
         return None

@@ -55,11 +55,11 @@ def transposed_product(m: Match, b: Builder) -> Replacement:
         if a.name in _SWAPPED
     ]
     result = b.add(ir.Node("smelt", "DotGeneral", (rhs, lhs), [*swapped, *kept]))[0]
-    moved = [_moved(axis, batch, left, right) for axis in order]
+    moved = [_axis_after_swap(axis, batch, left, right) for axis in order]
     return result if moved == sorted(moved) else b.op("Transpose", result, perm=moved)
 
 
-def _moved(axis: int, batch: int, left: int, right: int) -> int:
+def _axis_after_swap(axis: int, batch: int, left: int, right: int) -> int:
     """Return where ``axis`` of the original product is in the product with swapped operands."""
     if axis < batch:
         return axis

@@ -74,14 +74,14 @@ def _order(nodes: list[ir.Node], ops: frozenset[str]) -> list[ir.Node]:
         if _is_listed(node, ops):
             waiting[node] = None
         else:
-            _place(node, waiting, order)  # keeps 1
+            _append_with_sources(node, waiting, order)  # keeps 1
     for node in list(waiting):  # keeps 2
         if node in waiting:
-            _place(node, waiting, order)
+            _append_with_sources(node, waiting, order)
     return order
 
 
-def _place(node: ir.Node, waiting: dict[ir.Node, None], order: list[ir.Node]) -> None:
+def _append_with_sources(node: ir.Node, waiting: dict[ir.Node, None], order: list[ir.Node]) -> None:
     """Append ``node`` to ``order``, after the nodes of ``waiting`` that it needs, directly or
     not."""
     pending = [node]

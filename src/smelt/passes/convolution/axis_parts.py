@@ -107,7 +107,7 @@ def take(parts: AxisParts, dim: Dim, *, last: bool = False) -> tuple[AxisParts, 
                 return None
             needed_size = dim // count
             if size > needed_size and size % needed_size == 0:
-                part, remainder = _cut(part, needed_size, size // needed_size, last)
+                part, remainder = _split_part(part, needed_size, size // needed_size, last)
                 remaining.insert(len(remaining) if last else 0, remainder)
             elif needed_size % size:
                 return None
@@ -116,7 +116,9 @@ def take(parts: AxisParts, dim: Dim, *, last: bool = False) -> tuple[AxisParts, 
     return tuple(split_off), tuple(remaining)
 
 
-def _cut(part: AxisPart, taken_size: int, rest_size: int, last: bool) -> tuple[AxisPart, AxisPart]:
+def _split_part(
+    part: AxisPart, taken_size: int, rest_size: int, last: bool
+) -> tuple[AxisPart, AxisPart]:
     """Split a part in two and return the part split off, then the remaining part.
 
     The first has ``taken_size`` outer steps, or inner steps with ``last``; the second has

@@ -88,7 +88,7 @@ def _entry(nodes: list[ir.Node], version: int) -> Entry | None:
         layout = follow(layout, node, version) if layout is not None else None
     if layout is None or len(layout) != len(dims) or len(dims) < 3:
         return None
-    roles = _roles(layout, dims)
+    roles = _axes_and_blocks(layout, dims)
     if roles is None:
         return None
     order, blocks = roles
@@ -98,7 +98,7 @@ def _entry(nodes: list[ir.Node], version: int) -> Entry | None:
     return Entry(source, tuple(order), tuple(blocks), batch, dims[order[0]])
 
 
-def _roles(layout: Layout, dims: Sequence[Dim]) -> tuple[list[int], list[int]] | None:
+def _axes_and_blocks(layout: Layout, dims: Sequence[Dim]) -> tuple[list[int], list[int]] | None:
     """Return the source axis of each axis of the convolution, and the blocks of the spatial axes.
 
     None if the layout is not that of space to batch: a spatial axis is every b-th element of one

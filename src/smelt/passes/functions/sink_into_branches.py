@@ -80,7 +80,9 @@ class _Sinker:
         self.branches = [node.attributes[name].as_graph() for name in BRANCHES]
         results = zip(node.outputs, *(branch.outputs for branch in self.branches), strict=True)
         self.of_branches = {value: pair for value, *pair in results}
-        self.open = {v for v, pair in self.of_branches.items() if _differ(*pair)}  # needs 1
+        self.open = {
+            v for v, pair in self.of_branches.items() if _ranks_may_differ(*pair)
+        }  # needs 1
         self.moved: list[ir.Node] = []
         self.after: set[ir.Node] = {node}
 
@@ -143,7 +145,7 @@ class _Sinker:
             results.append(clone_into(builder, node, known))
         for value, *pair in zip(node.outputs, *results, strict=True):
             self.of_branches[value] = pair
-            if _differ(*pair):
+            if _ranks_may_differ(*pair):
                 self.open.add(value)
 
     def check(self) -> None:
@@ -194,7 +196,7 @@ def _read(node: ir.Node) -> tuple[ir.Value, ...]:
     return (*(value for value in node.inputs if value is not None), *scope.captures(node))
 
 
-def _differ(one: ir.Value, other: ir.Value) -> bool:
+def _ranks_may_differ(one: ir.Value, other: ir.Value) -> bool:
     """True if two tensors are not known to have the same rank."""
     if not isinstance(one.type, ir.TensorType) or not isinstance(other.type, ir.TensorType):
         return False

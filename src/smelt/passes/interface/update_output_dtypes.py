@@ -59,7 +59,7 @@ def update_output_dtypes(
 ) -> None:
     """Add a Cast to each output whose requested type differs from its own."""
     graph = cx.model.graph
-    for value, dtype in _requested(options.dtypes, graph.outputs).items():
+    for value, dtype in _requested_types(options.dtypes, graph.outputs).items():
         if value.dtype == dtype or rewriter.exhausted:  # keeps 2
             continue
         if value.dtype not in _NUMBERS:
@@ -72,7 +72,9 @@ def update_output_dtypes(
         stats.fired["output cast"] += 1
 
 
-def _requested(dtypes: Sequence[str], outputs: Sequence[ir.Value]) -> dict[ir.Value, ir.DataType]:
+def _requested_types(
+    dtypes: Sequence[str], outputs: Sequence[ir.Value]
+) -> dict[ir.Value, ir.DataType]:
     """Return the requested type of each output; raises UsageError E603 for a bad request."""
     if dtypes and not any(":" in item for item in dtypes):
         if len(dtypes) != len(outputs):

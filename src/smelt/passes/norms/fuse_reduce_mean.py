@@ -39,7 +39,7 @@ def sum_over_count(m: Match, b: Builder) -> Replacement:
     count = _count(m["x"], axes)
     if axes is None or count is None:  # needs 1
         return Miss("the number of summed elements is not a constant above 0")
-    if not _divides(m.array("constant"), count, m.root.op_type):  # keeps 1, 3
+    if not _divides_by_count(m.array("constant"), count, m.root.op_type):  # keeps 1, 3
         return Miss(
             "the constant is not the number of summed elements"
             if _is_float(m.array("constant"))
@@ -90,7 +90,7 @@ def _is_float(constant: np.ndarray | None) -> bool:
     return constant is not None and constant.size == 1 and is_float(constant.dtype)
 
 
-def _divides(constant: np.ndarray | None, count: int, by: str) -> bool:
+def _divides_by_count(constant: np.ndarray | None, count: int, by: str) -> bool:
     """True if a Div by ``constant`` divides by ``count``, or a Mul multiplies by its rounded
     inverse."""
     if constant is None or not _is_float(constant):

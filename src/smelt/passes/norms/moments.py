@@ -100,7 +100,7 @@ class MomentReader:
         """
         reduction = self.walk.up(self.before_reshapes(total), "ReduceSum")
         reduced = self._reduced(reduction) if reduction is not None else None
-        return reduced if reduced and self._divides(count, node.op_type, *reduced) else None
+        return reduced if reduced and self._makes_a_mean(count, node.op_type, *reduced) else None
 
     @attempt
     def square(self, value: ir.Value | None) -> ir.Value | None:
@@ -228,7 +228,9 @@ class MomentReader:
         axes = opset.reduction_axes(node, self.constants)
         return (source, axes) if axes else None
 
-    def _divides(self, value: ir.Value | None, op_type: str, source: ir.Value, axes: Axes) -> bool:
+    def _makes_a_mean(
+        self, value: ir.Value | None, op_type: str, source: ir.Value, axes: Axes
+    ) -> bool:
         """True if ``value`` turns a sum over ``axes`` into a mean, by a Div or Mul
         (``op_type``)."""
         array = self.constants.get(value)

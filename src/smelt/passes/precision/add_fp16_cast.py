@@ -199,7 +199,7 @@ class _Narrow:
         b = self.rewriter.builder(node, [node], "add_fp16_cast")
         values = list(node.inputs)
         for index in inputs:
-            values[index] = self._narrow(node.inputs[index], b)
+            values[index] = self._in_half(node.inputs[index], b)
         attributes = list(node.attributes.values())
         new = ir.Node(
             "", node.op_type, values, attributes, num_outputs=len(node.outputs), name=node.name
@@ -225,7 +225,7 @@ class _Narrow:
         for _, value in self.built:
             self.rewriter.drop_initializer(value)
 
-    def _narrow(self, value: ir.Value | None, b: Builder) -> ir.Value:
+    def _in_half(self, value: ir.Value | None, b: Builder) -> ir.Value:
         """Return the float16 counterpart of ``value``: a known one, a new constant or a Cast."""
         assert value is not None
         narrow = self.narrow.get(value) or self.built.get((b.graph, value))

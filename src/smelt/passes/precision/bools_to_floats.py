@@ -44,7 +44,7 @@ def bools_to_floats(
         for node in list(graph):
             if node in rewriter.dead or rewriter.exhausted or not _is_cast_to_float(node):
                 continue
-            between = _between(node, cx.constants)
+            between = _replaceable_nodes(node, cx.constants)
             if not between or all(map(cx.computes, between)):  # needs 1
                 continue
             b = rewriter.builder(node, [node], NAME)
@@ -65,7 +65,7 @@ def _is_cast_to_float(node: ir.Node) -> bool:
 FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE)
 
 
-def _between(cast: ir.Node, constants: Constants) -> list[ir.Node]:
+def _replaceable_nodes(cast: ir.Node, constants: Constants) -> list[ir.Node]:
     """Return the nodes that floats can replace, from the input of ``cast`` up; empty if there are
     too many."""
     visited: dict[ir.Node, None] = {}

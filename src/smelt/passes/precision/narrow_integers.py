@@ -76,7 +76,7 @@ def narrow_integers(cx: PassContext, rewriter: Rewriter, stats: RuleStats, optio
             if not all(map(facts.fits, (*operands, *results))):  # needs 2
                 stats.miss(NAME, "its numbers may need more than 32 bits", node)
             elif not rewriter.exhausted:
-                _narrow(rewriter, node, places, stats)
+                _narrow_node(rewriter, node, places, stats)
 
 
 def _is_wide_input(node: ir.Node, place: int) -> bool:
@@ -85,7 +85,7 @@ def _is_wide_input(node: ir.Node, place: int) -> bool:
     return value is not None and value.dtype == WIDE
 
 
-def _narrow(rewriter: Rewriter, node: ir.Node, places: list[int], stats: RuleStats) -> None:
+def _narrow_node(rewriter: Rewriter, node: ir.Node, places: list[int], stats: RuleStats) -> None:
     """Replace ``node`` by one of int32 operands, and Casts before and after it."""
     b = rewriter.builder(node, [node], NAME)
     operands = list(node.inputs)

@@ -68,10 +68,10 @@ def product(m: Match, b: Builder) -> Replacement:
         return Miss("the product needs more than one Transpose")
     values = (x, y)
     left, right = (
-        _moved(b, values[i], equation.terms[i], labels)
+        _transposed_to(b, values[i], equation.terms[i], labels)
         for i, labels in zip(plan.order, plan.operands, strict=True)
     )
-    return _moved(b, b.op("MatMul", left, right), plan.result, equation.out)
+    return _transposed_to(b, b.op("MatMul", left, right), plan.result, equation.out)
 
 
 @rule(op("Einsum", var("x")))
@@ -84,7 +84,7 @@ def moved_axes(m: Match, b: Builder) -> Replacement:
     (labels,) = equation.terms
     if sorted(labels) != sorted(equation.out):
         return Miss("the Einsum sums or repeats an axis")
-    return _moved(b, m["x"], labels, equation.out)
+    return _transposed_to(b, m["x"], labels, equation.out)
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def _is_next_to_softmax(node: ir.Node) -> bool:
     return False
 
 
-def _moved(b: Builder, value: ir.Value, labels: Labels, to: Labels) -> ir.Value:
+def _transposed_to(b: Builder, value: ir.Value, labels: Labels, to: Labels) -> ir.Value:
     """Return ``value``, whose dims are ``labels``, transposed so that they are ``to``."""
     if labels == to:
         return value

@@ -41,11 +41,11 @@ def dynamic_gemm(m: Match, b: Builder) -> Replacement:
     product = b.op(
         "MatMul", _transposed_if(m, b, "x", "transA"), _transposed_if(m, b, "weight", "transB")
     )
-    result = _scaled(b, product, alpha, dtype)
+    result = _times_factor(b, product, alpha, dtype)
     beta = opset.attribute(m.root, "beta", m.opset)
     if bias is None or beta == 0 or m.constants.is_filled(bias, 0):
         return result
-    return b.op("Add", result, _scaled(b, bias, beta, dtype))
+    return b.op("Add", result, _times_factor(b, bias, beta, dtype))
 
 
 def _transposed_if(m: Match, b: Builder, name: str, flag: str) -> ir.Value:
@@ -55,7 +55,7 @@ def _transposed_if(m: Match, b: Builder, name: str, flag: str) -> ir.Value:
     return b.op("Transpose", m[name], perm=[1, 0])
 
 
-def _scaled(b: Builder, value: ir.Value, factor: float, dtype: ir.DataType) -> ir.Value:
+def _times_factor(b: Builder, value: ir.Value, factor: float, dtype: ir.DataType) -> ir.Value:
     """Return ``value`` times ``factor``, or ``value`` itself for a factor of 1."""
     if factor == 1:
         return value

@@ -53,7 +53,7 @@ def linear_times(m: Match, b: Builder) -> Replacement:
     bias = _scaled_bias(m, factor)
     if isinstance(bias, Miss):
         return bias
-    return _rebuilt(m, b, scaled, bias)
+    return _rebuilt_product(m, b, scaled, bias)
 
 
 def _attribute(m: Match, name: str) -> object:
@@ -90,7 +90,7 @@ def _scaled_bias(m: Match, factor: np.ndarray) -> np.ndarray | Miss | None:
     return Miss("the new bias does not fit its type") if rounded is None else rounded
 
 
-def _rebuilt(m: Match, b: Builder, weight: np.ndarray, bias: np.ndarray | None) -> ir.Value:
+def _rebuilt_product(m: Match, b: Builder, weight: np.ndarray, bias: np.ndarray | None) -> ir.Value:
     """Return the product with the new weight and bias."""
     product = m.node("product")
     operands = [m["x"], b.constant(weight, name=m["weight"].name)]

@@ -80,7 +80,7 @@ def _chain(m: Match, walk: Walk) -> tuple[ir.Node, list[ir.Node]] | None:
     while len(layers) <= LONGEST:
         flatten = producer_of(value, "Reshape")
         if flatten is not None:
-            is_flat = flatten.graph is m.root.graph and _flattens(flatten)
+            is_flat = flatten.graph is m.root.graph and _merges_leading_dims(flatten)
             has_product = any(layer.op_type in _PRODUCTS for layer in layers)
             return (flatten, layers[::-1]) if is_flat and has_product else None
         layer = walk.up(value, *_LAYERS)
@@ -97,7 +97,7 @@ _BY_ELEMENT = ("Add", "Mul", "Sub", "Div")
 _LAYERS = (*sorted(UNARY), *_PRODUCTS, *_BY_ELEMENT)
 
 
-def _flattens(node: ir.Node) -> bool:
+def _merges_leading_dims(node: ir.Node) -> bool:
     """True if the Reshape merges several leading dims into one."""
     return _merged_dims(node) > 1
 

@@ -204,13 +204,13 @@ class _Lift:
     def rebuild(self, value: ir.Value) -> ir.Value | None:
         """Return ``value`` with four dims; None if this needs a size that no input determines."""
         if value not in self.rebuilt:
-            lifted = self.split(value) or self._rebuilt(value)
+            lifted = self.split(value) or self._rebuilt_producer(value)
             if lifted is None:
                 return None
             self.rebuilt[value] = lifted
         return self.rebuilt[value]
 
-    def _rebuilt(self, value: ir.Value) -> ir.Value | None:
+    def _rebuilt_producer(self, value: ir.Value) -> ir.Value | None:
         """Return the result of the producer of ``value``, rebuilt on operands with four dims; None
         if one of them cannot be split.
         """

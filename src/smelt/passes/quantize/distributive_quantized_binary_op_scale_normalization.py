@@ -64,8 +64,8 @@ def quantized_sum(m: Match, b: Builder) -> Replacement:
     unit = single[0]
     new_scales = [_divided(array, arrays[unit], dtype) for array in arrays]
     steps = [float(np.max(largest_steps(q, m.constants), initial=0)) for q in known[:2]]
-    flaw = _flaw(arrays, new_scales, steps, dtype)
-    return Miss(flaw) if flaw is not None else _rebuilt(m, b, nodes, new_scales)
+    flaw = _why_inexact(arrays, new_scales, steps, dtype)
+    return Miss(flaw) if flaw is not None else _rebuilt_sum(m, b, nodes, new_scales)
 
 
 def _divided(array: np.ndarray, by: np.ndarray, dtype: ir.DataType) -> np.ndarray:
@@ -74,7 +74,7 @@ def _divided(array: np.ndarray, by: np.ndarray, dtype: ir.DataType) -> np.ndarra
         return np.asarray(array / by).astype(dtype.numpy())
 
 
-def _flaw(
+def _why_inexact(
     old: list[np.ndarray], new: list[np.ndarray], steps: list[float], dtype: ir.DataType
 ) -> str | None:
     """Return why the result might move by more than one step; None if it cannot."""
@@ -92,12 +92,12 @@ def _flaw(
     return None
 
 
-def _rebuilt(
+def _rebuilt_sum(
     m: Match, b: Builder, nodes: tuple[ir.Node, ...], scales: list[np.ndarray]
 ) -> ir.Value:
     """Return the quantized sum with the new ``scales``."""
     new_scales = [
-        b.constant(_like(scale, m.array(node.inputs[1], limit=None)))
+        b.constant(_in_shape_of(scale, m.array(node.inputs[1], limit=None)))
         for node, scale in zip(nodes, scales, strict=True)
     ]
     operands = [
@@ -110,7 +110,7 @@ def _rebuilt(
     return b.like(m.root, total, new_scales[2], *m.root.inputs[2:])
 
 
-def _like(scale: np.ndarray, old: np.ndarray | None) -> np.ndarray:
+def _in_shape_of(scale: np.ndarray, old: np.ndarray | None) -> np.ndarray:
     """Return ``scale`` in the shape of the old one: one element may be a scalar or a vector."""
     return scale if old is None else scale.reshape(old.shape)
 

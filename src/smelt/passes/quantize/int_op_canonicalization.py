@@ -125,13 +125,15 @@ def int_op_canonicalization(
         parts = QuantizedSplit.of(split)
         if parts is not None:
             split_tree = _Tree([split], [parts.leaf])
-            flaws = (_flaw(quantize, split_tree, cx, options) for quantize in parts.quantizes)
+            flaws = (
+                _why_not_moved(quantize, split_tree, cx, options) for quantize in parts.quantizes
+            )
             flaw = next((text for text in flaws if text is not None), None)
             _record(split, flaw or parts.replace(rewriter, NAME), stats)
     for node in index.nodes([("", "QuantizeLinear")]):
         tree = _Tree.above(node)
         if tree is not None and tree.moves:
-            flaw = _flaw(node, tree, cx, options)
+            flaw = _why_not_moved(node, tree, cx, options)
             _record(node, flaw or _replace(rewriter, node, tree), stats)
 
 
@@ -143,7 +145,7 @@ def _record(node: ir.Node, flaw: str | None, stats: RuleStats) -> None:
         stats.miss(NAME, flaw, node)
 
 
-def _flaw(quantize: ir.Node, tree: _Tree, cx: PassContext, options: Groups) -> str | None:
+def _why_not_moved(quantize: ir.Node, tree: _Tree, cx: PassContext, options: Groups) -> str | None:
     """Return why the integers should not move, or might differ; None if they can move."""
     if quantize.graph is None or cx.index().opsets[quantize.graph] < MIN_OPSET:
         return f"the opset is below {MIN_OPSET}"

@@ -60,7 +60,7 @@ def move_of_dequantize(m: Match, b: Builder) -> Replacement:
     output_dtype = node.attributes.get("output_dtype")
     return b.op(
         "DequantizeLinear",
-        b.constant(_moved(m.root, array, shape), data.name),
+        b.constant(_moved_array(m.root, array, shape), data.name),
         *parameters,
         axis=axis,
         block_size=quantization.block_size or None,
@@ -90,12 +90,12 @@ def _moved_parameters(
         array = m.array(value, limit=None)
         if array is None or array.size != math.prod(new_shape):
             return None
-        moved = array.reshape(()) if axis is None else _moved(m.root, array, new_shape)
+        moved = array.reshape(()) if axis is None else _moved_array(m.root, array, new_shape)
         new_parameters.append(b.constant(moved, value.name))
     return new_parameters
 
 
-def _moved(node: ir.Node, array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def _moved_array(node: ir.Node, array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """Return ``array`` moved as ``node`` moves its input, with the result shape ``shape``."""
     if node.op_type == "Transpose":
         return np.ascontiguousarray(array.transpose(permutation(node))).reshape(shape)

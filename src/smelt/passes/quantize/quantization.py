@@ -67,16 +67,16 @@ class Quantization:
         """Return the scales in float64, of rank 0 if there is only one; None if they are not
         constant."""
         array = constants.get(self.scale, limit=None)
-        return None if array is None else self._shaped(array.astype(np.float64))
+        return None if array is None else self._scalar_if_one(array.astype(np.float64))
 
     def zero_points(self, constants: Constants) -> np.ndarray | None:
         """Return the zero points in int64, 0 where absent; None if they are not constant."""
         if self.zero_point is None:
             return np.zeros(() if self.axis is None else static_shape(self.scale) or (), np.int64)
         array = constants.get(self.zero_point, limit=None)
-        return None if array is None else self._shaped(array.astype(np.int64))
+        return None if array is None else self._scalar_if_one(array.astype(np.int64))
 
-    def _shaped(self, array: np.ndarray) -> np.ndarray:
+    def _scalar_if_one(self, array: np.ndarray) -> np.ndarray:
         """Return ``array`` as a scalar if it is one number for the whole tensor, else unchanged."""
         return array.reshape(()) if self.axis is None and array.size == 1 else array
 
@@ -87,16 +87,18 @@ def difference(a: Quantization, b: Quantization, constants: Constants) -> str | 
         return f"the quantized types differ: {a.integer} and {b.integer}"
     if (a.axis, a.block_size) != (b.axis, b.block_size):
         return "the axes or block sizes differ"
-    if a.scale is not b.scale and not _equal(a.scales(constants), b.scales(constants)):
+    if a.scale is not b.scale and not _both_known_and_equal(
+        a.scales(constants), b.scales(constants)
+    ):
         return "the scales are not proved equal"
-    if a.zero_point is not b.zero_point and not _equal(
+    if a.zero_point is not b.zero_point and not _both_known_and_equal(
         a.zero_points(constants), b.zero_points(constants)
     ):
         return "the zero points are not proved equal"
     return None
 
 
-def _equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:
+def _both_known_and_equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:
     """True if both are known and equal; NaN equals nothing."""
     return a is not None and b is not None and np.array_equal(a, b)
 

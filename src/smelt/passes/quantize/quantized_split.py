@@ -26,7 +26,11 @@ class QuantizedSplit:
         """Return the group around ``split``; None if one of its parts is read as floats."""
         source = split.inputs[0]
         leaf = source.producer() if source is not None else None
-        if leaf is None or not _is(leaf, "DequantizeLinear") or leaf.graph is not split.graph:
+        if (
+            leaf is None
+            or not _is_operator(leaf, "DequantizeLinear")
+            or leaf.graph is not split.graph
+        ):
             return None
         quantizes = []
         for part in split.outputs:
@@ -35,7 +39,10 @@ class QuantizedSplit:
             readers = scope.consumers(part)
             if part.is_graph_output() or len(readers) != 1 or scope.num_uses(part) != 1:
                 return None
-            if not _is(readers[0], "QuantizeLinear") or readers[0].graph is not split.graph:
+            if (
+                not _is_operator(readers[0], "QuantizeLinear")
+                or readers[0].graph is not split.graph
+            ):
                 return None
             quantizes.append(readers[0])
         return cls(split, leaf, tuple(quantizes)) if quantizes else None
@@ -60,6 +67,6 @@ class QuantizedSplit:
         return None
 
 
-def _is(node: ir.Node, op_type: str) -> bool:
+def _is_operator(node: ir.Node, op_type: str) -> bool:
     """True if ``node`` is ONNX's ``op_type``."""
     return node.op_type == op_type and not node.domain

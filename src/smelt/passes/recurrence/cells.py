@@ -134,7 +134,7 @@ class CellReader:
 
     def _gru(self, value: ir.Value) -> Cell | None:
         """Return the GRU step that computes ``value = (1 - z) * n + z * h``, else None."""
-        for update, state, new in self._mixed(value):
+        for update, state, new in self._mixtures(value):
             z = self._activated(update, "Sigmoid")
             tanh = self.reader.node(new, "Tanh")
             if z is None or tanh is None:
@@ -145,7 +145,7 @@ class CellReader:
                     return step
         return None
 
-    def _mixed(self, value: ir.Value) -> Iterator[tuple[ir.Value, ir.Value, ir.Value]]:
+    def _mixtures(self, value: ir.Value) -> Iterator[tuple[ir.Value, ir.Value, ir.Value]]:
         """Yield ``(z, h, n)`` for each way to read ``value`` as ``n + z * (h - n)`` or ``(1 - z) *
         n + z * h``."""
         for a, b in self._pairs(value, "Add"):

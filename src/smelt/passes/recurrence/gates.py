@@ -115,7 +115,9 @@ class GateReader:
             assert b is not None
             first = self._sum(a, span)
             second = self._sum(b, span) if first is not None else None
-            return _added(first, second) if first is not None and second is not None else None
+            return (
+                _sum_of_gates(first, second) if first is not None and second is not None else None
+            )
         if node.op_type in ("Split", "Slice"):
             source, start = node.inputs[0], self._start(node, value)
             if start is None or source is None:
@@ -229,7 +231,7 @@ class GateReader:
         return [value for value in joined.inputs if value is not None]
 
 
-def _added(a: Gate, b: Gate) -> Gate | None:
+def _sum_of_gates(a: Gate, b: Gate) -> Gate | None:
     """Return the sum of two Gates; None if both multiply the same operand."""
     if a.weights.keys() & b.weights.keys():
         return None

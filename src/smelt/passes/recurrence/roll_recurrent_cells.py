@@ -99,7 +99,11 @@ def _chains(
     roots = [node for node in nodes if not node.domain and node.op_type in ROOTS]
     cells = [cell for cell in map(reader.cell, roots) if cell is not None]
     by_result = {cell.result: cell for cell in cells}
-    linked = {c.result: _linked(c, by_result) for c in cells} if len(cells) >= FEWEST else {}
+    linked = (
+        {c.result: _with_previous_state(c, by_result) for c in cells}
+        if len(cells) >= FEWEST
+        else {}
+    )
     continued = {before for _, before in filter(None, linked.values())}
     for cell in cells:
         # The last step of a chain; `_chain` follows it back to the first one.
@@ -111,7 +115,9 @@ Links = Mapping[ir.Value, "tuple[Cell, ir.Value] | None"]
 """For the result of each cell: the cell with its state known, and that state."""
 
 
-def _linked(cell: Cell, by_result: Mapping[ir.Value, Cell]) -> tuple[Cell, ir.Value] | None:
+def _with_previous_state(
+    cell: Cell, by_result: Mapping[ir.Value, Cell]
+) -> tuple[Cell, ir.Value] | None:
     """Return ``cell`` with its state known, and that state, the result of the previous step, else
     None."""
     states = cell.operands() if cell.state is None else (cell.state,)

@@ -39,10 +39,10 @@ def element_of(value: ir.Value, constants: Constants, version: int) -> Element |
         element = _sliced(cut, constants)
     else:
         element = _split(cut, part, version)
-    return element if element is not None and _drops(part, value, element.axis) else None
+    return element if element is not None and _drops_axis(part, value, element.axis) else None
 
 
-def _at(source: ir.Value | None, axis: int, index: int) -> Element | None:
+def _element_at(source: ir.Value | None, axis: int, index: int) -> Element | None:
     """Return the Element at ``index`` of ``axis``; None if it is out of range or a size is
     unknown."""
     if source is None or source.shape is None:
@@ -59,7 +59,9 @@ def _gathered(node: ir.Node, constants: Constants, version: int, rank: int) -> E
     index = constants.get(node.inputs[1])
     if index is None or index.ndim != rank or index.size != 1:
         return None
-    return _at(node.inputs[0], opset.attribute(node, "axis", version), int(index.reshape(())))
+    return _element_at(
+        node.inputs[0], opset.attribute(node, "axis", version), int(index.reshape(()))
+    )
 
 
 def _sliced(node: ir.Node, constants: Constants) -> Element | None:
@@ -71,7 +73,7 @@ def _sliced(node: ir.Node, constants: Constants) -> Element | None:
     shape = node.outputs[0].shape
     if step != 1 or shape is None or shape[axis] != 1:
         return None
-    return _at(node.inputs[0], axis, start)
+    return _element_at(node.inputs[0], axis, start)
 
 
 def _split(node: ir.Node, part: ir.Value, version: int) -> Element | None:
@@ -80,10 +82,10 @@ def _split(node: ir.Node, part: ir.Value, version: int) -> Element | None:
     shapes = [value.shape for value in node.outputs]
     if any(shape is None or shape[axis] != 1 for shape in shapes):
         return None
-    return _at(node.inputs[0], axis, part.index() or 0)
+    return _element_at(node.inputs[0], axis, part.index() or 0)
 
 
-def _drops(part: ir.Value, value: ir.Value, axis: int) -> bool:
+def _drops_axis(part: ir.Value, value: ir.Value, axis: int) -> bool:
     """True if ``value`` is ``part`` without ``axis``."""
     if part.shape is None or value.shape is None or len(value.shape) != len(part.shape) - 1:
         return False

@@ -44,10 +44,10 @@ def region_around(
     tells whether a node could fold at all. Two regions are tried: ``node`` with all readers of the
     same constants and of results, and, if that is too large, with readers of results only.
     """
-    with_constants = _grown(node, may_fold, shared=True)
+    with_constants = _region_from(node, may_fold, shared=True)
     if _is_small(with_constants, limit):
         return frozenset(with_constants)
-    by_results = _grown(node, may_fold, shared=False)
+    by_results = _region_from(node, may_fold, shared=False)
     return (
         frozenset(by_results)
         if by_results != with_constants and _is_small(by_results, limit)
@@ -78,7 +78,7 @@ def _is_small(region: set[ir.Node], limit: int) -> bool:
     return outer_bytes <= allowed
 
 
-def _grown(node: ir.Node, may_fold: Callable[[ir.Node], bool], shared: bool) -> set[ir.Node]:
+def _region_from(node: ir.Node, may_fold: Callable[[ir.Node], bool], shared: bool) -> set[ir.Node]:
     """Return ``node`` and all nodes around it that are constant together with it.
 
     The search follows results to their readers; with ``shared``, also constants to their readers.

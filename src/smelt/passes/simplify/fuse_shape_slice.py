@@ -46,7 +46,7 @@ def consecutive_dims(m: Match, b: Builder) -> Replacement:
     if not elements or all(isinstance(item, int) for item in elements):  # keeps 1
         return None
     for tensor in tensors:
-        start = _place(elements, tensor.shape)  # needs 1
+        start = _first_axis_of(elements, tensor.shape)  # needs 1
         if tensor.shape is None or start is None:
             continue
         end = start + len(elements)
@@ -75,7 +75,7 @@ def _tensors(node: ir.Node) -> Iterator[ir.Value]:
             yield tensor
 
 
-def _place(elements: Sequence[Dim], shape: ir.Shape | None) -> int | None:
+def _first_axis_of(elements: Sequence[Dim], shape: ir.Shape | None) -> int | None:
     """Return the first axis from which on ``shape`` has the dims ``elements``, else None."""
     dims = list(shape or ())
     for start in range(len(dims) - len(elements) + 1):

@@ -43,7 +43,7 @@ def slice_of_slice(m: Match, b: Builder) -> Replacement:
         size = x.shape[axis]
         new_cut = cut
         if axis in inner:
-            merged = _merged(size if isinstance(size, int) else None, inner[axis], cut)
+            merged = _merged_cut(size if isinstance(size, int) else None, inner[axis], cut)
             if merged is None:
                 return Miss("the size of an axis that both Slices cut is unknown")
             new_cut = merged
@@ -80,7 +80,7 @@ def slice_of_concat(m: Match, b: Builder) -> Replacement:
     return Miss("the Slice takes rows of more than one operand of the Concat")  # keeps 2
 
 
-def _merged(size: int | None, inner: Cut, outer: Cut) -> Cut | None:
+def _merged_cut(size: int | None, inner: Cut, outer: Cut) -> Cut | None:
     """Return the cut that equals ``outer`` applied after ``inner``; None if it is unknown.
 
     ``size`` is the size of the axis, None if unknown.
@@ -88,14 +88,14 @@ def _merged(size: int | None, inner: Cut, outer: Cut) -> Cut | None:
     if size is not None:
         rows = rows_taken(size, inner)
         outer_rows = rows_taken(len(rows), outer)
-        return cut_of_rows(_among(rows, outer_rows))
+        return cut_of_rows(_subset_of_rows(rows, outer_rows))
     (start, end, step), (outer_start, outer_end, outer_step) = inner, outer
     if min(start, end, outer_start, outer_end) < 0 or (step, outer_step) != (1, 1):
         return None
     return min(start + outer_start, LAST), min(end, start + outer_end, LAST), 1
 
 
-def _among(rows: range, indices: range) -> range:
+def _subset_of_rows(rows: range, indices: range) -> range:
     """Return ``rows[i]`` for every i of ``indices``, which are all in range, as a range."""
     if not indices:
         return range(0)

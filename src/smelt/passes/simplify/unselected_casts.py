@@ -39,7 +39,7 @@ def unselected_cast(m: Match, b: Builder) -> Replacement:
         if (outside & (mask == selected)).any():
             return Miss("a selected element is cast out of range")
         operands = list(m.root.inputs)
-        operands[place] = _rebuilt(b, cast, np.where(outside, 0, numbers), chain)
+        operands[place] = _rebuilt_chain(b, cast, np.where(outside, 0, numbers), chain)
         return b.op("Where", *operands)
     return None
 
@@ -77,7 +77,9 @@ def _is_in_range(numbers: np.ndarray, dtype: ir.DataType | None) -> np.ndarray:
         return np.logical_and(numbers >= limits.min, numbers < float(limits.max))
 
 
-def _rebuilt(b: Builder, cast: ir.Node, numbers: np.ndarray, chain: list[ir.Node]) -> ir.Value:
+def _rebuilt_chain(
+    b: Builder, cast: ir.Node, numbers: np.ndarray, chain: list[ir.Node]
+) -> ir.Value:
     """Return the result of ``chain`` for ``numbers`` cast to integers."""
     dtype = cast.outputs[0].dtype
     assert dtype is not None

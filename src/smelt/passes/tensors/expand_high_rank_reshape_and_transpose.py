@@ -65,7 +65,7 @@ def high_rank_transpose(m: Match, b: Builder) -> Replacement:
             else "the rank of the result is above the limit"
         )
     sizes, order = _merged_axes(dims, perm)
-    if len(_unknown(sizes)) > 1 or len(_unknown(result)) > 1:
+    if len(_unknown_dims(sizes)) > 1 or len(_unknown_dims(result)) > 1:
         return Miss("more than one dim of the operand or of the result is not known")
     if 0 in sizes or 0 in result:  # keeps 3
         return Miss("a dim of the operand or of the result is 0")
@@ -118,7 +118,7 @@ def _swaps(sizes: list[Dim], order: list[int]) -> Iterator[tuple[list[Dim], list
         current = [*blocks[0], *blocks[2], *blocks[1], *blocks[3]]
 
 
-def _unknown(dims: Sequence[Dim]) -> list[Dim]:
+def _unknown_dims(dims: Sequence[Dim]) -> list[Dim]:
     """Return the dims of ``dims`` that are not numbers."""
     return [dim for dim in dims if not isinstance(dim, int)]
 

@@ -88,7 +88,7 @@ def _chain(concat: ir.Node, constants: Constants) -> Chain | None:
         ):
             break
         moves.append(following)
-    chain = _worthwhile_chain(_trimmed(moves))
+    chain = _worthwhile_chain(_without_end_reshapes(moves))
     has_one_copy = sum(move.copies for move in moves) == 1
     return chain if chain is not None and chain.row_bytes >= LEAST_ALONE * has_one_copy else None
 
@@ -129,7 +129,7 @@ def _is_closed(move: Move) -> bool:
     )
 
 
-def _trimmed(moves: list[Move]) -> list[Move]:
+def _without_end_reshapes(moves: list[Move]) -> list[Move]:
     """Return ``moves`` without the end Reshapes that would make the gathered rows smaller."""
     inner = list(moves)
     while not inner[0].copies:
@@ -138,14 +138,14 @@ def _trimmed(moves: list[Move]) -> list[Move]:
         inner.pop()
     prefix, suffix = min(m.prefix for m in inner), min(m.suffix for m in inner)
     start, end = moves.index(inner[0]), moves.index(inner[-1]) + 1
-    while start and _keeps(moves[start - 1], prefix, suffix):
+    while start and _keeps_prefix_and_suffix(moves[start - 1], prefix, suffix):
         start -= 1
-    while end < len(moves) and _keeps(moves[end], prefix, suffix):
+    while end < len(moves) and _keeps_prefix_and_suffix(moves[end], prefix, suffix):
         end += 1
     return moves[start:end]
 
 
-def _keeps(move: Move, prefix: int, suffix: int) -> bool:
+def _keeps_prefix_and_suffix(move: Move, prefix: int, suffix: int) -> bool:
     """True if ``move`` leaves at least the first ``prefix`` and the last ``suffix`` dims in
     place."""
     return move.prefix >= prefix and move.suffix >= suffix

@@ -124,7 +124,7 @@ def _union(node: ir.Node, operands: Operands) -> Bounds | None:
     return min(low for low, _ in known), max(high for _, high in known)
 
 
-def _extreme(node: ir.Node, operands: Operands) -> Bounds | None:
+def _bounds_of_extreme(node: ir.Node, operands: Operands) -> Bounds | None:
     """Return the bounds of Max or Min; None if an operand has none."""
     known = [bounds for bounds in operands if bounds is not None]
     if len(known) < len(operands) or not known:
@@ -201,7 +201,7 @@ _RULES: dict[str, Rule] = {
     **dict.fromkeys(opset.MOVEMENT - {"Concat", "Pad"}, _same_bounds),
     "Cast": _same_bounds,
     **dict.fromkeys(("Concat", "Where"), _union),
-    **dict.fromkeys(("Max", "Min"), _extreme),
+    **dict.fromkeys(("Max", "Min"), _bounds_of_extreme),
     "Clip": _clip,
     "Mod": _mod,
     "Add": _add,

@@ -79,7 +79,7 @@ def chain_of(moves: Sequence[Move], most_rows: int) -> Chain | None:
     least = min(len(shape) for shape in shapes if shape is not None)
     prefix = min(move.prefix for move in moves)
     suffix = min(least - prefix, *(move.suffix for move in moves))
-    middles = [_between(shape, prefix, suffix) for shape in shapes]
+    middles = [_dims_between(shape, prefix, suffix) for shape in shapes]
     row = first.shape.dims[len(first.shape) - suffix :] if first.shape is not None else ()
     if middles[0] is None or None in middles:
         return None
@@ -104,7 +104,7 @@ def row_bytes(dims: Sequence[Dim], dtype: ir.DataType | None) -> int:
     return int(prod(numbers) * dtype.itemsize)
 
 
-def _between(shape: ir.Shape | None, prefix: int, suffix: int) -> list[int] | None:
+def _dims_between(shape: ir.Shape | None, prefix: int, suffix: int) -> list[int] | None:
     """Return the dims of ``shape`` between prefix and suffix if all are numbers, else None."""
     dims = shape.dims[prefix : len(shape) - suffix] if shape is not None else (None,)
     numbers = [dim for dim in dims if isinstance(dim, int)]
@@ -177,7 +177,7 @@ def _gather(node: ir.Node, source: ir.Value, result: ir.Value, constants: Consta
     size = source.shape[axis]
     if not isinstance(size, int) or not ((-size <= indices) & (indices < size)).all():
         return None
-    return _along(axis, indices, (node,), source, result)
+    return _move_along(axis, indices, (node,), source, result)
 
 
 def _rotation(
@@ -201,10 +201,10 @@ def _rotation(
         nodes.append(producer)
     if axis is None or rotated is None or rotated.shape is None:
         return None
-    return _along(axis, np.asarray(indices), (*dict.fromkeys(nodes), node), rotated, result)
+    return _move_along(axis, np.asarray(indices), (*dict.fromkeys(nodes), node), rotated, result)
 
 
-def _along(
+def _move_along(
     axis: int, indices: Places, nodes: tuple[ir.Node, ...], source: ir.Value, result: ir.Value
 ) -> Move:
     """Return the move that takes ``indices`` along ``axis`` of ``source``."""

@@ -148,7 +148,11 @@ def _rows(cut: ir.Node, axis: int, size: int, constants: Constants) -> list[int]
         cuts = cuts_of(cut, constants)
         if cuts is None or set(cuts) != {axis}:
             return None
-        return list(rows_taken(size, cuts[axis])) if size <= MOST else _few(size, cuts[axis])
+        return (
+            list(rows_taken(size, cuts[axis]))
+            if size <= MOST
+            else _at_most_few_rows(size, cuts[axis])
+        )
     index, result = cut.inputs[1], cut.outputs[0].shape
     if index is None or index.shape is None or len(index.shape) != 1 or result is None:
         return None  # an index of another rank would change the rank of the result
@@ -160,7 +164,7 @@ def _rows(cut: ir.Node, axis: int, size: int, constants: Constants) -> list[int]
     return [row % size for row in indices]
 
 
-def _few(size: int, cut: tuple[int, int, int]) -> list[int] | None:
+def _at_most_few_rows(size: int, cut: tuple[int, int, int]) -> list[int] | None:
     """Return the rows of ``cut`` if they are at most ``MOST``, else None."""
     rows = rows_taken(size, cut)
     return list(rows) if len(rows) <= MOST else None

@@ -47,7 +47,7 @@ def stack_of(value: ir.Value | None, constants: Constants, walk: Walk) -> Stack 
     nodes = [node]
     for operand in node.inputs:
         producer = operand.producer() if operand is not None else None
-        if producer is None or not _inserts(producer, axis, constants):
+        if producer is None or not _inserts_one_dim(producer, axis, constants):
             return None
         source = producer.inputs[0]
         assert source is not None
@@ -84,7 +84,7 @@ def dims_of(value: ir.Value | None) -> tuple[Dim, ...] | None:
     return None if value is None or value.shape is None else tuple(value.shape.dims)
 
 
-def _inserts(node: ir.Node, axis: int, constants: Constants) -> bool:
+def _inserts_one_dim(node: ir.Node, axis: int, constants: Constants) -> bool:
     """True if ``node`` inserts one dim of size 1 at ``axis`` and does nothing else."""
     if node.domain or node.op_type not in ("Reshape", "Unsqueeze"):
         return False

@@ -46,7 +46,7 @@ def joined_strided_slices(m: Match, b: Builder) -> Replacement:
     places = []
     for piece in m.root.inputs:
         cut = walk.up(piece, "Slice")
-        place = _place(cut, x, m) if cut is not None else None
+        place = _start_and_step(cut, x, m) if cut is not None else None
         if place is None:
             return None
         places.append(place)
@@ -71,7 +71,7 @@ def joined_strided_slices(m: Match, b: Builder) -> Replacement:
     return b.op("Reshape", moved_x, b.const_i64(joined))
 
 
-def _place(cut: ir.Node, x: ir.Value, m: Match) -> dict[int, tuple[int, int]] | None:
+def _start_and_step(cut: ir.Node, x: ir.Value, m: Match) -> dict[int, tuple[int, int]] | None:
     """Return ``{axis: (start, step)}`` of a Slice that takes every ``step``-th row of x to its end.
 
     None for any other Slice.

@@ -46,7 +46,7 @@ def _apply(equation: compat.Equation, values: list[Value], run: Run) -> Sequence
         return _solved(equation, values, run)
     rule = rules.find(equation.primitive.name)
     if rule is None:
-        raise _refused(equation)
+        raise _refusal_of(equation)
     return rule(equation, values)
 
 
@@ -61,10 +61,10 @@ def _solved(equation: compat.Equation, values: list[Value], run: Run) -> Sequenc
 def _refusal(equation: compat.Equation) -> Unsupported | None:
     """Return E105 for a primitive without a rule, else None."""
     name = equation.primitive.name
-    return None if name in rules.names() else _refused(equation)
+    return None if name in rules.names() else _refusal_of(equation)
 
 
-def _refused(equation: compat.Equation) -> Unsupported:
+def _refusal_of(equation: compat.Equation) -> Unsupported:
     """Return the error E105 for a primitive without a rule for complex numbers."""
     name = equation.primitive.name
     return Unsupported(

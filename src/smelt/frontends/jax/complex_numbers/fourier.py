@@ -95,18 +95,18 @@ def transform(value: Value, kind: int, lengths: Sequence[Dim]) -> Value:
     """Return the result of the primitive ``fft`` over the last ``len(lengths)`` dims."""
     axes = list(range(-len(lengths), 0))
     if kind == RFFT:
-        z = _along(value, axes[-1], lambda x: _real_forward(x, lengths[-1]))
+        z = _apply_along(value, axes[-1], lambda x: _real_forward(x, lengths[-1]))
         axes = axes[:-1]
     else:
         z = value if isinstance(value, Parts) else real(value)
     for axis in reversed(axes if kind != IRFFT else axes[:-1]):
-        z = _along(z, axis, forward if kind in (FFT, RFFT) else backward)
+        z = _apply_along(z, axis, forward if kind in (FFT, RFFT) else backward)
     if kind == IRFFT:
         return _real_backward(z, lengths[-1])
     return z
 
 
-def _along(value: Any, axis: int, fn: Any) -> Parts:
+def _apply_along(value: Any, axis: int, fn: Any) -> Parts:
     """Return ``fn`` of ``value`` along ``axis``; ``fn`` transforms the last dim."""
     if isinstance(value, Parts):
         moved: Any = Parts(*(jnp.moveaxis(part, axis, -1) for part in (value.re, value.im)))
@@ -156,10 +156,10 @@ def _product(z: Parts, size: Dim) -> Parts:
     """Return the transform as one product with the matrix ``[[cos, -sin], [sin, cos]]``."""
     cos, sin = _angles(size, size, size)
     matrix = _matrix([[cos, -sin], [sin, cos]], z.re)
-    return _halves(jnp.concatenate([z.re, z.im], axis=-1) @ matrix, size)
+    return _parts_from_halves(jnp.concatenate([z.re, z.im], axis=-1) @ matrix, size)
 
 
-def _halves(x: Array, size: Dim) -> Parts:
+def _parts_from_halves(x: Array, size: Dim) -> Parts:
     """Return the two halves of the last dim as real and imaginary part."""
     return Parts(x[..., :size], x[..., size:])
 
@@ -218,7 +218,7 @@ def _real_forward(x: Array, size: Dim) -> Parts:
     half_length = size // 2 + 1
     if is_symbolic(size) or size <= SHORT:
         cos, sin = _angles(size, size, half_length)
-        return _halves(x @ _matrix([[cos, -sin]], x), half_length)
+        return _parts_from_halves(x @ _matrix([[cos, -sin]], x), half_length)
     spectrum = forward(real(x))
     return Parts(spectrum.re[..., :half_length], spectrum.im[..., :half_length])
 

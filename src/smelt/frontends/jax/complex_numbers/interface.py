@@ -24,12 +24,12 @@ def with_pairs(closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
     def run(*arrays: Any) -> list[Any]:
         """Run the jaxpr on constants and inputs; complex ones are passed and returned as pairs."""
         inputs = [
-            _joined(array) if _is_complex(variable) else array
+            _complex_from_pairs(array) if _is_complex(variable) else array
             for array, variable in zip(arrays[count:], jaxpr.invars, strict=True)
         ]
         results = interpret(jaxpr, arrays[:count], inputs, _literal, _step)
         return [
-            _parted(array) if _is_complex(atom) else array
+            _pairs_from_complex(array) if _is_complex(atom) else array
             for array, atom in zip(results, jaxpr.outvars, strict=True)
         ]
 
@@ -53,13 +53,13 @@ def _struct(aval: compat.Aval) -> Any:
     return compat.struct((*aval.shape, 2), real_dtype(aval.dtype))
 
 
-def _joined(pairs: Any) -> Any:
+def _complex_from_pairs(pairs: Any) -> Any:
     """Return complex numbers from pairs."""
     re, im = (lax.index_in_dim(pairs, part, axis=-1, keepdims=False) for part in (0, 1))
     return lax.complex(re, im)
 
 
-def _parted(array: Any) -> Any:
+def _pairs_from_complex(array: Any) -> Any:
     """Return pairs from complex numbers."""
     return jnp.stack([lax.real(array), lax.imag(array)], axis=-1)
 

@@ -101,12 +101,12 @@ ELEMENTWISE: Mapping[str, Callable[[Parts], Value]] = {
 }
 
 SPECIAL: Mapping[str, Callable[[Mapping[str, Any], list[Any]], Sequence[Value]]] = {
-    "complex": lambda _, values: [_joined(*values)],
+    "complex": lambda _, values: [_join_parts(*values)],
     "div": lambda _, values: [functions.divide(*values)],
     "pow": lambda _, values: [functions.power(*map(_as_complex, values))],
     "integer_pow": lambda params, values: [functions.integer_power(values[0], int(params["y"]))],
-    "eq": lambda _, values: [_same(*values)],
-    "ne": lambda _, values: [~_same(*values)],
+    "eq": lambda _, values: [_equal_mask(*values)],
+    "ne": lambda _, values: [~_equal_mask(*values)],
     "reduce_prod": lambda params, values: [functions.product(values[0], tuple(params["axes"]))],
     "cumprod": lambda params, values: [
         functions.running_product(values[0], params["axis"], params["reverse"])
@@ -144,7 +144,7 @@ def _as_complex(value: Value) -> Parts:
     return value if isinstance(value, Parts) else real(value)
 
 
-def _joined(re: Any, im: Any) -> Parts:
+def _join_parts(re: Any, im: Any) -> Parts:
     """Join two real arrays to ``Parts``.
 
     Derivatives of ``real`` and ``imag`` leave one of them of rank 0; it is broadcast.
@@ -153,7 +153,7 @@ def _joined(re: Any, im: Any) -> Parts:
     return Parts(*(part if part.ndim else jnp.broadcast_to(part, shape) for part in (re, im)))
 
 
-def _same(a: Parts, b: Parts) -> Any:
+def _equal_mask(a: Parts, b: Parts) -> Any:
     """Return a mask of the elements that are equal in both parts."""
     return (a.re == b.re) & (a.im == b.im)
 

@@ -36,16 +36,16 @@ def check_attributes(scopes: Scopes) -> None:
             names = [attribute.name for attribute in node.attribute]
             if len(set(names)) < len(names):
                 repeated = next(name for name in names if names.count(name) > 1)
-                raise _wrong(node, f"it has the attribute {repeated!r} twice")
+                raise _malformed_attribute(node, f"it has the attribute {repeated!r} twice")
             for attribute in node.attribute:
-                why = _fault(attribute, scope.function)
+                why = _fault_of_attribute(attribute, scope.function)
                 if why:
-                    raise _wrong(node, why)
+                    raise _malformed_attribute(node, why)
                 if node.domain in STANDARD:
                     _check_text(node, attribute)
 
 
-def _fault(attribute: onnx.AttributeProto, function: onnx.FunctionProto | None) -> str:
+def _fault_of_attribute(attribute: onnx.AttributeProto, function: onnx.FunctionProto | None) -> str:
     """Return why ``attribute`` is malformed, "" if it is valid."""
     if not attribute.name:
         return "an attribute has no name"
@@ -94,7 +94,7 @@ def _check_text(node: onnx.NodeProto, attribute: onnx.AttributeProto) -> None:
             ) from error
 
 
-def _wrong(node: onnx.NodeProto, why: str) -> InvalidModel:
+def _malformed_attribute(node: onnx.NodeProto, why: str) -> InvalidModel:
     """Return E324 for an attribute of ``node``."""
     return InvalidModel(
         "E324",

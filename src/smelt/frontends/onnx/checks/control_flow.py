@@ -104,8 +104,10 @@ def _loop(node: ir.Node, version: int) -> Iterable[Fit]:
     pairs = [
         ("the condition and its next value", *_first_of_each(body.inputs[1:2], body.outputs[:1]))
     ]
-    pairs += _carried(node.inputs[2:], body.inputs[2:], body.outputs[1:], node.outputs, carried)
-    pairs += _collected(body.outputs[1 + carried :], node.outputs[carried:])
+    pairs += _pairs_of_carried(
+        node.inputs[2:], body.inputs[2:], body.outputs[1:], node.outputs, carried
+    )
+    pairs += _pairs_of_collected(body.outputs[1 + carried :], node.outputs[carried:])
     yield Fit(body, 2 + carried, 1 + len(node.outputs), pairs)
 
 
@@ -125,9 +127,9 @@ def _scan(node: ir.Node, version: int) -> Iterable[Fit]:
         if name.endswith(("directions", "_axes")):
             required = scanned if "output" not in name else collected
             _check_options(node, name, values.as_ints(), required)
-    pairs = _carried(inputs, body.inputs, body.outputs, node.outputs, carried)
-    pairs += _collected(body.outputs[carried:], node.outputs[carried:])
-    pairs += _collected(body.inputs[carried:], inputs[carried:])
+    pairs = _pairs_of_carried(inputs, body.inputs, body.outputs, node.outputs, carried)
+    pairs += _pairs_of_collected(body.outputs[carried:], node.outputs[carried:])
+    pairs += _pairs_of_collected(body.inputs[carried:], inputs[carried:])
     yield Fit(body, len(inputs), len(node.outputs), pairs)
 
 
@@ -147,7 +149,7 @@ def _sequence_map(node: ir.Node, version: int) -> Iterable[Fit]:
     yield Fit(body, len(node.inputs), len(node.outputs), ())
 
 
-def _carried(
+def _pairs_of_carried(
     initial: Sequence[ir.Value | None],
     body_inputs: Sequence[ir.Value],
     body_outputs: Sequence[ir.Value],
@@ -168,7 +170,7 @@ def _carried(
     return [*pairs, *((description, *pair) for pair in rounds)]
 
 
-def _collected(
+def _pairs_of_collected(
     inner: Sequence[ir.Value], outer: Sequence[ir.Value | None]
 ) -> list[tuple[str, ir.Value | None, ir.Value | None]]:
     """Return ``(description, slice in the body, stacked tensor outside)`` for each slice."""

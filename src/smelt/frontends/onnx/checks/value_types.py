@@ -30,7 +30,7 @@ def check_value_types(scopes: Scopes) -> None:
         else:
             infos = [*outer.graph.input, *outer.graph.output, *outer.graph.value_info]
         for info in infos:
-            why = _fault(info.type)
+            why = _fault_of_type(info.type)
             if why:
                 at = f"{outer}: value {info.name!r}"
                 raise InvalidModel(
@@ -42,7 +42,7 @@ def check_value_types(scopes: Scopes) -> None:
                 )
 
 
-def _fault(declared: onnx.TypeProto) -> str:
+def _fault_of_type(declared: onnx.TypeProto) -> str:
     """Return why a type is impossible, "" if it is valid; protobuf limits the nesting."""
     kind = declared.WhichOneof("value")
     if kind in ("tensor_type", "sparse_tensor_type"):
@@ -66,7 +66,7 @@ def _fault_inside(declared: onnx.TypeProto, owner: str) -> str:
     """Return why the content type of a collection is impossible, "" if it is valid."""
     if declared.WhichOneof("value") is None:
         return f"{owner} does not declare the type of its content"
-    return _fault(declared)
+    return _fault_of_type(declared)
 
 
 def check_inputs(model: ir.Model) -> None:

@@ -126,7 +126,7 @@ def nextafter(cx: Lowering, x: ir.Value, y: ir.Value) -> ir.Value:
     kind, form = x.dtype, FORMATS[x.dtype]
     word, target = word_of(cx, x), word_of(cx, y)
     assert word.dtype is not None
-    x, y = _wide(cx, x), _wide(cx, y)
+    x, y = _as_float32(cx, x), _as_float32(cx, y)
     zero = cx.const_like(0, x)
     # Away from 0 if both comparisons agree.
     away_from_zero = cx.op("Equal", cx.op("Greater", y, x), cx.op("Greater", x, zero))
@@ -141,7 +141,7 @@ def nextafter(cx: Lowering, x: ir.Value, y: ir.Value) -> ir.Value:
     return number_of(cx, where(cx, nan, quiet, stepped), kind)
 
 
-def _wide(cx: Lowering, x: ir.Value) -> ir.Value:
+def _as_float32(cx: Lowering, x: ir.Value) -> ir.Value:
     """Return half floats as float32, for which every runtime has comparisons."""
     return x if x.dtype == ir.DataType.DOUBLE else cx.cast(x, ir.DataType.FLOAT)
 

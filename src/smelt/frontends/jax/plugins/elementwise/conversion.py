@@ -29,7 +29,7 @@ def convert_element_type(
     to = ir.DataType.from_numpy(np.dtype(cx.avals_out[0].dtype))
     assert x.dtype is not None
     if x.dtype.is_floating_point() and to.is_integer():
-        return _saturate(cx, x, to)
+        return _cast_saturating(cx, x, to)
     if to == ir.DataType.FLOAT8E8M0 and x.dtype != to:
         raise cx.unsupported(
             "JAX rounds to the nearest power of two and gives NaN for 0, and ONNX does neither",
@@ -53,7 +53,7 @@ def _overflowing(cx: Lowering, x: ir.Value, to: ir.DataType) -> ir.Value:
     return cx.op("Cast", x, to=int(to), saturate=0)
 
 
-def _saturate(cx: Lowering, x: ir.Value, to: ir.DataType) -> ir.Value:
+def _cast_saturating(cx: Lowering, x: ir.Value, to: ir.DataType) -> ir.Value:
     """Return floats cast to integers as in XLA: NaN gives 0, other numbers saturate.
 
     ONNX leaves both cases undefined.

@@ -14,21 +14,21 @@ def le_to(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
     a, b = _comparable(cx, a), _comparable(cx, b)
     if not _is_float(a):
         return cx.op("LessOrEqual", a, b)
-    return cx.op("Or", _below(cx, a, b), _same(cx, a, b))
+    return cx.op("Or", _is_below(cx, a, b), _is_same_number(cx, a, b))
 
 
 @lowers("lt_to", broadcasts=True)
 def lt_to(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
     """Return ``a < b`` in the total order."""
     a, b = _comparable(cx, a), _comparable(cx, b)
-    return _below(cx, a, b) if _is_float(a) else cx.op("Less", a, b)
+    return _is_below(cx, a, b) if _is_float(a) else cx.op("Less", a, b)
 
 
 @lowers("eq_to", broadcasts=True)
 def eq_to(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
     """Return ``a == b`` in the total order."""
     a, b = _comparable(cx, a), _comparable(cx, b)
-    return _same(cx, a, b) if _is_float(a) else cx.op("Equal", a, b)
+    return _is_same_number(cx, a, b) if _is_float(a) else cx.op("Equal", a, b)
 
 
 def _comparable(cx: Lowering, x: ir.Value) -> ir.Value:
@@ -45,7 +45,7 @@ def _is_float(x: ir.Value) -> bool:
     return x.dtype is not None and x.dtype.is_floating_point()
 
 
-def _below(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
+def _is_below(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
     """Return ``a < b`` in the total order of floats; reciprocals distinguish -0 from 0."""
     equal = cx.op("Equal", a, b)
     zeros = cx.op("And", equal, cx.op("Less", cx.op("Reciprocal", a), cx.op("Reciprocal", b)))
@@ -53,7 +53,7 @@ def _below(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
     return cx.op("Or", cx.op("Or", cx.op("Less", a, b), zeros), last)
 
 
-def _same(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
+def _is_same_number(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
     """True where both are the same number with the same sign, or both are NaN."""
     equal = cx.op("Equal", a, b)
     signed = cx.op("And", equal, cx.op("Equal", cx.op("Reciprocal", a), cx.op("Reciprocal", b)))

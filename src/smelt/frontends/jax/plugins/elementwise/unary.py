@@ -97,10 +97,10 @@ def round_(cx: Lowering, x: ir.Value, *, rounding_method: int) -> ir.Value:
     signed = cx.op("Where", cx.op("Less", x, cx.const_like(0, x)), cx.op("Neg", away), away)
     # Below a half the result is a zero with the sign of x.
     small = cx.op("Mul", x, cx.const_like(0, x))
-    return _unless(cx, cx.op("Less", magnitude, half), signed, small)
+    return _where_or_else(cx, cx.op("Less", magnitude, half), signed, small)
 
 
-def _unless(cx: Lowering, test: ir.Value, otherwise: ir.Value, x: ir.Value) -> ir.Value:
+def _where_or_else(cx: Lowering, test: ir.Value, otherwise: ir.Value, x: ir.Value) -> ir.Value:
     """Return ``x`` where ``test`` holds, else ``otherwise``.
 
     ONNX Runtime's Where keeps -0 of its last operand only, so ``x`` is the last one.

@@ -92,7 +92,7 @@ class Roles:
         return [*self.batching, *self.mapped, *self.partial]
 
 
-def _roles(cx: Lowering, numbers: Any) -> Roles:
+def _dim_roles(cx: Lowering, numbers: Any) -> Roles:
     """Return the roles of the operand dims, from the scatter's dimension numbers."""
     shape, update_shape = cx.avals_in[0].shape, cx.avals_in[2].shape
     batching = [int(dim) for dim in numbers.operand_batching_dims]
@@ -121,7 +121,7 @@ def _scatter(
     the mode drops updates out of bounds, they go to an extra last row, which is cut off at the end.
     """
     x, starts, updates = operands
-    roles, shape = _roles(cx, numbers), cx.avals_in[0].shape
+    roles, shape = _dim_roles(cx, numbers), cx.avals_in[0].shape
     if not roles.indexed and len(cx.avals_in[1].shape) == 1:  # One window that covers everything.
         return updates if reduction == "none" else cx.op(ELEMENTWISE[reduction], x, updates)
     if not roles.indexed:
@@ -140,7 +140,7 @@ def _scatter(
     update_dim_of = dict(zip(sorted(roles.windows), update_window_dims, strict=True))
     inner = [update_dim_of[dim] for dim in roles.indexed if dim in update_dim_of]
     updates = cx.transpose(updates, [*batch, *inner, *(update_dim_of[dim] for dim in roles.full)])
-    data = _combined(cx, data, index, updates, reduction)
+    data = _scatter_reduced(cx, data, index, updates, reduction)
     if dropped:
         data = cx.slice(data, [0], [shape[order[0]]], [0])
     return indices.rearranged(cx, data, order, range(len(shape)))
@@ -161,7 +161,7 @@ def _with_window(
     return put_in(cx, x, window, box)
 
 
-def _combined(
+def _scatter_reduced(
     cx: Lowering, data: ir.Value, index: ir.Value, updates: ir.Value, reduction: str
 ) -> ir.Value:
     """Return ScatterND with ``reduction``, in a type in which runtimes have the reduction."""

@@ -116,7 +116,7 @@ def _arguments(
     (batch, length, heads, size), (_, keys, *_) = shapes[:2]
     if (batch, heads, size) != (shapes[1][0], *shapes[1][2:]) or not _are_positive(heads, size):
         return None
-    if mask is not None and not _fits(mask, (batch, heads, length, keys)):
+    if mask is not None and not _is_mask_for(mask, (batch, heads, length, keys)):
         return None
     scale = 1.0 / math.sqrt(size) if scale is None else scale
     if not isinstance(scale, float | int) or not 1e-30 < scale < 1e30:
@@ -132,7 +132,7 @@ def _are_positive(*dims: Dim) -> bool:
     return all(isinstance(dim, int) and dim > 0 for dim in dims)
 
 
-def _fits(mask: Any, shape: Sequence[Dim]) -> bool:
+def _is_mask_for(mask: Any, shape: Sequence[Dim]) -> bool:
     """True for a boolean mask of rank 4 whose dims are each 1 or the dim of ``shape``."""
     if not isinstance(mask, jax.Array) or mask.dtype != np.bool_ or mask.ndim != 4:
         return False

@@ -34,8 +34,8 @@ def scaled_dot(
         """Return the product of ``lhs`` and ``rhs``, each multiplied by its scale."""
         lhs_axes, rhs_axes = dimension_numbers[0]
         scaled = (
-            _scaled(lhs, lhs_scale, lhs_axes, _to_bfloat16),
-            _scaled(rhs, rhs_scale, rhs_axes, _to_bfloat16),
+            _scale_blocks(lhs, lhs_scale, lhs_axes, _to_bfloat16),
+            _scale_blocks(rhs, rhs_scale, rhs_axes, _to_bfloat16),
         )
         return lax.dot_general(*scaled, dimension_numbers).astype(cx.avals_out[0].dtype)
 
@@ -49,15 +49,15 @@ def scaled_matmul(cx: Lowering, *_: ir.Value, preferred_element_type: Any) -> li
     def product(lhs: Any, rhs: Any, lhs_scale: Any, rhs_scale: Any) -> Any:
         """Return the product of ``lhs`` and ``rhs``, each multiplied by its scale."""
         scaled = (
-            _scaled(lhs, lhs_scale, (2,), _unchanged),
-            _scaled(rhs, rhs_scale, (2,), _unchanged),
+            _scale_blocks(lhs, lhs_scale, (2,), _unchanged),
+            _scale_blocks(rhs, rhs_scale, (2,), _unchanged),
         )
         return lax.dot_general(*scaled, ROWS).astype(cx.avals_out[0].dtype)
 
     return cx.inline_traced(product)
 
 
-def _scaled(x: Any, scale: Any, axes: Sequence[int], rounded: Callable[[Any], Any]) -> Any:
+def _scale_blocks(x: Any, scale: Any, axes: Sequence[int], rounded: Callable[[Any], Any]) -> Any:
     """Return ``rounded(x * scale)``; each element of ``scale`` is repeated over its block of
     ``axes``.
     """

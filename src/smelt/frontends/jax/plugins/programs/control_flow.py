@@ -83,7 +83,7 @@ def while_(
     carry = all_operands[cond_nconsts + body_nconsts :]
     avals = cx.avals_out
     mask = cond_jaxpr.jaxpr.outvars[0].aval
-    enters = _any(cx, cx.inline(cond_jaxpr, [*condition_constants, *carry]), mask)
+    enters = _any_row_holds(cx, cx.inline(cond_jaxpr, [*condition_constants, *carry]), mask)
     body, carried = _body(cx, avals, counted=True)
     results = _values(body, body.inline(body_jaxpr, [*constants, *carried[2:]]), avals)
     if mask.shape:
@@ -92,7 +92,9 @@ def while_(
         )[0]
         results = _where_active(body, active, results, carried[2:])
     stepped_operands = _operands(results, avals)
-    continues = _any(body, body.inline(cond_jaxpr, [*condition_constants, *stepped_operands]), mask)
+    continues = _any_row_holds(
+        body, body.inline(cond_jaxpr, [*condition_constants, *stepped_operands]), mask
+    )
     graph = body.finish([(continues, _BOOL), *zip(results, avals, strict=True)])
     values = [operand.value for operand in carry]
     return cx.ops("Loop", None, enters, *values, outputs=len(avals), body=graph)
@@ -251,7 +253,7 @@ def _values(cx: Lowering, operands: Sequence[Operand], avals: Sequence[Aval]) ->
     return [cx.broadcast(operand, aval) for operand, aval in zip(operands, avals, strict=True)]
 
 
-def _any(cx: Lowering, test: Sequence[Operand], mask: Aval) -> ir.Value:
+def _any_row_holds(cx: Lowering, test: Sequence[Operand], mask: Aval) -> ir.Value:
     """Return a boolean: whether the condition holds in any row of a batch.
 
     ONNX Runtime does not reduce an empty vector to 0, so a 0 is appended before the sum.

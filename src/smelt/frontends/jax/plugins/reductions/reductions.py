@@ -56,11 +56,11 @@ def reduce(cx: Lowering, op_type: str, x: ir.Value, axes: Sequence[int]) -> ir.V
     if x.dtype.is_integer():
         return _reduce_integers(cx, op_type, x, x.dtype, dims)
     if x.dtype.is_floating_point() and op_type in ("ReduceMax", "ReduceMin"):
-        return _extreme(cx, op_type, x, cx.const_i64(dims))
+        return _extreme_or_nan(cx, op_type, x, cx.const_i64(dims))
     return cx.op(op_type, x, cx.const_i64(dims), keepdims=0)
 
 
-def _extreme(cx: Lowering, op_type: str, x: ir.Value, dims: ir.Value) -> ir.Value:
+def _extreme_or_nan(cx: Lowering, op_type: str, x: ir.Value, dims: ir.Value) -> ir.Value:
     """Return the extreme, NaN if any element is NaN as in JAX.
 
     Runtimes skip NaN depending on its place. A sum of squares is NaN only if an element is, because

@@ -217,7 +217,7 @@ def check_order(cx: Lowering, reducer: Monoid, *, grouped: bool, moved: bool) ->
     if moved:
         pairs.append((evaluated(body, [*a, *b]), evaluated(body, [*b, *a]), "commutative"))
     for left_result, right_result, law in pairs:
-        if not _agree(left_result, right_result):
+        if not _agree_up_to_rounding(left_result, right_result):
             raise cx.unsupported(f"the computation is not {law}, and XLA keeps no order here")
 
 
@@ -237,7 +237,7 @@ def _trial(rng: np.random.Generator, dtype: np.dtype) -> np.ndarray:
     return rng.standard_normal(TRIALS).astype(dtype)
 
 
-def _agree(left: Sequence[np.ndarray], right: Sequence[np.ndarray]) -> bool:
+def _agree_up_to_rounding(left: Sequence[np.ndarray], right: Sequence[np.ndarray]) -> bool:
     """True if both results are equal up to the rounding of a few operations; integers must be
     equal.
     """

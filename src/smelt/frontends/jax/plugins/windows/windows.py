@@ -114,7 +114,7 @@ def _fold_axis(
         if size & width:
             left_over = (size - width - covered) * dilation
             bounds = (covered * dilation, -left_over or END, stride)
-            part = [_cut(cx, x, axis, bounds, count) for x in xs]
+            part = [_slice_axis(cx, x, axis, bounds, count) for x in xs]
             result = part if result is None else monoid.combine(cx, result, part)
             covered += width
         if covered == size:
@@ -122,13 +122,15 @@ def _fold_axis(
             return result
         reach = width * dilation
         fewer = xs[0].shape[axis] - reach
-        ahead = [_cut(cx, x, axis, (0, -reach, 1), fewer) for x in xs]
-        behind = [_cut(cx, x, axis, (reach, END, 1), fewer) for x in xs]
+        ahead = [_slice_axis(cx, x, axis, (0, -reach, 1), fewer) for x in xs]
+        behind = [_slice_axis(cx, x, axis, (reach, END, 1), fewer) for x in xs]
         xs = monoid.combine(cx, ahead, behind)
         width *= 2
 
 
-def _cut(cx: Lowering, x: Operand, axis: int, bounds: tuple[int, int, int], count: Dim) -> Operand:
+def _slice_axis(
+    cx: Lowering, x: Operand, axis: int, bounds: tuple[int, int, int], count: Dim
+) -> Operand:
     """Return ``x[start:end:step]`` on ``axis``, which has ``count`` elements."""
     start, end, step = bounds
     shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
