@@ -166,7 +166,7 @@ def optimize_model(
         highest_opset = highest_opset if opset is None else 0
         while raised := raise_where_needed(cx, reports, highest_opset, last_opset, watching):
             asked = {report.text for report in reports if report.stats.interface}
-            reports += [raised, *run(cx, language.without(steps, asked), watching)]
+            reports += [raised, *run(cx, language.without_steps(steps, asked), watching)]
         if for_runtime:
             reports += without_gaps(cx, steps, reports, watching, functions=functions)
         set_ir_version(model, ir_version)

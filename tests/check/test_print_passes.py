@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smelt.check.print_passes import NAMED, PrintPasses, cut
+from smelt.check.print_passes import NAMED, PrintPasses, first_lines
 
 LINES = ["a", "b", "c"]
 
@@ -20,7 +20,7 @@ LINES = ["a", "b", "c"]
     ],
 )
 def test_lines_up_to_a_limit_are_printed_and_the_others_counted(limit, printed):
-    assert list(cut(LINES, limit)) == printed
+    assert list(first_lines(LINES, limit)) == printed
 
 
 def test_all_lines_are_printed_unless_there_is_a_limit():

@@ -7,7 +7,7 @@ from inspect import cleandoc
 import pytest
 import typer
 
-from smelt.cli.main import COMMANDS, _with_value, app, parted
+from smelt.cli.main import COMMANDS, _with_value, app, split_at_dashes
 
 EXAMPLE = re.compile(r"^Example: smelt (.*)$", re.MULTILINE)
 
@@ -39,7 +39,7 @@ def test_the_example_of_a_command_is_one_that_it_takes(name):
     [line] = EXAMPLE.findall(cleandoc(COMMANDS[name].__doc__ or ""))
     command, *words = shlex.split(line)
     assert command == name
-    own, _ = parted([_with_value(word) for word in words])
+    own, _ = split_at_dashes([_with_value(word) for word in words])
     group().commands[name].make_context(name, own)
 
 

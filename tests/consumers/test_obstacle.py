@@ -7,7 +7,7 @@ import pytest
 
 from smelt.consumers.consumer import Consumer, Takes, takes
 from smelt.consumers.find import consumers
-from smelt.consumers.obstacle import outside
+from smelt.consumers.obstacle import unsupported_nodes
 from smelt.consumers.readers import readers
 from smelt.ir import text
 
@@ -45,26 +45,28 @@ CASES = {
 
 @pytest.mark.parametrize(("model", "why"), CASES.items())
 def test_the_first_reason_is_told(model, why) -> None:
-    found = outside(text.parse(model, 20), SMALL)
+    found = unsupported_nodes(text.parse(model, 20), SMALL)
     assert why in found[0].why if why else not found
     assert all(each.remedy for each in found)
 
 
 def test_nodes_of_one_operator_and_reason_are_told_together() -> None:
     model = "g (float[2] x) => (float[2] y) { a = Tanh(x) b = Tanh(a) y = Sin(b) }"
-    found = outside(text.parse(model, 20), SMALL)
+    found = unsupported_nodes(text.parse(model, 20), SMALL)
     assert [(each.operator, len(each.nodes)) for each in found] == [("Tanh", 2), ("Sin", 1)]
     assert " and 1 more" in str(found[0])
 
 
 def test_the_remedy_of_open_sizes_names_the_dims() -> None:
-    [found] = outside(text.parse("g (float[B] x) => (float[B] y) { y = Relu(x) }", 20), SMALL)
+    [found] = unsupported_nodes(
+        text.parse("g (float[B] x) => (float[B] y) { y = Relu(x) }", 20), SMALL
+    )
     assert "--dim B=1" in found.remedy
 
 
 def test_open_sizes_are_told_once_for_all_operators() -> None:
     model = "g (float[B] x) => (float[B] y) { a = Relu(x) y = Sigmoid(a) }"
-    assert [len(each.nodes) for each in outside(text.parse(model, 20), SMALL)] == [2]
+    assert [len(each.nodes) for each in unsupported_nodes(text.parse(model, 20), SMALL)] == [2]
 
 
 def test_nodes_of_inner_graphs_are_judged() -> None:
@@ -72,11 +74,16 @@ def test_nodes_of_inner_graphs_are_judged() -> None:
         y = If<then_branch = t () => (float[2] a) { a = Tanh(x) },
                else_branch = e () => (float[2] b) { b = Relu(x) }>(c)
     }"""
-    assert {each.operator for each in outside(text.parse(model, 20), SMALL)} == {"If", "Tanh"}
+    assert {each.operator for each in unsupported_nodes(text.parse(model, 20), SMALL)} == {
+        "If",
+        "Tanh",
+    }
 
 
 def test_an_opset_out_of_range_is_told_with_the_nearest_one() -> None:
-    found = outside(text.parse("g (float[2] x) => (float[2] y) { y = Relu(x) }", 21), SMALL)
+    found = unsupported_nodes(
+        text.parse("g (float[2] x) => (float[2] y) { y = Relu(x) }", 21), SMALL
+    )
     assert [each.remedy for each in found] == ["--opset 20"]
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from smelt.ir import constants, text
 from smelt.ir.bounds import bounds_of, note_bounds
-from smelt.ir.partition import Part, cut, partition, read_by
+from smelt.ir.partition import Part, models_of_parts, partition, read_by
 from smelt.ir.shapes import ShapeInference
 from smelt.ir.verify import verify
 from smelt.runtime.reference import Reference
@@ -92,7 +92,7 @@ def test_parts_in_order_compute_the_whole(source: str) -> None:
     parts = partition(model.graph, takes)
     interfaces = [([v.name for v in p.reads], [v.name for v in p.writes]) for p in parts]
     known = {"x": x, "z": z}
-    for (reads, writes), part in zip(interfaces, cut(model, parts), strict=True):
+    for (reads, writes), part in zip(interfaces, models_of_parts(model, parts), strict=True):
         verify(part)
         assert [value.name for value in part.graph.inputs] == reads
         results = Reference(part)(*(known[name] for name in reads))
@@ -140,7 +140,7 @@ def test_a_part_is_told_the_sizes_in_its_shapes() -> None:
     }""")
     ShapeInference(model).infer_model()
     note_bounds(model, {"B": (1, 8)})
-    pieces = cut(model, partition(model.graph, takes))
+    pieces = models_of_parts(model, partition(model.graph, takes))
     assert [[each.name for each in piece.graph.inputs] for piece in pieces] == [
         ["x"], ["a", "x"], ["b", "x"],
     ]  # fmt: skip
@@ -162,7 +162,7 @@ def test_values_that_a_branch_captures_are_inputs_of_its_region(captured: str) -
         [True, False, True] if captured == "a" else [False, True]
     )
     middle = next(i for i, part in enumerate(parts) if part.nodes[0].op_type == "If")
-    part = cut(model, parts)[middle]
+    part = models_of_parts(model, parts)[middle]
     verify(part)
     assert constants.tensor_of(part.graph.inputs[0]) is None
     assert {value.name for value in part.graph.inputs} == {"c", "x", captured}

@@ -33,7 +33,7 @@ from smelt.passes.base import Options, Pass, PassContext
 from smelt.runtime.fold import evaluator
 
 WATCH = "__guard__"
-PLACES = {place.rpartition(".")[2]: place for place, _ in registry.ours()}
+PLACES = {place.rpartition(".")[2]: place for place, _ in registry.own_passes()}
 COMMENT = re.compile(r"# (?:(\w+) )?(?:needs|keeps) \d")
 WRAPPED = ("build", "body", "fget", "func", "__func__")
 """Where rules, passes, properties and bound methods keep their functions."""

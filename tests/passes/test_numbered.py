@@ -21,7 +21,7 @@ import pytest
 
 from smelt.passes import registry
 
-PLACES = [place for place, _ in registry.ours()]
+PLACES = [place for place, _ in registry.own_passes()]
 PROMISES = re.compile(r"^Needs {4}(?P<needs>.*)^Keeps {4}(?P<keeps>.*?)(?:\n\n|\Z)", re.M | re.S)
 COMMENT = re.compile(r"# (?:(\w+) )?((?:needs|keeps) \d.*)")
 LISTS = re.compile(r"(needs|keeps)((?:,? \d+)+)")

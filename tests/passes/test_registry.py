@@ -16,7 +16,7 @@ from smelt.passes.pipeline import Fixpoint, Steps, parse
 from smelt.passes.pipelines import STAGES
 from smelt.registry import Owner
 
-OURS = dict(registry.ours())
+OURS = dict(registry.own_passes())
 
 
 @pytest.mark.parametrize("place", OURS, ids=[place.rpartition(".")[2] for place in OURS])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from random_graphs.mutation import Mutant
 
-from smelt.passes.registry import ours
+from smelt.passes.registry import own_passes
 
-FOLDER = {pass_.name: place.split(".")[2] for place, pass_ in ours()}
+FOLDER = {pass_.name: place.split(".")[2] for place, pass_ in own_passes()}
 
 
 def _mutants(focus: str, pass_: str, *changes: tuple[str, str, str]) -> list[Mutant]:

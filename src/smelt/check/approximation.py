@@ -36,7 +36,7 @@ def approximation_between(first: ComparisonSide, second: ComparisonSide) -> str:
     return "" if is_same_approximation else marks[1] or marks[0]
 
 
-def unlimited(expected: Sequence[Value]) -> Slack:
+def infinite_slack(expected: Sequence[Value]) -> Slack:
     """Return infinite slack for integer and boolean outputs: ``ANY`` would compare them exactly."""
     return [
         None if not isinstance(value, np.ndarray) or is_float(value.dtype) else _infinite(value)
@@ -44,7 +44,7 @@ def unlimited(expected: Sequence[Value]) -> Slack:
     ]
 
 
-def related(outputs: Sequence[Comparison]) -> list[Comparison]:
+def flag_unrelated(outputs: Sequence[Comparison]) -> list[Comparison]:
     """Return ``outputs``, with a problem set where the mean error is as large as the numbers."""
     problem = "its mean error is as large as its numbers, too large for an approximation"
     return [

@@ -92,7 +92,7 @@ def _our_passes(point: EntryPoint) -> frozenset[str]:
     """Return the names of smelt's own passes; empty for other groups."""
     if point.group != passes.ENTRY_POINTS:
         return frozenset()
-    return frozenset(pass_.name for _, pass_ in passes.ours())
+    return frozenset(pass_.name for _, pass_ in passes.own_passes())
 
 
 def _no_pass(extension: Extension) -> str:

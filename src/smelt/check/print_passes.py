@@ -88,7 +88,7 @@ class PrintPasses:
         self._printed.add(step.pass_.spelling)
         count = report.stats.rewrites
         self.write(f"*** after {step} ({count} rewrite{'' if count == 1 else 's'}) ***")
-        self.write("\n".join(cut(lines, self.limit)))
+        self.write("\n".join(first_lines(lines, self.limit)))
 
 
 def _first_names(names: Sequence[str]) -> str:
@@ -97,7 +97,7 @@ def _first_names(names: Sequence[str]) -> str:
     return ", ".join(names[:NAMED]) + (f" and {hidden_count} others" if hidden_count > 0 else "")
 
 
-def cut(lines: Sequence[str], limit: int) -> Sequence[str]:
+def first_lines(lines: Sequence[str], limit: int) -> Sequence[str]:
     """Return the first ``limit`` lines, and a line that counts the others; 0 means no limit."""
     hidden = len(lines) - limit
     if not limit or hidden <= 0:

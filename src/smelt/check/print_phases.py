@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from smelt.check.print_passes import ALL, cut
+from smelt.check.print_passes import ALL, first_lines
 from smelt.errors import UsageError, did_you_mean
 from smelt.ir.listing import listing
 from smelt.program.instruction import Program
@@ -46,7 +46,7 @@ class PrintPhases:
         if phase in self.phases:
             lines = list(_lines(phase, plan))
             self.write(f"*** {target.name}: after {phase} ***")
-            self.write("\n".join(cut(lines, self.limit)))
+            self.write("\n".join(first_lines(lines, self.limit)))
 
 
 def _lines(phase: str, plan: Plan[Any, Any]) -> Iterator[str]:

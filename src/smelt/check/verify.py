@@ -8,7 +8,7 @@ from typing import TypeAlias
 import onnx_ir as ir
 
 from smelt.check.agreement import Dims, disagreements, fixed_sizes, sizes_in_words
-from smelt.check.approximation import ANY, approximation_between, related, unlimited
+from smelt.check.approximation import ANY, approximation_between, flag_unrelated, infinite_slack
 from smelt.check.compare import EXACT, Comparison, Slack, Tolerance, compare
 from smelt.check.comparison_inputs import ComparisonInputs, is_within_domain
 from smelt.check.comparison_side import Checkable, ComparisonSide, open_side
@@ -81,7 +81,7 @@ def verify(
         cases = [ComparisonInputs(_on_pairs(first, second, inputs), {}, "given")]
     completed = _run(first, second, cases, seed, report)
     if approximation:
-        slacks: list[Slack] = [unlimited(expected) for _, _, expected, _ in completed]
+        slacks: list[Slack] = [infinite_slack(expected) for _, _, expected, _ in completed]
     elif tolerance is None:
         slacks = _slacks(yardstick, completed, margin, of_source=yardstick.subject is first)
     else:
@@ -89,7 +89,7 @@ def verify(
     _compare_outputs(second, completed, slacks, tolerance, margin)
     if approximation:
         for trial, *_ in completed:
-            trial.outputs = related(trial.outputs)
+            trial.outputs = flag_unrelated(trial.outputs)
     return report
 
 

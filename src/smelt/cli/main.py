@@ -123,7 +123,7 @@ class CommandOverOthers(Command):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments in front of ``--`` and store the others in ``ctx.obj``."""
-        own, rest = parted(args)
+        own, rest = split_at_dashes(args)
         ctx.obj = rest[1:]
         return super().parse_args(ctx, own)
 
@@ -131,7 +131,7 @@ class CommandOverOthers(Command):
 CLASSES = {"batch": CommandOverOthers}
 
 
-def parted(arguments: list[str]) -> tuple[list[str], list[str]]:
+def split_at_dashes(arguments: list[str]) -> tuple[list[str], list[str]]:
     """Return ``arguments`` before ``--``, and those from ``--`` on."""
     at = arguments.index("--") if "--" in arguments else len(arguments)
     return arguments[:at], arguments[at:]
@@ -144,7 +144,7 @@ class Commands(TyperGroup):
         """Run the command that the arguments name, with defaults from files and the environment."""
         passed = options.get("args", args[0] if args else None)
         arguments = list(sys.argv[1:] if passed is None else passed)
-        own_arguments, rest = parted(arguments)
+        own_arguments, rest = split_at_dashes(arguments)
         as_json = "--json" in own_arguments
         try:
             anywhere = [option for option in ANYWHERE if option in own_arguments]

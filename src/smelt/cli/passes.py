@@ -33,8 +33,8 @@ def passes(
 
     Example: smelt passes
     """
-    from smelt.passes.registry import broken
     from smelt.passes.registry import passes as registered
+    from smelt.passes.registry import unloadable_passes
 
     listed = [registered()[name] for name in sorted(registered())]
     if as_json:
@@ -42,7 +42,7 @@ def passes(
             {
                 "schema": "smelt.passes/1",
                 "passes": [describe(item) for item in listed],
-                "broken": dict(broken()),
+                "broken": dict(unloadable_passes()),
             }
         )
     elif markdown:
@@ -53,7 +53,7 @@ def passes(
             for p in listed
         ]
         limit = width()
-        rows += [(name, "?", "no", reason, "", "") for name, reason in broken().items()]
+        rows += [(name, "?", "no", reason, "", "") for name, reason in unloadable_passes().items()]
         if limit is not None and limit < NARROW:
             print("\n".join(_entry(row, limit) for row in rows))
             return

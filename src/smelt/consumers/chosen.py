@@ -91,7 +91,10 @@ class Chosen:
     def steps(self, steps: Steps) -> Steps:
         """Return ``steps`` without what a consumer handles badly, then those that fit the model."""
         avoided = {name for consumer in self.consumers for name in consumer.without}
-        return (*language.without(steps, avoided), *language.parse(",".join(self._fitting_steps())))
+        return (
+            *language.without_steps(steps, avoided),
+            *language.parse(",".join(self._fitting_steps())),
+        )
 
     def _fitting_steps(self) -> Iterator[str]:
         """Yield the steps that replace what a consumer does not take, and make preferred forms."""

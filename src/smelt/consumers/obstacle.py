@@ -55,7 +55,7 @@ class Outside:
         return {**vars(self), "nodes": list(self.nodes)}
 
 
-def outside(model: ir.Model, consumer: Consumer) -> list[Outside]:
+def unsupported_nodes(model: ir.Model, consumer: Consumer) -> list[Outside]:
     """Return the nodes of ``model`` that ``consumer`` does not support, by operator and reason.
 
     An opset that the consumer does not read is an entry without nodes.

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from smelt.consumers.consumer import Consumer
 from smelt.consumers.find import consumers, find_consumers
-from smelt.consumers.obstacle import Outside, key_of, obstacle, outside
+from smelt.consumers.obstacle import Outside, key_of, obstacle, unsupported_nodes
 from smelt.ir import scope
 from smelt.ir.opset import opset_of
 
@@ -50,7 +50,7 @@ def readers(model: ir.Model, asked: str = "") -> Readers:
         names = {key_of(node) for node in scope.nodes(model)}
         by_name = consumers().items()
         return Readers(tuple(name for name, each in by_name if _takes_all(each, model, names)))
-    obstacles = {consumer.name: outside(model, consumer) for consumer in requested}
+    obstacles = {consumer.name: unsupported_nodes(model, consumer) for consumer in requested}
     whole = tuple(name for name, items in obstacles.items() if not items)
     defects = tuple(f"{item.name}: {defect}" for item in requested for defect in item.defects)
     return Readers(whole, tuple(chain.from_iterable(obstacles.values())), defects)

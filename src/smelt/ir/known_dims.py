@@ -28,7 +28,7 @@ def _degree(dim: ir.SymbolicDim) -> int:
     return 1 if is_invented(dim.value) else 2
 
 
-def merged(old: Sequence[Dim], new: Sequence[Dim]) -> list[Dim] | None:
+def merged_statements(old: Sequence[Dim], new: Sequence[Dim]) -> list[Dim] | None:
     """Return for each dim the statement that says more; None if ``new`` adds nothing to ``old``.
 
     Statements of different ranks cannot be merged: the old one stays.

@@ -162,7 +162,7 @@ def connect(graph: ir.Graph, parts: Sequence[Part]) -> None:
         part.writes = [*(value for value in written if value in needed), *part.extra]
 
 
-def cut(model: ir.Model, parts: Sequence[Part]) -> list[ir.Model]:
+def models_of_parts(model: ir.Model, parts: Sequence[Part]) -> list[ir.Model]:
     """Return each of ``parts`` of the main graph as a model; ``model`` is emptied.
 
     Inputs and outputs of each model are the part's ``reads`` and ``writes`` in order. A constant

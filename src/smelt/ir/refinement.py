@@ -18,7 +18,7 @@ import onnx_ir as ir
 from smelt.ir import loop_refinement, scope
 from smelt.ir.constants import is_constant
 from smelt.ir.declared import copy_rank
-from smelt.ir.known_dims import merged, says_more
+from smelt.ir.known_dims import merged_statements, says_more
 from smelt.ir.same_shape import Dim
 from smelt.ir.shapes import ShapeInference
 
@@ -48,8 +48,8 @@ class Refinement:
         old_gains = new_gains = False
         if old.shape is not None and new.shape is not None:
             if old.shape is not new.shape and old.shape.dims != new.shape.dims:
-                old_gains = merged(old.shape.dims, new.shape.dims) is not None
-                dims = merged(new.shape.dims, old.shape.dims)
+                old_gains = merged_statements(old.shape.dims, new.shape.dims) is not None
+                dims = merged_statements(new.shape.dims, old.shape.dims)
                 if dims is not None and not new.is_initializer():
                     new.shape, new_gains = ir.Shape(dims), True
         elif old.shape is not None:
@@ -75,7 +75,7 @@ class Refinement:
             self.shapes.note_elements(new, old_elements)
             return False, True
         return new_elements is not None and (
-            old_elements is None or merged(old_elements, new_elements) is not None
+            old_elements is None or merged_statements(old_elements, new_elements) is not None
         ), False
 
     def propagate(self, nodes: Iterable[ir.Node], dead: set[ir.Node]) -> list[ir.Node]:
@@ -131,7 +131,7 @@ class Refinement:
         """True if more is known about ``value`` than ``known``."""
         shape, dtype, elements = self._facts(value)
         if shape is not None and shape is not known[0]:
-            return known[0] is None or merged(known[0].dims, shape.dims) is not None
+            return known[0] is None or merged_statements(known[0].dims, shape.dims) is not None
         if dtype is not None and known[1] is None:
             return True
         if elements is None or elements is known[2]:

@@ -112,10 +112,10 @@ def captures(node: ir.Node) -> tuple[ir.Value, ...]:
     for graph in inner_graphs:
         for value in graph.outputs:
             read.setdefault(value)
-    return tuple(value for value in read if home(value) not in inner_graphs)
+    return tuple(value for value in read if defining_graph(value) not in inner_graphs)
 
 
-def home(value: ir.Value) -> ir.Graph | None:
+def defining_graph(value: ir.Value) -> ir.Graph | None:
     """Return the graph that defines ``value``, None if there is none; an outer value that a branch
     returns stays outer.
     """

@@ -13,7 +13,7 @@ import onnx_ir as ir
 from onnx_shape_inference import SYM_DATA_KEY, ShapeInferenceContext
 
 from smelt.ir.dim_texts import symbolic_dim
-from smelt.ir.known_dims import merged
+from smelt.ir.known_dims import merged_statements
 from smelt.ir.same_shape import Dim
 
 
@@ -37,7 +37,7 @@ class ShapeContext(ShapeInferenceContext):  # type: ignore[misc]  # the library 
 
     def _refine_shape(self, value: ir.Value, existing: ir.Shape, inferred: ir.Shape) -> bool:
         """Merge ``inferred`` into the shape of ``value``; return True if that adds a fact."""
-        dims = merged(existing.dims, inferred.dims)
+        dims = merged_statements(existing.dims, inferred.dims)
         if dims is not None:
             value.shape = ir.Shape(dims)
         return dims is not None
@@ -46,7 +46,7 @@ class ShapeContext(ShapeInferenceContext):  # type: ignore[misc]  # the library 
         """Note the elements of ``value``, merged with those already noted."""
         known = self._symbolic_values.get(value) if self.policy == "refine" else None
         if known is not None and len(known) == len(data):
-            data = merged(known, data) or known
+            data = merged_statements(known, data) or known
         super().set_symbolic_value(value, data)
 
     def forget_symbolic_values(self) -> None:

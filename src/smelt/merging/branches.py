@@ -23,7 +23,7 @@ from smelt.ir.defaults import META_KEY, default_of
 from smelt.ir.extraction import replace
 from smelt.ir.names import forget_names, name_nodes, name_values, values_of
 from smelt.merging.common_dims import CommonDims, as_dim
-from smelt.merging.compatible import make_compatible, unite
+from smelt.merging.compatible import add_imports, make_compatible
 from smelt.merging.outputs import (
     Caches,
     align_outputs,
@@ -51,7 +51,7 @@ def merge_branches(
     """
     _check_pair(first, cached, names, condition)
     make_compatible((first, cached), names)
-    unite(first, cached)
+    add_imports(first, cached)
     imports = dict(first.opset_imports)
     _check_inputs(first, cached, names)
     missing = align_outputs(first, cached, caches, names)

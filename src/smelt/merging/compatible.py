@@ -23,7 +23,7 @@ def make_compatible(models: tuple[ir.Model, ir.Model], names: tuple[str, str]) -
     _check_functions(models, names)
 
 
-def unite(into: ir.Model, other: ir.Model) -> None:
+def add_imports(into: ir.Model, other: ir.Model) -> None:
     """Add the imports and functions of ``other`` to ``into``.
 
     The result is saved with external data if one of the models had external data.

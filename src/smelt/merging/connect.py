@@ -17,7 +17,7 @@ from smelt.ir import scope
 from smelt.ir.dims import names_of as names_in
 from smelt.ir.extraction import replace
 from smelt.ir.names import Names, forget_names, name_nodes, name_values, values_of
-from smelt.merging.compatible import make_compatible, unite
+from smelt.merging.compatible import add_imports, make_compatible
 from smelt.merging.outputs import SHOWN, return_results, type_in_words
 from smelt.merging.weights import share_weights
 
@@ -43,7 +43,7 @@ def connect(
     make_compatible((first, second), names)
     joints = [(outputs[out], inputs[into]) for out, into in pairs.items()]
     _check_types(joints, names)
-    unite(first, second)
+    add_imports(first, second)
     _rename_dims(first, second, joints, prefix)
     return_results(second.graph)
     for output, value in joints:

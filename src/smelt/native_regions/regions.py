@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from smelt.errors import SmeltError
 from smelt.ir.bounds import readable_bounds
-from smelt.ir.partition import Part, cut, partition
+from smelt.ir.partition import Part, models_of_parts, partition
 from smelt.native_regions.library import SOURCE, Region, library_source
 from smelt.native_regions.replace import replace_regions
 from smelt.runtime.c_library import FLAGS, build
@@ -56,7 +56,7 @@ def native_regions(
     parts = _partition(model, target)
     copy = model.clone()
     copied_parts = _partition(copy, target)
-    pieces = cut(copy, copied_parts)
+    pieces = models_of_parts(copy, copied_parts)
     refused: list[str] = []
     compiled: dict[int, Artifact] = {}
     for index, (part, piece) in enumerate(zip(copied_parts, pieces, strict=True)):

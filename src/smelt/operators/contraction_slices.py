@@ -52,7 +52,7 @@ def slices_within(
             raise
     labels: tuple[str, ...] = ()
     while True:
-        inner = without(equation, labels)
+        inner = without_labels(equation, labels)
         path = find_path(inner, sizes, optimize)
         cost = _cost(equation, labels, path, sizes)
         if cost.elements <= limit:
@@ -80,7 +80,7 @@ def _too_large(limit: int, cost: _Cost, reason: str) -> UsageError:
     )
 
 
-def without(equation: Equation, labels: tuple[str, ...]) -> Equation:
+def without_labels(equation: Equation, labels: tuple[str, ...]) -> Equation:
     """Return the equation of one slice: ``equation`` without ``labels``."""
     terms = [tuple(label for label in term if label not in labels) for term in equation.terms]
     return Equation(tuple(terms), equation.out)
@@ -101,7 +101,7 @@ def _cost(
 ) -> _Cost:
     """Return the cost of the contraction by ``path`` in slices of ``labels``."""
     counts = {label: d if isinstance(d, int) else UNKNOWN_SIZE for label, d in sizes.items()}
-    inner = without(equation, labels)
+    inner = without_labels(equation, labels)
     steps, result = plan_of(inner, path, sizes)
     labels_of: list[tuple[str, ...]] = list(inner.terms)
     sizes_of_results = [

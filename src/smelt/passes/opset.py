@@ -112,5 +112,8 @@ def without_gaps(
         replacing = list(run(cx, replacement, watching))
         if not any(report.stats.fired for report in replacing):
             break
-        reports += [*replacing, *run(cx, language.without(steps, changed_interface), watching)]
+        reports += [
+            *replacing,
+            *run(cx, language.without_steps(steps, changed_interface), watching),
+        ]
     return reports

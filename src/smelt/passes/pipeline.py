@@ -81,12 +81,12 @@ def parse_all(*texts: str) -> Steps:
     return steps
 
 
-def without(steps: Steps, done: Collection[str]) -> Steps:
+def without_steps(steps: Steps, done: Collection[str]) -> Steps:
     """Return ``steps`` without the steps whose text is in ``done``."""
     kept: list[Step | Fixpoint] = []
     for step in steps:
         if isinstance(step, Fixpoint):
-            kept.append(Fixpoint(without(step.steps, done), step.rounds))
+            kept.append(Fixpoint(without_steps(step.steps, done), step.rounds))
         elif str(step) not in done:
             kept.append(step)
     return tuple(kept)

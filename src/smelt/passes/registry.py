@@ -35,7 +35,7 @@ FOLDERS = (
 ENTRY_POINTS = "smelt.passes"
 
 
-def ours() -> Iterator[tuple[str, Pass]]:
+def own_passes() -> Iterator[tuple[str, Pass]]:
     """Yield each pass of this package with its module; module and pass have the same name."""
     for folder in FOLDERS:
         for module in modules_in(f"smelt.passes.{folder}"):
@@ -47,7 +47,7 @@ def ours() -> Iterator[tuple[str, Pass]]:
 def _fill() -> None:
     """Add all passes to ``PASSES``; passes of other packages are imported at their first use."""
     with span("import passes"):
-        for place, pass_ in ours():
+        for place, pass_ in own_passes():
             PASSES.add(pass_.name, pass_, Owner(place))
     for point in points(ENTRY_POINTS):
         name = point.name.replace("-", "_")
@@ -70,7 +70,7 @@ def passes() -> Mapping[str, Pass]:
     A pass of another package has the name of its entry point; passes that cannot be loaded are
     skipped.
     """
-    missing = broken()
+    missing = unloadable_passes()
     return {name: PASSES[name] for name in PASSES if name not in missing}
 
 
@@ -79,7 +79,7 @@ def installed() -> Mapping[str, Pass]:
     return {name: pass_ for name, pass_ in passes().items() if PASSES.owner(name).package}
 
 
-def broken() -> Mapping[str, str]:
+def unloadable_passes() -> Mapping[str, str]:
     """Return, by name, why passes of installed packages cannot be loaded; warns of each."""
     reasons = {}
     for name in PASSES:

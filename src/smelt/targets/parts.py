@@ -18,7 +18,7 @@ import onnx_ir as ir
 from smelt.errors import UsageError, damage
 from smelt.ir.complex_pairs import COMPLEX
 from smelt.ir.names import name_values
-from smelt.ir.partition import Part, cut
+from smelt.ir.partition import Part, models_of_parts
 from smelt.runtime.interface import Interface, Port, Value, interface_of
 from smelt.spans import span
 from smelt.targets.backend import emit_selected
@@ -90,7 +90,7 @@ def _artifacts(
     """Emit each of ``parts``: regions by the ``chosen`` target, others by ``fallback``."""
     target, target_options = chosen
     artifacts = []
-    for i, (part, part_model) in enumerate(zip(parts, cut(model, parts), strict=True)):
+    for i, (part, part_model) in enumerate(zip(parts, models_of_parts(model, parts), strict=True)):
         emitter = target if part.taken else fallback
         with span("part", target=emitter.name, nodes=len(part.nodes)):
             if not part.taken:

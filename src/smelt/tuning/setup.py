@@ -9,7 +9,7 @@ from typing import Any
 import onnx_ir as ir
 
 from smelt.compiler import compile_model
-from smelt.passes.pipeline import Fixpoint, parse, to_text, without
+from smelt.passes.pipeline import Fixpoint, parse, to_text, without_steps
 from smelt.runtime.session import SessionAdvice
 from smelt.targets.ort import ort
 from smelt.targets.ort.artifact import OrtArtifact
@@ -37,7 +37,7 @@ class Setup:
 
     def artifact(self, source: ir.Model, options: dict[str, str]) -> OrtArtifact:
         """Compile ``source`` with this setup."""
-        pipeline = to_text(without(parse(self.pipeline), self.dropped_passes))
+        pipeline = to_text(without_steps(parse(self.pipeline), self.dropped_passes))
         passes_of_target = f"widen-half,{pipeline},unsigned-activations"
         kept = ",".join(sorted(self.dropped_choices))  # choices that stay as written
         if self.untouched:

@@ -9,7 +9,7 @@ from jax import export
 
 import smelt
 from smelt.frontends.jax import trace
-from smelt.frontends.jax.least_sizes import least
+from smelt.frontends.jax.least_sizes import least_size
 
 B, T, N = export.symbolic_shape("B, T, N")
 LEAST = {
@@ -28,11 +28,11 @@ LEAST = {
 
 @pytest.mark.parametrize(("size", "bound"), LEAST.values(), ids=LEAST.keys())
 def test_the_least_that_a_size_may_be(size: object, bound: int | None) -> None:
-    assert least(size) == bound
+    assert least_size(size) == bound
 
 
 def test_constraints_are_known() -> None:
-    assert least(N - 3, ["N >= 4"]) == 1
+    assert least_size(N - 3, ["N >= 4"]) == 1
 
 
 def test_products_compare_in_every_order() -> None:

@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 
 from smelt.ir import text
 from smelt.passes.base import PassContext
-from smelt.passes.convolution.axis_parts import AxisPart, Layout, follow, reshape, source_layout
+from smelt.passes.convolution.axis_parts import (
+    AxisPart,
+    Layout,
+    layout_after,
+    reshape,
+    source_layout,
+)
 from smelt.runtime.runner import open_runner
 
 
@@ -62,7 +68,7 @@ def test_blocks(node: str) -> None:
     opset = 28 if node.startswith("Space") and "mode" in node else 23
     model = text.parse(f"g (float[2,8,4,6] x) => (y) {{ y = {node}(x) }}", opset)
     PassContext.of(model)
-    layout = follow(source_layout(dims), model.graph[0], opset)
+    layout = layout_after(source_layout(dims), model.graph[0], opset)
     assert layout is not None
     source = np.arange(prod(dims), dtype=np.float32).reshape(dims)
     (result,) = open_runner(model)(source)

@@ -7,7 +7,7 @@ import onnx_ir as ir
 from smelt.ir.same_shape import same_dim
 
 
-def fits(inferred: ir.Shape, expected: ir.Shape) -> bool:
+def sizes_agree(inferred: ir.Shape, expected: ir.Shape) -> bool:
     """False if the ranks or two static sizes differ."""
     if len(inferred) != len(expected):
         return False

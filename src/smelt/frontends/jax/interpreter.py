@@ -67,7 +67,7 @@ def bodies(equation: compat.Equation) -> Iterator[compat.Jaxpr]:
         yield jaxpr_and_constants(body)[0]
 
 
-def called(equation: compat.Equation) -> compat.ClosedJaxpr | compat.Jaxpr | None:
+def called_jaxpr(equation: compat.Equation) -> compat.ClosedJaxpr | compat.Jaxpr | None:
     """Return the jaxpr that ``equation`` calls, None if it is not a call."""
     parameter = CALLS.get(equation.primitive.name)
     body: compat.ClosedJaxpr | compat.Jaxpr | None = (

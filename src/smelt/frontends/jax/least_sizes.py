@@ -28,7 +28,7 @@ MOST_TERMS = 64
 _BOUND = re.compile(r"(\w+) >= (\d+)")
 
 
-def least(dim: Dim, constraints: Iterable[str] = ()) -> int | None:
+def least_size(dim: Dim, constraints: Iterable[str] = ()) -> int | None:
     """Return a lower bound of ``dim`` under ``constraints``, None if this method finds none."""
     if isinstance(dim, int):
         return dim

@@ -13,7 +13,7 @@ import onnx_ir as ir
 from smelt.errors import InternalError, Unsupported
 from smelt.frontends.jax import compat, registry
 from smelt.frontends.jax.compat import Aval, Dim
-from smelt.frontends.jax.dims import fits
+from smelt.frontends.jax.dims import sizes_agree
 from smelt.frontends.jax.interpreter import interpret, jaxpr_and_constants
 from smelt.frontends.jax.nodes import Nodes, Shared
 from smelt.frontends.jax.operand import Operand, adds_first_ones, broadcast_shapes
@@ -200,7 +200,7 @@ class Lowering(Nodes):
         if value.dtype is not None and value.dtype != dtype:
             what = f"the lowering of {name!r} gave {value.dtype}, and JAX expects {dtype}"
             raise InternalError("E910", what, at=self.call.place(self.equation))
-        if value.shape is not None and not fits(value.shape, dims):
+        if value.shape is not None and not sizes_agree(value.shape, dims):
             what = f"the lowering of {name!r} gave shape {value.shape}, and JAX expects {dims}"
             raise InternalError("E910", what, at=self.call.place(self.equation))
         if value.producer() is None:

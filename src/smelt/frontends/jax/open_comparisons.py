@@ -29,7 +29,7 @@ import numpy as np
 from smelt.frontends.jax import compat
 from smelt.frontends.jax.callers import Caller, caller_of, calling_frame
 from smelt.frontends.jax.compat import InconclusiveDim, SymbolicDim, is_symbolic
-from smelt.frontends.jax.least_sizes import least
+from smelt.frontends.jax.least_sizes import least_size
 from smelt.frontends.jax.min_max_equality import equal_by_min_max
 from smelt.frontends.jax.replacement import Function, Replacement
 from smelt.frontends.jax.residues import is_zero, known_remainders
@@ -231,8 +231,8 @@ def _by_products(size: Any, other: Any, name: str) -> bool | None:
     if is_symbolic(other) and compat.scope_of(other) is not compat.scope_of(size):
         return None
     constraints = compat.constraints_of(size)
-    least_excess = least(size - other, constraints)
-    least_deficit = least(other - size, constraints)
+    least_excess = least_size(size - other, constraints)
+    least_deficit = least_size(other - size, constraints)
     # size >= other decides >= and <; size > other is needed to decide > and <=.
     if least_excess is not None and least_excess >= (name in ("__gt__", "__le__")):
         return name in ("__gt__", "__ge__")

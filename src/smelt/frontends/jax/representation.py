@@ -19,7 +19,7 @@ from smelt.frontends.jax import compat, frames
 from smelt.frontends.jax.functions import marks
 from smelt.frontends.jax.interpreter import (
     bodies,
-    called,
+    called_jaxpr,
     interpret,
     jaxpr_and_constants,
     live_equations,
@@ -130,7 +130,7 @@ class _Conversion:
         """Record the refusal of the first use of each primitive in ``jaxpr``."""
         for equation in live_equations(jaxpr):
             name = equation.primitive.name
-            if name in COUNTED or called(equation) is not None:
+            if name in COUNTED or called_jaxpr(equation) is not None:
                 for body in bodies(equation):
                     if self.contains_kind(body):
                         self.collect(body, refused)
@@ -216,7 +216,7 @@ class _Conversion:
                 return compat.rebind(equation, values, equation.params)
             if equation.primitive.name in COUNTED:
                 return self._rebound(equation, values, self._loop_params(equation, values))
-            body = called(equation)
+            body = called_jaxpr(equation)
             if body is None:
                 return self._kind.apply(equation, values, self._call_results)
             jitted = equation.primitive.name in compat.JITTED and not self._over_meshes
@@ -253,7 +253,7 @@ class _Conversion:
         """Return the parameters of a jitted call with a converted body."""
         operands, results = self._widths(equation.invars), self._widths(equation.outvars)
         params = compat.jit_params(equation, self.closed(body), operands, results)
-        return {**params, "name": marks.widened(params["name"], operands)}
+        return {**params, "name": marks.with_more_operands(params["name"], operands)}
 
     def _over_mesh(
         self,

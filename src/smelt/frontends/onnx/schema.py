@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from smelt.errors import InvalidModel
 from smelt.frontends.onnx.checks.control_flow import check_body
-from smelt.frontends.onnx.checks.walk import place
+from smelt.frontends.onnx.checks.walk import place_of_node
 from smelt.ir import scope
 from smelt.ir.constants import tensor_of
 from smelt.ir.opset import versions
@@ -52,7 +52,7 @@ def _check_node(node: ir.Node, version: int, types: Types) -> None:
         raise InvalidModel(
             "E307",
             f"opset {version} has no operator {node.op_type}",
-            at=place(node),
+            at=place_of_node(node),
             fix="the model may need a newer opset, or the operator lacks its domain",
             why="the operator set does not define it",
         )
@@ -130,7 +130,7 @@ def _schema_mismatch(node: ir.Node, why: str) -> InvalidModel:
     return InvalidModel(
         "E308",
         "a node does not fit its operator",
-        at=place(node),
+        at=place_of_node(node),
         why=why,
         fix="export the model again, or correct the node",
     )
@@ -152,7 +152,7 @@ def _mistyped(node: ir.Node, why: str, since: int | None = None) -> InvalidModel
     return InvalidModel(
         "E309",
         "the element types of a node do not match",
-        at=place(node),
+        at=place_of_node(node),
         why=why,
         fix=f"put a Cast between them{later}",
     )

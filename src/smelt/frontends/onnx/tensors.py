@@ -20,7 +20,7 @@ import onnx_ir as ir
 
 from smelt.errors import InvalidModel, ResourceLimit, SmeltError, UsageError
 from smelt.frontends.onnx.checks.sparse import check_sparse
-from smelt.frontends.onnx.checks.tensor_data import FIELDS, check_data, holds
+from smelt.frontends.onnx.checks.tensor_data import FIELDS, check_data, holds_data
 from smelt.frontends.onnx.checks.walk import Scopes
 from smelt.frontends.onnx.embedded import Embedded
 
@@ -137,7 +137,7 @@ def _element_count(tensor: onnx.TensorProto, at: str) -> int:
 
 def _check_only_external(tensor: onnx.TensorProto, at: str) -> None:
     """Raise InvalidModel E314 if a tensor with external data holds data, too."""
-    present = [name for name in FIELDS if holds(tensor, name)]
+    present = [name for name in FIELDS if holds_data(tensor, name)]
     if present:
         raise InvalidModel(
             "E314",

@@ -8,9 +8,9 @@ from smelt.ir.operand_facts.operands import (
     Operands,
     agree,
     at_least,
-    fits,
     is_axis,
     is_single,
+    may_broadcast,
 )
 
 AXIS: Fact = ("axis is one of the input", lambda n: is_axis(n, 0, -1))
@@ -59,7 +59,7 @@ def _mask(n: Operands) -> bool:
     if n.is_present(4) or n.opset > 23 or n.rank(3) < 2:
         return True
     axis = -2
-    return fits(n.dims(3)[-2:], (n.dims(0)[axis], n.dims(1)[axis]))
+    return may_broadcast(n.dims(3)[-2:], (n.dims(0)[axis], n.dims(1)[axis]))
 
 
 ATTENTION: tuple[Fact, ...] = (
@@ -107,12 +107,12 @@ LOSS: Fact = ("there is a target for each row of scores", _targets)
 FACTS: Facts = {
     "LayerNormalization": (
         AXIS,
-        ("the scale broadcasts to the input", lambda n: fits(n.dims(1), n.dims(0))),
-        ("the bias broadcasts to the input", lambda n: fits(n.dims(2), n.dims(0))),
+        ("the scale broadcasts to the input", lambda n: may_broadcast(n.dims(1), n.dims(0))),
+        ("the bias broadcasts to the input", lambda n: may_broadcast(n.dims(2), n.dims(0))),
     ),
     "RMSNormalization": (
         AXIS,
-        ("the scale broadcasts to the input", lambda n: fits(n.dims(1), n.dims(0))),
+        ("the scale broadcasts to the input", lambda n: may_broadcast(n.dims(1), n.dims(0))),
     ),
     "InstanceNormalization": (
         ("the input has at least 3 axes", lambda n: n.rank(0) >= 3),

@@ -205,7 +205,7 @@ def broadcast(shapes: Iterable[Sequence[Size]]) -> bool:
     return all(len({size for size in sizes if size not in (1, None)}) < 2 for sizes in columns)
 
 
-def fits(shape: Sequence[Size], target: Sequence[Size]) -> bool:
+def may_broadcast(shape: Sequence[Size], target: Sequence[Size]) -> bool:
     """True unless ``shape`` surely does not broadcast to ``target``."""
     if len(shape) > len(target):
         return False

@@ -11,7 +11,7 @@ from smelt.ir.operand_facts.operands import (
     Operands,
     Unknown,
     broadcast,
-    fits,
+    may_broadcast,
     on_or_off,
     one_of,
     zip_known,
@@ -40,7 +40,7 @@ def _rows(n: Operands) -> int:
 
 def _bias(n: Operands) -> bool:
     """True if the bias of a Gemm broadcasts to the product."""
-    return fits(n.dims(2), (_rows(n), n.size(1, 0 if n.number("transB", 0) else 1)))
+    return may_broadcast(n.dims(2), (_rows(n), n.size(1, 0 if n.number("transB", 0) else 1)))
 
 
 def _terms(n: Operands) -> list[str]:

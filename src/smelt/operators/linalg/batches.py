@@ -37,7 +37,7 @@ def check_square(a: ir.Value, name: str) -> None:
         raise ValueError(f"{name} takes square matrices, not {rows} by {columns}")
 
 
-def lesser(x: Dim, y: Dim) -> Dim:
+def smaller_dim(x: Dim, y: Dim) -> Dim:
     """Return the smaller of two dims: a number, an expression of symbols, or an unknown dim."""
     if isinstance(x, int) and isinstance(y, int):
         return min(x, y)

@@ -13,7 +13,7 @@ import onnx_ir as ir
 from smelt.operators.declare import Arguments, Attributes, Computed, Operator, Result
 from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.inputs import present
-from smelt.operators.linalg.batches import lesser, map_matrices
+from smelt.operators.linalg.batches import map_matrices, smaller_dim
 from smelt.operators.linalg.complex_operands import complex_of, parts_of
 from smelt.operators.linalg.lu import counted, first_greatest, permutation_of, pivot_row, swapped
 from smelt.operators.linalg.matrices import (
@@ -22,9 +22,9 @@ from smelt.operators.linalg.matrices import (
     in_double,
     index_grid,
     ints,
-    least,
     row,
     size,
+    smaller,
     total,
 )
 
@@ -36,7 +36,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Res
     if shape is None:
         return [Result(dtype, None)] * 2 + [Result(integer, None)] * 2
     *batch, rows, columns = shape.dims
-    pivots = Result(integer, ir.Shape([*batch, lesser(rows, columns)]))
+    pivots = Result(integer, ir.Shape([*batch, smaller_dim(rows, columns)]))
     order = Result(integer, ir.Shape([*batch, rows]))
     return [Result(dtype, shape), Result(dtype, shape), pivots, order]
 
@@ -70,7 +70,7 @@ def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Ten
     """
     r, c = index_grid(m, re)
     rows = size(m, re, -2)
-    count = least(m, rows, size(m, re, -1))
+    count = smaller(m, rows, size(m, re, -1))
     pivot_indices = count_to(m, count)
 
     def step(

@@ -13,19 +13,19 @@ import onnx_ir as ir
 from smelt.operators.declare import Arguments, Attribute, Attributes, Computed, Operator, Result
 from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.inputs import present
-from smelt.operators.linalg.batches import lesser, map_matrices
+from smelt.operators.linalg.batches import map_matrices, smaller_dim
 from smelt.operators.linalg.complex_operands import complex_of, parts_of
 from smelt.operators.linalg.matrices import (
     column,
-    filled,
     in_double,
     index_grid,
     ints,
     largest,
-    least,
+    matrices_of,
     product,
     row,
     size,
+    smaller,
     total,
     transposed,
 )
@@ -37,7 +37,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Res
     if shape is None:
         return [Result(dtype, None)] * 4
     *batch, rows, columns = shape.dims
-    inner = rows if attributes["full_matrices"] else lesser(rows, columns)
+    inner = rows if attributes["full_matrices"] else smaller_dim(rows, columns)
     unitary = Result(dtype, ir.Shape([*batch, rows, inner]))
     triangle = Result(dtype, ir.Shape([*batch, inner, columns]))
     return [unitary, unitary, triangle, triangle]
@@ -66,8 +66,8 @@ def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Ten
     """
     r, c = index_grid(m, re)
     rows = size(m, re, -2)
-    count = least(m, rows, size(m, re, -1))
-    none = filled(m, re, rows, rows, 0.0)
+    count = smaller(m, rows, size(m, re, -1))
+    none = matrices_of(m, re, rows, rows, 0.0)
     p, q = index_grid(m, none)
     identity = none + m.where(m.equal(p, q), 1.0, 0.0)
 

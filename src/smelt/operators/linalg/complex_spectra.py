@@ -18,19 +18,19 @@ from smelt.operators.declare import Arguments, Attribute, Attributes, Computed, 
 from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.inputs import present
 from smelt.operators.linalg import eigh
-from smelt.operators.linalg.batches import lesser, map_matrices
+from smelt.operators.linalg.batches import map_matrices, smaller_dim
 from smelt.operators.linalg.complex_operands import complex_of, parts_of
 from smelt.operators.linalg.matrices import (
     column,
     count_to,
-    filled,
     in_double,
     index_grid,
     ints,
     largest,
-    least,
+    matrices_of,
     product,
     size,
+    smaller,
     total,
     transposed,
 )
@@ -52,7 +52,7 @@ def infer_svd(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list
     if shape is None:
         return [Result(dtype, None)] * 5
     *batch, rows, columns = shape.dims
-    count = lesser(rows, columns)
+    count = smaller_dim(rows, columns)
     full = attributes.get("full_matrices", 0)
     left = Result(dtype, ir.Shape([*batch, rows, rows if full else count]))
     right = Result(dtype, ir.Shape([*batch, columns if full else count, columns]))
@@ -113,7 +113,7 @@ def svd_steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple
     singular values are replaced by any that complete the basis.
     """
     rows, columns = size(m, re, -2), size(m, re, -1)
-    count = least(m, rows, columns)
+    count = smaller(m, rows, columns)
     vectors, sizes = _singular_vectors(m, (re, im), count)
     noise = m.op("Cast", m.op("Max", rows, columns), to=int(ir.DataType.DOUBLE)) * 2.0**-49
     is_kept = sizes > largest(m, sizes) * noise  # rounding mixes the other vectors
@@ -130,7 +130,7 @@ def svd_steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple
 
 def values_steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Tensor, ...]:
     """Build the singular values as ``svd_steps`` does."""
-    count = least(m, size(m, re, -2), size(m, re, -1))
+    count = smaller(m, size(m, re, -2), size(m, re, -1))
     return (m.op("Squeeze", _singular_vectors(m, (re, im), count)[1], ints(m, -2)),)
 
 
@@ -146,7 +146,7 @@ def _singular_vectors(m: Nodes, a: Pair, count: Tensor) -> tuple[Pair, Tensor]:
     """
     re, im = a
     rows, columns = size(m, re, -2), size(m, re, -1)
-    above, below = filled(m, re, rows, rows, 0.0), filled(m, re, columns, columns, 0.0)
+    above, below = matrices_of(m, re, rows, rows, 0.0), matrices_of(m, re, columns, columns, 0.0)
     parts = [
         m.op("Concat", m.op("Concat", above, part, axis=-1), m.op("Concat", corner, below, axis=-1),
              axis=-2)
@@ -174,7 +174,7 @@ def _completed(
     re, im = halves
     square = total(m, re * re + im * im, -2)
     inverse_norm = 1.0 / m.sqrt(m.where(square > 0.0, square, 1.0))
-    none = filled(m, re, part[1], part[1], 0.0)
+    none = matrices_of(m, re, part[1], part[1], 0.0)
     r, c = index_grid(m, none)
     unit = none + m.where(m.equal(r, c), 1.0, 0.0)
     candidates = (
@@ -218,7 +218,7 @@ def _orthonormal(m: Nodes, candidates: Pair, count: Tensor) -> Pair:
     enough = 0.25 / m.op("Cast", m.op("Max", rows, 1), to=double)
     limit = m.op("Cast", count, to=double)
     places_of = m.op("Cast", count_to(m, count), to=double)
-    none = filled(m, re, rows, count, 0.0)
+    none = matrices_of(m, re, rows, count, 0.0)
 
     def step(k: Tensor, v: Tensor, w: Tensor, count_found: Tensor) -> tuple[Tensor, ...]:
         """Orthogonalize column ``k``; keep it if enough of it is left."""
@@ -240,7 +240,7 @@ def _orthonormal(m: Nodes, candidates: Pair, count: Tensor) -> Pair:
             count_found,
         )
 
-    first = filled(m, re, count * 0 + 1, count * 0 + 1, 0.0)
+    first = matrices_of(m, re, count * 0 + 1, count * 0 + 1, 0.0)
     v, w, _ = m.repeat(size(m, re, -1), step, (none, none, first))
     return v, w
 

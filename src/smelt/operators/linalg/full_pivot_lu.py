@@ -23,9 +23,9 @@ from smelt.operators.linalg.matrices import (
     in_double,
     index_grid,
     ints,
-    least,
     row,
     size,
+    smaller,
     total,
 )
 
@@ -100,7 +100,7 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
         return a, swapped(m, rows, k, i), swapped(m, columns, k, j)
 
     orders = counted(m, a, height), counted(m, a, width)
-    return m.repeat(least(m, height, width), step, (a, *orders))
+    return m.repeat(smaller(m, height, width), step, (a, *orders))
 
 
 OPERATOR = Operator(

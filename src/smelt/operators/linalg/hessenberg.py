@@ -20,10 +20,10 @@ from smelt.operators.linalg.batches import check_square, map_matrices
 from smelt.operators.linalg.matrices import (
     column,
     count_to,
-    filled,
     in_double,
     index_grid,
     ints,
+    matrices_of,
     product,
     size,
     total,
@@ -119,7 +119,7 @@ def reduced(m: Nodes, a: Tensor) -> tuple[Tensor, Tensor]:
     """Build the packed Hessenberg form, and one tau for each column but the last."""
     r, c = index_grid(m, a)
     count = m.op("Max", size(m, a, -1) - 1, ints_scalar(m, 0))
-    taus = m.op("Squeeze", filled(m, a, ints_scalar(m, 1), count, 0.0), ints(m, -2))
+    taus = m.op("Squeeze", matrices_of(m, a, ints_scalar(m, 1), count, 0.0), ints(m, -2))
     indexes = count_to(m, count)
 
     def step(k: Tensor, a: Tensor, taus: Tensor) -> tuple[Tensor, ...]:

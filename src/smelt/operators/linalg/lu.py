@@ -23,16 +23,16 @@ from smelt.operators.declare import (
 )
 from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.inputs import present
-from smelt.operators.linalg.batches import check_matrices, lesser, map_matrices
+from smelt.operators.linalg.batches import check_matrices, map_matrices, smaller_dim
 from smelt.operators.linalg.matrices import (
     column,
     count_to,
     in_double,
     index_grid,
     ints,
-    least,
     row,
     size,
+    smaller,
     total,
 )
 
@@ -45,7 +45,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
     if shape is None:
         return Result(dtype, None), Result(integer, None), Result(integer, None)
     *batch, rows, columns = shape.dims
-    pivots = ir.Shape([*batch, lesser(rows, columns)])
+    pivots = ir.Shape([*batch, smaller_dim(rows, columns)])
     return Result(dtype, shape), Result(integer, pivots), Result(integer, ir.Shape([*batch, rows]))
 
 
@@ -112,7 +112,7 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
     """
     r, c = index_grid(m, a)
     rows = size(m, a, -2)
-    count = least(m, rows, size(m, a, -1))
+    count = smaller(m, rows, size(m, a, -1))
     permutation = counted(m, a, rows)
     pivots = counted(m, a, count)
     places_of_pivots = count_to(m, count)

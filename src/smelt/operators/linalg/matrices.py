@@ -104,7 +104,7 @@ def index_grid(m: Nodes, a: Tensor) -> tuple[Tensor, Tensor]:
     return rows, m.op("Unsqueeze", count_to(m, size(m, a, -1)), ints(m, 0))
 
 
-def least(m: Nodes, x: Tensor, y: Tensor) -> Tensor:
+def smaller(m: Nodes, x: Tensor, y: Tensor) -> Tensor:
     """Return the smaller of two integers."""
     return m.op("Min", x, y)
 
@@ -160,7 +160,7 @@ def product(m: Nodes, a: Tensor, b: Tensor) -> Tensor:
     return m.op("MatMul", a, b)
 
 
-def filled(m: Nodes, a: Tensor, rows: Tensor, columns: Tensor, number: float) -> Tensor:
+def matrices_of(m: Nodes, a: Tensor, rows: Tensor, columns: Tensor, number: float) -> Tensor:
     """Return matrices of this size filled with ``number``, as many as ``a`` has."""
     sizes = [m.op("Unsqueeze", n, ints(m, 0)) for n in (rows, columns)]
     shape = m.op("Concat", m.op("Shape", a, end=-2), *sizes, axis=0)

@@ -17,20 +17,20 @@ import onnx_ir as ir
 from smelt.operators.declare import Arguments, Attributes, Computed, Operator, Result
 from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.inputs import present
-from smelt.operators.linalg.batches import check_matrices, lesser, map_matrices
+from smelt.operators.linalg.batches import check_matrices, map_matrices, smaller_dim
 from smelt.operators.linalg.lu import greatest_first
 from smelt.operators.linalg.matrices import (
     column,
     count_to,
-    filled,
     in_double,
     index_grid,
     ints,
     largest,
-    least,
+    matrices_of,
     product,
     row,
     size,
+    smaller,
     total,
     transposed,
     zeros_like,
@@ -45,7 +45,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
     if shape is None:
         return Result(dtype, None), Result(dtype, None), Result(integer, None)
     *batch, rows, columns = shape.dims
-    taus, order = ir.Shape([*batch, lesser(rows, columns)]), ir.Shape([*batch, columns])
+    taus, order = ir.Shape([*batch, smaller_dim(rows, columns)]), ir.Shape([*batch, columns])
     return Result(dtype, shape), Result(dtype, taus), Result(integer, order)
 
 
@@ -117,10 +117,10 @@ def factor(m: Nodes, a: Tensor, *, pivoting: bool) -> tuple[Tensor, Tensor, Tens
         a = a - tau * v @ (v^T @ a)
     """
     r, c = index_grid(m, a)
-    count = least(m, size(m, a, -2), size(m, a, -1))
+    count = smaller(m, size(m, a, -2), size(m, a, -1))
     single = ints_scalar(m, 1)
-    taus = m.op("Squeeze", filled(m, a, single, count, 0.0), ints(m, -2))
-    none = filled(m, a, single, size(m, a, -1), 0.0)
+    taus = m.op("Squeeze", matrices_of(m, a, single, count, 0.0), ints(m, -2))
+    none = matrices_of(m, a, single, size(m, a, -1), 0.0)
     order = m.op("Cast", none, to=int(ir.DataType.INT64)) + c
     indexes = count_to(m, count)
 

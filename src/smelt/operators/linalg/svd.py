@@ -15,16 +15,16 @@ import onnx_ir as ir
 from smelt.operators.declare import Arguments, Attribute, Attributes, Computed, Operator, Result
 from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.inputs import present
-from smelt.operators.linalg.batches import check_matrices, lesser, map_matrices
+from smelt.operators.linalg.batches import check_matrices, map_matrices, smaller_dim
 from smelt.operators.linalg.jacobi import SWEEPS, partners, rotated_columns, rotation, rounds_of
 from smelt.operators.linalg.matrices import (
-    filled,
     in_double,
     index_grid,
     ints,
     largest,
-    least,
+    matrices_of,
     size,
+    smaller,
     total,
     transposed,
 )
@@ -41,7 +41,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
     if shape is None:
         return (Result(dtype, None),) * 3
     *batch, rows, columns = shape.dims
-    count = lesser(rows, columns)
+    count = smaller_dim(rows, columns)
     full = attributes.get("full_matrices", 0)
     shapes = [count], [rows, rows if full else count], [columns if full else count, columns]
     return tuple(Result(dtype, ir.Shape([*batch, *dims])) for dims in shapes)
@@ -77,9 +77,9 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
     heads = total(m, m.where(m.equal(r, c), packed, 0.0), -2)
     signs = m.where(heads < 0.0, -1.0, 1.0)
     if attributes["full_matrices"]:
-        zero_columns = filled(m, a, rows, rows - count, 0.0)
+        zero_columns = matrices_of(m, a, rows, rows - count, 0.0)
         packed = m.op("Concat", packed, zero_columns, axis=-1)
-        positive = filled(m, a, count * 0 + 1, rows - count, 1.0)
+        positive = matrices_of(m, a, count * 0 + 1, rows - count, 1.0)
         signs = m.op("Concat", signs, positive, axis=-1)
     else:
         v = _first_columns(m, v, count)
@@ -126,7 +126,7 @@ def _orthogonalize(m: Nodes, a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]
         rotated_v = rotated_columns(m, v, cosine, sine, partner)
         return turn + 1, quiet, rotated_a, rotated_v
 
-    square = filled(m, a, count, count, 0.0)
+    square = matrices_of(m, a, count, count, 0.0)
     r, c = index_grid(m, square)
     start = (count * 0, count * 0, a, square + m.where(m.equal(r, c), 1.0, 0.0))
 
@@ -138,7 +138,7 @@ def _orthogonalize(m: Nodes, a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]
     lengths = m.sqrt(total(m, a * a, -2))
     k = m.op("Unsqueeze", count, ints(m, 0))
     s, order = m.ops("TopK", lengths, k, outputs=2, axis=-1, largest=1, sorted=1)
-    values = least(m, height, count)
+    values = smaller(m, height, count)
     failed = ~usable | (quiet < rounds)
     s = m.where(failed, math.nan, _first_columns(m, s * scale, values))
     return s, _first_columns(m, _ordered(m, a, order), values), _ordered(m, v, order), failed

@@ -106,7 +106,7 @@ class _Carrier:
             return initial
         returned = _through_identity(self.body.outputs[self.form.body_output + index])  # needs 1
         if returned is not inner and returned is not _through_identity(initial):  # keeps 1, 2
-            if scope.home(returned) is not self.body:
+            if scope.defining_graph(returned) is not self.body:
                 self.miss("the body returns an outer value other than the initial value")
             return None
         if any(not _may_stand_for(initial, v) for v in (inner, *self.node.outputs[index:][:1])):

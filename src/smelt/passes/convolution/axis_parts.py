@@ -33,7 +33,7 @@ AxisParts: TypeAlias = tuple[AxisPart, ...]
 Layout: TypeAlias = tuple[AxisParts, ...]
 
 MOVES = (*sorted(RESHAPES), "Transpose", "SpaceToDepth", "DepthToSpace")
-"""Operators whose effect on a layout ``follow`` computes."""
+"""Operators whose effect on a layout ``layout_after`` computes."""
 
 
 def source_layout(dims: Sequence[Dim]) -> Layout:
@@ -42,7 +42,7 @@ def source_layout(dims: Sequence[Dim]) -> Layout:
     return tuple(() if dim == 1 else (AxisPart(axis, 1, dim),) for axis, dim in enumerate(dims))
 
 
-def follow(layout: Layout, node: ir.Node, version: int) -> Layout | None:
+def layout_after(layout: Layout, node: ir.Node, version: int) -> Layout | None:
     """Return the layout after ``node``, an operator of MOVES; None if sizes are unknown."""
     if node.op_type == "Transpose":
         perm = permutation(node)
@@ -67,14 +67,14 @@ def reshape(layout: Layout, dims: Sequence[Dim]) -> Layout | None:
     back: list[AxisParts] = []
     left, right = 0, len(dims)
     while left < right:
-        cut = take(parts, dims[left])
+        cut = split_front(parts, dims[left])
         if cut is None:
             break
         axis_parts, parts = cut
         front.append(merged_parts(axis_parts))
         left += 1
     while left < right:
-        cut = take(parts, dims[right - 1], last=True)
+        cut = split_front(parts, dims[right - 1], last=True)
         if cut is None:
             break
         axis_parts, parts = cut
@@ -88,7 +88,9 @@ def reshape(layout: Layout, dims: Sequence[Dim]) -> Layout | None:
     return (*front, *middle, *reversed(back))
 
 
-def take(parts: AxisParts, dim: Dim, *, last: bool = False) -> tuple[AxisParts, AxisParts] | None:
+def split_front(
+    parts: AxisParts, dim: Dim, *, last: bool = False
+) -> tuple[AxisParts, AxisParts] | None:
     """Split ``dim`` elements off the front of ``parts``, or off the end with ``last``.
 
     Returns ``(parts split off, remaining parts)``. A part may be cut in two. None if the cut is not
@@ -151,7 +153,7 @@ def _space_to_depth(layout: Layout, block: int, blocks_first: bool) -> Layout | 
     ``blocks_first``.
     """
     batch, channels, *spatial = layout
-    rows, columns = (take(axis, block, last=True) for axis in spatial)
+    rows, columns = (split_front(axis, block, last=True) for axis in spatial)
     if rows is None or columns is None:
         return None
     blocks = (*rows[0], *columns[0])
@@ -164,8 +166,8 @@ def _depth_to_space(layout: Layout, block: int, blocks_first: bool) -> Layout | 
     do not split so.
     """
     batch, channels, height, width = layout
-    first = take(channels, block, last=not blocks_first)
-    second = take(first[1], block, last=not blocks_first) if first is not None else None
+    first = split_front(channels, block, last=not blocks_first)
+    second = split_front(first[1], block, last=not blocks_first) if first is not None else None
     if first is None or second is None:
         return None
     rows, columns = (first[0], second[0]) if blocks_first else (second[0], first[0])

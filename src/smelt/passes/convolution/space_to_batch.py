@@ -19,7 +19,7 @@ from smelt.passes.convolution.axis_parts import (
     AxisPart,
     AxisParts,
     Layout,
-    follow,
+    layout_after,
     source_layout,
 )
 from smelt.passes.tensors.stack import dims_of
@@ -85,7 +85,7 @@ def _entry(nodes: list[ir.Node], version: int) -> Entry | None:
         return None
     layout: Layout | None = source_layout(dims)
     for node in nodes:
-        layout = follow(layout, node, version) if layout is not None else None
+        layout = layout_after(layout, node, version) if layout is not None else None
     if layout is None or len(layout) != len(dims) or len(dims) < 3:
         return None
     roles = _axes_and_blocks(layout, dims)
@@ -155,7 +155,9 @@ def exit_of(walk: Walk, entry: Entry, version: int) -> Exit | None:
     layout: Layout | None = tuple(start)
     for _ in range(LONGEST):
         node = walk.down(MOVES)
-        layout = follow(layout, node, version) if layout is not None and node is not None else None
+        layout = (
+            layout_after(layout, node, version) if layout is not None and node is not None else None
+        )
         if layout is None or node is None:
             return None
         order = _complete(layout, full_sizes)

@@ -120,7 +120,7 @@ class MomentReader:
     def centred(self, value: ir.Value | None) -> tuple[ir.Value, Axes] | None:
         """Return ``(x, axes)`` if ``value`` is ``x - mean(x)`` or its Cast to a wider type."""
         cast = self.walk.up(value, "Cast")
-        if cast is not None and value is not None and widens(cast.inputs[0], value):
+        if cast is not None and value is not None and is_wider_float(cast.inputs[0], value):
             value = cast.inputs[0]
         node = self.walk.up(value, "Sub")
         mean_of = self.mean(node.inputs[1]) if node is not None else None
@@ -266,7 +266,7 @@ def _through_transpose(source: ir.Value, axes: Axes, x: ir.Value | None) -> _Mea
     return x, tuple(place for place, axis in enumerate(perm) if axis in axes)
 
 
-def widens(value: ir.Value | None, wide: ir.Value) -> bool:
+def is_wider_float(value: ir.Value | None, wide: ir.Value) -> bool:
     """True if both are floats and the type of ``wide`` has more bits."""
     floats = [v.dtype for v in (value, wide) if v is not None and v.dtype is not None]
     if len(floats) < 2 or not all(dtype.is_floating_point() for dtype in floats):

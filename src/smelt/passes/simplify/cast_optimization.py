@@ -34,7 +34,7 @@ def cast_of_cast(m: Match, b: Builder) -> Replacement:
     x, middle, end = m["x"], m["middle"].dtype, m.root.outputs[0].dtype
     if x.dtype is None or middle is None or end is None:
         return None
-    if not holds(middle, x.dtype):  # needs 1
+    if not holds_every_value(middle, x.dtype):  # needs 1
         return Miss(f"{middle.name.lower()} does not hold every {x.dtype.name.lower()}")
     if end not in (*FLOATS, *INTEGERS, ir.DataType.BOOL):
         return Miss(f"casts to {end.name.lower()} depend on the source type")
@@ -60,7 +60,7 @@ def cast_like(m: Match, b: Builder) -> Replacement:
     return b.op("Cast", m["x"], to=int(to))
 
 
-def holds(wide: ir.DataType, narrow: ir.DataType) -> bool:
+def holds_every_value(wide: ir.DataType, narrow: ir.DataType) -> bool:
     """True if every value of ``narrow`` is a value of ``wide``."""
     if wide == narrow:
         return narrow in (*FLOATS, *INTEGERS, ir.DataType.BOOL)

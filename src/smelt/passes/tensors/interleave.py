@@ -20,7 +20,7 @@ from smelt.passes.tensors.stack import (
     RESHAPES,
     concat_axis,
     dims_of,
-    merged,
+    merged_dims,
     same_dims,
     stack_of,
 )
@@ -53,7 +53,7 @@ def interleaving_of(
         interleaving = _transposed(wide, before, after, walk)
     else:
         axis = stack.axis - 1
-        is_merged = axis >= 0 and same_dims(merged(before, axis, axis + 1), after)
+        is_merged = axis >= 0 and same_dims(merged_dims(before, axis, axis + 1), after)
         interleaving = (
             Interleaving(stack.values, axis) if is_merged and len(stack.values) > 1 else None
         )
@@ -78,7 +78,7 @@ def _transposed(
         return None
     swapped = list(range(len(before)))
     swapped[axis : axis + 2] = reversed(swapped[axis : axis + 2])
-    if list(perm) != swapped or not same_dims(merged(before, axis, axis + 1), after):
+    if list(perm) != swapped or not same_dims(merged_dims(before, axis, axis + 1), after):
         return None
     first = dims_of(values[0])
     if first is None or not all(same_dims(first, dims_of(v) or ()) for v in values[1:]):

@@ -17,7 +17,7 @@ from smelt.ir.build import Builder
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import EXACT, rule_pass
-from smelt.passes.tensors.stack import dims_of, merged, same_dims, stack_of
+from smelt.passes.tensors.stack import dims_of, merged_dims, same_dims, stack_of
 
 
 @rule(op(["Reshape", "Flatten"], var("stack"), rest=True))
@@ -28,7 +28,7 @@ def stack_merged_with_next_axis(m: Match, b: Builder) -> Replacement:
     before, after = dims_of(m["stack"]), dims_of(m.root.outputs[0])
     if stack is None or before is None or after is None or stack.axis == len(before) - 1:
         return None
-    if not same_dims(merged(before, stack.axis, stack.axis + 1), after):  # keeps 2
+    if not same_dims(merged_dims(before, stack.axis, stack.axis + 1), after):  # keeps 2
         return Miss("the Reshape is not proved to merge the new axis with the next one")
     if refusal := m.replaces(walk):  # keeps 1
         return refusal

@@ -69,7 +69,7 @@ def concat_axis(node: ir.Node) -> int | None:
     return axis % len(shape) if -len(shape) <= axis < len(shape) else None
 
 
-def merged(dims: tuple[Dim, ...], axis: int, last: int) -> tuple[Dim, ...]:
+def merged_dims(dims: tuple[Dim, ...], axis: int, last: int) -> tuple[Dim, ...]:
     """Return ``dims`` with the axes from ``axis`` to ``last`` merged."""
     return (*dims[:axis], dim_product(dims[axis : last + 1]), *dims[last + 1 :])
 

@@ -13,9 +13,9 @@ from smelt.frontends.jax.complex_numbers.fourier import by_nodes
 from smelt.frontends.jax.complex_numbers.parts import (
     Parts,
     Value,
-    flat,
     is_complex,
     parts_of,
+    real_arrays,
     real_dtype,
 )
 from smelt.frontends.jax.representation import Representation, Run, convert
@@ -79,7 +79,7 @@ def _refusal_of(equation: compat.Equation) -> Unsupported:
 _COMPLEX = Representation(
     concerns=lambda aval: is_complex(getattr(aval, "dtype", None)),
     structs=_structs,
-    parts=lambda value: flat([value]),
+    parts=lambda value: real_arrays([value]),
     whole=lambda parts: Parts(*parts),
     split=parts_of,
     apply=_apply,

@@ -82,7 +82,7 @@ def real(value: Array) -> Parts:
     return Parts(value, jnp.zeros_like(value))
 
 
-def flat(values: Any) -> list[Array]:
+def real_arrays(values: Any) -> list[Array]:
     """Return the real arrays of ``values``: two for each ``Parts``, one for each real array."""
     result: list[Array] = []
     for value in values:
@@ -91,7 +91,7 @@ def flat(values: Any) -> list[Array]:
 
 
 def grouped(arrays: Any, is_pair: Any) -> list[Value]:
-    """Undo ``flat``: two arrays make one ``Parts`` for each True in ``is_pair``."""
+    """Undo ``real_arrays``: two arrays make one ``Parts`` for each True in ``is_pair``."""
     source = iter(arrays)
     return [Parts(next(source), next(source)) if pair else next(source) for pair in is_pair]
 

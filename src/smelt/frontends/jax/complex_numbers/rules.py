@@ -16,10 +16,10 @@ from smelt.frontends.jax.complex_numbers.fourier import transform
 from smelt.frontends.jax.complex_numbers.parts import (
     Parts,
     Value,
-    flat,
     grouped,
     is_complex,
     real,
+    real_arrays,
     real_dtype,
 )
 from smelt.frontends.jax.source_lines import place
@@ -217,7 +217,7 @@ def _sort(equation: compat.Equation, values: list[Any]) -> list[Value]:
     count = int(equation.params["num_keys"])
     keys = count + sum(is_pair[:count])
     params = {**equation.params, "num_keys": keys}
-    return grouped(compat.rebind(equation, flat(values), params), is_pair)
+    return grouped(compat.rebind(equation, real_arrays(values), params), is_pair)
 
 
 def _iota(equation: compat.Equation, values: list[Any]) -> list[Value]:

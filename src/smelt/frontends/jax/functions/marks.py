@@ -36,7 +36,7 @@ class Mark:
         return _SEPARATOR.join(parts)
 
 
-def read(name: str) -> Mark | None:
+def read_mark(name: str) -> Mark | None:
     """Return the mark encoded in ``name``; None for other jitted functions."""
     parts = name.split(_SEPARATOR)
     if len(parts) != 6 or parts[0] != _START:
@@ -46,12 +46,12 @@ def read(name: str) -> Mark | None:
     return Mark(domain, called, target, names, kept == "kept")
 
 
-def widened(name: str, counts: Sequence[int]) -> str:
+def with_more_operands(name: str, counts: Sequence[int]) -> str:
     """Return ``name`` for a call that passes ``counts[i]`` operands in place of operand i.
 
     The mark names the last operands. Operand ``z`` that becomes two is named ``z_0, z_1``.
     """
-    mark = read(name)
+    mark = read_mark(name)
     if mark is None or not mark.arguments:
         return name
     names: list[str] = []

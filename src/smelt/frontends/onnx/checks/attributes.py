@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx
 
 from smelt.errors import InvalidModel
-from smelt.frontends.onnx.checks.walk import Scopes, place
+from smelt.frontends.onnx.checks.walk import Scopes, place_of_node
 
 STANDARD = ("", "ai.onnx", "ai.onnx.ml")
 """Domains whose string attributes are text; other domains store binaries in them."""
@@ -88,7 +88,7 @@ def _check_text(node: onnx.NodeProto, attribute: onnx.AttributeProto) -> None:
             raise InvalidModel(
                 "E315",
                 what,
-                at=place(node),
+                at=place_of_node(node),
                 why="ONNX demands text in UTF-8",
                 fix="export the model again, or correct the node",
             ) from error
@@ -99,7 +99,7 @@ def _malformed_attribute(node: onnx.NodeProto, why: str) -> InvalidModel:
     return InvalidModel(
         "E324",
         "an attribute is malformed",
-        at=place(node),
+        at=place_of_node(node),
         why=why,
         fix="export the model again, or correct the node",
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from smelt.errors import InvalidModel
-from smelt.frontends.onnx.checks.walk import place
+from smelt.frontends.onnx.checks.walk import place_of_node
 
 Types = Mapping[ir.Value, ir.DataType]
 """Element types inferred from operators; values without one count as declared."""
@@ -60,7 +60,7 @@ def _check_pair(
     raise InvalidModel(
         "E309",
         "the element types do not agree",
-        at=place(node),
+        at=place_of_node(node),
         why=f"{description} have the types {first_type} and {second_type}",
         fix="export the model again with types that agree, or put a Cast between them",
     )
@@ -190,7 +190,7 @@ def _unfit(node: ir.Node, why: str) -> InvalidModel:
     return InvalidModel(
         "E322",
         "a subgraph does not fit its node",
-        at=place(node),
+        at=place_of_node(node),
         why=why,
         fix="give the subgraph the inputs and outputs that the node needs",
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import onnx
 
 from smelt.errors import InvalidModel
-from smelt.frontends.onnx.checks.walk import Scope, Scopes, place
+from smelt.frontends.onnx.checks.walk import Scope, Scopes, place_of_node
 
 
 def check_names(scopes: Scopes) -> None:
@@ -41,7 +41,7 @@ def _check_node(node: onnx.NodeProto) -> None:
         raise InvalidModel(
             "E325",
             "a node has no operator name",
-            at=place(node),
+            at=place_of_node(node),
             why="its op_type is empty",
             fix="export the model again, or correct the node",
         )
@@ -106,7 +106,7 @@ def _check_unique(scope: Scope) -> None:
 
 def _described(writer: str | onnx.NodeProto) -> str:
     """Return the writer as text."""
-    return writer if isinstance(writer, str) else place(writer)
+    return writer if isinstance(writer, str) else place_of_node(writer)
 
 
 def _positions(scope: Scope) -> dict[str, int]:
@@ -131,7 +131,7 @@ def _check_not_hidden(scope: Scope, positions: dict[Scope, dict[str, int]]) -> N
                     raise InvalidModel(
                         "E304",
                         f"the value {name!r} is defined in a graph and in one around it",
-                        at=f"{scope}: {place(node)}; and in {outer} around it",
+                        at=f"{scope}: {place_of_node(node)}; and in {outer} around it",
                         why="an inner graph reads values of the outer graph by name",
                         fix="rename the value in the inner graph",
                     )

@@ -38,7 +38,7 @@ def check_data(
 
     ``raw`` is its raw data, None if it has none.
     """
-    present = [name for name in _TYPED if holds(tensor, name)]
+    present = [name for name in _TYPED if holds_data(tensor, name)]
     present += ["raw_data"] if raw is not None else []
     field = _FIELD.get(dtype, "int32_data")
     allowed = (field,) if dtype == ir.DataType.STRING else (field, "raw_data")
@@ -63,7 +63,7 @@ def check_data(
     _check_range(tensor, dtype, field, at, raw)
 
 
-def holds(tensor: onnx.TensorProto, name: str) -> bool:
+def holds_data(tensor: onnx.TensorProto, name: str) -> bool:
     """True if the field ``name`` of ``tensor`` holds data."""
     return tensor.HasField("raw_data") if name == "raw_data" else len(getattr(tensor, name)) > 0
 

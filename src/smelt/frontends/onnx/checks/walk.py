@@ -85,6 +85,6 @@ def _subgraphs(attribute: onnx.AttributeProto) -> Iterator[onnx.GraphProto]:
     yield from attribute.graphs
 
 
-def place(node: onnx.NodeProto | ir.Node) -> str:
+def place_of_node(node: onnx.NodeProto | ir.Node) -> str:
     """Return a node's name and operator for messages."""
     return f"node {node.name!r} ({node.op_type})"

@@ -12,7 +12,7 @@ import onnx_ir as ir
 from smelt.ir import constants
 from smelt.ir.dims import symbols_of
 from smelt.ir.names import name_values
-from smelt.ir.partition import Part, connect, cut, partition
+from smelt.ir.partition import Part, connect, models_of_parts, partition
 from smelt.targets.host.any_sizes.node import runner_of_node
 from smelt.targets.host.any_sizes.planning import Runner
 from smelt.targets.host.kernels.kernel import Array
@@ -54,7 +54,7 @@ class Chain:
         ]
         runs = [
             planner.runner_of_part(each) if part.taken else runner_of_node(each, planner)
-            for part, each in zip(parts, cut(model, parts), strict=True)
+            for part, each in zip(parts, models_of_parts(model, parts), strict=True)
         ]
         self._steps = _steps(runs, reads_and_writes, set(self._outputs))
 

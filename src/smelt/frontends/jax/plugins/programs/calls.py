@@ -22,7 +22,7 @@ def jit(cx: Lowering, *_: ir.Value, jaxpr: Any, **params: Any) -> list[Operand]:
     has no mark.
     """
     name = str(params.get("name", ""))
-    mark = marks.read(name)
+    mark = marks.read_mark(name)
     if mark is None:
         return cx.inline(jaxpr, cx.operands, name)
     pairs = zip(cx.operands, cx.equation.invars, strict=True)
