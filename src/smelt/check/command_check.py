@@ -115,7 +115,7 @@ class CommandCheck:
                 ) from error
             status = self._wait_for_end(process)
             output.seek(0)
-            return status, output.read().decode(errors="replace") if self.text else ""
+            return status, (output.read().decode(errors="replace") if self.text else "")
 
     def _wait_for_end(self, process: subprocess.Popen[bytes]) -> Status:
         """Wait for ``process`` and return its status; kill its process group at the end."""

@@ -78,11 +78,8 @@ def _plugin(
         if not error:
             error = problem_of(extension)
         name = point.name.replace("-", "_")
-        if (
-            not error
-            and point.group in NAMED
-            and name_counts[name] + (name in _our_passes(point)) > 1
-        ):
+        is_taken = name_counts[name] > 1 or name in _our_passes(point)
+        if not error and point.group in NAMED and is_taken:
             error = f"another package registers the name {point.name!r}, too"
     state = "error" if error else "ok"
     return Plugin(package, version, point.group, point.name, state, error, place)

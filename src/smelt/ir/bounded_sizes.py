@@ -11,13 +11,14 @@ from itertools import accumulate
 
 _LESS = re.compile(r"(.+) - (\d+)")
 _AT_MOST = re.compile(r"Min\((\d+), (\w+)\)")
+_DEPTH_CHANGE = {"(": 1, ")": -1}
 
 
 def inside_bound(text: str) -> str:
     """Return X of the text ``Max(0, X)``; empty for any other text."""
     if not text.startswith("Max(0, "):
         return ""
-    depths = list(accumulate((c == "(") - (c == ")") for c in text))
+    depths = list(accumulate(_DEPTH_CHANGE.get(character, 0) for character in text))
     is_one_call = 0 not in depths[len("Max(") - 1 : -1]
     return text.removeprefix("Max(0, ")[:-1] if is_one_call else ""
 

@@ -40,7 +40,10 @@ def is_plain(text: str) -> bool:
         return False
     depth = 0
     for character in text:
-        depth += (character == "(") - (character == ")")
+        if character == "(":
+            depth += 1
+        elif character == ")":
+            depth -= 1
         if depth > DEEPEST:
             return False
     return True

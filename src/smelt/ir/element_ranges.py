@@ -91,17 +91,17 @@ def _elementwise(parts: Sequence[list[Range] | None], combine: object) -> list[R
 def _max(ranges: Sequence[Range]) -> Range:
     """Return the range of the largest of one element per range."""
     lows = [low for low, _ in ranges if low is not None]
-    highs = [high for _, high in ranges]
-    return max(lows, default=None), None if None in highs else max(
-        h for h in highs if h is not None
-    )
+    highs = [high for _, high in ranges if high is not None]
+    highest = max(highs) if len(highs) == len(ranges) else None
+    return max(lows, default=None), highest
 
 
 def _min(ranges: Sequence[Range]) -> Range:
     """Return the range of the smallest of one element per range."""
-    lows = [low for low, _ in ranges]
+    lows = [low for low, _ in ranges if low is not None]
     highs = [high for _, high in ranges if high is not None]
-    return None if None in lows else min(n for n in lows if n is not None), min(highs, default=None)
+    lowest = min(lows) if len(lows) == len(ranges) else None
+    return lowest, min(highs, default=None)
 
 
 def _constant(value: ir.Value) -> list[int] | None:

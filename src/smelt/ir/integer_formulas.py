@@ -174,7 +174,9 @@ def _remainder(node: ir.Node, operands: Operands) -> Operand:
     divisor = operands[1]
     if divisor is None or divisor[0] <= 0:
         return None
-    return (1 - divisor[1] if node.attributes.get_int("fmod", 0) else 0), divisor[1] - 1
+    highest = divisor[1] - 1
+    lowest = -highest if node.attributes.get_int("fmod", 0) else 0
+    return lowest, highest
 
 
 def _magnitude(node: ir.Node, operands: Operands) -> Operand:

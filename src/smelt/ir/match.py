@@ -262,7 +262,8 @@ def _match_inputs(
     """Match ``operands`` from ``start`` on; the first with alternatives matches those after it."""
     count = len(operands)
     for index in range(start, len(subs)):
-        operand, sub = operands[index] if index < count else None, subs[index]
+        sub = subs[index]
+        operand = operands[index] if index < count else None
         if isinstance(sub, _Choice):
             match_remaining = partial(_match_inputs, subs, operands, index + 1, state, then)
             return sub.matcher(operand, state, match_remaining)

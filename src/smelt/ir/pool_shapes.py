@@ -25,7 +25,8 @@ def counted_windows(library_rule: ShapeRule) -> ShapeRule:
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
         """Infer the shape, then count the windows along each symbolic axis."""
         library_rule(context, node)
-        image, result = node.inputs[0] if node.inputs else None, node.outputs[0]
+        image = node.inputs[0] if node.inputs else None
+        result = node.outputs[0]
         if image is None or image.shape is None or result.shape is None:
             return
         padding = node.attributes.get_string("auto_pad", "NOTSET") or "NOTSET"

@@ -125,7 +125,8 @@ class Refinement:
     def _facts(self, value: ir.Value) -> Facts:
         """Return shape, dtype and tracked elements of ``value``."""
         elements = self.shapes.elements(value) if _may_be_sizes(value) else None
-        return value.shape, value.dtype, None if elements is None else tuple(elements)
+        known_elements = None if elements is None else tuple(elements)
+        return value.shape, value.dtype, known_elements
 
     def _gains(self, known: Facts, value: ir.Value) -> bool:
         """True if more is known about ``value`` than ``known``."""

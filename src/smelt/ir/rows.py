@@ -90,7 +90,8 @@ def cut_of_rows(rows: range) -> Cut:
     last = rows[-1]
     if rows.step > 0:
         return rows[0], last + 1, rows.step
-    return rows[0], FIRST if last == 0 else last - 1, rows.step
+    end = FIRST if last == 0 else last - 1
+    return rows[0], end, rows.step
 
 
 def slice_operands(cuts: dict[int, Cut]) -> tuple[Sequence[int], ...]:

@@ -27,7 +27,9 @@ def scan_batches(node: ir.Node, rewriter: Rewriter) -> None:
     kinds: list[tuple[ir.DataType, list[int | None] | None]] = []
     for index, value in enumerate(body.inputs):
         assert value.dtype is not None
-        rank = None if value.shape is None else len(value.shape) + (index >= states)
+        rank = None if value.shape is None else len(value.shape)
+        if rank is not None and index >= states:
+            rank += 1
         kinds.append((value.dtype, None if rank is None else [None] * rank))
     batch, inputs = build.branch(kinds)
     node.attributes.pop("body")

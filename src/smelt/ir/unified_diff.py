@@ -39,7 +39,8 @@ def _lines(start: int, end: int) -> str:
     """Return a range of lines as hunks write it: from 1, or the line before an empty range."""
     if end == start + 1:
         return str(end)
-    return f"{start + (end > start)},{end - start}"
+    first = start + 1 if end > start else start
+    return f"{first},{end - start}"
 
 
 class _Matcher(SequenceMatcher[str]):

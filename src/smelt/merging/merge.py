@@ -43,17 +43,17 @@ def merge(
     both models, and the outputs of the first. Inputs that a branch does not read may hold anything,
     such as past keys and values of length 0 in the first step. The layout is that of optimum's
     ``decoder_model_merged.onnx``. A decoder with past may lack outputs of the other, such as keys
-    and values of an encoder. They are tensors without elements there; ``caches="repeated"`` returns
-    the cached inputs instead.
+    and values of an encoder. Its branch returns empty tensors for them, or the cached inputs with
+    ``caches="repeated"``.
 
     With ``connect``, such as ``{"hidden": "x"}``, the result computes one model after the other:
     the output ``hidden`` of the first is the input ``x`` of the second. An input of the first may
-    be connected, too. An input or output of the second whose name the first has gets the prefix of
-    the second model: the name of its file, or ``second_``.
+    be connected, too. If both models have an input or output of one name, that of the second gets
+    a prefix: the name of its file, or ``second_``.
 
-    ``tie_embeddings`` stores an output projection that is its embedding transposed as a Transpose
-    of the embedding. The file is smaller; ONNX Runtime transposes once, when it opens the file, and
-    other runtimes perhaps in each run.
+    With ``tie_embeddings``, an output projection that equals the transposed embedding is stored as
+    a Transpose of the embedding. The file is smaller. ONNX Runtime transposes once, when it opens
+    the file; other runtimes may transpose in each run.
 
     Opsets are raised to the higher of both. ``verify="final"`` compares the result with its sources
     on random inputs, at the sizes in ``dims``, and raises Mismatch E702 if they differ. Raises

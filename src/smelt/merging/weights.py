@@ -53,5 +53,6 @@ def _move(value: ir.Value, graph: ir.Graph, outer: ir.Graph) -> None:
     del graph.initializers[name]
     count = 0
     while value.name in outer.initializers:
-        value.name, count = f"{name}_{count}", count + 1
+        value.name = f"{name}_{count}"
+        count += 1
     outer.register_initializer(value)

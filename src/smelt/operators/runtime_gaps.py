@@ -57,7 +57,8 @@ def _on_type(op_type: str, to: ir.DataType, *, cast_back: bool) -> Body:
         inputs = [_cast(b, x, to) if x is not None and x.dtype == dtype else x for x in operands]
         options: dict[str, Any] = dict(attributes)
         first, *others = b.ops(op_type, *inputs, outputs=OUTPUTS.get(op_type, 1), **options)
-        return (_cast(b, first, dtype) if cast_back else first, *others)
+        result = _cast(b, first, dtype) if cast_back else first
+        return (result, *others)
 
     return body
 

@@ -166,7 +166,8 @@ def _box_elements(box: Box, center: Point) -> Iterator[str]:
     dash = ' stroke-dasharray="5 3"' if box.state == "gone" else ""
     yield _rect(x, top, width, height, fill, stroke, thick, extra=dash)
     head = HEAD if box.lines else height
-    colour, bottom = COLOURS[box.kind], "" if box.lines else 'rx="4" '
+    colour = COLOURS[box.kind]
+    bottom = "" if box.lines else 'rx="4" '
     yield (
         f'<rect x="{x + 1:.1f}" y="{top + 1:.1f}" width="{width - 2:.1f}" {bottom}'
         f'height="{head - 2:.1f}" fill="{colour}" opacity="{0.7 if dash else 1}"/>'
@@ -185,7 +186,8 @@ def _legend(boxes: Sequence[Box], width: float, height: float) -> Iterator[str]:
     left, y = MARGIN, height - 46
     for (fill, stroke, thick, word), is_dashed in keys:
         if left + 30 + len(word) * LETTER > width - MARGIN:
-            left, y = MARGIN, y + 20
+            left = MARGIN
+            y += 20
         dash = ' stroke-dasharray="5 3"' if is_dashed else ""
         yield _rect(left, y, 18, 12, fill, stroke, thick, extra=dash)
         yield _text(left + 24, y + 10, word, colour=FAINT)

@@ -119,7 +119,7 @@ def _as_type(_: Function) -> Function:
     return lambda size, dtype: jnp.asarray(size).astype(dtype)
 
 
-def _same_size(size: Any, _: Any = None) -> Any:
+def _copy_of_size(size: Any, _: Any = None) -> Any:
     """Return the size as its own deep copy.
 
     ``dataclasses.astuple`` copies, and JAX cannot compare sizes of two scopes.
@@ -146,6 +146,6 @@ register(
 REPLACEMENTS = (
     Replacement(SymbolicDim, "astype", _as_type, absent=_no_method),
     Replacement(SymbolicDim, "__pow__", _power),
-    Replacement(SymbolicDim, "__deepcopy__", lambda _: _same_size, absent=_same_size),
+    Replacement(SymbolicDim, "__deepcopy__", lambda _: _copy_of_size, absent=_copy_of_size),
     *(Replacement(SymbolicDim, name, _method(name), absent=_no_method) for name in OF_MATH),
 )

@@ -50,7 +50,7 @@ def proto_of(model: ir.Model) -> onnx.ModelProto:
         proto = ir.to_proto(model)
     for function in proto.functions:
         _drop_inner_types(function.node)
-    has_subgraphs = sum(1 for _ in scope.graphs(model)) > 1
+    has_subgraphs = len(list(scope.graphs(model))) > 1
     graphs = [inner.graph for inner in scopes(proto)] if has_subgraphs else [proto.graph]
     for graph in graphs:
         if graph is not None:

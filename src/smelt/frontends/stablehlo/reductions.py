@@ -181,7 +181,8 @@ def _cumulative_axis(x: Any, dims: Any, padding: Any) -> tuple[int, bool] | None
         return None
     (axis,) = wide
     other_padding = [tuple(pair) for i, pair in enumerate(padding) if i != axis]
-    size, (low, high) = x.shape[axis], padding[axis]
+    size = x.shape[axis]
+    low, high = padding[axis]
     if any(pair != (0, 0) for pair in other_padding) or dims[axis] != size:
         return None
     if high == 0 and low == size - 1:

@@ -122,9 +122,11 @@ def _consecutive_rows(c: Call) -> ir.Value | None:
 
 
 def _flat_places(c: Call) -> tuple[list[int], list[int], np.ndarray] | None:
-    """Return how GatherElements reads equal places of each matrix: sizes of the leading axes along
-    which its constant indices are equal, sizes of the result's other axes, and for each of their
-    elements its place in the other axes of the first input. None for other indices."""
+    """Return ``(leading sizes, other sizes, places)`` of a GatherElements with constant indices.
+
+    Along the leading axes, the indices are equal. For each element of the result's other axes,
+    ``places`` has its flat position in those axes of the first input. None for other indices.
+    """
     sizes, places = c.sizes(), c.constants.get(c[1], limit=None)
     if sizes is None or places is None or places.size == 0 or 0 in sizes:
         return None
@@ -133,7 +135,8 @@ def _flat_places(c: Call) -> tuple[list[int], list[int], np.ndarray] | None:
     while lead < axis and sizes[lead] == places.shape[lead]:
         if (places != places[:1]).any():
             break
-        lead, places = lead + 1, places[0]
+        lead += 1
+        places = places[0]
     if lead + places.ndim != len(sizes):
         return None
     tail = sizes[lead:]

@@ -32,7 +32,8 @@ def _layer(c: Call) -> ir.Value | None:
     if rank is None or not _is_wide(c) or len(c.node.outputs) > 1:
         return None
     axes = range(c.attributes["axis"] % rank, rank)
-    result = c.op("Mul", _normal(c, c[0], axes, centred=c.node.op_type[0] == "L"), c[1])
+    is_centred = c.node.op_type == "LayerNormalization"
+    result = c.op("Mul", _normal(c, c[0], axes, centred=is_centred), c[1])
     bias = c.get(2)
     return result if bias is None else c.op("Add", result, bias)
 

@@ -139,7 +139,8 @@ class Nodes(Arithmetic):
 def _type(value: ir.Value) -> tuple[ir.DataType, tuple[None, ...] | None]:
     """Return the dtype and the rank of ``value``, with all sizes open."""
     assert value.dtype is not None
-    return value.dtype, None if value.shape is None else (None,) * len(value.shape)
+    dims = None if value.shape is None else (None,) * len(value.shape)
+    return value.dtype, dims
 
 
 class Tensor(Symbol["Tensor"]):

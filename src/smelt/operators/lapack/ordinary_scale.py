@@ -22,4 +22,6 @@ def ordinary_scale(*parts: np.ndarray) -> tuple[int, tuple[np.ndarray, ...]]:
     bound = ORDINARY_EXPONENTS[parts[0].dtype.itemsize]
     exponent = int(np.frexp(max(np.abs(part).max(initial=0) for part in parts))[1])
     shift = exponent - max(-bound, min(bound, exponent))
-    return shift, tuple(np.ldexp(part, -shift) for part in parts) if shift else parts
+    if shift == 0:
+        return 0, parts
+    return shift, tuple(np.ldexp(part, -shift) for part in parts)

@@ -28,7 +28,8 @@ def parts_of(
         raise ValueError(f"the parts of {name} have the types {re.dtype} and {im.dtype}")
     if re.shape is not None and im.shape is not None and len(re.shape) != len(im.shape):
         raise ValueError(f"the parts of {name} have the ranks {len(re.shape)} and {len(im.shape)}")
-    return re.shape if re.shape is not None else im.shape, re.dtype or im.dtype
+    shape = re.shape if re.shape is not None else im.shape
+    return shape, re.dtype or im.dtype
 
 
 def complex_of(re: np.ndarray, im: np.ndarray) -> np.ndarray:

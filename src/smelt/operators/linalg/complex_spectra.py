@@ -71,7 +71,7 @@ def eigh_reference(inputs: Arguments, attributes: Attributes) -> Computed:
         """Return both parts of the vectors, and the values, of one matrix."""
         a = np.tril(complex_of(re, im)) if lower else np.triu(complex_of(re, im))
         if not np.isfinite(a).all():
-            return [np.full(a.shape[: 2 - (i == 2)], np.nan) for i in range(3)]
+            return [np.full(shape, np.nan) for shape in (a.shape, a.shape, a.shape[:1])]
         values, vectors = np.linalg.eigh(a, "L" if lower else "U")
         return [vectors.real, vectors.imag, values]
 

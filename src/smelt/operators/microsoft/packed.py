@@ -191,7 +191,8 @@ def rows_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Va
     axes = _axes(inputs, attributes)
     if axes is None or data is None or indices is None or scales is None or scales.dtype is None:
         return None
-    (gather_axis, axis), block = axes, int_of(attributes, "block_size")
+    gather_axis, axis = axes
+    block = int_of(attributes, "block_size")
     if data.dtype != ir.DataType.UINT8:
         if b.model.opset_imports.get("", 0) < 21:
             return None

@@ -50,11 +50,15 @@ def infer_product(inputs: Values, attributes: Attributes) -> Sequence[Result]:
     rhs = [b.shape[axis] for axis in _order(len(b.shape), attributes, "B")]
     if not lhs or not rhs:
         raise ValueError("a product takes no scalar")
-    inner = lhs[-1], rhs[-2] if len(rhs) > 1 else rhs[0]
-    if all(isinstance(dim, int) for dim in inner) and inner[0] != inner[1]:
-        raise ValueError(f"rows of {inner[0]} meet columns of {inner[1]}")
+    row_size = lhs[-1]
+    column_size = rhs[-2] if len(rhs) > 1 else rhs[0]
+    are_known = isinstance(row_size, int) and isinstance(column_size, int)
+    if are_known and row_size != column_size:
+        raise ValueError(f"rows of {row_size} meet columns of {column_size}")
     dims = [*broadcast_dims(lhs[:-2], rhs[:-2]), *lhs[-2:-1]]
-    return (Result(a.dtype, ir.Shape(dims + rhs[-1:] if len(rhs) > 1 else dims)),)
+    if len(rhs) > 1:
+        dims.append(rhs[-1])
+    return (Result(a.dtype, ir.Shape(dims)),)
 
 
 def product(inputs: Arguments, attributes: Attributes) -> Computed:

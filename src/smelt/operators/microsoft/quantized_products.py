@@ -114,7 +114,8 @@ def _gemm(inputs: Arguments, attributes: Attributes) -> Computed:
     assert a is not None
     assert b is not None
     lhs = a.T if attributes["transA"] else a
-    rhs, rhs_zero = (b.T if attributes["transB"] else b), b_zero
+    rhs = b.T if attributes["transB"] else b
+    rhs_zero = b_zero
     sums = _sums(lhs, rhs, a_zero, rhs_zero)
     sums = sums if c is None else sums + c
     assert a_scale is not None

@@ -200,7 +200,7 @@ class _Reader:
         if array is None or array.ndim < 2 or array.size < 2 or array.dtype.kind not in "biuf":
             return None
         rows, columns = array.shape[-2:]
-        return triangle_cells.triangles(array) if rows == columns > 1 else None
+        return triangle_cells.triangles(array) if rows == columns and rows > 1 else None
 
     def _is_from_first(self, node: ir.Node) -> bool:
         """True if a Slice has constant starts of 0 and steps of 1."""

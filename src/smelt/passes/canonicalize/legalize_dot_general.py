@@ -185,7 +185,8 @@ def _plan(lhs: ir.Value, rhs: ir.Value, parts: Groups) -> Plan | None:
     nb, nk = len(parts.lhs_batch), len(parts.lhs_contracting)
     nl, nr = len(parts.lhs_free), len(parts.rhs_free)
     # Without batch dims, MatMul supports any number of free dims on the left, and vectors.
-    batch, rows = [1] * nb, [1] * nl if nb == 0 else [nl]
+    batch = [1] * nb
+    rows = [1] * nl if nb == 0 else [nl]
     # ONNX Runtime 1.31 drops a Transpose before a MatMul with a vector by mistake when it
     # optimizes, so the vector becomes a column then.
     keeps_order = left_perm == tuple(sorted(left_perm))
@@ -201,8 +202,7 @@ def _plan(lhs: ir.Value, rhs: ir.Value, parts: Groups) -> Plan | None:
 
 
 def _merged_layout(perm: tuple[int, ...], dims: Sequence[Dim], counts: Sequence[int]) -> Form:
-    """Return the layout of an operand: permuted by ``perm``, then ``counts[i]`` dims merged into
-    dim ``i``."""
+    """Return the layout permuted by ``perm``, with ``counts[i]`` dims merged into dim ``i``."""
     try:
         return Form(perm, _merge(dims, counts))
     except ValueError:

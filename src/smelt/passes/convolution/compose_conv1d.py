@@ -92,12 +92,10 @@ def _perm_of(m: Match, name: str) -> list[int]:
 
 def _transposed(value: ir.Value, perm: Sequence[int], axis: int, b: Builder) -> ir.Value:
     """Return ``value``, which lacks ``axis``, transposed by ``perm`` without that axis."""
-    reduced_perm = [a - (a > axis) for a in perm if a != axis]
-    return (
-        value
-        if reduced_perm == sorted(reduced_perm)
-        else b.op("Transpose", value, perm=reduced_perm)
-    )
+    reduced_perm = [a if a < axis else a - 1 for a in perm if a != axis]
+    if reduced_perm == sorted(reduced_perm):
+        return value
+    return b.op("Transpose", value, perm=reduced_perm)
 
 
 def _kernel_row(m: Match, axis: int) -> int | Miss:

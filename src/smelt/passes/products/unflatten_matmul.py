@@ -23,6 +23,7 @@ import onnx_ir as ir
 
 from smelt.ir import opset
 from smelt.ir.build import Builder
+from smelt.ir.node_inputs import first_inputs
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.same_shape import same_dim
@@ -166,7 +167,7 @@ def _product_of_gemm(gemm: ir.Node, x: ir.Value, m: Match, b: Builder) -> ir.Val
             if opset.attribute(gemm, "transA", m.opset)
             else "alpha of the Gemm is not 1"
         )
-    weight, term = gemm.inputs[1], gemm.inputs[2] if len(gemm.inputs) > 2 else None
+    _, weight, term = first_inputs(gemm, 3)
     if opset.attribute(gemm, "transB", m.opset):
         array = m.array(weight, limit=None)
         assert array is not None

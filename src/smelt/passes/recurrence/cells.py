@@ -57,8 +57,8 @@ class Cell:
 
     def biases(self) -> tuple[tuple[Bias, ...], ...]:
         """Return the biases of all gates, and of ``reset``."""
-        reset = self.reset
-        return (*(gate.biases for gate in self.gates), reset.biases if reset is not None else ())
+        reset_biases = () if self.reset is None else self.reset.biases
+        return (*(gate.biases for gate in self.gates), reset_biases)
 
     def with_state(self, state: ir.Value) -> Cell | None:
         """Return the same step with ``state`` as its state; None if the other operands are not one

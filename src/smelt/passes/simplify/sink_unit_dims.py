@@ -15,7 +15,6 @@ Keeps    (1) dims that another operand expands; (2) a Softmax over such a dim; (
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from itertools import takewhile
 from typing import TypeAlias
 
 import numpy as np
@@ -97,8 +96,9 @@ def _without_ones(
     """
     if source is None or result is None:
         return None
-    same = takewhile(lambda pair: same_dim(*pair), zip(source, result, strict=False))
-    first = sum(1 for _ in same)
+    first = 0
+    while first < min(len(source), len(result)) and same_dim(source[first], result[first]):
+        first += 1
     axes = tuple(axis for axis in range(first, len(result)) if result[axis] == 1)
     if not axes:
         return None

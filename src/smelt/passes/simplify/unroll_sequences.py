@@ -27,6 +27,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
+from smelt.ir.node_inputs import first_inputs
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import EXACT, rule_pass
@@ -141,17 +142,14 @@ def _changed_items(m: Match, node: ir.Node, items: list[Item]) -> list[Item] | N
     """Return ``items`` after a SequenceInsert or SequenceErase; None if its position is unknown."""
     if node.op_type == "Identity":
         return items
-    position_index = 2 if node.op_type == "SequenceInsert" else 1
-    position_input = node.inputs[position_index] if len(node.inputs) > position_index else None
-    position = (
-        m.scalar(position_input)
-        if position_input is not None
-        else len(items) - (position_index == 1)
-    )
+    inserts = node.op_type == "SequenceInsert"
+    position_input = first_inputs(node, 3)[2 if inserts else 1]
+    last_position = len(items) if inserts else len(items) - 1
+    position = last_position if position_input is None else m.scalar(position_input)
     if position is None:  # needs 2
         return None
     index = int(position)
-    if position_index == 1:
+    if not inserts:
         return items[:index] + items[index:][1:] if _is_within(index, len(items)) else None
     tensor = node.inputs[1]
     if tensor is None or not -len(items) <= index <= len(items):

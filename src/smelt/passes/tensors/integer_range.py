@@ -98,7 +98,8 @@ def _position(node: ir.Node, index: int) -> Bounds | None:
     if source is None or source.shape is None or not -len(source.shape) <= axis < len(source.shape):
         return None
     size = source.shape[axis]
-    return 0, max(0, size - 1) if isinstance(size, int) else 2**63 - 1
+    last = max(0, size - 1) if isinstance(size, int) else 2**63 - 1
+    return 0, last
 
 
 Operands: TypeAlias = list[Bounds | None]

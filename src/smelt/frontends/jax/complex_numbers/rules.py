@@ -204,7 +204,8 @@ def _bilinear(equation: compat.Equation, values: list[Any]) -> list[Value]:
 
 def _convert(equation: compat.Equation, values: list[Any]) -> list[Value]:
     """Return a complex or real array in another element type; a real type keeps the real part."""
-    (value,), to = values, _dtype(equation.outvars[0])
+    (value,) = values
+    to = _dtype(equation.outvars[0])
     if not is_complex(to):
         return [value.re.astype(to)]
     dtype, z = real_dtype(to), _as_complex(value)

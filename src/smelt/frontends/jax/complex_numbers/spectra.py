@@ -23,8 +23,9 @@ def _svd_avals(re: compat.Aval, im: compat.Aval, *, full_matrices: bool) -> list
     """Return the types of the singular values, and of the parts of U and of the adjoint of V."""
     *batch, rows, columns = re.shape
     count = min(rows, columns)
-    left_shape = (*batch, rows, rows if full_matrices else count)
-    right_shape = (*batch, columns if full_matrices else count, columns)
+    left_vectors, right_vectors = (rows, columns) if full_matrices else (count, count)
+    left_shape = (*batch, rows, left_vectors)
+    right_shape = (*batch, right_vectors, columns)
     shapes = [(*batch, count), left_shape, left_shape, right_shape, right_shape]
     return [compat.ShapedArray(shape, re.dtype) for shape in shapes]
 

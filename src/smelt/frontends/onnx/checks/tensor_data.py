@@ -117,4 +117,5 @@ def _range(dtype: ir.DataType) -> tuple[int, int]:
     if dtype in (ir.DataType.INT8, ir.DataType.INT16):
         return -(1 << bits - 1), (1 << bits - 1) - 1
     is_packed_and_signed = dtype.bitwidth < 8 and dtype.is_integer() and dtype.is_signed()
-    return -128 if is_packed_and_signed else 0, (1 << bits) - 1
+    lowest = -128 if is_packed_and_signed else 0
+    return lowest, (1 << bits) - 1

@@ -36,7 +36,8 @@ def bitcast_convert_type(cx: Lowering, x: ir.Value, *, new_dtype: object) -> ir.
     Between types of different widths, a last dim is added or removed: it holds the narrow numbers
     of each wide one, the lowest bits first.
     """
-    (source_aval,), (aval,) = cx.avals_in, cx.avals_out
+    (source_aval,) = cx.avals_in
+    (aval,) = cx.avals_out
     to = ir.DataType.from_numpy(np.dtype(aval.dtype))
     assert x.dtype is not None
     if x.dtype == to:

@@ -107,11 +107,10 @@ def _without_covered_dims(
     concat = starts.producer()
     if concat is not None and concat.op_type == "Concat" and len(concat.inputs) == len(mapped):
         # JAX joins columns of one index each; taking the columns leaves the others unused.
-        columns = [value for column in kept_columns if (value := concat.inputs[column]) is not None]
-        if concat.attributes.get_int("axis") == axis:
-            return remaining, columns[0] if len(kept_columns) == 1 else cx.op(
-                "Concat", *columns, axis=axis
-            )
+        columns = [concat.inputs[column] for column in kept_columns]
+        if concat.attributes.get_int("axis") == axis and columns[0] is not None:
+            joined = columns[0] if len(columns) == 1 else cx.op("Concat", *columns, axis=axis)
+            return remaining, joined
     return remaining, cx.op("Gather", starts, cx.const_i64(kept_columns), axis=axis)
 
 

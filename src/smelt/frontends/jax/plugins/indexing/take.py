@@ -45,4 +45,5 @@ def bounded(
         dtype = np.int32 if narrow else np.int64
         last = cx.constant(np.asarray(int(limit) - 1, dtype))
     inside = cx.op("Min", cx.op("Max", index, cx.const_like(0, index)), last)
-    return inside, cx.op("Equal", index, inside) if bounds_mode == indices.DROP else None
+    is_valid = cx.op("Equal", index, inside) if bounds_mode == indices.DROP else None
+    return inside, is_valid

@@ -94,7 +94,8 @@ def _arguments(layer: Any, inputs: Any, out_sharding: Any = None) -> Call | None
     is_own = layer.conv_general_dilated is lax.conv_general_dilated
     if not is_own or layer.preferred_element_type is not None:
         return None
-    w, bias = layer.kernel[...], layer.bias[...] if layer.use_bias else None
+    w = layer.kernel[...]
+    bias = layer.bias[...] if layer.use_bias else None
     operands = (inputs, w) if bias is None else (inputs, w, bias)
     if not all(isinstance(v, jax.Array | np.ndarray) and v.dtype == np.float32 for v in operands):
         return None

@@ -28,7 +28,8 @@ def transform(
     reads the operands before that Transpose, and its results are transposed instead.
     """
     perm, parts = _common_transpose(parts)
-    last, axis = cx.const_i64([-1]), axis if perm is None else perm[axis]
+    last = cx.const_i64([-1])
+    axis = axis if perm is None else perm[axis]
     expanded = [cx.op("Unsqueeze", part, last) for part in parts]
     pairs = expanded[0] if len(expanded) == 1 else cx.op("Concat", *expanded, axis=-1)
     sizes = (cx.const_i64(length), cx.const_i64(axis))

@@ -107,7 +107,8 @@ def _padded_for_conv(
         (low, high, int(step) - 1) for (low, high), step in zip(edges, dilation, strict=True)
     ]
     x = padded(cx, x, cx.const_like(0, x), sizes, [(0, 0, 0), (0, 0, 0), *spatial])
-    return x, padding if is_plain else [(0, 0)] * len(padding)
+    remaining_padding = padding if is_plain else [(0, 0)] * len(padding)
+    return x, remaining_padding
 
 
 def _conv_transpose(cx: Lowering, x: ir.Value, w: ir.Value, shape: Convolution) -> ir.Value | None:

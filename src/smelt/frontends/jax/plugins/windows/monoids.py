@@ -209,7 +209,8 @@ def check_order(cx: Lowering, reducer: Monoid, *, grouped: bool, moved: bool) ->
     """
     if reducer.body is None or reducer.is_known:
         return
-    body, (a, b, c) = reducer.body, _trials(reducer.body)
+    body = reducer.body
+    a, b, c = _trials(body)
     pairs = []
     if grouped:
         left_first = evaluated(body, [*evaluated(body, [*a, *b]), *c])
