@@ -148,7 +148,7 @@ class Baseline:
             carried.append(adapted_outputs(values, moved, changes, margin)[0])
         return carried
 
-    def elsewhere(
+    def rerun_at(
         self, dims: Dims | None, declared: Exactness, runner: RunnerName = "auto"
     ) -> Baseline:
         """Return this baseline at other sizes, or in another runtime, which rounds differently.
@@ -242,7 +242,7 @@ class Baseline:
         """
         observation = self.observe(model)
         if not observation.problems and observation.runtime != self.runtime:
-            return self.elsewhere(None, declared, "reference").judge(model, declared)
+            return self.rerun_at(None, declared, "reference").judge(model, declared)
         return observation.problems or self.sentences(
             self.compare(self.outputs, observation.outputs, declared)
         )

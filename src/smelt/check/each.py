@@ -102,7 +102,7 @@ class VerifyFinal(Verifier):
         baseline = baseline.changed(self.changes, declared)
         observation = baseline.observe(model)
         if not observation.problems and observation.runtime != baseline.runtime:
-            baseline = baseline.elsewhere(None, declared, "reference")
+            baseline = baseline.rerun_at(None, declared, "reference")
         if observation.problems:
             return observation.problems
         compared = baseline.compare(baseline.outputs, observation.outputs, declared)

@@ -91,7 +91,7 @@ class VersionHistory:
             return observation.problems, True
         if observation.runtime != new_interface.runtime:
             try:
-                old_interface = old_interface.elsewhere(None, total, "reference")
+                old_interface = old_interface.rerun_at(None, total, "reference")
             except SmeltError as error:
                 return [f"it needs the reference evaluator, where the source fails: {error}"], True
             self.baseline = new_interface = old_interface.changed(changes, total)
@@ -116,4 +116,4 @@ class VersionHistory:
             return self.baseline
         self._dims.update(bound)
         self._previous = None
-        return self.baseline.elsewhere(self._dims, joint_exactness(self.declared))
+        return self.baseline.rerun_at(self._dims, joint_exactness(self.declared))

@@ -157,11 +157,9 @@ def _known_rows(size: int, cut: Cut, library_result: int | ir.SymbolicDim) -> in
     """Return the number of rows of ``cut`` in ``size`` rows; ``library_result`` where runtimes
     disagree."""
     _, end, step = cut
-    return (
-        library_result
-        if not step or (step < 0 and end in UNBOUNDED)
-        else len(rows_taken(size, cut))
-    )
+    if not step or (step < 0 and end in UNBOUNDED):
+        return library_result
+    return len(rows_taken(size, cut))
 
 
 def _run_time_slice(

@@ -47,11 +47,9 @@ def with_patches(
         # Marked functions come last, so that their calls use the other replacements.
         with replaced([*SIZES, *replacements, *selection.replacements_for(functions)]):
             try:
-                return (
-                    single_case(trace_structs, structs)
-                    if strict
-                    else split_by_sizes(trace_structs, structs)
-                )
+                if strict:
+                    return single_case(trace_structs, structs)
+                return split_by_sizes(trace_structs, structs)
             except SmeltError as error:
                 suggest_numbers(trace_structs, structs, error)
                 raise

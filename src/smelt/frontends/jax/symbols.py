@@ -192,8 +192,9 @@ class Symbols:
             # ONNX Div truncates; a - mod(a, b) is a multiple of b, so truncation is floor.
             return build("Div", build("Sub", a, build("Mod", a, b)), b)
         names = {"+": "Add", "-": "Sub", "*": "Mul", "%": "Mod", "max": "Max", "min": "Min"}
-        result = build({**names, "//": "Div"}[operation], a, b)
-        if operation != "-" and (all(counts) or (operation == "max" and any(counts))):
+        result = build("Div" if operation == "//" else names[operation], a, b)
+        is_count = any(counts) if operation == "max" else operation != "-" and all(counts)
+        if is_count:
             self._counts.add(result)
         return result
 

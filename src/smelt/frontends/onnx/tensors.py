@@ -190,7 +190,7 @@ def _number(text: str, key: str, at: str) -> int | None:
     """Return the number that ``text`` spells, None if it is empty; raises InvalidModel E314."""
     if not text:
         return None
-    if not (text.isascii() and text.isdigit() and len(text) < 19):
+    if not text.isascii() or not text.isdigit() or len(text) >= 19:
         raise _bad_description(f"{key} is {text[:40]!r}", at)
     return int(text)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -90,21 +90,23 @@ def _case(cx: Any, op: Operation, index: Any) -> Any:
     JAX's own switch clamps the index.
     """
     regions = list(op.view.regions)
+    last = len(regions) - 1
     if isinstance(index, np.ndarray):
         chosen = int(index)
-        return cx.run_body(regions[chosen if 0 <= chosen < len(regions) else -1], ())
-    last = len(regions) - 1
+        if not 0 <= chosen <= last:
+            chosen = last
+        return cx.run_body(regions[chosen], ())
     index = lax.select(lax.lt(index, np.int32(0)), np.int32(last) + 0 * index, index)
-    branches = [lambda r=region: tuple(cx.run_body(r, ())) for region in regions]
-    return list(lax.switch(index, branches))
+    return list(lax.switch(index, [_branch(cx, region) for region in regions]))
 
 
 @reads("if")
 def _if(cx: Any, op: Operation, condition: Any) -> Any:
     """Read a conditional."""
     true, false = op.view.regions
-    return list(
-        lax.cond(
-            condition, lambda: tuple(cx.run_body(true, ())), lambda: tuple(cx.run_body(false, ()))
-        )
-    )
+    return list(lax.cond(condition, _branch(cx, true), _branch(cx, false)))
+
+
+def _branch(cx: Any, region: Any) -> Callable[[], tuple[Any, ...]]:
+    """Return a function without parameters that runs ``region``."""
+    return lambda: tuple(cx.run_body(region, ()))

@@ -100,9 +100,11 @@ class Decomposed:
         for candidate in DECOMPOSITIONS:
             is_converted = narrow and candidate.last != "stablehlo.atan2"
             last = "stablehlo.convert" if is_converted else candidate.last
-            marks = [
-                f"{pair[computed_type == 'f64']} : {computed_type}" for pair in candidate.marks
+            texts = [
+                in_double if computed_type == "f64" else in_single
+                for in_single, in_double in candidate.marks
             ]
+            marks = [f"{text} : {computed_type}" for text in texts]
             if last == name and self._constants.issuperset(marks):
                 yield candidate
 

@@ -119,8 +119,10 @@ def _compare(cx: Any, op: Operation, a: Any, b: Any) -> Any:
     direction = op.word("comparison_direction")
     if op.word("compare_type") != "TOTALORDER":
         return COMPARISONS[direction](a, b)
-    if direction in ("GT", "GE"):
-        a, b, direction = b, a, {"GT": "LT", "GE": "LE"}[direction]
+    if direction == "GT":
+        return jax_names.TOTAL_ORDER["LT"](b, a)
+    if direction == "GE":
+        return jax_names.TOTAL_ORDER["LE"](b, a)
     if direction == "NE":
         return lax.bitwise_not(jax_names.TOTAL_ORDER["EQ"](a, b))
     return jax_names.TOTAL_ORDER[direction](a, b)

@@ -87,7 +87,7 @@ def _reduced(before: str, after: str = "") -> Body:
         """Build the reduction of floats with the attributes and axes of the node."""
         if not c.is_float():
             return None
-        x = {"Mul": lambda: c.op("Mul", c[0], c[0]), "Abs": lambda: c.op("Abs", c[0])}[before]()
+        x = c.op("Mul", c[0], c[0]) if before == "Mul" else c.op("Abs", c[0])
         attributes = {each.name: each.value for each in c.node.attributes.values()}
         axes = list(c.node.inputs[1:])
         if "axes" in attributes:  # an attribute before opset 18, for ReduceSum an input from 13 on

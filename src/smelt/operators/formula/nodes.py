@@ -56,7 +56,8 @@ class Nodes(Arithmetic):
         """
         tensors = [x for x in inputs if isinstance(x, Tensor)]
         m = max((x.m for x in tensors), key=lambda m: m.depth, default=self)
-        typed = [x for x in inputs[op_type == "Where" :] if isinstance(x, Tensor)]
+        operands = inputs[1:] if op_type == "Where" else inputs  # the condition is a bool
+        typed = [x for x in operands if isinstance(x, Tensor)]
         dtype = (typed[0].value.dtype if typed else None) or ir.DataType.DOUBLE
         values = [x.value if isinstance(x, Tensor) else m.constant(x, dtype) for x in inputs]
         results = m.builder.ops(op_type, *values, outputs=outputs, **attributes)

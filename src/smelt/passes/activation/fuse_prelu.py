@@ -60,12 +60,14 @@ def _prelu(m: Match, b: Builder, *, negated: bool) -> Replacement:
     x, a, array = m["x"], m["a"], m.array("a", limit=None)
     if x.dtype not in KERNELS or (m.opset < 16 and x.dtype == KERNELS[2]):  # keeps 2
         return Miss(f"PRelu of {x.dtype} has no kernel")
-    if array is None or not bool(np.all(np.isfinite(array))):  # keeps 1
-        return Miss("the slope is not constant" if array is None else "the slope is not finite")
-    if x.shape is None or array.ndim > len(x.shape):  # needs 1
-        return Miss(
-            "the rank of x is unknown" if x.shape is None else "the slope has a higher rank than x"
-        )
+    if array is None:  # keeps 1
+        return Miss("the slope is not constant")
+    if not bool(np.all(np.isfinite(array))):  # keeps 1
+        return Miss("the slope is not finite")
+    if x.shape is None:  # needs 1
+        return Miss("the rank of x is unknown")
+    if array.ndim > len(x.shape):  # needs 1
+        return Miss("the slope has a higher rank than x")
     dims = x.shape.dims[len(x.shape) - array.ndim :]
     if not all(
         size == 1 or same_dim(size, dim) for size, dim in zip(array.shape, dims, strict=True)

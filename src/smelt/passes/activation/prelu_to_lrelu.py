@@ -23,12 +23,10 @@ def equal_slopes(m: Match, b: Builder) -> Replacement:
     if m["x"].dtype not in KERNELS:  # keeps 2
         return Miss(f"LeakyRelu of {m['x'].dtype} has no kernel")
     slope, x = m["slope"].shape, m["x"].shape
-    if slope is None or x is None or len(slope) > len(x):  # keeps 1
-        return Miss(
-            "the slope has a higher rank than x"
-            if slope is not None and x is not None
-            else "a rank is unknown"
-        )
+    if slope is None or x is None:
+        return Miss("a rank is unknown")
+    if len(slope) > len(x):  # keeps 1
+        return Miss("the slope has a higher rank than x")
     alpha = as_float32(m.array("slope", limit=None))  # needs 1
     return alpha if isinstance(alpha, Miss) else b.op("LeakyRelu", m["x"], alpha=alpha)
 

@@ -42,13 +42,11 @@ def bias_of(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
     hidden = m.get("hidden")
     mask = m.get("mask") if hidden is None else hidden
     least = m.scalar("least") if m.get("least") is not None else -math.inf
-    if least is None or not least <= (LOW if m["q"].dtype == ir.DataType.FLOAT else -math.inf):
-        constant = least is not None
-        return Miss(
-            "the lower bound of the scores is above a masked score"
-            if constant
-            else "the lower bound of the scores is not one constant number"
-        )
+    if least is None:
+        return Miss("the lower bound of the scores is not one constant number")
+    masked_score = LOW if m["q"].dtype == ir.DataType.FLOAT else -math.inf
+    if not least <= masked_score:
+        return Miss("the lower bound of the scores is above a masked score")
     if m.get("then") is not None:
         return _bias_behind_mask(m, b)
     last = _last_term(m, b)

@@ -121,8 +121,10 @@ def guard_of_mask(m: Match, b: Builder) -> Replacement:
     for move in moves:
         mask = b.like(move, mask, *move.inputs[1:])
     rank = rank_of_merged(m, mask)
-    if rank is None or not is_for_all_heads(mask):  # needs 4
-        return Miss(NOT_MERGED if rank is None else NOT_SHARED)
+    if rank is None:  # needs 4
+        return Miss(NOT_MERGED)
+    if not is_for_all_heads(mask):  # needs 4
+        return Miss(NOT_SHARED)
     refusal = m.replaces(walk)
     if refusal is not None:  # keeps 1
         return refusal

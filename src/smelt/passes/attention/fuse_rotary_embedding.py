@@ -142,17 +142,16 @@ def products_of_halves(m: Match, b: Builder) -> Replacement:
 
 def _unfit(m: Match, concat: ir.Node | None, source: ir.Value, interleaved: bool) -> Miss | None:
     """Return a Miss if the shape, dtype, axis or pairing of x does not fit the operator."""
-    x, rank = m["x"], 4
-    if x.shape is None or len(x.shape) != rank or not isinstance(x.shape[3], int):
-        ranked = x.shape is not None and len(x.shape) == rank
-        return Miss("the head size of x is not constant" if ranked else "the rank of x is not 4")
+    x = m["x"]
+    if x.shape is None or len(x.shape) != 4:
+        return Miss("the rank of x is not 4")
+    if not isinstance(x.shape[3], int):
+        return Miss("the head size of x is not constant")
     axis = concat.attributes.get_int("axis", 0) if concat is not None else -1
-    if axis not in (-1, 3) or x.dtype not in TYPES:  # needs 2
-        return Miss(
-            f"RotaryEmbedding of {x.dtype} has no kernel"
-            if axis in (-1, 3)
-            else "the halves are not joined along the last axis"
-        )
+    if axis not in (-1, 3):  # needs 2
+        return Miss("the halves are not joined along the last axis")
+    if x.dtype not in TYPES:  # needs 2
+        return Miss(f"RotaryEmbedding of {x.dtype} has no kernel")
     if is_interleaved(x, m["low"], m["high"], source, m.constants) is not interleaved:  # needs 3
         return Miss("the two parts are not the two elements of each pair of the last dim")
     if not same_shape(x.shape, m.root.outputs[0].shape):  # keeps 2

@@ -70,7 +70,7 @@ def _choice_of_sum(
     """Return the choice of ``x * factor + rest`` if factor and rest are complementary masks."""
     condition = _mask_of(factor, constants)
     if isinstance(condition, ir.Value):
-        number = _elsewhere(rest, condition, constants)
+        number = _number_of_hidden(rest, condition, constants)
         return None if number is None else Choice(condition, x, number)
     numbers = constants.get(rest, limit=None)
     if condition is None or numbers is None:
@@ -78,10 +78,10 @@ def _choice_of_sum(
     if np.broadcast_shapes(condition.shape, numbers.shape) != condition.shape:
         return None
     numbers = np.broadcast_to(numbers, condition.shape)
-    elsewhere = np.unique(numbers[~condition])
-    if numbers[condition].any() or len(elsewhere) != 1:
+    hidden_numbers = np.unique(numbers[~condition])
+    if numbers[condition].any() or len(hidden_numbers) != 1:
         return None
-    return Choice(condition, x, float(elsewhere[0]))
+    return Choice(condition, x, float(hidden_numbers[0]))
 
 
 def _mask_of(factor: ir.Value | None, constants: Constants) -> ir.Value | np.ndarray | None:
@@ -105,7 +105,9 @@ def _cast_boolean(factor: ir.Value | None) -> ir.Value | None:
     return truth if truth is not None and truth.dtype == ir.DataType.BOOL else None
 
 
-def _elsewhere(rest: ir.Value | None, condition: ir.Value, constants: Constants) -> float | None:
+def _number_of_hidden(
+    rest: ir.Value | None, condition: ir.Value, constants: Constants
+) -> float | None:
     """Return the number of ``rest`` where ``condition`` is False; ``rest`` is 0 where it is True.
 
     None if ``rest`` is neither 0 nor ``number * Cast(Not(condition))``.

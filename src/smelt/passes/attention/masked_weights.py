@@ -43,11 +43,9 @@ def masked_again(m: Match, b: Builder) -> Replacement:
         shown = bool(mask.ndim and mask.any(-1).all())
     else:
         shown = shows_each_row(mask, not scores.hides, m["w"].shape, m.constants)
-    return (
-        b.op("MatMul", _weights(scores, m, b), m["v"])
-        if shown
-        else Miss("the mask may hide all keys of a row")
-    )
+    if not shown:
+        return Miss("the mask may hide all keys of a row")
+    return b.op("MatMul", _weights(scores, m, b), m["v"])
 
 
 @rule(merged_heads(_product), needs=("Softmax",), same_shape=True)
@@ -58,8 +56,10 @@ def rows_masked_again(m: Match, b: Builder) -> Replacement:
         return None
     mask = scores.condition
     rank = rank_of_merged(m, mask)
-    if rank is None or not is_for_all_heads(mask):
-        return Miss(NOT_MERGED if rank is None else NOT_SHARED)
+    if rank is None:
+        return Miss(NOT_MERGED)
+    if not is_for_all_heads(mask):
+        return Miss(NOT_SHARED)
     if isinstance(obstacle := cannot_reduce(m, mask), Miss):
         return obstacle
     return with_zero_rows(m, b, _weights(scores, m, b), mask, rank, scores.hides)

@@ -78,12 +78,10 @@ def products_of_neighbours(m: Match, b: Builder) -> Replacement:
     if isinstance(rotary, Miss) or same_shape(x.shape, m.root.outputs[0].shape):
         return rotary
     target = m.constants.ints(m.root.inputs[1])
-    if target is None or 0 in target[3:]:
-        return Miss(
-            "the shape given to the Reshape is not constant"
-            if target is None
-            else "the shape given to the Reshape has a 0 behind axis 2"
-        )
+    if target is None:
+        return Miss("the shape given to the Reshape is not constant")
+    if 0 in target[3:]:
+        return Miss("the shape given to the Reshape has a 0 behind axis 2")
     return b.op("Reshape", rotary, b.const_i64(target))
 
 

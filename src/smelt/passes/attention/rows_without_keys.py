@@ -71,14 +71,13 @@ class MaskForm:
 def cannot_reduce(m: Match, mask: ir.Value) -> Miss | None:
     """Return why no flags of the rows of ``mask`` can be computed, None if they can."""
     if not m.options.products:
-        return (
-            None
-            if m.opset >= BOOLS
-            else Miss(f"ReduceMax supports bools from opset {BOOLS} on", opset=BOOLS)
-        )
+        if m.opset >= BOOLS:
+            return None
+        return Miss(f"ReduceMax supports bools from opset {BOOLS} on", opset=BOOLS)
     keys = None if mask.shape is None else mask.shape[-1]
-    known = isinstance(keys, int) and keys > 0
-    return None if known else Miss("the number of keys is unknown")
+    if not isinstance(keys, int) or keys == 0:
+        return Miss("the number of keys is unknown")
+    return None
 
 
 def _as_numbers(b: Builder, mask: ir.Value, hides: bool) -> ir.Value:

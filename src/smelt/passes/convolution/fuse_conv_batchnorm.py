@@ -52,11 +52,9 @@ def conv_batchnorm(m: Match, b: Builder) -> Replacement:
         bias = (conv.exact_bias() - mean) * factor + shift
     folded = conv.rebuild(b, factor, bias)  # keeps 3
     unused_outputs = len(m.root.outputs) - 1
-    return (
-        (folded, *[None] * unused_outputs)
-        if unused_outputs and not isinstance(folded, Miss)
-        else folded
-    )
+    if isinstance(folded, Miss) or unused_outputs == 0:
+        return folded
+    return (folded, *[None] * unused_outputs)
 
 
 def _trains(node: ir.Node, version: int) -> bool:

@@ -45,13 +45,11 @@ def conv_times(m: Match, b: Builder) -> Replacement:
     conv, array = Convolution.of(m), m.array("scale", limit=None)
     if isinstance(conv, Miss):
         return conv
-    scale = conv.per_channel(array) if array is not None else None
+    if array is None:
+        return Miss("the factor is not constant")
+    scale = conv.per_channel(array)
     if scale is None:  # keeps 3
-        return Miss(
-            "the factor is not constant"
-            if array is None
-            else "the factor varies along an axis other than the output channels"
-        )
+        return Miss("the factor varies along an axis other than the output channels")
     with np.errstate(all="ignore"):
         factor = 1 / scale if m.root.op_type == "Div" else scale
         bias = conv.exact_bias() * factor

@@ -74,12 +74,10 @@ def _spatial_pads(m: Match, empty: Iterable[str]) -> list[int] | Miss:
     """Return the pads along the convolution's spatial axes, begins before ends, or a Miss."""
     node, x = m.node("padded"), m["x"]
     inputs = [*node.inputs, None, None, None]
-    if opset.attribute(node, "mode", m.opset) != "constant" or x.shape is None:  # keeps 2
-        return Miss(
-            "the mode of the Pad is not 'constant'"
-            if x.shape is not None
-            else "the rank of x is unknown"
-        )
+    if x.shape is None:  # keeps 2
+        return Miss("the rank of x is unknown")
+    if opset.attribute(node, "mode", m.opset) != "constant":  # keeps 2
+        return Miss("the mode of the Pad is not 'constant'")
     if not all(is_positive(dim, empty) for dim in x.shape.dims[1:]):  # keeps 1
         return Miss("a size may be 0 before the padding, and runtimes refuse an empty image")
     if inputs[2] is not None and not m.constants.is_number(inputs[2], 0):

@@ -78,7 +78,8 @@ def _copies_alike(m: Match, result: Sequence[Dim], moved: Sequence[Dim]) -> bool
         is_number = array is not None and bool(array[axis])
         copied = before[axis] if axis < len(before) else 0
         is_other = isinstance(dim, int) and isinstance(copied, int) and dim != copied
-        if not (is_number or is_other or (axis < len(moved) and same_dim(dim, moved[axis]))):
+        is_unmoved = axis < len(moved) and same_dim(dim, moved[axis])
+        if not (is_number or is_other or is_unmoved):
             return False
     return True
 
@@ -95,12 +96,10 @@ def _split_otherwise(m: Match, b: Builder, perm: Sequence[int]) -> Replacement:
     sizes = [_size(dim, axis, m["x"]) for axis, dim in enumerate(dims)]
     others = [dim for dim, size in zip(dims, sizes, strict=True) if size != -1]
     is_determined = -1 not in sizes or all(map(is_positive, others))
-    if sizes.count(-1) > 1 or 0 in dims or not is_determined:  # needs 2, 3
-        return Miss(
-            "more than one dim of the result is unknown"
-            if sizes.count(-1) > 1
-            else "a dim of the result may be 0"
-        )
+    if sizes.count(-1) > 1:  # needs 3
+        return Miss("more than one dim of the result is unknown")
+    if 0 in dims or not is_determined:  # needs 2
+        return Miss("a dim of the result may be 0")
     starts = np.cumsum([0, *(len(group) for group in order)])
     axes = [int(starts[index]) + i for index in perm for i in range(len(order[index]))]
     units = _unit_dims(m["x"].shape, dims)

@@ -32,12 +32,10 @@ _offset = const(name="offset", limit=None)
 def scale_and_offset(m: Match, b: Builder) -> Replacement:
     """Replace ``x * s + c`` or ``x * s - c`` by BatchNormalization with mean 0 and variance 1."""
     x = m["x"]
-    if m.array("x", limit=None) is not None or x.shape is None or len(x.shape) < 3:  # needs 1
-        return Miss(
-            "x is constant"
-            if x.shape is not None and len(x.shape) >= 3
-            else "x is not known to have rank 3 or more"
-        )
+    if x.shape is None or len(x.shape) < 3:  # needs 1
+        return Miss("x is not known to have rank 3 or more")
+    if m.array("x", limit=None) is not None:
+        return Miss("x is constant")
     channels = x.shape[1]
     if not isinstance(channels, int) or channels < 2:  # keeps 1, 2
         return Miss("the number of channels of x is unknown or below 2")
@@ -45,12 +43,10 @@ def scale_and_offset(m: Match, b: Builder) -> Replacement:
         _per_channel(m.array(name, limit=None), len(x.shape), channels)
         for name in ("scale", "offset")
     )
-    if scale is None or offset is None:  # needs 2, keeps 3
-        return Miss(
-            "the factor is not a finite constant that varies by channel alone"
-            if scale is None
-            else "the term is not a finite constant that varies by channel alone"
-        )
+    if scale is None:  # needs 2, keeps 3
+        return Miss("the factor is not a finite constant that varies by channel alone")
+    if offset is None:  # needs 2, keeps 3
+        return Miss("the term is not a finite constant that varies by channel alone")
     if m.root.op_type == "Sub":
         offset = -offset
     mean, variance = np.zeros_like(scale), np.ones_like(scale)

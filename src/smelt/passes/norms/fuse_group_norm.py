@@ -49,12 +49,10 @@ def groups(m: Match, b: Builder) -> Replacement:
         return Miss("the group count is not proved to divide the number of channels")
     if not same_dim(x.shape[0], grouped.shape[0]):
         return Miss("the batch dim is not proved to stay the same")
-    if not adds_nothing(m) or not is_filled(m, "scale", 1):  # needs 2, keeps 1
-        return Miss(
-            "the scale of the normalized groups is not all ones"
-            if adds_nothing(m)
-            else "the bias of the normalized groups is not all zeros"
-        )
+    if not adds_nothing(m):  # needs 2
+        return Miss("the bias of the normalized groups is not all zeros")
+    if not is_filled(m, "scale", 1):  # needs 2, keeps 1
+        return Miss("the scale of the normalized groups is not all ones")
     if norm.op_type == "LayerNormalization":
         rank = len(grouped.shape)
         if parameter_axes(norm, rank, m.opset) != range(2, rank):

@@ -39,12 +39,10 @@ def sum_over_count(m: Match, b: Builder) -> Replacement:
     count = _count(m["x"], axes)
     if axes is None or count is None:  # needs 1
         return Miss("the number of summed elements is not a constant above 0")
-    if not _divides_by_count(m.array("constant"), count, m.root.op_type):  # keeps 1, 3
-        return Miss(
-            "the constant is not the number of summed elements"
-            if _is_float(m.array("constant"))
-            else "the constant is not one floating-point number"
-        )
+    if not _is_float(m.array("constant")):  # keeps 3
+        return Miss("the constant is not one floating-point number")
+    if not _divides_by_count(m.array("constant"), count, m.root.op_type):  # keeps 1
+        return Miss("the constant is not the number of summed elements")
     return _mean(m, b, axes)
 
 

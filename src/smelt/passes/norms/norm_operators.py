@@ -73,14 +73,10 @@ def _over_groups(x: ir.Value, deviation: Deviation, b: Builder) -> ir.Value | Mi
     """
     if not deviation.centred:
         return Miss("the normalization of groups does not subtract the mean")
+    if x.shape is None or not isinstance(x.shape[-1], int):
+        return Miss("the number of channels is not known")
     if not _has_channels(x, -1):
-        known = x.shape is not None and isinstance(x.shape[-1], int)
-        return Miss(
-            f"InstanceNormalization of {x.dtype} has no kernel"
-            if known
-            else "the number of channels is not known"
-        )
-    assert x.shape is not None
+        return Miss(f"InstanceNormalization of {x.dtype} has no kernel")
     assert deviation.groups is not None
     if 0 in x.shape.dims:
         return Miss("a dim of x is 0, so no Reshape can state the groups")

@@ -49,12 +49,10 @@ def product(m: Match, b: Builder) -> Replacement:
     if x.dtype not in MULTIPLIED:  # needs 3
         return Miss(f"ONNX Runtime has no MatMul of {x.dtype}")
     equation = _equation(m.root, [len(x.shape), len(y.shape)])
-    if equation is None or not _sizes_agree(equation, x.shape, y.shape):  # needs 2, needs 4
-        return Miss(
-            "the equation is invalid, or a label occurs twice in a term"
-            if equation is None
-            else "the two sizes of a label are not proved equal"
-        )
+    if equation is None:  # needs 2
+        return Miss("the equation is invalid, or a label occurs twice in a term")
+    if not _sizes_agree(equation, x.shape, y.shape):  # needs 4
+        return Miss("the two sizes of a label are not proved equal")
     first, second = equation.terms
     plans = [
         _as_matrices((first, second), equation.out, (0, 1)),

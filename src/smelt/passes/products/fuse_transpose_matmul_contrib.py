@@ -37,12 +37,10 @@ _second = op("Transpose", var("second"), name="moved_second", shared=True)
 def stacks_of_transposed(m: Match, b: Builder) -> Replacement:
     """Replace a batched MatMul of transposed operands by FusedMatMul."""
     ranks = [len(v.shape) if v is not None and v.shape else 0 for v in m.root.inputs]
-    if min(ranks) < 2 or max(ranks) < 3:  # needs 2, keeps 2
-        return Miss(
-            "an operand is not known to have rank 2 or more"
-            if min(ranks) < 2
-            else "neither operand is known to have rank 3 or more"
-        )
+    if min(ranks) < 2:  # needs 2, keeps 2
+        return Miss("an operand is not known to have rank 2 or more")
+    if max(ranks) < 3:  # needs 2
+        return Miss("neither operand is known to have rank 3 or more")
     if m.root.outputs[0].dtype not in FLOATS:  # keeps 3
         return Miss("there is no FusedMatMul for the element type")
     inputs: list[ir.Value | None] = []

@@ -266,7 +266,7 @@ def _layer(cx: PassContext, value: ir.Value, reader: ir.Node) -> _Layer | None:
 
 def _gemm(cx: PassContext, node: ir.Node, moves: tuple[ir.Node, ...]) -> _Layer | None:
     """Return a Gemm with its bias (zeros if it has none), else None."""
-    x, bias_operand = node.inputs[0], [*node.inputs, None][2]
+    x, _, bias_operand = first_inputs(node, 3)
     if x is None or x.dtype is None or node.attributes.get_float("beta", 1.0) != 1.0:
         return None  # keeps 4
     bias = (

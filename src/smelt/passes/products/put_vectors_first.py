@@ -43,10 +43,10 @@ def vector_first(m: Match, b: Builder) -> Replacement:
     matrix, vector = m["matrix"], m["vector"]
     if not is_matrix_of_vector(m.root):  # needs 1, keeps 1
         return None
-    if m.root.outputs[0].dtype not in GEMM or is_dequantized(matrix):  # keeps 2
-        return Miss(
-            "the matrix is dequantized" if is_dequantized(matrix) else "the operands are not floats"
-        )
+    if is_dequantized(matrix):  # keeps 2
+        return Miss("the matrix is dequantized")
+    if m.root.outputs[0].dtype not in GEMM:  # keeps 2
+        return Miss("the operands are not floats")
     moved = producer_of(matrix, "Transpose")
     if moved is not None and moved.inputs[0] is not None and swaps_matrices(moved):
         return b.op("MatMul", vector, moved.inputs[0])  # keeps 3

@@ -152,21 +152,20 @@ def _unflattened(layer: ir.Node, x: ir.Value, m: Match, b: Builder) -> ir.Value 
             operands.append(value if array.ndim == 2 else None)
         else:
             operands.append(_row(value, array, b))
-    if None in operands:
-        is_product = layer.op_type == "MatMul"
-        return Miss("the weight is not a matrix" if is_product else "a constant has several rows")
-    return b.like(layer, *operands)
+    if None not in operands:
+        return b.like(layer, *operands)
+    if layer.op_type == "MatMul":
+        return Miss("the weight is not a matrix")
+    return Miss("a constant has several rows")
 
 
 def _product_of_gemm(gemm: ir.Node, x: ir.Value, m: Match, b: Builder) -> ir.Value | Miss:
     """Return a Gemm as MatMul and Add on an unflattened ``x``, or a Miss."""
     # needs 2
-    if opset.attribute(gemm, "transA", m.opset) or opset.attribute(gemm, "alpha", m.opset) != 1:
-        return Miss(
-            "transA of the Gemm is 1"
-            if opset.attribute(gemm, "transA", m.opset)
-            else "alpha of the Gemm is not 1"
-        )
+    if opset.attribute(gemm, "transA", m.opset):
+        return Miss("transA of the Gemm is 1")
+    if opset.attribute(gemm, "alpha", m.opset) != 1:
+        return Miss("alpha of the Gemm is not 1")
     _, weight, term = first_inputs(gemm, 3)
     if opset.attribute(gemm, "transB", m.opset):
         array = m.array(weight, limit=None)

@@ -40,12 +40,10 @@ def move_of_dequantize(m: Match, b: Builder) -> Replacement:
     if not scope.has_one_use(data):  # keeps 1
         return Miss("the integers have other readers")
     quantization, shape = Quantization.of(node), static_shape(m.root.outputs[0])
-    if quantization is None or shape is None:  # needs 1
-        return Miss(
-            "the element types or parameters of the quantization are unknown"
-            if quantization is None
-            else "a dim of the moved result is not constant"
-        )
+    if quantization is None:  # needs 1
+        return Miss("the element types or parameters of the quantization are unknown")
+    if shape is None:  # needs 1
+        return Miss("a dim of the moved result is not constant")
     axis = quantization.axis
     if axis is not None:
         axis = axis_after_move(m.root, axis)

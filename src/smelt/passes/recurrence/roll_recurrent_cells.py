@@ -233,7 +233,12 @@ def _roll(cx: PassContext, rewriter: Rewriter, steps: Steps) -> None:
     memory = last.next_memory
     memory_is_read = memory is not None and not _is_inside(memory, nodes)
     only_last_is_read = read_outside == [results.index(last.result)]
-    count = 3 if memory_is_read else (2 if only_last_is_read else 1)
+    if memory_is_read:
+        count = 3
+    elif only_last_is_read:
+        count = 2
+    else:
+        count = 1
     outputs = layer(cx.constants, b, steps, count)
     shape = first.result.shape
     assert shape is not None

@@ -48,11 +48,9 @@ def region_around(
     if _is_small(with_constants, limit):
         return frozenset(with_constants)
     by_results = _region_from(node, may_fold, shared=False)
-    return (
-        frozenset(by_results)
-        if by_results != with_constants and _is_small(by_results, limit)
-        else frozenset()
-    )
+    if by_results == with_constants or not _is_small(by_results, limit):
+        return frozenset()
+    return frozenset(by_results)
 
 
 def _is_small(region: set[ir.Node], limit: int) -> bool:

@@ -84,7 +84,8 @@ def clip_to_both(
     if first is None or second is None:
         return Miss("the bounds of one range are not constant")
     low, high = max(first[0], second[0]), min(first[1], second[1])
-    if not (first[0] <= first[1] and second[0] <= second[1] and low <= high):  # needs 1
+    overlap = first[0] <= first[1] and second[0] <= second[1] and low <= high
+    if not overlap:  # needs 1
         return Miss("the ranges do not overlap")
     bounds = [
         None if number == limit else _constant(b, number, x)

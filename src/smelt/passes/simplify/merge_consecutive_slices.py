@@ -32,12 +32,10 @@ def slice_of_slice(m: Match, b: Builder) -> Replacement:
     """Replace two Slices by one."""
     x = m["x"]
     inner, outer = cuts_of(m.node("inner"), m.constants), cuts_of(m.root, m.constants)
-    if inner is None or outer is None or x.shape is None:  # needs 1
-        return Miss(
-            "the bounds of a Slice are not constant"
-            if x.shape is not None
-            else "the rank of x is unknown"
-        )
+    if x.shape is None:  # needs 1
+        return Miss("the rank of x is unknown")
+    if inner is None or outer is None:  # needs 1
+        return Miss("the bounds of a Slice are not constant")
     cuts = dict(inner)
     for axis, cut in outer.items():
         size = x.shape[axis]

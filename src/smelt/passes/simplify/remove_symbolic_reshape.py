@@ -104,12 +104,10 @@ def symbolic_resize(m: Match, b: Builder) -> Replacement:
         return Miss("inference does not know the elements of the sizes")
     changed = [(a, n) for a, n in zip(axes, elements, strict=True) if not same_dim(source[a], n)]
     numbers = [n for _, n in changed if isinstance(n, int)]
-    if not changed or len(numbers) < len(changed):
-        return (
-            Miss("an unknown size of the result is not proved equal to the dim of the input")
-            if changed
-            else None
-        )
+    if not changed:
+        return None
+    if len(numbers) < len(changed):
+        return Miss("an unknown size of the result is not proved equal to the dim of the input")
     other_attributes = [attr for attr in node.attributes.values() if attr.name != "axes"]
     scales = _scales(source, changed)
     if scales is not None:

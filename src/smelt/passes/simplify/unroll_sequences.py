@@ -46,29 +46,23 @@ _sequence = var("sequence")  # keeps 1
 def element_of_a_sequence(m: Match, b: Builder) -> Replacement:
     """Replace SequenceAt by the tensor at that position."""
     items, position = _items(m, m["sequence"]), m.scalar("position")
-    if items is None or position is None:  # needs 1 2
-        return Miss(
-            "the elements of the sequence are not known"
-            if items is None
-            else "the position is not constant"
-        )
-    return (
-        items[int(position)](b)
-        if _is_within(position, len(items))
-        else Miss("the position is outside the sequence")
-    )
+    if items is None:  # needs 1
+        return Miss("the elements of the sequence are not known")
+    if position is None:  # needs 2
+        return Miss("the position is not constant")
+    if not _is_within(position, len(items)):  # needs 2
+        return Miss("the position is outside the sequence")
+    return items[int(position)](b)
 
 
 @rule(op("ConcatFromSequence", _sequence), same_shape=True, needs=_MAKERS)
 def joined_sequence(m: Match, b: Builder) -> Replacement:
     """Replace ConcatFromSequence by a Concat of the tensors."""
     items, axis = _items(m, m["sequence"]), m.root.attributes.get_int("axis", 0)
-    if not items:  # needs 1
-        return Miss(
-            "the elements of the sequence are not known"
-            if items is None
-            else "the sequence is empty"
-        )
+    if items is None:  # needs 1
+        return Miss("the elements of the sequence are not known")
+    if not items:
+        return Miss("the sequence is empty")
     values = [item(b) for item in items]
     if m.root.attributes.get_int("new_axis", 0):
         at = b.constant(np.array([axis], np.int64))

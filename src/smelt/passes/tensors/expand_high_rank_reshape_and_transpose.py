@@ -58,12 +58,10 @@ def high_rank_transpose(m: Match, b: Builder) -> Replacement:
     perm = permutation(m.node("moved"))
     if dims is None or perm is None or len(dims) <= limit:  # keeps 1
         return None
-    if result is None or len(result) > limit:  # needs 1
-        return Miss(
-            "the rank of the result is unknown"
-            if result is None
-            else "the rank of the result is above the limit"
-        )
+    if result is None:  # needs 1
+        return Miss("the rank of the result is unknown")
+    if len(result) > limit:  # needs 1
+        return Miss("the rank of the result is above the limit")
     sizes, order = _merged_axes(dims, perm)
     if len(_unknown_dims(sizes)) > 1 or len(_unknown_dims(result)) > 1:
         return Miss("more than one dim of the operand or of the result is not known")

@@ -99,11 +99,9 @@ def gather_of_all_rows(m: Match, b: Builder) -> Replacement:
     if source is None or not counts_rows(indices, rows, source, m.constants):  # needs 1
         return None
     shape = shape_from_inputs(result.dims, b.graph, b)
-    return (
-        Miss("no input determines a size of the result")
-        if shape is None
-        else b.op("Reshape", source, shape)
-    )
+    if shape is None:
+        return Miss("no input determines a size of the result")
+    return b.op("Reshape", source, shape)
 
 
 _COUNTED = (ir.DataType.BOOL, ir.DataType.INT64)

@@ -38,10 +38,10 @@ def guarded(m: Match, b: Builder) -> Replacement:
     if bounds[0] >= 0:  # keeps 1
         return None
     axes = _axes(m)
-    if axes is None or data.shape is None:
-        return Miss(
-            "the indexed axes are not known" if axes is None else "the rank of the data is unknown"
-        )
+    if axes is None:
+        return Miss("the indexed axes are not known")
+    if data.shape is None:
+        return Miss("the rank of the data is unknown")
     if _is_guard(indices, axes, m):
         return None
     sizes = [data.shape[axis] for axis in axes]

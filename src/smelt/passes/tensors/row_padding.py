@@ -148,11 +148,9 @@ def _rows(cut: ir.Node, axis: int, size: int, constants: Constants) -> list[int]
         cuts = cuts_of(cut, constants)
         if cuts is None or set(cuts) != {axis}:
             return None
-        return (
-            list(rows_taken(size, cuts[axis]))
-            if size <= MOST
-            else _at_most_few_rows(size, cuts[axis])
-        )
+        if size > MOST:
+            return _at_most_few_rows(size, cuts[axis])
+        return list(rows_taken(size, cuts[axis]))
     index, result = cut.inputs[1], cut.outputs[0].shape
     if index is None or index.shape is None or len(index.shape) != 1 or result is None:
         return None  # an index of another rank would change the rank of the result

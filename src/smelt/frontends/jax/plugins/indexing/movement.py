@@ -148,7 +148,7 @@ def slice_(
     axes = [
         i
         for i, (start, end, size, step) in enumerate(bounds)
-        if not (step == 1 and isinstance(start, int) and start == 0 and end == size)
+        if step != 1 or not isinstance(start, int) or start != 0 or end != size
     ]
     starts, ends = [start_indices[i] for i in axes], [limit_indices[i] for i in axes]
     return cx.slice(x, starts, ends, axes, [steps[i] for i in axes])
