@@ -27,7 +27,8 @@ def steps(graph: ir.Graph) -> list[ir.Node]:
 def with_shapes(model: ir.Model) -> ir.Model:
     """Return ``model``, or a copy with inferred shapes if a result has no shape."""
     graphs = (model.graph, *(function.graph for function in model.functions.values()))
-    if all(v.shape is not None for g in graphs for node in g for v in node.outputs if v.name != ""):
+    results = [value for graph in graphs for node in graph for value in node.outputs]
+    if all(value.shape is not None for value in results if value.name != ""):
         return model
     copy = model.clone()
     ShapeInference(copy).infer_model()

@@ -224,8 +224,12 @@ def _phase_observers(printed: str | None, verified: bool, limit: int) -> list[Ph
     from smelt.check.print_phases import PrintPhases, wanted_phases
     from smelt.targets.phase_observer import verify_phase
 
-    printers = [PrintPhases(note, wanted_phases(printed), limit)] if printed is not None else []
-    return [*printers, *([verify_phase] if verified else [])]
+    observers: list[PhaseObserver] = []
+    if printed is not None:
+        observers.append(PrintPhases(note, wanted_phases(printed), limit))
+    if verified:
+        observers.append(verify_phase)
+    return observers
 
 
 def _own_options(items: list[str] | None) -> Mapping[str, Any]:

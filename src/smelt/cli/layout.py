@@ -38,9 +38,7 @@ def table(
     if not lines:
         return ""
     widths = [max(len(str(line[i])) for line in lines) for i in range(len(lines[0]))]
-    floors = [
-        max(max(map(len, _pieces(str(line[i])))) for line in lines) for i in range(len(widths))
-    ]
+    floors = [max(_longest_piece(str(line[i])) for line in lines) for i in range(len(widths))]
     widths = fitted(widths, limit or width(), floors)
     texts = [_wrapped(line, widths) for line in lines]
     if header:
@@ -100,6 +98,11 @@ def _wrapped(line: tuple[Any, ...], widths: list[int]) -> list[str]:
         ]
         texts.append("  ".join(padded).rstrip())
     return texts
+
+
+def _longest_piece(text: str) -> int:
+    """Return the length of the longest piece of ``text`` that is not broken."""
+    return max(map(len, _pieces(text)))
 
 
 def _pieces(text: str) -> list[str]:

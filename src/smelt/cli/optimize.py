@@ -110,7 +110,9 @@ def optimize(
 def _note_interface(reports: Reports, lines: Sequence[str]) -> None:
     """Print the interface changes, then ``lines``, then the verification on standard error."""
     changes = [str(change) for report in reports for change in report.stats.interface]
-    note("\n".join([*(changes or ["opset, inputs and outputs: unchanged"]), *lines]))
+    if not changes:
+        changes = ["opset, inputs and outputs: unchanged"]
+    note("\n".join([*changes, *lines]))
     if reports.evidence is not None:
         note(str(reports.evidence))
 

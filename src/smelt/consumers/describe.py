@@ -65,7 +65,9 @@ def limits(form: Takes) -> str:
         parts += [f"version {form.newest} at most"]
     if form.types is not None:
         parts += [f"element type {' or '.join(sorted(x.name.lower() for x in form.types))}"]
-    return "; ".join([*parts, *([] if form.gaps else ["no input absent before others"])])
+    if not form.gaps:
+        parts += ["no input absent before others"]
+    return "; ".join(parts)
 
 
 def _limits_of_all(consumer: Consumer) -> list[str]:

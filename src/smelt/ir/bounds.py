@@ -43,9 +43,9 @@ def note_bounds(
                 why=f"the symbolic dims are {others or 'none'}",
                 fix="`smelt inspect` shows the symbolic dims",
             )
-        if not (least if name in input_symbols else 0) <= low <= high or (
-            name in input_symbols and high < 1
-        ):
+        lowest = least if name in input_symbols else 0
+        highest_is_0 = name in input_symbols and high < 1
+        if not lowest <= low <= high or highest_is_0:
             raise UsageError(
                 "E633",
                 f"the dim {name!r} cannot be from {low} to {high}",

@@ -40,7 +40,8 @@ def counted_windows(library_rule: ShapeRule) -> ShapeRule:
         strides = _ints(node, "strides", [1] * count)
         pads = [0] * 2 * count if padding == "VALID" else _ints(node, "pads", [0] * 2 * count)
         dilations = _ints(node, "dilations", [1] * count)
-        if not len(image.shape) - 2 == len(result.shape) - 2 == count == len(strides):
+        rank = count + 2
+        if len(image.shape) != rank or len(result.shape) != rank or len(strides) != count:
             return
         dims = list(result.shape.dims)
         for axis in range(count):

@@ -63,7 +63,8 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
     if x is None:
         raise ValueError("Bitcast takes one operand")
     to = _target(attributes)
-    for dtype in (to, *([] if x.dtype is None else [x.dtype])):
+    dtypes = [to] if x.dtype is None else [to, x.dtype]
+    for dtype in dtypes:
         if dtype not in FORMATS and not (dtype.is_integer() and dtype.bitwidth >= 8):
             raise ValueError(f"Bitcast takes integers and floats, not {dtype.name.lower()}")
     if x.dtype is not None and x.dtype.bitwidth != to.bitwidth:

@@ -88,7 +88,8 @@ def _option(command: str, parameter: inspect.Parameter, hint: Any) -> Option | N
     # In an Annotated hint, typer stores the first spelling in the field ``default``.
     first_spelling = (info.default,) if isinstance(info.default, str) else ()
     from_parameter = f"--{parameter.name.replace('_', '-')}"
-    spellings = (*first_spelling, *(info.param_decls or ())) or (from_parameter,)
+    further_spellings = info.param_decls or ()
+    spellings = (*first_spelling, *further_spellings) or (from_parameter,)
     name = max((text for text in spellings if text.startswith("-")), key=len).lstrip("-")
     type_, many = _without_none(type_), False
     if get_origin(type_) is list:

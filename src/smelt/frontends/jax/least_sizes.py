@@ -80,14 +80,18 @@ def _bound(operator: str, a: Terms, b: Terms) -> int | None:
     x, y = _lower_bound(a), _lower_bound(b)
     if operator == "max":
         return max((bound for bound in (x, y) if bound is not None), default=None)
+    if operator == "%" and y is not None and y > 0:
+        return 0
     if x is None or y is None:
-        return 0 if operator == "%" and y is not None and y > 0 else None
+        return None
     if operator == "min":
         return min(x, y)
     if y < 1:
         return None
     is_unbounded_divisor = set(b) != {()}
-    return 0 if operator == "%" or (x >= 0 and is_unbounded_divisor) else x // y
+    if x >= 0 and is_unbounded_divisor:
+        return 0
+    return x // y
 
 
 def _lower_bound(terms: Terms) -> int | None:

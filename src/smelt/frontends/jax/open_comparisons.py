@@ -234,9 +234,11 @@ def _by_products(size: Any, other: Any, name: str) -> bool | None:
     least_excess = least_size(size - other, constraints)
     least_deficit = least_size(other - size, constraints)
     # size >= other decides >= and <; size > other is needed to decide > and <=.
-    if least_excess is not None and least_excess >= (name in ("__gt__", "__le__")):
+    needed_excess = 1 if name in ("__gt__", "__le__") else 0
+    if least_excess is not None and least_excess >= needed_excess:
         return name in ("__gt__", "__ge__")
-    if least_deficit is not None and least_deficit >= (name in ("__lt__", "__ge__")):
+    needed_deficit = 1 if name in ("__lt__", "__ge__") else 0
+    if least_deficit is not None and least_deficit >= needed_deficit:
         return name in ("__lt__", "__le__")
     return None
 

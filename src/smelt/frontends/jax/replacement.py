@@ -107,7 +107,8 @@ def replaced(replacements: Sequence[Replacement]) -> Iterator[None]:
         for replacement in replacements:
             _count(replacement, 1)
             installed.append(replacement)
-        with _in_use(_interned(frozenset((*(_in_use.value or ()), *installed)))):
+        enclosing = _in_use.value or frozenset()
+        with _in_use(_interned(enclosing.union(installed))):
             yield
     finally:
         for replacement in reversed(installed):

@@ -100,7 +100,8 @@ class Call:
         line, scopes = self.place(equation), frames.name_stack(equation)
         cached = self._origins.get((line, scopes))
         if cached is None:
-            stack = "/".join((*self.names, *([scopes] if scopes else [])))
+            names = [*self.names, scopes] if scopes else self.names
+            stack = "/".join(names)
             source = f"{line} [{stack}]" if stack else line
             cached = Origin(sources=(source,) if source else ())
             self._origins[line, scopes] = cached

@@ -92,6 +92,7 @@ def weights_of(
     for position, name in enumerate(read, len(leaves_with_paths)):
         if name in abstract_names:
             leaves[position], paths[position] = parameters.arrays[name], name
-    named = dict(zip(paths, unique(list(paths.values()), set()), strict=True))
+    names = unique(list(paths.values()), set())
+    named = dict(zip(paths, names, strict=True))
     unread = [name for name in abstract_names if name not in read]
     return Weights(leaves, named, [*named.values(), *unread])

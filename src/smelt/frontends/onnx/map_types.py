@@ -71,7 +71,8 @@ def _drop_inner_types(nodes: Iterable[onnx.NodeProto]) -> None:
     value of the main graph with the same name, and refuses the model if the two types differ.
     """
     for attribute in (attribute for node in nodes for attribute in node.attribute):
-        for graph in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+        graphs = [attribute.g] if attribute.HasField("g") else []
+        for graph in (*graphs, *attribute.graphs):
             del graph.value_info[:]
             _drop_inner_types(graph.node)
 

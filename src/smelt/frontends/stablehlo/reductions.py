@@ -89,11 +89,12 @@ def _extremum(region: Any) -> str:
     block = region.blocks[0]
     names = [name.removeprefix("stablehlo.") for name in operators_of(region)]
     arguments = list(block.arguments)
-    compared = [
-        (Operation(inner).word("comparison_direction"), *map(arguments.index, inner.operands))
-        for inner in (view.operation for view in block.operations)
-        if inner.name == "stablehlo.compare" and all(x in arguments for x in inner.operands)
-    ]
+    compared = []
+    for view in block.operations:
+        inner = view.operation
+        if inner.name == "stablehlo.compare" and all(x in arguments for x in inner.operands):
+            direction = Operation(inner).word("comparison_direction")
+            compared.append((direction, *map(arguments.index, inner.operands)))
     names_of_floats = [*_EXTREMUM, "return"]
     names_of_integers = [_EXTREMUM[0], *_EXTREMUM[3:], "return"]
     for direction in _EXTREMA:

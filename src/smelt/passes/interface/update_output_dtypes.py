@@ -83,7 +83,10 @@ def _requested_types(
             )
         pairs = [(value.name or "", item) for value, item in zip(outputs, dtypes, strict=True)]
     else:
-        pairs = [(name, item) for name, _, item in (text.rpartition(":") for text in dtypes)]
+        pairs = []
+        for text in dtypes:
+            name, _, item = text.rpartition(":")
+            pairs.append((name, item))
     by_name = {value.name: value for value in outputs}
     requested: dict[ir.Value, ir.DataType] = {}
     for name, item in pairs:

@@ -35,12 +35,12 @@ def eig(equation: compat.Equation, operands: list[Any]) -> list[Parts]:
     (a,) = operands
     parts = _complex_eig.bind(a.re, a.im) if isinstance(a, Parts) else _eig_parts.bind(a)
     values, left_vectors, right_vectors = (Parts(*parts[i : i + 2]) for i in (0, 2, 4))
-    params = equation.params
-    return [
-        values,
-        *([left_vectors] if params["compute_left_eigenvectors"] else []),
-        *([right_vectors] if params["compute_right_eigenvectors"] else []),
-    ]
+    results = [values]
+    if equation.params["compute_left_eigenvectors"]:
+        results.append(left_vectors)
+    if equation.params["compute_right_eigenvectors"]:
+        results.append(right_vectors)
+    return results
 
 
 def schur(equation: compat.Equation, operands: list[Any]) -> list[Parts]:

@@ -25,10 +25,11 @@ _KEYS = frozenset(
 def check_value_types(scopes: Scopes) -> None:
     """Raise InvalidModel E318 for the first impossible declared type."""
     for outer in scopes:
-        if outer.graph is None:
-            infos = [*(outer.function.value_info if outer.function is not None else ())]
-        else:
+        infos: list[onnx.ValueInfoProto] = []
+        if outer.graph is not None:
             infos = [*outer.graph.input, *outer.graph.output, *outer.graph.value_info]
+        elif outer.function is not None:
+            infos = [*outer.function.value_info]
         for info in infos:
             why = _fault_of_type(info.type)
             if why:

@@ -47,8 +47,10 @@ def box_of(
     rows = prod(end - start for start, end in box.values())
     row = prod(size for dim, size in enumerate(shape) if dim not in box and not is_symbolic(size))
     in_order = list(box) == list(range(len(box)))
-    scattered = rows <= FEW_ROWS or row >= LONG_ROW
-    return None if not rows or rows * row == 1 or (in_order and scattered) else box
+    is_fast_as_scatter = in_order and (rows <= FEW_ROWS or row >= LONG_ROW)
+    if rows == 0 or rows * row == 1 or is_fast_as_scatter:
+        return None
+    return box
 
 
 def cut_out(cx: Lowering, x: ir.Value, box: Box) -> ir.Value:

@@ -41,7 +41,8 @@ def _group_norm_parameters(layer: Any, x: Any) -> dict[str, Any] | None:
     if layer.reduction_axes is not None or x.ndim < 2:
         return None
     count, size, channels = layer.num_groups, layer.group_size, x.shape[-1]
-    if (count is None) == (size is None) or not channels or channels % (count or size):
+    has_one_of_both = (count is None) != (size is None)
+    if not has_one_of_both or channels == 0 or channels % (count or size):
         return None
     return {"groups": int(count or channels // size)}
 

@@ -48,7 +48,8 @@ def fold_axes(
     ]
     starts = [Operand(cx.expand(start, kept_shape), kept_shape) for start in initial]
     if not reducer.is_known or not isinstance(count, int):
-        grouped = any(not isinstance(n, int) or n > GROUPED for n in (shape[axis] for axis in axes))
+        sizes = [shape[axis] for axis in axes]
+        grouped = any(not isinstance(size, int) or size > GROUPED for size in sizes)
         check_order(cx, reducer, grouped=grouped, moved=False)
         return fold_rows(cx, reducer, rows, starts)
     if count == 0:
