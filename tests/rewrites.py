@@ -187,7 +187,7 @@ def check_same_numbers(
             ComparisonInputs([feeds[str(value.name)] for value in source.graph.inputs], {}, "given")
         ]
     baseline = Baseline(source, dims, modes=modes, cases=cases)
-    problems = baseline.changed(changes, declared).judge(model, declared)
+    problems = baseline.with_changes(changes, declared).judge(model, declared)
     assert not problems, "\n".join([str(declared), *problems])
 
 

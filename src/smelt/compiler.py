@@ -132,7 +132,7 @@ def optimize_model(
         raise UsageError("E607", what, why=why, fix="verify='final'")
     steps = pipeline if isinstance(pipeline, tuple) else language.parse(pipeline)
     if chosen := find_consumers(consumers):
-        steps, kernels, computes = chosen.steps(steps), chosen.among(kernels), chosen.takes
+        steps, kernels, computes = chosen.steps(steps), chosen.accepted_of(kernels), chosen.takes
         highest_opset = min(highest_opset, chosen.highest_opset)
         opset, ir_version = chosen.versions(model, opset, ir_version)
     if steps and "freeze-defaults" not in map(str, steps):

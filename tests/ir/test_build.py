@@ -55,7 +55,7 @@ def test_names_in_a_function_are_apart_from_its_branches_and_inputs() -> None:
     graph = ir.Graph([], [], nodes=[], opset_imports={"": 23})
     b = Builder(model, graph, ShapeInference(model), in_function=True)
     inner_input = ir.Value(name="x", type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape([4]))
-    inner = b.below(ir.Graph([inner_input], [], nodes=[]))
+    inner = b.in_body(ir.Graph([inner_input], [], nodes=[]))
     x = b.input("x", ir.DataType.FLOAT, ir.Shape([4]))
     made = [inner_input, x, b.op("Relu", x), inner.op("Relu", x), inner.constant(np.zeros(2))]
     assert len({value.name for value in made}) == len(made)

@@ -119,7 +119,7 @@ class Baseline:
         """The name of the runtime of the source; later versions have to run in the same one."""
         return self.runs.runtime
 
-    def changed(self, changes: Sequence[InterfaceChange], declared: Exactness) -> Baseline:
+    def with_changes(self, changes: Sequence[InterfaceChange], declared: Exactness) -> Baseline:
         """Return a baseline for models whose interface differs from this one's by ``changes``.
 
         ``declared`` is the exactness of the results so far: an integer output that is cast from
@@ -131,10 +131,10 @@ class Baseline:
         other.changes = (*self.changes, *changes)
         other.interface = adapted_interface(self.interface, changes)
         other.inputs = [adapted_inputs(values, changes) for values in self.inputs]
-        other.outputs = self.carried(self.outputs, changes, declared)
+        other.outputs = self.as_changed_outputs(self.outputs, changes, declared)
         return other
 
-    def carried(
+    def as_changed_outputs(
         self, outputs: Outputs, changes: Sequence[InterfaceChange], declared: Exactness
     ) -> Outputs:
         """Return ``outputs`` of this interface as the changed interface returns them."""
@@ -159,7 +159,7 @@ class Baseline:
         if dims is not None and self._user_cases:
             cases = of_sizes(self._user_cases, dims)
         other = Baseline(self.source, dims, self.seed, self.modes, cases, runner)
-        return other.changed(self.changes, declared)
+        return other.with_changes(self.changes, declared)
 
     def observe(self, model: ir.Model) -> Observation:
         """Run ``model`` on all cases, in the runtime of the source where possible."""

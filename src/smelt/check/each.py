@@ -99,7 +99,7 @@ class VerifyFinal(Verifier):
         dims = {**(self.dims or {}), **bound_dims}
         cases = of_sizes(self.cases, bound_dims) if self.cases else ()
         baseline = Baseline(self.source, dims, self.seed, cases=cases)
-        baseline = baseline.changed(self.changes, declared)
+        baseline = baseline.with_changes(self.changes, declared)
         observation = baseline.observe(model)
         if not observation.problems and observation.runtime != baseline.runtime:
             baseline = baseline.rerun_at(None, declared, "reference")

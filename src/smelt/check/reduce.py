@@ -98,7 +98,7 @@ def reduce(
     model = load(source, as_is=True)
     before = sum(1 for _ in scope.nodes(model)), scope.weight_bytes(model)
     search = Search(model, check, runs, say)
-    if not search.shows(model):
+    if not search.still_shows_failure(model):
         raise UsageError(
             "E621",
             "the check does not find the fault in the whole model",

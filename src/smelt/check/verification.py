@@ -30,7 +30,7 @@ class Trial:
         return not self.failure and all(output.ok for output in self.outputs)
 
     @property
-    def place(self) -> str:
+    def in_words(self) -> str:
         """The sizes, inputs and seed of the trial, in words."""
         return f"{sizes_in_words(self.sizes)}, {self.inputs} inputs, seed {self.seed}"
 
@@ -85,8 +85,8 @@ class Report:
         sentences = list(self.interface)
         for trial in self.trials:
             if trial.failure:
-                sentences.append(f"{trial.place}: {trial.failure}")
-            sentences += [f"{trial.place}: {item}" for item in trial.outputs if not item.ok]
+                sentences.append(f"{trial.in_words}: {trial.failure}")
+            sentences += [f"{trial.in_words}: {item}" for item in trial.outputs if not item.ok]
         return sentences
 
     def summary(self) -> str:

@@ -87,10 +87,10 @@ class VerificationRecord:
             return "nothing to verify: no pass changed anything"
         changes = f"{self.passes} change{'' if self.passes == 1 else 's'}"
         when = f"after each of {changes}" if self.mode == "each" else f"after {changes}"
-        return f"verified {when} {self.place}: {error_in_words(self.worst)}"
+        return f"verified {when} {self.in_words}: {error_in_words(self.worst)}"
 
     @property
-    def place(self) -> str:
+    def in_words(self) -> str:
         """The sizes and the number of given inputs, in words."""
         count = sum(kind.startswith("given") for kind in self.inputs)
         inputs = f"on {count} given input{'' if count == 1 else 's'} " if count else ""

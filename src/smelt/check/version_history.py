@@ -82,7 +82,7 @@ class VersionHistory:
         """
         total, changes = joint_exactness(self.declared), report.stats.interface
         old_interface = self._at_sizes({c.name: c.size for c in changes if isinstance(c, DimBound)})
-        self.baseline = new_interface = old_interface.changed(changes, total)
+        self.baseline = new_interface = old_interface.with_changes(changes, total)
         if self.runs < self._first:
             self._previous = None
             return [], True
@@ -94,14 +94,14 @@ class VersionHistory:
                 old_interface = old_interface.rerun_at(None, total, "reference")
             except SmeltError as error:
                 return [f"it needs the reference evaluator, where the source fails: {error}"], True
-            self.baseline = new_interface = old_interface.changed(changes, total)
+            self.baseline = new_interface = old_interface.with_changes(changes, total)
             self._previous = None
         previous = self._previous
         if previous is None:
             previous = old_interface.observe(self._before).outputs
         self._previous = observation.outputs
         if previous:
-            carried = old_interface.carried(previous, changes, report.exactness)
+            carried = old_interface.as_changed_outputs(previous, changes, report.exactness)
             compared = new_interface.compare(carried, observation.outputs, report.exactness)
             problems = new_interface.sentences(compared)
             if problems:

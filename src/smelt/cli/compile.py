@@ -127,7 +127,7 @@ def compile_(
     doing = f"reading {source}{size_of(source)}"
     observers = _phase_observers(print_after_phase, verify_phases, watching.print_limit)
     with (
-        watching.over(doing, source, STANDARD, reads=[source]) as seen,
+        watching.watched(doing, source, STANDARD, reads=[source]) as seen,
         observe_phases(*observers),
     ):
         make = tuning.compiler(seen.shown.say, target, fallback)

@@ -105,7 +105,7 @@ def convert(
         **weights.tracing(),
     }
     traced = function if is_exported(function) else find_function(function)
-    with watching.over(f"tracing {function}", function, output) as seen:
+    with watching.watched(f"tracing {function}", function, output) as seen:
         artifact = compile_model(
             traced,
             *call.positional,

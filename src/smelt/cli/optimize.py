@@ -71,7 +71,7 @@ def optimize(
     one_document(watching.as_json, output)
     check_samples(samples, verify)
     doing = f"reading {model}{size_of(model)}"
-    with watching.over(doing, model, output, reads=[model]) as seen:
+    with watching.watched(doing, model, output, reads=[model]) as seen:
         sample_arrays = read_samples(samples)
         work = read_model(model, opset=rewriting.opset, keep_opset=True)
         seen.shown.say("inferring shapes")

@@ -4,7 +4,7 @@
 
     @command
     def convert(output: Annotated[...], *, watching: Watching) -> None:
-        with watching.over("reading a model", title, output) as seen:
+        with watching.watched("reading a model", title, output) as seen:
             optimize_model(..., observers=seen.observers)
 """
 
@@ -53,7 +53,7 @@ class Watching:
     as_json: Json = False
 
     @contextmanager
-    def over(
+    def watched(
         self, doing: str, title: str, *outputs: str, reads: Iterable[str] = ()
     ) -> Iterator[Watched]:
         """Watch the block; ``reads`` and ``outputs`` are the files that the command uses.

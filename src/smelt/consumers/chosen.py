@@ -71,7 +71,7 @@ class Chosen:
             kernels = supported - consumer.refused.keys()
         return kernels
 
-    def among(self, kernels: frozenset[str] | None) -> frozenset[str] | None:
+    def accepted_of(self, kernels: frozenset[str] | None) -> frozenset[str] | None:
         """Return the operators of ``kernels``, None for all, that all take in some form."""
         if all(consumer.operators is None and not consumer.refused for consumer in self.consumers):
             return kernels

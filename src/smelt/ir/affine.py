@@ -36,7 +36,7 @@ class Affine:
         """True if all elements are ``start``."""
         return not any(self.steps)
 
-    def on(self, rank: int) -> Affine:
+    def broadcast_to_rank(self, rank: int) -> Affine:
         """Return this form broadcast to ``rank`` axes."""
         return Affine(self.start, (0,) * (rank - len(self.steps)) + self.steps)
 

@@ -32,7 +32,7 @@ def _broadcast_operand(
     for step, dim, result in zip(form.steps, operand.shape.dims, dims, strict=True):
         if step and not same_dim(dim, result):
             return None
-    return form.on(len(value.shape))
+    return form.broadcast_to_rank(len(value.shape))
 
 
 def _range(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:

@@ -212,9 +212,9 @@ class Builder:
             for dtype, dims in inputs
         ]
         graph = ir.Graph(values, [], nodes=[], name=self.free_name("body"))
-        return self.below(graph), values
+        return self.in_body(graph), values
 
-    def below(self, graph: ir.Graph) -> Builder:
+    def in_body(self, graph: ir.Graph) -> Builder:
         """Return a builder that appends to ``graph``, the body of an If, Loop or Scan.
 
         In a function, ``graph`` is not attached yet, so that no walk from the function finds its

@@ -29,7 +29,7 @@ class Region:
         """True if a node of the region, or a source, is one of ``nodes``."""
         return any(node in nodes for node in (*self.sources, *self.nodes))
 
-    def outside(self, value: ir.Value) -> Iterator[ir.Node]:
+    def readers_outside(self, value: ir.Value) -> Iterator[ir.Node]:
         """Yield the readers of ``value`` that are not replaced."""
         return (reader for reader in scope.consumers(value) if reader not in self.nodes)
 

@@ -145,7 +145,7 @@ class Rewriter:
             waiting, self._waiting = self._waiting, None
             self.refinement.propagate(waiting, self.dead)
 
-    def reached(self, node: ir.Node) -> None:
+    def infer_again(self, node: ir.Node) -> None:
         """Infer ``node`` again if one of its operands is better known than before."""
         if self._waiting and node in self._waiting:
             del self._waiting[node]

@@ -65,12 +65,14 @@ class _Printer:
         """Return the lines of ``graph``."""
         for value in graph.inputs:
             self.names[value] = value.name or "?"
-        body = [line for node in self.ordered(graph) for line in self.node(node, indent + "  ")]
+        body = [
+            line for node in self.nodes_in_order(graph) for line in self.node(node, indent + "  ")
+        ]
         inputs = ", ".join(f"{type_of(v)} {self.names[v]}" for v in graph.inputs)
         outputs = ", ".join(f"{type_of(v)} {v.name}={self.operand(v)}" for v in graph.outputs)
         return [f"{indent}({inputs}) => ({outputs}) {{", *body, f"{indent}}}"]
 
-    def ordered(self, graph: ir.Graph) -> list[ir.Node]:
+    def nodes_in_order(self, graph: ir.Graph) -> list[ir.Node]:
         """Return the nodes in the order of a depth-first walk from the outputs, then unreached
         ones."""
         done: dict[ir.Node, None] = {}

@@ -84,7 +84,7 @@ class _Walk:
             yield f"{place} stands in a graph that does not own it"
         if node.domain not in self.imports:
             yield f"{place} is of the domain {node.domain!r}, which is not imported"
-        yield from (f"{place}: {why}" for why in self.form(node))
+        yield from (f"{place}: {why}" for why in self.signature_deviations(node))
         for index, value in enumerate(node.inputs):
             if value is None:
                 continue
@@ -99,7 +99,7 @@ class _Walk:
                 yield f"{place} has the output {value.name!r} of another node"
             yield from self.define(value, defined)
 
-    def form(self, node: ir.Node) -> Iterator[str]:
+    def signature_deviations(self, node: ir.Node) -> Iterator[str]:
         """Yield how ``node`` deviates from the signature of its operator at this opset."""
         if node.domain not in DOMAINS or (node.domain, node.op_type) in self.declared:
             return

@@ -41,7 +41,8 @@ class CommonDims:
             return None
         pairs = zip(_dims(first), _dims(second), strict=True)
         return _shape(
-            self.pair(side(a), side(b), f"{first.name}_{axis}") for axis, (a, b) in enumerate(pairs)
+            self.pair(as_number_or_text(a), as_number_or_text(b), f"{first.name}_{axis}")
+            for axis, (a, b) in enumerate(pairs)
         )
 
     def of_one(self, value: ir.Value, index: int) -> ir.Shape | None:
@@ -49,14 +50,14 @@ class CommonDims:
         if value.shape is None:
             return None
         return _shape(
-            self._dim_of_one(side(dim), index, f"{value.name}_{axis}")
+            self._dim_of_one(as_number_or_text(dim), index, f"{value.name}_{axis}")
             for axis, dim in enumerate(_dims(value))
         )
 
     def translated(self, dim: int | ir.SymbolicDim, index: int) -> list[Side]:
         """Return the merged dims that equal ``dim`` of the model ``index``; empty if none is
         known."""
-        own = side(dim)
+        own = as_number_or_text(dim)
         names = [] if own is None else list(self.names[index].get(own, ()))
         if isinstance(own, int):
             return [own, *names]
@@ -98,7 +99,7 @@ class CommonDims:
         return name
 
 
-def side(dim: int | ir.SymbolicDim) -> Side:
+def as_number_or_text(dim: int | ir.SymbolicDim) -> Side:
     """Return a dim as a number or its text."""
     return dim if isinstance(dim, int) else dim.value
 

@@ -14,7 +14,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.errors import ErrorList, SmeltError, UsageError, listed
-from smelt.merging.common_dims import CommonDims, Side, as_dim, side
+from smelt.merging.common_dims import CommonDims, Side, as_dim, as_number_or_text
 
 SHOWN = 4
 """How many names of outputs an error lists."""
@@ -61,7 +61,9 @@ def merged_shape(dims: CommonDims, a: ir.Value, b: ir.Value) -> ir.Shape | None:
     for axis, (one, other) in enumerate(zip(a.shape.dims, b.shape.dims, strict=True)):
         others = dims.translated(other, 1)
         both = [each for each in dims.translated(one, 0) if each in others]
-        merged += both[:1] or [dims.pair(side(one), side(other), f"{a.name}_{axis}")]
+        merged += both[:1] or [
+            dims.pair(as_number_or_text(one), as_number_or_text(other), f"{a.name}_{axis}")
+        ]
     return ir.Shape([as_dim(each) for each in merged])
 
 

@@ -45,7 +45,7 @@ class Search:
         self.runs = self.accepted = 0
         self.loose = frozenset(value.name for value in _ports(model) if not _is_typed(value))
 
-    def shows(self, model: ir.Model) -> bool:
+    def still_shows_failure(self, model: ir.Model) -> bool:
         """Run the check on a copy of ``model``; raises OutOfRuns beyond the limit."""
         if self.most is not None and self.runs >= self.most:
             raise OutOfRuns
@@ -64,7 +64,7 @@ class Search:
         ports = _ports(candidate)
         if not all(_is_typed(value) or value.name in self.loose for value in ports):
             return False  # ONNX demands a type and a rank of each input and output
-        if not self.shows(candidate):
+        if not self.still_shows_failure(candidate):
             return False
         self.model = candidate
         self.accepted += 1

@@ -144,7 +144,7 @@ class Lowering(Nodes):
         any.
         """
         graph = ir.Graph(list(inputs), [], nodes=[], name=self.fresh(name))
-        inner = Lowering(self.builder.below(graph), self.shared, self.call)
+        inner = Lowering(self.builder.in_body(graph), self.shared, self.call)
         if "equation" in vars(self):
             inner.equation = self.equation
         return inner

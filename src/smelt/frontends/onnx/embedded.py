@@ -76,7 +76,7 @@ class Embedded:
                 return b"".join(pieces)
         return self.data if isinstance(self.data, bytes) else self.data[:]
 
-    def holds(self, tensor: onnx.TensorProto) -> bool:
+    def is_mark(self, tensor: onnx.TensorProto) -> bool:
         """True if ``tensor`` is a mark."""
         return len(tensor.external_data) > 0 and tensor.external_data[0].value == self.mark
 

@@ -70,7 +70,7 @@ def check_tensor(tensor: onnx.TensorProto, folder: Path | None, embedded: Embedd
     at = f"tensor {tensor.name!r} {list(tensor.dims)}"
     dtype = _element_type(tensor, at)
     count = _element_count(tensor, at)
-    if embedded.holds(tensor):
+    if embedded.is_mark(tensor):
         check_data(tensor, dtype, count, at, embedded.raw(tensor))
     elif tensor.data_location == onnx.TensorProto.EXTERNAL:
         _check_only_external(tensor, at)

@@ -78,7 +78,7 @@ class _Kind:
         same_sample.append(value)
         return same_sample[:-1]
 
-    def like(self, value: ir.Value) -> list[ir.Value]:
+    def candidates_for(self, value: ir.Value) -> list[ir.Value]:
         """Return the constants that may equal ``value``, without adding it."""
         if self.unsampled is None and not self.by_sample:
             return []
@@ -176,7 +176,7 @@ class _Search:
             self.merge(value, other)
             return
         outside = self.out_of_scope.get(key)
-        other = self.equal(value, outside.like(value)) if outside is not None else None
+        other = self.equal(value, outside.candidates_for(value)) if outside is not None else None
         fixed = value.is_graph_output() or self.rewriter.exhausted
         if outside is not None and other is not None and not fixed:
             outside.remove(other)

@@ -91,7 +91,7 @@ class _Sinker:
         graph = self.node.graph
         assert graph is not None
         here = self.rewriter.builder(self.node, [self.node], NAME)
-        self.builders = [here.below(branch) for branch in self.branches]
+        self.builders = [here.in_body(branch) for branch in self.branches]
         nodes = list(graph)
         self.later = nodes[nodes.index(self.node) + 1 :]
         self.reads = {node: _read(node) for node in self.later}

@@ -128,7 +128,7 @@ class _Graph:
         """Return the elements that stop moving minus the elements that start moving."""
         gain = 0
         for node in region.sources:
-            if all(map(_is_transpose, region.outside(node.outputs[0]))):
+            if all(map(_is_transpose, region.readers_outside(node.outputs[0]))):
                 gain += 0 if node.outputs[0].is_graph_output() else _size(node.outputs[0])
         for node in region.nodes:
             perm = self.commuted[node].perm
@@ -139,7 +139,7 @@ class _Graph:
         """Return the gain at one result: Transposes that cancel, minus a new one for other
         readers."""
         gain, outside = 0, value.is_graph_output()
-        for reader in region.outside(value):
+        for reader in region.readers_outside(value):
             if not self.is_transpose_here(reader):
                 outside = True
             elif permutation(reader) == inverse(perm):
@@ -171,7 +171,7 @@ class _Graph:
         outside = False
         for value, new_value in zip(node.outputs, new, strict=True):
             assert new_value is not None
-            for reader in region.outside(value):
+            for reader in region.readers_outside(value):
                 if self.is_transpose_here(reader):
                     self.merge(reader, new_value, perm)
                 else:

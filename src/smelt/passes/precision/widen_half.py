@@ -69,7 +69,7 @@ class Types:
                 )
 
     @property
-    def chosen(self) -> frozenset[ir.DataType]:
+    def types_to_widen(self) -> frozenset[ir.DataType]:
         """The element types to widen."""
         return frozenset(HALF[name] for name in self.types)
 
@@ -83,7 +83,7 @@ class Types:
 )
 def widen_half(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Types) -> None:
     """Widen the whole model, or record a miss with the reason why it cannot be."""
-    half = options.chosen
+    half = options.types_to_widen
     nodes = list(scope.nodes(cx.model))
     computing = [node for node in nodes if _computes(node, half)]
     if not computing or rewriter.exhausted:  # needs 1

@@ -174,10 +174,10 @@ class _Lift:
                 and axis in (-1, 2)
                 and self.can_rebuild(node.inputs[0], depth + 1)
             )
-        carried = self.carried(node)
+        carried = self.operand_with_merged_dims(node)
         return carried is not None and self.can_rebuild(carried, depth + 1)
 
-    def carried(self, node: ir.Node) -> ir.Value | None:
+    def operand_with_merged_dims(self, node: ir.Node) -> ir.Value | None:
         """Return the operand that has merged dims; the other one is a number or has the same first
         dim; None if neither has.
         """
@@ -216,7 +216,7 @@ class _Lift:
         """
         node = value.producer()
         assert node is not None
-        carried = self.carried(node) if node.op_type in _BY_ELEMENT else None
+        carried = self.operand_with_merged_dims(node) if node.op_type in _BY_ELEMENT else None
         operands = [
             self.rebuild(x) if carried is None or x is carried else self.other_operand(x)
             for x in node.inputs

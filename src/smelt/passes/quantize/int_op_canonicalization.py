@@ -71,7 +71,7 @@ class _Tree:
     leaves: list[ir.Node] = field(default_factory=list)
 
     @classmethod
-    def above(cls, quantize: ir.Node) -> _Tree | None:
+    def ending_at(cls, quantize: ir.Node) -> _Tree | None:
         """Return the tree; None if a value in it is neither moved nor dequantized."""
         tree, pending = cls(), [quantize.inputs[0]]
         while pending:
@@ -131,7 +131,7 @@ def int_op_canonicalization(
             flaw = next((text for text in flaws if text is not None), None)
             _record(split, flaw or parts.replace(rewriter, NAME), stats)
     for node in index.nodes([("", "QuantizeLinear")]):
-        tree = _Tree.above(node)
+        tree = _Tree.ending_at(node)
         if tree is not None and tree.moves:
             flaw = _why_not_moved(node, tree, cx, options)
             _record(node, flaw or _replace(rewriter, node, tree), stats)

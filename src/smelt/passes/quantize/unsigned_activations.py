@@ -103,7 +103,7 @@ class _Change:
     def make(self, node: ir.Node) -> None:
         """Replace ``node`` and its readers by their uint8 forms."""
         b = self.rewriter.builder(node, [node], NAME)
-        self.follow(node.outputs[0], self.like(node, node.inputs[0], b))
+        self.replace_in_readers(node.outputs[0], self.like(node, node.inputs[0], b))
         self.rewriter.remove_dead([node])
 
     def like(self, node: ir.Node, x: ir.Value | None, b: Builder) -> ir.Value:
@@ -118,12 +118,12 @@ class _Change:
         operands = (x, node.inputs[1], b.constant(zero_point))
         return b.add(ir.Node("", node.op_type, operands, attributes))[0]
 
-    def follow(self, old: ir.Value, new: ir.Value) -> None:
+    def replace_in_readers(self, old: ir.Value, new: ir.Value) -> None:
         """Let all readers of ``old`` read ``new`` instead; ``obstacle`` was asked before."""
         for reader in scope.consumers(old):
             b = self.rewriter.builder(reader, [reader], NAME)
             if reader.op_type != "DequantizeLinear":
-                self.follow(reader.outputs[0], b.like(reader, new, *reader.inputs[1:]))
+                self.replace_in_readers(reader.outputs[0], b.like(reader, new, *reader.inputs[1:]))
                 continue
             real = self.like(reader, new, b)
             try:

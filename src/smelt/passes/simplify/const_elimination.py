@@ -87,7 +87,7 @@ def const_elimination(
             in_function = any(f.graph is graph for f in cx.model.functions.values())
             for node in graph:
                 if node not in rewriter.dead:
-                    rewriter.reached(node)
+                    rewriter.infer_again(node)
                     folder.visit(node, in_function)
 
 

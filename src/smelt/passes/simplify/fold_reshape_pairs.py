@@ -66,7 +66,7 @@ class _Graph:
                 continue
             if any(map(_divides_quantizations, region.sources)):  # keeps 2
                 continue
-            ends = self.ends(region)
+            ends = self.returning_reshapes(region)
             if ends is None:
                 first = next(iter(region.nodes))
                 self.stats.miss("fold_reshape_pairs", "another node reads a reshaped result", first)
@@ -119,14 +119,14 @@ class _Graph:
         array = self.cx.constants.get(value)
         return array.reshape(()) if array is not None and array.size == 1 else None
 
-    def ends(self, region: Region) -> list[ir.Node] | None:
+    def returning_reshapes(self, region: Region) -> list[ir.Node] | None:
         """Return the Reshapes that lead back, in order; None if another node reads the region."""
         ends: dict[ir.Node, None] = {}
         for node in region.nodes:
             value = node.outputs[0]
             if value.is_graph_output():  # keeps 1
                 return None
-            for reader in region.outside(value):
+            for reader in region.readers_outside(value):
                 if reader.graph is not self.graph or not _is_reshape(reader):
                     return None
                 back = reader.inputs[0] is value

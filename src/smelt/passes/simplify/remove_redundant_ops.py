@@ -72,7 +72,7 @@ class _Search:
         """Merge the nodes of ``graph`` and its subgraphs with equal earlier ones."""
         replaced: dict[Key, ir.Node | None] = {}
         for node in graph:
-            if not self.merged(node, replaced):
+            if not self.has_earlier_equal(node, replaced):
                 for inner in scope.subgraphs(node):
                     self.graph(inner)
         for key, outer in replaced.items():
@@ -81,7 +81,7 @@ class _Search:
             else:
                 self.seen[key] = outer
 
-    def merged(self, node: ir.Node, replaced: dict[Key, ir.Node | None]) -> bool:
+    def has_earlier_equal(self, node: ir.Node, replaced: dict[Key, ir.Node | None]) -> bool:
         """True if an earlier node replaces ``node``; else remember ``node`` by its keys.
 
         ``replaced`` gets the previous entry of each key: an inner node may take the place of a dead

@@ -118,7 +118,7 @@ class _Counter:
         if first is not None and self.constants.scalar(first) is not True:  # needs 1
             return None
         trip_limit = MOST if count is None else self.constants.scalar(count)  # needs 4
-        first_false = self.until(self.body.outputs[0])
+        first_false = self.first_false_iteration(self.body.outputs[0])
         if (
             first_false is None or first_false == math.inf or not isinstance(trip_limit, int)
         ):  # keeps 1, 2
@@ -130,7 +130,7 @@ class _Counter:
         )
         return last if exact and last < MOST else None
 
-    def until(self, condition: ir.Value) -> float | None:
+    def first_false_iteration(self, condition: ir.Value) -> float | None:
         """Return the iteration, counted from 1, that first makes ``condition`` false.
 
         Infinity if none does; None if the condition is data-dependent.
@@ -147,7 +147,9 @@ class _Counter:
         if node.domain or not is_known(node) or self.values_left < 0:
             return None
         if node.op_type in ("And", "Identity"):
-            ends = [None if term is None else self.until(term) for term in node.inputs]
+            ends = [
+                None if term is None else self.first_false_iteration(term) for term in node.inputs
+            ]
             known = [end for end in ends if end is not None]
             return min(known) if len(known) == len(ends) else None
         return self.compared(node)

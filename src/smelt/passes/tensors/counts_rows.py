@@ -70,4 +70,4 @@ def _is_counter(value: ir.Value | None, axis: int, indices: ir.Value, proof: Aff
         return False
     rank = len(indices.shape)
     expected = Affine(0, tuple(int(i == axis) for i in range(rank)))
-    return len(form.steps) <= rank and form.on(rank) == expected
+    return len(form.steps) <= rank and form.broadcast_to_rank(rank) == expected
