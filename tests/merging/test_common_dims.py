@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from smelt.merging.common_dims import CommonDims, side
+from smelt.merging.common_dims import CommonDims, as_number_or_text
 
 TEXTS = ["N", "M", "x_0", "x_0_", "y_1", "N + 1", "past + 1", None, 1, 4]
 NAMES = ["x", "y", "z", "x_0"]
@@ -45,7 +45,7 @@ def test_equal_names_are_equal_dims_of_each_model(seed):
         common, shapes = merged_shapes(*models)
         for index, model in enumerate(models):
             known = [
-                (side(merged), side(own))
+                (as_number_or_text(merged), as_number_or_text(own))
                 for name, value in model.items()
                 for merged, own in zip(shapes[name].dims, value.shape.dims, strict=True)
             ]
@@ -55,7 +55,7 @@ def test_equal_names_are_equal_dims_of_each_model(seed):
             for value in model.values():
                 for own in value.shape.dims:
                     for merged in common.translated(own, index):
-                        assert all(o == side(own) for m, o in known if m == merged), (
+                        assert all(o == as_number_or_text(own) for m, o in known if m == merged), (
                             models,
                             shapes,
                         )
@@ -66,7 +66,7 @@ def test_a_dim_of_fixed_size_in_one_model_is_open():
         {"x": ir.Value(name="x", shape=ir.Shape(["B", 5, 64]))},
         {"x": ir.Value(name="x", shape=ir.Shape(["B", 1, 64]))},
     )
-    assert [side(dim) for dim in shapes["x"].dims] == ["B", "x_1", 64]
+    assert [as_number_or_text(dim) for dim in shapes["x"].dims] == ["B", "x_1", 64]
 
 
 def test_an_unknown_rank_stays_unknown():

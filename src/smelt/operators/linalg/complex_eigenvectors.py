@@ -131,22 +131,28 @@ def _triangular_vectors(m: Nodes, matrix: Pair, is_real: Tensor | None) -> Pair:
         own_value = [m.op("Gather", part, place, axis=-1) for part in values]
         x, y = (of_all - one_value for of_all, one_value in zip(values, own_value, strict=True))
         is_small = m.abs(x) + m.abs(y) < least
-        x, y = m.where(is_small, -least, x), m.where(is_small, 0.0, y)
-        square = x * x + y * y
+        divisor = m.where(is_small, -least, x), m.where(is_small, 0.0, y)
         if is_real is not None:
             own_is_real = m.op("Gather", is_real, place, axis=-1)
             total = total[0], m.where(is_real & own_is_real, 0.0, total[1])
-        new = (total[0] * x + total[1] * y) / square, (total[1] * x - total[0] * y) / square
+        new = _complex_quotient(total, divisor)
         is_target = m.equal(r, i) & (c > i)
         re, im = (m.where(is_target, new, old) for new, old in zip(new, (re, im), strict=True))
         largest = m.op(
             "Max", *(m.op("ReduceMax", m.abs(p), ints(m, -2), keepdims=1) for p in (re, im))
         )
-        divisor = m.where(largest > HUGE, largest, 1.0)
-        return re / divisor, im / divisor
+        scale = m.where(largest > HUGE, largest, 1.0)
+        return re / scale, im / scale
 
     re, im = m.repeat(count, step, (identity, identity * 0.0))
     return re, im
+
+
+def _complex_quotient(dividend: Pair, divisor: Pair) -> Pair:
+    """Return the quotient of two complex numbers."""
+    (a, b), (x, y) = dividend, divisor
+    square = x * x + y * y
+    return (a * x + b * y) / square, (b * x - a * y) / square
 
 
 def _normalized(

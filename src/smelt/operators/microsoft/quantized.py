@@ -17,7 +17,7 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.operators.declare import Arguments, Attributes, Computed, Operator, Result
-from smelt.operators.inputs import first, present
+from smelt.operators.inputs import filled, first, present
 from smelt.operators.microsoft.declared import Values, floats, operator
 
 X = ("X", "X_scale", "X_zero_point?")
@@ -70,7 +70,7 @@ def _quantized_operator(
 
     def reference(inputs: Arguments, attributes: Attributes) -> Computed:
         """Return the quantized result of ``compute`` on floats."""
-        padded = [*inputs, *(None,) * (3 * count + 2 - len(inputs))]
+        padded = filled(inputs, 3 * count + 2)
         reals = [dequantized(*padded[3 * i : 3 * i + 3]) for i in range(count)]
         real = compute(*reals, **attributes)
         scale, zero = padded[3 * count :][:2]
@@ -79,7 +79,7 @@ def _quantized_operator(
 
     def body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
         """Build DequantizeLinear, ``op``, QuantizeLinear."""
-        padded = [*inputs, *(None,) * (3 * count + 2 - len(inputs))]
+        padded = filled(inputs, 3 * count + 2)
         reals = (
             b.op("DequantizeLinear", *present(padded[3 * i : 3 * i + 3])) for i in range(count)
         )

@@ -138,14 +138,8 @@ def _take_windows(
     x = cx.slice(x, [0] * len(partial), [slice_sizes[dim] for dim in partial], partial)
     wanted_labels = _labels(numbers, len(cx.avals_out[0].shape), len(shape))
     if len(mapped) == 1 and not batching and same_size(slice_sizes[mapped[0]], 1):
-        axis, batch = mapped[0], [f"b{i}" for i in range(rank - 1)]
-        # The last dim of the index, of size 1, becomes the window dim if that is kept.
-        window = [] if axis in collapsed else [axis]
-        dim_labels = [*range(axis), *batch, *window, *range(axis + 1, len(shape))]
-        index = index if window else cx.squeeze(index, [rank - 1])
-        return indices.rearranged(
-            cx, cx.op("Gather", x, index, axis=axis), dim_labels, wanted_labels
-        )
+        taken, dim_labels = _take_along(cx, x, index, mapped[0], mapped[0] in collapsed)
+        return indices.rearranged(cx, taken, dim_labels, wanted_labels)
     if rank == 1 and not batching:
         return _slice(cx, x, index, mapped, slice_sizes, sorted(collapsed))
     windows = [None if dim in collapsed else slice_sizes[dim] for dim in mapped]
@@ -158,6 +152,22 @@ def _take_windows(
     gathered = cx.op("GatherND", x, index, batch_dims=len(batching))
     dim_labels = [*(f"b{i}" for i in (*leading, *other_index_dims)), *inner, *other_dims]
     return indices.rearranged(cx, gathered, dim_labels, wanted_labels)
+
+
+def _take_along(
+    cx: Lowering, x: ir.Value, index: ir.Value, axis: int, is_collapsed: bool
+) -> tuple[ir.Value, list[object]]:
+    """Return a Gather of single elements along ``axis``, and the labels of its dims.
+
+    The last dim of ``index``, of size 1, becomes the window dim unless that ``is_collapsed``.
+    """
+    rank = len(cx.avals_in[1].shape)
+    batch = [f"b{i}" for i in range(rank - 1)]
+    window = [] if is_collapsed else [axis]
+    if is_collapsed:
+        index = cx.squeeze(index, [rank - 1])
+    dim_labels = [*range(axis), *batch, *window, *range(axis + 1, len(cx.avals_in[0].shape))]
+    return cx.op("Gather", x, index, axis=axis), dim_labels
 
 
 def _slice(

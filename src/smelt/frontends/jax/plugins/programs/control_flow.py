@@ -168,27 +168,40 @@ def _scanned(
     body, inputs = _body(cx, [*carried_avals, *slices], counted=not xs)
     results = body.inline(jaxpr, [*constants, *inputs[0 if xs else 2 :]])
     outputs = list(zip(_values(body, results, inner_avals), inner_avals, strict=True))
-    values = [operand.value for operand in (*carry, *xs)]
-    count, stacked = len(avals), len(avals) - num_carry
     if xs:
-        graph = body.finish(outputs)
-        return cx.ops(
-            "Scan",
-            *values,
-            outputs=count,
-            body=graph,
-            num_scan_inputs=len(xs),
-            scan_input_directions=[1] * len(xs) if reverse else None,
-            scan_output_directions=[1] * stacked if reverse and stacked else None,
-        )
+        return _scan(cx, carry, xs, body.finish(outputs), reverse, len(avals))
     # Without xs the body has the inputs of a Loop: iteration number, condition, carry.
-    always = cx.constant(np.asarray(True))
     graph = body.finish([(body.op("Identity", inputs[1].value), _BOOL), *outputs])
+    always = cx.constant(np.asarray(True))
+    start = [operand.value for operand in carry]
     steps = cx.dim_scalar(length)
-    looped = cx.ops("Loop", steps, always, *values, outputs=count, body=graph)
+    looped = cx.ops("Loop", steps, always, *start, outputs=len(avals), body=graph)
     if not reverse:
         return looped
     return (*looped[:num_carry], *(_reversed(cx, value) for value in looped[num_carry:]))
+
+
+def _scan(
+    cx: Lowering,
+    carry: Sequence[Operand],
+    xs: Sequence[Operand],
+    graph: ir.Graph,
+    reverse: bool,
+    count: int,
+) -> Results:
+    """Return the ``count`` results of a Scan with the body ``graph``: carries, then stacked
+    values."""
+    values = [operand.value for operand in (*carry, *xs)]
+    stacked = count - len(carry)
+    return cx.ops(
+        "Scan",
+        *values,
+        outputs=count,
+        body=graph,
+        num_scan_inputs=len(xs),
+        scan_input_directions=[1] * len(xs) if reverse else None,
+        scan_output_directions=[1] * stacked if reverse and stacked else None,
+    )
 
 
 def _reversed(cx: Lowering, x: ir.Value) -> ir.Value:
