@@ -27,7 +27,7 @@ def rule_out(model: ir.Model, node: ir.Node, why: str) -> bool:
 
     Returns False, and does nothing, if every run needs the node or it is noted already.
     """
-    if _WHY in node.meta or node not in set(_optional(model)):
+    if _WHY in node.meta or node not in set(_nodes_that_may_be_skipped(model)):
         return False
     node.meta[_WHY] = why
     model.graph.meta[_WHY] = True
@@ -69,7 +69,7 @@ def refuse_ruled_out(model: ir.Model) -> None:
             raise contradiction(node, why_ruled_out(node), fix=FIX)
 
 
-def _optional(model: ir.Model) -> Iterator[ir.Node]:
+def _nodes_that_may_be_skipped(model: ir.Model) -> Iterator[ir.Node]:
     """Yield the nodes that a run may skip: in branches, and in loops that may run no iteration."""
     for graph in scope.graphs(model):
         for node in graph:

@@ -147,11 +147,11 @@ def find_path(
         path = _pairs(optimize)
         check_path(path, count)
         return path
-    if count < 3 and optimize == "auto":
+    if count < 3:
+        if not callable(optimize) and optimize != "auto":
+            _finder(optimize)  # refuses an unknown name
         return _only_path(count)
     finder = optimize if callable(optimize) else _finder(optimize)
-    if count < 3:
-        return _only_path(count)
     pairs = _pairs(_found_path(finder, equation, sizes, memory_limit, retry=optimize == "auto"))
     if callable(optimize) and all(len(pair) < 3 for pair in pairs):
         check_path(pairs, count)

@@ -41,8 +41,9 @@ def transposed_product(m: Match, b: Builder) -> Replacement:
     batch, left, right = len(parts.lhs_batch), len(parts.lhs_free), len(parts.rhs_free)
     perm = opset.attribute(m.root, "perm", m.opset)
     order = list(perm) if perm is not None else list(range(batch + left + right))[::-1]
-    from_right = [axis >= batch + left for axis in order if axis >= batch]
-    if not left or not right or from_right != [True] * right + [False] * left:  # needs 1, keeps 1
+    free_axes = [axis for axis in order if axis >= batch]
+    right_comes_first = all(axis >= batch + left for axis in free_axes[:right])
+    if not left or not right or not right_comes_first:  # needs 1, keeps 1
         return Miss(
             "the Transpose does not move the dims of the left operand behind those of the right"
         )

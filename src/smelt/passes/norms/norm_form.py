@@ -159,9 +159,12 @@ def _shift(
     node = s.walk.up(offset, "Sub", "Add")
     if node is None:
         return None
-    orders = both_orders(node)[:1] if node.op_type == "Sub" else both_orders(node)
-    for bias, scaled_mean in orders:
-        if _is_scaled_mean(s, scaled_mean, inverse, deviation, negated=node.op_type == "Add"):
+    if node.op_type == "Sub":
+        bias, scaled_mean = node.inputs
+        is_shift = _is_scaled_mean(s, scaled_mean, inverse, deviation, negated=False)
+        return (bias,) if is_shift else None
+    for bias, scaled_mean in both_orders(node):
+        if _is_scaled_mean(s, scaled_mean, inverse, deviation, negated=True):
             return (bias,)
     return None
 

@@ -160,8 +160,11 @@ def _is_like(a: Cell, b: Cell) -> bool:
     """True if both are steps of the same cell, with the same constants."""
     if a.state is None or b.state is None or (a.kind, a.before) != (b.kind, b.before):
         return False
-    weights = [(c.input_weights(c.input()), c.state_weights(c.state)) for c in (a, b) if c.state]
-    return weights[0] == weights[1] and a.biases() == b.biases()  # keeps 2
+    return (
+        a.input_weights(a.input()) == b.input_weights(b.input())
+        and a.state_weights(a.state) == b.state_weights(b.state)
+        and a.biases() == b.biases()
+    )  # keeps 2
 
 
 def _segments(cx: PassContext, chain: list[Cell], version: int) -> Iterator[Steps]:
