@@ -49,8 +49,8 @@ def inline(
         for inner in body_nodes:
             rewriter.shapes.infer_node(inner)
     values: list[ir.Value | None] = [
-        builder.op("Unsqueeze", value, builder.const_i64([0])) if place >= unstacked else value
-        for place, value in enumerate(outputs)
+        builder.op("Unsqueeze", value, builder.const_i64([0])) if index >= unstacked else value
+        for index, value in enumerate(outputs)
     ]
     for old, new in zip(node.outputs, values, strict=True):
         # The inferred shape contradicts the declared one, which is dropped.

@@ -208,8 +208,8 @@ def _misfits_of_types(node: ir.Node, schema: onnx.defs.OpSchema) -> Iterator[str
     """Yield each violation of ``schema`` by the element types of ``node``."""
     bound: dict[str, str] = {}
     for formals, values in ((schema.inputs, node.inputs), (schema.outputs, node.outputs)):
-        for place, value in enumerate(values):
-            formal = formals[min(place, len(formals) - 1)]
+        for index, value in enumerate(values):
+            formal = formals[min(index, len(formals) - 1)]
             text = "" if value is None else _type(value)
             if not text:
                 continue
@@ -235,12 +235,12 @@ def _narrow_types(node: ir.Node, version: int) -> set[ir.DataType]:
     if old is None or old.deprecated or len(node.inputs) > old.max_input:
         return set()
     narrow_types: set[ir.DataType] = set()
-    for place, value in enumerate(node.inputs):
+    for index, value in enumerate(node.inputs):
         dtype = None if value is None else value.dtype
         if value is None or dtype is None or dtype not in WIDER:
             continue
-        is_refused = _type(value) not in old.inputs[min(place, len(old.inputs) - 1)].types
-        if is_refused or (dtype.is_floating_point() and _is_mixed(node, place, old)):
+        is_refused = _type(value) not in old.inputs[min(index, len(old.inputs) - 1)].types
+        if is_refused or (dtype.is_floating_point() and _is_mixed(node, index, old)):
             narrow_types.add(dtype)
     floats = {dtype_ for dtype_ in narrow_types if dtype_.is_floating_point()}
     integers = narrow_types - floats - {ir.DataType.BOOL}

@@ -44,9 +44,9 @@ def _divide_exactly(node: ir.Node) -> None:
     if data is None or data.shape is None or result.shape is None:
         return
     dims = list(result.shape.dims)
-    for place, dim in enumerate(dims):
+    for index, dim in enumerate(dims):
         if not isinstance(dim, int) and "floor" in (dim.value or ""):
-            dims[place] = exact_quotient(data.shape.dims, dims[:place] + dims[place + 1 :]) or dim
+            dims[index] = exact_quotient(data.shape.dims, dims[:index] + dims[index + 1 :]) or dim
     if dims != list(result.shape.dims):
         result.shape = ir.Shape(dims)
 
@@ -116,7 +116,7 @@ def reshaped(dims: Sequence[Dim], target: Sequence[int]) -> list[Dim] | None:
     """
     if any(number < -1 or (number == 0 and i >= len(dims)) for i, number in enumerate(target)):
         return None
-    result = [number or dims[place] for place, number in enumerate(target)]
+    result = [number or dims[index] for index, number in enumerate(target)]
     if -1 not in target:
         return result
     hole = target.index(-1)

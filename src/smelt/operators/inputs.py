@@ -28,4 +28,4 @@ def first(inputs: Sequence[Input | None]) -> Input:
 
 def filled(inputs: Sequence[Input | None], count: int) -> list[Input | None]:
     """Return ``count`` inputs, with None for those that are left out at the end."""
-    return [input_at(inputs, place) for place in range(count)]
+    return [input_at(inputs, index) for index in range(count)]

@@ -104,7 +104,7 @@ def _grid(rows: Sequence[int]) -> list[list[int]]:
 
 def _order(grid: list[list[int]], neighbors: Sequence[tuple[list[int], list[int]]]) -> None:
     """Sort each row by the mean position of its neighbors, in sweeps down and up."""
-    position = {item: float(place) for row in grid for place, item in enumerate(row)}
+    position = {item: float(index) for row in grid for index, item in enumerate(row)}
     for sweep in range(SWEEPS):
         side = sweep % 2
         rows = grid if side == 0 else grid[::-1]
@@ -114,7 +114,7 @@ def _order(grid: list[list[int]], neighbors: Sequence[tuple[list[int], list[int]
                 for item in row
             }
             row.sort(key=means.__getitem__)
-            position.update((item, float(place)) for place, item in enumerate(row))
+            position.update((item, float(index)) for index, item in enumerate(row))
 
 
 def _x_positions(

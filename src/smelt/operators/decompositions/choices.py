@@ -76,7 +76,7 @@ def _min(c: Call) -> ir.Value | None:
 
 def _where_of_constants(c: Call) -> ir.Value | None:
     """Return a Where of two finite constants as a product and a sum; None for other operands."""
-    if_true, if_false = (c.constants.get(c[place], SMALL) for place in (1, 2))
+    if_true, if_false = (c.constants.get(c[index], SMALL) for index in (1, 2))
     if if_true is None or if_false is None or if_true.dtype.kind != "f" or c[1].dtype is None:
         return None
     with np.errstate(all="ignore"):

@@ -68,7 +68,7 @@ def _group(c: Call) -> ir.Value | None:
 def _batch(c: Call) -> ir.Value | None:
     """Return a product and a sum by channel; None unless the statistics are constants, and the
     scale has the type of the input."""
-    parameters = [c.constants.get(c[place], None) for place in range(1, 5)]
+    parameters = [c.constants.get(c[index], None) for index in range(1, 5)]
     if any(each is None for each in parameters) or c.attributes.get("training_mode"):
         return None
     if c[1].dtype != c[0].dtype or c.rank() is None:

@@ -106,7 +106,7 @@ def _conv_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.V
     if _parameters(attributes) is None:
         return None
     conv_attributes: dict[str, Any] = {k: v for k, v in attributes.items() if "activation" not in k}
-    total = b.op("Conv", *(input_at(inputs, place) for place in range(3)), **conv_attributes)
+    total = b.op("Conv", *(input_at(inputs, index) for index in range(3)), **conv_attributes)
     addend = input_at(inputs, 3)
     total = total if addend is None else b.op("Add", total, addend)
     return (_activation(b, total, attributes),)
@@ -137,7 +137,7 @@ def _gemm_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.V
     gemm_attributes: dict[str, Any] = {
         name: attributes[name] for name in ("alpha", "beta", "transA", "transB")
     }
-    total = b.op("Gemm", *(input_at(inputs, place) for place in range(3)), **gemm_attributes)
+    total = b.op("Gemm", *(input_at(inputs, index) for index in range(3)), **gemm_attributes)
     return (_activation(b, total, attributes),)
 
 

@@ -45,7 +45,7 @@ def _body(
     b: Builder, inputs: Values, attributes: Attributes, centred: bool
 ) -> tuple[ir.Value, ...]:
     """Build the sum and its norm from its moments, because all four results may be read."""
-    x, skip, gamma, beta = (input_at(inputs, place) for place in range(4))
+    x, skip, gamma, beta = (input_at(inputs, index) for index in range(4))
     bias = input_at(inputs, 4) if centred else beta
     epsilon = attributes["epsilon"]
     assert isinstance(epsilon, int | float)

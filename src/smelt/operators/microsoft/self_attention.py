@@ -119,7 +119,7 @@ def _attend_body(
     q = _heads(b, qkv, 0, query, heads)
     keys_values = [_heads(b, qkv, query, key, heads), _heads(b, qkv, query + key, value, heads)]
     if past is not None:
-        old = (b.op("Gather", past, b.const_i64(place), axis=0) for place in (0, 1))
+        old = (b.op("Gather", past, b.const_i64(index), axis=0) for index in (0, 1))
         keys_values = [b.op("Concat", p, x, axis=2) for p, x in zip(old, keys_values, strict=True)]
     k, v = keys_values
     scale = attributes["scale"] or 1 / math.sqrt(query // heads)

@@ -245,8 +245,8 @@ def _merge(dims: Sequence[Dim], counts: Sequence[int]) -> tuple[int, ...] | None
     """Return the Reshape target that merges segments of ``counts`` dims; None if each has one
     dim."""
     target, start = [], 0
-    for place, count in enumerate(counts):
-        target.append(_size(dims[start : start + count], at_old_position=place == start))
+    for index, count in enumerate(counts):
+        target.append(_size(dims[start : start + count], at_old_position=index == start))
         start += count
     return _checked_target(target, counts)
 
@@ -255,11 +255,11 @@ def _split(dims: Sequence[Dim], counts: Sequence[int]) -> tuple[int, ...] | None
     """Return the Reshape target that restores ``dims`` from merged segments; None if none is
     merged."""
     target, start = [], 0
-    for place, count in enumerate(counts):
+    for index, count in enumerate(counts):
         segment = dims[start : start + count]
         has_one_dim = sum(dim != 1 for dim in segment) == 1
         target += [
-            _size([dim], at_old_position=has_one_dim and place == start + i)
+            _size([dim], at_old_position=has_one_dim and index == start + i)
             for i, dim in enumerate(segment)
         ]
         start += count

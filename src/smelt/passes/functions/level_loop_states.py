@@ -62,13 +62,13 @@ def _scalars_at_first(node: ir.Node, body: ir.Graph) -> list[int]:
     element."""
     inputs = []
     ranks = _Ranks(node, body)
-    for place in range(FIRST_STATE, len(node.inputs)):
-        start = node.inputs[place]
+    for index in range(FIRST_STATE, len(node.inputs)):
+        start = node.inputs[index]
         if start is None or start.shape is None or len(start.shape) != 0:  # needs 1
             continue
-        after = body.outputs[place - 1]
-        if ranks.of(after) == 1 and _is_same_for_a_vector(body.inputs[place], ranks):  # needs 2
-            inputs.append(place)
+        after = body.outputs[index - 1]
+        if ranks.of(after) == 1 and _is_same_for_a_vector(body.inputs[index], ranks):  # needs 2
+            inputs.append(index)
     return inputs
 
 

@@ -96,11 +96,11 @@ class _Sinker:
         self.later = nodes[nodes.index(self.node) + 1 :]
         self.reads = {node: _read(node) for node in self.later}
         try:
-            for place, node in enumerate(self.later):
+            for index, node in enumerate(self.later):
                 if any(value.producer() in self.after for value in self.reads[node]):
                     self.after.add(node)
                 if not self.open.isdisjoint(self.reads[node]):
-                    for dependent in self.unmoved_producers(place):
+                    for dependent in self.unmoved_producers(index):
                         self.move(dependent)
             self.check()
         except Refused:
@@ -140,8 +140,8 @@ class _Sinker:
             raise Refused(f"more than {MOST_MOVED} nodes read tensors whose rank differs")
         self.moved.append(node)
         results = []
-        for place, builder in enumerate(self.builders):
-            known = {value: pair[place] for value, pair in self.of_branches.items()}
+        for index, builder in enumerate(self.builders):
+            known = {value: pair[index] for value, pair in self.of_branches.items()}
             results.append(clone_into(builder, node, known))
         for value, *pair in zip(node.outputs, *results, strict=True):
             self.of_branches[value] = pair
@@ -175,8 +175,8 @@ class _Sinker:
             for value in self.of_branches
             if value not in self.open and (value in read or value.is_graph_output())
         ]
-        for place, branch in enumerate(self.branches):
-            branch.outputs[:] = [self.of_branches[value][place] for value in results]
+        for index, branch in enumerate(self.branches):
+            branch.outputs[:] = [self.of_branches[value][index] for value in results]
         attributes = [self.node.attributes[name] for name in BRANCHES]
         builder = self.rewriter.builder(self.node, [self.node, *self.moved], NAME)
         new = ir.Node("", "If", self.node.inputs, attributes, num_outputs=len(results))

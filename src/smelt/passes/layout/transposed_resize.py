@@ -40,14 +40,14 @@ def resize(
         old_axes = [perm[axis] for axis in axes]
         return Commuted(perm, lambda b, operands: rebuilt(b, node, operands, axes=old_axes))
     permuted: dict[int, np.ndarray] = {}
-    for place, value in enumerate(node.inputs[1:], 1):
+    for index, value in enumerate(node.inputs[1:], 1):
         array = constants.get(value) if value is not None else None
         if value is None or (array is not None and not array.size):
             continue
-        if array is None or array.size != len(perm) * (2 if place == ROI else 1):
+        if array is None or array.size != len(perm) * (2 if index == ROI else 1):
             return None
         rows = array.reshape(-1, len(perm))[:, inverse(perm)]
-        permuted[place] = np.ascontiguousarray(rows.reshape(-1))
+        permuted[index] = np.ascontiguousarray(rows.reshape(-1))
 
     def build(b: Builder, operands: Operands) -> Sequence[ir.Value]:
         """Return the Resize of the untransposed operand with permuted regions, scales and sizes."""
@@ -81,12 +81,12 @@ def _unresized_axes(node: ir.Node, constants: Constants) -> list[int]:
         return []
     unresized = [axis for axis in range(rank) if axis not in axes]
     inputs = [*node.inputs, None, None, None]
-    for place in (SCALES, SIZES):
-        value = inputs[place]
+    for index in (SCALES, SIZES):
+        value = inputs[index]
         array = constants.get(value) if value is not None else None
         if array is None or array.size != len(axes):
             continue
         for axis, number in zip(axes, array.reshape(-1), strict=True):
-            if number == (1 if place == SCALES else source.shape[axis]):
+            if number == (1 if index == SCALES else source.shape[axis]):
                 unresized.append(axis)
     return unresized

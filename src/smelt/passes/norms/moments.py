@@ -263,7 +263,7 @@ def _through_transpose(source: ir.Value, axes: Axes, x: ir.Value | None) -> _Mea
     kept = [axis for axis in perm if axis not in axes]
     if kept != sorted(kept):
         return None
-    return x, tuple(place for place, axis in enumerate(perm) if axis in axes)
+    return x, tuple(index for index, axis in enumerate(perm) if axis in axes)
 
 
 def is_wider_float(value: ir.Value | None, wide: ir.Value) -> bool:

@@ -179,13 +179,13 @@ def _bias_with_offsets(
 def _offsets(cx: PassContext, split: ir.Node) -> Offsets:
     """Return the outputs of ``split`` that only an Add of a constant reads, with that constant."""
     offsets: Offsets = {}
-    for place, output in enumerate(split.outputs):
+    for index, output in enumerate(split.outputs):
         if output.is_graph_output() or not scope.has_one_use(output):  # keeps 2
             continue
         (reader,) = scope.consumers(output)
         row = _row(cx, reader) if reader.graph is split.graph else None
         if row is not None:
-            offsets[place] = (reader, row[1])
+            offsets[index] = (reader, row[1])
     return offsets
 
 
@@ -257,10 +257,10 @@ def _layer(cx: PassContext, value: ir.Value, reader: ir.Node) -> _Layer | None:
         return _gemm(cx, node, tuple(moves))
     if (node.domain, node.op_type) != ("", "Add"):
         return None
-    for place, operand in enumerate(node.inputs):
+    for index, operand in enumerate(node.inputs):
         bias = cx.constants.get(operand, limit=None)
         if bias is not None and is_float(bias.dtype):
-            return _Layer(node, place, bias, tuple(moves))
+            return _Layer(node, index, bias, tuple(moves))
     return None
 
 

@@ -32,13 +32,13 @@ def axis_after_move(node: ir.Node, axis: int) -> int | None:
     if shape is None or axis >= len(source.shape):
         return None
     before, after = source.shape.dims, shape.dims
-    for place, dim in enumerate(after):
+    for index, dim in enumerate(after):
         if (
             same_dim(dim, before[axis])
-            and _same_volume(before[:axis], after[:place])
-            and _same_volume(before[axis + 1 :], after[place + 1 :])
+            and _same_volume(before[:axis], after[:index])
+            and _same_volume(before[axis + 1 :], after[index + 1 :])
         ):
-            return place
+            return index
     return None
 
 

@@ -167,7 +167,7 @@ def _parts(m: Match, node: ir.Node) -> list[Item] | None:
     if sizes is None or len(sizes) > MOST:  # needs 3
         return None
     if len(node.inputs) < 2 and not node.attributes.get_int("keepdims", 1):
-        return [_item_of_row(data, axis, place) for place in range(len(sizes))]
+        return [_item_of_row(data, axis, index) for index in range(len(sizes))]
     ends = np.cumsum(sizes).tolist()
     return [
         _item_of_rows(data, axis, end - size, end) for size, end in zip(sizes, ends, strict=True)

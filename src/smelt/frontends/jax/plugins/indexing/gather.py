@@ -190,4 +190,4 @@ def _labels(numbers: Any, out_rank: int, rank: int) -> list[object]:
     kept_dims = iter(dim for dim in range(rank) if dim not in dropped)
     offsets = {int(dim) for dim in numbers.offset_dims}
     batch = (f"b{i}" for i in range(out_rank))
-    return [next(kept_dims) if place in offsets else next(batch) for place in range(out_rank)]
+    return [next(kept_dims) if index in offsets else next(batch) for index in range(out_rank)]
