@@ -251,10 +251,10 @@ def _narrow_types(node: ir.Node, version: int) -> set[ir.DataType]:
     return narrow_types
 
 
-def _is_mixed(node: ir.Node, place: int, schema: onnx.defs.OpSchema) -> bool:
-    """True if another operand of ``node`` with the type variable of input ``place`` differs."""
+def _is_mixed(node: ir.Node, index: int, schema: onnx.defs.OpSchema) -> bool:
+    """True if another operand of ``node`` with the type variable of input ``index`` differs."""
     formals = schema.inputs
-    variable = formals[min(place, len(formals) - 1)].type_str
+    variable = formals[min(index, len(formals) - 1)].type_str
     types = {
         _type(value)
         for other, value in enumerate(node.inputs)

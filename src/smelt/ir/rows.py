@@ -56,9 +56,9 @@ def count_open_rows(size: str, cut: Cut) -> str | None:
     )
 
 
-def _next_row(place: int) -> int:
-    """Return the index after ``place``; after -1, the last row, comes the end."""
-    return LONGEST if place == -1 else place + 1
+def _next_row(index: int) -> int:
+    """Return the next row after row ``index``; after -1, the last row, comes the end."""
+    return LONGEST if index == -1 else index + 1
 
 
 def _count_forward(size: str, start: int, end: int) -> str:

@@ -13,9 +13,9 @@ def present(inputs: Sequence[Input | None]) -> list[Input]:
     return [value for value in inputs if value is not None]
 
 
-def input_at(inputs: Sequence[Input | None], place: int) -> Input | None:
-    """Return the input at ``place``; None if it is absent."""
-    return inputs[place] if place < len(inputs) else None
+def input_at(inputs: Sequence[Input | None], index: int) -> Input | None:
+    """Return the input at ``index``; None if it is absent."""
+    return inputs[index] if index < len(inputs) else None
 
 
 def first(inputs: Sequence[Input | None]) -> Input:

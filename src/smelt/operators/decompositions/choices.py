@@ -44,9 +44,9 @@ def _sign(c: Call) -> ir.Value | None:
     return c.op("Where", c.op("Greater", c[0], 0.0), 1.0, below)
 
 
-def _as_number(c: Call, place: int) -> ir.Value:
-    """Return bool input ``place`` as float32, 0 or 1."""
-    return c.b.op("Cast", c[place], to=int(ir.DataType.FLOAT))
+def _as_number(c: Call, index: int) -> ir.Value:
+    """Return bool input ``index`` as float32, 0 or 1."""
+    return c.b.op("Cast", c[index], to=int(ir.DataType.FLOAT))
 
 
 def _not_of_bool(c: Call) -> ir.Value:

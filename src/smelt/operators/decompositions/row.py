@@ -31,15 +31,15 @@ class Call:
     attributes: Mapping[str, Any]
     constants: Constants
 
-    def __getitem__(self, place: int) -> ir.Value:
-        """Return input ``place``, which must be present."""
-        value = self.node.inputs[place]
+    def __getitem__(self, index: int) -> ir.Value:
+        """Return input ``index``, which must be present."""
+        value = self.node.inputs[index]
         assert value is not None
         return value
 
-    def get(self, place: int) -> ir.Value | None:
-        """Return input ``place``; None if it is absent."""
-        return self.node.inputs[place] if place < len(self.node.inputs) else None
+    def get(self, index: int) -> ir.Value | None:
+        """Return input ``index``; None if it is absent."""
+        return self.node.inputs[index] if index < len(self.node.inputs) else None
 
     @property
     def inputs(self) -> list[ir.Value]:
@@ -63,9 +63,9 @@ class Call:
         """Return the number of dims of the first input, if it is known."""
         return None if self[0].shape is None else len(self[0].shape)
 
-    def ints(self, place: int) -> tuple[int, ...] | None:
-        """Return input ``place`` as integers; None if it is absent or no constant."""
-        value = self.get(place)
+    def ints(self, index: int) -> tuple[int, ...] | None:
+        """Return input ``index`` as integers; None if it is absent or no constant."""
+        value = self.get(index)
         return None if value is None else self.constants.ints(value)
 
     def op(self, op_type: str, *inputs: ir.Value | float | None, **attributes: Any) -> ir.Value:

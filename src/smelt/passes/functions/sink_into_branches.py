@@ -111,9 +111,9 @@ class _Sinker:
         self.exchange()
         return self.branches
 
-    def unmoved_producers(self, place: int) -> list[ir.Node]:
-        """Return node ``place`` and its unmoved producers that depend on the If, in order."""
-        nodes = self.later[: place + 1]
+    def unmoved_producers(self, index: int) -> list[ir.Node]:
+        """Return node ``index`` and its unmoved producers that depend on the If, in order."""
+        nodes = self.later[: index + 1]
         producers = self.with_producers(nodes[-1:], nodes)
         dependent = producers & self.after
         return [node for node in nodes if node in dependent and node not in self.moved]

@@ -79,9 +79,9 @@ def narrow_integers(cx: PassContext, rewriter: Rewriter, stats: RuleStats, optio
                 _narrow_node(rewriter, node, places, stats)
 
 
-def _is_wide_input(node: ir.Node, place: int) -> bool:
-    """True if the operand ``place`` of ``node`` is int64."""
-    value = node.inputs[place] if place < len(node.inputs) else None
+def _is_wide_input(node: ir.Node, index: int) -> bool:
+    """True if the operand ``index`` of ``node`` is int64."""
+    value = node.inputs[index] if index < len(node.inputs) else None
     return value is not None and value.dtype == WIDE
 
 

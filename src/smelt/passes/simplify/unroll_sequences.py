@@ -198,9 +198,9 @@ def _item_of_rows(data: ir.Value, axis: int, start: int, end: int) -> Item:
     return make
 
 
-def _item_of_row(data: ir.Value, axis: int, place: int) -> Item:
-    """Return an Item that gathers index ``place`` of ``axis`` from ``data``, without that axis."""
-    return lambda b: b.op("Gather", data, b.constant(np.array(place, np.int64)), axis=axis)
+def _item_of_row(data: ir.Value, axis: int, index: int) -> Item:
+    """Return an Item that gathers row ``index`` of ``axis`` from ``data``, without that axis."""
+    return lambda b: b.op("Gather", data, b.constant(np.array(index, np.int64)), axis=axis)
 
 
 def _is_within(position: float, count: int) -> bool:

@@ -210,10 +210,10 @@ class _Counter:
             return (a + c, b + d) if node.op_type == "Add" else (a - c, b - d)
         return None
 
-    def state(self, place: int) -> Line | None:
-        """Return the line of state ``place`` if each iteration adds a constant to it, else None."""
-        start = self.constants.scalar(self.node.inputs[place])
-        step = self.step(self.body.outputs[place - 1], self.body.inputs[place])
+    def state(self, index: int) -> Line | None:
+        """Return the line of state ``index`` if each iteration adds a constant to it, else None."""
+        start = self.constants.scalar(self.node.inputs[index])
+        step = self.step(self.body.outputs[index - 1], self.body.inputs[index])
         if step is None or not isinstance(start, int) or isinstance(start, bool):
             return None
         return step, start
