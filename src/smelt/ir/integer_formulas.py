@@ -28,8 +28,10 @@ Formula: TypeAlias = Callable[..., Operand]
 
 def of_constant(tensor: ir.TensorProtocol) -> Operand:
     """Return the bounds of a constant of integers or booleans, else None; (0, 0) if it is empty."""
-    if not (tensor.dtype.is_integer() or tensor.dtype == T.BOOL) or tensor.size == 0:
-        return (0, 0) if tensor.size == 0 else None
+    if tensor.size == 0:
+        return 0, 0
+    if not tensor.dtype.is_integer() and tensor.dtype != T.BOOL:
+        return None
     if tensor.size > LARGEST_CONSTANT:
         return type_limits(tensor.dtype)
     array = tensor.numpy()

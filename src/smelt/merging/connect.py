@@ -37,8 +37,8 @@ def connect(
     Both models are used up. Raises UsageError E673 for pairs that name no such values, E666 for
     types that do not fit, and E667 to E669.
     """
-    values = (*first.graph.inputs, *first.graph.outputs)
-    outputs, inputs = ({v.name: v for v in each} for each in (values, second.graph.inputs))
+    outputs = {value.name: value for value in (*first.graph.inputs, *first.graph.outputs)}
+    inputs = {value.name: value for value in second.graph.inputs}
     _check_pairs(pairs, list(map(str, outputs)), list(map(str, inputs)), names)
     make_compatible((first, second), names)
     joints = [(outputs[out], inputs[into]) for out, into in pairs.items()]

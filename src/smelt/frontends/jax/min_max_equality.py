@@ -67,5 +67,7 @@ def _min_with_zero(size: Any) -> Any:
     if not is_symbolic(size):
         return min(size, 0)
     opposite = -size
-    texts = [(len(text), text) for text in (str(opposite), str(size))]
-    return size + min_dim(opposite, 0) if texts[0] < texts[1] else min_dim(size, 0)
+    text, opposite_text = str(size), str(opposite)
+    if (len(opposite_text), opposite_text) < (len(text), text):
+        return size + min_dim(opposite, 0)
+    return min_dim(size, 0)

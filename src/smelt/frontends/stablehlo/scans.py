@@ -81,10 +81,13 @@ def _record_rows(cx: Any, scan: _Scan, operands: Any, returned: list[Any]) -> bo
             rows = _rows_read(cx, scan, argument, operands[i])
         else:
             rows = _rows_written(cx, scan, argument, returned[i])
-        directions = {_is_reversed(scan, row.index, cx) for row in rows}
-        if not rows or None in directions:
+        if not rows:
             continue
-        reversals |= {direction for direction in directions if direction is not None}
+        reversals_of_rows = [_is_reversed(scan, row.index, cx) for row in rows]
+        known = [is_reversed for is_reversed in reversals_of_rows if is_reversed is not None]
+        if len(known) < len(rows):
+            continue
+        reversals.update(known)
         if is_unchanged:
             scan.read[i] = rows
         else:

@@ -234,16 +234,18 @@ def _with_nearest(
 
     Only the first ``SHOWN`` names get one. A name unlike all others gets an array of its type.
     """
-    free = {comparison_key(name): name for name in sorted(tensors.keys() - set(matches.values()))}
+    unused = sorted(tensors.keys() - set(matches.values()))
+    names_by_key = {comparison_key(name): name for name in unused}
     shown: list[str] = []
     for name in missing[:SHOWN]:
-        fitting = [text for text in free if _fits_in(tensors[free[text]], waiting[name], cast=True)]
-        near = (
-            get_close_matches(comparison_key(name), fitting, n=1)
-            or get_close_matches(comparison_key(name), free, n=1)
-            or get_close_matches(comparison_key(name), fitting, n=1, cutoff=0)
-        )
-        shown.append(f"{name} (perhaps {free[near[0]]})" if near else name)
+        key, value = comparison_key(name), waiting[name]
+        names = names_by_key.items()
+        fitting = [text for text, free in names if _fits_in(tensors[free], value, cast=True)]
+        nearest = get_close_matches(key, fitting, n=1)
+        nearest = nearest or get_close_matches(key, names_by_key, n=1)
+        if not nearest:  # any name at all, if the type fits
+            nearest = get_close_matches(key, fitting, n=1, cutoff=0)
+        shown.append(f"{name} (perhaps {names_by_key[nearest[0]]})" if nearest else name)
     return [*shown, *missing[SHOWN:]]
 
 

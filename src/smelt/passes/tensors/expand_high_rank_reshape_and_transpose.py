@@ -83,17 +83,17 @@ def _merged_axes(dims: Sequence[Dim], perm: Sequence[int]) -> tuple[list[Dim], l
     """
     segments: list[list[int]] = []
     long_axes = [axis for axis, dim in enumerate(dims) if dim != 1]
-    place = {axis: index for index, axis in enumerate(long_axes)}
+    position = {axis: index for index, axis in enumerate(long_axes)}
     for axis in perm:
-        if axis not in place:
+        if axis not in position:
             continue
-        if segments and place[axis] == place[segments[-1][-1]] + 1:
+        if segments and position[axis] == position[segments[-1][-1]] + 1:
             segments[-1].append(axis)
         else:
             segments.append([axis])
-    by_place = sorted(segments)
-    sizes = [dim_product([dims[axis] for axis in segment]) for segment in by_place]
-    return sizes, [by_place.index(segment) for segment in segments]
+    before_perm = sorted(segments)
+    sizes = [dim_product([dims[axis] for axis in segment]) for segment in before_perm]
+    return sizes, [before_perm.index(segment) for segment in segments]
 
 
 def _swaps(sizes: list[Dim], order: list[int]) -> Iterator[tuple[list[Dim], list[int]]]:
