@@ -44,9 +44,9 @@ def test_sources_alone_are_no_region() -> None:
 
 def test_readers_outside_are_those_that_stay() -> None:
     nodes, (region,) = grown("Abs", "Add")
-    assert list(region.outside(nodes["a"].outputs[0])) == [nodes["v"]]
-    assert list(region.outside(nodes["b"].outputs[0])) == []
-    assert list(region.outside(nodes["e"].outputs[0])) == [nodes["y"], nodes["w"]]
+    assert list(region.readers_outside(nodes["a"].outputs[0])) == [nodes["v"]]
+    assert list(region.readers_outside(nodes["b"].outputs[0])) == []
+    assert list(region.readers_outside(nodes["e"].outputs[0])) == [nodes["y"], nodes["w"]]
 
 
 def test_a_region_knows_its_sources_and_members() -> None:

@@ -60,7 +60,7 @@ def _prelu(m: Match, b: Builder, *, negated: bool) -> Replacement:
     x, a, array = m["x"], m["a"], m.array("a", limit=None)
     if x.dtype not in KERNELS or (m.opset < 16 and x.dtype == KERNELS[2]):  # keeps 2
         return Miss(f"PRelu of {x.dtype} has no kernel")
-    if array is None:  # keeps 1
+    if array is None:
         return Miss("the slope is not constant")
     if not bool(np.all(np.isfinite(array))):  # keeps 1
         return Miss("the slope is not finite")

@@ -110,9 +110,9 @@ def _unfit(
         return Miss("runtimes count causal positions differently with past keys")
     if not all(scope.is_dead(value) for value in m.root.outputs[3 if cached else 1 :]):  # needs 1
         return Miss("keys, values or scores are read as further outputs")
-    if bias is not None and bias.dtype != dtype:
+    if bias is not None and bias.dtype != dtype:  # needs 4
         return Miss("the element type of the mask is not that of the operands")
-    if bias is not None and not bias.shape:  # needs 4
+    if bias is not None and not bias.shape:
         return Miss("the rank of the mask is unknown or 0")
     return None
 

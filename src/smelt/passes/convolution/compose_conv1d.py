@@ -116,7 +116,7 @@ def _kernel_row(m: Match, axis: int) -> int | Miss:
     stride = (opset.attribute(conv, "strides", m.opset) or (1, 1))[index]
     rows = (1 + before + after - (dilation * (size - 1) + 1)) // stride + 1
     kernel_rows = PaddedAxis(1, rows, stride, size, dilation, before).useful_taps()
-    if rows != 1:  # keeps 1
+    if rows != 1:
         return Miss("the result does not have size 1 along the inserted dim")
     if not kernel_rows:  # keeps 1
         return Miss("no kernel row meets the input")

@@ -58,10 +58,10 @@ def _operands(m: Match) -> tuple[Convolution, np.ndarray] | Miss:
     conv, array = Convolution.of(m), m.array("term", limit=None)
     if isinstance(conv, Miss):
         return conv
-    if array is None:  # needs 1
+    if array is None:
         return Miss("the term is not constant")
     term = conv.per_channel(array)
-    if term is None:  # keeps 1
+    if term is None:  # needs 1, keeps 1
         return Miss("the term varies along an axis other than the output channels")
     return conv, term
 

@@ -74,7 +74,7 @@ def _spatial_pads(m: Match, empty: Iterable[str]) -> list[int] | Miss:
     """Return the pads along the convolution's spatial axes, begins before ends, or a Miss."""
     node, x = m.node("padded"), m["x"]
     inputs = [*node.inputs, None, None, None]
-    if x.shape is None:  # keeps 2
+    if x.shape is None:
         return Miss("the rank of x is unknown")
     if opset.attribute(node, "mode", m.opset) != "constant":  # keeps 2
         return Miss("the mode of the Pad is not 'constant'")

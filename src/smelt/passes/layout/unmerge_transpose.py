@@ -98,7 +98,7 @@ def _split_otherwise(m: Match, b: Builder, perm: Sequence[int]) -> Replacement:
     is_determined = -1 not in sizes or all(map(is_positive, others))
     if sizes.count(-1) > 1:  # needs 3
         return Miss("more than one dim of the result is unknown")
-    if 0 in dims or not is_determined:  # needs 2
+    if 0 in dims or not is_determined:
         return Miss("a dim of the result may be 0")
     starts = np.cumsum([0, *(len(group) for group in order)])
     axes = [int(starts[index]) + i for index in perm for i in range(len(order[index]))]

@@ -49,7 +49,7 @@ def groups(m: Match, b: Builder) -> Replacement:
         return Miss("the group count is not proved to divide the number of channels")
     if not same_dim(x.shape[0], grouped.shape[0]):
         return Miss("the batch dim is not proved to stay the same")
-    if not adds_nothing(m):  # needs 2
+    if not adds_nothing(m):
         return Miss("the bias of the normalized groups is not all zeros")
     if not is_filled(m, "scale", 1):  # needs 2, keeps 1
         return Miss("the scale of the normalized groups is not all ones")

@@ -107,7 +107,7 @@ _weight = op("Transpose", const(name="weight", limit=None), name="moved")
 def matmul_of_constant(m: Match, b: Builder) -> Replacement:
     """Transpose a constant operand at compile time."""
     weight, array = m["weight"], m.array("weight", limit=None)
-    if array is None:  # needs 2
+    if array is None:
         return Miss("the operand is not constant")
     if weight.is_graph_output() or not scope.has_one_use(weight):  # needs 2
         return Miss("the constant has other readers, so it would be stored twice")

@@ -161,10 +161,9 @@ def _unflattened(layer: ir.Node, x: ir.Value, m: Match, b: Builder) -> ir.Value 
 
 def _product_of_gemm(gemm: ir.Node, x: ir.Value, m: Match, b: Builder) -> ir.Value | Miss:
     """Return a Gemm as MatMul and Add on an unflattened ``x``, or a Miss."""
-    # needs 2
     if opset.attribute(gemm, "transA", m.opset):
         return Miss("transA of the Gemm is 1")
-    if opset.attribute(gemm, "alpha", m.opset) != 1:
+    if opset.attribute(gemm, "alpha", m.opset) != 1:  # needs 2
         return Miss("alpha of the Gemm is not 1")
     _, weight, term = first_inputs(gemm, 3)
     if opset.attribute(gemm, "transB", m.opset):

@@ -44,7 +44,7 @@ def floor_mod(m: Match, b: Builder) -> Replacement:
     dtype, n, added = m["x"].dtype, m.array("n"), m.array("added")
     if dtype is None or not dtype.is_integer() or not dtype.is_signed():  # keeps 1
         return Miss("x is not known to be a signed integer")
-    if n is None:  # keeps 3
+    if n is None:
         return Miss("the divisor is not constant")
     if not bool(np.all(n > 0)):  # needs 1, keeps 3
         return Miss("the divisor is not above 0")

@@ -101,7 +101,7 @@ def integers_by_products(m: Match, b: Builder) -> Replacement:
     TensorFlow's exporter writes negative indices in this way.
     """
     y, c = m.root.outputs[0], m["c"]
-    if c.dtype != ir.DataType.BOOL:  # keeps 3
+    if c.dtype != ir.DataType.BOOL:
         return Miss("the type of the condition is not bool")
     if y.dtype not in (ir.DataType.INT32, ir.DataType.INT64):  # keeps 3
         return Miss("the result is neither int32 nor int64, and for floats 0 times infinity is NaN")

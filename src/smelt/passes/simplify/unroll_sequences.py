@@ -59,7 +59,7 @@ def element_of_a_sequence(m: Match, b: Builder) -> Replacement:
 def joined_sequence(m: Match, b: Builder) -> Replacement:
     """Replace ConcatFromSequence by a Concat of the tensors."""
     items, axis = _items(m, m["sequence"]), m.root.attributes.get_int("axis", 0)
-    if items is None:  # needs 1
+    if items is None:
         return Miss("the elements of the sequence are not known")
     if not items:
         return Miss("the sequence is empty")

@@ -58,7 +58,7 @@ def high_rank_transpose(m: Match, b: Builder) -> Replacement:
     perm = permutation(m.node("moved"))
     if dims is None or perm is None or len(dims) <= limit:  # keeps 1
         return None
-    if result is None:  # needs 1
+    if result is None:
         return Miss("the rank of the result is unknown")
     if len(result) > limit:  # needs 1
         return Miss("the rank of the result is above the limit")
