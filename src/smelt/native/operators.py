@@ -26,6 +26,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
     x, w = inputs[0], inputs[1]
     if x is None or w is None:
         raise ValueError("ConvRelu takes an image and weights")
+    _group(attributes)
     if x.shape is None or w.shape is None:
         return (Result(x.dtype, None),)
     kernel, strides, dilations, pads = (ints_of(attributes, name) for name in CONV)

@@ -8,7 +8,7 @@ it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -81,6 +81,9 @@ express this instance.
 """
 
 
+_FOREIGN_TYPES = (ir.DataType.STRING, ir.DataType.COMPLEX64, ir.DataType.COMPLEX128)
+"""Types that no operator of a runtime takes."""
+
 MAX_DEPTH = 32
 """Maximum nesting of bodies; a deeper one is assumed to need its own operator."""
 
@@ -93,7 +96,8 @@ class Definition:
     is that of the domain in which it first appears. ``any_rank``: the body can be built from inputs
     of unknown rank. ``opset``: the lowest opset of the body. ``variadic``: the last input may
     repeat. ``runtime`` names a runtime that has a kernel for this operator: a model written for
-    that runtime contains the operator itself, and no function with its body.
+    that runtime contains the operator itself, and no function with its body. ``least_ranks`` gives
+    inputs the least rank that the shape rule needs.
     """
 
     domain: str
@@ -107,6 +111,7 @@ class Definition:
     version: int = 1
     runtime: str = ""
     variadic: bool = False
+    least_ranks: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def key(self) -> tuple[str, str]:
@@ -141,20 +146,39 @@ class Definition:
         )
 
     def knows(self, node: ir.Node) -> bool:
-        """True unless ``node`` has an undeclared attribute, as a later runtime may add."""
-        return {attribute.name for attribute in self.attributes} >= node.attributes.keys()
+        """True unless ``node`` has undeclared attributes or inputs, as a later runtime may add, or
+        lacks an input."""
+        declared = {attribute.name for attribute in self.attributes}
+        return declared >= node.attributes.keys() and not self._has_other_inputs(node)
 
-    def _check_counts(self, node: ir.Node) -> None:
-        """Raise InvalidModel E330 if the node has the wrong number of inputs or outputs."""
+    def _has_other_inputs(self, node: ir.Node) -> bool:
+        """True if ``node`` lacks a required input, or has more inputs than are declared."""
         is_present = [value is not None for value in node.inputs]
         is_required = [not name.endswith("?") for name in self.inputs]
         lacks_input = any(
             n and not (i < len(is_present) and is_present[i]) for i, n in enumerate(is_required)
         )
+        return lacks_input or (any(is_present[len(is_required) :]) and not self.variadic)
+
+    def check_operands(self, inputs: Sequence[ir.Value | None]) -> None:
+        """Raise ValueError for an input of too low a rank, and for texts or complex numbers if
+        ``runtime`` has the kernel."""
+        for name, value in zip(self.inputs, inputs, strict=False):
+            if value is None:
+                continue
+            least = self.least_ranks.get(name.rstrip("?"), 0)
+            if value.shape is not None and len(value.shape) < least:
+                raise ValueError(f"{name.rstrip('?')} has rank {len(value.shape)}, below {least}")
+            if self.runtime and value.dtype in _FOREIGN_TYPES:
+                raise ValueError(f"{name.rstrip('?')} is of type {value.dtype.name}")
+
+    def _check_counts(self, node: ir.Node) -> None:
+        """Raise InvalidModel E330 if the node has the wrong number of inputs or outputs."""
         if self.runtime:
             return
-        has_too_many = any(is_present[len(is_required) :]) and not self.variadic
-        if lacks_input or has_too_many or len(node.outputs) > len(self.outputs):
+        fewest = sum(not name.endswith("?") for name in self.outputs)
+        fits = fewest <= len(node.outputs) <= len(self.outputs)
+        if self._has_other_inputs(node) or not fits:
             raise InvalidModel(
                 "E330",
                 f"{self.name} has other inputs or outputs than it is declared with",

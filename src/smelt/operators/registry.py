@@ -88,6 +88,7 @@ def _register_shape_rule(operator: Operator) -> None:
             return
         attributes = operator.attributes_of(node)
         try:
+            operator.check_operands(node.inputs)
             results = operator.infer(tuple(node.inputs), attributes)
         except ValueError as error:
             raise OpUsageError(node, str(error)) from error

@@ -155,6 +155,7 @@ OPERATORS = (
             *_NAMED,
             Attribute("activation_params", _FLOATS),
         ),
+        least_ranks={"X": 3, "W": 3},
         infer=_infer_conv,
         reference=_conv,
         body=_conv_body,

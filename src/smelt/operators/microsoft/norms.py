@@ -18,6 +18,11 @@ F32 = ir.DataType.FLOAT
 def infer(inputs: Values, attributes: Attributes) -> Sequence[Result]:
     """Return the input's type for norm and sum; statistics are one float32 per row."""
     x = first(inputs)
+    others = {value.dtype for value in inputs if value is not None} - {x.dtype, None}
+    if others and x.dtype is not None:
+        raise ValueError(
+            f"inputs are of types {', '.join(t.name for t in (x.dtype, *others) if t)}"
+        )
     rows = None if x.shape is None else ir.Shape([*x.shape.dims[:-1], 1])
     return Result(x.dtype, x.shape), Result(F32, rows), Result(F32, rows), Result(x.dtype, x.shape)
 

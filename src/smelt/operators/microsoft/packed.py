@@ -134,9 +134,12 @@ def _axes(inputs: Values, attributes: Attributes) -> tuple[int, int] | None:
 
 
 def _codes_per_element(data: ir.Value | None, attributes: Attributes) -> int:
-    """Return the number of codes in one element of ``data``."""
+    """Return the number of codes in one element of ``data``; raises ValueError for other bits."""
     packed = data is not None and data.dtype == ir.DataType.UINT8
-    return 8 // int_of(attributes, "bits") if packed else 1
+    bits = int_of(attributes, "bits")
+    if packed and bits not in BITS:
+        raise ValueError(f"there are no codes of {bits} bits")
+    return 8 // bits if packed else 1
 
 
 def infer_rows(inputs: Values, attributes: Attributes) -> Sequence[Result]:
@@ -259,6 +262,7 @@ OPERATORS = (
         inputs=("data", "indices", "scales", "zero_points?"),
         outputs=("output",),
         attributes=ints(bits=4, block_size=128, quantize_axis=1, gather_axis=0),
+        least_ranks={"data": 1},
         infer=infer_rows,
         reference=rows,
         body=rows_body,

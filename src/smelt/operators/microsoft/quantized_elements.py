@@ -20,12 +20,18 @@ from smelt.operators.microsoft.quantized import dequantized, requantized
 def _infer_concat(inputs: Values, attributes: Attributes) -> Sequence[Result]:
     """Return the type of the joined parts, with the sum of their sizes along ``axis``."""
     zero, parts = input_at(inputs, 1), inputs[2::3]
+    if len(inputs) % 3 != 2 or None in parts:
+        raise ValueError("each part has a scale and a zero point")
     dtype = None if zero is None else zero.dtype
     shapes = [part.shape for part in parts if part is not None and part.shape is not None]
     if not shapes or len(shapes) < len(parts):
         return (Result(dtype, None),)
     dims: list[Dim] = list(shapes[0].dims)
     axis = int_of(attributes, "axis")
+    if {len(shape) for shape in shapes} != {len(dims)} or not -len(dims) <= axis < len(dims):
+        raise ValueError(
+            f"parts of shapes {', '.join(map(str, shapes))} have no common axis {axis}"
+        )
     along = [shape[axis] for shape in shapes]
     numbers = [dim for dim in along if isinstance(dim, int)]
     dims[axis] = sum(numbers) if len(numbers) == len(along) else ir.SymbolicDim(None)
@@ -112,6 +118,7 @@ OPERATORS = (
         "Concat of quantized tensors, each with its own scale",
         inputs=("Y_scale", "Y_zero_point", "inputs"),
         outputs=("Y",),
+        variadic=True,
         attributes=ints(axis=None),
         infer=_infer_concat,
         reference=_concat,
@@ -135,6 +142,7 @@ OPERATORS = (
         inputs=("X", "X_scale", "x_zero_point?", "y_scale", "y_zero_point"),
         outputs=("Y",),
         attributes=ints(opset=None, axis=-1),
+        least_ranks={"X": 1},
         infer=like_first(),
         reference=_softmax,
         body=_softmax_body,

@@ -178,6 +178,7 @@ OPERATORS = (
             *floats(clip=None),
             *ints(input_forget=0),
         ),
+        least_ranks={"X": 3, "W": 3, "R": 3},
         infer=_infer,
         reference=_reference,
         body=_body,

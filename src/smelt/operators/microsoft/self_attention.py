@@ -42,7 +42,12 @@ def _sizes(attributes: Attributes, width: int) -> tuple[int, int, int]:
 def _infer(
     x: ir.Value, width: Dim | None, past: ir.Value | None, attributes: Attributes
 ) -> list[Result]:
-    """Return the shapes of the result and of the new past, without dtypes."""
+    """Return the shapes of the result and of the new past, without dtypes.
+
+    Raises ValueError without heads.
+    """
+    if int_of(attributes, "num_heads") < 1:
+        raise ValueError("num_heads is below 1")
     if x.shape is None or len(x.shape) != 3 or not isinstance(width, int):
         return [Result(None, None)] * 2
     batch, rows, _ = x.shape.dims
@@ -238,6 +243,7 @@ OPERATORS = (
             *ints(rotary_embedding_dim=0),
             Attribute("qkv_hidden_sizes", ir.AttributeType.INTS),
         ),
+        least_ranks={"weights": 2, "past": 5},
         infer=_infer_float,
         reference=_float_reference,
         body=_float_body,
@@ -251,6 +257,7 @@ OPERATORS = (
         ),
         outputs=("output", "present?"),
         attributes=_SHARED_ATTRIBUTES,
+        least_ranks={"weight": 2, "past": 5},
         infer=_infer_quantized,
         reference=_quantized_reference,
         body=_quantized_body,

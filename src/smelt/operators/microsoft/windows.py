@@ -60,7 +60,14 @@ class Windows:
         return count - 1 if starts_in_padding else count
 
     def result(self, sizes: Sequence[Dim]) -> list[Dim]:
-        """Return the dims of a result with one element per window."""
+        """Return the dims of a result with one element per window.
+
+        Raises ValueError unless there is one size for each dim of the kernel.
+        """
+        if len(sizes) != len(self.kernel):
+            raise ValueError(
+                f"{len(sizes)} spatial dims do not fit {len(self.kernel)} of the kernel"
+            )
         counts = (
             (self.count_along(i, n) if isinstance(n, int) else None) for i, n in enumerate(sizes)
         )
@@ -87,7 +94,10 @@ class Windows:
 
 
 def windows_of(attributes: Attributes, kernel: Sequence[int]) -> Windows:
-    """Return the windows of a node with the attributes of a pool or a convolution."""
+    """Return the windows of a node with the attributes of a pool or a convolution.
+
+    Raises ValueError for strides, dilations or pads that do not fit.
+    """
     rank = len(kernel)
 
     def per_axis(name: str, count: int, default: int) -> tuple[int, ...]:
@@ -96,4 +106,9 @@ def windows_of(attributes: Attributes, kernel: Sequence[int]) -> Windows:
 
     auto_pad, ceil = str(attributes.get("auto_pad", "NOTSET")), bool(attributes.get("ceil_mode", 0))
     strides, dilations = per_axis("strides", rank, 1), per_axis("dilations", rank, 1)
-    return Windows(tuple(kernel), strides, dilations, per_axis("pads", 2 * rank, 0), auto_pad, ceil)
+    pads = per_axis("pads", 2 * rank, 0)
+    if not len(strides) == len(dilations) == rank or len(pads) != 2 * rank:
+        raise ValueError(f"strides, dilations or pads do not fit {rank} spatial dims")
+    if min((*strides, *dilations), default=1) < 1:
+        raise ValueError("a stride or dilation is below 1")
+    return Windows(tuple(kernel), strides, dilations, pads, auto_pad, ceil)

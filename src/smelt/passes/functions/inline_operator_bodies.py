@@ -66,7 +66,7 @@ def _expand(rewriter: Rewriter, node: ir.Node, operator: Operator, stats: RuleSt
     results = expand_node(b, node, operator) if operator.knows(node) else None
     if results is None:  # needs 2
         types = [value.dtype for value in node.inputs if value is not None and value.dtype]
-        needed = max(operator.opset, *map(first_opset, types))
+        needed = max((operator.opset, *map(first_opset, types)))
         raised = needed if opset_of(rewriter.model) < needed else 0
         stats.miss(NAME, "the operator has no function body for these operands", node, raised)
         return

@@ -38,6 +38,7 @@ def fitting_attributes(cx: ProgramBuilder, node: ir.Node, operator: Operator) ->
     """
     attributes = operator.attributes_of(node)
     try:
+        operator.check_operands(node.inputs)
         operator.infer(tuple(node.inputs), attributes)
     except ValueError as error:
         raise cx.refuse(str(error)) from error

@@ -10,6 +10,7 @@ from smelt.errors import Unsupported
 from smelt.ir import constants, scope
 from smelt.ir.known_forms import unknown_part
 from smelt.ir.operand_facts.check import misfit
+from smelt.operators import find
 from smelt.program.instruction import Dim
 from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.extension import lower_extension
@@ -63,6 +64,12 @@ def lower_node(cx: ProgramBuilder, node: ir.Node, *, broken: bool) -> Unsupporte
 
 def dispatch(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit the instructions of ``node``; raises Unsupported E201."""
+    operator = find(node.domain, node.op_type) if node.domain else None
+    if operator is not None and operator.runtime and not operator.knows(node):
+        raise cx.refuse(
+            "it has attributes or inputs that are not declared, or lacks inputs",
+            "give the node the inputs and attributes of the documentation of its runtime",
+        )
     rule = lowering_of(f"{node.domain}::{node.op_type}" if node.domain else node.op_type)
     if rule is None and node.domain:
         lower_extension(cx, node)
