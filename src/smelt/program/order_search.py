@@ -55,11 +55,15 @@ class _Search:
     def run(self) -> list[int] | None:
         """Return the best order, or None.
 
-        An entry of ``history`` has the number of the entry before it, and the groups that ran then.
+        An item of ``heap`` has the peak so far, the negative number of executed groups, its entry
+        of ``history``, the set of executed groups, the live bytes, and the set of ready groups. An
+        entry of ``history`` has the number of the entry before it, and the groups that ran then.
         """
-        first = sum(1 << i for i, waits in enumerate(self.waits) if self.groups[i] and not waits)
+        first_ready = sum(
+            1 << i for i, waits in enumerate(self.waits) if self.groups[i] and not waits
+        )
         history: list[tuple[int, tuple[int, ...]]] = [(-1, ())]
-        heap = [(0, 0, 0, 0, 0, first)]
+        heap = [(0, 0, 0, 0, 0, first_ready)]
         expanded: set[int] = set()
         lowest = {0: 0}
         while heap and self.work > 0:

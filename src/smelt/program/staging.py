@@ -164,13 +164,10 @@ class _Stager:
         result = self.place(instruction, None)
         written = [(slot, result) for slot in instruction.outputs if slot >= 0]
         for space, memory in self.near.items():
-            needed = sum(
-                self._bytes(slot, operand_space)
-                for slot, operand_space in (*missing, *written)
-                if operand_space == space
-            )
+            added = [slot for slot, slot_space in (*missing, *written) if slot_space == space]
+            needed = sum(self._bytes(slot, space) for slot in added)
             needed += aligned(workspace, memory.align) if space == result else 0
-            keep = {slot for slot, operand_space in read if operand_space == space}
+            keep = {slot for slot, slot_space in read if slot_space == space}
             self._make_room(step, memory, needed, keep, instruction)
         for slot, space in missing:
             self._load(slot, space, step)
@@ -181,7 +178,11 @@ class _Stager:
         outputs = tuple(self._new(s, result) if s >= 0 else s for s in instruction.outputs)
         extra = {result: aligned(workspace, self.near[result].align)}
         self._emit(replace(instruction, inputs=inputs, outputs=outputs), step, extra)
-        for slot, _ in written:
+        self._store_results([slot for slot, _ in written], result, step)
+
+    def _store_results(self, slots: Sequence[int], result: str, step: int) -> None:
+        """Store the results that the program returns, and those that a Join puts into one slot."""
+        for slot in slots:
             if slot in self.joined:
                 joined_slot, box = self.joined[slot]
                 store = Instruction(STORE, (self.held[result][slot],), (joined_slot,), box)

@@ -67,9 +67,9 @@ def emit_selected(model: ir.Model, target: Target[Any, Any], options: Any) -> Ar
             if point == phase:
                 with attribute_errors_to(target, phase):
                     step(phase, run)
-            for each in target.around.get(point, ()):
-                name = f"{point}: {getattr(each, '__name__', 'step')}"
-                step(name, partial(run_step, target, point, each, plan))
+            for added_step in target.around.get(point, ()):
+                name = f"{point}: {getattr(added_step, '__name__', 'step')}"
+                step(name, partial(run_step, target, point, added_step, plan))
         notify(phase, target, plan)
     artifact = check_artifact(target, *artifacts)
     artifact.load = checked_load(target, artifact)
@@ -98,7 +98,7 @@ def select_around(
 def run_step(
     target: Target[Any, Any],
     point: str,
-    each: Callable[[Plan[Any, Any]], None],
+    added_step: Callable[[Plan[Any, Any]], None],
     plan: Plan[Any, Any],
 ) -> None:
     """Run one of the target's steps on ``plan``, and check the plan afterwards.
@@ -107,11 +107,13 @@ def run_step(
     plan.
     """
     model, interface = plan.model, _interface(plan.model)
-    description = f"the step {getattr(each, '__name__', 'step')} {point} of target {target.name!r}"
+    description = (
+        f"the step {getattr(added_step, '__name__', 'step')} {point} of target {target.name!r}"
+    )
     try:
-        each(plan)
+        added_step(plan)
     except Exception as error:
-        blame(error, each, description)
+        blame(error, added_step, description)
         raise
     why = ""
     if plan.model is not model:

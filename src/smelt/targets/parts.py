@@ -48,14 +48,7 @@ def compose(
     name_values(model)
     uncut = model.clone()
     interface = interface_of(model)
-    numbers = {value: i for i, value in enumerate(model.graph.inputs)}
-    for part in parts:
-        for value in part.writes:
-            numbers.setdefault(value, len(numbers))
-    outputs = [numbers[value] for value in model.graph.outputs]
-    reads_and_writes = [
-        ([numbers[v] for v in p.reads], [numbers[v] for v in p.writes]) for p in parts
-    ]
+    outputs, reads_and_writes = _numbered(model, parts)
     artifacts = _artifacts(model, parts, chosen, fallback, prepare)
     plan: Plan[Any, Any] = Plan(uncut, target_options)
     for emitter in (target, fallback):
@@ -78,6 +71,21 @@ def compose(
 
     runs = all(artifact.load is not None for artifact in artifacts)
     return Artifact(target.name, uncut, files, plan, report, load if runs else None)
+
+
+def _numbered(
+    model: ir.Model, parts: Sequence[Part]
+) -> tuple[list[int], list[tuple[list[int], list[int]]]]:
+    """Return the numbers of the model's outputs, and of the values that each part reads and writes.
+
+    The inputs of the model have the first numbers; the results of the parts follow.
+    """
+    numbers = {value: i for i, value in enumerate(model.graph.inputs)}
+    for part in parts:
+        for value in part.writes:
+            numbers.setdefault(value, len(numbers))
+    outputs = [numbers[value] for value in model.graph.outputs]
+    return outputs, [([numbers[v] for v in p.reads], [numbers[v] for v in p.writes]) for p in parts]
 
 
 def _artifacts(

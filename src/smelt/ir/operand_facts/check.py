@@ -53,7 +53,9 @@ def refuse_misfits(model: ir.Model, shapes: ShapeInference) -> None:
         graph = pending.pop()
         contradicted = misfit(graph, shapes.elements, version)
         if contradicted is not None:
-            raise contradiction(contradicted[0], f"this does not hold: {contradicted[1]}", WHAT)
+            raise contradiction(
+                contradicted[0], f"this requirement does not hold: {contradicted[1]}", WHAT
+            )
         for node in graph:
             if node.op_type == "Loop" and not node.domain and trip_count(node):
                 pending.extend(scope.subgraphs(node))

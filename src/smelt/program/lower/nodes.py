@@ -34,7 +34,7 @@ def lower_body(
     violation = misfit(graph, cx.elements, cx.opset)
     if violation is not None:
         body.node, fact = violation
-        raise body.refuse(f"this does not hold: {fact}", "correct its operands")
+        raise body.refuse(f"this requirement does not hold: {fact}", "correct its operands")
     for node in graph:
         refusal = lower_node(body, node, broken=False)
         if refusal is not None:

@@ -98,4 +98,4 @@ class Options:
 
 def refused(given: str, why: str, fix: str = "") -> UsageError:
     """Return error E660 for a wrong option."""
-    return UsageError("E660", f"target 'c' cannot be compiled for with {given}", why=why, fix=fix)
+    return UsageError("E660", f"target 'c' does not compile with {given}", why=why, fix=fix)

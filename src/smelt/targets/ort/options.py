@@ -57,7 +57,7 @@ def _option_error(option: str, why: str) -> UsageError:
     """Return UsageError E660 for a wrong option."""
     return UsageError(
         "E660",
-        f"target ort cannot be compiled for with {option}",
+        f"target 'ort' does not compile with {option}",
         why=why,
         fix="`smelt explain ort` lists the options with their types",
     )

@@ -17,7 +17,7 @@ def fail(call: Call) -> Step:
         raise UsageError(
             "E670",
             "a branch or loop that this run takes cannot be computed",
-            why=f"this does not hold: {why}",
+            why=f"this requirement does not hold: {why}",
             fix="give inputs for which it holds, or correct the model",
         )
 
