@@ -8,10 +8,17 @@ import pytest
 
 from smelt.loops.interpreter import run
 from smelt.loops.lower import lower
-from smelt.native.kernels.convolution.depthwise_layout import layout_of
-from smelt.native.kernels.convolution.depthwise_rows import is_tall, pitch_of, scheduled, supports
+from smelt.native.kernels.convolution.depthwise_layout import Layout, layout_of
+from smelt.native.kernels.convolution.depthwise_rows import (
+    flat,
+    is_tall,
+    pitch_of,
+    rows_of,
+    supports,
+)
 from smelt.native.kernels.convolution.window import Window
 from smelt.native.types import C_TYPES
+from smelt.program.run_sizes import Size
 
 FLOAT = C_TYPES[ir.DataType.FLOAT]
 
@@ -54,7 +61,7 @@ def test_blocks_of_rows(name: str, relu: bool, lanes: int) -> None:
     to = (
         ("to", (height // rows, rows, width)) if direct else ("results", (1, rows, pitch_of(shape)))
     )
-    algorithm, schedule = scheduled(FLOAT, shape, layout, to, relu=relu)
+    algorithm, schedule = rows_of(FLOAT, shape, layout, to, relu=relu)
     rng = np.random.default_rng(len(name))
     elements = len(layout.phases) * layout.rows * layout.pitch
     arrays = {
@@ -72,10 +79,42 @@ def test_blocks_of_rows(name: str, relu: bool, lanes: int) -> None:
     assert (results[1] < 0).any() != relu
 
 
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+@pytest.mark.parametrize("length", [1, 63, 100])
+def test_a_plane_as_one_row(length: int, lanes: int) -> None:
+    """The last pair of vectors reaches beyond the row."""
+    shape = window(7, 7, (3, 2), 2, 2)
+    layout = layout_of(shape)
+    algorithm, schedule = flat(FLOAT, shape, layout, Size.named("n", 1, 200))
+    rng = np.random.default_rng(length)
+    arrays = {
+        "from": rng.standard_normal(400, dtype=np.float32),
+        "k": rng.standard_normal(6, dtype=np.float32),
+        "start": np.float32([0.25]),
+    }
+    results = []
+    for nest in (lower(algorithm), lower(algorithm, schedule)):
+        y = np.zeros(200, np.float32)
+        run(nest, {**arrays, "results": y}, {"n": length}, lanes)
+        results.append(y[:length])
+    np.testing.assert_allclose(results[1], results[0], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(results[0][0], _first(arrays, layout), rtol=1e-5, atol=1e-5)
+
+
+def _first(arrays: dict[str, np.ndarray], layout: Layout) -> float:
+    """The first sum of a window of 3 x 2, two pixels apart in the kernel and in the plane."""
+    planes = arrays["from"][: len(layout.phases) * layout.rows * layout.pitch]
+    (rows, columns), total = (layout.rows, layout.pitch), float(arrays["start"][0])
+    for y, x in np.ndindex(3, 2):
+        phase = planes.reshape(-1, rows, columns)[layout.phases.index((y % 2, x * 2 % 2))]
+        total += arrays["k"][y * 2 + x] * phase[y // 2, x * 2 // 2]
+    return total
+
+
 def test_a_read_is_shared_by_rows() -> None:
     """Seven rows of a 3 x 3 window read nine rows of three columns."""
     shape = window(7, 16, (3, 3), 1, 1)
-    algorithm, schedule = scheduled(FLOAT, shape, layout_of(shape), ("to", (1, 7, 16)))
+    algorithm, schedule = rows_of(FLOAT, shape, layout_of(shape), ("to", (1, 7, 16)))
     text = repr(lower(algorithm, schedule))
     assert text.count("array='from'") == 27
     assert text.count("name='multiply-add'") == 63

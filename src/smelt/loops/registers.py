@@ -86,10 +86,9 @@ def _multiply(
     for number, load in enumerate(sorted(steps, key=_constants)):
         _, read = element.value(load, LANES)
         v = nest.Name(f"v{number}", LANES)
-        statements += [
-            nest.Declare(v.name, read, element.type, LANES, changes=True),
-            nest.Keep(v.name),
-        ]
+        shared = len(steps[load]) > 1
+        statements.append(nest.Declare(v.name, read, element.type, LANES, changes=shared))
+        statements += [nest.Keep(v.name)] if shared else []
         for row, weight in steps[load]:
             operands = (element.spread[weight], v, sums[row])
             sum_ = nest.Call(MULTIPLY_ADD, operands, element.type, LANES)

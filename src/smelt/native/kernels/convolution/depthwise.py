@@ -1,8 +1,8 @@
-"""Depthwise convolutions: one padded plane at a time, all kernel positions in one loop.
+"""Depthwise convolutions: one padded plane at a time, in blocks of rows or as one long row.
 
 The padded plane is split by stride into phases, so neighboring output pixels read contiguous
-elements. Output rows are computed as one row at the pitch of the plane; results in the gaps are
-dropped.
+elements. Output rows that are shorter than a vector are computed as one row at the pitch of the
+plane; results in the gaps are dropped.
 """
 
 from __future__ import annotations
@@ -166,39 +166,16 @@ def _emit_rows(cx: KernelContext, window: Window, layout: Layout, scratch: str) 
 
 
 def _emit_band(cx: KernelContext, window: Window, layout: Layout, scratch: str) -> None:
-    """Write a band of output rows: all kernel positions for two vectors of results at a time."""
-    body, height = cx.body, window.output[1]
-    (_, kernel_h, kernel_w), (_, stride_h, stride_w), (_, dilation_h, dilation_w) = (
-        window.kernel,
-        window.strides,
-        window.dilations,
-    )
-    epilogue = epilogue_by_filter(cx)
+    """Write a band of output rows as one row at the pitch of the plane."""
+    body, height, epilogue = cx.body, window.output[1], epilogue_by_filter(cx)
     relu = epilogue == Epilogue(RELU)
-    if relu:
-        epilogue = Epilogue()
     left = f"{height} - h"
     rows = f"{left} < {layout.band} ? {left} : {layout.band}"
     body.line(f"const ptrdiff_t rows = {height if same(layout.band, height) else rows};")
     body.line(f"const float *from = {scratch} + h * {layout.pitch};")
-    with body.block(f"for (ptrdiff_t p = 0; p < rows * {layout.pitch}; p += 2 * LANES)"):
-        body.line("vec s0 = { 0 }, s1 = { 0 };")
-        body.line("s0 += start[0];")
-        body.line("s1 += start[0];")
-        for y in range(kernel_h):
-            for x in range(kernel_w):
-                number = layout.phases.index((y * dilation_h % stride_h, x * dilation_w % stride_w))
-                at = (
-                    number * layout.phase
-                    + y * dilation_h // stride_h * layout.pitch
-                    + x * dilation_w // stride_w
-                )
-                body.line(f"s0 += k[{y * kernel_w + x}] * *(const vec *)(from + p + {at});")
-                body.line(f"s1 += k[{y * kernel_w + x}] * *(const vec *)(from + p + {at} + LANES);")
-        for s in range(2):
-            value = f"NOT_BELOW_0(s{s})" if relu else f"s{s}"
-            body.line(f"*(vec *)(results + p{' + LANES' if s else ''}) = {value};")
-    _emit_store(cx, window, layout.pitch, epilogue)
+    length = Size.named("rows", 1, highest(layout.band)) * layout.pitch
+    depthwise_rows.emit_flat(cx, window, layout, length, relu=relu)
+    _emit_store(cx, window, layout.pitch, Epilogue() if relu else epilogue)
 
 
 def _emit_store(cx: KernelContext, window: Window, pitch: int, epilogue: Epilogue) -> None:

@@ -1,4 +1,4 @@
-"""Depthwise convolutions by blocks of output rows: each loaded vector serves several of them."""
+"""Sums of depthwise convolutions in registers: blocks of output rows, or a plane as one row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from smelt.loops.algorithm import (
     Reduce,
     Stage,
 )
-from smelt.loops.lower import lower
+from smelt.loops.lower import VECTOR, lower
 from smelt.loops.operators import MULTIPLY_ADD, NOT_BELOW_0, SUM
 from smelt.loops.printer import print_nest
 from smelt.loops.schedule import Registers, Schedule, Vector
@@ -68,10 +68,20 @@ def emit(
 
     The C pointer ``from`` is the first input row; ``k`` are the weights, ``start`` the bias.
     """
-    print_nest(lower(*scheduled(cx.type(0), window, layout, to, relu=relu)), cx.body)
+    print_nest(lower(*rows_of(cx.type(0), window, layout, to, relu=relu)), cx.body)
 
 
-def scheduled(
+def emit_flat(
+    cx: KernelContext, window: Window, layout: Layout, length: Dim, *, relu: bool
+) -> None:
+    """Write the sums of output rows to ``results`` as one row of ``length``, at the plane's pitch.
+
+    The sums in the gaps between rows mean nothing.
+    """
+    print_nest(lower(*flat(cx.type(0), window, layout, length, relu=relu)), cx.body)
+
+
+def rows_of(
     type_: CType,
     window: Window,
     layout: Layout,
@@ -81,21 +91,47 @@ def scheduled(
 ) -> tuple[Algorithm, Schedule]:
     """Return the sums of blocks of rows, and the schedule by which a block stays in registers."""
     name, (count, rows, _) = to
-    b, r, q = Axis("b", count), Axis("r", rows), Axis("q", window.output[2])
+    axes = Axis("b", count), Axis("r", rows), Axis("q", window.output[2])
+    row, column = axes[0].at * rows + axes[1].at, axes[2].at
+    value = _sums(type_, window, layout, (row, column), by_column=is_tall(window), relu=relu)
+    stage = Stage(Buffer(name, type_, to[1]), axes, value)
+    return Algorithm((stage,)), (Registers("r"), Vector(name, beyond=name == "results"))
+
+
+def flat(
+    type_: CType, window: Window, layout: Layout, length: Dim, *, relu: bool = False
+) -> tuple[Algorithm, Schedule]:
+    """Return the sums of one row of ``length``, two vectors at a time."""
+    count = (length + (2 * VECTOR - 1)) // (2 * VECTOR)
+    shape = (count, 2, VECTOR)
+    axes = tuple(Axis(name, size) for name, size in zip("brq", shape, strict=True))
+    place = (axes[0].at * 2 + axes[1].at) * VECTOR + axes[2].at
+    value = _sums(type_, window, layout, (0, place), by_column=False, relu=relu)
+    stage = Stage(Buffer("results", type_, shape), axes, value)
+    return Algorithm((stage,)), (Registers("r"), Vector("results", beyond=True))
+
+
+def _sums(
+    type_: CType,
+    window: Window,
+    layout: Layout,
+    at: tuple[Dim, Dim],
+    *,
+    by_column: bool,
+    relu: bool,
+) -> Expression:
+    """Return the sum of products for the output at a row and a column of the plane."""
     (_, down, across), (_, kernel_h, kernel_w) = window.strides, window.kernel
-    x, dilation = Axis("x", kernel_w), window.dilations[2]
+    x, (_, step_h, step_w) = Axis("x", kernel_w), window.dilations
     image = Buffer("from", type_, (len(layout.phases), layout.rows, layout.pitch))
     weights = Buffer("k", type_, (kernel_h, kernel_w))
     start = Load(Buffer("start", type_, (1,)), (0,))
-    by_column = is_tall(window)
     chain: Expression = Number(0) if by_column else start
     for row in range(kernel_h):
         for column in [x.at] if by_column else range(kernel_w):
-            at = column * dilation
-            phase = 0 if by_column else layout.phases.index((row % down, at % across))
-            index = (phase, b.at * rows + r.at + row // down, q.at + at // across)
+            read = row * step_h, column * step_w
+            phase = 0 if by_column else layout.phases.index((read[0] % down, read[1] % across))
+            index = (phase, at[0] + read[0] // down, at[1] + read[1] // across)
             chain = Apply(MULTIPLY_ADD, (Load(weights, (row, column)), Load(image, index), chain))
     value = Reduce(SUM, (x,), chain, start=start) if by_column else chain
-    value = Apply(NOT_BELOW_0, (value,)) if relu else value
-    stage = Stage(Buffer(name, type_, to[1]), (b, r, q), value)
-    return Algorithm((stage,)), (Registers("r"), Vector(name, beyond=name == "results"))
+    return Apply(NOT_BELOW_0, (value,)) if relu else value
