@@ -6,7 +6,7 @@ An index is a ``Dim`` whose atoms are names of axes: ``h.at * 2 + k.at - 1`` has
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -149,26 +149,21 @@ def factor(index: Dim, name: str) -> Dim:
     """Return what ``name`` is multiplied by in ``index``: a polynomial without it, linear in it."""
     if not isinstance(index, Size):
         return 0
-    parts = [(atoms, number) for atoms, number in index.terms.items() if name in atoms]
-    total: Dim = 0
-    for atoms, number in parts:
-        rest = list(atoms)
-        rest.remove(name)
-        total += number * math.prod(Size.named(atom, *index.atoms[atom]) for atom in rest)
-    return total
-
-
-def substituted(index: Dim, values: dict[str, Dim]) -> Dim:
-    """Return ``index`` with ``values`` for the axes of these names."""
-    if not isinstance(index, Size):
-        return index
     total: Dim = 0
     for atoms, number in index.terms.items():
-        term: Dim = number
-        for atom in atoms:
-            term *= values.get(atom, Size.named(atom, *index.atoms[atom]))
-        total += term
+        if name in atoms:
+            rest = list(atoms)
+            rest.remove(name)
+            total += number * math.prod(Size.named(atom, *index.atoms[atom]) for atom in rest)
     return total
+
+
+def substituted(index: Dim, values: Mapping[str, Dim]) -> Dim:
+    """Return ``index`` with ``values`` for the axes of these names, none of which they contain."""
+    for name, value in values.items():
+        if isinstance(index, Size) and name in index.atoms:
+            index += factor(index, name) * (value - Size.named(name, *index.atoms[name]))
+    return index
 
 
 def offset(strides: Sequence[Dim], index: Sequence[Dim]) -> Dim:
