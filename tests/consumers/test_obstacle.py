@@ -22,6 +22,15 @@ SMALL = Consumer(
         Conv=Takes(ranks=(4, 4), constant=(1,), attributes={"group": (1,)}),
         Sigmoid=Takes(types=FLOATS),
         GridSample=Takes(newest=16),
+        Add=Takes(samples=False),
+        Gather=Takes(unwritten=("axis",)),
+        LayerNormalization=Takes(present=(2,)),
+        Pad=Takes(written=("mode",)),
+        Resize=Takes(
+            attributes={"mode": ("nearest",), "nearest_mode": ("floor",)},
+            otherwise=Takes(attributes={"mode": ("linear",)}),
+        ),
+        Slice=Takes(values={4: (1,)}),
     ),
     types=FLOATS,
     max_rank=4,
@@ -40,6 +49,29 @@ CASES = {
         "version 20 of the operator, and it takes at most 16"
     ),
     "g (float[1,1,4] x) => (float[1,1,4] y) <float[1,1,1] w = {1}> { y = Conv(x, w) }": "3 dims",
+    "g (float[2,1,1] x) => (float[2,1,1] y) <float[2,1,1] w = {1, 2}> { y = Add(x, w) }": (
+        "input 1 is a constant of 2 samples"
+    ),
+    "g (float[2,1,2] x) => (float[2,1,2] y) <float[1,1,2] w = {1, 2}> { y = Add(x, w) }": "",
+    "g (float[2,1,2] x) => (float[2,1,2] y) <float[2] w = {1, 2}> { y = Add(x, w) }": "",
+    "g (float[2] x) => (float[1] y) <int64[1] i = {1}> { y = Gather<axis=0>(x, i) }": (
+        "the file names axis"
+    ),
+    "g (float[2] x) => (float[1] y) <int64[1] i = {1}> { y = Gather(x, i) }": "",
+    "g (float[2] x, float[2] s) => (float[2] y) { y = LayerNormalization(x, s) }": (
+        "input 2 is absent"
+    ),
+    "g (float[2] x) => (float[3] y) <int64[2] p = {0, 1}> { y = Pad(x, p) }": (
+        "the file does not name mode"
+    ),
+    'g (float[2] x) => (float[3] y) <int64[2] p = {0, 1}> { y = Pad<mode="constant">(x, p) }': "",
+    "g (float[4] x) => (float[2] y) <int64[1] a = {0}, int64[1] b = {4}, int64[1] t = {2}>"
+    " { y = Slice(x, a, b, a, t) }": "input 4 has other elements than 1",
+    "g (float[4] x) => (float[4] y) <int64[1] a = {0}, int64[1] b = {4}, int64[1] t = {1}>"
+    " { y = Slice(x, a, b, a, t) }": "",
+    'g (float[2] x) => (float[4] y) <float[1] s = {2}> { y = Resize<mode="linear">(x, "", s) }': "",
+    "g (float[2] x) => (float[4] y) <float[1] s = {2}>"
+    ' { y = Resize<mode="nearest", nearest_mode="ceil">(x, "", s) }': "ceil",
 }
 
 

@@ -24,7 +24,9 @@ def optimized(graph: str, consumers: str, opset: int = 23) -> ir.Model:
     return smelt.optimize(text.parse(graph, opset), consumers=consumers, verify="final")
 
 
-@pytest.mark.parametrize("name", ["openvino", "quantize", "coreml-ep", "nnapi", "coreml-ep,nnapi"])
+@pytest.mark.parametrize(
+    "name", ["openvino", "quantize", "coreml-ep", "nnapi", "coreml-ep,nnapi", "ncnn"]
+)
 def test_the_result_has_only_operators_that_the_consumers_take(name) -> None:
     model = optimized(ATTENTION, name)
     chosen = find_consumers(name)
@@ -51,6 +53,31 @@ def test_masked_attention_is_one_partition_without_operators_of_bools() -> None:
     expected, got = (run(each, [*arrays, hidden])[0] for each in (text.parse(GUARDED, 17), model))
     assert not expected[1].any()
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+
+
+EMBEDDED = """g (int64[1,3] i) => (float[1,4] y)
+<float[3,4] t = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, float[4] s = {1, 2, 1, 2}, int64[1] a = {1}> {
+    w = Gather<axis=0>(t, i) u = Gelu(w) n = LayerNormalization<axis=-1>(u, s)
+    c, d = Split<axis=2, num_outputs=2>(n) x = Concat<axis=2>(d, c) y = ReduceSum<keepdims=0>(x, a)
+}"""
+
+
+def test_ncnn_gets_the_one_form_that_it_reads_of_each_operator() -> None:
+    model = optimized(EMBEDDED, "ncnn", 20)
+    assert not unsupported_nodes(model, find_consumers("ncnn").consumers[0])
+    assert model.opset_imports[""] == 17
+    kinds = {node.op_type for node in model.graph}
+    assert {"Gather", "LayerNormalization", "ReduceMean"} <= kinds
+    assert not kinds & {"Gelu", "ReduceSum"}
+
+
+def test_ncnn_is_told_of_a_constant_of_several_samples() -> None:
+    graph = """g (float[2,1,4,4] x) => (float[2,1,5,4] y) <float[2,1,1,4] k = {1,2,3,4,5,6,7,8}>
+        { y = Concat<axis=2>(k, x) }"""
+    model = optimized(graph, "ncnn", 17)
+    [told] = unsupported_nodes(model, find_consumers("ncnn").consumers[0])
+    assert "2 samples" in told.why
+    assert "one sample" in told.remedy
 
 
 def test_a_consumer_with_attention_keeps_it() -> None:

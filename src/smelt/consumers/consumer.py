@@ -18,10 +18,19 @@ class Takes:
     ``constant``: the inputs that must be constants. ``ranks``: lowest and highest rank of the first
     input. ``attributes``: allowed values by name; an absent attribute has the default of ONNX.
     ``types``: element types of the first input. ``gaps``: an input may be absent before others.
-    ``newest``: the newest version of the operator.
+    ``newest``: the newest version of the operator. ``present``: optional inputs that must be there.
+    ``values``: allowed elements of a constant input. ``written`` and ``unwritten``: attributes that
+    the file must name, or must not name, though they have ONNX's default. ``samples``: an operand
+    may be a constant of several samples. ``otherwise``: another form that is taken as well.
     """
 
     constant: tuple[int, ...] = ()
+    present: tuple[int, ...] = ()
+    values: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    written: tuple[str, ...] = ()
+    unwritten: tuple[str, ...] = ()
+    samples: bool = True
+    otherwise: Takes | None = None
     ranks: tuple[int, int] | None = None
     attributes: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
     types: frozenset[ir.DataType] | None = None

@@ -52,6 +52,12 @@ def _describe_widest() -> dict[str, Any]:
 
 def limits(form: Takes) -> str:
     """Return the limits of one operator in words, "" if it is taken in every form."""
+    words = _limits(form)
+    return f"{words}, or {limits(form.otherwise)}" if form.otherwise is not None else words
+
+
+def _limits(form: Takes) -> str:
+    """Return the limits of one form of an operator in words."""
     parts = []
     if form.ranks is not None:
         low, high = form.ranks
@@ -59,8 +65,14 @@ def limits(form: Takes) -> str:
     if form.constant:
         noun = "input" if len(form.constant) == 1 else "inputs"
         parts += [f"constant {noun} {', '.join(map(str, form.constant))}"]
+    parts += [f"input {place}" for place in form.present]
+    for place, elements in form.values.items():
+        parts += [f"elements {' or '.join(map(str, elements))} of input {place}"]
     for name, allowed in form.attributes.items():
         parts += [f"{name} {' or '.join(map(str, allowed))}"]
+    parts += [f"{name} named" for name in form.written]
+    parts += [f"{name} not named" for name in form.unwritten]
+    parts += [] if form.samples else ["no constant of several samples"]
     if form.newest is not None:
         parts += [f"version {form.newest} at most"]
     if form.types is not None:

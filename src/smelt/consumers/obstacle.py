@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 import onnx_ir as ir
 
 from smelt.consumers.consumer import Consumer, Takes
@@ -105,10 +106,19 @@ def obstacle(
         form = consumer.operators.get(key)
     if form is None:
         return Obstacle("it has no such operator", ELSEWHERE)
-    misfit = next(_misfits(consumer, form, node, opset), TAKEN)
+    misfit = _misfit(consumer, form, node, opset)
     if not misfit and of_sizes and consumer.fixed_sizes and _is_open(node):
         return OPEN
     return misfit
+
+
+def _misfit(consumer: Consumer, form: Takes, node: ir.Node, opset: int) -> Obstacle:
+    """Return the first limit that ``node`` violates of the form that fits best, or ``TAKEN``."""
+    forms = [form]
+    while forms[-1].otherwise is not None:
+        forms.append(forms[-1].otherwise)
+    misfits = min((list(_misfits(consumer, each, node, opset)) for each in forms), key=len)
+    return misfits[0] if misfits else TAKEN
 
 
 def _misfits(consumer: Consumer, form: Takes, node: ir.Node, opset: int) -> Iterator[Obstacle]:
@@ -119,17 +129,8 @@ def _misfits(consumer: Consumer, form: Takes, node: ir.Node, opset: int) -> Iter
     if form.newest is not None and version > form.newest:
         why = f"it is version {version} of the operator, and it takes at most {form.newest}"
         yield Obstacle(why, f"--opset {version - 1}")
-    for place in form.constant:
-        value = node.inputs[place] if place < len(node.inputs) else None
-        if value is not None and tensor_of(value) is None:
-            yield Obstacle(f"input {place} is not a constant", "fold it: bind open sizes by --dim")
-    for name, allowed in form.attributes.items():
-        actual = _plain_value(attribute(node, name, opset))
-        if actual is not None and actual not in allowed:
-            listed = ", ".join(map(str, allowed))
-            yield Obstacle(f"{name} is {actual}, and it takes {listed}", ELSEWHERE)
-    if not form.gaps and None in node.inputs:
-        yield Obstacle(f"input {node.inputs.index(None)} is absent before others", ELSEWHERE)
+    yield from _operands(form, node)
+    yield from _attributes(form, node, opset)
     if first is not None and form.types is not None and first.dtype not in (None, *form.types):
         yield Obstacle(f"it has no kernel for {_name(first)}", "change the type by a Cast")
     if consumer.types is not None:
@@ -138,6 +139,48 @@ def _misfits(consumer: Consumer, form: Takes, node: ir.Node, opset: int) -> Iter
                 why = f"it has no element type {_name(value)}"
                 yield Obstacle(why, "change the type by a Cast")
     yield from _ranks(consumer, form, values, first)
+
+
+def _operands(form: Takes, node: ir.Node) -> Iterator[Obstacle]:
+    """Yield the obstacles of absent inputs and of inputs that are constants or are none."""
+    inputs = dict(enumerate(node.inputs))
+    for place in form.constant:
+        value = inputs.get(place)
+        if value is not None and tensor_of(value) is None:
+            yield Obstacle(f"input {place} is not a constant", "fold it: bind open sizes by --dim")
+    for place in form.present:
+        if inputs.get(place) is None:
+            yield Obstacle(f"input {place} is absent", ELSEWHERE)
+    for place, allowed in form.values.items():
+        value = inputs.get(place)
+        tensor = None if value is None else tensor_of(value)
+        if tensor is not None and not np.isin(tensor.numpy(), allowed).all():
+            listed = ", ".join(map(str, allowed))
+            yield Obstacle(f"input {place} has other elements than {listed}", ELSEWHERE)
+    if not form.gaps and None in node.inputs:
+        yield Obstacle(f"input {node.inputs.index(None)} is absent before others", ELSEWHERE)
+    if not form.samples:
+        rank = len(node.outputs[0].shape or ())
+        for place, value in inputs.items():
+            tensor = None if value is None else tensor_of(value)
+            if tensor is not None and len(tensor.shape) == rank > 2 and tensor.shape[0] != 1:
+                why = f"input {place} is a constant of {tensor.shape[0]} samples"
+                yield Obstacle(why, "export the model for one sample, or bind the batch by --dim")
+
+
+def _attributes(form: Takes, node: ir.Node, opset: int) -> Iterator[Obstacle]:
+    """Yield the obstacles of attributes: of their values, and whether the file names them."""
+    for name, allowed in form.attributes.items():
+        actual = _plain_value(attribute(node, name, opset))
+        if actual is not None and actual not in allowed:
+            listed = ", ".join(map(str, allowed))
+            yield Obstacle(f"{name} is {actual}, and it takes {listed}", ELSEWHERE)
+    for name in form.written:
+        if name not in node.attributes:
+            yield Obstacle(f"the file does not name {name}", ELSEWHERE)
+    for name in form.unwritten:
+        if name in node.attributes:
+            yield Obstacle(f"the file names {name}", ELSEWHERE)
 
 
 def _ranks(

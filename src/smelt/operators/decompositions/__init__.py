@@ -7,12 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from smelt.operators.decompositions import choices, elementwise, movement, products, statistics
+from smelt.operators.decompositions import (
+    choices,
+    elementwise,
+    movement,
+    products,
+    spellings,
+    statistics,
+)
 from smelt.operators.decompositions.row import Row
 
+_TABLES = (
+    *(spellings.ROWS, choices.ROWS, elementwise.ROWS),
+    *(movement.ROWS, products.ROWS, statistics.ROWS),
+)
+
 ROWS: Mapping[str, tuple[Row, ...]] = {
-    name: rows
-    for table in (choices, elementwise, movement, products, statistics)
-    for name, rows in table.ROWS.items()
+    name: tuple(row for table in _TABLES for row in table.get(name, ()))
+    for table in _TABLES
+    for name in table
 }
 """The decompositions of each operator, the one to prefer first."""

@@ -89,6 +89,18 @@ def _leaky_relu(c: Call, slope: ir.Value | float) -> ir.Value:
     return c.op("Sub", c.op("Relu", c[0]), c.op("Mul", _negative_part(c, c[0]), slope))
 
 
+def _product(c: Call) -> ir.Value | None:
+    """Return a power of floats with the exponent 2, 3 or 4 as products; None for another one."""
+    constant = c.constants.get(c[1])
+    if not c.is_float() or constant is None or constant.ndim or constant not in (2, 3, 4):
+        return None
+    exponent = float(constant)
+    square = c.op("Mul", c[0], c[0])
+    if exponent == 2:
+        return square
+    return c.op("Mul", square, square if exponent == 4 else c[0])
+
+
 def _mish(c: Call) -> ir.Value:
     """Return ``x * tanh(softplus(x))``."""
     return c.op("Mul", c[0], c.op("Tanh", c.op("Softplus", c[0])))
@@ -152,6 +164,7 @@ ROWS: Mapping[str, tuple[Row, ...]] = {
     "Mish": (Row("Mul Tanh Softplus", _mish),),
     "Neg": (Row("Mul", of_floats(lambda c: c.op("Mul", c[0], -1.0))),),
     "PRelu": (Row("Relu Mul Sub", of_floats(lambda c: _leaky_relu(c, c[1]))),),
+    "Pow": (Row("Mul", _product),),
     "Reciprocal": (Row("Div", lambda c: c.op("Div", 1.0, c[0])),),
     "Relu": (Row("Clip", of_floats(lambda c: c.op("Clip", c[0], 0.0))),),
     "Selu": (Row("Relu Mul Exp Sub", _selu),),

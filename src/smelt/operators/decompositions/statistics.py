@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -98,6 +99,21 @@ def _reduced(before: str, after: str = "") -> Body:
     return body
 
 
+def _sum(c: Call) -> ir.Value | None:
+    """Return the mean of floats times the number of summed elements; None for unknown sizes."""
+    sizes, rank = c.sizes(), c.rank()
+    axes = c.ints(1) if c.get(1) is not None else c.attributes.get("axes")
+    if sizes is None or rank is None or (c.get(1) is not None and axes is None):
+        return None
+    if not axes and c.attributes.get("noop_with_empty_axes"):
+        return None
+    summed = sorted({axis % rank for axis in axes or range(rank)})
+    count = math.prod(sizes[axis] for axis in summed)
+    if count == 0 or not _is_wide(c):  # a sum of nothing is 0, and a mean of it NaN
+        return None
+    return c.op("Mul", c.b.mean(c[0], summed, keepdims=c.attributes["keepdims"]), float(count))
+
+
 def _minimum(c: Call) -> ir.Value | None:
     """Return the negated maximum of negated floats; None for integers."""
     if not c.is_float():
@@ -125,5 +141,6 @@ ROWS: Mapping[str, tuple[Row, ...]] = {
     "ReduceL1": (Row("ReduceSum Abs", _reduced("Abs")),),
     "ReduceL2": (Row("ReduceSum Mul Sqrt", _reduced("Mul", "Sqrt")),),
     "ReduceMin": (Row("ReduceMax Mul", _minimum),),
+    "ReduceSum": (Row("ReduceMean Mul", _sum),),
     "ReduceSumSquare": (Row("ReduceSum Mul", _reduced("Mul")),),
 }
