@@ -15,7 +15,7 @@ class OrderProblem:
     """Storages and instructions as numbers.
 
     ``writes[i]`` and ``reads[i]`` are the storages that instruction ``i`` writes first and reads;
-    ``readers[s]`` all instructions that use storage ``s``; ``before[i]`` the predecessors of ``i``.
+    ``users[s]`` all instructions that use storage ``s``; ``before[i]`` the predecessors of ``i``.
     """
 
     def __init__(self, program: Program, needs_of: NeedsOf) -> None:
@@ -24,7 +24,7 @@ class OrderProblem:
         storage_of: dict[int, int] = {}
         writer_of: dict[int, int] = {}
         self.size: list[int] = []
-        self.readers: list[list[int]] = []
+        self.users: list[list[int]] = []
         self.writes: list[list[int]] = [[] for _ in range(self.count)]
         self.reads: list[list[int]] = [[] for _ in range(self.count)]
         self.before: list[list[int]] = [[] for _ in range(self.count)]
@@ -59,7 +59,7 @@ class OrderProblem:
         """Return the number of a new storage of ``size`` bytes that instruction ``i`` writes."""
         storage = len(self.size)
         self.size.append(size)
-        self.readers.append([i])
+        self.users.append([i])
         self.writes[i].append(storage)
         return storage
 
@@ -67,18 +67,18 @@ class OrderProblem:
         """Note that instruction ``i`` reads ``storage``."""
         if storage not in self.reads[i]:
             self.reads[i].append(storage)
-            self.readers[storage].append(i)
+            self.users[storage].append(i)
 
     def peak(self, order: Sequence[int]) -> int:
         """Return the most bytes live at one step of ``order``."""
-        readers_left = [len(readers) for readers in self.readers]
+        users_left = [len(users) for users in self.users]
         live = most = 0
         for i in order:
             live += sum(self.size[s] for s in self.writes[i])
             most = max(most, live + self.scratch[i])
             for s in (*self.reads[i], *self.writes[i]):
-                readers_left[s] -= 1
-                if readers_left[s] == 0:
+                users_left[s] -= 1
+                if users_left[s] == 0:
                     live -= self.size[s]
         return most
 

@@ -25,7 +25,7 @@ class _Search:
     Sets of groups are integers with one bit each. For each group, ``waits`` is the set of its
     predecessors and ``after`` lists its successors. ``grows`` is the memory that it allocates,
     ``scratch`` the part that it frees at its end. ``frees`` has storages that it may free: the set
-    of their readers, and their size.
+    of their users, and their size.
     """
 
     def __init__(self, problem: OrderProblem, below: int, work: int) -> None:
@@ -47,9 +47,9 @@ class _Search:
                 if group not in self.after[j]:
                     self.after[j].append(group)
         self.scratch = problem.scratch
-        reader_sets = [sum({1 << group_of[i] for i in readers}) for readers in problem.readers]
+        user_sets = [sum({1 << group_of[i] for i in users}) for users in problem.users]
         self.frees = [
-            [(reader_sets[s], problem.size[s]) for s in problem.touched(i)] for i in range(count)
+            [(user_sets[s], problem.size[s]) for s in problem.touched(i)] for i in range(count)
         ]
 
     def run(self) -> list[int] | None:
@@ -116,8 +116,8 @@ class _Search:
         done |= 1 << i
         top = live + self.grows[i]
         after = top - self.scratch[i]
-        for readers, size in self.frees[i]:
-            if readers & done == readers:
+        for users, size in self.frees[i]:
+            if users & done == users:
                 after -= size
         return top, after
 

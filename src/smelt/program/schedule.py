@@ -69,14 +69,18 @@ def planned_bound(program: Program, needs_of: NeedsOf = no_needs) -> int:
 def _greedy(problem: OrderProblem) -> list[int]:
     """Return the order that always takes the ready instruction after which the fewest bytes are
     live."""
-    readers_left = [len(readers) for readers in problem.readers]
+    users_left = [len(users) for users in problem.users]
     writers_left = [len(before) for before in problem.before]
     is_taken = [False] * problem.count
 
     def change(i: int) -> int:
-        """Return the change of the live bytes if instruction ``i`` runs next."""
-        allocated = sum(problem.size[s] for s in problem.writes[i] if readers_left[s] > 1)
-        return allocated - sum(problem.size[s] for s in problem.reads[i] if readers_left[s] == 1)
+        """Return the change of the live bytes if instruction ``i`` runs next.
+
+        The writer of a storage is one of its users, so a storage that nobody reads is not live
+        afterwards.
+        """
+        allocated = sum(problem.size[s] for s in problem.writes[i] if users_left[s] > 1)
+        return allocated - sum(problem.size[s] for s in problem.reads[i] if users_left[s] == 1)
 
     heap = [(change(i), i) for i in range(problem.count) if writers_left[i] == 0]
     heap.sort()
@@ -88,9 +92,9 @@ def _greedy(problem: OrderProblem) -> list[int]:
         is_taken[i] = True
         order.append(i)
         for s in (*problem.reads[i], *problem.writes[i]):
-            readers_left[s] -= 1
-            if readers_left[s] == 1:  # the last reader now frees it: its estimate fell
-                for j in problem.readers[s]:
+            users_left[s] -= 1
+            if users_left[s] == 1:  # the last user now frees it: its estimate fell
+                for j in problem.users[s]:
                     if not is_taken[j] and writers_left[j] == 0:
                         heappush(heap, (change(j), j))
         for j in problem.after[i]:

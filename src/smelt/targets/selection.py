@@ -141,9 +141,10 @@ def _run(rewriter: Rewriter, rule_sets: Sequence[RuleSet], stats: RuleStats) -> 
     has_changed = True
     while has_changed:
         has_changed = False
-        for number, each in enumerate(rule_sets):
+        for number, rules in enumerate(rule_sets):
             before = stats.fired.total()
-            Worklist(rewriter, each, stats).run()
+            Worklist(rewriter, rules, stats).run()
+            # What the first set makes is offered to all others in this round.
             has_changed |= number > 0 and stats.fired.total() > before
         if stats.fired.total() > budget:
             raise InternalError(

@@ -142,8 +142,16 @@ def lu(cx: KernelContext) -> None:
 
 @kernel(f"{DOMAIN}::ComplexCholesky", needs=_needs, shared=True)
 def complex_cholesky(cx: KernelContext) -> None:
-    """Write Cholesky factors of Hermitian matrices; imaginary parts of the
-    diagonal are not read."""
+    """Write Cholesky factors of Hermitian matrices; imaginary parts of the diagonal are not read.
+
+    ```
+    together_float(x0 + b * 16, re, 16);
+    together_float(x1 + b * 16, im, 16);
+    complex_cholesky_float(re, im, 4);
+    apart_float(re, y0 + b * 16, 16);
+    apart_float(im, y1 + b * 16, 16);
+    ```
+    """
     n, vectors = cx.shape(0)[-1], Vectors(cx)
     parts = [vectors.array(name, n * n) for name in ("re", "im")]
     with vectors.loop_over_vectors():
@@ -222,7 +230,14 @@ def geqrf(cx: KernelContext) -> None:
 
 @kernel(f"{DOMAIN}::HouseholderProduct", needs=_needs, shared=True)
 def householder_product(cx: KernelContext) -> None:
-    """Write the product of Householder reflections, from the last one to the first."""
+    """Write the product of Householder reflections, from the last one to the first.
+
+    ```
+    together_float(x0 + b * 16, a, 16);
+    multiply_float(a, x1 + b * 4, q, w, 4, 4, 4);
+    apart_float(q, y + b * 16, 16);
+    ```
+    """
     (m, n), count, vectors = cx.shape(0)[-2:], cx.shape(1)[-1], Vectors(cx)
     a, q, w = (vectors.array(name, c) for name, c in (("a", m * n), ("q", m * n), ("w", n)))
     with vectors.loop_over_vectors():

@@ -225,13 +225,14 @@ class _Emitter:
                     body.line(f"{pair[0]} = {pair[1]};")
 
     def _transform(self) -> None:
-        """Write the transform of the numbers in ``here``, whose result is in ``here``, too."""
-        work = self.work
+        """Write the transform of the numbers in ``here``, whose result is in ``here``, too.
+
+        Pairs of real numbers are made complex numbers before it, or are made from them after it.
+        """
+        work, k = self.work, np.arange(self.work.size)
         if work.from_half and work.by_pairs:
-            k = np.arange(work.size)
-            self._end(
-                "to_pairs", "here, there", self._table(roots(k, work.length, 1)), work.size, 2
-            )
+            table = self._table(roots(k, work.length, 1))
+            self._end("to_pairs", "here, there", table, work.size, 2)
             self._swap()
         elif work.from_half:
             self._end("mirror", "here", None, work.length, 1)
@@ -240,7 +241,6 @@ class _Emitter:
         else:
             self._plain(work.size, work.sign)
         if work.of_real and work.by_pairs:
-            k = np.arange(work.size)
             table = self._table(roots(k, work.length, work.sign))
             self._end("from_pairs", "here, there", table, work.size, 2)
             self._swap()

@@ -252,9 +252,9 @@ def _along(cx: ProgramBuilder, node: ir.Node, slot: int, shape: tuple[Dim, ...])
     if len(sizes) == 1:
         return cx.emit_new("Reshape", (slot,), (*sizes, *(1,) * (rank - axis - 1)))
     block, size = node.attributes.get_int("block_size", 0), shape[axis]
-    if len(sizes) != rank or not isinstance(size, int) or not isinstance(sizes[axis], int):
+    count = sizes[axis] if len(sizes) == rank else None
+    if not isinstance(size, int) or not isinstance(count, int):
         raise cx.refuse_size("the blocks have a symbolic size")
-    count = int(str(sizes[axis]))
     if block < 1 or -(-size // block) != count:
         raise cx.refuse(f"{count} blocks of {block} do not make up the size {size}")
     if block == 1:

@@ -170,6 +170,7 @@ def _is_identity(sampling: Sampling, size: Dim, count: Dim) -> bool:
 
 
 def _growth(size: Dim, count: Dim) -> float:
-    """Return the result size divided by the size; 1 if they are symbolic."""
-    known = isinstance(size, int) and isinstance(count, int)
-    return int(str(count)) / max(int(str(size)), 1) if known else 1.0
+    """Return the result size ``count`` divided by ``size``; 1 if one of them is symbolic."""
+    if not isinstance(size, int) or not isinstance(count, int):
+        return 1.0
+    return count / max(size, 1)

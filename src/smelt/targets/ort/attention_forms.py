@@ -103,10 +103,10 @@ def _capped_sizes(m: Match) -> Sizes | Miss:
     if q is None or k is None or len(q) not in (3, 4):
         return Miss("queries or keys are not known to have rank 3 or 4")
     known_heads = head_count or number(q[1])
-    before = (*m.root.inputs, *(None,) * 3)[4]
+    past_key = m.root.inputs[4] if len(m.root.inputs) > 4 else None
     rows, keys = number(q[-2]), number(k[-2])
-    if before is not None:
-        past = before.shape[2] if before.shape is not None else None
+    if past_key is not None:
+        past = past_key.shape[2] if past_key.shape is not None else None
         keys = keys + past if keys and isinstance(past, int) else None
     batch = q[0] if isinstance(q[0], int) else 1
     return {"rows": rows, "keys": keys, "heads": known_heads and known_heads * max(batch, 1)}

@@ -129,7 +129,7 @@ def _text(document: dict[str, Any]) -> str:
     for name, cells in document["choices"].items():
         rows = ",\n".join(f"   {json.dumps({**cell, 'seconds': _short(cell)})}" for cell in cells)
         groups.append(f"  {json.dumps(name)}: [\n{rows}\n  ]")
-    start = json.dumps(head, indent=1)[:-2]
+    start = json.dumps(head, indent=1).removesuffix("\n}")
     return start + ',\n "choices": {\n' + ",\n".join(groups) + "\n }\n}\n"
 
 

@@ -56,7 +56,9 @@ def _priced_builder(costs: Costs, form: Form) -> Build:
         if ratio is None:
             return Miss(f"the table has no costs of {form.choice.name}")
         if ratio > GAIN:
-            return Miss(f"{form.name} takes {ratio:.2f} of the time")
+            return Miss(
+                f"{form.name} takes {ratio:.2f} of the time of the nodes that it would replace"
+            )
         return form.build(m, b)
 
     return priced

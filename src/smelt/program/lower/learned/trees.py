@@ -109,7 +109,7 @@ def aggregated(
         total = (
             m.constant(np.where(has_weight, weights, 0), dtype).gather(leaf).reduce("ReduceSum", 1)
         )
-        return total / int(str(leaf.shape[1])) if mode == "AVERAGE" else total
+        return total / m.size(leaf, 1) if mode == "AVERAGE" else total
     limit = float(np.finfo(dtype.numpy()).max) * (1 if mode == "MIN" else -1)
     op = "ReduceMin" if mode == "MIN" else "ReduceMax"
     return m.constant(np.where(has_weight, weights, limit), dtype).gather(leaf).reduce(op, 1)
