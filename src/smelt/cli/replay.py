@@ -31,7 +31,9 @@ def reproducer_of(arguments: Sequence[str], error: BaseException) -> str:
     for argument in arguments:
         option, value = _option_and_value(argument)
         path = Path(value)
-        if (option or "".join(replayed[-1:])).rstrip("=") in OUTPUTS:
+        previous_argument = replayed[-1] if replayed else ""
+        name_of_option = (option or previous_argument).rstrip("=")
+        if name_of_option in OUTPUTS:
             replayed.append(f"{option}out{path.suffix}" if value != "-" else argument)
         elif value.startswith("@") and Path(value[1:]).is_file():
             (folder / "pipeline.txt").write_bytes(Path(value[1:]).read_bytes())

@@ -146,14 +146,14 @@ def _is_known(value: ir.Value, free: set[ir.Node]) -> bool:
 
 def connect(graph: ir.Graph, parts: Sequence[Part]) -> None:
     """Set the ``reads`` and ``writes`` of each part."""
-    place = {node: i for i, part in enumerate(parts) for node in part.nodes}
+    part_of = {node: i for i, part in enumerate(parts) for node in part.nodes}
     needed: dict[ir.Value, None] = dict.fromkeys(graph.outputs)
     for i, part in enumerate(parts):
         reads: dict[ir.Value, None] = {}
         for node in part.nodes:
             for value in read_by(node):
                 producer = value.producer()
-                if constants.tensor_of(value) is None and place.get(producer) != i:  # type: ignore[arg-type]
+                if constants.tensor_of(value) is None and part_of.get(producer) != i:  # type: ignore[arg-type]
                     reads[value] = None
         part.reads = list(reads)
         needed.update(reads)

@@ -126,7 +126,8 @@ class SizeCheck:
                 raise _size_error(name, dims, shape, why)
         broken = broken_by(self.constraints, sizes)
         if broken:
-            name, dims, shape = next(input_ for input_ in known if _is_about(broken, input_[1]))
+            inputs_of_constraint = [each for each in known if _is_about(broken, each[1])]
+            name, dims, shape = inputs_of_constraint[0]
             why = f"{_sizes_text(sizes, broken)}, and the function was traced with {broken}"
             raise _size_error(name, dims, shape, why)
 

@@ -115,7 +115,7 @@ def _formal(formals: Sequence[Formal], index: int) -> Formal | None:
     """Return the formal parameter at ``index``, None beyond the last; a variadic last one
     repeats.
     """
-    if index < len(formals) - 1 or (formals and index == len(formals) - 1):
+    if index < len(formals):
         return formals[index]
     return formals[-1] if formals and formals[-1].variadic else None
 

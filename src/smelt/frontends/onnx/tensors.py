@@ -211,7 +211,7 @@ def _confined_size(folder: Path, location: str, at: str) -> int:
     parts = PurePosixPath(location).parts
     escapes = not parts or PurePosixPath(location).is_absolute() or ".." in parts
     if escapes or "\\" in location or "\0" in location or ":" in location:
-        raise _escape(location, at, "the path leaves the folder of the model")
+        raise _outside_of_folder(location, at, "the path leaves the folder of the model")
     path = folder
     for part in parts:
         path = path / part
@@ -227,15 +227,15 @@ def _confined_size(folder: Path, location: str, at: str) -> int:
                 fix="copy the weight file into the folder of the model",
             ) from error
         if stat.S_ISLNK(status.st_mode):
-            raise _escape(location, at, f"{part!r} is a symbolic link")
+            raise _outside_of_folder(location, at, f"{part!r} is a symbolic link")
     if not stat.S_ISREG(status.st_mode):
-        raise _escape(location, at, "it is not a regular file")
+        raise _outside_of_folder(location, at, "it is not a regular file")
     if status.st_nlink > 1:
-        raise _escape(location, at, "the file has another name elsewhere (a hard link)")
+        raise _outside_of_folder(location, at, "the file has another name elsewhere (a hard link)")
     return status.st_size
 
 
-def _escape(location: str, at: str, why: str) -> SmeltError:
+def _outside_of_folder(location: str, at: str, why: str) -> SmeltError:
     """Return E313 for a location outside of the model's folder."""
     return InvalidModel(
         "E313",

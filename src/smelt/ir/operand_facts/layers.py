@@ -48,7 +48,7 @@ def _needs_heads(*names: str) -> Fact:
     )
 
 
-def _split(n: Operands) -> bool:
+def _has_separate_heads(n: Operands) -> bool:
     """True if heads are a separate axis in all inputs, so that there is no cache of earlier
     keys."""
     return n.rank(0) == n.rank(1) == n.rank(2) == 4
@@ -71,11 +71,11 @@ ATTENTION: tuple[Fact, ...] = (
     ),
     (
         "the number of query heads is a multiple of the number of key heads",
-        lambda n: not _split(n) or n.size(0, 1) % max(n.size(1, 1), 1) == 0,
+        lambda n: not _has_separate_heads(n) or n.size(0, 1) % max(n.size(1, 1), 1) == 0,
     ),
     (
         "heads of queries and keys have equal sizes",
-        lambda n: not _split(n) or n.size(0, 3) == n.size(1, 3),
+        lambda n: not _has_separate_heads(n) or n.size(0, 3) == n.size(1, 3),
     ),
     ("there is a value for each key", lambda n: n.size(1, -2) == n.size(2, -2)),
     ("queries and keys have equal batch sizes", lambda n: n.size(0, 0) == n.size(1, 0)),

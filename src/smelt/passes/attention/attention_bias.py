@@ -133,7 +133,7 @@ def _as_operand(added: ir.Value, m: Match, b: Builder) -> tuple[ir.Value, ...] |
 
 
 def _too_high(low: object) -> str:
-    """Return the reason to refuse the masking number ``low``, None if it is not constant."""
+    """Return why the masking number ``low`` is refused; it is None if it is not constant."""
     if low is None:
         return "the masking number is not one constant number"
     return "the masking number is not below all scores"

@@ -85,8 +85,9 @@ def _weights(constants: Constants, cell: Cell) -> tuple[np.ndarray, np.ndarray, 
     """Return W, R and B in ONNX's layout, for one direction."""
     assert cell.state is not None
     x = cell.input()
-    recurrent = list(cell.state_weights(cell.state))
-    recurrent = recurrent[:-1] if cell.reset is None else [*recurrent[:2], recurrent[-1]]
+    *of_gates, of_reset = cell.state_weights(cell.state)
+    # In a GRU, the weight of ``reset`` stands for that of the third gate.
+    recurrent = of_gates if cell.reset is None else [*of_gates[:2], of_reset]
     input_weights = [w.array(constants) for w in cell.input_weights(x) if w is not None]
     state_weights = [w.array(constants) for w in recurrent if w is not None]
     hidden = state_weights[0].shape[1]

@@ -24,11 +24,10 @@ def counts_rows(indices: ir.Value, rows: ir.Value, source: ir.Value, constants: 
     dims = indices.shape.dims
     proof = AffineProof(constants)
     form = proof.of(indices)
-    if form is not None and all(isinstance(dim, int) for dim in dims):
-        return form == _row_major_numbers(
-            [int(d) for d in dims if isinstance(d, int)]
-        ) and same_dim(rows.shape[0], dim_product(dims))
-    return _is_row_major_of_two(indices, source, proof)
+    sizes = [dim for dim in dims if isinstance(dim, int)]
+    if form is None or len(sizes) < len(dims):
+        return _is_row_major_of_two(indices, source, proof)
+    return form == _row_major_numbers(sizes) and same_dim(rows.shape[0], dim_product(sizes))
 
 
 def _row_major_numbers(sizes: list[int]) -> Affine:

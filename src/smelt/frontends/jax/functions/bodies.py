@@ -62,7 +62,7 @@ def _body(
     inner, inputs = _lowering(cx, mark, graph)
     count = len(operands) - len(mark.arguments)  # Captured operands come first.
     formals = [
-        _formal(inner, inputs, operand, mark.arguments[i - count] if i >= count else "")
+        _body_input(inner, inputs, operand, mark.arguments[i - count] if i >= count else "")
         for i, operand in enumerate(operands)
     ]
     returned = inner.run(jaxpr, closed.consts, formals)
@@ -95,7 +95,7 @@ def _lowering(cx: Lowering, mark: Mark, graph: ir.Graph) -> tuple[Lowering, Inpu
     return inner, inputs
 
 
-def _formal(inner: Lowering, inputs: Inputs, operand: Operand, name: str) -> Operand:
+def _body_input(inner: Lowering, inputs: Inputs, operand: Operand, name: str) -> Operand:
     """Return the body's input for ``operand``; a small integer array becomes a constant.
 
     ``name`` is empty for captured operands.
