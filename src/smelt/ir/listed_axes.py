@@ -34,10 +34,11 @@ def names_no_axes(node: ir.Node) -> bool:
 
 def without_repeats(listed: Sequence[int], rank: int | None) -> list[int]:
     """Return ``listed`` without repeated axes; -1 and rank - 1 are the same axis."""
-    places = {axis + rank if axis < 0 and rank is not None else axis: axis for axis in listed[::-1]}
-    axes = set(places.values())
-    return [
-        axis
-        for position, axis in enumerate(listed)
-        if axis in axes and axis not in listed[:position]
-    ]
+    axes: list[int] = []
+    seen: set[int] = set()
+    for axis in listed:
+        nonnegative = axis + rank if axis < 0 and rank is not None else axis
+        if nonnegative not in seen:
+            axes.append(axis)
+        seen.add(nonnegative)
+    return axes

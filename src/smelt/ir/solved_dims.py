@@ -37,9 +37,9 @@ def solvers(dims: Iterable[Dim]) -> dict[str, ir.SymbolicDim]:
     while before < len(solved_by):
         before = len(solved_by)
         for dim in expressions:
-            unknown = symbols_of(dim) - solved_by.keys()
-            if len(unknown) == 1 and _linear(dim, name := next(iter(unknown))) is not None:
-                solved_by[name] = dim
+            unknown = list(symbols_of(dim) - solved_by.keys())
+            if len(unknown) == 1 and _linear(dim, unknown[0]) is not None:
+                solved_by[unknown[0]] = dim
     return solved_by
 
 

@@ -88,17 +88,17 @@ def _slice(cx: Any, op: Operation, x: Any) -> Any:
 def _symbolic_slice(cx: Any, op: Operation, x: Any, start: Any, limit: Any, strides: Any) -> Any:
     """Return a slice with computed bounds.
 
-    This is a static slice if all begins are known, else JAX's dynamic slice of symbolic sizes.
+    This is a static slice if all starts are known, else JAX's dynamic slice of symbolic sizes.
     """
     begin = cx.known_dims(start)
     if begin is not None:
         return lax.slice(x, begin, cx.dims(op, limit), cx.dims(op, strides))
     # JAX writes a dynamic slice of symbolic sizes with limit = start + sizes.
-    at, end = list(op.view.operands)[1:3]
-    added: list[Any] = list(getattr(end.owner, "operands", []))
-    if getattr(end.owner, "name", "") != "stablehlo.add" or added[0] != at:
+    start_value, limit_value = list(op.view.operands)[1:3]
+    addends: list[Any] = list(getattr(limit_value.owner, "operands", []))
+    if getattr(limit_value.owner, "name", "") != "stablehlo.add" or addends[0] != start_value:
         raise op.unsupported("its sizes are computed from data")
-    sizes = cx.dims(op, cx.value(added[1]))
+    sizes = cx.dims(op, cx.value(addends[1]))
     return lax.dynamic_slice(x, [as_array(start)[i] for i in range(len(sizes))], sizes)
 
 

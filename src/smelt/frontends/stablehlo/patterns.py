@@ -12,7 +12,7 @@ from jax import export
 
 from smelt.frontends.jax import compat
 from smelt.frontends.stablehlo import jax_names
-from smelt.frontends.stablehlo.producers import Functions, match_values
+from smelt.frontends.stablehlo.producers import Functions, match_values, returned_by
 
 
 @dataclass(frozen=True)
@@ -46,5 +46,4 @@ def exported_pattern(function: Callable[..., Any], dtype: str, ranks: tuple[int,
     module = jax_names.read_module(exported)
     functions = jax_names.functions_of(module)
     block = functions["main"].regions[0].blocks[0]
-    results = list(list(block.operations)[-1].operation.operands)
-    return Pattern(results, list(block.arguments), functions, module)
+    return Pattern(returned_by(block), list(block.arguments), functions, module)

@@ -33,6 +33,11 @@ def producer(value: Any) -> Any:
     return getattr(value.owner, "operation", None)
 
 
+def returned_by(block: Any) -> list[Any]:
+    """Return the values that the last operation of ``block`` returns."""
+    return list(list(block.operations)[-1].operation.operands)
+
+
 def splat(value: Any) -> str:
     """Return the number that all elements of ``value`` equal, as MLIR prints it; else empty."""
     owner = producer(value)
@@ -99,7 +104,7 @@ def _operands(
     for blocks in zip(*bodies, strict=True):
         arguments = [list(block.arguments) for block in blocks]
         arguments[1] = arguments[1][size_count:]
-        ends = [list(block.operations)[-1].operation.operands for block in blocks]
+        ends = [returned_by(block) for block in blocks]
         if len(arguments[0]) != len(arguments[1]) or len(ends[0]) != len(ends[1]):
             return None
         bound.update(zip(*arguments, strict=True))

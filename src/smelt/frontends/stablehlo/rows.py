@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from jaxlib.mlir import ir
 
 from smelt.frontends.stablehlo.operation import Operation
-from smelt.frontends.stablehlo.producers import producer, splat
+from smelt.frontends.stablehlo.producers import producer, returned_by, splat
 
 
 class Row(NamedTuple):
@@ -70,7 +70,7 @@ def _callee_and_result(cx: Any, call: Any) -> tuple[Any, Any]:
     if call is None or call.name != "func.call" or len(call.results) != 1:
         return None, None
     block = cx.functions[Operation(call).word("callee")].regions[0].blocks[0]
-    return block, producer(list(block.operations)[-1].operation.operands[0])
+    return block, producer(returned_by(block)[0])
 
 
 def _starts_by_axis(slice_: Any) -> list[Any]:

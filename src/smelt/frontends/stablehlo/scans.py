@@ -10,7 +10,7 @@ import numpy as np
 from jax import lax
 
 from smelt.frontends.stablehlo.operation import Operation
-from smelt.frontends.stablehlo.producers import producer, splat
+from smelt.frontends.stablehlo.producers import producer, returned_by, splat
 from smelt.frontends.stablehlo.rows import Row, row_read, row_written
 from smelt.frontends.stablehlo.sizes import Sizes, as_array
 
@@ -46,7 +46,7 @@ def lower_scan(cx: Any, op: Operation, operands: Any, returned: list[Any]) -> li
 def _counting_loop(cx: Any, op: Operation, operands: Any, returned: list[Any]) -> _Scan | None:
     """Return the loop as a _Scan if it counts from 0 by 1 to a known size, else None."""
     condition, body = (region.blocks[0] for region in op.view.regions)
-    compare = producer(list(condition.operations)[-1].operation.operands[0])
+    compare = producer(returned_by(condition)[0])
     if compare is None or compare.name != "stablehlo.compare":
         return None
     if Operation(compare).word("comparison_direction") != "LT":

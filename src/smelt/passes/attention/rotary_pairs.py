@@ -156,10 +156,10 @@ def _keeps_last(node: ir.Node, rank: int, m: Match) -> bool:
     if node.op_type == "Gather":
         return rank >= 2 and node.attributes.get_int("axis", 0) % rank != rank - 1
     if node.op_type == "Reshape":
-        rows = m.constants.ints(node.inputs[1])
+        rows = m.constants.ints(node.inputs[1]) or ()
         shapes = [value.shape for value in (*node.inputs[:1], *node.outputs) if value is not None]
         lasts = [shape[-1] for shape in shapes if shape is not None and len(shape)]
-        return bool(rows) and lasts == 2 * list(rows or ())[-1:]
+        return bool(rows) and lasts == [rows[-1], rows[-1]]
     if node.op_type == "Mul":
         return [m.scalar(operand) is not None for operand in node.inputs].count(True) == 1
     return True
