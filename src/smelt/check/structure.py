@@ -48,8 +48,10 @@ def _shape(shape: ir.Shape) -> str:
 
 def _dim(dim: int | ir.SymbolicDim) -> str:
     """Return a dim as text; in parentheses if the text contains a separator."""
-    text = "?" if not isinstance(dim, int) and dim.value is None else str(dim).replace(" ", "")
-    return text if not set("x,>*") & set(text) else f"({text})"
+    if not isinstance(dim, int) and dim.value is None:
+        return "?"
+    text = str(dim).replace(" ", "")
+    return f"({text})" if any(separator in text for separator in "x,>*") else text
 
 
 def lines(graph: ir.Graph) -> list[str]:

@@ -34,7 +34,8 @@ def join(stem: str, path: Sequence[Any]) -> str:
 
     The last key ``value`` of an nnx variable is left out.
     """
-    if len(path) > bool(not stem) and _text(path[-1]) == "value" and hasattr(path[-1], "name"):
+    shortest = 0 if stem else 1  # a name has at least one part
+    if len(path) > shortest and _text(path[-1]) == "value" and hasattr(path[-1], "name"):
         path = path[:-1]
     parts = [stem, *map(_text, path)]
     return re.sub(r"\W+", "_", "_".join(parts)).strip("_")

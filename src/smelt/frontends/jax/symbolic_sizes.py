@@ -109,8 +109,9 @@ def _concrete(original: Function) -> Function:
 
 
 def map_by(reader: Function) -> Callable[[Function], Function]:
-    """Return a factory of replacements of ``map``, which keep symbolic sizes if the function is
-    ``reader``.
+    """Return a function that replaces ``map``.
+
+    Its replacement keeps symbolic sizes where JAX maps them by ``reader``.
     """
 
     def stand_in(original: Function) -> Function:

@@ -15,7 +15,7 @@ from smelt.ir.operand_facts.operands import (
 )
 
 
-def _count(n: Operands) -> int:
+def _scanned_count(n: Operands) -> int:
     """Return the number of scanned inputs of a Scan; Unknown before opset 9, which had batches."""
     if n.opset < 9:
         raise Unknown
@@ -24,14 +24,14 @@ def _count(n: Operands) -> int:
 
 def _scanned(n: Operands) -> list[tuple[int, int]]:
     """Return the scanned inputs of a Scan as (index, axis)."""
-    count = _count(n)
+    count = _scanned_count(n)
     axes = n.numbers("scan_input_axes") if n.has("scan_input_axes") else [0] * count
     return list(enumerate(axes, len(n.node.inputs) - count))
 
 
 def _results(n: Operands) -> tuple[list[ir.Value], list[ir.Value]]:
     """Return the outputs of the body of a Scan: the states, and the stacked outputs."""
-    states = len(n.node.inputs) - _count(n)
+    states = len(n.node.inputs) - _scanned_count(n)
     results = list(n.graph("body").outputs)
     return results[:states], results[states:]
 

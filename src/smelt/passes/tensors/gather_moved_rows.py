@@ -122,11 +122,12 @@ def _is_only_reader(writer: Move, reader: Move) -> bool:
 
 def _is_closed(move: Move) -> bool:
     """True if no other node reads the intermediate values of ``move``."""
+    if len({node.graph for node in move.nodes}) != 1:
+        return False
     inner = [output for node in move.nodes[:-1] for output in node.outputs]
-    return len({node.graph for node in move.nodes}) == 1 and not any(
-        output.is_graph_output() or any(r not in move.nodes for r in scope.consumers(output))
-        for output in inner
-    )
+    readers = [reader for output in inner for reader in scope.consumers(output)]
+    is_returned = any(output.is_graph_output() for output in inner)
+    return not is_returned and all(reader in move.nodes for reader in readers)
 
 
 def _without_end_reshapes(moves: list[Move]) -> list[Move]:
