@@ -171,23 +171,23 @@ def pack(storages: Sequence[Storage], alignment: int, bound: int) -> tuple[list[
     ]
     sizes = [span[0][2] for span in spans]
     promoted = [0] * len(storages)
-    best: list[int] = []
-    chosen: list[int] = []
+    best_offsets: list[int] = []
+    best_order: list[int] = []
     arena = -1
     for _ in range(1 + min(ATTEMPTS, _affordable(spans))):
         order = sorted(range(len(storages)), key=lambda i: (-promoted[i], -sizes[i], i))
         offsets = _placed(spans, order)
         total = max((offsets[i] + sizes[i] for i in order), default=0)
         if arena < 0 or total < arena:
-            best, chosen, arena = offsets, order, total
+            best_offsets, best_order, arena = offsets, order, total
         if arena == bound:
             break
         for i in order:
             if offsets[i] + sizes[i] > bound:
                 promoted[i] += 1
     if arena > bound:
-        return _climb(storages, spans, bound, chosen, best)
-    return best, arena
+        return _climb(storages, spans, bound, best_order, best_offsets)
+    return best_offsets, arena
 
 
 def _affordable(spans: Sequence[Spans]) -> int:

@@ -230,6 +230,7 @@ def _states(
     in the body, and its final size is data-dependent. Exception: a state that the body never reads,
     in a loop with at least one iteration, has the type that the body returns.
     """
+    # The body of a Loop takes the iteration and a condition first, and returns a condition first.
     outputs, head = [], int(node.op_type == "Loop")
     for index, (value, initial) in enumerate(zip(node.outputs, states, strict=False)):
         inside = body.shape(body.program.inputs[2 * head + index])

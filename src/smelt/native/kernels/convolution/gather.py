@@ -62,7 +62,7 @@ def emit(cx: KernelContext, window: Window) -> None:
         x.type,
         y.type,
         m=filters,
-        n=0,
+        n=0,  # ``n`` and ``b`` follow with the pixels of a tile
         k=depth,
         a=f"{w.name} + g * {filters * depth}",
         a_m=depth,

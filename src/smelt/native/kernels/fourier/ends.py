@@ -172,7 +172,7 @@ class Blocks:
     def function(self, name: str) -> tuple[str, str]:
         """Return name and text of the function ``name`` of ``TEXTS`` for this layout."""
         full = f"fourier_{name}_{self.type.name}_{self.lanes}"
-        many = self.lanes > 1
+        several_rows = self.lanes > 1  # then the inner loop is over rows, else over elements
         fields = {"t": self.type.name, "lanes": self.lanes, "step": self.step}
-        fields |= {"inner": LOOP if many else "", "outer": "" if many else LOOP}
+        fields |= {"inner": LOOP if several_rows else "", "outer": "" if several_rows else LOOP}
         return full, Template(TEXTS[name]).substitute(fields, name=full)

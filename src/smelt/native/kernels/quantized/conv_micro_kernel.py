@@ -147,6 +147,28 @@ def _call(out: Writer, name: str, weights: str, ends: str, is_wide: bool) -> Non
         out.line(f"    {name}({more[0]}, {weights}, {more[1]});")
 
 
+def _point_at_pixels(out: Writer, positions: int, halves: int) -> None:
+    """Declare the pointers ``i`` to the pixels of each vector; a single position is included.
+
+    ```
+    const unsigned char *i0 = image + at[0] - 1;
+    const unsigned char *i1 = image + at[1] - 1;
+    (void)places;
+    ptrdiff_t step = 1;
+    ```
+    """
+    alternates = halves == 2 and positions == 1
+    before = " - 1" if alternates else ""
+    for v in range(VECTORS):
+        out.line(f"const unsigned char *i{v} = image + at[{v}]{before};")
+    if positions == 1:
+        out.line("(void)places;")
+    elif halves == 2:
+        out.line(f"places += {positions};")
+    if alternates:
+        out.line("ptrdiff_t step = 1;")
+
+
 def _convolve(out: Writer, rows: int, positions: int, epilogue: Epilogue, kind: str) -> None:
     """Write the body of a micro-kernel of ``kind``: ``whole``, ``pairwise`` or ``halves``.
 
@@ -168,15 +190,7 @@ def _convolve(out: Writer, rows: int, positions: int, epilogue: Epilogue, kind: 
         out.line("const pairs ones = (pairs)(zero + 0x00010001);")
     in_loop = positions > 1
     alternates = halves == 2 and not in_loop  # steps to the odd channels, then to the next group
-    before = " - 1" if alternates else ""
-    for v in range(VECTORS):
-        out.line(f"const unsigned char *i{v} = image + at[{v}]{before};")
-    if not in_loop:
-        out.line("(void)places;")
-    elif halves == 2:
-        out.line(f"places += {positions};")
-    if alternates:
-        out.line("ptrdiff_t step = 1;")
+    _point_at_pixels(out, positions, halves)
     with out.block(f"for (quads *= {1 if in_loop else halves}; quads > 0; --quads)"):
         head = f"for (ptrdiff_t p = 0; p < {halves * positions}; ++p)" if in_loop else ""
         with out.block(head):
