@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from smelt.cli.arguments import find_function
+from smelt.cli.arguments import bounded_dims, find_function, parse_dims
 from smelt.errors import UsageError
 
 
@@ -137,3 +137,44 @@ def test_a_module_that_needs_a_missing_package_names_it(tmp_path, monkeypatch):
     with pytest.raises(UsageError) as caught:
         find_function("nowhere_at_all.part:model")
     assert "package.module:function" in caught.value.fix
+
+
+DIMS = {
+    "B=1..16": {"B": (1, 16)},
+    "B=3..7 S=8 T=2..2": {"B": (3, 7), "S": 8, "T": (2, 2)},
+    "B=8": {"B": 8},
+    "": {},
+}
+
+
+@pytest.mark.parametrize("given", DIMS)
+def test_dims_have_bounds_or_one_size(given):
+    assert bounded_dims(given.split()) == DIMS[given]
+
+
+WRONG_DIMS = {
+    "B=1..4 B=1..8": "--dim B is given twice",
+    "B=1..4 B=3": "--dim B is given twice",
+    "B=3 B=1..4": "--dim B is given twice",
+    "B=..4": "--dim 'B=..4'",
+    "B": "--dim 'B'",
+    "=3": "--dim '=3'",
+    "B=1,2": "--dim B has several sizes",
+}
+
+
+@pytest.mark.parametrize("given", WRONG_DIMS)
+def test_dims_of_another_form_are_refused(given):
+    with pytest.raises(UsageError, match=WRONG_DIMS[given]) as caught:
+        bounded_dims(given.split())
+    assert caught.value.code == "E636"
+    assert caught.value.fix
+
+
+def test_sizes_of_a_dim_go_into_one_option():
+    assert parse_dims(["B=1,3", "S=8"]) == {"B": (1, 3), "S": (8,)}
+    assert parse_dims(None) == {}
+    for wrong in (["B=1", "B=2"], ["B=1..2"], ["B=-1"], ["B="]):
+        with pytest.raises(UsageError) as caught:
+            parse_dims(wrong)
+        assert caught.value.code == "E636"

@@ -56,6 +56,8 @@ def test_models_in_memory_and_artifacts_are_sent_along(write):
         predict({"x": ROWS})  # What is loaded stays behind.
         again = pickle.loads(pickle.dumps(predict))
         np.testing.assert_array_equal(again({"x": ROWS})["y"], 2 * ROWS)
+    content = write().read_bytes()
+    assert content in pickle.dumps(Predictor(content)), "bytes of a file are sent as they stand"
     with pytest.raises(UsageError, match="holds nothing that can be run"):
         Predictor(dataclasses.replace(smelt.compile(model), files={"notes.txt": b"no model"}))
 

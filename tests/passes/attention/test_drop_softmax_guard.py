@@ -133,6 +133,22 @@ def test_rows_without_keys_are_zeros(name: str, form: str) -> None:
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize(("queries", "width"), [("5", "60"), ("Q", "K")], ids=["5", "any"])
+def test_several_queries_that_a_reshape_alone_merges_keep_the_guard(queries, width) -> None:
+    """One row of the result then holds queries that the mask treats differently."""
+    source = (
+        MASKS["a mask for each batch"]
+        .replace("h = Transpose<perm=[0,2,1,3]>(o)", "")
+        .replace("Reshape(h, r)", "Reshape(o, r)")
+        .replace("2,3,5,8", f"2,3,{queries},8")
+        .replace("2,1,5,7", f"2,1,{queries},7")
+        .replace("float[2,5,12] y", f"float[2,{width}] y")
+        .replace("int64[3] r = {2,5,12}", "int64[2] r = {2,-1}")
+    )
+    model = optimize(text.parse(source, 20), pipeline="const-elimination,drop-softmax-guard")
+    assert "IsNaN" in [node.op_type for node in model.graph]
+
+
 @pytest.mark.parametrize("rows", [1, 2], ids=["its own keys", "keys for two heads"])
 @pytest.mark.parametrize("sizes", ["2,12", "2,1,12"])
 @pytest.mark.parametrize("name", ["a mask for each batch", "what it hides"])

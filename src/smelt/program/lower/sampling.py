@@ -287,6 +287,5 @@ def _emit_dynamic_grid(m: Steps, node: ir.Node, theta: Array) -> None:
         for factor, line in zip(factors, reversed(lines), strict=False):
             total = total + factor * line
         columns.append(total.reshape(*total.shape, 1))
-    shape = (*columns[0].shape[:-1], rank)
-    grid = m.emit("Concat", columns, shape, axis=rank + 1)
+    grid = m.emit("Concat", columns, (*total.shape, rank), axis=rank + 1)
     m.set_output(node.outputs[0], grid.cast(theta.dtype))
