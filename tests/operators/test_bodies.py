@@ -83,8 +83,11 @@ def named() -> Iterator[tuple[str, str]]:
 
 
 def test_every_declared_operator_with_a_body_is_in_the_table() -> None:
+    """Examples of pages, which run in the same process, declare operators of other domains."""
+    table = {*named()}
+    domains = {domain for domain, _ in table}
     with_body = {each.key for each in operators.all_operators() if each.body is not None}
-    assert with_body <= {*named()}
+    assert {key for key in with_body if key[0] in domains} <= table
 
 
 if __name__ == "__main__":
