@@ -11,7 +11,7 @@ from c_library import compile_text
 import smelt
 from smelt.errors import SmeltError
 from smelt.ir import text
-from smelt.native.kernels.reduce import TABLES
+from smelt.native.kernels.reduction_table import TABLES
 
 SHAPES = [(2, 0, 4), (0, 3), (3, 0), (1, 0, 2), (2, 3)]
 CASES = [

@@ -83,7 +83,23 @@ class Reduce:
     start: Load | None = None
 
 
-Expression: TypeAlias = Load | Number | Apply | Reduce
+@dataclass(frozen=True)
+class Let:
+    """``body``, in which ``Variable(name)`` is ``value``, computed once."""
+
+    name: str
+    value: Expression
+    body: Expression
+
+
+@dataclass(frozen=True)
+class Variable:
+    """The value that ``Let`` has named."""
+
+    name: str
+
+
+Expression: TypeAlias = Load | Number | Apply | Reduce | Let | Variable
 
 
 @dataclass(frozen=True)
@@ -119,21 +135,27 @@ def reductions(value: Expression) -> Iterator[Reduce]:
     """Yield the reductions in ``value`` that are inside of no other."""
     if isinstance(value, Reduce):
         yield value
-    elif isinstance(value, Apply):
-        for operand in value.operands:
-            yield from reductions(operand)
+    for operand in () if isinstance(value, Reduce) else operands(value):
+        yield from reductions(operand)
+
+
+def operands(value: Expression) -> tuple[Expression, ...]:
+    """Return the expressions that an expression consists of."""
+    if isinstance(value, Apply):
+        return value.operands
+    if isinstance(value, Let):
+        return value.value, value.body
+    return (value.body,) if isinstance(value, Reduce) else ()
 
 
 def loads(value: Expression) -> Iterator[Load]:
     """Yield all reads in ``value``."""
     if isinstance(value, Load):
         yield value
-    elif isinstance(value, Apply):
-        for operand in value.operands:
-            yield from loads(operand)
-    elif isinstance(value, Reduce):
-        yield from loads(value.body)
-        yield from (value.start,) if value.start is not None else ()
+    elif isinstance(value, Reduce) and value.start is not None:
+        yield value.start
+    for operand in operands(value):
+        yield from loads(operand)
 
 
 def replaced(value: Expression, old: Expression, new: Expression) -> Expression:
@@ -142,6 +164,15 @@ def replaced(value: Expression, old: Expression, new: Expression) -> Expression:
         return new
     if isinstance(value, Apply):
         return replace(value, operands=tuple(replaced(each, old, new) for each in value.operands))
+    return value
+
+
+def at_place(value: Expression, places: dict[str, Dim]) -> Expression:
+    """Return ``value`` with numbers for axes; it has no reduction."""
+    if isinstance(value, Load):
+        return replace(value, index=tuple(substituted(each, places) for each in value.index))
+    if isinstance(value, Apply):
+        return replace(value, operands=tuple(at_place(each, places) for each in value.operands))
     return value
 
 

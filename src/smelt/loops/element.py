@@ -10,17 +10,21 @@ from smelt.loops.algorithm import (
     Axis,
     Buffer,
     Expression,
+    Let,
     Load,
     Number,
     Reduce,
     Stage,
+    Variable,
     factor,
     loads,
     offset,
     reductions,
     substituted,
 )
-from smelt.loops.operators import BETTER, LANES, ONE, ElementType
+from smelt.loops.operators import BETTER, LANES, ONE, ElementType, Monoid
+from smelt.loops.partial import reduced_in_parts
+from smelt.loops.schedule import Partial, RowFunction
 from smelt.program.run_sizes import Dim, Size, ceil_div, larger, same, smaller
 
 ODD = {LANES: "odd", ONE: "odd_one"}
@@ -38,6 +42,7 @@ class Element:
     - ``bounds``: first and end of each open reduction, as far as it reads inside of its buffer.
     - ``watching``: note NaN of monoids that lose it; ``watches`` are the widths at which some was.
     - ``spread``: the vectors of numbers that do not vary along a vector.
+    - ``parts``: how reductions run along their innermost axis. ``lets``: named values.
     - ``along``: the innermost axis, which vectors lie along; ``flat``: how far its index is moved.
     """
 
@@ -46,6 +51,8 @@ class Element:
     stored: dict[str, tuple[tuple[Dim, ...], tuple[Dim, ...]]] = field(default_factory=dict)
     bounds: dict[str, tuple[Dim, Dim]] = field(default_factory=dict)
     watches: dict[str, str] = field(default_factory=dict)
+    parts: dict[str, Partial | RowFunction] = field(default_factory=dict)
+    lets: dict[str, nest.Value] = field(default_factory=dict)
     along: str = ""
     spread: dict[Load, nest.Name] = field(default_factory=dict)
     flat: Dim = 0
@@ -55,6 +62,10 @@ class Element:
         """Return the offset of an element in its array."""
         first, strides = self.stored.get(buffer.name, ((0,) * len(index), buffer.strides))
         return offset(strides, [at - low for at, low in zip(index, first, strict=True)])
+
+    def stored_at(self, stage: Stage) -> Dim:
+        """Return where the element of a stage is stored."""
+        return self.offset(stage.to, [axis.at for axis in stage.axes]) - self.flat
 
     def value(self, expression: Expression, width: str) -> tuple[list[nest.Statement], nest.Value]:
         """Return the statements that compute an expression, and its value."""
@@ -72,6 +83,12 @@ class Element:
             return [], nest.Constant(expression.value, self.type)
         if isinstance(expression, Reduce):
             return self._reduction(expression, width)
+        if isinstance(expression, Variable):
+            return [], self.lets[expression.name]
+        if isinstance(expression, Let):
+            before, self.lets[expression.name] = self.named(*self.value(expression.value, width))
+            after, value = self.value(expression.body, width)
+            return [*before, *after], value
         statements: list[nest.Statement] = []
         operands: list[nest.Value] = []
         for each in expression.operands:
@@ -79,6 +96,10 @@ class Element:
             more, value = self.named(more, value)
             statements += more
             operands.append(value)
+        if expression.operator.lines:
+            name = self._fresh("v")
+            made = nest.Lines(name, expression.operator, tuple(operands), self.type)
+            return [*statements, made], nest.Name(name)
         wide = LANES if any(_width(each) == LANES for each in operands) else ONE
         return statements, nest.Call(expression.operator, tuple(operands), self.type, wide)
 
@@ -89,7 +110,16 @@ class Element:
         if isinstance(value, nest.Name | nest.Constant):
             return statements, value
         name = nest.Name(self._fresh("v"), _width(value))
-        return [*statements, nest.Declare(name.name, value, self.type, name.width)], name
+        return [*statements, nest.Declare(name.name, value, value.type, name.width)], name
+
+    def operand(
+        self, statements: list[nest.Statement], value: nest.Value, monoid: Monoid
+    ) -> tuple[list[nest.Statement], nest.Value]:
+        """Return the value that a monoid combines: an operator's result that is read once stays in
+        one statement with the sum, which compilers may contract."""
+        if isinstance(value, nest.Call) and monoid.in_loop.c.count("{0}") == 1:
+            return statements, value
+        return self.named(statements, value)
 
     def _fresh(self, stem: str) -> str:
         """Return a new name."""
@@ -105,7 +135,10 @@ class Element:
         declared: list[nest.Statement] = [
             nest.Declare(total.name, start, self.type, width, changes=True)
         ]
-        statements, value = self.named(*self.value(reduce.body, width))
+        directive = self.parts.get(reduce.axes[-1].name) if reduce.axes else None
+        if directive is not None:
+            return [*declared, *reduced_in_parts(self, reduce, directive, total)], total
+        statements, value = self.operand(*self.value(reduce.body, width), reduce.monoid)
         if self.watching and reduce.monoid.watches:
             self.watches[width] = ODD[width]
             assert isinstance(value, nest.Name)

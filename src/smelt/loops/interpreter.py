@@ -55,17 +55,20 @@ class _Run:
                 while self.values[name] < self._index(stop):
                     self.block(body)
                     self.values[name] += self._index(step)
-            case nest.If(condition, then, otherwise):
-                chosen = isinstance(condition, str) and value_of(condition, self.values)
-                true = chosen if isinstance(condition, str) else self._value(condition)
-                self.block(then if true else otherwise)
-            case nest.When(condition, then, otherwise):
-                self.block(then if value_of(condition, self.values) else otherwise)
+            case nest.Halving(name, start, least, body):
+                self.values[name] = start
+                while self.values[name] >= least:
+                    self.block(body)
+                    self.values[name] //= 2
+            case nest.If() | nest.When() | nest.IfNaN():
+                self._branch(statement)
             case nest.Index(name, value):
                 self.values[name] = self._index(value)
             case nest.Declare(name, value, type_, width):
                 filled = np.full(self._lanes(width), self._value(value), numpy_type(type_))
                 self.values[name] = filled if width != ONE else filled[0]
+            case nest.Lines(name, operator, operands):
+                self.values[name] = operator.numpy(*(self._value(each) for each in operands))
             case nest.Assign(name, value):
                 self.values[name] = (
                     self._index(value) if isinstance(value, int | Size) else self._value(value)
@@ -75,11 +78,21 @@ class _Run:
             case nest.Watch(name, of, width):
                 noted = np.isnan(self.values[of]) if of else np.zeros(self._lanes(width), bool)
                 self.values[name] = self.values[name] | noted if of else noted
+            case nest.Store():
+                self._store(statement)
+
+    def _branch(self, statement: nest.If | nest.When | nest.IfNaN) -> None:
+        """Compute the statements that a condition chooses."""
+        match statement:
+            case nest.If(condition, then, otherwise):
+                chosen = isinstance(condition, str) and value_of(condition, self.values)
+                true = chosen if isinstance(condition, str) else self._value(condition)
+                self.block(then if true else otherwise)
+            case nest.When(condition, then, otherwise):
+                self.block(then if value_of(condition, self.values) else otherwise)
             case nest.IfNaN(watches, then):
                 if any(np.any(self.values[name]) for name, _ in watches):
                     self.block(then)
-            case nest.Store():
-                self._store(statement)
 
     def _store(self, store: nest.Store) -> None:
         """Compute a store."""
@@ -107,6 +120,11 @@ class _Run:
             case nest.Call(operator, operands):
                 with np.errstate(all="ignore"):
                     return operator.numpy(*(self._value(each) for each in operands))
+
+            case nest.Row(function, array, at, count):
+                first, n = self._index(at), self._index(count)
+                self._inside(array, first, n)
+                return function.numpy(self.arrays[array][first : first + n])
 
     def _inside(self, array: str, first: int, n: int) -> None:
         """Raise IndexError if elements are outside of an array."""

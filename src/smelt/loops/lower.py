@@ -12,11 +12,23 @@ from dataclasses import dataclass, field, replace
 from smelt.loops import nest
 from smelt.loops.algorithm import Algorithm, Axis, Buffer, Stage, loads, reductions, substituted
 from smelt.loops.element import FOUND, Element, declared, inside
+from smelt.loops.in_memory import start_in_memory, sum_in_memory
 from smelt.loops.operators import LANES, ONE
+from smelt.loops.partial import rows_in_parts
 from smelt.loops.regions import Range, regions_of
 from smelt.loops.registers import block, spread_factors
 from smelt.loops.rewrites import rewritten
-from smelt.loops.schedule import ComputeAt, Outermost, Registers, Schedule, Split, Vector
+from smelt.loops.schedule import (
+    ComputeAt,
+    Outermost,
+    Partial,
+    Registers,
+    RowFunction,
+    Schedule,
+    Share,
+    Split,
+    Vector,
+)
 from smelt.program.run_sizes import Dim, Size, highest, larger, lowest, same, smaller
 
 MOST_LANES = 16
@@ -46,7 +58,11 @@ class _Lowering:
         self.sizes = {each.name: each.size for each in self.schedule if isinstance(each, ComputeAt)}
         self.registers = {each.axis for each in self.schedule if isinstance(each, Registers)}
         self.outermost = {each.name for each in self.schedule if isinstance(each, Outermost)}
+        self.shared = {each.axis for each in self.schedule if isinstance(each, Share)}
+        parts = [each for each in self.schedule if isinstance(each, Partial | RowFunction)]
         self.element = Element(self.source.result.to.type, watching=bool(self.vectors))
+        self.element.parts = {each.along: each for each in parts}
+        self.beside = {e.beside: e.count for e in parts if isinstance(e, Partial) and e.beside}
 
     def statements(self, opened: int = 0) -> tuple[nest.Statement, ...]:
         """Return the whole nest, inside of loops over the first ``opened`` axes of the result."""
@@ -67,6 +83,8 @@ class _Lowering:
 
     def _loops(self, stage: Stage, axes: tuple[Axis, ...]) -> list[nest.Statement]:
         """Return the loops over ``axes`` of the result, and what is computed in them."""
+        if not axes:
+            return self._element(stage, ONE)
         first, *rest = axes
         if first.name in self.registers:
             self.block = first
@@ -90,7 +108,7 @@ class _Lowering:
         body += self._computed_at(axis.name) if axis.name not in self.splits else []
         body += self._loops(stage, rest)
         body = self._again(body) if axis is stage.axes[0] else body
-        return [nest.For(axis.name, start, stop, tuple(body))]
+        return [nest.For(axis.name, start, stop, tuple(body), shared=axis.name in self.shared)]
 
     def _block(self, axis: Axis, by: Dim) -> list[nest.Statement]:
         """Return what declares the end of a block of ``axis``, and set its range."""
@@ -179,41 +197,31 @@ class _Lowering:
     def _innermost(self, stage: Stage, axis: Axis, range_: Range) -> list[nest.Statement]:
         """Return the innermost loop: the part that reads inside of a buffer, and what is around."""
         (start, stop), name = range_, stage.to.name
-        low, high = inside(stage, axis.name, start, stop)
+        if axis.name in self.beside:
+            reduce = next(reductions(stage.value))
+            before, stage = rows_in_parts(self.element, stage, reduce, self.beside[axis.name])
+            return [*before, nest.For(axis.name, start, stop, tuple(self._element(stage, ONE)))]
+        low, high, short = *inside(stage, axis.name, start, stop), name in self.vectors
         before, low = declared(f"{axis.name}_low", low) if not same(low, start) else ([], low)
         more, high = declared(f"{axis.name}_high", high) if not same(high, stop) else ([], high)
         statements, after = [*before, *more], list[nest.Statement]()
         if name in self.outermost or (name in self.sizes and name not in self.vectors):
             if name in self.outermost or not same((low, high), range_):
                 # The identity everywhere is short C, and a constant number of steps if it can be.
-                fixed = isinstance(axis.extent, int)
+                fixed = name in self.sizes and isinstance(axis.extent, int)
                 whole = (start, start + self.sizes[name]) if fixed else range_
-                statements.append(self._start(stage, axis, whole))
+                statements.append(start_in_memory(self.element, stage, axis, whole))
         else:
             if not same(low, start):
-                statements.append(self._start(stage, axis, (start, smaller(low, stop))))
+                before_low = (start, smaller(low, stop))
+                statements.append(start_in_memory(self.element, stage, axis, before_low, short))
             if not same(high, stop):
-                after = [self._start(stage, axis, (larger(high, start), stop))]
+                from_high = (larger(high, start), stop)
+                after = [start_in_memory(self.element, stage, axis, from_high, short)]
         if name in self.outermost:
-            return [*statements, *self._sum_in_memory(stage, axis, (low, high))]
+            kept = name in self.sizes
+            return [*statements, *sum_in_memory(self.element, stage, axis, (low, high), kept=kept)]
         return [*statements, *self._elements(stage, axis, low, high), *after]
-
-    def _start(self, stage: Stage, axis: Axis, range_: Range) -> nest.Statement:
-        """Return the loop that stores the identity of a reduction."""
-        start = nest.Constant(
-            next(reductions(stage.value)).monoid.start(stage.to.type), stage.to.type
-        )
-        store = nest.Store(stage.to.name, self._at(stage), start, stage.to.type)
-        return nest.For(axis.name, *range_, (store,), short=stage.to.name in self.vectors)
-
-    def _sum_in_memory(self, stage: Stage, axis: Axis, range_: Range) -> list[nest.Statement]:
-        """Return a reduction whose loops are around the loop over ``axis``."""
-        type_, at, reduce = stage.to.type, self._at(stage), next(reductions(stage.value))
-        statements, value = self.element.named(*self.element.value(reduce.body, ONE))
-        more, sum_ = self.element.named([], nest.Read(stage.to.name, at, type_))
-        combined = nest.Call(reduce.monoid.combine, (value, sum_), type_)
-        body = (*statements, *more, nest.Store(stage.to.name, at, combined, type_))
-        return self.element.loops(reduce.axes, [nest.For(axis.name, *range_, body)])
 
     def _elements(self, stage: Stage, axis: Axis, low: Dim, high: Dim) -> list[nest.Statement]:
         """Return the loop over elements of a stage, in vectors if it has them."""
@@ -221,7 +229,7 @@ class _Lowering:
         self.element.along = axis.name
         if vector is None:
             body = [*self.element.open(stage, (), axis.name), *self._element(stage, ONE)]
-            return [nest.For(axis.name, low, high, tuple(body))]
+            return [nest.For(axis.name, low, high, tuple(body), shared=axis.name in self.shared)]
         if vector.beyond:
             body = self._element(stage, LANES)
             return [nest.For(axis.name, low, high, tuple(body), VECTOR)]
@@ -262,25 +270,18 @@ class _Lowering:
         if vector is not None and vector.beyond:
             statements, value = self.element.named(statements, value)
             room = self._room(stage)
-        statements.append(
-            nest.Store(stage.to.name, self._at(stage), value, stage.to.type, width, room)
-        )
+        at = self.element.stored_at(stage)
+        statements.append(nest.Store(stage.to.name, at, value, stage.to.type, width, room))
         if stage.places is not None:
             found = Size.named(FOUND, 0, highest(math.prod(stage.to.shape)))
             place = nest.Constant(found, stage.places.type)
-            statements.append(
-                nest.Store(stage.places.name, self._at(stage), place, stage.places.type)
-            )
+            statements.append(nest.Store(stage.places.name, at, place, stage.places.type))
         return statements
-
-    def _at(self, stage: Stage) -> Dim:
-        """Return where the element of a stage is stored."""
-        return self.element.offset(stage.to, [axis.at for axis in stage.axes]) - self.element.flat
 
     def _room(self, stage: Stage) -> Dim:
         """Return the elements of the result from the present one on: later ones overwrite them."""
         end = [stage.axes[0].extent, *(0 for _ in stage.axes[1:])]
-        return self.element.offset(stage.to, end) - self._at(stage)
+        return self.element.offset(stage.to, end) - self.element.stored_at(stage)
 
 
 def _is_open(axis: Axis, range_: Range) -> bool:

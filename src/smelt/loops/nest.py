@@ -47,7 +47,19 @@ class Call:
     width: str = ONE
 
 
-Value: TypeAlias = Name | Constant | Read | Call
+@dataclass(frozen=True)
+class Row:
+    """A function of ``count`` neighbors in ``array`` from offset ``at`` on."""
+
+    function: Operator
+    array: str
+    at: Dim
+    count: Dim
+    type: ElementType
+    width: str = ONE
+
+
+Value: TypeAlias = Name | Constant | Read | Call | Row
 
 
 @dataclass(frozen=True)
@@ -61,6 +73,16 @@ class For:
     step: Dim = 1
     shared: bool = False
     short: bool = False
+
+
+@dataclass(frozen=True)
+class Halving:
+    """A loop over ``start``, its half, and so on, down to ``least``."""
+
+    name: str
+    start: int
+    least: int
+    body: tuple[Statement, ...]
 
 
 @dataclass(frozen=True)
@@ -106,6 +128,16 @@ class Keep:
     """Keep a vector in a register: compilers would read it again for each use."""
 
     name: str
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Declare a variable, the value of an operator that has statements of its own."""
+
+    name: str
+    operator: Operator
+    operands: tuple[Value, ...]
+    type: ElementType
 
 
 @dataclass(frozen=True)
@@ -156,5 +188,17 @@ class Store:
 
 
 Statement: TypeAlias = (
-    For | If | When | Index | Declare | Assign | Keep | Array | Watch | IfNaN | Store
+    For
+    | Halving
+    | If
+    | When
+    | Index
+    | Declare
+    | Lines
+    | Assign
+    | Keep
+    | Array
+    | Watch
+    | IfNaN
+    | Store
 )

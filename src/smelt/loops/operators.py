@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -18,6 +19,10 @@ class ElementType(Protocol):
     @property
     def name(self) -> str:
         """The C type."""
+
+    @property
+    def modular(self) -> str:
+        """The unsigned C type in which sums and products of integers wrap."""
 
     @property
     def kind(self) -> str:
@@ -41,19 +46,31 @@ class ElementType(Protocol):
 
 @dataclass(frozen=True)
 class Operator:
-    """One operator: ``c`` is its text with operands ``{0}``, ``{1}`` and the suffix ``{f}``.
+    """One operator: ``c`` is its text with operands ``{0}``, ``{1}``, and of its type ``{t}``,
+    ``{m}`` and ``{f}``: its name, where it wraps, and its suffix.
 
-    ``vectors`` has the texts of widths at which it is another one.
+    ``vectors`` has the texts of widths at which it is another one. ``lines`` are statements before
+    the text.
     """
 
     name: str
     c: str
     numpy: Callable[..., Any]
     vectors: Mapping[str, str] = field(default_factory=dict)
+    lines: tuple[str, ...] = ()
 
-    def text(self, width: str, f: str, *operands: str) -> str:
+    def text(self, width: str, type_: ElementType, *operands: str) -> str:
         """Return the C of the operator applied to ``operands``."""
-        return self.vectors.get(width, self.c).format(*operands, f=f)
+        return _filled(self.vectors.get(width, self.c), type_, operands)
+
+    def statements(self, type_: ElementType, *operands: str) -> list[str]:
+        """Return the statements before the text."""
+        return [_filled(line, type_, operands) for line in self.lines]
+
+
+def _filled(text: str, type_: ElementType, operands: tuple[str, ...]) -> str:
+    """Return ``text`` with operands and what it needs of a type."""
+    return text.format(*operands, f=type_.f, t=type_.name, m=type_.modular)
 
 
 def _larger(v: Any, a: Any) -> Any:
@@ -61,6 +78,11 @@ def _larger(v: Any, a: Any) -> Any:
     if np.ndim(v) or np.ndim(a):
         return np.where(v > a, v, a)
     return v if v > a or np.isnan(v) else a
+
+
+def _smaller(v: Any, a: Any) -> Any:
+    """Return the smaller, or the NaN."""
+    return v if v < a or np.isnan(v) else a
 
 
 def _power(v: Any, p: Any) -> Any:
@@ -77,6 +99,17 @@ MULTIPLY_ADD = Operator("multiply-add", "{0} * {1} + {2}", lambda w, v, a: w * v
 NOT_BELOW_0 = Operator(
     "not below 0", "{0} < 0 ? 0 : {0}", lambda v: np.where(v < 0, 0, v), {LANES: "NOT_BELOW_0({0})"}
 )
+SUBTRACT = Operator("subtract", "{0} - {1}", lambda v, a: v - a)
+SQUARE = Operator("square", "{0} * {0}", lambda v: v * v)
+ABSOLUTE = Operator("absolute", "fabs{f}({0})", np.abs)
+SQUARE_ROOT = Operator("square root", "sqrt{f}({0})", np.sqrt)
+EXPONENTIAL = Operator("exponential", "exp{f}({0})", np.exp)
+LOGARITHM = Operator("logarithm", "log{f}({0})", np.log)
+ZERO_UNLESS_FINITE = Operator(
+    "zero unless finite",
+    "{0} - {0} == 0 ? {0} : 0",
+    lambda v: v if np.isfinite(v) else v.dtype.type(0),
+)
 POWER = Operator("power", "pow{f}(fabs{f}({0}), {1})", _power)
 LARGER = Operator(
     "larger",
@@ -89,7 +122,14 @@ LARGER_SO_FAR = Operator(
 )
 """The same in a form that is faster, and longer, where the second is in a register."""
 
+SMALLER = Operator("smaller", LARGER.c.replace(">", "<"), _smaller)
+SMALLER_SO_FAR = Operator("smaller so far", LARGER_SO_FAR.c.replace(">", "<"), _smaller)
 LARGER_INTEGER = Operator("larger integer", "{0} > {1} ? {0} : {1}", _larger)
+SMALLER_INTEGER = Operator("smaller integer", "{0} < {1} ? {0} : {1}", _smaller)
+
+ADD_WRAPPED = Operator("add, wrapped", "({t})(({m}){0} + ({m}){1})", ADD.numpy)
+MULTIPLY_WRAPPED = Operator("multiply, wrapped", "({t})(({m}){0} * ({m}){1})", MULTIPLY.numpy)
+SQUARE_WRAPPED = Operator("square, wrapped", "({t})(({m}){0} * ({m}){0})", SQUARE.numpy)
 
 BETTER = Operator(
     "better",
@@ -104,7 +144,7 @@ class Monoid:
     """A way to combine numbers in any order: ``combine`` of a new value and the result so far.
 
     - ``in_loop``: the form of ``combine`` in a loop whose result so far is in a register.
-    - ``lowest``: the identity is the lowest value, else 0.
+    - ``identity``: what changes nothing; an infinity is the highest or lowest number of a type.
     - ``repeats``: an element may be combined twice.
     - ``watches``: in vectors, ``combine`` loses NaN, which must be looked for.
     """
@@ -112,19 +152,23 @@ class Monoid:
     name: str
     combine: Operator
     in_loop: Operator
-    lowest: bool = False
+    identity: float = 0
     repeats: bool = False
     watches: bool = False
 
     def start(self, type_: ElementType) -> float:
         """Return the identity among the numbers of a type."""
-        if not self.lowest:
-            return 0
-        if type_.kind == "float":
-            return float("-inf")
-        return -(2 ** (8 * type_.size - 1)) if type_.signed else 0
+        if type_.kind == "float" or math.isfinite(self.identity):
+            return self.identity
+        bits = 1 if type_.kind == "bool" else 8 * type_.size - int(type_.signed)
+        return 2**bits - 1 if self.identity > 0 else -(2**bits) if type_.signed else 0
 
 
 SUM = Monoid("sum", ADD, ADD)
-LARGEST = Monoid("largest", LARGER, LARGER_SO_FAR, lowest=True, repeats=True, watches=True)
-LARGEST_INTEGER = Monoid("largest integer", LARGER_INTEGER, LARGER_INTEGER, True, True)
+SUM_WRAPPED = Monoid("sum, wrapped", ADD_WRAPPED, ADD_WRAPPED)
+PRODUCT = Monoid("product", MULTIPLY, MULTIPLY, 1)
+PRODUCT_WRAPPED = Monoid("product, wrapped", MULTIPLY_WRAPPED, MULTIPLY_WRAPPED, 1)
+LARGEST = Monoid("largest", LARGER, LARGER_SO_FAR, -math.inf, repeats=True, watches=True)
+SMALLEST = Monoid("smallest", SMALLER, SMALLER_SO_FAR, math.inf, repeats=True)
+LARGEST_INTEGER = Monoid("largest integer", LARGER_INTEGER, LARGER_INTEGER, -math.inf, True)
+SMALLEST_INTEGER = Monoid("smallest integer", SMALLER_INTEGER, SMALLER_INTEGER, math.inf, True)

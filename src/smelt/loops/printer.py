@@ -41,6 +41,9 @@ def _print(statement: nest.Statement, body: Body) -> None:
     match statement:
         case nest.For():
             _print_loop(statement, body)
+        case nest.Halving(name, start, least, inner):
+            with body.block(f"for (ptrdiff_t {name} = {start}; {name} >= {least}; {name} /= 2)"):
+                print_nest(inner, body)
         case nest.If(condition, then, otherwise):
             text = condition if isinstance(condition, str) else value_text(condition)
             with body.block(f"if ({text})"):
@@ -54,7 +57,7 @@ def _print(statement: nest.Statement, body: Body) -> None:
             body.line("#else")
             print_nest(otherwise, body)
             body.line("#endif")
-        case nest.Index() | nest.Array() | nest.Declare():
+        case nest.Index() | nest.Array() | nest.Declare() | nest.Lines():
             _print_variable(statement, body)
         case nest.Keep(name):
             body.line(f"KEEP_IN_REGISTER({name});")
@@ -87,7 +90,7 @@ def _print_loop(loop: nest.For, body: Body) -> None:
         print_nest(loop.body, body)
 
 
-def _print_variable(made: nest.Index | nest.Array | nest.Declare, body: Body) -> None:
+def _print_variable(made: nest.Index | nest.Array | nest.Declare | nest.Lines, body: Body) -> None:
     """Write a declaration; the constant that a vector starts from goes into each lane."""
     match made:
         case nest.Index(name, value, changes):
@@ -103,6 +106,13 @@ def _print_variable(made: nest.Index | nest.Array | nest.Declare, body: Body) ->
         case nest.Declare(name, value, type_, width, changes):
             const, type_name = "" if changes else "const ", VECTORS.get(width, type_.name)
             body.line(f"{const}{type_name} {name} = {value_text(value)};")
+        case nest.Lines(name, operator, operands, type_):
+            names = [value_text(each) for each in operands]
+            body.line(f"{type_.name} {name};")
+            with body.block(""):
+                for line in operator.statements(type_, *names):
+                    body.line(line)
+                body.line(f"{name} = {operator.text(ONE, type_, *names)};")
 
 
 def _print_if_nan(
@@ -150,7 +160,16 @@ def value_text(value: nest.Value) -> str:
         case nest.Read():
             return _read_text(value)
         case nest.Call(operator, operands, type_, width):
-            return operator.text(width, type_.f, *(value_text(each) for each in operands))
+            return operator.text(width, type_, *(_operand_text(each) for each in operands))
+        case nest.Row(function, array, at, count, type_):
+            pointer = f"{array} + {_index(at)}"
+            return function.text(ONE, type_, pointer, _index(count))
+
+
+def _operand_text(value: nest.Value) -> str:
+    """Return a value as C, in parentheses if it is an operator's."""
+    text = value_text(value)
+    return f"({text})" if isinstance(value, nest.Call) else text
 
 
 def _read_text(read: nest.Read) -> str:

@@ -14,6 +14,7 @@ from smelt.loops.algorithm import (
     Load,
     Reduce,
     Stage,
+    at_place,
     reductions,
     replaced,
     substituted,
@@ -61,10 +62,11 @@ def _separated(algorithm: Algorithm, directive: Separate) -> Algorithm:
 
 def _unrolled(algorithm: Algorithm, directive: Unroll) -> Algorithm:
     """Return the algorithm with the reduction along an axis as one expression."""
-    whole, along, load = _reduction(algorithm, directive.along)
+    whole = next(reductions(algorithm.result.value))
+    along = next(axis for axis in whole.axes if axis.name == directive.along)
     assert isinstance(along.extent, int)
     places = range(along.extent)
-    value = replaced(algorithm.result.value, whole, _chain(whole, load, along, places))
+    value = replaced(algorithm.result.value, whole, _chain(whole, whole.body, along, places))
     return Algorithm((*algorithm.stages[:-1], replace(algorithm.result, value=value)))
 
 
@@ -83,13 +85,12 @@ def _doubled(algorithm: Algorithm, directive: Doubling) -> Algorithm:
     return Algorithm((*stages, replace(algorithm.result, value=value)))
 
 
-def _chain(whole: Reduce, load: Load, along: Axis, places: range | tuple[int, ...]) -> Expression:
+def _chain(
+    whole: Reduce, body: Expression, along: Axis, places: range | tuple[int, ...]
+) -> Expression:
     """Return the elements at ``places`` of an axis, combined."""
-    values = [
-        replace(load, index=tuple(substituted(each, {along.name: place}) for each in load.index))
-        for place in places
-    ]
-    chain: Expression = values[0]
+    values = [at_place(body, {along.name: place}) for place in places]
+    chain = values[0]
     for value in values[1:]:
         chain = Apply(whole.monoid.combine, (value, chain))
     return chain

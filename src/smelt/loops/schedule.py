@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from smelt.loops.operators import Operator
 from smelt.program.run_sizes import Dim
 
 
@@ -91,7 +92,49 @@ class Registers:
     axis: str
 
 
+@dataclass(frozen=True)
+class Partial:
+    """Reduce along ``along``, the innermost axis, to ``count`` results, which are combined at last.
+
+    Element i becomes a part of result i % ``count``. ``beside``: the result's last axis is a part
+    of ``count``. ``around``: these results remain while the loops around run. ``unrolled``: each
+    step of the combination is a loop of its own, which is vectors; those wait for single numbers
+    that were stored last.
+    """
+
+    along: str
+    count: int
+    around: bool = False
+    unrolled: bool = False
+    beside: str = ""
+
+
+@dataclass(frozen=True)
+class RowFunction:
+    """Reduce along ``along``, the innermost axis, by a ``function`` of pointer and size."""
+
+    along: str
+    function: Operator
+
+
+@dataclass(frozen=True)
+class Share:
+    """Threads share the loop over ``axis``, one of the result's."""
+
+    axis: str
+
+
 Directive: TypeAlias = (
-    Separate | Unroll | Doubling | Split | ComputeAt | Vector | Outermost | Registers
+    Separate
+    | Unroll
+    | Doubling
+    | Split
+    | ComputeAt
+    | Vector
+    | Outermost
+    | Registers
+    | Partial
+    | RowFunction
+    | Share
 )
 Schedule: TypeAlias = tuple[Directive, ...]

@@ -6,20 +6,26 @@ others.
 
 from __future__ import annotations
 
+import math
+
+from smelt.loops.algorithm import Algorithm, Axis, Buffer, Load, Stage
+from smelt.loops.lower import lower
+from smelt.loops.nest import If, Statement
+from smelt.loops.printer import print_nest
+from smelt.loops.schedule import Outermost
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import ANY, KernelContext, kernel
-from smelt.native.kernels.nest import index
-from smelt.native.kernels.reduce import Reducer
-from smelt.native.kernels.reduction_table import TABLES, Reduction
+from smelt.native.kernels.nest import Access
+from smelt.native.kernels.reduce import arrays
+from smelt.native.kernels.reduction_table import LOG_SUM_EXP, is_reduction, reduced
 from smelt.program.instruction import DYNAMIC_REDUCE
-
-LOG_SUM_EXP = Reduction("(-INFINITY)", "log_add_exp_@t({a}, {v})")
+from smelt.program.run_sizes import Dim, Size
 
 
 def _refuse(instance: Instance) -> str | None:
     """Return why the instruction is refused, None if it is supported."""
     op, type_ = str(instance.instruction.attributes["reduction"]), instance.type(0)
-    if op not in TABLES[type_.kind] and not (op == "ReduceLogSumExp" and type_.kind == "float"):
+    if not is_reduction(op, type_.kind):
         return f"{op} takes no {type_.name}"
     if instance.instruction.inputs[1] not in instance.program.inputs:
         return "axes that are neither constant nor an input of the model"
@@ -30,111 +36,115 @@ def _refuse(instance: Instance) -> str | None:
 
 @kernel(DYNAMIC_REDUCE, kinds=ANY, refuse=_refuse)
 def dynamic_reduce(cx: KernelContext) -> None:
-    """Write the accumulation of each element into the output, by strides that are 0 along reduced
-    dims.
+    """Write a reduction whose sizes follow from the axes: each dim is kept, or reduced.
 
     ```
-    const ptrdiff_t count = strides_3x2x3_by_1_int64_t(x1, stride);
-    for (ptrdiff_t i0 = 0; i0 < 3; ++i0) ...
-        const ptrdiff_t o = i0 * stride[0] + i1 * stride[1] + i2 * stride[2];
-        y0[o] = y0[o] + v * v;
+    ptrdiff_t kept[3];
+    kept_of_3_by_1_int64_t(x1, kept);
+    const ptrdiff_t kept0 = kept[0] ? 2 : 1, reduced0 = kept[0] ? 1 : 2;
+    if (kept[2]) ...
+    else
+        for (ptrdiff_t i0 = 0; i0 < kept0; ++i0) ...
+            for (ptrdiff_t k0 = 0; k0 < reduced0; ++k0) ...
+                for (ptrdiff_t last = 0; last < 4; ++last)
+                    a0 = x0[i0 * 12 + i1 * 4 + k0 * 12 + k1 * 4 + last] + a0;
     ```
     """
-    op, type_ = str(cx.instruction.attributes["reduction"]), cx.type(0)
     source, axes, output, body = cx.input(0), cx.input(1), cx.output(), cx.body
     rank, keep = len(source.shape), bool(cx.int("keepdims"))
-    strides = cx.call(*_strides(source.shape, axes.size, axes.type.name, cx.int("noop")))
-    fits = cx.call(*_fits(strides, source.shape, output.shape, axes.type.name, keep))
+    kept = cx.call(*_kept(source.shape, axes.size, axes.type.name, cx.int("noop")))
+    fits = cx.call(*_fits(kept, source.shape, output.shape, axes.type.name, keep))
     cx.require(fits, 1)
-    if op == "ReduceLogSumExp":
-        cx.call(f"log_add_exp_{type_.name}", _log_add_exp(type_.name, type_.f))
-    table = LOG_SUM_EXP if op == "ReduceLogSumExp" else TABLES[type_.kind][op]
-    reducer = Reducer(cx, table, 0)
-    reducer.count = f"({type_.name})count"
-    names = [f"i{dim}" for dim in range(rank)]
-    body.line(f"ptrdiff_t stride[{max(rank, 1)}];")
-    body.line(f"const ptrdiff_t count = {strides}({axes.name}, stride);")
-    with body.loop("o", output.size):
-        body.line(f"{output.name}[o] = {reducer.start};")
-    with body.loops(names, source.shape):
-        at = " + ".join(f"{name} * stride[{dim}]" for dim, name in enumerate(names)) or "0"
-        body.line(f"const ptrdiff_t o = {at};")
-        body.line(f"const {type_.name} v = {source.name}[{index(source.strides, names)}];")
-        body.line(f"{output.name}[o] = {reducer.step(f'{output.name}[o]', 'v')};")
-    if table.final != "{a}":
-        with body.loop("o", output.size):
-            body.line(f"{output.name}[o] = {reducer.final(f'{output.name}[o]')};")
-    body.line("(void)count;")
+    body.line(f"ptrdiff_t kept[{max(rank, 1)}];")
+    body.line(f"{kept}({axes.name}, kept);")
+    for dim, size in enumerate(source.shape[:-1]):
+        choices = f"kept[{dim}] ? {size} : 1, reduced{dim} = kept[{dim}] ? 1 : {size}"
+        body.line(f"const ptrdiff_t kept{dim} = {choices};")
+    print_nest(nest_of(cx), body)
 
 
-def _strides(shape: tuple[int, ...], axes: int, word: str, noop: int) -> tuple[str, str]:
-    """Return name and text of a function of ``(axes, stride)`` that fills in the output strides.
+def nest_of(cx: KernelContext) -> tuple[Statement, ...]:
+    """Return the nests for a last dim that is kept, and for one that is reduced."""
+    op, source = str(cx.attributes["reduction"]), cx.input(0)
+    ends = arrays(cx, op)
+    last_is_reduced = lower(_algorithm(cx, *ends, keeps_last=False))
+    if not source.shape:
+        return last_is_reduced
+    schedule = () if op == LOG_SUM_EXP else (Outermost(ends[1].array),)
+    last_is_kept = lower(_algorithm(cx, *ends, keeps_last=True), schedule)
+    return (If(f"kept[{len(source.shape) - 1}]", last_is_kept, last_is_reduced),)
 
-    The function returns the number of elements that are reduced to one, -1 for an axis out of
-    range.
+
+def _algorithm(cx: KernelContext, read: Access, result: Access, *, keeps_last: bool) -> Algorithm:
+    """Return the reduction over the part of each dim that is reduced, of the part that is kept.
+
+    One of both has one element. The last dim is one or the other.
     """
-    rank = len(shape)
-    sizes = ", ".join(map(str, shape or (1,)))
-    name = f"strides_{'x'.join(map(str, shape))}_by_{axes}_{word}" + ("_noop" if noop else "")
-    every = int(axes == 0 and not noop)
+    source, kept, others, index = cx.input(0), list[Axis](), list[Axis](), list[Dim]()
+    for dim, size in enumerate(source.shape[:-1]):
+        kept.append(Axis(f"i{dim}", Size.named(f"kept{dim}", 0, max(size, 1))))
+        others.append(Axis(f"k{dim}", Size.named(f"reduced{dim}", 0, max(size, 1))))
+        index.append(kept[-1].at + others[-1].at)
+    for size in source.shape[-1:]:
+        (kept if keeps_last else others).append(Axis("last", size))
+        index.append(Axis("last", size).at)
+    load = Load(Buffer(read.array, read.type, source.shape), tuple(index))
+    count = math.prod(axis.extent for axis in others)
+    op = str(cx.attributes["reduction"])
+    value = reduced(op, source.type, tuple(others), load, count)
+    to = Buffer(result.array, result.type, tuple(axis.extent for axis in kept))
+    return Algorithm((Stage(to, tuple(kept), value),))
+
+
+def _kept(shape: tuple[int, ...], axes: int, word: str, noop: int) -> tuple[str, str]:
+    """Return name and text of a function of ``(axes, kept)`` that notes which dims are kept.
+
+    The function returns 0 for an axis out of range.
+    """
+    rank, every = len(shape), int(axes == 0 and not noop)
+    name = f"kept_of_{rank}_by_{axes}_{word}" + ("_noop" if noop else "")
     lines = [
-        f"static ptrdiff_t {name}(const {word} *axes, ptrdiff_t *stride)",
+        f"static int {name}(const {word} *axes, ptrdiff_t *kept)",
         "{",
-        f"    static const ptrdiff_t size[] = {{{sizes}}};",
-        "    ptrdiff_t count = 1, step = 1;",
         f"    for (ptrdiff_t d = 0; d < {rank}; ++d)",
-        f"        stride[d] = {1 - every};",
+        f"        kept[d] = {1 - every};",
         f"    for (ptrdiff_t j = 0; j < {axes}; ++j) {{",
         f"        const ptrdiff_t a = (ptrdiff_t)axes[j] + (axes[j] < 0 ? {rank} : 0);",
         f"        if (a < 0 || a >= {rank})",
-        "            return -1;",
-        "        stride[a] = 0;",
+        "            return 0;",
+        "        kept[a] = 0;",
         "    }",
-        f"    for (ptrdiff_t d = {rank - 1}; d >= 0; --d) {{",
-        "        count *= stride[d] ? 1 : size[d];",
-        "        stride[d] *= step;",
-        "        step *= stride[d] && size[d] ? size[d] : 1;",
-        "    }",
-        "    (void)axes;",
-        "    return count;",
+        "    (void)axes, (void)kept;",
+        "    return 1;",
         "}",
     ]
     return name, "\n".join(lines) + "\n"
 
 
 def _fits(
-    strides: str, shape: tuple[int, ...], output: tuple[int, ...], word: str, keep: bool
+    kept: str, shape: tuple[int, ...], output: tuple[int, ...], word: str, keep: bool
 ) -> tuple[str, str]:
     """Return name and text of a function that is true if the axes lead to the
     sizes of the output."""
     rank, output_rank = len(shape), len(output)
-    name = f"{strides}_to_{'x'.join(map(str, output))}" + ("_kept" if keep else "")
     sizes, results = (", ".join(map(str, dims or (1,))) for dims in (shape, output))
+    name = f"{kept}_from_{'x'.join(map(str, shape))}_to_{'x'.join(map(str, output))}"
     checks = f"    for (ptrdiff_t d = 0; d < {rank}; ++d)\n"
     if keep:
-        checks += "        if (result[d] != (stride[d] ? size[d] : 1))\n            return 0;\n"
+        name += "_in_place"
+        checks += "        if (result[d] != (kept[d] ? size[d] : 1))\n            return 0;\n"
         end = "1"
     else:
         checks += (
-            "        if (stride[d] && "
+            "        if (kept[d] && "
             f"(at >= {output_rank} || result[at++] != size[d]))\n            return 0;\n"
         )
         end = f"at == {output_rank}"
     text = (
         f"static int {name}(const {word} *axes)\n{{\n"
         f"    static const ptrdiff_t size[] = {{{sizes}}}, result[] = {{{results}}};\n"
-        f"    ptrdiff_t stride[{max(rank, 1)}], at = 0;\n"
-        f"    if ({strides}(axes, stride) < 0)\n        return 0;\n"
+        f"    ptrdiff_t kept[{max(rank, 1)}], at = 0;\n"
+        f"    if (!{kept}(axes, kept))\n        return 0;\n"
         f"{checks}    (void)size;\n    (void)result;\n    (void)at;\n    return {end};\n}}\n"
     )
     return name, text
-
-
-def _log_add_exp(word: str, f: str) -> str:
-    """Return the C function of ``log(exp(a) + exp(v))``."""
-    return (
-        f"static {word} log_add_exp_{word}({word} a, {word} v)\n{{\n"
-        "    if (v != v || a == -INFINITY)\n        return v;\n"
-        "    if (a != a || v == -INFINITY || a == INFINITY)\n        return a;\n"
-        f"    return a > v ? a + log1p{f}(exp{f}(v - a)) : v + log1p{f}(exp{f}(a - v));\n}}\n"
-    )

@@ -1,52 +1,105 @@
-"""The C of each reduction, by the kind of element."""
+"""The monoid of each reduction, and the operators before and after it, by the kind of element."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from smelt.loops import operators
+from smelt.loops.algorithm import Apply, Axis, Expression, Let, Number, Reduce, Variable
+from smelt.loops.interpreter import numpy_type
+from smelt.loops.operators import SUM, ElementType, Monoid, Operator
+from smelt.program.run_sizes import Dim
 
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """The C of a reduction.
+    """A reduction: ``element`` is applied to each element, and ``final`` to the result.
 
-    ``{a}`` is the partial result, ``{v}`` an element, ``{n}`` the number of elements. ``element``
-    is applied to each element, ``step`` accumulates, and ``final`` is applied to the result.
+    ``mean``: the result is divided by the number of elements.
     """
 
-    start: str
-    step: str
-    final: str = "{a}"
-    element: str = "{v}"
+    monoid: Monoid
+    element: Operator | None = None
+    final: Operator | None = None
+    mean: bool = False
 
-
-_SUM = "{a} + {v}"
 
 FLOATS: Mapping[str, Reduction] = {
-    "ReduceSum": Reduction("0", _SUM),
-    "ReduceMean": Reduction("0", _SUM, "{a} / {n}"),
-    "ReduceMax": Reduction("lowest", "({v} > {a} || {v} != {v}) ? {v} : {a}"),
-    "ReduceMin": Reduction("highest", "({v} < {a} || {v} != {v}) ? {v} : {a}"),
-    "ReduceProd": Reduction("1", "{a} * {v}"),
-    "ReduceL1": Reduction("0", _SUM, element="fabs@f({v})"),
-    "ReduceL2": Reduction("0", _SUM, "sqrt@f({a})", "{v} * {v}"),
-    "ReduceSumSquare": Reduction("0", _SUM, element="{v} * {v}"),
-    "ReduceLogSum": Reduction("0", _SUM, "log@f({a})"),
+    "ReduceSum": Reduction(SUM),
+    "ReduceMean": Reduction(SUM, mean=True),
+    "ReduceMax": Reduction(operators.LARGEST),
+    "ReduceMin": Reduction(operators.SMALLEST),
+    "ReduceProd": Reduction(operators.PRODUCT),
+    "ReduceL1": Reduction(SUM, operators.ABSOLUTE),
+    "ReduceL2": Reduction(SUM, operators.SQUARE, operators.SQUARE_ROOT),
+    "ReduceSumSquare": Reduction(SUM, operators.SQUARE),
+    "ReduceLogSum": Reduction(SUM, final=operators.LOGARITHM),
 }
 
-_ADD = "(@t)((@m){a} + (@m){v})"
-
-_MULTIPLY = "(@t)((@m){v} * (@m){v})"
-
 INTEGERS: Mapping[str, Reduction] = {
-    "ReduceSum": Reduction("0", _ADD),
-    "ReduceMean": Reduction("0", _ADD, "(@t)({a} / {n})"),
-    "ReduceMax": Reduction("lowest", "{v} > {a} ? {v} : {a}"),
-    "ReduceMin": Reduction("highest", "{v} < {a} ? {v} : {a}"),
-    "ReduceProd": Reduction("1", "(@t)((@m){a} * (@m){v})"),
-    "ReduceSumSquare": Reduction("0", _ADD, element=_MULTIPLY),
+    "ReduceSum": Reduction(operators.SUM_WRAPPED),
+    "ReduceMean": Reduction(operators.SUM_WRAPPED, mean=True),
+    "ReduceMax": Reduction(operators.LARGEST_INTEGER),
+    "ReduceMin": Reduction(operators.SMALLEST_INTEGER),
+    "ReduceProd": Reduction(operators.PRODUCT_WRAPPED),
+    "ReduceSumSquare": Reduction(operators.SUM_WRAPPED, operators.SQUARE_WRAPPED),
 }
 
 BOOLEANS = {name: INTEGERS[name] for name in ("ReduceMax", "ReduceMin")}
 
 TABLES = {"float": FLOATS, "int": INTEGERS, "bool": BOOLEANS}
+
+LOG_SUM_EXP = "ReduceLogSumExp"
+
+
+def is_reduction(op: str, kind: str) -> bool:
+    """True if ``op`` reduces elements of ``kind``."""
+    return op in TABLES[kind] or (op == LOG_SUM_EXP and kind == "float")
+
+
+def reduced(
+    op: str, type_: ElementType, axes: tuple[Axis, ...], body: Expression, count: Dim
+) -> Expression:
+    """Return the reduction ``op`` of ``body`` over ``axes``, which have ``count`` elements.
+
+    ``type_`` is the type of the elements.
+    """
+    if op == LOG_SUM_EXP:
+        return _log_sum_exp(axes, body)
+    reduction = TABLES[type_.kind][op]
+    if reduction.element is not None:
+        body = Apply(reduction.element, (body,))
+    value: Expression = Reduce(reduction.monoid, axes, body)
+    if reduction.mean:
+        divide = operators.DIVIDE if type_.kind == "float" else _truncating(type_)
+        value = Apply(divide, (value, Number(count)))
+    return value if reduction.final is None else Apply(reduction.final, (value,))
+
+
+def _truncating(type_: ElementType) -> Operator:
+    """Return the quotient of integers of ``type_`` whose sum is in unsigned memory."""
+    divisor = "ptrdiff_t" if type_.signed else "size_t"
+    text = f"({{t}})(({type_.name}){{0}} / ({divisor}){{1}})"
+
+    def quotient(v: Any, n: Any) -> Any:
+        """Return the quotient, rounded towards 0."""
+        number = int(v.astype(numpy_type(type_)))
+        whole = abs(number) // int(n)
+        return np.array(whole if number >= 0 else -whole).astype(v.dtype)[()]
+
+    return Operator("divide integers", text, quotient)
+
+
+def _log_sum_exp(axes: tuple[Axis, ...], body: Expression) -> Expression:
+    """Return ``log(sum(exp(x)))``, relative to the largest element, so nothing overflows."""
+    largest = Reduce(operators.LARGEST, axes, body)
+    top = Variable("top")
+    raised = Apply(operators.EXPONENTIAL, (Apply(operators.SUBTRACT, (body, top)),))
+    total = Apply(operators.LOGARITHM, (Reduce(SUM, axes, raised),))
+    return Let(
+        "top", Apply(operators.ZERO_UNLESS_FINITE, (largest,)), Apply(operators.ADD, (top, total))
+    )

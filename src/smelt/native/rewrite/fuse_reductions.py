@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from smelt.native.kernels.fused import MAP, is_elementwise
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.reduced_map import MAP_REDUCE, emitter_of, map_loops_of
+from smelt.native.kernels.reduced_map import MAP_REDUCE, map_loops_of, schedule_of
 from smelt.native.kernels.reduction_table import FLOATS
 from smelt.native.rewrite.fuse_elementwise import as_group
 from smelt.native.types import C_TYPES
@@ -54,8 +54,8 @@ def _may_join(program: Program, elementwise: Instruction, step: Instruction) -> 
         return False
     if C_TYPES[slots[-1].dtype].kind != "float" or not slots[len(elementwise.inputs)].size:
         return False
-    loops = map_loops_of(KernelContext(program, _fused_reduction(elementwise, step)))
-    return emitter_of(loops.sizes, [stride == 0 for stride in loops.write.strides]) is not None
+    cx = KernelContext(program, _fused_reduction(elementwise, step))
+    return schedule_of(map_loops_of(cx), cx.output().name) is not None
 
 
 def _fused_reduction(elementwise: Instruction, step: Instruction) -> Instruction:

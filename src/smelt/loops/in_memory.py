@@ -1,0 +1,45 @@
+"""Reductions whose results so far are in memory, while the loops over their axes run outside."""
+
+from __future__ import annotations
+
+from smelt.loops import nest
+from smelt.loops.algorithm import Axis, Load, Reduce, Stage, reductions, replaced
+from smelt.loops.element import Element
+from smelt.loops.operators import ONE
+from smelt.loops.regions import Range
+
+
+def start_in_memory(
+    element: Element, stage: Stage, axis: Axis, range_: Range, short: bool = False
+) -> nest.Statement:
+    """Return the loop that stores the identity of a reduction."""
+    type_ = stage.to.type
+    start = nest.Constant(next(reductions(stage.value)).monoid.start(type_), type_)
+    store = nest.Store(stage.to.name, element.stored_at(stage), start, type_)
+    return nest.For(axis.name, *range_, (store,), short=short)
+
+
+def sum_in_memory(
+    element: Element, stage: Stage, axis: Axis, range_: Range, *, kept: bool
+) -> list[nest.Statement]:
+    """Return a reduction whose loops are around the loop over ``axis``.
+
+    With ``kept``, results are in an array that the loops around read again: the form of ``combine``
+    for numbers in memory is shorter.
+    """
+    type_, reduce, at = stage.to.type, next(reductions(stage.value)), element.stored_at(stage)
+    statements, value = element.value(reduce.body, ONE)
+    statements, value = element.operand(statements, value, reduce.monoid)
+    total: nest.Value = nest.Read(stage.to.name, at, type_)
+    combine, more = reduce.monoid.in_loop, list[nest.Statement]()
+    if kept:
+        combine, (more, total) = reduce.monoid.combine, element.named([], total)
+    combined = nest.Store(stage.to.name, at, nest.Call(combine, (value, total), type_), type_)
+    body = (*statements, *more, combined)
+    loops = element.loops(reduce.axes, [nest.For(axis.name, *range_, body)])
+    if isinstance(stage.value, Reduce):
+        return loops
+    load = Load(stage.to, tuple(each.at for each in stage.axes))
+    statements, value = element.value(replaced(stage.value, reduce, load), ONE)
+    final = nest.Store(stage.to.name, at, value, type_)
+    return [*loops, nest.For(axis.name, *range_, (*statements, final))]
