@@ -18,7 +18,8 @@ def conv(b: Builder, x: str, channels: int, outer: int, **given: object) -> str:
     attributes |= given
     if "pads" not in given:
         pads = [b.pick(0, 1, 2) for _ in range(4)]
-        pads = [max(p, 1) for p in pads]
+        ahead = [(k - 1) * d for k, d in zip(kernel, attributes["dilations"], strict=True)]
+        pads = [max(p, 1, -(-reach // 2)) for p, reach in zip(pads, ahead * 2, strict=True)]
         attributes |= b.pick(
             {"pads": pads}, {"auto_pad": b.pick("SAME_UPPER", "SAME_LOWER")}, {"pads": pads}
         )

@@ -131,4 +131,8 @@ def summed(b: Builder, x: str) -> str:
     if b.chance(0.5):
         count = b.op("Cast", b.op("ReduceProd", b.op("Shape", x), keepdims=0), to=b.type)
         return b.op("Sub", x, b.op("Div", b.sum(x, [0, 1]), count))
-    return b.op("CumSum", x, b.int(b.pick(0, 1, -2)), exclusive=b.pick(0, 1), reverse=b.pick(0, 1))
+    half = b.type == TensorProto.FLOAT16  # ONNX Runtime has no kernel for these
+    x = b.op("Cast", x, to=TensorProto.FLOAT) if half else x
+    axis = b.int(b.pick(0, 1, -2))
+    y = b.op("CumSum", x, axis, exclusive=b.pick(0, 1), reverse=b.pick(0, 1))
+    return b.op("Cast", y, to=b.type) if half else y

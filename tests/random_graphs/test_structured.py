@@ -23,6 +23,11 @@ def test_structured_models_compute_the_same(seeds: tuple[int, ...], ways: tuple[
     assert not [each for each in drawn if each[2] and not refusal(each[2])]
 
 
+@pytest.mark.parametrize("seed", [364, 1776])
+def test_half_sums_and_small_images_are_drawn_as_the_runtime_takes_them(seed: int) -> None:
+    assert StructuredTrial(seed).expected
+
+
 def test_equal_seeds_write_equal_models() -> None:
     assert structured(7).model() == structured(7).model()
     assert structured(7).model() != structured(12).model()
