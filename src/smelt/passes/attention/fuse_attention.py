@@ -84,6 +84,7 @@ from smelt.passes.attention.grouped_heads import grouped
 from smelt.passes.attention.masked_scores import scores_by_products
 from smelt.passes.attention.normed_heads import normed_heads
 from smelt.passes.attention.split_heads import misfit_of, rows_of
+from smelt.passes.attention.unknown_scores import unknown_scores
 from smelt.passes.attention.window_mask import window_mask
 from smelt.passes.base import rounding, rule_pass
 from smelt.passes.first_opsets import opset_miss
@@ -291,7 +292,7 @@ fuse_attention = rule_pass(
     __doc__,
     [
         *(window_mask, axial_attention, attention, normed_heads, heads_inside, cached_heads),
-        *(scores_by_products, scaled_operand, causal, grouped),
+        *(scores_by_products, scaled_operand, causal, grouped, unknown_scores),
     ],
     exactness=rounding(32, "runtimes sum in blocks; a masked score that overflows becomes visible"),
     after=("fuse_softmax",),
