@@ -6,6 +6,7 @@ import onnx_ir as ir
 import pytest
 
 from smelt.consumers.consumer import Consumer, Takes, takes
+from smelt.consumers.describe import limits
 from smelt.consumers.find import consumers
 from smelt.consumers.obstacle import unsupported_nodes
 from smelt.consumers.readers import readers
@@ -80,6 +81,21 @@ def test_the_first_reason_is_told(model, why) -> None:
     found = unsupported_nodes(text.parse(model, 20), SMALL)
     assert why in found[0].why if why else not found
     assert all(each.remedy for each in found)
+
+
+@pytest.mark.parametrize(
+    ("operator", "words"),
+    [
+        ("LayerNormalization", "input 2 present"),
+        ("Gather", "axis not named"),
+        ("Pad", "mode named"),
+        ("Slice", "elements 1 of input 4"),
+        ("Add", "no constant of several samples"),
+        ("Resize", "mode nearest; nearest_mode floor, or mode linear"),
+    ],
+)
+def test_limits_in_words(operator, words) -> None:
+    assert limits(SMALL.operators[operator]) == words
 
 
 def test_nodes_of_one_operator_and_reason_are_told_together() -> None:

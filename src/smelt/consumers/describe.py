@@ -65,7 +65,7 @@ def _limits(form: Takes) -> str:
     if form.constant:
         noun = "input" if len(form.constant) == 1 else "inputs"
         parts += [f"constant {noun} {', '.join(map(str, form.constant))}"]
-    parts += [f"input {place}" for place in form.present]
+    parts += [f"input {place} present" for place in form.present]
     for place, elements in form.values.items():
         parts += [f"elements {' or '.join(map(str, elements))} of input {place}"]
     for name, allowed in form.attributes.items():
