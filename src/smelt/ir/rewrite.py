@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 
 import onnx_ir as ir
 from onnx_shape_inference import SYM_DATA_KEY
@@ -74,7 +75,7 @@ class Rewriter:
             graph,
             self.shapes,
             before=before,
-            origin=lambda: provenance.merge(sources, rule),
+            origin=cache(lambda: provenance.merge(sources, rule)),
             in_function=graph in self._function_graphs,
             kernels=self.kernels,
             spills=True,

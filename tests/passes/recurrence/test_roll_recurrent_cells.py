@@ -7,7 +7,7 @@ import onnx_ir as ir
 import pytest
 from rewrites import run_pass
 
-from smelt.ir import text
+from smelt.ir import provenance, text
 from smelt.passes.recurrence.roll_recurrent_cells import roll_recurrent_cells
 from smelt.runtime.runner import open_runner
 
@@ -113,6 +113,29 @@ def test_steps_become_one_operator(kind: str, stacked: bool, order: tuple[int, .
     (node,) = (node for node in model.graph if node.op_type == kind)
     reverse = node.attributes.get_string("direction", "forward") == "reverse"
     assert reverse == (order[0] > order[1])
+
+
+@pytest.mark.parametrize("kind", GATES)
+def test_the_source_of_many_results_is_collected_once(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each state that is read makes a Gather; all steps are the source of each."""
+    visited: list[ir.Node] = []
+    origin_of = provenance.origin_of
+    monkeypatch.setattr(
+        provenance, "origin_of", lambda node: (visited.append(node), origin_of(node))[1]
+    )
+    counts = []
+    for steps in (3, 6, 9):
+        order = tuple(range(steps))
+        outputs = "".join(f", float[B,3] h{step}" for step in order[1:])
+        model = written_out(kind, order=order, outputs=outputs)
+        model.graph.inputs[0].shape = ir.Shape(["B", steps, 2])
+        visited.clear()
+        run_pass(roll_recurrent_cells, model)
+        assert [node.op_type for node in model.graph].count("Gather") >= steps - 1
+        counts.append(len(visited))
+    assert counts[2] - counts[1] <= 1.2 * (counts[1] - counts[0])
 
 
 def test_memory_that_begins_with_one_zero_is_left_out() -> None:
