@@ -26,13 +26,13 @@ from smelt.loops.schedule import (
     Vector,
 )
 from smelt.native.emit.writer import Writer
-from smelt.native.kernels.pool import average_pool, lp_pool, max_pool, variants
+from smelt.native.kernels.pool import max_pool, mean_or_norm_pool, variants
 from smelt.native.types import C_TYPES
 from smelt.program.run_sizes import Dim, Size
 from smelt.runtime.c_library import build
 
 FLOAT = C_TYPES[ir.DataType.FLOAT]
-KERNELS = {"MaxPool": max_pool, "AveragePool": average_pool, "LpPool": lp_pool}
+KERNELS = {"MaxPool": max_pool, "AveragePool": mean_or_norm_pool, "LpPool": mean_or_norm_pool}
 DTYPES = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT8, ir.DataType.UINT16)
 
 

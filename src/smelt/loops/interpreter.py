@@ -55,11 +55,6 @@ class _Run:
                 while self.values[name] < self._index(stop):
                     self.block(body)
                     self.values[name] += self._index(step)
-            case nest.Halving(name, start, least, body):
-                self.values[name] = start
-                while self.values[name] >= least:
-                    self.block(body)
-                    self.values[name] //= 2
             case nest.If() | nest.When() | nest.IfNaN():
                 self._branch(statement)
             case nest.Index(name, value):

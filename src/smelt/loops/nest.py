@@ -76,16 +76,6 @@ class For:
 
 
 @dataclass(frozen=True)
-class Halving:
-    """A loop over ``start``, its half, and so on, down to ``least``."""
-
-    name: str
-    start: int
-    least: int
-    body: tuple[Statement, ...]
-
-
-@dataclass(frozen=True)
 class If:
     """``then`` if ``condition``, C of integers or a value, is not 0; else ``otherwise``."""
 
@@ -188,17 +178,5 @@ class Store:
 
 
 Statement: TypeAlias = (
-    For
-    | Halving
-    | If
-    | When
-    | Index
-    | Declare
-    | Lines
-    | Assign
-    | Keep
-    | Array
-    | Watch
-    | IfNaN
-    | Store
+    For | If | When | Index | Declare | Lines | Assign | Keep | Array | Watch | IfNaN | Store
 )

@@ -26,18 +26,25 @@ def reduced_in_parts(
         load = at_place(reduce.body, {inner.name: 0})
         assert isinstance(load, Load)
         at = element.offset(load.buffer, load.index)
-        row = nest.Row(directive.function, load.buffer.name, at, inner.extent, load.buffer.type)
-        statements, value = element.named([], row)
+        found = nest.Row(directive.function, load.buffer.name, at, inner.extent, load.buffer.type)
+        if not outer:
+            return [nest.Assign(total.name, found)]
+        statements, value = element.named([], found)
         return element.loops(outer, [*statements, _combined(element, reduce, value, total)])
-    start, type_ = _start(element, reduce, directive.count), element.type
-    fill = _fill(element, reduce, directive.count, inner.name, inner.extent)
-    joined = _joined(element, reduce, directive.count, 1, unrolled=directive.unrolled)
-    first = nest.Read(LANE, 0, type_)
+    start, count = _start(element, reduce, directive.count), directive.count
+    first, second = (nest.Read(LANE, lane, element.type) for lane in (0, 1))
     if directive.around:
-        fill = element.loops(outer, fill)
-        return [*start, *fill, *joined, nest.Assign(total.name, first)]
-    end = _combined(element, reduce, first, total)
-    return element.loops(outer, [*start, *fill, *joined, end])
+        fill = [*element.loops(outer, _fill(element, reduce, count, inner))]
+        return [*start, *fill, *_joined(element, reduce, count, 1), nest.Assign(total.name, first)]
+    row = nest.Name("row") if outer else total
+    fill = _fill(element, reduce, count, inner, row)
+    last = [_combined(element, reduce, lane, row) for lane in (second, first)]
+    body = [*start, *fill, *_joined(element, reduce, count, 2), *last]
+    if outer:
+        identity = nest.Constant(reduce.monoid.start(element.type), element.type)
+        declared = nest.Declare(row.name, identity, element.type, changes=True)
+        body = [declared, *body, _combined(element, reduce, row, total)]
+    return element.loops(outer, body)
 
 
 def rows_in_parts(
@@ -47,13 +54,13 @@ def rows_in_parts(
     and the stage that reads the combined row."""
     (*outer, inner), last = reduce.axes, stage.axes[-1]
     whole = Reduce(reduce.monoid, (), at_place(reduce.body, {inner.name: 0}))
-    fill = _fill(element, whole, count, last.name, inner.extent * last.extent)
+    fill = _fill(element, whole, count, Axis(last.name, inner.extent * last.extent))
     assert isinstance(last.extent, int)
     lane = Load(Buffer(LANE, element.type, (count,)), (last.at,))
     statements = [
         *_start(element, reduce, count),
         *element.loops(tuple(outer), fill),
-        *_joined(element, reduce, count, last.extent, unrolled=False),
+        *_joined(element, reduce, count, last.extent),
     ]
     return statements, Stage(stage.to, stage.axes, replaced(stage.value, reduce, lane))
 
@@ -74,38 +81,37 @@ def _start(element: Element, reduce: Reduce, count: int) -> list[nest.Statement]
 
 
 def _fill(
-    element: Element, reduce: Reduce, count: int, name: str, extent: Dim
+    element: Element, reduce: Reduce, count: int, axis: Axis, total: nest.Name | None = None
 ) -> list[nest.Statement]:
-    """Return the loops that combine ``extent`` elements with the partial results in turn."""
+    """Return the loops that combine the elements along ``axis`` with the partial results in turn.
+
+    With ``total``, the rest that is less than ``count`` elements is combined with it: vectors that
+    combine the partial results would wait for single numbers that were stored last.
+    """
     j, type_ = Axis("j", count).at, element.type
 
-    def loop(first: Dim, count: Dim) -> nest.Statement:
+    def loop(first: Dim, count: Dim, total: nest.Name | None = None) -> nest.Statement:
         """Return the loop over one element of each partial result."""
         statements, value = element.value(reduce.body, ONE)
         statements, value = element.operand(statements, value, reduce.monoid)
         combined = nest.Call(reduce.monoid.in_loop, (value, nest.Read(LANE, j, type_)), type_)
-        store = nest.Store(LANE, j, combined, type_)
-        return nest.For("j", 0, count, (nest.Index(name, first + j), *statements, store))
+        store: nest.Statement = nest.Store(LANE, j, combined, type_)
+        if total is not None:
+            store = _combined(element, reduce, value, total)
+        return nest.For("j", 0, count, (nest.Index(axis.name, first + j), *statements, store))
 
-    whole = extent - extent % count
-    at = Size.named("i", 0, highest(extent))
+    whole = axis.extent - axis.extent % count
+    at = Size.named("i", 0, highest(axis.extent))
     loops: list[nest.Statement] = [nest.For("i", 0, whole, (loop(at, count),), count)]
-    return loops if same(whole, extent) else [*loops, loop(whole, extent - whole)]
+    return loops if same(whole, axis.extent) else [*loops, loop(whole, axis.extent - whole, total)]
 
 
-def _joined(
-    element: Element, reduce: Reduce, count: int, left: int, *, unrolled: bool
-) -> list[nest.Statement]:
+def _joined(element: Element, reduce: Reduce, count: int, left: int) -> list[nest.Statement]:
     """Return the loops that combine the partial results by halves, until ``left`` are left."""
-    j, type_ = Axis("j", count).at, element.type
-
-    def loop(half: Dim) -> nest.Statement:
-        """Return the loop that adds the second half."""
-        lanes = (nest.Read(LANE, j + half, type_), nest.Read(LANE, j, type_))
+    loops, j, type_ = list[nest.Statement](), Axis("j", count).at, element.type
+    while count > left:
+        count //= 2
+        lanes = (nest.Read(LANE, j + count, type_), nest.Read(LANE, j, type_))
         store = nest.Store(LANE, j, nest.Call(reduce.monoid.in_loop, lanes, type_), type_)
-        return nest.For("j", 0, half, (store,))
-
-    steps = (count // left).bit_length() - 1
-    if unrolled:
-        return [loop(count >> step) for step in range(1, steps + 1)]
-    return [nest.Halving("w", count // 2, left, (loop(Size.named("w", left, count // 2)),))]
+        loops.append(nest.For("j", 0, count, (store,)))
+    return loops

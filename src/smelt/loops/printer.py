@@ -41,9 +41,6 @@ def _print(statement: nest.Statement, body: Body) -> None:
     match statement:
         case nest.For():
             _print_loop(statement, body)
-        case nest.Halving(name, start, least, inner):
-            with body.block(f"for (ptrdiff_t {name} = {start}; {name} >= {least}; {name} /= 2)"):
-                print_nest(inner, body)
         case nest.If(condition, then, otherwise):
             text = condition if isinstance(condition, str) else value_text(condition)
             with body.block(f"if ({text})"):

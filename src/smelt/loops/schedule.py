@@ -97,15 +97,12 @@ class Partial:
     """Reduce along ``along``, the innermost axis, to ``count`` results, which are combined at last.
 
     Element i becomes a part of result i % ``count``. ``beside``: the result's last axis is a part
-    of ``count``. ``around``: these results remain while the loops around run. ``unrolled``: each
-    step of the combination is a loop of its own, which is vectors; those wait for single numbers
-    that were stored last.
+    of ``count``. ``around``: these results remain while the loops around run.
     """
 
     along: str
     count: int
     around: bool = False
-    unrolled: bool = False
     beside: str = ""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 from smelt.loops.algorithm import (
     Algorithm,
@@ -31,10 +30,10 @@ from smelt.loops.operators import (
 from smelt.loops.printer import print_nest
 from smelt.loops.schedule import Schedule
 from smelt.native.kernels.convolution.window import Window, refuse_window, window_of
-from smelt.native.kernels.extremes import LARGER, extreme_of
+from smelt.native.kernels.extremes import LARGER
 from smelt.native.kernels.kernel import FLOAT, NUMBER, KernelContext, kernel
 from smelt.native.kernels.pool_schedules import plain_schedule, vector_schedule
-from smelt.native.kernels.row_sums import sum_of
+from smelt.native.kernels.reduce import LANES, reduction_over
 from smelt.native.kernels.vector import EVENS_AND_ODDS, MOST_LANES, PRELUDE, SHORT_LOOP
 from smelt.program.run_sizes import Dim, Size, ceil_div, is_empty, larger, same, smaller
 
@@ -42,33 +41,19 @@ WHEN = "LANES >= 8"
 """The preprocessor condition for vectors, and a stack that holds a band of rows."""
 
 
+WHOLE = {"MaxPool": "ReduceMax", "AveragePool": "ReduceMean"}
+"""The reductions that are poolings of one window, the image."""
+
+
 @kernel("MaxPool", kinds=NUMBER, refuse=refuse_window)
 def max_pool(cx: KernelContext) -> None:
     """Write the largest element of each window, NaN if it contains one, and perhaps its place."""
-    window, type_ = window_of(cx), cx.type(0)
-    if len(cx.instruction.outputs) > 1 or not window.whole or type_.kind != "float":
-        _emit(cx)
-        return
-    largest = extreme_of(cx, type_, ">")
-    with _planes(cx, window):
-        cx.body.line(f"*out = {largest}(image, {window.plane});")
+    _emit(cx)
 
 
-@kernel("AveragePool", kinds=FLOAT, refuse=refuse_window)
-def average_pool(cx: KernelContext) -> None:
-    """Write the mean of each window, over the image or the padded image."""
-    window, t = window_of(cx), cx.type(0)
-    if not window.whole:
-        _emit(cx)
-        return
-    total = sum_of(cx, t, "v", "sum")
-    with _planes(cx, window):
-        cx.body.line(f"*out = {total}(image, {window.plane}, 0) / {t.literal(window.plane)};")
-
-
-@kernel("LpPool", kinds=FLOAT, refuse=refuse_window)
-def lp_pool(cx: KernelContext) -> None:
-    """Write the p-norm of each window."""
+@kernel("AveragePool", "LpPool", kinds=FLOAT, refuse=refuse_window)
+def mean_or_norm_pool(cx: KernelContext) -> None:
+    """Write the mean or the p-norm of each window, over the image or the padded image."""
     _emit(cx)
 
 
@@ -200,6 +185,13 @@ def _reads_no_padding(window: Window, i: int) -> bool:
 
 def _emit(cx: KernelContext) -> None:
     """Write the nest of a pooling, for CPUs with vectors and for others."""
+    reduction, window = WHOLE.get(cx.instruction.op), window_of(cx)
+    if window.whole and reduction is not None and len(cx.instruction.outputs) == 1:
+        planes = cx.shape(0)[0] * cx.shape(0)[1]
+        print_nest(
+            lower(*reduction_over(cx, reduction, (planes, window.plane), (1,), LANES)), cx.body
+        )
+        return
     *by_vectors, plain = (lower(*each) for each in variants(cx))
     nest = plain
     if by_vectors:
@@ -227,13 +219,3 @@ def variants(cx: KernelContext) -> list[tuple[Algorithm, Schedule]]:
         schedule = vector_schedule(window, monoid, algorithm)
         found = [(algorithm, schedule), *found] if schedule else found
     return found
-
-
-@contextmanager
-def _planes(cx: KernelContext, window: Window) -> Iterator[None]:
-    """Write a loop over planes of one result each; ``image`` and ``out`` are their C pointers."""
-    x, y, body = cx.input(0), cx.output(), cx.body
-    with body.loop("c", y.shape[0] * y.shape[1]):
-        body.line(f"const {x.type.name} *image = {x.name} + c * {window.plane};")
-        body.line(f"{y.type.name} *out = {y.name} + c;")
-        yield

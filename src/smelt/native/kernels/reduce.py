@@ -20,9 +20,9 @@ from smelt.loops.schedule import Outermost, Partial, RowFunction, Schedule
 from smelt.native.kernels.extremes import extreme_of
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import ANY, FLOAT, KernelContext, kernel
-from smelt.native.kernels.nest import Access, collapse
+from smelt.native.kernels.nest import Access, collapse, row_major
 from smelt.native.kernels.reduction_table import FLOATS, LOG_SUM_EXP, is_reduction, reduced
-from smelt.program.run_sizes import Dim, same, surely_below
+from smelt.program.run_sizes import Dim, surely_below
 
 LANES = 16
 """The partial results of a row."""
@@ -37,14 +37,10 @@ def _refuse(instance: Instance) -> str | None:
     type_, op = instance.type(0), instance.instruction.op
     if not is_reduction(op, type_.kind):
         return f"{op} takes no {type_.name}"
-    if op == "ReduceMean" and type_.kind == "int" and _count(instance) == 0:
+    count = math.prod(instance.shape(0)[axis] for axis in instance.ints("axes"))
+    if op == "ReduceMean" and type_.kind == "int" and count == 0:
         return "the mean of an empty tensor of integers"
     return None
-
-
-def _count(instance: Instance) -> Dim:
-    """Return the number of elements that are reduced to one."""
-    return math.prod(instance.shape(0)[axis] for axis in instance.ints("axes"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +94,24 @@ def log_sum_exp(cx: KernelContext) -> None:
 
 def reduction_of(cx: KernelContext) -> tuple[Algorithm, Schedule]:
     """Return the algorithm and the schedule of a reduction."""
-    x, op = cx.input(0), cx.instruction.op
+    return reduction_over(cx, cx.instruction.op, cx.shape(0), cx.ints("axes"))
+
+
+def reduction_over(
+    cx: KernelContext, op: str, shape: tuple[int, ...], axes: Sequence[int], long: int = 2 * LANES
+) -> tuple[Algorithm, Schedule]:
+    """Return the reduction ``op`` of the first input, read as a tensor of ``shape``.
+
+    Rows of ``long`` floats and more have partial results.
+    """
     read, result = arrays(cx, op)
-    loops = loops_of(x.shape, cx.ints("axes"), (read,))
+    loops = loops_of(shape, axes, (replace(read, strides=row_major(shape)),))
     (load,) = loops.loads()
-    value = reduced(op, x.type, loops.where(True), load, _count(cx))
+    count = math.prod(shape[axis] for axis in axes)
+    value = reduced(op, cx.type(0), loops.where(True), load, count)
     kept = loops.where(False)
     to = Buffer(result.array, result.type, tuple(axis.extent for axis in kept))
-    return Algorithm((Stage(to, kept, value),)), _schedule(cx, loops, to)
+    return Algorithm((Stage(to, kept, value),)), _schedule(cx, op, loops, to, long)
 
 
 def arrays(cx: KernelContext, op: str) -> tuple[Access, Access]:
@@ -123,10 +129,10 @@ def arrays(cx: KernelContext, op: str) -> tuple[Access, Access]:
     return replace(x, array="words", type=word), replace(y, array="sums", type=word)
 
 
-def _schedule(cx: KernelContext, loops: Loops, to: Buffer) -> Schedule:
+def _schedule(cx: KernelContext, op: str, loops: Loops, to: Buffer, long: int) -> Schedule:
     """Return whole rows of results at once if the innermost axis is kept, partial results of long
     rows of floats, or a function of a row; nothing for others."""
-    op, t = cx.instruction.op, cx.type(0)
+    t = cx.type(0)
     if op == LOG_SUM_EXP or not any(loops.is_reduced):
         return ()
     *_, inner = loops.where(True)
@@ -134,11 +140,11 @@ def _schedule(cx: KernelContext, loops: Loops, to: Buffer) -> Schedule:
         return (Partial(inner.name, LANES, around=True, beside=loops.axes[-1].name),)
     if not loops.is_reduced[-1]:
         return (Outermost(to.name),)
-    if t.kind != "float" or surely_below(inner.extent, 2 * LANES):
+    if t.kind != "float" or surely_below(inner.extent, long):
         return ()
     if op in EXTREMES:
         return (RowFunction(inner.name, _row_extreme(cx, EXTREMES[op])),)
-    return (Partial(inner.name, LANES, unrolled=same(inner.extent % LANES, 0)),)
+    return (Partial(inner.name, LANES),)
 
 
 def _row_extreme(cx: KernelContext, sign: str) -> Operator:
