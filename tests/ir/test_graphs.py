@@ -1,7 +1,7 @@
 """Graphs are read, raised and lowered as ``graphs.txt`` says, which is read when an entry changes.
 
-An entry holds the graph with its inferred types at its own opset, at the newest and at the lowest, or
-the errors: types of the results, operators, and a digest of all nodes with the types of their values.
+An entry holds the graph with its inferred types at its own opset, at the newest, at the lowest, and as
+``smelt.load`` checks and reads it, or the errors: types of the results, operators, and a digest of all nodes with the types of their values.
 ``PYTHONPATH=src:tests python tests/ir/test_graphs.py`` writes the entries again.
 """
 
@@ -13,8 +13,10 @@ import onnx_ir as ir
 import pytest
 from recorded import digest, facts, made_or_refused, parsed, rows, write
 
+import smelt
 from smelt.ir import text
 from smelt.ir.lower_opset import lower_opset
+from smelt.ir.operand_facts.check import refuse_misfits
 from smelt.ir.raise_opset import LOWEST_GOAL, NEWEST_READ, raise_opset
 from smelt.ir.shapes import ShapeInference
 from smelt.ir.verify import problems_of
@@ -46,7 +48,16 @@ def lowered(model: ir.Model) -> str:
     return facts(model)
 
 
-WAYS = (inferred, raised, lowered)
+def loaded(model: ir.Model) -> str:
+    """Return the facts of ``model`` as it is read from a file, with operands that fit."""
+    read = smelt.load(ir.to_proto(model))
+    shapes = ShapeInference(read)
+    shapes.infer_model()
+    refuse_misfits(read, shapes)
+    return facts(read)
+
+
+WAYS = (inferred, raised, lowered, loaded)
 
 
 @pytest.mark.parametrize(("row", "expected"), rows(TABLE), ids=lambda line: line[:60])
