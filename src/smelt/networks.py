@@ -136,7 +136,11 @@ def compile_einsum(
 def _compiled(
     model: ir.Model, target: Target, options: dict[str, Any], *, is_whole: bool
 ) -> Artifact:
-    """Compile ``model``; passes are skipped for one whole Einsum, which they could only lower."""
+    """Compile ``model``, the model of an equation, for ``target``.
+
+    ``is_whole``: the model is a single Einsum. The target then gets it unchanged, without passes
+    that would decompose it. If the target refuses it, its passes run as for other models.
+    """
     if _shows_inputs(target):
         options = {"views": True, **options}
     if target.computes is None:

@@ -1,4 +1,4 @@
-"""The part of a stage that the loops inside of it read: intervals of indices."""
+"""The part of each stage that one iteration of the loops around it needs: intervals of indices."""
 
 from __future__ import annotations
 
@@ -15,32 +15,35 @@ Range: TypeAlias = tuple[Dim, Dim]
 def regions_of(
     result: Stage, stages: list[Stage], ranges: Mapping[str, Range]
 ) -> list[list[Range]]:
-    """Return the part that each of the stages, which overwrite each other, must compute.
+    """Return, for each of ``stages``, the part of their common buffer that it must compute.
 
-    ``ranges`` has the axes of the result whose loops are further inside.
+    Each stage reads the elements that the stage before it wrote, and overwrites them. ``ranges``
+    are the ranges of those axes of the result whose loops are further inside.
     """
     name = stages[0].to.name
-    regions = [_read(result, name, ranges, None)]
+    regions = [_covering(result, name, ranges, None)]
     for stage in reversed(stages[1:]):
         here = {axis.name: one for axis, one in zip(stage.axes, regions[0], strict=True)}
-        regions.insert(0, _read(stage, name, here, regions[0]))
+        regions.insert(0, _covering(stage, name, here, regions[0]))
     return regions
 
 
-def _read(
-    stage: Stage, name: str, ranges: Mapping[str, Range], known: list[Range] | None
+def _covering(
+    stage: Stage, name: str, ranges: Mapping[str, Range], region: list[Range] | None
 ) -> list[Range]:
-    """Return the indices at which a stage reads the buffer ``name``, and those in ``known``."""
+    """Return a region that covers ``region`` and all reads of the buffer ``name``.
+
+    A region is one range per dim. The reads are those of ``stage`` with its axes in ``ranges``.
+    """
     reduced = {each.name: (0, each.extent) for one in reductions(stage.value) for each in one.axes}
     ends = {**ranges, **reduced}
     first = {axis: low for axis, (low, _) in ends.items()}
     last = {axis: high - 1 for axis, (_, high) in ends.items()}
     for load in (load for load in loads(stage.value) if load.buffer.name == name):
         read = [(substituted(each, first), substituted(each, last) + 1) for each in load.index]
-        known = (
-            read
-            if known is None
-            else [(smaller(a, c), larger(b, d)) for (a, b), (c, d) in zip(known, read, strict=True)]
-        )
-    assert known is not None
-    return known
+        if region is not None:
+            both = zip(region, read, strict=True)
+            read = [(smaller(a, c), larger(b, d)) for (a, b), (c, d) in both]
+        region = read
+    assert region is not None
+    return region

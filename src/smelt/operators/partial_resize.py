@@ -19,9 +19,10 @@ from smelt.operators.declare import Attributes
 
 
 def is_partial(node: ir.Node) -> bool:
-    """True if ``node`` is a Resize with the attribute ``axes`` that should be one of all axes.
+    """True if ``node`` is a Resize of some axes that should be replaced by a Resize of all axes.
 
-    Computed sizes are extended by further nodes, so that is left out where no Transpose is near.
+    If the inputs of the replacement are not constants, further nodes compute them. Such a Resize
+    is replaced only if its graph has a Transpose.
     """
     if node.op_type != "Resize" or node.domain or "axes" not in node.attributes:
         return False
@@ -29,15 +30,22 @@ def is_partial(node: ir.Node) -> bool:
     policy = node.attributes.get_string("keep_aspect_ratio_policy", "stretch")
     if x is None or x.shape is None or not len(x.shape) or policy != "stretch":
         return False
-    return _is_constant(node) or any(other.op_type == "Transpose" for other in node.graph or ())
+    return _has_constant_replacement(node) or any(
+        other.op_type == "Transpose" for other in node.graph or ()
+    )
 
 
-def _is_constant(node: ir.Node) -> bool:
-    """True if the extended inputs are constants."""
+def _has_constant_replacement(node: ir.Node) -> bool:
+    """True if the roi, scales and sizes of the Resize of all axes are constants.
+
+    Its sizes include those of axes that are not resized, so all sizes of x must be known.
+    """
     x = node.inputs[0]
-    sized = len(node.inputs) > 3 and node.inputs[3] is not None
-    known = not sized or (x is not None and x.shape is not None and x.shape.is_static())
-    return known and all(value is None or tensor_of(value) is not None for value in node.inputs[1:])
+    has_sizes = len(node.inputs) > 3 and node.inputs[3] is not None
+    is_known = not has_sizes or (x is not None and x.shape is not None and x.shape.is_static())
+    return is_known and all(
+        value is None or tensor_of(value) is not None for value in node.inputs[1:]
+    )
 
 
 def of_all_axes(

@@ -1,8 +1,8 @@
 """Symbolic sizes in TensorFlow Probability on JAX and in distrax, which expect ints.
 
-NumPyro computes its beta and t distributions by that library, whose shapes are those of TensorFlow:
-ints, or None for unknown. A symbolic size is neither, but the library's broadcasting and indexing
-work for it as well.
+NumPyro computes its beta and t distributions with TensorFlow Probability. A size there is an int,
+or None for unknown, as in TensorFlow. A symbolic size is neither, but the library's broadcasting
+and indexing work for it as well.
 """
 
 from __future__ import annotations

@@ -146,16 +146,13 @@ def _matches(weights: Sequence[str], tensors: Iterable[str], names: Names | None
     unmatched_tensors = sorted(present - set(explicit_names.values()))
     other_weights = [name for name in weights if name not in explicit_names]
     best: dict[str, str] = {}
-    weight_texts = [(w, comparison_key(w)) for w in other_weights]
-    tensor_texts = [(t, comparison_key(t)) for t in unmatched_tensors]
-    for weight_cut in _prefix_lengths([text for _, text in weight_texts]):
-        for tensor_cut in _prefix_lengths([text for _, text in tensor_texts]):
-            by_text = _by_text(tensor_texts, tensor_cut)
-            matches = {
-                w: by_text[text[weight_cut:]]
-                for w, text in weight_texts
-                if text[weight_cut:] in by_text
-            }
+    weight_keys = [(w, comparison_key(w)) for w in other_weights]
+    tensor_keys = [(t, comparison_key(t)) for t in unmatched_tensors]
+    for weight_prefix in _prefix_lengths([key for _, key in weight_keys]):
+        short_keys = [(w, key[weight_prefix:]) for w, key in weight_keys]
+        for tensor_prefix in _prefix_lengths([key for _, key in tensor_keys]):
+            tensor_of = _names_by_short_key(tensor_keys, tensor_prefix)
+            matches = {w: tensor_of[key] for w, key in short_keys if key in tensor_of}
             if len(matches) > len(best):
                 best = matches
     return {**best, **{w: t for w, t in explicit_names.items() if t in present}}
@@ -167,17 +164,17 @@ def comparison_key(name: str) -> str:
     return text.removesuffix("_value") or text
 
 
-def _by_text(keys_by_name: Sequence[tuple[str, str]], cut: int) -> dict[str, str]:
-    """Return the checkpoint's names by their comparison keys without the first ``cut`` characters.
+def _names_by_short_key(names_and_keys: Sequence[tuple[str, str]], prefix: int) -> dict[str, str]:
+    """Return a map from short key to name; a short key lacks the first ``prefix`` characters.
 
-    ``keys_by_name`` holds ``(name, comparison key)``. A text that two names share is left out.
+    ``names_and_keys`` holds ``(name, comparison key)``. Names with equal short keys are left out.
     """
     names: dict[str, str] = {}
     ambiguous: set[str] = set()
-    for name, text in keys_by_name:
-        ambiguous.update({text[cut:]} & names.keys())
-        names[text[cut:]] = name
-    return {text: name for text, name in names.items() if text not in ambiguous}
+    for name, key in names_and_keys:
+        ambiguous.update({key[prefix:]} & names.keys())
+        names[key[prefix:]] = name
+    return {key: name for key, name in names.items() if key not in ambiguous}
 
 
 def _prefix_lengths(texts: Sequence[str]) -> list[int]:

@@ -49,8 +49,7 @@ def _needs_heads(*names: str) -> Fact:
 
 
 def _has_separate_heads(n: Operands) -> bool:
-    """True if heads are a separate axis in all inputs, so that there is no cache of earlier
-    keys."""
+    """True if queries, keys and values have rank 4, where axis 1 counts the heads."""
     return n.rank(0) == n.rank(1) == n.rank(2) == 4
 
 

@@ -107,7 +107,11 @@ def _emit_tiles(cx: KernelContext, rows: Rows, terms: int, window: Window, fetch
     reduction_loop = packed_rows(rows.block, fetched) if rows.block else STRIDED
 
     def tile(vectors: int, stored: str, when: str) -> None:
-        """Write the call of a micro-kernel of ``vectors`` vectors of pixels."""
+        """Write the call of a micro-kernel of ``vectors`` vectors of pixels at column ``l``.
+
+        ``stored`` is the range of those pixels to store, as C; ``when`` is the preprocessor
+        condition under which the micro-kernel exists, empty for always.
+        """
         micro_kernel = MicroKernel(
             rows.count, vectors, reduction_loop, "row" if bias else "", epilogue, when=when
         )

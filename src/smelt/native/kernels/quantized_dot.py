@@ -1,9 +1,12 @@
 """QLinearMatMul and MatMulInteger by a matrix: bytes in memory, 32-bit sums.
 
-Four neighbors of a left row multiply four of a weight column. Weights are packed in panels at
-compile time, or at run time for MatMulInteger. The left operand keeps its zero point, whose
-contribution is subtracted from the initial sums. QLinearMatMul may have a bias of its columns as
-ninth input.
+Four neighbors of a left row multiply four of a weight column (an int8 dot product, ``quads`` in
+names). CPUs without that instruction multiply 16-bit integers (``halves``), as do all CPUs if the
+weights minus their zero point do not fit int8.
+
+Weights are packed in panels at compile time, or at run time for MatMulInteger. The left operand
+keeps its zero point, whose contribution is subtracted from the initial sums. QLinearMatMul may have
+a bias of its columns as ninth input.
 """
 
 from __future__ import annotations
@@ -231,12 +234,16 @@ def _emit_calls(cx: KernelContext, calls: list[tuple[str, str]], ends: str) -> N
 
 
 def pack(weights: np.ndarray, panel: int) -> np.ndarray:
-    """Return panels of columns, each in the order group of four rows, column, row of the group.
+    """Return the weights in panels of ``panel`` columns, padded with zeros, as a flat array.
 
-    Weights that do not fit bytes: group of four rows, even and then odd rows, column, row.
+    Four rows make a group. The order of the elements, from the outermost axis to the innermost:
+
+    - int8: panel, group, column, row of the group
+    - wider types: panel, group, even rows before odd rows, column, row
     """
     depth, columns = weights.shape
-    even = np.pad(weights, ((0, -depth % 4), (0, -columns % panel)))
-    quads = even.reshape(-1, 2, 2, even.shape[1] // panel, panel)
+    padded = np.pad(weights, ((0, -depth % 4), (0, -columns % panel)))
+    # Axes: group, half of the group, even or odd row, panel, column.
+    quads = padded.reshape(-1, 2, 2, padded.shape[1] // panel, panel)
     order = (3, 0, 4, 1, 2) if weights.dtype == np.int8 else (3, 0, 2, 4, 1)
     return quads.transpose(order).reshape(-1)

@@ -104,7 +104,10 @@ def _emit_segments(cx: KernelContext, text: str, value: str, repeated: Sequence[
 
 
 def _sum(scales: list[np.float32], zeros: list[int]) -> str:
-    """Return the C of a sum of bytes ``{0}`` and ``{1}`` in steps of the result's scale."""
+    """Return the C of a sum of bytes ``{0}`` and ``{1}``, a float in units of the result's scale.
+
+    ``scales`` and ``zeros`` are those of the left operand, the right operand and the result.
+    """
     first, second = scales[0] / scales[2], scales[1] / scales[2]
     zero_terms = first * np.float32(zeros[0]) + second * np.float32(zeros[1])
     fixed = np.float32(zeros[2]) - zero_terms
@@ -113,10 +116,10 @@ def _sum(scales: list[np.float32], zeros: list[int]) -> str:
 
 
 def _product(scales: list[np.float32], zeros: list[int]) -> str:
-    """Return the C of a product of bytes ``{0}`` and ``{1}`` in steps of the result's scale."""
+    """Return the C of a product of bytes, as ``_sum`` does of a sum."""
     factor = scales[0] * scales[1] / scales[2]
-    difference = f"({{0}} - {_int(zeros[0])}) * ({{1}} - {_int(zeros[1])})"
-    return f"FLOAT({difference}) * {_literal(factor)} + {_literal(np.float32(zeros[2]))}"
+    product = f"({{0}} - {_int(zeros[0])}) * ({{1}} - {_int(zeros[1])})"
+    return f"FLOAT({product}) * {_literal(factor)} + {_literal(np.float32(zeros[2]))}"
 
 
 def _fixed_point(cx: KernelContext) -> str:

@@ -15,16 +15,17 @@ WIDE, MORE_SUMS = "LANES == 16", 16
 
 
 def by_registers(
-    body: Writer, few: Sequence[EqualBlocks], many: Sequence[EqualBlocks]
+    body: Writer, narrow: Sequence[EqualBlocks], wide: Sequence[EqualBlocks]
 ) -> Iterator[tuple[str, Sequence[EqualBlocks]]]:
-    """Yield ``few``, and ``many`` for CPUs with 32 registers, each with its preprocessor condition.
+    """Yield ``wide``, the blocks with 32 registers, and ``narrow``, those with 16.
 
-    The caller writes C for each; the two are branches of an ``#if``.
+    Each comes with its preprocessor condition, and the caller writes the C of one branch of an
+    ``#if``. Equal blocks come once, with an empty condition.
     """
-    if few == many:
-        yield "", few
+    if narrow == wide:
+        yield "", narrow
         return
-    for when, head, parts in ((WIDE, f"#if {WIDE}", many), (f"!({WIDE})", "#else", few)):
+    for when, head, parts in ((WIDE, f"#if {WIDE}", wide), (f"!({WIDE})", "#else", narrow)):
         body.line(head)
         yield when, parts
     body.line("#endif")
@@ -33,10 +34,11 @@ def by_registers(
 def emit_vectors(
     body: Writer, columns: int, when: str, tile: Callable[[int, str, str], None]
 ) -> None:
-    """Write a ``tile`` of two vectors at column ``l``, or of one vector if the rest fits it.
+    """Write a tile of two vectors at column ``l``; of one vector if the remaining columns fit it.
 
-    The single vector exists with 32 registers only. ``columns`` are the columns of all panels of
-    ``2 * LANES``.
+    The tile of one vector exists with 32 registers only. ``tile(vectors, stored, when)`` writes a
+    tile: ``stored`` is the C range of its columns to store, ``when`` its preprocessor condition.
+    ``columns`` is the number of columns of all panels of ``2 * LANES`` together.
     """
     body.line("const ptrdiff_t left = wide - l;")
     if 0 < columns % (2 * MOST_LANES) <= MOST_LANES and when != f"!({WIDE})":

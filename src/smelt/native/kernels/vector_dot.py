@@ -198,9 +198,9 @@ def _emit_rows(
         _emit_runtime_rows(cx, p.m, tile)
         return
     loop = cx.body.shared_loop if p.shared == "rows" else cx.body.loop
-    few = even_blocks(p.m, WIDE_ROWS if columns == 1 else ROWS)
-    many = even_blocks(p.m, ROWS if columns > 2 else WIDE_ROWS)
-    for when, parts in by_registers(cx.body, few, many):
+    narrow = even_blocks(p.m, WIDE_ROWS if columns == 1 else ROWS)
+    wide = even_blocks(p.m, ROWS if columns > 2 else WIDE_ROWS)
+    for when, parts in by_registers(cx.body, narrow, wide):
         tiles = sum(part.count for part in parts)
         fetch = -(-PANEL // tiles) if fetches else 0
         for part in parts:

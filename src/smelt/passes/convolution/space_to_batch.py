@@ -25,7 +25,7 @@ from smelt.passes.convolution.axis_parts import (
 from smelt.passes.tensors.stack import dims_of
 
 LONGEST = 8
-"""Limit of operators on either side of the convolution that the search follows."""
+"""The most operators that the search follows on each side of the convolution."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ class Exit:
 def entry_of(walk: Walk, version: int) -> Entry | None:
     """Return the space to batch that feeds the convolution at the root of ``walk``, else None.
 
-    It begins right behind a Pad if possible, else as near to the convolution as possible. ``walk``
-    takes its nodes.
+    It begins right behind a Pad if possible, else as near to the convolution as possible. Its nodes
+    are added to ``walk``.
     """
     chain: list[ir.Node] = []
     value = walk.root.inputs[0]
@@ -139,7 +139,7 @@ def _axes_and_blocks(layout: Layout, dims: Sequence[Dim]) -> tuple[list[int], li
 def exit_of(walk: Walk, entry: Entry, version: int) -> Exit | None:
     """Return the batch to space behind the root of ``walk`` that undoes ``entry``, else None.
 
-    ``walk`` takes its nodes.
+    All nodes that are followed, at most ``LONGEST``, are added to ``walk``.
     """
     value = walk.root.outputs[0]
     dims = dims_of(value)

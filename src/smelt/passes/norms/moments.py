@@ -48,9 +48,10 @@ class Deviation:
 
 
 class MomentReader:
-    """Traces values back to the tensor whose mean or deviation they are; ``walk`` takes the nodes.
+    """Traces values back to the tensor whose mean or deviation they are.
 
-    Methods marked ``attempt`` take no nodes if they find nothing.
+    The nodes on the way are added to ``walk``. A method marked ``attempt`` adds none if it finds
+    nothing.
     """
 
     def __init__(self, constants: Constants, walk: Walk) -> None:

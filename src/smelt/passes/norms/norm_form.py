@@ -69,7 +69,10 @@ def read_multiplied_out(
 @attempt
 def _quotients(s: MomentReader, root: ir.Node) -> Iterator[tuple[Value, Deviation, Values]]:
     """Yield ways to read ``root`` as factors over a deviation: ``(denominator, deviation,
-    factors)``."""
+    factors)``.
+
+    ``factors`` holds one or two values, whose product is divided.
+    """
     if root.op_type == "Div":
         numerator, denominator = root.inputs
         for deviation in s.deviation(denominator):
@@ -103,7 +106,10 @@ def _inverses(s: MomentReader, value: Value) -> Iterator[tuple[Value, Deviation,
 
 @attempt
 def _numerators(s: MomentReader, factors: Values) -> Iterator[tuple[Value, Value]]:
-    """Yield each factor that may be the numerator, with the remaining scale or None."""
+    """Yield ways to split the product of ``factors``: ``(numerator, scale or None)``.
+
+    ``factors`` holds two values, or one that may itself be the product of two.
+    """
     if len(factors) == 2:
         yield factors[0], factors[1]
         yield factors[1], factors[0]

@@ -39,7 +39,7 @@ def interleaving_of(
 ) -> Interleaving | None:
     """Return the interleaving that computes ``value``; None if none is proved.
 
-    ``walk`` takes its nodes.
+    The nodes that compute it are added to ``walk``.
     """
     last = producer_of(value, *RESHAPES)
     wide = last.inputs[0] if last is not None else None

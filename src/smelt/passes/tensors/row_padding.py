@@ -31,7 +31,7 @@ def row_padding_of(walk: Walk, axis: int, constants: Constants) -> RowPadding | 
     """Return the padding that the root of ``walk``, a Concat along ``axis``, computes.
 
     Returns a reason if it may be padding that is not supported, and None if no piece is the source
-    of all others. ``walk`` takes the nodes that compute the rows.
+    of all others. The nodes that compute the rows are added to ``walk``.
     """
     pieces = [value for value in walk.root.inputs if value is not None]
     if len(pieces) < 2:

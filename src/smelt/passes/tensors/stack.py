@@ -35,7 +35,7 @@ class Stack:
 def stack_of(value: ir.Value | None, constants: Constants, walk: Walk) -> Stack | None:
     """Return the stack that computes ``value``; None if there is none or a rank is unknown.
 
-    ``walk`` takes its nodes.
+    The nodes that compute it are added to ``walk``.
     """
     node = producer_of(value, "Concat")
     if node is None or value is None or value.shape is None:

@@ -97,27 +97,30 @@ def _runner_in_parts(plan: HostPlan) -> AnySizesRunner | None:
 
 
 def _program(model: ir.Model, options: Options) -> HostProgram:
-    """Return the Program of ``model``; raises Unsupported or an ErrorList.
+    """Return the Program of ``model``, and unless the engine is ``numpy``, its ``compiled`` form.
+
+    Some operators, most of them quantized, have a kernel only in the native engine; for NumPy they
+    are lowered to several instructions. A model with such operators is therefore lowered twice.
 
     Sizes are inferred again, so that unnamed input dims get names, and declared output shapes,
-    which may be wrong, have no effect.
+    which may be wrong, have no effect. Raises Unsupported or an ErrorList.
     """
     shapes = ShapeInference(model)
     shapes.infer_model()
-    quantized: list[Instruction] = []
+    decomposed: list[Instruction] = []
 
-    def refuse_quantized(program: Program, instruction: Instruction) -> bool:
-        """Record an instruction on quantized numbers, and return False: it is lowered to floats."""
-        quantized.append(instruction)
+    def decompose(program: Program, instruction: Instruction) -> bool:
+        """Record ``instruction``; return False, so that it is lowered to several others."""
+        decomposed.append(instruction)
         return False
 
     compiled = None
     try:
-        program = _lowered_program(model, refuse_quantized)
+        program = _lowered_program(model, decompose)
         if options.engine != "numpy":
             waits = options.engine == "native"
             lowered = (
-                _lowered_program(model, is_computed_once_bound) if quantized else program.copy()
+                _lowered_program(model, is_computed_once_bound) if decomposed else program.copy()
             )
             compiled = Compiled(lowered, waits=waits, threads=options.threads)
     finally:

@@ -107,9 +107,10 @@ def write_model(plan: Plan[None, None]) -> OrtArtifact:
 
 
 def run_model(model: ir.Model) -> Runner:
-    """Return a runner of ``model``; approximated weights use the kernels of a user's session.
+    """Return a runner of ``model`` by ONNX Runtime.
 
-    Otherwise graph optimizations are off, so that comparisons test the model as written.
+    Graph optimizations of the runtime are off, so that comparisons test the model as written. They
+    are on for a model with approximated weights, so that its error is that of a user's session.
     """
     from smelt.runtime.runner import open_runner
 

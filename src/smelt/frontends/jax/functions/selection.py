@@ -50,15 +50,15 @@ def _classes(item: Any) -> list[type]:
         raise UsageError(
             "E111",
             f"functions= contains {item!r}, which is neither a class nor a pattern",
-            why="functions= takes classes, patterns of module names, and 'repeated'",
+            why="functions= takes classes, patterns of class names, and 'repeated'",
             fix="functions=[MyModule], or functions='repeated'",
         )
     matches = [cls for cls in _modules() if _matches(cls, item)]
     if not matches:
         raise UsageError(
             "E111",
-            f"no module has a class like {item!r}",
-            why="patterns choose among the loaded classes of nnx and equinox modules",
+            f"no class of an nnx or equinox module matches {item!r}",
+            why="a pattern is compared with the names of all module classes imported so far",
             fix="give the class itself, or decorate it with smelt.function",
         )
     return matches

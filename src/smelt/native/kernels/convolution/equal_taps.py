@@ -87,16 +87,16 @@ def emit(cx: KernelContext, window: Window, weights: Filters) -> None:
     with groups(cx, window):
         for first, panel_width, count in panels(filters):
             panel = Panel(window, source, weights, panel_width, first + panel_width * count)
-            few, more = pixel_tiles.shapes(panel_width)
+            narrow, wide = pixel_tiles.shapes(panel_width)
             with (body.shared_loop if by_panel else body.loop)("o", panel.end, first, panel_width):
                 for rows in spans(window, 1):
                     loop = body.loop if by_panel else body.shared_loop
                     with loop("h", rows.end, rows.first):
                         for columns in spans(window, 2):
                             size = columns.end - columns.first
-                            each = even_blocks(size, few[0]), even_blocks(size, more[0])
+                            each = even_blocks(size, narrow[0]), even_blocks(size, wide[0])
                             for when, parts in by_registers(body, *each):
-                                vectors = (more if when == WIDE else few)[1]
+                                vectors = (wide if when == WIDE else narrow)[1]
                                 for part in parts:
                                     _emit_part(cx, panel, rows, columns, part, vectors, when)
 

@@ -78,10 +78,10 @@ def _block_tiles(
     cx: KernelContext, block: EqualBlocks, weights: str, start: str, shared: bool
 ) -> Iterator[Rows]:
     """Yield the tiles of a block from ``start`` on; without ``start``, of all filters."""
-    few = even_blocks(block.length, ROWS)
-    more = even_blocks(block.length, BLOCK if start else WIDE_ROWS)
+    narrow = even_blocks(block.length, ROWS)
+    wide = even_blocks(block.length, BLOCK if start else WIDE_ROWS)
     loop = cx.body.shared_loop if shared else cx.body.loop
-    for when, parts in by_registers(cx.body, few, more):
+    for when, parts in by_registers(cx.body, narrow, wide):
         for part in parts:
             end = part.end
             first, last = (f"{start} + {at}" if start else at for at in (part.first, end))

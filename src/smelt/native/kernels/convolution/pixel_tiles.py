@@ -1,4 +1,9 @@
-"""Loops over a band with micro-kernels whose rows are pixels and whose columns are filters."""
+"""Loops over a band with micro-kernels whose rows are pixels and whose columns are filters.
+
+A micro-kernel addresses its pixels in one of two ways. With pointers, the loop computes an offset
+for each pixel, so a tile may be any consecutive pixels. With constant offsets from the first pixel,
+pointers need no registers, but a tile must lie in one output row or consist of whole rows.
+"""
 
 from __future__ import annotations
 
@@ -41,36 +46,41 @@ def emit(
     *,
     by_panel: bool,
 ) -> None:
-    """Write all panels over ``rows`` rows of pixels; with ``by_panel``, shards divide the
-    panels."""
+    """Write all panels over ``rows`` rows of pixels; with ``by_panel``, shards divide the panels.
+
+    Pixels are at constant offsets with 32 registers (``WIDE``), unless kernel positions in the
+    padding are skipped; else they have pointers.
+    """
     loop, body = cx.body.shared_loop if by_panel else cx.body.loop, cx.body
     pixels = rows * window.output[2]
     for first, width, count in panels(channels_of(cx)[1]):
         panel = Panel(window, source, weights, width, first + width * count)
-        few, more = shapes(width)
+        narrow, wide = shapes(width)
         with loop("o", panel.end, first, width), _channels(cx, panel, pixels) as channels:
             if weights.skipped:
-                few_blocks, more_blocks = (even_blocks(pixels, shape[0]) for shape in (few, more))
-                for when, parts in by_registers(body, few_blocks, more_blocks):
-                    vectors = (more if when == WIDE else few)[1]
-                    _emit_listed(cx, panel, channels, parts, vectors, when)
+                narrow_blocks, wide_blocks = (
+                    even_blocks(pixels, most) for most, _ in (narrow, wide)
+                )
+                for when, parts in by_registers(body, narrow_blocks, wide_blocks):
+                    vectors = (wide if when == WIDE else narrow)[1]
+                    _emit_with_pointers(cx, panel, channels, parts, vectors, when)
                 continue
             body.line(f"#if {WIDE}")
-            _emit_placed(cx, panel, channels, rows, more[1])
+            _emit_at_offsets(cx, panel, channels, rows, wide[1])
             body.line("#else")
-            parts = even_blocks(pixels, few[0])
-            _emit_listed(cx, panel, channels, parts, few[1], f"!({WIDE})")
+            parts = even_blocks(pixels, narrow[0])
+            _emit_with_pointers(cx, panel, channels, parts, narrow[1], f"!({WIDE})")
             body.line("#endif")
 
 
 def shapes(width: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return the pixels and vectors of a micro-kernel with 16 and with 32 registers.
+    """Return ``(pixels, vectors)`` of a micro-kernel, with 16 and then with 32 registers.
 
     ``width`` is that of the panel.
     """
-    few = (SUMS // 2, 2) if width > PANEL // 4 else (SUMS, 1)
-    more = (MORE_SUMS // 2, 2) if width > PANEL // 2 else (SUMS, 1)
-    return few, more
+    narrow = (SUMS // 2, 2) if width > PANEL // 4 else (SUMS, 1)
+    wide = (MORE_SUMS // 2, 2) if width > PANEL // 2 else (SUMS, 1)
+    return narrow, wide
 
 
 @contextmanager
@@ -88,7 +98,7 @@ def _channels(cx: KernelContext, panel: Panel, pixels: int) -> Iterator[Channels
         yield Channels("c", "cn", partial_sums)
 
 
-def _emit_listed(
+def _emit_with_pointers(
     cx: KernelContext,
     panel: Panel,
     channels: Channels,
@@ -96,9 +106,10 @@ def _emit_listed(
     vectors: int,
     when: str,
 ) -> None:
-    """Write micro-kernels of consecutive pixels, each with its own pointer.
+    """Write micro-kernels of consecutive pixels, each pixel with its own pointer.
 
-    ``next`` is the offset of the next pixel, which is in column ``q``.
+    In the C, ``at`` holds the offsets of the pixels of a tile, ``next`` is the offset of the pixel
+    after them, and ``q`` the column of that pixel.
     """
     body, window, source = cx.body, panel.window, panel.source
     out_width = window.output[2]
@@ -122,13 +133,10 @@ def _emit_listed(
             body.line(f"p += {part.length};")
 
 
-def _emit_placed(
+def _emit_at_offsets(
     cx: KernelContext, panel: Panel, channels: Channels, rows: int, vectors: int
 ) -> None:
-    """Write micro-kernels of part of an output row, or of whole rows.
-
-    Their pixels are at constant offsets from the first one, so pointers need no registers.
-    """
+    """Write micro-kernels of pixels at constant offsets: part of an output row, or whole rows."""
     body, window, source = cx.body, panel.window, panel.source
     out_width = window.output[2]
     row_blocks = even_blocks(rows, max(1, MOST_PIXELS // out_width))
@@ -157,17 +165,8 @@ def _emit_placed(
                 first += f" + r * {source.down} + q * {source.step}"
                 reduction_loop = placed_loop(window, panel.width, offsets, fetch)
                 arguments = [first, *(["ahead"] if fetch else [])]
-                size = (len(offsets), vectors)
-                emit_tile(
-                    cx,
-                    panel,
-                    channels,
-                    size,
-                    reduction_loop,
-                    arguments,
-                    f"r * {out_width} + q",
-                    WIDE,
-                )
+                size, pixel = (len(offsets), vectors), f"r * {out_width} + q"
+                emit_tile(cx, panel, channels, size, reduction_loop, arguments, pixel, WIDE)
                 if fetch:
                     body.line(f"ahead += {channels.count} * {fetch * _inner_iterations(window)};")
 

@@ -164,8 +164,8 @@ def _emit_panel(cx: KernelContext, panel: Panel) -> None:
     body, source = cx.body, panel.source
     body.line("ptrdiff_t p = 0, q = 0, next = 0;")
     body.line(f"const ptrdiff_t row_step = {source.down} - (wide - 1) * {source.step};")
-    few, more = pixel_tiles.shapes(panel.width)
-    for when, (longest, vectors) in ((WIDE, more), (f"!({WIDE})", few)):
+    narrow, wide = pixel_tiles.shapes(panel.width)
+    for when, (longest, vectors) in ((WIDE, wide), (f"!({WIDE})", narrow)):
         body.line(f"#if {when}")
         for length in _lengths(longest):
             with body.block(f"for (; p + {length} <= rows * wide; p += {length})"):

@@ -29,12 +29,14 @@ def in_quads(window: Window, weights: np.ndarray) -> tuple[Window, np.ndarray]:
     group, filters, _, _ = weights.shape
     (_, kernel_h, kernel_w), (_, dilation_h, dilation_w) = window.kernel, window.dilations
     rows = weights.reshape(group, filters, kernel_h, kernel_w)
-    even = np.pad(rows, ((0, 0), (0, 0), (0, 0), (0, -kernel_w % 4)))
-    few = even.shape[3] // 4
-    four = even.reshape(group, filters, kernel_h * few, 4).transpose(0, 1, 3, 2)
+    padded = np.pad(rows, ((0, 0), (0, 0), (0, 0), (0, -kernel_w % 4)))
+    kernel_quads = padded.shape[3] // 4
+    of_four_channels = padded.reshape(group, filters, kernel_h * kernel_quads, 4).transpose(
+        0, 1, 3, 2
+    )
     return replace(
-        window, kernel=(1, kernel_h, few), dilations=(1, dilation_h, 4 * dilation_w)
-    ), four
+        window, kernel=(1, kernel_h, kernel_quads), dilations=(1, dilation_h, 4 * dilation_w)
+    ), of_four_channels
 
 
 def row_bytes(band: Band) -> int:

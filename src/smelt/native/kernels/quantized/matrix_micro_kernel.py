@@ -58,10 +58,10 @@ def matrix_micro_kernel(
     without.
 
     Their parameters are ``(quads, a, stride, b, ...)``: rows of ``a`` times some vectors of ``b``.
-    ``b`` is packed by group of four rows, column and row, in panels as wide as ``vectors`` of the
-    widest kind. If ``is_int16``, it has 16-bit integers, those at even positions of all columns
-    first. The last parameters are ``bias, results``, or the ``names`` of ``epilogue`` if it makes
-    bytes, where ``to`` and ``is_int16`` have an element per vector.
+    ``b`` is packed by ``quantized_dot.pack``, in panels as wide as ``vectors`` of the widest kind;
+    if ``is_int16``, its elements are 16-bit integers. The last parameters are ``bias, results``, or
+    the ``names`` of ``epilogue`` if it makes bytes, where ``to`` and ``is_int16`` have an element
+    per vector.
     """
     name = f"rows_{rows}x{vectors}" + ("_wide" if is_int16 else "")
     name += ("_bytes" if epilogue.is_bytes else "") + ("_fractions" if epilogue.fractions else "")
