@@ -63,8 +63,8 @@ RepeatCaches = Annotated[
     bool,
     typer.Option(
         "--repeat-caches",
-        help="Let the branch with past return the caches that it only reads, instead of empty"
-        " tensors.",
+        help="After the first step, return the caches that the second model only reads, instead of"
+        " empty tensors.",
     ),
 ]
 TieEmbeddings = Annotated[

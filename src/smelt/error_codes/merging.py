@@ -37,8 +37,8 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E672": ErrorCode(
         "an output of fixed size that a branch lacks",
-        "The branch with past returns a tensor without elements for an output that it does not "
-        "compute, and a tensor of fixed size has elements.",
+        "The branch with past returns an empty tensor for an output that it does not compute, and "
+        "a tensor of fixed size is not empty.",
         "smelt merge A B --repeat-caches -o merged.onnx",
     ),
     "E673": ErrorCode(

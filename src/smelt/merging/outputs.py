@@ -1,8 +1,8 @@
 """Outputs of two branches: the same names in the same order.
 
-A decoder that reads cached keys and values of an encoder does not return them again, so its branch
-lacks outputs that the first step has. Such an output is empty there, as in files of optimum, or
-returns the cached input.
+A decoder that reads cached keys and values of an encoder does not return them again, so the branch
+with past lacks outputs that the branch of the first step has. For such an output, the branch with
+past returns an empty tensor, as in files of optimum, or the cached input.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ SHOWN = 4
 """How many names of outputs an error lists."""
 
 Caches = Literal["empty", "repeated"]
-"""What the branch with past returns for a cache that it only reads: nothing, or the input again."""
+"""What the branch with past returns for a cache that it only reads: an empty tensor or the
+input."""
 
 
 def align_outputs(
@@ -151,6 +152,6 @@ def _not_empty(output: ir.Value, names: tuple[str, str]) -> UsageError:
     return UsageError(
         "E672",
         f"{names[1]} does not return {output.name!r}, and its size is fixed",
-        why="the branch with past returns a tensor without elements there, which needs an open dim",
+        why="the branch with past returns an empty tensor for it, which needs a symbolic dim",
         fix="--repeat-caches returns the cached input instead; or let both models return it",
     )

@@ -74,7 +74,7 @@ def check_artifact(target: Target[Any, Any], artifact: object) -> Artifact:
     if problems:
         raise UsageError(
             "E649",
-            f"`emit` of target {target.name!r} returned an Artifact that cannot be kept",
+            f"`emit` of target {target.name!r} returned an Artifact that cannot be written",
             at=problems,
             fix="name files by relative paths, and give them bytes",
             why="files and report are written to a folder as they are",

@@ -33,7 +33,9 @@ def over_constant(m: Match, b: Builder) -> Replacement:
     if not _are_normal(divisor):  # keeps 3
         return Miss("a divisor is 0, subnormal or not finite")
     if not m.options.fast and not _are_powers_of_two(divisor):  # needs 1
-        return Miss("a divisor is not a power of two: --fast-math would round its reciprocal")
+        return Miss(
+            "a divisor is not a power of two, so its reciprocal is rounded (allowed by --fast-math)"
+        )
     with np.errstate(all="ignore"):
         factor = (1 / divisor.astype(np.float64)).astype(divisor.dtype)
     if not _are_normal(factor):  # needs 2

@@ -106,14 +106,14 @@ def _element(value: ir.Value) -> ir.DataType | None:
 
 def _check_default(value: ir.Value, default: ir.TensorProtocol) -> None:
     """Raise InvalidModel E309 or E317 if the default of an input has another type or shape."""
-    what = f"the default of the input {value.name!r} does not fit it"
+    what = f"the input {value.name!r} and its default have different types"
     if default.dtype != value.dtype:
         why = f"the input is {value.dtype}, the default {default.dtype}"
         raise InvalidModel(
             "E309",
             what,
             why=why,
-            fix="export the model again with types that agree, or put a Cast between them",
+            fix="export the model again, or give the input the type of its default",
         )
     shape = value.shape
     fits = shape is None or (
