@@ -1,5 +1,8 @@
 """Adapt a baseline to the interface changes that the user requested, so that results stay
 comparable.
+
+The movement of an output is how far rounding moves each of its elements (``measure.py``); None for
+an output that is not an array.
 """
 
 from __future__ import annotations
@@ -57,10 +60,11 @@ def adapted_outputs(
     changes: Iterable[InterfaceChange],
     margin: float,
 ) -> tuple[list[Value], list[np.ndarray | None]]:
-    """Return outputs and their rounding movement for the changed interface.
+    """Return ``outputs`` and their ``movement`` for the changed interface.
 
     Outputs are transposed, converted from maps to rows, and cast, as ``changes`` require.
-    ``margin`` is the multiple of the movement within which a cast result is undetermined.
+    Where ``margin`` times the movement could change a number that is cast to an integer or bool,
+    the new movement is infinite, so any result is accepted.
     """
     values, moved = list(outputs), list(movement)
     for change in changes:
@@ -95,9 +99,10 @@ def _rows(value: Value, columns: tuple[int | str, ...]) -> Value:
 def _cast(
     value: Value, moved: np.ndarray | None, dtype: np.dtype, margin: float
 ) -> tuple[Value, np.ndarray | None]:
-    """Return ``value`` and its movement in ``dtype``.
+    """Return ``value`` cast to ``dtype``, and its movement.
 
-    An integer or boolean result is undetermined (infinite) where rounding could change it.
+    The movement of an integer or boolean is infinite where ``margin`` times ``moved`` could change
+    the result of the cast, else 0.
     """
     if not isinstance(value, np.ndarray):
         return value, moved

@@ -41,8 +41,8 @@ class Refinement:
     def unite(self, old: ir.Value, new: ir.Value) -> tuple[bool, bool]:
         """Give ``new``, which replaces ``old``, all facts that are known about one of them.
 
-        Returns two flags: the united facts exceed those of ``old``, and they exceed those of
-        ``new``.
+        Returns ``(old_gains, new_gains)``: whether the united facts exceed those of ``old``, and
+        whether they exceed those of ``new``.
         """
         copy_rank(old, new)
         old_gains = new_gains = False
@@ -64,8 +64,7 @@ class Refinement:
         return old_gains or old_gains_elements, new_gains or new_gains_elements
 
     def _unite_elements(self, old: ir.Value, new: ir.Value) -> tuple[bool, bool]:
-        """Unite the known elements of small integer tensors; return the same two flags as
-        ``unite``."""
+        """Unite the known elements of small integer tensors; return ``(old_gains, new_gains)``."""
         if is_constant(new):
             return not is_constant(old), False
         if not _may_be_sizes(new):
@@ -74,9 +73,10 @@ class Refinement:
         if old_elements is not None and new_elements is None:
             self.shapes.note_elements(new, old_elements)
             return False, True
-        return new_elements is not None and (
+        old_gains = new_elements is not None and (
             old_elements is None or merged_statements(old_elements, new_elements) is not None
-        ), False
+        )
+        return old_gains, False
 
     def propagate(self, nodes: Iterable[ir.Node], dead: set[ir.Node]) -> list[ir.Node]:
         """Infer ``nodes`` again, then the readers of each result that gains.

@@ -73,7 +73,11 @@ def _takes_all_from_end(size: Dim, start: Dim, end: Dim) -> bool:
 
 
 def without_bound(text: str) -> str:
-    """Return N for ``Max(0, (N + 1) - 1)``; ``text`` itself unless the sum is surely >= 0."""
+    """Return ``text`` without a ``Max(0, ...)`` that is not needed: N for ``Max(0, (N + 1) - 1)``.
+
+    The Max is not needed if nothing is subtracted in the simplified sum inside it. Any other text
+    is returned as it is.
+    """
     bounded = inside_bound(text)
     if not _SUM_LESS_ROWS.match(bounded):
         return text

@@ -19,17 +19,17 @@ def same_dim(a: Dim, b: Dim) -> bool:
     return a.value is not None and a.value == b.value
 
 
-def is_positive(dim: Dim, empty: Iterable[str] | None = None) -> bool:
+def is_positive(dim: Dim, possibly_zero: Iterable[str] | None = None) -> bool:
     """True if the dim is 1 or more in every run.
 
-    An invented dim may be 0, and so may input dims called ``empty``; the default is those of
-    ``empty_dims``.
+    ``possibly_zero`` names the input dims that may be 0; None stands for the names of the current
+    context (``empty_dims.py``). A dim that shape inference invented may always be 0.
     """
     if isinstance(dim, int):
         return dim > 0
     if dim.value is None or is_invented(dim.value):
         return False
-    expression = expression_from_zero(dim, empty)
+    expression = expression_from_zero(dim, possibly_zero)
     return expression is not None and bool(expression.is_positive)
 
 

@@ -112,18 +112,21 @@ the number of the group."""
 def _group(
     b: Builder, state: Sequence[ir.Value], steps: Sequence[ir.Value]
 ) -> tuple[ir.Value, ...]:
-    """Build both words after four rounds, and the words of the key in the order of the next
-    group."""
+    """Build one group of four rounds: return both words after the group, and the three words of the
+    key in the order of the next group.
+
+    ``steps`` are the four left shifts, the four right shifts and the number of the group.
+    """
     first, second, k0, k1, k2 = state
-    *bits, number = steps
-    for left_shift, right_shift in zip(bits[:4], bits[4:], strict=True):
+    *shifts, group_number = steps
+    for left_shift, right_shift in zip(shifts[:4], shifts[4:], strict=True):
         first = b.op("Add", first, second)
         high = b.op("BitShift", second, left_shift, direction="LEFT")
         low = b.op("BitShift", second, right_shift, direction="RIGHT")
         second = b.op("BitwiseXor", b.op("BitwiseOr", high, low), first)
     first = b.op("Add", first, k1)
-    # Key and number first: keys mostly are single words.
-    second = b.op("Add", second, b.op("Add", k2, number))
+    # Add the number to the key first: most keys are scalars, so this adds one element.
+    second = b.op("Add", second, b.op("Add", k2, group_number))
     return (first, second, *(b.op("Identity", key) for key in (k1, k2, k0)))
 
 

@@ -29,16 +29,20 @@ def in_double(op_type: str) -> Reference | None:
 
 
 def reference_operators(model: ir.Model) -> list[type[OpRun]]:
-    """Return a class for each extension operator in ``model``, for ``SINGLE_IN_ONNX``, and Loop."""
+    """Return the operator classes that the evaluator of onnx lacks, or has with faults.
+
+    They are one for each extension operator in ``model``, one for each of ``SINGLE_IN_ONNX``, which
+    computes in double precision, and one for Loop.
+    """
     used: dict[tuple[str, str], Operator] = {}
     for node in scope.nodes(model):
         operator = find(node.domain, node.op_type) if node.domain else None
         if operator is not None:
             used.setdefault(operator.key, operator)
-    better = [find("smelt", name) for name in SINGLE_IN_ONNX]
+    double = [find("smelt", name) for name in SINGLE_IN_ONNX]
     return [
         *(_class(operator, operator.domain) for operator in used.values()),
-        *(_class(operator, "") for operator in better if operator is not None),
+        *(_class(operator, "") for operator in double if operator is not None),
         reference_loop(),
     ]
 

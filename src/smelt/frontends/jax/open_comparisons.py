@@ -71,7 +71,7 @@ def _replace_eq(original: Function) -> Function:
     return equal
 
 
-def _not_equal(original: Function) -> Function:
+def _replace_ne(original: Function) -> Function:
     """Return a replacement of ``!=`` for symbolic sizes.
 
     It returns the answer if it is the same for every size, and else raises InconclusiveDim.
@@ -93,7 +93,7 @@ def _not_equal(original: Function) -> Function:
 
 
 def _replace_bool(original: Function) -> Function:
-    """Return ``bool`` for sizes: whether a size differs from 0."""
+    """Return a replacement of ``bool`` for symbolic sizes: whether a size differs from 0."""
 
     def truth(self: Any) -> bool:
         """Return True to JAX's code; to other code, whether the size differs from 0."""
@@ -103,8 +103,8 @@ def _replace_bool(original: Function) -> Function:
     return truth
 
 
-def _hash(original: Function) -> Function:
-    """Return ``hash`` for sizes.
+def _replace_hash(original: Function) -> Function:
+    """Return a replacement of ``hash`` for symbolic sizes.
 
     A dict of numbers finds a size only if their hashes agree. So, for user code, a size that equals
     a key of the indexed table gets the hash of that key.
@@ -180,13 +180,14 @@ def _is_array(other: Any) -> bool:
     return isinstance(other, jax.Array | np.ndarray)
 
 
-_NEXT: dict[str, Callable[[float], int]] = {
+_INTEGER_FOR: dict[str, Callable[[float], int]] = {
     "__lt__": math.ceil,
     "__ge__": math.ceil,
     "__le__": math.floor,
     "__gt__": math.floor,
 }
-"""The rounding that turns a float into the integer with the same comparison result."""
+"""How to round a float to an integer that gives the same answer for every size: ``n < 2.5`` is
+``n < 3``, and ``n <= 2.5`` is ``n <= 2``."""
 
 _JNP_COMPARISONS: dict[str, Function] = {
     "__lt__": jnp.less,
@@ -196,23 +197,26 @@ _JNP_COMPARISONS: dict[str, Function] = {
 }
 
 
-def _ordered(name: str) -> Callable[[Function], Function]:
-    """Return the ordered comparison ``name`` for sizes; arrays compare at run time."""
+def _replace_ordered(name: str) -> Callable[[Function], Function]:
+    """Return what replaces the comparison ``name`` (such as ``__lt__``) of symbolic sizes.
+
+    Compared with an array it returns an array, which the model computes.
+    """
 
     def replacement(original: Function) -> Function:
-        """Return the comparison that tries ``original`` first."""
+        """Return the new comparison, which calls ``original``."""
 
         def compare(self: Any, other: Any) -> Any:
-            """Return the comparison with an array, a float or a size.
+            """Compare the size with ``other``: an array, a float, an integer or a size.
 
-            If JAX's answer is inconclusive, bounds of products are tried.
+            If JAX's comparison is inconclusive, try bounds of products of sizes.
             """
             if _is_array(other):
                 return _JNP_COMPARISONS[name](self, other)
             if isinstance(other, float):
                 if not math.isfinite(other):
                     return getattr(0.0, name)(other)
-                other = _NEXT[name](other)
+                other = _INTEGER_FOR[name](other)
             try:
                 return original(self, other)
             except InconclusiveDim:
@@ -243,13 +247,13 @@ def _by_products(size: Any, other: Any, name: str) -> bool | None:
     return None
 
 
-ORDERED = tuple(Replacement(SymbolicDim, name, _ordered(name)) for name in _JNP_COMPARISONS)
+ORDERED = tuple(Replacement(SymbolicDim, name, _replace_ordered(name)) for name in _JNP_COMPARISONS)
 """Replacements that JAX needs wherever the sizes of an array are symbolic."""
 
 REPLACEMENTS = (
     Replacement(SymbolicDim, "__eq__", _replace_eq),
-    Replacement(SymbolicDim, "__ne__", _not_equal),
-    Replacement(SymbolicDim, "__hash__", _hash),
+    Replacement(SymbolicDim, "__ne__", _replace_ne),
+    Replacement(SymbolicDim, "__hash__", _replace_hash),
     Replacement(SymbolicDim, "__bool__", _replace_bool, absent=_always_true),
     *ORDERED,
 )

@@ -67,7 +67,7 @@ class Decomposed:
 
     def __init__(self, module: Any, functions: Functions) -> None:
         self._functions = functions
-        self._constants = jax_names.splats(module)
+        self._constants = jax_names.splat_texts(module)
 
     def find(self, view: Any) -> tuple[Callable[..., Any], list[Any]] | None:
         """Return the function whose expansion ends with the operation ``view``, and its operands.

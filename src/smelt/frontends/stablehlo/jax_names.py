@@ -76,7 +76,7 @@ def functions_of(module: Any) -> dict[str, Any]:
     return {str(f.attributes["sym_name"].value): f for f in views if f.name == "func.func"}
 
 
-def splat_of(constant: Any) -> str:
+def splat_text(constant: Any) -> str:
     """Return the number that a splat constant repeats, as MLIR prints it with its type.
 
     Empty for other constants, and for complex ones, which MLIR for Python cannot read.
@@ -88,15 +88,15 @@ def splat_of(constant: Any) -> str:
     return str(numbers.get_splat_value()) if is_splat else ""
 
 
-def splats(module: Any) -> set[str]:
-    """Return the numbers of all splat constants in ``module``."""
-    numbers: set[str] = set()
+def splat_texts(module: Any) -> set[str]:
+    """Return ``splat_text`` of each constant in ``module``, such as ``5.0E-1 : f32``."""
+    texts: set[str] = set()
 
     def look(op: Any) -> Any:
-        """Add the number of a splat constant."""
+        """Add the text of a constant."""
         if op.name == "stablehlo.constant":
-            numbers.add(splat_of(op))
+            texts.add(splat_text(op))
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(look)
-    return numbers
+    return texts

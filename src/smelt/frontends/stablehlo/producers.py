@@ -45,7 +45,7 @@ def splat(value: Any) -> str:
         owner = producer(owner.operands[0])
     if owner is None or owner.name != "stablehlo.constant":
         return ""
-    return jax_names.splat_of(owner)
+    return jax_names.splat_text(owner)
 
 
 def match_values(

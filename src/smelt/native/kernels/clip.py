@@ -21,8 +21,9 @@ def _refuse(instance: Instance) -> str | None:
 
 
 def element(cx: KernelContext) -> tuple[list[str], str]:
-    """Return the C that clips one element. A bound is an attribute, an input of one number, or
-    absent.
+    """Return the C that clips one element, with ``{i}`` for input i.
+
+    A bound is an attribute, an input of one number, or absent.
 
     ```
     (({0}) < 0.0f ? 0.0f : ({0})) > 6.0f ? 6.0f : (({0}) < 0.0f ? 0.0f : ({0}))
@@ -43,7 +44,7 @@ def element(cx: KernelContext) -> tuple[list[str], str]:
 
 @kernel("Clip", kinds=NUMBER, needs=in_place, refuse=_refuse, element=element, shared=True)
 def clip(cx: KernelContext) -> None:
-    """Write the Clip of each element."""
+    """Write the loop that clips each element of input 0."""
     source, output = cx.input(0), cx.output()
     reads = {0: source.access((1,))}
     for position in (1, 2):
@@ -51,6 +52,7 @@ def clip(cx: KernelContext) -> None:
         if operand is not None:
             reads[position] = Access(operand.name, operand.type, (0,))
     text = element(cx)[1]
+    # emit_map numbers the operands that are present: without a lower bound, {2} becomes {1}.
     for number, position in enumerate(reads):
         text = text.replace(f"{{{position}}}", f"{{{number}}}")
     values = list(reads.values())

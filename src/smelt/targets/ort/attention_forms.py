@@ -1,4 +1,4 @@
-"""Forms of attention."""
+"""Forms of attention: the operators by which `ort` may replace an Attention, where faster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forms of products."""
+"""Forms of matrix products: the operators by which `ort` may replace them, where faster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forms of computations on each row or each channel."""
+"""Forms of norms and activations: the operators by which `ort` may replace them, where faster."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def _row_sizes(name: str) -> SizesOf:
 
 
 def _layer_norm(form: str) -> Build:
-    """Return a builder of a norm whose sum uses the operator ``form``.
+    """Return a builder that writes the sum before a LayerNormalization as ``form``, Add or Sum.
 
-    The runtime fuses only sums of equal shapes with one consumer, so other sums stay.
+    ONNX Runtime fuses an Add of equal shapes into the norm, but not a Sum, so other sums stay.
     """
 
     def build(m: Match, b: Builder) -> Replacement:
-        """Build the two nodes: the sum or difference, and its normalization."""
+        """Build the sum by the operator ``form``, and the LayerNormalization that reads it."""
         if not same_shape(m["x"].shape, m["s"].shape):
             return Miss("the operands of the sum are not proved to have the same shape")
         total = b.op(form, m["x"], m["s"])
@@ -46,7 +46,7 @@ def _layer_norm(form: str) -> Build:
 
 
 def _biased_builder(form: str) -> Build:
-    """Return a builder of the operator ``form``, applied to a sum with a bias of one dim."""
+    """Return a builder that replaces an activation of ``x + bias`` (of rank 1) by ``form``."""
 
     def build(m: Match, b: Builder) -> Replacement:
         """Build the operator, or return a Miss if there is no bias of one dim."""

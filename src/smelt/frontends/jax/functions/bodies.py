@@ -23,29 +23,32 @@ from smelt.ir.build import Builder
 class Body:
     """A graph that reads only its inputs, and how one call uses it.
 
-    ``arguments[i]`` returns the caller's value for input i. ``results`` holds an output of the
-    graph for each result, or, if the body only passes an input through, a function that returns the
-    caller's value.
+    ``argument_makers[i]()`` returns the value that the call passes for input i. ``results`` has one
+    entry per result: an output of the graph, or, if the result is an unchanged input, the function
+    that returns the value passed for this input.
     """
 
     graph: ir.Graph
-    arguments: Sequence[Callable[[], ir.Value]]
+    argument_makers: Sequence[Callable[[], ir.Value]]
     results: Sequence[ir.Value | Callable[[], ir.Value]]
 
 
 def call(
     cx: Lowering, mark: Mark, closed: compat.ClosedJaxpr, operands: Sequence[Operand]
 ) -> list[Operand]:
-    """Return the results of a call of the function; ``operands`` are already broadcast."""
+    """Build the call of the ONNX function for ``mark`` and return its results.
+
+    ``closed`` is the called jaxpr; ``operands`` are already broadcast.
+    """
     body = _body(cx, mark, closed, operands)
     outputs: dict[ir.Value, ir.Value] = {}
     if body.graph.outputs:
         function = cx.shared.library.shared(cx.builder.model, mark, body.graph)
         if not mark.kept:
             cx.shared.library.optional.add(function.identifier())
-        inputs = [argument() for argument in body.arguments]
+        arguments = [make() for make in body.argument_makers]
         count = len(body.graph.outputs)
-        values = cx.builder.ops(function.name, *inputs, outputs=count, domain=mark.domain)
+        values = cx.builder.ops(function.name, *arguments, outputs=count, domain=mark.domain)
         outputs = dict(zip(body.graph.outputs, values, strict=True))
     return [
         Operand(outputs[result] if isinstance(result, ir.Value) else result(), tuple(aval.shape))
@@ -70,12 +73,12 @@ def _body(
         inner.broadcast_operand(o, atom).value
         for o, atom in zip(returned, jaxpr.outvars, strict=True)
     ]
-    results = [inputs.arguments.get(value, value) for value in values]
+    results = [inputs.makers.get(value, value) for value in values]
     graph.outputs.extend(dict.fromkeys(r for r in results if isinstance(r, ir.Value)))
     _drop_dead(graph)
     inputs_read = [value for value in graph.inputs if not scope.is_dead(value)]
     graph.inputs[:] = inputs_read
-    return Body(graph, [inputs.arguments[value] for value in inputs_read], results)
+    return Body(graph, [inputs.makers[value] for value in inputs_read], results)
 
 
 def _lowering(cx: Lowering, mark: Mark, graph: ir.Graph) -> tuple[Lowering, Inputs]:

@@ -19,20 +19,20 @@ from smelt.ir.build import Builder
 
 
 class Inputs:
-    """The inputs of one function; ``arguments`` maps each to a function that returns the caller's
-    value.
+    """The inputs of one function; ``makers`` maps each to a Python function that returns the value
+    that a call passes for it.
     """
 
     def __init__(self, builder: Builder) -> None:
         self._builder = builder
-        self.arguments: dict[ir.Value, Callable[[], ir.Value]] = {}
+        self.makers: dict[ir.Value, Callable[[], ir.Value]] = {}
 
     def new(
-        self, stem: str, dtype: ir.DataType, shape: ir.Shape, argument: Callable[[], ir.Value]
+        self, stem: str, dtype: ir.DataType, shape: ir.Shape, maker: Callable[[], ir.Value]
     ) -> ir.Value:
-        """Return a new input called ``stem``; calls pass the result of ``argument()`` for it."""
+        """Return a new input called ``stem``; calls pass the result of ``maker()`` for it."""
         value = self._builder.input(stem, dtype, shape)
-        self.arguments[value] = argument
+        self.makers[value] = maker
         return value
 
 
@@ -100,5 +100,5 @@ class Sizes(Symbols):
         try:
             return super()._solve(name)
         except Unsupported:
-            argument = partial(self._caller.symbol, name)
-            return self._inputs.new(f"size_{name}", ir.DataType.INT64, ir.Shape([1]), argument)
+            maker = partial(self._caller.symbol, name)
+            return self._inputs.new(f"size_{name}", ir.DataType.INT64, ir.Shape([1]), maker)

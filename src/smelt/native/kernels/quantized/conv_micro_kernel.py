@@ -37,8 +37,8 @@ def conv_micro_kernel(
     The last parameters are ``results``, or the ``names`` of ``epilogue`` if it makes bytes.
 
     - ``image`` has ``quads`` groups of four channels, ``plane`` bytes apart.
-    - ``places`` has the offset of each kernel position from each of both vectors ``at``,
-      then the offsets of both halves of each.
+    - ``at`` has the offsets of both vectors in ``image``. ``places`` has the offset of each kernel
+      position, to be added, then two offsets per position: of its even and of its odd channels.
     - ``whole`` are the weights by group, position and row, for int8 dot products (``HAS_QUADS``).
     - ``apart`` are the weights for other CPUs: as 16 bits, those at even positions of a group
       first. If ``pairwise_safe`` and ``PAIRWISE``, they are clamped bytes instead, with their
@@ -147,8 +147,12 @@ def _call(out: Writer, name: str, weights: str, ends: str, is_wide: bool) -> Non
         out.line(f"    {name}({more[0]}, {weights}, {more[1]});")
 
 
-def _point_at_pixels(out: Writer, positions: int, halves: int) -> None:
-    """Declare the pointers ``i`` to the pixels of each vector; a single position is included.
+def _point_at_pixels(out: Writer, positions: int, passes: int) -> None:
+    """Declare pointers ``i`` to the pixels of each vector; each group of channels is read in
+    ``passes``.
+
+    Several kernel positions have their offsets in ``places``; those of two passes come second. A
+    single position needs no table: one pass reads at offset 0, two passes at -1 and then at 0.
 
     ```
     const unsigned char *i0 = image + at[0] - 1;
@@ -157,13 +161,13 @@ def _point_at_pixels(out: Writer, positions: int, halves: int) -> None:
     ptrdiff_t step = 1;
     ```
     """
-    alternates = halves == 2 and positions == 1
+    alternates = passes == 2 and positions == 1
     before = " - 1" if alternates else ""
     for v in range(VECTORS):
         out.line(f"const unsigned char *i{v} = image + at[{v}]{before};")
     if positions == 1:
         out.line("(void)places;")
-    elif halves == 2:
+    elif passes == 2:
         out.line(f"places += {positions};")
     if alternates:
         out.line("ptrdiff_t step = 1;")
@@ -172,8 +176,9 @@ def _point_at_pixels(out: Writer, positions: int, halves: int) -> None:
 def _convolve(out: Writer, rows: int, positions: int, epilogue: Epilogue, kind: str) -> None:
     """Write the body of a micro-kernel of ``kind``: ``whole``, ``pairwise`` or ``halves``.
 
-    Halves multiply the even and the odd channels of a group apart. They read vectors from one byte
-    before the group for the even channels, and from the group for the odd ones.
+    The version ``halves`` multiplies first the even channels of a group, then the odd ones. It uses
+    the high byte of each 16 bits, so it reads the even channels from one byte before the group, and
+    the odd channels from its start.
 
     ```
     sums s0_0 = { 0 }, s0_1 = { 0 };
@@ -183,16 +188,16 @@ def _convolve(out: Writer, rows: int, positions: int, epilogue: Epilogue, kind: 
         i0 += plane, i1 += plane;
     ```
     """
-    halves = 2 if kind == "halves" else 1
+    passes = 2 if kind == "halves" else 1
     start_sums(out, rows, "bias[{m}]")
     if kind == "pairwise":
         out.line("const sums zero = { 0 };")
         out.line("const pairs ones = (pairs)(zero + 0x00010001);")
     in_loop = positions > 1
-    alternates = halves == 2 and not in_loop  # steps to the odd channels, then to the next group
-    _point_at_pixels(out, positions, halves)
-    with out.block(f"for (quads *= {1 if in_loop else halves}; quads > 0; --quads)"):
-        head = f"for (ptrdiff_t p = 0; p < {halves * positions}; ++p)" if in_loop else ""
+    alternates = passes == 2 and not in_loop  # steps to the odd channels, then to the next group
+    _point_at_pixels(out, positions, passes)
+    with out.block(f"for (quads *= {1 if in_loop else passes}; quads > 0; --quads)"):
+        head = f"for (ptrdiff_t p = 0; p < {passes * positions}; ++p)" if in_loop else ""
         with out.block(head):
             _step(out, rows, " + places[p]" if in_loop else "", kind)
         for v in range(VECTORS):

@@ -75,7 +75,10 @@ def _softmax_of_nonzero(m: Steps, scores: Array) -> Array:
 
 
 def probit(m: Steps, scores: Array) -> Array:
-    """Return Winitzki's approximation of the inverse error function, as in ONNX Runtime."""
+    """Return the probit (quantile of the normal distribution) of each score, as ONNX Runtime does.
+
+    That is sqrt(2) * erfinv(2 * score - 1), with Winitzki's approximation of erfinv.
+    """
     a = 0.147
     x = scores * 2.0 - 1.0
     log = m.op("Log", (-x + 1.0) * (x + 1.0))
