@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import smelt
+from smelt.errors import InvalidModel
 from smelt.ir import text
 from smelt.ir.raise_opset import raise_opset
 from smelt.runtime.onnxruntime import OnnxRuntime
@@ -42,3 +43,14 @@ def test_one_node_where_other_axes_of_the_rows_have_one_element(shape: str, op_t
     (expected,) = OnnxRuntime(source)(x)
     for model in (raised, smelt.optimize(source)):
         np.testing.assert_allclose(OnnxRuntime(model)(x)[0], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("declared", ["float16[2,3]", "float[3]"])
+def test_a_wrong_declared_result_is_an_error_of_the_model(declared: str) -> None:
+    model = text.parse(
+        f"""<ir_version: 8, opset_import: ["" : 11]>
+        g (float[2,3] x, float[3] w) => ({declared} y)
+        {{ n = LayerNormalization(x, w) y = Softmax<axis=0>(n) }}"""
+    )
+    with pytest.raises(InvalidModel, match="E317 the declared type or shape of a result"):
+        raise_opset(model, 13)

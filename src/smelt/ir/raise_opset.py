@@ -16,12 +16,16 @@ import onnx_ir as ir
 from smelt.errors import ErrorList, Unsupported
 from smelt.ir import opset, scope
 from smelt.ir.constants import Constants
+from smelt.ir.contradiction import contradiction
 from smelt.ir.known_forms import NEWEST_READ
 from smelt.ir.opset_adapters import ADAPTERS, UNCHANGED_FOR_INFERENCE, Adapter, breaks
-from smelt.ir.rewrite import Rewriter
+from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.shapes import ShapeInference
 from smelt.ir.versions import ir_version_of
 from smelt.ir.withdrawn import NEVER, defined_from, expand_withdrawn, is_withdrawn
+
+MISDECLARED = "the declared type or shape of a result is not what the node computes"
+REDECLARE = "correct the declared type and shape, or remove them: smelt infers both"
 
 LOWEST_GOAL = 13
 """The lowest target opset, because adapters produce forms of opset 13."""
@@ -130,11 +134,17 @@ def _check_goal(model: ir.Model, to: int) -> None:
 
 
 def _adapt(model: ir.Model, work: list[tuple[ir.Node, list[Adapter]]]) -> None:
-    """Run the adapters of each node of ``work``; a replaced node needs no further adapter."""
+    """Run the adapters of each node of ``work``; a replaced node needs no further adapter.
+
+    Raises InvalidModel E317 if a declared type or shape is not that of the adapted node's result.
+    """
     rewriter = Rewriter(model, ShapeInference(model), Constants())
     for node, adapters in work:
         for adapt in adapters:
-            adapt(node, rewriter)
+            try:
+                adapt(node, rewriter)
+            except Refused as error:
+                raise contradiction(node, str(error), MISDECLARED, REDECLARE) from error
             if node in rewriter.dead:
                 # An adapter that replaces a node writes the form of the newest opset.
                 break
