@@ -111,7 +111,7 @@ class Definition:
     version: int = 1
     runtime: str = ""
     variadic: bool = False
-    least_ranks: Mapping[str, int] = field(default_factory=dict)
+    least_ranks: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     @property
     def key(self) -> tuple[str, str]:
