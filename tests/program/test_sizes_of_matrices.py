@@ -14,7 +14,7 @@ HEAD = '<ir_version: 10, opset_import: ["" : 20, "smelt" : 1]>\n'
 SQUARE = {
     "Cholesky": (1, 1),
     "ComplexCholesky": (2, 2),
-    "Eig": (1, 4),
+    "Eig": (1, 6),
     "Eigh": (1, 2),
     "ComplexEigh": (2, 3),
     "Schur": (1, 2),

@@ -11,7 +11,7 @@ from smelt.loops.element import Element
 from smelt.loops.operators import LANES, MULTIPLY_ADD, ONE, Operator
 from smelt.program.run_sizes import Size
 
-SPREAD = Operator("spread", "{0} - (vec){{ 0 }}", lambda v: v)
+SPREAD = Operator("spread", "{0} - __extension__(vec){{ 0 }}", lambda v: v)
 """A number in each lane. ``+ 0`` would be an addition, because it changes -0; ``- 0`` is none."""
 
 

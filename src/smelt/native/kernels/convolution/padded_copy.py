@@ -48,7 +48,7 @@ _PLANE = """static void padded_plane(const float *restrict image, float *restric
             const ptrdiff_t spare = in_vectors(n) - n, right = pitch - high;
             const ptrdiff_t gap = r + 1 < end ? pitch - n : right > spare ? right : spare;
             for (ptrdiff_t j = 0; j < gap; j += LANES)
-                *(vec *)(row + n + j) = (vec){ 0 };
+                *(vec *)(row + n + j) = __extension__(vec){ 0 };
 #endif
         } else if (across == 2) {
             copy_seconds(image + at, row, n);
