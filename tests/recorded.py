@@ -20,7 +20,7 @@ from smelt.ir import scope, text
 from smelt.ir.listing import listing
 
 FLOAT = re.compile(r"-?\d+\.\d+(?:[eE][-+]?\d+)?|-?\d+[eE][-+]?\d+")
-"""Numbers of which five digits count: CPUs differ in the last places of a few."""
+"""Numbers that are compared by five digits, because CPUs round the last places differently."""
 
 
 def rows(table: Path) -> list[tuple[str, str]]:

@@ -7,9 +7,9 @@
     make mutants SEED=7 COUNT=10 IN=src/smelt/ir     10 mistakes in one part
     make mutants SEED=7 ROOM=1                       survivors are tried on their room, too
 
-Six test files per module run once and note which blocks each test runs: those that mirror the
-module, the tables of its package, those that import it, then those that share the rarest words with
-it. Then each mistake is tried on the tests that run its block, the nearest and quickest first, until
+The six test files nearest to a module run once, with a record of the blocks that each test runs.
+Nearest are files that mirror the module, tables of its package, files that import it, and files
+that share rare words with it. Then each mistake is tried on the tests that run its block, the nearest and quickest first, until
 one fails. The room of a module is the folder of tests that mirrors its part of
 ``smelt``; its tests get five minutes a mistake.
 """

@@ -31,7 +31,7 @@ TABLES = {
     "tests/passes/test_graphs.py": ("passes", "ir"),
     "tests/frontends/jax/test_traced.py": ("frontends.jax",),
 }
-"""Tests that mirror all modules of these packages: each holds a table of what the package makes."""
+"""Test files and the packages whose output they compare with a recorded table."""
 
 
 @cache

@@ -114,7 +114,7 @@ def _pad(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _resize(node: ir.Node, rewriter: Rewriter) -> str:
-    """Extend the region, scales or sizes of some axes to those of all axes."""
+    """Give `roi`, `scales` or `sizes` a number for every axis, instead of those in `axes`."""
     attribute = node.attributes.get("axes")
     if attribute is None:
         return ""

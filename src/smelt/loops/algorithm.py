@@ -1,4 +1,4 @@
-"""What is computed: stages, each an expression of the element at its axes.
+"""Algorithms: stages, each with an expression that gives one element of its buffer.
 
 An index is a ``Dim`` whose atoms are names of axes: ``h.at * 2 + k.at - 1`` has bounds, and is C.
 """

@@ -64,7 +64,8 @@ Value: TypeAlias = Name | Constant | Read | Call | Row
 
 @dataclass(frozen=True)
 class For:
-    """A loop. ``shared``: each shard computes a part. ``short``: it is not worth vectors."""
+    """A loop. ``shared``: its iterations are split among the shards. ``short``: it has too few for
+    vectors."""
 
     name: str
     start: Dim

@@ -27,7 +27,7 @@ class Body(Protocol):
     def shared_loop(
         self, var: str, stop: int | str, start: int | str = 0, step: int | str = 1
     ) -> AbstractContextManager[None]:
-        """Put lines into a loop of which each shard computes a part."""
+        """Put lines into a loop whose iterations are split among the shards."""
 
 
 def print_nest(statements: Iterable[nest.Statement], body: Body) -> None:

@@ -27,7 +27,7 @@ class Separate:
 
 @dataclass(frozen=True)
 class Doubling:
-    """Reduce along ``along`` in passes, each of which combines two or three windows of the last.
+    """Reduce along ``along`` in passes. A pass combines two or three windows of the pass before.
 
     The windows may overlap, so an element may be combined twice. The passes overwrite ``name``.
     """

@@ -192,8 +192,8 @@ def replacement_for(
     """Return the definition that replaces ``node`` for ONNX Runtime; None to keep the node.
 
     Without ``of_source``, nodes that ``note_source`` has marked are kept although the runtime
-    computes them wrong. Nodes of unknown element type are kept, too, and nodes whose attributes
-    refer to those of the enclosing function.
+    computes them wrong. Nodes of unknown element type are kept, too. So are nodes with an attribute
+    that refers to an attribute of the enclosing function.
     """
     if node.domain or node.op_type not in ROWS:
         return None
@@ -224,7 +224,7 @@ def replacement_for(
 
 
 def unreplaced_defects(model: ir.Model) -> list[ir.Node]:
-    """Return the nodes that ONNX Runtime may compute wrong and that stay as they are.
+    """Return the nodes that stay although ONNX Runtime may compute them wrong.
 
     These are nodes of the model as it was loaded, which ``note_source`` has marked.
     """

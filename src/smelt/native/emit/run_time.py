@@ -149,7 +149,7 @@ def _in_words(program: Program, error: Undecided) -> str:
 def _check_support(cx: KernelContext) -> None:
     """Raise Undecided if a shared function or a stack array depends on a run-time size.
 
-    A name of a function that contains a size, such as ``rows_(dim0 * 2)``, is no identifier.
+    The name of a shared function must not contain a size: ``rows_(dim0 * 2)`` is no identifier.
     """
     array = _ARRAY.search(cx.body.text())
     if array:

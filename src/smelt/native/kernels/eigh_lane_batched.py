@@ -91,10 +91,10 @@ def _needs_of_parts(instance: Instance) -> Needs:
 def complex_eigh(cx: KernelContext) -> None:
     """Write eigenvalues and eigenvectors of Hermitian matrices.
 
-    Complex reflections reduce them to real tridiagonal matrices, as ``heevd`` does. The rest is as
-    for real matrices. In C, ``a`` and ``c`` are the parts of the matrices, ``z`` and ``s`` those of
-    the vectors, ``d`` and ``e`` the diagonals, ``f`` and ``g`` the parts of the reflections'
-    scales, and ``p`` and ``q`` rows for ``hermitian``.
+    Complex reflections reduce them to real tridiagonal matrices, as ``heevd`` does. The rest is the
+    algorithm for real matrices. In C, ``a`` and ``c`` are the real and imaginary parts of the
+    matrices, ``z`` and ``s`` those of the vectors, ``d`` and ``e`` the diagonals, ``f`` and ``g``
+    the parts of the reflections' scales, and ``p`` and ``q`` rows for ``hermitian``.
     """
     n, body, t, vectors = cx.shape(0)[-1], cx.body, cx.type(0).name, Vectors(cx)
     for name, count in (*((x, n * n) for x in "acsz"), *((x, n) for x in "depqfg")):

@@ -106,7 +106,7 @@ def _emit_segments(cx: KernelContext, text: str, value: str, repeated: Sequence[
 def _sum(scales: list[np.float32], zeros: list[int]) -> str:
     """Return the C of a sum of bytes ``{0}`` and ``{1}``, a float in units of the result's scale.
 
-    ``scales`` and ``zeros`` are those of the left operand, the right operand and the result.
+    ``scales`` and ``zeros`` have one item each for the left operand, the right operand, the result.
     """
     first, second = scales[0] / scales[2], scales[1] / scales[2]
     zero_terms = first * np.float32(zeros[0]) + second * np.float32(zeros[1])

@@ -90,5 +90,5 @@ def _element(cx: KernelContext, loops: Loops) -> Expression:
 
 
 def _only_c(*_: object) -> NoReturn:
-    """Fused steps have no text but C."""
-    raise NotImplementedError("fused steps are C")
+    """Raise NotImplementedError: the interpreter has no NumPy form of fused steps."""
+    raise NotImplementedError("fused steps exist as C only; the interpreter cannot run them")

@@ -24,7 +24,7 @@ from smelt.passes.attention.mask_relative_to_row_max import LOWEST
 from smelt.passes.attention.raise_bias_to_floor import CHOSEN, DEEP, PRODUCTS, bounds_of
 
 SMALL = 100
-"""A mask of this size leaves scores about as exact as they are."""
+"""Scores keep their precision when a mask of at most this size is added to them."""
 
 _SUMS = ("Add", "Sub")
 """Operators whose result is level or score-like if both operands are."""

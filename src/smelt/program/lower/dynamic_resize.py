@@ -47,8 +47,8 @@ class Axis:
 def is_rounded(sampling: Sampling, dtype: ir.DataType) -> bool:
     """True if integers are rounded to nearest, as in ONNX's reference; else they are truncated.
 
-    Truncated are the results that ONNX Runtime truncates: those of its linear kernels, which it has
-    for three integer types, without antialiasing.
+    ONNX Runtime truncates in its linear kernels without antialiasing, which exist for three integer
+    types.
     """
     has_kernel = dtype in (ir.DataType.INT8, ir.DataType.UINT8, ir.DataType.INT32)
     is_truncated = sampling.mode == "linear" and not sampling.antialias and has_kernel
