@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from smelt.networks import compile_einsum, over_semiring
     from smelt.operators.semiring import Semiring
     from smelt.targets.base import Artifact, Target
+    from smelt.targets.host.eager import run as run_program
     from smelt.targets.saved import open_saved as load_artifact
 
 __version__ = VERSION
@@ -51,6 +52,7 @@ _HOMES = {
     "merge": ("smelt.merging.merge", "merge"),
     "reduce": ("smelt.check.reduce", "reduce"),
     "run": ("smelt.candidate", "run"),
+    "run_program": ("smelt.targets.host.eager", "run"),
     "function": ("smelt.frontends.jax.functions", "function"),
     "save": ("smelt.frontends.onnx", "save"),
     "save_shared": ("smelt.frontends.onnx.shared", "save_shared"),
@@ -85,6 +87,7 @@ __all__ = [
     "over_semiring",
     "reduce",
     "run",
+    "run_program",
     "save",
     "save_shared",
     "to_proto",

@@ -12,7 +12,6 @@ import onnx_ir as ir
 import pytest
 
 import smelt
-import smelt.program
 from smelt.errors import ErrorList, UsageError
 from smelt.ir import text
 from smelt.operators.semiring import Semiring, semiring_of
@@ -54,7 +53,7 @@ def model() -> ir.Model:
 def test_the_eager_run_and_numpy_agree(model: ir.Model, name: str) -> None:
     over = smelt.over_semiring(model, name)
     expected = by_hand(semiring_of(name), *inputs())
-    eager = smelt.program.run(lower(over), *inputs())
+    eager = smelt.run_program(lower(over), *inputs())
     planned = smelt.compile(over, target="host", engine="numpy")(*inputs())
     for one, other, wanted in zip(eager, planned, expected, strict=True):
         np.testing.assert_allclose(one, wanted, rtol=1e-5)
@@ -99,7 +98,7 @@ def test_truths() -> None:
         f"{HEAD} g (bool[3,3] a, bool[3,3] b) => (bool[3,3] y) {{ c = MatMul(a, b) y = Add(c, a) }}"
     )
     step = np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]], bool)
-    (y,) = smelt.program.run(lower(smelt.over_semiring(model, "or_and")), step, step)
+    (y,) = smelt.run_program(lower(smelt.over_semiring(model, "or_and")), step, step)
     assert y.tolist() == [[False, True, True], [False, False, True], [False] * 3]
 
 
@@ -119,7 +118,7 @@ def test_products_of_any_ranks(left: tuple[int, ...], right: tuple[int, ...]) ->
         f"{HEAD} g (double[{dims[0]}] a, double[{dims[1]}] b) => (y) {{ y = MatMul(a, b) }}"
     )
     a, b = (np.random.default_rng(0).random(shape) for shape in (left, right))
-    (y,) = smelt.program.run(lower(smelt.over_semiring(model, "min_plus")), a, b)
+    (y,) = smelt.run_program(lower(smelt.over_semiring(model, "min_plus")), a, b)
     rows, columns = np.atleast_2d(a), b if b.ndim > 1 else b[:, None]
     expected = (rows[..., :, :, None] + columns[..., None, :, :]).min(-2)
     np.testing.assert_allclose(y, expected.reshape(np.matmul(a, b).shape))
@@ -133,7 +132,7 @@ def test_an_empty_sum_is_the_zero_of_the_algebra(axes: str) -> None:
     )
     x = np.zeros((2, 0), np.float32)
     for name, zero in (("max_plus", -np.inf), ("min_plus", np.inf), ("Max,Mul,0,1", 0)):
-        assert smelt.program.run(lower(smelt.over_semiring(model, name)), x)[0] == zero
+        assert smelt.run_program(lower(smelt.over_semiring(model, name)), x)[0] == zero
 
 
 def test_no_axes_mean_all_or_none_as_the_node_says() -> None:
@@ -143,7 +142,7 @@ def test_no_axes_mean_all_or_none_as_the_node_says() -> None:
             f"{{ y = ReduceSum <keepdims: int = 0, noop_with_empty_axes: int = {nothing}> (x) }}"
         )
         x = np.array([[1, 3]], np.float32)
-        (y,) = smelt.program.run(lower(smelt.over_semiring(model, "max_plus")), x)
+        (y,) = smelt.run_program(lower(smelt.over_semiring(model, "max_plus")), x)
         assert y.tolist() == expected
 
 

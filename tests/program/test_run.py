@@ -1,4 +1,4 @@
-"""``smelt.program.run``: a Program step by step, as the compiled one computes it."""
+"""``smelt.run_program``: a Program step by step, as the compiled one computes it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from lowered import lowered
 from written import Written, counting, evaluate
 
-import smelt.program
+import smelt
 from smelt.errors import Unsupported, UsageError
 from smelt.ir import text
 from smelt.operators.semiring import semiring_of
@@ -47,9 +47,9 @@ COLUMN_SUMS = """g (float[N,M] x) => (float[M] y) {
 def test_it_computes_what_the_planned_program_does_before_and_after_the_passes() -> None:
     program = lowered(ATTENTION)
     inputs = [array / 8 for array in counting(program)]
-    before = smelt.program.run(program, *inputs)
+    before = smelt.run_program(program, *inputs)
     optimize(program)
-    after = smelt.program.run(program, *inputs)
+    after = smelt.run_program(program, *inputs)
     for one, other, planned in zip(before, after, evaluate(program, *inputs), strict=True):
         np.testing.assert_allclose(one, planned, rtol=1e-6)
         np.testing.assert_array_equal(other, planned)
@@ -64,7 +64,7 @@ def test_every_algebra(semiring: str) -> None:
     a, b = np.abs(counting(program)[0]), np.abs(counting(program)[1])
     algebra = semiring_of(semiring)
     expected = algebra.sum(algebra.combine(a[:, :, None], b[None]), (1,))
-    np.testing.assert_allclose(smelt.program.run(program, a, b)[0], expected, rtol=1e-6)
+    np.testing.assert_allclose(smelt.run_program(program, a, b)[0], expected, rtol=1e-6)
     np.testing.assert_allclose(evaluate(program, a, b)[0], expected, rtol=1e-6)
 
 
@@ -72,7 +72,7 @@ def test_bodies_run_too_and_are_seen() -> None:
     program = lowered(POWERS)
     a = np.eye(3, dtype=np.float32) / 2
     seen: list[str] = []
-    (y,) = smelt.program.run(
+    (y,) = smelt.run_program(
         program, a, np.array(3), watch=lambda instruction, _: seen.append(instruction.op)
     )
     expected = a
@@ -93,7 +93,7 @@ def test_a_result_is_let_go_after_its_last_use() -> None:
         made.extend(map(weakref.ref, results))
         alive.append(sum(one() is not None for one in made))
 
-    smelt.program.run(program, np.ones(4, np.float32), watch=watch)
+    smelt.run_program(program, np.ones(4, np.float32), watch=watch)
     assert alive == [1, 2, 2]
 
 
@@ -102,7 +102,7 @@ def test_results_are_arrays_of_their_own() -> None:
     x = w.input(2, 3)
     program = w.program(x, w.transpose(x, 1, 0), x)
     given = np.arange(6, dtype=np.float32).reshape(2, 3)
-    same, turned, again = smelt.program.run(program, given)
+    same, turned, again = smelt.run_program(program, given)
     same[:] = turned[:] = 0
     assert given.tolist() == again.tolist() == [[0, 1, 2], [3, 4, 5]]
 
@@ -110,7 +110,7 @@ def test_results_are_arrays_of_their_own() -> None:
 def test_symbolic_sizes_are_those_of_the_arrays() -> None:
     program = lowered(COLUMN_SUMS)
     for rows in (2, 5):
-        (y,) = smelt.program.run(program, np.ones((rows, 3), np.float32))
+        (y,) = smelt.run_program(program, np.ones((rows, 3), np.float32))
         assert y.tolist() == [rows] * 3
 
 
@@ -123,15 +123,15 @@ def test_wrong_arrays_and_unknown_operators_are_refused() -> None:
         ((np.ones(3, np.float32),), "E670"),
     ):
         with pytest.raises(UsageError) as caught:
-            smelt.program.run(program, *arrays)
+            smelt.run_program(program, *arrays)
         assert caught.value.code == code
     w = Written()
     with pytest.raises(Unsupported, match="E202"):
-        smelt.program.run(w.program(w.op("vendor::Unknown", w.input(2))), np.ones(2, np.float32))
+        smelt.run_program(w.program(w.op("vendor::Unknown", w.input(2))), np.ones(2, np.float32))
 
 
 def test_a_model_is_no_program() -> None:
     model = text.parse("g (float[2] x) => (float[2] y) { y = Exp(x) }")
     with pytest.raises(UsageError, match="Model is not a Program") as caught:
-        smelt.program.run(model, np.ones(2, np.float32))
+        smelt.run_program(model, np.ones(2, np.float32))
     assert "lower" in caught.value.fix

@@ -161,7 +161,8 @@ def _options(context: typer.Context, action: str) -> list[str]:
 
     Settings are read once here, so that they are part of the cache key and equal on all machines.
     """
-    from smelt.cli.main import ANYWHERE, known_options
+    from smelt.cli.known_commands import ANYWHERE
+    from smelt.cli.own_options import known_options
     from smelt.cli.settings.files import find_files
     from smelt.cli.settings.resolve import as_arguments, files_wanted, resolve
 

@@ -20,7 +20,7 @@ def consumers(incomplete: str) -> list[str]:
 
 def commands(incomplete: str) -> list[str]:
     """Return the commands of smelt that start with ``incomplete``."""
-    from smelt.cli.main import COMMANDS
+    from smelt.cli.known_commands import COMMANDS
 
     return [name for name in COMMANDS if name.startswith(incomplete)]
 

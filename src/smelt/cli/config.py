@@ -39,7 +39,8 @@ def config(
 
     Example: smelt config optimize
     """
-    from smelt.cli.main import COMMANDS, known_options
+    from smelt.cli.known_commands import COMMANDS
+    from smelt.cli.own_options import known_options
     from smelt.cli.settings.files import find_files
     from smelt.cli.settings.resolve import files_wanted, resolve, unknown_variables
 

@@ -10,7 +10,7 @@ import re
 import shlex
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, cast, get_args
 
 import typer
@@ -29,15 +29,15 @@ from smelt.cli.diff import diff
 from smelt.cli.explain import explain
 from smelt.cli.extract import extract
 from smelt.cli.inspect import inspect
+from smelt.cli.known_commands import ANYWHERE, COMMANDS
 from smelt.cli.merge import merge
 from smelt.cli.optimize import optimize
-from smelt.cli.own_options import options
+from smelt.cli.own_options import known_options, options
 from smelt.cli.passes import passes
 from smelt.cli.plugins import plugins
 from smelt.cli.printing import WITHOUT_VALUE
 from smelt.cli.reduce import reduce
 from smelt.cli.run import run as run_command
-from smelt.cli.settings.options import Option, all_options
 from smelt.cli.settings.resolve import applied, as_arguments, defaults, read_settings
 from smelt.cli.targets import targets
 from smelt.cli.terminal import When, color
@@ -46,7 +46,7 @@ from smelt.cli.verify import verify
 from smelt.distribution import neighbour_warning
 from smelt.errors import SmeltError, UsageError
 
-COMMANDS: Mapping[str, Callable[..., None]] = {
+COMMANDS |= {
     "convert": convert,
     "optimize": optimize,
     "compile": compile_,
@@ -70,10 +70,6 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
 
 WIDEST = 28
 """The most columns of the names of options; a longer name has a line of its own."""
-
-ANYWHERE = ("--quiet", "--verbose", "--with-weights", "--no-plugins", "--no-config")
-"""Options of smelt itself that are also accepted behind the command."""
-
 
 _SPEC = re.compile(r"\w+\[[^\]]*\]")
 """The type of an input, such as f32[B,64]."""
@@ -181,11 +177,6 @@ def defaults_for(arguments: Sequence[str]) -> dict[str, Any]:
         raise
     applied.set(as_arguments(settings, command, arguments))
     return defaults(settings, command)
-
-
-def known_options() -> tuple[Option, ...]:
-    """Return the options of smelt and of its commands that files and the environment may set."""
-    return all_options(COMMANDS, options)
 
 
 def _with_value(argument: str) -> str:

@@ -9,6 +9,8 @@ from typing import Annotated
 import typer
 
 from smelt.cli.command import quiet as quiet_mode
+from smelt.cli.known_commands import COMMANDS
+from smelt.cli.settings.options import Option, all_options
 from smelt.cli.terminal import When, color
 
 
@@ -116,3 +118,8 @@ def options(
     colors: Color = "auto",
 ) -> None:
     """Options of smelt itself."""
+
+
+def known_options() -> tuple[Option, ...]:
+    """Return the options of smelt and of its commands that files and the environment may set."""
+    return all_options(COMMANDS, options)

@@ -9,14 +9,12 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import onnx_ir as ir
 
 from smelt.errors import UsageError
-
-if TYPE_CHECKING:
-    from smelt.operators.declare import Attribute, Operator
+from smelt.operators.attributes import Attribute
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 DOMAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
@@ -41,7 +39,7 @@ DEFAULTS: Mapping[ir.AttributeType, tuple[bool, tuple[type, ...]]] = {
 """Attribute types of operators: whether a value is a tuple, and of what."""
 
 
-def check_operator(operator: Operator) -> None:
+def check_operator(operator: Any) -> None:
     """Raise UsageError E644 with all errors in the declaration of ``operator``."""
     problems = [
         *_names(operator),
@@ -65,7 +63,7 @@ def _value_text(value: object) -> str:
     return repr(value)[:60]
 
 
-def _names(operator: Operator) -> Iterator[str]:
+def _names(operator: Any) -> Iterator[str]:
     """Yield errors in domain, name, inputs and outputs."""
     domain = operator.domain
     if domain in ONNX:
@@ -93,10 +91,8 @@ def _formal_names(kind: str, names: object) -> Iterator[str]:
         yield f"{kind}: a name occurs twice"
 
 
-def _attributes(operator: Operator) -> Iterator[str]:
+def _attributes(operator: Any) -> Iterator[str]:
     """Yield errors in the attributes."""
-    from smelt.operators.declare import Attribute
-
     if not isinstance(operator.attributes, tuple):
         yield f"attributes: {_value_text(operator.attributes)} is not a tuple of Attributes"
         return
@@ -129,7 +125,7 @@ def _has_own_type(attribute: Attribute) -> bool:
     return all(isinstance(value, kinds) for value in values)
 
 
-def _functions(operator: Operator) -> Iterator[str]:
+def _functions(operator: Any) -> Iterator[str]:
     """Yield errors in the functions of a declaration."""
     for name, parameters in PARAMETERS.items():
         function: Any = getattr(operator, name)
@@ -154,7 +150,7 @@ def accepts_arguments(function: Callable[..., Any], count: int) -> bool:
     return True
 
 
-def _other_fields(operator: Operator) -> Iterator[str]:
+def _other_fields(operator: Any) -> Iterator[str]:
     """Yield errors in the other fields of a declaration."""
     for name in ("opset", "version"):
         number = getattr(operator, name)

@@ -17,40 +17,37 @@ import onnx_ir as ir
 from smelt.errors import InvalidModel, UsageError
 from smelt.extensions import blame
 from smelt.ir.build import Builder
+from smelt.operators.attributes import (
+    Attribute,
+    Attributes,
+    AttributeValue,
+    int_of,
+    ints_of,
+    value_at,
+)
 from smelt.operators.declaration import check_operator
 
-AttributeValue: TypeAlias = (
-    int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | None
-)
-Attributes: TypeAlias = Mapping[str, AttributeValue]
+__all__ = [
+    "Arguments",
+    "Attribute",
+    "AttributeValue",
+    "Attributes",
+    "Body",
+    "Computed",
+    "Definition",
+    "Infer",
+    "Operator",
+    "Reference",
+    "Result",
+    "endless_body",
+    "int_of",
+    "ints_of",
+]
+
 Arguments: TypeAlias = Sequence[np.ndarray | None]
 """The arguments of a reference; None for an absent optional input."""
 Computed: TypeAlias = tuple[np.ndarray, ...]
 """The results of a reference."""
-
-
-def int_of(attributes: Attributes, name: str) -> int:
-    """Return the value of an INT attribute."""
-    value = attributes[name]
-    assert isinstance(value, int)
-    return value
-
-
-def ints_of(attributes: Attributes, name: str) -> tuple[int, ...]:
-    """Return the values of an INTS attribute, which JSON delivers as a list."""
-    value = attributes[name]
-    assert isinstance(value, tuple | list)
-    return tuple(int(item) for item in value)
-
-
-@dataclass(frozen=True, slots=True)
-class Attribute:
-    """One attribute: its ONNX type, and its default unless it is ``required``."""
-
-    name: str
-    type: ir.AttributeType
-    default: AttributeValue = None
-    required: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +202,7 @@ class Definition:
                     why="the declaration of the operator does not list it",
                     fix="remove the attribute from the node",
                 )
-        return {name: _value(node, attribute, at) for name, attribute in declared.items()}
+        return {name: value_at(node, attribute, at) for name, attribute in declared.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,29 +232,3 @@ def endless_body(inside: Sequence[str]) -> UsageError:
         fix="build the body of ONNX operators, or of extension operators that have bodies",
         why="bodies are expanded until only operators of ONNX are left",
     )
-
-
-def _value(node: ir.Node, attribute: Attribute, at: str) -> AttributeValue:
-    """Return the value of ``attribute`` at ``node`` or its default; raises InvalidModel E330."""
-    set_attribute = node.attributes.get(attribute.name)
-    if set_attribute is None:
-        if attribute.required:
-            raise InvalidModel(
-                "E330",
-                f"attribute {attribute.name!r} is missing",
-                at=at,
-                why="the operator declares no default for it",
-                fix=f"set the attribute {attribute.name!r} on the node",
-            )
-        return attribute.default
-    if set_attribute.type != attribute.type or set_attribute.is_ref():
-        problem = f"attribute {attribute.name!r} is not of type {attribute.type.name}"
-        raise InvalidModel(
-            "E330",
-            problem,
-            at=at,
-            why="the declaration of the operator gives the type of each attribute",
-            fix="set the attribute to a value of that type",
-        )
-    value: AttributeValue | list[int] | list[float] | list[str] = set_attribute.value
-    return tuple(value) if isinstance(value, list) else value  # type: ignore[return-value]

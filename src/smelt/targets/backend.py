@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeAlias
 
 import onnx_ir as ir
 
 from smelt.errors import SmeltError, UsageError, did_you_mean
 from smelt.extensions import blame
+from smelt.frontends.onnx import load, to_proto
 from smelt.ir.rule import Rule
 from smelt.spans import span
 from smelt.targets.attribution import attribute_errors_to, check_artifact, checked_load
 from smelt.targets.base import Artifact, Plan, Target
 from smelt.targets.legality import check_limits
 from smelt.targets.phase_observer import PHASES, notify, verify_phase
+from smelt.targets.registry import find_target, target_names
 from smelt.targets.selection import Selection
+
+Pickled: TypeAlias = tuple[Callable[..., Artifact], tuple[str, bytes, Any, dict[str, Any]]]
 
 POINTS = tuple(f"{side} {phase}" for phase in PHASES for side in ("before", "after"))
 """The points at which a target may add steps of its own."""
@@ -73,7 +77,28 @@ def emit_selected(model: ir.Model, target: Target[Any, Any], options: Any) -> Ar
         notify(phase, target, plan)
     artifact = check_artifact(target, *artifacts)
     artifact.load = checked_load(target, artifact)
+    artifact.pickle = pickled
     artifact.report.setdefault("phases", {name: round(seconds[name], 6) for name in seconds})
+    return artifact
+
+
+def pickled(artifact: Artifact) -> Pickled | None:
+    """Return what ``pickle`` stores: the selected model in ONNX and the target that emits it again.
+
+    Compiled code is no part of a pickle; it comes from the cache on the same CPU, else it is
+    compiled again. None for a target that is not registered. Raises ResourceLimit E504 if the
+    weights do not fit into one ONNX file.
+    """
+    if artifact.target not in target_names():
+        return None
+    data = to_proto(artifact.model, keep_bare=True).SerializeToString()
+    return emit_again, (artifact.target, data, artifact.plan.options, artifact.report)
+
+
+def emit_again(target: str, data: bytes, options: Any, report: dict[str, Any]) -> Artifact:
+    """Return the artifact that ``target`` emits for the selected model in ``data``."""
+    artifact = emit_selected(load(data, keep_opset=True), find_target(target), options)
+    artifact.report.update(report)
     return artifact
 
 

@@ -24,28 +24,11 @@ from smelt.program.layouts import LayoutsOf
 from smelt.runtime.interface import Value, interface_of
 from smelt.spans import span
 from smelt.targets.declaration import check_target
+from smelt.targets.limits import NO_LIMITS, Limits
 from smelt.targets.runner import Runner, is_ready
 from smelt.targets.saved_folder import Saved, entry_of
 
-
-@dataclass(frozen=True)
-class Limits:
-    """What a target supports.
-
-    ``dtypes``: element types, None for all. ``dynamic_dims``: symbolic dims may survive to run
-    time. ``bounded_dims``: memory is planned for symbolic dims with declared bounds
-    (``smelt.ir.bounds``). ``max_rank``: the most dims of a value, None for any. ``opset``: lowest
-    and highest ONNX opset. ``operators``: the ``(domain, op_type)`` that it runs after selection,
-    None for all.
-    """
-
-    dtypes: frozenset[ir.DataType] | None = None
-    dynamic_dims: bool = True
-    bounded_dims: bool = False
-    max_rank: int | None = None
-    opset: tuple[int, int] = (1, 10**6)
-    operators: frozenset[tuple[str, str]] | None = None
-
+__all__ = ["Artifact", "Limits", "Plan", "Target", "Tune"]
 
 Steps = TypeVar("Steps")
 Memory = TypeVar("Memory")
@@ -84,6 +67,7 @@ class Artifact:
     plan: Plan[Any, Any]
     report: dict[str, Any] = field(default_factory=dict)
     load: Callable[[], Runner] | None = None
+    pickle: Callable[[Artifact], tuple[Any, ...] | None] | None = field(default=None, repr=False)
     _runner: Runner | None = field(default=None, repr=False)
     _call: Runner | None = field(default=None, repr=False)
 
@@ -120,10 +104,19 @@ class Artifact:
         return is_ready(self.opened(), timeout)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle as the selected model and its options; see ``targets.pickled``."""
-        from smelt.targets.pickled import pickled
+        """Pickle as the selected model and its options; see ``targets.backend``.
 
-        return pickled(self)
+        Raises UsageError E616 for an artifact in parts or of a target that is not registered.
+        """
+        pickled = self.pickle(self) if self.pickle else None
+        if pickled is None:
+            raise UsageError(
+                "E616",
+                f"an artifact for {self.target!r} cannot be pickled",
+                fix="save it to a folder, and open that with smelt.load_artifact",
+                why="its class keeps objects that belong to this process",
+            )
+        return pickled
 
     def __repr__(self) -> str:
         names = ", ".join(self.files) or "no files"
@@ -224,7 +217,7 @@ class Target(Generic[Steps, Memory]):
     name: str
     summary: str
     emit: Callable[[Plan[Steps, Memory]], Artifact]
-    limits: Limits = Limits()
+    limits: Limits = NO_LIMITS
     operators: Sequence[Operator] = ()
     select: Sequence[Rule] | Callable[[Any], Sequence[Rule]] = ()
     passes: str = ""

@@ -9,7 +9,7 @@ import dataclasses
 import math
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import onnx_ir as ir
 
@@ -20,9 +20,7 @@ from smelt.operators.declare import Operator
 from smelt.program.layout import Layout
 from smelt.program.layouts import Layouts
 from smelt.program.memories import Memory
-
-if TYPE_CHECKING:
-    from smelt.targets.base import Target
+from smelt.targets.limits import Limits
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 """The form of a target's name, which is used in folder names and on the command line."""
@@ -46,7 +44,7 @@ OPTIONAL = ("accepts", "cost", "computes")
 """Functions that may be None."""
 
 
-def check_target(target: Target[Any, Any]) -> None:
+def check_target(target: Any) -> None:
     """Raise UsageError E649 with all mistakes in the declaration of ``target``."""
     problems = [
         *_texts(target),
@@ -74,7 +72,7 @@ def _repr_start(value: object) -> str:
     return repr(value)[:60]
 
 
-def _texts(target: Target[Any, Any]) -> Iterator[str]:
+def _texts(target: Any) -> Iterator[str]:
     """Yield mistakes in the name, summary, passes and fallback."""
     if not isinstance(target.name, str) or not NAME.fullmatch(target.name):
         yield f"name: {_repr_start(target.name)} is not a word of letters, digits and _ . -"
@@ -87,10 +85,8 @@ def _texts(target: Target[Any, Any]) -> Iterator[str]:
         yield f"fallback: {target.fallback!r} is the target itself"
 
 
-def _limits(target: Target[Any, Any]) -> Iterator[str]:
+def _limits(target: Any) -> Iterator[str]:
     """Yield mistakes in the limits and the tolerance."""
-    from smelt.targets.base import Limits
-
     if not isinstance(target.limits, Limits):
         yield f"limits: {_repr_start(target.limits)} is not a Limits"
         return
@@ -131,7 +127,7 @@ def _keys(field_name: str, keys: object) -> Iterator[str]:
             )
 
 
-def _sets(target: Target[Any, Any]) -> Iterator[str]:
+def _sets(target: Any) -> Iterator[str]:
     """Yield mistakes in the operators, rules, kernels and additional steps."""
     yield from _each("operators", target.operators, Operator)
     if isinstance(target.operators, tuple | list):
@@ -163,7 +159,7 @@ def _each(field_name: str, values: object, kind: type) -> Iterator[str]:
             yield f"{field_name}: {_repr_start(value)} is not a {kind.__name__}"
 
 
-def _functions(target: Target[Any, Any]) -> Iterator[str]:
+def _functions(target: Any) -> Iterator[str]:
     """Yield mistakes in the functions: not callable, or with other parameters."""
     for name, parameters in PARAMETERS.items():
         function: Any = getattr(target, name)
@@ -192,7 +188,7 @@ def _options(options: object) -> Iterator[str]:
             yield f"options: {field.name} has no default"
 
 
-def _memories(target: Target[Any, Any]) -> Iterator[str]:
+def _memories(target: Any) -> Iterator[str]:
     """Yield each mistake in the field ``memories``."""
     yield from _each("memories", target.memories, Memory)
     if isinstance(target.memories, tuple | list):
@@ -221,7 +217,7 @@ def _layouts(table: object) -> Iterator[str]:
             )
 
 
-def _unknown_limit_operators(target: Target[Any, Any]) -> Iterator[str]:
+def _unknown_limit_operators(target: Any) -> Iterator[str]:
     """Yield operators in the limits that the target does not declare: misspelled names."""
     listed = getattr(target.limits, "operators", None)
     if not isinstance(listed, frozenset | set) or not isinstance(target.operators, tuple | list):
@@ -237,7 +233,7 @@ def _unknown_limit_operators(target: Target[Any, Any]) -> Iterator[str]:
             yield f"limits.operators: {key[0]} has no operator {key[1]!r}{hint}"
 
 
-def _unknown_layout_operators(target: Target[Any, Any]) -> Iterator[str]:
+def _unknown_layout_operators(target: Any) -> Iterator[str]:
     """Yield operators in the layouts that the target does not declare: misspelled names."""
     if not isinstance(target.layouts, Mapping) or not isinstance(target.operators, tuple | list):
         return

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import smelt
-import smelt.program
 from smelt.errors import InvalidModel, SmeltError
 from smelt.ir import text
 from smelt.ir.shapes import ShapeInference
@@ -63,7 +62,7 @@ def test_the_eager_run_names_matrix_and_pivot() -> None:
     model = text.parse(UNREAD)
     ShapeInference(model).infer_model()
     with pytest.raises(InvalidModel, match=r"pivot 2 of its factor is 0.0\n +at +matrix \[1\]"):
-        smelt.program.run(lower(model), SINGULAR, np.ones((2, 3), np.float32))
+        smelt.run_program(lower(model), SINGULAR, np.ones((2, 3), np.float32))
 
 
 def test_onnx_cannot_say_it() -> None:

@@ -8,13 +8,13 @@ belongs into ``static``.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from smelt.errors import SmeltError, UsageError
 from smelt.frontends.jax import compat, failures, modules
+from smelt.frontends.jax.names import positional_names
 
 
 @dataclass(frozen=True)
@@ -88,30 +88,3 @@ def bind(
     names, mismatch = positional_names(fn, count, {**keyword, **static})
     specs = (*positional, *keyword.values())
     return Arguments((*names, *keyword), specs, count, dict(static), mismatch)
-
-
-def positional_names(
-    fn: Callable[..., Any], count: int, keywords: Mapping[str, Any], *, partly: bool = False
-) -> tuple[list[str], str]:
-    """Return the names of the first ``count`` parameters, and why the signature rejects the call.
-
-    The second result is empty for a valid call. ``partly`` allows missing arguments.
-    """
-    unnamed = [f"x{i}" for i in range(count)]
-    try:
-        signature = inspect.signature(fn)
-    except (TypeError, ValueError):
-        return unnamed, ""
-    try:
-        bind_to = signature.bind_partial if partly else signature.bind
-        bound = bind_to(*range(count), **keywords)
-    except TypeError as error:
-        return unnamed, str(error)
-    names: list[str] = []
-    for name, value in bound.arguments.items():
-        kind = signature.parameters[name].kind
-        if kind is inspect.Parameter.VAR_POSITIONAL:
-            names += [f"{name}_{i}" for i in range(len(value))]
-        elif kind is not inspect.Parameter.VAR_KEYWORD:
-            names.append(name)
-    return names[:count], ""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -113,3 +114,30 @@ def _wrong_names(kind: str, why: str, fix: str) -> UsageError:
     """Return UsageError E108 for the names of ``kind`` (input or output)."""
     fix = fix or "give each input and output a name of its own"
     return UsageError("E108", f"the {kind} names are wrong", why=why, fix=fix)
+
+
+def positional_names(
+    fn: Callable[..., Any], count: int, keywords: Mapping[str, Any], *, partly: bool = False
+) -> tuple[list[str], str]:
+    """Return the names of the first ``count`` parameters, and why the signature rejects the call.
+
+    The second result is empty for a valid call. ``partly`` allows missing arguments.
+    """
+    unnamed = [f"x{i}" for i in range(count)]
+    try:
+        signature = inspect.signature(fn)
+    except (TypeError, ValueError):
+        return unnamed, ""
+    try:
+        bind_to = signature.bind_partial if partly else signature.bind
+        bound = bind_to(*range(count), **keywords)
+    except TypeError as error:
+        return unnamed, str(error)
+    names: list[str] = []
+    for name, value in bound.arguments.items():
+        kind = signature.parameters[name].kind
+        if kind is inspect.Parameter.VAR_POSITIONAL:
+            names += [f"{name}_{i}" for i in range(len(value))]
+        elif kind is not inspect.Parameter.VAR_KEYWORD:
+            names.append(name)
+    return names[:count], ""

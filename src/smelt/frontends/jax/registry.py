@@ -47,6 +47,10 @@ RULES: Registry[str, Rule] = Registry(
 """The rules by primitive; the module that registered a rule may register it again."""
 
 
+LATE: list[Callable[[str], Rule | None]] = []
+"""Lookups for primitives of operators that may be declared after the plugins were imported."""
+
+
 def lowers(
     *primitives: str, broadcasts: bool = False, params: tuple[str, ...] = ()
 ) -> Callable[[Function], Function]:
@@ -85,11 +89,5 @@ def register(primitive: str, rule: Rule) -> None:
 
 def find(primitive: str) -> Rule | None:
     """Return the lowering of ``primitive``, or None."""
-    return RULES.get(primitive) or _declared(primitive)
-
-
-def _declared(primitive: str) -> Rule | None:
-    """Return the lowering to an elementwise operator that declares ``primitive``, or None."""
-    from smelt.frontends.jax.plugins.elementwise import operators
-
-    return operators.declared(primitive)
+    found = (RULES.get(primitive), *(lookup(primitive) for lookup in LATE))
+    return next((rule for rule in found if rule), None)

@@ -20,8 +20,7 @@ import jax
 import numpy as np
 
 from smelt.frontends.jax import compat
-from smelt.frontends.jax.arguments import positional_names
-from smelt.frontends.jax.names import join, unique
+from smelt.frontends.jax.names import join, positional_names, unique
 
 
 class Member(NamedTuple):

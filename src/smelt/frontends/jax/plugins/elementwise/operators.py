@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from smelt.frontends.jax.lowering import Lowering
-from smelt.frontends.jax.registry import Rule, register
+from smelt.frontends.jax.registry import LATE, Rule, register
 from smelt.operators import all_operators
 from smelt.operators.elementwise import ROWS, Row
 from smelt.operators.formula import Elementwise
@@ -42,3 +42,5 @@ def declared(primitive: str) -> Rule | None:
 
 for _row in rows():
     register(_row.primitive, rule_for(_row))
+
+LATE.append(declared)

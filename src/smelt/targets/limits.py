@@ -1,0 +1,30 @@
+"""The limits of a target, in its declaration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a target supports.
+
+    ``dtypes``: element types, None for all. ``dynamic_dims``: symbolic dims may survive to run
+    time. ``bounded_dims``: memory is planned for symbolic dims with declared bounds
+    (``smelt.ir.bounds``). ``max_rank``: the most dims of a value, None for any. ``opset``: lowest
+    and highest ONNX opset. ``operators``: the ``(domain, op_type)`` that it runs after selection,
+    None for all.
+    """
+
+    dtypes: frozenset[ir.DataType] | None = None
+    dynamic_dims: bool = True
+    bounded_dims: bool = False
+    max_rank: int | None = None
+    opset: tuple[int, int] = (1, 10**6)
+    operators: frozenset[tuple[str, str]] | None = None
+
+
+NO_LIMITS = Limits()
+"""The limits of a target that declares none."""
