@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from typing import cast
 
 from smelt.loops import nest
-from smelt.loops.algorithm import Apply, Axis, Expression, Load, Reduce, Stage, loads, substituted
+from smelt.loops.algorithm import (
+    Apply,
+    Axis,
+    Expression,
+    Load,
+    Reduce,
+    Stage,
+    at_place,
+    loads,
+    substituted,
+)
 from smelt.loops.element import Element
 from smelt.loops.operators import LANES, MULTIPLY_ADD, ONE, Operator
 from smelt.program.run_sizes import Size
@@ -80,9 +90,11 @@ def _multiply(
 ) -> list[nest.Statement]:
     """Return the multiply-adds of all rows, each after the read of its element."""
     statements, steps = list[nest.Statement](), dict[Load, list[tuple[int, Load]]]()
+    terms = _chain(chain)[1]
     for row in range(len(sums)):
-        for weight, load in _chain(_at(chain, axis, row))[1]:
-            steps.setdefault(load, []).append((row, weight))
+        for weight, load in terms:
+            here = cast(Load, at_place(load, {axis.name: row}))
+            steps.setdefault(here, []).append((row, weight))
     for number, load in enumerate(sorted(steps, key=_constants)):
         _, read = element.value(load, LANES)
         v = nest.Name(f"v{number}", LANES)
@@ -106,15 +118,6 @@ def _chain(value: Expression) -> tuple[Expression, list[tuple[Load, Load]]]:
         assert isinstance(load, Load)
         terms.insert(0, (weight, load))
     return value, terms
-
-
-def _at(value: Expression, axis: Axis, row: int) -> Expression:
-    """Return a chain at index ``row`` of an axis."""
-    if isinstance(value, Apply):
-        return replace(value, operands=tuple(_at(each, axis, row) for each in value.operands))
-    if not isinstance(value, Load):
-        return value
-    return replace(value, index=tuple(substituted(each, {axis.name: row}) for each in value.index))
 
 
 def _constants(load: Load) -> tuple[int, ...]:

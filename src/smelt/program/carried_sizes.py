@@ -10,7 +10,8 @@ import onnx_ir as ir
 from smelt.program.computed_sizes import Sizes, is_symbol
 from smelt.program.growth import after_iterations
 from smelt.program.instruction import Dim, Instruction, Program, Slot
-from smelt.program.run_sizes import Bounds, Size, Undecided, highest, lowest
+from smelt.program.monomials import Bounds
+from smelt.program.run_sizes import Size, Undecided, highest, lowest
 from smelt.program.size_expressions import number_in, size_in
 
 Trial: TypeAlias = Callable[[Program, Mapping[str, Bounds]], Program]

@@ -19,7 +19,8 @@ from smelt.ir.solved_dims import solvers
 from smelt.program.carried_sizes import carried_sizes
 from smelt.program.computed_sizes import Sizes, computed_sizes, is_open, is_symbol
 from smelt.program.instruction import Dim, Instruction, Program, RunSize
-from smelt.program.run_sizes import Bounds, Size, highest
+from smelt.program.monomials import Bounds
+from smelt.program.run_sizes import Size, highest
 from smelt.program.size_expressions import number_in, size_in
 
 Capacity: TypeAlias = Callable[[Program, Instruction, int, int], "int | None"]

@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from operator import index
 from typing import NoReturn, TypeAlias
 
-from smelt.program.monomials import Monomial, constants_last, product_text
-
-Bounds: TypeAlias = tuple[int, int]
+from smelt.program.monomials import Atoms, Bounds, Monomial, bounds_of, product_bounds, sum_text
 
 
 class Undecided(Exception):
@@ -30,7 +28,7 @@ class Size:
     """
 
     terms: Mapping[Monomial, int]
-    atoms: Mapping[str, Bounds]
+    atoms: Atoms
     low: int
     high: int
 
@@ -42,22 +40,30 @@ class Size:
     # Arithmetic
 
     def __add__(self, other: Dim) -> Dim:
-        terms, atoms = dict(self.terms), dict(self.atoms)
-        right = _polynomial(other)
-        atoms.update(right.atoms)
+        if isinstance(other, int):
+            sum_ = {**self.terms, (): self.terms.get((), 0) + other}
+            return _sum(sum_, self.atoms, (self.low + other, self.high + other), cancels=False)
+        right, terms = _polynomial(other), dict(self.terms)
         for monomial, factor in right.terms.items():
             terms[monomial] = terms.get(monomial, 0) + factor
-        return _simplified(terms, atoms, (self.low + right.low, self.high + right.high))
+        bounds = (self.low + right.low, self.high + right.high)
+        cancels = len(terms) < len(self.terms) + len(right.terms)
+        return _sum(terms, {**self.atoms, **right.atoms}, bounds, cancels=cancels)
 
     def __mul__(self, other: Dim) -> Dim:
+        if isinstance(other, int):
+            scaled = {monomial: factor * other for monomial, factor in self.terms.items()}
+            bounds = product_bounds((self.low, self.high), (other, other))
+            return _sum(scaled, self.atoms, bounds, cancels=other == 0)
         right = _polynomial(other)
         terms: dict[Monomial, int] = {}
         for own_monomial, a in self.terms.items():
             for other_monomial, b in right.terms.items():
                 product = tuple(sorted((*own_monomial, *other_monomial)))
                 terms[product] = terms.get(product, 0) + a * b
-        products = [a * b for a in (self.low, self.high) for b in (right.low, right.high)]
-        return _simplified(terms, {**self.atoms, **right.atoms}, (min(products), max(products)))
+        bounds = product_bounds((self.low, self.high), (right.low, right.high))
+        cancels = len(terms) < len(self.terms) * len(right.terms)
+        return _sum(terms, {**self.atoms, **right.atoms}, bounds, cancels=cancels)
 
     __radd__, __rmul__ = __add__, __mul__
 
@@ -65,7 +71,7 @@ class Size:
         return self * -1
 
     def __sub__(self, other: Dim) -> Dim:
-        return self + _polynomial(other) * -1
+        return self + -other
 
     def __rsub__(self, other: Dim) -> Dim:
         return self * -1 + other
@@ -133,8 +139,7 @@ class Size:
     # Texts
 
     def __str__(self) -> str:
-        terms = [product_text(*term) for term in sorted(self.terms.items(), key=constants_last)]
-        text = " + ".join(terms).replace("+ -", "- ")
+        text = sum_text(self.terms)
         return text if text in self.atoms else f"({text})"
 
     def __format__(self, spec: str) -> str:
@@ -228,27 +233,22 @@ def _polynomial(size: Dim) -> Size:
     return Size({(): number}, {}, number, number)
 
 
-def _simplified(terms: dict[Monomial, int], atoms: Mapping[str, Bounds], known: Bounds) -> Dim:
-    """Return the sum of ``terms``, within ``known`` and the bounds of its terms."""
+def _sum(terms: dict[Monomial, int], atoms: Atoms, known: Bounds, *, cancels: bool) -> Dim:
+    """Return the sum of ``terms``, within ``known``.
+
+    With ``cancels``, terms were combined: some may be 0, and their bounds may be closer.
+    """
+    if not terms.get((), 1):
+        del terms[()]
+    if not cancels and atoms:
+        return Size(terms, atoms, *known)
     nonzero = {monomial: factor for monomial, factor in terms.items() if factor}
     if not nonzero.keys() - {()}:
         return nonzero.get((), 0)
     used = {atom for monomial in nonzero for atom in monomial}
-    low, high = _bounds(nonzero, atoms)
+    low, high = bounds_of(nonzero, atoms)
     used_bounds = {atom: atoms[atom] for atom in sorted(used)}
     return Size(nonzero, used_bounds, max(low, known[0]), min(high, known[1]))
-
-
-def _bounds(terms: Mapping[Monomial, int], atoms: Mapping[str, Bounds]) -> Bounds:
-    """Return the bounds of a sum that follow from the bounds of its atoms."""
-    low = high = 0
-    for monomial, factor in terms.items():
-        interval = (factor, factor)
-        for atom in monomial:
-            products = [end * bound for end in interval for bound in atoms[atom]]
-            interval = (min(products), max(products))
-        low, high = low + interval[0], high + interval[1]
-    return low, high
 
 
 def _is_below(a: Dim, b: Dim) -> bool:
@@ -297,4 +297,4 @@ def _exact_quotient(size: Size, by: Dim) -> Dim | None:
             return None
         terms[tuple(atoms_left)] = factor // divisor_factor
     quotients = [a // b for a in (size.low, size.high) for b in (divisor.low, divisor.high)]
-    return _simplified(terms, size.atoms, (min(quotients), max(quotients)))
+    return _sum(terms, size.atoms, (min(quotients), max(quotients)), cancels=True)
