@@ -36,7 +36,7 @@ import smelt
 from bench.optimizers import PEERS, Simplify
 from bench.process import in_own_process
 from smelt.ir import scope
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.runtime.inputs import random_inputs
 from smelt.runtime.latency import interleaved_timings
 from smelt.runtime.session import STOP_SPINNING

@@ -30,7 +30,7 @@ import smelt
 from bench import figures
 from bench.ort import SIZES, is_wrong, session_of, tolerance_of
 from bench.process import in_own_process
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.runtime.inputs import random_inputs
 from smelt.runtime.latency import interleaved_timings
 

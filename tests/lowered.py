@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from smelt.ir import text
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.program.instruction import Program
 from smelt.program.lower import lower
 from smelt.program.passes import last_use

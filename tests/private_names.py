@@ -26,7 +26,7 @@ PLACES: Mapping[str, tuple[str, ...]] = {
     "equinox": (LIBRARY_FUNCTIONS,),
     "onnx_ir": ("ir/onnx_ir_private.py",),
     "onnx_shape_inference": (
-        *("ir/shape_context.py", "ir/shape_registry.py", "ir/onnx_ir_private.py"),
+        *("ir/shapes/shape_context.py", "ir/shapes/shape_registry.py", "ir/onnx_ir_private.py"),
     ),
     "onnx": ("runtime/fold.py", "runtime/reference_loop.py"),
     "onnxruntime": ("runtime/values.py",),

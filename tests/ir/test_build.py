@@ -10,7 +10,7 @@ import pytest
 from smelt.ir import scope, text
 from smelt.ir.build import Builder
 from smelt.ir.cloning import clone_into
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.runtime.runner import open_runner
 
 

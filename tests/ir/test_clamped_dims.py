@@ -7,7 +7,7 @@ import pytest
 
 from smelt.ir import text
 from smelt.ir.clamped_dims import all_equal_if_broadcast, broadcast_sizes, equal_if_broadcast
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 
 
 def dim(size: int | str) -> int | ir.SymbolicDim:

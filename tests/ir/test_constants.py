@@ -8,7 +8,7 @@ import pytest
 
 from smelt.ir import text
 from smelt.ir.constants import Constants, is_constant
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 
 
 def last_value(body: str, dtype: str = "float[2,3]") -> ir.Value:

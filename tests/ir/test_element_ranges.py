@@ -9,7 +9,7 @@ import pytest
 
 from smelt.ir import text
 from smelt.ir.element_ranges import ANY, DEPTH, MAX_ELEMENTS, Range, ranges_of
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.runtime.reference import Reference
 
 HEAD = (

@@ -18,7 +18,7 @@ from smelt.ir import text
 from smelt.ir.lower_opset import lower_opset
 from smelt.ir.operand_facts.check import refuse_misfits
 from smelt.ir.raise_opset import LOWEST_GOAL, NEWEST_READ, raise_opset
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.ir.verify import problems_of
 
 TABLE = Path(__file__).with_name("graphs.txt")

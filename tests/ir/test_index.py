@@ -11,7 +11,7 @@ from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
 from smelt.ir.index import NodeIndex
 from smelt.ir.rewrite import Rewriter
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 
 MODEL = text.parse(
     '<ir_version: 10, opset_import: ["" : 21, "f" : 1]>'

@@ -10,7 +10,7 @@ import smelt
 from smelt.errors import ResourceLimit
 from smelt.ir import text
 from smelt.ir.build import Builder
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 
 LARGE = 2**62
 WIDE_PADS = {

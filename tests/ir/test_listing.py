@@ -4,7 +4,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.listing import listing, node_text, with_checksums
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.ir.text import parse
 
 LARGE = ",".join(str(i) for i in range(9))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from smelt.ir import constants, text
 from smelt.ir.bounds import bounds_of, note_bounds
 from smelt.ir.partition import Part, models_of_parts, partition, read_by
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.ir.verify import verify
 from smelt.runtime.reference import Reference
 

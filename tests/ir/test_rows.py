@@ -10,7 +10,7 @@ import pytest
 from smelt.ir.dim_texts import is_arithmetic, symbolic_dim
 from smelt.ir.dims import size_of
 from smelt.ir.rows import FIRST, LAST, LONGEST, count_open_rows, rows_taken
-from smelt.ir.rows_between import rows_between
+from smelt.ir.shapes.rows_between import rows_between
 
 STARTS = (0, 1, 2, 5, -1, -2, -3, LAST, FIRST, LONGEST)
 ENDS = (0, 1, 3, 6, -1, -2, -4, LAST, FIRST, LONGEST)

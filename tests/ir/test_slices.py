@@ -11,7 +11,7 @@ from smelt.ir import text
 from smelt.ir.constants import Constants
 from smelt.ir.onnx_ir_private import expression_of
 from smelt.ir.rows import FIRST, LAST, cut_of_rows, rows_taken
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.ir.slices import cuts_of
 from smelt.passes.base import PassContext
 from smelt.runtime.runner import open_runner

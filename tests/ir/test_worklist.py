@@ -13,7 +13,7 @@ from smelt.ir.constants import Constants
 from smelt.ir.pattern import const, op, var
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.rule import KEPT, Match, Miss, Replacement, Rule, RuleSet, rule
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.ir.worklist import FANOUT, RuleStats, Worklist
 
 X = var("x")

@@ -17,7 +17,7 @@ from c_library import STRICT
 from sized_library import Sized, SizedLibrary
 
 from smelt.ir import text
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 
 FLOATS, INTEGERS = ("float", "double"), ("int32", "int64")
 NUMBERS = (*FLOATS, *INTEGERS)

@@ -8,7 +8,7 @@ import pytest
 
 from smelt.ir import text
 from smelt.ir.build import Builder
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.native.operators import CONV_RELU
 from smelt.runtime.onnxruntime import OnnxRuntime
 

@@ -19,7 +19,7 @@ from smelt import operators
 from smelt.errors import InvalidModel
 from smelt.ir import scope, text
 from smelt.ir.fingerprint import fingerprint
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.operators.expand import write_in_line
 
 TABLE = Path(__file__).with_name("bodies.txt")

@@ -10,7 +10,7 @@ import pytest
 from smelt import operators
 from smelt.errors import InvalidModel
 from smelt.ir import text
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.operators.concat_interleave import OPERATOR
 from smelt.runtime.onnxruntime import OnnxRuntime
 

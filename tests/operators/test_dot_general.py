@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from smelt import operators
 from smelt.errors import ErrorList, InvalidModel
 from smelt.ir import text
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.operators.dot_general import OPERATOR, infer
 from smelt.program.lower import lower
 from smelt.runtime.runner import run

@@ -7,7 +7,7 @@ import pytest
 
 from smelt.errors import ErrorList, InvalidModel
 from smelt.ir import text
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.operators.einsum import OPERATOR
 from smelt.program.lower import lower
 

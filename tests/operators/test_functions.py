@@ -9,7 +9,7 @@ import pytest
 
 from smelt import operators
 from smelt.ir import text
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.runtime.onnxruntime import OnnxRuntime
 from smelt.runtime.reference import Reference
 

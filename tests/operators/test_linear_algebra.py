@@ -9,7 +9,7 @@ import onnx_ir as ir
 import pytest
 
 from smelt.ir import text
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.operators.cholesky import OPERATOR as CHOLESKY
 from smelt.operators.triangular_solve import OPERATOR as SOLVE
 

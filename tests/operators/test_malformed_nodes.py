@@ -15,7 +15,7 @@ import pytest
 
 import smelt
 from smelt.errors import ErrorList, SmeltError
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.operators import all_operators
 from smelt.operators.declare import Attribute, Operator
 

@@ -13,7 +13,7 @@ import pytest
 from smelt import operators
 from smelt.errors import UsageError
 from smelt.ir import text
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.operators import registry
 from smelt.operators.declare import Operator, Result
 

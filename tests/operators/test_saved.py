@@ -18,7 +18,7 @@ from sampling import is_tried
 
 import smelt
 from smelt import operators
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.operators.declare import Operator
 
 HIGHEST = 23

@@ -10,7 +10,7 @@ import pytest
 import smelt
 from smelt import operators
 from smelt.ir import text
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.operators.threefry2x32 import OPERATOR
 from smelt.runtime.onnxruntime import OnnxRuntime
 

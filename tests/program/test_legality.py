@@ -7,7 +7,7 @@ import pytest
 
 from smelt.errors import ErrorList
 from smelt.ir import text
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.native.schedule import ordered
 from smelt.program.legality import check_program
 from smelt.program.lower import lower

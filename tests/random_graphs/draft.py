@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from smelt.ir import opset
 from smelt.ir.build import Attribute, Builder
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.ir.signature import Signature, misfits, signature_of
 
 FLOAT, INT, BOOL = ir.DataType.FLOAT, ir.DataType.INT64, ir.DataType.BOOL

@@ -16,7 +16,7 @@ from smelt.frontends.onnx import clone
 from smelt.ir import scope, text
 from smelt.ir.collector import paused_collector
 from smelt.ir.listing import listing, node_text, with_checksums
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.ir.unified_diff import unified_diff
 from smelt.runtime.interface import interface_of
 

@@ -14,7 +14,7 @@ import onnx_ir as ir
 from smelt.errors import SmeltError
 from smelt.ir.floats import float_info, is_float, is_half, spacing
 from smelt.ir.names import Names
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.operators.rounding import ROUNDING
 
 SMALLEST_WEIGHT = 8

@@ -27,7 +27,7 @@ from smelt.check.reduction.weights import forget_weights
 from smelt.errors import UsageError
 from smelt.frontends.onnx import load
 from smelt.ir import scope
-from smelt.ir.shapes import infer_within
+from smelt.ir.shapes.inference import infer_within
 
 if TYPE_CHECKING:
     from pathlib import Path

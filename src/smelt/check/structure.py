@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import onnx_ir as ir
 
 from smelt.ir import scope
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.ir.text import operator
 
 ARROW = " -> "

@@ -16,7 +16,7 @@ from smelt.check.compare import Slack
 from smelt.errors import SmeltError
 from smelt.ir import scope
 from smelt.ir.floats import is_float
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.runtime.interface import Value
 from smelt.runtime.runner import RunnerName, open_runner
 

@@ -21,7 +21,7 @@ from smelt.inspection.weights import Weight, weights_of
 from smelt.inspection.work import Work, work_of
 from smelt.ir import scope
 from smelt.ir.dims import unnamed_dims
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.ir.text import operator
 from smelt.passes.interface.materialize_symbolic_dims import bind_dims
 from smelt.runtime.interface import Interface, interface_of

@@ -15,7 +15,7 @@ from smelt.ir.index import NodeIndex
 from smelt.ir.listed_axes import NORM, listed_axes, names_no_axes, without_repeats
 from smelt.ir.node_inputs import set_input
 from smelt.ir.opset import REDUCTIONS
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 
 OPERATORS = ("Squeeze", *sorted(REDUCTIONS), NORM)
 

@@ -17,7 +17,7 @@ from smelt.ir.constants_on_disk import spilled
 from smelt.ir.int64 import check_attributes, int64_array
 from smelt.ir.names import Names, names_below, names_of, share_names
 from smelt.ir.node_inputs import detach
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 
 Attribute: TypeAlias = (
     int

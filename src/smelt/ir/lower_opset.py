@@ -23,7 +23,7 @@ from smelt.ir.operator_body import body_of, body_opsets
 from smelt.ir.opset_lowerings import LOWERINGS
 from smelt.ir.raise_opset import LOWEST_GOAL
 from smelt.ir.rewrite import Refused, Rewriter
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.ir.versions import ir_version_of
 
 RULE = "lower_opset"

@@ -16,11 +16,11 @@ import onnx_ir as ir
 from smelt.errors import ErrorList, Unsupported
 from smelt.ir import opset, scope
 from smelt.ir.constants import Constants
-from smelt.ir.contradiction import contradiction
 from smelt.ir.known_forms import NEWEST_READ
 from smelt.ir.opset_adapters import ADAPTERS, UNCHANGED_FOR_INFERENCE, Adapter, breaks
 from smelt.ir.rewrite import Refused, Rewriter
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.contradiction import contradiction
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.ir.versions import ir_version_of
 from smelt.ir.withdrawn import NEVER, defined_from, expand_withdrawn, is_withdrawn
 

@@ -20,9 +20,9 @@ from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
 from smelt.ir.node_inputs import detach, set_input
 from smelt.ir.onnx_ir_private import times_returned
-from smelt.ir.refinement import Refinement
 from smelt.ir.same_shape import conflicting_shapes, same_shape
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
+from smelt.ir.shapes.refinement import Refinement
 
 
 class Refused(Exception):

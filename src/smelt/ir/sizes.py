@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import onnx_ir as ir
 
 from smelt.ir.same_shape import Dim
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 
 COUNTED = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
 """Floats in which an element count neither overflows nor loses more than its last bits."""

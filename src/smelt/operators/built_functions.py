@@ -17,7 +17,7 @@ from smelt.ir import scope
 from smelt.ir.build import Builder
 from smelt.ir.cloning import clone_function
 from smelt.ir.invented_dims import without_invented
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.operators.declare import Definition
 
 MARK = "smelt.operator"

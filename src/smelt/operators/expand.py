@@ -17,7 +17,7 @@ from smelt.ir.pattern import op
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.rule import Match, Miss, Replacement, Rule
 from smelt.ir.same_shape import conflicting_shapes
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.ir.worklist import RuleStats, Worklist, replace_or_miss
 from smelt.operators.declare import MAX_DEPTH, Definition, Operator, endless_body
 from smelt.operators.registry import all_operators, find

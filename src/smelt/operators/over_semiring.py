@@ -21,7 +21,7 @@ from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
 from smelt.ir.raise_opset import raise_opset
 from smelt.ir.rewrite import Rewriter
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.operators.dot_general import reduced
 from smelt.operators.inputs import present
 from smelt.operators.semiring import Semiring, semiring_of

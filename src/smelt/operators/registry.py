@@ -10,7 +10,7 @@ from onnx_shape_inference import OpUsageError, ShapeInferenceContext
 from smelt.errors import UsageError
 from smelt.extensions import extensions
 from smelt.ir.same_shape import Dim
-from smelt.ir.shape_registry import registry as shape_rules
+from smelt.ir.shapes.shape_registry import registry as shape_rules
 from smelt.operators.declare import Operator, Result
 from smelt.registry import Registry, owner_of
 

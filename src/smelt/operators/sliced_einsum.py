@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.operators.contraction import Equation
 from smelt.operators.dot_general import reduced
 from smelt.operators.semiring import Semiring

@@ -11,12 +11,12 @@ import onnx_ir as ir
 
 from smelt.ir.axes_once import axes_once
 from smelt.ir.constants import Constants
-from smelt.ir.hidden_shapes import HIDING, hidden_shapes, stated_shapes
 from smelt.ir.index import NodeIndex
 from smelt.ir.opset import import_onnx
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.rule import Rule, RuleSet
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.hidden_shapes import HIDING, hidden_shapes, stated_shapes
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.ir.worklist import RuleStats, Worklist
 from smelt.operators import register_all
 

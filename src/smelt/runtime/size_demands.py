@@ -17,7 +17,7 @@ import onnx_ir as ir
 
 from smelt.errors import SmeltError
 from smelt.ir.dims import is_symbolic, size_of
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.operators.elementwise import BROADCASTING
 
 Sizes: TypeAlias = Mapping[str, int]

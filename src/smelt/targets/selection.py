@@ -19,14 +19,14 @@ import onnx_ir as ir
 from smelt.errors import InternalError, did_you_mean
 from smelt.ir import scope
 from smelt.ir.constants import Constants
-from smelt.ir.declared import restore_ranks
 from smelt.ir.index import NodeIndex
 from smelt.ir.opset import domains
 from smelt.ir.pattern import can_occur
 from smelt.ir.pattern import operators as operators_in
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.rule import Match, Rule, RuleSet
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.declared import restore_ranks
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.ir.worklist import REWRITES_PER_NODE, RuleStats, Worklist
 
 

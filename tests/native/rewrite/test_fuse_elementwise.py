@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from smelt.ir import text
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.native.rewrite import fuse_elementwise
 from smelt.native.schedule import planned
 from smelt.program.instruction import Program

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from smelt.ir import text
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.native.kernels.reduced_map import MAP_REDUCE, PIECE
 from smelt.native.memory import allocate
 from smelt.native.schedule import planned

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from smelt.ir import text
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.native.memory import allocate
 from smelt.native.rewrite.fuse_elementwise import fuse_elementwise
 from smelt.native.rewrite.read_slices import read_slices

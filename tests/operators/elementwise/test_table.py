@@ -6,9 +6,10 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from smelt.ir import broadcast, opset, text
+from smelt.ir import opset, text
 from smelt.ir.build import Builder
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes import broadcast
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.operators.elementwise import (
     BROADCASTING,
     COMMUTATIVE,

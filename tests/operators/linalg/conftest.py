@@ -10,7 +10,7 @@ import pytest
 
 from smelt import operators
 from smelt.ir import text
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.runtime.onnxruntime import OnnxRuntime
 
 TYPES = {"float32": "float", "float64": "double", "int32": "int32"}

@@ -8,7 +8,7 @@ import pytest
 import smelt
 from smelt.errors import InvalidModel, SmeltError
 from smelt.ir import text
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.program.lower import lower
 
 UNREAD = """<ir_version: 10, opset_import: ["" : 20, "smelt" : 1]>

@@ -10,7 +10,7 @@ from onnxruntime.capi import onnxruntime_pybind11_state as runtime
 import smelt
 from smelt import operators
 from smelt.ir import text
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.operators.microsoft import OPERATORS
 from smelt.operators.microsoft.declared import DOMAIN
 from smelt.runtime.inputs import random_inputs

@@ -11,7 +11,7 @@ from quantized_kernels import cases
 import smelt
 from smelt import operators
 from smelt.ir import text
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.operators.microsoft.declared import DOMAIN
 from smelt.runtime.onnxruntime import OnnxRuntime
 

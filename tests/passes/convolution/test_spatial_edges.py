@@ -6,7 +6,7 @@ import pytest
 
 from smelt.ir import text
 from smelt.ir.constants import Constants
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.passes.convolution.spatial_edges import crops_of, padding_of
 
 IN_ORDER = [0, 1, 2, 3]

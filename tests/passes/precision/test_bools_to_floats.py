@@ -8,7 +8,7 @@ import pytest
 
 from smelt.ir import text, verify
 from smelt.ir.constants import Constants
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.passes.base import PassContext
 from smelt.passes.precision.bools_to_floats import MOST_NODES, bools_to_floats, most_of
 from smelt.runtime.inputs import random_inputs

@@ -11,7 +11,7 @@ import pytest
 
 from smelt.errors import SmeltError
 from smelt.ir import text
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.program.lower import lower
 
 NODES = Path(__file__).parents[2] / "ir" / "operand_facts" / "neighbours.txt"

@@ -164,7 +164,7 @@ def test_refusals_say_why(inputs: str, body: str, why: str) -> None:
 
     model = text.parse(f"g ({inputs}) => (y) {{ {body} }}")
     from smelt.errors import InvalidModel
-    from smelt.ir.shapes import ShapeInference
+    from smelt.ir.shapes.inference import ShapeInference
 
     try:
         ShapeInference(model).infer_model()

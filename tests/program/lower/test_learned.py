@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 
 import smelt
 from smelt.errors import SmeltError
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.runtime.onnxruntime import OnnxRuntime
 
 ML = "ai.onnx.ml"

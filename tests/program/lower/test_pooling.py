@@ -9,7 +9,7 @@ from lowered import only
 
 import smelt
 from smelt.ir import text
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 
 CUT = {
     "a mean over all pixels": "AveragePool<kernel_shape=[1280,9], ceil_mode=1, strides=[1280,9]>",

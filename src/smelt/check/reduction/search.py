@@ -12,7 +12,7 @@ from smelt.frontends.onnx import check_model
 from smelt.ir import scope
 from smelt.ir.extraction import keep_needed, needed_inputs
 from smelt.ir.names import name_values
-from smelt.ir.shapes import infer_within
+from smelt.ir.shapes.inference import infer_within
 
 Check: TypeAlias = Callable[[ir.Model], bool]
 """Returns True if the check holds on the model, a copy that it may change."""

@@ -12,7 +12,7 @@ from smelt.check.report.places import Places
 from smelt.errors import SmeltError
 from smelt.ir import scope, text
 from smelt.ir.listing import node_text
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 
 
 def pair_of(before: ir.Model, after: ir.Model) -> tuple[dict[str, Any], dict[str, Any]]:

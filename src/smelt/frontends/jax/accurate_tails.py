@@ -12,7 +12,7 @@ import onnx_ir as ir
 from smelt.ir import scope
 from smelt.ir.constants import Constants
 from smelt.ir.rewrite import Rewriter
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.operators.runtime_defects import WITHOUT_TAIL, reader_of_tail
 
 OPERATORS = frozenset(op_type for op_type, _ in WITHOUT_TAIL)

@@ -15,7 +15,7 @@ from smelt.ir.defaults import default_of, restore_defaults
 from smelt.ir.extraction import become_inputs, keep_needed, named_values, needed_inputs
 from smelt.ir.names import values_of
 from smelt.ir.opaque_types import opaque_type_of
-from smelt.ir.shapes import infer_within
+from smelt.ir.shapes.inference import infer_within
 
 SHOWN = 8
 """How many missing inputs an error names."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from smelt.ir import opset, scope
-from smelt.ir.contradiction import contradiction
 from smelt.ir.loop_rounds import trip_count
 from smelt.ir.operand_facts import (
     indices,
@@ -21,7 +20,8 @@ from smelt.ir.operand_facts import (
     windows,
 )
 from smelt.ir.operand_facts.operands import Elements, Fact, Operands, Unknown
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.contradiction import contradiction
+from smelt.ir.shapes.inference import ShapeInference
 
 OLDEST = 7
 """The first opset with today's broadcasting, to which the tables apply."""

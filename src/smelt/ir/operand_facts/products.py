@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from smelt.ir.broadcast import ELEMENTWISE
 from smelt.ir.operand_facts.operands import (
     Fact,
     Facts,
@@ -16,6 +15,7 @@ from smelt.ir.operand_facts.operands import (
     one_of,
     zip_known,
 )
+from smelt.ir.shapes.broadcast import ELEMENTWISE
 
 
 def _broadcast(n: Operands) -> bool:

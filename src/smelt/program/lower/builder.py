@@ -17,7 +17,7 @@ from smelt.ir.dims import binding_advice
 from smelt.ir.opset import attribute, attribute_names
 from smelt.ir.provenance import origin_of
 from smelt.ir.quantization import quantization_of
-from smelt.ir.state_types import is_tensor
+from smelt.ir.shapes.state_types import is_tensor
 from smelt.program.dot_dims import DotDims
 from smelt.program.instruction import AttributeValue, Body, Dim, Instruction, Program, Slot
 from smelt.program.lower.by_data import ByData

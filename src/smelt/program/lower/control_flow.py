@@ -9,11 +9,11 @@ import onnx_ir as ir
 
 from smelt.ir import scope
 from smelt.ir.loop_rounds import runs_at_least_once, trip_count
-from smelt.ir.loop_states import VARYING, is_unread
 from smelt.ir.operand_facts.check import misfit
-from smelt.ir.ruled_out import ruled_out_in
 from smelt.ir.same_shape import same_dim
 from smelt.ir.scope import is_dead
+from smelt.ir.shapes.loop_states import VARYING, is_unread
+from smelt.ir.shapes.ruled_out import ruled_out_in
 from smelt.program.instruction import FAIL, Dim
 from smelt.program.lower.builder import ABSENT, ProgramBuilder
 from smelt.program.lower.nodes import lower_body

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from smelt.ir.dims import names_of, symbols_of
 from smelt.ir.invented_dims import every_value, is_invented
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.program.instruction import Dim
 
 DATA_DEPENDENT = ("NonZero", "Compress", "Unique", "NonMaxSuppression")

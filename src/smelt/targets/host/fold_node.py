@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.errors import SmeltError
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.program.instruction import Instruction, Program
 from smelt.program.lower import lower
 from smelt.program.resampling import CROP, Sampling, depends_on_rounding

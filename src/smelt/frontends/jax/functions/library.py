@@ -12,7 +12,7 @@ from smelt.ir.constants import Constants
 from smelt.ir.fingerprint import fingerprint
 from smelt.ir.inlining import inline
 from smelt.ir.rewrite import Rewriter
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 
 Key: TypeAlias = tuple[str, str, str, bytes]
 

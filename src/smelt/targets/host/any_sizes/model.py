@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from smelt.errors import ErrorList, Unsupported
 from smelt.ir.partition import is_constant_node
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.targets.host.any_sizes.chain import Chain
 from smelt.targets.host.any_sizes.decided import decided_nodes, is_known
 from smelt.targets.host.any_sizes.plan_cache import PlanCache

@@ -1,0 +1,1 @@
+"""Inference of shapes and types, sound for symbolic dims: shape rules, and what they read."""

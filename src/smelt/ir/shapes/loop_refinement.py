@@ -1,0 +1,99 @@
+"""Carries better knowledge of operands of If, Loop and Scan into their bodies and out again.
+
+A loop state starts with one shape and may come back with another. Only if each iteration provably
+keeps the shape, the initial shape holds in every iteration.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir import scope
+from smelt.ir.loop_rounds import trip_count
+from smelt.ir.same_shape import same_dim
+from smelt.ir.shapes.control_flow_shapes import is_outer
+from smelt.ir.shapes.inference import ShapeInference
+
+
+def affected(node: ir.Node) -> list[ir.Value]:
+    """Return the values whose shapes ``refine`` may improve."""
+    values = list(node.outputs)
+    if node.op_type in ("Loop", "Scan") and not node.domain:
+        for body in scope.subgraphs(node):
+            values += dict.fromkeys((*body.inputs, *body.outputs))
+    return list(dict.fromkeys(values))
+
+
+def refine(shapes: ShapeInference, node: ir.Node) -> None:
+    """Infer the outputs of ``node`` and the inputs of its body again; nothing known is erased."""
+    if node.domain or node.op_type not in ("Loop", "Scan"):
+        shapes.infer_node(node)
+        return
+    for body in scope.subgraphs(node):
+        if node.op_type == "Loop":
+            _refine_loop(shapes, node, body)
+        else:
+            _refine_scan(shapes, node, body)
+
+
+def _refine_loop(shapes: ShapeInference, node: ir.Node, body: ir.Graph) -> None:
+    """Infer the shapes of states and stacked outputs of a Loop from its operands."""
+    state_count = len(node.inputs) - 2
+    if len(body.inputs) != len(node.inputs) or len(body.outputs) != len(node.outputs) + 1:
+        return
+    states = zip(node.inputs[2:], body.inputs[2:], body.outputs[1:], node.outputs, strict=False)
+    for start, before, after, result in states:
+        if start is None:
+            continue
+        shape = _kept_dims(start.shape, before.shape, after.shape)
+        shapes.learn(before, shape, start.dtype)
+        if _is_made_in(body, after):
+            shapes.learn(after, shape, start.dtype)
+        shapes.learn(result, shape, start.dtype)
+    for inner, result in zip(
+        body.outputs[1 + state_count :], node.outputs[state_count:], strict=True
+    ):
+        if inner.shape is not None:
+            dims = (dim if is_outer(dim) else ir.SymbolicDim(None) for dim in inner.shape)
+            known_count = trip_count(node)
+            count = ir.SymbolicDim(None) if known_count is None else known_count
+            shapes.learn(result, ir.Shape([count, *dims]), inner.dtype)
+
+
+def _kept_dims(
+    start: ir.Shape | None, before: ir.Shape | None, after: ir.Shape | None
+) -> ir.Shape | None:
+    """Return the dims of ``start`` that an iteration keeps; the others unknown; None if a rank is
+    unknown or changes.
+    """
+    if start is None or before is None or after is None:
+        return None
+    if not len(start) == len(before) == len(after):
+        return None
+    rows = zip(start.dims, before.dims, after.dims, strict=True)
+    return ir.Shape([x if same_dim(y, z) else ir.SymbolicDim(None) for x, y, z in rows])
+
+
+def _refine_scan(shapes: ShapeInference, node: ir.Node, body: ir.Graph) -> None:
+    """Infer the shapes of the inputs of a Scan's body from its operands, then those of its
+    outputs."""
+    count = node.attributes.get("num_scan_inputs")
+    if count is None or len(body.inputs) != len(node.inputs):
+        return
+    states = len(node.inputs) - count.as_int()
+    axes_attribute = node.attributes.get("scan_input_axes")
+    axes = axes_attribute.as_ints() if axes_attribute is not None else [0] * count.as_int()
+    for index, (outer, inner) in enumerate(zip(node.inputs, body.inputs, strict=True)):
+        if outer is None or outer.shape is None:
+            continue
+        dims = list(outer.shape.dims)
+        if index >= states and dims:
+            del dims[axes[index - states]]
+        shapes.learn(inner, ir.Shape(dims), outer.dtype)
+    shapes.infer_node(node)
+
+
+def _is_made_in(body: ir.Graph, value: ir.Value) -> bool:
+    """True if a node of ``body`` itself computes ``value``."""
+    producer = value.producer()
+    return producer is not None and producer.graph is body
