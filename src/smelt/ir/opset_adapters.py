@@ -6,9 +6,11 @@ operator changed and produces the form of that version; later versions have thei
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 
@@ -68,18 +70,34 @@ def _top_k(node: ir.Node, rewriter: Rewriter) -> None:
 
 
 def _clip(node: ir.Node, rewriter: Rewriter) -> None:
-    """Move the bounds to inputs; the defaults of opset 6 are the finite float32 range."""
+    """Move the bounds to inputs; the defaults of opset 6 are the finite float32 range.
+
+    Integers, which exporters wrote before ONNX allowed them at 12, lie within the default range.
+    """
     build, source = builder_before(node, rewriter), node.inputs[0]
     assert source is not None
+    dtype = source.dtype if source.dtype is not None else ir.DataType.FLOAT
     finite = np.finfo(np.float32)
     for index, (name, bound) in enumerate((("min", finite.min), ("max", finite.max)), start=1):
         attr = pop_attribute(node, name)
+        if attr is None and dtype.is_integer():
+            continue
         number = attr.as_float() if attr is not None else float(bound)
-        dtype = source.dtype if source.dtype is not None else ir.DataType.FLOAT
+        if dtype.is_integer():
+            number = _integer_bound(number, name == "min", dtype)
         with np.errstate(over="ignore"):
             set_or_append_input(
                 node, index, build.constant(np.asarray(number, dtype=dtype.numpy()))
             )
+
+
+def _integer_bound(number: float, is_lowest: bool, dtype: ir.DataType) -> int:
+    """Return the integer of ``dtype`` that bounds integers as ``number`` does."""
+    held = ml_dtypes.iinfo(dtype.numpy())
+    if abs(number) >= 2.0**63:
+        return int(held.max if number > 0 else held.min)
+    inside = math.ceil(number) if is_lowest else math.floor(number)
+    return min(max(inside, int(held.min)), int(held.max))
 
 
 def _pad(node: ir.Node, rewriter: Rewriter) -> None:

@@ -230,7 +230,8 @@ def _keeps_attribute(node: ir.Node, name: str, before: int, version: int) -> boo
     assert old is not None
     assert new is not None
     if name in node.attributes:
-        return name in new.attributes and new.attributes[name].type == old.attributes[name].type
+        types = [schema.attributes[name].type for schema in (old, new) if name in schema.attributes]
+        return len(types) == 2 and types[0] == types[1]
     if name in new.attributes and new.attributes[name].required:
         return False
     old_default = opset.default_attribute(node.op_type, name, before)
