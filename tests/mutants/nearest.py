@@ -30,6 +30,13 @@ TABLES = {
     "tests/ir/test_graphs.py": ("ir", "frontends.onnx"),
     "tests/passes/test_graphs.py": ("passes", "ir"),
     "tests/frontends/jax/test_traced.py": ("frontends.jax",),
+    "tests/frontends/stablehlo/test_read.py": ("frontends.stablehlo",),
+    "tests/targets/test_graphs.py": ("targets.host", "targets.ort", "runtime", "program"),
+    "tests/native/test_graphs.py": ("native", "program", "loops", "targets.c"),
+    "tests/cli/test_said.py": (
+        *("cli", "check", "inspection", "merging", "consumers", "runtime", "targets"),
+        *("frontends.onnx", "frontends.weights"),
+    ),
 }
 """Test files and the packages whose output they compare with a recorded table."""
 
