@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from smelt.native_regions.compile import compile_with_regions
     from smelt.networks import compile_einsum, over_semiring
     from smelt.operators.semiring import Semiring
+    from smelt.sessions.session import InferenceSession
     from smelt.targets.base import Artifact, Target
     from smelt.targets.host.eager import run as run_program
     from smelt.targets.saved import open_saved as load_artifact
@@ -61,6 +62,7 @@ _HOMES = {
     "HtmlReport": ("smelt.check.report.html_report", "HtmlReport"),
     "Artifact": ("smelt.targets.base", "Artifact"),
     "Target": ("smelt.targets.base", "Target"),
+    "InferenceSession": ("smelt.sessions.session", "InferenceSession"),
     "inspect": ("smelt.inspection", "inspect"),
     "load_artifact": ("smelt.targets.saved", "open_saved"),
     "load_ipython_extension": ("smelt.notebook", "load_ipython_extension"),
@@ -70,6 +72,7 @@ _HOMES = {
 __all__ = [
     "Artifact",
     "HtmlReport",
+    "InferenceSession",
     "Semiring",
     "SmeltError",
     "Target",

@@ -1,0 +1,1 @@
+"""Sessions: compiled models that run on arrays by name, as in ONNX Runtime."""

@@ -1,0 +1,157 @@
+"""Compile the model of a session, and describe its inputs and outputs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from smelt.errors import ErrorList, Unsupported, UsageError
+from smelt.sessions.options import ENGINE, GraphOptimizationLevel, SessionOptions
+from smelt.sessions.ports import ModelMetadata, NodeArg
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+    from smelt.runtime.interface import Interface
+    from smelt.targets.base import Artifact
+    from smelt.targets.saved_folder import Saved
+
+
+@dataclass(frozen=True)
+class SessionPort:
+    """An input or output; an input is ``required`` unless it has a default or is optional."""
+
+    argument: NodeArg
+    has_default: bool = False
+    required: bool = True
+
+    @property
+    def name(self) -> str:
+        """The name of the input or output."""
+        return self.argument.name
+
+
+@dataclass(frozen=True)
+class CompiledModel:
+    """A model that runs: ``run`` takes one value per input, or None, and returns all outputs.
+
+    ``explain`` raises UsageError E632 if values by name do not fit the inputs. ``ready`` is
+    ``Artifact.ready``.
+    """
+
+    inputs: Sequence[SessionPort]
+    outputs: Sequence[SessionPort]
+    metadata: ModelMetadata
+    run: Callable[..., Sequence[Any]]
+    explain: Callable[[Mapping[str, Any]], None]
+    ready: Callable[[float | None], bool]
+
+
+def compile_for_session(
+    source: str | bytes | os.PathLike[str], options: SessionOptions
+) -> CompiledModel:
+    """Return the model of ``source`` as a program of this machine.
+
+    ``source`` is an ONNX file, its bytes, or the folder of a saved artifact. Raises what
+    ``smelt.load`` and ``smelt.compile`` raise, UsageError E663 for options that do not fit.
+    """
+    if not isinstance(source, bytes) and Path(source).is_dir():
+        from smelt.targets.saved import open_saved
+
+        saved = open_saved(Path(source))
+        return _described(saved.interface, ModelMetadata(), saved)
+    from smelt.frontends.onnx import load
+    from smelt.passes.interface.materialize_symbolic_dims import bind_dims
+    from smelt.runtime.interface import interface_of
+
+    model = load(source if isinstance(source, bytes) else Path(source), keep_opset=True)
+    bind_dims(model, options.dims)
+    _replace_initializers(model, options)
+    metadata, interface = ModelMetadata.of(model), interface_of(model)
+    artifact = _compile(model, options)
+    if options.optimized_model_filepath:
+        from smelt.frontends.onnx import save
+
+        save(artifact.model, options.optimized_model_filepath)
+    return _described(interface, metadata, artifact)
+
+
+def _compile(model: ir.Model, options: SessionOptions) -> Artifact:
+    """Return ``model`` compiled for ``host``, or what it lacks in ONNX Runtime if installed.
+
+    Raises the errors of ``host`` if ONNX Runtime is not installed.
+    """
+    from smelt.compiler import compile_model
+
+    level = options.graph_optimization_level
+    pipeline = "" if level is GraphOptimizationLevel.ORT_DISABLE_ALL else "default"
+    host: dict[str, Any] = {"threads": options.threads}
+    if ENGINE in options.entries:
+        host["engine"] = options.entries[ENGINE]
+    try:
+        return compile_model(model, target="host", pipeline=pipeline, **host)
+    except (Unsupported, ErrorList):
+        if find_spec("onnxruntime") is None:
+            raise
+    try:
+        return compile_model(model, target="host", fallback="ort", pipeline=pipeline, **host)
+    except (Unsupported, ErrorList):
+        return compile_model(model, target="ort", pipeline=pipeline)
+
+
+def _replace_initializers(model: ir.Model, options: SessionOptions) -> None:
+    """Give initializers the values of the options; UsageError E663 for names of no initializer."""
+    import onnx_ir as ir
+
+    for name, value in options.initializers.items():
+        initializer = model.graph.initializers.get(name)
+        if initializer is None:
+            raise UsageError(
+                "E663",
+                f"the model has no initializer {name!r}",
+                why="the session options give a value for it",
+                fix="name an initializer of the model",
+            )
+        tensor = ir.tensor(value.numpy(), name=name)
+        known = initializer.const_value
+        if known is not None and (known.dtype, known.shape) != (tensor.dtype, tensor.shape):
+            raise UsageError(
+                "E663",
+                f"the new value of initializer {name!r} has another type or shape",
+                why=f"the model has {known.dtype.name.lower()}{list(known.shape.numpy())}",
+                fix="give a value of the same type and shape",
+            )
+        initializer.const_value = tensor
+
+
+def _described(
+    interface: Interface, metadata: ModelMetadata, artifact: Artifact | Saved
+) -> CompiledModel:
+    """Return ``artifact`` with the inputs and outputs of ``interface``."""
+    from smelt.runtime.named_inputs import choose_inputs
+
+    run = artifact.opened()
+
+    def explain(feeds: Mapping[str, Any]) -> None:
+        """Raise UsageError E632 for all values that do not fit the inputs, together."""
+        choose_inputs(interface, feeds, None)
+
+    return CompiledModel(
+        [
+            SessionPort(
+                NodeArg.of(port),
+                port.default is not None,
+                port.default is None and port.kind != "optional",
+            )
+            for port in interface.inputs
+        ],
+        [SessionPort(NodeArg.of(port)) for port in interface.outputs],
+        metadata,
+        run,
+        explain,
+        artifact.ready,
+    )
