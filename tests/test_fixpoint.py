@@ -14,7 +14,7 @@ import smelt
 from smelt.compiler import optimize_model
 from smelt.errors import ErrorList, Unsupported
 from smelt.ir import text
-from smelt.ir.raise_opset import raise_opset
+from smelt.ir.opsets.raise_opset import raise_opset
 from smelt.targets.registry import find_target
 
 MODELS = sorted((Path(__file__).parent / "models").glob("*.onnx"))

@@ -12,8 +12,9 @@ from smelt.check.bisect import bisect
 from smelt.compiler import optimize_model
 from smelt.errors import Mismatch
 from smelt.frontends.onnx import load
-from smelt.ir import raise_opset, text
+from smelt.ir import text
 from smelt.ir.interface_change import OpsetChanged
+from smelt.ir.opsets import raise_opset
 
 GELU = """
     g (float[B,4] x) => (float[B,4] y) {

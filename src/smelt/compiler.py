@@ -23,8 +23,8 @@ from smelt.ir.constants_on_disk import new_memory_budget
 from smelt.ir.defaults import warn_of_defaults
 from smelt.ir.empty_dims import is_never_empty
 from smelt.ir.operand_facts.check import refuse_misfits
+from smelt.ir.opsets.versions import set_ir_version, traced_opset
 from smelt.ir.out_of_memory import explains_memory
-from smelt.ir.versions import set_ir_version, traced_opset
 from smelt.operators import expand
 from smelt.passes import pipeline as language
 from smelt.passes.base import PassContext

@@ -15,9 +15,9 @@ from recorded import digest, facts, made_or_refused, parsed, rows, write
 
 import smelt
 from smelt.ir import text
-from smelt.ir.lower_opset import lower_opset
 from smelt.ir.operand_facts.check import refuse_misfits
-from smelt.ir.raise_opset import LOWEST_GOAL, NEWEST_READ, raise_opset
+from smelt.ir.opsets.lower_opset import lower_opset
+from smelt.ir.opsets.raise_opset import LOWEST_GOAL, NEWEST_READ, raise_opset
 from smelt.ir.shapes.inference import ShapeInference
 from smelt.ir.verify import problems_of
 

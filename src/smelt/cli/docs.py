@@ -125,8 +125,8 @@ def operators_page() -> str:
 def opsets_page() -> str:
     """Return ``docs/opsets.md``: how each operator reaches the opset before it changed."""
     from smelt.ir import opset
-    from smelt.ir.lower_opset import way_down
-    from smelt.ir.raise_opset import LOWEST_GOAL
+    from smelt.ir.opsets.lower_opset import way_down
+    from smelt.ir.opsets.raise_opset import LOWEST_GOAL
 
     lines = [
         NOTE,

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import onnx_ir as ir
 
-from smelt.ir.raise_opset import LOWEST_GOAL
+from smelt.ir.opsets.raise_opset import LOWEST_GOAL
 
 
 @dataclass(frozen=True)

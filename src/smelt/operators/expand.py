@@ -10,7 +10,6 @@ from smelt.extensions import is_foreign
 from smelt.ir import scope
 from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
-from smelt.ir.element_type import ElementTypes
 from smelt.ir.index import NodeIndex
 from smelt.ir.opset import opset_of
 from smelt.ir.pattern import op
@@ -18,6 +17,7 @@ from smelt.ir.rewrite import Rewriter
 from smelt.ir.rule import Match, Miss, Replacement, Rule
 from smelt.ir.same_shape import conflicting_shapes
 from smelt.ir.shapes.inference import ShapeInference
+from smelt.ir.value_facts.element_type import ElementTypes
 from smelt.ir.worklist import RuleStats, Worklist, replace_or_miss
 from smelt.operators.declare import MAX_DEPTH, Definition, Operator, endless_body
 from smelt.operators.registry import all_operators, find

@@ -18,9 +18,9 @@ import re
 import onnx_ir as ir
 
 from smelt.ir import scope
-from smelt.ir.element_type import ElementTypes
 from smelt.ir.fingerprint import fingerprint
 from smelt.ir.opset import opset_of
+from smelt.ir.value_facts.element_type import ElementTypes
 from smelt.operators.built_functions import (
     IN_PLACE_OF,
     MARK,

@@ -19,7 +19,7 @@ import onnx_ir as ir
 from smelt.errors import ErrorList, Unsupported
 from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
-from smelt.ir.raise_opset import raise_opset
+from smelt.ir.opsets.raise_opset import raise_opset
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.shapes.inference import ShapeInference
 from smelt.operators.dot_general import reduced

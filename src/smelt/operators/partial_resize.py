@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.constants import tensor_of
-from smelt.ir.resize_axes import inputs_of_all_axes
+from smelt.ir.opsets.resize_axes import inputs_of_all_axes
 from smelt.operators.declare import Attributes
 
 

@@ -26,8 +26,8 @@ import onnx_ir as ir
 
 from smelt.ir import scope
 from smelt.ir.build import Builder
-from smelt.ir.integer_bounds import IntegerBounds
-from smelt.ir.relative_readers import reads_relative_error
+from smelt.ir.value_facts.integer_bounds import IntegerBounds
+from smelt.ir.value_facts.relative_readers import reads_relative_error
 from smelt.operators import cast_chains
 from smelt.operators.declare import Attributes, Body
 from smelt.operators.inputs import present

@@ -16,8 +16,8 @@ import onnx_ir as ir
 
 from smelt.ir import scope
 from smelt.ir.build import Builder
-from smelt.ir.element_type import ElementTypes
 from smelt.ir.opset import attribute_names, default_attribute, opset_of
+from smelt.ir.value_facts.element_type import ElementTypes
 from smelt.operators import empty_einsum
 from smelt.operators.declare import Attribute, Attributes, Body, Definition
 from smelt.operators.elementwise import ROWS as ROWS_OF_ELEMENTS

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 import onnx_ir as ir
 
 from smelt.ir import scope
-from smelt.ir.element_type import ElementTypes
 from smelt.ir.opset import opset_of
+from smelt.ir.value_facts.element_type import ElementTypes
 from smelt.operators.registry import find
 from smelt.operators.runtime_gaps import typed_input
 

@@ -9,10 +9,10 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import onnx_ir as ir
 
-from smelt.ir.axes_once import axes_once
 from smelt.ir.constants import Constants
 from smelt.ir.index import NodeIndex
 from smelt.ir.opset import import_onnx
+from smelt.ir.opsets.axes_once import axes_once
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.rule import Rule, RuleSet
 from smelt.ir.shapes.hidden_shapes import HIDING, hidden_shapes, stated_shapes

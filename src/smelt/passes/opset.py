@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 import onnx_ir as ir
 
 from smelt.errors import ErrorList
-from smelt.ir.raise_opset import LOWEST_GOAL
+from smelt.ir.opsets.raise_opset import LOWEST_GOAL
 from smelt.passes import pipeline as language
 from smelt.passes.base import PassContext
 from smelt.passes.first_opsets import FIRST

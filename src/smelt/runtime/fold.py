@@ -18,8 +18,8 @@ import onnx_ir as ir
 from smelt.errors import InternalError
 from smelt.ir import scope
 from smelt.ir.floats import is_float
+from smelt.ir.opsets.raise_opset import LOWEST_GOAL
 from smelt.ir.out_of_memory import is_out_of_memory
-from smelt.ir.raise_opset import LOWEST_GOAL
 from smelt.operators.bitcast import OPERATOR as BITCAST
 from smelt.operators.declare import Operator
 from smelt.operators.formula import Elementwise

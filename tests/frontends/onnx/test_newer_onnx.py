@@ -14,7 +14,7 @@ from smelt.errors import InvalidModel, Unsupported
 from smelt.frontends.onnx.checks import versions
 from smelt.frontends.onnx.read import Source
 from smelt.ir.known_forms import NEWEST_READ
-from smelt.ir.raise_opset import raise_opset
+from smelt.ir.opsets.raise_opset import raise_opset
 
 MODEL = "g (float[4] x) => (float[4] y) { y = Relu(x) }"
 CALL = "g (float[4] x) => (float[4] y) { y = f.F(x) } "

@@ -74,7 +74,7 @@ READ = {
 @pytest.mark.parametrize("reader", READ.values(), ids=READ)
 @pytest.mark.parametrize("dtype", ["float", "double"])
 def test_keeps_what_is_read_where_it_is_small(reader: str, dtype: str) -> None:
-    """``tests/ir/test_relative_readers.py`` tests all readers."""
+    """``tests/ir/value_facts/test_relative_readers.py`` tests all readers."""
     body = PLAIN.replace("y = Tanh(r)", reader)
     graph = f"g ({dtype}[N] x) => ({dtype}[N] y) <{dtype} one = {literal(dtype, 1)}> {{ {body} }}"
     check_unchanged(fuse_sigmoid, graph)

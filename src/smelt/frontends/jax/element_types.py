@@ -12,7 +12,7 @@ import onnx_ir as ir
 from smelt.frontends.jax import compat
 from smelt.ir.floats import is_half
 from smelt.ir.opset import schema
-from smelt.ir.versions import TRACED
+from smelt.ir.opsets.versions import TRACED
 
 NARROW = frozenset(
     dtype

@@ -10,7 +10,7 @@ from smelt.frontends.onnx.check import check_model
 from smelt.frontends.onnx.load import adopt, bring_to_opset, clone, load
 from smelt.frontends.onnx.save import save, to_proto, write
 from smelt.ir.defaults import restore_defaults, set_aside_defaults
-from smelt.ir.raise_opset import raise_opset
+from smelt.ir.opsets.raise_opset import raise_opset
 
 __all__ = [
     "adopt",

@@ -14,9 +14,9 @@ import onnx_ir as ir
 from smelt.errors import ErrorList, Unsupported
 from smelt.frontends.onnx.inline import inline_functions
 from smelt.ir import scope
-from smelt.ir.element_type import ElementTypes
 from smelt.ir.opset import opset_of
 from smelt.ir.shapes.inference import ShapeInference
+from smelt.ir.value_facts.element_type import ElementTypes
 from smelt.operators import attach_functions, find, restore_operators
 from smelt.operators.expand import write_in_line
 from smelt.operators.runtime_gaps import replacement_for

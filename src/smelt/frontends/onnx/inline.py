@@ -7,7 +7,7 @@ import onnx_ir as ir
 from smelt.errors import InvalidModel, ResourceLimit
 from smelt.frontends.onnx.checks.functions import check_calls
 from smelt.ir import scope
-from smelt.ir.raise_opset import raise_opset
+from smelt.ir.opsets.raise_opset import raise_opset
 
 MAX_NODES = 2_000_000
 """The largest number of nodes after inlining: ten calls on each of eleven levels would be 10^11."""

@@ -31,9 +31,9 @@ from smelt.ir.defaults import restore_defaults
 from smelt.ir.files import Content, destination, write_together
 from smelt.ir.missing_weights import refuse_missing_weights
 from smelt.ir.names import name_values
+from smelt.ir.opsets.versions import lowest_ir_version
 from smelt.ir.out_of_memory import explains_memory
 from smelt.ir.shapes.ruled_out import refuse_ruled_out
-from smelt.ir.versions import lowest_ir_version
 from smelt.operators.without_kernel import warn_without_kernel
 from smelt.spans import span
 

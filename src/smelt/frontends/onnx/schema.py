@@ -12,8 +12,8 @@ from smelt.frontends.onnx.checks.walk import place_of_node
 from smelt.ir import scope
 from smelt.ir.constants import tensor_of
 from smelt.ir.opset import versions
+from smelt.ir.opsets.withdrawn import is_withdrawn, misfit
 from smelt.ir.signature import DOMAINS, Formal, Signature, misfits, signature_of
-from smelt.ir.withdrawn import is_withdrawn, misfit
 
 Types = dict[ir.Value, ir.DataType]
 """Element types that operators give their outputs."""

@@ -20,7 +20,6 @@ from onnx_shape_inference import (
 )
 
 from smelt.errors import InternalError, SmeltError
-from smelt.ir.element_type import type_by_schema
 from smelt.ir.opset import REDUCTIONS
 from smelt.ir.shapes.chosen_sizes import (
     clip_rule,
@@ -53,6 +52,7 @@ from smelt.ir.shapes.sizes_from_sizes import (
 from smelt.ir.shapes.slice_shapes import slice_rule
 from smelt.ir.shapes.squeeze_shapes import infer_squeeze
 from smelt.ir.shapes.tracked_elements import check_elements, check_sizes
+from smelt.ir.value_facts.element_type import type_by_schema
 
 
 def register_own_rules() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from smelt.ir.element_ranges import ranges_of
 from smelt.ir.shapes.slice_operands import sliced_axes
+from smelt.ir.value_facts.element_ranges import ranges_of
 
 
 def window_sizes(node: ir.Node) -> dict[int, int] | None:

@@ -1,8 +1,8 @@
 """Recognize the causal mask: 0 up to the query's own key, a very negative number after it.
 
 The reader follows what exporters write: comparisons of positions, however these are computed
-(``ir/affine_proof.py``), Trilu, boolean operators and casts, and the constant arrays into which
-these are folded.
+(``ir/value_facts/affine_proof.py``), Trilu, boolean operators and casts, and the constant arrays
+into which these are folded.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from smelt.ir.affine_proof import AffineProof
 from smelt.ir.clamped_dims import equal_if_broadcast
 from smelt.ir.constants import Constants
 from smelt.ir.known_forms import is_known
 from smelt.ir.same_shape import Dim, same_dim
+from smelt.ir.value_facts.affine_proof import AffineProof
 from smelt.ir.walk import producer_of
 from smelt.passes.attention import triangle_cells
 from smelt.passes.attention.triangle_cells import COLUMNS, ROWS, Cells

@@ -19,11 +19,11 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from smelt.ir import scope
-from smelt.ir.element_type import first_opset
 from smelt.ir.inlining import inline
-from smelt.ir.operator_body import body_of, has_body
 from smelt.ir.opset import opset_of
+from smelt.ir.opsets.operator_body import body_of, has_body
 from smelt.ir.rewrite import Refused, Rewriter
+from smelt.ir.value_facts.element_type import first_opset
 from smelt.ir.worklist import RuleStats, replace_or_miss
 from smelt.operators import find
 from smelt.operators.declare import Operator

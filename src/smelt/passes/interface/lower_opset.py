@@ -16,7 +16,7 @@ Keeps    (1) a model of this opset or an earlier one.
 from __future__ import annotations
 
 from smelt.ir.interface_change import OpsetChanged
-from smelt.ir.lower_opset import lower_opset as lower_model
+from smelt.ir.opsets.lower_opset import lower_opset as lower_model
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.worklist import RuleStats
 from smelt.operators import all_operators

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 from smelt.ir import scope
 from smelt.ir.interface_change import OpsetChanged
-from smelt.ir.raise_opset import LOWEST_GOAL
-from smelt.ir.raise_opset import raise_opset as raise_model
+from smelt.ir.opsets.raise_opset import LOWEST_GOAL
+from smelt.ir.opsets.raise_opset import raise_opset as raise_model
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, PassContext, graph_pass, rounding

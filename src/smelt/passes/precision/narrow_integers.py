@@ -23,9 +23,9 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.constants import tensor_of
 from smelt.ir.defaults import default_of, replace_default
-from smelt.ir.integer_bounds import IntegerBounds
 from smelt.ir.interface_change import PortChange, ports_of
 from smelt.ir.rewrite import Rewriter
+from smelt.ir.value_facts.integer_bounds import IntegerBounds
 from smelt.ir.worklist import RuleStats, replace_or_miss
 from smelt.passes.base import EXACT, PassContext, graph_pass
 

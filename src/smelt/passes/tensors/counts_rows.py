@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from smelt.ir.affine import Affine
-from smelt.ir.affine_proof import AffineProof
 from smelt.ir.constants import Constants
-from smelt.ir.dim_from_shape import dim_from_shape
 from smelt.ir.same_shape import same_dim
 from smelt.ir.sizes import dim_product
+from smelt.ir.value_facts.affine import Affine
+from smelt.ir.value_facts.affine_proof import AffineProof
+from smelt.ir.value_facts.dim_from_shape import dim_from_shape
 from smelt.ir.walk import producer_of
 
 

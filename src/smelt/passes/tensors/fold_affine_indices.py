@@ -13,8 +13,8 @@
     after    Add(x, row 0 of the table) ─> y
 
 PyTorch writes masks as functions of positions, and embeddings of positions and types, in this way.
-The values of the indices are proved from their computation (``ir/affine_proof.py``), also for
-symbolic sizes.
+The values of the indices are proved from their computation
+(``ir/value_facts/affine_proof.py``), also for symbolic sizes.
 
 Needs    (1) indices that count from 0 in steps of 1 along one axis each, in the order of axes; in
          the second form, constant sizes, or the size of the rows; (2) in the third form, an operand
@@ -31,13 +31,13 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from smelt.ir.affine import Affine
-from smelt.ir.affine_proof import AffineProof
 from smelt.ir.build import Builder
 from smelt.ir.constants import may_be_constant
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.same_shape import same_dim
+from smelt.ir.value_facts.affine import Affine
+from smelt.ir.value_facts.affine_proof import AffineProof
 from smelt.ir.walk import producer_of
 from smelt.operators.elementwise import BROADCASTING
 from smelt.passes.base import EXACT, rule_pass

@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from smelt.errors import InvalidModel
 from smelt.ir import scope
-from smelt.ir.raise_opset import has_other_meaning
+from smelt.ir.opsets.raise_opset import has_other_meaning
 
 MAX_CALLS = 100
 """How deep calls may nest; the checker of ``onnx`` has the same limit."""

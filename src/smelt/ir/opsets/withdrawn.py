@@ -15,7 +15,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
-from smelt.ir.norms_without_schema import can_expand, group_norm, layer_norm, rms_norm
+from smelt.ir.opsets.norms_without_schema import can_expand, group_norm, layer_norm, rms_norm
 from smelt.ir.rewrite import Rewriter
 
 Expansion: TypeAlias = Callable[[Builder, ir.Node], "ir.Value | tuple[ir.Value, ...]"]

@@ -15,14 +15,14 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.constants import tensor_of
-from smelt.ir.norms_without_schema import can_expand, layer_norm, rms_norm
-from smelt.ir.opset_adapters import REDUCTIONS
-from smelt.ir.opset_lowerings_of_quantization import (
+from smelt.ir.opsets.norms_without_schema import can_expand, layer_norm, rms_norm
+from smelt.ir.opsets.opset_adapters import REDUCTIONS
+from smelt.ir.opsets.opset_lowerings_of_quantization import (
     dequantize_21,
     dequantize_23,
     quantize_21,
 )
-from smelt.ir.resize_axes import inputs_of_all_axes
+from smelt.ir.opsets.resize_axes import inputs_of_all_axes
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.same_shape import is_positive, same_dim
 

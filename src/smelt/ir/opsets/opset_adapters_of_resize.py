@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from smelt.ir.adapter_edits import builder_before, pop_attribute, set_or_append_input
 from smelt.ir.build import Builder
 from smelt.ir.constants import tensor_of
+from smelt.ir.opsets.adapter_edits import builder_before, pop_attribute, set_or_append_input
 from smelt.ir.rewrite import Rewriter
 
 

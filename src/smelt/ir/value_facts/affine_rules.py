@@ -9,12 +9,12 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
-from smelt.ir.affine import COMPARISONS, Affine, uniform
-from smelt.ir.affine_gathers import gather, gather_elements, gather_nd
-from smelt.ir.affine_moves import concatenated, reshaped
-from smelt.ir.affine_rule import Proof, Rule, rank_of
-from smelt.ir.dim_from_shape import dim_from_shape
 from smelt.ir.same_shape import same_dim
+from smelt.ir.value_facts.affine import COMPARISONS, Affine, uniform
+from smelt.ir.value_facts.affine_gathers import gather, gather_elements, gather_nd
+from smelt.ir.value_facts.affine_moves import concatenated, reshaped
+from smelt.ir.value_facts.affine_rule import Proof, Rule, rank_of
+from smelt.ir.value_facts.dim_from_shape import dim_from_shape
 
 
 def _broadcast_operand(

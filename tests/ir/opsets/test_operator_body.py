@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 import pytest
 
-from smelt.ir.operator_body import body_of, body_opsets
+from smelt.ir.opsets.operator_body import body_of, body_opsets
 
 FLOAT = ir.TensorType(ir.DataType.FLOAT)
 

@@ -17,7 +17,7 @@ from smelt.compiler import optimize_model
 from smelt.errors import ErrorList, InvalidModel, Unsupported
 from smelt.frontends.onnx import load
 from smelt.ir import opset, text
-from smelt.ir.lower_opset import lower_opset, misfit, way_down
+from smelt.ir.opsets.lower_opset import lower_opset, misfit, way_down
 from smelt.runtime.runner import open_runner
 
 X = "g (float[2,3,4] x) => (float[A,B,C] y)"

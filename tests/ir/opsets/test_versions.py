@@ -7,7 +7,7 @@ import pytest
 
 from smelt.errors import Unsupported
 from smelt.ir import text
-from smelt.ir.versions import (
+from smelt.ir.opsets.versions import (
     TRACED,
     TYPES,
     lowest_ir_version,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from smelt.ir import text
-from smelt.ir.element_ranges import ANY, DEPTH, MAX_ELEMENTS, Range, ranges_of
 from smelt.ir.shapes.inference import ShapeInference
+from smelt.ir.value_facts.element_ranges import ANY, DEPTH, MAX_ELEMENTS, Range, ranges_of
 from smelt.runtime.reference import Reference
 
 HEAD = (

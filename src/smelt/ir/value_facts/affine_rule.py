@@ -7,8 +7,8 @@ from typing import Protocol, TypeAlias
 
 import onnx_ir as ir
 
-from smelt.ir.affine import Affine
 from smelt.ir.constants import Constants
+from smelt.ir.value_facts.affine import Affine
 
 
 class Proof(Protocol):

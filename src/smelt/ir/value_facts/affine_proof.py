@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from smelt.ir.affine import Affine, of_array
-from smelt.ir.affine_rules import RULES
 from smelt.ir.constants import Constants
 from smelt.ir.known_forms import is_known
+from smelt.ir.value_facts.affine import Affine, of_array
+from smelt.ir.value_facts.affine_rules import RULES
 
 DEEP = 48
 """Maximum number of producers between a value and the end of a proof; exported masks need about

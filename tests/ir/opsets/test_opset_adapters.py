@@ -10,7 +10,7 @@ import pytest
 import smelt
 from smelt.ir import text
 from smelt.ir.opset import versions
-from smelt.ir.opset_adapters import ADAPTERS, UNCHANGED_FOR_INFERENCE
+from smelt.ir.opsets.opset_adapters import ADAPTERS, UNCHANGED_FOR_INFERENCE
 
 CASES = {
     "a mask of Dropout": (10, "g (float[4] x) => (float[4] y, bool[4] m) { y, m = Dropout(x) }"),

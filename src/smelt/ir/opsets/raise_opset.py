@@ -17,12 +17,12 @@ from smelt.errors import ErrorList, Unsupported
 from smelt.ir import opset, scope
 from smelt.ir.constants import Constants
 from smelt.ir.known_forms import NEWEST_READ
-from smelt.ir.opset_adapters import ADAPTERS, UNCHANGED_FOR_INFERENCE, Adapter, breaks
+from smelt.ir.opsets.opset_adapters import ADAPTERS, UNCHANGED_FOR_INFERENCE, Adapter, breaks
+from smelt.ir.opsets.versions import ir_version_of
+from smelt.ir.opsets.withdrawn import NEVER, defined_from, expand_withdrawn, is_withdrawn
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.shapes.contradiction import contradiction
 from smelt.ir.shapes.inference import ShapeInference
-from smelt.ir.versions import ir_version_of
-from smelt.ir.withdrawn import NEVER, defined_from, expand_withdrawn, is_withdrawn
 
 MISDECLARED = "the declared type or shape of a result is not what the node computes"
 REDECLARE = "correct the declared type and shape, or remove them: smelt infers both"

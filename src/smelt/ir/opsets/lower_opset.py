@@ -19,12 +19,12 @@ from smelt.ir import opset, scope
 from smelt.ir.cloning import clone_model
 from smelt.ir.constants import Constants
 from smelt.ir.inlining import inline
-from smelt.ir.operator_body import body_of, body_opsets
-from smelt.ir.opset_lowerings import LOWERINGS
-from smelt.ir.raise_opset import LOWEST_GOAL
+from smelt.ir.opsets.operator_body import body_of, body_opsets
+from smelt.ir.opsets.opset_lowerings import LOWERINGS
+from smelt.ir.opsets.raise_opset import LOWEST_GOAL
+from smelt.ir.opsets.versions import ir_version_of
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.shapes.inference import ShapeInference
-from smelt.ir.versions import ir_version_of
 
 RULE = "lower_opset"
 

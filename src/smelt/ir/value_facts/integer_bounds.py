@@ -9,8 +9,9 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from smelt.ir.constants import tensor_of
-from smelt.ir.element_type import ElementTypes
-from smelt.ir.integer_formulas import (
+from smelt.ir.known_forms import KNOWN_OPSET
+from smelt.ir.value_facts.element_type import ElementTypes
+from smelt.ir.value_facts.integer_formulas import (
     FORMULAS,
     INDEX_BOUNDS,
     Operand,
@@ -19,7 +20,6 @@ from smelt.ir.integer_formulas import (
     type_limits,
     within,
 )
-from smelt.ir.known_forms import KNOWN_OPSET
 
 
 class IntegerBounds:

@@ -8,7 +8,7 @@ import pytest
 import smelt
 from smelt.errors import InvalidModel
 from smelt.ir import text
-from smelt.ir.raise_opset import raise_opset
+from smelt.ir.opsets.raise_opset import raise_opset
 from smelt.runtime.onnxruntime import OnnxRuntime
 
 THREE = ["Flatten", "Shape", "Reshape"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from smelt.ir import text
-from smelt.ir.relative_readers import reads_relative_error
+from smelt.ir.value_facts.relative_readers import reads_relative_error
 
 CONSTANTS = (
     "<float one = {1}, float half = {0.5}, float two = {2}, float tiny = {0.00001}, "

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from smelt.ir import text
-from smelt.ir.affine import Affine
-from smelt.ir.affine_proof import AffineProof
 from smelt.ir.constants import Constants
+from smelt.ir.value_facts.affine import Affine
+from smelt.ir.value_facts.affine_proof import AffineProof
 from smelt.passes.base import PassContext
 
 COUNT = "n = Shape<start=1, end=2>(x) e = Squeeze(n) i = Range(zero, e, one) "

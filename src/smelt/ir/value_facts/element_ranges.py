@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
-from smelt.ir.integer_bounds import IntegerBounds
 from smelt.ir.node_inputs import first_inputs
+from smelt.ir.value_facts.integer_bounds import IntegerBounds
 
 Range: TypeAlias = tuple[int | None, int | None]
 """The least and the greatest value of an element; None where it is unbounded."""

@@ -15,15 +15,15 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir import scope
-from smelt.ir.adapter_edits import builder_before, pop_attribute, set_or_append_input
-from smelt.ir.opset_adapters_of_resize import (
+from smelt.ir.opsets.adapter_edits import builder_before, pop_attribute, set_or_append_input
+from smelt.ir.opsets.opset_adapters_of_resize import (
     resize,
     resize_without_empty,
     upsample_scales,
     upsample_to_resize,
 )
+from smelt.ir.opsets.scan_batches import has_lengths, scan_batches
 from smelt.ir.rewrite import Rewriter
-from smelt.ir.scan_batches import has_lengths, scan_batches
 
 Adapter: TypeAlias = Callable[[ir.Node, Rewriter], None]
 

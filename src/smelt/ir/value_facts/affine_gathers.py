@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from smelt.ir.affine import Affine, uniform
-from smelt.ir.affine_rule import Proof, rank_of
+from smelt.ir.value_facts.affine import Affine, uniform
+from smelt.ir.value_facts.affine_rule import Proof, rank_of
 
 
 def _indexed_by(form: Affine, axis: int, index: Affine, others: list[int]) -> Affine:

@@ -6,7 +6,7 @@ import onnx_ir as ir
 import pytest
 
 from smelt.ir import text
-from smelt.ir.element_type import ElementTypes, first_opset, type_by_schema
+from smelt.ir.value_facts.element_type import ElementTypes, first_opset, type_by_schema
 
 TYPES = {
     "the type of an operand": ("y = Neg(x)", "FLOAT16"),

@@ -7,8 +7,8 @@ import onnx_ir as ir
 import pytest
 
 from smelt.ir import text
-from smelt.ir.integer_bounds import IntegerBounds
-from smelt.ir.integer_formulas import (
+from smelt.ir.value_facts.integer_bounds import IntegerBounds
+from smelt.ir.value_facts.integer_formulas import (
     LARGEST_CONSTANT,
     LONGEST,
     hull,

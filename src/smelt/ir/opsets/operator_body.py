@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from smelt.errors import ErrorList, Unsupported
 from smelt.ir import opset, scope
-from smelt.ir.raise_opset import raise_opset
+from smelt.ir.opsets.raise_opset import raise_opset
 
 if TYPE_CHECKING:
     import onnx

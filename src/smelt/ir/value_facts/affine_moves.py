@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from smelt.ir.affine import Affine
 from smelt.ir.onnx_ir_private import expression_of
 from smelt.ir.redundant_bounds import is_one_unless_empty
 from smelt.ir.same_shape import Dim, same_dim
+from smelt.ir.value_facts.affine import Affine
 
 
 def reshaped(form: Affine, before: Sequence[Dim], after: Sequence[Dim]) -> Affine | None:

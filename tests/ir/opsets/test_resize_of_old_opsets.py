@@ -10,7 +10,7 @@ import pytest
 import smelt
 from smelt.frontends.onnx import to_proto
 from smelt.ir import text
-from smelt.ir.raise_opset import raise_opset
+from smelt.ir.opsets.raise_opset import raise_opset
 from smelt.runtime.onnxruntime import OnnxRuntime
 
 IN_A_BODY = text.parse(

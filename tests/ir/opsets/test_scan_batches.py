@@ -8,7 +8,7 @@ import pytest
 import smelt
 from smelt.errors import ErrorList
 from smelt.ir import text
-from smelt.ir.raise_opset import raise_opset
+from smelt.ir.opsets.raise_opset import raise_opset
 from smelt.runtime.onnxruntime import OnnxRuntime
 
 BODY = "b (float[2] s, float[2] n) => (float[2] t, float[2] r) { m = Mul(s, n) t = Add(m, n) r = Neg(t) }"
