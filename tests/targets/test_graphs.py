@@ -18,7 +18,7 @@ import pytest
 from recorded import digest, facts, made_or_refused, parsed, rows, write
 
 from smelt.ir.dims import symbols_of
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes.inference import ShapeInference
 from smelt.runtime.inputs import random_inputs
 from smelt.targets.base import Plan
 from smelt.targets.host import host
