@@ -68,7 +68,7 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
     """
     lower = bool(attributes["lower"])
     source = a if lower else transposed(m, a)
-    r, c = index_grid(m, a)
+    row_index, column_index = index_grid(m, a)
     failed = total(m, zeros_like(m, a), -2, -1) > 0.0
 
     def step(k: Tensor, factor: Tensor, failed: Tensor) -> tuple[Tensor, ...]:
@@ -76,11 +76,11 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
         earlier = product(m, factor, transposed(m, row(m, factor, k)))
         below = column(m, source, k) - earlier
         pivot = row(m, below, k)
-        new = m.where(r >= k, below / m.sqrt(pivot), 0.0)
-        return m.where(m.equal(c, k), new, factor), failed | ~(pivot > 0.0)
+        new = m.where(row_index >= k, below / m.sqrt(pivot), 0.0)
+        return m.where(m.equal(column_index, k), new, factor), failed | ~(pivot > 0.0)
 
     factor, failed = m.repeat(size(m, a, -1), step, (zeros_like(m, a), failed))
-    factor = m.where(failed & (r >= c), math.nan, factor)
+    factor = m.where(failed & (row_index >= column_index), math.nan, factor)
     return (factor if lower else transposed(m, factor),)
 
 

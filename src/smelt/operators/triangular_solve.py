@@ -84,7 +84,7 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor, b: Tensor) -> tuple[Tenso
         a, lower = transposed(m, a), not lower
     right_hand_side = b if left_side else transposed(m, b)
     columns = index_grid(m, a)[1]
-    r, count = index_grid(m, right_hand_side)[0], size(m, a, -1)
+    row_index, count = index_grid(m, right_hand_side)[0], size(m, a, -1)
 
     def step(k: Tensor, x: Tensor) -> tuple[Tensor, ...]:
         """Compute one row of the solution."""
@@ -94,7 +94,7 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor, b: Tensor) -> tuple[Tenso
         value = row(m, right_hand_side, i) - product(m, coefficients, x)
         if not attributes["unit_diagonal"]:
             value = value / column(m, line, i)
-        return (m.where(m.equal(r, i), value, x),)
+        return (m.where(m.equal(row_index, i), value, x),)
 
     (x,) = m.repeat(count, step, (zeros_like(m, right_hand_side),))
     return (x if left_side else transposed(m, x),)

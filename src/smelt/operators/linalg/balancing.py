@@ -65,23 +65,27 @@ def balanced(m: Nodes, parts: Sequence[Tensor], count: Tensor, *, scaling: bool)
     from ``first`` to ``end`` are scaled. ``place`` is the new position of each row.
     """
     squares = _squares(parts)
-    r, c = index_grid(m, squares)
-    off_diagonal = m.where(m.equal(r, c) | m.equal(squares, 0.0), 0.0, 1.0)
+    row_index, column_index = index_grid(m, squares)
+    off_diagonal = m.where(m.equal(row_index, column_index) | m.equal(squares, 0.0), 0.0, 1.0)
     zero = m.op("Cast", largest(m, squares) * 0.0, to=int(ir.DataType.INT64))
-    place, end = _move_isolated_rows(m, off_diagonal, zero + r, zero, zero + count)
+    place, end = _move_isolated_rows(m, off_diagonal, zero + row_index, zero, zero + count)
     # To move columns to the front, move rows of the transposed matrix to the end, then reverse.
     transposed_mask = transposed(m, off_diagonal)
     place, last = _move_isolated_rows(
         m, transposed_mask, count - place, count - end + 1, zero + count + 1
     )
     place, first = count - place, count + 1 - last
-    order = m.where(m.equal(place, c), 1.0, 0.0)
+    order = m.where(m.equal(place, column_index), 1.0, 0.0)
     parts = [product(m, transposed(m, order), product(m, part, order)) for part in parts]
-    to_scale = m.where((r >= first) & (r < end), 1.0, 0.0)
+    to_scale = m.where((row_index >= first) & (row_index < end), 1.0, 0.0)
     scaling_factors = to_scale * 0.0 + 1.0
     if scaling:
         scaling_factors = _scaling(
-            m, _squares(parts) * to_scale * transposed(m, to_scale), scaling_factors, r, count
+            m,
+            _squares(parts) * to_scale * transposed(m, to_scale),
+            scaling_factors,
+            row_index,
+            count,
         )
         parts = [part / scaling_factors * transposed(m, scaling_factors) for part in parts]
     return Balanced(parts, order, scaling_factors)
@@ -131,11 +135,14 @@ def _move_isolated_rows(
     return place, high
 
 
-def _scaling(m: Nodes, squares: Tensor, by: Tensor, r: Tensor, count: Tensor) -> Tensor:
+def _scaling(
+    m: Nodes, squares: Tensor, scaling: Tensor, row_index: Tensor, count: Tensor
+) -> Tensor:
     """Return the scaling of each row after sweeps over the rows until no row improves.
 
-    ``by`` is the scaling to start with, ``squares`` the squares of the elements, ``r`` the row
-    indices, ``count`` the number of rows.
+    ``scaling`` is the scaling to start with, ``squares`` the squares of the elements, ``row_index``
+    the row of each element, ``count`` the number of rows. Row i times f and column i divided by f
+    keep the eigenvalues; f is a power of 2, chosen so that both norms become alike.
     """
     powers = m.tensor(m.builder.constant(POWERS))
     steps = m.tensor(m.builder.constant(4.0 * POWERS[:-1].reshape(1, 1, -1) ** 4))
@@ -145,32 +152,41 @@ def _scaling(m: Nodes, squares: Tensor, by: Tensor, r: Tensor, count: Tensor) ->
         ones = m.op("Cast", condition, to=int(ir.DataType.INT64))
         return m.op("Gather", powers, m.op("ReduceSum", ones, ints(m, -1), keepdims=1))
 
-    def go_on(by: Tensor, changed: Tensor) -> Tensor:
+    def go_on(scaling: Tensor, changed: Tensor) -> Tensor:
         """True where the last sweep scaled a row."""
         return changed
 
-    def sweep(by: Tensor, changed: Tensor) -> tuple[Tensor, ...]:
+    def sweep(scaling: Tensor, changed: Tensor) -> tuple[Tensor, ...]:
         """Scale each row once; ``changed`` becomes true where a row improved."""
 
-        def step(i: Tensor, by: Tensor, changed: Tensor) -> tuple[Tensor, ...]:
+        def step(i: Tensor, scaling: Tensor, changed: Tensor) -> tuple[Tensor, ...]:
             """Scale row ``i`` if this makes its row and column norms smaller in sum."""
-            own_scale, weights = row(m, by, i), by * by
-            down, across = column(m, squares, i), transposed(m, row(m, squares, i))
-            down, across = (
+            row_scale, weights = row(m, scaling, i), scaling * scaling
+            column_square, row_square = column(m, squares, i), transposed(m, row(m, squares, i))
+            column_square, row_square = (
                 m.op("ReduceSum", numbers, ints(m, -2), keepdims=1)
                 for numbers in (
-                    down / weights * (own_scale * own_scale),
-                    across * weights / (own_scale * own_scale),
+                    column_square / weights * (row_scale * row_scale),
+                    row_square * weights / (row_scale * row_scale),
                 )
             )
-            factor = power_of_steps(down * steps < across) / power_of_steps(down >= across * steps)
-            x, y = m.sqrt(down), m.sqrt(across)
-            total = own_scale * factor
-            allowed = (down > 0.0) & (across > 0.0) & (total < FAR) & (total > 1.0 / FAR)
-            improves = allowed & (x * factor + y / factor < (x + y) * GAIN)
-            return m.where(m.equal(r, i) & improves, total, by), changed | improves
+            change = power_of_steps(column_square * steps < row_square) / power_of_steps(
+                column_square >= row_square * steps
+            )
+            column_norm, row_norm = m.sqrt(column_square), m.sqrt(row_square)
+            new_scale = row_scale * change
+            allowed = (
+                (column_square > 0.0)
+                & (row_square > 0.0)
+                & (new_scale < FAR)
+                & (new_scale > 1.0 / FAR)
+            )
+            improves = allowed & (
+                column_norm * change + row_norm / change < (column_norm + row_norm) * GAIN
+            )
+            return m.where(m.equal(row_index, i) & improves, new_scale, scaling), changed | improves
 
-        return by.m.repeat(count, step, (by, changed & ~changed))
+        return scaling.m.repeat(count, step, (scaling, changed & ~changed))
 
-    by, _ = m.loop(go_on, sweep, (by, largest(m, squares) >= 0.0))
-    return by
+    scaling, _ = m.loop(go_on, sweep, (scaling, largest(m, squares) >= 0.0))
+    return scaling

@@ -57,25 +57,31 @@ def _factor(re: np.ndarray, im: np.ndarray) -> list[np.ndarray]:
 
 
 def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Tensor, ...]:
-    """Build both parts of the factor column by column; a pivot that is not positive gives NaN."""
-    r, c = index_grid(m, re)
+    """Build both parts of the factor column by column; a pivot that is not positive gives NaN.
+
+    Step k, with L as far as it is known and row k of it conjugated:
+
+        column = a[:, k] - L @ conj(L[k, :])
+        L[k:, k] = column[k:] / sqrt(column[k])
+    """
+    row_index, column_index = index_grid(m, re)
     failed = total(m, zeros_like(m, re), -2, -1) > 0.0
 
     def step(k: Tensor, x: Tensor, y: Tensor, failed: Tensor) -> tuple[Tensor, ...]:
         """Compute column ``k`` of the factor."""
-        u, v = transposed(m, row(m, x, k)), transposed(m, row(m, y, k))
-        along = column(m, re, k) - product(m, x, u) - product(m, y, v)
-        across = column(m, im, k) - product(m, y, u) + product(m, x, v)
-        pivot = row(m, along, k)
+        row_re, row_im = transposed(m, row(m, x, k)), transposed(m, row(m, y, k))
+        new_re = column(m, re, k) - product(m, x, row_re) - product(m, y, row_im)
+        new_im = column(m, im, k) - product(m, y, row_re) + product(m, x, row_im)
+        pivot = row(m, new_re, k)
         root = m.sqrt(pivot)
-        in_column = m.equal(c, k)
-        x = m.where(in_column, m.where(r >= k, along / root, 0.0), x)
-        y = m.where(in_column, m.where(r > k, across / root, 0.0), y)
+        in_column = m.equal(column_index, k)
+        x = m.where(in_column, m.where(row_index >= k, new_re / root, 0.0), x)
+        y = m.where(in_column, m.where(row_index > k, new_im / root, 0.0), y)
         return x, y, failed | ~(pivot > 0.0)
 
     start = (zeros_like(m, re), zeros_like(m, re), failed)
     x, y, failed = m.repeat(size(m, re, -1), step, start)
-    spoiled = failed & (r >= c)
+    spoiled = failed & (row_index >= column_index)
     return m.where(spoiled, math.nan, x), m.where(spoiled, math.nan, y)
 
 

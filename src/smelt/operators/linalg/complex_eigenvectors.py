@@ -84,8 +84,10 @@ def eigenvectors_of_triangular(
     triangular, with a last row and column of zeros. As in LAPACK for real matrices: vectors of real
     eigenvalues are only scaled, and the largest element of other vectors may be negative.
     """
-    r, c = index_grid(m, matrix[0])
-    diagonal = [_sum_of_rows(m, m.where(m.equal(r, c), part, 0.0)) for part in matrix]
+    row_index, column_index = index_grid(m, matrix[0])
+    diagonal = [
+        _sum_of_rows(m, m.where(m.equal(row_index, column_index), part, 0.0)) for part in matrix
+    ]
     is_real = pairs and pairs.is_real
     vectors = _complex_product(m, basis, _triangular_vectors(m, matrix, is_real))
     right = _normalized(
@@ -113,30 +115,34 @@ def _triangular_vectors(m: Nodes, matrix: Pair, is_real: Tensor | None) -> Pair:
 
         v[i] = (T[i, i+1:] @ v[i+1:]) / (w - T[i, i])
     """
-    r, c = index_grid(m, matrix[0])
+    row_index, column_index = index_grid(m, matrix[0])
     count = size(m, matrix[0], -1)
-    values = [_sum_of_rows(m, m.where(m.equal(r, c), part, 0.0)) for part in matrix]
-    identity = matrix[0] * 0.0 + m.where(m.equal(r, c), 1.0, 0.0)
+    values = [
+        _sum_of_rows(m, m.where(m.equal(row_index, column_index), part, 0.0)) for part in matrix
+    ]
+    identity = matrix[0] * 0.0 + m.where(m.equal(row_index, column_index), 1.0, 0.0)
     length = m.op(
         "Max", *(m.op("ReduceMax", m.abs(p), ints(m, -2, -1), keepdims=1) for p in matrix)
     )
     least = m.where(length > 0.0, length, 1.0) * LEAST
 
-    def step(turn: Tensor, re: Tensor, im: Tensor) -> tuple[Tensor, ...]:
+    def step(rows_done: Tensor, re: Tensor, im: Tensor) -> tuple[Tensor, ...]:
         """Compute the row of the vectors that is ``turn`` rows above the last."""
-        i = count - 1 - turn
-        above = [m.where(c > i, row(m, part, i), 0.0) for part in matrix]
-        total = _complex_product(m, (above[0], above[1]), (re, im))
+        i = count - 1 - rows_done
+        later_elements = [m.where(column_index > i, row(m, part, i), 0.0) for part in matrix]
+        total = _complex_product(m, (later_elements[0], later_elements[1]), (re, im))
         place = m.op("Unsqueeze", i, ints(m, 0))
         own_value = [m.op("Gather", part, place, axis=-1) for part in values]
-        x, y = (of_all - one_value for of_all, one_value in zip(values, own_value, strict=True))
-        is_small = m.abs(x) + m.abs(y) < least
-        divisor = m.where(is_small, -least, x), m.where(is_small, 0.0, y)
+        difference_re, difference_im = (
+            of_all - one_value for of_all, one_value in zip(values, own_value, strict=True)
+        )
+        is_small = m.abs(difference_re) + m.abs(difference_im) < least
+        divisor = m.where(is_small, -least, difference_re), m.where(is_small, 0.0, difference_im)
         if is_real is not None:
             own_is_real = m.op("Gather", is_real, place, axis=-1)
             total = total[0], m.where(is_real & own_is_real, 0.0, total[1])
         new = _complex_quotient(total, divisor)
-        is_target = m.equal(r, i) & (c > i)
+        is_target = m.equal(row_index, i) & (column_index > i)
         re, im = (m.where(is_target, new, old) for new, old in zip(new, (re, im), strict=True))
         largest = m.op(
             "Max", *(m.op("ReduceMax", m.abs(p), ints(m, -2), keepdims=1) for p in (re, im))
@@ -149,10 +155,12 @@ def _triangular_vectors(m: Nodes, matrix: Pair, is_real: Tensor | None) -> Pair:
 
 
 def _complex_quotient(dividend: Pair, divisor: Pair) -> Pair:
-    """Return the quotient of two complex numbers."""
-    (a, b), (x, y) = dividend, divisor
-    square = x * x + y * y
-    return (a * x + b * y) / square, (b * x - a * y) / square
+    """Return ``dividend / divisor``, both complex: the product by the conjugate over its square."""
+    (re, im), (divisor_re, divisor_im) = dividend, divisor
+    square = divisor_re * divisor_re + divisor_im * divisor_im
+    return (re * divisor_re + im * divisor_im) / square, (
+        im * divisor_re - re * divisor_im
+    ) / square
 
 
 def _normalized(
@@ -160,8 +168,9 @@ def _normalized(
 ) -> Pair:
     """Scale columns to length 1 with a real largest element; NaN where ``scale`` is.
 
-    Columns marked in ``only_scaled`` are not rotated. If marks are given, other columns are rotated
-    by less than a right angle, so their largest element may be negative.
+    A column is multiplied by the conjugate of ``turn``, its largest element over its absolute
+    value. Columns marked in ``only_scaled`` are not rotated. If marks are given, other columns are
+    rotated by less than a right angle, so their largest element may be negative.
     """
     re, im = vectors
     largest = m.op("ReduceMax", m.op("Max", m.abs(re), m.abs(im)), ints(m, -2), keepdims=1)
@@ -169,15 +178,15 @@ def _normalized(
     squares = re * re + im * im
     length = m.sqrt(m.op("ReduceSum", squares, ints(m, -2), keepdims=1)) * (scale / scale)
     top_row = m.op("ArgMax", squares, axis=-2, keepdims=1)
-    x, y = (m.op("GatherElements", part, top_row, axis=-2) for part in (re, im))
-    top_size = m.sqrt(x * x + y * y)
-    x, y = x / top_size, y / top_size
+    turn_re, turn_im = (m.op("GatherElements", part, top_row, axis=-2) for part in (re, im))
+    top_size = m.sqrt(turn_re * turn_re + turn_im * turn_im)
+    turn_re, turn_im = turn_re / top_size, turn_im / top_size
     if only_scaled is not None:
-        points_back = x < 0.0
-        x = m.where(only_scaled, 1.0, m.where(points_back, -x, x))
-        y = m.where(only_scaled, 0.0, m.where(points_back, -y, y))
-    x, y = x / length, y / length
-    rotated = re * x + im * y, im * x - re * y
+        points_back = turn_re < 0.0
+        turn_re = m.where(only_scaled, 1.0, m.where(points_back, -turn_re, turn_re))
+        turn_im = m.where(only_scaled, 0.0, m.where(points_back, -turn_im, turn_im))
+    turn_re, turn_im = turn_re / length, turn_im / length
+    rotated = re * turn_re + im * turn_im, im * turn_re - re * turn_im
     return rotated[0], m.where(m.equal(index_grid(m, re)[0], top_row), rotated[1] * 0.0, rotated[1])
 
 

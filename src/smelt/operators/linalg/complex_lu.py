@@ -66,9 +66,12 @@ def _factor(re: np.ndarray, im: np.ndarray) -> list[np.ndarray]:
 def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Tensor, ...]:
     """Build both parts of the packed factors, the pivots and the permutation.
 
-    Step k swaps the pivot row to row k and eliminates column k below it.
+    Step k swaps the pivot row to row k and eliminates column k below it:
+
+        factor = a[k + 1 :, k] / a[k, k]
+        a[k + 1 :, k + 1 :] -= factor * a[k, k + 1 :]
     """
-    r, c = index_grid(m, re)
+    row_index, column_index = index_grid(m, re)
     rows = size(m, re, -2)
     count = smaller(m, rows, size(m, re, -1))
     pivot_indices = count_to(m, count)
@@ -78,17 +81,30 @@ def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Ten
     ) -> tuple[Tensor, ...]:
         """Eliminate column ``k``."""
         sizes = m.abs(column(m, re, k)) + m.abs(column(m, im, k))
-        pivot = pivot_row(m, r, k, sizes)
-        is_pivot = m.equal(r, pivot)
-        x, y = (total(m, m.where(is_pivot, part, 0.0), -2) for part in (re, im))
+        pivot = pivot_row(m, row_index, k, sizes)
+        is_pivot = m.equal(row_index, pivot)
+        pivot_re, pivot_im = (total(m, m.where(is_pivot, part, 0.0), -2) for part in (re, im))
         re, im = (
-            m.where(m.equal(r, k), lifted, m.where(is_pivot, row(m, part, k), part))
-            for part, lifted in ((re, x), (im, y))
+            m.where(m.equal(row_index, k), lifted, m.where(is_pivot, row(m, part, k), part))
+            for part, lifted in ((re, pivot_re), (im, pivot_im))
         )
-        along, across = _quotient(m, (column(m, re, k), column(m, im, k)), (x, y), k)
-        inner, below = (r > k) & (c > k), (r > k) & m.equal(c, k)
-        re = m.where(inner, re - (along * x - across * y), m.where(below, along, re))
-        im = m.where(inner, im - (along * y + across * x), m.where(below, across, im))
+        factor_re, factor_im = _quotient(
+            m, (column(m, re, k), column(m, im, k)), (pivot_re, pivot_im), k
+        )
+        is_inner, is_below = (
+            (row_index > k) & (column_index > k),
+            (row_index > k) & m.equal(column_index, k),
+        )
+        re = m.where(
+            is_inner,
+            re - (factor_re * pivot_re - factor_im * pivot_im),
+            m.where(is_below, factor_re, re),
+        )
+        im = m.where(
+            is_inner,
+            im - (factor_re * pivot_im + factor_im * pivot_re),
+            m.where(is_below, factor_im, im),
+        )
         flat = m.op("Squeeze", pivot, ints(m, -1))
         pivots = m.where(m.equal(pivot_indices, k), flat, pivots)
         return re, im, pivots, swapped(m, permutation, k, flat)

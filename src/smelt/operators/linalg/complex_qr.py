@@ -60,67 +60,94 @@ def reference(inputs: Arguments, attributes: Attributes) -> Computed:
 
 
 def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Tensor, ...]:
-    """Build the parts of Q and of R, reflection by reflection.
+    """Build the parts of Q and of R, reflection by reflection; ``scaled`` is ``conj(tau) v``.
 
     Step k applies ``1 - conj(tau) v v^H`` to the matrix, and its adjoint to Q from the right.
     """
-    r, c = index_grid(m, re)
+    row_index, column_index = index_grid(m, re)
     rows = size(m, re, -2)
     count = smaller(m, rows, size(m, re, -1))
     none = matrices_of(m, re, rows, rows, 0.0)
-    p, q = index_grid(m, none)
-    identity = none + m.where(m.equal(p, q), 1.0, 0.0)
+    q_row, q_column = index_grid(m, none)
+    identity = none + m.where(m.equal(q_row, q_column), 1.0, 0.0)
 
-    def step(k: Tensor, re: Tensor, im: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    def step(k: Tensor, re: Tensor, im: Tensor, q_re: Tensor, q_im: Tensor) -> tuple[Tensor, ...]:
         """Apply the reflection of column ``k`` to the matrix and to the factor Q."""
-        v, w, a, b = _reflection(m, column(m, re, k), column(m, im, k), r, k)
-        vt, wt = transposed(m, v), transposed(m, w)
-        along = product(m, vt, re) + product(m, wt, im)
-        across = product(m, vt, im) - product(m, wt, re)
-        re, im = re - (a * along - b * across), im - (a * across + b * along)
-        at, bt = transposed(m, a), transposed(m, b)
-        along = product(m, x, v) - product(m, y, w)
-        across = product(m, x, w) + product(m, y, v)
-        return re, im, x - (along * at + across * bt), y - (across * at - along * bt)
+        vector_re, vector_im, scaled_re, scaled_im = _reflection(
+            m, column(m, re, k), column(m, im, k), row_index, k
+        )
+        vector_re_row, vector_im_row = transposed(m, vector_re), transposed(m, vector_im)
+        product_re = product(m, vector_re_row, re) + product(m, vector_im_row, im)
+        product_im = product(m, vector_re_row, im) - product(m, vector_im_row, re)
+        re, im = (
+            re - (scaled_re * product_re - scaled_im * product_im),
+            im - (scaled_re * product_im + scaled_im * product_re),
+        )
+        scaled_re_row, scaled_im_row = transposed(m, scaled_re), transposed(m, scaled_im)
+        product_re = product(m, q_re, vector_re) - product(m, q_im, vector_im)
+        product_im = product(m, q_re, vector_im) + product(m, q_im, vector_re)
+        return (
+            re,
+            im,
+            q_re - (product_re * scaled_re_row + product_im * scaled_im_row),
+            q_im - (product_im * scaled_re_row - product_re * scaled_im_row),
+        )
 
-    re, im, x, y = m.repeat(count, step, (re, im, identity, none))
-    re, im = m.where(r <= c, re, 0.0), m.where(r < c, im, 0.0)
+    re, im, q_re, q_im = m.repeat(count, step, (re, im, identity, none))
+    re, im = m.where(row_index <= column_index, re, 0.0), m.where(row_index < column_index, im, 0.0)
     if attributes["full_matrices"]:
-        return x, y, re, im
+        return q_re, q_im, re, im
     end = m.op("Unsqueeze", count, ints(m, 0))
 
-    def first(a: Tensor, axis: int) -> Tensor:
-        """Return the first rows or columns along ``axis``, as many as there are reflections."""
-        return m.op("Slice", a, ints(m, 0), end, ints(m, axis))
+    def first(scaled_re: Tensor, axis: int) -> Tensor:
+        """Return the first rows or columns of ``q_re`` and others, one for each reflection."""
+        return m.op("Slice", scaled_re, ints(m, 0), end, ints(m, axis))
 
-    return first(x, -1), first(y, -1), first(re, -2), first(im, -2)
+    return first(q_re, -1), first(q_im, -1), first(re, -2), first(im, -2)
 
 
 def _reflection(
-    m: Nodes, x: Tensor, y: Tensor, r: Tensor, k: Tensor
+    m: Nodes, column_re: Tensor, column_im: Tensor, row_index: Tensor, k: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Build the parts of ``v`` and of ``conj(tau) v``, as LAPACK's ``larfg``.
 
     ``1 - conj(tau) v v^H`` maps the column ``x + iy``, from row ``k`` on, to a real number in row
     ``k`` and zeros below.
     """
-    x, y = m.where(r >= k, x, 0.0), m.where(r >= k, y, 0.0)
-    scale = m.op("Max", largest(m, x), largest(m, y))
+    column_re, column_im = (
+        m.where(row_index >= k, column_re, 0.0),
+        m.where(row_index >= k, column_im, 0.0),
+    )
+    scale = m.op("Max", largest(m, column_re), largest(m, column_im))
     scale = m.where(scale > 0.0, scale, 1.0)
-    x, y = x / scale, y / scale
-    squares, re, im = x * x + y * y, row(m, x, k), row(m, y, k)
-    is_real_already = m.equal(total(m, m.where(r > k, squares, 0.0), -2), 0.0) & m.equal(im, 0.0)
+    column_re, column_im = column_re / scale, column_im / scale
+    squares, head_re, head_im = (
+        column_re * column_re + column_im * column_im,
+        row(m, column_re, k),
+        row(m, column_im, k),
+    )
+    is_real_already = m.equal(total(m, m.where(row_index > k, squares, 0.0), -2), 0.0) & m.equal(
+        head_im, 0.0
+    )
     norm = m.sqrt(total(m, squares, -2))
-    beta = m.where(re < 0.0, norm, -norm)
+    beta = m.where(head_re < 0.0, norm, -norm)
     safe = m.where(is_real_already, 1.0, beta)
-    a = m.where(is_real_already, 0.0, (beta - re) / safe)
-    b = m.where(is_real_already, 0.0, -im / safe)
-    re, im = m.where(is_real_already, 1.0, re - beta), m.where(is_real_already, 0.0, im)
-    length = re * re + im * im
-    below, top = r > k, m.where(m.equal(r, k), 1.0, 0.0)
-    v = m.where(below, (x * re + y * im) / length, top)
-    w = m.where(below, (y * re - x * im) / length, 0.0)
-    return v, w, a * v + b * w, a * w - b * v
+    tau_re = m.where(is_real_already, 0.0, (beta - head_re) / safe)
+    tau_im = m.where(is_real_already, 0.0, -head_im / safe)
+    head_re, head_im = (
+        m.where(is_real_already, 1.0, head_re - beta),
+        m.where(is_real_already, 0.0, head_im),
+    )
+    length = head_re * head_re + head_im * head_im
+    is_below, top = row_index > k, m.where(m.equal(row_index, k), 1.0, 0.0)
+    vector_re = m.where(is_below, (column_re * head_re + column_im * head_im) / length, top)
+    vector_im = m.where(is_below, (column_im * head_re - column_re * head_im) / length, 0.0)
+    return (
+        vector_re,
+        vector_im,
+        tau_re * vector_re + tau_im * vector_im,
+        tau_re * vector_im - tau_im * vector_re,
+    )
 
 
 OPERATOR = Operator(

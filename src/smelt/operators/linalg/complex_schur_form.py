@@ -48,13 +48,13 @@ def schur_form(
     ]
     balance = balanced(m, scaled, count, scaling=scaling)
     matrix = m.op("Concat", *(m.op("Unsqueeze", p, ints(m, 1)) for p in balance.parts), axis=1)
-    r, c = index_grid(m, matrix)
-    identity = m.op("Unsqueeze", m.where(m.equal(r, c), 1.0, 0.0), ints(m, 0))
+    row_index, column_index = index_grid(m, matrix)
+    identity = m.op("Unsqueeze", m.where(m.equal(row_index, column_index), 1.0, 0.0), ints(m, 0))
     rows = matrix * 0.0 + m.op("Concat", identity, identity * 0.0, axis=0)
     form = _hessenberg(m, Form(matrix, rows), count)
     form, open_still = _triangular(m, form, count, precision)
     failed = m.op("Squeeze", open_still, ints(m, 1))
-    matrix = m.where(r <= c, form.matrix, 0.0)
+    matrix = m.where(row_index <= column_index, form.matrix, 0.0)
     return Form(matrix, form.rows), balance, m.where(failed | ~usable, math.nan, scale)
 
 
@@ -78,8 +78,8 @@ def _hessenberg(m: Nodes, form: Form, count: Tensor) -> Form:
 
 def _cleared(m: Nodes, matrix: Tensor, row: Tensor, column: Tensor) -> Tensor:
     """Return ``matrix`` with one element set to 0, which a rotation left as a rounding error."""
-    r, c = index_grid(m, matrix)
-    cleared: Tensor = m.where(m.equal(r, row) & m.equal(c, column), 0.0, matrix)
+    row_index, column_index = index_grid(m, matrix)
+    cleared: Tensor = m.where(m.equal(row_index, row) & m.equal(column_index, column), 0.0, matrix)
     return cleared
 
 
@@ -140,17 +140,22 @@ def _chase(
     it, ``(x, y)`` is column p - 1, which pushes the bulge down by a row. Outside of its own window,
     a matrix is unchanged, because ``y`` is 0.
     """
-    at = m.op("Cast", p, to=int(ir.DataType.DOUBLE))
-    begins = m.equal(at, active.start) & (active.high > 0.0)
-    inside = (at > active.start) & (at < active.high)
-    before = m.op("Max", p - 1, p * 0)
+    row = m.op("Cast", p, to=int(ir.DataType.DOUBLE))
+    begins = m.equal(row, active.start) & (active.high > 0.0)
+    inside = (row > active.start) & (row < active.high)
+    left = m.op("Max", p - 1, p * 0)
     x, y = element(m, form.matrix, p, p), element(m, form.matrix, p + 1, p)
-    u, v = element(m, form.matrix, p, before), element(m, form.matrix, p + 1, before)
-    x = Complex(*(m.where(begins, a - b, c) for a, b, c in zip(x, shift, u, strict=True)))
-    y = Complex(*(m.where(begins, a, m.where(inside, b, 0.0)) for a, b in zip(y, v, strict=True)))
+    old_x, old_y = (
+        element(m, form.matrix, p, left),
+        element(m, form.matrix, p + 1, left),
+    )
+    x = Complex(*(m.where(begins, a - b, c) for a, b, c in zip(x, shift, old_x, strict=True)))
+    y = Complex(
+        *(m.where(begins, a, m.where(inside, b, 0.0)) for a, b in zip(y, old_y, strict=True))
+    )
     after = rotated(m, form, p, x, y)
-    cleared = _cleared(m, after.matrix, p + 1, before)
-    clears = (at > active.low) & (at < active.high)
+    cleared = _cleared(m, after.matrix, p + 1, left)
+    clears = (row > active.low) & (row < active.high)
     return m.where(clears, cleared, after.matrix), after.rows
 
 
@@ -163,15 +168,16 @@ def _window(m: Nodes, matrix: Tensor, precision: float) -> tuple[Tensor, Tensor,
     In row r, ``side`` is ``|a[r, r-1]|``, ``here`` is ``a[r, r]``, ``previous`` is ``a[r-1, r-1]``
     and ``above_diagonal`` is ``|a[r-1, r]|``.
     """
-    r, c = index_grid(m, matrix)
-    on, below = m.equal(r, c), m.equal(r, c + 1)
+    row_index, column_index = index_grid(m, matrix)
+    on, below = m.equal(row_index, column_index), m.equal(row_index, column_index + 1)
 
     def size(numbers: Tensor) -> Tensor:
         """Return the sum of the magnitudes of both parts."""
         return _total(m, m.abs(numbers), 1)
 
     diagonal, superdiagonal = (
-        _total(m, m.where(mask, matrix, 0.0), -2) for mask in (on, m.equal(r + 1, c))
+        _total(m, m.where(mask, matrix, 0.0), -2)
+        for mask in (on, m.equal(row_index + 1, column_index))
     )
     here, previous, above_diagonal = (
         _total(m, m.where(mask, line, 0.0), -1)
@@ -187,7 +193,7 @@ def _window(m: Nodes, matrix: Tensor, precision: float) -> tuple[Tensor, Tensor,
     is_small = side <= m.where(around > 0.0, around, 1.0) * precision
     live = (side > LEAST) & ~(is_small & (least * (most / sums) <= bound))
     matrix = m.where(below & ~live, 0.0, matrix)
-    place = m.op("Cast", r, to=int(ir.DataType.DOUBLE))
+    place = m.op("Cast", row_index, to=int(ir.DataType.DOUBLE))
     high = largest(m, m.where(live, place, 0.0))
     low = largest(m, m.where(~live & (place <= high), place, 0.0))
     return matrix, m.where(high > 0.0, low, 0.0), high
@@ -201,29 +207,30 @@ def _start(
     It is the last row above which two consecutive small elements have a negligible product, or the
     first row of the window.
     """
-    r, c = index_grid(m, matrix)
+    row_index, column_index = index_grid(m, matrix)
 
-    def line(mask: Tensor, a: Tensor, axis: int = -1) -> Tensor:
+    def masked(mask: Tensor, a: Tensor, axis: int = -1) -> Tensor:
         """Return the masked elements of ``a``, summed along ``axis``."""
         return _total(m, m.where(mask, a, 0.0), axis)
 
-    def length(a: Tensor) -> Tensor:
+    def magnitude(a: Tensor) -> Tensor:
         """Return the absolute values of complex numbers."""
         norm: Tensor = m.sqrt(_total(m, a * a, 1))
         return norm
 
-    on, below = m.equal(r, c), m.equal(r, c + 1)
-    diagonal = line(on, matrix, -2)
-    here, next_diagonal = line(on, diagonal), line(m.equal(r + 1, c), diagonal)
-    subdiagonal = length(line(below, matrix))
-    next_subdiagonal = length(line(on, line(below, matrix, -2)))
+    on, below = m.equal(row_index, column_index), m.equal(row_index, column_index + 1)
+    diagonal = masked(on, matrix, -2)
+    here = masked(on, diagonal)
+    next_diagonal = masked(m.equal(row_index + 1, column_index), diagonal)
+    subdiagonal = magnitude(masked(below, matrix))
+    next_subdiagonal = magnitude(masked(on, masked(below, matrix, -2)))
     distance_to_shift = _total(m, m.abs(here - m.op("Concat", *shift, axis=1)), 1)
-    around = _total(m, m.abs(here) + m.abs(next_diagonal), 1)
-    place = m.op("Cast", r, to=int(ir.DataType.DOUBLE))
+    size_of_neighbors = _total(m, m.abs(here) + m.abs(next_diagonal), 1)
+    place = m.op("Cast", row_index, to=int(ir.DataType.DOUBLE))
     allowed = (
         (place > low)
         & (place < high)
-        & (subdiagonal * next_subdiagonal <= precision * distance_to_shift * around)
+        & (subdiagonal * next_subdiagonal <= precision * distance_to_shift * size_of_neighbors)
     )
     begin: Tensor = m.op("Max", low, largest(m, m.where(allowed, place, 0.0)))
     return begin
@@ -247,37 +254,37 @@ def _as_place(m: Nodes, a: Tensor) -> Tensor:
 
 
 def _shift(m: Nodes, matrix: Tensor, high: Tensor, stuck: Tensor) -> Complex:
-    """Return Wilkinson's shift: the eigenvalue of the window's last two rows closer to its last
-    element.
+    """Return Wilkinson's shift: the eigenvalue of the last two rows closer to the last element.
 
     Where ``stuck`` steps found no eigenvalue, return an exceptional shift.
     """
-    r, c = index_grid(m, matrix)
+    row_index, column_index = index_grid(m, matrix)
     index = _as_place(m, high)
 
-    def at(up: int, left: int) -> Complex:
+    def entry(up: int, left: int) -> Complex:
         """Return the element ``up`` rows above and ``left`` columns left of the window's last
         one."""
-        is_entry = m.equal(r, index - up) & m.equal(c, index - left)
+        is_entry = m.equal(row_index, index - up) & m.equal(column_index, index - left)
         return parts(m, _total(m, _total(m, m.where(is_entry, matrix, 0.0), -1), -2))
 
-    a, b, c_, d = at(1, 1), at(1, 0), at(0, 1), at(0, 0)
+    a, b, c_, d = entry(1, 1), entry(1, 0), entry(0, 1), entry(0, 0)
     product = _times(b, c_)
     half = Complex((a.re - d.re) * 0.5, (a.im - d.im) * 0.5)
     square = _times(half, half)
     root = _root(m, Complex(square.re + product.re, square.im + product.im))
-    same = half.re * root.re + half.im * root.im >= 0.0
-    root = Complex(*(m.where(same, part, -part) for part in root))
-    below = Complex(half.re + root.re, half.im + root.im)
-    length = below.re * below.re + below.im * below.im
-    none = m.equal(length, 0.0)
-    length = m.where(none, 1.0, length)
-    conjugate = Complex(below.re, -below.im)
+    same_direction = half.re * root.re + half.im * root.im >= 0.0
+    root = Complex(*(m.where(same_direction, part, -part) for part in root))
+    half_plus_root = Complex(half.re + root.re, half.im + root.im)
+    length = half_plus_root.re * half_plus_root.re + half_plus_root.im * half_plus_root.im
+    is_zero = m.equal(length, 0.0)
+    length = m.where(is_zero, 1.0, length)
+    conjugate = Complex(half_plus_root.re, -half_plus_root.im)
     quotient = _times(product, conjugate)
-    usual = Complex(*(x - m.where(none, 0.0, q / length) for x, q in zip(d, quotient, strict=True)))
-    unusual = m.equal(m.op("Mod", stuck + 1.0, float(UNUSUAL), fmod=1), 0.0)
-    other = Complex(d.re + 0.75 * (m.abs(c_.re) + m.abs(c_.im)), d.im)
-    return Complex(*(m.where(unusual, o, u) for o, u in zip(other, usual, strict=True)))
+    steps = (m.where(is_zero, 0.0, part / length) for part in quotient)
+    wilkinson = Complex(*(part - step for part, step in zip(d, steps, strict=True)))
+    is_stuck = m.equal(m.op("Mod", stuck + 1.0, float(UNUSUAL), fmod=1), 0.0)
+    exceptional = Complex(d.re + 0.75 * (m.abs(c_.re) + m.abs(c_.im)), d.im)
+    return Complex(*(m.where(is_stuck, o, u) for o, u in zip(exceptional, wilkinson, strict=True)))
 
 
 def _times(x: Complex, y: Complex) -> Complex:

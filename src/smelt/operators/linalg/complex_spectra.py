@@ -146,16 +146,21 @@ def _singular_vectors(m: Nodes, a: Pair, count: Tensor) -> tuple[Pair, Tensor]:
     """
     re, im = a
     rows, columns = size(m, re, -2), size(m, re, -1)
-    above, below = matrices_of(m, re, rows, rows, 0.0), matrices_of(m, re, columns, columns, 0.0)
-    parts = [
-        m.op("Concat", m.op("Concat", above, part, axis=-1), m.op("Concat", corner, below, axis=-1),
-             axis=-2)
-        for part, corner in ((re, transposed(m, re)), (im, -transposed(m, im)))
-    ]  # fmt: skip
-    (v, w), values = _hermitian(m, (parts[0], parts[1]), True)
-    v, w, values = (_slice(m, array, -1, -END, -1, -1) for array in (v, w, values))
-    first = m.op("Slice", values, ints(m, 0), m.op("Unsqueeze", count, ints(m, 0)), ints(m, -1))
-    return (v, w), m.where(first < 0.0, 0.0, first)
+    zero_rows = matrices_of(m, re, rows, rows, 0.0)
+    zero_columns = matrices_of(m, re, columns, columns, 0.0)
+    parts = []
+    for part, adjoint in ((re, transposed(m, re)), (im, -transposed(m, im))):
+        upper = m.op("Concat", zero_rows, part, axis=-1)
+        lower = m.op("Concat", adjoint, zero_columns, axis=-1)
+        parts.append(m.op("Concat", upper, lower, axis=-2))
+    (vectors_re, vectors_im), values = _hermitian(m, (parts[0], parts[1]), True)
+    vectors_re, vectors_im, values = (
+        _slice(m, array, -1, -END, -1, -1) for array in (vectors_re, vectors_im, values)
+    )
+    largest_values = m.op(
+        "Slice", values, ints(m, 0), m.op("Unsqueeze", count, ints(m, 0)), ints(m, -1)
+    )
+    return (vectors_re, vectors_im), m.where(largest_values < 0.0, 0.0, largest_values)
 
 
 def _completed(
@@ -175,8 +180,8 @@ def _completed(
     square = total(m, re * re + im * im, -2)
     inverse_norm = 1.0 / m.sqrt(m.where(square > 0.0, square, 1.0))
     none = matrices_of(m, re, part[1], part[1], 0.0)
-    r, c = index_grid(m, none)
-    unit = none + m.where(m.equal(r, c), 1.0, 0.0)
+    row_index, column_index = index_grid(m, none)
+    unit = none + m.where(m.equal(row_index, column_index), 1.0, 0.0)
     candidates = (
         m.op("Concat", re * inverse_norm, unit, axis=-1),
         m.op("Concat", im * inverse_norm, none, axis=-1),
@@ -187,10 +192,10 @@ def _completed(
 def _hermitian(m: Nodes, a: Pair, lower: bool) -> tuple[Pair, Tensor]:
     """Build orthonormal eigenvectors as columns, and a row of ascending eigenvalues."""
     re, im = a
-    r, c = index_grid(m, re)
-    read = r >= c if lower else r <= c
+    row_index, column_index = index_grid(m, re)
+    read = row_index >= column_index if lower else row_index <= column_index
     re = m.where(read, re, transposed(m, re))
-    im = m.where(m.equal(r, c), 0.0, m.where(read, im, -transposed(m, im)))
+    im = m.where(m.equal(row_index, column_index), 0.0, m.where(read, im, -transposed(m, im)))
     rows = m.op("Concat", re, -im, axis=-1), m.op("Concat", im, re, axis=-1)
     vectors, twice = eigh.steps(m, {"lower": 1}, m.op("Concat", *rows, axis=-2))
     count = size(m, re, -1)
@@ -215,34 +220,36 @@ def _orthonormal(m: Nodes, candidates: Pair, count: Tensor) -> Pair:
     double = int(ir.DataType.DOUBLE)
     re, im = candidates
     rows = size(m, re, -2)
-    enough = 0.25 / m.op("Cast", m.op("Max", rows, 1), to=double)
+    threshold = 0.25 / m.op("Cast", m.op("Max", rows, 1), to=double)
     limit = m.op("Cast", count, to=double)
     places_of = m.op("Cast", count_to(m, count), to=double)
     none = matrices_of(m, re, rows, count, 0.0)
 
-    def step(k: Tensor, v: Tensor, w: Tensor, count_found: Tensor) -> tuple[Tensor, ...]:
+    def step(
+        k: Tensor, basis_re: Tensor, basis_im: Tensor, count_found: Tensor
+    ) -> tuple[Tensor, ...]:
         """Orthogonalize column ``k``; keep it if enough of it is left."""
-        x, y = column(m, re, k), column(m, im, k)
+        column_re, column_im = column(m, re, k), column(m, im, k)
         for _ in range(2):  # twice, because the first pass leaves rounding errors
-            vt, wt = transposed(m, v), transposed(m, w)
-            along = product(m, vt, x) + product(m, wt, y)
-            across = product(m, vt, y) - product(m, wt, x)
-            x = x - product(m, v, along) + product(m, w, across)
-            y = y - product(m, v, across) - product(m, w, along)
-        square = total(m, x * x + y * y, -2)
-        accepted = (square > enough) & (count_found < limit)
+            basis_re_rows, basis_im_rows = transposed(m, basis_re), transposed(m, basis_im)
+            part_re = product(m, basis_re_rows, column_re) + product(m, basis_im_rows, column_im)
+            part_im = product(m, basis_re_rows, column_im) - product(m, basis_im_rows, column_re)
+            column_re = column_re - product(m, basis_re, part_re) + product(m, basis_im, part_im)
+            column_im = column_im - product(m, basis_re, part_im) - product(m, basis_im, part_re)
+        square = total(m, column_re * column_re + column_im * column_im, -2)
+        accepted = (square > threshold) & (count_found < limit)
         inverse_norm = 1.0 / m.sqrt(m.where(accepted, square, 1.0))
         is_new = accepted & m.equal(places_of, count_found)
         count_found = count_found + m.where(accepted, 1.0, 0.0)
         return (
-            m.where(is_new, x * inverse_norm, v),
-            m.where(is_new, y * inverse_norm, w),
+            m.where(is_new, column_re * inverse_norm, basis_re),
+            m.where(is_new, column_im * inverse_norm, basis_im),
             count_found,
         )
 
     first = matrices_of(m, re, count * 0 + 1, count * 0 + 1, 0.0)
-    v, w, _ = m.repeat(size(m, re, -1), step, (none, none, first))
-    return v, w
+    basis_re, basis_im, _ = m.repeat(size(m, re, -1), step, (none, none, first))
+    return basis_re, basis_im
 
 
 def _slice(m: Nodes, a: Tensor, start: int, end: int, axis: int, by: int) -> Tensor:

@@ -56,24 +56,27 @@ def steps(
     if not left:
         b = transposed(m, b[0]), transposed(m, b[1])
     columns = index_grid(m, a[0])[1]
-    r = index_grid(m, b[0])[0]
+    row_index = index_grid(m, b[0])[0]
     count = size(m, a[0], -1)
 
-    def step(k: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
-        """Compute one row of the solution."""
+    def step(k: Tensor, x_re: Tensor, x_im: Tensor) -> tuple[Tensor, ...]:
+        """Compute one row of the solution: ``x[i] = (b[i] - a[i, known] @ x[known]) / a[i, i]``."""
         i = k if lower else count - 1 - k
-        inside = columns < i if lower else columns > i
-        f, g = (m.where(inside, row(m, part, i), 0.0) for part in a)
-        u = row(m, b[0], i) - product(m, f, x) + product(m, g, y)
-        v = row(m, b[1], i) - product(m, f, y) - product(m, g, x)
+        is_known = columns < i if lower else columns > i
+        known_re, known_im = (m.where(is_known, row(m, part, i), 0.0) for part in a)
+        rest_re = row(m, b[0], i) - product(m, known_re, x_re) + product(m, known_im, x_im)
+        rest_im = row(m, b[1], i) - product(m, known_re, x_im) - product(m, known_im, x_re)
         if not attributes["unit_diagonal"]:
-            re, im = (column(m, row(m, part, i), i) for part in a)
-            scale = m.op("Max", m.op("Abs", re), m.op("Abs", im))
-            c, s = re / scale, im / scale
-            divisor = scale * (c * c + s * s)
-            u, v = (u * c + v * s) / divisor, (v * c - u * s) / divisor
-        in_row = m.equal(r, i)
-        return m.where(in_row, u, x), m.where(in_row, v, y)
+            diagonal_re, diagonal_im = (column(m, row(m, part, i), i) for part in a)
+            scale = m.op("Max", m.op("Abs", diagonal_re), m.op("Abs", diagonal_im))
+            unit_re, unit_im = diagonal_re / scale, diagonal_im / scale
+            divisor = scale * (unit_re * unit_re + unit_im * unit_im)
+            rest_re, rest_im = (
+                (rest_re * unit_re + rest_im * unit_im) / divisor,
+                (rest_im * unit_re - rest_re * unit_im) / divisor,
+            )
+        in_row = m.equal(row_index, i)
+        return m.where(in_row, rest_re, x_re), m.where(in_row, rest_im, x_im)
 
     x, y = m.repeat(count, step, (zeros_like(m, b[0]), zeros_like(m, b[0])))
     return (x, y) if left else (transposed(m, x), transposed(m, y))

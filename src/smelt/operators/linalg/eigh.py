@@ -63,37 +63,43 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
     Rounds repeat until the off-diagonal elements are rounding errors; a matrix that does not
     converge gives NaN.
     """
-    r, c = index_grid(m, a)
-    a, scale, usable = _scaled_symmetric(m, a, r, c, lower=bool(attributes["lower"]))
+    row_index, column_index = index_grid(m, a)
+    a, scale, usable = _scaled_symmetric(
+        m, a, row_index, column_index, lower=bool(attributes["lower"])
+    )
     count = size(m, a, -1)
     rounds = rounds_of(m, count)
     limit = rounds * SWEEPS
     turn = count * 0
-    outer = m.where(m.equal(r, c), 0.0, 1.0)
+    outer = m.where(m.equal(row_index, column_index), 0.0, 1.0)
     order = m.op("Cast", count, to=int(ir.DataType.DOUBLE))
 
     def go_on(turn: Tensor, a: Tensor, v: Tensor) -> Tensor:
         """True while off-diagonal elements are not negligible and the limit is not reached."""
-        off = _square_sum(m, a * outer)
-        return (off > _square_sum(m, a) * (order * TOLERANCE * TOLERANCE)) & (turn < limit)
+        off_diagonal = _square_sum(m, a * outer)
+        return (off_diagonal > _square_sum(m, a) * (order * TOLERANCE * TOLERANCE)) & (turn < limit)
 
     def step(turn: Tensor, a: Tensor, v: Tensor) -> tuple[Tensor, ...]:
         """Rotate all pairs of one round, from both sides."""
         partner = partners(m, count, m.op("Mod", turn, rounds))
-        diagonal = total(m, m.where(m.equal(r, c), a, 0.0), -2)
-        is_partner = m.equal(r, m.op("Unsqueeze", partner, ints(m, 0)))
+        diagonal = total(m, m.where(m.equal(row_index, column_index), a, 0.0), -2)
+        is_partner = m.equal(row_index, m.op("Unsqueeze", partner, ints(m, 0)))
         off_diagonal = total(m, m.where(is_partner, a, 0.0), -2)
         partner_diagonal = m.op("Gather", diagonal, partner, axis=-1)
         cosine, sine = rotation(m, diagonal, partner_diagonal, off_diagonal, partner)
         a = transposed(m, rotated_columns(m, a, cosine, sine, partner))
         # Set the rotated elements to exactly 0, so that rounding cannot prevent convergence.
-        a = m.where(is_partner & ~m.equal(r, c), 0.0, rotated_columns(m, a, cosine, sine, partner))
+        a = m.where(
+            is_partner & ~m.equal(row_index, column_index),
+            0.0,
+            rotated_columns(m, a, cosine, sine, partner),
+        )
         return turn + 1, a, rotated_columns(m, v, cosine, sine, partner)
 
-    start = (turn, a, zeros_like(m, a) + m.where(m.equal(r, c), 1.0, 0.0))
+    start = (turn, a, zeros_like(m, a) + m.where(m.equal(row_index, column_index), 1.0, 0.0))
     turn, a, v = m.loop(go_on, step, start)
     failed = (turn >= limit) & (count > 1)
-    diagonal = total(m, m.where(m.equal(r, c), a, 0.0), -2)
+    diagonal = total(m, m.where(m.equal(row_index, column_index), a, 0.0), -2)
     least, order_of = ascending(m, diagonal, count)
     index = m.op("Expand", order_of, m.op("Shape", v))
     v = m.op("GatherElements", v, index, axis=-1)
@@ -103,15 +109,15 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
 
 
 def _scaled_symmetric(
-    m: Nodes, a: Tensor, r: Tensor, c: Tensor, *, lower: bool
+    m: Nodes, a: Tensor, row_index: Tensor, column_index: Tensor, *, lower: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return ``(matrix / scale, scale, mask of finite matrices)``.
 
     The matrix is symmetric, from one triangle of ``a``; ``r`` and ``c`` are the indices of rows and
     columns. Other matrices become zeros.
     """
-    triangle = m.where(r >= c if lower else r <= c, a, 0.0)
-    mirrored = transposed(m, m.where(m.equal(r, c), 0.0, triangle))
+    triangle = m.where(row_index >= column_index if lower else row_index <= column_index, a, 0.0)
+    mirrored = transposed(m, m.where(m.equal(row_index, column_index), 0.0, triangle))
     scale = largest(m, triangle)
     usable = scale < math.inf
     scale = m.where(usable & (scale > 0.0), scale, 1.0)

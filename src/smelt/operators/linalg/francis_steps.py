@@ -168,16 +168,18 @@ def _start(
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """Return the row at which a step begins, and the vector reflected there.
 
-    The row is the last one below two consecutive small elements, or the first of the block.
+    The row is the last one below two consecutive small elements, or the first of the block. The
+    vector is the first column of ``(H - s) (H - conj(s))``, for the block H from that row and the
+    shifts s.
     """
     d, below = b.diagonal, behind(m, b.left)
     after = behind(m, d)
     size = m.abs(d - s.x) + m.abs(s.y) + m.abs(below)
     size = m.where(size > 0.0, size, 1.0)
-    part = below / size
-    x = part * behind(m, b.above) + (d - s.x) * ((d - s.x) / size) + s.y * (s.y / size)
-    y = part * (d + after - s.x - s.x)
-    z = part * behind(m, below)
+    scaled_below = below / size
+    x = scaled_below * behind(m, b.above) + (d - s.x) * ((d - s.x) / size) + s.y * (s.y / size)
+    y = scaled_below * (d + after - s.x - s.x)
+    z = scaled_below * behind(m, below)
     total = m.abs(x) + m.abs(y) + m.abs(z)
     total = m.where(total > 0.0, total, 1.0)
     x, y, z = x / total, y / total, z / total
@@ -219,10 +221,10 @@ def _step(
         v = m.where(m.equal(r, k), 1.0, 0.0)
         for j, number in enumerate(along, 1):
             v = m.where(m.equal(r, k + j), number, v)
-        vt = transposed(m, v)
-        form = form - factor * v * product(m, vt, form)
-        form = form - product(m, form, v) * (factor * vt)
-        vectors = vectors - product(m, vectors, v) * (factor * vt)
+        v_row = transposed(m, v)
+        form = form - factor * v * product(m, v_row, form)
+        form = form - product(m, form, v) * (factor * v_row)
+        vectors = vectors - product(m, vectors, v) * (factor * v_row)
         in_column = m.equal(c, k - 1) & moves
         form = m.where(in_column & (r > k) & (r <= k + 2), 0.0, form)
         return m.where(in_column & m.equal(r, k) & ~starts, beta, form), vectors
@@ -261,13 +263,14 @@ def _standardize_pair(
 ) -> Decomposed:
     """Bring the last two rows of each block that ``is_pair`` to standard form."""
     r, c = indexes
-    p = last - 1
-    corners = _at_column(m, b.diagonal, p, c), _at_column(m, b.diagonal, last, c)
+    first = last - 1
+    corners = _at_column(m, b.diagonal, first, c), _at_column(m, b.diagonal, last, c)
     off_diagonal = _at_column(m, b.above, last, c), _at_column(m, b.left, last, c)
     block = standard(m, corners[0], *off_diagonal, corners[1], precision)
-    rotation = p, is_pair, block.cosine, block.sine
+    rotation = first, is_pair, block.cosine, block.sine
     form = _rotated(m, _rotated(m, at.form, r, *rotation, axis=-2), c, *rotation, axis=-1)
-    for (i, j), number in zip(((p, p), (p, last), (last, p), (last, last)), block, strict=False):
+    positions = (first, first), (first, last), (last, first), (last, last)
+    for (i, j), number in zip(positions, block, strict=False):
         form = m.where(m.equal(r, i) & m.equal(c, j) & is_pair, number, form)
     return Decomposed(form, _rotated(m, at.vectors, c, *rotation, axis=-1))
 

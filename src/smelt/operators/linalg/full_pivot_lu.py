@@ -75,7 +75,7 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
 
     Step k swaps the largest remaining element to position (k, k), and eliminates column k below it.
     """
-    r, c = index_grid(m, a)
+    row_index, column_index = index_grid(m, a)
     height, width = size(m, a, -2), size(m, a, -1)
     count = m.op("Unsqueeze", height * width, ints(m, 0))
     flat = m.op("Concat", m.op("Shape", a, end=-2), count, axis=0)
@@ -83,21 +83,26 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
     def step(k: Tensor, a: Tensor, rows: Tensor, columns: Tensor) -> tuple[Tensor, ...]:
         """Swap the largest remaining element to position ``k``, and eliminate below it."""
         sizes = m.where(m.op("IsNaN", a), -0.5, m.abs(a))
-        left = m.op("Reshape", m.where((r >= k) & (c >= k), sizes, -1.0), flat, allowzero=1)
-        place = m.op("ArgMax", left, axis=-1, keepdims=1, select_last_index=1)
-        i = place / width
-        j = place - i * width
-        chosen = m.equal(r, m.op("Unsqueeze", i, ints(m, -1)))
-        lifted = total(m, m.where(chosen, a, 0.0), -2)
-        a = m.where(m.equal(r, k), lifted, m.where(chosen, row(m, a, k), a))
-        chosen = m.equal(c, m.op("Unsqueeze", j, ints(m, -1)))
-        pivot_column = total(m, m.where(chosen, a, 0.0), -1)
-        a = m.where(m.equal(c, k), pivot_column, m.where(chosen, column(m, a, k), a))
-        across, head = row(m, a, k), column(m, row(m, a, k), k)
-        below = column(m, a, k) / m.where(m.equal(head, 0.0), 1.0, head)
-        a = m.where((r > k) & (c > k), a - below * across, a)
-        a = m.where((r > k) & m.equal(c, k), below, a)
-        return a, swapped(m, rows, k, i), swapped(m, columns, k, j)
+        remaining = m.op(
+            "Reshape",
+            m.where((row_index >= k) & (column_index >= k), sizes, -1.0),
+            flat,
+            allowzero=1,
+        )
+        flat_index = m.op("ArgMax", remaining, axis=-1, keepdims=1, select_last_index=1)
+        pivot_row = flat_index / width
+        pivot_column = flat_index - pivot_row * width
+        chosen = m.equal(row_index, m.op("Unsqueeze", pivot_row, ints(m, -1)))
+        row_of_pivot = total(m, m.where(chosen, a, 0.0), -2)
+        a = m.where(m.equal(row_index, k), row_of_pivot, m.where(chosen, row(m, a, k), a))
+        chosen = m.equal(column_index, m.op("Unsqueeze", pivot_column, ints(m, -1)))
+        column_of_pivot = total(m, m.where(chosen, a, 0.0), -1)
+        a = m.where(m.equal(column_index, k), column_of_pivot, m.where(chosen, column(m, a, k), a))
+        pivot_line, pivot = row(m, a, k), column(m, row(m, a, k), k)
+        below = column(m, a, k) / m.where(m.equal(pivot, 0.0), 1.0, pivot)
+        a = m.where((row_index > k) & (column_index > k), a - below * pivot_line, a)
+        a = m.where((row_index > k) & m.equal(column_index, k), below, a)
+        return a, swapped(m, rows, k, pivot_row), swapped(m, columns, k, pivot_column)
 
     orders = counted(m, a, height), counted(m, a, width)
     return m.repeat(smaller(m, height, width), step, (a, *orders))

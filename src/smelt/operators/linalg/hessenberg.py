@@ -47,10 +47,10 @@ def _infer(name: str, shapes: Callable[[Dim, Dim], list[list[Dim]]]) -> Callable
         if a.shape is None:
             return [Result(a.dtype, None) for _ in shapes(1, 1)]
         *batch, _, n = a.shape.dims
-        less = (
+        one_less = (
             max(n - 1, 0) if isinstance(n, int) else ir.SymbolicDim(n.value and f"max({n} - 1, 0)")
         )
-        return [Result(a.dtype, ir.Shape([*batch, *dims])) for dims in shapes(n, less)]
+        return [Result(a.dtype, ir.Shape([*batch, *dims])) for dims in shapes(n, one_less)]
 
     return infer
 
@@ -100,14 +100,14 @@ def tridiagonal_steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tens
     """
     lower = bool(attributes["lower"])
     source = a if lower else _backward(m, a, -2, -1)
-    r, c = index_grid(m, source)
-    triangle = m.where(r >= c, source, 0.0)
-    mirrored = transposed(m, m.where(m.equal(r, c), 0.0, triangle))
+    row_index, column_index = index_grid(m, source)
+    triangle = m.where(row_index >= column_index, source, 0.0)
+    mirrored = transposed(m, m.where(m.equal(row_index, column_index), 0.0, triangle))
     reduced_to, taus = reduced(m, triangle + mirrored)
-    packed = m.where(r >= c, reduced_to, source)
+    packed = m.where(row_index >= column_index, reduced_to, source)
     count = m.op("Unsqueeze", size(m, taus, -1), ints(m, 0))
-    diagonal = total(m, m.where(m.equal(r, c), packed, 0.0), -2)
-    side = total(m, m.where(m.equal(r, c + 1), packed, 0.0), -2)
+    diagonal = total(m, m.where(m.equal(row_index, column_index), packed, 0.0), -2)
+    side = total(m, m.where(m.equal(row_index, column_index + 1), packed, 0.0), -2)
     side = m.op("Slice", side, ints(m, 0), count, ints(m, -1))
     rows = [m.op("Squeeze", each_row, ints(m, -2)) for each_row in (diagonal, side)]
     if lower:
@@ -117,7 +117,7 @@ def tridiagonal_steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tens
 
 def reduced(m: Nodes, a: Tensor) -> tuple[Tensor, Tensor]:
     """Build the packed Hessenberg form, and one tau for each column but the last."""
-    r, c = index_grid(m, a)
+    row_index, column_index = index_grid(m, a)
     count = m.op("Max", size(m, a, -1) - 1, ints_scalar(m, 0))
     taus = m.op("Squeeze", matrices_of(m, a, ints_scalar(m, 1), count, 0.0), ints(m, -2))
     indexes = count_to(m, count)
@@ -125,17 +125,17 @@ def reduced(m: Nodes, a: Tensor) -> tuple[Tensor, Tensor]:
     def step(k: Tensor, a: Tensor, taus: Tensor) -> tuple[Tensor, ...]:
         """Clear column ``k`` below the subdiagonal by a reflection from both sides."""
         x = column(m, a, k)
-        vector, tau, beta = reflection(m, m.where(r > k, x, 0.0), r, k + 1)
+        vector, tau, beta = reflection(m, m.where(row_index > k, x, 0.0), row_index, k + 1)
         # Columns up to k hold vectors, which no reflection may change.
-        open_part = m.where(c > k, a, 0.0)
+        open_part = m.where(column_index > k, a, 0.0)
         reflected_from_right = open_part - tau * product(m, open_part, vector) * transposed(
             m, vector
         )
         both = reflected_from_right - tau * vector * product(
             m, transposed(m, vector), reflected_from_right
         )
-        new = m.where(m.equal(r, k + 1), beta, m.where(r > k + 1, vector, x))
-        a = m.where(c > k, both, m.where(m.equal(c, k), new, a))
+        new = m.where(m.equal(row_index, k + 1), beta, m.where(row_index > k + 1, vector, x))
+        a = m.where(column_index > k, both, m.where(m.equal(column_index, k), new, a))
         flat = m.op("Squeeze", tau, ints(m, -1))
         return a, m.where(m.equal(indexes, k), flat, taus)
 

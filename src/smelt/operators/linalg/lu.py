@@ -77,9 +77,9 @@ def first_greatest(sizes: np.ndarray) -> int:
     return 0 if np.isnan(sizes[0]) else int(np.nanargmax(sizes))
 
 
-def pivot_row(m: Nodes, r: Tensor, k: Tensor, sizes: Tensor) -> Tensor:
+def pivot_row(m: Nodes, row_index: Tensor, k: Tensor, sizes: Tensor) -> Tensor:
     """Build the index of the pivot row: ``first_greatest`` of the ``sizes`` from row ``k`` on."""
-    return m.op("ArgMax", greatest_first(m, r, k, sizes), axis=-2, keepdims=1)
+    return m.op("ArgMax", greatest_first(m, row_index, k, sizes), axis=-2, keepdims=1)
 
 
 def greatest_first(m: Nodes, places: Tensor, k: Tensor, sizes: Tensor) -> Tensor:
@@ -110,7 +110,7 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
         below = a[k + 1 :, k] / a[k, k]
         a[k + 1 :, k + 1 :] -= below * a[k, k + 1 :]
     """
-    r, c = index_grid(m, a)
+    row_index, column_index = index_grid(m, a)
     rows = size(m, a, -2)
     count = smaller(m, rows, size(m, a, -1))
     permutation = counted(m, a, rows)
@@ -119,14 +119,14 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
 
     def step(k: Tensor, a: Tensor, pivots: Tensor, permutation: Tensor) -> tuple[Tensor, ...]:
         """Eliminate column ``k``."""
-        pivot = pivot_row(m, r, k, m.abs(column(m, a, k)))
-        is_pivot = m.equal(r, pivot)
-        lifted = total(m, m.where(is_pivot, a, 0.0), -2)
-        a = m.where(m.equal(r, k), lifted, m.where(is_pivot, row(m, a, k), a))
-        head = column(m, lifted, k)
-        below = column(m, a, k) / m.where(m.equal(head, 0.0), 1.0, head)
-        a = m.where((r > k) & (c > k), a - below * lifted, a)
-        a = m.where((r > k) & m.equal(c, k), below, a)
+        pivot = pivot_row(m, row_index, k, m.abs(column(m, a, k)))
+        is_pivot = m.equal(row_index, pivot)
+        row_of_pivot = total(m, m.where(is_pivot, a, 0.0), -2)
+        a = m.where(m.equal(row_index, k), row_of_pivot, m.where(is_pivot, row(m, a, k), a))
+        pivot_value = column(m, row_of_pivot, k)
+        below = column(m, a, k) / m.where(m.equal(pivot_value, 0.0), 1.0, pivot_value)
+        a = m.where((row_index > k) & (column_index > k), a - below * row_of_pivot, a)
+        a = m.where((row_index > k) & m.equal(column_index, k), below, a)
         flat = m.op("Squeeze", pivot, ints(m, -1))
         pivots = m.where(m.equal(places_of_pivots, k), flat, pivots)
         return a, pivots, swapped(m, permutation, k, flat)

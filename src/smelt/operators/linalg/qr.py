@@ -116,27 +116,27 @@ def factor(m: Nodes, a: Tensor, *, pivoting: bool) -> tuple[Tensor, Tensor, Tens
 
         a = a - tau * v @ (v^T @ a)
     """
-    r, c = index_grid(m, a)
+    row_index, column_index = index_grid(m, a)
     count = smaller(m, size(m, a, -2), size(m, a, -1))
     single = ints_scalar(m, 1)
     taus = m.op("Squeeze", matrices_of(m, a, single, count, 0.0), ints(m, -2))
     none = matrices_of(m, a, single, size(m, a, -1), 0.0)
-    order = m.op("Cast", none, to=int(ir.DataType.INT64)) + c
+    order = m.op("Cast", none, to=int(ir.DataType.INT64)) + column_index
     indexes = count_to(m, count)
 
     def step(k: Tensor, a: Tensor, taus: Tensor, order: Tensor) -> tuple[Tensor, ...]:
         """Clear column ``k`` below the diagonal by a reflection."""
         if pivoting:
-            a, order = _longest_first(m, a, order, r, c, k)
+            a, order = _longest_first(m, a, order, row_index, column_index, k)
         x = column(m, a, k)
-        vector, tau, beta = reflection(m, m.where(r >= k, x, 0.0), r, k)
+        vector, tau, beta = reflection(m, m.where(row_index >= k, x, 0.0), row_index, k)
         update = tau * vector * product(m, transposed(m, vector), a)
         below = m.where(
-            r >= k, a - update, a
+            row_index >= k, a - update, a
         )  # a NaN in the reflection does not spread to rows above
-        a = m.where(c > k, below, a)
-        new = m.where(m.equal(r, k), beta, m.where(r > k, vector, x))
-        a = m.where(m.equal(c, k), new, a)
+        a = m.where(column_index > k, below, a)
+        new = m.where(m.equal(row_index, k), beta, m.where(row_index > k, vector, x))
+        a = m.where(m.equal(column_index, k), new, a)
         flat = m.op("Squeeze", tau, ints(m, -1))
         return a, m.where(m.equal(indexes, k), flat, taus), order
 
@@ -149,7 +149,7 @@ def ints_scalar(m: Nodes, number: int) -> Tensor:
     return m.tensor(m.constant(number, ir.DataType.INT64))
 
 
-def reflection(m: Nodes, x: Tensor, r: Tensor, k: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def reflection(m: Nodes, x: Tensor, row_index: Tensor, k: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return ``vector``, ``tau`` and ``beta`` of a reflection, as LAPACK's ``larfg``.
 
     The reflection maps x, which is 0 above row k, to beta in row k and 0 elsewhere. beta has the
@@ -159,28 +159,28 @@ def reflection(m: Nodes, x: Tensor, r: Tensor, k: Tensor) -> tuple[Tensor, Tenso
     scale = m.where(m.equal(scale, 0.0), 1.0, scale)
     scaled = x / scale
     head = row(m, scaled, k)
-    below = m.where(r > k, scaled, 0.0)
+    below = m.where(row_index > k, scaled, 0.0)
     is_trivial = m.equal(total(m, below * below, -2), 0.0)
     norm = m.sqrt(total(m, scaled * scaled, -2))
     beta = m.where(head >= 0.0, -norm, norm)
     divisor = m.where(is_trivial, 1.0, head - beta)
-    vector = m.where(m.equal(r, k), 1.0, m.where(is_trivial, 0.0, below / divisor))
+    vector = m.where(m.equal(row_index, k), 1.0, m.where(is_trivial, 0.0, below / divisor))
     tau = m.where(is_trivial, 0.0, (beta - head) / m.where(is_trivial, 1.0, beta))
     return vector, tau, m.where(is_trivial, head, beta) * scale
 
 
 def _longest_first(
-    m: Nodes, a: Tensor, order: Tensor, r: Tensor, c: Tensor, k: Tensor
+    m: Nodes, a: Tensor, order: Tensor, row_index: Tensor, column_index: Tensor, k: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Exchange column k and the later column with the largest norm from row k on.
 
     As in LAPACK, a norm that is NaN is largest in column k only.
     """
     scale = largest(m, m.where(m.abs(a) < math.inf, a, 0.0))
-    scaled = m.where(r >= k, a, 0.0) / m.where(m.equal(scale, 0.0), 1.0, scale)
-    norms = greatest_first(m, c, k, total(m, scaled * scaled, -2))
-    is_longest = m.equal(c, m.op("ArgMax", norms, axis=-1, keepdims=1))
-    at_k = m.equal(c, k)
+    scaled = m.where(row_index >= k, a, 0.0) / m.where(m.equal(scale, 0.0), 1.0, scale)
+    norms = greatest_first(m, column_index, k, total(m, scaled * scaled, -2))
+    is_longest = m.equal(column_index, m.op("ArgMax", norms, axis=-1, keepdims=1))
+    at_k = m.equal(column_index, k)
     column_values = total(m, m.where(is_longest, a, 0.0), -1)
     column_number = total(m, m.where(is_longest, order, 0), -1)
     a = m.where(at_k, column_values, m.where(is_longest, column(m, a, k), a))
@@ -188,21 +188,23 @@ def _longest_first(
 
 
 def product_steps(m: Nodes, attributes: Attributes, a: Tensor, taus: Tensor) -> tuple[Tensor, ...]:
-    """Build the first columns of Q, from the last reflection to the first."""
-    r, c = index_grid(m, a)
+    """Build the first columns of Q, from the last reflection: ``q -= tau v (v^T q)``."""
+    row_index, column_index = index_grid(m, a)
     count = size(m, taus, -1)
-    identity = m.where(m.equal(r, c), 1.0, 0.0)
+    identity = m.where(m.equal(row_index, column_index), 1.0, 0.0)
     q = zeros_like(m, a) + identity
     row_of_taus = m.op("Unsqueeze", taus, ints(m, -2))
 
     def step(k: Tensor, q: Tensor) -> tuple[Tensor, ...]:
         """Apply reflection ``count - 1 - k`` to the columns that it changes."""
         i = count - 1 - k
-        vector = m.where(m.equal(r, i), 1.0, m.where(r > i, column(m, a, i), 0.0))
+        vector = m.where(m.equal(row_index, i), 1.0, m.where(row_index > i, column(m, a, i), 0.0))
         tau = column(m, row_of_taus, i)
         changed = q - tau * vector * product(m, transposed(m, vector), q)
-        below = m.where(r >= i, changed, q)  # a NaN in the reflection does not spread to rows above
-        return (m.where(c >= i, below, q),)
+        below = m.where(
+            row_index >= i, changed, q
+        )  # a NaN in the reflection does not spread to rows above
+        return (m.where(column_index >= i, below, q),)
 
     return m.repeat(count, step, (q,))
 

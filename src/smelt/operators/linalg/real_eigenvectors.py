@@ -47,28 +47,41 @@ def _triangular(m: Nodes, decomposed: Decomposed) -> tuple[Pair, Pair, Tensor, T
     to it.
     """
     form, vectors = decomposed
-    r, c = index_grid(m, form)
-    b = bands(m, form, (r, c))
+    row_index, column_index = index_grid(m, form)
+    b = bands(m, form, (row_index, column_index))
     above, left = m.abs(b.above), m.abs(b.left)
     seconds = left > 0.0
-    sums = m.where(seconds, above + left, 1.0)
-    x = m.where(seconds, m.sqrt(above / sums), 0.0)
-    s = m.where(seconds, m.sqrt(left / sums), 0.0)
-    negative, wide = b.above < 0.0, above >= left
-    x, s = m.where(negative & ~wide, -x, x), m.where(negative & wide, -s, s)
-    w = m.where(seconds, m.sqrt(above) * m.sqrt(left), 0.0)
-    x_of_first, s_of_first, w_of_first = (behind(m, row) for row in (x, s, w))
+    sizes = m.where(seconds, above + left, 1.0)
+    x = m.where(seconds, m.sqrt(above / sizes), 0.0)
+    s = m.where(seconds, m.sqrt(left / sizes), 0.0)
+    negative, above_is_larger = b.above < 0.0, above >= left
+    x, s = m.where(negative & ~above_is_larger, -x, x), m.where(negative & above_is_larger, -s, s)
+    imaginary_value = m.where(seconds, m.sqrt(above) * m.sqrt(left), 0.0)
+    x_of_first, s_of_first, value_of_first = (behind(m, row) for row in (x, s, imaginary_value))
     firsts = behind(m, left) > 0.0
-    half = w_of_first - w
-    real = m.where(m.equal(r, c), m.where(firsts, x_of_first, m.where(seconds, x, 1.0)), 0.0)
-    other = m.where(m.equal(r + 1, c), s, m.where(m.equal(r, c + 1), s_of_first, 0.0))
-    by_real, by_other = product(m, form, real), product(m, form, other)
-    re = product(m, real, by_real) + product(m, other, by_other)
-    im = product(m, real, by_other) - product(m, other, by_real)
-    re, im = m.where(r <= c, re, 0.0), m.where(r < c, im, m.where(m.equal(r, c), half, 0.0))
-    re = m.where(m.equal(r, c), b.diagonal, re)
-    basis = product(m, vectors, real), product(m, vectors, other)
-    return (re, im), basis, half, firsts & (behind(m, b.above) < 0.0)
+    signed_imaginary = value_of_first - imaginary_value
+    real_part = m.where(
+        m.equal(row_index, column_index), m.where(firsts, x_of_first, m.where(seconds, x, 1.0)), 0.0
+    )
+    imaginary = m.where(
+        m.equal(row_index + 1, column_index),
+        s,
+        m.where(m.equal(row_index, column_index + 1), s_of_first, 0.0),
+    )
+    form_by_real, form_by_imaginary = product(m, form, real_part), product(m, form, imaginary)
+    re = product(m, real_part, form_by_real) + product(m, imaginary, form_by_imaginary)
+    im = product(m, real_part, form_by_imaginary) - product(m, imaginary, form_by_real)
+    re, im = (
+        m.where(row_index <= column_index, re, 0.0),
+        m.where(
+            row_index < column_index,
+            im,
+            m.where(m.equal(row_index, column_index), signed_imaginary, 0.0),
+        ),
+    )
+    re = m.where(m.equal(row_index, column_index), b.diagonal, re)
+    basis = product(m, vectors, real_part), product(m, vectors, imaginary)
+    return (re, im), basis, signed_imaginary, firsts & (behind(m, b.above) < 0.0)
 
 
 def _in_pairs(m: Nodes, vectors: Pair, half: Tensor) -> Pair:

@@ -52,18 +52,22 @@ def real_schur_form(
 
 def _hessenberg(m: Nodes, matrix: Tensor, count: Tensor) -> Decomposed:
     """Build the Hessenberg form of ``matrix`` and the vectors of the transformation."""
-    r, c = index_grid(m, matrix)
-    identity = matrix * 0.0 + m.where(m.equal(r, c), 1.0, 0.0)
+    row_index, column_index = index_grid(m, matrix)
+    identity = matrix * 0.0 + m.where(m.equal(row_index, column_index), 1.0, 0.0)
 
     def step(k: Tensor, form: Tensor, vectors: Tensor) -> tuple[Tensor, ...]:
         """Clear column ``k`` below the subdiagonal by a reflection from both sides."""
-        v, tau, beta = reflection(m, m.where(r > k, column(m, form, k), 0.0), r, k + 1)
+        v, tau, beta = reflection(
+            m, m.where(row_index > k, column(m, form, k), 0.0), row_index, k + 1
+        )
         vt = transposed(m, v)
         form = form - tau * v * product(m, vt, form)
         form = form - product(m, form, v) * (tau * vt)
-        in_column = m.equal(c, k)
+        in_column = m.equal(column_index, k)
         form = m.where(
-            in_column & m.equal(r, k + 1), beta, m.where(in_column & (r > k + 1), 0.0, form)
+            in_column & m.equal(row_index, k + 1),
+            beta,
+            m.where(in_column & (row_index > k + 1), 0.0, form),
         )
         return form, vectors - product(m, vectors, v) * (tau * vt)
 

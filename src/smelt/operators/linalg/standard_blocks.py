@@ -22,20 +22,22 @@ class Block(NamedTuple):
     sine: Tensor
 
 
-def standard(m: Nodes, a: Tensor, b: Tensor, c: Tensor, d: Tensor, precision: float) -> Block:
+def standard(
+    m: Nodes, a: Tensor, b: Tensor, column_index: Tensor, d: Tensor, precision: float
+) -> Block:
     """Return the standard form of ``[[a, b], [c, d]]``.
 
     Eigenvalues that differ by less than ``precision`` count as equal.
     """
     zero = a * 0.0
     one = zero + 1.0
-    general = _general(m, a, b, c, d, precision)
-    unchanged = Block(a, b, c, d, one, zero)
-    swapped = Block(d, -c, zero, a, zero, one)
-    is_standard = m.equal(a, d) & m.op("Xor", b < 0.0, c < 0.0)
+    general = _general(m, a, b, column_index, d, precision)
+    unchanged = Block(a, b, column_index, d, one, zero)
+    swapped = Block(d, -column_index, zero, a, zero, one)
+    is_standard = m.equal(a, d) & m.op("Xor", b < 0.0, column_index < 0.0)
     block = _where(m, is_standard, unchanged, general)
     block = _where(m, m.equal(b, 0.0), swapped, block)
-    return _where(m, m.equal(c, 0.0), unchanged, block)
+    return _where(m, m.equal(column_index, 0.0), unchanged, block)
 
 
 def _where(m: Nodes, mask: Tensor, x: Block, y: Block) -> Block:
@@ -48,17 +50,22 @@ def _where(m: Nodes, mask: Tensor, x: Block, y: Block) -> Block:
     )
 
 
-def _general(m: Nodes, a: Tensor, b: Tensor, c: Tensor, d: Tensor, precision: float) -> Block:
+def _general(
+    m: Nodes, a: Tensor, b: Tensor, column_index: Tensor, d: Tensor, precision: float
+) -> Block:
     """Return the standard form of a block with nonzero off-diagonal elements."""
     half = (a - d) * 0.5
-    most, least = m.op("Max", m.abs(b), m.abs(c)), m.op("Min", m.abs(b), m.abs(c))
-    signed = m.where(m.op("Xor", b < 0.0, c < 0.0), -least, least)
+    most, least = (
+        m.op("Max", m.abs(b), m.abs(column_index)),
+        m.op("Min", m.abs(b), m.abs(column_index)),
+    )
+    signed = m.where(m.op("Xor", b < 0.0, column_index < 0.0), -least, least)
     scale = m.op("Max", m.abs(half), most)
     square = half / scale * half + most / scale * signed
     real = _distinct_real(
-        m, (a, b, c, d), half, m.sqrt(scale) * m.sqrt(m.abs(square)), most * signed
+        m, (a, b, column_index, d), half, m.sqrt(scale) * m.sqrt(m.abs(square)), most * signed
     )
-    return _where(m, square >= 4.0 * precision, real, _pair_or_equal(m, a, b, c, d))
+    return _where(m, square >= 4.0 * precision, real, _pair_or_equal(m, a, b, column_index, d))
 
 
 def _distinct_real(
@@ -77,27 +84,34 @@ def _distinct_real(
 def _pair_or_equal(m: Nodes, a: Tensor, b: Tensor, c: Tensor, d: Tensor) -> Block:
     """Return the form of a block whose eigenvalues are a conjugate pair or nearly equal.
 
-    The diagonal elements are made equal first.
+    A rotation by ``cosine`` and ``sine`` makes the diagonal elements equal, to ``middle``. If the
+    other two elements have the same sign, the eigenvalues are real, and a second rotation makes the
+    block triangular. As LAPACK's ``dlanv2``.
     """
     difference, sigma = a - d, b + c
-    length = m.sqrt(sigma * sigma + difference * difference)
-    length = m.where(length > 0.0, length, 1.0)
-    cs = m.sqrt(0.5 * (1.0 + m.abs(sigma) / length))
-    sn = -_with_sign(m, 0.5 * difference / (length * cs), sigma)
-    aa, bb, cc, dd = a * cs + b * sn, b * cs - a * sn, c * cs + d * sn, d * cs - c * sn
-    b, c = bb * cs + dd * sn, cc * cs - aa * sn
-    middle = 0.5 * ((aa * cs + cc * sn) + (dd * cs - bb * sn))
-    pair = Block(middle, b, c, middle, cs, sn)
-    x, y = m.sqrt(m.abs(b)), m.sqrt(m.abs(c))
-    part = _with_sign(m, x * y, c)
+    hypotenuse = m.sqrt(sigma * sigma + difference * difference)
+    hypotenuse = m.where(hypotenuse > 0.0, hypotenuse, 1.0)
+    cosine = m.sqrt(0.5 * (1.0 + m.abs(sigma) / hypotenuse))
+    sine = -_with_sign(m, 0.5 * difference / (hypotenuse * cosine), sigma)
+    turned_a, turned_b, turned_c, turned_d = (
+        a * cosine + b * sine,
+        b * cosine - a * sine,
+        c * cosine + d * sine,
+        d * cosine - c * sine,
+    )
+    b, c = turned_b * cosine + turned_d * sine, turned_c * cosine - turned_a * sine
+    middle = 0.5 * ((turned_a * cosine + turned_c * sine) + (turned_d * cosine - turned_b * sine))
+    pair = Block(middle, b, c, middle, cosine, sine)
+    root_b, root_c = m.sqrt(m.abs(b)), m.sqrt(m.abs(c))
+    root_of_product = _with_sign(m, root_b * root_c, c)
     sums = m.abs(b + c)
     inverse_root = 1.0 / m.sqrt(m.where(sums > 0.0, sums, 1.0))
-    cosine_of_split, slope = x * inverse_root, y * inverse_root
+    cosine_of_split, slope = root_b * inverse_root, root_c * inverse_root
     split = Block(
-        *(middle + part, b - c, c * 0.0, middle - part),
-        *(cs * cosine_of_split - sn * slope, cs * slope + sn * cosine_of_split),
+        *(middle + root_of_product, b - c, c * 0.0, middle - root_of_product),
+        *(cosine * cosine_of_split - sine * slope, cosine * slope + sine * cosine_of_split),
     )
-    swapped = Block(middle, -c, c * 0.0, middle, -sn, cs)
+    swapped = Block(middle, -c, c * 0.0, middle, -sine, cosine)
     same_sign = ~m.op("Xor", b < 0.0, c < 0.0)
     result = _where(m, same_sign, split, pair)
     result = _where(m, m.equal(b, 0.0), swapped, result)

@@ -65,7 +65,7 @@ def reference(inputs: Arguments, attributes: Attributes) -> Computed:
 
 
 def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
-    """Build s, u and vt from the rotated columns.
+    """Build s, u and vt (``values``, ``left`` and ``right`` transposed) from the rotated columns.
 
     u is Q of the QR factors of the columns, with signs: so it is orthogonal even where columns
     vanish.
@@ -73,8 +73,8 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
     s, columns, v, failed = _orthogonalize(m, a)
     packed, taus, _ = factor(m, columns, pivoting=False)
     rows, count = size(m, a, -2), size(m, columns, -1)
-    r, c = index_grid(m, packed)
-    heads = total(m, m.where(m.equal(r, c), packed, 0.0), -2)
+    row_index, column_index = index_grid(m, packed)
+    heads = total(m, m.where(m.equal(row_index, column_index), packed, 0.0), -2)
     signs = m.where(heads < 0.0, -1.0, 1.0)
     if attributes["full_matrices"]:
         zero_columns = matrices_of(m, a, rows, rows - count, 0.0)
@@ -111,7 +111,7 @@ def _orthogonalize(m: Nodes, a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]
     tolerance = m.sqrt(m.op("Cast", height, to=int(ir.DataType.DOUBLE))) * EPS
     noise = total(m, a * a, -2, -1) * (EPS * EPS)
 
-    def step(turn: Tensor, quiet: Tensor, a: Tensor, v: Tensor) -> tuple[Tensor, ...]:
+    def step(turn: Tensor, quiet: Tensor, a: Tensor, right: Tensor) -> tuple[Tensor, ...]:
         """Rotate the pairs of one round; ``quiet`` counts the last rounds without a rotation."""
         partner = partners(m, count, m.op("Mod", turn, rounds))
         norms = total(m, a * a, -2)
@@ -123,25 +123,30 @@ def _orthogonalize(m: Nodes, a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]
         busy = m.any(to_rotate & ~has_no_partner)
         quiet = m.where(busy, quiet * 0, quiet + 1)
         rotated_a = rotated_columns(m, a, cosine, sine, partner)
-        rotated_v = rotated_columns(m, v, cosine, sine, partner)
+        rotated_v = rotated_columns(m, right, cosine, sine, partner)
         return turn + 1, quiet, rotated_a, rotated_v
 
     square = matrices_of(m, a, count, count, 0.0)
-    r, c = index_grid(m, square)
-    start = (count * 0, count * 0, a, square + m.where(m.equal(r, c), 1.0, 0.0))
+    row_index, column_index = index_grid(m, square)
+    start = (count * 0, count * 0, a, square + m.where(m.equal(row_index, column_index), 1.0, 0.0))
 
     def go_on(turn: Tensor, quiet: Tensor, *_: Tensor) -> Tensor:
         """True until all pairs were quiet for one cycle of rounds, or the limit is reached."""
         return (quiet < rounds) & (turn < limit)
 
-    _, quiet, a, v = m.loop(go_on, step, start)
+    _, quiet, a, right = m.loop(go_on, step, start)
     lengths = m.sqrt(total(m, a * a, -2))
-    k = m.op("Unsqueeze", count, ints(m, 0))
-    s, order = m.ops("TopK", lengths, k, outputs=2, axis=-1, largest=1, sorted=1)
-    values = smaller(m, height, count)
+    top_count = m.op("Unsqueeze", count, ints(m, 0))
+    values, order = m.ops("TopK", lengths, top_count, outputs=2, axis=-1, largest=1, sorted=1)
+    value_count = smaller(m, height, count)
     failed = ~usable | (quiet < rounds)
-    s = m.where(failed, math.nan, _first_columns(m, s * scale, values))
-    return s, _first_columns(m, _ordered(m, a, order), values), _ordered(m, v, order), failed
+    values = m.where(failed, math.nan, _first_columns(m, values * scale, value_count))
+    return (
+        values,
+        _first_columns(m, _ordered(m, a, order), value_count),
+        _ordered(m, right, order),
+        failed,
+    )
 
 
 def _ordered(m: Nodes, a: Tensor, order: Tensor) -> Tensor:

@@ -74,8 +74,8 @@ def steps(m: Nodes, attributes: Attributes, *arrays: Tensor) -> tuple[Tensor, ..
     up."""
     lower, first, second = (m.op("Unsqueeze", array, ints(m, -1)) for array in arrays[:3])
     b = arrays[3]
-    r, n = index_grid(m, b)[0], size(m, b, -2)
-    second = m.where(m.equal(r, n - 1), 0.0, second)
+    row_index, n = index_grid(m, b)[0], size(m, b, -2)
+    second = m.where(m.equal(row_index, n - 1), 0.0, second)
 
     def eliminate(
         i: Tensor, first: Tensor, second: Tensor, third: Tensor, x: Tensor
@@ -84,11 +84,17 @@ def steps(m: Nodes, attributes: Attributes, *arrays: Tensor) -> tuple[Tensor, ..
         upper = [row(m, array, i) for array in (first, second, third, x)]
         below = [row(m, array, i + 1) for array in (lower, first, second, x)]
         swap = m.abs(below[0]) > m.abs(upper[0])
-        pivot = [m.where(swap, b, a) for a, b in zip(upper, below, strict=True)]
-        lower_row = [m.where(swap, a, b) for a, b in zip(upper, below, strict=True)]
+        pivot = [
+            m.where(swap, lower_number, upper_number)
+            for upper_number, lower_number in zip(upper, below, strict=True)
+        ]
+        lower_row = [
+            m.where(swap, upper_number, lower_number)
+            for upper_number, lower_number in zip(upper, below, strict=True)
+        ]
         factor = lower_row[0] / pivot[0]
         remainder = [b - factor * a for a, b in zip(pivot[1:], lower_row[1:], strict=True)]
-        at, after = m.equal(r, i), m.equal(r, i + 1)
+        at, after = m.equal(row_index, i), m.equal(row_index, i + 1)
         return (
             m.where(at, pivot[0], m.where(after, remainder[0], first)),
             m.where(at, pivot[1], m.where(after, remainder[1], second)),
@@ -104,7 +110,7 @@ def steps(m: Nodes, attributes: Attributes, *arrays: Tensor) -> tuple[Tensor, ..
         i = n - 1 - k
         from_below = row(m, second, i) * next_ + row(m, third, i) * after
         value = (row(m, b, i) - from_below) / row(m, first, i)
-        return m.where(m.equal(r, i), value, x), value, next_
+        return m.where(m.equal(row_index, i), value, x), value, next_
 
     none = total(m, zeros_like(m, b), -2)
     x, _, _ = m.repeat(n, substitute, (zeros_like(m, b), none, none))

@@ -50,22 +50,22 @@ def rotated(m: Nodes, form: Form, p: Tensor, x: Complex, y: Complex) -> Form:
     scale = m.where(x_size > y_size, x_size, y_size)
     scale = m.where(scale > 0.0, scale, 1.0)
     x, y = (Complex(z.re / scale, z.im / scale) for z in (x, y))
-    short, y_square = m.sqrt(x.re * x.re + x.im * x.im), y.re * y.re + y.im * y.im
-    length = m.sqrt(short * short + y_square)
+    x_length, y_square = m.sqrt(x.re * x.re + x.im * x.im), y.re * y.re + y.im * y.im
+    length = m.sqrt(x_length * x_length + y_square)
     length = m.where(is_unchanged, 1.0, length)
-    is_zero = m.equal(short, 0.0)
-    divisor = m.where(is_zero, 1.0, short) * length
+    is_zero = m.equal(x_length, 0.0)
+    divisor = m.where(is_zero, 1.0, x_length) * length
     phase = Complex(m.where(is_zero, 1.0, x.re) / divisor, m.where(is_zero, 0.0, x.im) / divisor)
-    c = m.where(is_unchanged, 1.0, short / length)
-    # The sine is phase * conj(y).
-    sine = phase.re * y.re + phase.im * y.im
-    turn = phase.im * y.re - phase.re * y.im
-    zero = c - c
+    cosine = m.where(is_unchanged, 1.0, x_length / length)
+    # The sine is phase * conj(y). Rows hold real and imaginary parts by turns.
+    sine_re = phase.re * y.re + phase.im * y.im
+    sine_im = phase.im * y.re - phase.re * y.im
+    zero = cosine - cosine
     numbers = [
-        *(c, sine, zero, -turn),
-        *(-sine, c, -turn, zero),
-        *(zero, turn, c, sine),
-        *(turn, zero, -sine, c),
+        *(cosine, sine_re, zero, -sine_im),
+        *(-sine_re, cosine, -sine_im, zero),
+        *(zero, sine_im, cosine, sine_re),
+        *(sine_im, zero, -sine_re, cosine),
     ]
     flat = m.op("Concat", *numbers, axis=-1)
     rotation = m.op("Reshape", flat, ints(m, -1, 4, 4))
@@ -84,6 +84,8 @@ def _rows_times(m: Nodes, a: Tensor, p: Tensor, rotation: Tensor) -> Tensor:
     flat = m.op("Reshape", pair, parts_of_rows)
     rotated = m.op("Reshape", m.op("MatMul", rotation, flat), m.op("Shape", pair))
     upper, lower = m.ops("Split", rotated, outputs=2, axis=-2, num_outputs=2)
-    r = index_grid(m, a)[0]
-    result: Tensor = m.where(m.equal(r, p), upper, m.where(m.equal(r, p + 1), lower, a))
+    row_index = index_grid(m, a)[0]
+    result: Tensor = m.where(
+        m.equal(row_index, p), upper, m.where(m.equal(row_index, p + 1), lower, a)
+    )
     return result
