@@ -74,7 +74,10 @@ def _joined_copies(c: Call) -> ir.Value | None:
 
 
 def _with_few_dims(sizes: list[int], repeats: list[int]) -> tuple[list[int], list[int]]:
-    """Return sizes and repeats with neighbouring axes that do not repeat merged into one."""
+    """Return sizes and repeats with neighbouring axes that do not repeat merged into one.
+
+    ``[2, 3, 4], [1, 1, 5]`` gives ``[6, 4], [1, 5]``.
+    """
     merged: list[tuple[int, int]] = []
     for size, count in zip(sizes, repeats, strict=True):
         if count == 1 and merged and merged[-1][1] == 1:
@@ -126,6 +129,8 @@ def _flat_places(c: Call) -> tuple[list[int], list[int], np.ndarray] | None:
 
     Along the leading axes, the indices are equal. For each element of the result's other axes,
     ``places`` has its flat position in those axes of the first input. None for other indices.
+
+    Sizes [5, 4] with indices [[3, 0]] in each of 5 rows give ``([5], [2], [3, 0])``.
     """
     sizes, places = c.sizes(), c.constants.get(c[1], limit=None)
     if sizes is None or places is None or places.size == 0 or 0 in sizes:
@@ -167,15 +172,15 @@ def _padded(c: Call) -> ir.Value | None:
     if axes is None or fill is None or min(pads, default=0) < 0 or c[0].dtype is None:
         return None
     value, dims = c[0], list(sizes)
-    for position, axis in enumerate(axis % rank for axis in axes):
+    for pad_index, axis in enumerate(axis % rank for axis in axes):
         blocks = [value]
-        for count, front in ((pads[position], True), (pads[position + len(axes)], False)):
+        for count, is_front in ((pads[pad_index], True), (pads[pad_index + len(axes)], False)):
             if count:
                 shape = [*dims[:axis], count, *dims[axis + 1 :]]
                 block = c.b.constant(np.full(shape, fill, c[0].dtype.numpy()))
-                blocks = [block, *blocks] if front else [*blocks, block]
+                blocks = [block, *blocks] if is_front else [*blocks, block]
         value = c.b.op("Concat", *blocks, axis=axis) if len(blocks) > 1 else value
-        dims[axis] += pads[position] + pads[position + len(axes)]
+        dims[axis] += pads[pad_index] + pads[pad_index + len(axes)]
     return value if value is not c[0] else c.b.op("Identity", value)
 
 

@@ -82,7 +82,10 @@ def _batch(c: Call) -> ir.Value | None:
 
 
 def _reduced(before: str, after: str = "") -> Body:
-    """Return the body of a ReduceSum of x * x or abs(x), followed by ``after``."""
+    """Return the body of a ReduceSum of x * x or abs(x), followed by ``after``.
+
+    ``_reduced("Mul", "Sqrt")`` is the body of ReduceL2.
+    """
 
     def body(c: Call) -> ir.Value | None:
         """Build the reduction of floats with the attributes and axes of the node."""

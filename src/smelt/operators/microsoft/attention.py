@@ -30,21 +30,23 @@ def infer(inputs: Values, attributes: Attributes) -> Sequence[Result]:
     shapes = [None if x is None or x.shape is None else x.shape.dims for x in (query, key, value)]
     if any(dims is None or len(dims) != 3 for dims in shapes):
         return (unknown,) * 4
-    (batch, rows, _), (_, keys, width), (_, _, deep) = (dims for dims in shapes if dims)
-    output = Result(query.dtype, ir.Shape([batch, rows, deep]))
+    (batch, query_rows, _), (_, key_rows, key_width), (_, _, value_width) = (
+        dims for dims in shapes if dims
+    )
+    output = Result(query.dtype, ir.Shape([batch, query_rows, value_width]))
     presents = []
-    for place, size in ((6, width), (7, deep)):
-        past = input_at(inputs, place)
+    for past_index, size in ((6, key_width), (7, value_width)):
+        past = input_at(inputs, past_index)
         if input_at(inputs, 8) is not None:  # a buffer that the new keys are written into
             presents.append(unknown if past is None else Result(query.dtype, past.shape))
             continue
-        before: Dim | None = 0
+        past_rows: Dim | None = 0
         if past is not None:
-            before = past.shape[2] if past.shape is not None and len(past.shape) == 4 else None
-        if before is None or not isinstance(size, int):
+            past_rows = past.shape[2] if past.shape is not None and len(past.shape) == 4 else None
+        if past_rows is None or not isinstance(size, int):
             presents.append(unknown)
         else:
-            shape = ir.Shape([batch, heads, keys + before, size // heads])
+            shape = ir.Shape([batch, heads, key_rows + past_rows, size // heads])
             presents.append(Result(query.dtype, shape))
     return (output, *presents, unknown)
 

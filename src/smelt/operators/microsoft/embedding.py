@@ -112,8 +112,10 @@ def _quantized_reference(inputs: Arguments, attributes: Attributes) -> Computed:
     """Return norm and mask lengths from quantized tables, computed in floats."""
     ids, kinds, *tables = inputs[:7]
     assert ids is not None
-    triples = zip(tables, inputs[8:13], inputs[13:18], strict=True)
-    tables_of_floats = [None if triple[0] is None else dequantized(*triple) for triple in triples]
+    scaled_tables = zip(tables, inputs[8:13], inputs[13:18], strict=True)
+    tables_of_floats = [
+        None if quantized[0] is None else dequantized(*quantized) for quantized in scaled_tables
+    ]
     *tables, gamma, beta = tables_of_floats
     assert gamma is not None
     assert beta is not None
@@ -124,13 +126,14 @@ def _quantized_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple
     """Build norm and mask lengths from dequantized tables."""
     ids, kinds, *tables = inputs[:7]
     assert ids is not None
-    triples = zip(tables, inputs[8:13], inputs[13:18], strict=True)
-    tables_of_floats = [
-        None if triple[0] is None else b.op("DequantizeLinear", *triple) for triple in triples
+    scaled_tables = zip(tables, inputs[8:13], inputs[13:18], strict=True)  # scales, zero points
+    float_tables = [
+        None if quantized[0] is None else b.op("DequantizeLinear", *quantized)
+        for quantized in scaled_tables
     ]
-    *floats_of, gamma, beta = tables_of_floats
+    *embeddings, gamma, beta = float_tables
     norm = gamma, beta
-    return _embed_body(b, ids, kinds, floats_of, norm, inputs[7], None, attributes)[:2]
+    return _embed_body(b, ids, kinds, embeddings, norm, inputs[7], None, attributes)[:2]
 
 
 def _infer_quantized(inputs: Values, attributes: Attributes) -> Sequence[Result]:

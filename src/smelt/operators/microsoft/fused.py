@@ -88,14 +88,20 @@ def _infer_conv(inputs: Values, attributes: Attributes) -> Sequence[Result]:
 
 
 def _conv(inputs: Arguments, attributes: Attributes) -> Computed:
-    """Return the activation of the convolution plus bias and addend."""
+    """Return the activation of the convolution plus bias and addend.
+
+    A window of the image and a filter are multiplied over input channels and kernel positions;
+    ``tensordot`` puts the filters last, from where they move to axis 1.
+    """
     x, w = present(inputs[:2])
     bias, addend = filled(inputs[2:], 2)
     views = windows_of(attributes, w.shape[2:]).views(x, 0)
-    groups, inner = int_of(attributes, "group"), tuple(range(-(w.ndim - 2), 0))
+    groups, kernel_axes = int_of(attributes, "group"), tuple(range(-(w.ndim - 2), 0))
     parts = zip(np.split(views, groups, 1), np.split(w, groups), strict=True)
-    axes = ((1, *inner), (1, *range(2, w.ndim)))
-    total = np.concatenate([np.tensordot(part, filters, axes) for part, filters in parts], -1)
+    summed_axes = ((1, *kernel_axes), (1, *range(2, w.ndim)))
+    total = np.concatenate(
+        [np.tensordot(part, filters, summed_axes) for part, filters in parts], -1
+    )
     total = np.moveaxis(total if bias is None else total + bias, -1, 1)
     total = total if addend is None else total + addend
     return (_activated(total, attributes).astype(x.dtype),)

@@ -49,14 +49,20 @@ def zero_points(zeros: np.ndarray | None, n: int, blocks: int, bits: int) -> np.
 def product(inputs: Arguments, attributes: Attributes) -> Computed:
     """Return ``a @ weights.T``; a weight is (code - zero point) * scale of its block."""
     a, codes, scales = present(inputs[:3])
-    zeros, places, bias = filled(inputs[3:], 3)
-    n, k, bits, block = (int_of(attributes, name) for name in ("N", "K", "bits", "block_size"))
-    blocks = -(-k // block)
-    numbers = unpacked(codes.reshape(n, -1), bits, blocks * block).astype(np.float64)
-    offsets = zero_points(zeros, n, blocks, bits)
-    block_of = np.arange(k) // block if places is None else places.astype(np.int64)[:k]
-    factors = scales.reshape(n, blocks).astype(np.float64)
-    weights = (numbers[:, :k] - offsets[:, block_of]) * factors[:, block_of]
+    zeros, row_order, bias = filled(inputs[3:], 3)
+    columns, rows, bits, block_size = (
+        int_of(attributes, name) for name in ("N", "K", "bits", "block_size")
+    )
+    blocks = -(-rows // block_size)
+    weight_codes = unpacked(codes.reshape(columns, -1), bits, blocks * block_size).astype(
+        np.float64
+    )
+    offsets = zero_points(zeros, columns, blocks, bits)
+    block_of = (
+        np.arange(rows) // block_size if row_order is None else row_order.astype(np.int64)[:rows]
+    )
+    factors = scales.reshape(columns, blocks).astype(np.float64)
+    weights = (weight_codes[:, :rows] - offsets[:, block_of]) * factors[:, block_of]
     with np.errstate(invalid="ignore"):  # infinity by 0 is NaN, as in the kernel
         result = a.astype(np.float64) @ weights.T
     result = result if bias is None else result + bias
@@ -65,37 +71,41 @@ def product(inputs: Arguments, attributes: Attributes) -> Computed:
 
 def product_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...] | None:
     """Build the weights from codes, zero points and scales, then the product."""
-    a, codes, scales, zeros, places, bias = filled(inputs, 6)
-    n, k, bits, block = (int_of(attributes, name) for name in ("N", "K", "bits", "block_size"))
+    a, codes, scales, zeros, row_order, bias = filled(inputs, 6)
+    columns, rows, bits, block_size = (
+        int_of(attributes, name) for name in ("N", "K", "bits", "block_size")
+    )
     if a is None or codes is None or scales is None or bits not in BITS:
         return None
     if attributes["weight_prepacked"]:
         return None
-    blocks = -(-k // block)
-    numbers = _numbers(b, codes, bits, (n, blocks * block), a)
-    factors = b.op("Reshape", scales, b.const_i64([n, blocks]))
+    blocks = -(-rows // block_size)
+    numbers = _numbers(b, codes, bits, (columns, blocks * block_size), a)
+    factors = b.op("Reshape", scales, b.const_i64([columns, blocks]))
     offsets = None
     if zeros is not None and zeros.dtype == codes.dtype:
         codes_per_byte = 8 // bits
-        rows = _numbers(b, zeros, bits, (n, -(-blocks // codes_per_byte) * codes_per_byte), a)
-        offsets = _first_columns(b, rows, blocks) if blocks % codes_per_byte else rows
+        zero_codes = _numbers(
+            b, zeros, bits, (columns, -(-blocks // codes_per_byte) * codes_per_byte), a
+        )
+        offsets = _first_columns(b, zero_codes, blocks) if blocks % codes_per_byte else zero_codes
     elif zeros is not None:
-        offsets = b.op("Reshape", zeros, b.const_i64([n, blocks]))
-    spread: tuple[int, ...] = (n, blocks, block)
-    if places is not None:
-        spread = (n, k)
-        numbers = _first_columns(b, numbers, k) if blocks * block > k else numbers
-        factors = b.op("Gather", factors, places, axis=1)
-        offsets = None if offsets is None else b.op("Gather", offsets, places, axis=1)
+        offsets = b.op("Reshape", zeros, b.const_i64([columns, blocks]))
+    spread: tuple[int, ...] = (columns, blocks, block_size)
+    if row_order is not None:
+        spread = (columns, rows)
+        numbers = _first_columns(b, numbers, rows) if blocks * block_size > rows else numbers
+        factors = b.op("Gather", factors, row_order, axis=1)
+        offsets = None if offsets is None else b.op("Gather", offsets, row_order, axis=1)
     else:
         factors = b.op("Unsqueeze", factors, b.const_i64([2]))
         offsets = None if offsets is None else b.op("Unsqueeze", offsets, b.const_i64([2]))
     offsets = b.const_like(1 << (bits - 1), a) if offsets is None else offsets
     numbers = b.op("Reshape", numbers, b.const_i64(spread))
     weights = b.op("Mul", b.op("Sub", numbers, offsets), factors)
-    if places is None:
-        weights = b.op("Reshape", weights, b.const_i64([n, blocks * block]))
-        weights = _first_columns(b, weights, k) if blocks * block > k else weights
+    if row_order is None:
+        weights = b.op("Reshape", weights, b.const_i64([columns, blocks * block_size]))
+        weights = _first_columns(b, weights, rows) if blocks * block_size > rows else weights
     result = b.op("MatMul", a, b.op("Transpose", weights, perm=[1, 0]))
     return (result if bias is None else b.op("Add", result, bias),)
 

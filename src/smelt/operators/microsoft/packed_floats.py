@@ -34,11 +34,11 @@ def _shape(attributes: Attributes) -> tuple[int, int]:
 
 def _product(inputs: Arguments, attributes: Attributes) -> Computed:
     """Return the product with the decoded weights."""
-    a, codes, greatest = present(inputs)
+    a, codes, factors = present(inputs)
     shape, block = _shape(attributes), int_of(attributes, "block_size")
-    numbers = np.stack([codes >> 4, codes & 15], -1).reshape(-1)[: prod(shape)]
+    indices = np.stack([codes >> 4, codes & 15], -1).reshape(-1)[: prod(shape)]
     table = np.asarray(TABLES[int_of(attributes, "quant_type")], np.float32)
-    weights = table[numbers] * np.repeat(greatest, block)[: prod(shape)]
+    weights = table[indices] * np.repeat(factors, block)[: prod(shape)]
     weights = weights.reshape(shape)
     result = a @ (weights.T if attributes["transB"] else weights)
     return (result.astype(a.dtype),)
@@ -46,10 +46,10 @@ def _product(inputs: Arguments, attributes: Attributes) -> Computed:
 
 def _body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...] | None:
     """Build a table lookup of the codes, times the factor of each block, then the product."""
-    a, codes, greatest = present(inputs)
+    a, codes, factors = present(inputs)
     shape, block = _shape(attributes), int_of(attributes, "block_size")
     kind = int_of(attributes, "quant_type")
-    size = prod(shape)
+    count = prod(shape)
     if kind not in (0, 1) or a.dtype is None:
         return None
     integers = b.op("Cast", codes, to=int(ir.DataType.INT32))
@@ -59,10 +59,10 @@ def _body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value,
     pairs = b.op("Concat", *(b.op("Unsqueeze", x, last) for x in (high, low)), axis=-1)
     table = b.constant(np.asarray(TABLES[kind], a.dtype.numpy()))
     numbers = b.op("Gather", table, b.op("Reshape", pairs, last), axis=0)
-    places = b.constant((np.arange(size + size % 2) // block).clip(0, (size - 1) // block))
-    scaled = b.op("Mul", numbers, b.op("Gather", greatest, places, axis=0))
-    if size % 2:
-        scaled = b.op("Slice", scaled, *(b.const_i64([i]) for i in (0, size, 0)))
+    block_of = b.constant((np.arange(count + count % 2) // block).clip(0, (count - 1) // block))
+    scaled = b.op("Mul", numbers, b.op("Gather", factors, block_of, axis=0))
+    if count % 2:
+        scaled = b.op("Slice", scaled, *(b.const_i64([i]) for i in (0, count, 0)))
     weights = b.op("Reshape", scaled, b.const_i64(shape))
     transposed = b.op("Transpose", weights, perm=[1, 0]) if attributes["transB"] else weights
     return (b.op("MatMul", a, transposed),)

@@ -71,19 +71,25 @@ def _run(
     """Run one direction; return all hidden states, the last hidden state and the last cell state.
 
     ``order`` has, for each step and sample, the row of the sequence, or -1 beyond its end.
-    ``state`` is updated in place.
+    ``state`` is updated in place. Gates are ordered i, o, f, c as in ONNX's LSTM.
     """
-    h, c = state
-    y = np.zeros((*gates.shape[:2], r.shape[0]), np.float32)
+    hidden, cell = state
+    all_hidden = np.zeros((*gates.shape[:2], r.shape[0]), np.float32)
     for rows in order:
         active = np.flatnonzero(rows >= 0)
         sequence_rows = rows[active]
-        i, o, f, g = np.split(gates[sequence_rows, active] + h[active] @ r, 4, -1)
-        to_i, to_o, to_f = np.split(peepholes, 3)
-        forget = _sigmoid(f + to_f * c[active])
-        c[active] = forget * c[active] + _sigmoid(i + to_i * c[active]) * np.tanh(g)
-        h[active] = y[sequence_rows, active] = _sigmoid(o + to_o * c[active]) * np.tanh(c[active])
-    return y, h, c
+        input_gate, output_gate, forget_gate, candidate = np.split(
+            gates[sequence_rows, active] + hidden[active] @ r, 4, -1
+        )
+        input_peephole, output_peephole, forget_peephole = np.split(peepholes, 3)
+        forget = _sigmoid(forget_gate + forget_peephole * cell[active])
+        cell[active] = forget * cell[active] + _sigmoid(
+            input_gate + input_peephole * cell[active]
+        ) * np.tanh(candidate)
+        hidden[active] = all_hidden[sequence_rows, active] = _sigmoid(
+            output_gate + output_peephole * cell[active]
+        ) * np.tanh(cell[active])
+    return all_hidden, hidden, cell
 
 
 def _has_default_functions(attributes: Attributes) -> bool:
@@ -121,15 +127,19 @@ def _reference(inputs: Arguments, attributes: Attributes) -> Computed:
     biases = np.zeros((count, 2, 4 * hidden), np.float32) if bias is None else bias
     biases = biases.reshape(count, 2, 4 * hidden).sum(1)
     peephole_weights = np.zeros((count, 3 * hidden), np.float32) if peepholes is None else peepholes
-    y = np.zeros((steps, count, batch, hidden), np.float32)
-    for d in range(count):
-        backward = d == 1 or attributes["direction"] == "reverse"
+    all_hidden = np.zeros((steps, count, batch, hidden), np.float32)
+    for direction in range(count):
+        backward = direction == 1 or attributes["direction"] == "reverse"
         order = _order(ends, steps, backward)
-        gates = real @ input_weights[d] + biases[d]
-        y[:, d], *_ = _run(
-            gates, recurrent_weights[d], peephole_weights[d], (first_h[d], first_c[d]), order
+        gates = real @ input_weights[direction] + biases[direction]
+        all_hidden[:, direction], *_ = _run(
+            gates,
+            recurrent_weights[direction],
+            peephole_weights[direction],
+            (first_h[direction], first_c[direction]),
+            order,
         )
-    return y, first_h, first_c
+    return all_hidden, first_h, first_c
 
 
 def _dense(b: Builder, operands: Values, count: int) -> ir.Value:

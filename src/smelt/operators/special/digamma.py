@@ -47,21 +47,22 @@ def digamma(m: Arithmetic, x: Number) -> Number:
 def _positive(m: Arithmetic, x: Number) -> Number:
     """Return digamma for x > 0.
 
-    Near the root by Taylor's series; elsewhere by shifts up to where the asymptotic series holds.
+    Near its root by Taylor's series in ``z``, the distance to the root; elsewhere by the asymptotic
+    series at ``shifted``, less the terms of ``digamma(x) = digamma(x + 1) - 1 / x`` for each shift.
     """
-    shifted, total = x, x * 0.0
+    shifted, shift_terms = x, x * 0.0
     for _ in range(10):
-        up = shifted < LARGE
-        total = m.where(up, total + 1.0 / shifted, total)
-        shifted = m.where(up, shifted + 1.0, shifted)
+        is_low = shifted < LARGE
+        shift_terms = m.where(is_low, shift_terms + 1.0 / shifted, shift_terms)
+        shifted = m.where(is_low, shifted + 1.0, shifted)
     inverse = 1.0 / shifted
     square = inverse * inverse
     series = square * polynomial(ASYMPTOTIC[::-1], square)
-    by_expansion = m.log(shifted) - 0.5 * inverse - series - m.where(x < LARGE, total, 0.0)
+    by_expansion = m.log(shifted) - 0.5 * inverse - series - m.where(x < LARGE, shift_terms, 0.0)
     distance = (x - ROOT) - ROOT_REST
-    close = m.abs(distance) < 0.3
-    z = m.where(close, distance, 0.0)
-    return m.where(close, z * polynomial(AROUND_ROOT[::-1], z), by_expansion)
+    is_near_root = m.abs(distance) < 0.3
+    z = m.where(is_near_root, distance, 0.0)
+    return m.where(is_near_root, z * polynomial(AROUND_ROOT[::-1], z), by_expansion)
 
 
 OPERATOR = elementwise(

@@ -84,7 +84,9 @@ def erfc(m: Arithmetic, x: Number) -> Number:
 def erf_inv(m: Arithmetic, x: Number) -> Number:
     """Return the inverse of erf; infinity at 1 and -1, NaN beyond.
 
-    In single precision no number below 1 has a root of 4 or more, so ``FAR`` is not needed.
+    It is x times a Chebyshev series in ``w = -log(1 - x^2)`` or its root; each of three ranges is
+    mapped to [-1, 1]. In single precision no number below 1 has a root of 4 or more, so ``FAR`` is
+    not needed.
     """
     w = -m.log((1.0 - x) * (x + 1.0))
     root = m.sqrt(m.maximum(w, 0.0))

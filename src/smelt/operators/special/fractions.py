@@ -27,18 +27,18 @@ def gamma_series(
 
     def step(active: Number, *state: Number) -> tuple[Number, ...]:
         """Add one term of the series where ``active`` is true."""
-        count, term, total, grown, growth = state
+        count, term, total, term_slope, total_slope = state
         count = count + 1.0
-        over = a + count
+        divisor = a + count
         if slope:
-            grown = (grown - term / over) * (x / over)
-            growth = growth + grown
-        term = term * (x / over)
+            term_slope = (term_slope - term / divisor) * (x / divisor)
+            total_slope = total_slope + term_slope
+        term = term * (x / divisor)
         total = total + term
         going = term > EPS * total
         if slope:
-            going = going | (m.abs(grown) > EPS * m.abs(growth))
-        new = (count, term, total, grown, growth)
+            going = going | (m.abs(term_slope) > EPS * m.abs(total_slope))
+        new = (count, term, total, term_slope, total_slope)
         updated = (m.where(active, after, before) for after, before in zip(new, state, strict=True))
         return (active & going & (count < LIMIT), *updated)
 
@@ -53,41 +53,73 @@ def gamma_fraction(
 ) -> tuple[Number, Number]:
     """Return the upper function over ``density(a, x)``, and its derivative by a: DLMF 8.9.2.
 
-    Numerators and denominators follow recurrences and are scaled down as they grow, as in Cephes.
+    Numerators and denominators follow recurrences and are scaled down as they grow, as in Cephes:
+    ``num = num1 * z - num2 * w``, and the same for ``den``. 1 is the last term, 2 the one before.
     """
     zero = x * 0.0
     one = zero + 1.0
 
     def step(active: Number, *state: Number) -> tuple[Number, ...]:
         """Advance the fraction by one term where ``active`` is true."""
-        count, value, p1, q1, p2, q2, dvalue, dp1, dq1, dp2, dq2 = state
+        (
+            count,
+            value,
+            num1,
+            den1,
+            num2,
+            den2,
+            value_slope,
+            num1_slope,
+            den1_slope,
+            num2_slope,
+            den2_slope,
+        ) = state
         count = count + 1.0
         y = (count + 1.0) - a
         z = x + y + (count + 1.0)
         w = y * count
-        p, q = p1 * z - p2 * w, q1 * z - q2 * w
-        usable = ~m.equal(q, 0.0)
-        divisor = m.where(usable, q, 1.0)
-        ratio = m.where(usable, p / divisor, value)
+        num, den = num1 * z - num2 * w, den1 * z - den2 * w
+        usable = ~m.equal(den, 0.0)
+        divisor = m.where(usable, den, 1.0)
+        ratio = m.where(usable, num / divisor, value)
         going = ~usable | (m.abs(value - ratio) > EPS * m.abs(ratio))
-        down = m.where(m.abs(p) > BIG, 1.0 / BIG, 1.0)
-        new = [count, ratio, p * down, q * down, p1 * down, q1 * down]
+        shrink = m.where(m.abs(num) > BIG, 1.0 / BIG, 1.0)
+        new = [count, ratio, num * shrink, den * shrink, num1 * shrink, den1 * shrink]
         if slope:
-            dp = dp1 * z - p1 - dp2 * w + p2 * count
-            dq = dq1 * z - q1 - dq2 * w + q2 * count
-            dratio = m.where(usable, (dp - ratio * dq) / divisor, dvalue)
-            noise = EPS * m.maximum(m.abs(dratio), m.abs(dp / divisor))
-            going = going | (m.abs(dratio - dvalue) > noise)
-            new += [dratio, dp * down, dq * down, dp1 * down, dq1 * down]
+            num_slope = num1_slope * z - num1 - num2_slope * w + num2 * count
+            den_slope = den1_slope * z - den1 - den2_slope * w + den2 * count
+            ratio_slope = m.where(usable, (num_slope - ratio * den_slope) / divisor, value_slope)
+            noise = EPS * m.maximum(m.abs(ratio_slope), m.abs(num_slope / divisor))
+            going = going | (m.abs(ratio_slope - value_slope) > noise)
+            new += [
+                ratio_slope,
+                num_slope * shrink,
+                den_slope * shrink,
+                num1_slope * shrink,
+                den1_slope * shrink,
+            ]
         else:
-            new += [dvalue, dp1, dq1, dp2, dq2]
+            new += [value_slope, num1_slope, den1_slope, num2_slope, den2_slope]
         updated = (m.where(active, after, before) for after, before in zip(new, state, strict=True))
         return (active & going & (count < LIMIT), *updated)
 
     z = x + 2.0 - a
-    p1, q1 = x + 1.0, z * x
+    num1, den1 = x + 1.0, z * x
     # The derivatives of p1 and q1 by a are 0 and -x.
-    start = (is_used, zero, p1 / q1, p1, q1, one, x, p1 * x / (q1 * q1), zero, -x, zero, zero)
-    _, count, value, _, _, _, _, dvalue, *_ = m.loop(lambda active, *_: active, step, start)
+    start = (
+        is_used,
+        zero,
+        num1 / den1,
+        num1,
+        den1,
+        one,
+        x,
+        num1 * x / (den1 * den1),
+        zero,
+        -x,
+        zero,
+        zero,
+    )
+    _, count, value, _, _, _, _, value_slope, *_ = m.loop(lambda active, *_: active, step, start)
     failed = count >= LIMIT
-    return m.where(failed, math.nan, value), m.where(failed, math.nan, dvalue)
+    return m.where(failed, math.nan, value), m.where(failed, math.nan, value_slope)

@@ -56,13 +56,13 @@ def lgamma_positive(m: Arithmetic, x: Number) -> Number:
         down = shifted >= 2.5
         shifted = m.where(down, shifted - 1.0, shifted)
         product = m.where(down, product * shifted, product)
-    below, near_one = x < 0.5, x < 1.5
-    z = m.where(below, x, m.where(near_one, x - 1.0, shifted - 2.0))
+    near_zero, near_one = x < 0.5, x < 1.5
+    z = m.where(near_zero, x, m.where(near_one, x - 1.0, shifted - 2.0))
     # gamma(x) is gamma(x + 1) / x; a shift downward multiplies.
-    factor = m.log(m.where(below, x * (x + 1.0), m.where(near_one, x, product)))
-    small = _around_two(m.where(x < LARGE, z, 0.0)) + m.where(near_one, -factor, factor)
-    large = (x - 0.5) * (m.log(x) - 1.0) + (HALF_LOG_2PI - 0.5) + _stirling(x)
-    return m.where(x < LARGE, small, large)
+    factor = m.log(m.where(near_zero, x * (x + 1.0), m.where(near_one, x, product)))
+    by_series = _around_two(m.where(x < LARGE, z, 0.0)) + m.where(near_one, -factor, factor)
+    by_stirling = (x - 0.5) * (m.log(x) - 1.0) + (HALF_LOG_2PI - 0.5) + _stirling(x)
+    return m.where(x < LARGE, by_series, by_stirling)
 
 
 def stirling_rest(m: Arithmetic, x: Number) -> Number:

@@ -33,14 +33,16 @@ def betainc(m: Arithmetic, a: Number, b: Number, x: Number) -> Number:
 
 
 def _by_fraction(m: Arithmetic, a: Number, b: Number, x: Number, is_used: Number) -> Number:
-    """Return the function on the side of the mean where the fraction converges fast (DLMF
-    8.17.4)."""
+    """Return the function on the side of the mean where the fraction converges fast (DLMF 8.17.4).
+
+    Beyond the mean, ``I(a, b, x) = 1 - I(b, a, 1 - x)`` swaps the arguments.
+    """
     direct = x < (a + 1.0) / (a + b + 2.0)
     complement = 1.0 - x
-    p, q = m.where(direct, a, b), m.where(direct, b, a)
-    y, z = m.where(direct, x, complement), m.where(direct, complement, x)
-    factor = _density(m, p, q, y, z)
-    value = factor * _fraction(m, p, q, y, is_used & (factor > 0.0)) / p
+    first, second = m.where(direct, a, b), m.where(direct, b, a)
+    place, one_less_place = m.where(direct, x, complement), m.where(direct, complement, x)
+    factor = _density(m, first, second, place, one_less_place)
+    value = factor * _fraction(m, first, second, place, is_used & (factor > 0.0)) / first
     return m.where(direct, value, 1.0 - value)
 
 
@@ -65,24 +67,24 @@ def _fraction(m: Arithmetic, a: Number, b: Number, x: Number, is_used: Number) -
 
     def step(active: Number, *state: Number) -> tuple[Number, ...]:
         """Advance the fraction by two terms where ``active`` is true."""
-        k, c, d, h = state
+        k, c, d, value = state
         next_k = k + 1.0
         twice = a + 2.0 * next_k
         even = next_k * (b - next_k) * x / ((twice - 1.0) * twice)
         odd = -(a + next_k) * (a + b + next_k) * x / (twice * (twice + 1.0))
-        c1, d1 = advance(even, c, d)
-        c2, d2 = advance(odd, c1, d1)
-        delta = c2 * d2
-        new = (next_k, c2, d2, h * (c1 * d1) * delta)
-        going = m.abs(delta - 1.0) > TOLERANCE
+        odd_c, odd_d = advance(even, c, d)
+        c2, d2 = advance(odd, odd_c, odd_d)
+        change = c2 * d2
+        new = (next_k, c2, d2, value * (odd_c * odd_d) * change)
+        going = m.abs(change - 1.0) > TOLERANCE
         updated = (m.where(active, after, before) for after, before in zip(new, state, strict=True))
         return (active & going & (next_k < LIMIT), *updated)
 
     first = -(a + b) * x / (a + 1.0)
     d = advance(first, one, one)[1]
     start = (is_used, one * 0.0, one, d, d)
-    _, k, _, _, h = m.loop(lambda active, *_: active, step, start)
-    return m.where(k >= LIMIT, math.nan, h)
+    _, k, _, _, value = m.loop(lambda active, *_: active, step, start)
+    return m.where(k >= LIMIT, math.nan, value)
 
 
 OPERATOR = elementwise(

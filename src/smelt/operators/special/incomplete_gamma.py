@@ -41,8 +41,8 @@ def _lower_and_upper(m: Arithmetic, a: Number, x: Number) -> tuple[Number, Numbe
     scaled = temme.eta * m.sqrt(a * 0.5)
     near_upper = 0.5 * erfc(m, scaled) + correction
     near_lower = 0.5 * erfc(m, -scaled) - correction
-    valid = temme.valid
-    return m.where(valid, near_lower, lower), m.where(valid, near_upper, upper)
+    use_temme = temme.valid
+    return m.where(use_temme, near_lower, lower), m.where(use_temme, near_upper, upper)
 
 
 def _on_edges_of_domain(m: Arithmetic, a: Number, x: Number) -> tuple[Number, Number]:

@@ -90,14 +90,16 @@ def expand(m: Arithmetic, a: Number, x: Number) -> Expansion:
     eta = m.where(mu < 0.0, -size, size)
     inverse = 1.0 / a
     ratio = polynomial(MU[::-1], eta)
-    total, by_eta, by_a = eta * 0.0, eta * 0.0, eta * 0.0
+    total, total_by_eta, total_by_a = eta * 0.0, eta * 0.0, eta * 0.0
     for k in reversed(range(len(ROWS))):
-        row = ROWS[k]
-        value = polynomial(row[::-1], eta)
-        slope = polynomial([n * row[n] for n in reversed(range(1, len(row)))], eta)
-        by_a = by_a * inverse - float(k) * value * inverse
+        coefficients = ROWS[k]
+        value = polynomial(coefficients[::-1], eta)
+        value_by_eta = polynomial(
+            [n * coefficients[n] for n in reversed(range(1, len(coefficients)))], eta
+        )
+        total_by_a = total_by_a * inverse - float(k) * value * inverse
         total = total * inverse + value
-        by_eta = by_eta * inverse + slope
+        total_by_eta = total_by_eta * inverse + value_by_eta
     # At fixed x, eta changes with a by -mu / (a eta).
-    slope = by_a - by_eta * ratio * inverse
-    return Expansion(valid, eta, ratio, mu - half_square, -a * half_square, total, slope)
+    slope_by_a = total_by_a - total_by_eta * ratio * inverse
+    return Expansion(valid, eta, ratio, mu - half_square, -a * half_square, total, slope_by_a)
