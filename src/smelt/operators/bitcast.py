@@ -113,8 +113,8 @@ def _bits_of_float(b: Builder, x: ir.Value, form: Format) -> ir.Value:
         bits = s + (e - lowest) * 2^mantissa, and the sign bit if x is negative
     """
     zero, lowest = b.constant(np.float64(0)), 1 - form.bias
-    wide = _cast(b, x, DOUBLE)
-    magnitude = b.op("Abs", wide)
+    as_double = _cast(b, x, DOUBLE)
+    magnitude = b.op("Abs", as_double)
     finite = b.op("Less", magnitude, b.constant(np.float64(np.inf)))
     magnitude = b.op("Where", finite, magnitude, zero)
     exponent = _exponent(b, magnitude, form, lowest)
@@ -123,19 +123,19 @@ def _bits_of_float(b: Builder, x: ir.Value, form: Format) -> ir.Value:
     if form.mantissa > 23:
         significand, exponent = _corrected(b, significand, exponent, lowest)
     # The hidden bit of a normal number adds the 1 by which its stored exponent is higher.
-    stored = b.op("Sub", exponent, b.const_i64(lowest))
+    stored_exponent = b.op("Sub", exponent, b.const_i64(lowest))
     bits = b.op(
         "Add",
         _cast(b, significand, INT64),
-        b.op("Mul", stored, b.const_i64(1 << form.mantissa)),
+        b.op("Mul", stored_exponent, b.const_i64(1 << form.mantissa)),
     )
     infinite = form.special << form.mantissa
     nan = b.const_i64(infinite + (1 << form.mantissa - 1))
-    infinity_or_nan = b.op("Where", b.op("IsNaN", wide), nan, b.const_i64(infinite))
+    infinity_or_nan = b.op("Where", b.op("IsNaN", as_double), nan, b.const_i64(infinite))
     bits = b.op("Where", finite, bits, infinity_or_nan)
     # A reciprocal tells -0 from 0.
-    inverse = b.op("Div", b.constant(np.float64(1)), wide)
-    negative = b.op("Or", b.op("Less", wide, zero), b.op("Less", inverse, zero))
+    reciprocal = b.op("Div", b.constant(np.float64(1)), as_double)
+    negative = b.op("Or", b.op("Less", as_double, zero), b.op("Less", reciprocal, zero))
     sign = -(1 << 63) if form.mantissa > 23 else 1 << form.exponent + form.mantissa
     return b.op("Add", bits, b.op("Mul", _cast(b, negative, INT64), b.const_i64(sign)))
 

@@ -88,7 +88,7 @@ def instance_of(operator: Definition, node: ir.Node) -> Instance:
     This is: attributes (also as text, because 0.0 equals -0.0), element types and ranks of inputs,
     and the number of results.
     """
-    attributes = tuple((*item, repr(item[1])) for item in operator.attributes_of(node).items())
+    attributes = tuple((*pair, repr(pair[1])) for pair in operator.attributes_of(node).items())
     types = tuple(
         None if v is None else (v.dtype, None if v.shape is None else len(v.shape))
         for v in node.inputs

@@ -70,8 +70,8 @@ def body(
     if shape is None:
         return None
     axis = axis_of(attributes, len(shape))
-    behind = b.const_i64([axis + 1])
-    stacked = b.op("Concat", *(b.op("Unsqueeze", v, behind) for v in values), axis=axis + 1)
+    next_axis = b.const_i64([axis + 1])
+    stacked = b.op("Concat", *(b.op("Unsqueeze", v, next_axis) for v in values), axis=axis + 1)
     factors = [len(values) if index == axis else 1 for index in range(len(shape))]
     target = b.op("Mul", b.op("Shape", values[0]), b.const_i64(factors))
     # A 0 in the target shape is an empty dim; without allowzero it would copy a dim of `stacked`.

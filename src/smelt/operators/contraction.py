@@ -41,7 +41,10 @@ class Equation:
     out: Labels
 
     def __str__(self) -> str:
-        """Return the equation as text, with a separate character for each dim under an ellipsis."""
+        """Return the equation as text, with a separate character for each dim under an ellipsis.
+
+        Those characters come from the end of Unicode's private range.
+        """
         labels = dict.fromkeys(label for term in self.terms for label in term)
         unused = (c for c in map(chr, range(0xF8FE, 0xE000, -1)) if c not in labels)
         letters = {label: label if len(label) == 1 else next(unused) for label in labels}
@@ -66,18 +69,22 @@ def parse(equation: str, ranks: Sequence[int]) -> Equation:
     for term in (*terms, result_text):
         if set(term.replace("...", "")) & set(".->,"):
             raise ValueError(f"{term!r} is no term of an equation")
-    hidden = [rank - len(term.replace("...", "")) for term, rank in zip(terms, ranks, strict=True)]
-    for term, count, rank in zip(terms, hidden, ranks, strict=True):
+    ellipsis_ranks = [
+        rank - len(term.replace("...", "")) for term, rank in zip(terms, ranks, strict=True)
+    ]
+    for term, count, rank in zip(terms, ellipsis_ranks, ranks, strict=True):
         if count < 0 or (count and "..." not in term):
             raise ValueError(f"term {term!r} does not fit an operand of {rank} dims")
-    widest = max((n for t, n in zip(terms, hidden, strict=True) if "..." in t), default=0)
-    labels = [_expand(term, count) for term, count in zip(terms, hidden, strict=True)]
+    largest_ellipsis = max(
+        (n for t, n in zip(terms, ellipsis_ranks, strict=True) if "..." in t), default=0
+    )
+    labels = [_expand(term, count) for term, count in zip(terms, ellipsis_ranks, strict=True)]
     if arrow:
-        out = _expand(result_text, widest)
+        out = _expand(result_text, largest_ellipsis)
     else:
         letters = [label for term in labels for label in term if len(label) == 1]
-        once = sorted(label for label in set(letters) if letters.count(label) == 1)
-        out = (*_expand("...", widest), *once)
+        labels_once = sorted(label for label in set(letters) if letters.count(label) == 1)
+        out = (*_expand("...", largest_ellipsis), *labels_once)
     if len(set(out)) < len(out):
         raise ValueError(f"the result of {equation!r} repeats a label")
     all_labels = {label for term in labels for label in term}
@@ -184,10 +191,10 @@ def _found_path(
     one has fewer.
     """
     # Numbers, because the order of a set of texts differs between processes.
-    number = {label: index for index, label in enumerate(sizes)}
-    counts = {number[k]: d if isinstance(d, int) else UNKNOWN_SIZE for k, d in sizes.items()}
-    inputs = [frozenset(number[label] for label in term) for term in equation.terms]
-    out = frozenset(number[label] for label in equation.out)
+    number_of = {label: index for index, label in enumerate(sizes)}
+    counts = {number_of[k]: d if isinstance(d, int) else UNKNOWN_SIZE for k, d in sizes.items()}
+    inputs = [frozenset(number_of[label] for label in term) for term in equation.terms]
+    out = frozenset(number_of[label] for label in equation.out)
     path = finder(inputs, out, counts, memory_limit)
     if not retry or _count_multiplications(path, inputs, out, counts) <= FEW_PRODUCTS:
         return path

@@ -99,23 +99,27 @@ def _sliceable(equation: Equation, sizes: Mapping[str, Dim]) -> list[str]:
 def _cost(
     equation: Equation, labels: tuple[str, ...], path: Path, sizes: Mapping[str, Dim]
 ) -> _Cost:
-    """Return the cost of the contraction by ``path`` in slices of ``labels``."""
+    """Return the cost of the contraction by ``path`` in slices of ``labels``.
+
+    The size counts the largest array in memory: a sliced operand, or a result of a step but the
+    last.
+    """
     counts = {label: d if isinstance(d, int) else UNKNOWN_SIZE for label, d in sizes.items()}
-    inner = without_labels(equation, labels)
-    steps, result = plan_of(inner, path, sizes)
-    labels_of: list[tuple[str, ...]] = list(inner.terms)
+    sliced = without_labels(equation, labels)
+    steps, result = plan_of(sliced, path, sizes)
+    labels_of: list[tuple[str, ...]] = list(sliced.terms)
     sizes_of_results = [
         prod(counts[label] for label in term)
-        for term, unsliced in zip(inner.terms, equation.terms, strict=True)
+        for term, unsliced in zip(sliced.terms, equation.terms, strict=True)
         if term != unsliced
     ]
-    products = 0
+    multiplications = 0
     for step in steps:
-        read = {label for operand in step.inputs for label in labels_of[operand]}
+        labels_read = {label for operand in step.inputs for label in labels_of[operand]}
         labels_of.append(step.labels)
         if step.op in (DOT, COMBINE, REDUCE, DIAGONAL):
-            products += prod(counts[label] for label in read)
+            multiplications += prod(counts[label] for label in labels_read)
             if len(labels_of) - 1 != result:
                 sizes_of_results.append(prod(counts[label] for label in step.labels))
     repeats = prod(counts[label] for label in labels)
-    return _Cost(max(sizes_of_results, default=0), repeats * products)
+    return _Cost(max(sizes_of_results, default=0), repeats * multiplications)

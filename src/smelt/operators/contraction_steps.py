@@ -115,15 +115,19 @@ class _Planner:
         return self.add(COMBINE, tuple(sides), labels, dims=dims)
 
     def _dot(self, a: int, b: int, batch: Sequence[str], summed: Sequence[str]) -> int:
-        """Add the product of ``a`` and ``b`` over the labels ``summed``; return its number."""
-        x, y = self.labels[a], self.labels[b]
+        """Add the product of ``a`` and ``b`` over the labels ``summed``; return its number.
+
+        ``dims`` are the positions of the labels, in the order of DotGeneral: those of ``a``, then
+        of ``b``, first of ``summed``, then of ``batch``.
+        """
+        left_labels, right_labels = self.labels[a], self.labels[b]
         dims = tuple(
             tuple(side.index(label) for label in group)
             for group in (summed, batch)
-            for side in (x, y)
+            for side in (left_labels, right_labels)
         )
         shared = {*summed, *batch}
-        free = [label for label in (*x, *y) if label not in shared]
+        free = [label for label in (*left_labels, *right_labels) if label not in shared]
         return self.add(DOT, (a, b), (*batch, *free), dims=dims)
 
 
@@ -191,7 +195,12 @@ class _Tree:
     """
 
     def __init__(self, terms: Sequence[Labels], path: Path, out: Labels) -> None:
-        """Build the tree from ``path``, then choose orders from the result back to the operands."""
+        """Build the tree from ``path``, then choose orders from the result back to the operands.
+
+        ``counts`` has, for each label, how many operands that are alive have it, and the result. A
+        product keeps the labels that are still in use: ``ij,jk,kl->il`` by the pairs (0, 1), (0, 1)
+        makes the operands 0, 1, 2, the product 3 with the labels ``ik``, and the result 4.
+        """
         self.labels = list(terms)
         self.children: list[tuple[int, int]] = []
         counts: dict[str, int] = dict.fromkeys(out, 1)
@@ -200,14 +209,14 @@ class _Tree:
                 counts[label] = counts.get(label, 0) + 1
         alive = list(range(len(terms)))
         for pair in path:
-            a, b = (alive[i] for i in pair)
+            first, second = (alive[i] for i in pair)
             for place in sorted(pair, reverse=True):
                 del alive[place]
             alive.append(len(self.labels))
-            all_labels = dict.fromkeys((*self.labels[a], *self.labels[b]))
-            for label in (*self.labels[a], *self.labels[b]):
+            all_labels = dict.fromkeys((*self.labels[first], *self.labels[second]))
+            for label in (*self.labels[first], *self.labels[second]):
                 counts[label] -= 1
-            self.children.append((a, b))
+            self.children.append((first, second))
             self.labels.append(tuple(label for label in all_labels if counts[label]))
             for label in self.labels[-1]:
                 counts[label] += 1
@@ -227,24 +236,28 @@ class _Tree:
         order of the result.
         """
         result_labels = self.labels[number]
-        a, b = self.children[number - leaves]
-        first_free = self._free_labels(a, b, result_labels)
-        second_free = self._free_labels(b, a, result_labels)
+        first, second = self.children[number - leaves]
+        first_free = self._free_labels(first, second, result_labels)
+        second_free = self._free_labels(second, first, result_labels)
         if first_free and second_free:
             starts = [result_labels.index(free[0]) for free in (first_free, second_free)]
             if starts[1] < starts[0]:
-                a, b = b, a
+                first, second = second, first
                 first_free, second_free = second_free, first_free
-                self.children[number - leaves] = (a, b)
-        x, y = self.labels[a], self.labels[b]
-        batch = [label for label in result_labels if label in x and label in y]
+                self.children[number - leaves] = (first, second)
+        first_labels, second_labels = self.labels[first], self.labels[second]
+        batch = [
+            label for label in result_labels if label in first_labels and label in second_labels
+        ]
         # An operand of the equation has its order already, so the other operand follows it.
-        given = x if a < leaves or b >= leaves else y
+        reference_order = first_labels if first < leaves or second >= leaves else second_labels
         summed = [
-            label for label in given if label in x and label in y and label not in result_labels
+            label
+            for label in reference_order
+            if label in first_labels and label in second_labels and label not in result_labels
         ]
         orders = ((*batch, *first_free, *summed), (*batch, *summed, *second_free))
-        for operand, order in zip((a, b), orders, strict=True):
+        for operand, order in zip((first, second), orders, strict=True):
             if operand >= leaves:
                 labels = self.labels[operand]
                 as_in_result = tuple(label for label in result_labels if label in labels)

@@ -39,17 +39,22 @@ class Groups:
 def groups(attributes: Attributes, lhs_rank: int, rhs_rank: int) -> Groups:
     """Return the dims named by ``attributes``; raises ValueError if they are invalid."""
     names = ("lhs_contracting", "rhs_contracting", "lhs_batch", "rhs_batch")
-    lc, rc, lb, rb = (_dims(attributes, name) for name in names)
-    if len(lc) != len(rc) or len(lb) != len(rb):
+    lhs_contracting, rhs_contracting, lhs_batch, rhs_batch = (
+        _dims(attributes, name) for name in names
+    )
+    if len(lhs_contracting) != len(rhs_contracting) or len(lhs_batch) != len(rhs_batch):
         raise ValueError("both operands need equally many contracting and batch dims")
-    for side, used, rank in (("lhs", (*lc, *lb), lhs_rank), ("rhs", (*rc, *rb), rhs_rank)):
+    for side, used, rank in (
+        ("lhs", (*lhs_contracting, *lhs_batch), lhs_rank),
+        ("rhs", (*rhs_contracting, *rhs_batch), rhs_rank),
+    ):
         if any(not 0 <= dim < rank for dim in used):
             raise ValueError(f"dims {list(used)} of {side} do not fit rank {rank}")
         if len(set(used)) < len(used):
             raise ValueError(f"a dim of {side} is named twice in {list(used)}")
-    left = tuple(dim for dim in range(lhs_rank) if dim not in (*lc, *lb))
-    right = tuple(dim for dim in range(rhs_rank) if dim not in (*rc, *rb))
-    return Groups(lc, rc, lb, rb, left, right)
+    lhs_free = tuple(dim for dim in range(lhs_rank) if dim not in (*lhs_contracting, *lhs_batch))
+    rhs_free = tuple(dim for dim in range(rhs_rank) if dim not in (*rhs_contracting, *rhs_batch))
+    return Groups(lhs_contracting, rhs_contracting, lhs_batch, rhs_batch, lhs_free, rhs_free)
 
 
 def _dims(attributes: Attributes, name: str) -> tuple[int, ...]:
@@ -102,21 +107,25 @@ def _better_known(a: Dim, b: Dim) -> Dim:
 
 
 def reference(inputs: Arguments, attributes: Attributes) -> Computed:
-    """Return the dims aligned by broadcasting, combined and reduced in the accumulator type."""
+    """Return the dims aligned by broadcasting, combined and reduced in the accumulator type.
+
+    Both operands get the dims batch, lhs free, rhs free, contracting, of size 1 where they lack
+    one. ``batch``, ``lhs_free`` and ``rhs_free`` are numbers of dims.
+    """
     lhs, rhs = present(inputs)
     semiring = semiring_of(attributes["semiring"])
     parts = groups(attributes, lhs.ndim, rhs.ndim)
     preferred = attributes["dtype"]
-    kinds = [ir.DataType.from_numpy(array.dtype) for array in (lhs, rhs)]
-    output = ir.DataType(preferred) if isinstance(preferred, int) else kinds[0]
-    wide = accumulator(kinds, output).numpy()
-    nb, nl, nr = len(parts.lhs_batch), len(parts.lhs_free), len(parts.rhs_free)
+    dtypes = [ir.DataType.from_numpy(array.dtype) for array in (lhs, rhs)]
+    output = ir.DataType(preferred) if isinstance(preferred, int) else dtypes[0]
+    wide = accumulator(dtypes, output).numpy()
+    batch, lhs_free, rhs_free = len(parts.lhs_batch), len(parts.lhs_free), len(parts.rhs_free)
     left = lhs.astype(wide).transpose(*parts.lhs_batch, *parts.lhs_free, *parts.lhs_contracting)
     right = rhs.astype(wide).transpose(*parts.rhs_batch, *parts.rhs_free, *parts.rhs_contracting)
-    left = np.expand_dims(left, tuple(range(nb + nl, nb + nl + nr)))
-    right = np.expand_dims(right, tuple(range(nb, nb + nl)))
+    left = np.expand_dims(left, tuple(range(batch + lhs_free, batch + lhs_free + rhs_free)))
+    right = np.expand_dims(right, tuple(range(batch, batch + lhs_free)))
     terms = semiring.combine(left, right)
-    total = semiring.sum(terms, tuple(range(nb + nl + nr, terms.ndim)))
+    total = semiring.sum(terms, tuple(range(batch + lhs_free + rhs_free, terms.ndim)))
     return (np.asarray(total).astype(output.numpy()),)
 
 
@@ -169,17 +178,21 @@ def _equation(parts: Groups, lhs_rank: int, rhs_rank: int) -> str:
 def _reduction(
     b: Builder, lhs: ir.Value, rhs: ir.Value, parts: Groups, semiring: Semiring
 ) -> ir.Value:
-    """Build a broadcasting product and its reduction over ``semiring``."""
-    nb, nl, nr = len(parts.lhs_batch), len(parts.lhs_free), len(parts.rhs_free)
+    """Build a broadcasting product and its reduction over ``semiring``, as ``reference`` does."""
+    batch, lhs_free, rhs_free = len(parts.lhs_batch), len(parts.lhs_free), len(parts.rhs_free)
     left = _transposed_by(b, lhs, (*parts.lhs_batch, *parts.lhs_free, *parts.lhs_contracting))
     right = _transposed_by(b, rhs, (*parts.rhs_batch, *parts.rhs_free, *parts.rhs_contracting))
-    if nr:
-        left = b.op("Unsqueeze", left, b.const_i64(range(nb + nl, nb + nl + nr)))
-    if nl:
-        right = b.op("Unsqueeze", right, b.const_i64(range(nb, nb + nl)))
+    if rhs_free:
+        left = b.op(
+            "Unsqueeze", left, b.const_i64(range(batch + lhs_free, batch + lhs_free + rhs_free))
+        )
+    if lhs_free:
+        right = b.op("Unsqueeze", right, b.const_i64(range(batch, batch + lhs_free)))
     terms = b.op(semiring.times, left, right)
     count = len(parts.lhs_contracting)
-    return reduced(b, terms, range(nb + nl + nr, nb + nl + nr + count), semiring)
+    return reduced(
+        b, terms, range(batch + lhs_free + rhs_free, batch + lhs_free + rhs_free + count), semiring
+    )
 
 
 def reduced(b: Builder, terms: ir.Value, axes: Iterable[int], semiring: Semiring) -> ir.Value:

@@ -190,19 +190,19 @@ def _build_step(b: Builder, step: Step, values: Sequence[ir.Value], semiring: Se
         return b.op("DotGeneral", *values, domain="smelt", semiring=str(semiring), **attributes)
     if step.op == COMBINE:
         missing = [_missing(dims, step) for dims in step.dims]
-        sides = [
+        aligned = [
             b.op("Unsqueeze", value, b.const_i64(dims)) if dims else value
             for value, dims in zip(values, missing, strict=True)
         ]
-        return b.op(semiring.times, *sides)
+        return b.op(semiring.times, *aligned)
     if step.op == REDUCE:
         return dot_general.reduced(b, x, step.axes, semiring)
     if step.op == SQUEEZE:
         return b.op("Squeeze", x, b.const_i64(step.axes))
     if step.op == DIAGONAL:
-        before = "".join(string.ascii_letters[axis] for axis in step.axes)
-        after = string.ascii_letters[: len(step.labels)]
-        return b.op("Einsum", x, equation=f"{before}->{after}")
+        letters_before = "".join(string.ascii_letters[axis] for axis in step.axes)
+        letters_after = string.ascii_letters[: len(step.labels)]
+        return b.op("Einsum", x, equation=f"{letters_before}->{letters_after}")
     return b.op("Transpose", x, perm=step.axes)
 
 

@@ -42,8 +42,10 @@ def _has_constant_replacement(node: ir.Node) -> bool:
     """
     x = node.inputs[0]
     has_sizes = len(node.inputs) > 3 and node.inputs[3] is not None
-    is_known = not has_sizes or (x is not None and x.shape is not None and x.shape.is_static())
-    return is_known and all(
+    sizes_are_known = not has_sizes or (
+        x is not None and x.shape is not None and x.shape.is_static()
+    )
+    return sizes_are_known and all(
         value is None or tensor_of(value) is not None for value in node.inputs[1:]
     )
 

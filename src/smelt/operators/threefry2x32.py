@@ -58,18 +58,22 @@ def _broadcast_dim(group: Sequence[Dim]) -> Dim:
 
 
 def reference(inputs: Arguments, attributes: Attributes) -> Computed:
-    """Return both words of the cipher text, computed on whole arrays."""
-    k0, k1, x0, x1 = np.broadcast_arrays(*(np.asarray(array) for array in inputs))
-    keys = [k0, k1, k0 ^ k1 ^ np.uint32(PARITY)]
+    """Return both words of the cipher text, computed on whole arrays.
+
+    A round adds the second word to the first and rotates the second; a group of four rounds ends
+    with the addition of two key words and the group's number.
+    """
+    key0, key1, word0, word1 = np.broadcast_arrays(*(np.asarray(array) for array in inputs))
+    keys = [key0, key1, key0 ^ key1 ^ np.uint32(PARITY)]
     with np.errstate(over="ignore"):  # Scalars warn of what arrays do silently.
-        x0, x1 = x0 + k0, x1 + k1
+        word0, word1 = word0 + key0, word1 + key1
         for group in range(GROUPS):
             for bits in ROTATIONS[group % 2]:
-                x0 = x0 + x1
-                x1 = ((x1 << np.uint32(bits)) | (x1 >> np.uint32(32 - bits))) ^ x0
-            x0 = x0 + keys[(group + 1) % 3]
-            x1 = x1 + (keys[(group + 2) % 3] + np.uint32(group + 1))
-    return np.asarray(x0), np.asarray(x1)
+                word0 = word0 + word1
+                word1 = ((word1 << np.uint32(bits)) | (word1 >> np.uint32(32 - bits))) ^ word0
+            word0 = word0 + keys[(group + 1) % 3]
+            word1 = word1 + (keys[(group + 2) % 3] + np.uint32(group + 1))
+    return np.asarray(word0), np.asarray(word1)
 
 
 def body(
@@ -79,14 +83,14 @@ def body(
 
     Each iteration computes the four rounds of a group; the three words of the key are loop states.
     """
-    k0, k1, x0, x1 = inputs
+    key0, key1, word0, word1 = inputs
     parity = b.constant(np.uint32(PARITY))
-    third = b.op("BitwiseXor", b.op("BitwiseXor", k0, k1), parity)
-    first, second = b.op("Add", x0, k0), b.op("Add", x1, k1)
+    third_key = b.op("BitwiseXor", b.op("BitwiseXor", key0, key1), parity)
+    first, second = b.op("Add", word0, key0), b.op("Add", word1, key1)
     # Loop states keep their shape, so both words are broadcast first, by adding zeros.
     first = b.op("Add", first, b.op("BitwiseXor", second, second))
     second = b.op("Add", second, b.op("BitwiseXor", first, first))
-    state = (first, second, k0, k1, third)
+    state = (first, second, key0, key1, third_key)
     tables = [b.constant(np.asarray(column, np.uint32)) for column in STEPS]
     # Without shapes, one function serves calls of all shapes.
     types = [(ir.DataType.UINT32, None)] * len(state)
@@ -117,17 +121,17 @@ def _group(
 
     ``steps`` are the four left shifts, the four right shifts and the number of the group.
     """
-    first, second, k0, k1, k2 = state
+    first, second, key0, key1, key2 = state
     *shifts, group_number = steps
     for left_shift, right_shift in zip(shifts[:4], shifts[4:], strict=True):
         first = b.op("Add", first, second)
         high = b.op("BitShift", second, left_shift, direction="LEFT")
         low = b.op("BitShift", second, right_shift, direction="RIGHT")
         second = b.op("BitwiseXor", b.op("BitwiseOr", high, low), first)
-    first = b.op("Add", first, k1)
+    first = b.op("Add", first, key1)
     # Add the number to the key first: most keys are scalars, so this adds one element.
-    second = b.op("Add", second, b.op("Add", k2, group_number))
-    return (first, second, *(b.op("Identity", key) for key in (k1, k2, k0)))
+    second = b.op("Add", second, b.op("Add", key2, group_number))
+    return (first, second, *(b.op("Identity", key) for key in (key1, key2, key0)))
 
 
 OPERATOR = Operator(

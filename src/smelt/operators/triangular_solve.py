@@ -40,8 +40,8 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
     if a.shape is not None and b.shape is not None:
         if len(a.shape) != len(b.shape):
             raise ValueError(f"ranks {len(a.shape)} and {len(b.shape)} differ")
-        side = b.shape[-2] if attributes["left_side"] else b.shape[-1]
-        batch = ir.Shape([*a.shape[:-2], a.shape[-1]]), ir.Shape([*b.shape[:-2], side])
+        solved_size = b.shape[-2] if attributes["left_side"] else b.shape[-1]
+        batch = ir.Shape([*a.shape[:-2], a.shape[-1]]), ir.Shape([*b.shape[:-2], solved_size])
         if conflicting_shapes(*batch):
             raise ValueError(f"shapes {a.shape} and {b.shape} do not fit")
     return (Result(b.dtype, b.shape),)
