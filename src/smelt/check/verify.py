@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import NamedTuple
 
 import onnx_ir as ir
 
@@ -26,7 +26,17 @@ from smelt.runtime.shape_inputs import shape_inputs
 from smelt.spans import span
 
 MODES: tuple[Mode, ...] = ("normal", "sparse", "wide", "far")
-Ran: TypeAlias = tuple[Trial, Sequence[Value], list[Value], list[Value]]
+
+
+class Ran(NamedTuple):
+    """A trial in which both sides ran: its inputs, and the outputs of the first and second side."""
+
+    trial: Trial
+    inputs: Sequence[Value]
+    expected: list[Value]
+    actual: list[Value]
+
+
 """A trial, its inputs, and the outputs of the source and of the other side."""
 
 
@@ -88,8 +98,8 @@ def verify(
         slacks = [()] * len(completed)
     _compare_outputs(second, completed, slacks, tolerance, margin)
     if approximation:
-        for trial, *_ in completed:
-            trial.outputs = flag_unrelated(trial.outputs)
+        for ran in completed:
+            ran.trial.outputs = flag_unrelated(ran.trial.outputs)
     return report
 
 
@@ -102,11 +112,11 @@ def _compare_outputs(
 ) -> None:
     """Compare the outputs of each completed trial, within ``tolerance`` or else its slack."""
     names = [port.name for port in second.interface.outputs] if second.interface else []
-    for (trial, _, expected, actual), slack in zip(completed, slacks, strict=True):
+    for ran, slack in zip(completed, slacks, strict=True):
         with span("compare"):
-            trial.outputs = compare(
-                expected,
-                actual,
+            ran.trial.outputs = compare(
+                ran.expected,
+                ran.actual,
                 tolerance or EXACT,
                 names=names,
                 slack=slack,
@@ -153,7 +163,7 @@ def _run(
         if isinstance(actual, SmeltError):
             trial.failure = f"{other} fails where {source} works: {actual.why or actual.what}"
             continue
-        completed.append((trial, case.values, expected, actual))
+        completed.append(Ran(trial, case.values, expected, actual))
     if failures and len(failures) == len(report.trials):
         tried = [trial.sizes for trial in report.trials]
         raise source_fails(failures[0], tried, first.model or second.model)
@@ -161,11 +171,11 @@ def _run(
 
 
 def _slacks(
-    yardstick: Yardstick, ran: Sequence[Ran], margin: float, *, of_source: bool
+    yardstick: Yardstick, completed: Sequence[Ran], margin: float, *, of_source: bool
 ) -> list[Slack]:
     """Return the error that rounding explains in each run, measured on ``yardstick``."""
-    inputs = [values for _, values, _, _ in ran]
-    outputs = [expected if of_source else actual for _, _, expected, actual in ran]
+    inputs = [ran.inputs for ran in completed]
+    outputs = [ran.expected if of_source else ran.actual for ran in completed]
     with span("measure rounding"):
         movements = yardstick.movements(list(zip(inputs, outputs, strict=True)))
     return [

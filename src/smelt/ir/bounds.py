@@ -111,8 +111,8 @@ def readable_bounds(graph: ir.Graph, inputs: Iterable[ir.Value] | None = None) -
     """Return the noted bounds of the symbols whose sizes a run can read off ``inputs``. The default
     for ``inputs`` are those of ``graph``."""
     values = graph.inputs if inputs is None else inputs
-    solved = solvers(dim for value in values for dim in value.shape or ())
-    return {name: ends for name, ends in bounds_of(graph).items() if name in solved}
+    readable = solvers(dim for value in values for dim in value.shape or ())
+    return {name: ends for name, ends in bounds_of(graph).items() if name in readable}
 
 
 def has_unbounded_dim(value: ir.Value, bounds: Mapping[str, Bounds]) -> bool:

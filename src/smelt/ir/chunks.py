@@ -30,12 +30,14 @@ def in_order(array: np.ndarray) -> np.ndarray:
     """
     if array.flags.c_contiguous or array.nbytes <= SMALL or array.ndim < 2:
         return np.ascontiguousarray(array).reshape(array.shape)
-    inner, *others = sorted(
+    contiguous_axis, *other_axes = sorted(
         range(array.ndim), key=lambda axis: (array.shape[axis] == 1, abs(array.strides[axis]))
     )
-    outer = max(others, key=lambda axis: array.shape[axis])
+    longest_axis = max(other_axes, key=lambda axis: array.shape[axis])
     copy = np.empty(array.shape, array.dtype)
-    reordered, target = (np.moveaxis(source, (inner, outer), (0, 1)) for source in (array, copy))
+    reordered, target = (
+        np.moveaxis(source, (contiguous_axis, longest_axis), (0, 1)) for source in (array, copy)
+    )
     for row in range(0, reordered.shape[0], BLOCK):
         for column in range(0, reordered.shape[1], BLOCK):
             block = np.s_[row : row + BLOCK, column : column + BLOCK]

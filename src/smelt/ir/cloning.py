@@ -65,18 +65,22 @@ def clone_into(
     )
     copy = cloner.clone_node(node)
     for graph in scope.subgraphs(copy):
-        for inner in scope.graphs_below(graph):
-            for value in values_of(inner):
+        for graph_below in scope.graphs_below(graph):
+            for value in values_of(graph_below):
                 value.name = builder.free_name(value.name or "val")
     for value in copy.outputs:
         value.name = value.name and builder.free_name(value.name)
     for value in (
-        v for inner_node in (*scope.nested_nodes(copy), copy) for v in inner_node.outputs
+        output for inner_node in (*scope.nested_nodes(copy), copy) for output in inner_node.outputs
     ):
         value.shape = None
-    for inner in reversed(
-        [g for graph in scope.subgraphs(copy) for g in scope.graphs_below(graph)]
+    for graph_below in reversed(
+        [
+            inner_graph
+            for graph in scope.subgraphs(copy)
+            for inner_graph in scope.graphs_below(graph)
+        ]
     ):
-        for inner_node in inner:
+        for inner_node in graph_below:
             builder.shapes.infer_node(inner_node)
     return builder.add(copy)

@@ -56,11 +56,13 @@ class NodeIndex:
 
         Nodes that rewrites made at one place are ordered by ``keys``, then by creation.
         """
-        ordered = [
-            pair for key in dict.fromkeys(keys) for pair in self._numbered_nodes(key).items()
+        numbered = [
+            node_and_number
+            for key in dict.fromkeys(keys)
+            for node_and_number in self._numbered_nodes(key).items()
         ]
-        ordered.sort(key=itemgetter(1))
-        return [node for node, _ in ordered]
+        numbered.sort(key=itemgetter(1))
+        return [node for node, _ in numbered]
 
     def follow(self, builders: Iterable[Builder], removed: Iterable[ir.Node]) -> bool:
         """Update the index: add the nodes of ``builders``, then drop the nodes of ``removed``.

@@ -75,23 +75,21 @@ def with_checksums(a: Listing, b: Listing) -> tuple[list[str], list[str]]:
 
     Weights that are the same tensor object in both are not read.
     """
-    first, second = list(a.lines), list(b.lines)
-    places: dict[str, list[int]] = {}
+    a_lines, b_lines = list(a.lines), list(b.lines)
+    lines_of_b: dict[str, list[int]] = {}
     for index in b.weights:
-        places.setdefault(b.lines[index], []).append(index)
-    for position, tensor in a.weights.items():
-        line = a.lines[position]
-        others = [
-            (other_position, b.weights[other_position]) for other_position in places.get(line, ())
-        ]
+        lines_of_b.setdefault(b.lines[index], []).append(index)
+    for line_of_a, tensor in a.weights.items():
+        line = a.lines[line_of_a]
+        others = [(line_of_b, b.weights[line_of_b]) for line_of_b in lines_of_b.get(line, ())]
         if all(tensor is other for _, other in others):
             continue
         own_sum, other_sums = text.checksum(tensor), [text.checksum(other) for _, other in others]
-        if any(sum_ != own_sum for sum_ in other_sums):
-            first[position] = f"{line}, #{own_sum}"
-            for (other_position, _), sum_ in zip(others, other_sums, strict=True):
-                second[other_position] = f"{line}, #{sum_}"
-    return first, second
+        if any(other_sum != own_sum for other_sum in other_sums):
+            a_lines[line_of_a] = f"{line}, #{own_sum}"
+            for (line_of_b, _), other_sum in zip(others, other_sums, strict=True):
+                b_lines[line_of_b] = f"{line}, #{other_sum}"
+    return a_lines, b_lines
 
 
 def _add(text_lines: Listing, indent: str, line: str) -> None:

@@ -11,7 +11,10 @@ fails"."""
 
 
 def trip_count(node: ir.Node) -> int | None:
-    """Return the trip count of a Loop if it is constant and the condition stays true, else None."""
+    """Return the trip count of a Loop if it is constant and the condition stays true, else None.
+
+    The condition stays true if the body returns it unchanged, or returns a constant that is true.
+    """
     attr = node.attributes.get("body")
     count = _number(node.inputs[0])
     if attr is None or attr.is_ref() or count is None or count >= MOST:

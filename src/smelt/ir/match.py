@@ -236,9 +236,9 @@ def _look_at_operands(pattern: Op) -> Look:
 
 
 def _needs(pattern: Op) -> tuple[Need, ...]:
-    """Return the operands of ``pattern`` that only some operators can produce."""
-    operand_heads = enumerate(map(heads, pattern.inputs))
-    return tuple((place, head) for place, head in operand_heads if head is not None)
+    """Return (position, operators) of each operand of ``pattern`` that a node has to produce."""
+    operators = enumerate(map(heads, pattern.inputs))
+    return tuple((position, op_types) for position, op_types in operators if op_types is not None)
 
 
 def _could_match(operands: Sequence[ir.Value | None], needs: tuple[Need, ...]) -> bool:

@@ -49,14 +49,17 @@ def partition(
     """Return the parts of ``graph`` in an order in which they can run.
 
     ``supports`` says which nodes the target takes. A region whose ``cost`` is above 0 is given up,
-    and the rest is partitioned again. A constant belongs to each part that reads it. The time is
-    linear in the number of nodes, for each repetition.
+    and the rest is partitioned again. A constant belongs to each part that reads it; constants that
+    the graph returns are ``extra`` results of a last part that is no region. The time is linear in
+    the number of nodes, for each repetition.
     """
     nodes = [node for node in graph if not is_constant_node(node)]
     taken = {node for node in nodes if supports(node)}
     while True:
         parts = _parts(nodes, taken)
-        costly = [p for p in parts if p.taken and cost is not None and cost(p.nodes) > 0]
+        costly = [
+            part_ for part_ in parts if part_.taken and cost is not None and cost(part_.nodes) > 0
+        ]
         if not costly:
             break
         taken.difference_update(*(part.nodes for part in costly))
@@ -147,7 +150,7 @@ def _is_known(value: ir.Value, free: set[ir.Node]) -> bool:
 def connect(graph: ir.Graph, parts: Sequence[Part]) -> None:
     """Set the ``reads`` and ``writes`` of each part."""
     part_of = {node: i for i, part in enumerate(parts) for node in part.nodes}
-    needed: dict[ir.Value, None] = dict.fromkeys(graph.outputs)
+    read_elsewhere: dict[ir.Value, None] = dict.fromkeys(graph.outputs)
     for i, part in enumerate(parts):
         reads: dict[ir.Value, None] = {}
         for node in part.nodes:
@@ -156,10 +159,10 @@ def connect(graph: ir.Graph, parts: Sequence[Part]) -> None:
                 if constants.tensor_of(value) is None and part_of.get(producer) != i:  # type: ignore[arg-type]
                     reads[value] = None
         part.reads = list(reads)
-        needed.update(reads)
+        read_elsewhere.update(reads)
     for part in parts:
         written = (value for node in part.nodes for value in node.outputs)
-        part.writes = [*(value for value in written if value in needed), *part.extra]
+        part.writes = [*(value for value in written if value in read_elsewhere), *part.extra]
 
 
 def models_of_parts(model: ir.Model, parts: Sequence[Part]) -> list[ir.Model]:
@@ -197,7 +200,7 @@ def body_of(model: ir.Model, graph: ir.Graph) -> tuple[ir.Model, list[ir.Value]]
 
 def _model(model: ir.Model, part: Part, name: str) -> ir.Model:
     """Return ``part`` as a model called ``name``, with its own inputs and copies of constants."""
-    inside = {value: _value_like(value) for value in part.reads}
+    own_value_of = {value: _value_like(value) for value in part.reads}
     weights: list[ir.Value] = []
 
     def copy_inside(value: ir.Value) -> ir.Value:
@@ -205,11 +208,11 @@ def _model(model: ir.Model, part: Part, name: str) -> ir.Model:
         or itself.
         """
         tensor = constants.tensor_of(value)
-        if tensor is not None and value not in inside:
+        if tensor is not None and value not in own_value_of:
             weights.append(ir.Value(name=value.name, const_value=tensor))
             weights[-1].dtype, weights[-1].shape = tensor.dtype, ir.Shape(tensor.shape.numpy())
-            inside[value] = weights[-1]
-        return inside.get(value, value)
+            own_value_of[value] = weights[-1]
+        return own_value_of.get(value, value)
 
     outputs = [copy_inside(value) for value in part.writes]
     for node in part.nodes:
@@ -224,7 +227,7 @@ def _model(model: ir.Model, part: Part, name: str) -> ir.Model:
             _return_own(inner, captured, copy_inside)
         _return_own(node, captured, copy_inside)
     graph = ir.Graph(
-        [inside[value] for value in part.reads],
+        [own_value_of[value] for value in part.reads],
         outputs,
         nodes=part.nodes,
         initializers=weights,

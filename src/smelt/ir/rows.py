@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import NamedTuple
 
 from smelt.ir.bounded_sizes import rows_at_most, rows_less
 
-Cut: TypeAlias = tuple[int, int, int]
-"""Start, end and step along one axis."""
+
+class Cut(NamedTuple):
+    """The bounds of a Slice along one axis, as ONNX counts them."""
+
+    start: int
+    end: int
+    step: int
+
 
 FIRST, LAST = -(2**63), 2**63 - 1
 """Ends before the first row, and after the last row, of any axis."""
@@ -84,14 +90,14 @@ def _count_forward(size: str, start: int, end: int) -> str:
 def cut_of_rows(rows: range) -> Cut:
     """Return a start, end and step that select exactly ``rows``, whatever the size."""
     if not rows:
-        return 0, 0, 1
+        return Cut(0, 0, 1)
     if len(rows) == 1:
-        return rows[0], rows[0] + 1, 1
+        return Cut(rows[0], rows[0] + 1, 1)
     last = rows[-1]
     if rows.step > 0:
-        return rows[0], last + 1, rows.step
+        return Cut(rows[0], last + 1, rows.step)
     end = FIRST if last == 0 else last - 1
-    return rows[0], end, rows.step
+    return Cut(rows[0], end, rows.step)
 
 
 def slice_operands(cuts: dict[int, Cut]) -> tuple[Sequence[int], ...]:

@@ -50,8 +50,13 @@ def conflicting_shapes(a: ir.Shape | None, b: ir.Shape | None) -> bool:
         return False
     if len(a) != len(b):
         return True
-    for x, y in zip(a.dims, b.dims, strict=True):
-        if x is not y and isinstance(x, int) and isinstance(y, int) and x != y:
+    for a_dim, b_dim in zip(a.dims, b.dims, strict=True):
+        if (
+            a_dim is not b_dim
+            and isinstance(a_dim, int)
+            and isinstance(b_dim, int)
+            and a_dim != b_dim
+        ):
             return True
     return False
 

@@ -120,7 +120,11 @@ def signature_of(op_type: str, version: int, domain: str) -> Signature | None:
 def _read_formal(
     parameter: onnx.defs.OpSchema.FormalParameter, constraints: dict[str, Sequence[str]]
 ) -> Formal:
-    """Return one formal parameter of a schema."""
+    """Return one formal parameter of a schema.
+
+    Its ``variable`` is the type variable that it shares with other parameters, such as ``T``; None
+    if it has its types for itself.
+    """
     from onnx import defs
 
     option = parameter.option
@@ -128,11 +132,13 @@ def _read_formal(
     name = parameter.type_str
     strings = constraints.get(name, (name,))
     dtypes = [_DTYPES.get(text) for text in strings]
-    known = frozenset() if None in dtypes else frozenset(d for d in dtypes if d is not None)
-    binds = name in constraints and (not variadic or parameter.is_homogeneous)
+    dtypes_if_known = (
+        frozenset() if None in dtypes else frozenset(d for d in dtypes if d is not None)
+    )
+    shares_variable = name in constraints and (not variadic or parameter.is_homogeneous)
     return Formal(
-        name if binds else None,
-        known,
+        name if shares_variable else None,
+        dtypes_if_known,
         option == defs.OpSchema.FormalParameterOption.Optional,
         variadic,
     )

@@ -113,20 +113,20 @@ class SizeCheck:
 
     def _check(self, shapes: tuple[tuple[int, ...], ...]) -> None:
         """Raise an error if ``shapes`` do not fit the inputs or break a constraint."""
-        known = [
+        checked_inputs = [
             (name, dims, shape)
             for (name, dims), shape in zip(self.inputs, shapes, strict=True)
             if dims is not None and len(dims) == len(shape)
         ]
-        flat = [dim for _, dims, _ in known for dim in dims]
-        sizes = solve(flat, [size for _, _, shape in known for size in shape])
-        for name, dims, shape in known:
+        all_dims = [dim for _, dims, _ in checked_inputs for dim in dims]
+        sizes = solve(all_dims, [size for _, _, shape in checked_inputs for size in shape])
+        for name, dims, shape in checked_inputs:
             why = misfit_of(dims, shape, sizes)
             if why:
                 raise _size_error(name, dims, shape, why)
         broken = broken_by(self.constraints, sizes)
         if broken:
-            inputs_of_constraint = [each for each in known if _is_about(broken, each[1])]
+            inputs_of_constraint = [each for each in checked_inputs if _is_about(broken, each[1])]
             name, dims, shape = inputs_of_constraint[0]
             why = f"{_sizes_text(sizes, broken)}, and the function was traced with {broken}"
             raise _size_error(name, dims, shape, why)
@@ -143,10 +143,10 @@ def check_of(model: ir.Model) -> SizeCheck | None:
         for value in model.graph.inputs
     ]
     dims = [dim for _, dims_of_input in inputs for dim in dims_of_input or ()]
-    expressions = is_never_empty(model) and any(
+    has_expressions = is_never_empty(model) and any(
         symbols_of(dim) and not is_one_symbol(dim) for dim in dims
     )
-    return SizeCheck(inputs, constraints) if constraints or expressions else None
+    return SizeCheck(inputs, constraints) if constraints or has_expressions else None
 
 
 def _size_error(name: str, dims: Dims, shape: Sequence[int], why: str) -> UsageError:

@@ -38,5 +38,5 @@ def cuts_of(node: ir.Node, constants: Constants) -> dict[int, Cut] | None:
         return None
     cuts: dict[int, Cut] = {}
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        cuts[axis % rank] = (start, end, step)
+        cuts[axis % rank] = Cut(start, end, step)
     return cuts if len(cuts) == len(axes) else None

@@ -80,7 +80,7 @@ class _Printer:
         for root in [*roots, *graph]:
             stack: list[tuple[ir.Node | None, bool]] = [(root, False)]
             while stack:
-                node, expanded = stack.pop()
+                node, inputs_are_done = stack.pop()
                 if (
                     node is None
                     or node in done
@@ -88,7 +88,7 @@ class _Printer:
                     or is_constant_node(node)
                 ):
                     continue
-                if expanded:
+                if inputs_are_done:
                     done[node] = None
                     continue
                 stack.append((node, True))

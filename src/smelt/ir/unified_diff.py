@@ -107,25 +107,28 @@ def _trim_equal_ends(
 def _anchors(a: Sequence[str], b: Sequence[str], part: _Range) -> list[tuple[int, int]]:
     """Return the longest common subsequence of lines that are unique in ``part`` on both sides."""
     old, new = a[part.a : part.a_end], b[part.b : part.b_end]
-    counts, others = Counter(old), Counter(new)
-    places = {line: part.b + j for j, line in enumerate(new)}
+    count_in_a, count_in_b = Counter(old), Counter(new)
+    line_numbers = {line: part.b + j for j, line in enumerate(new)}
     common = [
-        (part.a + i, places[line])
-        for i, line in enumerate(old)
-        if counts[line] == 1 and others[line] == 1
+        (part.a + offset, line_numbers[line])
+        for offset, line in enumerate(old)
+        if count_in_a[line] == 1 and count_in_b[line] == 1
     ]
     return _longest_increasing(common)
 
 
 def _longest_increasing(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the longest subsequence of ``pairs``, sorted by first number, with increasing
-    second."""
+    """Return the longest subsequence of ``pairs``, sorted by first number, with increasing second.
+
+    Patience sorting: ``tails[n]`` is the least second number that ends a subsequence of n + 1
+    pairs, ``chain[n]`` the index of that pair, and ``before`` the pair before each pair.
+    """
     tails: list[int] = []
     chain: list[int] = []
     before: list[int] = []
-    for index, (_, j) in enumerate(pairs):
-        length = bisect_left(tails, j)
-        tails[length : length + 1] = [j]
+    for index, (_, second) in enumerate(pairs):
+        length = bisect_left(tails, second)
+        tails[length : length + 1] = [second]
         chain[length : length + 1] = [index]
         before.append(chain[length - 1] if length else -1)
     longest = []
@@ -137,7 +140,9 @@ def _longest_increasing(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _merge_blocks(blocks: list[_Block]) -> Iterator[_Block]:
-    """Yield ``blocks`` with adjacent ones joined and empty ones dropped."""
+    """Yield ``blocks``, each ``(start in a, start in b, size)``, with adjacent ones joined and
+    empty ones dropped.
+    """
     i, j, size = 0, 0, 0
     for block in blocks:
         if (block[0], block[1]) == (i + size, j + size):

@@ -11,7 +11,7 @@ import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import onnx_ir as ir
 
@@ -29,7 +29,13 @@ from smelt.targets.saved_folder import Saved
 SCHEMA = "smelt.parts/1"
 FILE = "parts.json"
 
-Step = tuple[Runner, Sequence[int], Sequence[int]]
+
+class Step(NamedTuple):
+    """A part to run: its runner, and the numbers of the values that it reads and writes."""
+
+    run: Runner
+    reads: Sequence[int]
+    writes: Sequence[int]
 
 
 def compose(
@@ -64,7 +70,7 @@ def compose(
     def load() -> Runner:
         """Return a runner of the parts, one after the other."""
         steps = [
-            (artifact.opened(), *flow)
+            Step(artifact.opened(), *flow)
             for artifact, flow in zip(artifacts, reads_and_writes, strict=True)
         ]
         return _chain(interface, steps, outputs)
@@ -157,8 +163,8 @@ def _entry(port: Port) -> dict[str, Any]:
 
 def _chain(interface: Interface, steps: Sequence[Step], outputs: Sequence[int]) -> Runner:
     """Return a runner of all parts in order; a value is freed after the last part that reads it."""
-    last = {number: i for i, (_, reads, _) in enumerate(steps) for number in reads}
-    last.update(dict.fromkeys(outputs, len(steps)))
+    last_reader = {number: i for i, step in enumerate(steps) for number in step.reads}
+    last_reader.update(dict.fromkeys(outputs, len(steps)))
 
     def run(*inputs: Value) -> tuple[Value, ...]:
         """Run all parts; raises UsageError E671 for a wrong number of arrays."""
@@ -172,11 +178,11 @@ def _chain(interface: Interface, steps: Sequence[Step], outputs: Sequence[int]) 
         known: dict[int, Value] = {}
         for number, (port, source) in enumerate(zip(interface.inputs, inputs, strict=True)):
             known[number] = port.default.numpy() if source is None and port.default else source
-        for i, (call, reads, writes) in enumerate(steps):
-            results = call(*(known[number] for number in reads))
-            known.update(zip(writes, results, strict=True))
-            for number in {*reads, *writes}:
-                if last.get(number, -1) <= i:
+        for i, step in enumerate(steps):
+            results = step.run(*(known[number] for number in step.reads))
+            known.update(zip(step.writes, results, strict=True))
+            for number in {*step.reads, *step.writes}:
+                if last_reader.get(number, -1) <= i:
                     del known[number]
         return tuple(known[number] for number in outputs)
 
@@ -212,7 +218,7 @@ def open_parts(folder: Path, opened: Callable[[Path, str], Saved]) -> Saved | No
 
     def load() -> Runner:
         """Return a runner of the saved parts, one after the other."""
-        steps = [(one.load(), *flow) for one, flow in zip(saved, reads_and_writes, strict=True)]
+        steps = [Step(one.load(), *flow) for one, flow in zip(saved, reads_and_writes, strict=True)]
         return _chain(interface, steps, outputs)
 
     return Saved(str(document["target"]), interface, load)

@@ -41,25 +41,25 @@ def layered(sizes: Sequence[Point], edges: Sequence[Edge]) -> Layout:
     """
     rows = _rows(len(sizes), edges)
     widths = [width for width, _ in sizes]
-    chains, neighbors = _waypoints(rows, edges, widths)
+    items_of_edges, neighbors = _waypoints(rows, edges, widths)
     grid = _grid(rows)
     _order(grid, neighbors)
-    xs = _x_positions(grid, neighbors, widths)
+    x_of = _x_positions(grid, neighbors, widths)
     heights = [
         max((sizes[item][1] for item in row if item < len(sizes)), default=0.0) for row in grid
     ]
-    tops = [sum(heights[:row]) + ROW_GAP * row for row in range(len(grid))]
-    middles = [top + height / 2 for top, height in zip(tops, heights, strict=True)]
-    centers = tuple((xs[item], middles[rows[item]]) for item in range(len(sizes)))
+    y_of_rows = [sum(heights[:row]) + ROW_GAP * row for row in range(len(grid))]
+    middles = [top + height / 2 for top, height in zip(y_of_rows, heights, strict=True)]
+    centers = tuple((x_of[item], middles[rows[item]]) for item in range(len(sizes)))
     lines = []
-    for chain in chains:
-        first, last = chain[0], chain[-1]
-        inner = [(xs[item], middles[rows[item]]) for item in chain[1:-1]]
-        start = (xs[first], centers[first][1] + sizes[first][1] / 2)
-        end = (xs[last], centers[last][1] - sizes[last][1] / 2)
+    for items in items_of_edges:
+        first, last = items[0], items[-1]
+        inner = [(x_of[item], middles[rows[item]]) for item in items[1:-1]]
+        start = (x_of[first], centers[first][1] + sizes[first][1] / 2)
+        end = (x_of[last], centers[last][1] - sizes[last][1] / 2)
         lines.append((start, *inner, end))
-    width = max((xs[item] + widths[item] / 2 for item in range(len(widths))), default=0.0)
-    height = tops[-1] + heights[-1] if grid else 0.0
+    width = max((x_of[item] + widths[item] / 2 for item in range(len(widths))), default=0.0)
+    height = y_of_rows[-1] + heights[-1] if grid else 0.0
     return Layout(centers, tuple(lines), width, height)
 
 
@@ -103,14 +103,19 @@ def _grid(rows: Sequence[int]) -> list[list[int]]:
 
 
 def _order(grid: list[list[int]], neighbors: Sequence[tuple[list[int], list[int]]]) -> None:
-    """Sort each row by the mean position of its neighbors, in sweeps down and up."""
+    """Sort each row by the mean position of its neighbors, in sweeps down and up.
+
+    A sweep down looks at the neighbors above (``neighbors[item][0]``), a sweep up at those below.
+    """
     position = {item: float(index) for row in grid for index, item in enumerate(row)}
     for sweep in range(SWEEPS):
-        side = sweep % 2
-        rows = grid if side == 0 else grid[::-1]
+        direction = sweep % 2
+        rows = grid if direction == 0 else grid[::-1]
         for row in rows:
             means = {
-                item: _mean([position[other] for other in neighbors[item][side]], position[item])
+                item: _mean(
+                    [position[other] for other in neighbors[item][direction]], position[item]
+                )
                 for item in row
             }
             row.sort(key=means.__getitem__)

@@ -78,13 +78,13 @@ def _lower(model: ir.Model, to: int) -> list[Unsupported]:
         for _, imports in roots_at_version:
             imports[""] = version - 1
         shapes = ShapeInference(model)
-        step = _Step(Rewriter(model, shapes, Constants()), version)
+        lowering = _Step(Rewriter(model, shapes, Constants()), version)
         for root, _ in roots_at_version:
             for node in [node for node in scope.nodes_below(root) if node not in refused]:
-                why = step.lower(node)
-                if why:
-                    refused[node] = _refusal(node, version, to, why)
-        step.rewriter.flush()
+                reason = lowering.lower(node)
+                if reason:
+                    refused[node] = _refusal(node, version, to, reason)
+        lowering.rewriter.flush()
         shapes.restore_interface()
     return list(refused.values())
 
@@ -242,7 +242,7 @@ def _narrow_types(node: ir.Node, version: int) -> set[ir.DataType]:
         is_refused = _type(value) not in old.inputs[min(index, len(old.inputs) - 1)].types
         if is_refused or (dtype.is_floating_point() and _is_mixed(node, index, old)):
             narrow_types.add(dtype)
-    floats = {dtype_ for dtype_ in narrow_types if dtype_.is_floating_point()}
+    floats = {narrow for narrow in narrow_types if narrow.is_floating_point()}
     integers = narrow_types - floats - {ir.DataType.BOOL}
     if (integers and node.op_type not in OF_INTEGERS) or (
         ir.DataType.BOOL in narrow_types and node.op_type not in OF_BOOLS
@@ -291,8 +291,8 @@ def way_down(op_type: str, version: int) -> str:
 
 def _widened_types(op_type: str, new: onnx.defs.OpSchema, old: onnx.defs.OpSchema) -> set[str]:
     """Return the types that ``new`` added to ``old`` and that are computed in a wider type."""
-    added = {text for c in new.type_constraints for text in c.allowed_type_strs}
-    added -= {text for c in old.type_constraints for text in c.allowed_type_strs}
+    added = {text for constraint in new.type_constraints for text in constraint.allowed_type_strs}
+    added -= {text for constraint in old.type_constraints for text in constraint.allowed_type_strs}
     integers = WIDER if op_type in OF_INTEGERS else ()
     usable = {d for d in WIDER if d.is_floating_point()} | {d for d in integers if d.is_integer()}
     if op_type in OF_BOOLS:

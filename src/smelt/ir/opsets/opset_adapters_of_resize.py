@@ -43,13 +43,17 @@ def resize(node: ir.Node, rewriter: Rewriter) -> None:
         resized = _resize_11(build, x, scales, mode)
     else:
         tensor = tensor_of(scales)
-        factors = None if tensor is None else tensor.numpy()
+        known_scales = None if tensor is None else tensor.numpy()
         ones = build.constant(np.ones(1, np.float32))
-        if factors is None or (factors > 1).any():
-            growing_scales = scales if factors is not None and (factors >= 1).all() else None
+        if known_scales is None or (known_scales > 1).any():
+            growing_scales = (
+                scales if known_scales is not None and (known_scales >= 1).all() else None
+            )
             x = _resize_11(build, x, growing_scales or build.op("Max", scales, ones), mode)
-        if factors is None or (factors < 1).any():
-            shrinking_scales = scales if factors is not None and (factors <= 1).all() else None
+        if known_scales is None or (known_scales < 1).any():
+            shrinking_scales = (
+                scales if known_scales is not None and (known_scales <= 1).all() else None
+            )
             x = _resize_11(
                 build, x, shrinking_scales or build.op("Min", scales, ones), mode, "ceil"
             )

@@ -54,14 +54,14 @@ def dequantize_21(node: ir.Node, rewriter: Rewriter) -> str:
     number, offset = (_int32(b, value) for value in (x, zero))
     if number is None or (zero is not None and offset is None):
         return f"{x.dtype.name.lower()} values that are computed have no type of an earlier opset"
-    spread = _Spread.of(node, b)
-    if spread is None:
+    layout = _Spread.of(node, b)
+    if layout is None:
         b.discard()
         return "its axis or its rank is not known"
-    blocks = spread.data(number)
-    centred = blocks if offset is None else b.op("Sub", blocks, spread.factor(offset))
-    scaled = b.op("Mul", b.cast(centred, FLOAT), b.cast(spread.factor(scale), FLOAT))
-    result = b.cast(spread.whole(scaled, number), scale.dtype)
+    blocks = layout.data(number)
+    centred = blocks if offset is None else b.op("Sub", blocks, layout.factor(offset))
+    scaled = b.op("Mul", b.cast(centred, FLOAT), b.cast(layout.factor(scale), FLOAT))
+    result = b.cast(layout.whole(scaled, number), scale.dtype)
     rewriter.replace(node, [result], trust_shape=True)
     return ""
 
@@ -72,31 +72,31 @@ def quantize_21(node: ir.Node, rewriter: Rewriter) -> str:
     Returns why not, else ''.
     """
     x, scale, zero = first_inputs(node, 3)
-    result, size = node.outputs[0], node.attributes.get_int("block_size", 0)
+    result, block_size = node.outputs[0], node.attributes.get_int("block_size", 0)
     assert x is not None
     assert scale is not None
     requested = node.attributes.get_int("output_dtype", 0)
     dtype = zero.dtype if zero is not None else ir.DataType(requested or ir.DataType.UINT8)
     if dtype is None or x.dtype is None:
         return "the element types are not known"
-    if not size and dtype not in OF_21 and (zero is not None or dtype == ir.DataType.UINT8):
+    if not block_size and dtype not in OF_21 and (zero is not None or dtype == ir.DataType.UINT8):
         node.attributes.pop("output_dtype", None)
         return ""
     if dtype in SMALL or not dtype.is_integer():
         return f"{dtype.name.lower()} results have no earlier form"
     b = rewriter.builder(node, [node], "lower_opset")
-    spread = _Spread.of(node, b)
-    if spread is None:
+    layout = _Spread.of(node, b)
+    if layout is None:
         b.discard()
         return "its axis or its rank is not known"
-    wide, factor = (b.cast(value, FLOAT) for value in (spread.data(x), spread.factor(scale)))
-    number = b.op("Round", b.op("Div", wide, factor))
+    wide_input, factor = (b.cast(value, FLOAT) for value in (layout.data(x), layout.factor(scale)))
+    number = b.op("Round", b.op("Div", wide_input, factor))
     if zero is not None:
-        number = b.op("Add", number, b.cast(spread.factor(zero), FLOAT))
+        number = b.op("Add", number, b.cast(layout.factor(zero), FLOAT))
     limits = np.iinfo(dtype.numpy())
     number = b.op("Clip", number, *(b.const_like(n, number) for n in (limits.min, limits.max)))
     result.dtype = dtype
-    rewriter.replace(node, [b.cast(spread.whole(number, x), dtype)], trust_shape=True)
+    rewriter.replace(node, [b.cast(layout.whole(number, x), dtype)], trust_shape=True)
     return ""
 
 

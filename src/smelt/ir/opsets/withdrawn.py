@@ -61,8 +61,8 @@ def misfit(node: ir.Node) -> str | None:
     """Return why ``node`` is not a valid use of its withdrawn operator; None if it is."""
     operator = WITHDRAWN[node.op_type]
     least, most = operator.inputs
-    fits = least <= len(node.inputs) <= most and None not in node.inputs[:least]
-    if not fits or not 1 <= len(node.outputs) <= operator.outputs:
+    input_count_fits = least <= len(node.inputs) <= most and None not in node.inputs[:least]
+    if not input_count_fits or not 1 <= len(node.outputs) <= operator.outputs:
         return f"it takes {least} to {most} inputs and gives 1 to {operator.outputs} outputs"
     x = node.inputs[0]
     if operator.of_floats and x is not None and x.dtype and not x.dtype.is_floating_point():

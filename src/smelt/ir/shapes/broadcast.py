@@ -212,11 +212,11 @@ def _expanded(infer: Infer) -> Infer:
             return
         rank = max(len(x.shape), length)
         dims = (*(1,) * (rank - len(x.shape)), *x.shape.dims)
-        stays_known = [isinstance(dim, int) and dim != 1 for dim in dims]
+        are_fixed = [isinstance(dim, int) and dim != 1 for dim in dims]
         node.outputs[0].shape = ir.Shape(
             [
-                dim if stays else context.new_symbolic_dim()
-                for dim, stays in zip(dims, stays_known, strict=True)
+                dim if is_fixed else context.new_symbolic_dim()
+                for dim, is_fixed in zip(dims, are_fixed, strict=True)
             ],
             frozen=True,
         )

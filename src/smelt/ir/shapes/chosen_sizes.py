@@ -44,18 +44,18 @@ def _chosen_elements(context: ShapeInferenceContext, node: ir.Node) -> list[Dim]
     condition, x, y = node.inputs[:3]
     if condition is None or x is None or y is None:
         return None
-    tests = _equalities(context, condition)
-    if tests is None or not any(test is not None for test in tests):
+    equal_or_none = _equalities(context, condition)
+    if equal_or_none is None or not any(is_equal is not None for is_equal in equal_or_none):
         return None
     sides = [context.get_symbolic_value(value) for value in (x, y)]
-    count = max(len(tests), *(len(side or ()) for side in sides))
+    count = max(len(equal_or_none), *(len(side or ()) for side in sides))
     first, second = (_repeated_to(side, count) for side in sides)
-    if first is None or second is None or len(tests) not in (1, count):
+    if first is None or second is None or len(equal_or_none) not in (1, count):
         return None
-    if len(tests) < count:
-        tests = tests * count
-    rows = zip(tests, first, second, strict=True)
-    return [_pick(context, test, left, right) for test, left, right in rows]
+    if len(equal_or_none) < count:
+        equal_or_none = equal_or_none * count
+    choices = zip(equal_or_none, first, second, strict=True)
+    return [_pick(context, is_equal, left, right) for is_equal, left, right in choices]
 
 
 def _pick(context: ShapeInferenceContext, test: bool | None, left: Dim, right: Dim) -> Dim:
@@ -262,7 +262,7 @@ def _quotient(dividend: Dim, divisor: Dim) -> Dim | None:
     if isinstance(dividend, int) and isinstance(divisor, int):
         quotient = abs(dividend) // abs(divisor)
         quotient = -quotient if (dividend < 0) != (divisor < 0) else quotient
-        return quotient if quotient <= LARGEST else None  # the lowest of all numbers over -1
+        return quotient if quotient <= LARGEST else None  # -2**63 over -1 overflows
     if isinstance(dividend, int):
         return None
     if not isinstance(divisor, int):

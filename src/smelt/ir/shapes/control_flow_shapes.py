@@ -113,7 +113,12 @@ def with_steady_states(library_rule: ShapeRule) -> ShapeRule:
             ends = start.shape if output.shape is None else output.shape
             if len(ends) == len(start.shape):
                 pairs = zip(start.shape, ends, strict=True)
-                output.shape = ir.Shape([x if not is_outer(y) else y for x, y in pairs])
+                output.shape = ir.Shape(
+                    [
+                        initial_dim if not is_outer(final_dim) else final_dim
+                        for initial_dim, final_dim in pairs
+                    ]
+                )
 
     return infer
 
@@ -167,8 +172,12 @@ def _varying_in(start: ir.Value | None, before: ir.Value, after: ir.Value) -> fr
     known = [value.shape.dims for value in states if value.shape is not None]
     if len(known) < 3 or len({len(dims) for dims in known}) > 1:
         return frozenset({RANK})
-    rows = enumerate(zip(*known, strict=True))
-    return frozenset(i for i, (x, y, z) in rows if not (same_dim(x, y) and same_dim(y, z)))
+    dims_of_axes = enumerate(zip(*known, strict=True))
+    return frozenset(
+        i
+        for i, (initial_dim, dim_before, dim_after) in dims_of_axes
+        if not (same_dim(initial_dim, dim_before) and same_dim(dim_before, dim_after))
+    )
 
 
 def _are_tensors(*values: ir.Value) -> bool:

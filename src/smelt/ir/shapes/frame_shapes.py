@@ -36,7 +36,7 @@ def _number(node: ir.Node, index: int) -> int | None:
 
 
 def _length(node: ir.Node) -> int | None:
-    """Return the frame length: input 3, else the static size of the window, else None."""
+    """Return the frame length: input 3, else the static size of the window (input 2), else None."""
     has_length = len(node.inputs) > 3 and node.inputs[3] is not None
     window = node.inputs[2] if len(node.inputs) > 2 else None
     if has_length or window is None:

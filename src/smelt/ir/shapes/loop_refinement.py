@@ -71,7 +71,12 @@ def _kept_dims(
     if not len(start) == len(before) == len(after):
         return None
     rows = zip(start.dims, before.dims, after.dims, strict=True)
-    return ir.Shape([x if same_dim(y, z) else ir.SymbolicDim(None) for x, y, z in rows])
+    return ir.Shape(
+        [
+            start_dim if same_dim(dim_before, dim_after) else ir.SymbolicDim(None)
+            for start_dim, dim_before, dim_after in rows
+        ]
+    )
 
 
 def _refine_scan(shapes: ShapeInference, node: ir.Node, body: ir.Graph) -> None:

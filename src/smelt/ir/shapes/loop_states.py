@@ -55,7 +55,10 @@ def varying(state: ir.Value) -> frozenset[int]:
 
 
 def varying_dims(model: ir.Model) -> int:
-    """Return the number of dims of loop states that are known to vary."""
+    """Return the number of dims of loop states that are known to vary.
+
+    Inference repeats until this number no longer grows.
+    """
     states = (before for node, body in _loops(model) for _, before, _ in states_of(node, body))
     return sum(len(varying(before)) for before in states)
 

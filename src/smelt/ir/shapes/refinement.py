@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import TypeAlias
+from typing import NamedTuple
 
 import onnx_ir as ir
 
@@ -23,7 +23,13 @@ from smelt.ir.shapes.declared import copy_rank
 from smelt.ir.shapes.inference import ShapeInference
 from smelt.ir.shapes.known_dims import merged_statements, says_more
 
-Facts: TypeAlias = tuple[ir.Shape | None, ir.DataType | None, tuple[Dim, ...] | None]
+
+class Facts(NamedTuple):
+    """What is known about one value; ``elements`` are those of a small vector of sizes."""
+
+    shape: ir.Shape | None
+    dtype: ir.DataType | None
+    elements: tuple[Dim, ...] | None
 
 
 class Refinement:
@@ -127,18 +133,20 @@ class Refinement:
         """Return shape, dtype and tracked elements of ``value``."""
         elements = self.shapes.elements(value) if _may_be_sizes(value) else None
         known_elements = None if elements is None else tuple(elements)
-        return value.shape, value.dtype, known_elements
+        return Facts(value.shape, value.dtype, known_elements)
 
     def _gains(self, known: Facts, value: ir.Value) -> bool:
         """True if more is known about ``value`` than ``known``."""
         shape, dtype, elements = self._facts(value)
-        if shape is not None and shape is not known[0]:
-            return known[0] is None or merged_statements(known[0].dims, shape.dims) is not None
-        if dtype is not None and known[1] is None:
+        if shape is not None and shape is not known.shape:
+            return (
+                known.shape is None or merged_statements(known.shape.dims, shape.dims) is not None
+            )
+        if dtype is not None and known.dtype is None:
             return True
-        if elements is None or elements is known[2]:
+        if elements is None or elements is known.elements:
             return False
-        return known[2] is None or any(map(says_more, elements, known[2]))
+        return known.elements is None or any(map(says_more, elements, known.elements))
 
     def returning(self, value: ir.Value) -> list[ir.Node]:
         """Return the nodes whose subgraphs return ``value``."""

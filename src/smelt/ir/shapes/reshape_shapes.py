@@ -39,7 +39,10 @@ def counted_first(library_rule: ShapeRule) -> ShapeRule:
 
 def _divide_exactly(node: ir.Node) -> None:
     """Remove the floor from result dims if the quotient is exact, because Reshape keeps every
-    element."""
+    element.
+
+    ``floor(B*S/4)`` in the result of ``[B, S] -> [4, -1]`` becomes ``B*S/4``.
+    """
     data, result = node.inputs[0], node.outputs[0]
     if data is None or data.shape is None or result.shape is None:
         return
@@ -61,20 +64,22 @@ def _drop_clamp(node: ir.Node) -> None:
     if data is None or data.shape is None or result.shape is None:
         return
     sides = [[*shape.dims] for shape in (data.shape, result.shape)]
-    if prod(d for d in sides[0] if isinstance(d, int)) != prod(
-        d for d in sides[1] if isinstance(d, int)
+    if prod(dim for dim in sides[0] if isinstance(dim, int)) != prod(
+        dim for dim in sides[1] if isinstance(dim, int)
     ):
         return
-    symbols_before, symbols_after = ([d for d in side if not isinstance(d, int)] for side in sides)
-    whole_dims = [d for d in symbols_before if d not in symbols_after]
-    clamped_dims = [d for d in symbols_after if d not in symbols_before]
+    symbols_before, symbols_after = (
+        [dim for dim in side if not isinstance(dim, int)] for side in sides
+    )
+    whole_dims = [dim for dim in symbols_before if dim not in symbols_after]
+    clamped_dims = [dim for dim in symbols_after if dim not in symbols_before]
     if (
         len(symbols_before) == len(symbols_after)
         and len(whole_dims) == len(clamped_dims) == 1
         and bound_of(*clamped_dims, *whole_dims)
     ):
-        place = sides[1].index(clamped_dims[0])
-        result.shape = ir.Shape([*sides[1][:place], whole_dims[0], *sides[1][place + 1 :]])
+        axis = sides[1].index(clamped_dims[0])
+        result.shape = ir.Shape([*sides[1][:axis], whole_dims[0], *sides[1][axis + 1 :]])
 
 
 def exact_quotient(dims: Sequence[Dim], others: Sequence[Dim]) -> Dim | None:

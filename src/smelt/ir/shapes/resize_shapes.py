@@ -22,12 +22,12 @@ def infer_resize(context: ShapeInferenceContext, node: ir.Node) -> bool:
     rank = len(source.shape)
     axes_attribute = node.attributes.get("axes")
     axes = (
-        [a % rank for a in axes_attribute.as_ints()]
+        [axis_ % rank for axis_ in axes_attribute.as_ints()]
         if axes_attribute is not None
         else list(range(rank))
     )
-    first = 2 if context.opset >= 11 and node.op_type == "Resize" else 1
-    scales, sizes = _numbers(node, first), _numbers(node, 3)
+    scales_input = 2 if context.opset >= 11 and node.op_type == "Resize" else 1
+    scales, sizes = _numbers(node, scales_input), _numbers(node, 3)
     policy = node.attributes.get("keep_aspect_ratio_policy")
     policy_name = policy.as_string() if policy is not None else "stretch"
     dims = list(source.shape.dims)

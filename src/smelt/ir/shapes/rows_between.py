@@ -23,7 +23,8 @@ _CUT = re.compile(r"Min\((\w+), \d+\)")
 def rows_between(size: Dim, start: Dim, end: Dim) -> Dim | None:
     """Return the number of rows of an axis of ``size`` from ``start`` to ``end``.
 
-    None if a position may be negative.
+    None if a position may be negative. Of N rows, 2 to N give ``Max(0, N - 2)``, and 0 to 5 give
+    ``Min(5, N)``.
     """
     size_text = _text(size)
     if size_text is not None and _takes_all_from_end(size, start, end):

@@ -110,9 +110,11 @@ def infer_mel(context: ShapeInferenceContext, node: ir.Node) -> bool:
     the length.
     """
     bands, length = (_elements(context, node, index) for index in (0, 1))
-    known = [bool(each) and all(isinstance(d, int) for d in each or ()) for each in (length, bands)]
-    rows = length[0] // 2 + 1 if length and known[0] else context.new_symbolic_dim()
-    columns = bands[0] if bands and known[1] else context.new_symbolic_dim()
+    are_known = [
+        bool(each) and all(isinstance(d, int) for d in each or ()) for each in (length, bands)
+    ]
+    rows = length[0] // 2 + 1 if length and are_known[0] else context.new_symbolic_dim()
+    columns = bands[0] if bands and are_known[1] else context.new_symbolic_dim()
     to = node.attributes.get_int("output_datatype", ir.DataType.FLOAT.value)
     if to not in {each.value for each in ir.DataType}:
         context.record_error(node, f"there is no element type {to}")

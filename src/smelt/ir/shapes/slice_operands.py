@@ -40,7 +40,7 @@ def constant_cuts(node: ir.Node, rank: int) -> dict[int, Cut]:
     if len({len(starts), len(ends), len(axes), len(steps)}) != 1:
         return {}
     rows = zip(axes, starts, ends, steps, strict=True)
-    return {axis % rank: (start, end, step) for axis, start, end, step in rows}
+    return {axis % rank: Cut(start, end, step) for axis, start, end, step in rows}
 
 
 def constant_ints(node: ir.Node, index: int) -> list[int] | None:

@@ -71,18 +71,24 @@ def _infer_slice(library_rule: ShapeRule, context: ShapeInferenceContext, node: 
     )
 
 
-def _cut_dim(context: ShapeInferenceContext, before: Dim, after: Dim, cut: Cut | None) -> Dim:
+def _cut_dim(
+    context: ShapeInferenceContext, old_size: Dim, library_size: Dim, cut: Cut | None
+) -> Dim:
     """Return the size that ``cut``, with constant start, end and step, leaves of a dim ``before``.
 
     ``after`` is what the library inferred; where that is only a guess, a new symbol is returned.
     """
-    if isinstance(before, int):
-        return after if cut is None else _known_rows(before, cut, after)
+    if isinstance(old_size, int):
+        return library_size if cut is None else _known_rows(old_size, cut, library_size)
     if cut is None:
-        return context.new_symbolic_dim() if isinstance(after, int) else after
-    size = None if _is_deep(before) else _rows(before, cut)
-    guess = context.new_symbolic_dim() if isinstance(after, int) or cut[2] < 0 else after
-    return guess if size is None else size
+        return context.new_symbolic_dim() if isinstance(library_size, int) else library_size
+    size = None if _is_deep(old_size) else _rows(old_size, cut)
+    size_or_symbol = (
+        context.new_symbolic_dim()
+        if isinstance(library_size, int) or cut.step < 0
+        else library_size
+    )
+    return size_or_symbol if size is None else size
 
 
 DEEPEST = 2
@@ -109,7 +115,7 @@ def _constant_slice(context: ShapeInferenceContext, node: ir.Node) -> ir.Shape |
     dims = list(shape)
     for axis, cut in ranges.items():
         before = dims[axis]
-        if not cut[2] or (cut[2] < 0 and cut[1] in UNBOUNDED):
+        if not cut.step or (cut.step < 0 and cut.end in UNBOUNDED):
             return None
         if isinstance(before, int):
             dims[axis] = len(rows_taken(before, cut))

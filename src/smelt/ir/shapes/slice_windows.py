@@ -44,14 +44,14 @@ def _window(node: ir.Node) -> list[tuple[int, int | None]] | None:
     producer = ends.producer()
     if producer is None or producer.op_type != "Add" or producer.domain:
         return None
-    others = [value for value in producer.inputs if value is not starts]
+    addends = [value for value in producer.inputs if value is not starts]
     start_ranges = ranges_of(starts)
-    sizes = ranges_of(others[0]) if len(others) == 1 and others[0] is not None else None
+    sizes = ranges_of(addends[0]) if len(addends) == 1 and addends[0] is not None else None
     if start_ranges is None or sizes is None or len(start_ranges) != len(sizes):
         return None
     window: list[tuple[int, int | None]] = []
-    for (low, high), (size, same) in zip(start_ranges, sizes, strict=True):
-        if low is None or low < 0 or size is None or size != same or size < 0:
+    for (low, high), (size, size_again) in zip(start_ranges, sizes, strict=True):
+        if low is None or low < 0 or size is None or size != size_again or size < 0:
             return None
         window.append((size, None if high is None else high + size))
     return window

@@ -39,7 +39,9 @@ class AffineProof:
             if form is not None:
                 # The one index of a size of 1 is 0, whatever the step.
                 dims = value.shape.dims
-                steps = (0 if d == 1 else s for s, d in zip(form.steps, dims, strict=True))
+                steps = (
+                    0 if dim == 1 else step for step, dim in zip(form.steps, dims, strict=True)
+                )
                 form = Affine(form.start, tuple(steps))
             self._known[value] = form if form is not None and form.fits(value.dtype) else None
         return self._known[value]

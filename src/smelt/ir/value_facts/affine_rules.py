@@ -93,26 +93,29 @@ def _transpose(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affi
 def _slice(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
     """Return the form of a Slice; None if it is not proved.
 
-    Its ``ends`` change only the size, so they are not read.
+    ``x[first::slice_step]`` of ``start + step * i`` is ``(start + step * first) + step * slice_step
+    * i``. The ``ends`` change only the size, so they are not read.
     """
     form, rank = proof.of(node.inputs[0], depth), rank_of(value)
-    starts = proof.constants.ints(node.inputs[1])
+    firsts = proof.constants.ints(node.inputs[1])
     axes_input = node.inputs[3] if len(node.inputs) > 3 else None
-    strides_input = node.inputs[4] if len(node.inputs) > 4 else None
-    if form is None or starts is None:
+    slice_steps_input = node.inputs[4] if len(node.inputs) > 4 else None
+    if form is None or firsts is None:
         return form if form is not None and form.is_uniform else None
-    axes = proof.constants.ints(axes_input) if axes_input is not None else tuple(range(len(starts)))
-    strides = (
-        proof.constants.ints(strides_input) if strides_input is not None else (1,) * len(starts)
+    axes = proof.constants.ints(axes_input) if axes_input is not None else tuple(range(len(firsts)))
+    slice_steps = (
+        proof.constants.ints(slice_steps_input)
+        if slice_steps_input is not None
+        else (1,) * len(firsts)
     )
-    if axes is None or strides is None:
+    if axes is None or slice_steps is None:
         return form if form.is_uniform else None
     start, steps = form.start, list(form.steps)
-    for begin, axis, stride in zip(starts, axes, strides, strict=True):
-        if steps[axis] and (begin < 0 or stride < 1):
+    for first, axis, slice_step in zip(firsts, axes, slice_steps, strict=True):
+        if steps[axis] and (first < 0 or slice_step < 1):
             return None
-        start += steps[axis] * (begin if steps[axis] else 0)
-        steps[axis] *= stride
+        start += steps[axis] * (first if steps[axis] else 0)
+        steps[axis] *= slice_step
     return Affine(start, tuple(steps)) if len(steps) == rank else None
 
 
@@ -140,25 +143,28 @@ def _sum(sign: int) -> Rule:
 
 def _mul(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
     """Return the form of a product; None unless one factor is uniform."""
-    a, b = (_broadcast_operand(proof, operand, value, depth) for operand in node.inputs)
-    if a is None or b is None or not (a.is_uniform or b.is_uniform):
+    left, right = (_broadcast_operand(proof, operand, value, depth) for operand in node.inputs)
+    if left is None or right is None or not (left.is_uniform or right.is_uniform):
         return None
-    return b.scaled(a.start) if a.is_uniform else a.scaled(b.start)
+    return right.scaled(left.start) if left.is_uniform else left.scaled(right.start)
 
 
 def _compared(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
-    """Return the form of a comparison whose result is the same for all elements, or None."""
+    """Return the form of a comparison whose result is the same for all elements, or None.
+
+    The bounds of ``left - right`` decide it: a difference of at least 1 makes Greater true.
+    """
     rank = rank_of(value)
-    a, b = (proof.of(operand, depth) for operand in node.inputs)
-    if node.op_type == "LessOrEqual" and a is not None and b is None:
-        return uniform(1, rank) if _ends_at(node.inputs[0], a, node.inputs[1]) else None
-    if a is None or b is None or value.shape is None:
+    left, right = (proof.of(operand, depth) for operand in node.inputs)
+    if node.op_type == "LessOrEqual" and left is not None and right is None:
+        return uniform(1, rank) if _ends_at(node.inputs[0], left, node.inputs[1]) else None
+    if left is None or right is None or value.shape is None:
         return None
-    a, b = (_broadcast_operand(proof, operand, value, depth) for operand in node.inputs)
-    if a is None or b is None:
+    left, right = (_broadcast_operand(proof, operand, value, depth) for operand in node.inputs)
+    if left is None or right is None:
         return None
-    bounds = a.plus(b.scaled(-1)).bounds(value.shape.dims)
-    truth = COMPARISONS[node.op_type](*bounds)
+    difference_bounds = left.plus(right.scaled(-1)).bounds(value.shape.dims)
+    truth = COMPARISONS[node.op_type](*difference_bounds)
     return uniform(truth, rank) if truth is not None else None
 
 

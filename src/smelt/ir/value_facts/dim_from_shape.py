@@ -12,8 +12,10 @@ _SAME = ("Identity", "Unsqueeze", "Squeeze", "Reshape")
 
 
 def dim_from_shape(value: ir.Value | None) -> Dim | None:
-    """Return the dim that ``value`` holds if it is a Shape of one dim or one Gather from a
-    Shape."""
+    """Return the dim that ``value`` holds if it is a Shape of one dim or one Gather from a Shape.
+
+    Reshapes and similar around the Gather are skipped. None if ``value`` is computed otherwise.
+    """
     while (reshaping := producer_of(value, *_SAME)) is not None:
         value = reshaping.inputs[0]
     node = producer_of(value, "Shape", "Gather")

@@ -132,7 +132,7 @@ def _monotone(combine: Callable[[int, int], int]) -> Formula:
         left, right = operands[:2]
         if left is None or right is None:
             return None
-        corners = [combine(x, y) for x in left for y in right]
+        corners = [combine(from_left, from_right) for from_left in left for from_right in right]
         return min(corners), max(corners)
 
     return formula
@@ -167,7 +167,11 @@ def _quotient(node: ir.Node, operands: Operands) -> Operand:
     left, right = operands[:2]
     if left is None or right is None or right[0] <= 0:
         return None
-    corners = [x // y if x >= 0 else -(-x // y) for x in left for y in right]
+    corners = [
+        dividend // divisor if dividend >= 0 else -(-dividend // divisor)
+        for dividend in left
+        for divisor in right
+    ]
     return min(corners), max(corners)
 
 

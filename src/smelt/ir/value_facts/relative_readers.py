@@ -121,7 +121,9 @@ def _form_after(node: ir.Node, index: int, form: Form) -> Form | None:
         return form if index != (0 if op_type == "Where" else 1) else None
     scales = op_type == "Mul" and _constant(node, 1 - index) is not None
     if op_type == "Div" or scales:
-        return form  # a small divisor makes a small dividend large
+        return (
+            form  # a relative error survives, because a small divisor makes a small dividend large
+        )
     if form == Form.SUM:
         return form if op_type == "Add" and _constant(node, 1 - index) is not None else None
     if op_type in ROW_SUMS or op_type == "DotGeneral":

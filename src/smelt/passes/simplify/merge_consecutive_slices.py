@@ -90,7 +90,7 @@ def _merged_cut(size: int | None, inner: Cut, outer: Cut) -> Cut | None:
     (start, end, step), (outer_start, outer_end, outer_step) = inner, outer
     if min(start, end, outer_start, outer_end) < 0 or (step, outer_step) != (1, 1):
         return None
-    return min(start + outer_start, LAST), min(end, start + outer_end, LAST), 1
+    return Cut(min(start + outer_start, LAST), min(end, start + outer_end, LAST), 1)
 
 
 def _subset_of_rows(rows: range, indices: range) -> range:
