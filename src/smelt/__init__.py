@@ -100,6 +100,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    """Return the public object ``name``, imported from its home at its first use."""
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'smelt' has no attribute {name!r}")

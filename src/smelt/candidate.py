@@ -186,6 +186,7 @@ def run_once(
         return choose_inputs(interface, given, source.make_inputs, at, rest)
 
     def attempt(chosen: Chosen) -> Sequence[Value]:
+        """Open ``source`` at the chosen sizes and run it once; note the attempt in ``tried``."""
         tried.append(chosen)
         say("opening")
         runner = source.open(chosen.sizes)
@@ -213,6 +214,9 @@ def _of_model(
     """Return a candidate with the interface of ``model``; a target compiles ``source``."""
 
     def open_(sizes: Mapping[str, int]) -> Run:
+        """Return a function that runs the model at ``sizes``, compiled for the target if there is
+        one.
+        """
         if target is None:
             return _open_model(model, way)
         return _compiled(source, target, sizes, dims, way)

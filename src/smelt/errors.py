@@ -55,7 +55,7 @@ class SmeltError(Exception):
         return render(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Exceptions are pickled by positional arguments only, so restore the attributes.
+        # Exceptions are pickled by positional arguments only; __dict__ restores the attributes.
         return _revived, (type(self), self.args), self.__dict__
 
     def to_json(self) -> dict[str, object]:
@@ -122,6 +122,7 @@ class ErrorList(SmeltError):
     """Several failures of one kind, reported together."""
 
     def __init__(self, errors: Iterable[SmeltError]) -> None:
+        """Hold ``errors``; code, text and exit status are those of the first one."""
         self.errors = tuple(errors)
         if not self.errors:
             raise ValueError("an ErrorList holds at least one error")

@@ -40,6 +40,7 @@ def show_models_in_running_shell() -> None:
 
 
 def _is_shown(formatter: Any) -> bool:
+    """True if the formatter has a function for models already."""
     loaded = sys.modules.get(MODEL[0])
     return loaded is not None and loaded.Model in formatter.type_printers
 

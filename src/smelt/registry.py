@@ -46,6 +46,9 @@ class _Entry(Generic[Thing]):
     """A registered thing, or the error of loading it; ``load`` is None once it is loaded."""
 
     def __init__(self, owner: Owner, load: Callable[[], Thing] | None) -> None:
+        """Hold the thing of ``owner``, which ``load`` makes on first use; ``error`` tells why that
+        failed.
+        """
         self.owner, self.load = owner, load
         self.error: UsageError | None = None
         self.thing: Thing
@@ -117,6 +120,9 @@ class Registry(Mapping[Key, Thing]):
         return self._entries[key].owner
 
     def __getitem__(self, key: Key) -> Thing:
+        """Return the thing called ``key``, loaded on first use; raises the error of a failed load
+        again.
+        """
         self.fill()
         entry = self._entries[key]
         if entry.load is not None:

@@ -183,7 +183,9 @@ class Baseline:
     def compare(
         self, expected: Outputs, actual: Outputs, declared: Exactness
     ) -> list[tuple[ComparisonInputs, Comparison]]:
-        """Compare the outputs of two versions of the source for every case."""
+        """Return the comparison of two versions of the source for every case, each with its
+        inputs.
+        """
         if self._random:
             declared = rounding(declared.ulp)  # random operators differ from run to run
         names = [port.name for port in self.interface.outputs]
@@ -195,7 +197,9 @@ class Baseline:
                 return self._movement(index, declared)
 
             def zero_signs(index: int = index) -> Slack:
-                """Return infinity for elements that depend on the sign of a zero."""
+                """Return the error allowed for signs of zeros: infinity where they decide an
+                element (1 / x), else 0.
+                """
                 return self._as_changed(index, self.runs.undetermined(), declared)
 
             pair = (expected[index], actual[index])

@@ -161,6 +161,7 @@ class _Search:
     """Runs the pipeline on copies of a model; the source itself runs only once."""
 
     def __init__(self, model: ir.Model, optimize: Optimize, dims: Dims | None, seed: int) -> None:
+        """Run ``model`` once; every version of it is compared with this ``baseline``."""
         self.model, self.optimize, self.dims = model, optimize, dims
         self.baseline = Baseline(model, dims, seed)
 

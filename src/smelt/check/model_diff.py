@@ -68,6 +68,7 @@ class ModelDiff:
     reordered: bool = False
 
     def __bool__(self) -> bool:
+        """True if the models differ in anything but text."""
         nodes = self.removed or self.added
         return bool(self.versions or self.interface or nodes or self.weights)
 

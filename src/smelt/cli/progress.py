@@ -24,6 +24,7 @@ class Progress:
     """Shows the current step in one line after ``DELAY`` seconds; an observer of pipelines."""
 
     def __init__(self, text: str) -> None:
+        """Show nothing yet: the timer starts the bar after ``DELAY`` seconds."""
         self.text = text
         self._bar: Bar | None = None
         self._timer = threading.Timer(DELAY, self._show)

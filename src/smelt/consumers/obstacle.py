@@ -47,6 +47,9 @@ class Outside:
     nodes: tuple[str, ...]
 
     def __str__(self) -> str:
+        """Return one line: the consumer, the operator, the first of the nodes, the reason and the
+        remedy.
+        """
         more = f" and {len(self.nodes) - 1} more" if len(self.nodes) > 1 else ""
         where = f" {self.nodes[0]!r}{more}" if self.nodes else ""
         return f"{self.consumer} does not take {self.operator}{where}: {self.why}; {self.remedy}"

@@ -32,6 +32,7 @@ class Constants:
     """Constant values of one model, read lazily and at most once each."""
 
     def __init__(self) -> None:
+        """Begin with empty caches: arrays by value, and the answers of ``is_number``."""
         self._known: dict[ir.Value, Array] = {}
         self._numbers: dict[tuple[ir.Value, float, int], bool] = {}
 

@@ -72,6 +72,10 @@ class _File:
     """One file being written: a temporary file, then renamed, undone on failure."""
 
     def __init__(self, path: Path, content: Content) -> None:
+        """Plan to write ``content`` to ``path``; links are followed to the ``destination``.
+
+        ``old`` is the former file, moved aside until all files are written.
+        """
         self.path = path
         self.content = content
         self.destination = Path(os.path.realpath(path))

@@ -16,6 +16,7 @@ class LazyConcat(ir.LazyTensor):
     """Matrices of equal height, concatenated along axis 1."""
 
     def __init__(self, parts: Sequence[ir.TensorProtocol]) -> None:
+        """Stand for the matrices ``parts``, of equal height, side by side."""
         self.parts = tuple(parts)
         height = parts[0].shape.numpy()[0]
         width = sum(part.shape.numpy()[1] for part in parts)

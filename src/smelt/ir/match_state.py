@@ -60,7 +60,7 @@ class MatchState:
         return True
 
     def mark(self) -> tuple[int, int, int]:
-        """Return the current state, for ``undo``."""
+        """Return the current state, for ``undo``: numbers of bindings, nodes and closed nodes."""
         return len(self._trail), len(self.nodes), len(self.closed)
 
     def undo(self, mark: tuple[int, int, int]) -> None:

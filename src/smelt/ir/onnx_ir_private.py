@@ -58,6 +58,9 @@ class _CachedParser:
     """A parser with a cache, keyed by the text and ``meaning()``."""
 
     def __init__(self, parse: Callable[[str], Any]) -> None:
+        """Cache ``parse`` by text and ``meaning``, which stands for everything else that a result
+        depends on.
+        """
         self.meaning: Callable[[], Hashable] = lambda: None
         self._read = lru_cache(maxsize=PARSED)(lambda text, meaning: parse(text))
 

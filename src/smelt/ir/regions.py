@@ -42,6 +42,7 @@ class Regions:
     """The growing regions of one graph; nodes are added in graph order."""
 
     def __init__(self) -> None:
+        """Begin without regions; ``_parent`` leads from each node to the root of its region."""
         self._parent: dict[ir.Node, ir.Node] = {}
         self._sources: set[ir.Node] = set()
 

@@ -59,6 +59,7 @@ class Match:
         self._bindings = dict(state.bindings)
 
     def __getitem__(self, name: str) -> ir.Value:
+        """Return the value bound to ``name``; raises KeyError if an optional operand is absent."""
         value = self._bindings[name]
         if value is None:
             raise KeyError(f"{name!r} is absent in this match")
@@ -218,6 +219,10 @@ class RuleSet:
     """Rules indexed by the ``(domain, op_type)`` of their roots, in the given order."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
+        """Index ``rules`` by the operator and domain of their roots.
+
+        ``_within`` caches the subsets of the rules for the operators that a model has.
+        """
         self.rules = tuple(rules)
         self.depth = max((rule.depth for rule in self.rules), default=1)
         self._by_root: dict[str, dict[str, list[tuple[Rule, Look]]]] = {}

@@ -95,6 +95,9 @@ class SizeCheck:
     """Checks the shapes of the inputs of a run; see ``check_of``."""
 
     def __init__(self, inputs: Sequence[tuple[str, Dims | None]], constraints: Sequence[str]):
+        """Check the sizes of ``inputs`` by ``constraints``; ``_passed`` are the shapes that passed
+        already.
+        """
         self.inputs = tuple(inputs)
         self.constraints = tuple(constraints)
         self._passed: set[tuple[tuple[int, ...], ...]] = set()

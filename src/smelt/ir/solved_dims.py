@@ -98,7 +98,7 @@ def _linear(dim: ir.SymbolicDim, name: str) -> tuple[int, Any] | None:
 
 
 def _known_linear(dim: ir.SymbolicDim, name: str) -> tuple[int, Any]:
-    """Return ``_linear(dim, name)``, which must not be None."""
+    """Return ``_linear(dim, name)``, which must not be None: (factor of ``name``, rest)."""
     linear = _linear(dim, name)
     assert linear is not None
     return linear

@@ -47,6 +47,9 @@ class _Matcher(SequenceMatcher[str]):
     """A SequenceMatcher with blocks from anchors; the base class only groups them."""
 
     def __init__(self, a: Sequence[str], b: Sequence[str]) -> None:
+        """Find the matching blocks by anchors, and leave the rest to difflib, which groups them
+        into hunks.
+        """
         super().__init__(None, "", "", autojunk=False)
         self.a, self.b = a, b
         self.opcodes = None

@@ -47,6 +47,7 @@ class _Walk:
     """
 
     def __init__(self, imports: dict[str, int], declared: set[tuple[str, str]]) -> None:
+        """Begin a walk; ``known`` are the values defined so far, ``names`` the names they have."""
         self.imports = imports
         self.declared = declared
         self.known: set[ir.Value] = set()

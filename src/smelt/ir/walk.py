@@ -76,6 +76,7 @@ class Walk:
     """
 
     def __init__(self, root: ir.Node) -> None:
+        """Begin a walk up from ``root``; ``nodes`` are those passed, ``end`` is the last one."""
         self.root = root
         self.end = root
         self.nodes: dict[ir.Node, None] = {root: None}
@@ -111,7 +112,9 @@ class Walk:
         self.nodes.update(dict.fromkeys(nodes))
 
     def mark(self) -> tuple[int, ir.Node]:
-        """Return the current state of the walk, for ``back``."""
+        """Return the current state of the walk, for ``back``: the number of nodes, and the last
+        one.
+        """
         return len(self.nodes), self.end
 
     def back(self, mark: tuple[int, ir.Node]) -> None:

@@ -107,6 +107,9 @@ def part_of(runner: Runner, source: Interface, fixed: Known) -> ComparisonSide:
     )
 
     def run(*values: Value) -> Sequence[Value]:
+        """Run the merged model on the inputs of ``source``, others filled in; return the outputs of
+        ``source``.
+        """
         given = dict(zip((port.name for port in source.inputs), values, strict=True))
         sizes = _sizes(interface.inputs, given)
         fed = [_value_for(port, {**given, **fixed}, sizes) for port in whole.inputs]

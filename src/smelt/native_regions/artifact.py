@@ -35,6 +35,9 @@ class NativeFiles(OrtFiles):
     """The files of the plain model, those of the model with regions, and the library."""
 
     def __init__(self, plain: OrtFiles, with_regions: OrtFiles, library: bytes, name: str) -> None:
+        """Hold the files of both models, and the library; files of the same name are those of
+        ``plain``.
+        """
         self.__dict__.update(vars(plain))
         self._parts = (plain, with_regions)
         self.contents = {
@@ -49,6 +52,7 @@ class NativeFiles(OrtFiles):
         return sum(files.size for files in self._parts)
 
     def __getitem__(self, name: str) -> bytes:
+        """Return the bytes of the file ``name``."""
         content = self.contents[name]
         return content if isinstance(content, bytes) else super().__getitem__(name)
 

@@ -170,6 +170,7 @@ class Semiring:
         return _number(PLUS[self.plus].neutral, dtype)
 
     def __str__(self) -> str:
+        """Return its name if it has one, else ``plus,times,zero,one``."""
         for name, semiring in SEMIRINGS.items():
             if semiring == self:
                 return name

@@ -49,6 +49,7 @@ class Exactness:
     relative: int = 0
 
     def __str__(self) -> str:
+        """Return the declared error as text, such as ``rounding, 4 ulp: in float32``."""
         text = self.kind if self.kind != "rounding" else f"rounding, {self.ulp} ulp"
         if self.relative:
             text += f", {self.relative} of each result"

@@ -59,6 +59,7 @@ class Fixpoint:
     rounds: int = MAX_ROUNDS
 
     def __str__(self) -> str:
+        """Return the text that ``parse`` reads: ``fixpoint(a,b){max=3}``."""
         inner = ",".join(str(step) for step in self.steps)
         return f"fixpoint({inner}){{max={self.rounds}}}"
 

@@ -85,6 +85,7 @@ class _Run:
     """
 
     def __init__(self, cx: PassContext, observers: tuple[Observer, ...]) -> None:
+        """Begin a run without edits."""
         self.cx = cx
         self.observers = observers
         self.edits = 0

@@ -71,6 +71,7 @@ class Values:
     reads: Counter[int] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
+        """Note the instruction that writes each slot, and the slots that anything reads."""
         self.reads.update(self.program.outputs)
         for instruction in self.program.instructions:
             self.writer_of.update(dict.fromkeys(instruction.outputs, instruction))

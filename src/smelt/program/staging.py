@@ -114,6 +114,9 @@ class _Stager:
     )
 
     def __post_init__(self) -> None:
+        """Begin a copy of the program whose slots are in the far memory; note the steps that read
+        each slot.
+        """
         program = self.program
         slots = [replace(slot, space=self.home.name) for slot in program.slots]
         self.staged = replace(program, slots=slots, instructions=[])

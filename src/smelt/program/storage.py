@@ -144,6 +144,7 @@ class _Assigner:
     """One pass of storage assignment over a program."""
 
     def __init__(self, program: Program, outputs_in_arena: bool) -> None:
+        """Begin without storages; ``of_slot`` will have the storage of each slot."""
         self.program = program
         self.outputs_in_arena = outputs_in_arena
         self.of_slot: list[Storage | None] = [None] * len(program.slots)

@@ -78,6 +78,7 @@ class Predictor:
         return {k: v for k, v in vars(self).items() if k not in ("_lock", "_loaded")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a pickled predictor; its model is loaded again at the first batch."""
         vars(self).update(state)
         self._open()
 

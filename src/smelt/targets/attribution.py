@@ -86,6 +86,7 @@ class CheckedRunner:
     """A runner of another package whose inputs and outputs are checked against the model."""
 
     def __init__(self, target: Target[Any, Any], model: ir.Model, run: Runner) -> None:
+        """Check inputs, outputs and bounds of each ``run`` of ``model``."""
         self._target, self._run = target, run
         self._interface = interface_of(model)
         self._bounds: Mapping[str, Bounds] = readable_bounds(model.graph)

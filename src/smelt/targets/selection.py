@@ -87,6 +87,7 @@ class _Known:
     """Contains every operator, except names in ONNX's domain that no version of ONNX has."""
 
     def __contains__(self, key: object) -> bool:
+        """True for an operator that ONNX defines, and for every operator of another domain."""
         domain, name = key if isinstance(key, tuple) else ("", "")
         return domain != "" or "" in domains().get(name, ())
 

@@ -138,15 +138,15 @@ def _group(name: str, kids: Sequence[tuple[Tree, str]]) -> tuple[Tree, str]:
     return {"name": name, "kids": [tree for tree, _ in kids]}, re.sub(r"\d+", "#", name)
 
 
-def _with_name_before(name: str, kid: tuple[Tree, str]) -> tuple[Tree, str]:
-    """Return the group ``kid`` as ``name/its name``: it is the only kid of the group ``name``.
+def _with_name_before(name: str, child: tuple[Tree, str]) -> tuple[Tree, str]:
+    """Return ``child``, the only child of the group ``name``, as a group called ``name/its name``.
 
     A single node is returned unchanged, without a group around it.
     """
-    tree, _ = kid
-    if isinstance(tree, dict) and "node" not in tree:
-        return _group(f"{name}/{tree['name']}", [(each, "") for each in tree["kids"]])
-    return kid
+    subtree, _ = child
+    if isinstance(subtree, dict) and "node" not in subtree:
+        return _group(f"{name}/{subtree['name']}", [(each, "") for each in subtree["kids"]])
+    return child
 
 
 def _as_few_kids(kids: list[tuple[Tree, str]]) -> list[tuple[Tree, str]]:

@@ -21,6 +21,9 @@ class Places:
     """
 
     def __init__(self, tree: Sequence[Tree], paths: Sequence[Path]) -> None:
+        """Note the group of each node of ``tree`` by number, and the first group of each module
+        path.
+        """
         self._groups: dict[int, Path] = dict(_nodes_with_paths(tree, ()))
         self._by_module: dict[Path, Path] = {}
         for number, group in self._groups.items():

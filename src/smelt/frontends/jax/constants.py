@@ -26,6 +26,11 @@ class ConstantPool:
     """
 
     def __init__(self, builder: Builder, names: Mapping[Hashable, str]) -> None:
+        """Begin without constants; ``names`` are names for arrays, by identity.
+
+        Small constants are shared by (dtype, shape, bytes), large ones by identity; an entry keeps
+        its array alive, because ids of freed arrays are used again.
+        """
         self._builder = builder
         self._by_bytes: dict[tuple[str, tuple[int, ...], bytes], ir.Value] = {}
         self._by_identity: dict[Hashable, tuple[object, ir.Value]] = {}

@@ -64,6 +64,10 @@ class _Attribute:
     """
 
     def __init__(self, owner: Any, name: str, absent: Function | None) -> None:
+        """Look up the attribute and whether ``owner`` has it itself or inherits it.
+
+        ``users`` counts the traces that use each replacement; the last one restores ``own_value``.
+        """
         self.owner = owner
         self.name = name
         self.is_own = name in vars(owner)

@@ -85,6 +85,7 @@ class Call:
     """
 
     def __init__(self, names: tuple[str, ...] = (), fixed: str | None = None) -> None:
+        """Stand for the calls ``names`` around an equation; ``fixed`` replaces all source lines."""
         self.names = names
         self.fixed = fixed
         self._origins: dict[tuple[str, str], Origin] = {}

@@ -98,6 +98,11 @@ class Symbols:
     """
 
     def __init__(self, builder: Builder) -> None:
+        """Begin without inputs; later fields cache results.
+
+        ``_sources`` has, for each symbol, the input dims that contain it, as (input, axis,
+        expression of the dim).
+        """
         self._builder = builder
         self._sources: dict[str, list[tuple[ir.Value, int, ast.expr]]] = {}
         self._dims: dict[str, ir.SymbolicDim] = {}

@@ -22,6 +22,9 @@ class DataFile:
     """
 
     def __init__(self, location: str, equal: EqualTensors | None = None) -> None:
+        """Begin an empty file; ``placed`` are (offset, tensor), and ``_offsets`` where each content
+        is.
+        """
         self.location = location
         self.placed: list[tuple[int, ir.TensorProtocol]] = []
         self._equal = equal

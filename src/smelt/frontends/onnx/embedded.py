@@ -64,6 +64,7 @@ class Embedded:
     """The large weights within ``data``, a serialized model."""
 
     def __init__(self, data: Data = b"") -> None:
+        """Hold the bytes of the model; ``mark`` is a file name that no model can have by chance."""
         self.data = data
         self.mark = secrets.token_hex(16)
 

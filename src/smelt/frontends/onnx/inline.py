@@ -51,6 +51,7 @@ class _Expansion:
     """Counts the nodes of a graph after inlining; requires that ``check_calls`` passed."""
 
     def __init__(self, model: ir.Model) -> None:
+        """Begin without results; ``sizes`` caches the size of each function after inlining."""
         self.functions = model.functions
         self.sizes: dict[ir.OperatorIdentifier, int] = {}
 

@@ -48,6 +48,9 @@ class _Files:
     """Maps each file once, for all tensors in it."""
 
     def __init__(self, folder: Path | None, embedded: Embedded) -> None:
+        """Begin with the bytes of the model itself, under its mark; files of ``folder`` are mapped
+        later.
+        """
         self.folder = folder
         self.maps: dict[str, Data] = {embedded.mark: embedded.data}
 

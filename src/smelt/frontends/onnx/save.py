@@ -166,6 +166,11 @@ class ModelFiles(Mapping[str, bytes]):
         keep_bare: bool = False,
         functions: bool = False,
     ) -> None:
+        """Encode ``model`` as ``name``, with a file of weights beside it if it is above
+        ``inline_limit``.
+
+        ``contents`` has a function for each file that writes it to a stream.
+        """
         self._data = DataFile(f"{name}.data")
         ready = prepared(model, False, keep_bare, functions)
         file = self._data if _needs_data_file(model, inline_limit) else None
@@ -181,6 +186,7 @@ class ModelFiles(Mapping[str, bytes]):
         return self._encoded.size + self._data.size
 
     def __getitem__(self, name: str) -> bytes:
+        """Return the bytes of the file ``name``."""
         stream = io.BytesIO()
         write_to = self.contents[name]
         assert callable(write_to)

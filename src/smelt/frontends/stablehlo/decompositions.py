@@ -66,6 +66,9 @@ class Decomposed:
     """Finds expansions in one module; ``functions`` are the module's functions by name."""
 
     def __init__(self, module: Any, functions: Functions) -> None:
+        """Look for expanded functions in ``module``; ``_constants`` has the text of each splat
+        constant.
+        """
         self._functions = functions
         self._constants = jax_names.splat_texts(module)
 

@@ -37,6 +37,7 @@ class Evaluator:
     """
 
     def __init__(self, module: Any) -> None:
+        """Begin a run of ``module``; ``_steps`` caches the operations of each block."""
         self.functions: Mapping[str, Any] = jax_names.functions_of(module)
         self._decomposed = Decomposed(module, self.functions)
         self._steps: dict[Any, Steps] = {}

@@ -69,6 +69,7 @@ class Program:
         return (specs, keywords) if specs or keywords else (self.specs, self.keywords)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the exported function on arrays or tracers."""
         leaves, tree = jax.tree.flatten((args, kwargs))
         assert tree == self.exported.in_tree
         return jax.tree.unflatten(self.exported.out_tree, evaluated(self.exported, leaves))

@@ -37,6 +37,7 @@ class Sizes:
     """Sizes in a tensor of ``shape``, row by row; each is an int or a symbolic dim."""
 
     def __init__(self, dims: Any, dtype: np.dtype, shape: tuple[int, ...]) -> None:
+        """Hold ``dims``, numbers or symbolic expressions, as an array of ``shape``."""
         self.dims: tuple[Any, ...] = tuple(dims)
         self.dtype = dtype
         self.shape = shape

@@ -50,6 +50,7 @@ class KnownFacts:
     """
 
     def __init__(self, values: Iterable[ir.Value]) -> None:
+        """Keep shape, constant and tracked elements of ``values``, to restore them later."""
         self._kept = [
             (value, value.shape, value.const_value, value.metadata_props.get(SYM_DATA_KEY))
             for value in values

@@ -36,6 +36,9 @@ class Refinement:
     """Keeps the facts about one model up to date."""
 
     def __init__(self, model: ir.Model, shapes: ShapeInference) -> None:
+        """Begin without news; ``_returned`` finds the nodes whose subgraphs return a value, on
+        first use.
+        """
         self.model = model
         self.shapes = shapes
         self._returned: dict[ir.Value, list[ir.Node]] | None = None

@@ -25,6 +25,9 @@ class AffineProof:
     """Proves affine forms of values of one model; each value is visited once."""
 
     def __init__(self, constants: Constants) -> None:
+        """Begin without proofs; ``_known`` has the form of each value that was asked for, None if
+        unproved.
+        """
         self.constants = constants
         self._known: dict[ir.Value, Affine | None] = {}
 

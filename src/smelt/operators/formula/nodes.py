@@ -23,6 +23,7 @@ class Nodes(Arithmetic):
     def __init__(
         self, builder: Builder, outer: Nodes | None = None, tolerance: float = 0.0
     ) -> None:
+        """Build nodes with ``builder``; ``outer`` builds the graph around the body of a loop."""
         self.builder = builder
         self.outer = outer
         self.tolerance = tolerance if outer is None else outer.tolerance

@@ -114,19 +114,19 @@ def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Ten
 
 
 def _quotient(
-    m: Nodes, a: tuple[Tensor, Tensor], lifted: tuple[Tensor, Tensor], k: Tensor
+    m: Nodes, a: tuple[Tensor, Tensor], pivot_row: tuple[Tensor, Tensor], k: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Divide ``a`` by element ``k`` of the row ``lifted``; return ``a`` where that element is 0.
+    """Divide ``a`` by element ``k`` of ``pivot_row``; return ``a`` where that element is 0.
 
     The divisor is scaled first, so its square does not overflow.
     """
-    x, y = (column(m, part, k) for part in lifted)
-    magnitude = m.op("Max", m.abs(x), m.abs(y))
+    unit_re, unit_im = (column(m, part, k) for part in pivot_row)
+    magnitude = m.op("Max", m.abs(unit_re), m.abs(unit_im))
     zero = m.equal(magnitude, 0.0)
     scale = m.where(zero, 1.0, magnitude)
-    x, y = m.where(zero, 1.0, x / scale), y / scale
-    divisor = scale * (x * x + y * y)
-    return (a[0] * x + a[1] * y) / divisor, (a[1] * x - a[0] * y) / divisor
+    unit_re, unit_im = m.where(zero, 1.0, unit_re / scale), unit_im / scale
+    divisor = scale * (unit_re * unit_re + unit_im * unit_im)
+    return (a[0] * unit_re + a[1] * unit_im) / divisor, (a[1] * unit_re - a[0] * unit_im) / divisor
 
 
 OPERATOR = Operator(

@@ -51,9 +51,9 @@ def _on_edges_of_domain(m: Arithmetic, a: Number, x: Number) -> tuple[Number, Nu
     JAX leaves some limits NaN: both functions at infinite a from x = 1 on, the lower at a = 0 up to
     x = 1.
     """
-    none = (a > 0.0) & m.equal(x, 0.0) | m.equal(a, math.inf) & (x > 0.0) & (x < 1.0)
-    all_ = (x > 0.0) & m.equal(a, 0.0) | m.equal(x, math.inf) & (a > 0.0)
-    lower = m.where(none, 0.0, m.where(all_, 1.0, math.nan))
+    is_zero = (a > 0.0) & m.equal(x, 0.0) | m.equal(a, math.inf) & (x > 0.0) & (x < 1.0)
+    is_one = (x > 0.0) & m.equal(a, 0.0) | m.equal(x, math.inf) & (a > 0.0)
+    lower = m.where(is_zero, 0.0, m.where(is_one, 1.0, math.nan))
     return m.where(m.equal(a, 0.0) & (x < 1.0), math.nan, lower), 1.0 - lower
 
 

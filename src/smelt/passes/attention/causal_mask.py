@@ -74,6 +74,7 @@ class _Reader:
     """Reads values that broadcast to ``size`` x ``size`` as cells (see ``triangle_cells.py``)."""
 
     def __init__(self, size: Dim, constants: Constants) -> None:
+        """Read masks of ``size`` queries and keys; ``known`` caches what each value holds."""
         self.size = size
         self.constants = constants
         self.proof = AffineProof(constants)

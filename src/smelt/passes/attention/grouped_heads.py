@@ -44,6 +44,7 @@ class _Copied:
     """
 
     def __init__(self, source: ir.Value, axis: int, groups: int, transposed: bool) -> None:
+        """Hold these facts; ``transposed`` if the heads become B,H,S,D only by a Transpose."""
         self.source = source
         self.axis = axis
         self.groups = groups

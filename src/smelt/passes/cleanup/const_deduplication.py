@@ -63,6 +63,7 @@ class _Kind:
     """
 
     def __init__(self) -> None:
+        """Begin without constants."""
         self.unsampled: ir.Value | None = None
         self.by_sample: dict[bytes, list[ir.Value]] = {}
 

@@ -101,6 +101,7 @@ class _Ranks:
     """
 
     def __init__(self, node: ir.Node, body: ir.Graph) -> None:
+        """Note the ranks of the initial states of a loop; other ranks follow from them."""
         self._known: dict[ir.Value, int | None] = {
             inner: _rank(start)
             for inner, start in zip(body.inputs[FIRST_STATE:], node.inputs[2:], strict=True)

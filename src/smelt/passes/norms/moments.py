@@ -197,7 +197,9 @@ class MomentReader:
 
     @attempt
     def _variance_of_squares(self, value: ir.Value | None) -> Iterator[tuple[ir.Value, Axes, bool]]:
-        """Yield the reading of ``mean(x * x) - mean(x) ** 2``."""
+        """Yield (x, axes, True) for ``mean(x * x) - mean(x) ** 2``; True means that x is not
+        centred.
+        """
         difference = self.walk.up(value, "Sub")
         if difference is None:
             return

@@ -178,6 +178,10 @@ class _Narrow:
     """
 
     def __init__(self, cx: PassContext, rewriter: Rewriter) -> None:
+        """Begin without float16 values.
+
+        ``narrow`` has the float16 form of a value, ``built`` the Casts made for readers in a graph.
+        """
         self.cx = cx
         self.rewriter = rewriter
         self.narrow: dict[ir.Value, ir.Value] = {}

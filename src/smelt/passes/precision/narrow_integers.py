@@ -134,6 +134,7 @@ class _Facts:
     """Which values fit into 32 bits, and which hold sizes of tensors only."""
 
     def __init__(self, main: ir.Graph) -> None:
+        """Begin with empty caches: bounds, and whether a value is computed from sizes only."""
         self._main = main
         self._bounds = IntegerBounds()
         self._sizes: dict[ir.Value, bool] = {}

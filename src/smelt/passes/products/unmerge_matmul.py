@@ -123,6 +123,9 @@ class _Lift:
     def __init__(
         self, m: Match, b: Builder, lead: list[Dim], batch: ir.Value | None = None
     ) -> None:
+        """Rebuild products with the dims ``lead`` in place of one merged dim; ``rebuilt`` has the
+        results.
+        """
         self.m = m
         self.b = b
         self.lead = lead

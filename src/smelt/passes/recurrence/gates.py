@@ -72,6 +72,9 @@ class GateReader:
     """Reads gates of one graph; ``nodes`` collects the nodes read since ``start``."""
 
     def __init__(self, graph: ir.Graph, constants: Constants, version: int) -> None:
+        """Begin to read a gate in ``graph``; ``nodes`` are those passed, ``left`` how many more may
+        be.
+        """
         self.graph = graph
         self.constants = constants
         self.version = version

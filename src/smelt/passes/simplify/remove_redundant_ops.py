@@ -60,6 +60,7 @@ class _Search:
     """
 
     def __init__(self, cx: PassContext, rewriter: Rewriter, stats: RuleStats) -> None:
+        """Begin without nodes."""
         self.shapes = cx.shapes
         self.opsets = cx.index().opsets
         self.rewriter = rewriter

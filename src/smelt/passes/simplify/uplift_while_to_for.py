@@ -103,6 +103,9 @@ class _Counter:
     """
 
     def __init__(self, node: ir.Node, body: ir.Graph, constants: Constants) -> None:
+        """Look for the counter of a loop; ``lines`` are linear forms in the iteration, with
+        their limits.
+        """
         self.node = node
         self.body = body
         self.constants = constants

@@ -45,6 +45,7 @@ class ProgramBuilder:
         around: ProgramBuilder | None = None,
         supports: Supports = supports_none,
     ) -> None:
+        """Begin an empty Program for ``model``, a body if ``around`` builds the program outside."""
         self.model = model
         self.around = around
         self.supports: Supports = supports if around is None else around.supports

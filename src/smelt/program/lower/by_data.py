@@ -21,6 +21,7 @@ class ByData:
         self._known: dict[ir.Value, bool] = {}
 
     def __call__(self, value: ir.Value | None) -> bool:
+        """True if ``value`` depends on data; operands are decided first, without recursion."""
         pending = [value] if value is not None else []
         while pending:
             unseen = self._look(pending[-1])

@@ -26,6 +26,9 @@ class Elements:
     """
 
     def __init__(self, model: ir.Model) -> None:
+        """Begin without names; ``_names`` maps the names that inference invents to those of the
+        model.
+        """
         self._model = model
         self._names: dict[str, str] = {}
 

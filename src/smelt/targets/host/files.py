@@ -64,6 +64,7 @@ class Files(Mapping[str, bytes]):
         return {**self._encoded_files.contents, **self._texts}
 
     def __getitem__(self, name: str) -> bytes:
+        """Return the bytes of the file ``name``."""
         text = self._texts.get(name)
         return self._encoded_files[name] if text is None else text
 

@@ -32,6 +32,7 @@ class OrtFiles(ModelFiles):
     """The files of the model, and ``session.json`` with ``advice``."""
 
     def __init__(self, plan: Plan[None, None], advice: SessionAdvice) -> None:
+        """Encode the model of ``plan``, and add the ``advice`` for sessions as a file."""
         limit = min(plan.options.inline_limit, INLINE_LIMIT)
         name = f"{plan.options.name}.onnx"
         super().__init__(plan.model, name, inline_limit=limit, smallest=MAPPED)

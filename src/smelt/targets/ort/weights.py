@@ -41,6 +41,7 @@ class Weights:
     """The rules, and a cache of quantized weights, so that shared weights stay shared."""
 
     def __init__(self, options: Options) -> None:
+        """Begin without packed weights; ``packed`` shares those of equal constants."""
         self.options, self.bits = options, WEIGHTS[options.weights]
         self.packed: dict[tuple[object, ...], list[ir.Value]] = {}
 

@@ -32,6 +32,7 @@ class Parts:
         return Parts(self.re - other.re, self.im - other.im)
 
     def __mul__(self, other: Parts) -> Parts:
+        """Return ``(a + ib) (c + id) = (ac - bd) + i (ad + bc)``."""
         return Parts(
             self.re * other.re - self.im * other.im, self.re * other.im + self.im * other.re
         )

@@ -24,6 +24,7 @@ class Inputs:
     """
 
     def __init__(self, builder: Builder) -> None:
+        """Begin without inputs."""
         self._builder = builder
         self.makers: dict[ir.Value, Callable[[], ir.Value]] = {}
 
@@ -51,6 +52,9 @@ class Captures(ConstantPool):
     def __init__(
         self, builder: Builder, inputs: Inputs, caller: ConstantPool, symbols: Symbols
     ) -> None:
+        """Share constants within one function body; those that the ``caller`` has become
+        ``inputs``.
+        """
         super().__init__(builder, caller.names)
         self._inputs = inputs
         self._caller = caller
@@ -89,6 +93,9 @@ class Sizes(Symbols):
     """The symbolic dims of one function: computed from its inputs, or passed by the caller."""
 
     def __init__(self, builder: Builder, inputs: Inputs, caller: Symbols) -> None:
+        """Compute sizes within one function body; those that the ``caller`` knows become
+        ``inputs``.
+        """
         super().__init__(builder)
         self._inputs = inputs
         self._caller = caller

@@ -21,6 +21,7 @@ class Library:
     """Names the functions of one model. ``optional`` holds functions that may be inlined."""
 
     def __init__(self) -> None:
+        """Begin without functions and names."""
         self.optional: set[ir.OperatorIdentifier] = set()
         self._functions: dict[Key, ir.Function] = {}
         self._taken: set[tuple[str, str]] = set()

@@ -31,6 +31,7 @@ class Mark:
     kept: bool = True
 
     def __str__(self) -> str:
+        """Return the mark as text, which ``read_mark`` reads."""
         kept = "kept" if self.kept else "repeated"
         parts = (_START, self.domain, self.name, self.target, ",".join(self.arguments), kept)
         return _SEPARATOR.join(parts)

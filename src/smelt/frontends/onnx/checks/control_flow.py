@@ -179,10 +179,12 @@ def _pairs_of_collected(
 
 
 def _first_of_each(
-    first: Sequence[ir.Value], second: Sequence[ir.Value]
+    first_values: Sequence[ir.Value], second_values: Sequence[ir.Value]
 ) -> tuple[ir.Value | None, ir.Value | None]:
     """Return the first value of each list, None if it is empty."""
-    return (first[0] if first else None), (second[0] if second else None)
+    return (first_values[0] if first_values else None), (
+        second_values[0] if second_values else None
+    )
 
 
 def _unfit(node: ir.Node, why: str) -> InvalidModel:

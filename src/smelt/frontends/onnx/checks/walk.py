@@ -36,6 +36,7 @@ class Scope:
         return tuple(attribute for node in self.nodes for attribute in node.attribute)
 
     def __str__(self) -> str:
+        """Return where the scope is, for the message of an error."""
         if self.graph is not None:
             return f"graph {self.graph.name!r}"
         return f"function {self.function.name!r}" if self.function is not None else "the model"

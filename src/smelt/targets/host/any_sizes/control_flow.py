@@ -46,6 +46,9 @@ class Body:
         self._part, self._planner = part, planner
 
     def __call__(self, arguments: Sequence[Array], around: Sequence[Array]) -> Sequence[Array]:
+        """Run the body on ``arguments``, and on the arrays of the model ``around`` that it
+        captures.
+        """
         if self._run is None:  # plan on first use: a branch may never be taken
             with self._planner.planning:
                 self._run = self._run or self._planner.runner_of_part(self._part)
@@ -64,11 +67,13 @@ class DynamicIf:
     def __init__(
         self, model: ir.Model, node: ir.Node, operands: Operands, planner: Planner
     ) -> None:
+        """Plan both branches, each a part with the inputs that it captures."""
         self._operands, self._needed_outputs = operands, _needed_outputs(model, node)
         graphs = [node.attributes[f"{name}_branch"].as_graph() for name in ("then", "else")]
         self._then, self._other = (Body(model, graph, planner, ()) for graph in graphs)
 
     def __call__(self, *arrays: Array) -> Sequence[Array]:
+        """Run the branch that the condition selects; return the outputs that are needed."""
         condition = self._operands(arrays)[0]
         is_true = condition is not None and bool(condition.all())
         results = (self._then if is_true else self._other)((), arrays)
@@ -186,6 +191,9 @@ class DynamicScan:
         self._body = Body(model, graph, planner, states)
 
     def __call__(self, *arrays: Array) -> Sequence[Array]:
+        """Run the Scan over one sequence, or over a batch of them (opset 8); return the needed
+        outputs.
+        """
         operands = self._operands(arrays)
         ends = self._batches(operands, arrays) if self._batched else self._walk(operands, arrays)
         return [ends[position] for position in self._needed_outputs]

@@ -28,12 +28,16 @@ class Operands:
     """Finds the operands of a model's only node among the model's inputs and constants."""
 
     def __init__(self, model: ir.Model, node: ir.Node) -> None:
+        """Note where each operand of ``node`` comes from: an input of ``model``, or a constant."""
         positions = {value: i for i, value in enumerate(model.graph.inputs)}
         self.places = [None if value is None else positions.get(value) for value in node.inputs]
         tensors = [None if v is None else constants.tensor_of(v) for v in node.inputs]
         self._fixed = [None if t is None else np.asarray(t.numpy()) for t in tensors]
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array | None]:
+        """Return the operands among ``arrays``, the inputs of the model, and the constants; None if
+        absent.
+        """
         return [
             fixed if position is None else arrays[position]
             for position, fixed in zip(self.places, self._fixed, strict=True)
@@ -59,11 +63,13 @@ class SizeComputingNode:
     """Runs a node that computes the sizes of its results."""
 
     def __init__(self, model: ir.Model, node: ir.Node, operands: Operands) -> None:
+        """Note which results of ``node`` the outputs of ``model`` are."""
         self._node, self._operands = node, operands
         positions = {value: i for i, value in enumerate(node.outputs)}
         self._positions = [positions[value] for value in model.graph.outputs]
 
     def __call__(self, *arrays: Array) -> Sequence[Array]:
+        """Run the reference of the operator, whose result sizes depend on data."""
         results = DATA_DEPENDENT[self._node.op_type](self._node, self._operands(arrays))
         return [np.asarray(results[i], order="C") for i in self._positions]
 

@@ -20,6 +20,7 @@ class PlanCache:
     """
 
     def __init__(self, planning: threading.RLock) -> None:
+        """Begin empty; ``_lock`` is held only while the dict of runners changes."""
         self._planning = planning
         self._lock = threading.Lock()
         self._runs: OrderedDict[Hashable, Runner] = OrderedDict()

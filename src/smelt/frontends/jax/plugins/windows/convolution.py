@@ -64,7 +64,7 @@ def conv_general_dilated(
 def _batches_as_features(
     cx: Lowering, x: ir.Value, sizes: Sequence[Dim], groups: int
 ) -> tuple[ir.Value, list[Dim]]:
-    """Return ``x [b, c, ...]`` as ``[b / groups, groups * c, ...]``, and its new shape."""
+    """Return ``(x, shape of x)``, with ``[b, c, ...]`` made ``[b / groups, groups * c, ...]``."""
     batch, channels, *spatial = sizes
     x = cx.reshape(x, [groups, batch // groups, channels, *spatial])
     x = cx.transpose(x, [1, 0, 2, *range(3, len(sizes) + 1)])
