@@ -139,6 +139,7 @@ class ErrorList(SmeltError):
 
 
 def _revived(kind: type[SmeltError], args: tuple[Any, ...]) -> SmeltError:
+    """Return an empty error of ``kind``; pickle then restores its attributes."""
     return kind.__new__(kind, *args)
 
 

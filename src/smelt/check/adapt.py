@@ -83,7 +83,7 @@ def adapted_outputs(
 
 
 def _transposed(value: Value, perm: tuple[int, ...]) -> Value:
-    """Return a transposed array; other values unchanged."""
+    """Return a transposed array; values that are no arrays (sequences, maps) unchanged."""
     return value.transpose(perm) if isinstance(value, np.ndarray) else value
 
 

@@ -54,5 +54,5 @@ def flag_unrelated(outputs: Sequence[Comparison]) -> list[Comparison]:
 
 
 def _infinite(value: np.ndarray) -> np.ndarray:
-    """Return infinity for each element of ``value``."""
+    """Return infinity for each element of ``value``: the slack that accepts any number."""
     return np.full(value.shape, math.inf)

@@ -203,7 +203,7 @@ def _culprit(before: _Attempt, after: _Attempt, rewrite: int, total: int) -> Cul
 
 
 def _guilty_text(attempt: _Attempt) -> str:
-    """Return the text of the wrong pass."""
+    """Return the text of the pass that changed the result, or that the pipeline raised an error."""
     return str(attempt.guilty) if attempt.guilty is not None else "(the pipeline raises)"
 
 

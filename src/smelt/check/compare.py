@@ -184,7 +184,7 @@ def compare_arrays(name: str, expected: np.ndarray, actual: np.ndarray, limit: L
 
 
 def _kind(array: np.ndarray) -> str:
-    """Return dtype and shape as text."""
+    """Return dtype and shape as text: ``float32[2, 3]``."""
     return f"{array.dtype}{list(array.shape)}"
 
 

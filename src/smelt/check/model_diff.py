@@ -131,7 +131,7 @@ def _typed(model: ir.Model) -> ir.Model:
 
 
 def _versions(before: ir.Model, after: ir.Model) -> dict[str, tuple[int | None, int | None]]:
-    """Return the versions that differ."""
+    """Return the versions that differ, by name, as (before, after); None for one that is absent."""
     old, new = _numbers(before), _numbers(after)
     pairs = {name: (old.get(name), new.get(name)) for name in old | new}
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}

@@ -128,7 +128,7 @@ class PerturbedModel:
 
 
 def _factor(dtype: np.dtype, rng: np.random.Generator) -> np.ndarray:
-    """Return 1 + eps or 1 - eps."""
+    """Return 1 + eps or 1 - eps at random: a rounding error of one unit in the last place."""
     return np.asarray(1 + float(float_info(dtype).eps) * rng.choice([-1.0, 1.0]), dtype)
 
 

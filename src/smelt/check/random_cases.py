@@ -93,5 +93,5 @@ def _with_choice(
 
 
 def _run_at(source: ComparisonSide, make: Maker, sizes: Mapping[str, int]) -> None:
-    """Run the source on random inputs at ``sizes``."""
+    """Run the source on random inputs at ``sizes``, to see whether it raises."""
     source.run(*make(sizes, 0, "normal"))

@@ -209,7 +209,7 @@ def source_fails(
 
 
 def _attempt(side: ComparisonSide, values: Sequence[Value], name: str) -> list[Value] | SmeltError:
-    """Return the outputs of ``side``, or its error."""
+    """Return the outputs of ``side``, or its error; the caller decides whose fault an error is."""
     with span("run", side=name):
         try:
             return list(side.run(*values))

@@ -89,7 +89,7 @@ def _normalize(graph: ir.Graph, node: ir.Node, value: ir.Value, negative: bool) 
 
 
 def _is_float(dtype: ir.DataType | None) -> bool:
-    """True for float16, float32 and float64."""
+    """True for float16, float32 and float64, the types whose zeros get the other sign."""
     return dtype in (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE)
 
 

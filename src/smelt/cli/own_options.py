@@ -35,7 +35,7 @@ def _be_verbose(is_set: bool) -> bool:
 
 
 def _be_quiet(is_set: bool) -> bool:
-    """Let ``note`` print nothing if ``--quiet`` is given."""
+    """Let ``note`` print nothing if ``--quiet`` is given. Return ``is_set``, as Typer requires."""
     quiet_mode.set(is_set)
     return is_set
 
@@ -57,7 +57,7 @@ def _keep_weights(is_set: bool) -> bool:
 
 
 def _leave_plugins_out(is_set: bool) -> bool:
-    """Turn plug-ins off if ``--no-plugins`` is given."""
+    """Turn plug-ins off if ``--no-plugins`` is given. Return ``is_set``, as Typer requires."""
     if is_set:
         from smelt.extensions import plugins_off
 

@@ -61,7 +61,7 @@ class Conformance(dict[str, Result]):
         return sentences
 
     def _declared(self) -> Iterator[str]:
-        """Yield the operators that the target declares."""
+        """Yield the operators that the target declares, of which some case should run each."""
         listed = self.target.limits.operators
         own = {operator.key for operator in self.target.operators}
         for domain, name in own if listed is None else listed:

@@ -48,7 +48,7 @@ def clone_function(function: ir.Function) -> ir.Function:
 
 
 def _cloner() -> Cloner:
-    """Return a Cloner without replacements."""
+    """Return a Cloner that replaces nothing."""
     return Cloner(attr_map={}, value_map={}, metadata_props={})
 
 

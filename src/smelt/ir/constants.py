@@ -197,7 +197,7 @@ def _move_to(value: ir.Value) -> ir.Node | None:
 
 
 def _identity(source: Array, node: ir.Node) -> Array | None:
-    """Return ``source``, as the result of an Identity."""
+    """Return ``source``, as an Identity does; a row of the table of foldable operators."""
     return source
 
 

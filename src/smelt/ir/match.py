@@ -116,7 +116,7 @@ def _match_leaf(leaf: Leaf) -> Matcher:
 
 
 def _match_one_of(matchers: list[Matcher]) -> Matcher:
-    """Return the matcher that tries ``matchers`` in order."""
+    """Return the matcher that tries ``matchers`` in order, also after a failure further out."""
 
     def match(value: ir.Value | None, state: MatchState, then: Continue) -> bool:
         """True if one of ``matchers`` matches ``value`` and the continuation succeeds."""
@@ -273,7 +273,7 @@ def _match_inputs(
 
 
 def _present(inputs: Sequence[ir.Value | None]) -> tuple[ir.Value | None, ...]:
-    """Return the inputs without trailing absent ones."""
+    """Return the inputs without absent ones at the end, which ONNX may leave out or spell out."""
     count = len(inputs)
     while count and inputs[count - 1] is None:
         count -= 1
@@ -283,7 +283,7 @@ def _present(inputs: Sequence[ir.Value | None]) -> tuple[ir.Value | None, ...]:
 def _orders(
     operands: tuple[ir.Value | None, ...], count: int, commutative: bool
 ) -> Iterable[tuple[ir.Value | None, ...]]:
-    """Return the orders in which ``operands`` are matched."""
+    """Return the orders in which to match ``operands``: all if ``commutative``, else one."""
     if not commutative or count != len(operands):
         return (operands,)
     return (operands, operands[::-1]) if count == 2 else permutations(operands)

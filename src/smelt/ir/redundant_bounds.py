@@ -96,7 +96,7 @@ def _bounds(text: str) -> int:
 
 
 def _cases(empty: Iterable[str]) -> Iterator[frozenset[str]]:
-    """Yield every nonempty subset of ``empty``."""
+    """Yield every nonempty subset of ``empty``: the symbols that are 0 in one run."""
     names = sorted(empty)
     for count in range(1, len(names) + 1):
         yield from map(frozenset, combinations(names, count))

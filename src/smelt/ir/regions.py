@@ -71,7 +71,9 @@ class Regions:
         return [region for region in regions.values() if region.nodes]
 
     def _root(self, node: ir.Node) -> ir.Node:
-        """Return the representative of the region of ``node``."""
+        """Return the representative of the region of ``node``; shorten the path to it on the
+        way.
+        """
         parent = self._parent
         while parent[node] is not node:
             parent[node] = parent[parent[node]]

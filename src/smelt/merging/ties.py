@@ -56,7 +56,7 @@ def _matrices(graph: ir.Graph) -> Iterator[tuple[ir.Value, ir.TensorProtocol]]:
 
 
 def _is_gathered(value: ir.Value) -> bool:
-    """True if a Gather reads rows of ``value``."""
+    """True if a Gather reads rows of ``value``, as a model looks up its embedding."""
     return any(
         node.op_type == "Gather"
         and not node.domain

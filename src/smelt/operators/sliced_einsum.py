@@ -116,7 +116,7 @@ def _slice(
 
 
 def _stride(b: Builder, stride: int) -> ir.Value:
-    """Build ``stride`` as a constant."""
+    """Build the constant ``stride``: how far apart in memory neighbors along a dim are."""
     return b.constant(np.asarray(stride, np.int64), "stride")
 
 

@@ -44,7 +44,7 @@ def pad_crops(
 
 
 def _ints(value: object) -> tuple[int, ...]:
-    """Return an attribute as a tuple of integers."""
+    """Return an attribute, known to be a tuple of numbers, as a tuple of integers."""
     assert isinstance(value, tuple)
     return tuple(int(item) for item in value)
 

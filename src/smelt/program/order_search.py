@@ -139,7 +139,9 @@ class _Search:
 
 
 def _members(numbers: int) -> Iterator[int]:
-    """Yield the indices of set bits, lowest first."""
+    """Yield the members of a set of groups, lowest first: the positions of the bits of
+    ``numbers``.
+    """
     while numbers:
         lowest = numbers & -numbers
         yield lowest.bit_length() - 1

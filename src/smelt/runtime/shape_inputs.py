@@ -113,7 +113,7 @@ def _regions(node: ir.Node, sizes: Sizes, shape: tuple[int, ...]) -> np.ndarray 
 
 
 def _corners(node: ir.Node, sizes: Sizes, shape: tuple[int, ...]) -> np.ndarray | None:
-    """Return rows with two opposite corners."""
+    """Return the box [0.5, 0.5, 3, 4] in each row, for the regions of RoiAlign."""
     row = [0.5, 0.5, 3.0, 4.0]
     return (
         np.asarray([row] * shape[0]).reshape(shape) if len(shape) == 2 and shape[1] == 4 else None

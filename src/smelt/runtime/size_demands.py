@@ -126,7 +126,7 @@ def _demand(
 
 
 def _are_positive(left: Sequence[int], right: Sequence[int]) -> bool:
-    """True if all sizes are above 0."""
+    """True if all sizes of ``left`` are above 0; ``right`` is not read."""
     return all(size > 0 for size in left)
 
 

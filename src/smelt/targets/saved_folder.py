@@ -54,5 +54,7 @@ class Saved:
 
     @cached_property
     def _call(self) -> Runner:
-        """The runner for callers, see ``entry_of``."""
+        """The runner for callers: it takes and returns what the interface says, see
+        ``entry_of``.
+        """
         return entry_of(self.interface, self._opened_runner)

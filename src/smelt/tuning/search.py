@@ -207,7 +207,7 @@ class _Search:
 
 
 def _same(first: OrtArtifact, second: OrtArtifact) -> bool:
-    """True if both artifacts have the same graph."""
+    """True if both artifacts have the same graph, so that timing them would only compare noise."""
     return canonical(first.model) == canonical(second.model)
 
 

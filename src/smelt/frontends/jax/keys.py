@@ -30,7 +30,7 @@ def without_keys(closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
 
 
 def _is_key(aval: compat.Aval) -> bool:
-    """True for an array of PRNG keys."""
+    """True for an array of PRNG keys, whose dtype JAX calls extended."""
     dtype = getattr(aval, "dtype", None)
     return dtype is not None and compat.is_extended(dtype)
 

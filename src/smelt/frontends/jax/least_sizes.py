@@ -65,7 +65,7 @@ def _apply_operator(operator: str, *operands: object) -> Terms:
 
 
 def _terms(value: object) -> Terms:
-    """Return ``value``, which must be a sum."""
+    """Return ``value`` as a sum of products; raises TypeError for a number or text."""
     if not isinstance(value, dict):
         raise TypeError(f"{value!r} is not a sum")
     return value
@@ -113,10 +113,10 @@ def _add_multiple(a: Terms, b: Terms, factor: int) -> Terms:
 
 
 def _multiplied(a: Terms, b: Terms) -> Terms:
-    """Return the product of two sums."""
+    """Return the product of two sums: each term of one times each term of the other."""
     product: Terms = {}
-    for x, x_count in a.items():
-        for y, y_count in b.items():
-            term = tuple(sorted(x + y))
-            product[term] = product.get(term, 0) + x_count * y_count
+    for a_term, a_count in a.items():
+        for b_term, b_count in b.items():
+            term = tuple(sorted(a_term + b_term))
+            product[term] = product.get(term, 0) + a_count * b_count
     return product

@@ -220,7 +220,7 @@ def _bounds_advice(size: str, relation: str, bound: str) -> list[str]:
 
 
 def _plus(bound: str, step: int) -> str:
-    """Return ``bound + step`` as text."""
+    """Return ``bound + step`` as text: ``N + 1``, or ``4`` for ``3`` and 1."""
     if bound.lstrip("-").isdecimal():
         return str(int(bound) + step)
     return f"{bound} {'+' if step > 0 else '-'} {abs(step)}" if step else bound

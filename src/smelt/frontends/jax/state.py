@@ -264,7 +264,7 @@ def _members_of_function(
 
 
 def _is_filled(cell: types.CellType) -> bool:
-    """True if the closure variable has a value."""
+    """True if the closure variable has a value; reading an empty one raises ValueError."""
     try:
         return cell.cell_contents is not cell
     except ValueError:

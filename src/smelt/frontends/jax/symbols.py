@@ -232,7 +232,7 @@ class Symbols:
 
 
 def _as_value(result: object) -> ir.Value:
-    """Return the result of ``evaluate`` as a value."""
+    """Return ``result``; ``evaluate`` is generic, and over values it returns a value."""
     assert isinstance(result, ir.Value)
     return result
 
@@ -262,7 +262,7 @@ def _linear(tree: ast.expr, name: str) -> tuple[int, list[tuple[int, ast.expr]]]
 
 
 def _is_linear(tree: ast.expr, name: str) -> bool:
-    """True if ``tree`` is linear in ``name``."""
+    """True if ``tree`` is linear in ``name``, so that an input's dim can be solved for it."""
     try:
         return bool(_linear(tree, name))
     except Unsupported:

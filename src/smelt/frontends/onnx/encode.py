@@ -243,7 +243,7 @@ def _tensor_pieces(message: onnx.TensorProto, streamed: Sequence[ir.TensorProtoc
 
 
 def _copy_any(source: Message, target: Message, descriptor: FieldDescriptor) -> None:
-    """Copy a field of any type."""
+    """Copy a field of any type; repeated messages are copied whole."""
     if descriptor.message_type is None:
         _copy_field(source, target, descriptor)
     else:

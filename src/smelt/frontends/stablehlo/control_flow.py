@@ -102,7 +102,7 @@ def _case(cx: Any, op: Operation, index: Any) -> Any:
 
 @reads("if")
 def _if(cx: Any, op: Operation, condition: Any) -> Any:
-    """Read a conditional."""
+    """Return the results of the branch that ``condition`` selects."""
     true, false = op.view.regions
     return list(lax.cond(condition, _branch(cx, true), _branch(cx, false)))
 

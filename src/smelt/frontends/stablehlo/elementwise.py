@@ -148,5 +148,5 @@ def _reduce_precision(cx: Any, op: Operation, x: Any) -> Any:
 
 @reads("optimization_barrier")
 def _barrier(cx: Any, op: Operation, *operands: Any) -> Any:
-    """Return the operands."""
+    """Return the operands: the barrier only keeps XLA from moving code across it."""
     return list(operands)

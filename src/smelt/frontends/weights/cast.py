@@ -48,5 +48,5 @@ def cast(tensor: ir.TensorProtocol, dtype: ir.DataType, name: str | None) -> ir.
 
 
 def _overflows(original: np.ndarray, rounded: np.ndarray) -> bool:
-    """True if a finite number became infinite."""
+    """True if a finite number became infinite, as 1e38 does in float16."""
     return not np.isfinite(rounded)[np.isfinite(original)].all()

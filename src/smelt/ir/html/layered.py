@@ -95,7 +95,7 @@ def _waypoints(
 
 
 def _grid(rows: Sequence[int]) -> list[list[int]]:
-    """Return the items of each row."""
+    """Return the items of each row: ``rows`` [0, 1, 0] give [[0, 2], [1]]."""
     grid: list[list[int]] = [[] for _ in range(max(rows, default=-1) + 1)]
     for item, row in enumerate(rows):
         grid[row].append(item)

@@ -23,7 +23,7 @@ from smelt.ir.opset import REDUCTIONS
 
 
 def _all_dims(n: Operands) -> list[tuple[Size, ...]]:
-    """Return the dims of all operands."""
+    """Return the dims of all operands; raises Unknown if the shape of one is unknown."""
     return [n.dims(index) for index in range(len(n.node.inputs))]
 
 

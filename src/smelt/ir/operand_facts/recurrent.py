@@ -37,7 +37,9 @@ def _hidden_size(n: Operands) -> int:
 
 
 def _batch_second(n: Operands) -> bool:
-    """True if steps come before the batch."""
+    """True if steps come before the batch in X (``layout`` 0), so that X is [steps, batch,
+    input].
+    """
     return n.number("layout", 0) == 0
 
 
@@ -53,7 +55,9 @@ def _state(index: int, which: str) -> Fact:
 
 
 def _lengths(n: Operands) -> bool:
-    """True if there is one length per sequence."""
+    """True if ``sequence_lens`` has one length per sequence; not checked if the batch comes
+    first.
+    """
     return not _batch_second(n) or agree(n.dims(4), n.dims(0)[1:2])
 
 

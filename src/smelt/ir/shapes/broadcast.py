@@ -155,7 +155,7 @@ def _fits_into(shape: ir.Shape | None, target: ir.Shape) -> bool:
 
 
 def _shapes_of(context: ShapeInferenceContext, node: ir.Node) -> list[ir.Shape | None]:
-    """Return the shapes of the present operands."""
+    """Return the shapes of the operands, without absent ones; None for an unknown shape."""
     return [value.shape for value in node.inputs if value is not None]
 
 

@@ -82,7 +82,7 @@ def check_results() -> None:
 
 
 def _wrap_all(wrap: Callable[[ShapeRule], ShapeRule]) -> None:
-    """Replace each registered rule by ``wrap(rule)``."""
+    """Replace each registered rule by ``wrap(rule)``, for checks that hold for all operators."""
     for domain, op_type, _ in list(registry.iter_supported()):
         rewrap(wrap, domain, op_type)
 

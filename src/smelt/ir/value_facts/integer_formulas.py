@@ -77,7 +77,9 @@ def _shape(node: ir.Node, output: int) -> Operand:
 
 
 def _index(node: ir.Node, output: int) -> Operand:
-    """Return the bounds of indices along one axis."""
+    """Return the bounds of indices along an axis of unknown size, as ArgMax and TopK return
+    them.
+    """
     return 0, LONGEST - 1
 
 
@@ -186,7 +188,7 @@ def _remainder(node: ir.Node, operands: Operands) -> Operand:
 
 
 def _magnitude(node: ir.Node, operands: Operands) -> Operand:
-    """Return the bounds of Abs."""
+    """Return the bounds of Abs: (-3, 2) gives (0, 3)."""
     if operands[0] is None:
         return None
     low, high = operands[0]
@@ -194,7 +196,7 @@ def _magnitude(node: ir.Node, operands: Operands) -> Operand:
 
 
 def _negation(node: ir.Node, operands: Operands) -> Operand:
-    """Return the bounds of Neg."""
+    """Return the bounds of Neg: (-3, 2) gives (-2, 3)."""
     return None if operands[0] is None else (-operands[0][1], -operands[0][0])
 
 

@@ -67,7 +67,7 @@ def _of_numbers(op_type: str) -> Body:
 
 
 def _min(c: Call) -> ir.Value | None:
-    """Return the negated maximum of the negated operands."""
+    """Return the negated maximum of the negated operands, for consumers with Max only."""
     first, *others = (c.op("Mul", value, -1.0) for value in c.inputs)
     for other in others:
         first = c.op("Max", first, other)

@@ -15,7 +15,7 @@ from smelt.operators.microsoft.declared import Values, floats, like_first, opera
 
 
 def _sum(inputs: Arguments) -> np.ndarray:
-    """Return the input plus the bias if present."""
+    """Return the input plus the bias if present, to which the activation is applied."""
     x, bias = filled(inputs, 2)
     assert x is not None
     return x if bias is None else x + bias

@@ -85,7 +85,7 @@ def _count_ones(b: Builder, numbers: ir.Value, counted: bool) -> ir.Value:
 
 
 def _float_reference(inputs: Arguments, attributes: Attributes) -> Computed:
-    """Return the results from tables of floats."""
+    """Return norm, mask lengths and embedding sum, from tables of floats."""
     ids, kinds, words, positions, segments, gamma, beta, mask, places = filled(inputs, 9)
     assert ids is not None
     assert gamma is not None
@@ -95,7 +95,7 @@ def _float_reference(inputs: Arguments, attributes: Attributes) -> Computed:
 
 
 def _float_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
-    """Build the results from tables of floats."""
+    """Build norm, mask lengths and embedding sum, from tables of floats."""
     ids, kinds, words, positions, segments, gamma, beta, mask, places = filled(inputs, 9)
     assert ids is not None
     tables = words, positions, segments

@@ -91,7 +91,7 @@ def _dynamic_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[i
 
 
 def _wide_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
-    """Build MatMul of int32."""
+    """Build MatMul of both operands cast to int32, because MatMulInteger takes bytes only."""
     return (b.op("MatMul", *(b.op("Cast", value, to=int(INT32)) for value in inputs)),)
 
 

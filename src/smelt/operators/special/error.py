@@ -111,7 +111,10 @@ def _series(m: Arithmetic, coefficients: Sequence[float], x: Number) -> Number:
 
 
 def _erf_near_zero(m: Arithmetic, x: Number) -> Number:
-    """Return ``erf(x)`` for ``|x| < 1``."""
+    """Return ``erf(x)`` for ``
+    x
+    < 1`` by its odd Taylor series, 0 elsewhere.
+    """
     inside = m.where(m.abs(x) < 1.0, x, 0.0)
     return inside * polynomial(SERIES[::-1], inside * inside)
 

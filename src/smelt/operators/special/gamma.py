@@ -96,7 +96,7 @@ def _around_two(z: Number) -> Number:
 
 
 def _stirling(x: Number) -> Number:
-    """Return the sum of Stirling's series."""
+    """Return the sum of Stirling's series: ``1 / (12 x) - 1 / (360 x^3) + ...``."""
     inverse = 1.0 / x
     return inverse * polynomial(STIRLING[::-1], inverse * inverse)
 

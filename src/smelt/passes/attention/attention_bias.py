@@ -49,10 +49,10 @@ def bias_of(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
         return Miss("the lower bound of the scores is above a masked score")
     if m.get("then") is not None:
         return _bias_behind_mask(m, b)
-    last = _last_term(m, b)
-    if m.get("bias") is not None and not rounds_alike(last, m):  # fuse_attention keeps 3
+    last_term = _last_term(m, b)
+    if m.get("bias") is not None and not rounds_alike(last_term, m):  # fuse_attention keeps 3
         return Miss("masks and biases that are added one by one round otherwise than their sum")
-    bias = _sum_of_terms(last, m, b)
+    bias = _sum_of_terms(last_term, m, b)
     if bias is None and mask is None:
         return ()
     if bias is not None and not _missing_of(bias, m):
@@ -199,16 +199,18 @@ def _choice_of_bias(
     ``bottom`` is lower than every score. Returns a Miss if ``low`` is too high, or if the mask may
     hide a whole row.
     """
-    low, half = m.scalar("low"), m["q"].dtype != ir.DataType.FLOAT
+    low, is_half = m.scalar("low"), m["q"].dtype != ir.DataType.FLOAT
     highest_of_floats = LOW_ENOUGH if added is None else LOW
-    highest_allowed = LOWEST if half else highest_of_floats
+    highest_allowed = LOWEST if is_half else highest_of_floats
     if low is None or not low <= highest_allowed:  # fuse_attention needs 7
         return Miss(_too_high(low))
-    if (half or low == -math.inf) and not _shows_each_row(mask, shown, m):  # fuse_attention keeps 1
+    if (is_half or low == -math.inf) and not _shows_each_row(
+        mask, shown, m
+    ):  # fuse_attention keeps 1
         return Miss("the mask may hide all keys of a row")
-    number_type = np.float16 if half else np.float32
+    number_type = np.float16 if is_half else np.float32
     number = max(low, FLOOR) if low <= LOW else FLOOR
-    bottom = b.constant(np.asarray(-math.inf if half else number, number_type))
+    bottom = b.constant(np.asarray(-math.inf if is_half else number, number_type))
     shown_value = b.constant(np.asarray(0, number_type)) if added is None else added
     branches = (shown_value, bottom) if shown else (bottom, shown_value)
     return b.op("Where", mask, *branches)
@@ -257,20 +259,21 @@ def _missing_of(mask: ir.Value, m: Match) -> tuple[bool, bool] | None:
     """Return ``(lacks the query axis, lacks the key axis)`` of ``mask``.
 
     None if the mask may not broadcast to the scores. The product with the values requires as many
-    weights as keys, so a mask of unknown size has that size or 1.
+    weights as keys, so a mask of unknown size has that size or 1. A mask [B,1,1,keys] gives (True,
+    False).
     """
     shape, q, keys = mask.shape, m["q"], m["keys"]
     if shape is None or q.shape is None or keys.shape is None:
         return None
     if len(shape) not in (2, 3, 4):
         return None
-    lead = zip(shape.dims[:-2], q.shape.dims[4 - len(shape) : 2], strict=True)
-    if not all(dim == 1 or same_dim(dim, of) for dim, of in lead):
+    leading_dims = zip(shape.dims[:-2], q.shape.dims[4 - len(shape) : 2], strict=True)
+    if not all(dim == 1 or same_dim(dim, score_dim) for dim, score_dim in leading_dims):
         return None
     sizes = (q.shape[2], keys.shape[3])
-    full = all_equal_if_broadcast(shape.dims[-2:], sizes)
-    if not full[0] and not is_one(shape[-2]):
+    is_full = all_equal_if_broadcast(shape.dims[-2:], sizes)
+    if not is_full[0] and not is_one(shape[-2]):
         return None
     if isinstance(shape[-1], int) and isinstance(sizes[1], int) and shape[-1] not in (1, sizes[1]):
         return None
-    return not full[0], not full[1]
+    return not is_full[0], not is_full[1]

@@ -79,15 +79,17 @@ def axial_attention(m: Match, b: Builder) -> Replacement:
     batched_bias = _batched_bias(bias, q[:2], m, b) if bias is not None else None
     if isinstance(batched_bias, Miss):
         return batched_bias
-    joined = [_joined_batches(x, dims, b) for x, dims in zip(operands, shapes, strict=True)]
-    known = [value for value in joined if value is not None]
-    if len(known) < 3:
+    batched = [_joined_batches(x, dims, b) for x, dims in zip(operands, shapes, strict=True)]
+    batched_operands = [value for value in batched if value is not None]
+    if len(batched_operands) < 3:
         return Miss("no input determines the length of a sequence")
     if early := opset_miss(m, "Attention"):
         return early
     split_dims = [*q[:3], _width(v)]
     merged = _reshaped(
-        _plain_attention(known, batched_bias, m, b), [dim_product(q[:2]), *split_dims[2:]], b
+        _plain_attention(batched_operands, batched_bias, m, b),
+        [dim_product(q[:2]), *split_dims[2:]],
+        b,
     )
     if merged is not None and m.get("first") is not None:
         merged = _reshaped(merged, split_dims, b)
@@ -132,7 +134,7 @@ def _batches_first(value: ir.Value, m: Match, b: Builder) -> ir.Value:
 
 
 def _width(dims: Sequence[Dim]) -> int:
-    """Return H*D of A,B,S,H,D; both are ints."""
+    """Return H*D of the dims A,B,S,H,D; H and D are ints."""
     return math.prod(dim for dim in dims[3:] if isinstance(dim, int))
 
 

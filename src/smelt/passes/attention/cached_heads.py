@@ -36,15 +36,15 @@ def cached_heads(m: Match, b: Builder) -> Replacement:
     if heads[1] != heads[2]:
         return Miss("keys and values have different head counts")
     one_position = all(shape[2] == 1 for shape in known)
-    split = all(_splits_heads(value, one_position) for value in operands)
-    if not split:
+    are_split = all(_splits_heads(value, one_position) for value in operands)
+    if not are_split:
         return Miss("queries, keys or values are not split into heads before the attention")
     if not _merges_heads(node.outputs[0], one_position):
         return Miss("the heads of the result are not merged after the attention")
     rows = [_rows(value, heads[i] * widths[i], one_position, b) for i, value in enumerate(operands)]
-    numbers = [ir.AttrInt64("q_num_heads", heads[0]), ir.AttrInt64("kv_num_heads", heads[1])]
+    head_counts = [ir.AttrInt64("q_num_heads", heads[0]), ir.AttrInt64("kv_num_heads", heads[1])]
     inputs = [*rows, *node.inputs[3:]]
-    attributes = [*node.attributes.values(), *numbers]
+    attributes = [*node.attributes.values(), *head_counts]
     y, *present = b.add(ir.Node("", "Attention", inputs, attributes, num_outputs=3))
     if one_position:
         return (b.op("Reshape", y, b.const_i64([0, heads[0], 1, widths[2]])), *present)

@@ -217,6 +217,8 @@ class _Reader:
         if cells.is_uniform:
             return cells
         if self.is_square(result.shape):
-            kept = cells.are_positions or (data is not None and self.is_square(data.shape))
-            return cells if kept else None
+            keeps_positions = cells.are_positions or (
+                data is not None and self.is_square(data.shape)
+            )
+            return cells if keeps_positions else None
         return self._positions_along_axis(result.shape) if cells.are_positions else None

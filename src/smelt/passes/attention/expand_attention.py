@@ -49,28 +49,28 @@ def attention(m: Match, b: Builder) -> Replacement:
     operands = [_split_heads(m[name], count, b) for name, count in head_counts.items()]
     if None in operands:  # needs 3
         return Miss("the size of a head is not known")
-    q, *new = (value for value in operands if value is not None)
+    q, *new_keys_values = (value for value in operands if value is not None)
     present = [
         b.op("Concat", old, value, axis=2) if old is not None else value
-        for old, value in zip(past, new, strict=True)
+        for old, value in zip(past, new_keys_values, strict=True)
     ]
-    copied = [_repeated_heads(value, q, b) for value in present]
-    if None in copied:  # needs 2
+    repeated_heads = [_repeated_heads(value, q, b) for value in present]
+    if None in repeated_heads:  # needs 2
         return Miss(_why_not_repeated(present, q))
-    k, v = (value for value in copied if value is not None)
-    size, width = (x.shape[3] if x.shape is not None else None for x in (q, v))
-    if not isinstance(size, int):
+    k, v = (value for value in repeated_heads if value is not None)
+    head_size, value_size = (x.shape[3] if x.shape is not None else None for x in (q, v))
+    if not isinstance(head_size, int):
         return Miss("the head size of the queries is not known")
     if q.dtype is None:
         return Miss("the element type of the queries is not known")
-    if heads and not isinstance(width, int):
+    if heads and not isinstance(value_size, int):
         return Miss("the head size of the values is not known")
-    scale = attributes.get("scale", 1 / float(np.sqrt(size)))
+    scale = attributes.get("scale", 1 / float(np.sqrt(head_size)))
     q = b.op("Mul", q, b.constant(np.asarray(scale, q.dtype.numpy())))
     result = b.op("MatMul", _attention_weights(q, k, bias, m, attributes, b), v)
-    if heads is not None and isinstance(width, int):
+    if heads is not None and isinstance(value_size, int):
         rows = b.op("Transpose", result, perm=[0, 2, 1, 3])
-        result = b.op("Reshape", rows, b.const_i64([0, 0, heads * width]))
+        result = b.op("Reshape", rows, b.const_i64([0, 0, heads * value_size]))
     count = len(m.root.outputs)
     return result if count == 1 else (result, *present, None)[:count]
 

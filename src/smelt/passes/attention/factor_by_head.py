@@ -18,8 +18,8 @@ def factor_by_head(m: Match) -> ir.Value | None:
     if array is None or factor is None or array.size == 1 or not 3 <= array.ndim <= 4:
         return None
     heads = m["q"].shape[1] if m["q"].shape is not None else None
-    fits = array.shape[-3:] == (heads, 1, 1) and array.size == heads
-    return factor if fits and bool(np.isfinite(array).all()) else None
+    is_per_head = array.shape[-3:] == (heads, 1, 1) and array.size == heads
+    return factor if is_per_head and bool(np.isfinite(array).all()) else None
 
 
 def times_by_head(q: ir.Value, factor: ir.Value, m: Match, b: Builder) -> ir.Value:

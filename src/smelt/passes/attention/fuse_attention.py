@@ -155,8 +155,8 @@ def attention(m: Match, b: Builder) -> Replacement:
         return Miss("the cap of the scores is not one positive number")
     if cap and any(m.get(name) is not None for name in MASKS):  # needs 10
         return Miss("a mask or bias follows the cap, and older runtimes cap it, too")
-    by_head = factor_by_head(m)
-    scale = _scale(m) if by_head is None else 1.0
+    head_factor = factor_by_head(m)
+    scale = _scale(m) if head_factor is None else 1.0
     if scale is not None and any(m.get(name) is not None for name in LATE):
         scale = _scale(m, LATE, scale)
     if scale is not None and cap:
@@ -169,7 +169,7 @@ def attention(m: Match, b: Builder) -> Replacement:
     if early := opset_miss(m, "Attention"):  # needs 1
         return early
     k = b.op("Transpose", keys, perm=[0, 1, 3, 2])
-    q = q if by_head is None else times_by_head(q, by_head, m, b)
+    q = q if head_factor is None else times_by_head(q, head_factor, m, b)
     attributes = [ir.AttrFloat32("scale", scale)]
     if cap:
         attributes.append(ir.AttrFloat32("softcap", float(cap)))
@@ -211,11 +211,11 @@ def heads_inside(m: Match, b: Builder) -> Replacement:
     if "q_num_heads" in node.attributes:
         return None
     rows = [rows_of(m[name]) for name in ("q", "k", "v")]
-    if any(row is None for row in rows):
+    if any(rows_of_operand is None for rows_of_operand in rows):
         return Miss("queries, keys or values are not split into heads of a constant count and size")
     if not result:
         return Miss("the rank of the result is unknown or 0")
-    q, k, v = (row for row in rows if row is not None)
+    q, k, v = (rows_of_operand for rows_of_operand in rows if rows_of_operand is not None)
     if k.heads != v.heads:
         return Miss("keys and values have different head counts")
     sequence_first = m.get("turned") is not None
@@ -228,7 +228,7 @@ def heads_inside(m: Match, b: Builder) -> Replacement:
     by_query = len(result) == 3 and same_dim(result[0 if sequence_first else 1], q.length)
     if not by_query and len(result) != 2 and (sequence_first or not _is_spelled_out(m)):
         return Miss("the result is not proved to have one row for each query")
-    merged = [row.merged(b) for row in (q, k, v)]
+    merged = [rows_of_operand.merged(b) for rows_of_operand in (q, k, v)]
     heads = [ir.AttrInt64("q_num_heads", q.heads), ir.AttrInt64("kv_num_heads", k.heads)]
     bias = [value] if (value := m.get("bias")) is not None else []
     attributes = [*node.attributes.values(), *heads]

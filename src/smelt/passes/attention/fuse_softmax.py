@@ -124,8 +124,11 @@ def _is_kept(value: ir.Value, x: ir.Value, axis: int) -> bool:
     dims = [*dropped_dim, *value.shape.dims]
     if len(dims) != len(x.shape):
         return False
-    pairs = enumerate(zip(dims, x.shape.dims, strict=True))
-    return all(same_dim(a, b) or (i == axis and a == 1) for i, (a, b) in pairs)
+    dims_by_axis = enumerate(zip(dims, x.shape.dims, strict=True))
+    return all(
+        same_dim(value_dim, x_dim) or (position == axis and value_dim == 1)
+        for position, (value_dim, x_dim) in dims_by_axis
+    )
 
 
 fuse_softmax = rule_pass(

@@ -64,23 +64,28 @@ def _copied(value: ir.Value, walk: Walk) -> _Copied | None:
     if transpose is not None and permutation(transpose) != _HEADS_AND_ROWS:
         return None
     # With one group, the merging Reshape is a Squeeze, and the group dim may be the copied one.
-    merge = walk.up(transpose.inputs[0] if transpose is not None else value, "Reshape", "Squeeze")
-    merged = merge.outputs[0].shape if merge is not None else None
-    expand = walk.up(merge.inputs[0], "Expand") if merge is not None else None
+    merging = walk.up(transpose.inputs[0] if transpose is not None else value, "Reshape", "Squeeze")
+    merged = merging.outputs[0].shape if merging is not None else None
+    expand = walk.up(merging.inputs[0], "Expand") if merging is not None else None
     source = expand.inputs[0] if expand is not None else None
     if expand is None or source is None or merged is None:
         return None
     axis = 2 if transpose is None else 3
-    small, large = source.shape, expand.outputs[0].shape
-    if small is None or large is None or len(merged) != 4 or not len(small) == len(large) == 5:
+    shape_before, shape_after = source.shape, expand.outputs[0].shape
+    if (
+        shape_before is None
+        or shape_after is None
+        or len(merged) != 4
+        or not len(shape_before) == len(shape_after) == 5
+    ):
         return None
-    groups = small[axis - 1]
-    if not isinstance(groups, int) or small[axis] != 1:
+    groups = shape_before[axis - 1]
+    if not isinstance(groups, int) or shape_before[axis] != 1:
         return None
     copied_axes = {axis - 1, axis} if groups == 1 else {axis}
-    if not all(same_dim(small[i], large[i]) for i in range(5) if i not in copied_axes):
+    if not all(same_dim(shape_before[i], shape_after[i]) for i in range(5) if i not in copied_axes):
         return None
-    expanded_dims: list[Dim] = [*large[: axis - 1], *large[axis + 1 :]]
+    expanded_dims: list[Dim] = [*shape_after[: axis - 1], *shape_after[axis + 1 :]]
     merged_dims = [*merged[: axis - 1], *merged[axis:]]
     if not all(same_dim(dim, other) for dim, other in zip(expanded_dims, merged_dims, strict=True)):
         return None

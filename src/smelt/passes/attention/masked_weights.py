@@ -118,15 +118,19 @@ def _added_mask(value: ir.Value, bias: ir.Value | None, m: Match) -> Choice | No
     """
     node, array = producer_of(bias, "Where"), m.array(bias, limit=None)
     if array is not None and array.size and array.dtype == np.float32:
-        shown = array == 0
-        hides = (array[~shown] <= LOW_ENOUGH).all()
-        return Choice(shown, value, float(FLOOR)) if hides and not shown.all() else None
+        is_shown = array == 0
+        hides_rest = (array[~is_shown] <= LOW_ENOUGH).all()
+        return Choice(is_shown, value, float(FLOOR)) if hides_rest and not is_shown.all() else None
     numbers = [m.scalar(branch) for branch in node.inputs[1:]] if node is not None else []
     if node is None or node.inputs[0] is None or None in numbers or 0 not in numbers:
         return None
-    low = sum(float(number) for number in numbers if number is not None)
+    hidden_score = sum(float(number) for number in numbers if number is not None)
     hides_where_true = numbers[1] == 0
-    return Choice(node.inputs[0], value, low, hides_where_true) if low <= LOW_ENOUGH else None
+    return (
+        Choice(node.inputs[0], value, hidden_score, hides_where_true)
+        if hidden_score <= LOW_ENOUGH
+        else None
+    )
 
 
 def _is_same(scores: Choice, weights: Choice) -> bool:

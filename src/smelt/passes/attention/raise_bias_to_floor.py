@@ -210,9 +210,13 @@ def _bounds_of_operator(kind: str, parts: list[_Range]) -> _Range | None:
         elif kind == "Sub":
             corners = [low - other_high, high - other_low]
         elif kind == "Mul":
-            corners = [x * y for x in (low, high) for y in (other_low, other_high)]
+            corners = [
+                number * other for number in (low, high) for other in (other_low, other_high)
+            ]
         elif kind == "Div":
-            corners = [x / y for x in (low, high) for y in (other_low, other_high)]
+            corners = [
+                number / other for number in (low, high) for other in (other_low, other_high)
+            ]
         elif kind == "Neg":
             corners = [-high, -low]
     return (min(corners), max(corners)) if np.isfinite(corners).all() else None

@@ -105,12 +105,12 @@ def _rows(x: ir.Shape, angles: ir.Shape | None) -> int | None:
     """
     if angles is None or not 2 <= len(angles) <= 4 or not isinstance(x[3], int):
         return None
-    batch, first, second, half = _four_dims(angles)
+    batch, axis_1, axis_2, half = _four_dims(angles)
     if half != x[3] // 2 or not (batch == 1 or same_dim(batch, x[0])):
         return None
-    if first == 1 and _as_many(second, x[2]):
+    if axis_1 == 1 and _as_many(axis_2, x[2]):
         return 2
-    return 1 if second == 1 and _as_many(first, x[1]) else None
+    return 1 if axis_2 == 1 and _as_many(axis_1, x[1]) else None
 
 
 def _four_dims(shape: Iterable[Dim]) -> list[Dim]:

@@ -49,15 +49,15 @@ def rows_of(value: ir.Value) -> Rows | None:
     if node.op_type == "Transpose":
         if permutation(node) in ((0, 2, 1, 3), (1, 2, 0, 3)):
             return Rows(source, heads, size, sequence_first=permutation(node) == (1, 2, 0, 3))
-        back = _swapped_twice(node) if heads == 1 else None
-        return Rows(back, 1, size) if back is not None else None
+        source_before = _swapped_twice(node) if heads == 1 else None
+        return Rows(source_before, 1, size) if source_before is not None else None
     batch, length = shape[0], shape[2]
     expected = [[batch, length, size], [batch, length, 1, size]]
-    same = any(
+    is_single_head_move = any(
         len(dims) == len(source.shape) and all(map(same_dim, dims, source.shape))
         for dims in expected
     )
-    return Rows(source, 1, size) if heads == 1 and same else None
+    return Rows(source, 1, size) if heads == 1 and is_single_head_move else None
 
 
 def _swapped_twice(node: ir.Node) -> ir.Value | None:
@@ -66,11 +66,11 @@ def _swapped_twice(node: ir.Node) -> ir.Value | None:
     swapped = producer_of(unmerged.inputs[0], "Transpose") if unmerged is not None else None
     if unmerged is None or swapped is None or permutation(node) != (0, 1, 3, 2):
         return None
-    columns, headed = swapped.outputs[0].shape, unmerged.outputs[0].shape
-    if permutation(swapped) != (0, 2, 1) or columns is None or headed is None:
+    swapped_shape, unmerged_shape = swapped.outputs[0].shape, unmerged.outputs[0].shape
+    if permutation(swapped) != (0, 2, 1) or swapped_shape is None or unmerged_shape is None:
         return None
-    expected = [columns[0], 1, columns[1], columns[2]]
-    return swapped.inputs[0] if all(map(same_dim, expected, headed)) else None
+    expected = [swapped_shape[0], 1, swapped_shape[1], swapped_shape[2]]
+    return swapped.inputs[0] if all(map(same_dim, expected, unmerged_shape)) else None
 
 
 def misfit_of(q: ir.Value, keys: ir.Value, v: ir.Value) -> str | None:

@@ -43,16 +43,18 @@ def _obstacle(value: ir.Value, constants: Constants, steps: int, biases: int) ->
     biases += {"Add": 1, "Sub": 2}.get(node.op_type, 0)
     unknown = None
     for place, operand in operands:
-        why = _obstacle(operand, constants, steps - 1, biases)
-        if why is None:
+        obstacle = _obstacle(operand, constants, steps - 1, biases)
+        if obstacle is None:
             continue
-        if why == "":
-            why = _misfit(node, place, constants) or ""
-        if why == "" and biases > MOST_BIASES:
-            why = f"more than {MOST_BIASES} values are added, or 2 of them and one is subtracted"
-        if why == "":
+        if obstacle == "":
+            obstacle = _misfit(node, place, constants) or ""
+        if obstacle == "" and biases > MOST_BIASES:
+            obstacle = (
+                f"more than {MOST_BIASES} values are added, or 2 of them and one is subtracted"
+            )
+        if obstacle == "":
             return ""
-        unknown = unknown or why
+        unknown = unknown or obstacle
     return unknown
 
 

@@ -33,11 +33,16 @@ def add_output_shape(m: Match, b: Builder) -> Replacement:
     rank = len(output_size)
     pads = _ints_of(m, "pads", [0] * 2 * rank)
     strides, dilations = _ints_of(m, "strides", [1] * rank), _ints_of(m, "dilations", [1] * rank)
-    extra = _ints_of(m, "output_padding", [0] * rank)
+    output_padding = _ints_of(m, "output_padding", [0] * rank)
     for axis in range(rank):
-        reach = dilations[axis] * (kernel[axis] - 1) + 1
-        total = strides[axis] * (input_size[axis] - 1) + extra[axis] + reach - output_size[axis]
-        if pads[axis] != pads[axis + rank] or total != 2 * pads[axis]:
+        window = dilations[axis] * (kernel[axis] - 1) + 1
+        total_pads = (
+            strides[axis] * (input_size[axis] - 1)
+            + output_padding[axis]
+            + window
+            - output_size[axis]
+        )
+        if pads[axis] != pads[axis + rank] or total_pads != 2 * pads[axis]:
             return Miss("ONNX would compute other pads from output_shape")
     output_shape = ir.AttrInt64s("output_shape", output_size)
     attributes = [*m.root.attributes.values(), output_shape]

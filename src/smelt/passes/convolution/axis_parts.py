@@ -58,9 +58,11 @@ def layout_after(layout: Layout, node: ir.Node, version: int) -> Layout | None:
 
 
 def reshape(layout: Layout, dims: Sequence[Dim]) -> Layout | None:
-    """Return the parts regrouped into axes of ``dims``; None if an axis would cut through a part.
+    """Return the parts regrouped into axes of ``dims``; None if an axis would cut through a
+    part.
 
-    Axes are filled from the front and from the back, so that one unknown dim can take the rest.
+    Axes are filled from the front and from the back, so that one unknown dim can take the rest:
+    parts of sizes 2, N, 3 and the dims [2, ?, 3] leave N for the middle.
     """
     parts: AxisParts = tuple(part for axis in layout for part in axis)
     front: list[AxisParts] = []

@@ -65,16 +65,25 @@ def _taps_to_keep(m: Match, pads_before: Sequence[int]) -> tuple[list[range], li
     rank = len(kernel)
     ones, pads = [1] * rank, list(pads_before)
     strides: Sequence[int] = opset.attribute(m.root, "strides", m.opset) or ones
-    spacing: Sequence[int] = opset.attribute(m.root, "dilations", m.opset) or ones
+    dilations: Sequence[int] = opset.attribute(m.root, "dilations", m.opset) or ones
     taps = []
-    for i, (size, count, results) in enumerate(zip(image[2:], kernel, result[2:], strict=True)):
-        kept_taps = range(count)
-        if isinstance(size, int) and isinstance(results, int):  # needs 2
-            axis = PaddedAxis(size, results, strides[i], count, spacing[i], pads[i])
+    for axis_number, (size, tap_count, result_size) in enumerate(
+        zip(image[2:], kernel, result[2:], strict=True)
+    ):
+        kept_taps = range(tap_count)
+        if isinstance(size, int) and isinstance(result_size, int):  # needs 2
+            axis = PaddedAxis(
+                size,
+                result_size,
+                strides[axis_number],
+                tap_count,
+                dilations[axis_number],
+                pads[axis_number],
+            )
             kept_taps = axis.useful_taps() or kept_taps  # keeps 1
         taps.append(kept_taps)
-        pads[i] -= kept_taps.start * spacing[i]
-        pads[i + rank] -= (count - kept_taps.stop) * spacing[i]
+        pads[axis_number] -= kept_taps.start * dilations[axis_number]
+        pads[axis_number + rank] -= (tap_count - kept_taps.stop) * dilations[axis_number]
     return (taps, pads) if pads != list(pads_before) else None
 
 
@@ -89,7 +98,8 @@ def _cropped(m: Match, b: Builder, weights: np.ndarray, pads: list[int]) -> ir.V
     dilations = opset.attribute(m.root, "dilations", m.opset)
     if dilations is not None:
         new_dilations = [
-            1 if n == 1 else d for n, d in zip(weights.shape[2:], dilations, strict=True)
+            1 if taps == 1 else dilation
+            for taps, dilation in zip(weights.shape[2:], dilations, strict=True)
         ]
         attributes["dilations"] = ir.AttrInt64s("dilations", new_dilations)
     inputs = (m["x"], b.constant(np.ascontiguousarray(weights)), *m.root.inputs[2:])

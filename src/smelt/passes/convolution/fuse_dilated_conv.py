@@ -76,7 +76,10 @@ def _pads(conv: ir.Node, entry: Entry, padding: list[int], version: int) -> list
     explicit = opset.attribute(conv, "pads", version) if automatic != "VALID" else None
     blocks = (*entry.blocks, *entry.blocks)
     explicit = explicit or [0] * len(padding)
-    return [p + block * q for p, block, q in zip(padding, blocks, explicit, strict=True)]
+    return [
+        padded + block * own_pad
+        for padded, block, own_pad in zip(padding, blocks, explicit, strict=True)
+    ]
 
 
 def _crops(walk: Walk, exit_: Exit, pads: list[int], constants: Constants) -> list[int]:

@@ -48,7 +48,7 @@ def pad_inside(m: Match, b: Builder) -> Replacement:
     if automatic not in (None, "NOTSET", "VALID"):  # needs 2
         return Miss("auto_pad of the operator behind the Pad is neither NOTSET nor VALID")
     own_pads = opset.attribute(m.root, "pads", m.opset) if automatic != "VALID" else None
-    total = [p + q for p, q in zip(pads, own_pads or [0] * len(pads), strict=True)]
+    total = [pad + own_pad for pad, own_pad in zip(pads, own_pads or [0] * len(pads), strict=True)]
     attributes = {a.name: a for a in m.root.attributes.values() if a.name != "auto_pad"}
     attributes["pads"] = ir.AttrInt64s("pads", total)
     if m.root.op_type == "AveragePool":

@@ -29,8 +29,8 @@ def padding_of(
         return None
     begins, ends = [0] * len(order), [0] * len(order)
     for index, axis in enumerate(axes):
-        place = order.index(axis % len(order))
-        begins[place], ends[place] = pads[index], pads[index + len(axes)]
+        position = order.index(axis % len(order))
+        begins[position], ends[position] = pads[index], pads[index + len(axes)]
     return None if any((*begins[:2], *ends[:2])) else [*begins[2:], *ends[2:]]
 
 
@@ -52,12 +52,12 @@ def crops_of(
         return None
     crops = [0] * (2 * len(sizes))
     for axis, start, end in zip(axes or range(len(starts)), starts, ends, strict=True):
-        place = order[axis % len(order)] - 2
-        size = sizes[place] if place >= 0 else None
+        spatial_axis = order[axis % len(order)] - 2
+        size = sizes[spatial_axis] if spatial_axis >= 0 else None
         if size is None:
             return None
-        first, behind, _ = slice(start, end).indices(size)
-        if first >= behind:
+        first, stop, _ = slice(start, end).indices(size)
+        if first >= stop:
             return None
-        crops[place], crops[place + len(sizes)] = first, size - behind
+        crops[spatial_axis], crops[spatial_axis + len(sizes)] = first, size - stop
     return crops

@@ -93,7 +93,7 @@ def _over_groups(x: ir.Value, deviation: Deviation, b: Builder) -> ir.Value | Mi
 
 
 def _undo_transpose(value: ir.Value, perm: list[int], b: Builder) -> ir.Value:
-    """Return ``value`` transposed by the inverse of ``perm``."""
+    """Return ``value`` transposed by the inverse of ``perm``, back to the layout of the source."""
     return b.op("Transpose", value, perm=[perm.index(axis) for axis in range(len(perm))])
 
 

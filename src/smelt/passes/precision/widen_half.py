@@ -121,7 +121,10 @@ def _computes(node: ir.Node, half: frozenset[ir.DataType]) -> bool:
 
 
 def _obstacle(node: ir.Node, half: frozenset[ir.DataType]) -> str | None:
-    """Return why ``node`` prevents widening, else None."""
+    """Return why ``node`` prevents widening, else None.
+
+    A node that reads bits, or whose types no declaration lists, would change its meaning.
+    """
     narrow = [v for v in (*node.inputs, *node.outputs) if v is not None and v.dtype in half]
     if narrow and node.op_type in BITS:
         return "a node reads the bits of a number"

@@ -119,20 +119,23 @@ def _sizes_agree(equation: Equation, x: ir.Shape, y: ir.Shape) -> bool:
 
 
 def _as_matrices(terms: Sequence[Labels], out: Labels, order: tuple[int, int]) -> _Plan | None:
-    """Return the MatMul for ``terms`` in this order, or None if it is not a product of matrices."""
-    x, y = terms
-    shared = [label for label in x if label in y]
+    """Return the MatMul for ``terms`` in this order, or None if it is not a product of matrices.
+
+    ``bij,bjk->bik`` has the batch b, rows i, columns k, and j summed.
+    """
+    first, second = terms
+    shared = [label for label in first if label in second]
     batch = tuple(label for label in out if label in shared)
     summed = tuple(label for label in shared if label not in out)
-    rows = tuple(label for label in out if label in x and label not in y)
-    columns = tuple(label for label in out if label in y and label not in x)
+    rows = tuple(label for label in out if label in first and label not in second)
+    columns = tuple(label for label in out if label in second and label not in first)
     if len(summed) != 1 or len(columns) != 1 or not rows or (batch and len(rows) > 1):
         return None
     left, right = (*batch, *rows, *summed), (*batch, *summed, *columns)
     result = (*batch, *rows, *columns)
-    if len(left) != len(x) or len(right) != len(y):
+    if len(left) != len(first) or len(right) != len(second):
         return None  # a label of one operand only is summed
-    moves = sum([left != x, right != y, result != out])
+    moves = sum([left != first, right != second, result != out])
     return _Plan(order, (left, right), result, moves)
 
 

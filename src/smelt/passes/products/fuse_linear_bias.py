@@ -80,7 +80,10 @@ def fits_gemm(value: ir.Value, result: ir.Value) -> bool:
     if value.shape is None or result.shape is None or len(value.shape) > len(result.shape):
         return False
     dims = result.shape.dims[len(result.shape) - len(value.shape) :]
-    return all(a == 1 or same_dim(a, d) for a, d in zip(value.shape.dims, dims, strict=True))
+    return all(
+        value_dim == 1 or same_dim(value_dim, result_dim)
+        for value_dim, result_dim in zip(value.shape.dims, dims, strict=True)
+    )
 
 
 def why_unfit(value: ir.Value, result: ir.Value) -> str:

@@ -167,13 +167,13 @@ def _bias_with_offsets(
         np.broadcast_to(row.reshape(-1).astype(np.float64), n)
         for row, n in zip(constants, lengths, strict=True)
     ]
-    steps = np.concatenate(rows).reshape(-1, *(1,) * (rank - 1 - axis))
+    summed_offsets = np.concatenate(rows).reshape(-1, *(1,) * (rank - 1 - axis))
     bias = layer.bias.reshape((1,) * (rank - layer.bias.ndim) + layer.bias.shape)
     if bias.ndim != rank or bias.shape[axis] not in (1, sum(lengths)):
         return None
-    if np.broadcast(bias, steps).size > max(bias.size, sum(lengths)):  # keeps 3
+    if np.broadcast(bias, summed_offsets).size > max(bias.size, sum(lengths)):  # keeps 3
         return None
-    return _total(bias, steps)
+    return _total(bias, summed_offsets)
 
 
 def _offsets(cx: PassContext, split: ir.Node) -> Offsets:

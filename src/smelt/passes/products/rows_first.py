@@ -45,22 +45,22 @@ def rows_first(value: ir.Value) -> RowsFirst | None:
 
     A Reshape alone moves a sequence of one row.
     """
-    moved = producer_of(value, "Transpose")
-    move = permutation(moved) if moved is not None else (1, 0, 2)
-    perm = _HEADS_FIRST.get(move or ())
-    merge = producer_of(moved.inputs[0] if moved is not None else value, "Reshape")
+    transpose = producer_of(value, "Transpose")
+    axes_of_move = permutation(transpose) if transpose is not None else (1, 0, 2)
+    perm = _HEADS_FIRST.get(axes_of_move or ())
+    merge = producer_of(transpose.inputs[0] if transpose is not None else value, "Reshape")
     source = merge.inputs[0] if merge is not None else None
     if merge is None or source is None or source.shape is None or perm is None:
         return None
-    shape, merged = source.shape, merge.outputs[0].shape
-    if merged is None or len(shape) != 3 or len(merged) != 3:
+    shape, merged_shape = source.shape, merge.outputs[0].shape
+    if merged_shape is None or len(shape) != 3 or len(merged_shape) != 3:
         return None
-    width, size = shape[2], merged[2]
+    width, size = shape[2], merged_shape[2]
     if not isinstance(width, int) or not isinstance(size, int) or not size or width % size:
         return None
     heads = width // size
-    count = dim_product([shape[1], heads])
-    rows = [shape[0], count] if moved is not None else [count, 1]
-    if not all(map(same_dim, merged.dims[:2], rows)) or (moved is None and shape[0] != 1):
+    merged_count = dim_product([shape[1], heads])
+    rows = [shape[0], merged_count] if transpose is not None else [merged_count, 1]
+    if not all(map(same_dim, merged_shape.dims[:2], rows)) or (transpose is None and shape[0] != 1):
         return None
     return RowsFirst(source, shape[1], heads, size, perm)

@@ -106,7 +106,7 @@ def _merges_leading_dims(node: ir.Node) -> bool:
 def _merged_dims(node: ir.Node) -> int:
     """Return how many leading dims ``node`` merges into the first of two dims; 0 if not proved.
 
-    The other dims, such as heads, become the second dim.
+    The other dims, such as heads, become the second dim: [B,S,8,64] as [B*S,512] gives 2.
     """
     x, flat = node.inputs[0], node.outputs[0].shape
     if x is None or x.shape is None or flat is None or len(flat) != 2:
@@ -114,8 +114,15 @@ def _merged_dims(node: ir.Node) -> int:
     rank = len(x.shape)
     if same_dim(x.shape[-1], flat[1]):
         return rank - 1
-    splits = range(rank - 2, 1, -1)
-    return next((at for at in splits if math.prod(_ints(x.shape, at)) == flat[1]), 0)
+    candidates = range(rank - 2, 1, -1)
+    return next(
+        (
+            first_kept
+            for first_kept in candidates
+            if math.prod(_ints(x.shape, first_kept)) == flat[1]
+        ),
+        0,
+    )
 
 
 def _ints(shape: ir.Shape, start: int) -> list[int]:

@@ -220,7 +220,7 @@ def _obstacle(cx: PassContext, steps: Steps) -> str | None:
 
 
 def _is_inside(value: ir.Value, nodes: Collection[ir.Node]) -> bool:
-    """True if only ``nodes`` read ``value``."""
+    """True if only ``nodes`` read ``value``, so that it disappears with them."""
     return not value.is_graph_output() and reader_outside(value, nodes) is None
 
 

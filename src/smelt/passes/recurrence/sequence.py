@@ -86,7 +86,7 @@ def _split(node: ir.Node, part: ir.Value, version: int) -> Element | None:
 
 
 def _drops_axis(part: ir.Value, value: ir.Value, axis: int) -> bool:
-    """True if ``value`` is ``part`` without ``axis``."""
+    """True if ``value`` is ``part`` without ``axis``, which a Squeeze or Reshape removed."""
     if part.shape is None or value.shape is None or len(value.shape) != len(part.shape) - 1:
         return False
     kept = [dim for at, dim in enumerate(part.shape.dims) if at != axis]

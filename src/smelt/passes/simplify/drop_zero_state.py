@@ -66,7 +66,7 @@ def _is_zero(value: ir.Value | None, m: Match, depth: int = 0) -> bool:
 
 
 def _is_plain_zero(tensor: ir.TensorProtocol) -> bool:
-    """True if all elements are +0."""
+    """True if all elements are +0, as the default is; -0 would change the sign of a zero."""
     array = np.asarray(tensor.numpy(), np.float64)
     return not array.any() and not np.signbit(array).any()
 

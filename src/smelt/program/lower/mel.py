@@ -58,6 +58,6 @@ def _numbers(cx: ProgramBuilder, m: Steps, node: ir.Node, axis: int, limit: Arra
 
 
 def _mels(m: Steps, hertz: Array) -> Array:
-    """Return frequencies in ``hertz`` on the mel scale."""
+    """Return frequencies in ``hertz`` on the mel scale: ``2595 log10(1 + f / 700)``."""
     scale = m.op("Log", hertz.cast(FLOAT) / CORNER + 1.0) * (PER_DECADE / math.log(10))
     return scale.cast(FLOAT)

@@ -214,10 +214,12 @@ def _factor(cx: ProgramBuilder, x: int, w: int, y: int) -> int:
 
 
 def _broadcast_shape(a: tuple[Dim, ...], b: tuple[Dim, ...]) -> tuple[Dim, ...]:
-    """Return the broadcast of two shapes."""
+    """Return the shape to which ``a`` and ``b`` broadcast; they are known to fit."""
     rank = max(len(a), len(b))
     a_shape, b_shape = (1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b
-    return tuple(y if x == 1 else x for x, y in zip(a_shape, b_shape, strict=True))
+    return tuple(
+        b_dim if a_dim == 1 else a_dim for a_dim, b_dim in zip(a_shape, b_shape, strict=True)
+    )
 
 
 def _scalar(cx: ProgramBuilder, slot: int) -> int:

@@ -46,7 +46,7 @@ def _sort_key(dims: DotDims, lhs_weight: int, rhs_weight: int) -> tuple[int, ...
 
 
 def _is_contiguous(dims: Sequence[int]) -> bool:
-    """True if the dims are contiguous once sorted."""
+    """True if the dims are contiguous once sorted: [3, 2] is, [3, 1] is not."""
     return len(dims) > 1 and max(dims) - min(dims) == len(dims) - 1
 
 

@@ -89,7 +89,7 @@ def _with_merged_exponentials(
 
 
 def _identity(program: Program, slot: int) -> _Table:
-    """Return the identity table of ``slot``."""
+    """Return the identity table of ``slot``, with which a chain of lookups begins."""
     codes = np.arange(256, dtype=np.uint8).view(program.slots[slot].dtype.numpy())
     return _Table(slot, codes)
 

@@ -118,7 +118,7 @@ def _machine() -> dict[str, str]:
 
 
 def _key(sizes: dict[str, int]) -> tuple[tuple[str, int], ...]:
-    """Return the sizes as a hashable key."""
+    """Return the sizes as a hashable key, the same for any order of names."""
     return tuple(sorted(sizes.items()))
 
 

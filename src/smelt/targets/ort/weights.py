@@ -141,7 +141,7 @@ class Weights:
 
 
 def _rule(name: str, pattern: Op, build: Callable[[Match, Builder], Replacement]) -> Rule:
-    """Return a rule that goes before all others."""
+    """Return a rule that goes before all others, because they would match the same products."""
     return Rule(name, pattern, build, benefit=FIRST)
 
 

@@ -71,6 +71,8 @@ def _literal(literal: compat.Literal) -> Any:
 
 
 def _step(equation: compat.Equation, values: list[Any]) -> Sequence[Any]:
-    """Bind the equation's primitive again."""
+    """Bind the equation's primitive again, unchanged: only inputs and outputs of the jaxpr
+    change.
+    """
     with frames.traced_as(equation):
         return compat.rebind(equation, values, equation.params)

@@ -222,7 +222,7 @@ def _sort(equation: compat.Equation, values: list[Any]) -> list[Value]:
 
 
 def _iota(equation: compat.Equation, values: list[Any]) -> list[Value]:
-    """Return the element numbers as complex numbers."""
+    """Return the element numbers as complex numbers whose imaginary part is 0."""
     return [real(compat.rebind(equation, values, _real_params(equation))[0])]
 
 

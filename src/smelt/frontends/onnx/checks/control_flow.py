@@ -181,7 +181,7 @@ def _pairs_of_collected(
 def _first_of_each(
     first_values: Sequence[ir.Value], second_values: Sequence[ir.Value]
 ) -> tuple[ir.Value | None, ir.Value | None]:
-    """Return the first value of each list, None if it is empty."""
+    """Return the first value of each list, None if it is empty, to name both in an error."""
     return (first_values[0] if first_values else None), (
         second_values[0] if second_values else None
     )

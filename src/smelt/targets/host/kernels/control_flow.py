@@ -90,7 +90,7 @@ def _store_rows(
 
 
 def _at(i: int, trip: int, backwards: bool) -> int:
-    """Return the row of iteration ``i``."""
+    """Return the row that iteration ``i`` of ``trip`` reads: from the end if ``backwards``."""
     return trip - 1 - i if backwards else i
 
 

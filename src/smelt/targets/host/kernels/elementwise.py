@@ -191,7 +191,7 @@ def clip(call: Call) -> Step:
 
 
 def _present(array: Array | None) -> Array:
-    """Return ``array``, an operand that is never absent."""
+    """Return ``array``, an operand that is never absent, for the type checker."""
     assert array is not None
     return array
 

@@ -169,6 +169,8 @@ def size_of(call: Call) -> Step:
 
 
 def _constant_step(value: int | Sequence[int]) -> Step:
-    """Return a step that writes a constant."""
+    """Return a step that writes a constant: the result of Shape or Size is known when it is
+    planned.
+    """
     array = np.asarray(value, dtype=np.int64)
     return Step(lambda x, out: np.copyto(out, array))

@@ -212,7 +212,7 @@ def _reversed(cx: Lowering, x: ir.Value) -> ir.Value:
 def _no_steps(
     cx: Lowering, carry: Sequence[Operand], avals: Sequence[Aval]
 ) -> tuple[ir.Value, ...]:
-    """Return the carry unchanged, and empty stacked results."""
+    """Return the results of a scan of length 0: the carry, then stacked results without rows."""
     empty = [
         cx.expand(cx.constant(np.zeros((), np.dtype(aval.dtype))), aval.shape)
         for aval in avals[len(carry) :]
