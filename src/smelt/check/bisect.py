@@ -127,7 +127,11 @@ class _Attempt:
     """
 
     def __init__(self, history: VersionHistory, work: ir.Model) -> None:
-        """Start before the first pass on ``work``, a copy of the source."""
+        """Start before the first pass on ``work``, a copy of the source.
+
+        ``good``, ``edits`` and ``rewrites`` are counts of rewrites: at the last right result, at
+        the first wrong one, and so far.
+        """
         self.history, self.work = history, work
         self.problems: list[str] = []
         self.guilty: Step | None = None

@@ -95,7 +95,9 @@ class VerifyFinal(Verifier):
         if not self.declared:
             return []
         declared = joint_exactness(self.declared)
-        bound_dims = {item.name: item.size for item in self.changes if isinstance(item, DimBound)}
+        bound_dims = {
+            change.name: change.size for change in self.changes if isinstance(change, DimBound)
+        }
         dims = {**(self.dims or {}), **bound_dims}
         cases = of_sizes(self.cases, bound_dims) if self.cases else ()
         baseline = Baseline(self.source, dims, self.seed, cases=cases)

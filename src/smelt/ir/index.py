@@ -22,7 +22,11 @@ class NodeIndex:
     """
 
     def __init__(self, model: ir.Model) -> None:
-        """Walk over the main graph and the functions of ``model``."""
+        """Walk over the main graph and the functions of ``model``.
+
+        ``opsets`` has the opset of each graph, ``around`` the graph around a branch of an If,
+        ``_by_key`` the nodes of each operator with their numbers.
+        """
         self.opsets: dict[ir.Graph, int] = {}
         self.around: dict[ir.Graph, ir.Graph] = {}
         self.count = 0

@@ -25,7 +25,11 @@ class MatchState:
         inner_names: frozenset[str] = frozenset(),
     ) -> None:
         """Start a match in ``graph``; ``around`` maps a branch to the graph that contains its
-        If."""
+        If.
+
+        ``closed`` are the nodes that may have no readers outside, ``_trail`` the names bound so
+        far.
+        """
         self.constants = constants
         self.graph = graph
         self.around = around or {}

@@ -49,7 +49,7 @@ class Rewriter:
         limit: int | None = None,
         kernels: frozenset[str] | None = None,
     ) -> None:
-        """Edit ``model``, keeping ``shapes`` and ``constants`` up to date."""
+        """Edit ``model`` up to ``limit`` times; keep ``shapes`` and ``constants`` up to date."""
         self.kernels = kernels
         self.limit = limit
         self.model = model

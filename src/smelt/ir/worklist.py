@@ -111,7 +111,11 @@ class Worklist:
         index: NodeIndex | None = None,
         options: Any = None,
     ) -> None:
-        """Set up ``rules`` for the model of ``rewriter``; ``index`` is reused if given."""
+        """Set up ``rules`` for the model of ``rewriter``; ``index`` is reused if given.
+
+        ``_queue`` are the nodes to try, ``_queued`` the same as a set; ``_recent`` are the last
+        rules that fired, for the error about rules that undo each other.
+        """
         self.options = options
         self.rewriter = rewriter
         self.index = index if index is not None else NodeIndex(rewriter.model)

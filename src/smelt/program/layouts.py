@@ -120,6 +120,9 @@ class _Converter:
     def _find_groups(self) -> None:
         """Group the slots whose layout is free, and note the layout of every other slot in
         ``fixed``.
+
+        An instruction that takes any layout puts its operands and its result into one group, so
+        they get the same layout. ``_root`` follows ``group`` to the slot that stands for the group.
         """
         program = self.program
         if self.interface:
@@ -128,11 +131,11 @@ class _Converter:
             self.fixed.update(dict.fromkeys(program.inputs))
         for instruction, declared in zip(program.instructions, self.declared, strict=True):
             if declared.any:
-                (result,) = instruction.outputs
-                self.group[result] = result
+                (result_slot,) = instruction.outputs
+                self.group[result_slot] = result_slot
                 for slot in instruction.inputs:
                     if slot in self.group:
-                        self.group[self._root(slot)] = self._root(result)
+                        self.group[self._root(slot)] = self._root(result_slot)
                 continue
             for position, slot in enumerate(instruction.outputs):
                 if slot >= 0:

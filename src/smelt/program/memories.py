@@ -101,8 +101,8 @@ class SpacesPlan:
         lines = []
         for space, used in self.used.items():
             lines.append(f"{space or 'memory'}: {used} bytes, bound {self.bounds[space]}")
-            storages = [s for s in self.assignment.arena if s.space == space]
-            for storage in sorted(storages, key=lambda s: (self.offsets[id(s)], s.first)):
+            storages = [each for each in self.assignment.arena if each.space == space]
+            for storage in sorted(storages, key=lambda each: (self.offsets[id(each)], each.first)):
                 names = ", ".join(self.program.slots[slot].name for slot in storage.slots)
                 columns = f"{self.offsets[id(storage)]:>10} {storage.size:>10}"
                 lines.append(f"{columns} {storage.first:>6}-{storage.last:<6} {names or 'scratch'}")

@@ -31,25 +31,25 @@ class OrderProblem:
         self.after: list[list[int]] = [[] for _ in range(self.count)]
         self.scratch: list[int] = [0] * self.count
         returned = set(program.outputs)
-        for i, instruction in enumerate(program.instructions):
+        for step, instruction in enumerate(program.instructions):
             needs = needs_of(instruction)
-            self.scratch[i] = needs.workspace
+            self.scratch[step] = needs.workspace
             sources = list(dict.fromkeys(slot for slot in instruction.inputs if slot >= 0))
-            writers = dict.fromkeys(writer_of[slot] for slot in sources if slot in writer_of)
-            self.before[i] = list(writers)
-            for j in writers:
-                self.after[j].append(i)
+            writer_steps = dict.fromkeys(writer_of[slot] for slot in sources if slot in writer_of)
+            self.before[step] = list(writer_steps)
+            for writer_step in writer_steps:
+                self.after[writer_step].append(step)
             for slot in sources:
                 if slot in storage_of:
-                    self._note_read(i, storage_of[slot])
+                    self._note_read(step, storage_of[slot])
             for position, slot in enumerate(instruction.outputs):
                 if slot < 0:
                     continue
-                writer_of[slot] = i
+                writer_of[slot] = step
                 if position == 0 and needs.view_of is not None:
                     storage = storage_of.get(instruction.inputs[needs.view_of])
                 else:
-                    storage = self._new_storage(i, program.slots[slot].most_bytes)
+                    storage = self._new_storage(step, program.slots[slot].most_bytes)
                 if storage is not None:  # None for a view of an input or a constant
                     storage_of[slot] = storage
                     if slot in returned:  # the caller provides its memory
@@ -63,23 +63,23 @@ class OrderProblem:
         self.writes[i].append(storage)
         return storage
 
-    def _note_read(self, i: int, storage: int) -> None:
-        """Note that instruction ``i`` reads ``storage``."""
-        if storage not in self.reads[i]:
-            self.reads[i].append(storage)
-            self.users[storage].append(i)
+    def _note_read(self, step: int, storage: int) -> None:
+        """Note that the instruction at ``step`` reads ``storage``, once."""
+        if storage not in self.reads[step]:
+            self.reads[step].append(storage)
+            self.users[storage].append(step)
 
     def peak(self, order: Sequence[int]) -> int:
         """Return the most bytes live at one step of ``order``."""
         users_left = [len(users) for users in self.users]
         live = most = 0
-        for i in order:
-            live += sum(self.size[s] for s in self.writes[i])
-            most = max(most, live + self.scratch[i])
-            for s in (*self.reads[i], *self.writes[i]):
-                users_left[s] -= 1
-                if users_left[s] == 0:
-                    live -= self.size[s]
+        for step in order:
+            live += sum(self.size[storage] for storage in self.writes[step])
+            most = max(most, live + self.scratch[step])
+            for storage in (*self.reads[step], *self.writes[step]):
+                users_left[storage] -= 1
+                if users_left[storage] == 0:
+                    live -= self.size[storage]
         return most
 
     def touched(self, i: int) -> list[int]:
@@ -102,8 +102,9 @@ class OrderProblem:
         """
         return max(
             (
-                self.scratch[i] + sum(self.size[s] for s in (*self.reads[i], *self.writes[i]))
-                for i in range(self.count)
+                self.scratch[step]
+                + sum(self.size[storage] for storage in (*self.reads[step], *self.writes[step]))
+                for step in range(self.count)
             ),
             default=0,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from heapq import heappop, heappush
+from typing import NamedTuple
 
 from smelt.program.order_problem import OrderProblem
 
@@ -19,6 +20,21 @@ def best_order(problem: OrderProblem, below: int, work: int) -> list[int] | None
     return _Search(problem, below, work).run()
 
 
+class _Partial(NamedTuple):
+    """A partial order, compared by its peak, then by the number of executed groups (more first).
+
+    ``entry`` is its last entry of the history: the number of the entry before, and the groups that
+    ran then. ``done`` and ``ready`` are sets of groups, ``live`` is the number of live bytes.
+    """
+
+    peak: int
+    minus_count: int
+    entry: int
+    done: int
+    live: int
+    ready: int
+
+
 class _Search:
     """Groups of instructions that run in sequence, named by their last one.
 
@@ -29,41 +45,50 @@ class _Search:
     """
 
     def __init__(self, problem: OrderProblem, below: int, work: int) -> None:
-        """Build the groups and their predecessors, sizes and frees."""
+        """Build the groups and their predecessors, sizes and frees.
+
+        An instruction that only grows joins the group of its only successor, so the search does not
+        place it. ``below`` is the peak to beat, ``work`` the number of steps that the search may
+        take.
+        """
         self.below, self.work = below, work
         count = problem.count
         group_of = list(range(count))
-        for i in reversed(range(count)):
-            if problem.only_grows(i):
-                group_of[i] = group_of[problem.after[i][0]]
+        for instruction in reversed(range(count)):
+            if problem.only_grows(instruction):
+                group_of[instruction] = group_of[problem.after[instruction][0]]
         self.groups: list[list[int]] = [[] for _ in range(count)]
         self.waits, self.grows = [0] * count, list(problem.scratch)
         self.after: list[list[int]] = [[] for _ in range(count)]
-        for i, group in enumerate(group_of):
-            self.groups[group].append(i)
-            self.grows[group] += sum(problem.size[s] for s in problem.writes[i])
-            for j in {group_of[j] for j in problem.before[i]} - {group}:
-                self.waits[group] |= 1 << j
-                if group not in self.after[j]:
-                    self.after[j].append(group)
+        for instruction, group in enumerate(group_of):
+            self.groups[group].append(instruction)
+            self.grows[group] += sum(
+                problem.size[storage] for storage in problem.writes[instruction]
+            )
+            for earlier in {group_of[earlier] for earlier in problem.before[instruction]} - {group}:
+                self.waits[group] |= 1 << earlier
+                if group not in self.after[earlier]:
+                    self.after[earlier].append(group)
         self.scratch = problem.scratch
-        user_sets = [sum({1 << group_of[i] for i in users}) for users in problem.users]
+        users_of = [
+            sum({1 << group_of[instruction] for instruction in users}) for users in problem.users
+        ]
         self.frees = [
-            [(user_sets[s], problem.size[s]) for s in problem.touched(i)] for i in range(count)
+            [(users_of[storage], problem.size[storage]) for storage in problem.touched(instruction)]
+            for instruction in range(count)
         ]
 
     def run(self) -> list[int] | None:
-        """Return the best order, or None.
+        """Return the order with the lowest peak; None if no peak is ``below``, or after ``work``.
 
-        An item of ``heap`` has the peak so far, the negative number of executed groups, its entry
-        of ``history``, the set of executed groups, the live bytes, and the set of ready groups. An
-        entry of ``history`` has the number of the entry before it, and the groups that ran then.
+        The partial order with the lowest peak is extended next, by each ready group. ``lowest`` is
+        the lowest peak known for each executed set, so that the same set is not tried twice.
         """
         first_ready = sum(
             1 << i for i, waits in enumerate(self.waits) if self.groups[i] and not waits
         )
         history: list[tuple[int, tuple[int, ...]]] = [(-1, ())]
-        heap = [(0, 0, 0, 0, 0, first_ready)]
+        heap = [_Partial(0, 0, 0, 0, 0, first_ready)]
         expanded: set[int] = set()
         lowest = {0: 0}
         while heap and self.work > 0:
@@ -79,14 +104,15 @@ class _Search:
             current = len(history) - 1
             if not ready:
                 return self._order(history, current)
-            for i in _members(ready):
-                top, after = self._step(done, live, i)
-                top, next_done = max(peak, top), done | 1 << i
+            for group in _members(ready):
+                peak_of_step, live_after = self._step(done, live, group)
+                top, next_done = max(peak, peak_of_step), done | 1 << group
                 if top < self.below and top < lowest.get(next_done, self.below):
                     lowest[next_done] = top
-                    history.append((current, (i,)))
-                    item = (top, -next_done.bit_count(), len(history) - 1, next_done, after)
-                    heappush(heap, (*item, self._ready(next_done, ready, i)))
+                    history.append((current, (group,)))
+                    next_ready = self._ready(next_done, ready, group)
+                    count, entry = next_done.bit_count(), len(history) - 1
+                    heappush(heap, _Partial(top, -count, entry, next_done, live_after, next_ready))
         return None
 
     def _take_free(

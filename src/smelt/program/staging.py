@@ -150,38 +150,41 @@ class _Stager:
             self.bands[instruction.outputs[0]] = instruction
         else:
             self._compute(step, instruction, workspace)
-        for held in self.held.values():
-            for slot in [s for s in held if self._next_read(s, step + 1) < 0]:
-                del held[slot]
+        for copies in self.held.values():
+            for slot in [s for s in copies if self._next_read(s, step + 1) < 0]:
+                del copies[slot]
 
     def _compute(self, step: int, instruction: Instruction, workspace: int) -> None:
-        """Load missing operands after making room, then emit the instruction on near slots."""
-        read = {
+        """Load missing operands after making room, then emit the instruction on near slots.
+
+        Operands and results are (slot, memory); ``held`` maps a slot to its copy in a memory.
+        """
+        operands = {
             (slot, self.place(instruction, i)): None
             for i, slot in enumerate(instruction.inputs)
             if slot >= 0
         }
-        missing = [(slot, space) for slot, space in read if slot not in self.held[space]]
-        for slot, _ in missing:
+        to_load = [(slot, space) for slot, space in operands if slot not in self.held[space]]
+        for slot, _ in to_load:
             self._store(slot, step)
-        result = self.place(instruction, None)
-        written = [(slot, result) for slot in instruction.outputs if slot >= 0]
+        result_memory = self.place(instruction, None)
+        results = [(slot, result_memory) for slot in instruction.outputs if slot >= 0]
         for space, memory in self.near.items():
-            added = [slot for slot, slot_space in (*missing, *written) if slot_space == space]
-            needed = sum(self._bytes(slot, space) for slot in added)
-            needed += aligned(workspace, memory.align) if space == result else 0
-            keep = {slot for slot, slot_space in read if slot_space == space}
+            new_slots = [slot for slot, slot_space in (*to_load, *results) if slot_space == space]
+            needed = sum(self._bytes(slot, space) for slot in new_slots)
+            needed += aligned(workspace, memory.align) if space == result_memory else 0
+            keep = {slot for slot, slot_space in operands if slot_space == space}
             self._make_room(step, memory, needed, keep, instruction)
-        for slot, space in missing:
+        for slot, space in to_load:
             self._load(slot, space, step)
         inputs = tuple(
             self.held[self.place(instruction, i)][slot] if slot >= 0 else slot
             for i, slot in enumerate(instruction.inputs)
         )
-        outputs = tuple(self._new(s, result) if s >= 0 else s for s in instruction.outputs)
-        extra = {result: aligned(workspace, self.near[result].align)}
-        self._emit(replace(instruction, inputs=inputs, outputs=outputs), step, extra)
-        self._store_results([slot for slot, _ in written], result, step)
+        outputs = tuple(self._new(s, result_memory) if s >= 0 else s for s in instruction.outputs)
+        workspace_bytes = {result_memory: aligned(workspace, self.near[result_memory].align)}
+        self._emit(replace(instruction, inputs=inputs, outputs=outputs), step, workspace_bytes)
+        self._store_results([slot for slot, _ in results], result_memory, step)
 
     def _store_results(self, slots: Sequence[int], result: str, step: int) -> None:
         """Store the results that the program returns, and those that a Join puts into one slot."""
@@ -204,17 +207,21 @@ class _Stager:
     def _make_room(
         self, step: int, memory: Memory, needed: int, keep: set[int], instruction: Instruction
     ) -> None:
-        """Evict near copies, the one with the farthest next use first, until ``needed`` bytes are
-        free."""
+        """Evict near copies, the one with the farthest next use first, until ``needed`` bytes
+        are free.
+
+        An evicted copy that is read again is stored in the far memory first. ``keep`` are the slots
+        that ``instruction`` reads.
+        """
         held = self.held[memory.name]
         while memory.size is not None and self._used(memory.name) + needed > memory.size:
-            victims = [slot for slot in held if slot not in keep]
-            if not victims:
+            evictable = [slot for slot in held if slot not in keep]
+            if not evictable:
                 raise self._too_large(step, memory, instruction, needed, keep)
-            victim = max(victims, key=lambda slot: (self._next_read(slot, step), -slot))
-            if self._next_read(victim, step) >= 0:
-                self._store(victim, step)
-            del held[victim]
+            evicted = max(evictable, key=lambda slot: (self._next_read(slot, step), -slot))
+            if self._next_read(evicted, step) >= 0:
+                self._store(evicted, step)
+            del held[evicted]
 
     def _store(self, slot: int, step: int) -> None:
         """Copy ``slot`` to the home memory if it is not there; a band is part of a stored slot."""

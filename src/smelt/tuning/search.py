@@ -97,7 +97,9 @@ class _Search:
         threads: int,
         options: dict[str, str],
     ) -> None:
-        """Divide ``seconds`` into the slices of the races."""
+        """Divide ``seconds`` into the slices of the races, and leave four for the final
+        comparison.
+        """
         self.model, self.threads, self.options = model, threads, options
         self.slice = seconds / RACES
         self.until = time.perf_counter() + seconds * (RACES - 4) / RACES

@@ -37,7 +37,11 @@ class History:
     """
 
     def __init__(self) -> None:
-        """Start before the first pass."""
+        """Start before the first pass.
+
+        ``removed_by`` and ``made_by`` name the pass that removed a node of the source, by number,
+        or made a new one.
+        """
         self.before: dict[str, Any] | None = None
         self.model: ir.Model | None = None
         self.runs: list[tuple[Step, PassReport]] = []
@@ -79,8 +83,10 @@ class History:
         self._alive = alive
 
     def graphs(self, model: ir.Model) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the graphs before and after; nodes have a ``state``: changed, new or gone, none if
-        unchanged.
+        """Return the graphs before and after; nodes have a ``state``: changed, new or gone, none
+        if unchanged.
+
+        A node before is changed if some node after came from it, and gone if none did.
         """
         before = self.before if self.before is not None else self.begin(model)
         nodes = list(scope.nodes(model))

@@ -34,15 +34,23 @@ class Windows:
     ceil: bool
 
     def padding(self, axis: int, size: int) -> tuple[int, int]:
-        """Return the numbers of elements before and after a dim of ``size``."""
+        """Return the numbers of elements before and after a dim of ``size``.
+
+        SAME makes as many windows as ``size / stride``, rounded up; an odd element goes after the
+        dim with SAME_UPPER, before it with SAME_LOWER.
+        """
         if self.auto_pad == "NOTSET":
             return self.pads[axis], self.pads[axis + len(self.kernel)]
         if self.auto_pad == "VALID":
             return 0, 0
-        step = self.strides[axis]
-        total = max((-(-size // step) - 1) * step + self.reach(axis) - size, 0)
-        half = total // 2
-        return (half, total - half) if self.auto_pad == "SAME_UPPER" else (total - half, half)
+        stride = self.strides[axis]
+        total = max((-(-size // stride) - 1) * stride + self.reach(axis) - size, 0)
+        smaller_half = total // 2
+        return (
+            (smaller_half, total - smaller_half)
+            if self.auto_pad == "SAME_UPPER"
+            else (total - smaller_half, smaller_half)
+        )
 
     def reach(self, axis: int) -> int:
         """Return the number of elements from the first to the last one of a window."""
@@ -77,20 +85,22 @@ class Windows:
         """Return ``[N, C, windows..., kernel...]`` of an image ``[N, C, ...]`` padded with
         ``fill``."""
         rank = len(self.kernel)
-        pads, strided = [(0, 0), (0, 0)], []
+        pads, window_starts = [(0, 0), (0, 0)], []
         for axis, size in enumerate(x.shape[2:]):
             before, after = self.padding(axis, size)
-            last = (self.count_along(axis, size) - 1) * self.strides[axis] + self.reach(axis)
-            pads.append((before, max(after, last - size - before)))
-            strided.append(
+            end_of_last_window = (self.count_along(axis, size) - 1) * self.strides[
+                axis
+            ] + self.reach(axis)
+            pads.append((before, max(after, end_of_last_window - size - before)))
+            window_starts.append(
                 slice(0, self.count_along(axis, size) * self.strides[axis], self.strides[axis])
             )
         padded = np.pad(x, pads, constant_values=fill)
         reach = tuple(self.reach(axis) for axis in range(rank))
         spatial = tuple(range(2, 2 + rank))
         windows = np.lib.stride_tricks.sliding_window_view(padded, reach, spatial)
-        inner = tuple(slice(None, None, step) for step in self.dilations)
-        return windows[(slice(None), slice(None), *strided, *inner)]
+        dilated = tuple(slice(None, None, step) for step in self.dilations)
+        return windows[(slice(None), slice(None), *window_starts, *dilated)]
 
 
 def windows_of(attributes: Attributes, kernel: Sequence[int]) -> Windows:

@@ -42,7 +42,12 @@ class Angles:
         return size
 
     def operands(self, b: Builder) -> list[ir.Value]:
-        """Return the inputs of ``RotaryEmbedding`` after x."""
+        """Return the inputs of ``RotaryEmbedding`` after x: cosines and sines, and positions if
+        they are a table.
+
+        Angles of one sample, or of each sample, are [B, S, size / 2] without positions. Angles that
+        all samples share are a table [S, size / 2].
+        """
         half, batch = self.size // 2, self.shape[0]
         if batch == 1 or not _is_shared(self.cos):
             axes = b.const_i64([3 - self.rows])

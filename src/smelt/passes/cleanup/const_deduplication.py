@@ -160,7 +160,8 @@ class _Search:
     def visit(self, value: ir.Value, distinct: list[tuple[_Kind, ir.Value]]) -> None:
         """Merge ``value`` with an equal constant, in scope or out of it.
 
-        Append it to ``distinct`` if there is none.
+        Append it to ``distinct`` if there is none. An equal constant of another branch is out of
+        scope; then both are replaced by one in the graph around both.
         """
         tensor = constants.tensor_of(value)
         if tensor is None or tensor.dtype == ir.DataType.STRING or scope.is_dead(value):
@@ -168,26 +169,30 @@ class _Search:
         if self.threshold and tensor.size < self.threshold:  # keeps 2
             return
         key = _key(value)
-        kind = self.kinds.get(key)
-        if kind is None:
-            kind = self.kinds[key] = _Kind()
-        other = self.equal(value, kind.add(value))
+        in_scope = self.kinds.get(key)
+        if in_scope is None:
+            in_scope = self.kinds[key] = _Kind()
+        other = self.equal(value, in_scope.add(value))
         if other is not None:
-            kind.remove(value)
+            in_scope.remove(value)
             self.merge(value, other)
             return
-        outside = self.out_of_scope.get(key)
-        other = self.equal(value, outside.candidates_for(value)) if outside is not None else None
-        fixed = value.is_graph_output() or self.rewriter.exhausted
-        if outside is not None and other is not None and not fixed:
-            outside.remove(other)
-            kind.remove(value)
+        of_other_branches = self.out_of_scope.get(key)
+        other = (
+            self.equal(value, of_other_branches.candidates_for(value))
+            if of_other_branches is not None
+            else None
+        )
+        must_stay = value.is_graph_output() or self.rewriter.exhausted
+        if of_other_branches is not None and other is not None and not must_stay:
+            of_other_branches.remove(other)
+            in_scope.remove(value)
             shared = self.hoisted(other)
-            kind.add(shared)
+            in_scope.add(shared)
             self.merge(other, shared)
             self.merge(value, shared)
             return
-        distinct.append((kind, value))
+        distinct.append((in_scope, value))
 
     def equal(self, value: ir.Value, candidates: list[ir.Value]) -> ir.Value | None:
         """Return the first of ``candidates`` that equals ``value``; their samples agree already;

@@ -81,38 +81,43 @@ class _Carrier:
         if body is None or not is_known(self.node):
             return
         self.body = body.as_graph()
-        carried = len(self.node.inputs) - self.form.node_input  # keeps 3
-        carried -= self.node.attributes.get_int("num_scan_inputs", 0)
+        carried_count = len(self.node.inputs) - self.form.node_input  # keeps 3
+        carried_count -= self.node.attributes.get_int("num_scan_inputs", 0)
         body_inputs, body_outputs = len(self.body.inputs), len(self.body.outputs)
         if (
-            body_inputs < self.form.body_input + carried
-            or body_outputs < self.form.body_output + carried
+            body_inputs < self.form.body_input + carried_count
+            or body_outputs < self.form.body_output + carried_count
         ):
             return
-        initial_values = ((index, self.initial(index)) for index in range(carried))
-        constant = {index: value for index, value in initial_values if value is not None}
-        if constant:
-            self.replace(constant)
-            self.stats.fired["value carried unchanged"] += len(constant)
+        initial_values = ((index, self.initial(index)) for index in range(carried_count))
+        unchanged = {index: value for index, value in initial_values if value is not None}
+        if unchanged:
+            self.replace(unchanged)
+            self.stats.fired["value carried unchanged"] += len(unchanged)
 
     def initial(self, index: int) -> ir.Value | None:
         """Return the initial value of carried value ``index`` if no iteration changes it, else
         None."""
-        initial = self.node.inputs[self.form.node_input + index]
-        inner = self.body.inputs[self.form.body_input + index]
-        if initial is None:
+        initial_value = self.node.inputs[self.form.node_input + index]
+        body_input = self.body.inputs[self.form.body_input + index]
+        if initial_value is None:
             return None
         if self.is_unread(index):
-            return initial
+            return initial_value
         returned = _through_identity(self.body.outputs[self.form.body_output + index])  # needs 1
-        if returned is not inner and returned is not _through_identity(initial):  # keeps 1, 2
+        if returned is not body_input and returned is not _through_identity(
+            initial_value
+        ):  # keeps 1, 2
             if scope.defining_graph(returned) is not self.body:
                 self.miss("the body returns an outer value other than the initial value")
             return None
-        if any(not _may_stand_for(initial, v) for v in (inner, *self.node.outputs[index:][:1])):
+        if any(
+            not _may_stand_for(initial_value, v)
+            for v in (body_input, *self.node.outputs[index:][:1])
+        ):
             self.miss("the result and the initial value are declared differently")
             return None
-        return initial
+        return initial_value
 
     def is_unread(self, index: int) -> bool:
         """True if neither the body nor a later node reads the carried value ``index`` (needs 2)."""

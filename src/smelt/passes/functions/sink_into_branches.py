@@ -159,28 +159,30 @@ class _Sinker:
     def hoist(self, graph: ir.Graph) -> None:
         """Move nodes before the If that moved nodes read but that do not depend on the If."""
         producers = self.with_producers(self.moved, self.later)
-        early = [node for node in self.later if node in producers and node not in self.after]
-        if early:
-            graph.remove(early)
-            graph.insert_before(self.node, early)
+        nodes_to_hoist = [
+            node for node in self.later if node in producers and node not in self.after
+        ]
+        if nodes_to_hoist:
+            graph.remove(nodes_to_hoist)
+            graph.insert_before(self.node, nodes_to_hoist)
 
     def exchange(self) -> None:
         """Replace the old If and the moved nodes by one If that returns what later nodes read."""
         read_later = [
             value for node in self.later if node not in self.moved for value in self.reads[node]
         ]
-        read = set(read_later)
-        results = [
+        values_read_later = set(read_later)
+        new_results = [
             value
             for value in self.of_branches
-            if value not in self.open and (value in read or value.is_graph_output())
+            if value not in self.open and (value in values_read_later or value.is_graph_output())
         ]
         for index, branch in enumerate(self.branches):
-            branch.outputs[:] = [self.of_branches[value][index] for value in results]
+            branch.outputs[:] = [self.of_branches[value][index] for value in new_results]
         attributes = [self.node.attributes[name] for name in BRANCHES]
         builder = self.rewriter.builder(self.node, [self.node, *self.moved], NAME)
-        new = ir.Node("", "If", self.node.inputs, attributes, num_outputs=len(results))
-        new_values = dict(zip(results, builder.add(new), strict=True))
+        new = ir.Node("", "If", self.node.inputs, attributes, num_outputs=len(new_results))
+        new_values = dict(zip(new_results, builder.add(new), strict=True))
         for name in BRANCHES:  # the new node owns the branches; they must not die with this one
             self.node.attributes.pop(name)
         for node in (*reversed(self.moved), self.node):

@@ -205,12 +205,12 @@ class _Narrow:
         for index in inputs:
             values[index] = self._in_half(node.inputs[index], b)
         attributes = list(node.attributes.values())
-        new = ir.Node(
+        new_node = ir.Node(
             "", node.op_type, values, attributes, num_outputs=len(node.outputs), name=node.name
         )
-        results: list[ir.Value | None] = list(b.add(new))
+        results: list[ir.Value | None] = list(b.add(new_node))
         for index in outputs:
-            narrow = new.outputs[index]
+            narrow = new_node.outputs[index]
             narrow.dtype, narrow.shape = HALF, node.outputs[index].shape
             wide = b.op("Cast", narrow, to=int(WIDE))
             results[index] = wide

@@ -124,15 +124,15 @@ class _Nullifier:
     def change_pair(self, node: ir.Node, q: Quantization) -> None:
         """Change the signedness of a QuantizeLinear and of all DequantizeLinears that read it."""
         readers = scope.consumers(node.outputs[0])
-        middle = self.constants.get(q.zero_point, limit=None)
+        zero_point = self.constants.get(q.zero_point, limit=None)
         has_readers = readers and not node.outputs[0].is_graph_output()
         if (
-            middle is None or not has_readers or not all(map(self.undoes_middle, readers))
+            zero_point is None or not has_readers or not all(map(self.undoes_middle, readers))
         ):  # keeps 2
             self.stats.miss(NAME, "something else reads the quantized integers", node)
             return
         quantize_builder = self.rewriter.builder(node, [node], NAME)
-        integers = _quantized(node, q, middle, quantize_builder)
+        integers = _quantized(node, q, zero_point, quantize_builder)
         for reader in readers:
             builder = self.rewriter.builder(reader, [node, reader], NAME)
             new = builder.like(reader, integers, reader.inputs[1])

@@ -133,14 +133,17 @@ class CellReader:
         return None
 
     def _gru(self, value: ir.Value) -> Cell | None:
-        """Return the GRU step that computes ``value = (1 - z) * n + z * h``, else None."""
-        for update, state, new in self._mixtures(value):
-            z = self._activated(update, "Sigmoid")
-            tanh = self.reader.node(new, "Tanh")
-            if z is None or tanh is None:
+        """Return the GRU step that computes ``value = (1 - z) * n + z * h``, else None.
+
+        z is a sigmoid and n a tanh of a sum whose recurrent term is scaled by the reset gate.
+        """
+        for update, state, new_state in self._mixtures(value):
+            update_gate = self._activated(update, "Sigmoid")
+            tanh = self.reader.node(new_state, "Tanh")
+            if update_gate is None or tanh is None:
                 continue
-            for unscaled, scaled in self._pairs(tanh.inputs[0], "Add"):
-                step = self._new_gate(value, z, state, unscaled, scaled)
+            for input_part, reset_part in self._pairs(tanh.inputs[0], "Add"):
+                step = self._new_gate(value, update_gate, state, input_part, reset_part)
                 if step is not None:
                     return step
         return None

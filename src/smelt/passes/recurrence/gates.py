@@ -104,29 +104,31 @@ class GateReader:
         width = _width(value)
         return None if value is None or width is None else self._sum(value, (0, width))
 
-    def _sum(self, value: ir.Value, span: tuple[int, int]) -> Gate | None:
+    def _sum(self, value: ir.Value, columns: tuple[int, int]) -> Gate | None:
         """Return the Gate that columns ``span`` of ``value`` compute, else None."""
-        row = self._bias(value, span)
-        if row is not None:
-            return Gate({}, (row,))
+        bias = self._bias(value, columns)
+        if bias is not None:
+            return Gate({}, (bias,))
         node = self.node(value, "Add", "Gemm", "MatMul", "Split", "Slice")
         if node is None or None in node.inputs[:2]:
             return None
         if node.op_type == "Add":
-            a, b = node.inputs
-            assert a is not None
-            assert b is not None
-            first = self._sum(a, span)
-            second = self._sum(b, span) if first is not None else None
+            left, right = node.inputs
+            assert left is not None
+            assert right is not None
+            left_gate = self._sum(left, columns)
+            right_gate = self._sum(right, columns) if left_gate is not None else None
             return (
-                _sum_of_gates(first, second) if first is not None and second is not None else None
+                _sum_of_gates(left_gate, right_gate)
+                if left_gate is not None and right_gate is not None
+                else None
             )
         if node.op_type in ("Split", "Slice"):
             source, start = node.inputs[0], self._start(node, value)
             if start is None or source is None:
                 return None
-            return self._sum(source, (span[0] + start, span[1] + start))
-        return self._product(node, span)
+            return self._sum(source, (columns[0] + start, columns[1] + start))
+        return self._product(node, columns)
 
     def _bias(self, value: ir.Value, span: tuple[int, int]) -> Bias | None:
         """Return columns ``span`` of ``value`` if it is a constant row, else None."""

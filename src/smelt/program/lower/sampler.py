@@ -40,7 +40,7 @@ class Sampler:
         """Transpose ``image`` to rows of channels.
 
         ``sizes`` are numbers, or scalars of type ``position_type`` (the type of positions) if
-        runtime-sized.
+        runtime-sized. ``strides`` are how many rows apart neighbors along each spatial axis are.
         """
         self.m = m
         self.batch, self.channels, *dims = image.shape
@@ -48,10 +48,10 @@ class Sampler:
         self.sizes = [
             count.cast(position_type) if isinstance(count, Array) else count for count in counts
         ]
-        last = image.transpose(0, *range(2, len(image.shape)), 1)
+        channels_last = image.transpose(0, *range(2, len(image.shape)), 1)
         self.strides = [self._product(counts[axis:]) for axis in range(1, len(counts) + 1)]
         self.pixels = self._product(counts)
-        self.rows = last.reshape(dim_product((self.batch, *dims)), self.channels)
+        self.rows = channels_last.reshape(dim_product((self.batch, *dims)), self.channels)
         self.dtype = image.dtype
 
     def _count(self, image: Array, axis: int) -> Extent:

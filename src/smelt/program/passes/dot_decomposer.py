@@ -79,22 +79,26 @@ class _Dot:
         return self.program.slots[slot].shape
 
     def decompose(self) -> None:
-        """Emit the canonical product, with transposes and reshapes around it."""
+        """Emit the canonical product, with transposes and reshapes around it.
+
+        Its operands are [batch..., rows, summed] and [batch..., summed, columns]. ``_grouped``
+        merges several dims of a group into one.
+        """
         dims, (lhs, rhs), (output,) = self.dims, self.instruction.inputs, self.instruction.outputs
         lhs_free, rhs_free = self._lhs_free(), self._rhs_free()
         left = self._grouped(lhs, dims.lhs_batch, lhs_free, dims.lhs_contracting)
         right = self._grouped(rhs, dims.rhs_batch, dims.rhs_contracting, rhs_free, free=2)
         batch = tuple(range(len(dims.lhs_batch)))
-        k = len(batch) + (1 if lhs_free else 0)
+        summed_axis = len(batch) + (1 if lhs_free else 0)
         attributes = {
             **self.instruction.attributes,
-            "dims": DotDims((k,), (len(batch),), batch, batch),
+            "dims": DotDims((summed_axis,), (len(batch),), batch, batch),
         }
         canonical = replace(self.instruction, inputs=(left, right), attributes=attributes)
         if len(lhs_free) <= 1 and len(rhs_free) <= 1:
             self.program.instructions.append(canonical)
             return
-        shape = self._shape(left)[:k] + self._shape(right)[len(batch) + 1 :]
+        shape = self._shape(left)[:summed_axis] + self._shape(right)[len(batch) + 1 :]
         product = self._new(self.program.slots[output].dtype, shape, "dot")
         self.program.instructions.append(replace(canonical, outputs=(product,)))
         self._emit("Reshape", (product,), (output,))

@@ -81,7 +81,11 @@ class _Groups:
         self.rewritten_count = 0
 
     def rewritten_group(self, end: Instruction) -> list[Instruction] | None:
-        """Return the replacement of the group that ends in ``end``, or None."""
+        """Return the replacement of the group that ends in ``end``, or None.
+
+        If Clip bounds the result more than its type does, bytes are computed into a new slot and
+        clipped.
+        """
         step = self.values.step_of(end, self.program.slots[end.outputs[0]].dtype)
         if step is None or self.program.slots[end.inputs[0]].dtype.name != "FLOAT":
             return None

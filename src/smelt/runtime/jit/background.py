@@ -26,7 +26,10 @@ class Background:
     """The background thread and its queue of jobs."""
 
     def __init__(self) -> None:
-        """Start with an empty queue; the thread starts with the first job."""
+        """Start with an empty queue; the thread starts with the first job.
+
+        ``_changed`` guards the queue and tells of new jobs; ``_idle`` is set while no job runs.
+        """
         self._waiting: deque[Job] = deque()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None

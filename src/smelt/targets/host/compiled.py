@@ -60,7 +60,11 @@ class Compiled:
     """
 
     def __init__(self, program: Program, *, waits: bool, threads: int = 1) -> None:
-        """Start without compiled forms."""
+        """Start without compiled forms.
+
+        ``_callers`` has the compiled form of each set of input shapes, None if the compile failed;
+        ``_called`` the shapes that NumPy ran, oldest first.
+        """
         self.program = program
         self.waits = waits
         self.threads = threads
@@ -162,8 +166,8 @@ class Compiled:
     def _compile(self, static: Program, *, only_cached: bool = False) -> Caller | None:
         """Compile ``static``; None, with the reason in ``why``, if that fails."""
         try:
-            known = self.cached_library if static is self.program else None
-            return compile_program(static, self.waits, only_cached, self.threads, known)
+            cached = self.cached_library if static is self.program else None
+            return compile_program(static, self.waits, only_cached, self.threads, cached)
         except (Unsupported, ErrorList) as error:
             self.why = str(error)
         except (SmeltError, OSError) as error:

@@ -75,39 +75,41 @@ class Binder:
         self.lines.append(f"v{target} = view{step}(v{source})")
 
     def _call(self, step: int, prepared: Prepared) -> None:
-        """Add a line that calls the kernel of a step on its operands, results and
-        scratch arrays.
+        """Add a line that calls the kernel of a step on its operands, results and scratch
+        arrays.
+
+        For step 3: ``k3(v0, v1, v2, s3_0)``, with kernel k3, slots v0 to v2 and one scratch array.
         """
-        instruction, work = prepared.instruction, prepared.step
-        assert work is not None
+        instruction, step_of_kernel = prepared.instruction, prepared.step
+        assert step_of_kernel is not None
         for position, slot in enumerate(instruction.outputs):
             self._place(slot, instruction.inputs if position == 0 else ())
         operands = [f"v{slot}" if slot >= 0 else "None" for slot in instruction.inputs]
         operands += [f"v{slot}" for slot in instruction.outputs]
         workspace = self.plan.assignment.scratch[step]
         memory = np.empty(0, np.uint8) if workspace is None else self._bytes(workspace)
-        for i, array in enumerate(arrays_in(memory, work)):  # empty ones need no memory
+        for i, array in enumerate(arrays_in(memory, step_of_kernel)):  # empty ones need no memory
             self.names[f"s{step}_{i}"] = array
             operands.append(f"s{step}_{i}")
-        self.names[f"k{step}"] = work.run
+        self.names[f"k{step}"] = step_of_kernel.run
         self.lines.append(f"k{step}({', '.join(operands)})")
 
     def _place(self, slot: int, inputs: Sequence[int]) -> None:
-        """Give ``slot`` its array: in place of an input that it overwrites, in the
-        arena, or new.
+        """Give ``slot`` its array: in place of an input that it overwrites, in the arena, or
+        new.
         """
         storage = self.plan.assignment.of_slot[slot]
         assert storage is not None
-        described = self.program.slots[slot]
-        shape, dtype = tuple(described.shape), np.dtype(described.dtype.numpy())
+        slot_info = self.program.slots[slot]
+        shape, dtype = tuple(slot_info.shape), np.dtype(slot_info.dtype.numpy())
         if storage.owner is Owner.ARENA:
-            memory = self._bytes(storage)[: described.nbytes]
+            memory = self._bytes(storage)[: slot_info.nbytes]
             self.fixed[slot] = memory.view(dtype).reshape([int(str(dim)) for dim in shape])
             return
         of_slot = self.plan.assignment.of_slot
-        replaced = [other for other in inputs if other >= 0 and of_slot[other] is storage]
-        if replaced:
-            self.lines.append(f"v{slot} = v{replaced[0]}")
+        overwritten = [other for other in inputs if other >= 0 and of_slot[other] is storage]
+        if overwritten:
+            self.lines.append(f"v{slot} = v{overwritten[0]}")
             return
         self.names[f"type{slot}"] = dtype
         self.lines.append(f"v{slot} = empty({shape!r}, type{slot})")

@@ -85,7 +85,10 @@ class HostRunner:
         view_caller: Caller | None = None,
         check: SizeCheck | None = None,
     ) -> None:
-        """Store the program and what is known about it; nothing is planned yet."""
+        """Store the program and what is known about it; nothing is planned yet.
+
+        ``_fast`` is the compiled caller of the last shapes, which returns None for other shapes.
+        """
         self.program = program
         self._static = layout
         self.defaults = defaults

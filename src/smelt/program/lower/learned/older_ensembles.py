@@ -134,29 +134,31 @@ class _Ensemble:
         """Read the trees and the leaf weights of ``node``; refuses inconsistent attributes."""
         attributes = node.attributes
         self.modes = list(attributes.get_strings("nodes_modes", ()))
-        ids = zip(
+        tree_and_node_ids = zip(
             attributes.get_ints("nodes_treeids", ()),
             attributes.get_ints("nodes_nodeids", ()),
             strict=True,
         )
-        numbers = {id_: number for number, id_ in enumerate(ids)}
+        numbers = {id_: node_id for node_id, id_ in enumerate(tree_and_node_ids)}
         is_leaf = np.array([mode == "LEAF" for mode in self.modes])
-        leaves = int(is_leaf.sum())
+        leaf_count = int(is_leaf.sum())
         # a table has the inner nodes of all trees first, then the leaves, each in their order
-        order = np.where(is_leaf, np.cumsum(is_leaf) - 1, np.cumsum(~is_leaf) - 1)
-        self._position = np.where(is_leaf, order + (len(order) - leaves), order)
+        rank_among_kind = np.where(is_leaf, np.cumsum(is_leaf) - 1, np.cumsum(~is_leaf) - 1)
+        self._position = np.where(
+            is_leaf, rank_among_kind + (len(rank_among_kind) - leaf_count), rank_among_kind
+        )
         self.trees = self._read(m, node, numbers, is_leaf)
-        self.weights = np.zeros((leaves, targets))
-        self.has_weight = np.zeros((leaves, targets), bool)
+        self.weights = np.zeros((leaf_count, targets))
+        self.has_weight = np.zeros((leaf_count, targets), bool)
         weights = _numbers(node, f"{kind}_weights")
         indices = (
             attributes.get_ints(f"{kind}_{name}", ()) for name in ("treeids", "nodeids", "ids")
         )
-        for tree, number, target, weight in zip(*indices, weights, strict=True):
-            leaf = order[numbers[tree, number]]
-            if not is_leaf[numbers[tree, number]] or not 0 <= target < targets:
+        for tree, node_id, target, weight in zip(*indices, weights, strict=True):
+            leaf = rank_among_kind[numbers[tree, node_id]]
+            if not is_leaf[numbers[tree, node_id]] or not 0 <= target < targets:
                 raise m.cx.refuse(
-                    f"node {number} of tree {tree} has a weight for {kind} {target},"
+                    f"node {node_id} of tree {tree} has a weight for {kind} {target},"
                     f" but it is no leaf, or the {kind} does not exist"
                 )
             self.weights[leaf, target] += weight

@@ -58,9 +58,9 @@ class Trees:
         feature = self._at(m, self.features, index, INT64)
         value = m.emit("GatherElements", (x, feature), feature.shape, axis=1)
         split = self._at(m, self.splits, index, x.dtype)
-        answers = [self._test(m, mode, value, split, index) for mode in sorted({*self.modes})]
-        is_true = answers[0]
-        for is_true_in_mode in answers[1:]:
+        tests_by_mode = [self._test(m, mode, value, split, index) for mode in sorted({*self.modes})]
+        is_true = tests_by_mode[0]
+        for is_true_in_mode in tests_by_mode[1:]:
             is_true = m.op("Or", is_true, is_true_in_mode)
         if self.missing.any():
             goes_true = self._at(m, self.missing, index, ir.DataType.BOOL)

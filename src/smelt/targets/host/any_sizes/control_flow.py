@@ -174,13 +174,13 @@ class DynamicScan:
         self._count = node.attributes.get_int("num_scan_inputs", 0)
         self._batched = model.opset_imports.get("", FIRST_WITHOUT_BATCH) < FIRST_WITHOUT_BATCH
         self._state_count = len(graph.inputs) - self._count
-        self._node, scanned = node, len(graph.outputs) - self._state_count
+        self._node, output_count = node, len(graph.outputs) - self._state_count
         names = ("directions",) if self._batched else ("scan_input_directions", "scan_input_axes")
         self._back, self._axes = (
             _numbers(node, name, self._count) for name in (*names, "scan_input_axes")[:2]
         )
-        self._writes_backwards = _numbers(node, "scan_output_directions", scanned)
-        self._output_axes = _numbers(node, "scan_output_axes", scanned)
+        self._writes_backwards = _numbers(node, "scan_output_directions", output_count)
+        self._output_axes = _numbers(node, "scan_output_axes", output_count)
         self._row_shapes = [value.shape for value in node.outputs[self._state_count :]]
         self._row_dtypes = [value.dtype for value in node.outputs[self._state_count :]]
         states_and_inputs = node.inputs[1:] if self._batched else node.inputs

@@ -33,7 +33,9 @@ class Windows:
 
     @property
     def padded(self) -> tuple[int, ...]:
-        """The spatial sizes of the padded input."""
+        """The spatial sizes of the padded input: with pads, and as far as the last window
+        reaches.
+        """
         return tuple(
             max(begin + size + max(end, 0), (out - 1) * stride + dilation * (kernel - 1) + 1)
             for begin, size, end, out, stride, dilation, kernel in zip(
