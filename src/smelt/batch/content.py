@@ -55,13 +55,20 @@ def size_of(model: str | Path) -> int:
 
 
 def _locations(model: Path) -> Iterator[str]:
-    """Yield the names of weight files in the bytes of ``model``."""
+    """Yield the names of weight files in the bytes of ``model``.
+
+    A protobuf text has its length before it, in one or two bytes of seven bits each.
+    """
     if not model.stat().st_size:
         return
     with model.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
         for match in _LOCATION.finditer(data):
-            sizes = match[1]
-            length = sizes[0] if len(sizes) == 1 else (sizes[0] & 0x7F) | sizes[1] << 7
+            length_bytes = match[1]
+            length = (
+                length_bytes[0]
+                if len(length_bytes) == 1
+                else (length_bytes[0] & 0x7F) | length_bytes[1] << 7
+            )
             name = data[match.end() : match.end() + length]
             if b"\0" not in name:
                 yield os.fsdecode(name)

@@ -110,7 +110,10 @@ def _attention(node: ir.Node) -> Polynomial | None:
 
 
 def _scores(node: ir.Node) -> Polynomial | None:
-    """Count the Softmax of an Attention over its scores."""
+    """Count the Softmax of an Attention over its scores: 5 operations for each score.
+
+    The queries are B,H,S,D, or B,S,H*D with the head count as an attribute.
+    """
     query = _input(node, 0)
     if query is None or query.shape is None:
         return None

@@ -123,7 +123,7 @@ def _dequantized(value: ir.Value) -> ir.Node | None:
 def _bits_of(values: Sequence[ir.Value | None]) -> int | None:
     """Return the smallest width in bits of the integers or small floats among ``values``.
 
-    None if there are none.
+    None if there are none. Floats of 8 bits or fewer and integers of 16 or fewer count.
     """
     widths = [
         value.dtype.bitwidth

@@ -58,7 +58,9 @@ def partition(
     while True:
         parts = _parts(nodes, taken)
         costly = [
-            part_ for part_ in parts if part_.taken and cost is not None and cost(part_.nodes) > 0
+            candidate
+            for candidate in parts
+            if candidate.taken and cost is not None and cost(candidate.nodes) > 0
         ]
         if not costly:
             break

@@ -183,7 +183,7 @@ def _repeat(labels: Sequence[str]) -> tuple[int, int, int] | None:
             distances[index - last_index[label]] += 1
         last_index[label] = index
     best: tuple[int, int, int] | None = None
-    for period in sorted(gap for gap, _ in distances.most_common(24) if gap >= 4):
+    for period in sorted(distance for distance, _ in distances.most_common(24) if distance >= 4):
         start, length = _longest_run(labels, period)
         count = length // period + 1
         if count >= 3 and (best is None or count * period > 1.2 * best[1] * best[2]):

@@ -165,12 +165,12 @@ def _box_elements(box: Box, center: Point) -> Iterator[str]:
     fill, stroke, thick, _ = FRAMES[box.state]
     dash = ' stroke-dasharray="5 3"' if box.state == "gone" else ""
     yield _rect(x, top, width, height, fill, stroke, thick, extra=dash)
-    head = HEAD if box.lines else height
+    head_height = HEAD if box.lines else height
     colour = COLOURS[box.kind]
     bottom = "" if box.lines else 'rx="4" '
     yield (
         f'<rect x="{x + 1:.1f}" y="{top + 1:.1f}" width="{width - 2:.1f}" {bottom}'
-        f'height="{head - 2:.1f}" fill="{colour}" opacity="{0.7 if dash else 1}"/>'
+        f'height="{head_height - 2:.1f}" fill="{colour}" opacity="{0.7 if dash else 1}"/>'
     )
     yield _text(middle, top + 15, box.title, colour=PAPER, anchor="middle", bold=True)
     for index, line in enumerate(box.lines):

@@ -22,14 +22,14 @@ def reshape_numbers(
 
     -1 stands for at most one unknown dim, 0 for a dim equal to that of ``source``.
     """
-    unknown = [i for i, dim in enumerate(target) if not isinstance(dim, int)]
+    symbolic_axes = [axis for axis, dim in enumerate(target) if not isinstance(dim, int)]
     numbers = [dim if isinstance(dim, int) else -1 for dim in target]
-    if len(unknown) > 1:
+    if len(symbolic_axes) > 1:
         kept_dims = [
-            i
-            for i in unknown
-            if source is not None and i < len(source) and same_dim(source[i], target[i])
+            axis
+            for axis in symbolic_axes
+            if source is not None and axis < len(source) and same_dim(source[axis], target[axis])
         ]
-        for i in kept_dims[: len(unknown) - 1]:  # the last unknown dim stays -1
-            numbers[i] = 0
+        for axis in kept_dims[: len(symbolic_axes) - 1]:  # the last unknown dim stays -1
+            numbers[axis] = 0
     return numbers if numbers.count(-1) <= 1 else None

@@ -160,10 +160,10 @@ class _Outer(ast.NodeTransformer):
 
 def _product(factors: Sequence[ast.expr]) -> ast.expr:
     """Return the product of ``factors``."""
-    product, *other_factors = factors
+    result, *other_factors = factors
     for factor in other_factors:
-        product = ast.BinOp(product, ast.Mult(), factor)
-    return product
+        result = ast.BinOp(result, ast.Mult(), factor)
+    return result
 
 
 def _factors(tree: ast.expr) -> list[ast.expr]:

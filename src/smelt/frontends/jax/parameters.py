@@ -63,7 +63,7 @@ class Parameters:
         """
         used = {
             atom
-            for atoms in (*(e.invars for e in live_equations(jaxpr)), jaxpr.outvars)
+            for atoms in (*(equation.invars for equation in live_equations(jaxpr)), jaxpr.outvars)
             for atom in atoms
             if not isinstance(atom, compat.Literal)
         }

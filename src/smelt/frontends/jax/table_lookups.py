@@ -47,12 +47,16 @@ def integer_keys(frame: FrameType) -> Iterator[int]:
 def _parts(frame: FrameType) -> list[dis.Instruction]:
     """Return the instructions of the expression that ``frame`` evaluates, in order."""
     instructions = list(dis.get_instructions(frame.f_code))
-    current = next(i for i in instructions if i.offset >= frame.f_lasti)
+    current = next(
+        instruction for instruction in instructions if instruction.offset >= frame.f_lasti
+    )
     begin, end = _span(current)
     return [
-        i
-        for i in instructions
-        if i.offset <= current.offset and begin <= _span(i)[0] and _span(i)[1] <= end
+        instruction
+        for instruction in instructions
+        if instruction.offset <= current.offset
+        and begin <= _span(instruction)[0]
+        and _span(instruction)[1] <= end
     ]
 
 

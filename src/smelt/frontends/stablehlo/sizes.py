@@ -149,7 +149,11 @@ def _compared(op: Operation, a: Sizes, b: Sizes) -> Any:
 
 def _conjunction(operands: Sequence[Any]) -> Any:
     """Return the conjunction of scalar bools; None if a symbolic operand decides it."""
-    truths = [x for x in operands if isinstance(x, np.ndarray) and x.dtype == bool and x.ndim == 0]
+    truths = [
+        operand
+        for operand in operands
+        if isinstance(operand, np.ndarray) and operand.dtype == bool and operand.ndim == 0
+    ]
     if any(not truth for truth in truths):
         return np.asarray(False)
     return np.asarray(True) if len(truths) == len(operands) else None

@@ -77,7 +77,10 @@ def _tensor(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, data:
 
 
 def _begin(data: Any, member: zipfile.ZipInfo) -> int:
-    """Return the offset of a member's bytes, after its header, name and extra field."""
+    """Return the offset of a member's bytes, after its header, name and extra field.
+
+    The header of 30 bytes has the length of the name at 26, and that of the extra field at 28.
+    """
     head = data[member.header_offset : member.header_offset + _LOCAL_HEADER]
     name, extra = int.from_bytes(head[26:28], "little"), int.from_bytes(head[28:30], "little")
     return member.header_offset + _LOCAL_HEADER + name + extra

@@ -67,7 +67,7 @@ def _to_float_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[
 
 
 def quantized_at_run_time(a: np.ndarray) -> tuple[np.ndarray, np.float32, np.ndarray]:
-    """Return bytes, their scale and zero point, as DynamicQuantizeLinear computes them."""
+    """Return ``(bytes, scale, zero point)`` as DynamicQuantizeLinear computes them."""
     low, high = np.float32(a.min(initial=0)), np.float32(a.max(initial=0))
     scale = (high - low) / np.float32(255) if high > low else np.float32(1)
     zero = np.rint(np.clip(-low / scale, 0, 255)).astype(np.uint8)

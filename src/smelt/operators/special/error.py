@@ -122,11 +122,12 @@ def _erf_near_zero(m: Arithmetic, x: Number) -> Number:
 def _tail(m: Arithmetic, x: Number) -> Number:
     """Return ``erfc(x)`` for x >= 0.
 
-    The square in the exponent is computed in two parts, because exp magnifies its rounding error.
+    The square in the exponent is computed in two parts, because exp magnifies its rounding error:
+    ``x^2 = rounded^2 + (x - rounded) (x + rounded)``, and the first is exact.
     """
     bounded = m.minimum(x, 30.0)
-    head = m.floor(bounded * 1024.0) * (1 / 1024)
-    decay = m.exp(-head * head) * m.exp((head - bounded) * (head + bounded))
+    rounded = m.floor(bounded * 1024.0) * (1 / 1024)
+    decay = m.exp(-rounded * rounded) * m.exp((rounded - bounded) * (rounded + bounded))
     expansion = chebyshev(TAIL, (bounded - MIDPOINT) / (bounded + MIDPOINT))
     return decay * expansion / (bounded * 2.0 + 1.0)
 

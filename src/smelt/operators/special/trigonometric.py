@@ -47,17 +47,19 @@ def sinh(m: Arithmetic, x: Number) -> Number:
     """Return the hyperbolic sine by ``expm1``; from 40 on, by the exponential in two halves."""
     size = m.abs(x)
     bounded = m.minimum(size, 40.0)
-    less = m.expm1(bounded)
-    near = (less + less / (less + 1.0)) * 0.5
-    half = m.exp(size * 0.5)
-    return _signed(m, x, m.where(size < 40.0, near, half * 0.5 * half))
+    expm1_of_size = m.expm1(bounded)
+    by_expm1 = (expm1_of_size + expm1_of_size / (expm1_of_size + 1.0)) * 0.5
+    exp_of_half = m.exp(size * 0.5)
+    return _signed(m, x, m.where(size < 40.0, by_expm1, exp_of_half * 0.5 * exp_of_half))
 
 
 def cosh(m: Arithmetic, x: Number) -> Number:
     """Return the hyperbolic cosine by ``exp``; from 40 on, by the exponential in two halves."""
     size = m.abs(x)
-    bounded, half = m.exp(m.minimum(size, 40.0)), m.exp(size * 0.5)
-    return m.where(size < 40.0, (bounded + 1.0 / bounded) * 0.5, half * 0.5 * half)
+    exp_bounded, exp_of_half = m.exp(m.minimum(size, 40.0)), m.exp(size * 0.5)
+    return m.where(
+        size < 40.0, (exp_bounded + 1.0 / exp_bounded) * 0.5, exp_of_half * 0.5 * exp_of_half
+    )
 
 
 def asinh(m: Arithmetic, x: Number) -> Number:

@@ -34,7 +34,7 @@ def window_mask(m: Match, b: Builder) -> Replacement:
     if scores.shape is None or len(scores.shape) != 4:
         return None
     unchanged_dims = zip(split_shape.dims[2:], scores.shape.dims[1:], strict=True)
-    if not all(same_dim(one, other) for one, other in unchanged_dims):
+    if not all(same_dim(split_dim, scores_dim) for split_dim, scores_dim in unchanged_dims):
         return None
     if opset.attribute(m.node("weights"), "axis", m.opset) not in (-1, 3):
         return Miss("the axis of the Softmax is not the last axis (the keys)")
@@ -50,10 +50,10 @@ def window_mask(m: Match, b: Builder) -> Replacement:
         )
     if early := opset_miss(m, "Attention"):
         return early
-    times = shape_from_inputs([split_shape[0], 1, 1, 1, 1], b.graph, b)
-    if times is None:
+    image_shape = shape_from_inputs([split_shape[0], 1, 1, 1, 1], b.graph, b)
+    if image_shape is None:
         return Miss("no input determines how many images there are")
-    images = b.op("Expand", m["mask"], times)
+    images = b.op("Expand", m["mask"], image_shape)
     flat = [-1, *(dim for dim in mask.dims[2:] if isinstance(dim, int))]
     if len(flat) < 4 or 0 in flat:
         return Miss("heads, queries or keys of the mask are not constant")

@@ -232,23 +232,35 @@ def _crop(cx: ProgramBuilder, source: int, pads: list[Dim]) -> tuple[int, list[D
 
 @lowers("DepthToSpace")
 def depth_to_space(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit Reshape, Transpose and Reshape."""
+    """Emit Reshape, Transpose and Reshape.
+
+    The channels are split into (block, block, rest) in mode DCR, else into (rest, block, block);
+    the blocks then stand behind height and width.
+    """
     block = node.attributes.get_int("blocksize", 1)
-    n, c, h, w = cx.shape(cx.slot(node.inputs[0]))
+    batch, channels, height, width = cx.shape(cx.slot(node.inputs[0]))
     blocks: tuple[Dim, ...]
     if node.attributes.get_string("mode", "DCR") == "DCR":
-        blocks, perm = (n, block, block, _div(cx, c, block**2), h, w), (0, 3, 4, 1, 5, 2)
+        blocks, perm = (
+            (batch, block, block, _div(cx, channels, block**2), height, width),
+            (0, 3, 4, 1, 5, 2),
+        )
     else:
-        blocks, perm = (n, _div(cx, c, block**2), block, block, h, w), (0, 1, 4, 2, 5, 3)
+        blocks, perm = (
+            (batch, _div(cx, channels, block**2), block, block, height, width),
+            (0, 1, 4, 2, 5, 3),
+        )
     _transpose_blocks(cx, node, blocks, perm)
 
 
 @lowers("SpaceToDepth")
 def space_to_depth(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit Reshape, Transpose and Reshape."""
+    """Emit Reshape, Transpose and Reshape: height and width are split by ``block``, and both
+    blocks join the channels, before them in mode DCR.
+    """
     block = node.attributes.get_int("blocksize", 1)
-    n, c, h, w = cx.shape(cx.slot(node.inputs[0]))
-    blocks = (n, c, _div(cx, h, block), block, _div(cx, w, block), block)
+    batch, channels, height, width = cx.shape(cx.slot(node.inputs[0]))
+    blocks = (batch, channels, _div(cx, height, block), block, _div(cx, width, block), block)
     depth_first = node.attributes.get_string("mode", "DCR") == "DCR"
     _transpose_blocks(cx, node, blocks, (0, 3, 5, 1, 2, 4) if depth_first else (0, 1, 3, 5, 2, 4))
 

@@ -76,25 +76,25 @@ def _in_training(cx: ProgramBuilder, node: ir.Node) -> None:
     m = Steps(cx)
     x, *parameters = (m.array(value) for value in node.inputs)
     shape = m.sizes(x)
-    others = [i for i in range(len(shape)) if i != 1]
+    reduced_axes = [i for i in range(len(shape)) if i != 1]
     if 0 in shape:
         raise cx.refuse("the mean of a batch without elements is not defined")
     dtype = x.dtype
     widened = [array.cast(_wide(array.dtype)) for array in (x, *parameters)]
     column = (1, shape[1], *(1,) * (len(shape) - 2))
     scale, bias, *running = widened[1:]
-    mean = widened[0].reduce("ReduceMean", *others)
+    mean = widened[0].reduce("ReduceMean", *reduced_axes)
     centred = widened[0] - mean.reshape(*column)
-    variance = (centred * centred).reduce("ReduceMean", *others)
-    root = m.op("Sqrt", variance + node.attributes.get_float("epsilon", 1e-5))
-    result = centred / root.reshape(*column) * scale.reshape(*column) + bias.reshape(*column)
+    variance = (centred * centred).reduce("ReduceMean", *reduced_axes)
+    deviation = m.op("Sqrt", variance + node.attributes.get_float("epsilon", 1e-5))
+    result = centred / deviation.reshape(*column) * scale.reshape(*column) + bias.reshape(*column)
     m.set_output(node.outputs[0], result.cast(dtype))
     momentum = node.attributes.get_float("momentum", 0.9)
     statistics = (mean, variance)
-    for value, before, array, new in zip(
+    for value, old, array, batch_statistic in zip(
         node.outputs[1:], running, parameters[2:], statistics, strict=False
     ):
-        m.set_output(value, (before * momentum + new * (1 - momentum)).cast(array.dtype))
+        m.set_output(value, (old * momentum + batch_statistic * (1 - momentum)).cast(array.dtype))
 
 
 def _wide(dtype: ir.DataType) -> ir.DataType:

@@ -121,11 +121,14 @@ def cosh(z: Parts) -> Parts:
 
 
 def tanh(z: Parts) -> Parts:
-    """Return the hyperbolic tangent, from tanh and tan of the parts, so that nothing overflows."""
-    t, u = jnp.tanh(z.re), jnp.tan(z.im)
+    """Return the hyperbolic tangent, from tanh and tan of the parts, so that nothing overflows.
+
+    With t = tanh(re) and u = tan(im), it is ``(t + iu) / (1 + itu)``.
+    """
+    tanh_re, tan_im = jnp.tanh(z.re), jnp.tan(z.im)
     slope = 1 / jnp.cosh(jnp.clip(z.re, -80, 80)) ** 2  # 1 - t*t, without the cancellation
-    denominator = 1 + t * t * u * u
-    return Parts(t * (1 + u * u) / denominator, u * slope / denominator)
+    denominator = 1 + tanh_re * tanh_re * tan_im * tan_im
+    return Parts(tanh_re * (1 + tan_im * tan_im) / denominator, tan_im * slope / denominator)
 
 
 def tan(z: Parts) -> Parts:

@@ -79,9 +79,9 @@ def probit(m: Steps, scores: Array) -> Array:
 
     That is sqrt(2) * erfinv(2 * score - 1), with Winitzki's approximation of erfinv.
     """
-    a = 0.147
+    winitzki = 0.147
     x = scores * 2.0 - 1.0
     log = m.op("Log", (-x + 1.0) * (x + 1.0))
-    v = log * 0.5 + 2 / (3.14159 * a)
-    root = m.op("Sqrt", m.op("Sqrt", v * v - log * (1 / a)) - v)
+    half_sum = log * 0.5 + 2 / (3.14159 * winitzki)
+    root = m.op("Sqrt", m.op("Sqrt", half_sum * half_sum - log * (1 / winitzki)) - half_sum)
     return m.op("Where", m.op("Less", x, 0.0), -root, root) * math.sqrt(2)

@@ -146,9 +146,9 @@ def slice_(
     steps = [1] * len(shape) if strides is None else [int(step) for step in strides]
     bounds = zip(start_indices, limit_indices, shape, steps, strict=True)
     axes = [
-        i
-        for i, (start, end, size, step) in enumerate(bounds)
+        axis
+        for axis, (start, end, size, step) in enumerate(bounds)
         if step != 1 or not isinstance(start, int) or start != 0 or end != size
     ]
-    starts, ends = [start_indices[i] for i in axes], [limit_indices[i] for i in axes]
-    return cx.slice(x, starts, ends, axes, [steps[i] for i in axes])
+    starts, ends = [start_indices[axis] for axis in axes], [limit_indices[axis] for axis in axes]
+    return cx.slice(x, starts, ends, axes, [steps[axis] for axis in axes])

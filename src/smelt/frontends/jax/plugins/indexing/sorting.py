@@ -90,8 +90,8 @@ def _total_key(cx: Lowering, x: ir.Value, negated: bool) -> ir.Value:
     number = cx.op("Where", is_negative_zero(cx, wide), cx.const_like(-1e-300, wide), wide)
     number = cx.op("Max", number, cx.const_like(-1e300, wide))
     number = cx.op("Min", number, cx.const_like(1e300, wide))
-    end = cx.const_like(-np.inf if negated else np.inf, wide)
-    return cx.op("Where", cx.op("IsNaN", wide), end, number)
+    nan_key = cx.const_like(-np.inf if negated else np.inf, wide)
+    return cx.op("Where", cx.op("IsNaN", wide), nan_key, number)
 
 
 def _ordered(

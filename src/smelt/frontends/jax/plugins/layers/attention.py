@@ -113,16 +113,18 @@ def _arguments(
     shapes: list[Sequence[Dim]] = [np.shape(x) for x in operands]
     if any(len(shape) != 4 for shape in shapes) or shapes[1] != shapes[2]:
         return None
-    (batch, length, heads, size), (_, keys, *_) = shapes[:2]
-    if (batch, heads, size) != (shapes[1][0], *shapes[1][2:]) or not _are_positive(heads, size):
+    (batch, query_count, heads, head_size), (_, key_count, *_) = shapes[:2]
+    if (batch, heads, head_size) != (shapes[1][0], *shapes[1][2:]) or not _are_positive(
+        heads, head_size
+    ):
         return None
-    if mask is not None and not _is_mask_for(mask, (batch, heads, length, keys)):
+    if mask is not None and not _is_mask_for(mask, (batch, heads, query_count, key_count)):
         return None
-    scale = 1.0 / math.sqrt(size) if scale is None else scale
+    scale = 1.0 / math.sqrt(head_size) if scale is None else scale
     if not isinstance(scale, float | int) or not 1e-30 < scale < 1e30:
         return None
     if is_causal:
-        triangle = jnp.tril(jnp.ones((length, keys), bool))[None, None]
+        triangle = jnp.tril(jnp.ones((query_count, key_count), bool))[None, None]
         mask = triangle if mask is None else jnp.logical_and(mask, triangle)
     return (*operands, *(() if mask is None else (mask,))), {"scale": float(scale)}
 

@@ -242,15 +242,15 @@ def _agree_up_to_rounding(left: Sequence[np.ndarray], right: Sequence[np.ndarray
     """True if both results are equal up to the rounding of a few operations; integers must be
     equal.
     """
-    for a, b in zip(left, right, strict=True):
-        if a.dtype.kind in "biu":
-            same = np.array_equal(a, b)
+    for left_array, right_array in zip(left, right, strict=True):
+        if left_array.dtype.kind in "biu":
+            is_equal = np.array_equal(left_array, right_array)
         else:
-            tolerance = 2e-2 if a.dtype.itemsize == 2 else 1e-4
-            left_wide, right_wide = a.astype(np.float64), b.astype(np.float64)
-            same = np.allclose(
+            tolerance = 2e-2 if left_array.dtype.itemsize == 2 else 1e-4
+            left_wide, right_wide = left_array.astype(np.float64), right_array.astype(np.float64)
+            is_equal = np.allclose(
                 left_wide, right_wide, rtol=tolerance, atol=tolerance, equal_nan=True
             )
-        if not same:
+        if not is_equal:
             return False
     return True

@@ -33,8 +33,8 @@ class Window:
         """Return the dims on which the window is not trivial."""
         facts = zip(self.sizes, self.strides, self.pads, strict=True)
         return [
-            i
-            for i, (size, stride, pads) in enumerate(facts)
+            axis
+            for axis, (size, stride, pads) in enumerate(facts)
             if size != 1 or stride != 1 or tuple(pads) != (0, 0)
         ]
 
