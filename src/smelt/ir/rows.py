@@ -23,7 +23,7 @@ UNBOUNDED = (2**31 - 1, LAST)
 """Ends that exporters write for "to the end"."""
 
 
-def rows_taken(size: int, cut: Cut) -> range:
+def rows_taken(size: int, cut: tuple[int, int, int]) -> range:
     """Return the indices that ``cut`` selects of an axis of ``size``, in order.
 
     Like NumPy, except that a backward Slice that starts before the first row starts at it.

@@ -105,7 +105,7 @@ def gamma_fraction(
 
     z = x + 2.0 - a
     num1, den1 = x + 1.0, z * x
-    # The derivatives of p1 and q1 by a are 0 and -x.
+    # The derivatives of num1 and den1 by a are 0 and -x.
     start = (
         is_used,
         zero,

@@ -232,11 +232,7 @@ def _crop(cx: ProgramBuilder, source: int, pads: list[Dim]) -> tuple[int, list[D
 
 @lowers("DepthToSpace")
 def depth_to_space(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit Reshape, Transpose and Reshape.
-
-    The channels are split into (block, block, rest) in mode DCR, else into (rest, block, block);
-    the blocks then stand behind height and width.
-    """
+    """Emit Reshape, Transpose and Reshape: blocks of the channels go behind height and width."""
     block = node.attributes.get_int("blocksize", 1)
     batch, channels, height, width = cx.shape(cx.slot(node.inputs[0]))
     blocks: tuple[Dim, ...]
