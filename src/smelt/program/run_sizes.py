@@ -90,7 +90,8 @@ class Size:
         return Size(remainder.terms, remainder.atoms, low, high)
 
     def __rmod__(self, other: Dim) -> Dim:
-        if isinstance(other, int) and other < 0 < self.low:  # / and % of C round towards 0
+        """Return ``other % self`` as Python does (-1 % n is n - 1); C rounds towards 0."""
+        if isinstance(other, int) and other < 0 < self.low:
             if -other < self.low:
                 return self + other
             return Size.named(f"(({self} - {-other} % {self}) % {self})", 0, self.high - 1)

@@ -131,9 +131,7 @@ def _shifts(m: Nodes, b: Bands, block: Block, stuck: Tensor, c: Tensor) -> Shift
     top = m.abs(_at_column(m, b.left, first + 1, c)) + m.abs(_at_column(m, b.left, first + 2, c))
 
     def exceptional(size: Tensor, corner: Tensor) -> tuple[Tensor, ...]:
-        """Return the exceptional block from the sum ``size`` of two elements, with LAPACK's
-        constants.
-        """
+        """Return the exceptional block from the sum ``size`` of two elements, as LAPACK does."""
         x = 0.75 * size + corner
         return x, -0.4375 * size, size, x
 
