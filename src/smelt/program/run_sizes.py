@@ -137,8 +137,6 @@ class Size:
 
     __rtruediv__ = __array__ = __divmod__ = __rdivmod__ = __truediv__
 
-    # Texts
-
     def __str__(self) -> str:
         text = sum_text(self.terms)
         return text if text in self.atoms else f"({text})"
