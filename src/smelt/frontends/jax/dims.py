@@ -12,7 +12,11 @@ def sizes_agree(inferred: ir.Shape, expected: ir.Shape) -> bool:
     if len(inferred) != len(expected):
         return False
     pairs = zip(inferred.dims, expected.dims, strict=True)
-    return all(a == b for a, b in pairs if isinstance(a, int) and isinstance(b, int))
+    return all(
+        inferred_dim == expected_dim
+        for inferred_dim, expected_dim in pairs
+        if isinstance(inferred_dim, int) and isinstance(expected_dim, int)
+    )
 
 
 def reshape_numbers(

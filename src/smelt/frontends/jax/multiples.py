@@ -134,6 +134,8 @@ class _Outer(ast.NodeTransformer):
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         """Return a product in the caller's symbols; the divisors of quotients divide its
         coefficient.
+
+        ``8 * S__over_4`` becomes ``2 * S``.
         """
         if not isinstance(node.op, ast.Mult | ast.Pow):
             return self.generic_visit(node)  # type: ignore[return-value]
@@ -149,11 +151,11 @@ class _Outer(ast.NodeTransformer):
                 case _:
                     factors.append(factor if factor is node else self.visit(factor))
         for quotient in quotients:
-            name, symbol, by = quotient[0], quotient[1], int(quotient[2])
-            if coefficient % by:
+            name, symbol, divisor = quotient[0], quotient[1], int(quotient[2])
+            if coefficient % divisor:
                 factors.append(self.visit(ast.Name(name)))
             else:
-                coefficient //= by
+                coefficient //= divisor
                 factors.append(ast.Name(symbol))
         return _product([ast.Constant(coefficient), *factors] if coefficient != 1 else factors)
 

@@ -137,13 +137,15 @@ def examples(structs: Any, texts: Sequence[str]) -> list[Sizes]:
     names = sorted({name for dim in dims for name in symbols_in(dim)}.union(*map(_names, texts)))
     if len(names) > MOST_SYMBOLS:
         return []
-    tests = [_predicate(text) for text in texts]
+    conditions = [_predicate(text) for text in texts]
 
     def first_solution(numbers_tried: Sequence[int]) -> Iterator[Sizes]:
         """Yield the first combination of ``numbers_tried`` that passes all tests, if any."""
         combinations = itertools.product(numbers_tried, repeat=len(names))
         candidates = (dict(zip(names, numbers, strict=True)) for numbers in combinations)
-        passing = (sizes for sizes in candidates if all(test(sizes) for test in tests))
+        passing = (
+            sizes for sizes in candidates if all(condition(sizes) for condition in conditions)
+        )
         return itertools.islice(passing, 1)
 
     return [*first_solution(SEARCHED_SIZES), *first_solution(SEARCHED_SIZES[::-1])]

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import NamedTuple
 
 import onnx_ir as ir
 
@@ -17,6 +18,14 @@ from smelt.errors import Unsupported
 from smelt.frontends.jax.compat import Dim, is_symbolic
 from smelt.frontends.jax.multiples import in_callers_symbols
 from smelt.ir.build import Builder
+
+
+class _InputDim(NamedTuple):
+    """A dim of a model input, and its expression in symbols."""
+
+    value: ir.Value
+    axis: int
+    expression: ast.expr
 
 
 @dataclass(frozen=True)
@@ -98,13 +107,9 @@ class Symbols:
     """
 
     def __init__(self, builder: Builder) -> None:
-        """Begin without inputs; later fields cache results.
-
-        ``_sources`` has, for each symbol, the input dims that contain it, as (input, axis,
-        expression of the dim).
-        """
+        """Begin without inputs; ``_sources`` has the input dims that contain each symbol."""
         self._builder = builder
-        self._sources: dict[str, list[tuple[ir.Value, int, ast.expr]]] = {}
+        self._sources: dict[str, list[_InputDim]] = {}
         self._dims: dict[str, ir.SymbolicDim] = {}
         self._shapes: dict[tuple[int | str, ...], ir.Shape] = {}
         self._texts: dict[int, tuple[Dim, str]] = {}
@@ -145,16 +150,16 @@ class Symbols:
         """
         for axis, dim in enumerate(dims):
             for name in symbols_in(dim):
-                self._sources.setdefault(name, []).append((value, axis, parse(dim)))
+                self._sources.setdefault(name, []).append(_InputDim(value, axis, parse(dim)))
 
-    def _solved(self) -> dict[str, tuple[ir.Value, int, ast.expr]]:
+    def _solved(self) -> dict[str, _InputDim]:
         """Return, for each symbol that inputs determine, the dim to compute it from.
 
         A dim with several symbols determines one of them once all others are known.
         """
-        solved: dict[str, tuple[ir.Value, int, ast.expr]] = {}
+        solved: dict[str, _InputDim] = {}
         for name, sources in self._sources.items():
-            bare_dims = [source for source in sources if isinstance(source[2], ast.Name)]
+            bare_dims = [source for source in sources if isinstance(source.expression, ast.Name)]
             if bare_dims:
                 solved[name] = bare_dims[0]
         count = -1
@@ -164,8 +169,8 @@ class Symbols:
                 if name in solved:
                     continue
                 for source in sources:
-                    other_symbols = set(_symbols(source[2])) - {name}
-                    if other_symbols <= solved.keys() and _is_linear(source[2], name):
+                    other_symbols = set(_symbols(source.expression)) - {name}
+                    if other_symbols <= solved.keys() and _is_linear(source.expression, name):
                         solved[name] = source
                         break
         return solved

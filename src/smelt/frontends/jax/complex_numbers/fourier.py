@@ -68,8 +68,10 @@ def by_nodes(value: Value, kind: int, lengths: Sequence[Dim]) -> Value:
         value = Parts(*_node.bind(*parts, **params))
     if kind != IRFFT:
         return value
-    z = value if isinstance(value, Parts) else real(value)
-    (signal,) = _node.bind(z.re, z.im, **_node_parameters(rank - 1, lengths[-1], True, True))
+    complex_value = value if isinstance(value, Parts) else real(value)
+    (signal,) = _node.bind(
+        complex_value.re, complex_value.im, **_node_parameters(rank - 1, lengths[-1], True, True)
+    )
     return signal
 
 
@@ -147,9 +149,9 @@ def _angles(size: Dim, rows: Dim, columns: Dim) -> tuple[Any, Any]:
 
 def _matrix(blocks: list[list[Any]], like: Array) -> Array:
     """Return ``blocks`` joined to one matrix in the dtype of ``like``."""
-    xp: Any = np if all(isinstance(b, np.ndarray) for row in blocks for b in row) else jnp
-    rows = [xp.concatenate(row, axis=1) for row in blocks]
-    return xp.concatenate(rows, axis=0).astype(like.dtype)
+    numpy_or_jax: Any = np if all(isinstance(b, np.ndarray) for row in blocks for b in row) else jnp
+    rows = [numpy_or_jax.concatenate(row, axis=1) for row in blocks]
+    return numpy_or_jax.concatenate(rows, axis=0).astype(like.dtype)
 
 
 def _product(z: Parts, size: Dim) -> Parts:
@@ -224,22 +226,30 @@ def _real_forward(x: Array, size: Dim) -> Parts:
 
 
 def _real_backward(z: Parts, size: Dim) -> Array:
-    """Return the real signal of ``size`` elements whose transform begins with ``z``."""
+    """Return the real signal of ``size`` elements whose transform begins with ``z``.
+
+    An element is the sum of cosines and sines, each frequency between the ends twice, because the
+    other half of the transform is its conjugate.
+    """
     half_length = size // 2 + 1
     if is_symbolic(size) or size <= SHORT:
         cos, sin = _angles(size, half_length, size)
-        xp: Any = jnp if is_symbolic(size) else np
-        position = xp.arange(half_length)[:, None]
-        single = (position == 0) | (2 * position == size)
-        weight = xp.where(single, 1, 2) / xp.asarray(size)
+        numpy_or_jax: Any = jnp if is_symbolic(size) else np
+        position = numpy_or_jax.arange(half_length)[:, None]
+        occurs_once = (position == 0) | (2 * position == size)
+        weight = numpy_or_jax.where(occurs_once, 1, 2) / numpy_or_jax.asarray(size)
         # The ends of a real signal's transform are real; their imaginary parts are ignored.
-        matrix = _matrix([[cos * weight], [xp.where(single, 0, -sin * weight)]], z.re)
+        matrix = _matrix(
+            [[cos * weight], [numpy_or_jax.where(occurs_once, 0, -sin * weight)]], z.re
+        )
         return jnp.concatenate([z.re, z.im], axis=-1) @ matrix
     mirrored = Parts(z.re[..., 1 : (size + 1) // 2], -z.im[..., 1 : (size + 1) // 2])
-    ends = np.arange(half_length)
-    im = jnp.where((ends == 0) | (2 * ends == size), 0, z.im).astype(z.im.dtype)
+    frequencies = np.arange(half_length)
+    im_without_ends = jnp.where((frequencies == 0) | (2 * frequencies == size), 0, z.im).astype(
+        z.im.dtype
+    )
     spectrum = Parts(
         jnp.concatenate([z.re, mirrored.re[..., ::-1]], axis=-1),
-        jnp.concatenate([im, mirrored.im[..., ::-1]], axis=-1),
+        jnp.concatenate([im_without_ends, mirrored.im[..., ::-1]], axis=-1),
     )
     return backward(spectrum).re

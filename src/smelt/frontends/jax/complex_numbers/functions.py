@@ -45,16 +45,25 @@ def _limit(part: Array) -> Array:
 
 
 def log(z: Parts) -> Parts:
-    """Return ``log(z)``: the log of the magnitude by log1p where it is near 1, and the angle."""
-    a, b = jnp.abs(z.re), jnp.abs(z.im)
-    high, low = jnp.maximum(a, b), jnp.minimum(a, b)
-    near = (high > 0.5) & (high < 2)
-    inside = jnp.where(near, high, 1)
-    by_one = 0.5 * jnp.log1p((inside - 1) * (inside + 1) + jnp.where(near, low, 0) ** 2)
+    """Return ``log(z)``: the log of the magnitude by log1p where it is near 1, and the angle.
+
+    Near 1 it is ``log1p(
+    z
+    ^2 - 1) / 2``, with ``
+    z
+    ^2 - 1 = (high - 1) (high + 1) + low^2``; elsewhere ``log(high) + log1p((low / high)^2) / 2``.
+    """
+    size_re, size_im = jnp.abs(z.re), jnp.abs(z.im)
+    high, low = jnp.maximum(size_re, size_im), jnp.minimum(size_re, size_im)
+    is_near_one = (high > 0.5) & (high < 2)
+    high_near_one = jnp.where(is_near_one, high, 1)
+    by_log1p = 0.5 * jnp.log1p(
+        (high_near_one - 1) * (high_near_one + 1) + jnp.where(is_near_one, low, 0) ** 2
+    )
     ratio = low / jnp.where((high == 0) | jnp.isinf(high), 1, high)
     ratio = jnp.where(jnp.isinf(high), 0, ratio)
     return Parts(
-        jnp.where(near, by_one, jnp.log(high) + 0.5 * jnp.log1p(ratio * ratio)),
+        jnp.where(is_near_one, by_log1p, jnp.log(high) + 0.5 * jnp.log1p(ratio * ratio)),
         jnp.arctan2(z.im, z.re),
     )
 

@@ -205,11 +205,11 @@ def _bilinear(equation: compat.Equation, values: list[Any]) -> list[Value]:
 def _convert(equation: compat.Equation, values: list[Any]) -> list[Value]:
     """Return a complex or real array in another element type; a real type keeps the real part."""
     (value,) = values
-    to = _dtype(equation.outvars[0])
-    if not is_complex(to):
-        return [value.re.astype(to)]
-    dtype, z = real_dtype(to), _as_complex(value)
-    return [Parts(z.re.astype(dtype), z.im.astype(dtype))]
+    target_dtype = _dtype(equation.outvars[0])
+    if not is_complex(target_dtype):
+        return [value.re.astype(target_dtype)]
+    dtype, number = real_dtype(target_dtype), _as_complex(value)
+    return [Parts(number.re.astype(dtype), number.im.astype(dtype))]
 
 
 def _sort(equation: compat.Equation, values: list[Any]) -> list[Value]:

@@ -63,18 +63,25 @@ def _body(
     jaxpr = closed.jaxpr
     graph = ir.Graph([], [], nodes=[], name=mark.name, opset_imports={"": cx.opset})
     inner, inputs = _lowering(cx, mark, graph)
-    count = len(operands) - len(mark.arguments)  # Captured operands come first.
+    captured_count = len(operands) - len(mark.arguments)  # Captured operands come first.
     formals = [
-        _body_input(inner, inputs, operand, mark.arguments[i - count] if i >= count else "")
+        _body_input(
+            inner,
+            inputs,
+            operand,
+            mark.arguments[i - captured_count] if i >= captured_count else "",
+        )
         for i, operand in enumerate(operands)
     ]
     returned = inner.run(jaxpr, closed.consts, formals)
     values = [
-        inner.broadcast_operand(o, atom).value
-        for o, atom in zip(returned, jaxpr.outvars, strict=True)
+        inner.broadcast_operand(returned_operand, atom).value
+        for returned_operand, atom in zip(returned, jaxpr.outvars, strict=True)
     ]
     results = [inputs.makers.get(value, value) for value in values]
-    graph.outputs.extend(dict.fromkeys(r for r in results if isinstance(r, ir.Value)))
+    graph.outputs.extend(
+        dict.fromkeys(result for result in results if isinstance(result, ir.Value))
+    )
     _drop_dead(graph)
     inputs_read = [value for value in graph.inputs if not scope.is_dead(value)]
     graph.inputs[:] = inputs_read

@@ -39,10 +39,10 @@ class Mark:
 
 def read_mark(name: str) -> Mark | None:
     """Return the mark encoded in ``name``; None for other jitted functions."""
-    parts = name.split(_SEPARATOR)
-    if len(parts) != 6 or parts[0] != _START:
+    fields = name.split(_SEPARATOR)
+    if len(fields) != 6 or fields[0] != _START:
         return None
-    _, domain, called, target, arguments, kept = parts
+    _, domain, called, target, arguments, kept = fields
     names = tuple(filter(None, arguments.split(",")))
     return Mark(domain, called, target, names, kept == "kept")
 

@@ -134,23 +134,31 @@ def _take_windows(
     other_dims = [dim for dim in range(len(shape)) if dim not in (*mapped, *batching)]
     if collapsed.intersection(other_dims):
         raise cx.unsupported("it collapses dims that are not indexed")
-    partial = [dim for dim in other_dims if not same_size(shape[dim], slice_sizes[dim])]
-    x = cx.slice(x, [0] * len(partial), [slice_sizes[dim] for dim in partial], partial)
+    partly_covered = [dim for dim in other_dims if not same_size(shape[dim], slice_sizes[dim])]
+    x = cx.slice(
+        x, [0] * len(partly_covered), [slice_sizes[dim] for dim in partly_covered], partly_covered
+    )
     wanted_labels = _labels(numbers, len(cx.avals_out[0].shape), len(shape))
     if len(mapped) == 1 and not batching and same_size(slice_sizes[mapped[0]], 1):
-        taken, dim_labels = _take_along(cx, x, index, mapped[0], mapped[0] in collapsed)
-        return indices.rearranged(cx, taken, dim_labels, wanted_labels)
+        rows, dim_labels = _take_along(cx, x, index, mapped[0], mapped[0] in collapsed)
+        return indices.rearranged(cx, rows, dim_labels, wanted_labels)
     if rank == 1 and not batching:
         return _slice(cx, x, index, mapped, slice_sizes, sorted(collapsed))
     windows = [None if dim in collapsed else slice_sizes[dim] for dim in mapped]
     index = indices.windowed(cx, index, rank, windows)
-    inner = [dim for dim, size in zip(mapped, windows, strict=True) if size is not None]
-    leading = [int(dim) for dim in numbers.start_indices_batching_dims]
-    other_index_dims = [i for i in range(rank - 1) if i not in leading]
-    index = cx.transpose(index, [*leading, *other_index_dims, *range(rank - 1, rank + len(inner))])
+    window_dims = [dim for dim, size in zip(mapped, windows, strict=True) if size is not None]
+    batching_index_dims = [int(dim) for dim in numbers.start_indices_batching_dims]
+    other_index_dims = [i for i in range(rank - 1) if i not in batching_index_dims]
+    index = cx.transpose(
+        index, [*batching_index_dims, *other_index_dims, *range(rank - 1, rank + len(window_dims))]
+    )
     x = cx.transpose(x, [*batching, *mapped, *other_dims])
     gathered = cx.op("GatherND", x, index, batch_dims=len(batching))
-    dim_labels = [*(f"b{i}" for i in (*leading, *other_index_dims)), *inner, *other_dims]
+    dim_labels = [
+        *(f"b{i}" for i in (*batching_index_dims, *other_index_dims)),
+        *window_dims,
+        *other_dims,
+    ]
     return indices.rearranged(cx, gathered, dim_labels, wanted_labels)
 
 

@@ -136,10 +136,15 @@ def _scatter(
         zero = cx.constant(np.zeros((), np.dtype(cx.avals_in[0].dtype)))
         data = edged(cx, data, cx.const_i64([0, 1]), zero, [0])
     update_window_dims = [int(dim) for dim in numbers.update_window_dims]
-    batch = [i for i in range(len(cx.avals_in[2].shape)) if i not in update_window_dims]
+    scatter_update_dims = [
+        i for i in range(len(cx.avals_in[2].shape)) if i not in update_window_dims
+    ]
     update_dim_of = dict(zip(sorted(roles.windows), update_window_dims, strict=True))
-    inner = [update_dim_of[dim] for dim in roles.indexed if dim in update_dim_of]
-    updates = cx.transpose(updates, [*batch, *inner, *(update_dim_of[dim] for dim in roles.full)])
+    window_update_dims = [update_dim_of[dim] for dim in roles.indexed if dim in update_dim_of]
+    updates = cx.transpose(
+        updates,
+        [*scatter_update_dims, *window_update_dims, *(update_dim_of[dim] for dim in roles.full)],
+    )
     data = _scatter_reduced(cx, data, index, updates, reduction)
     if dropped:
         data = cx.slice(data, [0], [shape[order[0]]], [0])

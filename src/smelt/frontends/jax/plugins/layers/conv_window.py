@@ -14,8 +14,11 @@ def result_sizes(
     dilation: tuple[int, ...],
 ) -> list[int]:
     """Return how often the window fits into each dim of the padded image."""
-    rows = zip(image, kernel, strides, padding, dilation, strict=True)
-    return [(n + sum(pads) - d * (k - 1) - 1) // s + 1 for n, k, s, pads, d in rows]
+    facts = zip(image, kernel, strides, padding, dilation, strict=True)
+    return [
+        (size + sum(pads) - dilated * (taps - 1) - 1) // stride + 1
+        for size, taps, stride, pads, dilated in facts
+    ]
 
 
 def is_window(image: Sequence[int], kernel: Sequence[int], window: dict[str, Any]) -> bool:

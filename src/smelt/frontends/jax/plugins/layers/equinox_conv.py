@@ -114,7 +114,10 @@ def _arguments(layer: Any, x: Any, *, key: Any = None) -> Call | None:
     if layer.padding_mode != "ZEROS":
         return None
     operands = (x, w, bias) if layer.use_bias else (x, w)
-    if not all(isinstance(v, jax.Array | np.ndarray) and v.dtype == np.float32 for v in operands):
+    if not all(
+        isinstance(operand, jax.Array | np.ndarray) and operand.dtype == np.float32
+        for operand in operands
+    ):
         return None
     spatial, groups = layer.num_spatial_dims, layer.groups
     if x.ndim != spatial + 1 or w.ndim != spatial + 2 or not spatial:
@@ -127,8 +130,10 @@ def _arguments(layer: Any, x: Any, *, key: Any = None) -> Call | None:
         return None
     padding, dilation = layer.padding, layer.dilation
     if isinstance(padding, str):
-        reach = [d * (k - 1) + 1 for d, k in zip(dilation, w.shape[2:], strict=True)]
-        padding = tuple(lax.padtype_to_pads(x.shape[1:], reach, layer.stride, padding))
+        window_sizes = [
+            dilated * (taps - 1) + 1 for dilated, taps in zip(dilation, w.shape[2:], strict=True)
+        ]
+        padding = tuple(lax.padtype_to_pads(x.shape[1:], window_sizes, layer.stride, padding))
     window = {"strides": layer.stride, "padding": padding, "dilation": dilation}
     fits = is_window(x.shape[1:], w.shape[2:], window)
     return (operands, {**window, "groups": groups}) if fits else None

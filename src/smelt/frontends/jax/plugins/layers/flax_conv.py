@@ -97,7 +97,10 @@ def _arguments(layer: Any, inputs: Any, out_sharding: Any = None) -> Call | None
     w = layer.kernel[...]
     bias = layer.bias[...] if layer.use_bias else None
     operands = (inputs, w) if bias is None else (inputs, w, bias)
-    if not all(isinstance(v, jax.Array | np.ndarray) and v.dtype == np.float32 for v in operands):
+    if not all(
+        isinstance(operand, jax.Array | np.ndarray) and operand.dtype == np.float32
+        for operand in operands
+    ):
         return None
     if not _is_fitting(layer, inputs, w, bias):
         return None
@@ -139,8 +142,10 @@ def _window(layer: Any, image_sizes: Any, kernel: Any) -> dict[str, Any] | None:
     if isinstance(padding, str):
         if padding not in ("SAME", "VALID"):
             return None
-        reach = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
-        padding = lax.padtype_to_pads(image_sizes, reach, strides, padding)
+        window_sizes = [
+            dilated * (taps - 1) + 1 for dilated, taps in zip(dilation, kernel, strict=True)
+        ]
+        padding = lax.padtype_to_pads(image_sizes, window_sizes, strides, padding)
     return {"strides": strides, "padding": tuple(map(tuple, padding)), "dilation": dilation}
 
 

@@ -73,13 +73,16 @@ def cholesky_update(cx: Lowering, r: ir.Value, w: ir.Value) -> list[Operand]:
             BLAS ``rotg``).
             """
             values, k = row
-            x, y = values[k], w[k]
-            scale = jnp.maximum(abs(x), abs(y))
-            scale = jnp.where(y == 0, 1, scale)
-            x, y = x / scale, y / scale
-            length = lax.sqrt(x * x + y * y)
-            c, s = jnp.where(y == 0, 1, x / length), jnp.where(y == 0, 0, y / length)
-            return c * w - s * values, c * values + s * w
+            diagonal, other = values[k], w[k]
+            scale = jnp.maximum(abs(diagonal), abs(other))
+            scale = jnp.where(other == 0, 1, scale)
+            diagonal, other = diagonal / scale, other / scale
+            length = lax.sqrt(diagonal * diagonal + other * other)
+            cosine, sine = (
+                jnp.where(other == 0, 1, diagonal / length),
+                jnp.where(other == 0, 0, other / length),
+            )
+            return cosine * w - sine * values, cosine * values + sine * w
 
         return lax.scan(step, w, (r, jnp.arange(r.shape[0])))[1]
 

@@ -163,9 +163,9 @@ def _scanned(
     if isinstance(length, int) and length == 0:
         return _no_steps(cx, carry, avals)
     inner_avals = [variable.aval for variable in jaxpr.jaxpr.outvars]
-    slices = [variable.aval for variable in jaxpr.jaxpr.invars[num_consts + num_carry :]]
+    slice_avals = [variable.aval for variable in jaxpr.jaxpr.invars[num_consts + num_carry :]]
     carried_avals = inner_avals[:num_carry]
-    body, inputs = _body(cx, [*carried_avals, *slices], counted=not xs)
+    body, inputs = _body(cx, [*carried_avals, *slice_avals], counted=not xs)
     results = body.inline(jaxpr, [*constants, *inputs[0 if xs else 2 :]])
     outputs = list(zip(_values(body, results, inner_avals), inner_avals, strict=True))
     if xs:
@@ -173,9 +173,9 @@ def _scanned(
     # Without xs the body has the inputs of a Loop: iteration number, condition, carry.
     graph = body.finish([(body.op("Identity", inputs[1].value), _BOOL), *outputs])
     always = cx.constant(np.asarray(True))
-    start = [operand.value for operand in carry]
+    initial = [operand.value for operand in carry]
     steps = cx.dim_scalar(length)
-    looped = cx.ops("Loop", steps, always, *start, outputs=len(avals), body=graph)
+    looped = cx.ops("Loop", steps, always, *initial, outputs=len(avals), body=graph)
     if not reverse:
         return looped
     return (*looped[:num_carry], *(_reversed(cx, value) for value in looped[num_carry:]))

@@ -99,12 +99,13 @@ def _padded_for_conv(
 
     Conv lacks input dilation, and negative or symbolic padding; those are applied to ``x`` here.
     """
-    is_plain = all(not is_symbolic(p) and p >= 0 for pair in padding for p in pair)
+    is_plain = all(not is_symbolic(amount) and amount >= 0 for pair in padding for amount in pair)
     if is_plain and all(step == 1 for step in dilation):
         return x, padding
-    edges = [(0, 0)] * len(padding) if is_plain else padding
+    pads_to_apply = [(0, 0)] * len(padding) if is_plain else padding
     spatial = [
-        (low, high, int(step) - 1) for (low, high), step in zip(edges, dilation, strict=True)
+        (low, high, int(step) - 1)
+        for (low, high), step in zip(pads_to_apply, dilation, strict=True)
     ]
     x = padded(cx, x, cx.const_like(0, x), sizes, [(0, 0, 0), (0, 0, 0), *spatial])
     remaining_padding = padding if is_plain else [(0, 0)] * len(padding)
@@ -120,11 +121,19 @@ def _conv_transpose(cx: Lowering, x: ir.Value, w: ir.Value, shape: Convolution) 
     kernel, groups = shape.kernel, shape.groups
     if all(step == 1 for step in shape.lhs_dilation) or any(step != 1 for step in shape.strides):
         return None
-    if any(is_symbolic(p) for pair in shape.padding for p in pair):
+    if any(is_symbolic(pad) for pair in shape.padding for pad in pair):
         return None
-    reach = [int(d) * (int(k) - 1) for d, k in zip(shape.rhs_dilation, kernel[2:], strict=True)]
-    lows = [r - int(low) for r, (low, _) in zip(reach, shape.padding, strict=True)]
-    highs = [r - int(high) for r, (_, high) in zip(reach, shape.padding, strict=True)]
+    reach = [
+        int(dilation) * (int(taps) - 1)
+        for dilation, taps in zip(shape.rhs_dilation, kernel[2:], strict=True)
+    ]
+    lows = [
+        window_reach - int(low) for window_reach, (low, _) in zip(reach, shape.padding, strict=True)
+    ]
+    highs = [
+        window_reach - int(high)
+        for window_reach, (_, high) in zip(reach, shape.padding, strict=True)
+    ]
     if min(*lows, *highs) < 0:
         return None
     axes = list(range(2, len(kernel)))

@@ -210,13 +210,21 @@ def check_order(cx: Lowering, reducer: Monoid, *, grouped: bool, moved: bool) ->
     if reducer.body is None or reducer.is_known:
         return
     body = reducer.body
-    a, b, c = _trials(body)
+    first, second, third = _trials(body)
     pairs = []
     if grouped:
-        left_first = evaluated(body, [*evaluated(body, [*a, *b]), *c])
-        pairs.append((left_first, evaluated(body, [*a, *evaluated(body, [*b, *c])]), "associative"))
+        left_first = evaluated(body, [*evaluated(body, [*first, *second]), *third])
+        pairs.append(
+            (
+                left_first,
+                evaluated(body, [*first, *evaluated(body, [*second, *third])]),
+                "associative",
+            )
+        )
     if moved:
-        pairs.append((evaluated(body, [*a, *b]), evaluated(body, [*b, *a]), "commutative"))
+        pairs.append(
+            (evaluated(body, [*first, *second]), evaluated(body, [*second, *first]), "commutative")
+        )
     for left_result, right_result, law in pairs:
         if not _agree_up_to_rounding(left_result, right_result):
             raise cx.unsupported(f"the computation is not {law}, and XLA keeps no order here")

@@ -71,10 +71,10 @@ def _is_plain(window: Window, base_dilation: Sequence[int]) -> bool:
     """True if a pooling operator accepts the padding, and each window holds an element."""
     facts = zip(window.pads, window.sizes, window.dilations, base_dilation, strict=True)
     return all(
-        base == 1
-        and all(not is_symbolic(p) and 0 <= p < size for p in pair)
-        and (step == 1 or tuple(pair) == (0, 0))
-        for pair, size, step, base in facts
+        base_step == 1
+        and all(not is_symbolic(pad) and 0 <= pad < size for pad in pads)
+        and (dilation == 1 or tuple(pads) == (0, 0))
+        for pads, size, dilation, base_step in facts
     )
 
 

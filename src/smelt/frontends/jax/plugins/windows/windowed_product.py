@@ -67,12 +67,20 @@ def convolved(
     x, w = cx.cast(x, wide), cx.cast(w, wide)
     x = padded(cx, x, cx.const_like(0, x), shape.sizes, window.config([1, 1, *shape.lhs_dilation]))
     batch, channels = shape.sizes[:2]
-    outputs, spatial, count = shape.kernel[0], list(result[2:]), prod(window.sizes)
-    rows = patches(cx, x, window, [batch, channels, *spatial])
-    rows = cx.reshape(rows, [batch, groups, channels // groups, prod(spatial), count])
+    output_channels, result_sizes, window_elements = (
+        shape.kernel[0],
+        list(result[2:]),
+        prod(window.sizes),
+    )
+    rows = patches(cx, x, window, [batch, channels, *result_sizes])
+    rows = cx.reshape(
+        rows, [batch, groups, channels // groups, prod(result_sizes), window_elements]
+    )
     rows = cx.transpose(rows, [0, 1, 3, 2, 4])
-    rows = cx.reshape(rows, [batch, groups, prod(spatial), channels // groups * count])
-    w = cx.reshape(w, [groups, outputs // groups, channels // groups * count])
+    rows = cx.reshape(
+        rows, [batch, groups, prod(result_sizes), channels // groups * window_elements]
+    )
+    w = cx.reshape(w, [groups, output_channels // groups, channels // groups * window_elements])
     y = cx.op("MatMul", rows, cx.transpose(w, [0, 2, 1]))
-    y = cx.reshape(cx.transpose(y, [0, 1, 3, 2]), [batch, outputs, *spatial])
+    y = cx.reshape(cx.transpose(y, [0, 1, 3, 2]), [batch, output_channels, *result_sizes])
     return cx.cast(y, dtype)

@@ -65,7 +65,7 @@ def window_of(
     """Return the window that a primitive describes; refuses symbolic sizes."""
     if any(is_symbolic(size) for size in sizes):
         raise cx.unsupported("the window has a symbolic size")
-    numbers = [[int(n) for n in ns] for ns in (sizes, strides, dilations)]
+    numbers = [[int(number) for number in listed] for listed in (sizes, strides, dilations)]
     pads = [(as_int(low), as_int(high)) for low, high in padding]
     return Window(numbers[0], numbers[1], pads, numbers[2])
 
@@ -105,26 +105,26 @@ def _fold_axis(
 
     ``along`` is (axis, size, stride, dilation). The loop doubles ``width``: ``xs[i]`` is the fold
     of ``width`` elements from i on. Each bit of ``size`` takes one such fold, and the folds are
-    combined in order.
+    combined in order: a window of 5 is the fold of 1 element, then of the next 4.
     """
     axis, size, stride, dilation = along
     result: list[Operand] | None = None
     covered, width = 0, 1
     while True:
         if size & width:
-            left_over = (size - width - covered) * dilation
-            bounds = (covered * dilation, -left_over or END, stride)
-            part = [_slice_axis(cx, x, axis, bounds, count) for x in xs]
-            result = part if result is None else monoid.combine(cx, result, part)
+            elements_behind = (size - width - covered) * dilation
+            bounds = (covered * dilation, -elements_behind or END, stride)
+            fold_of_width = [_slice_axis(cx, x, axis, bounds, count) for x in xs]
+            result = fold_of_width if result is None else monoid.combine(cx, result, fold_of_width)
             covered += width
         if covered == size:
             assert result is not None
             return result
         reach = width * dilation
-        fewer = xs[0].shape[axis] - reach
-        ahead = [_slice_axis(cx, x, axis, (0, -reach, 1), fewer) for x in xs]
-        behind = [_slice_axis(cx, x, axis, (reach, END, 1), fewer) for x in xs]
-        xs = monoid.combine(cx, ahead, behind)
+        new_size = xs[0].shape[axis] - reach
+        starts = [_slice_axis(cx, x, axis, (0, -reach, 1), new_size) for x in xs]
+        partners = [_slice_axis(cx, x, axis, (reach, END, 1), new_size) for x in xs]
+        xs = monoid.combine(cx, starts, partners)
         width *= 2
 
 
