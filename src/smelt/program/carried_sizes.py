@@ -34,17 +34,19 @@ def carried_sizes(
     unbounded: dict[str, tuple[int, int, int]] = {}
     starts_are_known = True
     for state, axis, (initial, before, after, result) in _carried_axes(program, loop, sizes):
-        start, end = size_in(initial.shape[axis], sizes), result.shape[axis]
+        initial_size, result_size = size_in(initial.shape[axis], sizes), result.shape[axis]
         symbol = str(before.shape[axis])
-        step = _growth(before.shape[axis], after.shape[axis], sizes)
-        result_bounds = (0, end) if isinstance(end, int) else declared(str(end))
-        bounds = _bounds_of_growth(start, step, max_iterations(loop), result_bounds)
+        growth = _growth(before.shape[axis], after.shape[axis], sizes)
+        result_bounds = (
+            (0, result_size) if isinstance(result_size, int) else declared(str(result_size))
+        )
+        bounds = _bounds_of_growth(initial_size, growth, max_iterations(loop), result_bounds)
         if bounds is not None:
             bounds_of[symbol] = bounds
-        elif isinstance(start, ir.SymbolicDim):
+        elif isinstance(initial_size, ir.SymbolicDim):
             starts_are_known = False
         else:
-            unbounded[symbol] = (highest(start), state, axis)
+            unbounded[symbol] = (highest(initial_size), state, axis)
     if unbounded and starts_are_known:  # a trial starts from known sizes
         return bounds_of | _bounds_by_trial(loop, bounds_of, unbounded, trial)
     return bounds_of

@@ -19,11 +19,11 @@ def slices(
     names = ("axes", "starts", "ends", "steps")
     for axis, start, end, step in zip(*(_ints(attributes[name]) for name in names), strict=True):
         size = shape[axis]
-        low, high = (0, size) if step > 0 else (-1, size - 1)
+        first_end, last_start = (0, size) if step > 0 else (-1, size - 1)
         # ONNX counts from the back once and clamps; -1 as a resolved end means "before the front".
-        first = _clamp(start + size if start < 0 else start, 0, high)
-        last = _clamp(end + size if end < 0 else end, low, size)
-        parts[axis] = slice(first, None if last < 0 else last, step)
+        start_row = _clamp(start + size if start < 0 else start, 0, last_start)
+        end_row = _clamp(end + size if end < 0 else end, first_end, size)
+        parts[axis] = slice(start_row, None if end_row < 0 else end_row, step)
         if size == 0:
             parts[axis] = slice(0, 0, 1)
     return tuple(parts)

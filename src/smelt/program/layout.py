@@ -35,7 +35,10 @@ class Layout:
     """``(axis, block)`` of each dim in memory; a block of 0 is the outer dim of the axis."""
 
     def __post_init__(self) -> None:
-        """Parse ``order`` into ``terms``."""
+        """Parse ``order`` into ``terms``: ``NCHW16c`` is N, C, H, W, then blocks of 16 channels.
+
+        A term is (axis, block); the block of a whole axis is 0.
+        """
         terms = []
         position = 0
         while match := _TERM.match(self.order, position):
@@ -43,8 +46,12 @@ class Layout:
             terms.append((self.axes.find(letter), 0 if match[1] else int(match[2])))
             position = match.end()
         outer_axes = sorted(axis for axis, block in terms if not block)
-        known = all(axis >= 0 for axis, _ in terms)
-        if position < len(self.order) or not known or outer_axes != list(range(len(self.axes))):
+        axes_are_known = all(axis >= 0 for axis, _ in terms)
+        if (
+            position < len(self.order)
+            or not axes_are_known
+            or outer_axes != list(range(len(self.axes)))
+        ):
             raise UsageError(
                 "E660",
                 f"{self.order!r} is not a layout of {self.axes!r}",
@@ -110,11 +117,13 @@ class Layout:
         sizes: list[int] = []
         dim_of: dict[int, int] = {}
         for axis in range(self.rank):
-            outer = next(t for t, term in enumerate(self.terms) if term == (axis, 0))
-            inner = [
-                t for t, (term_axis, block) in enumerate(self.terms) if term_axis == axis and block
+            outer_term = next(number for number, term in enumerate(self.terms) if term == (axis, 0))
+            block_terms = [
+                number
+                for number, (axis_of_term, block) in enumerate(self.terms)
+                if axis_of_term == axis and block
             ]
-            for term in (outer, *inner):
+            for term in (outer_term, *block_terms):
                 dim_of[term] = len(sizes)
                 sizes.append(self.terms[term][1] or -(-shape[axis] // self.block(axis)))
         return sizes, dim_of

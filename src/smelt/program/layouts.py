@@ -258,9 +258,9 @@ def verify_layouts(program: Program, table: Mapping[str, LayoutsOf]) -> None:
             *((slot, _at(declared.inputs, i)) for i, slot in enumerate(instruction.inputs)),
             *((slot, _at(declared.outputs, i)) for i, slot in enumerate(instruction.outputs)),
         ]
-        present = {program.slots[slot].layout for slot, _ in pairs if slot >= 0}
+        layouts_found = {program.slots[slot].layout for slot, _ in pairs if slot >= 0}
         if declared.any or (instruction.op in MOVES and instruction.op != RELAYOUT):
-            is_wrong = len(present) > 1
+            is_wrong = len(layouts_found) > 1
         else:
             is_wrong = instruction.op != RELAYOUT and any(
                 program.slots[slot].layout != layout for slot, layout in pairs if slot >= 0

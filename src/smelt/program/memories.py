@@ -152,7 +152,9 @@ def too_small(
     peak = max(steps, key=lambda step: live[step], default=0)
     live_storages = [s for s in storages if s.bytes_at(peak)]
     live_storages.sort(key=lambda storage: -storage.bytes_at(peak))
-    values = [", ".join(program.slots[i].name for i in s.slots) or "scratch" for s in live_storages]
+    values = [
+        ", ".join(program.slots[slot].name for slot in s.slots) or "scratch" for s in live_storages
+    ]
     names = [
         f"{s.bytes_at(peak)} bytes: {value}" for s, value in zip(live_storages, values, strict=True)
     ]

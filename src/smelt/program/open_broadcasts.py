@@ -38,7 +38,7 @@ def _expands(program: Program, instruction: Instruction) -> list[Instruction]:
     result_shape = program.slots[instruction.outputs[0]].shape
     rank = len(result_shape)
     known = {str(dim) for shape in shapes.values() for dim in shape if not isinstance(dim, int)}
-    against = tuple(
+    all_dims = tuple(
         dim for shape in shapes.values() for dim in (*(1,) * (rank - len(shape)), *shape)
     )
     expand_of: dict[int, Instruction] = {}
@@ -46,7 +46,7 @@ def _expands(program: Program, instruction: Instruction) -> list[Instruction]:
         if _has_known_ones(shape, result_shape, known) or len(shape) > rank:
             continue
         expanded = program.new_slot(replace(program.slots[slot], shape=result_shape))
-        attributes = {"against": against}
+        attributes = {"against": all_dims}
         expand_of[slot] = Instruction(
             "Expand", (slot,), (expanded,), attributes, origin=instruction.origin
         )

@@ -161,7 +161,12 @@ class _Search:
         while position >= 0:
             position, groups = history[position]
             parts.append(groups)
-        return [i for part in reversed(parts) for group in part for i in self.groups[group]]
+        return [
+            instruction
+            for part in reversed(parts)
+            for group in part
+            for instruction in self.groups[group]
+        ]
 
 
 def _members(numbers: int) -> Iterator[int]:

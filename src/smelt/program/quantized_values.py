@@ -23,7 +23,7 @@ class Step:
 
     @property
     def range(self) -> tuple[int, int]:
-        """Return the lowest and the highest byte."""
+        """Return the lowest and the highest number that the bytes hold."""
         return (-128, 127) if self.dtype == ir.DataType.INT8 else (0, 255)
 
     def quantized(self, real: np.ndarray) -> np.ndarray:

@@ -102,8 +102,8 @@ def coordinates(sampling: Sampling, size: int, count: int) -> Any:
     is_exact = sampling.scale is None and not sampling.in_float32
     length = F(count) if is_exact else scale * F(size)
     # ONNX Runtime adds the offset of this mode in float64, and rounds the sum.
-    terms: Any = np.float64 if sampling.coordinates == SYMMETRIC else F
-    operands = (np.arange(count, dtype=terms), F(size), F(count), scale, length)
+    term_type: Any = np.float64 if sampling.coordinates == SYMMETRIC else F
+    operands = (np.arange(count, dtype=term_type), F(size), F(count), scale, length)
     with np.errstate(all="ignore"):
         sources: Any = coordinate_of(
             Arrays(), sampling.coordinates, *operands, F(sampling.start), F(sampling.end)
@@ -225,8 +225,8 @@ def _with_fewest_taps(rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray
     rows_out = np.zeros((len(merged), width), np.int64)
     weights_out = np.zeros((len(merged), width))
     for i, line_taps in enumerate(merged):
-        *lead, (row, share) = line_taps.items()
-        copies = width - len(lead)
-        rows_out[i] = [*(r for r, _ in lead), *[row] * copies]
-        weights_out[i] = [*(s for _, s in lead), *[share / copies] * copies]
+        *all_but_last, (row, share) = line_taps.items()
+        copies = width - len(all_but_last)
+        rows_out[i] = [*(r for r, _ in all_but_last), *[row] * copies]
+        weights_out[i] = [*(s for _, s in all_but_last), *[share / copies] * copies]
     return rows_out, weights_out

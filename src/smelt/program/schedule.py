@@ -73,32 +73,44 @@ def _greedy(problem: OrderProblem) -> list[int]:
     writers_left = [len(before) for before in problem.before]
     is_taken = [False] * problem.count
 
-    def change(i: int) -> int:
+    def change(instruction: int) -> int:
         """Return the change of the live bytes if instruction ``i`` runs next.
 
         The writer of a storage is one of its users, so a storage that nobody reads is not live
         afterwards.
         """
-        allocated = sum(problem.size[s] for s in problem.writes[i] if users_left[s] > 1)
-        return allocated - sum(problem.size[s] for s in problem.reads[i] if users_left[s] == 1)
+        allocated = sum(
+            problem.size[storage]
+            for storage in problem.writes[instruction]
+            if users_left[storage] > 1
+        )
+        return allocated - sum(
+            problem.size[storage]
+            for storage in problem.reads[instruction]
+            if users_left[storage] == 1
+        )
 
-    heap = [(change(i), i) for i in range(problem.count) if writers_left[i] == 0]
+    heap = [
+        (change(instruction), instruction)
+        for instruction in range(problem.count)
+        if writers_left[instruction] == 0
+    ]
     heap.sort()
     order: list[int] = []
     while heap:
-        _, i = heappop(heap)
-        if is_taken[i]:
+        _, instruction = heappop(heap)
+        if is_taken[instruction]:
             continue  # an older, higher estimate of an instruction already taken
-        is_taken[i] = True
-        order.append(i)
-        for s in (*problem.reads[i], *problem.writes[i]):
-            users_left[s] -= 1
-            if users_left[s] == 1:  # the last user now frees it: its estimate fell
-                for j in problem.users[s]:
-                    if not is_taken[j] and writers_left[j] == 0:
-                        heappush(heap, (change(j), j))
-        for j in problem.after[i]:
-            writers_left[j] -= 1
-            if writers_left[j] == 0:
-                heappush(heap, (change(j), j))
+        is_taken[instruction] = True
+        order.append(instruction)
+        for storage in (*problem.reads[instruction], *problem.writes[instruction]):
+            users_left[storage] -= 1
+            if users_left[storage] == 1:  # the last user now frees it: its estimate fell
+                for other in problem.users[storage]:
+                    if not is_taken[other] and writers_left[other] == 0:
+                        heappush(heap, (change(other), other))
+        for other in problem.after[instruction]:
+            writers_left[other] -= 1
+            if writers_left[other] == 0:
+                heappush(heap, (change(other), other))
     return order

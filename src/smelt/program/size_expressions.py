@@ -59,16 +59,16 @@ def _evaluate(expression: Any, sizes: Mapping[str, int | Size]) -> int | Size | 
         return sizes.get(expression.name)
     if isinstance(expression, sympy.floor | sympy.ceiling):
         numerator, denominator = sympy.fraction(sympy.together(expression.args[0]))
-        parts = [_evaluate(part, sizes) for part in (numerator, denominator)]
-        if parts[0] is None or parts[1] is None:
+        terms = [_evaluate(part, sizes) for part in (numerator, denominator)]
+        if terms[0] is None or terms[1] is None:
             return None
         if isinstance(expression, sympy.floor):
-            return parts[0] // parts[1]
-        return ceil_div(parts[0], parts[1]) if isinstance(parts[1], int) else None
+            return terms[0] // terms[1]
+        return ceil_div(terms[0], terms[1]) if isinstance(terms[1], int) else None
     numerator, denominator = sympy.fraction(sympy.together(expression))
     if denominator != 1:
-        a, b = _evaluate(numerator, sizes), _evaluate(denominator, sizes)
-        return None if a is None or b is None else a // b
+        dividend, divisor = _evaluate(numerator, sizes), _evaluate(denominator, sizes)
+        return None if dividend is None or divisor is None else dividend // divisor
     operands = [_evaluate(part, sizes) for part in expression.args]
     known = [part for part in operands if part is not None]
     if len(known) < len(operands) or not known:

@@ -56,23 +56,23 @@ def split(
     if sum_regions is None or len(tiles) * max(len(sum_regions), 1) < 2 or not all(tiles):
         return None
     bands = _Bands(program, instruction.origin)
-    parts = []
+    tile_slots = []
     for tile in tiles:
         assert tile is not None
-        part = instruction.outputs[0]
+        tile_slot = instruction.outputs[0]
         if len(tiles) > 1:
-            part = program.new_slot(part_of(result, tile.box))
-        parts.append(part)
-        tile_instruction = replace(instruction, outputs=(part,), attributes=tile.attributes)
+            tile_slot = program.new_slot(part_of(result, tile.box))
+        tile_slots.append(tile_slot)
+        tile_instruction = replace(instruction, outputs=(tile_slot,), attributes=tile.attributes)
         if summing and sum_regions:
-            partial_sums = chain(program, tile_instruction, part, sum_regions, summing)
-            for number, (step, boxes) in enumerate(partial_sums):
+            partial_sums = chain(program, tile_instruction, tile_slot, sum_regions, summing)
+            for number, (part_of_sum, boxes) in enumerate(partial_sums):
                 previous_sum = summing.carried if number else None
-                bands.emit(step, merged_boxes(tile.inputs, boxes), previous_sum)
+                bands.emit(part_of_sum, merged_boxes(tile.inputs, boxes), previous_sum)
         else:
             bands.emit(tile_instruction, tile.inputs, None)
     if len(tiles) > 1:
-        bands.instructions.append(_join(instruction, parts, cuts))
+        bands.instructions.append(_join(instruction, tile_slots, cuts))
     return bands.instructions
 
 
@@ -158,7 +158,10 @@ def _tiles(
                 count = prod(len(bands_of_axis) for _, bands_of_axis in axes[number + 1 :])
                 yield from repeat(None, count)
                 continue
-            parts = {p: _in_whole(tile.inputs.get(p, {}), box) for p, box in region.boxes.items()}
+            parts = {
+                operand: _in_whole(tile.inputs.get(operand, {}), box)
+                for operand, box in region.boxes.items()
+            }
             attributes = {**current.attributes, **region.attributes}
             cut = Tile({**tile.box, axis: band}, {**tile.inputs, **parts}, attributes)
             yield from tiles_inside(

@@ -61,8 +61,8 @@ def _verify_step(
 ) -> None:
     """Raise InternalError E963 if two byte ranges that are live at ``step`` overlap."""
     ranges.sort(key=lambda range_: range_[:2])
-    for (_, stop, lower), (start, _, upper) in pairwise(ranges):
-        if start < stop:
+    for (_, lower_stop, lower), (upper_start, _, upper) in pairwise(ranges):
+        if upper_start < lower_stop:
             names = f"{_name(plan, lower)} and {_name(plan, upper)}"
             raise broken(f"{names} share bytes at step {step}")
 

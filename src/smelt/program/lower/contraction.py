@@ -62,7 +62,10 @@ def shifted(cx: ProgramBuilder, operand: int, zero: ir.Value | None, *, rows: bo
 
 
 def product_to(cx: ProgramBuilder, lhs: int, rhs: int, output: ir.Value | int) -> None:
-    """Emit a MatMul into a value or a slot; batch dims align from the back."""
+    """Emit a MatMul into a value or a slot; batch dims align from the back.
+
+    The labels are b2, b1, m, k and b2, b1, k, n for operands of rank 4; a vector has k only.
+    """
     lhs_rank, rhs_rank = len(cx.shape(lhs)), len(cx.shape(rhs))
     if lhs_rank == 0 or rhs_rank == 0:
         raise cx.refuse("MatMul takes no operand of rank 0")
@@ -71,11 +74,11 @@ def product_to(cx: ProgramBuilder, lhs: int, rhs: int, output: ir.Value | int) -
     rhs_labels = [f"b{i - 2}" for i in range(rhs_rank, 2, -1)] + ["k", "n"][: min(rhs_rank, 2)]
     batch = lhs_labels[:-2] if lhs_rank >= rhs_rank else rhs_labels[:-2]
     result_labels = [*batch, *(["m"] if lhs_rank > 1 else []), *(["n"] if rhs_rank > 1 else [])]
-    a, b = Labelled(lhs, tuple(lhs_labels)), Labelled(rhs, tuple(rhs_labels))
+    left, right = Labelled(lhs, tuple(lhs_labels)), Labelled(rhs, tuple(rhs_labels))
     for label in [label for label in lhs_labels[:-2] if label in rhs_labels]:
         dims = cx.shape(output) if isinstance(output, int) else (output.shape or ())
-        a, b = _drop_broadcast(cx, a, b, label, dims[result_labels.index(label)])
-    dot_to(cx, a, b, result_labels, output)
+        left, right = _drop_broadcast(cx, left, right, label, dims[result_labels.index(label)])
+    dot_to(cx, left, right, result_labels, output)
 
 
 def _drop_broadcast(

@@ -164,18 +164,20 @@ def scan(cx: ProgramBuilder, node: ir.Node) -> None:
     axes = cx.ints(node, "scan_input_axes") or (0,) * count
     rows = [_axis_first(cx, s, axis) for s, axis in zip(sequences, axes, strict=True)]
     types = [(cx.dtype(s), cx.shape(s)) for s in states]
-    body = lower_body(cx, graph, [*types, *((cx.dtype(r), cx.shape(r)[1:]) for r in rows)])
+    body = lower_body(
+        cx, graph, [*types, *((cx.dtype(row_slot), cx.shape(row_slot)[1:]) for row_slot in rows)]
+    )
     outputs = _states(cx, node, body, states)
-    scanned = node.outputs[len(states) :]
+    scanned_outputs = node.outputs[len(states) :]
     steps = cx.shape(rows[0])[0]
     for slot in body.program.outputs[len(states) :]:
         outputs.append(cx.new(body.dtype(slot), (steps, *body.shape(slot)), node.name or "rows"))
     inputs = (ABSENT, ABSENT, *states, *rows, *body.captured)
     reads = _backwards(cx, node, "scan_input_directions", count)
-    writes = _backwards(cx, node, "scan_output_directions", len(scanned))
+    writes = _backwards(cx, node, "scan_output_directions", len(scanned_outputs))
     _emit(cx, inputs, outputs, body, -1, len(states), reads, writes, counted=False)
-    output_axes = cx.ints(node, "scan_output_axes") or (0,) * len(scanned)
-    for value, slot, axis in zip(scanned, outputs[len(states) :], output_axes, strict=True):
+    output_axes = cx.ints(node, "scan_output_axes") or (0,) * len(scanned_outputs)
+    for value, slot, axis in zip(scanned_outputs, outputs[len(states) :], output_axes, strict=True):
         scan_axis = cx.axis(axis, len(cx.shape(slot)))
         if scan_axis == 0:
             cx.alias(value, slot)

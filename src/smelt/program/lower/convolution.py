@@ -42,10 +42,10 @@ def _with_numeric_pads(
         return window, source
     shape, rank = cx.shape(source), len(pads) // 2
     sums = zip(shape[2:], pads[:rank], pads[rank:], strict=True)
-    padded = (*shape[:2], *(size + a + b for size, a, b in sums))
-    around = (0, 0, *pads[:rank], 0, 0, *pads[rank:])
+    padded = (*shape[:2], *(size + before + after for size, before, after in sums))
+    all_pads = (0, 0, *pads[:rank], 0, 0, *pads[rank:])
     value = _neutral_padding(cx, node)
-    source = cx.emit_new("Pad", (source,), padded, pads=around, mode="constant", value=value)
+    source = cx.emit_new("Pad", (source,), padded, pads=all_pads, mode="constant", value=value)
     return {**window, "pads": (0,) * len(pads)}, source
 
 

@@ -81,22 +81,24 @@ def _axes(m: Steps, node: ir.Node, x: Array, axes: Sequence[int], sampling: Samp
     """Return the run-time description of each axis."""
     size_type = FLOAT if sampling.in_float32 else ir.DataType.DOUBLE
     before = [
-        m.emit("Shape", (x,), (1,), INT64, start=a, end=a + 1).reshape().cast(size_type)
-        for a in axes
+        m.emit("Shape", (x,), (1,), INT64, start=axis_number, end=axis_number + 1)
+        .reshape()
+        .cast(size_type)
+        for axis_number in axes
     ]
     ends = [m.constant(0, size_type)] * len(axes) + [m.constant(1, size_type)] * len(axes)
     if sampling.coordinates == CROP:
         ends = _numbers(m, node.inputs[1], size_type, 2 * len(axes))
     counts, scales = _counts(m, node, before, size_type)
-    described = []
+    described_axes = []
     for i, axis in enumerate(axes):
         after = data_dependent_size(m.cx, node.outputs[0], axis)
         scale = counts[i] / before[i] if scales is None else scales[i]
         length = counts[i] if scales is None else scale * before[i]
         numbers = (before[i], counts[i], scale, length, ends[i], ends[len(axes) + i])
         declared = declared_size(m.cx, node.outputs[0], axis)
-        described.append(Axis(axis, x.shape[axis], after, declared, *numbers))
-    return described
+        described_axes.append(Axis(axis, x.shape[axis], after, declared, *numbers))
+    return described_axes
 
 
 def _numbers(m: Steps, value: ir.Value | None, size_type: ir.DataType, count: int) -> list[Array]:

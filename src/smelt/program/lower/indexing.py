@@ -109,12 +109,12 @@ def _emit_dynamic_one_hot(cx: ProgramBuilder, node: ir.Node) -> None:
     indices, depth, values = (m.array(value) for value in node.inputs)
     rank = len(indices.shape) + 1
     axis = cx.axis(node.attributes.get_int("axis", -1), rank)
-    limit, positions = depth.reshape().cast(integers), indices.cast(integers)
+    depth_number, positions = depth.reshape().cast(integers), indices.cast(integers)
     numbers = m.numbers_below(
-        limit, data_dependent_size(cx, node.outputs[0], axis), node.outputs[0]
+        depth_number, data_dependent_size(cx, node.outputs[0], axis), node.outputs[0]
     )
-    positions = m.op("Where", positions < 0, positions + limit, positions)
+    positions = m.op("Where", positions < 0, positions + depth_number, positions)
     positions = positions.reshape(*indices.shape[:axis], 1, *indices.shape[axis:])
     is_on = m.op("Equal", positions, numbers.reshape(numbers.shape[0], *[1] * (rank - 1 - axis)))
-    off, on = (values.rows(i, i + 1, 0).reshape() for i in range(2))
-    m.set_output(node.outputs[0], m.op("Where", is_on, on, off))
+    off_value, on_value = (values.rows(i, i + 1, 0).reshape() for i in range(2))
+    m.set_output(node.outputs[0], m.op("Where", is_on, on_value, off_value))

@@ -38,14 +38,18 @@ def mel_weight_matrix(cx: ProgramBuilder, node: ir.Node) -> None:
 
     first, middle, last = (bin_of(offset) for offset in range(3))
     spectrogram_bin = rows.cast(DOUBLE).reshape(rows.shape[0], 1)
-    rise, fall = m.op("Max", middle - first, 1.0), m.op("Max", last - middle, 1.0)
-    up = m.op("Where", m.op("Equal", first, middle), 1.0, (spectrogram_bin - first) / rise)
-    weights = m.op("Where", spectrogram_bin > middle, (last - spectrogram_bin) / fall, up)
-    inside = (spectrogram_bin >= first) & (
+    rising_width, falling_width = m.op("Max", middle - first, 1.0), m.op("Max", last - middle, 1.0)
+    rising_weight = m.op(
+        "Where", m.op("Equal", first, middle), 1.0, (spectrogram_bin - first) / rising_width
+    )
+    weights = m.op(
+        "Where", spectrogram_bin > middle, (last - spectrogram_bin) / falling_width, rising_weight
+    )
+    is_in_triangle = (spectrogram_bin >= first) & (
         (spectrogram_bin < last) | m.op("Equal", spectrogram_bin, middle)
     )
     to = ir.DataType(node.attributes.get_int("output_datatype", FLOAT.value))
-    m.set_output(node.outputs[0], m.op("Where", inside, weights, 0.0).cast(to))
+    m.set_output(node.outputs[0], m.op("Where", is_in_triangle, weights, 0.0).cast(to))
 
 
 def _numbers(cx: ProgramBuilder, m: Steps, node: ir.Node, axis: int, limit: Array) -> Array:

@@ -67,14 +67,19 @@ def recurrent(cx: ProgramBuilder, node: ir.Node) -> None:
         raise cx.refuse_size("the hidden size is symbolic")
     batch_first, x = bool(node.attributes.get_int("layout", 0)), cx.slot(node.inputs[0])
     if batch_first:
-        b, t, i = cx.shape(x)
-        x = cx.emit_new("Transpose", (x,), (t, b, i), perm=(1, 0, 2))
+        batch, steps, features = cx.shape(x)
+        x = cx.emit_new("Transpose", (x,), (steps, batch, features), perm=(1, 0, 2))
     layer = _Layer(cx, node, x, batch_first, weights[2], len(order))
     functions = _functions(cx, node, len(order))
     per_direction = len(functions) // len(order)
     results = [
-        _direction(layer, d, reverse, functions[d * per_direction : (d + 1) * per_direction])
-        for d, reverse in enumerate(order)
+        _direction(
+            layer,
+            direction,
+            reverse,
+            functions[direction * per_direction : (direction + 1) * per_direction],
+        )
+        for direction, reverse in enumerate(order)
     ]
     for position, value in enumerate(node.outputs):
         if not is_dead(value):
@@ -109,14 +114,20 @@ def _direction(
         node.attributes.get_int("linear_before_reset", 0)
     )
     steps, batch, _ = cx.shape(layer.x)
-    w, r = layer.input_of(1, direction), layer.input_of(2, direction)
-    rows = CELLS[node.op_type].gates * layer.hidden
+    input_weights, recurrent_weights = layer.input_of(1, direction), layer.input_of(2, direction)
+    gate_columns = CELLS[node.op_type].gates * layer.hidden
     dims = DotDims((2,), (1,))
     gates = cx.emit_new(
-        "DotGeneral", (layer.x, w), (steps, batch, rows), dims=dims, semiring="sum_product"
+        "DotGeneral",
+        (layer.x, input_weights),
+        (steps, batch, gate_columns),
+        dims=dims,
+        semiring="sum_product",
     )
     gates, hidden_bias = _biased(layer, direction, gates, reset_after_product)
-    transposed = cx.emit_new("Transpose", (r,), cx.shape(r)[::-1], perm=(1, 0))
+    transposed = cx.emit_new(
+        "Transpose", (recurrent_weights,), cx.shape(recurrent_weights)[::-1], perm=(1, 0)
+    )
     state = (batch, layer.hidden)
     dtype = cx.dtype(gates)
     outputs = [cx.new(dtype, (steps, *state), f"{node.name}/steps")]
@@ -158,25 +169,35 @@ def _attributes(
 def _biased(
     layer: _Layer, direction: int, gates: int, reset_after_product: bool
 ) -> tuple[int, int]:
-    """Return ``gates`` plus biases, and the slot of a bias of GRU's hidden gate that is added later
-    (or ABSENT).
+    """Return ``gates`` plus biases, and the slot of a bias of GRU's hidden gate that is added
+    later (or ABSENT).
 
-    ``reset_after_product``: that bias is applied after the reset gate.
+    ``reset_after_product``: that bias is applied after the reset gate. The bias has one half for
+    the inputs and one for the states; their first ``common_size`` entries are added together.
     """
     cx, bias = layer.cx, layer.input_of(3, direction)
     if bias == ABSENT:
         return gates, ABSENT
     hidden = layer.hidden
-    size = CELLS[layer.node.op_type].gates * hidden
-    summed = size - hidden if reset_after_product else size
+    half_size = CELLS[layer.node.op_type].gates * hidden
+    common_size = half_size - hidden if reset_after_product else half_size
     array = cx.program.constants.get(bias)
     if array is not None:
-        both = np.concatenate([array[:summed] + array[size : size + summed], array[summed:size]])
-        added = cx.constant(both, "bias")
-        last = cx.constant(array[size + summed :].copy(), "bias") if reset_after_product else ABSENT
+        both = np.concatenate(
+            [
+                array[:common_size] + array[half_size : half_size + common_size],
+                array[common_size:half_size],
+            ]
+        )
+        bias_before = cx.constant(both, "bias")
+        bias_after = (
+            cx.constant(array[half_size + common_size :].copy(), "bias")
+            if reset_after_product
+            else ABSENT
+        )
     else:
-        added, last = _computed_bias(layer, bias, summed, size)
-    return cx.emit_new("Add", (gates, added), cx.shape(gates)), last
+        bias_before, bias_after = _computed_bias(layer, bias, common_size, half_size)
+    return cx.emit_new("Add", (gates, bias_before), cx.shape(gates)), bias_after
 
 
 def _computed_bias(layer: _Layer, bias: int, summed: int, size: int) -> tuple[int, int]:

@@ -87,7 +87,8 @@ def _samplings(
     regions = zip(roi[: len(axes)], roi[len(axes) :], strict=True)
     pairs = zip(samplings, regions, strict=True)
     return [
-        (axis, replace(axis_sampling, start=a, end=b)) for (axis, axis_sampling), (a, b) in pairs
+        (axis, replace(axis_sampling, start=region_start, end=region_end))
+        for (axis, axis_sampling), (region_start, region_end) in pairs
     ]
 
 

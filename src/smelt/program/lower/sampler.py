@@ -122,13 +122,15 @@ def around(m: Steps, x: Array, mode: str) -> list[tuple[Array, Array | None]]:
     far, near = fraction + 1, fraction
     back, beyond = 1 - fraction, 2 - fraction
 
-    def outer(t: Array) -> Array:
-        """Return the weight of a pixel 1 to 2 pixels away."""
-        return ((t * a - 5 * a) * t + 8 * a) * t - 4 * a
+    def outer(distance: Array) -> Array:
+        """Return the weight of a pixel 1 to 2 pixels away: ``a t^3 - 5 a t^2 + 8 a t - 4 a``
+        (Keys, 1981).
+        """
+        return ((distance * a - 5 * a) * distance + 8 * a) * distance - 4 * a
 
-    def inner(t: Array) -> Array:
-        """Return the weight of a pixel up to 1 pixel away."""
-        return (t * (a + 2) - (a + 3)) * t * t + 1
+    def inner(distance: Array) -> Array:
+        """Return the weight of a pixel up to 1 pixel away: ``(a + 2) t^3 - (a + 3) t^2 + 1``."""
+        return (distance * (a + 2) - (a + 3)) * distance * distance + 1
 
     weights = (outer(far), inner(near), inner(back), outer(beyond))
     return [(floor + (i - 1.0), weight) for i, weight in enumerate(weights)]

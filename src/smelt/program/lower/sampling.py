@@ -124,14 +124,14 @@ def roi_align(cx: ProgramBuilder, node: ir.Node) -> None:
     count = boxes.shape[0]
     rows, columns = height * samples, width * samples
     axes = _sampled(cx, node, boxes, (rows, columns))
-    y = axes[0].reshape(count, rows, 1).expand(count, rows, columns)
-    z = axes[1].reshape(count, 1, columns).expand(count, rows, columns)
-    coordinates = [axis.reshape(count, rows * columns) for axis in (y, z)]
+    ys = axes[0].reshape(count, rows, 1).expand(count, rows, columns)
+    xs = axes[1].reshape(count, 1, columns).expand(count, rows, columns)
+    coordinates = [axis.reshape(count, rows * columns) for axis in (ys, xs)]
     numbers = numbers.cast(ir.DataType.INT64).reshape(count, 1)
     result = _pooled(m, sampler, numbers, coordinates, node.attributes.get_string("mode", "avg"))
-    parts = result.reshape(count, height, samples, width, samples, sampler.channels)
+    samples_by_cell = result.reshape(count, height, samples, width, samples, sampler.channels)
     op = "ReduceMax" if node.attributes.get_string("mode", "avg") == "max" else "ReduceMean"
-    pooled_all = parts.reduce(op, 2, 4).transpose(0, 3, 1, 2)
+    pooled_all = samples_by_cell.reduce(op, 2, 4).transpose(0, 3, 1, 2)
     m.set_output(node.outputs[0], pooled_all.cast(dtype))
 
 
@@ -189,33 +189,40 @@ def deform_conv(cx: ProgramBuilder, node: ir.Node) -> None:
     window = window_attributes(cx, node, kernel)
     group, offsets = node.attributes.get_int("group", 1), node.attributes.get_int("offset_group", 1)
     batch, channels, *sizes = m.sizes(x)
-    out, rank, taps = m.sizes(offset)[2:], len(kernel), math.prod(kernel)
-    if channels % group or channels % offsets or 0 in (*sizes, *out):
+    result_sizes, rank, taps = m.sizes(offset)[2:], len(kernel), math.prod(kernel)
+    if channels % group or channels % offsets or 0 in (*sizes, *result_sizes):
         raise cx.refuse("the groups do not divide the channels, or the image is empty")
     computed_type = ir.DataType.FLOAT if x.dtype in NARROW else x.dtype
     dtype, x, w = x.dtype, x.cast(computed_type), w.cast(computed_type)
-    count, share = math.prod(out), channels // offsets
+    count, share = math.prod(result_sizes), channels // offsets
     sampler = Sampler(m, x.reshape(batch * offsets, share, *sizes), computed_type)
     offsets_of_taps = offset.cast(computed_type).reshape(batch * offsets, taps, rank, count)
     axes = []
     for axis in range(rank):
-        start = m.constant(_window_places(window, kernel, out, axis), computed_type)
+        start = m.constant(_window_places(window, kernel, result_sizes, axis), computed_type)
         coordinate = (
             offsets_of_taps.rows(axis, axis + 1, 2).reshape(batch * offsets, taps, count) + start
         )
         coordinate = coordinate.reshape(batch * offsets, taps * count)
-        pairs = around(m, coordinate, "linear")
-        axes.append([Tap(p, within(m, p, sizes[axis]), weight) for p, weight in pairs])
+        taps_around = around(m, coordinate, "linear")
+        axes.append(
+            [
+                Tap(position, within(m, position, sizes[axis]), weight)
+                for position, weight in taps_around
+            ]
+        )
     numbers = m.constant(np.arange(batch * offsets).reshape(-1, 1))
-    read = sampler.total(numbers, axes)
+    sampled = sampler.total(numbers, axes)
     mask = cx.input(node, 4)
     if mask is not None:
-        read = read * m.array(mask).cast(computed_type).reshape(batch * offsets, taps * count, 1)
-    columns = read.reshape(batch, offsets, taps, count, share).transpose(0, 1, 4, 2, 3)
+        sampled = sampled * m.array(mask).cast(computed_type).reshape(
+            batch * offsets, taps * count, 1
+        )
+    columns = sampled.reshape(batch, offsets, taps, count, share).transpose(0, 1, 4, 2, 3)
     columns = columns.reshape(batch, group, channels // group, taps, count)
     filters = m.sizes(w)[0]
     weights = w.reshape(group, filters // group, channels // group, taps)
-    result = m.dot("ngckp,gmck->ngmp", columns, weights).reshape(batch, filters, *out)
+    result = m.dot("ngckp,gmck->ngmp", columns, weights).reshape(batch, filters, *result_sizes)
     bias = cx.input(node, 3)
     if bias is not None:
         result = result + m.array(bias).cast(computed_type).reshape(1, filters, *(1,) * rank)
@@ -249,10 +256,10 @@ def affine_grid(cx: ProgramBuilder, node: ir.Node) -> None:
         raise cx.refuse("the input size does not fit the shape of theta")
     grid_sizes = size[2:]
     ends = [
-        1.0 if node.attributes.get_int("align_corners", 0) else 1 - 1 / max(n, 1)
-        for n in grid_sizes
+        1.0 if node.attributes.get_int("align_corners", 0) else 1 - 1 / max(length, 1)
+        for length in grid_sizes
     ]
-    lines = [np.linspace(-end, end, n) for end, n in zip(ends, grid_sizes, strict=True)]
+    lines = [np.linspace(-end, end, length) for end, length in zip(ends, grid_sizes, strict=True)]
     mesh = np.meshgrid(*lines, indexing="ij")[::-1]
     points = np.stack([*mesh, np.ones(grid_sizes)]).reshape(rank + 1, -1)
     computed_type = ir.DataType.FLOAT if theta.dtype in NARROW else theta.dtype

@@ -68,14 +68,25 @@ def max_unpool(cx: ProgramBuilder, node: ir.Node) -> None:
     ]
     implied = (*shape[:2], *sizes)
     output_shape = cx.ints(node, "output_shape", 2) or implied
-    if min(implied) < 1 or any(a < b for a, b in zip(output_shape, implied, strict=True)):
+    if min(implied) < 1 or any(
+        size_wanted < size_implied
+        for size_wanted, size_implied in zip(output_shape, implied, strict=True)
+    ):
         raise cx.refuse(f"output_shape {list(output_shape)} is less than {list(implied)}")
     zeros = m.constant(0, x.dtype).expand(math.prod(implied))
-    flat = [x.reshape(math.prod(shape)), indices.reshape(math.prod(shape), 1)]
-    placed = m.emit("ScatterND", (zeros, flat[1], flat[0]), zeros.shape, reduction="none")
+    elements_and_indices = [x.reshape(math.prod(shape)), indices.reshape(math.prod(shape), 1)]
+    placed = m.emit(
+        "ScatterND",
+        (zeros, elements_and_indices[1], elements_and_indices[0]),
+        zeros.shape,
+        reduction="none",
+    )
     result = placed.reshape(*implied)
     if output_shape != implied:
-        end_pads = [a - b for a, b in zip(output_shape, implied, strict=True)]
+        end_pads = [
+            size_wanted - size_implied
+            for size_wanted, size_implied in zip(output_shape, implied, strict=True)
+        ]
         pads = (*(0,) * len(shape), *end_pads)
         result = m.emit("Pad", (result,), output_shape, pads=pads, mode="constant", value=0)
     m.set_output(node.outputs[0], result)
@@ -127,10 +138,10 @@ def eye_like(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit a matrix of the input's size with ones on diagonal ``k``, zeros elsewhere."""
     m = Steps(cx)
     x, output = m.array(node.inputs[0]), node.outputs[0]
-    (rows, columns), k = x.shape, node.attributes.get_int("k", 0)
+    (rows, columns), diagonal = x.shape, node.attributes.get_int("k", 0)
     dtype = output.dtype or x.dtype
     if isinstance(rows, int) and isinstance(columns, int):
-        m.set_output(output, m.constant(np.eye(rows, columns, k), dtype))
+        m.set_output(output, m.constant(np.eye(rows, columns, diagonal), dtype))
         return
-    on = m.op("Equal", m.numbers(rows).reshape(rows, 1) + k, m.numbers(columns))
-    m.set_output(output, on.cast(dtype))
+    is_on_diagonal = m.op("Equal", m.numbers(rows).reshape(rows, 1) + diagonal, m.numbers(columns))
+    m.set_output(output, is_on_diagonal.cast(dtype))

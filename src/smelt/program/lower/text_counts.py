@@ -12,7 +12,11 @@ from smelt.program.lower.registry import lowers
 
 @lowers("TfIdfVectorizer")
 def tf_idf(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit comparisons of each position of a row [B, n] with each n-gram, by length and skip."""
+    """Emit comparisons of each position of a row [B, n] with each n-gram, by length and skip.
+
+    ``starts`` are where the n-grams of length 1, 2, ... begin in the pool, and ``indexes`` the
+    result column of each n-gram.
+    """
     m = Steps(cx)
     x = m.array(node.inputs[0])
     pool = cx.ints(node, "pool_int64s")

@@ -71,15 +71,15 @@ def _adam(
     gradient = _penalized(node, x, gradient)
     mean = mean * alpha + gradient * (1 - alpha)
     squares = squares * beta + gradient * gradient * (1 - beta)
-    root = m.op("Sqrt", squares) + attributes.get_float("epsilon", 1e-6)
+    denominator = m.op("Sqrt", squares) + attributes.get_float("epsilon", 1e-6)
     computed_type = ir.DataType.DOUBLE
-    power = [
+    bias_corrections = [
         1 - m.op("Pow", m.constant(base, computed_type), step.cast(computed_type)).cast(rate.dtype)
         for base in (alpha, beta)
     ]
-    corrected = rate * m.op("Sqrt", power[1]) / power[0]
+    corrected = rate * m.op("Sqrt", bias_corrections[1]) / bias_corrections[0]
     rate = m.op("Where", m.op("Greater", step, 0), corrected, rate)
-    stepped = x - rate * (mean / root)
+    stepped = x - rate * (mean / denominator)
     return stepped * (1 - attributes.get_float("norm_coefficient_post", 0.0)), mean, squares
 
 

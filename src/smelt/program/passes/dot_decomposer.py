@@ -118,7 +118,9 @@ class _Dot:
         shape = self._shape(slot)
         start, middle = len(batch), len(batch) + len(second)
         groups = [shape[start:middle], shape[middle:]]
-        merged = [_product(g) for i, g in enumerate(groups, 1) if g or i != free]
+        merged = [
+            _product(group) for position, group in enumerate(groups, 1) if group or position != free
+        ]
         return self._reshaped(slot, (*shape[:start], *merged))
 
     def multiply(self) -> None:

@@ -170,10 +170,10 @@ class _Groups:
         self, inner: Instruction, step: Step, output: int
     ) -> list[Instruction] | None:
         """Return a QuantizedAdd or QuantizedMul; None if an operand is not quantized."""
-        a, b = (self.values.quantized(slot) for slot in inner.inputs)
-        if a is None or b is None:
+        left, right = (self.values.quantized(slot) for slot in inner.inputs)
+        if left is None or right is None:
             return None
-        steps = {"a": a.step, "b": b.step, "y": step}
+        steps = {"a": left.step, "b": right.step, "y": step}
         attributes: dict[str, float | int] = {}
         for name, operand_step in steps.items():
             attributes |= {
@@ -181,7 +181,7 @@ class _Groups:
                 f"{name}_zero": operand_step.zero,
             }
         op = ADD if inner.op == "Add" else MUL
-        return [instruction_of(inner.origin, op, (a.slot, b.slot), output, **attributes)]
+        return [instruction_of(inner.origin, op, (left.slot, right.slot), output, **attributes)]
 
     def _move(self, inner: Instruction, step: Step, output: int) -> list[Instruction] | None:
         """Return the movement on bytes, after lookups that rescale its operands; None if one is not

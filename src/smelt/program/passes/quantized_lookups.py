@@ -104,9 +104,9 @@ def _combined(program: Program, step: Instruction, a: np.ndarray, b: np.ndarray)
     zeros = [np.float32(step.attributes[f"{name}_zero"]) for name in names]  # type: ignore[arg-type]
     first, second = a.astype(np.float32), b.astype(np.float32)
     if step.op == ADD:
-        left, right = scales[0] / scales[2], scales[1] / scales[2]
-        fixed = zeros[2] - (left * zeros[0] + right * zeros[1])
-        exact = (fixed + first * left) + second * right
+        left_factor, right_factor = scales[0] / scales[2], scales[1] / scales[2]
+        offset = zeros[2] - (left_factor * zeros[0] + right_factor * zeros[1])
+        exact = (offset + first * left_factor) + second * right_factor
     else:
         factor = scales[0] * scales[1] / scales[2]
         exact = (first - zeros[0]) * (second - zeros[1]) * factor + zeros[2]

@@ -19,14 +19,14 @@ def convolution(
 ) -> list[Instruction] | None:
     """Return a QLinearConv; None unless weights and bias are constants with one scale per
     filter."""
-    x, w = values.quantized(conv.inputs[0]), values.weights(conv.inputs[1])
-    if x is None or w is None or w.axis not in (-1, 0):
+    image, weights = values.quantized(conv.inputs[0]), values.weights(conv.inputs[1])
+    if image is None or weights is None or weights.axis not in (-1, 0):
         return None
     bias_slot = conv.inputs[2] if len(conv.inputs) > 2 else -1
-    bias = _bias(values, bias_slot, x, w, w.bytes.shape[0])
+    bias = _bias(values, bias_slot, image, weights, weights.bytes.shape[0])
     if bias is None:
         return None
-    inputs = _operands(values, x, w, step, bias)
+    inputs = _operands(values, image, weights, step, bias)
     return [Instruction("QLinearConv", inputs, (output,), dict(conv.attributes), (), conv.origin)]
 
 
@@ -39,8 +39,8 @@ def matrix_product(
     if dot is None:
         return None
     dims = dot.attributes["dims"]
-    x, w = values.quantized(dot.inputs[0]), values.weights(dot.inputs[1])
-    if x is None or w is None or not isinstance(dims, DotDims) or w.bytes.ndim != 2:
+    rows, weights = values.quantized(dot.inputs[0]), values.weights(dot.inputs[1])
+    if rows is None or weights is None or not isinstance(dims, DotDims) or weights.bytes.ndim != 2:
         return None
     rank = len(values.program.slots[dot.inputs[0]].shape)
     if dims.lhs_batch or dims.lhs_contracting != (rank - 1,) or len(dims.rhs_contracting) != 1:
@@ -48,14 +48,14 @@ def matrix_product(
     if dot.attributes.get("semiring", "sum_product") != "sum_product":
         return None
     (contracted,) = dims.rhs_contracting
-    if w.axis == contracted:
+    if weights.axis == contracted:
         return None
     if contracted == 1:
-        w = replace(w, bytes=w.bytes.T)
-    bias = _bias(values, bias_slot, x, w, w.bytes.shape[1])
+        weights = replace(weights, bytes=weights.bytes.T)
+    bias = _bias(values, bias_slot, rows, weights, weights.bytes.shape[1])
     if bias is None:
         return None
-    inputs = _operands(values, x, w, step, bias)
+    inputs = _operands(values, rows, weights, step, bias)
     return [instruction_of(dot.origin, "QLinearMatMul", inputs, output)]
 
 
@@ -107,9 +107,9 @@ def _bias(values: Values, slot: int, x: Quantized, w: Weights, count: int) -> np
             return None
         if scale.size not in (1, array.size) or array.dtype != np.int32:
             return None
-        step = np.float64(x.step.scale) * w.scales.astype(np.float64)
-        ratio = scale.reshape(-1).astype(np.float64) / step
-        if not np.abs(ratio - 1).max() < NEAR:
+        sum_step = np.float64(x.step.scale) * w.scales.astype(np.float64)
+        ratio_of_scales = scale.reshape(-1).astype(np.float64) / sum_step
+        if not np.abs(ratio_of_scales - 1).max() < NEAR:
             array = array.astype(np.float32) * np.broadcast_to(scale.reshape(-1), array.shape)
     elif array is None or array.dtype != np.float32:
         return None

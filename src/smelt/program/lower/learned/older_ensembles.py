@@ -77,8 +77,11 @@ def _binary_scores(
     transform: str,
 ) -> tuple[Array, Array]:
     """Return labels and scores for two classes, whose trees have weights for one class or both."""
-    first, second = (scores.rows(k, k + 1, 1).reshape(scores.shape[0]) for k in (0, 1))
-    has_weights = [bool(ensemble.has_weight[:, k].any()) for k in (0, 1)]
+    first, second = (
+        scores.rows(class_number, class_number + 1, 1).reshape(scores.shape[0])
+        for class_number in (0, 1)
+    )
+    has_weights = [bool(ensemble.has_weight[:, class_number].any()) for class_number in (0, 1)]
     is_base_undefined = len(base) > 1 or (has_weights[1] and len(base) > 0)
     is_weight_missing = all(has_weights) and not ensemble.has_weight.all()
     if is_base_undefined or is_weight_missing:
@@ -86,17 +89,17 @@ def _binary_scores(
             "it has two classes with base values or leaf weights that ONNX does not define"
         )
     if has_weights[1]:
-        positive = m.op("Greater", second, 0.5 if _has_no_negative_weight(ensemble) else 0.0)
+        is_second = m.op("Greater", second, 0.5 if _has_no_negative_weight(ensemble) else 0.0)
         label_values = labels
         if has_weights[0]:
-            positive, label_values = m.op("Greater", second, 0.0), np.array([0, 1])
-        label = m.constant(label_values).gather(positive.cast(INT64))
+            is_second, label_values = m.op("Greater", second, 0.0), np.array([0, 1])
+        label = m.constant(label_values).gather(is_second.cast(INT64))
         return label, transformed(m, columns(m, first, second), transform)
     score = first + m.constant(base, scores.dtype) if len(base) else first
     if transform == "PROBIT":
         raise m.cx.refuse("smelt does not lower post_transform PROBIT of a single score")
-    positive = m.op("Greater", score, 0.5 if _has_no_negative_weight(ensemble) else 0.0)
-    label = m.constant(labels).gather(positive.cast(INT64))
+    is_second = m.op("Greater", score, 0.5 if _has_no_negative_weight(ensemble) else 0.0)
+    label = m.constant(labels).gather(is_second.cast(INT64))
     if _has_no_negative_weight(ensemble):
         return label, columns(m, -score + 1.0, score)
     both = columns(m, -score, score)
