@@ -35,7 +35,11 @@ class Chain:
     """Runs the parts of ``model``, which is consumed; each node in ``decided`` is its own part."""
 
     def __init__(self, model: ir.Model, decided: set[ir.Node], planner: Planner) -> None:
-        """Cut ``model`` into parts and plan each of them."""
+        """Cut ``model`` into parts and plan each of them.
+
+        Values have numbers: first the inputs of the model, then what parts write, then constant
+        outputs. ``_steps`` are the parts with the numbers that they read and write.
+        """
         name_values(model)
         parts = _parts(model, decided)
         numbers = {value: i for i, value in enumerate(model.graph.inputs)}
@@ -50,11 +54,17 @@ class Chain:
                 self._fixed[numbers[value]] = np.asarray(tensor.numpy())
         self._outputs = [numbers[value] for value in model.graph.outputs]
         reads_and_writes = [
-            ([numbers[v] for v in part.reads], [numbers[v] for v in part.writes]) for part in parts
+            (
+                [numbers[read_value] for read_value in part.reads],
+                [numbers[read_value] for read_value in part.writes],
+            )
+            for part in parts
         ]
         runs = [
-            planner.runner_of_part(each) if part.taken else runner_of_node(each, planner)
-            for part, each in zip(parts, models_of_parts(model, parts), strict=True)
+            planner.runner_of_part(model_of_part)
+            if part.taken
+            else runner_of_node(model_of_part, planner)
+            for part, model_of_part in zip(parts, models_of_parts(model, parts), strict=True)
         ]
         self._steps = _steps(runs, reads_and_writes, set(self._outputs))
 

@@ -31,7 +31,11 @@ class Body:
     def __init__(
         self, model: ir.Model, graph: ir.Graph, planner: Planner, shapes: Sequence[ir.Shape | None]
     ) -> None:
-        """Extract ``graph`` as a model of its own; it is planned on its first call."""
+        """Extract ``graph`` as a model of its own; it is planned on its first call.
+
+        ``shapes`` are those of the first inputs; None for an unknown rank. Their symbolic dims get
+        new names.
+        """
         positions = {value: i for i, value in enumerate(model.graph.inputs)}
         part, captured = body_of(model, graph)
         self._captured = [positions[value] for value in captured]
@@ -41,7 +45,9 @@ class Body:
         names = unused_names(part)
         for value, shape in zip(part.graph.inputs, shapes, strict=False):
             if shape is not None:
-                value.shape = ir.Shape([d if isinstance(d, int) else next(names) for d in shape])
+                value.shape = ir.Shape(
+                    [dim if isinstance(dim, int) else next(names) for dim in shape]
+                )
         self._run: Runner | None = None
         self._part, self._planner = part, planner
 

@@ -31,8 +31,11 @@ class Operands:
         """Note where each operand of ``node`` comes from: an input of ``model``, or a constant."""
         positions = {value: i for i, value in enumerate(model.graph.inputs)}
         self.places = [None if value is None else positions.get(value) for value in node.inputs]
-        tensors = [None if v is None else constants.tensor_of(v) for v in node.inputs]
-        self._fixed = [None if t is None else np.asarray(t.numpy()) for t in tensors]
+        tensors = [
+            None if input_value is None else constants.tensor_of(input_value)
+            for input_value in node.inputs
+        ]
+        self._fixed = [None if tensor is None else np.asarray(tensor.numpy()) for tensor in tensors]
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array | None]:
         """Return the operands among ``arrays``, the inputs of the model, and the constants; None if

@@ -37,18 +37,21 @@ def loop(call: Call) -> Step:
     state_count, inputs = call.integer("states"), len(call.inputs)
     reads, writes = (tuple(map(bool, call.ints(name))) for name in ("reads", "writes"))
     counted = bool(call.attributes["counted"])
-    trip, finds = call.integer("trip"), bool(call.attributes["finds"])
-    rounds = call.outputs[state_count].shape[0] if finds else 0
+    trip, counts_iterations = call.integer("trip"), bool(call.attributes["finds"])
+    declared_count = call.outputs[state_count].shape[0] if counts_iterations else 0
     if trip < 0 and reads:
         trip = call.input(2 + state_count).shape[0]
 
     def run(*arrays: Array) -> None:
         """Run the iterations, then copy the last states."""
-        limit, condition, *others = arrays[:inputs]
+        limit, condition, *states_and_rows = arrays[:inputs]
         outputs = arrays[inputs:]
-        first_row, first_captured = state_count, state_count + len(reads)
-        states = others[:first_row]
-        rows, captured = others[first_row:first_captured], others[first_captured:]
+        rows_begin, captured_begin = state_count, state_count + len(reads)
+        states = states_and_rows[:rows_begin]
+        rows, captured = (
+            states_and_rows[rows_begin:captured_begin],
+            states_and_rows[captured_begin:],
+        )
         most = _most_iterations(trip, limit)
         goes_on = condition is None or bool(condition.all())
         i = 0
@@ -61,12 +64,12 @@ def loop(call: Call) -> Step:
             else:
                 results = list(body(*states, *operands, *captured))
             states = results[:state_count]
-            if finds and i == rounds:
-                checked("Loop", (i + 1,), (rounds,))
+            if counts_iterations and i == declared_count:
+                checked("Loop", (i + 1,), (declared_count,))
             _store_rows(outputs[state_count:], results[state_count:], writes, i, trip)
             i += 1
-        if finds:
-            checked("Loop", (i,), (rounds,))
+        if counts_iterations:
+            checked("Loop", (i,), (declared_count,))
         _copy(states, outputs[:state_count])
 
     return Step(run)

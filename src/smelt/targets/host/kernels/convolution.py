@@ -21,14 +21,14 @@ def conv(call: Call) -> Step:
     if group < 1 or channels % group or filters % group or w.shape[1] * group != channels:
         raise call.refuse(f"{channels} channels and {filters} filters do not fit {group} groups")
     channels_per_group = channels // group
-    columns = (group, channels_per_group * prod(windows.kernel), prod(windows.outputs))
+    patches_shape = (group, channels_per_group * prod(windows.kernel), prod(windows.outputs))
     scratch: list[Shaped] = []
     if windows.is_padded:
         scratch.append(((channels, *windows.padded), x.dtype))
-    direct = _is_direct(windows)
-    if not direct:
-        scratch.append((columns, x.dtype))
-    product = (group, filters // group, columns[2])
+    reads_pixels_directly = _is_direct(windows)
+    if not reads_pixels_directly:
+        scratch.append((patches_shape, x.dtype))
+    product_shape = (group, filters // group, patches_shape[2])
     count = len(call.inputs)
 
     def run(*arrays: Array) -> None:
@@ -40,13 +40,13 @@ def conv(call: Call) -> Step:
             image, unused_buffers = source[sample], list(buffers)
             if windows.is_padded:
                 image = windows.pad(image, unused_buffers.pop(0), 0)
-            if direct:
-                patches = image.reshape(columns)
+            if reads_pixels_directly:
+                patches = image.reshape(patches_shape)
             else:
                 patches = unused_buffers.pop(0)
                 windows_view = windows.view(image)
                 np.copyto(patches.reshape(windows_view.shape), windows_view)
-            np.matmul(matrix, patches, target[sample].reshape(product, copy=False))
+            np.matmul(matrix, patches, target[sample].reshape(product_shape, copy=False))
         if call.has(2):
             target += arrays[2].reshape(-1, *(1 for _ in windows.kernel))
 

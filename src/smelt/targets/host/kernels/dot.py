@@ -60,7 +60,9 @@ def dot_general(call: Call) -> Step:
     left = _operand(lhs, batch_rank, (dims.lhs_batch, left_free, dims.lhs_contracting), sum_type)
     right = _operand(rhs, batch_rank, (dims.rhs_batch, dims.rhs_contracting, right_free), sum_type)
     shape = (*left.shape[:-1], right.shape[-1])
-    scratch: list[Shaped] = [(o.shape, o.dtype) for o in (left, right) if o.copied]
+    scratch: list[Shaped] = [
+        (operand.shape, operand.dtype) for operand in (left, right) if operand.copied
+    ]
     if out.dtype != sum_type:
         scratch.append((shape, np.dtype(sum_type)))
     semiring = semiring_of(call.text("semiring"))
@@ -72,11 +74,13 @@ def dot_general(call: Call) -> Step:
 
     def run(x: Array, y: Array, target: Array, *buffers: Array) -> None:
         """Write the product of ``x`` and ``y`` to ``target``."""
-        free = iter(buffers)
-        a = left.copy(x, next(free)) if left.copied else left.view(x)
-        b = right.copy(y, next(free)) if right.copied else right.view(y)
-        result = target.reshape(shape, copy=False) if target.dtype == sum_type else next(free)
-        multiply(a, b, result)
+        free_buffers = iter(buffers)
+        left_matrix = left.copy(x, next(free_buffers)) if left.copied else left.view(x)
+        right_matrix = right.copy(y, next(free_buffers)) if right.copied else right.view(y)
+        result = (
+            target.reshape(shape, copy=False) if target.dtype == sum_type else next(free_buffers)
+        )
+        multiply(left_matrix, right_matrix, result)
         if target.dtype != sum_type:
             np.copyto(target, result.reshape(target.shape), casting="unsafe")
 
@@ -84,9 +88,13 @@ def dot_general(call: Call) -> Step:
 
 
 def _operand(
-    array: Array, nb: int, groups: tuple[tuple[int, ...], ...], dtype: np.dtype
+    array: Array, batch_rank: int, groups: tuple[tuple[int, ...], ...], dtype: np.dtype
 ) -> Operand:
-    """Return how ``array`` becomes a stack of matrices in ``dtype``."""
+    """Return how ``array`` becomes a stack of matrices in ``dtype``.
+
+    ``groups`` are the batch dims, then those of rows, then those of columns. A copy is needed for
+    another dtype, for dims that cannot merge, and for strides that BLAS cannot read.
+    """
     order = tuple(dim for group in groups for dim in group)
     sizes = [tuple(array.shape[dim] for dim in group) for group in groups]
     shape = (*sizes[0], prod(sizes[1]), prod(sizes[2]))

@@ -66,14 +66,16 @@ def dynamic_pad(call: Call) -> Step:
     def run(x: Array, pads: Array, value: Array | None, axes: Array | None, out: Array) -> None:
         """Crop and pad ``x``."""
         widths = np.zeros((x.ndim, 2), np.int64)
-        half = len(pads) // 2
-        for i, axis in enumerate(_axes(axes, half, x.ndim)):
-            widths[axis] = pads[i], pads[half + i]
+        axis_count = len(pads) // 2
+        for i, axis in enumerate(_axes(axes, axis_count, x.ndim)):
+            widths[axis] = pads[i], pads[axis_count + i]
         pairs = zip(x.shape, widths, strict=True)
-        keep = tuple(slice(max(0, -b), max(0, size + min(e, 0))) for size, (b, e) in pairs)
-        cropped, added = x[keep], np.maximum(widths, 0)
+        kept = tuple(
+            slice(max(0, -begin), max(0, size + min(end, 0))) for size, (begin, end) in pairs
+        )
+        cropped, added = x[kept], np.maximum(widths, 0)
         pairs = zip(x.shape, widths, strict=True)
-        checked("Pad", tuple(int(size + b + e) for size, (b, e) in pairs), out.shape)
+        checked("Pad", tuple(int(size + begin + end) for size, (begin, end) in pairs), out.shape)
         if mode == "constant":
             fill = 0 if value is None else value.reshape(())
             np.copyto(out, np.pad(cropped, added, constant_values=fill))

@@ -199,14 +199,15 @@ def _present(array: Array | None) -> Array:
 def _to_powers(x: Array, out: Array, *, saturate: bool) -> None:
     """Write the powers of 2 at or above the magnitudes of ``x``; infinities and NaN become NaN.
 
-    With ``saturate``, larger values become the largest power. ``ml_dtypes`` rounds to the nearest
-    power instead.
+    The result is an exponent byte, as float32 has it (bits 23 to 30; 255 is NaN), one higher if any
+    bit of the significand is set. With ``saturate``, larger values become the largest power.
+    ``ml_dtypes`` rounds to the nearest power instead.
     """
     bits = x.astype(np.float32).view(np.uint32)
     exponent = bits >> 23 & 255
-    above = exponent + (bits & 0x7FFFFF > 0)
-    above = np.minimum(above, 254) if saturate else above
-    np.copyto(out.view(np.uint8), np.where(exponent == 255, 255, above), casting="unsafe")
+    rounded_up = exponent + (bits & 0x7FFFFF > 0)
+    rounded_up = np.minimum(rounded_up, 254) if saturate else rounded_up
+    np.copyto(out.view(np.uint8), np.where(exponent == 255, 255, rounded_up), casting="unsafe")
 
 
 @kernel("Cast")

@@ -190,8 +190,8 @@ def widened(prepare: Kernel) -> Kernel:
 
     def prepare_wide(call: Call) -> Step:
         """Return the step of ``prepare``, in float32 if any array is of a narrow float."""
-        every = [array for array in (*call.inputs, *call.outputs) if array is not None]
-        if not any(is_narrow(array.dtype) for array in every):
+        all_arrays = [array for array in (*call.inputs, *call.outputs) if array is not None]
+        if not any(is_narrow(array.dtype) for array in all_arrays):
             return prepare(call)
         inputs = tuple(None if a is None else _wide_type(a) for a in call.inputs)
         outputs = tuple(_wide_type(a) for a in call.outputs)

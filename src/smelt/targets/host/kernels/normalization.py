@@ -49,8 +49,8 @@ def batch_normalization(call: Call) -> Step:
 
     def run(x: Array, *arrays: Array) -> None:
         """Write ``x`` times one factor plus one addend per channel."""
-        scale, bias, mean, var, out = arrays
-        factor = scale / np.sqrt(var + epsilon)
+        scale, bias, mean, variance, out = arrays
+        factor = scale / np.sqrt(variance + epsilon)
         summand = bias - mean * factor
         np.multiply(x, factor.reshape(shape).astype(out.dtype, copy=False), out)
         np.add(out, summand.reshape(shape).astype(out.dtype, copy=False), out)

@@ -45,23 +45,29 @@ def recurrence(call: Call) -> Step:
     def run(*arrays: Array) -> None:
         """Run all steps, or each sample by its own length."""
         gates, weights, first, cell_first, peepholes, bias, lengths = arrays[:count]
-        y, h, *cells = arrays[count:]
-        h[...] = 0 if first is None else first
-        c = cells[0] if cells else h
+        all_states, hidden, *cells = arrays[count:]
+        hidden[...] = 0 if first is None else first
+        cells_state = cells[0] if cells else hidden
         if cells:
-            c[...] = 0 if cell_first is None else cell_first
+            cells_state[...] = 0 if cell_first is None else cell_first
         constants = (weights, peepholes, bias)
         if lengths is not None:
             _run_each_length(
-                advance, gates, y, (h, c), np.clip(lengths, 0, steps), constants, reverse
+                advance,
+                gates,
+                all_states,
+                (hidden, cells_state),
+                np.clip(lengths, 0, steps),
+                constants,
+                reverse,
             )
             return
-        state, cell_state = h, c
-        for s in range(steps)[:: -1 if reverse else 1]:
-            state, cell_state = advance(gates[s], state, cell_state, *constants)
-            y[s] = state
-        c[...] = cell_state
-        h[...] = state
+        state, cell_state = hidden, cells_state
+        for step in range(steps)[:: -1 if reverse else 1]:
+            state, cell_state = advance(gates[step], state, cell_state, *constants)
+            all_states[step] = state
+        cells_state[...] = cell_state
+        hidden[...] = state
 
     return Step(run)
 
@@ -69,7 +75,7 @@ def recurrence(call: Call) -> Step:
 def _run_each_length(
     advance: Advance,
     gates: Array,
-    y: Array,
+    all_states: Array,
     states: tuple[Array, Array],
     end: Array,
     constants: tuple[Array, Array | None, Array | None],
@@ -77,19 +83,22 @@ def _run_each_length(
 ) -> None:
     """Run a batch whose samples have different lengths, given by ``end``.
 
-    Step ``s`` advances the samples with ``s < end``. A reversed sample starts at its own last step.
+    Step ``step`` advances the samples with ``step < end``. A reversed sample starts at its own last
+    step.
     """
-    h, c = states
-    h[end == 0] = c[end == 0] = 0
-    y[...] = 0
+    hidden, cells = states
+    hidden[end == 0] = cells[end == 0] = 0
+    all_states[...] = 0
     samples = np.arange(len(end))
-    for s in range(len(gates)):
-        now = samples[s < end]
-        at = end[now] - 1 - s if reverse else np.full(len(now), s)
-        state, cell_state = advance(gates[at, now], h[now], c[now], *constants)
-        c[now] = cell_state
-        h[now] = state
-        y[at, now] = state
+    for step in range(len(gates)):
+        running = samples[step < end]
+        own_step = end[running] - 1 - step if reverse else np.full(len(running), step)
+        state, cell_state = advance(
+            gates[own_step, running], hidden[running], cells[running], *constants
+        )
+        cells[running] = cell_state
+        hidden[running] = state
+        all_states[own_step, running] = state
 
 
 Advance = Callable[
@@ -103,28 +112,40 @@ def _rnn(call: Call, functions: list[Function]) -> Advance:
 
 
 def _lstm(call: Call, functions: list[Function]) -> Advance:
-    """Return the step function of an LSTM cell."""
+    """Return the step function of an LSTM cell.
+
+    ``functions`` are those of the gates, of the candidate and of the cell state.
+    """
     f, g, last = functions
     coupled = call.attributes["input_forget"]
 
     def advance(
-        x: Array, h: Array, c: Array, w: Array, p: Array | None, b: Array | None
+        input_gates: Array,
+        hidden: Array,
+        cell: Array,
+        weights: Array,
+        peepholes: Array | None,
+        b: Array | None,
     ) -> tuple[Array, Array]:
         """Return the next hidden and cell state."""
-        sums = x + h @ w  # of the gates input, output and forget, then of the cell
-        size = h.shape[-1]
-        fresh = g(sums[:, 3 * size :])
-        if p is None:
+        sums = (
+            input_gates + hidden @ weights
+        )  # of the gates input, output and forget, then of the cell
+        size = hidden.shape[-1]
+        candidate = g(sums[:, 3 * size :])
+        if peepholes is None:
             gates = f(sums[:, : 3 * size])
-            enter, out, keep = (gates[:, i * size : (i + 1) * size] for i in range(3))
-            c = (1 - enter if coupled else keep) * c + enter * fresh
-            return out * last(c), c
-        i, o, forget, _ = np.split(sums, 4, axis=-1)
-        pi, po, pf = np.split(p, 3)
-        enter = f(i + pi * c)
-        keep = 1 - enter if coupled else f(forget + pf * c)
-        c = keep * c + enter * fresh
-        return f(o + po * c) * last(c), c
+            input_gate, output_gate, forget_gate = (
+                gates[:, input_sum * size : (input_sum + 1) * size] for input_sum in range(3)
+            )
+            cell = (1 - input_gate if coupled else forget_gate) * cell + input_gate * candidate
+            return output_gate * last(cell), cell
+        input_sum, output_sum, forget_sum, _ = np.split(sums, 4, axis=-1)
+        input_peephole, output_peephole, forget_peephole = np.split(peepholes, 3)
+        input_gate = f(input_sum + input_peephole * cell)
+        forget_gate = 1 - input_gate if coupled else f(forget_sum + forget_peephole * cell)
+        cell = forget_gate * cell + input_gate * candidate
+        return f(output_sum + output_peephole * cell) * last(cell), cell
 
     return advance
 
@@ -135,16 +156,29 @@ def _gru(call: Call, functions: list[Function]) -> Advance:
     reset_after = call.attributes["linear_before_reset"]
 
     def advance(
-        x: Array, h: Array, c: Array, w: Array, p: Array | None, b: Array | None
+        input_gates: Array,
+        hidden: Array,
+        c: Array,
+        weights: Array,
+        p: Array | None,
+        hidden_bias: Array | None,
     ) -> tuple[Array, Array]:
         """Return the next hidden state, and ``c`` as it is."""
-        size = h.shape[-1]
-        gates = f(x[:, : 2 * size] + h @ w[:, : 2 * size])
+        size = hidden.shape[-1]
+        gates = f(input_gates[:, : 2 * size] + hidden @ weights[:, : 2 * size])
         update, reset = gates[:, :size], gates[:, size:]
-        inner = w[:, 2 * size :]
-        after = h @ inner + (0 if b is None else b) if reset_after else None
-        reset_product = (reset * h) @ inner if after is None else reset * after
-        fresh = g(x[:, 2 * size :] + reset_product)
-        return (1 - update) * fresh + update * h, c
+        candidate_weights = weights[:, 2 * size :]
+        product_with_bias = (
+            hidden @ candidate_weights + (0 if hidden_bias is None else hidden_bias)
+            if reset_after
+            else None
+        )
+        reset_product = (
+            (reset * hidden) @ candidate_weights
+            if product_with_bias is None
+            else reset * product_with_bias
+        )
+        candidate = g(input_gates[:, 2 * size :] + reset_product)
+        return (1 - update) * candidate + update * hidden, c
 
     return advance

@@ -144,17 +144,17 @@ def cumulative(call: Call) -> Step:
     axis = call.integer("axis")
     reverse, exclusive = call.integer("reverse"), call.integer("exclusive")
     dtype = call.outputs[0].dtype
-    grow, start = (np.cumsum, 0) if call.op == "CumSum" else (np.cumprod, 1)
+    accumulate, neutral = (np.cumsum, 0) if call.op == "CumSum" else (np.cumprod, 1)
 
     def run(x: Array, out: Array) -> None:
         """Write the running sum or product along the axis."""
         source, target = (np.flip(a, axis) if reverse else a for a in (x, out))
         source, target = np.moveaxis(source, axis, 0), np.moveaxis(target, axis, 0)
         if not exclusive:
-            grow(source, axis=0, dtype=dtype, out=target)
+            accumulate(source, axis=0, dtype=dtype, out=target)
             return
-        target[:1] = start
-        grow(source[:-1], axis=0, dtype=dtype, out=target[1:])
+        target[:1] = neutral
+        accumulate(source[:-1], axis=0, dtype=dtype, out=target[1:])
 
     return Step(run)
 

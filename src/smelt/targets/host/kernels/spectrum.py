@@ -19,18 +19,18 @@ def spectrum(call: Call) -> Step:
         """Transform ``x`` along the axis."""
         if not out.size:
             return
-        z = (
+        complex_x = (
             x[..., 0]
             if parts == 1
             else x[..., 0] + np.asarray(1j, f"c{2 * x.itemsize}") * x[..., 1]
         )
         if inverse and onesided:
-            out[..., 0] = np.fft.irfft(z, length, axis)
+            out[..., 0] = np.fft.irfft(complex_x, length, axis)
             return
         if onesided and parts == 1:
-            transformed = np.fft.rfft(z, length, axis)
+            transformed = np.fft.rfft(complex_x, length, axis)
         else:
-            transformed = (np.fft.ifft if inverse else np.fft.fft)(z, length, axis)
+            transformed = (np.fft.ifft if inverse else np.fft.fft)(complex_x, length, axis)
         count = out.shape[axis]
         index = (slice(None),) * axis + (slice(0, count),)
         out[..., 0], out[..., 1] = transformed.real[index], transformed.imag[index]

@@ -86,13 +86,13 @@ class Windows:
         """Yield for each kernel position the index of the elements that it reads: [...,
         outputs...].
         """
-        for position in product(*(range(k) for k in self.kernel)):
+        for position in product(*(range(size) for size in self.kernel)):
             index: list[slice | EllipsisType] = [...]
-            for at, out, stride, dilation in zip(
+            for tap, output_size, stride, dilation in zip(
                 position, self.outputs, self.strides, self.dilations, strict=True
             ):
-                start = at * dilation
-                index.append(slice(start, start + (out - 1) * stride + 1, stride))
+                start = tap * dilation
+                index.append(slice(start, start + (output_size - 1) * stride + 1, stride))
             yield tuple(index)
 
 
