@@ -16,9 +16,9 @@ import onnx_ir as ir
 from smelt.errors import InternalError
 from smelt.ir import text
 from smelt.ir.constants import Constants
-from smelt.ir.packed import packed, unpacked
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.shapes.inference import ShapeInference
+from smelt.ir.tensors.packed import packed, unpacked
 from smelt.ir.worklist import Worklist
 from smelt.runtime.c_library import build
 from smelt.runtime.onnxruntime import OnnxRuntime

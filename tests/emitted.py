@@ -33,9 +33,9 @@ from smelt.distribution import VERSION
 from smelt.errors import InvalidModel
 from smelt.ir import text
 from smelt.ir.bounds import note_bounds
-from smelt.ir.dims import symbols_of
 from smelt.ir.shapes.declared import declared
 from smelt.ir.shapes.inference import ShapeInference
+from smelt.ir.symbolic_dims.dims import symbols_of
 from smelt.native.computed import is_computed_once_bound
 from smelt.native.emit.in_process import source_of
 from smelt.native.emit.unit import Unit

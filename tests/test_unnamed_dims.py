@@ -7,7 +7,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import smelt
-from smelt.ir.dims import unnamed_dims
+from smelt.ir.symbolic_dims.dims import unnamed_dims
 from smelt.runtime.interface import interface_of
 
 

@@ -19,12 +19,12 @@ from smelt.frontends.stablehlo.detect import is_exported
 from smelt.ir.bounds import note_bounds, sizes_from_zero
 from smelt.ir.cloning import clone_model
 from smelt.ir.collector import paused_collector
-from smelt.ir.constants_on_disk import new_memory_budget
 from smelt.ir.defaults import warn_of_defaults
-from smelt.ir.empty_dims import is_never_empty
 from smelt.ir.operand_facts.check import refuse_misfits
 from smelt.ir.opsets.versions import set_ir_version, traced_opset
 from smelt.ir.out_of_memory import explains_memory
+from smelt.ir.symbolic_dims.empty_dims import is_never_empty
+from smelt.ir.tensors.constants_on_disk import new_memory_budget
 from smelt.operators import expand
 from smelt.passes import pipeline as language
 from smelt.passes.base import PassContext

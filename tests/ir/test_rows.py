@@ -7,10 +7,10 @@ from itertools import product
 import onnx_ir as ir
 import pytest
 
-from smelt.ir.dim_texts import is_arithmetic, symbolic_dim
-from smelt.ir.dims import size_of
 from smelt.ir.rows import FIRST, LAST, LONGEST, count_open_rows, rows_taken
 from smelt.ir.shapes.rows_between import rows_between
+from smelt.ir.symbolic_dims.dim_texts import is_arithmetic, symbolic_dim
+from smelt.ir.symbolic_dims.dims import size_of
 
 STARTS = (0, 1, 2, 5, -1, -2, -3, LAST, FIRST, LONGEST)
 ENDS = (0, 1, 3, 6, -1, -2, -4, LAST, FIRST, LONGEST)

@@ -17,8 +17,8 @@ import onnx_ir as ir
 import pytest
 from recorded import digest, facts, made_or_refused, parsed, rows, write
 
-from smelt.ir.dims import symbols_of
 from smelt.ir.shapes.inference import ShapeInference
+from smelt.ir.symbolic_dims.dims import symbols_of
 from smelt.runtime.inputs import random_inputs
 from smelt.targets.base import Plan
 from smelt.targets.host import host

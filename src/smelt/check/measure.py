@@ -21,7 +21,7 @@ from smelt.check.perturbed import PerturbedModel, jitter
 from smelt.errors import SmeltError, Unsupported
 from smelt.ir import scope
 from smelt.ir.floats import float_info, is_float, spacing
-from smelt.ir.invented_dims import every_value
+from smelt.ir.symbolic_dims.invented_dims import every_value
 from smelt.runtime.interface import Value
 from smelt.runtime.runner import RunnerName, open_runner
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from smelt.check.comparison_inputs import ComparisonInputs
 from smelt.errors import UsageError
-from smelt.ir.dims import size_of
+from smelt.ir.symbolic_dims.dims import size_of
 from smelt.runtime.complex_arrays import arrays_as_pairs
 from smelt.runtime.interface import Interface, Port
 from smelt.runtime.named_inputs import choose_inputs, input_types_text

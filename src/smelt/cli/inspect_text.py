@@ -80,7 +80,7 @@ def _symbol(symbol: Symbol) -> tuple[str, str]:
 
 def _computed(facts: Facts) -> Iterator[tuple[str, str]]:
     """Yield a row for the sizes in formulas to which shape inference gave an invented name."""
-    from smelt.ir.invented_dims import invented_in
+    from smelt.ir.symbolic_dims.invented_dims import invented_in
 
     names = {
         name
@@ -179,7 +179,7 @@ def _amount(amount: Polynomial) -> str:
 def _some_dims(dims: Collection[str]) -> str:
     """Return at most ``NAMES`` of ``dims``, those with names of the user's first, and how many
     more."""
-    from smelt.ir.invented_dims import invented_in
+    from smelt.ir.symbolic_dims.invented_dims import invented_in
 
     named = sorted(name for name in dims if not invented_in(name))[:NAMES]
     others = len(dims) - len(named)

@@ -12,9 +12,9 @@ import onnx_ir as ir
 from smelt.consumers.consumer import Consumer, Takes
 from smelt.ir import scope
 from smelt.ir.constants import tensor_of
-from smelt.ir.dims import binding_advice
 from smelt.ir.opset import attribute, versions
 from smelt.ir.partition import is_constant_node
+from smelt.ir.symbolic_dims.dims import binding_advice
 
 ELSEWHERE = "let another provider run it, or cut the model there (smelt extract)"
 """The remedy for a node that no change of the model makes supported."""

@@ -20,8 +20,8 @@ from smelt.inspection.symbols import Symbol, set_inferred_sizes, symbols_in
 from smelt.inspection.weights import Weight, weights_of
 from smelt.inspection.work import Work, work_of
 from smelt.ir import scope
-from smelt.ir.dims import unnamed_dims
 from smelt.ir.shapes.inference import ShapeInference
+from smelt.ir.symbolic_dims.dims import unnamed_dims
 from smelt.ir.text import operator
 from smelt.passes.interface.materialize_symbolic_dims import bind_dims
 from smelt.runtime.interface import Interface, interface_of

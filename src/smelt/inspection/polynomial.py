@@ -12,8 +12,8 @@ from math import prod
 
 import onnx_ir as ir
 
-from smelt.ir.dims import symbols_of
 from smelt.ir.same_shape import Dim
+from smelt.ir.symbolic_dims.dims import symbols_of
 
 Product = tuple[str, ...]
 """The sorted symbols of a product."""

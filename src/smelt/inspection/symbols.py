@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
-from smelt.ir.dims import symbols_of
+from smelt.ir.symbolic_dims.dims import symbols_of
 from smelt.runtime.interface import Interface, interface_of
 
 

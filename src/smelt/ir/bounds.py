@@ -8,9 +8,9 @@ from contextlib import AbstractContextManager, nullcontext
 import onnx_ir as ir
 
 from smelt.errors import UsageError
-from smelt.ir.dims import symbols_of, unnamed_dims
-from smelt.ir.empty_dims import is_never_empty, may_be_empty
-from smelt.ir.solved_dims import solvers
+from smelt.ir.symbolic_dims.dims import symbols_of, unnamed_dims
+from smelt.ir.symbolic_dims.empty_dims import is_never_empty, may_be_empty
+from smelt.ir.symbolic_dims.solved_dims import solvers
 
 BOUNDS = "smelt.bounds"
 CHECKED = "smelt.checked_bounds"

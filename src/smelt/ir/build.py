@@ -13,11 +13,11 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir import provenance, scope
-from smelt.ir.constants_on_disk import spilled
 from smelt.ir.int64 import check_attributes, int64_array
 from smelt.ir.names import Names, names_below, names_of, share_names
 from smelt.ir.node_inputs import detach
 from smelt.ir.shapes.inference import ShapeInference
+from smelt.ir.tensors.constants_on_disk import spilled
 
 Attribute: TypeAlias = (
     int

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import onnx_ir as ir
 
-from smelt.ir.constants_on_disk import note_owned
 from smelt.ir.floats import is_close
 from smelt.ir.known_forms import is_known
 from smelt.ir.same_shape import static_shape
+from smelt.ir.tensors.constants_on_disk import note_owned
 
 MAX_MOVES = 16
 """Maximum length of a chain of such operators. Folding replaces them one by one, so no constant is

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 import onnx_ir as ir
 
 from smelt.ir import scope
-from smelt.ir.empty_dims import forget_never_empty
 from smelt.ir.names import forget_names, names_of, values_of
 from smelt.ir.node_inputs import detach
+from smelt.ir.symbolic_dims.empty_dims import forget_never_empty
 
 
 def named_values(graph: ir.Graph) -> dict[str, ir.Value]:

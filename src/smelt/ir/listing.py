@@ -25,8 +25,8 @@ import onnx_ir as ir
 
 from smelt.ir import scope, text
 from smelt.ir.defaults import default_of
-from smelt.ir.invented_dims import is_invented
 from smelt.ir.opaque_types import opaque_type_of
+from smelt.ir.symbolic_dims.invented_dims import is_invented
 
 STEP = "  "
 

@@ -23,7 +23,7 @@ import onnx_ir as ir
 
 from smelt.ir import constants, scope
 from smelt.ir.bounds import Bounds, bounds_of, keep_bounds
-from smelt.ir.dims import symbols_of
+from smelt.ir.symbolic_dims.dims import symbols_of
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from smelt.ir.bounded_sizes import rows_at_most, rows_less
+from smelt.ir.symbolic_dims.bounded_sizes import rows_at_most, rows_less
 
 
 class Cut(NamedTuple):

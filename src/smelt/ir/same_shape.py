@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import onnx_ir as ir
 
-from smelt.ir.empty_dims import expression_from_zero
-from smelt.ir.invented_dims import is_invented
+from smelt.ir.symbolic_dims.empty_dims import expression_from_zero
+from smelt.ir.symbolic_dims.invented_dims import is_invented
 
 Dim = int | ir.SymbolicDim
 

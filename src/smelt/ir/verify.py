@@ -11,9 +11,9 @@ import onnx_ir as ir
 
 from smelt.errors import InternalError
 from smelt.ir import scope
-from smelt.ir.missing_weights import is_missing_weight
 from smelt.ir.onnx_ir_private import uses_of
 from smelt.ir.signature import DOMAINS, misfits, signature_of
+from smelt.ir.tensors.missing_weights import is_missing_weight
 
 
 def verify(model: ir.Model) -> None:

@@ -14,8 +14,8 @@ from collections.abc import Iterable
 
 import onnx_ir as ir
 
-from smelt.ir.dim_texts import symbolic_dim
-from smelt.ir.dims import symbols_of
+from smelt.ir.symbolic_dims.dim_texts import symbolic_dim
+from smelt.ir.symbolic_dims.dims import symbols_of
 
 Side = int | str | None
 """A dim of one model: a number, the text of a symbolic dim, or None for a dim without a name."""

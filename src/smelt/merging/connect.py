@@ -14,9 +14,9 @@ import onnx_ir as ir
 
 from smelt.errors import ErrorList, SmeltError, UsageError, did_you_mean, listed
 from smelt.ir import scope
-from smelt.ir.dims import names_of as names_in
 from smelt.ir.extraction import replace
 from smelt.ir.names import Names, forget_names, name_nodes, name_values, values_of
+from smelt.ir.symbolic_dims.dims import names_of as names_in
 from smelt.merging.compatible import add_imports, make_compatible
 from smelt.merging.outputs import SHOWN, return_results, type_in_words
 from smelt.merging.weights import share_weights

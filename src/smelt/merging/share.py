@@ -11,7 +11,7 @@ from smelt.check.agreement import Dims
 from smelt.check.verify import verify
 from smelt.frontends.onnx.shared import save_shared
 from smelt.ir import scope
-from smelt.ir.equal_tensors import EqualTensors
+from smelt.ir.tensors.equal_tensors import EqualTensors
 from smelt.merging.facts import Facts
 from smelt.merging.verification import own_dims
 

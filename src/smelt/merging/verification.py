@@ -12,7 +12,7 @@ from smelt.check.agreement import Dims
 from smelt.check.comparison_side import ComparisonSide
 from smelt.check.verification import Report
 from smelt.check.verify import verify
-from smelt.ir.dims import size_of
+from smelt.ir.symbolic_dims.dims import size_of
 from smelt.runtime.interface import Interface, Port, Value, interface_of
 from smelt.runtime.runner import Runner, open_runner
 

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator
 import onnx_ir as ir
 
 from smelt.ir import scope
-from smelt.ir.equal_tensors import EqualTensors
+from smelt.ir.tensors.equal_tensors import EqualTensors
 
 SMALL = 256
 """Smaller weights, in bytes, stay in their branch.

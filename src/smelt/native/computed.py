@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TypeAlias, cast
 
 from smelt.ir.bounds import Bounds
-from smelt.ir.dims import symbols_of
+from smelt.ir.symbolic_dims.dims import symbols_of
 from smelt.native.emit import run_time
 from smelt.native.kernels import kernel_of
 from smelt.native.kernels.instance import Instance

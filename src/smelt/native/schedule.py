@@ -10,7 +10,7 @@ import onnx_ir as ir
 from smelt.errors import ErrorList, Unsupported
 from smelt.ir.bounds import bounds_of
 from smelt.ir.shapes.declared import declared
-from smelt.ir.size_constraints import constraints_of
+from smelt.ir.symbolic_dims.size_constraints import constraints_of
 from smelt.native.capacities import CAPACITIES
 from smelt.native.computed import is_computed, is_computed_in_runs, refusal
 from smelt.native.emit.run_time import in_order_of_sizes

@@ -16,8 +16,8 @@ from smelt.errors import InvalidModel
 from smelt.ir import scope
 from smelt.ir.build import Builder
 from smelt.ir.cloning import clone_function
-from smelt.ir.invented_dims import without_invented
 from smelt.ir.shapes.inference import ShapeInference
+from smelt.ir.symbolic_dims.invented_dims import without_invented
 from smelt.operators.declare import Definition
 
 MARK = "smelt.operator"

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
-from smelt.ir.dims import symbols_of
 from smelt.ir.onnx_ir_private import expression_of
 from smelt.ir.same_shape import Dim, same_dim
+from smelt.ir.symbolic_dims.dims import symbols_of
 
 
 def size_from_inputs(dim: Dim, graph: ir.Graph | None, b: Builder) -> ir.Value | None:

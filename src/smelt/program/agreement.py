@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from typing import cast
 
 from smelt.errors import Unsupported, UsageError
-from smelt.ir.dim_texts import symbolic_dim
-from smelt.ir.size_constraints import sides_of
+from smelt.ir.symbolic_dims.dim_texts import symbolic_dim
+from smelt.ir.symbolic_dims.size_constraints import sides_of
 from smelt.operators.elementwise import ELEMENTWISE
 from smelt.program.agreeing_sizes import AT_MOST, EQUAL, Shape, broadcast
 from smelt.program.condition import Condition

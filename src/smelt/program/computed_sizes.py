@@ -11,7 +11,7 @@ from typing import TypeAlias, cast
 
 import onnx_ir as ir
 
-from smelt.ir.dims import is_symbolic, symbols_of
+from smelt.ir.symbolic_dims.dims import is_symbolic, symbols_of
 from smelt.operators.elementwise import ELEMENTWISE
 from smelt.program.instruction import Dim, Instruction, Program
 from smelt.program.run_rows import count_rows

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias, cast
 import onnx_ir as ir
 
 from smelt.errors import Unsupported
-from smelt.ir.dims import symbols_of
-from smelt.ir.solved_dims import solvers
+from smelt.ir.symbolic_dims.dims import symbols_of
+from smelt.ir.symbolic_dims.solved_dims import solvers
 from smelt.program.carried_sizes import carried_sizes
 from smelt.program.computed_sizes import Sizes, computed_sizes, is_open, is_symbol
 from smelt.program.instruction import Dim, Instruction, Program, RunSize

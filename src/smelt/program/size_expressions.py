@@ -8,8 +8,8 @@ from typing import Any
 
 import onnx_ir as ir
 
-from smelt.ir.dims import symbols_of
-from smelt.ir.empty_dims import PLUS_ONE, expression_from_zero
+from smelt.ir.symbolic_dims.dims import symbols_of
+from smelt.ir.symbolic_dims.empty_dims import PLUS_ONE, expression_from_zero
 from smelt.program.computed_sizes import product
 from smelt.program.instruction import Dim
 from smelt.program.run_sizes import Size, Undecided, ceil_div, highest, larger, lowest, smaller

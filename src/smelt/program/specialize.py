@@ -9,8 +9,8 @@ from typing import cast
 import onnx_ir as ir
 
 from smelt.errors import ErrorList, InvalidModel, Unsupported, UsageError
-from smelt.ir.dims import is_symbolic, names_of, size_of, symbols_of
-from smelt.ir.solved_dims import misfit_of, solve, solvers
+from smelt.ir.symbolic_dims.dims import is_symbolic, names_of, size_of, symbols_of
+from smelt.ir.symbolic_dims.solved_dims import misfit_of, solve, solvers
 from smelt.program.computed_sizes import computed_sizes, computed_symbols, is_open
 from smelt.program.dot_dims import DotDims
 from smelt.program.instruction import DYNAMIC, AttributeValue, Body, Dim, Program

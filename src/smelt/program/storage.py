@@ -13,7 +13,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from smelt.errors import Unsupported
-from smelt.ir.dims import is_symbolic
+from smelt.ir.symbolic_dims.dims import is_symbolic
 from smelt.program.instruction import Instruction, Program
 from smelt.program.passes import last_use
 

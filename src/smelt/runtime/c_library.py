@@ -22,7 +22,7 @@ import onnx_ir as ir
 
 from smelt.distribution import requirement
 from smelt.errors import InternalError, InvalidModel, ResourceLimit, UsageError
-from smelt.ir.packed import packed, unpacked
+from smelt.ir.tensors.packed import packed, unpacked
 from smelt.runtime.feed import feed
 from smelt.runtime.interface import Interface, Port, Value
 from smelt.runtime.run_bounds import RunBounds, shape_in, sizes_of

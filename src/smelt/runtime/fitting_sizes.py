@@ -19,7 +19,7 @@ from typing import TypeVar
 import onnx_ir as ir
 
 from smelt.errors import InvalidModel, SmeltError, UsageError
-from smelt.ir.size_constraints import broken_by
+from smelt.ir.symbolic_dims.size_constraints import broken_by
 from smelt.runtime.interface import Interface
 from smelt.runtime.named_inputs import Chosen
 from smelt.runtime.size_demands import are_met, demands_of

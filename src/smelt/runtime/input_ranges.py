@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from smelt.ir import scope
 from smelt.ir.constants import tensor_of
-from smelt.ir.dims import size_of
+from smelt.ir.symbolic_dims.dims import size_of
 
 Range = tuple[int, int]
 """The lowest and the highest value, both inclusive."""

@@ -11,9 +11,9 @@ import onnx_ir as ir
 
 from smelt.ir.complex_pairs import complex_type_of
 from smelt.ir.defaults import default_of
-from smelt.ir.dims import Place, size_of, symbols_of, unnamed_dims
 from smelt.ir.opaque_types import opaque_type_of
-from smelt.ir.size_constraints import SizeCheck, check_of
+from smelt.ir.symbolic_dims.dims import Place, size_of, symbols_of, unnamed_dims
+from smelt.ir.symbolic_dims.size_constraints import SizeCheck, check_of
 
 Dim = int | ir.SymbolicDim
 Value = np.ndarray | list[np.ndarray] | dict[Any, Any] | None
@@ -27,8 +27,9 @@ class Port:
     ``kind`` is ``tensor``, ``sequence`` or ``optional`` as in ONNX (``dtype`` is the element type),
     or a type with maps, such as ``sequence(map(int64,float))``. ``shape`` is None if the rank is
     unknown. ``default`` is the initializer of an input that callers may omit. ``unnamed`` are the
-    generated names of unnamed dims (``ir/dims.py``). ``complex`` is the complex element type of a
-    tensor whose last dim holds real and imaginary parts (``ir/complex_pairs.py``).
+    generated names of unnamed dims (``ir/symbolic_dims/dims.py``). ``complex`` is the complex
+    element type of a tensor whose last dim holds real and imaginary parts
+    (``ir/complex_pairs.py``).
     """
 
     name: str

@@ -6,8 +6,8 @@ import onnx_ir as ir
 
 from smelt.errors import ResourceLimit
 from smelt.ir import scope
-from smelt.ir.invented_dims import every_value
 from smelt.ir.shapes.inference import ShapeInference
+from smelt.ir.symbolic_dims.invented_dims import every_value
 
 VALUE_LIMIT = 1 << 30
 """The most bytes of one value; a model of one kilobyte can need terabytes."""

@@ -13,7 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.errors import UsageError, did_you_mean
-from smelt.ir.dims import size_of, symbols_of
+from smelt.ir.symbolic_dims.dims import size_of, symbols_of
 from smelt.runtime.complex_arrays import as_pairs
 from smelt.runtime.inputs import Mode, shape_at
 from smelt.runtime.interface import Interface, Port, Value

@@ -8,8 +8,8 @@ from typing import TypeAlias
 import numpy as np
 
 from smelt.errors import UsageError
-from smelt.ir.dims import size_of
-from smelt.ir.solved_dims import solve
+from smelt.ir.symbolic_dims.dims import size_of
+from smelt.ir.symbolic_dims.solved_dims import solve
 from smelt.runtime.interface import Interface, Port
 
 RunBounds: TypeAlias = Mapping[str, tuple[int, int]]

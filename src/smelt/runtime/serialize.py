@@ -11,8 +11,8 @@ import onnx_ir as ir
 
 from smelt.ir import scope
 from smelt.ir.defaults import FIRST_WITH_OVERRIDABLE
-from smelt.ir.missing_weights import refuse_missing_weights
 from smelt.ir.names import name_values
+from smelt.ir.tensors.missing_weights import refuse_missing_weights
 
 if TYPE_CHECKING:
     import onnx

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 import onnx_ir as ir
 
-from smelt.ir.dims import size_of
+from smelt.ir.symbolic_dims.dims import size_of
 
 Sizes: TypeAlias = Mapping[str, int]
 Maker: TypeAlias = Callable[[ir.Node, Sizes, "tuple[int, ...]"], "np.ndarray | None"]

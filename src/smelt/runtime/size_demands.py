@@ -16,8 +16,8 @@ from typing import TypeAlias
 import onnx_ir as ir
 
 from smelt.errors import SmeltError
-from smelt.ir.dims import is_symbolic, size_of
 from smelt.ir.shapes.inference import ShapeInference
+from smelt.ir.symbolic_dims.dims import is_symbolic, size_of
 from smelt.operators.elementwise import BROADCASTING
 
 Sizes: TypeAlias = Mapping[str, int]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import onnx_ir as ir
 
-from smelt.ir.packed import packed, unpacked
+from smelt.ir.tensors.packed import packed, unpacked
 
 if TYPE_CHECKING:
     import onnxruntime as ort

@@ -11,8 +11,8 @@ import onnx_ir as ir
 from smelt.errors import ErrorList, SmeltError, Unsupported, UsageError
 from smelt.ir import scope
 from smelt.ir.bounds import Bounds, bounds_of, has_unbounded_dim
-from smelt.ir.dims import binding_advice, unnamed_dims
 from smelt.ir.partition import is_constant_node
+from smelt.ir.symbolic_dims.dims import binding_advice, unnamed_dims
 from smelt.program.legality import and_more, no_element_type, no_kernel
 from smelt.targets.attribution import attribute_errors_to, call_with_options
 from smelt.targets.base import Target

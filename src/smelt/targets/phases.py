@@ -17,8 +17,8 @@ import onnx_ir as ir
 from smelt.errors import Unsupported, UsageError
 from smelt.ir import scope
 from smelt.ir.bounds import readable_bounds
-from smelt.ir.missing_weights import refuse_missing_weights
 from smelt.ir.partition import Part, is_constant_node, partition
+from smelt.ir.tensors.missing_weights import refuse_missing_weights
 from smelt.ir.text import operator
 from smelt.spans import span
 from smelt.targets.attribution import attribute_errors_to, call_with_options, is_built_in

@@ -11,8 +11,8 @@ import pytest
 import smelt
 from smelt.errors import SmeltError
 from smelt.ir import text
-from smelt.ir.empty_dims import is_never_empty
 from smelt.ir.extraction import become_inputs
+from smelt.ir.symbolic_dims.empty_dims import is_never_empty
 
 
 def rows(x):

@@ -29,7 +29,7 @@ too."""
 PEAK = """
 import sys, threading, time
 import numpy, onnx, smelt, smelt.compiler, smelt.passes.registry, smelt.frontends.onnx
-from smelt.ir import constants_on_disk
+from smelt.ir.tensors import constants_on_disk
 
 constants_on_disk.IN_MEMORY = int(sys.argv[3]) << 20
 

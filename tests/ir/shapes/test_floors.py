@@ -6,9 +6,9 @@ import onnx_ir as ir
 import pytest
 
 from smelt.ir import text
-from smelt.ir.dims import size_of
 from smelt.ir.shapes.floors import one_floor
 from smelt.ir.shapes.inference import ShapeInference
+from smelt.ir.symbolic_dims.dims import size_of
 
 FLATTENED = {
     "floor(floor(N/5)/2)": "floor(N/10)",

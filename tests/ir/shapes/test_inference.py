@@ -12,9 +12,9 @@ from backend_cases import node_cases, tried_cases
 
 from smelt.errors import InvalidModel
 from smelt.ir import text
-from smelt.ir.empty_dims import may_be_empty
 from smelt.ir.same_shape import conflicting_shapes, is_positive, same_shape
 from smelt.ir.shapes.inference import ShapeInference
+from smelt.ir.symbolic_dims.empty_dims import may_be_empty
 
 EXACT_AT_LEAST = 1800
 

@@ -18,8 +18,8 @@ from onnx import defs
 from random_operands import Fitting, operators
 
 from smelt.errors import SmeltError
-from smelt.ir.dims import size_of
 from smelt.ir.shapes.inference import ShapeInference
+from smelt.ir.symbolic_dims.dims import size_of
 from smelt.runtime.runner import open_runner
 
 SIZES = ({"N": 3, "M": 4}, {"N": 5, "M": 7})

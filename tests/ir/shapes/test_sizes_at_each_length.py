@@ -10,8 +10,8 @@ import pytest
 
 from smelt.errors import SmeltError
 from smelt.ir import text
-from smelt.ir.dims import size_of
 from smelt.ir.shapes.inference import ShapeInference
+from smelt.ir.symbolic_dims.dims import size_of
 from smelt.runtime.runner import open_runner
 
 LENGTHS = range(1, 13)

@@ -5,7 +5,7 @@ import onnx_ir as ir
 import pytest
 from c_library import Library
 
-from smelt.ir.packed import packed, unpacked
+from smelt.ir.tensors.packed import packed, unpacked
 
 FLOATS = ["float16", "bfloat16", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"]
 SMALL = ["float4e2m1", "int4", "uint4", "int2", "uint2"]

@@ -14,7 +14,7 @@ import smelt
 from smelt.compiler import optimize_model
 from smelt.errors import SmeltError
 from smelt.ir import text
-from smelt.ir.invented_dims import every_value
+from smelt.ir.symbolic_dims.invented_dims import every_value
 from smelt.passes.precision.widen_half import MOVES
 from smelt.runtime.inputs import random_inputs
 from smelt.runtime.onnxruntime import OnnxRuntime

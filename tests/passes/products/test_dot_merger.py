@@ -7,7 +7,7 @@ from rewrites import check_operators, check_same_numbers, check_unchanged
 
 from smelt.compiler import optimize_model
 from smelt.ir import text
-from smelt.ir.lazy_concat import LazyConcat
+from smelt.ir.tensors.lazy_concat import LazyConcat
 from smelt.passes.products.dot_merger import dot_merger
 
 WEIGHTS = ", ".join(tensor(name, (4, width)) for name, width in (("u", 3), ("v", 5), ("w", 2)))

@@ -9,7 +9,7 @@ from rewrites import check_rewrite, check_same_numbers, check_unchanged, run_pas
 
 from smelt import optimize
 from smelt.ir import text
-from smelt.ir.empty_dims import note_never_empty
+from smelt.ir.symbolic_dims.empty_dims import note_never_empty
 from smelt.passes.simplify.select_optimization import select_optimization
 from smelt.runtime.runner import open_runner
 

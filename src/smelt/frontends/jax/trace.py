@@ -48,11 +48,11 @@ from smelt.frontends.stablehlo.exported import program_of
 from smelt.frontends.weights import fill_weights
 from smelt.ir.build import Builder
 from smelt.ir.complex_pairs import mark_pairs
-from smelt.ir.empty_dims import note_never_empty, write_never_empty
-from smelt.ir.missing_weights import EXPECTED, forget_unread
 from smelt.ir.opsets.versions import TRACED, ir_version_of
 from smelt.ir.shapes.inference import ShapeInference
-from smelt.ir.size_constraints import note_constraints
+from smelt.ir.symbolic_dims.empty_dims import note_never_empty, write_never_empty
+from smelt.ir.symbolic_dims.size_constraints import note_constraints
+from smelt.ir.tensors.missing_weights import EXPECTED, forget_unread
 from smelt.operators import register_all
 from smelt.spans import span
 

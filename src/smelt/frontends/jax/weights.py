@@ -23,7 +23,7 @@ from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.parameters import Parameters
 from smelt.frontends.jax.state import is_abstract
 from smelt.ir.build import Builder
-from smelt.ir.missing_weights import add_missing_weight
+from smelt.ir.tensors.missing_weights import add_missing_weight
 
 
 @dataclass(frozen=True)

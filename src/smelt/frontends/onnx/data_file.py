@@ -8,8 +8,8 @@ from typing import BinaryIO
 import onnx_ir as ir
 
 from smelt.errors import InternalError
-from smelt.ir.chunks import tensor_chunks
-from smelt.ir.equal_tensors import EqualTensors
+from smelt.ir.tensors.chunks import tensor_chunks
+from smelt.ir.tensors.equal_tensors import EqualTensors
 
 ALIGNMENT = 64
 """Offsets of weights are multiples of this many bytes."""

@@ -20,12 +20,12 @@ from smelt.frontends.onnx.read import Read, Source, read_proto
 from smelt.ir import scope
 from smelt.ir.cloning import clone_model
 from smelt.ir.defaults import set_aside_defaults
-from smelt.ir.dim_texts import keep_opaque
 from smelt.ir.names import name_nodes
 from smelt.ir.onnx_ir_log import silent_onnx_ir
 from smelt.ir.opsets.lower_opset import lower_opset
 from smelt.ir.opsets.raise_opset import LOWEST_GOAL, raise_opset, replace_withdrawn
-from smelt.ir.protobuf_tensors import leave_messages_alone
+from smelt.ir.symbolic_dims.dim_texts import keep_opaque
+from smelt.ir.tensors.protobuf_tensors import leave_messages_alone
 from smelt.operators import restore_operators
 from smelt.operators.runtime_defects import note_source
 from smelt.spans import span

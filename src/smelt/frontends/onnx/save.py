@@ -24,16 +24,16 @@ from smelt.frontends.onnx.mapped import HAD_EXTERNAL_DATA
 from smelt.frontends.onnx.read import Source
 from smelt.ir import provenance as origins
 from smelt.ir import scope
-from smelt.ir.chunks import as_transposed
 from smelt.ir.cloning import clone_model
 from smelt.ir.collector import paused_collector
 from smelt.ir.defaults import restore_defaults
 from smelt.ir.files import Content, destination, write_together
-from smelt.ir.missing_weights import refuse_missing_weights
 from smelt.ir.names import name_values
 from smelt.ir.opsets.versions import lowest_ir_version
 from smelt.ir.out_of_memory import explains_memory
 from smelt.ir.shapes.ruled_out import refuse_ruled_out
+from smelt.ir.tensors.chunks import as_transposed
+from smelt.ir.tensors.missing_weights import refuse_missing_weights
 from smelt.operators.without_kernel import warn_without_kernel
 from smelt.spans import span
 

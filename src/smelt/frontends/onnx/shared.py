@@ -15,9 +15,9 @@ from smelt.frontends.onnx.read import Source
 from smelt.frontends.onnx.save import prepared
 from smelt.ir import scope
 from smelt.ir.collector import paused_collector
-from smelt.ir.equal_tensors import EqualTensors
 from smelt.ir.files import Content, destination, write_together
 from smelt.ir.out_of_memory import explains_memory
+from smelt.ir.tensors.equal_tensors import EqualTensors
 from smelt.operators.without_kernel import warn_without_kernel
 from smelt.spans import span
 

@@ -6,7 +6,7 @@ import onnx_ir as ir
 
 from smelt.errors import InvalidModel
 from smelt.ir import scope
-from smelt.ir.missing_weights import is_missing_weight
+from smelt.ir.tensors.missing_weights import is_missing_weight
 
 MAX_DEPTH = 64
 """How deep graphs may nest; protobuf itself stops at about 50."""

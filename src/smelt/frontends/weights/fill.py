@@ -16,7 +16,7 @@ from smelt.frontends.weights.cast import cast as cast_tensor
 from smelt.frontends.weights.cast import is_castable
 from smelt.frontends.weights.checkpoint_tensors import Tensors, tensors_of
 from smelt.frontends.weights.npz import RAW
-from smelt.ir.missing_weights import EXPECTED, fill, missing_weights
+from smelt.ir.tensors.missing_weights import EXPECTED, fill, missing_weights
 from smelt.spans import span
 
 Names: TypeAlias = "Mapping[str, str] | Callable[[str], str]"

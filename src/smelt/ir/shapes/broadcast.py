@@ -14,8 +14,8 @@ from itertools import zip_longest
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
-from smelt.ir.clamped_dims import broadcast_sizes, is_clamped
 from smelt.ir.shapes.shape_registry import registry, rewrap
+from smelt.ir.symbolic_dims.clamped_dims import broadcast_sizes, is_clamped
 
 ELEMENTWISE = (
     *("Add", "Sub", "Mul", "Div", "Pow", "Mod", "And", "Or", "Xor", "BitShift"),

@@ -12,14 +12,14 @@ from collections.abc import Callable
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
-from smelt.ir.bounded_sizes import inside_bound
-from smelt.ir.dim_texts import is_arithmetic
-from smelt.ir.invented_dims import is_invented
 from smelt.ir.node_inputs import first_inputs
-from smelt.ir.redundant_bounds import without_redundant_bounds
 from smelt.ir.same_shape import Dim
 from smelt.ir.shapes.shape_registry import ShapeRule
 from smelt.ir.shapes.tracked_elements import LARGEST
+from smelt.ir.symbolic_dims.bounded_sizes import inside_bound
+from smelt.ir.symbolic_dims.dim_texts import is_arithmetic
+from smelt.ir.symbolic_dims.invented_dims import is_invented
+from smelt.ir.symbolic_dims.redundant_bounds import without_redundant_bounds
 
 
 def where_rule(library_rule: ShapeRule) -> ShapeRule:

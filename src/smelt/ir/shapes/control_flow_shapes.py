@@ -11,7 +11,6 @@ from copy import deepcopy
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
-from smelt.ir.invented_dims import is_invented
 from smelt.ir.loop_rounds import runs_at_least_once, trip_count
 from smelt.ir.same_shape import same_dim
 from smelt.ir.shapes.loop_states import (
@@ -26,6 +25,7 @@ from smelt.ir.shapes.loop_states import (
 )
 from smelt.ir.shapes.shape_registry import ShapeRule
 from smelt.ir.shapes.state_types import is_tensor
+from smelt.ir.symbolic_dims.invented_dims import is_invented
 
 
 def merge(

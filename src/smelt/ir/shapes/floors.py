@@ -12,9 +12,9 @@ from typing import Any
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
-from smelt.ir.dim_texts import is_plain
 from smelt.ir.onnx_ir_private import expression_of
 from smelt.ir.shapes.shape_registry import ShapeRule
+from smelt.ir.symbolic_dims.dim_texts import is_plain
 
 
 def flattened(library_rule: ShapeRule) -> ShapeRule:

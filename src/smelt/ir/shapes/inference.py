@@ -16,14 +16,6 @@ from onnx_shape_inference import OpUsageError, ShapeInferenceError
 
 from smelt.errors import InvalidModel
 from smelt.ir import scope
-from smelt.ir.dims import symbols_of
-from smelt.ir.invented_dims import (
-    every_value,
-    invented_in,
-    invented_names,
-    is_invented,
-    without_invented,
-)
 from smelt.ir.same_shape import Dim
 from smelt.ir.shapes.broadcast import register_sound_broadcasting
 from smelt.ir.shapes.contradiction import contradiction
@@ -39,6 +31,14 @@ from smelt.ir.shapes.shape_rules import (
     register_own_rules,
 )
 from smelt.ir.shapes.tracked_elements import check_elements
+from smelt.ir.symbolic_dims.dims import symbols_of
+from smelt.ir.symbolic_dims.invented_dims import (
+    every_value,
+    invented_in,
+    invented_names,
+    is_invented,
+    without_invented,
+)
 from smelt.spans import span
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 import onnx_ir as ir
 from onnx_shape_inference import SYM_DATA_KEY, ShapeInferenceContext
 
-from smelt.ir.invented_dims import is_invented
 from smelt.ir.shapes.shape_context import forget_symbolic_value
+from smelt.ir.symbolic_dims.invented_dims import is_invented
 
 
 def forget(context: ShapeInferenceContext, value: ir.Value) -> None:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from smelt.ir.invented_dims import is_invented
 from smelt.ir.same_shape import Dim
+from smelt.ir.symbolic_dims.invented_dims import is_invented
 
 
 def says_more(new: Dim, old: Dim) -> bool:

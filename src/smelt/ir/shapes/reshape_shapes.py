@@ -14,10 +14,10 @@ from math import prod
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
-from smelt.ir.clamped_dims import bound_of
 from smelt.ir.onnx_ir_private import expression_of
 from smelt.ir.same_shape import Dim
 from smelt.ir.shapes.shape_registry import ShapeRule
+from smelt.ir.symbolic_dims.clamped_dims import bound_of
 
 
 def counted_first(library_rule: ShapeRule) -> ShapeRule:

@@ -6,12 +6,12 @@ import re
 
 import onnx_ir as ir
 
-from smelt.ir.bounded_sizes import inside_bound
-from smelt.ir.dim_texts import is_arithmetic
-from smelt.ir.empty_dims import expression_from_zero
-from smelt.ir.invented_dims import is_invented
 from smelt.ir.rows import LONGEST
 from smelt.ir.same_shape import Dim
+from smelt.ir.symbolic_dims.bounded_sizes import inside_bound
+from smelt.ir.symbolic_dims.dim_texts import is_arithmetic
+from smelt.ir.symbolic_dims.empty_dims import expression_from_zero
+from smelt.ir.symbolic_dims.invented_dims import is_invented
 
 _SUM_LESS_ROWS = re.compile(r"\([\w+* ]+\) - ")
 """A sum of names and numbers in parentheses, followed by a subtraction."""

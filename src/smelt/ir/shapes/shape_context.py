@@ -12,9 +12,9 @@ import json
 import onnx_ir as ir
 from onnx_shape_inference import SYM_DATA_KEY, ShapeInferenceContext
 
-from smelt.ir.dim_texts import symbolic_dim
 from smelt.ir.same_shape import Dim
 from smelt.ir.shapes.known_dims import merged_statements
+from smelt.ir.symbolic_dims.dim_texts import symbolic_dim
 
 
 class ShapeContext(ShapeInferenceContext):  # type: ignore[misc]  # the library has no types

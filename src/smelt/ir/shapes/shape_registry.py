@@ -18,9 +18,9 @@ from onnx_shape_inference import registry as library_registry
 
 from smelt.errors import InternalError
 from smelt.ir import scope
-from smelt.ir.invented_dims import invented_names
 from smelt.ir.shapes.loop_states import open_states
 from smelt.ir.shapes.state_types import type_states
+from smelt.ir.symbolic_dims.invented_dims import invented_names
 
 ShapeRule: TypeAlias = Callable[[ShapeInferenceContext, ir.Node], None]
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
-from smelt.ir.dim_texts import is_arithmetic
 from smelt.ir.same_shape import Dim
 from smelt.ir.shapes.slice_operands import is_computed_input
 from smelt.ir.shapes.tracked_elements import MAX_ELEMENTS
+from smelt.ir.symbolic_dims.dim_texts import is_arithmetic
 
 UNEVEN = 18
 """The first opset in which the last part of a Split may be smaller."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
-from smelt.ir.dim_texts import is_arithmetic
 from smelt.ir.onnx_ir_private import expression_of
-from smelt.ir.redundant_bounds import without_redundant_bounds
 from smelt.ir.rows import UNBOUNDED, Cut, count_open_rows, rows_taken
 from smelt.ir.same_shape import Dim
 from smelt.ir.shapes.floors import one_floor
@@ -20,6 +18,8 @@ from smelt.ir.shapes.slice_operands import (
     sliced_axes,
 )
 from smelt.ir.shapes.slice_windows import window_sizes
+from smelt.ir.symbolic_dims.dim_texts import is_arithmetic
+from smelt.ir.symbolic_dims.redundant_bounds import without_redundant_bounds
 
 FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.DOUBLE)
 

@@ -9,9 +9,9 @@ import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
 from smelt.errors import ResourceLimit
-from smelt.ir.dim_texts import LONGEST
 from smelt.ir.floats import float_info, is_float
 from smelt.ir.shapes.inferred_facts import forget_elements
+from smelt.ir.symbolic_dims.dim_texts import LONGEST
 
 MAX_ELEMENTS = 1024
 """Longest vector whose elements are tracked; no shape is longer, but a hostile file may be."""

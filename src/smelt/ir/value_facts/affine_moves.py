@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from smelt.ir.onnx_ir_private import expression_of
-from smelt.ir.redundant_bounds import is_one_unless_empty
 from smelt.ir.same_shape import Dim, same_dim
+from smelt.ir.symbolic_dims.redundant_bounds import is_one_unless_empty
 from smelt.ir.value_facts.affine import Affine
 
 

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from smelt.ir.packed import packed
+from smelt.ir.tensors.packed import packed
 from smelt.native.emit.body_function import body_text, error_of
 from smelt.native.emit.names import comment
 from smelt.native.emit.run_time import computes_nothing, emit, sizes_of

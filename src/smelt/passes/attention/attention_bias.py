@@ -16,10 +16,10 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
-from smelt.ir.clamped_dims import all_equal_if_broadcast
 from smelt.ir.constants import Constants
 from smelt.ir.rule import Match, Miss
 from smelt.ir.same_shape import same_dim
+from smelt.ir.symbolic_dims.clamped_dims import all_equal_if_broadcast
 from smelt.ir.value_facts.affine_moves import is_one
 from smelt.ir.walk import both_orders, producer_of
 from smelt.passes.attention.causal_mask import FLOOR, LOW, on_diagonal

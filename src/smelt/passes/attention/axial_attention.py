@@ -24,7 +24,7 @@ from smelt.ir.build import Builder
 from smelt.ir.pattern import OneOf, const, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.same_shape import Dim, is_positive, same_dim
-from smelt.ir.sizes import dim_product
+from smelt.ir.symbolic_dims.element_counts import dim_product
 from smelt.ir.walk import producer_of
 from smelt.passes.first_opsets import opset_miss
 from smelt.passes.size_from_inputs import size_from_inputs

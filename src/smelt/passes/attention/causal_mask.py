@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from smelt.ir.clamped_dims import equal_if_broadcast
 from smelt.ir.constants import Constants
 from smelt.ir.known_forms import is_known
 from smelt.ir.same_shape import Dim, same_dim
+from smelt.ir.symbolic_dims.clamped_dims import equal_if_broadcast
 from smelt.ir.value_facts.affine_proof import AffineProof
 from smelt.ir.walk import producer_of
 from smelt.passes.attention import triangle_cells

@@ -14,8 +14,8 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
-from smelt.ir.clamped_dims import equal_if_broadcast
 from smelt.ir.same_shape import Dim, same_dim
+from smelt.ir.symbolic_dims.clamped_dims import equal_if_broadcast
 from smelt.passes.size_from_inputs import size_from_inputs
 
 

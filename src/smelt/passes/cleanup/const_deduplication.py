@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from smelt.ir import constants, scope
-from smelt.ir.chunks import tensor_digest
-from smelt.ir.lazy_concat import LazyConcat
 from smelt.ir.rewrite import Refused, Rewriter
+from smelt.ir.tensors.chunks import tensor_digest
+from smelt.ir.tensors.lazy_concat import LazyConcat
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, PassContext, graph_pass
 

@@ -16,10 +16,10 @@ import onnx_ir as ir
 
 from smelt.errors import UsageError
 from smelt.ir import scope
-from smelt.ir.dims import Place, size_of, symbols_of, unnamed_dims
 from smelt.ir.interface_change import DimBound
 from smelt.ir.rewrite import Rewriter
-from smelt.ir.size_constraints import bind_constraints
+from smelt.ir.symbolic_dims.dims import Place, size_of, symbols_of, unnamed_dims
+from smelt.ir.symbolic_dims.size_constraints import bind_constraints
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, PassContext, graph_pass
 

@@ -35,7 +35,7 @@ from smelt.ir.build import Builder
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.same_shape import Dim, is_positive, same_dim
-from smelt.ir.sizes import dim_product
+from smelt.ir.symbolic_dims.element_counts import dim_product
 from smelt.passes.base import EXACT, rule_pass
 from smelt.passes.layout.merge_consecutive_transposes import permutation
 

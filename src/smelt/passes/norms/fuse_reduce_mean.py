@@ -24,7 +24,7 @@ from smelt.ir.floats import is_float
 from smelt.ir.pattern import const, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.same_shape import is_positive, same_dim
-from smelt.ir.sizes import COUNTED, dim_product, size_of
+from smelt.ir.symbolic_dims.element_counts import COUNTED, dim_product, size_of
 from smelt.passes.base import rounding, rule_pass
 
 _sum = op("ReduceSum", var("x"), rest=True, name="sum")

@@ -20,10 +20,10 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from smelt.ir import scope
-from smelt.ir.invented_dims import is_invented
 from smelt.ir.known_forms import is_known
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.same_shape import same_shape
+from smelt.ir.symbolic_dims.invented_dims import is_invented
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, Options, PassContext, graph_pass
 

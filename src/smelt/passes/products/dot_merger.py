@@ -25,8 +25,8 @@ import onnx_ir as ir
 from smelt.ir import scope
 from smelt.ir.constants import is_constant, tensor_of
 from smelt.ir.known_forms import is_known
-from smelt.ir.lazy_concat import LazyConcat
 from smelt.ir.rewrite import Rewriter
+from smelt.ir.tensors.lazy_concat import LazyConcat
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import Options, PassContext, graph_pass, rounding
 

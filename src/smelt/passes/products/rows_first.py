@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.same_shape import Dim, same_dim
-from smelt.ir.sizes import dim_product
+from smelt.ir.symbolic_dims.element_counts import dim_product
 from smelt.ir.walk import producer_of
 from smelt.passes.layout.merge_consecutive_transposes import permutation
 

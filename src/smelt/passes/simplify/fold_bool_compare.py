@@ -27,7 +27,7 @@ from smelt.ir.floats import is_float
 from smelt.ir.pattern import const, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.same_shape import static_shape
-from smelt.ir.size_order import always
+from smelt.ir.symbolic_dims.size_order import always
 from smelt.passes.base import EXACT, rule_pass
 
 COMPARED: dict[str, np.ufunc] = {

@@ -36,7 +36,7 @@ from smelt.ir.floats import is_float
 from smelt.ir.pattern import const, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.same_shape import is_positive
-from smelt.ir.sizes import size_of
+from smelt.ir.symbolic_dims.element_counts import size_of
 from smelt.passes.base import assumes, exact_but_zero_sign, rule_pass
 from smelt.passes.simplify.unselected_casts import unselected_cast
 

@@ -6,7 +6,7 @@ import onnx_ir as ir
 
 from smelt.ir.constants import Constants
 from smelt.ir.same_shape import same_dim
-from smelt.ir.sizes import dim_product
+from smelt.ir.symbolic_dims.element_counts import dim_product
 from smelt.ir.value_facts.affine import Affine
 from smelt.ir.value_facts.affine_proof import AffineProof
 from smelt.ir.value_facts.dim_from_shape import dim_from_shape

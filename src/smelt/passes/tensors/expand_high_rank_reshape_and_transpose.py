@@ -24,7 +24,7 @@ from smelt.ir.build import Builder
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.same_shape import Dim
-from smelt.ir.sizes import dim_product
+from smelt.ir.symbolic_dims.element_counts import dim_product
 from smelt.passes.base import EXACT, rule_pass
 from smelt.passes.layout.merge_consecutive_transposes import permutation
 from smelt.passes.tensors.stack import RESHAPES, dims_of

@@ -17,7 +17,7 @@ from smelt.ir import opset
 from smelt.ir.constants import Constants
 from smelt.ir.known_forms import is_known
 from smelt.ir.same_shape import Dim, same_dim
-from smelt.ir.sizes import dim_product
+from smelt.ir.symbolic_dims.element_counts import dim_product
 from smelt.ir.walk import Walk, producer_of
 
 RESHAPES = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze"})

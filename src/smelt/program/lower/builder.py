@@ -13,11 +13,11 @@ import onnx_ir as ir
 
 from smelt.errors import InternalError, Unsupported
 from smelt.ir import constants
-from smelt.ir.dims import binding_advice
 from smelt.ir.opset import attribute, attribute_names
 from smelt.ir.provenance import origin_of
 from smelt.ir.quantization import quantization_of
 from smelt.ir.shapes.state_types import is_tensor
+from smelt.ir.symbolic_dims.dims import binding_advice
 from smelt.program.dot_dims import DotDims
 from smelt.program.instruction import AttributeValue, Body, Dim, Instruction, Program, Slot
 from smelt.program.lower.by_data import ByData

@@ -9,8 +9,8 @@ from typing import cast
 import numpy as np
 import onnx_ir as ir
 
-from smelt.ir.dim_texts import is_arithmetic
 from smelt.ir.scope import is_dead
+from smelt.ir.symbolic_dims.dim_texts import is_arithmetic
 from smelt.program.instruction import AttributeValue, Dim
 from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.registry import lowers

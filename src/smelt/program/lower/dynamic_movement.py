@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import onnx_ir as ir
 
-from smelt.ir.invented_dims import is_invented
 from smelt.ir.shapes.declared import declared
+from smelt.ir.symbolic_dims.invented_dims import is_invented
 from smelt.program.instruction import (
     DYNAMIC_PAD,
     DYNAMIC_RESHAPE,

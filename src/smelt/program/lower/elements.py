@@ -8,9 +8,9 @@ from functools import cached_property
 
 import onnx_ir as ir
 
-from smelt.ir.dims import names_of, symbols_of
-from smelt.ir.invented_dims import every_value, is_invented
 from smelt.ir.shapes.inference import ShapeInference
+from smelt.ir.symbolic_dims.dims import names_of, symbols_of
+from smelt.ir.symbolic_dims.invented_dims import every_value, is_invented
 from smelt.program.instruction import Dim
 
 DATA_DEPENDENT = ("NonZero", "Compress", "Unique", "NonMaxSuppression")

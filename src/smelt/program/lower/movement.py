@@ -9,11 +9,11 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.bounds import never_one
-from smelt.ir.invented_dims import is_invented
 from smelt.ir.same_shape import same_shape
 from smelt.ir.shapes.sizes_from_sizes import UNEVEN, longest_part
 from smelt.ir.shapes.slice_operands import is_computed_input
 from smelt.ir.shapes.slice_windows import window_sizes
+from smelt.ir.symbolic_dims.invented_dims import is_invented
 from smelt.operators.inputs import first
 from smelt.program.instruction import DYNAMIC_EXPAND, REST, Dim
 from smelt.program.lower.builder import ProgramBuilder

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
-from smelt.ir.invented_dims import is_invented
 from smelt.ir.same_shape import same_dim
+from smelt.ir.symbolic_dims.invented_dims import is_invented
 from smelt.program.instruction import Dim
 from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.dynamic_movement import is_data_dependent

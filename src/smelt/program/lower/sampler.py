@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
-from smelt.ir.sizes import dim_product
+from smelt.ir.symbolic_dims.element_counts import dim_product
 from smelt.program.lower.arrays import Array, Steps
 
 NARROW = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import onnx_ir as ir
 
-from smelt.ir.sizes import dim_product
+from smelt.ir.symbolic_dims.element_counts import dim_product
 from smelt.program.lower.arrays import Array, Steps
 from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.convolution import window_attributes

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from smelt.ir.scope import is_dead
-from smelt.ir.sizes import dim_product
+from smelt.ir.symbolic_dims.element_counts import dim_product
 from smelt.program.instruction import Dim
 from smelt.program.lower.arrays import Array, Steps
 from smelt.program.lower.builder import ABSENT, ProgramBuilder

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import cast
 
-from smelt.ir.dims import is_symbolic
 from smelt.ir.same_shape import same_dim
+from smelt.ir.symbolic_dims.dims import is_symbolic
 from smelt.program.instruction import Dim, Instruction, Program
 from smelt.program.run_sizes import same
 

@@ -18,8 +18,8 @@ import onnx_ir as ir
 
 from smelt.errors import UsageError, damage
 from smelt.ir.complex_pairs import COMPLEX
-from smelt.ir.dim_texts import symbolic_dim
-from smelt.ir.size_constraints import SizeCheck
+from smelt.ir.symbolic_dims.dim_texts import symbolic_dim
+from smelt.ir.symbolic_dims.size_constraints import SizeCheck
 from smelt.program.instruction import Program
 from smelt.runtime.input_ranges import Range, index_range
 from smelt.runtime.interface import Interface, Port, interface_of

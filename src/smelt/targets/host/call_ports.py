@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from smelt.ir.packed import packed, unpacked
+from smelt.ir.tensors.packed import packed, unpacked
 from smelt.program.instruction import Program
 from smelt.runtime.jit.caller import Caller, Port
 

@@ -11,10 +11,10 @@ import onnx_ir as ir
 
 from smelt.errors import ErrorList, Unsupported
 from smelt.ir.defaults import default_of
-from smelt.ir.dims import binding_advice
 from smelt.ir.shapes.declared import declared
 from smelt.ir.shapes.inference import ShapeInference
-from smelt.ir.size_constraints import check_of
+from smelt.ir.symbolic_dims.dims import binding_advice
+from smelt.ir.symbolic_dims.size_constraints import check_of
 from smelt.native.computed import is_computed_once_bound
 from smelt.native.types import C_TYPES
 from smelt.program.broken_branches import end_broken_branches

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from smelt.errors import InvalidModel, Unsupported, UsageError
-from smelt.ir.size_constraints import SizeCheck
+from smelt.ir.symbolic_dims.size_constraints import SizeCheck
 from smelt.program.broken_branches import end_broken_branches
 from smelt.program.instruction import Program
 from smelt.program.memory import MemoryPlan, plan_memory

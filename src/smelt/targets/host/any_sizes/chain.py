@@ -10,9 +10,9 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir import constants
-from smelt.ir.dims import symbols_of
 from smelt.ir.names import name_values
 from smelt.ir.partition import Part, connect, models_of_parts, partition
+from smelt.ir.symbolic_dims.dims import symbols_of
 from smelt.targets.host.any_sizes.node import runner_of_node
 from smelt.targets.host.any_sizes.planning import Runner
 from smelt.targets.host.kernels.kernel import Array

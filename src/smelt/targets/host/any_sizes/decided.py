@@ -8,9 +8,9 @@ import onnx_ir as ir
 
 from smelt.errors import ErrorList, Unsupported
 from smelt.ir import scope
-from smelt.ir.dims import names_of
 from smelt.ir.partition import is_constant_node
 from smelt.ir.shapes.state_types import is_tensor
+from smelt.ir.symbolic_dims.dims import names_of
 from smelt.passes.pipelines import EXPANDED_OPERATORS
 from smelt.program.lower import lower_alone
 from smelt.program.lower.registry import lowering_of

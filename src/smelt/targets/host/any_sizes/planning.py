@@ -10,10 +10,10 @@ from typing import TypeAlias
 import onnx_ir as ir
 
 from smelt.ir import scope
-from smelt.ir.dims import symbols_of
 from smelt.ir.shapes.declared import DECLARED
 from smelt.ir.shapes.inferred_facts import forget_noted_elements, is_computed
-from smelt.ir.solved_dims import solvers
+from smelt.ir.symbolic_dims.dims import symbols_of
+from smelt.ir.symbolic_dims.solved_dims import solvers
 from smelt.passes import pipeline as language
 from smelt.passes.base import PassContext
 from smelt.passes.pipelines import EXPANDED, EXPANDED_OPERATORS

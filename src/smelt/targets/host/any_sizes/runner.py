@@ -8,8 +8,8 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.errors import InvalidModel, UsageError
-from smelt.ir.dims import symbols_of
-from smelt.ir.size_constraints import check_of
+from smelt.ir.symbolic_dims.dims import symbols_of
+from smelt.ir.symbolic_dims.size_constraints import check_of
 from smelt.program.instruction import Slot
 from smelt.program.specialize import misfit
 from smelt.targets.host.any_sizes.model import AnySizes, Planner

@@ -5,8 +5,8 @@ from __future__ import annotations
 import onnx_ir as ir
 import pytest
 
-from smelt.ir.empty_dims import expression_from_zero, may_be_empty
 from smelt.ir.same_shape import is_positive
+from smelt.ir.symbolic_dims.empty_dims import expression_from_zero, may_be_empty
 
 
 def test_every_dim_is_one_or_more_unless_said_otherwise() -> None:

@@ -10,9 +10,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from smelt.ir import chunks, constants_on_disk
-from smelt.ir.chunks import array_chunks
-from smelt.ir.constants_on_disk import new_memory_budget, note_owned, spilled
+from smelt.ir.tensors import chunks, constants_on_disk
+from smelt.ir.tensors.chunks import array_chunks
+from smelt.ir.tensors.constants_on_disk import new_memory_budget, note_owned, spilled
 
 LARGE = np.arange(600_000, dtype=np.float32).reshape(600, 1000)
 

@@ -12,8 +12,8 @@ from typing import TypeGuard
 
 import onnx_ir as ir
 
-from smelt.ir.dim_texts import is_plain
-from smelt.ir.invented_dims import is_invented
+from smelt.ir.symbolic_dims.dim_texts import is_plain
+from smelt.ir.symbolic_dims.invented_dims import is_invented
 
 Place = tuple[ir.Value, int]
 """A value and one of its axes."""

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from smelt.ir.bounds import Bounds
-from smelt.ir.dim_texts import is_arithmetic
 from smelt.ir.onnx_ir_private import expression_of
 from smelt.ir.same_shape import Dim
+from smelt.ir.symbolic_dims.dim_texts import is_arithmetic
 
 
 def difference(left: Dim, right: Dim, bounds: Mapping[str, Bounds]) -> Bounds | None:

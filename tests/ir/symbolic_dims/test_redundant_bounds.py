@@ -5,9 +5,9 @@ from __future__ import annotations
 import onnx_ir as ir
 import pytest
 
-from smelt.ir import redundant_bounds
-from smelt.ir.empty_dims import may_be_empty
-from smelt.ir.redundant_bounds import is_one_unless_empty, without_redundant_bounds
+from smelt.ir.symbolic_dims import redundant_bounds
+from smelt.ir.symbolic_dims.empty_dims import may_be_empty
+from smelt.ir.symbolic_dims.redundant_bounds import is_one_unless_empty, without_redundant_bounds
 
 SIMPLE = {
     "Min(N, (N + Min(1, N)))": "N",

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import onnx_ir as ir
 
 from smelt.errors import UsageError
-from smelt.ir.dim_texts import symbolic_dim
-from smelt.ir.dims import size_of, symbols_of
-from smelt.ir.empty_dims import is_never_empty
-from smelt.ir.solved_dims import is_one_symbol, misfit_of, solve
+from smelt.ir.symbolic_dims.dim_texts import symbolic_dim
+from smelt.ir.symbolic_dims.dims import size_of, symbols_of
+from smelt.ir.symbolic_dims.empty_dims import is_never_empty
+from smelt.ir.symbolic_dims.solved_dims import is_one_symbol, misfit_of, solve
 
 _KEY = "smelt.size_constraints"
 _RELATION = re.compile(r"(.+?)(==|>=|<=)(.+)")

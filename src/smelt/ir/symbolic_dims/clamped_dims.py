@@ -13,9 +13,9 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
-from smelt.ir.bounded_sizes import inside_bound
 from smelt.ir.onnx_ir_private import expression_of
 from smelt.ir.same_shape import Dim
+from smelt.ir.symbolic_dims.bounded_sizes import inside_bound
 
 _Bounds: TypeAlias = Sequence[tuple[ir.SymbolicDim, int]]
 """Dims with their upper bounds."""

@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from smelt.ir.lazy_concat import LazyConcat
+from smelt.ir.tensors.lazy_concat import LazyConcat
 
 
 def test_it_holds_what_the_parts_hold() -> None:

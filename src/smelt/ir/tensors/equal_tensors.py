@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable
 
 import onnx_ir as ir
 
-from smelt.ir.chunks import tensor_digest
+from smelt.ir.tensors.chunks import tensor_digest
 
 
 class EqualTensors:

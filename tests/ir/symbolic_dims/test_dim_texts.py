@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import smelt
 from smelt.errors import ResourceLimit
-from smelt.ir.dim_texts import LONGEST, is_plain, symbolic_dim
+from smelt.ir.symbolic_dims.dim_texts import LONGEST, is_plain, symbolic_dim
 
 PLAIN = [
     "N",

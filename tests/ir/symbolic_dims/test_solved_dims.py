@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 import pytest
 
-from smelt.ir.solved_dims import misfit_of, solve, solvers
+from smelt.ir.symbolic_dims.solved_dims import misfit_of, solve, solvers
 
 SOLVED = [
     ("S", "6", {"S": 6}),

@@ -16,8 +16,6 @@ from typing import Any
 
 import onnx_ir as ir
 
-from smelt.ir.dim_texts import is_plain, opaque_unless_plain
-from smelt.ir.invented_dims import every_value, is_invented
 from smelt.ir.onnx_ir_private import (
     expression_of,
     forget_expression,
@@ -25,6 +23,8 @@ from smelt.ir.onnx_ir_private import (
     make_symbols_by,
     set_expression,
 )
+from smelt.ir.symbolic_dims.dim_texts import is_plain, opaque_unless_plain
+from smelt.ir.symbolic_dims.invented_dims import every_value, is_invented
 
 _NAMES: ContextVar[frozenset[str] | None] = ContextVar("dims that may be 0", default=None)
 

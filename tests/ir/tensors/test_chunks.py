@@ -7,7 +7,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from smelt.ir.chunks import TransposedTensor, as_transposed, in_order
+from smelt.ir.tensors.chunks import TransposedTensor, as_transposed, in_order
 
 SHAPE = (3, 70, 2, 130)
 """Blocks that are cut at both ends."""
@@ -17,7 +17,7 @@ SHAPE = (3, 70, 2, 130)
 def test_every_order_of_axes_becomes_c_order(
     order: Sequence[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("smelt.ir.chunks.SMALL", 0)
+    monkeypatch.setattr("smelt.ir.tensors.chunks.SMALL", 0)
     array = np.arange(np.prod(SHAPE), dtype=np.int32).reshape(SHAPE).transpose(order)
     copy = in_order(array)
     assert copy.flags.c_contiguous
@@ -39,7 +39,7 @@ def test_every_order_of_axes_becomes_c_order(
 def test_steps_broadcasts_and_empty_arrays(
     array: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("smelt.ir.chunks.SMALL", 0)
+    monkeypatch.setattr("smelt.ir.tensors.chunks.SMALL", 0)
     assert in_order(array).shape == array.shape
     assert in_order(array).tobytes() == array.tobytes()
 

@@ -13,11 +13,11 @@ from itertools import combinations
 
 import onnx_ir as ir
 
-from smelt.ir.dim_texts import is_plain
-from smelt.ir.dims import symbols_of
-from smelt.ir.empty_dims import any_may_be_zero, from_one, may_be_zero, with_zeros
 from smelt.ir.onnx_ir_private import expression_of
 from smelt.ir.same_shape import Dim
+from smelt.ir.symbolic_dims.dim_texts import is_plain
+from smelt.ir.symbolic_dims.dims import symbols_of
+from smelt.ir.symbolic_dims.empty_dims import any_may_be_zero, from_one, may_be_zero, with_zeros
 
 _EFFECTIVE_BOUND = re.compile(
     r"Max\(0, ([A-Za-z_]\w*) - [1-9]\d*\)|Min\([1-9]\d*, ([A-Za-z_]\w*)\)"

@@ -6,8 +6,12 @@ import onnx_ir as ir
 import pytest
 
 from smelt.ir import text
-from smelt.ir.clamped_dims import all_equal_if_broadcast, broadcast_sizes, equal_if_broadcast
 from smelt.ir.shapes.inference import ShapeInference
+from smelt.ir.symbolic_dims.clamped_dims import (
+    all_equal_if_broadcast,
+    broadcast_sizes,
+    equal_if_broadcast,
+)
 
 
 def dim(size: int | str) -> int | ir.SymbolicDim:

@@ -20,7 +20,7 @@ from typing import BinaryIO, TypeAlias
 
 import numpy as np
 
-from smelt.ir.chunks import array_chunks
+from smelt.ir.tensors.chunks import array_chunks
 
 SPILLED = 1 << 20
 """Size in bytes from which a constant may be moved to a file."""

@@ -11,8 +11,8 @@ from typing import Any
 
 import onnx_ir as ir
 
-from smelt.ir.dims import is_symbolic, size_of, symbols_of
 from smelt.ir.onnx_ir_private import expression_of
+from smelt.ir.symbolic_dims.dims import is_symbolic, size_of, symbols_of
 
 Dim = int | ir.SymbolicDim
 

@@ -1,0 +1,1 @@
+"""Symbolic dims: their texts, comparisons, constraints and solutions."""
