@@ -7,18 +7,21 @@ or exceed their bounds, ends there. Then each element of the result is read from
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import ANY, KernelContext, kernel
-from smelt.native.kernels.nest import index
+from smelt.native.kernels.movement import emit_tile, reshape
+from smelt.native.kernels.nest import emit_map
 from smelt.native.kernels.operand import Operand
-from smelt.native.kernels.pad import fold_index
+from smelt.native.kernels.pad import emit_pad
 from smelt.program.instruction import (
     DYNAMIC_PAD,
     DYNAMIC_RESHAPE,
     DYNAMIC_SLICE,
     DYNAMIC_TILE,
 )
+from smelt.program.run_sizes import Size
 
 MOST = 1 << 40
 """The largest absolute value of pads and repeats; larger ones fit no memory."""
@@ -36,6 +39,7 @@ def _begin(cx: KernelContext, more: Sequence[str]) -> tuple[Operand, Operand, in
     cx.body.line(f"const ptrdiff_t size[{rank}] = {{ {sizes} }};")
     for name in more:
         cx.body.line(f"ptrdiff_t {name}[{rank}];")
+        cx.body.line(f"(void){name};")  # a copy reads no step along a dim of one element
     return source, output, rank
 
 
@@ -54,6 +58,11 @@ def _from_back(axes: Operand, rank: int) -> str:
     return f" + ({axes.name}[j] < 0 ? {rank} : 0)"
 
 
+def _entry(name: str, at: int | str) -> int:
+    """Return entry ``at`` of the C array ``name`` as a size."""
+    return cast(int, Size.named(f"{name}[{at}]", -MOST, MOST))
+
+
 def _define_sizes(cx: KernelContext, output: Operand) -> None:
     """Define each size of the output as the array ``count`` has it."""
     for dim, size in enumerate(output.shape):
@@ -67,7 +76,7 @@ def _refuse_scalar(instance: Instance) -> str | None:
 
 @kernel(DYNAMIC_SLICE, kinds=ANY, refuse=_refuse_scalar)
 def dynamic_slice(cx: KernelContext) -> None:
-    """Write the sizes of a Slice, then a loop nest that reads each element of the result.
+    """Write the sizes of a Slice, then one loop nest that reads by strides and an offset.
 
     Negative starts and ends count from the end of the dim; then they are clamped to it. In C, ``n``
     is the size of dim ``a``, ``s`` the start, ``e`` the end, and ``p`` the step.
@@ -100,11 +109,9 @@ def dynamic_slice(cx: KernelContext) -> None:
         body.line("step[a] = (ptrdiff_t)p;")
         body.line("count[a] = (ptrdiff_t)(far > 0 ? (far - 1) / (p > 0 ? p : -p) + 1 : 0);")
     _define_sizes(cx, output)
-    names = [f"i{dim}" for dim in range(rank)]
-    with body.loops(names, output.shape):
-        indices = [f"(first[{dim}] + {name} * step[{dim}])" for dim, name in enumerate(names)]
-        read = f"{source.name}[{index(source.strides, indices)}]"
-        body.line(f"{output.access().at(names)} = {read};")
+    strides = [_entry("step", dim) * stride for dim, stride in enumerate(source.strides)]
+    offset = sum(_entry("first", dim) * stride for dim, stride in enumerate(source.strides))
+    emit_map(body, output.shape, output.access(), [source.access(strides, offset)], "{0}")
 
 
 def _refuse_mode(instance: Instance) -> str | None:
@@ -117,16 +124,13 @@ def _refuse_mode(instance: Instance) -> str | None:
 
 @kernel(DYNAMIC_PAD, kinds=ANY, refuse=_refuse_mode)
 def dynamic_pad(cx: KernelContext) -> None:
-    """Write the sizes of a Pad, then a loop nest that reads each element of the result.
+    """Write the sizes of a Pad, then the same copy as for pads in the model.
 
     A negative width crops. Only mode constant may crop, or pad an empty dim.
 
     ```
     const int64_t b = x1[j], e = x1[j + 2];
     before[a] = (ptrdiff_t)b, count[a] = (ptrdiff_t)(size[a] + b + e);
-    ...
-    ptrdiff_t p0 = i0 - before[0], p1 = i1 - before[1];
-    y0[i0 * dim1 + i1] = p0 >= 0 && p0 < size[0] && ... ? x0[p0 * 5 + p1] : 0;
     ```
     """
     source, output, rank = _begin(cx, ("before", "count"))
@@ -146,36 +150,23 @@ def dynamic_pad(cx: KernelContext) -> None:
         body.line("before[a] = (ptrdiff_t)b;")
         body.line("count[a] = (ptrdiff_t)(size[a] + b + e);")
     _define_sizes(cx, output)
-    names = [f"i{dim}" for dim in range(rank)]
-    with body.loops(names, output.shape):
-        for dim, name in enumerate(names):
-            body.line(f"ptrdiff_t p{dim} = {name} - before[{dim}];")
-        inside = " && ".join(f"p{dim} >= 0 && p{dim} < size[{dim}]" for dim in range(rank))
-        for dim in range(rank) if mode != "constant" else ():
-            fold_index(cx, mode, f"p{dim}", f"size[{dim}]")
-        read = f"{source.name}[{index(source.strides, [f'p{dim}' for dim in range(rank)])}]"
-        fill = f"{value.name}[0]" if value is not None else "0"
-        element = f"{inside} ? {read} : {fill}" if mode == "constant" else read
-        body.line(f"{output.access().at(names)} = {element};")
+    before = [_entry("before", dim) for dim in range(rank)]
+    sizes = zip(output.shape, source.shape, before, strict=True)
+    after = [result_size - size - each for result_size, size, each in sizes]
+    emit_pad(cx, source, [*before, *after], f"{value.name}[0]" if value is not None else "0")
 
 
 @kernel(DYNAMIC_TILE, kinds=ANY, refuse=_refuse_scalar)
 def dynamic_tile(cx: KernelContext) -> None:
-    """Write the sizes of a Tile, then a loop nest that reads each element modulo the size of its
-    dim.
-    """
-    source, output, rank = _begin(cx, ("count",))
-    repeats, body = cx.input(1), cx.body
-    with body.loop("d", rank):
-        body.line(f"if ({repeats.name}[d] < 0 || {repeats.name}[d] > {MOST})")
+    """Write the sizes of a Tile, then the same copy as for repeats in the model."""
+    source, given, output, body = cx.input(0), cx.input(1), cx.output(), cx.body
+    cx.may_fail()
+    repeats = [_entry(given.name, dim) for dim in range(len(source.shape))]
+    for dim, times in enumerate(repeats):
+        body.line(f"if ({times} < 0 || {times} > {MOST})")
         body.line("    return 1;")
-        body.line(f"count[d] = size[d] * (ptrdiff_t){repeats.name}[d];")
-    _define_sizes(cx, output)
-    names = [f"i{dim}" for dim in range(rank)]
-    with body.loops(names, output.shape):
-        indices = [f"({name} % size[{dim}])" for dim, name in enumerate(names)]
-        read = f"{source.name}[{index(source.strides, indices)}]"
-        body.line(f"{output.access().at(names)} = {read};")
+        cx.define_size(output.shape[dim], str(times * source.shape[dim]))
+    emit_tile(cx, source, repeats)
 
 
 @kernel(DYNAMIC_RESHAPE, kinds=ANY)
@@ -211,5 +202,4 @@ def dynamic_reshape(cx: KernelContext) -> None:
     body.line("    return 1;")
     body.line("(void)size;")
     _define_sizes(cx, output)
-    with body.loop("i", "whole"):
-        body.line(f"{output.name}[i] = {source.name}[i];")
+    reshape(cx)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import cast
 
 from smelt.ir.rows import rows_taken
@@ -10,6 +11,7 @@ from smelt.native.kernels import transpose_planes
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import ANY, KernelContext, kernel
 from smelt.native.kernels.nest import emit_map, row_major
+from smelt.native.kernels.operand import Operand
 from smelt.program.instruction import DIAGONAL, DYNAMIC_EXPAND
 from smelt.program.overlap import STORE
 from smelt.program.run_rows import first_row
@@ -98,14 +100,17 @@ def dynamic_expand(cx: KernelContext) -> None:
 
 @kernel("Tile", kinds=ANY)
 def tile(cx: KernelContext) -> None:
+    """Write a Tile whose repeats are in the model."""
+    emit_tile(cx, cx.strided_input(0), cx.ints("repeats"))
+
+
+def emit_tile(cx: KernelContext, source: Operand, repeats: Sequence[int]) -> None:
     """Write one loop nest with two loops per dim: over the repeats, with stride 0, and over the
     dim.
     """
-    source, output = cx.strided_input(0), cx.output()
-    repeats = cx.ints("repeats")
     shape = [n for pair in zip(repeats, source.shape, strict=True) for n in pair]
     strides = [n for stride in source.strides for n in (0, stride)]
-    write = output.access(row_major(shape))
+    write = cx.output().access(row_major(shape))
     emit_map(cx.body, shape, write, [source.access(strides)], "{0}")
 
 

@@ -1,18 +1,19 @@
-"""Pad: a fill and a copy, or a gather of the elements that positions outside map to."""
+"""Pad: a fill and a copy, or a copy of the elements that positions outside map to.
+
+A pad is a number or a run-time size: the kernels with pads in the model and in an input share all.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import cast
-
-import numpy as np
-import onnx_ir as ir
 
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import ANY, KernelContext, kernel
 from smelt.native.kernels.nest import emit_map
-from smelt.native.types import C_TYPES
-from smelt.program.run_sizes import Size, is_empty, larger, lowest, same, smaller
+from smelt.native.kernels.operand import Operand
+from smelt.program.run_sizes import highest, is_empty, larger, lowest, same, smaller
 
 
 def _pad_refusal(instance: Instance) -> str | None:
@@ -32,16 +33,26 @@ def _pad_refusal(instance: Instance) -> str | None:
 
 @kernel("Pad", kinds=ANY, refuse=_pad_refusal)
 def pad(cx: KernelContext) -> None:
-    """Write a fill and a copy for mode constant, else a gather by index tables
-    or computed indices."""
+    """Write a Pad whose pads are in the model."""
     source, output = cx.strided_input(0), cx.output()
-    pads, rank = cx.ints("pads"), len(source.shape)
     if cx.instruction.attributes["mode"] != "constant":
-        _pad_by_indices(cx, pads[:rank])
+        for size, result_size in zip(source.shape, output.shape, strict=True):
+            if not same(size, result_size):
+                cx.require_nonempty(size)
+    emit_pad(cx, source, cx.ints("pads"), output.type.literal(cx.float("value")))
+
+
+def emit_pad(cx: KernelContext, source: Operand, pads: Sequence[int], fill: str) -> None:
+    """Write a fill and a copy for mode constant, else a copy that folds indices into the source.
+
+    ``pads`` has the pads before all dims, then those after. ``fill`` is C.
+    """
+    output, rank = cx.output(), len(source.shape)
+    if cx.instruction.attributes["mode"] != "constant" and rank > 0:
+        _emit_folded(cx, source, pads)
         return
-    value = output.type.literal(cx.float("value"))
     with cx.body.loop("i", output.size):
-        cx.body.line(f"{output.name}[i] = {value};")
+        cx.body.line(f"{output.name}[i] = {fill};")
     copied, read_at, write_at = [], 0, 0
     for dim, size in enumerate(source.shape):
         before, after = pads[dim], pads[rank + dim]
@@ -52,94 +63,63 @@ def pad(cx: KernelContext) -> None:
     emit_map(cx.body, copied, write, [source.access(source.strides, read_at)], "{0}")
 
 
-def _pad_by_indices(cx: KernelContext, before: Sequence[int]) -> None:
-    """Write a Pad of mode reflect, edge or wrap: each element reads the index of each dim.
+def _emit_folded(cx: KernelContext, source: Operand, pads: Sequence[int]) -> None:
+    """Write a Pad of mode reflect, edge or wrap, with an index into the source for each dim.
 
-    Indices come from constant tables; those of run-time sizes are computed in the loop.
+    A row along a padded last dim has three loops: before the source row, a copy, and after it.
+
+    ```
+    for (ptrdiff_t i0 = 0; i0 < 6; ++i0) {
+        ptrdiff_t p0 = i0 - 1;
+        p0 = p0 < 0 ? -p0 : p0;
+        p0 = p0 < 4 ? p0 : 2 * 4 - 2 - p0;
+        for (ptrdiff_t i1 = 0; i1 < 2; ++i1) {
+            ptrdiff_t p1 = i1 - 2;
+            ...
+            y0[i0 * 9 + i1] = x0[p0 * 5 + p1];
+    ```
     """
-    source, output = cx.input(0), cx.output()
-    mode = str(cx.instruction.attributes["mode"])
-    terms, variables = [], [f"i{dim}" for dim in range(len(source.shape))]
-    computed: dict[int, int] = {}
-    for dim, (size, result_size) in enumerate(zip(source.shape, output.shape, strict=True)):
-        stride = source.strides[dim]
-        if same(size, result_size):
-            terms.append(f"i{dim} * {stride}")
-        elif any(isinstance(cast(object, each), Size) for each in (size, result_size, before[dim])):
-            cx.require_nonempty(size)
-            computed[dim] = size
-            terms.append(f"place{dim} * {stride}")
-        else:
-            table = _source_index(mode, np.arange(result_size) - before[dim], size)
-            name = cx.constant(table, C_TYPES[ir.DataType.INT64])
-            terms.append(f"{name}[i{dim}] * {stride}")
-    last = len(variables) - 1
-    if last >= 0 and f"[i{last}] *" in terms[last] and before[last] >= 0:
-        _pad_rows(cx, variables, terms, computed, before[last])
-        return
-    with cx.body.loops(variables, output.shape):
-        _pad_elements(cx, variables, terms, computed)
+    body, shape, read_at = cx.body, cx.output().shape, list[str]()
+    *outer, last = range(len(shape))
 
+    def folded(dim: int) -> str:
+        """Write the fold of an index, if it may leave the source, and return its name."""
+        size, stays = source.shape[dim], same(source.shape[dim], shape[dim])
+        return f"i{dim}" if stays else _fold(cx, dim, size, pads[dim :: len(shape)])
 
-def _pad_elements(
-    cx: KernelContext, variables: Sequence[str], terms: Sequence[str], computed: dict[int, int]
-) -> None:
-    """Write one element; ``computed`` are the dims whose index is computed, with their sizes."""
-    mode = str(cx.instruction.attributes["mode"])
-    for dim, size in computed.items():
-        cx.body.line(f"ptrdiff_t place{dim} = i{dim} - {cx.ints('pads')[dim]};")
-        fold_index(cx, mode, f"place{dim}", f"{size}")
-    read = f"{cx.input(0).name}[{' + '.join(terms) or '0'}]"
-    cx.body.line(f"{cx.output().access().at(variables)} = {read};")
-
-
-def _pad_rows(
-    cx: KernelContext,
-    variables: Sequence[str],
-    terms: Sequence[str],
-    computed: dict[int, int],
-    before: int,
-) -> None:
-    """Write each row in three loops: before the source row, a copy of the row, and after it."""
-    shape, row = cx.output().shape, variables[-1]
-    copied = [*terms[:-1], f"({row} - {before})"]
-    row_end = before + cx.shape(0)[-1]
-    with cx.body.loops(variables[:-1], shape[:-1]):
-        for start, stop, read in (
-            (0, before, terms),
-            (before, row_end, copied),
-            (row_end, shape[-1], terms),
-        ):
+    with ExitStack() as loops:
+        for dim in outer:
+            loops.enter_context(body.loop(f"i{dim}", shape[dim]))
+            read_at.append(folded(dim))
+        before, end, at = pads[last], pads[last] + source.shape[last], f"i{last}"
+        if same(source.shape[last], shape[last]):
+            before, end = 0, shape[last]
+        inside = f"({at} - {before})" if not same(before, 0) else at
+        for start, stop, place in ((0, before, ""), (before, end, inside), (end, shape[last], "")):
             if not same(start, stop):
-                with cx.body.loop(row, stop, start):
-                    _pad_elements(cx, variables, read, computed)
+                with body.loop(at, stop, start):
+                    row = place or folded(last)
+                    read = source.access().at([*read_at, row])
+                    write = cx.output().access().at([f"i{dim}" for dim in (*outer, last)])
+                    body.line(f"{write} = {read};")
 
 
-def fold_index(cx: KernelContext, mode: str, index: str, size: str) -> None:
-    """Write C that maps the index ``index``, which may be outside of a dim of ``size``, into the
-    dim. In mode reflect:
+def _fold(cx: KernelContext, dim: int, size: int, pads: Sequence[int]) -> str:
+    """Write C that folds the index along ``dim`` into the source, and return its name.
 
-    ```
-    place1 = (place1 % (8 > 1 ? 2 * 8 - 2 : 1) + (8 > 1 ? ...)) % (8 > 1 ? 2 * 8 - 2 : 1);
-    place1 = place1 < 8 ? place1 : (8 > 1 ? 2 * 8 - 2 : 1) - place1;
-    ```
+    Pads that are surely no longer than the source need no division.
     """
-    if mode == "edge":
-        cx.body.line(f"{index} = {index} < 0 ? 0 : {index} < {size} ? {index} : {size} - 1;")
-        return
-    period = size if mode == "wrap" else f"({size} > 1 ? 2 * {size} - 2 : 1)"
-    cx.body.line(f"{index} = ({index} % {period} + {period}) % {period};")
-    if mode == "reflect":
-        cx.body.line(f"{index} = {index} < {size} ? {index} : {period} - {index};")
-
-
-def _source_index(mode: str, position: np.ndarray, size: int) -> np.ndarray:
-    """Return the index in a dim of ``size`` for each ``position``, which may be
-    outside of the dim."""
-    if mode == "edge":
-        return np.asarray(np.clip(position, 0, size - 1))
-    if mode == "wrap":
-        return position % size
-    period = max(2 * (size - 1), 1)
-    folded = position % period
-    return np.minimum(folded, period - folded) if size > 1 else np.zeros_like(position)
+    mode, at = str(cx.instruction.attributes["mode"]), f"p{dim}"
+    cx.body.line(f"ptrdiff_t {at} = i{dim} - {pads[0]};")
+    below, above = {
+        "edge": ("0", f"{size} - 1"),
+        "wrap": (f"{at} + {size}", f"{at} - {size}"),
+        "reflect": (f"-{at}", f"2 * {size} - 2 - {at}"),
+    }[mode]
+    if mode != "edge" and max(map(highest, pads)) + (mode == "reflect") > lowest(size):
+        period = f"{size}" if mode == "wrap" else f"({size} > 1 ? 2 * {size} - 2 : 1)"
+        cx.body.line(f"{at} = ({at} % {period} + {period}) % {period};")
+    else:
+        cx.body.line(f"{at} = {at} < 0 ? {below} : {at};")
+    cx.body.line(f"{at} = {at} < {size} ? {at} : {above};")
+    return at
