@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import ctypes
 import math
-import os
 import re
-import shlex
 import shutil
 import subprocess
-import sys
 import tempfile
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import onnx_ir as ir
 
-from smelt.distribution import requirement
 from smelt.errors import InternalError, InvalidModel, ResourceLimit, UsageError
 from smelt.ir.tensors.packed import packed, unpacked
+from smelt.runtime.c_compiler import compiler_command
 from smelt.runtime.feed import feed
 from smelt.runtime.interface import Interface, Port, Value
 from smelt.runtime.run_bounds import RunBounds, shape_in, sizes_of
@@ -44,26 +40,6 @@ Data-dependent sizes are out of bounds; a matrix that the model checks is singul
 
 TIME_LIMIT = 600.0
 """The time limit of the compiler in seconds."""
-
-
-def compiler_command() -> list[str]:
-    """Return the C compiler as a command: ``$CC``, else cc, gcc, clang, or the one in ``ziglang``.
-
-    Raises UsageError E661 if there is none.
-    """
-    cc = shlex.split(os.environ.get("CC", ""))
-    for command in [cc] if cc else [["cc"], ["gcc"], ["clang"]]:
-        if shutil.which(command[0]):
-            return command
-    if not cc and find_spec("ziglang") is not None:
-        return [sys.executable, "-m", "ziglang", "cc"]
-    raise UsageError(
-        "E661",
-        f"there is no C compiler {cc[0]!r}" if cc else "there is no C compiler",
-        why="running a compiled model on this machine builds it first",
-        fix=f"install gcc, clang or {requirement('host-cc')}, "
-        "or name one in the environment variable CC",
-    )
 
 
 def build(

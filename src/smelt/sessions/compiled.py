@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from smelt.errors import ErrorList, Unsupported, UsageError
 from smelt.sessions.options import ENGINE, GraphOptimizationLevel, SessionOptions
-from smelt.sessions.ports import ModelMetadata, NodeArg
+from smelt.sessions.ports import Description, ModelMetadata, SessionPort
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -22,33 +22,18 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class SessionPort:
-    """An input or output; an input is ``required`` unless it has a default or is optional."""
-
-    argument: NodeArg
-    has_default: bool = False
-    required: bool = True
-
-    @property
-    def name(self) -> str:
-        """The name of the input or output."""
-        return self.argument.name
-
-
-@dataclass(frozen=True)
 class CompiledModel:
     """A model that runs: ``run`` takes one value per input, or None, and returns all outputs.
 
     ``explain`` raises UsageError E632 if values by name do not fit the inputs. ``ready`` is
-    ``Artifact.ready``.
+    ``Artifact.ready``. ``files`` are the files beside the model's own that hold its weights.
     """
 
-    inputs: Sequence[SessionPort]
-    outputs: Sequence[SessionPort]
-    metadata: ModelMetadata
+    description: Description
     run: Callable[..., Sequence[Any]]
     explain: Callable[[Mapping[str, Any]], None]
     ready: Callable[[float | None], bool]
+    files: Sequence[Path] = ()
 
 
 def compile_for_session(
@@ -63,12 +48,14 @@ def compile_for_session(
         from smelt.targets.saved import open_saved
 
         saved = open_saved(Path(source))
-        return _described(saved.interface, ModelMetadata(), saved)
+        return _described(saved.interface, ModelMetadata(), saved, ())
     from smelt.frontends.onnx import load
+    from smelt.frontends.onnx.mapped import WEIGHT_FILES
     from smelt.passes.interface.materialize_symbolic_dims import bind_dims
     from smelt.runtime.interface import interface_of
 
     model = load(source if isinstance(source, bytes) else Path(source), keep_opset=True)
+    files = model.graph.meta.get(WEIGHT_FILES, ())
     bind_dims(model, options.dims)
     _replace_initializers(model, options)
     metadata, interface = ModelMetadata.of(model), interface_of(model)
@@ -77,7 +64,7 @@ def compile_for_session(
         from smelt.frontends.onnx import save
 
         save(artifact.model, options.optimized_model_filepath)
-    return _described(interface, metadata, artifact)
+    return _described(interface, metadata, artifact, files)
 
 
 def _compile(model: ir.Model, options: SessionOptions) -> Artifact:
@@ -129,29 +116,21 @@ def _replace_initializers(model: ir.Model, options: SessionOptions) -> None:
 
 
 def _described(
-    interface: Interface, metadata: ModelMetadata, artifact: Artifact | Saved
+    interface: Interface,
+    metadata: ModelMetadata,
+    artifact: Artifact | Saved,
+    files: Sequence[Path],
 ) -> CompiledModel:
     """Return ``artifact`` with the inputs and outputs of ``interface``."""
     from smelt.runtime.named_inputs import choose_inputs
-
-    run = artifact.opened()
 
     def explain(feeds: Mapping[str, Any]) -> None:
         """Raise UsageError E632 for all values that do not fit the inputs, together."""
         choose_inputs(interface, feeds, None)
 
-    return CompiledModel(
-        [
-            SessionPort(
-                NodeArg.of(port),
-                port.default is not None,
-                port.default is None and port.kind != "optional",
-            )
-            for port in interface.inputs
-        ],
-        [SessionPort(NodeArg.of(port)) for port in interface.outputs],
+    description = Description(
+        [SessionPort.of(port) for port in interface.inputs],
+        [SessionPort.of(port) for port in interface.outputs],
         metadata,
-        run,
-        explain,
-        artifact.ready,
     )
+    return CompiledModel(description, artifact.opened(), explain, artifact.ready, files)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -34,10 +35,6 @@ class NodeArg:
         shape = [_dim(dim, port) for dim in port.shape or ()] if port.kind != "sequence" else []
         return NodeArg(port.name, type_of(port), shape)
 
-    def to_json(self) -> list[Any]:
-        """Return the fields as JSON data."""
-        return [self.name, self.type, self.shape]
-
     def __str__(self) -> str:
         return f"NodeArg(name='{self.name}', type='{self.type}', shape={self.shape})"
 
@@ -66,6 +63,50 @@ class ModelMetadata:
             version=NO_VERSION if model.model_version is None else model.model_version,
             custom_metadata_map=dict(model.metadata_props),
         )
+
+
+@dataclass(frozen=True)
+class SessionPort:
+    """An input or output; an input is ``required`` unless it has a default or is optional."""
+
+    argument: NodeArg
+    has_default: bool = False
+    required: bool = True
+
+    @property
+    def name(self) -> str:
+        """The name of the input or output."""
+        return self.argument.name
+
+    @staticmethod
+    def of(port: Port) -> SessionPort:
+        """Return ``port`` as a session needs it."""
+        has_default = port.default is not None
+        return SessionPort(
+            NodeArg.of(port), has_default, not has_default and port.kind != "optional"
+        )
+
+
+@dataclass(frozen=True)
+class Description:
+    """The inputs, outputs and metadata of a model."""
+
+    inputs: list[SessionPort]
+    outputs: list[SessionPort]
+    metadata: ModelMetadata
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as JSON data."""
+        return asdict(self)
+
+    @staticmethod
+    def from_json(document: Mapping[str, Any]) -> Description:
+        """Return the description that ``to_json`` wrote."""
+        inputs, outputs = (
+            [SessionPort(**{**port, "argument": NodeArg(**port["argument"])}) for port in side]
+            for side in (document["inputs"], document["outputs"])
+        )
+        return Description(inputs, outputs, ModelMetadata(**document["metadata"]))
 
 
 def type_of(port: Port) -> str:

@@ -11,7 +11,8 @@ from typing import Any
 
 from smelt.errors import SmeltError, UsageError, did_you_mean
 from smelt.sessions.binding import IOBinding
-from smelt.sessions.compiled import CompiledModel, compile_for_session
+from smelt.sessions.compiled import CompiledModel
+from smelt.sessions.kept_session import open_model
 from smelt.sessions.options import RunOptions, SessionOptions
 from smelt.sessions.ports import ModelMetadata, NodeArg
 from smelt.sessions.process import PROVIDER, log_once
@@ -46,10 +47,11 @@ class InferenceSession:
         for name in kwargs:
             log_once(f"InferenceSession({name}=...) has no effect", self._options)
         self._opened_at = time.time_ns()
-        self._compiled: CompiledModel = compile_for_session(path_or_bytes, self._options)
-        self._inputs = self._compiled.inputs
+        self._compiled: CompiledModel = open_model(path_or_bytes, self._options)
+        self._described = self._compiled.description
+        self._inputs = self._described.inputs
         self.input_names = [port.name for port in self._inputs]
-        self.output_names = [port.name for port in self._compiled.outputs]
+        self.output_names = [port.name for port in self._described.outputs]
         self._known = set(self.input_names)
         self._required = {port.name for port in self._inputs if port.required}
 
@@ -123,7 +125,7 @@ class InferenceSession:
 
     def get_outputs(self) -> list[NodeArg]:
         """Return the outputs of the model."""
-        return [port.argument for port in self._compiled.outputs]
+        return [port.argument for port in self._described.outputs]
 
     def get_overridable_initializers(self) -> list[NodeArg]:
         """Return the inputs that have a default."""
@@ -131,7 +133,7 @@ class InferenceSession:
 
     def get_modelmeta(self) -> ModelMetadata:
         """Return the names, versions and texts of the model."""
-        return self._compiled.metadata
+        return self._described.metadata
 
     def get_session_options(self) -> SessionOptions:
         """Return the options of this session."""

@@ -21,6 +21,30 @@ from smelt.ir import scope
 HAD_EXTERNAL_DATA = "smelt.weights_beside"
 """In the ``meta`` of a main graph: its weights came as external data."""
 
+WEIGHT_FILES = "smelt.weight_files"
+"""In the ``meta`` of a main graph: the paths of the files with its external data."""
+
+
+class MappedFile(mmap.mmap):
+    """The bytes of a file; ``path`` is where it was when it was mapped."""
+
+    path: Path
+
+
+def place_of(array: np.ndarray) -> tuple[Path, int] | None:
+    """Return the mapped file whose bytes ``array`` shows, and the offset of its first element.
+
+    None for an array in memory, or one that is not row-major.
+    """
+    base: object = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    mapped = base.obj if isinstance(base, memoryview) else base
+    if not isinstance(mapped, MappedFile) or not array.flags.c_contiguous:
+        return None
+    start = np.frombuffer(mapped, np.uint8, 1).ctypes.data
+    return mapped.path, array.ctypes.data - start
+
 
 def map_weights(model: ir.Model, folder: Path | None, embedded: Embedded) -> None:
     """Replace every external tensor by a tensor over its mapped file below ``folder``.
@@ -42,6 +66,7 @@ def map_weights(model: ir.Model, folder: Path | None, embedded: Embedded) -> Non
                         node.attributes[attribute.name] = replaced
     if len(files.maps) > 1:
         model.graph.meta[HAD_EXTERNAL_DATA] = True
+        model.graph.meta[WEIGHT_FILES] = files.paths
 
 
 class _Files:
@@ -53,6 +78,7 @@ class _Files:
         """
         self.folder = folder
         self.maps: dict[str, Data] = {embedded.mark: embedded.data}
+        self.paths: list[Path] = []
 
     def mapped(self, tensor: ir.ExternalTensor) -> ir.TensorProtocol:
         """Return the tensor over its mapped file."""
@@ -61,6 +87,7 @@ class _Files:
         if data is None:
             if self.folder is None:
                 return tensor
+            self.paths.append(self.folder / location)
             data = self.maps[location] = map_file(self.folder / location)
         if start + tensor.nbytes > len(data):
             why = f"{tensor.nbytes:,} bytes from {start:,} in a file of {len(data):,}"
@@ -77,8 +104,11 @@ def map_file(path: Path) -> Data:
     """Return the bytes of a file, read on access; ResourceLimit E512 if it cannot be mapped."""
     try:
         with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+            if os.fstat(file.fileno()).st_size == 0:
+                return b""
+            mapped = MappedFile(file.fileno(), 0, access=mmap.ACCESS_READ)
+            mapped.path = path
+            return mapped
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise ResourceLimit(

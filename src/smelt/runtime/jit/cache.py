@@ -54,8 +54,8 @@ class Cache:
         entry = self.root / key
         if not entry.is_dir():
             return None
-        _check_private(self.root)
-        _check_private(entry)
+        check_private(self.root)
+        check_private(entry)
         library = entry / LIBRARY
         try:
             digest = (entry / DIGEST).read_text("ascii").strip()
@@ -65,7 +65,7 @@ class Cache:
         if not is_complete:
             _remove(entry)
             return None
-        _check_private(library)
+        check_private(library)
         with contextlib.suppress(OSError):  # a read-only folder needs no access times
             os.utime(entry)
         return library
@@ -77,7 +77,7 @@ class Cache:
         Exceptions of ``make`` pass through and leave nothing behind.
         """
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _check_private(self.root)
+        check_private(self.root)
         partial = Path(tempfile.mkdtemp(prefix=_PARTIAL, dir=self.root))
         try:
             library = make(partial)
@@ -105,7 +105,7 @@ class Cache:
 
     def note_text(self, key: str) -> str:
         """Return the text of the note for ``key``; raises OSError if there is none."""
-        _check_private(self.root)
+        check_private(self.root)
         return (self.root / f"{key}{_NOTE}").read_text("ascii")
 
     def has_note(self, key: str) -> bool:
@@ -144,7 +144,7 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _check_private(path: Path) -> None:
+def check_private(path: Path) -> None:
     """Raise OSError unless this user owns ``path`` and nobody else may write it."""
     if not hasattr(os, "getuid"):  # Windows: the folder is inside the user's profile
         return

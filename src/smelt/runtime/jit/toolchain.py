@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from smelt.errors import InternalError, ResourceLimit
-from smelt.runtime.c_library import compiler_command
+from smelt.runtime.c_compiler import compiler_command
 
 TIME_LIMIT = 120.0
 """The time limit of the compiler for one program, in seconds."""

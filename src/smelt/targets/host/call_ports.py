@@ -22,6 +22,12 @@ def ports_of(program: Program, slots: Sequence[int]) -> list[Port]:
     ]
 
 
+def has_packed_ports(program: Program) -> bool:
+    """True if an input or output has elements of less than a byte."""
+    ports = (*program.inputs, *program.outputs)
+    return any(program.slots[slot].dtype.bitwidth < 8 for slot in ports)
+
+
 def packing(program: Program, call: Caller) -> Caller:
     """Wrap ``call`` to pack inputs of sub-byte elements and unpack such results."""
     inputs, outputs = (

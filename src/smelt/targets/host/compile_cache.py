@@ -21,10 +21,14 @@ from pathlib import Path
 import numpy as np
 
 from smelt.errors import SmeltError
+from smelt.native.emit.in_process import BIND_THREADS, FUNCTION
+from smelt.native.kernels.blas import BIND
 from smelt.program.digest import digest
 from smelt.program.instruction import Program
 from smelt.runtime.jit.cache import Cache
+from smelt.runtime.jit.library_call import LibraryCall
 from smelt.runtime.jit.toolchain import this_toolchain
+from smelt.targets.host.call_ports import ports_of
 
 MOST_CONSTANTS = 1 << 12
 """The most bytes of constants in a note; programs with more are planned again."""
@@ -43,6 +47,20 @@ class CachedLibrary:
     calls_blas: bool
     has_parts: bool
     weights: tuple[np.ndarray, ...] = ()
+
+    def call_of(self, program: Program) -> LibraryCall:
+        """Return how to call the library that ``program`` became."""
+        return LibraryCall(
+            self.key,
+            FUNCTION,
+            BIND if self.calls_blas else "",
+            BIND_THREADS if self.has_parts else "",
+            ports_of(program, program.inputs),
+            ports_of(program, program.outputs),
+            self.weights,
+            self.memory_bytes,
+            self.is_short,
+        )
 
     def to_text(self) -> str:
         """Return the note as a line of JSON."""

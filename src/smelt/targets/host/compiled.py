@@ -12,11 +12,12 @@ import os
 import threading
 import warnings
 from collections import OrderedDict
+from collections.abc import Callable
 from functools import cached_property
 from typing import TypeAlias
 
 from smelt.errors import ErrorList, SmeltError, Unsupported
-from smelt.native.emit.in_process import BIND_THREADS, FUNCTION, Source, source_of
+from smelt.native.emit.in_process import Source, source_of
 from smelt.native.kernels.blas import BIND
 from smelt.native.rewrite.call_blas import call_blas
 from smelt.native.rewrite.call_lapack import call_lapack
@@ -34,12 +35,14 @@ from smelt.runtime.jit import blas
 from smelt.runtime.jit.background import background
 from smelt.runtime.jit.build import built, is_cached, library_key
 from smelt.runtime.jit.cache import Cache
-from smelt.runtime.jit.caller import Caller, Entry, caller, extension
+from smelt.runtime.jit.caller import Caller, extension
+from smelt.runtime.jit.library_call import LibraryCall
 from smelt.runtime.jit.pool import parallel_for
-from smelt.targets.host.call_ports import packing, ports_of
+from smelt.targets.host.call_ports import has_packed_ports, packing
 from smelt.targets.host.compile_cache import CachedLibrary, note_name, read_note, write_note
 
 Shapes: TypeAlias = tuple[tuple[int, ...], ...]
+Keep: TypeAlias = Callable[[LibraryCall], None]
 
 MOST_CALLERS = 16
 """The most sets of shapes that a program is compiled for; a loaded library stays loaded."""
@@ -57,6 +60,7 @@ class Compiled:
     ``waits``: the first call waits for the compiler. Otherwise cached libraries are loaded and
     others compiled in the background: a static program after its first call, a set of shapes after
     its second, since a growing cache has new shapes each call. ``why``: the last error, or empty.
+    ``keep`` receives how to call each library, unless arrays are converted around the call.
     """
 
     def __init__(self, program: Program, *, waits: bool, threads: int = 1) -> None:
@@ -69,6 +73,7 @@ class Compiled:
         self.waits = waits
         self.threads = threads
         self.why = ""
+        self.keep: Keep | None = None
         self._callers: dict[Shapes, Caller | None] = {}
         self._called: OrderedDict[Shapes, bool] = OrderedDict()
         self._warning = self._said = ""
@@ -167,7 +172,7 @@ class Compiled:
         """Compile ``static``; None, with the reason in ``why``, if that fails."""
         try:
             cached = self.cached_library if static is self.program else None
-            return compile_program(static, self.waits, only_cached, self.threads, cached)
+            return compile_program(static, self.waits, only_cached, self.threads, cached, self.keep)
         except (Unsupported, ErrorList) as error:
             self.why = str(error)
         except (SmeltError, OSError) as error:
@@ -208,19 +213,20 @@ def compile_program(
     only_cached: bool = False,
     threads: int = 1,
     known: CachedLibrary | None = None,
+    keep: Keep | None = None,
 ) -> Caller | None:
     """Return a caller of the compiled static ``program``; None if the process ends meanwhile.
 
     ``waits``: a call waits for the compiler. ``only_cached``: return None unless the library is
     cached. ``threads``: the number of shards of costly steps. ``known``: the cached form, if it was
-    looked up. Raises Unsupported or an ErrorList for what the engine lacks, UsageError E661 without
-    a compiler, and the errors of ``Toolchain.compile``.
+    looked up. ``keep`` is that of ``Compiled``. Raises Unsupported or an ErrorList for what the
+    engine lacks, UsageError E661 without a compiler, and the errors of ``Toolchain.compile``.
     """
     known = read_note(program, threads) if known is None else known
     if known is not None and not (known.calls_blas and blas.table() is None):
         library_path = Cache().find(known.key)
         if library_path is not None:
-            return _caller(program, known, ctypes.CDLL(str(library_path)), threads)
+            return _caller(program, known, ctypes.CDLL(str(library_path)), threads, keep)
     libraries = (call_blas, call_lapack) if blas.table() else ()
     choices = (convolve_packed, choose_skinny_dot, factor_lane_batched, *libraries)
     ordered = planned(program.copy(), "host", choices, GROUPS, IN_CACHE)
@@ -239,7 +245,7 @@ def compile_program(
         source.has_parts,
         source.weights,
     )
-    compiled_caller = _caller(program, cached_library, library, threads)
+    compiled_caller = _caller(program, cached_library, library, threads, keep)
     with contextlib.suppress(OSError):  # without a note, a later process compiles later
         write_note(program, threads, cached_library)
     return compiled_caller
@@ -264,26 +270,20 @@ def _library_in_background(source: Source) -> ctypes.CDLL | None:
 
 
 def _caller(
-    program: Program, cached_library: CachedLibrary, library: ctypes.CDLL, threads: int
+    program: Program,
+    cached_library: CachedLibrary,
+    library: ctypes.CDLL,
+    threads: int,
+    keep: Keep | None,
 ) -> Caller:
-    """Return a caller of ``library`` after passing it BLAS and the thread pool."""
-    if cached_library.calls_blas:
-        library[BIND](blas.table())
-        if threads > 1:
-            blas.use_one_thread()
-    if cached_library.has_parts:
-        library[BIND_THREADS](parallel_for())
-    run = ctypes.cast(library[FUNCTION], ctypes.c_void_p).value
-    assert run is not None
-    inputs, outputs = ports_of(program, program.inputs), ports_of(program, program.outputs)
-    needed, short = cached_library.memory_bytes, cached_library.is_short
-    compiled_caller = caller(
-        Entry(run, library, inputs, outputs, cached_library.weights, needed, short)
-    )
-    few_bits = any(
-        program.slots[slot].dtype.bitwidth < 8 for slot in (*program.inputs, *program.outputs)
-    )
-    return packing(program, compiled_caller) if few_bits else compiled_caller
+    """Return a caller of ``library``; ``keep`` learns how to call it, if callers need no more."""
+    call = cached_library.call_of(program)
+    compiled_caller = call.caller(library, threads)
+    if has_packed_ports(program):
+        return packing(program, compiled_caller)
+    if keep is not None:
+        keep(call)
+    return compiled_caller
 
 
 def _library(text: str) -> ctypes.CDLL:

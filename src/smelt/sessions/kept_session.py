@@ -1,0 +1,162 @@
+"""Open a model from the cache of compiled sessions, or compile it and keep it there."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from smelt.errors import SmeltError
+from smelt.runtime.jit.caller import Caller
+from smelt.runtime.jit.variables import ENGINE as ENGINE_VARIABLE
+from smelt.sessions.compiled import CompiledModel, compile_for_session
+from smelt.sessions.kept import Identity, KeptCalls, Shapes, cached_caller, entry_key, identity_of
+from smelt.sessions.options import ENGINE, SessionOptions
+from smelt.sessions.ports import Description
+
+CLOCK = 20_000_000
+"""The most nanoseconds by which the times of files are behind the clock."""
+
+Source = str | bytes | os.PathLike[str]
+
+
+def open_model(source: Source, options: SessionOptions) -> CompiledModel:
+    """Return the model of ``source``, from the cache if an earlier process compiled it.
+
+    Raises what ``compile_for_session`` raises.
+    """
+    key = _key(source, options)
+    if key is None:
+        return compile_for_session(source, options)
+    kept = KeptCalls.read(key)
+
+    def compiled() -> CompiledModel:
+        """Return the compiled model, whose further calls are kept."""
+        return _compile_and_keep(source, options, key, kept)
+
+    if kept is None:
+        return compiled()
+    runner = KeptRunner(kept, options.threads, compiled)
+    description = Description.from_json(kept.description)
+    return CompiledModel(description, runner, runner.explain, runner.ready)
+
+
+class KeptRunner:
+    """Runs the kept calls of a model; the model is compiled for inputs of other shapes."""
+
+    def __init__(
+        self, kept: KeptCalls, threads: int, compiled: Callable[[], CompiledModel]
+    ) -> None:
+        """Store how the model is called and how it is compiled; neither happens yet."""
+        self._kept = kept
+        self._threads = threads
+        self._compile = compiled
+        self._compiled: CompiledModel | None = None
+        self._changing = threading.RLock()
+        self._callers: dict[Shapes, Caller | None] = {}
+        self._last: Caller | None = None
+
+    def __call__(self, *inputs: Any) -> Sequence[Any]:
+        """Run once; raises what a run of the compiled model raises."""
+        if self._last is not None:
+            results = self._last(*inputs)
+            if results is not None:
+                return results
+        if all(value is not None for value in inputs):
+            arrays = [np.array(value, order="C", copy=None) for value in inputs]
+            caller = self._caller(tuple(array.shape for array in arrays))
+            results = None if caller is None else caller(*arrays)
+            if results is not None:
+                self._last = caller
+                return results
+        return self._full().run(*inputs)
+
+    def explain(self, feeds: Mapping[str, Any]) -> None:
+        """Raise UsageError E632 for values that do not fit the inputs."""
+        self._full().explain(feeds)
+
+    def ready(self, timeout: float | None) -> bool:
+        """True if runs are at full speed, after waiting at most ``timeout`` seconds."""
+        return self._compiled is None or self._compiled.ready(timeout)
+
+    def _caller(self, shapes: Shapes) -> Caller | None:
+        """Return the kept caller for inputs of ``shapes``; None if there is none that works."""
+        if shapes in self._callers:
+            return self._callers[shapes]
+        with self._changing:
+            try:
+                call = self._kept.call(shapes)
+                caller = None if call is None else cached_caller(call, self._threads)
+            except (OSError, ValueError, KeyError, TypeError):
+                caller = None
+            self._callers[shapes] = caller
+        return caller
+
+    def _full(self) -> CompiledModel:
+        """Return the model, compiled on first use."""
+        with self._changing:
+            if self._compiled is None:
+                self._compiled = self._compile()
+        return self._compiled
+
+
+def _key(source: Source, options: SessionOptions) -> str | None:
+    """Return the name of the entry of ``source``; None if its session is not kept.
+
+    Entries have no replaced initializers, and writing the optimized model needs the compiler.
+    """
+    engine = options.entries.get(ENGINE) or os.environ.get(ENGINE_VARIABLE)
+    if options.initializers or options.optimized_model_filepath or engine == "numpy":
+        return None
+    if not isinstance(source, bytes) and not Path(source).is_file():
+        return None
+    if isinstance(source, bytes):
+        name = f"bytes {hashlib.sha256(source).hexdigest()}"
+    else:
+        name = os.path.realpath(os.fspath(source))
+    level = options.graph_optimization_level.name
+    settings = (options.threads, engine, level, sorted(options.dims.items()))
+    try:
+        return entry_key(name, settings)
+    except SmeltError:
+        return None  # there is no C compiler
+
+
+def _compile_and_keep(
+    source: Source, options: SessionOptions, key: str, kept: KeptCalls | None
+) -> CompiledModel:
+    """Return the compiled model of ``source``, which adds calls to the entry ``kept``.
+
+    Without ``kept``, the entry called ``key`` begins. Only programs of the target ``host`` without
+    defaults of inputs are kept.
+    """
+    from smelt.targets.host.runner import HostRunner
+
+    begin = time.time_ns()
+    model = compile_for_session(source, options)
+    files = [*model.files] if isinstance(source, bytes) else [source, *model.files]
+    unchanged = _unchanged(files, begin)
+    runner = model.run
+    if unchanged is None or not isinstance(runner, HostRunner) or runner.compiled is None:
+        return model
+    if not all(port.required for port in model.description.inputs):
+        return model
+    entry = kept or KeptCalls.begin(key, unchanged, model.description.to_json())
+    runner.compiled.keep = entry.add
+    return model
+
+
+def _unchanged(files: Sequence[str | os.PathLike[str]], begin: int) -> list[Identity] | None:
+    """Return the identities of ``files``; None unless all are older than the time ``begin``."""
+    try:
+        identities = [identity_of(path) for path in files]
+    except OSError:
+        return None
+    changes = (max(identity[2], identity[3]) for identity in identities)
+    return None if any(change > begin - CLOCK for change in changes) else identities
