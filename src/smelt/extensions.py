@@ -121,8 +121,8 @@ def place_of(failure: BaseException) -> str:
     frames = traceback.extract_tb(failure.__traceback__)
     files = [f for f in frames if not f.filename.startswith("<") and f.filename != __file__]
     here = str(Path(__file__).parent) + os.sep
-    others = [f for f in files if not f.filename.startswith((here, *_PYTHON))]
-    last = next(reversed(others or files), None)
+    other_files = [f for f in files if not f.filename.startswith((here, *_PYTHON))]
+    last = next(reversed(other_files or files), None)
     if last is None or last.filename in (metadata.__file__, os.__file__):
         return ""
     return f"{last.filename}:{last.lineno}"

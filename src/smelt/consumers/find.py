@@ -25,8 +25,10 @@ def consumers() -> Mapping[str, Consumer]:
     """Return every consumer by name, in the order of names; each file of ``known`` holds one."""
     modules = modules_in("smelt.consumers.known")
     values = (value for module in modules for value in vars(module).values())
-    found = [value for value in values if isinstance(value, Consumer)]
-    return {consumer.name: consumer for consumer in sorted(found, key=lambda item: item.name)}
+    found_values = [value for value in values if isinstance(value, Consumer)]
+    return {
+        consumer.name: consumer for consumer in sorted(found_values, key=lambda item: item.name)
+    }
 
 
 def find_consumers(text: str | Iterable[str]) -> Chosen:

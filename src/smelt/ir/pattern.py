@@ -137,8 +137,12 @@ def heads(pattern: Pattern) -> frozenset[str] | None:
         return frozenset(pattern.op_types)
     if isinstance(pattern, OneOf):
         alternatives = [heads(p) for p in pattern.alternatives]
-        known = [head for head in alternatives if head is not None]
-        return frozenset().union(*known) if len(known) == len(alternatives) else None
+        known_alternatives = [head for head in alternatives if head is not None]
+        return (
+            frozenset().union(*known_alternatives)
+            if len(known_alternatives) == len(alternatives)
+            else None
+        )
     return None
 
 

@@ -49,9 +49,9 @@ def connect(
     for output, value in joints:
         replace(second, value, output)
         second.graph.inputs.remove(value)
-    kept = [value for value in first.graph.outputs if value.name not in pairs]
-    renamed = _rename_ports(first, second, kept, prefix)
-    _append(first, second, kept)
+    kept_outputs = [value for value in first.graph.outputs if value.name not in pairs]
+    renamed = _rename_ports(first, second, kept_outputs, prefix)
+    _append(first, second, kept_outputs)
     share_weights(first)
     forget_names(first)
     name_values(first)

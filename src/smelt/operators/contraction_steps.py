@@ -84,9 +84,9 @@ class _Planner:
         axes = tuple(i for i, label in enumerate(labels) if label not in kept_labels)
         if not axes:
             return number
-        remaining = [label for label in labels if label in kept_labels]
+        remaining_labels = [label for label in labels if label in kept_labels]
         ones = all(self.sizes.get(labels[axis]) == 1 for axis in axes)
-        return self.add(SQUEEZE if ones else REDUCE, (number,), remaining, axes=axes)
+        return self.add(SQUEEZE if ones else REDUCE, (number,), remaining_labels, axes=axes)
 
     def product(self, a: int, b: int, order: Labels) -> int:
         """Append one DotGeneral with batch dims ordered as in ``order``, and return its number.

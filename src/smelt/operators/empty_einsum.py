@@ -18,9 +18,11 @@ from smelt.operators.declare import Attributes
 def has_empty_operand(node: ir.Node) -> bool:
     """True if ``node`` is an Einsum of operands of known ranks, and one of them is empty."""
     shapes = [None if value is None else value.shape for value in node.inputs]
-    known = [shape for shape in shapes if shape is not None]
-    empty = any(dim == 0 for shape in known for dim in shape)
-    return node.op_type == "Einsum" and not node.domain and empty and len(known) == len(shapes)
+    known_shapes = [shape for shape in shapes if shape is not None]
+    empty = any(dim == 0 for shape in known_shapes for dim in shape)
+    return (
+        node.op_type == "Einsum" and not node.domain and empty and len(known_shapes) == len(shapes)
+    )
 
 
 def zeros(

@@ -57,5 +57,5 @@ def shape_from_inputs(dims: Sequence[Dim], graph: ir.Graph | None, b: Builder) -
     if len(numbers) == len(dims):
         return b.const_i64(numbers)
     sizes = [size_from_inputs(dim, graph, b) for dim in dims]
-    known = [size for size in sizes if size is not None]
-    return b.op("Concat", *known, axis=0) if len(known) == len(sizes) else None
+    known_sizes = [size for size in sizes if size is not None]
+    return b.op("Concat", *known_sizes, axis=0) if len(known_sizes) == len(sizes) else None

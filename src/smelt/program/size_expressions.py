@@ -70,10 +70,10 @@ def _evaluate(expression: Any, sizes: Mapping[str, int | Size]) -> int | Size | 
         dividend, divisor = _evaluate(numerator, sizes), _evaluate(denominator, sizes)
         return None if dividend is None or divisor is None else dividend // divisor
     operands = [_evaluate(part, sizes) for part in expression.args]
-    known = [part for part in operands if part is not None]
-    if len(known) < len(operands) or not known:
+    known_operands = [part for part in operands if part is not None]
+    if len(known_operands) < len(operands) or not known_operands:
         return None
-    return _apply(sympy, expression, known)
+    return _apply(sympy, expression, known_operands)
 
 
 def _apply(sympy: Any, expression: Any, operands: list[int | Size]) -> int | Size | None:

@@ -28,16 +28,16 @@ Inputs = Sequence[np.ndarray | None]
 
 def is_bounded(node: ir.Node, inputs: Inputs, limit: int) -> bool:
     """True if the outputs provably fit ``limit`` bytes and the work is within ``WORK_LIMIT``."""
-    present = [array for array in inputs if array is not None]
+    present_inputs = [array for array in inputs if array is not None]
     count = _output_elements(node, inputs)
     if count is None:
         return False
     if any(output.dtype in (None, ir.DataType.STRING) for output in node.outputs):
         return False
     widest = max((output.dtype.bitwidth for output in node.outputs if output.dtype), default=64)
-    if count * widest > limit * 8 or sum(array.nbytes for array in present) > 4 * limit:
+    if count * widest > limit * 8 or sum(array.nbytes for array in present_inputs) > 4 * limit:
         return False
-    return _work(node, present, count) <= WORK_LIMIT
+    return _work(node, present_inputs, count) <= WORK_LIMIT
 
 
 def _work(node: ir.Node, inputs: Sequence[np.ndarray], count: int) -> int:
@@ -140,18 +140,18 @@ SIZES: dict[str, Callable[[Inputs], int]] = {
 
 def is_undefined(node: ir.Node, inputs: Inputs) -> bool:
     """True if ONNX leaves the result undefined, a runtime traps, or doubles would be inexact."""
-    present = [array for array in inputs if array is not None]
-    if node.op_type in THROUGH_DOUBLES and present and is_integer(present[0].dtype):
-        return not _is_exact(node.op_type, present)
-    if node.op_type in ("Div", "Mod") and present[0].dtype.kind in "iu":
-        dividend, divisor = present[:2]
+    present_inputs = [array for array in inputs if array is not None]
+    if node.op_type in THROUGH_DOUBLES and present_inputs and is_integer(present_inputs[0].dtype):
+        return not _is_exact(node.op_type, present_inputs)
+    if node.op_type in ("Div", "Mod") and present_inputs[0].dtype.kind in "iu":
+        dividend, divisor = present_inputs[:2]
         lowest = np.iinfo(dividend.dtype).min  # 0 for unsigned integers, which cannot overflow
         overflows = lowest < 0 and np.any(dividend == lowest) and np.any(divisor == -1)
         return bool(np.any(divisor == 0) or overflows)
     if node.op_type in ("Cast", "CastLike"):
-        return _cast_undefined(node, present[0])
+        return _cast_undefined(node, present_inputs[0])
     if node.op_type == "BitShift":
-        return bool(np.any(present[1] >= present[1].dtype.itemsize * 8))
+        return bool(np.any(present_inputs[1] >= present_inputs[1].dtype.itemsize * 8))
     return False
 
 

@@ -214,11 +214,11 @@ class InferenceSession:
 
     def _no_output(self, names: Sequence[str]) -> UsageError:
         """Return the error of ``names``, some of which the model does not have."""
-        unknown = [name for name in names if name not in self.output_names]
+        unknown_names = [name for name in names if name not in self.output_names]
         listed = ", ".join(self.output_names)
         return UsageError(
             "E632",
-            f"the model has no output {', '.join(map(repr, unknown))}",
+            f"the model has no output {', '.join(map(repr, unknown_names))}",
             why=f"its outputs are {listed}",
-            fix=did_you_mean(unknown[0], self.output_names, f"ask for {listed}"),
+            fix=did_you_mean(unknown_names[0], self.output_names, f"ask for {listed}"),
         )

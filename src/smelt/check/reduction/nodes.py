@@ -126,7 +126,9 @@ class _Removal:
         read.
         """
         main = self.model.graph
-        kept = [value for value in main.outputs if value.producer() not in {None, *self.gone}]
+        kept_outputs = [
+            value for value in main.outputs if value.producer() not in {None, *self.gone}
+        ]
         for node in main:
             if node in self.gone:
                 continue
@@ -134,9 +136,9 @@ class _Removal:
                 readers = scope.consumers(value)
                 is_dangling = readers and all(reader in self.gone for reader in readers)
                 if is_dangling and value.dtype is not None:
-                    kept.append(value)
+                    kept_outputs.append(value)
         main.outputs.clear()
-        main.outputs.extend(dict.fromkeys(kept))
+        main.outputs.extend(dict.fromkeys(kept_outputs))
 
 
 def _with_inner(nodes: Iterable[ir.Node]) -> set[ir.Node]:

@@ -75,10 +75,12 @@ def renamed(names: Sequence[str], new_names: NewNames | None, kind: str) -> list
         fix = f'{kind}_names=["{new_names}"]'
         raise _wrong_names(kind, f"{new_names!r} is text, not a list of names", fix)
     if isinstance(new_names, Mapping):
-        unknown = [old for old in new_names if old not in names]
-        if unknown:
+        unknown_names = [old for old in new_names if old not in names]
+        if unknown_names:
             raise _wrong_names(
-                kind, f"there is no {kind} {unknown[0]!r}", f"the {kind}s are {listed(names, 20)}"
+                kind,
+                f"there is no {kind} {unknown_names[0]!r}",
+                f"the {kind}s are {listed(names, 20)}",
             )
         result = [new_names.get(name, name) for name in names]
     else:

@@ -81,12 +81,12 @@ def computed_sizes(op: Operation, operands: Sequence[Any]) -> Any:
     if op.name in _CHOICES:
         return _CHOICES[op.name](operands)
     sizes = [as_sizes(operand) for operand in operands]
-    known = [operand for operand in sizes if operand is not None]
-    if not operands or len(known) < len(sizes):
+    known_sizes = [operand for operand in sizes if operand is not None]
+    if not operands or len(known_sizes) < len(sizes):
         return None
     if op.name == "stablehlo.compare":
-        return _compared(op, known[0], known[1])
-    dims = _dims_of(op, known)
+        return _compared(op, known_sizes[0], known_sizes[1])
+    dims = _dims_of(op, known_sizes)
     dtype, shape = op.dtype, op.shape
     if dims is None or dtype not in (np.int32, np.int64) or len(dims) != np.prod(shape):
         return None

@@ -40,8 +40,12 @@ def _known_sizes(x: ir.Value | None, changed: Sequence[int]) -> np.ndarray | Non
     """Return the sizes of ``x`` if those of all axes but ``changed`` are known, else None."""
     dims = () if x is None or x.shape is None else x.shape.dims
     numbers = [0 if axis in changed else dim for axis, dim in enumerate(dims)]
-    known = [dim for dim in numbers if isinstance(dim, int)]
-    return np.asarray(known, np.int64) if known and len(known) == len(numbers) else None
+    known_numbers = [dim for dim in numbers if isinstance(dim, int)]
+    return (
+        np.asarray(known_numbers, np.int64)
+        if known_numbers and len(known_numbers) == len(numbers)
+        else None
+    )
 
 
 def _extended(

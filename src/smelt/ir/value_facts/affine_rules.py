@@ -122,12 +122,12 @@ def _slice(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine |
 def _concat(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
     """Return the form of Concat; None unless each operand continues the sequence before it."""
     forms = [proof.of(operand, depth) for operand in node.inputs]
-    known = [form for form in forms if form is not None]
-    if len(known) < len(forms):
+    known_forms = [form for form in forms if form is not None]
+    if len(known_forms) < len(forms):
         return None
     axis = node.attributes.get_int("axis", 0) % rank_of(value)
     sizes = [part.shape[axis] for part in node.inputs if part is not None and part.shape]
-    return concatenated(known, sizes, axis) if len(sizes) == len(known) else None
+    return concatenated(known_forms, sizes, axis) if len(sizes) == len(known_forms) else None
 
 
 def _sum(sign: int) -> Rule:

@@ -78,13 +78,13 @@ def _elementwise(parts: Sequence[list[Range] | None], combine: object) -> list[R
 
     None if a part is unknown or has another length.
     """
-    known = [part for part in parts if part is not None]
-    if len(known) < len(parts):
+    known_parts = [part for part in parts if part is not None]
+    if len(known_parts) < len(parts):
         return None
-    count = max(map(len, known))
-    if any(len(part) not in (1, count) for part in known):
+    count = max(map(len, known_parts))
+    if any(len(part) not in (1, count) for part in known_parts):
         return None
-    rows = zip(*(part * count if len(part) == 1 else part for part in known), strict=True)
+    rows = zip(*(part * count if len(part) == 1 else part for part in known_parts), strict=True)
     return [combine(row) for row in rows]  # type: ignore[operator]
 
 

@@ -58,10 +58,10 @@ def within(bounds: Operand, limits: Bounds) -> Bounds:
 
 def hull(*parts: Operand) -> Operand:
     """Return bounds that contain all ``parts``; None if a part is unknown or there is none."""
-    known = [part for part in parts if part is not None]
-    if len(known) < len(parts) or not known:
+    known_parts = [part for part in parts if part is not None]
+    if len(known_parts) < len(parts) or not known_parts:
         return None
-    return min(low for low, _ in known), max(high for _, high in known)
+    return min(low for low, _ in known_parts), max(high for _, high in known_parts)
 
 
 # Operators whose results count or number elements, whatever their inputs hold.
@@ -145,10 +145,12 @@ def _over_all(combine: Callable[[Iterable[int]], int]) -> Formula:
 
     def formula(node: ir.Node, operands: Operands) -> Operand:
         """Return ``combine`` of all lower bounds, and of all upper bounds."""
-        known = [part for part in operands if part is not None]
-        if len(known) < len(operands):
+        known_operands = [part for part in operands if part is not None]
+        if len(known_operands) < len(operands):
             return None
-        return combine(low for low, _ in known), combine(high for _, high in known)
+        return combine(low for low, _ in known_operands), combine(
+            high for _, high in known_operands
+        )
 
     return formula
 

@@ -201,7 +201,7 @@ def _reshaped(value: ir.Value, dims: Iterable[Dim], b: Builder) -> ir.Value | No
         b.const_i64([-1]) if axis == open_dims[0] else size_from_inputs(dim, b.graph, b)
         for axis, dim in enumerate(dims)
     ]
-    known = [size for size in sizes if size is not None]
-    if len(known) < len(sizes):
+    known_sizes = [size for size in sizes if size is not None]
+    if len(known_sizes) < len(sizes):
         return None
-    return b.op("Reshape", value, b.op("Concat", *known, axis=0))
+    return b.op("Reshape", value, b.op("Concat", *known_sizes, axis=0))

@@ -25,8 +25,8 @@ def cached_heads(m: Match, b: Builder) -> Replacement:
         return None
     operands = [m[name] for name in ("q", "k", "v")]
     shapes = [value.shape for value in operands]
-    known = [shape for shape in shapes if shape is not None and len(shape) == 4]
-    sizes = [(shape[1], shape[3]) for shape in known]
+    known_shapes = [shape for shape in shapes if shape is not None and len(shape) == 4]
+    sizes = [(shape[1], shape[3]) for shape in known_shapes]
     heads = [head for head, _ in sizes if isinstance(head, int)]
     widths = [width for _, width in sizes if isinstance(width, int)]
     if len(heads) < 3:
@@ -35,7 +35,7 @@ def cached_heads(m: Match, b: Builder) -> Replacement:
         return Miss("the head size is not constant")
     if heads[1] != heads[2]:
         return Miss("keys and values have different head counts")
-    one_position = all(shape[2] == 1 for shape in known)
+    one_position = all(shape[2] == 1 for shape in known_shapes)
     are_split = all(_splits_heads(value, one_position) for value in operands)
     if not are_split:
         return Miss("queries, keys or values are not split into heads before the attention")

@@ -31,8 +31,8 @@ def causal(m: Match, b: Builder) -> Replacement:
         )
     if len(node.outputs) > 1:
         return Miss("the Attention has further outputs (keys, values or scores)")
-    kept = [a for a in node.attributes.values() if a.name != "is_causal"]
-    attributes = [*kept, ir.AttrInt64("is_causal", 1)]
+    kept_attributes = [a for a in node.attributes.values() if a.name != "is_causal"]
+    attributes = [*kept_attributes, ir.AttrInt64("is_causal", 1)]
     return b.add(ir.Node("", "Attention", [m["q"], m["k"], m["v"]], attributes))[0]
 
 

@@ -281,8 +281,8 @@ def scaled_operand(m: Match, b: Builder) -> Replacement:
         operands.append(b.like(moved, value, *moved.inputs[1:]) if moved is not None else value)
     if len(m.root.outputs) > 1:
         return Miss("the Attention has further outputs (keys, values or scores)")
-    kept = [a for a in m.root.attributes.values() if a.name != "scale"]
-    attributes = [*kept, ir.AttrFloat32("scale", scale)]
+    kept_attributes = [a for a in m.root.attributes.values() if a.name != "scale"]
+    attributes = [*kept_attributes, ir.AttrFloat32("scale", scale)]
     inputs = [*operands, m["v"], m.get("bias")]
     return b.add(ir.Node("", "Attention", inputs[: len(m.root.inputs)], attributes))[0]
 

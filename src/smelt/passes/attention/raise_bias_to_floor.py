@@ -164,10 +164,10 @@ def _bounds(value: ir.Value | None, m: Match, depth: int) -> _Range | None:
     parts = [_bounds(part, m, depth + 1) for part in operands if node.op_type != "Pad"]
     if node.op_type == "Pad":
         parts = [_bounds(node.inputs[0], m, depth + 1), _padding(node, m)]
-    known = [part for part in parts if part is not None]
-    if len(known) < len(parts):
+    known_parts = [part for part in parts if part is not None]
+    if len(known_parts) < len(parts):
         return None
-    return _bounds_of_operator(node.op_type, known)
+    return _bounds_of_operator(node.op_type, known_parts)
 
 
 def _padding(node: ir.Node, m: Match) -> _Range | None:

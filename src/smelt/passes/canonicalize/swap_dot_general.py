@@ -49,15 +49,21 @@ def transposed_product(m: Match, b: Builder) -> Replacement:
         )
     if lhs.dtype != rhs.dtype and "dtype" not in node.attributes:
         return Miss("the result has the dtype of the left operand, which the swap would change")
-    kept = [a for a in node.attributes.values() if a.name not in _SWAPPED]
-    swapped = [
-        ir.AttrInt64s(_SWAPPED[a.name], a.as_ints())
-        for a in node.attributes.values()
-        if a.name in _SWAPPED
+    kept_attributes = [
+        attribute for attribute in node.attributes.values() if attribute.name not in _SWAPPED
     ]
-    result = b.add(ir.Node("smelt", "DotGeneral", (rhs, lhs), [*swapped, *kept]))[0]
-    moved = [_axis_after_swap(axis, batch, left, right) for axis in order]
-    return result if moved == sorted(moved) else b.op("Transpose", result, perm=moved)
+    swapped = [
+        ir.AttrInt64s(_SWAPPED[attribute.name], attribute.as_ints())
+        for attribute in node.attributes.values()
+        if attribute.name in _SWAPPED
+    ]
+    result = b.add(ir.Node("smelt", "DotGeneral", (rhs, lhs), [*swapped, *kept_attributes]))[0]
+    swapped_order = [_axis_after_swap(axis, batch, left, right) for axis in order]
+    return (
+        result
+        if swapped_order == sorted(swapped_order)
+        else b.op("Transpose", result, perm=swapped_order)
+    )
 
 
 def _axis_after_swap(axis: int, batch: int, left: int, right: int) -> int:

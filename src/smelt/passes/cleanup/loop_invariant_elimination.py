@@ -135,12 +135,17 @@ class _Carrier:
         """
         node, form = self.node, self.form
         results: list[ir.Value | None] = [
-            None if scope.is_dead(v) else constant.get(i, v) for i, v in enumerate(node.outputs)
+            None if scope.is_dead(v) else constant.get(position, v)
+            for position, v in enumerate(node.outputs)
         ]
         kept = [index for index in range(len(node.outputs)) if index not in constant]
         if kept:
             self.shrink(constant)
-            inputs = [v for i, v in enumerate(node.inputs) if i - form.node_input not in constant]
+            inputs = [
+                v
+                for position, v in enumerate(node.inputs)
+                if position - form.node_input not in constant
+            ]
             attributes = [*node.attributes.values()]
             builder = self.rewriter.builder(node, [node], "loop_invariant_elimination")
             new = ir.Node("", node.op_type, inputs, attributes, num_outputs=len(kept))
@@ -156,13 +161,17 @@ class _Carrier:
     def shrink(self, constant: Mapping[int, ir.Value]) -> None:
         """Remove the carried values from the body and let it read the initial values instead."""
         body, form = self.body, self.form
-        carried = {body.inputs[form.body_input + i]: value for i, value in constant.items()}
-        producers = [body.outputs[form.body_output + i].producer() for i in constant]
+        carried = {
+            body.inputs[form.body_input + position]: value for position, value in constant.items()
+        }
+        producers = [body.outputs[form.body_output + position].producer() for position in constant]
         body.outputs[:] = [
-            v for i, v in enumerate(body.outputs) if i - form.body_output not in constant
+            output
+            for position, output in enumerate(body.outputs)
+            if position - form.body_output not in constant
         ]
-        for inner, initial in carried.items():
-            for use in inner.uses():
+        for body_input, initial in carried.items():
+            for use in body_input.uses():
                 set_input(use.node, use.idx, initial)
         self.return_copies(carried)
         body.inputs[:] = [value for value in body.inputs if value not in carried]

@@ -52,8 +52,8 @@ def pool_of_zeros(m: Match, b: Builder) -> Replacement:
         return Miss("the indices of the maxima are read")
     if _is_harmless(m, pad):  # keeps 1
         return Miss("no element of the padded tensor is below 0")
-    kept = [a for a in pool.attributes.values() if a.name not in ("auto_pad", "pads")]
-    attributes = [*kept, ir.AttrString("auto_pad", "VALID")]
+    kept_attributes = [a for a in pool.attributes.values() if a.name not in ("auto_pad", "pads")]
+    attributes = [*kept_attributes, ir.AttrString("auto_pad", "VALID")]
     (result,) = b.add(ir.Node("", "MaxPool", pool.inputs, attributes))
     return (result, *[None] * (len(pool.outputs) - 1))
 

@@ -83,10 +83,10 @@ def _is_same_for_a_vector(value: ir.Value, ranks: _Ranks) -> bool:
             op_type = reader.op_type
             if reader.domain or op_type not in FIRST_ONLY | BROADCASTING:  # needs 3
                 return False
-            others = [x for x in reader.inputs if x is not None and x not in vectors]
+            other_inputs = [x for x in reader.inputs if x is not None and x not in vectors]
             if op_type in FIRST_ONLY and reader.inputs[0] is not vector:
                 return False
-            if op_type in BROADCASTING and any(ranks.of(other) for other in others):
+            if op_type in BROADCASTING and any(ranks.of(other) for other in other_inputs):
                 continue
             new_vectors = [result for result in reader.outputs if result not in vectors]
             pending += new_vectors
@@ -148,10 +148,10 @@ class _Ranks:
         ranks = [self._known[source] for source in self._read(value)]
         if not ranks or None in ranks:
             return None
-        known = [rank for rank in ranks if rank is not None]
+        known_ranks = [rank for rank in ranks if rank is not None]
         node = value.producer()
-        same = len(set(known)) == 1
-        return max(known) if same or (node is not None and node.op_type != "If") else None
+        same = len(set(known_ranks)) == 1
+        return max(known_ranks) if same or (node is not None and node.op_type != "If") else None
 
 
 def _rank(value: ir.Value | None) -> int | None:

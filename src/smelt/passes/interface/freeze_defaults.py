@@ -26,8 +26,8 @@ def freeze_defaults(
     for value in frozen:
         value.const_value = default_of(value)
         value.meta.pop(META_KEY, None)
-    kept = [value for value in graph.inputs if value not in set(frozen)]
-    graph.inputs[:] = kept
+    kept_inputs = [value for value in graph.inputs if value not in set(frozen)]
+    graph.inputs[:] = kept_inputs
     for value in frozen:
         graph.register_initializer(value)
         stats.fired["default frozen"] += 1

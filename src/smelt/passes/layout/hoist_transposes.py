@@ -128,10 +128,16 @@ def _hoist(split: ir.Node, chain: list[ir.Node], perm: Perm, rewriter: Rewriter)
         operands = [new if value is old else value for value in node.inputs]
         old, new = node.outputs[0], b.like(node, *operands)
     place = split.attributes.get_int("axis", 0) % len(perm)
-    kept = [attribute for attribute in split.attributes.values() if attribute.name != "axis"]
+    kept_attributes = [
+        attribute for attribute in split.attributes.values() if attribute.name != "axis"
+    ]
     axis = ir.AttrInt64("axis", perm.index(place))
     new_split = ir.Node(
-        "", "Split", [new, *split.inputs[1:]], [*kept, axis], num_outputs=len(split.outputs)
+        "",
+        "Split",
+        [new, *split.inputs[1:]],
+        [*kept_attributes, axis],
+        num_outputs=len(split.outputs),
     )
     for part, new_part in zip(split.outputs, b.add(new_split), strict=True):
         for reader in scope.consumers(part):

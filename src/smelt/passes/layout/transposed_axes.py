@@ -129,10 +129,10 @@ def _pad(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commu
     if pads is None or len(pads) != 2 * rank:
         return None
     order = inverse(perm)
-    old = [pads[side + axis] for side in (0, rank) for axis in order]
+    old_pads = [pads[offset + axis] for offset in (0, rank) for axis in order]
     return Commuted(
         perm,
-        lambda b, operands: rebuilt(b, node, [operands[0], b.const_i64(old), *operands[2:]]),
+        lambda b, operands: rebuilt(b, node, [operands[0], b.const_i64(old_pads), *operands[2:]]),
     )
 
 

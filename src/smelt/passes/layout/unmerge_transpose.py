@@ -94,16 +94,16 @@ def _split_otherwise(m: Match, b: Builder, perm: Sequence[int]) -> Replacement:
     order = [group for _, group in sorted(zip(perm, groups, strict=True))]
     dims = [result[axis] for group in order for axis in group]
     sizes = [_size(dim, axis, m["x"]) for axis, dim in enumerate(dims)]
-    others = [dim for dim, size in zip(dims, sizes, strict=True) if size != -1]
-    is_determined = -1 not in sizes or all(map(is_positive, others))
+    known_dims = [dim for dim, size in zip(dims, sizes, strict=True) if size != -1]
+    is_determined = -1 not in sizes or all(map(is_positive, known_dims))
     if sizes.count(-1) > 1:  # needs 3
         return Miss("more than one dim of the result is unknown")
     if 0 in dims or not is_determined:
         return Miss("a dim of the result may be 0")
     starts = np.cumsum([0, *(len(group) for group in order)])
     axes = [int(starts[index]) + i for index in perm for i in range(len(order[index]))]
-    units = _unit_dims(m["x"].shape, dims)
-    split = ("Squeeze", units) if units else ("Reshape", sizes)
+    unit_axes = _unit_dims(m["x"].shape, dims)
+    split = ("Squeeze", unit_axes) if unit_axes else ("Reshape", sizes)
     return b.op("Transpose", b.op(split[0], m["x"], b.const_i64(split[1])), perm=axes)
 
 

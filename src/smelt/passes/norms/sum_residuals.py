@@ -48,10 +48,10 @@ def _hidden_sum(norm: ir.Node, cx: PassContext) -> ir.Node | None:
     added = total.producer() if total is not None else None
     if total is None or added is None or (added.domain, added.op_type) != ("", "Add"):
         return None
-    x, s = added.inputs
-    if x is None or s is None or total.dtype != ir.DataType.FLOAT or not is_known(added):
+    x, skip = added.inputs
+    if x is None or skip is None or total.dtype != ir.DataType.FLOAT or not is_known(added):
         return None
-    if not same_shape(x.shape, s.shape):  # needs 1
+    if not same_shape(x.shape, skip.shape):  # needs 1
         return None
     if not scope.has_one_use(total):  # needs 2
         return None

@@ -145,9 +145,12 @@ def _float_places(node: ir.Node, version: int) -> Places | None:
         if "tensor(float16)" in constraint.allowed_type_strs
     }
     allowed -= WIDE_VARIABLES.get(node.op_type, set())
-    ins = _types(node.inputs, [formal.type_str for formal in schema.inputs])
-    outs = _types(node.outputs, [formal.type_str for formal in schema.outputs])
-    places = [[index for index, type_ in group if type_ in allowed] for group in (ins, outs)]
+    input_types = _types(node.inputs, [formal.type_str for formal in schema.inputs])
+    output_types = _types(node.outputs, [formal.type_str for formal in schema.outputs])
+    places = [
+        [index for index, type_ in group if type_ in allowed]
+        for group in (input_types, output_types)
+    ]
     return (places[0], places[1]) if places[0] else None
 
 

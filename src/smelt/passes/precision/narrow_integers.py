@@ -167,13 +167,19 @@ class _Facts:
         while pending:
             current = pending[-1]
             node = current.producer()
-            read = [] if node is None or _is_size_source(current) else node.inputs
-            unknown = [v for v in read if v is not None and v not in self._sizes]
+            operands = [] if node is None or _is_size_source(current) else node.inputs
+            unknown = [
+                operand
+                for operand in operands
+                if operand is not None and operand not in self._sizes
+            ]
             if unknown and current not in self._sizes:
                 pending += unknown
                 continue
-            inner = bool(read) and all(v is None or self._sizes[v] for v in read)
-            self._sizes.setdefault(current, _is_size_source(current) or inner)
+            reads_sizes_only = bool(operands) and all(
+                operand is None or self._sizes[operand] for operand in operands
+            )
+            self._sizes.setdefault(current, _is_size_source(current) or reads_sizes_only)
             pending.pop()
         return self._sizes[value]
 

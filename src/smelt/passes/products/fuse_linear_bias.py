@@ -50,8 +50,10 @@ def gemm_plus(m: Match, b: Builder) -> Replacement:
     if isinstance(bias, Miss):
         return bias
     alpha = opset.attribute(node, "alpha", m.opset) * (-1.0 if negated else 1.0)
-    kept = [a for a in node.attributes.values() if a.name not in ("alpha", "beta")]
-    attributes = [*kept, ir.AttrFloat32("alpha", alpha)] if alpha != 1 else kept
+    kept_attributes = [a for a in node.attributes.values() if a.name not in ("alpha", "beta")]
+    attributes = (
+        [*kept_attributes, ir.AttrFloat32("alpha", alpha)] if alpha != 1 else kept_attributes
+    )
     return b.add(ir.Node("", "Gemm", (m["a"], m["b"], bias), attributes))[0]
 
 

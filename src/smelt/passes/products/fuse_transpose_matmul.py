@@ -50,8 +50,8 @@ def matmul_of_transposed(m: Match, b: Builder) -> Replacement:
 @rule(one_of(*(op("Gemm", *pair, rest=True) for pair in _OPERANDS)))
 def gemm_of_transposed(m: Match, b: Builder) -> Replacement:
     """Fold Transposes of the operands of a Gemm into its flags."""
-    kept = [a for a in m.root.attributes.values() if a.name not in ("transA", "transB")]
-    return _gemm(m, b, m.root.inputs[2] if len(m.root.inputs) > 2 else None, kept)
+    kept_attributes = [a for a in m.root.attributes.values() if a.name not in ("transA", "transB")]
+    return _gemm(m, b, m.root.inputs[2] if len(m.root.inputs) > 2 else None, kept_attributes)
 
 
 def _gemm(m: Match, b: Builder, bias: ir.Value | None, attributes: list[ir.Attr]) -> Replacement:

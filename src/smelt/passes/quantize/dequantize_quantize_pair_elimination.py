@@ -25,10 +25,10 @@ _dequantized = op("DequantizeLinear", var("x"), rest=True, name="dq", shared=Tru
 @rule(op("QuantizeLinear", _dequantized, rest=True), min_opset=10, same_shape=True)  # keeps 1
 def quantize_of_dequantize(m: Match, b: Builder) -> Replacement:
     """Replace the pair by its integers if the round trip is proved to be exact."""
-    dq, q = Quantization.of(m.node("dq")), Quantization.of(m.root)
-    if dq is None or q is None:
+    dequantization, quantization = Quantization.of(m.node("dq")), Quantization.of(m.root)
+    if dequantization is None or quantization is None:
         return Miss("the element types or parameters of the quantization are unknown")
-    flaw = round_trip_flaw(dq, q, m.constants)  # needs 1, 2, keeps 2, 3
+    flaw = round_trip_flaw(dequantization, quantization, m.constants)  # needs 1, 2, keeps 2, 3
     return m["x"] if flaw is None else Miss(flaw)
 
 

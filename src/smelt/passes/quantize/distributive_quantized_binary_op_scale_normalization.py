@@ -46,15 +46,15 @@ def quantized_sum(m: Match, b: Builder) -> Replacement:
     """Rebuild the sum with divided scales, or return a Miss."""
     nodes = (m.node("a"), m.node("b"), m.root)
     quantizations = [Quantization.of(node) for node in nodes]
-    known = [q for q in quantizations if q is not None]
-    scales = [q.scales(m.constants) for q in known]
+    known_quantizations = [q for q in quantizations if q is not None]
+    scales = [q.scales(m.constants) for q in known_quantizations]
     arrays = [array for array in scales if array is not None]
-    if len(known) < len(nodes):
+    if len(known_quantizations) < len(nodes):
         return Miss("the element types or parameters of a quantization are unknown")
     if len(arrays) < len(nodes):
         return Miss("a scale is not constant")
-    dtype = known[0].scale.dtype
-    if dtype not in FLOATS or any(q.real != {dtype} for q in known):
+    dtype = known_quantizations[0].scale.dtype
+    if dtype not in FLOATS or any(q.real != {dtype} for q in known_quantizations):
         return Miss("the scales are not of one floating-point type")
     single = [place for place in (1, 0) if arrays[place].ndim == 0]
     if not single:  # needs 1
@@ -63,7 +63,9 @@ def quantized_sum(m: Match, b: Builder) -> Replacement:
         return None
     unit = single[0]
     new_scales = [_divided(array, arrays[unit], dtype) for array in arrays]
-    steps = [float(np.max(largest_steps(q, m.constants), initial=0)) for q in known[:2]]
+    steps = [
+        float(np.max(largest_steps(q, m.constants), initial=0)) for q in known_quantizations[:2]
+    ]
     flaw = _why_inexact(arrays, new_scales, steps, dtype)
     return Miss(flaw) if flaw is not None else _rebuilt_sum(m, b, nodes, new_scales)
 

@@ -170,24 +170,24 @@ def _is_in_pairs(quantize: ir.Node, tree: _Tree) -> bool:
 
 def _flaw_of_numbers(quantize: ir.Node, tree: _Tree, constants: Constants) -> str | None:
     """Return why moved integers might differ from the quantized floats; None if they are equal."""
-    q = Quantization.of(quantize)
-    if q is None:
+    quantization = Quantization.of(quantize)
+    if quantization is None:
         return "the quantization parameters are unknown"
     for move in tree.moves:
-        if q.integer not in MOVES[move.op_type]:  # keeps 4
-            return f"{move.op_type} may have no kernel for {q.integer}"
+        if quantization.integer not in MOVES[move.op_type]:  # keeps 4
+            return f"{move.op_type} may have no kernel for {quantization.integer}"
     for leaf in tree.leaves:
-        dq = Quantization.of(leaf)
-        if dq is None:
+        dequantization = Quantization.of(leaf)
+        if dequantization is None:
             return "the quantization parameters are unknown"
-        if dq.block_size or q.block_size:  # keeps 2
+        if dequantization.block_size or quantization.block_size:  # keeps 2
             return "each block has its own scale"
-        if dq.axis is not None:
-            axis = _axis_after(tree, dq.axis)
+        if dequantization.axis is not None:
+            axis = _axis_after(tree, dequantization.axis)
             if axis is None:
                 return "the move does not keep the axis of the scales"
-            dq = replace(dq, axis=axis)
-        flaw = round_trip_flaw(dq, q, constants)  # needs 1, keeps 3
+            dequantization = replace(dequantization, axis=axis)
+        flaw = round_trip_flaw(dequantization, quantization, constants)  # needs 1, keeps 3
         if flaw is not None:
             return flaw
     return None

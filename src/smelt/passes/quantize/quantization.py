@@ -44,10 +44,10 @@ class Quantization:
         if x is None or scale is None or scale.dtype is None:
             return None
         quantizes = node.op_type == "QuantizeLinear"
-        integer = _quantized_type(node, zero_point) if quantizes else x.dtype
-        real = x.dtype if quantizes else _type_attribute(node, "output_dtype") or scale.dtype
+        integer_type = _quantized_type(node, zero_point) if quantizes else x.dtype
+        float_type = x.dtype if quantizes else _type_attribute(node, "output_dtype") or scale.dtype
         precision = _type_attribute(node, "precision") or scale.dtype
-        if integer is None or not integer.is_integer() or real is None:
+        if integer_type is None or not integer_type.is_integer() or float_type is None:
             return None
         shape = static_shape(scale)
         if shape is None:
@@ -57,8 +57,8 @@ class Quantization:
         return cls(
             scale,
             zero_point,
-            integer,
-            frozenset((scale.dtype, real, precision)),
+            integer_type,
+            frozenset((scale.dtype, float_type, precision)),
             axis,
             block.as_int() if block is not None and axis is not None else 0,
         )

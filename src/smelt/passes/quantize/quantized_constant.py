@@ -17,28 +17,30 @@ def quantized(array: np.ndarray, quantize: ir.Node, constants: Constants) -> np.
     Runtimes divide in the type of the scale or in float32. The result is uncertain if these give
     different integers, and for NaN, which ONNX leaves undefined.
     """
-    q = Quantization.of(quantize)
-    if q is None:
+    quantization = Quantization.of(quantize)
+    if quantization is None:
         return "the element types are unknown, or the result is not an integer"
-    scales, zero_points = q.scales(constants), q.zero_points(constants)
+    scales, zero_points = quantization.scales(constants), quantization.zero_points(constants)
     if scales is None or zero_points is None:
         return "the scale is not constant" if scales is None else "the zero point is not constant"
-    if not q.real <= FLOATS:
+    if not quantization.real <= FLOATS:
         return "the constant or its scale is not float32, float16 or bfloat16"
-    if not all(is_normal(scales, dtype) for dtype in q.real):
+    if not all(is_normal(scales, dtype) for dtype in quantization.real):
         return "a scale is not a positive normal number"
     if bool(np.isnan(array).any()):
         return "the constant holds NaN"
-    scale, zero_point = (_per_element(item, q, array.shape) for item in (scales, zero_points))
+    scale, zero_point = (
+        _per_element(item, quantization, array.shape) for item in (scales, zero_points)
+    )
     if scale is None or zero_point is None:
         return "the scales do not fit the constant"
-    low, high = integer_range(q.integer)
+    low, high = integer_range(quantization.integer)
     result: np.ndarray | None = None
-    for dtype in sorted(q.real | {ir.DataType.FLOAT}):
+    for dtype in sorted(quantization.real | {ir.DataType.FLOAT}):
         with np.errstate(all="ignore"):
             quotient = array.astype(dtype.numpy()) / scale.astype(dtype.numpy())
             steps = np.rint(quotient.astype(np.float64)) + zero_point
-        integers = np.clip(steps, low, high).astype(q.integer.numpy())
+        integers = np.clip(steps, low, high).astype(quantization.integer.numpy())
         if result is not None and not np.array_equal(result, integers):
             return "runtimes that divide in another type round to other integers"
         result = integers

@@ -108,12 +108,14 @@ class _Change:
 
     def like(self, node: ir.Node, x: ir.Value | None, b: Builder) -> ir.Value:
         """Return the result of ``node`` on ``x``, quantized to or dequantized from uint8."""
-        q = Quantization.of(node)
-        zero_point = None if q is None else self.zero_point(q)
+        quantization = Quantization.of(node)
+        zero_point = None if quantization is None else self.zero_point(quantization)
         assert zero_point is not None
         quantizes = node.op_type == "QuantizeLinear"
         attributes = [
-            a for a in node.attributes.values() if not (quantizes and a.name == "output_dtype")
+            attribute
+            for attribute in node.attributes.values()
+            if not (quantizes and attribute.name == "output_dtype")
         ]
         operands = (x, node.inputs[1], b.constant(zero_point))
         return b.add(ir.Node("", node.op_type, operands, attributes))[0]

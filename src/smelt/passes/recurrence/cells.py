@@ -63,15 +63,15 @@ class Cell:
     def with_state(self, state: ir.Value) -> Cell | None:
         """Return the same step with ``state`` as its state; None if the other operands are not one
         input."""
-        others = {x for gate in self.gates for x in gate.weights if x is not state}
-        if len(others) != 1:
+        other_operands = {x for gate in self.gates for x in gate.weights if x is not state}
+        if len(other_operands) != 1:
             return None
-        (x,) = others
+        (x,) = other_operands
         if None in self.input_weights(x):
             return None
         weights = self.state_weights(state)
-        recurrent = weights[:-1] if self.reset is None else (*weights[:2], weights[-1])
-        if None in recurrent or (self.reset is not None and weights[2] is not None):
+        recurrent_weights = weights[:-1] if self.reset is None else (*weights[:2], weights[-1])
+        if None in recurrent_weights or (self.reset is not None and weights[2] is not None):
             return None
         return replace(self, state=state)
 
@@ -114,21 +114,27 @@ class CellReader:
 
         Products and sums are commutative, so every order of their operands is tried.
         """
-        for out, tanh in self._pairs(value, "Mul"):
-            node, o = self.reader.node(tanh, "Tanh"), self._activated(out, "Sigmoid")
-            if node is None or o is None:
+        for output_value, tanh in self._pairs(value, "Mul"):
+            node, output_gate = (
+                self.reader.node(tanh, "Tanh"),
+                self._activated(output_value, "Sigmoid"),
+            )
+            if node is None or output_gate is None:
                 continue
             next_memory = node.inputs[0]
             for kept, written in self._pairs(next_memory, "Add"):
-                for forget, memory in self._pairs(kept, "Mul"):
-                    f = self._activated(forget, "Sigmoid")
-                    if f is None:
+                for forget_value, memory in self._pairs(kept, "Mul"):
+                    forget_gate = self._activated(forget_value, "Sigmoid")
+                    if forget_gate is None:
                         continue
-                    for enter, new in self._pairs(written, "Mul"):
-                        i, g = self._activated(enter, "Sigmoid"), self._activated(new, "Tanh")
-                        if i is not None and g is not None:
+                    for input_value, candidate_value in self._pairs(written, "Mul"):
+                        input_gate, candidate = (
+                            self._activated(input_value, "Sigmoid"),
+                            self._activated(candidate_value, "Tanh"),
+                        )
+                        if input_gate is not None and candidate is not None:
                             nodes = frozenset[ir.Node]()
-                            gates = (i, o, f, g)
+                            gates = (input_gate, output_gate, forget_gate, candidate)
                             return Cell("LSTM", value, gates, None, nodes, memory, next_memory)
         return None
 
@@ -149,18 +155,25 @@ class CellReader:
         return None
 
     def _mixtures(self, value: ir.Value) -> Iterator[tuple[ir.Value, ir.Value, ir.Value]]:
-        """Yield ``(z, h, n)`` for each way to read ``value`` as ``n + z * (h - n)`` or ``(1 - z) *
-        n + z * h``."""
-        for a, b in self._pairs(value, "Add"):
-            for z, other_factor in self._pairs(b, "Mul"):
+        """Yield ``(z, h, n)`` for each way to read ``value`` as ``n + z * (h - n)`` or ``(1 - z)
+        * n + z * h``.
+
+        These are the update gate, the old state and the new state of a GRU.
+        """
+        for addend, product in self._pairs(value, "Add"):
+            for update, other_factor in self._pairs(product, "Mul"):
                 difference = self.reader.node(other_factor, "Sub")
-                if difference is not None and difference.inputs[1] is a:
+                if difference is not None and difference.inputs[1] is addend:
                     assert difference.inputs[0] is not None
-                    yield z, difference.inputs[0], a
-                for remainder, new in self._pairs(a, "Mul"):
+                    yield update, difference.inputs[0], addend
+                for remainder, new_state in self._pairs(addend, "Mul"):
                     minus = self.reader.node(remainder, "Sub")
-                    if minus is not None and minus.inputs[1] is z and self._is_one(minus.inputs[0]):
-                        yield z, other_factor, new
+                    if (
+                        minus is not None
+                        and minus.inputs[1] is update
+                        and self._is_one(minus.inputs[0])
+                    ):
+                        yield update, other_factor, new_state
 
     def _is_one(self, value: ir.Value | None) -> bool:
         """True for a constant of one element that equals 1."""

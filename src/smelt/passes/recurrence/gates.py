@@ -149,19 +149,21 @@ class GateReader:
             widths = [_width(output) for output in node.outputs]
             if axis % rank != rank - 1 or None in widths:
                 return None
-            return sum(w for w in widths[: value.index()] if w is not None)
+            return sum(
+                each_width for each_width in widths[: value.index()] if each_width is not None
+            )
         cut = cuts_of(node, self.constants)
         if cut is None or len(cut) != 1:
             return None
         ((axis, (start, _, step)),) = cut.items()
-        in_range = step == 1 and axis % rank == rank - 1 and -width <= start < width
-        return start % width if in_range else None
+        is_inside = step == 1 and axis % rank == rank - 1 and -width <= start < width
+        return start % width if is_inside else None
 
     def _product(self, node: ir.Node, span: tuple[int, int]) -> Gate | None:
         """Return the Gate of columns ``span`` of a Gemm or MatMul with a constant matrix, else
         None."""
-        a, b, *term = node.inputs
-        if a is None or b is None:
+        left, right, *bias_operands = node.inputs
+        if left is None or right is None:
             return None
         biases: tuple[Bias, ...] = ()
         if node.op_type == "Gemm":
@@ -171,16 +173,16 @@ class GateReader:
             )
             if trans_a or alpha != 1:
                 return None
-            if term and term[0] is not None:
-                row = self._bias(term[0], span)
-                if row is None or beta != 1:
+            if bias_operands and bias_operands[0] is not None:
+                bias = self._bias(bias_operands[0], span)
+                if bias is None or beta != 1:
                     return None
-                biases = (row,)
-            return self._weighted(a, b, not trans_b, span, biases)
-        if self._matrix(b) is not None:
-            return self._weighted(a, b, True, span, ())
-        is_vector = b.shape is not None and len(b.shape) == 1
-        return self._weighted(b, a, False, span, ()) if is_vector else None
+                biases = (bias,)
+            return self._weighted(left, right, not trans_b, span, biases)
+        if self._matrix(right) is not None:
+            return self._weighted(left, right, True, span, ())
+        is_vector = right.shape is not None and len(right.shape) == 1
+        return self._weighted(right, left, False, span, ()) if is_vector else None
 
     def _matrix(self, value: ir.Value) -> tuple[ir.Value, bool] | None:
         """Return the constant matrix behind Transposes, and whether they transpose it; None if it

@@ -84,12 +84,14 @@ def is_zero(value: ir.Value, constants: Constants) -> bool:
 def _weights(constants: Constants, cell: Cell) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return W, R and B in ONNX's layout, for one direction."""
     assert cell.state is not None
-    x = cell.input()
-    *of_gates, of_reset = cell.state_weights(cell.state)
+    cell_input = cell.input()
+    *gate_weights, reset_weights = cell.state_weights(cell.state)
     # In a GRU, the weight of ``reset`` stands for that of the third gate.
-    recurrent = of_gates if cell.reset is None else [*of_gates[:2], of_reset]
-    input_weights = [w.array(constants) for w in cell.input_weights(x) if w is not None]
-    state_weights = [w.array(constants) for w in recurrent if w is not None]
+    recurrent = gate_weights if cell.reset is None else [*gate_weights[:2], reset_weights]
+    input_weights = [
+        weight.array(constants) for weight in cell.input_weights(cell_input) if weight is not None
+    ]
+    state_weights = [weight.array(constants) for weight in recurrent if weight is not None]
     hidden = state_weights[0].shape[1]
 
     *gates, reset_bias = (_total(biases, hidden, constants) for biases in cell.biases())

@@ -99,16 +99,16 @@ def _chains(
     roots = [node for node in nodes if not node.domain and node.op_type in ROOTS]
     cells = [cell for cell in map(reader.cell, roots) if cell is not None]
     by_result = {cell.result: cell for cell in cells}
-    linked = (
+    step_before = (
         {c.result: _with_previous_state(c, by_result) for c in cells}
         if len(cells) >= FEWEST
         else {}
     )
-    continued = {before for _, before in filter(None, linked.values())}
+    has_next_step = {before for _, before in filter(None, step_before.values())}
     for cell in cells:
         # The last step of a chain; `_chain` follows it back to the first one.
-        if cell.result not in continued and linked.get(cell.result) is not None:
-            yield from _segments(cx, _chain(cell, linked, by_result), version)
+        if cell.result not in has_next_step and step_before.get(cell.result) is not None:
+            yield from _segments(cx, _chain(cell, step_before, by_result), version)
 
 
 Links = Mapping[ir.Value, "tuple[Cell, ir.Value] | None"]

@@ -57,11 +57,19 @@ def _is_small(region: set[ir.Node], limit: int) -> bool:
     """True if the results of ``region`` obey the limits of ``region_around``."""
     if any(node.op_type in PRODUCTS for node in region):
         limit *= PRODUCT_FACTOR
-    operands = {v: None for node in region for v in node.inputs if v is not None}
-    tensors = {v: constants.tensor_of(v) for v in operands if v.producer() not in region}
+    operands = {operand: None for node in region for operand in node.inputs if operand is not None}
+    tensors = {
+        operand: constants.tensor_of(operand)
+        for operand in operands
+        if operand.producer() not in region
+    }
     allowed = max(
         limit,
-        sum(t.nbytes for v, t in tensors.items() if t is not None and _is_read_only_in(v, region)),
+        sum(
+            tensor.nbytes
+            for operand, tensor in tensors.items()
+            if tensor is not None and _is_read_only_in(operand, region)
+        ),
     )
     if any(node.op_type in RESAMPLED for node in region):
         allowed *= PRODUCT_FACTOR

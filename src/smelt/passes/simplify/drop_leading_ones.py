@@ -38,14 +38,20 @@ def leading_ones(m: Match, b: Builder) -> Replacement:
         return None
     miss = None
     for index, value in enumerate(m.root.inputs):
-        small = _without_ones(value, m.root.graph)
-        if small is None:
+        operand_and_gather = _without_ones(value, m.root.graph)
+        if operand_and_gather is None:
             continue
-        others = [v for i, v in enumerate(m.root.inputs) if i != index and v is not None]
-        if not any(v.shape is not None and len(v.shape) == len(result) for v in others):  # needs 1
+        others = [
+            other
+            for position, other in enumerate(m.root.inputs)
+            if position != index and other is not None
+        ]
+        if not any(
+            other.shape is not None and len(other.shape) == len(result) for other in others
+        ):  # needs 1
             miss = Miss("the dims of 1 give the result its rank")  # keeps 1
             continue
-        x, gather = small
+        x, gather = operand_and_gather
         if gather is not None:
             x = b.like(gather, gather.inputs[0], x)
         inputs = [*m.root.inputs[:index], x, *m.root.inputs[index + 1 :]]
@@ -68,8 +74,12 @@ def _without_ones(
             return None
         if node.attributes.get_int("axis", 0) or not is_known(node):
             return None
-        found = _without_ones(node.inputs[1], graph)
-        return None if found is None or found[1] is not None else (found[0], node)
+        operand_and_gather = _without_ones(node.inputs[1], graph)
+        return (
+            None
+            if operand_and_gather is None or operand_and_gather[1] is not None
+            else (operand_and_gather[0], node)
+        )
     if node.op_type not in RESHAPES or not is_known(node):
         return None
     x = node.inputs[0]

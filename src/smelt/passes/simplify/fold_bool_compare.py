@@ -51,8 +51,10 @@ _constant = const(name="constant")
 )
 def compared_truth(m: Match, b: Builder) -> Replacement:
     """Replace a comparison of a cast boolean with a constant by the boolean or its negation."""
-    p, constant = m["p"], m.array("constant")
-    if p.dtype != ir.DataType.BOOL or constant is None or constant.size != 1:  # needs 1, keeps 2
+    boolean, constant = m["p"], m.array("constant")
+    if (
+        boolean.dtype != ir.DataType.BOOL or constant is None or constant.size != 1
+    ):  # needs 1, keeps 2
         return None
     if not _is_number(constant):
         return Miss("the constant is not a number")
@@ -60,11 +62,17 @@ def compared_truth(m: Match, b: Builder) -> Replacement:
     number = constant.reshape(())
     compare = COMPARED[m.root.op_type]
     swapped = m.root.inputs[0] is m["constant"]
-    holds = [bool(compare(number, t) if swapped else compare(t, number)) for t in truths]
+    holds = [
+        bool(compare(number, truth) if swapped else compare(truth, number)) for truth in truths
+    ]
     if holds == [False, True]:
-        return p
+        return boolean
     # needs 2, keeps 1
-    return b.op("Not", p) if holds == [True, False] else Miss("the result is the same for 0 and 1")
+    return (
+        b.op("Not", boolean)
+        if holds == [True, False]
+        else Miss("the result is the same for 0 and 1")
+    )
 
 
 def _is_number(array: np.ndarray) -> bool:

@@ -31,21 +31,28 @@ _first = one_of(
 @rule(one_of(op("Add", _first, _d, commutative=True), op("Sub", _first, _d)))  # keeps 1, 4
 def sum_of_sums(m: Match, b: Builder) -> Replacement:
     """Replace two sums with constants by one."""
-    c, d = m.array("c", limit=None), m.array("d", limit=None)
-    if c is None or d is None or c.dtype != d.dtype or m.array("x", limit=None) is not None:
+    first_constant, second_constant = m.array("c", limit=None), m.array("d", limit=None)
+    if (
+        first_constant is None
+        or second_constant is None
+        or first_constant.dtype != second_constant.dtype
+        or m.array("x", limit=None) is not None
+    ):
         return None
     try:
-        size = np.broadcast(c, d).size
+        size = np.broadcast(first_constant, second_constant).size
     except ValueError:
         return Miss("the constants do not broadcast to each other")
-    if size > max(c.size, d.size):  # needs 2, keeps 3
+    if size > max(first_constant.size, second_constant.size):  # needs 2, keeps 3
         return Miss("the merged constant would have more elements than each of the two")
     signs = [1 if node.op_type == "Add" else -1 for node in (m.node("first"), m.root)]
-    if is_float(c.dtype) and _cancel(c, d, signs[0] * signs[1]):  # keeps 2
+    if is_float(first_constant.dtype) and _cancel(
+        first_constant, second_constant, signs[0] * signs[1]
+    ):  # keeps 2
         return Miss("the constants cancel, but the two separate sums round x")
-    total = _total(c, d, signs)
+    total = _total(first_constant, second_constant, signs)
     if total is None:  # needs 1
-        return Miss(f"{c.dtype} cannot hold the sum of the constants")
+        return Miss(f"{first_constant.dtype} cannot hold the sum of the constants")
     return b.op("Add", m["x"], b.constant(total))
 
 

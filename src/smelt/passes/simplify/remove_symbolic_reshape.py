@@ -52,7 +52,7 @@ def symbolic_reshape(m: Match, b: Builder) -> Replacement:
     zero_is_zero = m.root.attributes.get_int("allowzero", 0) == 1
     result = m.root.outputs[0].shape
     if result is not None and len(result) == len(elements):
-        elements = [_known_dim(n, d) for n, d in zip(elements, result, strict=True)]
+        elements = [_known_dim(element, dim) for element, dim in zip(elements, result, strict=True)]
     target = reshape_operand(m["x"].shape, elements, zero_is_zero)
     if target is not None:
         return b.op("Reshape", m["x"], b.const_i64(target))
@@ -99,11 +99,19 @@ def symbolic_resize(m: Match, b: Builder) -> Replacement:
         return Miss("coordinate_transformation_mode of the Resize is tf_crop_and_resize")
     elements = b.shapes.elements(sizes)
     attribute = node.attributes.get("axes")
-    axes = [a % len(source) for a in attribute.as_ints()] if attribute else list(range(len(source)))
+    axes = (
+        [axis % len(source) for axis in attribute.as_ints()]
+        if attribute
+        else list(range(len(source)))
+    )
     if elements is None or len(elements) != len(axes):  # needs 1
         return Miss("inference does not know the elements of the sizes")
-    changed = [(a, n) for a, n in zip(axes, elements, strict=True) if not same_dim(source[a], n)]
-    numbers = [n for _, n in changed if isinstance(n, int)]
+    changed = [
+        (axis, size)
+        for axis, size in zip(axes, elements, strict=True)
+        if not same_dim(source[axis], size)
+    ]
+    numbers = [size for _, size in changed if isinstance(size, int)]
     if not changed:
         return None
     if len(numbers) < len(changed):
@@ -116,7 +124,7 @@ def symbolic_resize(m: Match, b: Builder) -> Replacement:
     if attribute is None:
         return Miss(NO_SCALES)  # keeps 3
     inputs = [m["x"], None, None, b.const_i64(numbers)]
-    named = ir.AttrInt64s("axes", [a for a, _ in changed])
+    named = ir.AttrInt64s("axes", [axis for axis, _ in changed])
     return b.add(ir.Node("", "Resize", inputs, [*other_attributes, named]))[0]
 
 

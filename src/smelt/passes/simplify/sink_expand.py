@@ -72,23 +72,27 @@ def _broadcast_to(result: ir.Shape | None, operands: list[ir.Value | None]) -> b
 def expand_afterwards(m: Match, b: Builder) -> Replacement:
     """Compute on the small operand and expand the result."""
     inputs = m.root.inputs
-    computed = [i for i, value in enumerate(inputs) if m.scalar(value) is None]
+    computed_inputs = [position for position, value in enumerate(inputs) if m.scalar(value) is None]
     walk = m.walk()
-    expand = walk.up(inputs[computed[0]], "Expand") if len(computed) == 1 else None
+    expand = walk.up(inputs[computed_inputs[0]], "Expand") if len(computed_inputs) == 1 else None
     x = expand.inputs[0] if expand is not None else None
     if expand is None or x is None or x.shape is None:
         return None
     shapes = [
-        value.shape for i, value in enumerate(inputs) if value is not None and i not in computed
+        value.shape
+        for position, value in enumerate(inputs)
+        if value is not None and position not in computed_inputs
     ]
     if any(shape is None or len(shape) > len(x.shape) for shape in shapes):  # needs 2
         return Miss("a constant of one element has a higher rank than the tensor before the Expand")
     refusal = m.replaces(walk)
     if refusal is not None:  # keeps 1
         return refusal
-    small_inputs = [x if i in computed else value for i, value in enumerate(inputs)]
-    small = b.add(ir.Node("", m.root.op_type, small_inputs, m.root.attributes.values()))[0]
-    return b.op("Expand", small, expand.inputs[1])
+    small_inputs = [
+        x if position in computed_inputs else value for position, value in enumerate(inputs)
+    ]
+    small_result = b.add(ir.Node("", m.root.op_type, small_inputs, m.root.attributes.values()))[0]
+    return b.op("Expand", small_result, expand.inputs[1])
 
 
 sink_expand = rule_pass(

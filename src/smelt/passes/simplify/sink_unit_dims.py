@@ -64,8 +64,8 @@ def unit_dims(m: Match, b: Builder) -> Replacement:
     axes = axes_and_target[0] if axes_and_target is not None else axes
     if not axes:
         return None
-    after = _axes_behind(m.root, with_dims, axes)
-    if after is None or not _ends_in_a_reshape(m.root.outputs[0], after):
+    axes_of_result = _axes_behind(m.root, with_dims, axes)
+    if axes_of_result is None or not _ends_in_a_reshape(m.root.outputs[0], axes_of_result):
         return Miss("no later Reshape is proved to remove the inserted dims of 1")
     x = m["x"]
     if axes_and_target is not None:
@@ -79,12 +79,12 @@ def unit_dims(m: Match, b: Builder) -> Replacement:
     else:
         rank = len(m.root.outputs[0].shape or ())
         operands = [
-            x if v is with_dims else _squeezed(m, b, v, axes, rank)
-            for v in m.root.inputs
-            if v is not None
+            x if operand is with_dims else _squeezed(m, b, operand, axes, rank)
+            for operand in m.root.inputs
+            if operand is not None
         ]
         value = b.like(m.root, *operands)
-    return b.op("Unsqueeze", value, b.const_i64(after))
+    return b.op("Unsqueeze", value, b.const_i64(axes_of_result))
 
 
 def _without_ones(
@@ -158,7 +158,9 @@ def _kept_axis(node: ir.Node, value: ir.Value, axes: Axes) -> int | None:
     if value.shape is None:
         return None
     axis = (-1 if attribute is None else attribute.as_int()) % len(value.shape)
-    return None if axis in axes else axis - sum(a < axis for a in axes)  # keeps 2
+    return (
+        None if axis in axes else axis - sum(removed_axis < axis for removed_axis in axes)
+    )  # keeps 2
 
 
 def _axes_behind_elementwise(node: ir.Node, value: ir.Value, axes: Axes) -> Axes | None:

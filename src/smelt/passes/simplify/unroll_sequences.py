@@ -183,8 +183,12 @@ def _sizes(m: Match, node: ir.Node, axis_size: int | ir.SymbolicDim) -> Sequence
     if array.ndim:
         sizes = [int(size) for size in array.reshape(-1)]
         return sizes if sum(sizes) == axis_size and min(sizes, default=0) >= 0 else None
-    step = int(array)
-    return [min(step, axis_size - at) for at in range(0, axis_size, step)] if step > 0 else None
+    part_size = int(array)
+    return (
+        [min(part_size, axis_size - start) for start in range(0, axis_size, part_size)]
+        if part_size > 0
+        else None
+    )
 
 
 def _item_of_rows(data: ir.Value, axis: int, start: int, end: int) -> Item:

@@ -153,8 +153,8 @@ class _Counter:
             ends = [
                 None if term is None else self.first_false_iteration(term) for term in node.inputs
             ]
-            known = [end for end in ends if end is not None]
-            return min(known) if len(known) == len(ends) else None
+            known_ends = [end for end in ends if end is not None]
+            return min(known_ends) if len(known_ends) == len(ends) else None
         return self.compared(node)
 
     def compared(self, node: ir.Node) -> float | None:  # needs 2
@@ -190,7 +190,8 @@ class _Counter:
     def unchecked_line(self, value: ir.Value) -> Line | None:
         """Return the line of ``value`` from its constant, its state or its producer, else None.
 
-        Whether the type of ``value`` holds the numbers is not checked.
+        A line (slope, start) is the number ``slope * iteration + start``. Whether the type of
+        ``value`` holds the numbers is not checked.
         """
         number = self.constants.scalar(value)
         if number is not None:
@@ -203,14 +204,18 @@ class _Counter:
         if node is None or node.graph is not self.body or node.domain or not is_known(node):
             return None
         lines = [None if operand is None else self.line(operand) for operand in node.inputs]
-        known = [line for line in lines if line is not None]
-        if len(known) != len(lines):
+        known_lines = [line for line in lines if line is not None]
+        if len(known_lines) != len(lines):
             return None
         if node.op_type in ("Identity", "Cast"):
-            return known[0]
+            return known_lines[0]
         if node.op_type in ("Add", "Sub"):
-            (a, b), (c, d) = known
-            return (a + c, b + d) if node.op_type == "Add" else (a - c, b - d)
+            (slope, start), (other_slope, other_start) = known_lines
+            return (
+                (slope + other_slope, start + other_start)
+                if node.op_type == "Add"
+                else (slope - other_slope, start - other_start)
+            )
         return None
 
     def state(self, index: int) -> Line | None:

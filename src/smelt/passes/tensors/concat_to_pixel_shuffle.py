@@ -39,11 +39,13 @@ def nested_interleavings(m: Match, b: Builder) -> Replacement:
     if outer is None or y.shape is None or len(y.shape) != 4 or outer.axis not in (2, 3):  # needs 1
         return None
     interleavings = [interleaving_of(value, m.constants, walk) for value in outer.values]
-    known = [inner for inner in interleavings if inner is not None]
+    known_interleavings = [inner for inner in interleavings if inner is not None]
     size = len(outer.values)
-    if len(known) < size:
+    if len(known_interleavings) < size:
         return None
-    if any(inner.axis != 5 - outer.axis or len(inner.values) != size for inner in known):
+    if any(
+        inner.axis != 5 - outer.axis or len(inner.values) != size for inner in known_interleavings
+    ):
         return Miss(
             "an operand is not interleaved from equally many tensors along the other spatial axis"
         )
@@ -51,7 +53,7 @@ def nested_interleavings(m: Match, b: Builder) -> Replacement:
         return refusal
     if y.dtype not in RUNNABLE:  # keeps 2
         return Miss(f"runtimes have no DepthToSpace of {y.dtype}")
-    groups = [inner.values for inner in known]
+    groups = [inner.values for inner in known_interleavings]
     # DepthToSpace counts rows first: block i * size + j holds row i, column j.
     blocks = groups if outer.axis == 2 else zip(*groups, strict=True)
     images = [image for block in blocks for image in block]

@@ -101,7 +101,7 @@ def _swaps(sizes: list[Dim], order: list[int]) -> Iterator[tuple[list[Dim], list
     ``order``.
 
     Each step swaps two neighbouring blocks, and so brings one more run of axes to its final
-    position.
+    position: from 0 1 2 3 to 2 3 0 1 is one step, with the blocks (), (0, 1), (2, 3), ().
     """
     current = list(range(len(sizes)))
     for start in range(len(order)):
@@ -111,7 +111,7 @@ def _swaps(sizes: list[Dim], order: list[int]) -> Iterator[tuple[list[Dim], list
         while end < len(current) and current[end] == order[start + end - begin]:
             end += 1
         cuts = (0, start, begin, end, len(current))
-        blocks = [current[i:j] for i, j in pairwise(cuts)]
+        blocks = [current[block_start:block_end] for block_start, block_end in pairwise(cuts)]
         yield [dim_product([sizes[axis] for axis in block]) for block in blocks], [0, 2, 1, 3]
         current = [*blocks[0], *blocks[2], *blocks[1], *blocks[3]]
 

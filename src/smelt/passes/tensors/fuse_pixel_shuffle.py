@@ -70,11 +70,16 @@ def blocks_moved(m: Match, b: Builder) -> Replacement:
         return Miss("the two block dims are not equal constants of 2 or more")
     if y.dtype not in RUNNABLE:  # needs 3
         return Miss(f"runtimes have no {form.op_type} of {y.dtype}")
-    deep = [dims[0], dims[form.channels] * size**2, *(dims[axis] for axis in form.image)]
-    spatial = [dims[0], dims[form.channels], *(dims[axis] * size for axis in form.image)]
-    before, after = (deep, spatial) if form.op_type == "DepthToSpace" else (spatial, deep)
-    operand_shape, result = _operand(x.shape, before), _operand(ir.Shape(after), y.shape)
-    if operand_shape is None or result is None:
+    deep_dims = [dims[0], dims[form.channels] * size**2, *(dims[axis] for axis in form.image)]
+    spatial_dims = [dims[0], dims[form.channels], *(dims[axis] * size for axis in form.image)]
+    dims_before, dims_after = (
+        (deep_dims, spatial_dims) if form.op_type == "DepthToSpace" else (spatial_dims, deep_dims)
+    )
+    operand_shape, result_shape = (
+        _operand(x.shape, dims_before),
+        _operand(ir.Shape(dims_after), y.shape),
+    )
+    if operand_shape is None or result_shape is None:
         return Miss("no constant can state the dims before or behind the shuffle")  # needs 2
     channels = dims[form.channels]
     by_channel = form.op_type == "SpaceToDepth" and form.mode == "CRD" and channels != 1
@@ -86,7 +91,7 @@ def blocks_moved(m: Match, b: Builder) -> Replacement:
     if by_channel and isinstance(channels, int):
         channel_order = np.arange(channels * size**2).reshape(size**2, channels).T
         value = b.op("Gather", value, b.const_i64(channel_order.reshape(-1).tolist()), axis=1)
-    return b.op("Reshape", value, b.const_i64(result)) if result else value
+    return b.op("Reshape", value, b.const_i64(result_shape)) if result_shape else value
 
 
 def _operand(source: ir.Shape | None, result: Sequence[Dim] | ir.Shape | None) -> list[int] | None:

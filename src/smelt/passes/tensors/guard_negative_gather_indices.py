@@ -45,12 +45,12 @@ def guarded(m: Match, b: Builder) -> Replacement:
     if _is_guard(indices, axes, m):
         return None
     sizes = [data.shape[axis] for axis in axes]
-    known = [size for size in sizes if isinstance(size, int)]
+    known_sizes = [size for size in sizes if isinstance(size, int)]
     assert indices.dtype is not None
     is_scalar, array = m.root.op_type != "GatherND", m.array("indices", limit=None)
     numbers = None
-    if len(known) == len(sizes):
-        numbers = np.asarray(known[0] if is_scalar else known, indices.dtype.numpy())
+    if len(known_sizes) == len(sizes):
+        numbers = np.asarray(known_sizes[0] if is_scalar else known_sizes, indices.dtype.numpy())
     if array is not None and numbers is not None:
         from_start = np.where(array < 0, array + numbers, array)
         if from_start.size and from_start.min() < 0:

@@ -119,19 +119,19 @@ def _union(node: ir.Node, operands: Operands) -> Bounds | None:
     one is unknown.
     """
     choices = operands[1:] if node.op_type == "Where" else operands
-    known = [bounds for bounds in choices if bounds is not None]
-    if len(known) < len(choices) or not known:
+    known_choices = [bounds for bounds in choices if bounds is not None]
+    if len(known_choices) < len(choices) or not known_choices:
         return None
-    return min(low for low, _ in known), max(high for _, high in known)
+    return min(low for low, _ in known_choices), max(high for _, high in known_choices)
 
 
 def _bounds_of_extreme(node: ir.Node, operands: Operands) -> Bounds | None:
     """Return the bounds of Max or Min; None if an operand has none."""
-    known = [bounds for bounds in operands if bounds is not None]
-    if len(known) < len(operands) or not known:
+    known_operands = [bounds for bounds in operands if bounds is not None]
+    if len(known_operands) < len(operands) or not known_operands:
         return None
     pick = max if node.op_type == "Max" else min
-    return pick(low for low, _ in known), pick(high for _, high in known)
+    return pick(low for low, _ in known_operands), pick(high for _, high in known_operands)
 
 
 def _clip(node: ir.Node, operands: Operands) -> Bounds | None:
@@ -176,8 +176,12 @@ def _mul(node: ir.Node, operands: Operands) -> Bounds | None:
     """Return the bounds of a product: its extremes are products of extremes; None if an operand has
     none.
     """
-    a, b = operands
-    products = [x * y for x in a for y in b] if a and b else []
+    left, right = operands
+    products = (
+        [from_left * from_right for from_left in left for from_right in right]
+        if left and right
+        else []
+    )
     return (min(products), max(products)) if products else None
 
 

@@ -73,17 +73,19 @@ def _transposed(
     if transpose is None or split is None or concat is None:
         return None
     axis, perm = concat_axis(concat), permutation(transpose)
-    values = tuple(v for v in concat.inputs if v is not None)
+    values = tuple(operand for operand in concat.inputs if operand is not None)
     if axis is None or perm is None or len(values) < 2:
         return None
     swapped = list(range(len(before)))
     swapped[axis : axis + 2] = reversed(swapped[axis : axis + 2])
     if list(perm) != swapped or not same_dims(merged_dims(before, axis, axis + 1), after):
         return None
-    first = dims_of(values[0])
-    if first is None or not all(same_dims(first, dims_of(v) or ()) for v in values[1:]):
+    first_dims = dims_of(values[0])
+    if first_dims is None or not all(
+        same_dims(first_dims, dims_of(operand) or ()) for operand in values[1:]
+    ):
         return None
-    stacked_dims = (*first[:axis], len(values), *first[axis:])
+    stacked_dims = (*first_dims[:axis], len(values), *first_dims[axis:])
     if not same_dims(stacked_dims, dims_of(split.outputs[0]) or ()):
         return None
     walk.take([transpose, split, concat])

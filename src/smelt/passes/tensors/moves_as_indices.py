@@ -235,10 +235,14 @@ def _part(
     rank = len(source.shape) if source.shape is not None else 0
     if not rank or producer.attributes.get_int("axis", 0) % rank != axis:
         return None
-    parts = producer.outputs[: producer.outputs.index(piece) + 1]
-    sizes = [part.shape[axis] if part.shape is not None else None for part in parts]
-    known = [size for size in sizes if isinstance(size, int)]
-    return range(sum(known[:-1]), sum(known)) if len(known) == len(parts) else None
+    parts_up_to_piece = producer.outputs[: producer.outputs.index(piece) + 1]
+    sizes = [part.shape[axis] if part.shape is not None else None for part in parts_up_to_piece]
+    known_sizes = [size for size in sizes if isinstance(size, int)]
+    return (
+        range(sum(known_sizes[:-1]), sum(known_sizes))
+        if len(known_sizes) == len(parts_up_to_piece)
+        else None
+    )
 
 
 def _rows(source: ir.Value, axis: int, cut: tuple[int, int, int]) -> Sequence[int] | None:

@@ -54,14 +54,14 @@ def row_padding_of(walk: Walk, axis: int, constants: Constants) -> RowPadding | 
             continue
         if source is None or source[0] is not x:
             return None
-        _, nodes, times = source
+        _, nodes, repeats = source
         rows = _rows(nodes[-1], axis, size, constants)
-        if rows is None or (times > 1 and len(rows) != 1):
+        if rows is None or (repeats > 1 and len(rows) != 1):
             return "a piece is not a constant slice along the axis only"
         side = padding.before if index < middles[0] else padding.after
-        if len(side) + len(rows) * times > MOST:
+        if len(side) + len(rows) * repeats > MOST:
             return "the padding has too many rows"
-        side.extend(list(rows) * times)
+        side.extend(list(rows) * repeats)
         walk.take(nodes)
     return padding
 
@@ -120,19 +120,23 @@ def _times(
     if len(narrow) != len(wide) or len(source) != len(result) or source[axis] != 1:
         return 0
     pairs = zip(narrow, wide, strict=True)
-    grown = [place for place, (a, b) in enumerate(pairs) if not same_dim(a, b)]
-    times = result[axis]
-    if len(grown) != 1 or not isinstance(times, int):
+    grown_axes = [
+        grown_axis
+        for grown_axis, (narrow_dim, wide_dim) in enumerate(pairs)
+        if not same_dim(narrow_dim, wide_dim)
+    ]
+    repeats = result[axis]
+    if len(grown_axes) != 1 or not isinstance(repeats, int):
         return 0
-    place = grown[0]
-    if narrow[place] != 1 or wide[place] != times:
+    grown_axis = grown_axes[0]
+    if narrow[grown_axis] != 1 or wide[grown_axis] != repeats:
         return 0
-    dims_around = ((wide[:place], wide[place + 1 :]), (result[:axis], result[axis + 1 :]))
+    dims_around = ((wide[:grown_axis], wide[grown_axis + 1 :]), (result[:axis], result[axis + 1 :]))
     for sides in dims_around:
         for side, expected in zip(sides, (source[:axis], source[axis + 1 :]), strict=True):
             if not _same_but_for_ones(side, expected):
                 return 0
-    return times
+    return repeats
 
 
 def _same_but_for_ones(a: Dims, b: Dims) -> bool:

@@ -43,15 +43,20 @@ def joined_strided_slices(m: Match, b: Builder) -> Replacement:
     """Replace the Slices and the Concat by Reshape, Transpose and Reshape."""
     x, y, axis = m["x"], m.root.outputs[0], concat_axis(m.root)
     walk = m.walk()
-    places = []
+    starts_and_steps = []
     for piece in m.root.inputs:
         cut = walk.up(piece, "Slice")
-        place = _start_and_step(cut, x, m) if cut is not None else None
-        if place is None:
+        start_and_step = _start_and_step(cut, x, m) if cut is not None else None
+        if start_and_step is None:
             return None
-        places.append(place)
-    steps_by_slice = [{a: step for a, (_, step) in place.items()} for place in places]
-    starts_by_slice = [{a: start for a, (start, _) in place.items()} for place in places]
+        starts_and_steps.append(start_and_step)
+    steps_by_slice = [
+        {a: step for a, (_, step) in start_and_step.items()} for start_and_step in starts_and_steps
+    ]
+    starts_by_slice = [
+        {a: start for a, (start, _) in start_and_step.items()}
+        for start_and_step in starts_and_steps
+    ]
     steps = steps_by_slice[0]
     order = _order(starts_by_slice, steps)
     if axis is None or x.shape is None or order is None:
@@ -81,7 +86,7 @@ def _start_and_step(cut: ir.Node, x: ir.Value, m: Match) -> dict[int, tuple[int,
         return None
     place = {}
     for axis, bounds in sorted(cuts.items()):
-        size, step = x.shape[axis], bounds[2]
+        size, step = x.shape[axis], bounds.step
         if not isinstance(size, int) or step < 2 or size % step or not size:  # needs 2
             return None
         rows = rows_taken(size, bounds)

@@ -150,16 +150,16 @@ def _dims(a: Labelled, b: Labelled, kept_labels: Sequence[str]) -> tuple[DotDims
     """Return the dimension numbers that contract the shared labels not in ``kept_labels``, and the
     labels of the result.
     """
-    shared = [label for label in a.labels if label in b.labels]
-    batch = [label for label in kept_labels if label in shared]
-    summed = [label for label in shared if label not in kept_labels]
+    shared_labels = [label for label in a.labels if label in b.labels]
+    batch = [label for label in kept_labels if label in shared_labels]
+    summed = [label for label in shared_labels if label not in kept_labels]
     dims = DotDims(
         tuple(a.labels.index(label) for label in summed),
         tuple(b.labels.index(label) for label in summed),
         tuple(a.labels.index(label) for label in batch),
         tuple(b.labels.index(label) for label in batch),
     )
-    free = [label for label in (*a.labels, *b.labels) if label not in shared]
+    free = [label for label in (*a.labels, *b.labels) if label not in shared_labels]
     return dims, (*batch, *free)
 
 

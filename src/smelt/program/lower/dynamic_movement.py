@@ -50,8 +50,8 @@ def emit_dynamic_reshape(cx: ProgramBuilder, node: ir.Node) -> bool:
     """
     output = node.outputs[0]
     dims = output.shape.dims if output.shape is not None else ()
-    unknown = [dim for dim in dims if _is_unknown(dim) or is_invented(str(dim))]
-    if len(unknown) == 1 or not is_data_dependent(cx, node, [1]):
+    unknown_dims = [dim for dim in dims if _is_unknown(dim) or is_invented(str(dim))]
+    if len(unknown_dims) == 1 or not is_data_dependent(cx, node, [1]):
         return False
     name_sizes(cx, output)
     slots = [cx.slot(node.inputs[0]), cx.slot(node.inputs[1])]

@@ -146,8 +146,8 @@ def _emitted_whole(cx: ProgramBuilder, node: ir.Node) -> bool:
     """
     rank = len(cx.shape(cx.slot(node.inputs[0])))
     scales = cx.shape(cx.slot(node.inputs[1]))
-    known = [dim for dim in scales if isinstance(dim, int)]
-    is_scalar = len(known) == len(scales) and math.prod(known) == 1
+    known_scales = [dim for dim in scales if isinstance(dim, int)]
+    is_scalar = len(known_scales) == len(scales) and math.prod(known_scales) == 1
     has_options = node.attributes.get_int("precision", 0) or node.attributes.get_int(
         "block_size", 0
     )

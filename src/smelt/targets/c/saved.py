@@ -98,8 +98,8 @@ def _files(folder: Path, name: str, contents: InterfaceFile) -> dict[str, bytes]
     """
     always = [f"{name}{end}" for end in (".h", ".c", "_weights.h")]
     weights = [f"{name}{end}" for end in ("_weights.c", *BLOBS.values())]
-    listed = [file for file in weights if file in contents.digests]
-    existing = listed or [file for file in weights if (folder / file).is_file()]
+    listed_weights = [file for file in weights if file in contents.digests]
+    existing = listed_weights or [file for file in weights if (folder / file).is_file()]
     names = [*always, *(existing or weights[:1])]
     for file in names:
         if not (folder / file).is_file():

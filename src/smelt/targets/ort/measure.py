@@ -43,16 +43,16 @@ def tune(
     document = _document_to_continue(path, threads)
     all_cells = [(choice, cell) for choice in CHOICES.values() for cell in choice.cells()]
     done = {(name, _key(c["sizes"])) for name, cells in document["choices"].items() for c in cells}
-    remaining = [each for each in all_cells if (each[0].name, _key(each[1])) not in done]
-    for number, (choice, cell) in enumerate(remaining):
+    remaining_cells = [each for each in all_cells if (each[0].name, _key(each[1])) not in done]
+    for number, (choice, cell) in enumerate(remaining_cells):
         if time.perf_counter() - started > seconds:
             break
-        say(f"{choice.name} {cell}: {number + 1} of {len(remaining)}")
+        say(f"{choice.name} {cell}: {number + 1} of {len(remaining_cells)}")
         seconds_of = measure_cell(choice, cell, threads)
         document["choices"].setdefault(choice.name, []).append(
             {"sizes": cell, "seconds": seconds_of}
         )
-        document["complete"] = number + 1 == len(remaining)
+        document["complete"] = number + 1 == len(remaining_cells)
         write_atomically(path, _text(document).encode())
     return document
 

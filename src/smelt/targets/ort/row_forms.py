@@ -81,10 +81,10 @@ def _channel_sizes(m: Match) -> Sizes | Miss:
     if dims is None or len(dims) < 3:
         return Miss("x is not known to have rank 3 or more")
     pixels = [number(dim) for dim in dims[2:]]
-    known = [size for size in pixels if size]
+    known_pixels = [size for size in pixels if size]
     return {
         "channels": number(dims[1]),
-        "pixels": math.prod(known) if len(known) == len(pixels) else None,
+        "pixels": math.prod(known_pixels) if len(known_pixels) == len(pixels) else None,
     }
 
 
