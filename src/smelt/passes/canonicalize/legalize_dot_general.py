@@ -182,22 +182,20 @@ def _plan(lhs: ir.Value, rhs: ir.Value, parts: Groups) -> Plan | None:
     left_perm = (*parts.lhs_batch, *parts.lhs_free, *parts.lhs_contracting)
     right_perm = (*parts.rhs_batch, *parts.rhs_contracting, *parts.rhs_free)
     left, right = _dims(lhs, left_perm), _dims(rhs, right_perm)
-    n_batch, n_summed = len(parts.lhs_batch), len(parts.lhs_contracting)
-    n_rows, n_columns = len(parts.lhs_free), len(parts.rhs_free)
+    nb, nk = len(parts.lhs_batch), len(parts.lhs_contracting)
+    nl, nr = len(parts.lhs_free), len(parts.rhs_free)
     # Without batch dims, MatMul supports any number of free dims on the left, and vectors.
-    batch = [1] * n_batch
-    rows = [1] * n_rows if n_batch == 0 else [n_rows]
+    batch = [1] * nb
+    rows = [1] * nl if nb == 0 else [nl]
     # ONNX Runtime 1.31 drops a Transpose before a MatMul with a vector by mistake when it
     # optimizes, so the vector becomes a column then.
     keeps_order = left_perm == tuple(sorted(left_perm))
-    columns = [] if n_batch == 0 and n_columns == 0 and keeps_order else [n_columns]
+    columns = [] if nb == 0 and nr == 0 and keeps_order else [nr]
     try:
         return Plan(
-            _merged_layout(left_perm, left, [*batch, *rows, n_summed]),
-            _merged_layout(right_perm, right, [*batch, n_summed, *columns]),
-            _restored(
-                [*left[: n_batch + n_rows], *right[n_batch + n_summed :]], [*batch, *rows, *columns]
-            ),
+            _merged_layout(left_perm, left, [*batch, *rows, nk]),
+            _merged_layout(right_perm, right, [*batch, nk, *columns]),
+            _restored([*left[: nb + nl], *right[nb + nk :]], [*batch, *rows, *columns]),
         )
     except ValueError:
         return None
