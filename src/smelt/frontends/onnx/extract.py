@@ -114,7 +114,11 @@ def _choose_inputs(model: ir.Model, names: Sequence[str] | None) -> None:
     else:
         by_name = {value.name: value for value in graph.inputs}
         new_inputs = [by_name[name] for name in names]
-        missing = [v for v in needed if v not in set(new_inputs) and default_of(v) is None]
+        missing = [
+            input_
+            for input_ in needed
+            if input_ not in set(new_inputs) and default_of(input_) is None
+        ]
         if missing:
             raise _not_cut_off(names, missing)
     unused_inputs = [value for value in graph.inputs if value not in set(new_inputs)]

@@ -45,10 +45,10 @@ def save_shared(
 
         smelt.save_shared({"encoder.onnx": encoder, "decoder.onnx": "old/decoder.onnx"}, "out")
     """
-    into = _folder(folder)
+    target_folder = _folder(folder)
     names = [*models, data]
-    in_folders = {name for name in names if Path(name).name != name or name in ("", "..")}
-    wrong = [name for name in names if name in in_folders or names.count(name) > 1]
+    names_with_folder = {name for name in names if Path(name).name != name or name in ("", "..")}
+    wrong = [name for name in names if name in names_with_folder or names.count(name) > 1]
     if wrong:
         raise UsageError(
             "E669",
@@ -56,13 +56,17 @@ def save_shared(
             why="models and weights are files of different names in one folder",
             fix="name each model without a folder, such as decoder.onnx",
         )
-    with span("save", file=str(into)):
+    with span("save", file=str(target_folder)):
         copies = {name: _writable_copy(source) for name, source in models.items()}
-        file = DataFile(data, EqualTensors(t for model in copies.values() for t in _large(model)))
+        file = DataFile(
+            data, EqualTensors(tensor for model in copies.values() for tensor in _large(model))
+        )
         encoded = {name: encode(model, file) for name, model in copies.items()}
-        contents: dict[Path, Content] = {into / name: item.write for name, item in encoded.items()}
-        into.mkdir(exist_ok=True)
-        return tuple(write_together({**contents, into / data: file.write}))
+        contents: dict[Path, Content] = {
+            target_folder / name: item.write for name, item in encoded.items()
+        }
+        target_folder.mkdir(exist_ok=True)
+        return tuple(write_together({**contents, target_folder / data: file.write}))
 
 
 def _folder(path: str | Path) -> Path:

@@ -34,8 +34,8 @@ def lower_division(cx: Any, op: Operation) -> Any:
     sizes = [as_sizes(cx.value(operand)) for operand in operands]
     if not sizes or None in sizes:
         return None
-    (a,), (b,) = (size.dims for size in sizes if size is not None)
-    if not holds(lambda: b >= 1):
+    (dividend,), (divisor,) = (size.dims for size in sizes if size is not None)
+    if not holds(lambda: divisor >= 1):
         return None
-    size = functions[1](a, b)
+    size = functions[1](dividend, divisor)
     return np.asarray(size, op.dtype) if isinstance(size, int) else Sizes([size], op.dtype, ())

@@ -113,7 +113,9 @@ def _names(exported: Any, count: int) -> list[str]:
         for view in module.body.operations
         if view.operation.attributes["sym_name"].value == "main"
     )
-    locations = [_ROOT.match(str(a.location)) for a in main.regions[0].blocks[0].arguments]
+    locations = [
+        _ROOT.match(str(argument.location)) for argument in main.regions[0].blocks[0].arguments
+    ]
     if len(exported.platforms) > 1:
         locations = locations[1:]
     by_leaf = dict(zip(exported.module_kept_var_idx, locations, strict=False))

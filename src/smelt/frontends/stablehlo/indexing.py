@@ -86,16 +86,18 @@ def _sort(cx: Any, op: Operation, *operands: Any) -> Any:
     """Read a sort whose comparator is JAX's: "less" on the first operands, one after another."""
     block = op.view.regions[0].blocks[0]
     arguments_read = [
-        i for i, argument in enumerate(block.arguments) if any(True for _ in argument.uses)
+        position
+        for position, argument in enumerate(block.arguments)
+        if any(True for _ in argument.uses)
     ]
     directions = {
         Operation(inner).word("comparison_direction")
         for inner in block.operations
         if inner.operation.name == "stablehlo.compare"
     }
-    keys = (arguments_read[-1] // 2 + 1) if arguments_read else 0
+    key_count = (arguments_read[-1] // 2 + 1) if arguments_read else 0
     if (
-        arguments_read != list(range(2 * keys))
+        arguments_read != list(range(2 * key_count))
         or "LT" not in directions
         or directions - {"LT", "EQ", "NE"}
     ):
@@ -104,6 +106,6 @@ def _sort(cx: Any, op: Operation, *operands: Any) -> Any:
         operands,
         dimension=op.integer("dimension", -1),
         is_stable=bool(op.integer("is_stable")),
-        num_keys=keys,
+        num_keys=key_count,
     )
     return list(results)

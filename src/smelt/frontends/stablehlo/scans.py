@@ -167,21 +167,28 @@ def _run_as_scan(cx: Any, scan: _Scan, operands: Any, returned: list[Any]) -> li
     The carry holds the changing arguments that are not written by rows, without an unread counter.
     """
     arguments = list(scan.block.arguments)
-    ends = [scan.written[i].value if i in scan.written else v for i, v in enumerate(returned)]
+    ends = [
+        scan.written[position].value if position in scan.written else v
+        for position, v in enumerate(returned)
+    ]
     ends[scan.counter] = returned[scan.counter]
-    unchanged = [i for i, value in enumerate(returned) if value == arguments[i]]
-    carried = [i for i in range(len(ends)) if i not in {*unchanged, *scan.written}]
-    results = [ends[i] for i in [*carried, *scan.written] if i != scan.counter]
+    unchanged = [
+        position for position, value in enumerate(returned) if value == arguments[position]
+    ]
+    carried = [
+        position for position in range(len(ends)) if position not in {*unchanged, *scan.written}
+    ]
+    results = [ends[position] for position in [*carried, *scan.written] if position != scan.counter]
     row_values = frozenset(row.value for rows in scan.read.values() for row in rows)
     if arguments[scan.counter] not in cx.steps(scan.block, results, row_values).read:
         carried.remove(scan.counter)
-    results = [ends[i] for i in [*carried, *scan.written]]
+    results = [ends[position] for position in [*carried, *scan.written]]
 
     def step(carry: Any, rows: Any) -> Any:
         """Run the body once; return the new carry and the rows that it writes."""
         values = list(operands)
-        for i, value in zip(carried, carry, strict=True):
-            values[i] = value
+        for position, value in zip(carried, carry, strict=True):
+            values[position] = value
         values_of_rows = {
             row.value: value
             for tensor_rows, value in zip(scan.read.values(), rows, strict=True)
@@ -190,14 +197,17 @@ def _run_as_scan(cx: Any, scan: _Scan, operands: Any, returned: list[Any]) -> li
         computed = cx.results(scan.block, values, results, values_of_rows)
         return tuple(computed[: len(carried)]), tuple(computed[len(carried) :])
 
-    rows = tuple(as_array(operands[i]) for i in scan.read)
-    initial = tuple(as_array(operands[i]) for i in carried)
+    rows = tuple(as_array(operands[position]) for position in scan.read)
+    initial = tuple(as_array(operands[position]) for position in carried)
     final, stacked = lax.scan(step, initial, rows, length=scan.length, reverse=scan.reverse)
     new_values = {
         scan.counter: Sizes([scan.length], operands[scan.counter].dtype, ()),
         **dict(zip(carried, final, strict=True)),
         **dict(zip(scan.written, stacked, strict=True)),
     }
-    if any(jax.numpy.shape(new_values[i]) != operands[i].shape for i in scan.written):
+    if any(
+        jax.numpy.shape(new_values[position]) != operands[position].shape
+        for position in scan.written
+    ):
         return None
-    return [new_values.get(i, operand) for i, operand in enumerate(operands)]
+    return [new_values.get(position, operand) for position, operand in enumerate(operands)]

@@ -99,7 +99,7 @@ def computed_sizes(op: Operation, operands: Sequence[Any]) -> Any:
 def _dims_of(op: Operation, operands: Sequence[Sizes]) -> list[Any] | None:
     """Return the dims of the result of an integer operator on sizes, None for other operators."""
     first = list(operands[0].dims)
-    pairs = list(zip(first, operands[-1].dims, strict=False))
+    dim_pairs = list(zip(first, operands[-1].dims, strict=False))
     match op.name:
         case "stablehlo.reshape" | "stablehlo.convert":
             return first
@@ -111,10 +111,15 @@ def _dims_of(op: Operation, operands: Sequence[Sizes]) -> list[Any] | None:
             return [-dim for dim in first]
         case "stablehlo.sign" if all(map(_is_positive, first)):
             return [1 for _ in first]
-        case "stablehlo.divide" | "stablehlo.remainder" if all(map(_floors_like_truncation, pairs)):
-            return [a // b if op.name == "stablehlo.divide" else a % b for a, b in pairs]
+        case "stablehlo.divide" | "stablehlo.remainder" if all(
+            map(_floors_like_truncation, dim_pairs)
+        ):
+            return [
+                left // right if op.name == "stablehlo.divide" else left % right
+                for left, right in dim_pairs
+            ]
         case name if name in ARITHMETIC:
-            return [ARITHMETIC[name](a, b) for a, b in pairs]
+            return [ARITHMETIC[name](left, right) for left, right in dim_pairs]
     return None
 
 

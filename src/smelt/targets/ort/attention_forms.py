@@ -18,14 +18,16 @@ from smelt.targets.ort.form import Form, Sizes, SizesOf, number
 
 def _heads(m: Match) -> tuple[int, int] | Miss:
     """Return the number of heads and their size; a Miss if MultiHeadAttention is not equivalent."""
-    attributes = {a.name: a.value for a in m.root.attributes.values()}
+    attributes = {attribute.name: attribute.value for attribute in m.root.attributes.values()}
     q, k, v = m.root.inputs[:3]
     head_count = attributes.pop("q_num_heads", None)
     if head_count is None:
         return Miss("the operands of the Attention are not B,S,H*D")
     if head_count != attributes.pop("kv_num_heads", None):
         return Miss("the keys have another head count than the queries")
-    others = [name for name, x in attributes.items() if name != "scale" and x not in (0, 0.0)]
+    others = [
+        name for name, number in attributes.items() if name != "scale" and number not in (0, 0.0)
+    ]
     if others:
         return Miss(f"the attribute {others[0]} of the Attention is not 0")
     shapes = [x.shape for x in (q, k, v) if x is not None and x.shape is not None]

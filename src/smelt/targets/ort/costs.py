@@ -140,7 +140,7 @@ def costs_of(document: Mapping[str, Any]) -> Costs:
             if not all(0 < value < math.inf for value in by_form.values()):
                 raise ValueError(f"{name} at {sizes} took {by_form}")
             seconds.setdefault(name, {})[sizes] = by_form
-    return Costs({k: v for k, v in document.items() if k != "choices"}, seconds)
+    return Costs({field: fact for field, fact in document.items() if field != "choices"}, seconds)
 
 
 def default_costs() -> Costs:

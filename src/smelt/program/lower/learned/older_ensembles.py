@@ -142,7 +142,7 @@ class _Ensemble:
             attributes.get_ints("nodes_nodeids", ()),
             strict=True,
         )
-        numbers = {id_: node_id for node_id, id_ in enumerate(tree_and_node_ids)}
+        numbers = {ids: number for number, ids in enumerate(tree_and_node_ids)}
         is_leaf = np.array([mode == "LEAF" for mode in self.modes])
         leaf_count = int(is_leaf.sum())
         # a table has the inner nodes of all trees first, then the leaves, each in their order

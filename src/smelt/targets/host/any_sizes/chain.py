@@ -56,7 +56,7 @@ class Chain:
         reads_and_writes = [
             (
                 [numbers[read_value] for read_value in part.reads],
-                [numbers[read_value] for read_value in part.writes],
+                [numbers[written_value] for written_value in part.writes],
             )
             for part in parts
         ]

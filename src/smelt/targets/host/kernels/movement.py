@@ -119,10 +119,8 @@ def tile(call: Call) -> Step:
     Sizes [3, 4] with repeats [2, 1] are copied from [1, 3, 1, 4] to [2, 3, 1, 4].
     """
     repeats, shape = call.ints("repeats"), call.input(0).shape
-    blocks = tuple(
-        size_of_block for pair in zip(repeats, shape, strict=True) for size_of_block in pair
-    )
-    split_shape = tuple(size_of_block for dim in shape for size_of_block in (1, dim))
+    blocks = tuple(size for pair in zip(repeats, shape, strict=True) for size in pair)
+    split_shape = tuple(size for dim in shape for size in (1, dim))
 
     def run(x: Array, out: Array) -> None:
         """Write ``x`` to each block of ``out``."""

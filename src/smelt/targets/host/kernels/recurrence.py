@@ -128,15 +128,14 @@ def _lstm(call: Call, functions: list[Function]) -> Advance:
         b: Array | None,
     ) -> tuple[Array, Array]:
         """Return the next hidden and cell state."""
-        sums = (
-            input_gates + hidden @ weights
-        )  # of the gates input, output and forget, then of the cell
+        # The sums are those of the gates input, output and forget, then of the candidate.
+        sums = input_gates + hidden @ weights
         size = hidden.shape[-1]
         candidate = g(sums[:, 3 * size :])
         if peepholes is None:
             gates = f(sums[:, : 3 * size])
             input_gate, output_gate, forget_gate = (
-                gates[:, input_sum * size : (input_sum + 1) * size] for input_sum in range(3)
+                gates[:, number * size : (number + 1) * size] for number in range(3)
             )
             cell = (1 - input_gate if coupled else forget_gate) * cell + input_gate * candidate
             return output_gate * last(cell), cell
