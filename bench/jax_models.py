@@ -57,7 +57,7 @@ def _struct(spec: Any) -> Any:
 def _by_jax(model: Any) -> Callable[[], Figures]:
     import jax
 
-    from smelt.frontends.jax import specs
+    from smelt.frontends.jax.call import specs
 
     structs, _ = specs.resolve(model.specs, model.constraints, model.x64)
 

@@ -18,7 +18,7 @@ JAX = (
     *(f"frontends/jax/{name}.py" for name in ("compat", "frames", "prng", "references")),
     "frontends/stablehlo/jax_names.py",
 )
-LIBRARY_FUNCTIONS = "frontends/jax/library_functions.py"
+LIBRARY_FUNCTIONS = "frontends/jax/patching/library_functions.py"
 
 PLACES: Mapping[str, tuple[str, ...]] = {
     "jax": (*JAX, LIBRARY_FUNCTIONS),

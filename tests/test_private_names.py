@@ -30,7 +30,7 @@ def test_a_library_has(name: str) -> None:
 
 
 def test_functions_that_something_stands_in_for_are_there() -> None:
-    from smelt.frontends.jax.library_functions import ALL
+    from smelt.frontends.jax.patching.library_functions import ALL
 
     gone = [function.target for function in ALL if not is_there(function.target)]
     assert not gone, "moved: traces take longer until library_functions.py follows"

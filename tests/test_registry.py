@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from smelt.errors import UsageError
-from smelt.frontends.jax.patches import PATCHES
+from smelt.frontends.jax.patching.patches import PATCHES
 from smelt.frontends.jax.registry import RULES
 from smelt.native.kernels.kernel import KERNELS as C_KERNELS
 from smelt.operators.registry import OPERATORS

@@ -82,7 +82,8 @@ class Call:
 
         def run(*arrays: Any) -> Any:
             """Call the function with typed arrays; the last ones are keyword arguments."""
-            from smelt.frontends.jax import compat, prng, specs
+            from smelt.frontends.jax import compat, prng
+            from smelt.frontends.jax.call import specs
 
             texts = (*self.positional, *self.keyword.values())
             values = list(arrays)

@@ -8,7 +8,7 @@ import pytest
 
 from smelt.cli.tracing import parse_inputs, parse_names, parse_static
 from smelt.errors import UsageError
-from smelt.frontends.jax import patches
+from smelt.frontends.jax.patching import patches
 
 MODULE = """
 import functools

@@ -11,7 +11,7 @@ import onnx_ir as ir
 from whole_models.whole import Sizes, WholeModel
 
 import smelt
-from smelt.frontends.jax import specs
+from smelt.frontends.jax.call import specs
 from smelt.runtime.runner import open_runner
 
 

@@ -11,9 +11,10 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from smelt.frontends.jax import specs, trace
+from smelt.frontends.jax import trace
+from smelt.frontends.jax.call import specs
 from smelt.frontends.jax.compat import x64 as jax_x64
-from smelt.frontends.jax.symbols import symbols_in
+from smelt.frontends.jax.open_sizes.symbols import symbols_in
 from smelt.frontends.onnx import to_proto
 from smelt.ir.cloning import clone_model
 from smelt.ir.worklist import Worklist

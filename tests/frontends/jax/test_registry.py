@@ -15,8 +15,9 @@ from jax.extend.core import Primitive
 from raised import raises_in_function
 
 from smelt.errors import ErrorList, InternalError, UsageError
-from smelt.frontends.jax import lowers, patches, registry, replacement, trace
-from smelt.frontends.jax.bindings import Binding, binds
+from smelt.frontends.jax import lowers, registry, trace
+from smelt.frontends.jax.patching import patches, replacement
+from smelt.frontends.jax.patching.bindings import Binding, binds
 
 
 @pytest.fixture

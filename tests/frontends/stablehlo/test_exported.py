@@ -15,7 +15,7 @@ from whole_models.judging import assert_computes_the_same
 
 import smelt
 from smelt.errors import SmeltError, Unsupported
-from smelt.frontends.jax import specs
+from smelt.frontends.jax.call import specs
 
 Struct = partial(jax.ShapeDtypeStruct, dtype=jnp.float32)
 

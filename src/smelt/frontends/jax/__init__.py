@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from smelt.frontends.jax import (  # noqa: F401 - each registers what it has
-    runtime_checks,
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.open_sizes import (  # noqa: F401 - each registers what it has
     scan_length,
-    shortcuts,
     symbolic_arrays,
     symbolic_axes,
     symbolic_loops,
@@ -15,9 +14,9 @@ from smelt.frontends.jax import (  # noqa: F401 - each registers what it has
     symbolic_tensor_shapes,
     symbolic_transforms,
 )
-from smelt.frontends.jax.bindings import Binding, binds
-from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
+from smelt.frontends.jax.patching import runtime_checks, shortcuts  # noqa: F401 - the same
+from smelt.frontends.jax.patching.bindings import Binding, binds
 from smelt.frontends.jax.registry import lowers
 from smelt.frontends.jax.trace import trace
 

@@ -12,14 +12,14 @@ from typing import Any
 
 from smelt.errors import SmeltError, Unsupported, UsageError
 from smelt.frontends.jax import compat
-from smelt.frontends.jax.references import is_reference
-from smelt.frontends.jax.size_advice import (
+from smelt.frontends.jax.open_sizes.size_advice import (
     comparison_advice,
     extreme_advice,
     float_range_advice,
     mirroring_advice,
     multiples_advice,
 )
+from smelt.frontends.jax.references import is_reference
 from smelt.frontends.jax.source_lines import defined_at, is_own, raised_at
 
 LINES = 6

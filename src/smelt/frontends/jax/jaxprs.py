@@ -6,27 +6,24 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from smelt.errors import SmeltError, Unsupported
-from smelt.frontends.jax import (
-    compat,
-    failures,
-    implementations,
-    keys,
-    modules,
-    open_comparisons,
-    patches,
-    specs,
-    support,
-    symbolic_numbers,
-)
-from smelt.frontends.jax.arguments import Arguments
+from smelt.frontends.jax import compat, failures, implementations, keys, support
+from smelt.frontends.jax.call import nnx_modules, specs
+from smelt.frontends.jax.call.arguments import Arguments
+from smelt.frontends.jax.call.parameters import Parameters
 from smelt.frontends.jax.complex_numbers import with_pairs, without_complex
 from smelt.frontends.jax.element_types import has_onnx_type
 from smelt.frontends.jax.functions import selection
-from smelt.frontends.jax.parameters import Parameters
+from smelt.frontends.jax.open_sizes import open_comparisons, symbolic_numbers
+from smelt.frontends.jax.open_sizes.size_cases import (
+    Trace,
+    single_case,
+    split_by_sizes,
+    suggest_numbers,
+)
+from smelt.frontends.jax.open_sizes.traced_cases import Case
+from smelt.frontends.jax.patching import patches
+from smelt.frontends.jax.patching.replacement import Replacement, replaced
 from smelt.frontends.jax.references import without_references
-from smelt.frontends.jax.replacement import Replacement, replaced
-from smelt.frontends.jax.size_cases import Trace, single_case, split_by_sizes, suggest_numbers
-from smelt.frontends.jax.traced_cases import Case
 from smelt.spans import span
 
 SIZES = (*open_comparisons.REPLACEMENTS, *symbolic_numbers.REPLACEMENTS)
@@ -81,7 +78,7 @@ def traced(
         """Return the result of ``fn``, after checks of its modules and of what it returned."""
         function, copies = parameters.function(fn, parameter_values)
         result = arguments.call(function, argument_values)
-        modules.check_unchanged(copies)
+        nnx_modules.check_unchanged(copies)
         failures.check_returned(fn, compat.leaves(result))
         return result
 

@@ -16,7 +16,7 @@ from smelt.frontends.jax.constants import ConstantPool
 from smelt.frontends.jax.dims import reshape_numbers
 from smelt.frontends.jax.element_types import NARROW, moved_as, refusal, supporting_opset
 from smelt.frontends.jax.functions.library import Library
-from smelt.frontends.jax.symbols import Symbols
+from smelt.frontends.jax.open_sizes.symbols import Symbols
 from smelt.ir.build import Attribute, Builder
 
 

@@ -11,38 +11,32 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.errors import InvalidModel, UsageError
-from smelt.frontends.jax import (
-    compat,
-    modules,
-    names,
-    open_comparisons,
-    registry,
-    size_choices,
-    specs,
-)
+from smelt.frontends.jax import compat, registry
 from smelt.frontends.jax.accurate_tails import expand_inaccurate
-from smelt.frontends.jax.arguments import bind
+from smelt.frontends.jax.call import names, nnx_modules, specs
+from smelt.frontends.jax.call.arguments import bind
+from smelt.frontends.jax.call.parameters import choose
+from smelt.frontends.jax.call.state import State, state_of
+from smelt.frontends.jax.call.traced_weights import Weights, weights_of
 from smelt.frontends.jax.complex_numbers import is_complex
 from smelt.frontends.jax.complex_numbers.fourier import NODES_FROM
 from smelt.frontends.jax.constants import ConstantPool
 from smelt.frontends.jax.functions import library, selection
 from smelt.frontends.jax.jaxprs import in_types_of_onnx, traced, with_patches
 from smelt.frontends.jax.lowering import Lowering
-from smelt.frontends.jax.multiples import callers_names
 from smelt.frontends.jax.nodes import Shared
-from smelt.frontends.jax.operand import Operand
-from smelt.frontends.jax.parameters import choose
-from smelt.frontends.jax.replacement import replaced
-from smelt.frontends.jax.state import State, state_of
-from smelt.frontends.jax.symbols import Symbols
-from smelt.frontends.jax.traced_cases import (
+from smelt.frontends.jax.open_sizes import open_comparisons, size_choices
+from smelt.frontends.jax.open_sizes.multiples import callers_names
+from smelt.frontends.jax.open_sizes.symbols import Symbols
+from smelt.frontends.jax.open_sizes.traced_cases import (
     Case,
     input_types,
     leaves_of,
     result_types,
     with_jaxprs,
 )
-from smelt.frontends.jax.weights import Weights, weights_of
+from smelt.frontends.jax.operand import Operand
+from smelt.frontends.jax.patching.replacement import replaced
 from smelt.frontends.stablehlo.detect import is_exported
 from smelt.frontends.stablehlo.exported import program_of
 from smelt.frontends.weights import fill_weights
@@ -131,7 +125,7 @@ def trace(
         constraint_texts = specs.constraints_on(leaves, texts)
         case = with_patches(trace_structs, structs, functions, strict)
     for leaf in leaves_of(case):
-        modules.check_not_random(leaf.closed, state)
+        nnx_modules.check_not_random(leaf.closed, state)
     read_parameters = parameters.read([leaf.closed for leaf in leaves_of(case)])
     case = with_jaxprs(case, partial(parameters.with_inputs, read=read_parameters))
     source_jaxpr, out = leaves_of(case)[-1].closed.jaxpr, leaves_of(case)[-1].out

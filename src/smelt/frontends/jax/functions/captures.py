@@ -14,7 +14,7 @@ from smelt.errors import Unsupported
 from smelt.frontends.jax import compat
 from smelt.frontends.jax.compat import Aval
 from smelt.frontends.jax.constants import INTERNED, ConstantPool
-from smelt.frontends.jax.symbols import Symbols
+from smelt.frontends.jax.open_sizes.symbols import Symbols
 from smelt.ir.build import Builder
 
 

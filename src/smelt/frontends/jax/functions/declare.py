@@ -17,7 +17,7 @@ from smelt.errors import UsageError
 from smelt.frontends.jax import frames
 from smelt.frontends.jax.functions import calls
 from smelt.frontends.jax.functions.marks import DOMAIN, Mark
-from smelt.frontends.jax.replacement import is_tracing
+from smelt.frontends.jax.patching.replacement import is_tracing
 
 frames.hide_frames(__file__)
 

@@ -9,7 +9,7 @@ from typing import Any
 from smelt.frontends.jax import frames
 from smelt.frontends.jax.functions import calls, objects
 from smelt.frontends.jax.functions.marks import Mark
-from smelt.frontends.jax.replacement import Function, Replacement
+from smelt.frontends.jax.patching.replacement import Function, Replacement
 
 frames.hide_frames(__file__)
 

@@ -11,7 +11,7 @@ from smelt.frontends.jax.functions.declare import check_class, declared
 from smelt.frontends.jax.functions.marks import DOMAIN
 from smelt.frontends.jax.functions.methods import marking
 from smelt.frontends.jax.functions.objects import bases, is_wrapper
-from smelt.frontends.jax.replacement import Replacement
+from smelt.frontends.jax.patching.replacement import Replacement
 
 Functions: TypeAlias = Sequence[type | str] | str
 """Classes and patterns of class names, or ``"repeated"``: blocks with two or more equal calls."""

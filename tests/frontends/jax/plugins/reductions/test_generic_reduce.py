@@ -10,7 +10,7 @@ from jax import lax
 
 from smelt.errors import Unsupported
 from smelt.frontends.jax import trace
-from smelt.frontends.jax.specs import DTYPES
+from smelt.frontends.jax.call.specs import DTYPES
 
 ZERO, ONE = np.float32(0), np.float32(1)
 

@@ -17,11 +17,11 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.frontends.jax import compat
-from smelt.frontends.jax.bindings import Binding, Call, binds
 from smelt.frontends.jax.compat import Dim
-from smelt.frontends.jax.library_functions import JAX_ATTENTION
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
+from smelt.frontends.jax.patching.bindings import Binding, Call, binds
+from smelt.frontends.jax.patching.library_functions import JAX_ATTENTION
 from smelt.frontends.jax.registry import lowers
 
 OPSET = 23

@@ -15,11 +15,12 @@ import numpy as np
 import onnx_ir as ir
 from jax import lax
 
-from smelt.frontends.jax.bindings import Binding, Call, binds
-from smelt.frontends.jax.library_functions import LINEN_NORMALIZE, NNX_NORMALIZE
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
-from smelt.frontends.jax.patches import Patch, register
+from smelt.frontends.jax.patching.bindings import Binding, Call, binds
+from smelt.frontends.jax.patching.library_functions import LINEN_NORMALIZE, NNX_NORMALIZE
+from smelt.frontends.jax.patching.patches import Patch, register
+from smelt.frontends.jax.patching.replacement import Function
 from smelt.frontends.jax.plugins.layers.layer_norm import (
     batched_first,
     is_usual_epsilon,
@@ -27,7 +28,6 @@ from smelt.frontends.jax.plugins.layers.layer_norm import (
     with_rank_of,
 )
 from smelt.frontends.jax.registry import lowers
-from smelt.frontends.jax.replacement import Function
 from smelt.ir.constants import is_constant
 
 

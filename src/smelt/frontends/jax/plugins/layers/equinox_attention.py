@@ -15,10 +15,10 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.frontends.jax import compat
-from smelt.frontends.jax.bindings import Binding, Call, binds
-from smelt.frontends.jax.library_functions import EQUINOX_ATTENTION
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
+from smelt.frontends.jax.patching.bindings import Binding, Call, binds
+from smelt.frontends.jax.patching.library_functions import EQUINOX_ATTENTION
 from smelt.frontends.jax.plugins.layers.attention import OPSET, attention_nodes
 from smelt.frontends.jax.plugins.layers.layer_norm import with_rank_of
 from smelt.frontends.jax.registry import lowers

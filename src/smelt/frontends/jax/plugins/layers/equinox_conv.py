@@ -16,10 +16,10 @@ import onnx_ir as ir
 from jax import lax
 
 from smelt.frontends.jax import compat
-from smelt.frontends.jax.bindings import Binding, Call, binds
-from smelt.frontends.jax.library_functions import EQUINOX_CONV
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
+from smelt.frontends.jax.patching.bindings import Binding, Call, binds
+from smelt.frontends.jax.patching.library_functions import EQUINOX_CONV
 from smelt.frontends.jax.plugins.layers.conv_window import (
     attributes_of,
     is_window,

@@ -11,10 +11,10 @@ import numpy as np
 import onnx_ir as ir
 from jax import lax
 
-from smelt.frontends.jax.bindings import Binding, Call, binds
-from smelt.frontends.jax.library_functions import NNX_GROUP_NORM
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
+from smelt.frontends.jax.patching.bindings import Binding, Call, binds
+from smelt.frontends.jax.patching.library_functions import NNX_GROUP_NORM
 from smelt.frontends.jax.plugins.layers.layer_norm import (
     are_absent,
     flax_arguments,

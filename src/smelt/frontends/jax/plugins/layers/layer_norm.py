@@ -17,9 +17,9 @@ import onnx_ir as ir
 from jax import lax
 
 from smelt.frontends.jax import compat
-from smelt.frontends.jax.bindings import Binding, Call, binds, in_front
-from smelt.frontends.jax.library_functions import EQUINOX_LAYER_NORM, NNX_LAYER_NORM
 from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.patching.bindings import Binding, Call, binds, in_front
+from smelt.frontends.jax.patching.library_functions import EQUINOX_LAYER_NORM, NNX_LAYER_NORM
 from smelt.frontends.jax.registry import lowers
 
 LAST = (-1, (-1,))

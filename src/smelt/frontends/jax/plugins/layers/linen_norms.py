@@ -14,13 +14,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from smelt.frontends.jax.bindings import Binding
-from smelt.frontends.jax.library_functions import LINEN_GROUP_NORM, LINEN_LAYER_NORM
-from smelt.frontends.jax.patches import Patch, register
+from smelt.frontends.jax.patching.bindings import Binding
+from smelt.frontends.jax.patching.library_functions import LINEN_GROUP_NORM, LINEN_LAYER_NORM
+from smelt.frontends.jax.patching.patches import Patch, register
+from smelt.frontends.jax.patching.replacement import Function
 from smelt.frontends.jax.plugins.layers import group_norm, layer_norm
 from smelt.frontends.jax.plugins.layers.batch_norm import has_vector
 from smelt.frontends.jax.plugins.layers.layer_norm import LAST, are_absent, is_usual_epsilon
-from smelt.frontends.jax.replacement import Function
 
 Read: TypeAlias = Callable[[Any, Any], dict[str, Any] | None]
 """From a layer and its operand to the parameters of the primitive.

@@ -10,9 +10,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from smelt.frontends.jax.library_functions import FLAX_PARAMETER
-from smelt.frontends.jax.patches import Patch, register
-from smelt.frontends.jax.replacement import Function
+from smelt.frontends.jax.patching.library_functions import FLAX_PARAMETER
+from smelt.frontends.jax.patching.patches import Patch, register
+from smelt.frontends.jax.patching.replacement import Function
 
 LIMIT = 4096
 _compared: dict[Any, None] = {}

@@ -15,10 +15,10 @@ import onnx_ir as ir
 from smelt.frontends.jax.compat import Dim, is_symbolic, max_dim, min_dim
 from smelt.frontends.jax.complex_numbers.eigen import EIG
 from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.open_sizes.symbolic_transforms import swapped_rows
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.plugins.linalg.linalg import check_real
 from smelt.frontends.jax.registry import lowers
-from smelt.frontends.jax.symbolic_transforms import swapped_rows
 
 
 @lowers("lu")

@@ -10,12 +10,12 @@ from jax import lax
 
 from smelt.errors import Unsupported
 from smelt.frontends.jax.compat import make_jaxpr, struct
-from smelt.frontends.jax.library_functions import SOLVE
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
-from smelt.frontends.jax.patches import Patch, register
+from smelt.frontends.jax.patching.library_functions import SOLVE
+from smelt.frontends.jax.patching.patches import Patch, register
+from smelt.frontends.jax.patching.replacement import Function
 from smelt.frontends.jax.registry import lowers
-from smelt.frontends.jax.replacement import Function
 
 REAL = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
 

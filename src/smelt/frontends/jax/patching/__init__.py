@@ -1,0 +1,1 @@
+"""Functions of JAX and its libraries that smelt replaces while it traces."""
