@@ -266,7 +266,7 @@ def _of_folder(folder: str | Path, name: str, target: str | None, way: Way) -> C
             why="a folder is compiled for one target",
         )
     if saved.model is not None:
-        return _of_model(saved.model, saved.model, name, None, None, way)
+        return _of_model(saved.model, saved.model, name, target=None, dims=None, way=way)
     subject = side_of_saved(saved, name)
     return Candidate(name, lambda sizes: subject.run, saved.interface, subject.make_inputs)
 

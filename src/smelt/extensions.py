@@ -101,7 +101,13 @@ def load(point: metadata.EntryPoint) -> Extension:
     except (Exception, SystemExit) as failure:  # noqa: BLE001 - a package may raise anything
         error = in_a_line(failure)
         return Extension(
-            point.group, point.name, package, point.value, None, error, place_of(failure)
+            point.group,
+            point.name,
+            package,
+            point.value,
+            loaded=None,
+            error=error,
+            place=place_of(failure),
         )
 
 

@@ -67,7 +67,14 @@ def open_side(source: Checkable, name: str, runner: RunnerName = "auto") -> Comp
     if isinstance(source, Artifact):
         make = partial(random_inputs, source.model)
         run = partial(_run_artifact, source)
-        return ComparisonSide(name, run, interface_of(source.model), None, make, source.model)
+        return ComparisonSide(
+            name,
+            run,
+            interface_of(source.model),
+            model=None,
+            make_inputs=make,
+            compiled=source.model,
+        )
     if isinstance(source, str | Path) and Path(source).is_dir():
         saved = open_saved(source)
         if saved.model is None or approximation_of(saved.model):
@@ -98,4 +105,6 @@ def side_of_saved(saved: Saved, name: str) -> ComparisonSide:
     """Return a compiled folder as a side; it is built or opened at once."""
     limits = [saved.ranges.get(port.name) for port in saved.interface.inputs]
     make = partial(values_of, saved.interface.inputs, limits)
-    return ComparisonSide(name, saved.load(), saved.interface, None, make, saved.model)
+    return ComparisonSide(
+        name, saved.load(), saved.interface, model=None, make_inputs=make, compiled=saved.model
+    )

@@ -38,7 +38,7 @@ def cases_of(
             continue
         full = _with_defaults(interface, arrays_as_pairs(interface, sample))
         for index, arrays in _parts(interface, full, sample.keys(), fixed or {}):
-            chosen = choose_inputs(interface, arrays, None, fixed)
+            chosen = choose_inputs(interface, arrays, make=None, sizes=fixed)
             cases.append(ComparisonInputs(chosen.values, chosen.sizes, f"{name}{index}"))
     if not cases:
         raise UsageError(

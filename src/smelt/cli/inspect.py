@@ -65,7 +65,7 @@ def inspect(
             return
         facts = facts_of(read, bind_dims(dim) or None, own=True)
         if snippet:
-            print_json({**to_json(facts, None), "snippet": text})
+            print_json({**to_json(facts, listed=None), "snippet": text})
         elif as_json:
             print_json(to_json(facts, listed))
         elif listed:

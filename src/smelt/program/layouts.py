@@ -106,7 +106,9 @@ class _Converter:
         for instruction, declared in zip(program.instructions, self.declared, strict=True):
             self._convert(instruction, declared)
         if not self.interface:
-            outputs = tuple(self._in_layout(slot, None, "an output") for slot in program.outputs)
+            outputs = tuple(
+                self._in_layout(slot, layout=None, reader="an output") for slot in program.outputs
+            )
             self.made = replace(self.made, outputs=outputs)
         used = {slot for instruction in self.made.instructions for slot in instruction.inputs}
         used.update(self.made.outputs)

@@ -125,7 +125,7 @@ def _read_pb(path: Path) -> dict[str, np.ndarray]:
         raise ValueError("it does not contain a TensorProto") from error
     if tensor.data_type == 0:
         raise ValueError("it does not contain a TensorProto")
-    check_tensor(tensor, None, Embedded())
+    check_tensor(tensor, folder=None, embedded=Embedded())
     return {tensor.name: np.asarray(ir.serde.deserialize_tensor(tensor).numpy())}
 
 

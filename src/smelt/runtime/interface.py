@@ -89,7 +89,7 @@ def interface_of(model: ir.Model) -> Interface:
     unnamed = unnamed_dims(model.graph.inputs)
     return Interface(
         tuple(_port(value, default_of(value), unnamed) for value in model.graph.inputs),
-        tuple(_port(value, None, {}) for value in model.graph.outputs),
+        tuple(_port(value, default=None, unnamed={}) for value in model.graph.outputs),
         check_of(model),
     )
 
@@ -112,7 +112,7 @@ def _port(value: ir.Value, default: ir.TensorProtocol | None, unnamed: Mapping[P
     if value.type is not None:
         dtype = value.type.dtype
     if value.shape is None:
-        return Port(value.name or "", dtype, None, kind, default)
+        return Port(value.name or "", dtype, shape=None, kind=kind, default=default)
     names = [unnamed.get((value, axis)) for axis in range(len(value.shape))]
     pairs = zip(value.shape.dims, names, strict=True)
     shape = tuple(dim if name is None else ir.SymbolicDim(name) for dim, name in pairs)

@@ -126,7 +126,7 @@ def _described(
 
     def explain(feeds: Mapping[str, Any]) -> None:
         """Raise UsageError E632 for all values that do not fit the inputs, together."""
-        choose_inputs(interface, feeds, None)
+        choose_inputs(interface, feeds, make=None)
 
     description = Description(
         [SessionPort.of(port) for port in interface.inputs],

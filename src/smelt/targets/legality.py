@@ -120,7 +120,7 @@ def _unaccepted_errors(
     """Yield one error for each operator and reason that ``accepts`` refuses within the limits."""
     unaccepted: dict[tuple[str, str, str], list[ir.Node]] = {}
     for node in model.graph if target.accepts is not None else ():
-        if not _may_support(target, node, False) or is_constant_node(node):
+        if not _may_support(target, node, has_open_dims=False) or is_constant_node(node):
             continue
         why = _reason_unaccepted(target, node, options)
         if why:

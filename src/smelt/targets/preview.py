@@ -49,7 +49,7 @@ def preview(
     """
     steps = language.parse(pipeline) if isinstance(pipeline, str) else pipeline
     if target is None:
-        return Preview(steps, None, (), _idle(steps, frozenset()))
+        return Preview(steps, target=None, own=(), idle=_idle(steps, frozenset()))
     chosen = find_target(target)
     read_options(chosen, options or {})
     target_passes = language.parse(chosen.passes)

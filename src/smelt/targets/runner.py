@@ -34,7 +34,7 @@ def at_full_speed(runner: Runner) -> Runner:
         results = runner(*inputs)
         if is_ready(runner, 0.0):
             return results
-        is_ready(runner, None)
+        is_ready(runner, timeout=None)
         return runner(*inputs)
 
     return run

@@ -38,9 +38,11 @@ def read_proto(source: onnx.ModelProto | bytes | str | Path) -> Read:
     if it holds no model, and ResourceLimit E503 or E512 if it is too large.
     """
     if isinstance(source, onnx.ModelProto):
-        return Read(_with_graph_and_opset(source, "the ModelProto"), None, Embedded())
+        return Read(
+            _with_graph_and_opset(source, "the ModelProto"), folder=None, embedded=Embedded()
+        )
     if isinstance(source, bytes):
-        return _parse(Embedded(source), "the bytes given", None)
+        return _parse(Embedded(source), "the bytes given", folder=None)
     try:
         path = Path(source)
     except TypeError as error:

@@ -143,7 +143,7 @@ def write(
     """Write ``model`` with its weights inside to a stream, piece by piece; options as in
     ``save``."""
     with span("save"):
-        copy = prepared(model, False, keep_bare, functions)
+        copy = prepared(model, with_provenance=False, keep_bare=keep_bare, functions=functions)
         if not keep_bare:
             warn_without_kernel(copy, stacklevel=4)
         encode(copy).write(stream)
@@ -172,7 +172,7 @@ class ModelFiles(Mapping[str, bytes]):
         ``contents`` has a function for each file that writes it to a stream.
         """
         self._data = DataFile(f"{name}.data")
-        ready = prepared(model, False, keep_bare, functions)
+        ready = prepared(model, with_provenance=False, keep_bare=keep_bare, functions=functions)
         file = self._data if _needs_data_file(model, inline_limit) else None
         self._encoded: Encoded = encode(ready, file, smallest)
         self.contents: dict[str, Content] = {}

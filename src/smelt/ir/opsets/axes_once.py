@@ -46,7 +46,7 @@ def _without_axes(node: ir.Node) -> None:
     """Let the Squeeze ``node`` remove every dim of size 1, and clear its inferred shape."""
     node.attributes.pop("axes", None)
     if len(node.inputs) > 1:
-        set_input(node, 1, None)
+        set_input(node, 1, value=None)
         node.resize_inputs(1)
     node.outputs[0].shape = None
 

@@ -23,7 +23,7 @@ def upsample_to_resize(node: ir.Node, rewriter: Rewriter) -> None:
     """Replace Upsample by a Resize of opset 11 with asymmetric coordinates and floor rounding."""
     mode = node.attributes["mode"].as_string() if "mode" in node.attributes else "nearest"
     build = builder_before(node, rewriter)
-    set_or_append_input(node, 1, None)
+    set_or_append_input(node, 1, value=None)
     resized = _resize_11(build, node.inputs[0], node.inputs[1], mode)
     rewriter.replace(node, [resized], trust_shape=True)
 

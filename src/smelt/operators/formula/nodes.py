@@ -91,7 +91,7 @@ class Nodes(Arithmetic):
     ) -> tuple[Number, ...]:
         """Build ``state = step(k, *state)`` for k from 0 to ``count`` - 1; ``count`` is a rank-0
         int64."""
-        return self._loop(count, state, step, None)
+        return self._loop(count, state, step, go_on=None)
 
     def _loop(
         self,

@@ -75,7 +75,9 @@ def _parts_of(
             return [np.full(shape, np.nan) for shape in shapes]
         return [part for result in function(matrix) for part in (result.real, result.imag)]
 
-    return map_matrices(decompose, shapes, (re.dtype,) * len(shapes), (re, im), (2, 2))
+    return map_matrices(
+        decompose, shapes=shapes, dtypes=(re.dtype,) * len(shapes), arrays=(re, im), ranks=(2, 2)
+    )
 
 
 OPERATORS = (

@@ -50,7 +50,7 @@ def reference(inputs: Arguments, attributes: Attributes) -> Computed:
         return (*value_parts, *(part for array in vectors for part in (array.real, array.imag)))
 
     shapes = ((n,), (n,), *((n, n),) * 4)
-    return map_matrices(decompose, shapes, (a.dtype,) * 6, (a,), (2,))
+    return map_matrices(decompose, shapes=shapes, dtypes=(a.dtype,) * 6, arrays=(a,), ranks=(2,))
 
 
 OPERATOR = Operator(

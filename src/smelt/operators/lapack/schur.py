@@ -37,7 +37,9 @@ def reference(inputs: Arguments, attributes: Attributes) -> Computed:
         form, vectors = schur(matrix, output="real")
         return form, vectors
 
-    return map_matrices(decompose, (a.shape[-2:],) * 2, (a.dtype,) * 2, (a,), (2,))
+    return map_matrices(
+        decompose, shapes=(a.shape[-2:],) * 2, dtypes=(a.dtype,) * 2, arrays=(a,), ranks=(2,)
+    )
 
 
 OPERATOR = Operator(

@@ -39,7 +39,9 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Res
 def reference(inputs: Arguments, attributes: Attributes) -> Computed:
     """Return both parts of the factor, computed column by column for each matrix."""
     re, im = present(inputs)
-    return map_matrices(_factor, (re.shape[-2:],) * 2, (re.dtype,) * 2, (re, im), (2, 2))
+    return map_matrices(
+        _factor, shapes=(re.shape[-2:],) * 2, dtypes=(re.dtype,) * 2, arrays=(re, im), ranks=(2, 2)
+    )
 
 
 def _factor(re: np.ndarray, im: np.ndarray) -> list[np.ndarray]:

@@ -46,7 +46,13 @@ def reference(inputs: Arguments, attributes: Attributes) -> Computed:
     re, im = present(inputs)
     rows, columns = re.shape[-2:]
     shapes = (rows, columns), (rows, columns), (min(rows, columns),), (rows,)
-    return map_matrices(_factor, shapes, (re.dtype, re.dtype, np.int32, np.int32), (re, im), (2, 2))
+    return map_matrices(
+        _factor,
+        shapes=shapes,
+        dtypes=(re.dtype, re.dtype, np.int32, np.int32),
+        arrays=(re, im),
+        ranks=(2, 2),
+    )
 
 
 def _factor(re: np.ndarray, im: np.ndarray) -> list[np.ndarray]:

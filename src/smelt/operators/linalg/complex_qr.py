@@ -56,7 +56,9 @@ def reference(inputs: Arguments, attributes: Attributes) -> Computed:
         return [part for matrix in (q, r) for part in (matrix.real, matrix.imag)]
 
     shapes = ((rows, inner),) * 2 + ((inner, columns),) * 2
-    return map_matrices(factor, shapes, (re.dtype,) * 4, (re, im), (2, 2))
+    return map_matrices(
+        factor, shapes=shapes, dtypes=(re.dtype,) * 4, arrays=(re, im), ranks=(2, 2)
+    )
 
 
 def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Tensor, ...]:

@@ -76,7 +76,8 @@ def eigh_reference(inputs: Arguments, attributes: Attributes) -> Computed:
         return [vectors.real, vectors.imag, values]
 
     shapes = (re.shape[-2:], re.shape[-2:], re.shape[-1:])
-    return map_matrices(decompose, shapes, (re.dtype,) * 3, (re, im), (2, 2))
+    dtypes = (re.dtype,) * 3
+    return map_matrices(decompose, shapes=shapes, dtypes=dtypes, arrays=(re, im), ranks=(2, 2))
 
 
 def svd_reference(inputs: Arguments, attributes: Attributes) -> Computed:
@@ -95,7 +96,8 @@ def svd_reference(inputs: Arguments, attributes: Attributes) -> Computed:
         u, s, vt = np.linalg.svd(a, full_matrices=full)
         return [s, u.real, u.imag, vt.real, vt.imag]
 
-    return map_matrices(decompose, shapes, (re.dtype,) * 5, (re, im), (2, 2))
+    dtypes = (re.dtype,) * 5
+    return map_matrices(decompose, shapes=shapes, dtypes=dtypes, arrays=(re, im), ranks=(2, 2))
 
 
 def eigh_steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Tensor, ...]:
@@ -153,7 +155,7 @@ def _singular_vectors(m: Nodes, a: Pair, count: Tensor) -> tuple[Pair, Tensor]:
         upper = m.op("Concat", zero_rows, part, axis=-1)
         lower = m.op("Concat", adjoint, zero_columns, axis=-1)
         parts.append(m.op("Concat", upper, lower, axis=-2))
-    (vectors_re, vectors_im), values = _hermitian(m, (parts[0], parts[1]), True)
+    (vectors_re, vectors_im), values = _hermitian(m, (parts[0], parts[1]), lower=True)
     vectors_re, vectors_im, values = (
         _slice(m, array, -1, -END, -1, -1) for array in (vectors_re, vectors_im, values)
     )

@@ -54,7 +54,13 @@ def reference(inputs: Arguments, attributes: Attributes) -> Computed:
         values, vectors = np.linalg.eigh(matrix, "L" if lower else "U")
         return vectors, values
 
-    return map_matrices(decompose, (a.shape[-2:], a.shape[-1:]), (a.dtype, a.dtype), (a,), (2,))
+    return map_matrices(
+        decompose,
+        shapes=(a.shape[-2:], a.shape[-1:]),
+        dtypes=(a.dtype, a.dtype),
+        arrays=(a,),
+        ranks=(2,),
+    )
 
 
 def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:

@@ -47,7 +47,9 @@ def reference(inputs: Arguments, attributes: Attributes) -> Computed:
     (a,) = present(inputs)
     rows, columns = a.shape[-2:]
     shapes = (rows, columns), (rows,), (columns,)
-    return map_matrices(factor, shapes, (a.dtype, np.int32, np.int32), (a,), (2,))
+    return map_matrices(
+        factor, shapes=shapes, dtypes=(a.dtype, np.int32, np.int32), arrays=(a,), ranks=(2,)
+    )
 
 
 def factor(a: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -68,7 +68,9 @@ def hessenberg_reference(inputs: Arguments, attributes: Attributes) -> Computed:
         packed, taus, _ = gehrd(matrix)
         return packed, taus[: n - 1]
 
-    return map_matrices(reduce, ((n, n), (max(n - 1, 0),)), (a.dtype,) * 2, (a,), (2,))
+    return map_matrices(
+        reduce, shapes=((n, n), (max(n - 1, 0),)), dtypes=(a.dtype,) * 2, arrays=(a,), ranks=(2,)
+    )
 
 
 def tridiagonal_reference(inputs: Arguments, attributes: Attributes) -> Computed:
@@ -84,7 +86,9 @@ def tridiagonal_reference(inputs: Arguments, attributes: Attributes) -> Computed
         return tuple(sytrd(matrix, lower=lower)[:4])
 
     less = (max(n - 1, 0),)
-    return map_matrices(reduce, ((n, n), (n,), less, less), (a.dtype,) * 4, (a,), (2,))
+    return map_matrices(
+        reduce, shapes=((n, n), (n,), less, less), dtypes=(a.dtype,) * 4, arrays=(a,), ranks=(2,)
+    )
 
 
 def hessenberg_steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:

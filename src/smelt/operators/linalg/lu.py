@@ -54,7 +54,9 @@ def reference(inputs: Arguments, attributes: Attributes) -> Computed:
     (a,) = present(inputs)
     rows, columns = a.shape[-2:]
     shapes = (rows, columns), (min(rows, columns),), (rows,)
-    return map_matrices(_factor, shapes, (a.dtype, np.int32, np.int32), (a,), (2,))
+    return map_matrices(
+        _factor, shapes=shapes, dtypes=(a.dtype, np.int32, np.int32), arrays=(a,), ranks=(2,)
+    )
 
 
 def _factor(a: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -169,7 +171,11 @@ def permutation_reference(inputs: Arguments, attributes: Attributes) -> Computed
     count = int_of(attributes, "permutation_size")
     assert pivots is not None
     return map_matrices(
-        lambda p: (permutation_of(p, count),), ((count,),), (np.int32,), (pivots,), (1,)
+        lambda p: (permutation_of(p, count),),
+        shapes=((count,),),
+        dtypes=(np.int32,),
+        arrays=(pivots,),
+        ranks=(1,),
     )
 
 

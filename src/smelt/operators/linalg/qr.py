@@ -60,7 +60,7 @@ def reference(inputs: Arguments, attributes: Attributes) -> Computed:
         return packed.T, taus
 
     shapes = (rows, columns), (min(rows, columns),)
-    return map_matrices(factor, shapes, (a.dtype, a.dtype), (a,), (2,))
+    return map_matrices(factor, shapes=shapes, dtypes=(a.dtype, a.dtype), arrays=(a,), ranks=(2,))
 
 
 def pivoting_reference(inputs: Arguments, attributes: Attributes) -> Computed:
@@ -79,7 +79,9 @@ def pivoting_reference(inputs: Arguments, attributes: Attributes) -> Computed:
         return packed, taus, order - 1
 
     shapes = (rows, columns), (min(rows, columns),), (columns,)
-    return map_matrices(factor, shapes, (a.dtype, a.dtype, np.int32), (a,), (2,))
+    return map_matrices(
+        factor, shapes=shapes, dtypes=(a.dtype, a.dtype, np.int32), arrays=(a,), ranks=(2,)
+    )
 
 
 def product_reference(inputs: Arguments, attributes: Attributes) -> Computed:
@@ -95,7 +97,9 @@ def product_reference(inputs: Arguments, attributes: Attributes) -> Computed:
             q[k:, k:] -= np.outer(taus[k] * vector, vector @ q[k:, k:])
         return (q,)
 
-    return map_matrices(multiply, (a.shape[-2:],), (a.dtype,), (a, taus), (2, 1))
+    return map_matrices(
+        multiply, shapes=(a.shape[-2:],), dtypes=(a.dtype,), arrays=(a, taus), ranks=(2, 1)
+    )
 
 
 def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:

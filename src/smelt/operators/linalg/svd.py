@@ -61,7 +61,7 @@ def reference(inputs: Arguments, attributes: Attributes) -> Computed:
         u, s, vt = np.linalg.svd(matrix, full_matrices=full)
         return s, u, vt
 
-    return map_matrices(decompose, shapes, (a.dtype,) * 3, (a,), (2,))
+    return map_matrices(decompose, shapes=shapes, dtypes=(a.dtype,) * 3, arrays=(a,), ranks=(2,))
 
 
 def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:

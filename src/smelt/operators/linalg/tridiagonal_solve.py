@@ -40,7 +40,9 @@ def reference(inputs: Arguments, attributes: Attributes) -> Computed:
     """Return the solution: each step eliminates the lower diagonal of one row."""
     lower, diagonal, upper, b = (np.asarray(array) for array in inputs)
     arrays = (lower, diagonal, upper, b)
-    return map_matrices(_solve, (b.shape[-2:],), (b.dtype,), arrays, (1, 1, 1, 2))
+    return map_matrices(
+        _solve, shapes=(b.shape[-2:],), dtypes=(b.dtype,), arrays=arrays, ranks=(1, 1, 1, 2)
+    )
 
 
 def _solve(

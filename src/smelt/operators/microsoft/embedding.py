@@ -119,7 +119,9 @@ def _quantized_reference(inputs: Arguments, attributes: Attributes) -> Computed:
     *tables, gamma, beta = tables_of_floats
     assert gamma is not None
     assert beta is not None
-    return _embed(ids, kinds, tables, (gamma, beta), inputs[7], None, attributes)[:2]
+    return _embed(ids, kinds, tables, (gamma, beta), inputs[7], places=None, attributes=attributes)[
+        :2
+    ]
 
 
 def _quantized_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
@@ -133,7 +135,9 @@ def _quantized_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple
     ]
     *embeddings, gamma, beta = float_tables
     norm = gamma, beta
-    return _embed_body(b, ids, kinds, embeddings, norm, inputs[7], None, attributes)[:2]
+    return _embed_body(
+        b, ids, kinds, embeddings, norm, inputs[7], places=None, attributes=attributes
+    )[:2]
 
 
 def _infer_quantized(inputs: Values, attributes: Attributes) -> Sequence[Result]:

@@ -74,7 +74,14 @@ def _result(
 
 def _infer_pool(inputs: Values, attributes: Attributes) -> Sequence[Result]:
     """Return the type of a pool."""
-    return (_result(first(inputs), None, attributes, ints_of(attributes, "kernel_shape")),)
+    return (
+        _result(
+            first(inputs),
+            channels=None,
+            attributes=attributes,
+            kernel=ints_of(attributes, "kernel_shape"),
+        ),
+    )
 
 
 def _infer_global(inputs: Values, attributes: Attributes) -> Sequence[Result]:

@@ -98,7 +98,7 @@ def _wide_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.V
 def _product_in_32_bits(inputs: Arguments, attributes: Attributes) -> Computed:
     """Return the product in 32 bits."""
     a, b = present(inputs)
-    return (_sums(a, b, None, None),)
+    return (_sums(a, b, a_zero=None, b_zero=None),)
 
 
 def _infer_gemm(inputs: Values, attributes: Attributes) -> Sequence[Result]:

@@ -196,13 +196,13 @@ def _quantized_reference(inputs: Arguments, attributes: Attributes) -> Computed:
     """Return result and new past for weights of bytes."""
     x, w, bias, x_scale, w_scale = present(inputs[:5])
     mask, x_zero, w_zero, past = filled(inputs[5:], 4)
-    _refuse_unsupported(attributes, None)
+    _refuse_unsupported(attributes, length=None)
     zero_points = [
         np.int32(0) if zero is None else zero.astype(np.int32) for zero in (x_zero, w_zero)
     ]
     sums = (x.astype(np.int32) - zero_points[0]) @ (w.astype(np.int32) - zero_points[1])
     qkv = sums.astype(np.float32) * (x_scale * w_scale) + bias
-    return _attend(np.asarray(qkv), mask, past, None, attributes)
+    return _attend(np.asarray(qkv), mask, past, bias=None, attributes=attributes)
 
 
 def _quantized_body(
@@ -222,7 +222,9 @@ def _quantized_body(
         return None
     sums = b.op("MatMulInteger", x, w, x_zero, w_zero)
     real = b.op("Mul", b.op("Cast", sums, to=int(FLOAT)), b.op("Mul", x_scale, w_scale))
-    return _attend_body(b, b.op("Add", real, bias), width, mask, past, None, attributes)
+    return _attend_body(
+        b, b.op("Add", real, bias), width, mask, past, bias=None, attributes=attributes
+    )
 
 
 _SHARED_ATTRIBUTES = (

@@ -39,7 +39,7 @@ def read_product(walk: Walk, constants: Constants) -> NormForm | None:
                 continue
             for numerator, scale in _numerators(reader, factors):
                 if _is_numerator(reader, numerator, deviation):
-                    return NormForm(reader.ungrouped(deviation), scale, None)
+                    return NormForm(reader.ungrouped(deviation), scale, bias=None)
     return None
 
 

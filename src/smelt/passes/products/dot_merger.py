@@ -116,11 +116,11 @@ def _layer(cx: PassContext, node: ir.Node, weight: ir.Value | None) -> _Layer | 
     if product.is_graph_output() or not tensor.size:  # keeps 1
         return None
     if not scope.has_one_use(product):
-        return _Layer(node, node, tensor, None)
+        return _Layer(node, node, tensor, row=None)
     (reader,) = scope.consumers(product)
     row = _row(cx, reader, product, tensor.shape.numpy()[1])
     if row is None or reader.graph is not node.graph:
-        return _Layer(node, node, tensor, None)
+        return _Layer(node, node, tensor, row=None)
     return None if reader.outputs[0].is_graph_output() else _Layer(node, reader, tensor, row)
 
 

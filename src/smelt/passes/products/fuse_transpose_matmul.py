@@ -44,7 +44,7 @@ def matmul_of_transposed(m: Match, b: Builder) -> Replacement:
         return Miss("an operand is not known to be a matrix")
     if m.root.outputs[0].dtype not in GEMM:  # keeps 2
         return Miss("there is no Gemm for the element type")
-    return _gemm(m, b, None, [])
+    return _gemm(m, b, bias=None, attributes=[])
 
 
 @rule(one_of(*(op("Gemm", *pair, rest=True) for pair in _OPERANDS)))

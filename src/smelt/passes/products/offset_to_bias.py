@@ -231,7 +231,7 @@ def _product(
     if not isinstance(size, int) or cx.constants.get(node.inputs[1], limit=None) is None:
         return None
     zeros = np.full((*(1,) * (len(value.shape) - 1), size), -0.0, value.dtype.numpy())
-    return _Layer(node, None, zeros, ())
+    return _Layer(node, place=None, bias=zeros, moves=())
 
 
 def _layer(cx: PassContext, value: ir.Value, reader: ir.Node) -> _Layer | None:

@@ -135,7 +135,15 @@ class CellReader:
                         if input_gate is not None and candidate is not None:
                             nodes = frozenset[ir.Node]()
                             gates = (input_gate, output_gate, forget_gate, candidate)
-                            return Cell("LSTM", value, gates, None, nodes, memory, next_memory)
+                            return Cell(
+                                "LSTM",
+                                value,
+                                gates,
+                                state=None,
+                                nodes=nodes,
+                                memory=memory,
+                                next_memory=next_memory,
+                            )
         return None
 
     def _gru(self, value: ir.Value) -> Cell | None:
@@ -210,5 +218,5 @@ class CellReader:
         for op_type in ("Tanh", "Relu"):
             gate = self._activated(value, op_type)
             if gate is not None and len(gate.weights) == 2:
-                return Cell(op_type, value, (gate,), None, frozenset())
+                return Cell(op_type, value, (gate,), state=None, nodes=frozenset())
         return None

@@ -180,9 +180,13 @@ class GateReader:
                 biases = (bias,)
             return self._weighted(left, right, not trans_b, span, biases)
         if self._matrix(right) is not None:
-            return self._weighted(left, right, True, span, ())
+            return self._weighted(left, right, transposed=True, span=span, biases=())
         is_vector = right.shape is not None and len(right.shape) == 1
-        return self._weighted(right, left, False, span, ()) if is_vector else None
+        return (
+            self._weighted(right, left, transposed=False, span=span, biases=())
+            if is_vector
+            else None
+        )
 
     def _matrix(self, value: ir.Value) -> tuple[ir.Value, bool] | None:
         """Return the constant matrix behind Transposes, and whether they transpose it; None if it

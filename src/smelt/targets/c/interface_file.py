@@ -41,7 +41,7 @@ def to_json(name: str, model: ir.Model, program: Program, files: Mapping[str, by
         "schema": SCHEMA,
         "name": name,
         "inputs": [_entry(*pair) for pair in zip(interface.inputs, limits, strict=True)],
-        "outputs": [_entry(port, None) for port in interface.outputs],
+        "outputs": [_entry(port, limits=None) for port in interface.outputs],
     }
     if interface.check is not None:
         document["constraints"] = list(interface.check.constraints)

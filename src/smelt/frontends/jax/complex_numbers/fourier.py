@@ -61,16 +61,22 @@ def by_nodes(value: Value, kind: int, lengths: Sequence[Dim]) -> Value:
     inverse, rank = kind in (IFFT, IRFFT), len(_dims(value))
     axes = range(rank - len(lengths), rank)
     if kind == RFFT:
-        value = Parts(*_node.bind(value, **_node_parameters(rank - 1, lengths[-1], False, True)))
+        value = Parts(
+            *_node.bind(
+                value, **_node_parameters(rank - 1, lengths[-1], inverse=False, onesided=True)
+            )
+        )
     for axis in reversed(axes if kind in (FFT, IFFT) else axes[:-1]):
         parts = (value.re, value.im) if isinstance(value, Parts) else (value,)
-        params = _node_parameters(axis, _dims(value)[axis], inverse, False)
+        params = _node_parameters(axis, _dims(value)[axis], inverse, onesided=False)
         value = Parts(*_node.bind(*parts, **params))
     if kind != IRFFT:
         return value
     complex_value = value if isinstance(value, Parts) else real(value)
     (signal,) = _node.bind(
-        complex_value.re, complex_value.im, **_node_parameters(rank - 1, lengths[-1], True, True)
+        complex_value.re,
+        complex_value.im,
+        **_node_parameters(rank - 1, lengths[-1], inverse=True, onesided=True),
     )
     return signal
 

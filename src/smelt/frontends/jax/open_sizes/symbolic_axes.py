@@ -57,4 +57,4 @@ def _rotary(original: Function) -> Function:
 
 
 register(Patch(CONSTANT.target, _constant, parameters=CONSTANT.parameters))
-register(Patch(EQUINOX_ROTARY.target, _rotary, True, parameters=EQUINOX_ROTARY.parameters))
+register(Patch(EQUINOX_ROTARY.target, _rotary, optional=True, parameters=EQUINOX_ROTARY.parameters))

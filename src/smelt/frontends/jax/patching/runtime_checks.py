@@ -34,5 +34,11 @@ def _unchecked(original: Function) -> Function:
 
 for _function in (EQUINOX_ERROR_IF, EQUINOX_ERROR_IF_JIT):
     register(
-        Patch(_function.target, _unchecked, True, _function.parameters, leaves_out=True),
+        Patch(
+            _function.target,
+            _unchecked,
+            optional=True,
+            parameters=_function.parameters,
+            leaves_out=True,
+        ),
     )

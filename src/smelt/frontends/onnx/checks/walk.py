@@ -57,8 +57,10 @@ def scopes(proto: onnx.ModelProto) -> Scopes:
 
 def _walk(proto: onnx.ModelProto) -> Iterator[Scope]:
     """Yield all scopes, outer first."""
-    pending = [Scope(tuple(proto.graph.node), proto.graph, None)]
-    pending += [Scope(tuple(function.node), None, function) for function in proto.functions]
+    pending = [Scope(tuple(proto.graph.node), proto.graph, function=None)]
+    pending += [
+        Scope(tuple(function.node), graph=None, function=function) for function in proto.functions
+    ]
     while pending:
         scope = pending.pop()
         if scope.depth > MAX_DEPTH:

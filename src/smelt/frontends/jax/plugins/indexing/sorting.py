@@ -60,7 +60,9 @@ def approx_top_k(
     axis = int(reduction_dimension) % len(shape)
     if not aggregate_to_topk and cx.avals_out[0].shape[axis] != k:
         raise cx.unsupported("it returns more than k candidates, which JAX leaves unspecified")
-    order = _ordered(cx, x, None, axis, shape[axis], largest=is_max_k, first_count=k)
+    order = _ordered(
+        cx, x, order=None, axis=axis, size=shape[axis], largest=is_max_k, first_count=k
+    )
     values = cx.op("GatherElements", x, order, axis=axis)
     return values, cx.cast(order, np.dtype(cx.avals_out[1].dtype))
 
@@ -69,13 +71,15 @@ def _in_total_order(cx: Lowering, x: ir.Value, axis: int, count: Dim, negated: b
     """Return the indices of the ``count`` largest elements in JAX's total order, largest first."""
     assert x.dtype is not None
     if not x.dtype.is_floating_point():
-        return _by_number(cx, _sortable(cx, x), None, axis, count, largest=True)
+        return _by_number(cx, _sortable(cx, x), order=None, axis=axis, count=count, largest=True)
     if x.dtype != ir.DataType.DOUBLE:
-        return _by_number(cx, _total_key(cx, x, negated), None, axis, count, largest=True)
+        return _by_number(
+            cx, _total_key(cx, x, negated), order=None, axis=axis, count=count, largest=True
+        )
     # No type is wider than float64, so sort by several keys, the one for ties first.
     size, nan = cx.avals_in[0].shape[axis], cx.op("IsNaN", x)
     zero = cx.cast(cx.op("Not", is_negative_zero(cx, x)), ir.DataType.INT32)
-    order = _by_number(cx, zero, None, axis, size, largest=True)
+    order = _by_number(cx, zero, order=None, axis=axis, count=size, largest=True)
     numbers = cx.op("Where", nan, cx.const_like(0, x), x)
     order = _by_number(cx, numbers, order, axis, size, largest=True)
     first = cx.cast(cx.op("Not", nan) if negated else nan, ir.DataType.INT32)

@@ -179,4 +179,11 @@ def has_vector(layer: Any, name: str, size: int) -> bool:
     return getattr(value, "dtype", None) == np.float32 and np.shape(value) == (size,)
 
 
-register(Patch(LINEN_NORMALIZE.target, _linen_replacement, True, LINEN_NORMALIZE.parameters))
+register(
+    Patch(
+        LINEN_NORMALIZE.target,
+        _linen_replacement,
+        optional=True,
+        parameters=LINEN_NORMALIZE.parameters,
+    )
+)

@@ -57,8 +57,12 @@ def _reference(
 ) -> Any:
     """Return flax's result for a batch of images."""
     last = w.ndim - 1
-    image = (0, last, *range(1, last))
-    numbers = lax.ConvDimensionNumbers(image, (last, last - 1, *range(last - 1)), image)
+    channels_last = (0, last, *range(1, last))
+    numbers = lax.ConvDimensionNumbers(
+        lhs_spec=channels_last,
+        rhs_spec=(last, last - 1, *range(last - 1)),
+        out_spec=channels_last,
+    )
     y = lax.conv_general_dilated(
         x,
         w,

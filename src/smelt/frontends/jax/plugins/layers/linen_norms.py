@@ -99,4 +99,11 @@ for function, binding, read in (
     (LINEN_LAYER_NORM, layer_norm.FLAX, _layer_norm_parameters),
     (LINEN_GROUP_NORM, group_norm.FLAX, _group_norm_parameters),
 ):
-    register(Patch(function.target, _replacement_of(binding, read), True, function.parameters))
+    register(
+        Patch(
+            function.target,
+            _replacement_of(binding, read),
+            optional=True,
+            parameters=function.parameters,
+        )
+    )

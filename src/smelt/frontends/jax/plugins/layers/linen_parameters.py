@@ -98,4 +98,6 @@ def _unboxed(value: Any) -> Any:
     return meta.unbox(value)
 
 
-register(Patch(FLAX_PARAMETER.target, _parameter_of, True, FLAX_PARAMETER.parameters))
+register(
+    Patch(FLAX_PARAMETER.target, _parameter_of, optional=True, parameters=FLAX_PARAMETER.parameters)
+)
