@@ -15,7 +15,7 @@ import jaxlib
 
 from smelt.frontends.jax import frames
 
-_OWN = str(Path(__file__).parents[2]) + os.sep
+_OWN = str(Path(__file__).parents[3]) + os.sep
 _JAX = (*(f"{folder}{os.sep}" for folder in (*jax.__path__, *jaxlib.__path__)), _OWN)
 _INTERMEDIATE = ("callers.py", "replacement.py", "open_comparisons.py")
 """Files of smelt whose frames lie between the caller and the replacement."""

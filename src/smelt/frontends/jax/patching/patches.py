@@ -54,7 +54,7 @@ PATCHES: Registry[str, Patch] = Registry(
 """The registered patches, of our lowerings and of other packages."""
 _skipped: set[str] = set()
 """Targets of the patches that were skipped; each is logged once."""
-_OWN = str(Path(__file__).parents[2])
+_OWN = str(Path(__file__).parents[3])
 """The folder of smelt."""
 
 _log = logging.getLogger(__name__)
