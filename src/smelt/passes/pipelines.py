@@ -79,6 +79,7 @@ FUSE = _comma_separated(
     "compose-conv1d",
     "fuse-dilated-conv",
     "fuse-pad-conv",
+    "use-global-pool",
     "guard-padded-maximum",
     "drop-taps-in-padding",
     "fuse-conv-batchnorm",

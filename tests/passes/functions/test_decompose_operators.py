@@ -86,8 +86,6 @@ MODELS = {
     "Pow": f"g ({X}) => (float[2,3,4] y) <float e = {{3}}> {{ y = Pow(x, e) }}",
     "Pow of 4": f"g ({X}) => (float[2,3,4] y) <float e = {{4}}> {{ y = Pow(x, e) }}",
     "Pow of 2": f"g ({X}) => (float[2,3,4] y) <int64 e = {{2}}> {{ y = Pow(x, e) }}",
-    "AveragePool": "g (float[2,3,4,5] x) => (float[2,3,1,1] y) "
-    "{ y = AveragePool<kernel_shape=[6, 5], strides=[6, 5], ceil_mode=1>(x) }",
     "Flatten": f"g ({X}) => (float[6,4] y) {{ y = Flatten<axis=2>(x) }}",
     "Conv": "g (float[1,2,7] x, float[4,1,3] w, float[4] b) => (float[1,4,4] y) "
     "{ y = Conv<group=2, pads=[1, 2], strides=[2], dilations=[1]>(x, w, b) }",
@@ -347,14 +345,6 @@ KEPT = {
     "powers of integers": (
         "g (int32[2] x) => (int32[2] y) <int32 e = {3}> { y = Pow(x, e) }",
         "Mul",
-    ),
-    "an average of a part": (
-        f"g ({IMAGE}) => (float[2,4,1,1] y) {{ y = AveragePool<kernel_shape=[2, 2], strides=[2, 2]>(x) }}",
-        "GlobalAveragePool",
-    ),
-    "an average with pads": (
-        f"g ({IMAGE}) => (float[2,4,1,1] y) {{ y = AveragePool<kernel_shape=[5, 5], pads=[1, 1, 1, 1]>(x) }}",
-        "GlobalAveragePool",
     ),
     "a sum of nothing": (
         "g (float[2,0] x) => (float[2] y) <int64[1] a = {1}> { y = ReduceSum<keepdims=0>(x, a) }",

@@ -48,23 +48,6 @@ def _with_bias(c: Call) -> ir.Value | None:
     return c.b.op("LayerNormalization", c[0], c[1], bias, **attributes)
 
 
-def _global_average(c: Call) -> ir.Value | None:
-    """Return an average of the whole image by GlobalAveragePool; None for smaller windows, pads
-    and steps inside the window."""
-    sizes = c.sizes()
-    steps = c.attributes.get("dilations") or [1]
-    if sizes is None or set(steps) != {1} or any(c.attributes["pads"] or [0]):
-        return None
-    window = c.attributes["kernel_shape"]
-    result = c.sizes(c.node.outputs[0])
-    if c.attributes["auto_pad"] not in ("NOTSET", "VALID") or result is None:
-        return None
-    whole = all(length >= size for length, size in zip(window, sizes[2:], strict=True))
-    if not whole or set(result[2:]) != {1}:
-        return None
-    return c.b.op("GlobalAveragePool", c[0])
-
-
 def _of_one_sample(c: Call) -> ir.Value | None:
     """Return the operator with a constant of one sample instead of equal ones; None if they differ,
     or if no other operand has as many."""
@@ -89,7 +72,6 @@ def _are_equal(array: np.ndarray) -> bool:
 
 ROWS: Mapping[str, tuple[Row, ...]] = {
     **{name: (Row(name, _of_one_sample),) for name in ("Add", "Div", "MatMul", "Mul", "Sub")},
-    "AveragePool": (Row("GlobalAveragePool", _global_average),),
     "Gather": (Row("Gather", _rows_by_default_axis),),
     "LayerNormalization": (Row("LayerNormalization", _with_bias),),
     "Pad": (Row("Pad", _with_mode),),
