@@ -25,7 +25,7 @@ import tempfile
 import time
 from pathlib import Path
 from statistics import geometric_mean
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
@@ -122,19 +122,31 @@ def is_wrong(
     return False
 
 
-def judge(path: Path, threads: int, rounds: int, sizes: dict[str, int]) -> dict[str, str | float]:
-    """By tool, the latency as a ratio to the source, or what is wrong; nodes as ``TOOL nodes``."""
+Optimized: TypeAlias = dict[str, bytes | str]
+"""The model by tool, that of ``source`` as it came; text where a tool failed."""
+
+
+def optimized(path: Path) -> Optimized:
+    """Return the model at ``path`` after each tool."""
     source = path.read_bytes()
+    return {"source": source} | {t: in_own_process(_optimized, t, source) for t in TOOLS}
+
+
+def judge(
+    models: Optimized, threads: int, rounds: int, sizes: dict[str, int]
+) -> dict[str, str | float]:
+    """By tool, the latency as a ratio to the source, or what is wrong; nodes as ``TOOL nodes``."""
+    source = models["source"]
+    assert isinstance(source, bytes)
     model = smelt.load(source)
     values = random_inputs(model, sizes)
     feeds = {str(v.name): x for v, x in zip(model.graph.inputs, values, strict=True)}
     expected = session_of(source, threads, optimized=False).run(None, feeds)
     ShapeInference(model).infer_model()
     tolerance = tolerance_of(model)
-    row: dict[str, str | float] = {"source nodes": len(model.graph)}
+    row: dict[str, str | float] = {}
     right: dict[str, bytes] = {}
-    for tool in ("source", *TOOLS):
-        data = source if tool == "source" else in_own_process(_optimized, tool, source)
+    for tool, data in models.items():
         if isinstance(data, str):
             row[tool] = f"failed: {data}"
             continue
@@ -208,7 +220,7 @@ def main() -> None:
     rows: dict[str, dict[str, str | float]] = {}
     for path in sorted(options.folder.glob("*.onnx")):
         if fnmatch.fnmatch(path.stem, options.only):
-            rows[path.stem] = judge(path, options.threads, options.rounds, sizes)
+            rows[path.stem] = judge(optimized(path), options.threads, options.rounds, sizes)
             print(f"{path.stem} is measured", flush=True)
     print(table(rows))
 
