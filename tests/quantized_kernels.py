@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from smelt.operators.microsoft.declared import DOMAIN as M
+from smelt.operators.onnxruntime.microsoft.declared import DOMAIN as M
 
 ZEROS = {"uint8": (120, 90, 0), "int8": (-8, 5, -128)}
 CONSTANTS = (

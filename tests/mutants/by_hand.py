@@ -42,7 +42,7 @@ SHOWN = [
     ),
     Shown(
         "uplift-while-to-for",
-        "passes.simplify.uplift_while_to_for:_Counter.compared",
+        "passes.control_flow.uplift_while_to_for:_Counter.compared",
         "return 1 - (start - limit) // slope",
         "return 2 - (start - limit) // slope",
         "g (float[2] x) => (float[2] y) <int64 zero = {0}, int64 one = {1}, int64 four = {4}, "

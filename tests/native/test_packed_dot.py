@@ -10,7 +10,7 @@ from c_library import Library, ops, with_values
 from native.test_quantized_conv import BUILDS, skip_what_lacks
 
 import smelt
-from smelt.operators.microsoft.packed import product
+from smelt.operators.onnxruntime.microsoft.packed import product
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import onnx_ir as ir
 
-from smelt.operators.runtime_gaps import unreplaced_defects
+from smelt.operators.onnxruntime.runtime_gaps import unreplaced_defects
 
 
 def runtime_notes(model: ir.Model) -> Iterator[str]:

@@ -14,13 +14,13 @@ from smelt.operators import (
     dot_general,
     einsum,
     linalg,
-    microsoft,
     special,
     threefry2x32,
     triangular_solve,
 )
 from smelt.operators.expand import expand, expansion_rule
 from smelt.operators.functions import attach_functions, restore_operators
+from smelt.operators.onnxruntime import microsoft
 from smelt.operators.registry import all_operators, find, register, register_all
 
 __all__ = [

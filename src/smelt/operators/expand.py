@@ -20,8 +20,8 @@ from smelt.ir.shapes.inference import ShapeInference
 from smelt.ir.value_facts.element_type import ElementTypes
 from smelt.ir.worklist import RuleStats, Worklist, replace_or_miss
 from smelt.operators.declare import MAX_DEPTH, Definition, Operator, endless_body
+from smelt.operators.onnxruntime.runtime_gaps import replacement_for
 from smelt.operators.registry import all_operators, find
-from smelt.operators.runtime_gaps import replacement_for
 
 
 def expand_node(b: Builder, node: ir.Node, operator: Definition) -> tuple[ir.Value, ...] | None:

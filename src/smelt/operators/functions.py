@@ -29,8 +29,8 @@ from smelt.operators.built_functions import (
     instance_of,
 )
 from smelt.operators.declare import MAX_DEPTH, Definition, endless_body
+from smelt.operators.onnxruntime.runtime_gaps import DOMAIN, ROWS, replacement_for
 from smelt.operators.registry import find
-from smelt.operators.runtime_gaps import DOMAIN, ROWS, replacement_for
 
 
 def attach_functions(

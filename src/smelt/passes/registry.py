@@ -16,6 +16,7 @@ from smelt.spans import span
 FOLDERS = (
     "canonicalize",
     "simplify",
+    "control_flow",
     "activation",
     "attention",
     "convolution",

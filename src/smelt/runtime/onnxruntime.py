@@ -116,7 +116,7 @@ class OnnxRuntime:
 def _has_einsum(model: ir.Model) -> bool:
     """True if ONNX Runtime might crash on empty inputs, because the model has an Einsum.
 
-    See ``operators/empty_einsum.py``, which handles known sizes.
+    See ``operators/onnxruntime/empty_einsum.py``, which handles known sizes.
     """
     return any(node.op_type == "Einsum" and not node.domain for node in scope.nodes(model))
 

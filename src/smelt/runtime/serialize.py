@@ -40,9 +40,9 @@ def serialize(
     """Serialize ``model`` unchanged, with function bodies for extension operators.
 
     With ``fill_gaps``, operators that ONNX Runtime lacks get bodies, too
-    (``operators/runtime_gaps.py``). With ``share_weights``, large initializers of the main graph
-    stay outside the protobuf, so its 2 GB limit does not apply and nothing is copied. With
-    ``consume``, ``model`` itself is changed instead of a copy, and loses its large weights.
+    (``operators/onnxruntime/runtime_gaps.py``). With ``share_weights``, large initializers of the
+    main graph stay outside the protobuf, so its 2 GB limit does not apply and nothing is copied.
+    With ``consume``, ``model`` itself is changed instead of a copy, and loses its large weights.
     """
     from smelt.frontends.onnx.map_types import proto_of
 

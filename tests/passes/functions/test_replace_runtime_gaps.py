@@ -12,7 +12,7 @@ from rewrites import check_operators, run_pass
 
 import smelt
 from smelt.ir import scope, text
-from smelt.operators.runtime_gaps import unreplaced_defects
+from smelt.operators.onnxruntime.runtime_gaps import unreplaced_defects
 from smelt.passes.functions.replace_runtime_gaps import replace_runtime_gaps
 from smelt.runtime.onnxruntime import OnnxRuntime
 

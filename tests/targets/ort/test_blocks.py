@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smelt.operators.microsoft.packed import unpacked
+from smelt.operators.onnxruntime.microsoft.packed import unpacked
 from smelt.targets.ort import blocks
 from smelt.targets.ort.blocks import Packed, pack, two_a_byte
 

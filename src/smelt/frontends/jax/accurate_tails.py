@@ -13,7 +13,7 @@ from smelt.ir import scope
 from smelt.ir.constants import Constants
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.shapes.inference import ShapeInference
-from smelt.operators.runtime_defects import WITHOUT_TAIL, reader_of_tail
+from smelt.operators.onnxruntime.runtime_defects import WITHOUT_TAIL, reader_of_tail
 
 OPERATORS = frozenset(op_type for op_type, _ in WITHOUT_TAIL)
 

@@ -19,7 +19,7 @@ from smelt.ir.shapes.inference import ShapeInference
 from smelt.ir.value_facts.element_type import ElementTypes
 from smelt.operators import attach_functions, find, restore_operators
 from smelt.operators.expand import write_in_line
-from smelt.operators.runtime_gaps import replacement_for
+from smelt.operators.onnxruntime.runtime_gaps import replacement_for
 
 FIRST_WITH_FUNCTIONS = 8
 """The first IR version in which models may hold functions."""

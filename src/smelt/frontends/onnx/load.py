@@ -27,7 +27,7 @@ from smelt.ir.opsets.raise_opset import LOWEST_GOAL, raise_opset, replace_withdr
 from smelt.ir.symbolic_dims.dim_texts import keep_opaque
 from smelt.ir.tensors.protobuf_tensors import leave_messages_alone
 from smelt.operators import restore_operators
-from smelt.operators.runtime_defects import note_source
+from smelt.operators.onnxruntime.runtime_defects import note_source
 from smelt.spans import span
 
 

@@ -34,7 +34,7 @@ from smelt.ir.out_of_memory import explains_memory
 from smelt.ir.shapes.ruled_out import refuse_ruled_out
 from smelt.ir.tensors.chunks import as_transposed
 from smelt.ir.tensors.missing_weights import refuse_missing_weights
-from smelt.operators.without_kernel import warn_without_kernel
+from smelt.operators.onnxruntime.without_kernel import warn_without_kernel
 from smelt.spans import span
 
 INLINE_LIMIT = 1_500_000_000

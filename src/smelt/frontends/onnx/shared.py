@@ -18,7 +18,7 @@ from smelt.ir.collector import paused_collector
 from smelt.ir.files import Content, destination, write_together
 from smelt.ir.out_of_memory import explains_memory
 from smelt.ir.tensors.equal_tensors import EqualTensors
-from smelt.operators.without_kernel import warn_without_kernel
+from smelt.operators.onnxruntime.without_kernel import warn_without_kernel
 from smelt.spans import span
 
 DATA = "model.onnx_data"

@@ -21,7 +21,7 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.pattern import const, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.operators.runtime_defects import reader_of_tail
+from smelt.operators.onnxruntime.runtime_defects import reader_of_tail
 from smelt.passes.base import rounding, rule_pass
 
 KERNELS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16)

@@ -3,10 +3,10 @@
     before   Max(a: int64, b: int64) ─> y
     after    Where(Greater(a, b), a, b) ─> y
 
-``operators/runtime_gaps.py`` and ``operators/runtime_defects.py`` list operators of ONNX by element
-type. Declared operators of other domains, such as ``smelt.Cholesky``, become the nodes of their
-bodies: some readers of ONNX files take no model-local functions. The pass runs after every pipeline
-of ``optimize`` and of the targets ``onnx`` and ``ort``, before the model is written.
+``runtime_gaps.py`` and ``runtime_defects.py`` in ``operators/onnxruntime`` list operators of ONNX
+by element type. Declared operators of other domains, such as ``smelt.Cholesky``, become the nodes
+of their bodies: some readers of ONNX files take no model-local functions. The pass runs after every
+pipeline of ``optimize`` and of the targets ``onnx`` and ``ort``, before the model is written.
 
 ``functions=true`` keeps the declared operators; each is then written as a call of an ONNX function.
 The targets ``c`` and ``host`` have kernels for many of them.

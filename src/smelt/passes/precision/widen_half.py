@@ -27,7 +27,7 @@ from smelt.ir.build import Builder
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.symbolic_dims.invented_dims import every_value
 from smelt.ir.worklist import RuleStats
-from smelt.operators.without_kernel import lacks_bfloat16
+from smelt.operators.onnxruntime.without_kernel import lacks_bfloat16
 from smelt.passes.base import PassContext, graph_pass, rounding
 
 WIDE = ir.DataType.FLOAT

@@ -15,7 +15,7 @@ import numpy as np
 from smelt.errors import ErrorList, Unsupported
 from smelt.native.kernels import kernel_of as native_kernel_of
 from smelt.operators import find
-from smelt.operators.microsoft.declared import DOMAIN as MICROSOFT
+from smelt.operators.onnxruntime.microsoft.declared import DOMAIN as MICROSOFT
 from smelt.program.instruction import Instruction, Program
 from smelt.program.storage import Needs
 from smelt.targets.host.kernels import VIEWS, Call, Step, View, is_reference, kernel_of

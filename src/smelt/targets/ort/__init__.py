@@ -6,7 +6,7 @@ operator exists: several fused operators are slower than what they replace.
 
 from __future__ import annotations
 
-from smelt.operators.microsoft import OPERATORS
+from smelt.operators.onnxruntime.microsoft import OPERATORS
 from smelt.targets.base import Target
 from smelt.targets.ort.artifact import write_model
 from smelt.targets.ort.integer_products import are_exact

@@ -10,7 +10,7 @@ from smelt.ir import scope
 from smelt.ir.build import Builder
 from smelt.ir.pattern import Op, op, var
 from smelt.ir.rule import Match, Miss, Replacement
-from smelt.operators.microsoft.declared import DOMAIN
+from smelt.operators.onnxruntime.microsoft.declared import DOMAIN
 from smelt.passes.attention import expand_attention
 from smelt.targets.ort import choices
 from smelt.targets.ort.form import Form, Sizes, SizesOf, number

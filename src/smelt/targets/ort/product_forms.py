@@ -5,7 +5,7 @@ from __future__ import annotations
 from smelt.ir.build import Builder
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement
-from smelt.operators.microsoft.declared import DOMAIN
+from smelt.operators.onnxruntime.microsoft.declared import DOMAIN
 from smelt.targets.ort import choices
 from smelt.targets.ort.form import Form, Sizes, number
 

@@ -10,7 +10,7 @@ from smelt.ir.build import Builder
 from smelt.ir.pattern import Op, op, var
 from smelt.ir.rule import Build, Match, Miss, Replacement
 from smelt.ir.same_shape import same_dim, same_shape
-from smelt.operators.microsoft.declared import DOMAIN
+from smelt.operators.onnxruntime.microsoft.declared import DOMAIN
 from smelt.passes.norms.fuse_elementwise_to_batchnorm import scale_and_offset
 from smelt.targets.ort import choices
 from smelt.targets.ort.form import Form, Sizes, SizesOf, number, rows_of

@@ -19,7 +19,7 @@ from smelt.ir.build import Builder
 from smelt.ir.constants import Constants, is_constant
 from smelt.ir.pattern import Op, op, var
 from smelt.ir.rule import Match, Miss, Replacement, Rule
-from smelt.operators.microsoft.declared import DOMAIN
+from smelt.operators.onnxruntime.microsoft.declared import DOMAIN
 from smelt.targets.base import Plan
 from smelt.targets.ort.blocks import pack
 from smelt.targets.ort.options import WEIGHTS, Options

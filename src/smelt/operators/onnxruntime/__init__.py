@@ -1,0 +1,1 @@
+"""Facts about ONNX Runtime: operators that it lacks, computes wrong, or has of its own."""

@@ -1,0 +1,1 @@
+"""Passes over Loop, Scan, If and sequences."""
