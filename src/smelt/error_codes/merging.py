@@ -21,7 +21,8 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E667": ErrorCode(
         "two versions of an operator set",
-        "A file imports one version of each operator set. smelt raises that of ONNX, and no other.",
+        "A file imports one version of each operator set. smelt can "
+        "raise the ONNX opset of one model to that of the other, but no other operator set.",
         "export both models with the same versions",
     ),
     "E668": ErrorCode(

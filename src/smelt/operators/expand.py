@@ -52,7 +52,11 @@ def expansion_rule(operator: Operator) -> Rule:
     def build(match: Match, b: Builder) -> Replacement:
         """Build the body; a Miss if ONNX cannot express it."""
         results = expand_node(b, match.root, operator)
-        return Miss("ONNX cannot express this instance") if results is None else results
+        return (
+            Miss("ONNX cannot express it for these attributes, element types and sizes")
+            if results is None
+            else results
+        )
 
     name = f"expand_{operator.domain}.{operator.name}"
     pattern = op(operator.name, domain=operator.domain, rest=True)

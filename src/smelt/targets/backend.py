@@ -171,7 +171,7 @@ def check_points(target: Target[Any, Any]) -> None:
     if unknown:
         raise UsageError(
             "E648",
-            f"target {target.name!r} has steps at {unknown[0]!r}, which is not a point",
-            why=f"points are {', '.join(POINTS)}",
+            f"target {target.name!r} adds steps at {unknown[0]!r}, a point that no compile has",
+            why=f"the points of a compile are {', '.join(POINTS)}",
             fix=did_you_mean(unknown[0], POINTS, f"use one of {', '.join(POINTS)}"),
         )

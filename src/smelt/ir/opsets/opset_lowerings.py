@@ -236,9 +236,9 @@ def _grid_sample(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _recurrent(node: ir.Node, rewriter: Rewriter) -> str:
-    """Add Transposes that put the batch behind the steps: ``layout`` 1 becomes 0.
+    """Add Transposes that put the batch behind the steps.
 
-    Inputs 0, 5 and 6 are the sequence and the initial states.
+    ``layout`` 1 becomes 0. Inputs 0, 5 and 6 are the sequence and the initial states.
     """
     if not node.attributes.get_int("layout", 0):
         return ""

@@ -56,6 +56,6 @@ def window_mask(m: Match, b: Builder) -> Replacement:
     images = b.op("Expand", m["mask"], image_shape)
     flat = [-1, *(dim for dim in mask.dims[2:] if isinstance(dim, int))]
     if len(flat) < 4 or 0 in flat:
-        return Miss("heads, queries or keys of the mask are not constant")
+        return Miss("the mask has an unknown number of heads, queries or keys, or none")
     masked = b.op("Add", scores, b.op("Reshape", images, b.const_i64(flat)))
     return b.op("MatMul", b.like(m.node("weights"), masked), m["v"])

@@ -29,7 +29,7 @@ def moved_unit_dims(m: Match, b: Builder) -> Replacement:
         return None
     target = constant_shape(x.shape, m.root.outputs[0].shape)
     if target is None:  # needs 2, keeps 1
-        return Miss("no constant can state the shape of the result")
+        return Miss("the result has a dim of size 0, or several dims that are unknown")
     return b.op("Reshape", x, b.const_i64(target))
 
 

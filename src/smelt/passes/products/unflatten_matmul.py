@@ -67,7 +67,7 @@ def flat_chain(m: Match, b: Builder) -> Replacement:
         return value
     target = constant_shape(value.shape, result)
     if target is None:
-        return Miss("no constant can state the shape of the result")
+        return Miss("the result has a dim of size 0, or several dims that are unknown")
     return b.op("Reshape", value, b.const_i64(target))
 
 

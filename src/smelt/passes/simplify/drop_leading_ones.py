@@ -49,7 +49,7 @@ def leading_ones(m: Match, b: Builder) -> Replacement:
         if not any(
             other.shape is not None and len(other.shape) == len(result) for other in others
         ):  # needs 1
-            miss = Miss("the dims of 1 give the result its rank")  # keeps 1
+            miss = Miss("no other operand has the rank of the result")  # keeps 1
             continue
         x, gather = operand_and_gather
         if gather is not None:

@@ -65,7 +65,7 @@ def slice_of_concat(m: Match, b: Builder) -> Replacement:
         return Miss("the size of the Concat along the axis is unknown")
     rows = rows_taken(size, cuts[axis])
     if not rows:
-        return Miss("the Slice takes no rows")
+        return Miss("the Slice takes nothing along the axis")
     start = 0
     for piece in joined.inputs:
         dim = piece.shape[axis] if piece is not None and piece.shape is not None else None

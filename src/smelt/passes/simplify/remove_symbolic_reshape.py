@@ -61,7 +61,7 @@ def symbolic_reshape(m: Match, b: Builder) -> Replacement:
         axes = inserted(fewer.shape, more.shape)
         if axes:
             return b.op(op_type, x, b.const_i64(axes))
-    return Miss("no constant can state the shape of the result")
+    return Miss("the result has a dim of size 0, or several dims that are unknown")
 
 
 @rule(op("Expand", var("x"), var("shape")), same_shape=True)

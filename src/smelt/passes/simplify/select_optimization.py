@@ -140,7 +140,7 @@ def infinite_where_masked(m: Match, b: Builder) -> Replacement:
         return Miss("an element of the constant is not infinite")
     shape = np.broadcast_shapes(mask.shape, infinite.shape)
     if np.prod(shape, dtype=np.int64) > max(mask.size, infinite.size):  # keeps 2
-        return Miss("the sum would need a larger constant")
+        return Miss("mask and constant broadcast, so the added constant would be larger than both")
     if not m.options.assume_finite:
         return Miss("masked elements may be NaN or infinite (allowed by --assume-finite)")
     masked = mask if m.root.inputs[1] is m["infinite"] else ~mask

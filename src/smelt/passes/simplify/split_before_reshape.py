@@ -58,7 +58,7 @@ def split_of_reshape(m: Match, b: Builder) -> Replacement:
         for value, part in zip(new_parts, parts, strict=True)
     ]
     if any(target is None for target in targets):
-        return Miss("no constant can state the shape of a part")
+        return Miss("a part has a dim of size 0, or several dims that are unknown")
     return tuple(
         b.op("Reshape", value, b.const_i64(target or ()))
         for value, target in zip(new_parts, targets, strict=True)

@@ -69,7 +69,7 @@ def joined_strided_slices(m: Match, b: Builder) -> Replacement:
     moved = ir.Shape([dims[i] for i in perm])
     split, joined = constant_shape(x.shape, ir.Shape(dims)), constant_shape(moved, y.shape)
     if split is None or joined is None:  # keeps 2
-        return Miss("no constant can state the shape of the split input or of the result")
+        return Miss("the input or the result has a dim of size 0, or several dims that are unknown")
     if refusal := m.replaces(walk):  # keeps 1
         return refusal
     moved_x = b.op("Transpose", b.op("Reshape", x, b.const_i64(split)), perm=perm)

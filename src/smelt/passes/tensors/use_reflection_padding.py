@@ -71,11 +71,11 @@ def _mode(rows: RowPadding) -> str | Miss:
     """Return the mode of Pad that joins these rows, or a Miss."""
     size, before, after = rows.size, rows.before, rows.after
     if not before and not after:
-        return Miss("the Slices take no rows")
+        return Miss("the Slices take nothing along the axis")
     first, last = list(range(len(before))), list(range(len(after)))
     if before == [i + 1 for i in reversed(first)] and after == [size - 2 - i for i in last]:
         longest = max(len(before), len(after))
-        too_long = Miss("the slices take more rows than the tensor has beside its edge")
+        too_long = Miss("the reflected rows are not fewer than the rows of the tensor")
         return "reflect" if longest < size else too_long
     if not any(before) and all(row == size - 1 for row in after):
         return "edge"

@@ -36,8 +36,10 @@ def center_crop_pad(cx: ProgramBuilder, node: ir.Node) -> None:
 def _emit_dynamic_crop_pad(m: Steps, node: ir.Node, x: Array, axes: tuple[int, ...]) -> None:
     """Emit one Gather per axis for data-dependent sizes; rows outside of the operand are 0."""
     target_sizes = m.array(node.inputs[1])
-    if target_sizes.shape != (len(axes),) or 0 in x.shape:
-        raise m.cx.refuse("the sizes do not fit the axes, or there is no element")
+    if target_sizes.shape != (len(axes),):
+        raise m.cx.refuse(f"the sizes do not fit the axes: one number for each of {len(axes)}")
+    if 0 in x.shape:
+        raise m.cx.refuse("the tensor has no element")
     for position, axis in enumerate(axes):
         target = target_sizes.rows(position, position + 1, 0).reshape().cast(ir.DataType.INT64)
         numbers = m.numbers_below(

@@ -60,7 +60,7 @@ def _guarded(cx: ProgramBuilder, drops: Array, slot: int, node: ir.Node) -> int:
 def _full_mask(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit the mask of a Dropout that drops nothing."""
     if cx.opset < 10:
-        raise cx.refuse("its mask is read, which smelt lowers from opset 10 on")
+        raise cx.refuse("its mask is read, and smelt lowers the mask only from opset 10 on")
     mask = node.outputs[1]
     mask.type, mask.shape = ir.TensorType(ir.DataType.BOOL), node.outputs[0].shape
     cx.emit("Expand", (cx.constant(np.asarray(True), "kept"),), (cx.define(mask),))

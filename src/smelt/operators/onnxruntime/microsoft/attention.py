@@ -70,7 +70,9 @@ def visible_keys(mask: np.ndarray, scores: np.ndarray) -> np.ndarray:
         before_end = places < mask[:batch, None]
         mask = before_end & (places >= starts) if len(starts) else before_end
     if mask.ndim == 1:
-        raise ValueError(f"a mask of {len(mask)} lengths for {batch} sequences is not covered")
+        raise ValueError(
+            f"smelt does not compute a mask of {len(mask)} lengths for {batch} sequences"
+        )
     return (mask > 0)[:, None] if mask.ndim == 3 else (mask > 0)[:, None, None]
 
 
@@ -83,9 +85,11 @@ def reference(inputs: Arguments, attributes: Attributes) -> Computed:
     buffers = inputs[8:]
     assert query is not None
     if key is None or value is None:
-        raise ValueError("packed operands are not covered")
+        raise ValueError(
+            "smelt does not compute queries, keys and values that are packed in one operand"
+        )
     if any(operand is not None for operand in buffers):
-        raise ValueError("keys and values in a buffer that runs share are not covered")
+        raise ValueError("smelt does not compute keys and values in a buffer that runs share")
     count = int_of(attributes, "num_heads")
     if bias is not None:
         sizes = np.cumsum([query.shape[2], key.shape[2]])

@@ -60,7 +60,7 @@ def _activated(x: np.ndarray, attributes: Attributes) -> np.ndarray:
     """Return the activation of ``x``; raises ValueError if it is not in the table."""
     activation = _parameters(attributes)
     if activation is None:
-        raise ValueError(f"the activation {attributes['activation']!r} is not covered")
+        raise ValueError(f"smelt does not compute the activation {attributes['activation']!r}")
     return np.asarray(COMPUTED[activation[0]](x, **activation[1]))
 
 

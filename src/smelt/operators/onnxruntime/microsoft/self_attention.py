@@ -154,7 +154,7 @@ def _is_unsupported(attributes: Attributes) -> bool:
 def _refuse_unsupported(attributes: Attributes, length: np.ndarray | None) -> None:
     """Raise ValueError for rotated queries, and for a past in a shared buffer."""
     if _is_unsupported(attributes) or length is not None:
-        raise ValueError("rotated queries, and a past in a buffer that is shared, are not covered")
+        raise ValueError("smelt does not compute do_rotary=1 or past_present_share_buffer=1")
 
 
 def _infer_float(inputs: Values, attributes: Attributes) -> Sequence[Result]:
