@@ -62,6 +62,10 @@ FUSED = {
     "two tables and a small mask": (graph(
         "a = Add(s, d) t = Add(a, h) f = Cast<to=1>(m) u = Mul(f, e) w = Add(t, u)", "bool[N,1,5,7] m",
         "float e = {-100}", tensor("d", (5, 7)), tensor("h", (5, 7))), "Cast Mul Add Add"),
+    "two tables and a mask of truth that is subtracted": (graph(
+        "a = Add(s, d) t = Add(a, h) f = Cast<to=1>(m) u = Mul(f, big) w = Sub(t, u)",
+        "bool[N,1,5,7] m", "float big = {1e30}", tensor("d", (5, 7)), tensor("h", (5, 7))),
+        "Cast Mul Add Add"),
     "a mask that hides, after one whose size rounds": (graph(
         "b = Where(m, e, z) h = Where(n, low, z) a = Add(s, b) w = Add(a, h)",
         "bool[N,1,5,7] m, bool[5,7] n", "float e = {-1e4}", "float z = {0}"),
@@ -210,6 +214,14 @@ KEPT = {
     "a table and a mask that is given, subtracted": graph(
         "a = Add(s, d) w = Sub(a, m)", "float[N,1,5,7] m", tensor("d", (5, 7))),
     "scores that are subtracted": graph("w = Sub(m, s)", "float[N,1,5,7] m"),
+    "two tables and a mask that is given, subtracted": graph(
+        "a = Add(s, d) t = Add(a, h) w = Sub(t, m)", "float[N,1,5,7] m",
+        tensor("d", (5, 7)), tensor("h", (5, 7))),
+    "two tables and a subtracted mask that rounds them, as in Funnel": graph(
+        "a = Add(s, d) t = Add(a, h) f = Cast<to=1>(m) u = Mul(f, big) w = Sub(t, u)",
+        "bool[N,1,5,7] m", "float big = {1e6}", tensor("d", (5, 7)), tensor("h", (5, 7))),
+    "a table and scores that are subtracted from a mask": graph(
+        "a = Add(s, d) w = Sub(m, a)", "float[N,1,5,7] m", tensor("d", (5, 7))),
     "a mask for each head that is subtracted, of unknown numbers": graph(
         "w = Sub(s, m)", "float[N,3,5,7] m"),
     "a product of each head that overflows": graph(

@@ -24,14 +24,18 @@ TOLD = {
         "d",
         "more than 3 values",
     ),
-    "a mask subtracted after two biases (Funnel)": (
-        "s = MatMul(q, t) a = Add(s, m) b = Add(a, m) d = Sub(b, m)",
+    "a mask subtracted after three biases": (
+        "s = MatMul(q, t) a = Add(s, m) b = Add(a, m) c = Add(b, m) d = Sub(c, m)",
         "d",
-        "one is subtracted",
+        "more than 3 values",
     ),
 }
 SILENT = {
     "no product of queries and keys": ("d = Neg(q)", "d"),
+    "a mask subtracted after two biases, whose own rule tells": (
+        "s = MatMul(q, t) a = Add(s, m) b = Add(a, m) d = Sub(b, m)",
+        "d",
+    ),
     "a known form, whose own rule tells": ("s = MatMul(q, t) a = Mul(s, one) d = Add(a, m)", "d"),
 }
 

@@ -119,7 +119,7 @@ _added = one_of(
     op("Add", _twice_biased, var("last"), commutative=True),
     _twice_biased,
     op("Add", _late, var("last"), commutative=True),
-    op("Sub", one_of(_late, _capped), var("subtracted")),
+    op("Sub", one_of(_twice_biased, _late, _capped), var("subtracted")),
     _late,
     _capped,
 )

@@ -13,7 +13,7 @@ MOST_STEPS = 8
 """The most operators between a Softmax and the product of queries and keys."""
 
 MOST_BIASES = 3
-"""The most values that are added to scores; one less if the last one is subtracted."""
+"""The most values that are added to scores; the last one may be subtracted instead."""
 
 _KNOWN = {
     **dict.fromkeys(("Add", "Div", "Max", "Mul"), (0, 1)),
@@ -40,7 +40,7 @@ def _obstacle(value: ir.Value, constants: Constants, steps: int, biases: int) ->
     if node.op_type == "MatMul":
         return ""
     operands = [(place, v) for place, v in enumerate(node.inputs) if v is not None]
-    biases += {"Add": 1, "Sub": 2}.get(node.op_type, 0)
+    biases += node.op_type in ("Add", "Sub")
     unknown = None
     for place, operand in operands:
         obstacle = _obstacle(operand, constants, steps - 1, biases)
@@ -49,9 +49,7 @@ def _obstacle(value: ir.Value, constants: Constants, steps: int, biases: int) ->
         if obstacle == "":
             obstacle = _misfit(node, place, constants) or ""
         if obstacle == "" and biases > MOST_BIASES:
-            obstacle = (
-                f"more than {MOST_BIASES} values are added, or 2 of them and one is subtracted"
-            )
+            obstacle = f"more than {MOST_BIASES} values are added to the scores"
         if obstacle == "":
             return ""
         unknown = unknown or obstacle
