@@ -11,11 +11,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from smelt.program.chips.layouts import RELAYOUT
+from smelt.program.chips.overlap import LOAD, STORE
+from smelt.program.chips.staging import BAND, JOIN
+from smelt.program.chips.summing import STAGE
 from smelt.program.instruction import Instruction, Program
-from smelt.program.layouts import RELAYOUT
-from smelt.program.overlap import LOAD, STORE
-from smelt.program.staging import BAND, JOIN
-from smelt.program.summing import STAGE
 from smelt.targets.host.runner import HostRunner
 
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from examples.npu.operators import DOMAIN
+from smelt.program.chips.memories import SpacesPlan
+from smelt.program.chips.overlap import LOAD, STORE
 from smelt.program.instruction import Instruction, Program
-from smelt.program.memories import SpacesPlan
 from smelt.program.memory import aligned
-from smelt.program.overlap import LOAD, STORE
 from smelt.runtime.interface import Value
 from smelt.targets.base import Artifact, Plan
 from smelt.targets.runner import Runner

@@ -8,14 +8,14 @@ from typing import Any
 import onnx_ir as ir
 
 from examples.npu.operators import CONV_RELU, DOMAIN, MATMUL_RELU
+from smelt.program.chips.layouts import Layouts, with_layouts
+from smelt.program.chips.memories import Memory, SpacesPlan
+from smelt.program.chips.staging import plan_staged
+from smelt.program.chips.tile_regions import Region, convolution
+from smelt.program.chips.tile_search import misfit, tile_to_fit
 from smelt.program.instruction import Instruction, Program
 from smelt.program.layout import Layout
-from smelt.program.layouts import Layouts, with_layouts
 from smelt.program.lower import lower, lower_alone
-from smelt.program.memories import Memory, SpacesPlan
-from smelt.program.staging import plan_staged
-from smelt.program.tile_regions import Region, convolution
-from smelt.program.tile_search import misfit, tile_to_fit
 from smelt.targets.base import Plan
 
 DRAM = Memory("dram", 1 << 24, align=16)

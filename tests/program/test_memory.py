@@ -13,9 +13,9 @@ from programs import NETWORKS, Draft
 import smelt
 from smelt.errors import Unsupported
 from smelt.ir import text
+from smelt.program.chips.memories import Memory, plan_spaces
 from smelt.program.instruction import Instruction, Program
 from smelt.program.lower import lower
-from smelt.program.memories import Memory, plan_spaces
 from smelt.program.memory import MemoryPlan, plan_memory
 from smelt.program.storage import Needs, Owner
 

@@ -18,12 +18,12 @@ from lowered import lowered
 from program.test_tiling import SUMS
 from recorded import digest, made_or_refused, rows, write
 
+from smelt.program.chips.layouts import ANY, Layouts, LayoutsOf, with_layouts
+from smelt.program.chips.memories import Memory
+from smelt.program.chips.staging import plan_staged
+from smelt.program.chips.tile_search import misfit, tile_to_fit
 from smelt.program.instruction import Instruction, Program
 from smelt.program.layout import Layout
-from smelt.program.layouts import ANY, Layouts, LayoutsOf, with_layouts
-from smelt.program.memories import Memory
-from smelt.program.staging import plan_staged
-from smelt.program.tile_search import misfit, tile_to_fit
 
 TABLE = Path(__file__).with_name("staged.txt")
 

@@ -6,7 +6,7 @@ import pytest
 from lowered import lowered
 
 from smelt.errors import InternalError
-from smelt.program.memories import Memory, plan_spaces
+from smelt.program.chips.memories import Memory, plan_spaces
 from smelt.program.memory import plan_memory
 from smelt.program.verify import verify_memory, verify_program
 

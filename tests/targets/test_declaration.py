@@ -11,8 +11,8 @@ import smelt
 from smelt.errors import UsageError
 from smelt.ir import text
 from smelt.operators.declare import Operator, Result
-from smelt.program.layouts import Layouts
-from smelt.program.memories import Memory
+from smelt.program.chips.layouts import Layouts
+from smelt.program.chips.memories import Memory
 from smelt.targets.base import Artifact, Limits, Plan, Target
 from smelt.targets.registry import find_target, target_names
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from smelt.errors import InternalError
+from smelt.program.chips.memories import SpacesPlan
 from smelt.program.instruction import Program
-from smelt.program.memories import SpacesPlan
 from smelt.program.memory import MemoryPlan
 from smelt.program.storage import Storage
 

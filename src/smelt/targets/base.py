@@ -19,8 +19,8 @@ import onnx_ir as ir
 from smelt.errors import UsageError
 from smelt.ir.rule import Rule
 from smelt.operators.declare import Operator
-from smelt.program import memories
-from smelt.program.layouts import LayoutsOf
+from smelt.program.chips import memories
+from smelt.program.chips.layouts import LayoutsOf
 from smelt.runtime.interface import Value, interface_of
 from smelt.spans import span
 from smelt.targets.declaration import check_target
@@ -206,12 +206,13 @@ class Target(Generic[Steps, Memory]):
 
     ``around``: additional steps on the plan, by point: ``before`` or ``after`` ``select``,
     ``schedule``, ``allocate`` or ``emit``, as in ``"after select"``. ``memories``: the memories
-    that it computes in, for ``program.staging`` and reports; empty for one arena. ``layouts``: the
-    layouts of operands and results by the ``op`` of the instruction, if not row-major;
-    ``program.layouts`` converts a Program. ``in_process``: the artifact is mainly a program of this
-    process; files are written only on request. ``tolerance``: the largest relative error that its
-    arithmetic explains. ``tune``: measures costs for ``smelt tune``; None if nothing is measured.
-    ``open``: opens a folder saved by this target, None for any other folder.
+    that it computes in, for ``program.chips.staging`` and reports; empty for one arena.
+    ``layouts``: the layouts of operands and results by the ``op`` of the instruction, if not
+    row-major; ``program.chips.layouts`` converts a Program. ``in_process``: the artifact is mainly
+    a program of this process; files are written only on request. ``tolerance``: the largest
+    relative error that its arithmetic explains. ``tune``: measures costs for ``smelt tune``; None
+    if nothing is measured. ``open``: opens a folder saved by this target, None for any other
+    folder.
     """
 
     name: str

@@ -17,9 +17,9 @@ from smelt.errors import UsageError, did_you_mean
 from smelt.ir.rule import Rule
 from smelt.operators.declaration import accepts_arguments
 from smelt.operators.declare import Operator
+from smelt.program.chips.layouts import Layouts
+from smelt.program.chips.memories import Memory
 from smelt.program.layout import Layout
-from smelt.program.layouts import Layouts
-from smelt.program.memories import Memory
 from smelt.targets.limits import Limits
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")

@@ -12,9 +12,9 @@ from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 from smelt.ir.verify import verify as verify_model
+from smelt.program.chips.layouts import verify_layouts
+from smelt.program.chips.memories import SpacesPlan
 from smelt.program.instruction import Program
-from smelt.program.layouts import verify_layouts
-from smelt.program.memories import SpacesPlan
 from smelt.program.memory import MemoryPlan
 from smelt.program.verify import verify_memory, verify_program
 from smelt.targets.base import Plan, Target

@@ -13,8 +13,8 @@ import smelt
 from smelt.errors import Unsupported, UsageError
 from smelt.ir import text
 from smelt.native.rewrite.row_bands import beginnings, in_bands
+from smelt.program.chips.overlap import STORE
 from smelt.program.instruction import Program
-from smelt.program.overlap import STORE
 from smelt.runtime.inputs import random_inputs
 from smelt.runtime.runner import open_runner
 

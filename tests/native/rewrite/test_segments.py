@@ -12,8 +12,8 @@ from smelt.ir import text
 from smelt.native.rewrite.band_regions import BAND_REGIONS
 from smelt.native.rewrite.bands import in_bands
 from smelt.native.rewrite.segments import live_bytes
+from smelt.program.chips.overlap import STORE
 from smelt.program.instruction import Program
-from smelt.program.overlap import STORE
 from smelt.runtime.inputs import random_inputs
 
 RNG = np.random.default_rng(5)

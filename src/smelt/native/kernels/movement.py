@@ -12,8 +12,8 @@ from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import ANY, KernelContext, kernel
 from smelt.native.kernels.nest import emit_map, row_major
 from smelt.native.kernels.operand import Operand
+from smelt.program.chips.overlap import STORE
 from smelt.program.instruction import DIAGONAL, DYNAMIC_EXPAND
-from smelt.program.overlap import STORE
 from smelt.program.run_rows import first_row
 from smelt.program.run_sizes import Dim, same
 from smelt.program.storage import Needs

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
+from smelt.program.chips.tile_regions import REGIONS, Region, RegionOf, convolution, elementwise
 from smelt.program.instruction import Instruction, Program
 from smelt.program.quantized import ADD, LOOKUP, MUL
-from smelt.program.tile_regions import REGIONS, Region, RegionOf, convolution, elementwise
 
 IMAGE_ROWS = 2
 """The row axis of an image, along which a quantized convolution is cut."""

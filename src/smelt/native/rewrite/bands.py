@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 
 from smelt.native.kernels import kernel_of
 from smelt.native.kernels.instance import Instance
+from smelt.program.chips.overlap import STORE
+from smelt.program.chips.tile_regions import RegionOf
+from smelt.program.chips.tiling import Tile, cuts_of, part_of, tile_of
 from smelt.program.dot_dims import DotDims
 from smelt.program.instruction import AttributeValue, Instruction, Program
-from smelt.program.overlap import STORE
 from smelt.program.passes import last_use
-from smelt.program.tile_regions import RegionOf
-from smelt.program.tiling import Tile, cuts_of, part_of, tile_of
 
 Rows = tuple[int, int, int]
 """An axis, and the start and stop of a range of its elements."""

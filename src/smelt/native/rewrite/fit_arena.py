@@ -13,8 +13,8 @@ from itertools import islice
 from smelt.native.rewrite.row_bands import candidates
 from smelt.native.rewrite.segments import Segment, live_bytes, segments
 from smelt.native.work import macs
+from smelt.program.chips.memories import Memory, too_small
 from smelt.program.instruction import Program
-from smelt.program.memories import Memory, too_small
 from smelt.program.memory import MemoryPlan
 from smelt.program.resolve_sizes import with_largest_sizes
 

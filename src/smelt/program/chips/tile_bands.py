@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import TypeAlias
 
+from smelt.program.chips.summing import SUMMED, Summing
+from smelt.program.chips.tile_regions import Box, RegionOf
+from smelt.program.chips.tiling import Sizes, cuts_of, part_of, tile_of
 from smelt.program.instruction import Instruction, Program
-from smelt.program.summing import SUMMED, Summing
-from smelt.program.tile_regions import Box, RegionOf
-from smelt.program.tiling import Sizes, cuts_of, part_of, tile_of
 
 Extents: TypeAlias = dict[int, dict[int, int]]
 """The largest extent read of each dim of each operand, by position and dim."""

@@ -12,9 +12,7 @@ from lowered import lowered
 from staged import run
 
 from smelt.errors import InternalError, UsageError
-from smelt.program.instruction import Program
-from smelt.program.layout import Layout
-from smelt.program.layouts import (
+from smelt.program.chips.layouts import (
     ANY,
     RELAYOUT,
     Layouts,
@@ -22,6 +20,8 @@ from smelt.program.layouts import (
     verify_layouts,
     with_layouts,
 )
+from smelt.program.instruction import Program
+from smelt.program.layout import Layout
 
 NHWC, BLOCKED = Layout("NCHW", "NHWC"), Layout("NCHW", "NCHW4c")
 WEIGHTS = Layout("OIHW", "HWIO4o")

@@ -163,7 +163,8 @@ def too_small(
         f"the memory {memory.name!r} of {memory.size} bytes is too small",
         at=[f"step {peak} ({_title(program, peak)})", *names[:8]],
         why=f"{needed} bytes are needed at once",
-        fix="split the largest into tiles (smelt.program.tile_search), or let a fallback run it",
+        fix="split the largest into tiles (smelt.program.chips.tile_search), or let a fallback "
+        "run it",
     )
 
 

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from lowered import lowered
 from staged import run
 
+from smelt.program.chips.layouts import Layouts, verify_layouts, with_layouts
+from smelt.program.chips.memories import Memory
+from smelt.program.chips.staging import plan_staged
+from smelt.program.chips.summing import STAGE, SUMMED, Summing
+from smelt.program.chips.tile_regions import REGIONS, Region
+from smelt.program.chips.tile_search import misfit, tile_to_fit
+from smelt.program.chips.tiling import Sizes, split
 from smelt.program.instruction import Instruction, Program
 from smelt.program.layout import Layout
-from smelt.program.layouts import Layouts, verify_layouts, with_layouts
-from smelt.program.memories import Memory
-from smelt.program.staging import plan_staged
-from smelt.program.summing import STAGE, SUMMED, Summing
-from smelt.program.tile_regions import REGIONS, Region
-from smelt.program.tile_search import misfit, tile_to_fit
-from smelt.program.tiling import Sizes, split
 
 
 def inputs_of(program: Program) -> list[np.ndarray]:

@@ -12,11 +12,11 @@ from itertools import product, repeat
 from math import prod
 from typing import TypeAlias
 
+from smelt.program.chips.staging import BAND, JOIN
+from smelt.program.chips.summing import SUMMED, Summing, chain
+from smelt.program.chips.tile_regions import REGIONS, Box, Region, RegionOf
 from smelt.program.dot_dims import DotDims
 from smelt.program.instruction import AttributeValue, Instruction, Program, Slot
-from smelt.program.staging import BAND, JOIN
-from smelt.program.summing import SUMMED, Summing, chain
-from smelt.program.tile_regions import REGIONS, Box, Region, RegionOf
 
 Sizes: TypeAlias = Mapping[int, int]
 """The tile size along each axis that is cut, outermost loop first."""

@@ -13,12 +13,12 @@ from lowered import lowered
 from staged import run
 
 from smelt.errors import Unsupported, UsageError
+from smelt.program.chips.memories import Memory, SpacesPlan, plan_spaces
+from smelt.program.chips.overlap import LOAD, STORE
+from smelt.program.chips.staging import plan_staged, stage
+from smelt.program.chips.tile_search import tile_to_fit
+from smelt.program.chips.tiling import split
 from smelt.program.instruction import Instruction, Program
-from smelt.program.memories import Memory, SpacesPlan, plan_spaces
-from smelt.program.overlap import LOAD, STORE
-from smelt.program.staging import plan_staged, stage
-from smelt.program.tile_search import tile_to_fit
-from smelt.program.tiling import split
 from smelt.program.verify import verify_memory
 
 DRAM = Memory("dram")

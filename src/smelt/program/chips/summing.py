@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
+from smelt.program.chips.tile_regions import Box, Region, RegionOf
 from smelt.program.instruction import Instruction, Program, Slot
-from smelt.program.tile_regions import Box, Region, RegionOf
 
 SUMMED = -1
 """Stands for the reduced terms among the axes of a tiling, always as the innermost."""

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 from itertools import islice, permutations, product
 from typing import TypeAlias
 
+from smelt.program.chips.memories import Place, checked, one_place
+from smelt.program.chips.summing import STAGE, SUMMED, Summing
+from smelt.program.chips.tile_bands import Bands, Tiling, end_cuts
+from smelt.program.chips.tile_regions import REGIONS, Box, RegionOf
+from smelt.program.chips.tiling import Sizes, cuts_of, merged_boxes, part_of, split, tile_of
 from smelt.program.instruction import Instruction, Program
-from smelt.program.memories import Place, checked, one_place
 from smelt.program.memory import aligned
 from smelt.program.storage import NeedsOf, no_needs
-from smelt.program.summing import STAGE, SUMMED, Summing
-from smelt.program.tile_bands import Bands, Tiling, end_cuts
-from smelt.program.tile_regions import REGIONS, Box, RegionOf
-from smelt.program.tiling import Sizes, cuts_of, merged_boxes, part_of, split, tile_of
 
 PAIR = 2
 """Number of axes up to which all sizes are tried; more are cut only if a pair does not fit."""

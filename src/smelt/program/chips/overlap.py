@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from smelt.program.chips.memories import Memory
 from smelt.program.instruction import Instruction, Program
-from smelt.program.memories import Memory
 from smelt.program.memory import aligned
 
 LOAD, STORE = "Load", "Store"

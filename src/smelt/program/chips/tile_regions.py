@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from smelt.operators.elementwise import ELEMENTWISE
+from smelt.program.chips.layouts import RELAYOUT
 from smelt.program.dot_dims import DotDims
 from smelt.program.instruction import AttributeValue, Instruction, Program
-from smelt.program.layouts import RELAYOUT
 
 Box: TypeAlias = dict[int, tuple[int, int]]
 """A sub-tensor: start and stop by axis, whole along other axes."""

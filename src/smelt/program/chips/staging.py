@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from smelt.errors import Unsupported
+from smelt.program.chips.memories import Memory, Place, SpacesPlan, checked, one_place, plan_spaces
+from smelt.program.chips.overlap import LOAD, STORE, overlapped
 from smelt.program.dot_dims import DotDims
 from smelt.program.instruction import AttributeValue, Instruction, Program
-from smelt.program.memories import Memory, Place, SpacesPlan, checked, one_place, plan_spaces
 from smelt.program.memory import aligned
-from smelt.program.overlap import LOAD, STORE, overlapped
 from smelt.program.passes import last_use
 from smelt.program.storage import NeedsOf, no_needs
 
@@ -283,5 +283,5 @@ class _Stager:
                 *(f"{size} bytes: {name}" for size, name in named[:8]),
             ],
             why=f"{total} bytes are needed at once",
-            fix="split it into tiles (smelt.program.tile_search), or let a fallback run it",
+            fix="split it into tiles (smelt.program.chips.tile_search), or let a fallback run it",
         )

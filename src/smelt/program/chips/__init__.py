@@ -1,0 +1,1 @@
+"""Services for accelerators: tiles, staging through near memories, and layouts of slots."""
