@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
+from smelt.ir.node_inputs import optional_input
+
 NORM = "MeanVarianceNormalization"
 AXES_OF_NORM = (0, 2, 3)
 """The default of MeanVarianceNormalization, which fits images only."""
@@ -19,7 +21,7 @@ def listed_axes(node: ir.Node) -> list[int]:
         return list(node.attributes["axes"].as_ints())
     if node.op_type == NORM:
         return list(AXES_OF_NORM)
-    source = node.inputs[1] if len(node.inputs) > 1 else None
+    source = optional_input(node, 1)
     tensor = ir.convenience.get_const_tensor(source) if source is not None else None
     return [] if tensor is None else [int(axis) for axis in np.ravel(tensor.numpy())]
 
@@ -28,7 +30,7 @@ def names_no_axes(node: ir.Node) -> bool:
     """True if ``node`` has a list of axes that is empty."""
     if "axes" in node.attributes:
         return not node.attributes["axes"].as_ints()
-    source = node.inputs[1] if len(node.inputs) > 1 else None
+    source = optional_input(node, 1)
     return source is not None and source.shape is not None and list(source.shape) == [0]
 
 

@@ -19,6 +19,11 @@ def first_inputs(node: ir.Node, count: int) -> list[ir.Value | None]:
     return inputs + [None] * (count - len(inputs))
 
 
+def optional_input(node: ir.Node, index: int) -> ir.Value | None:
+    """Return input ``index`` of ``node``, or None if it is left out."""
+    return node.inputs[index] if len(node.inputs) > index else None
+
+
 def set_input(node: ir.Node, index: int, value: ir.Value | None) -> None:
     """Replace input ``index`` of ``node`` by ``value``."""
     if node.device_configurations:

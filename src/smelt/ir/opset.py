@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import onnx_ir as ir
 
 from smelt.ir import scope
+from smelt.ir.node_inputs import optional_input
 
 if TYPE_CHECKING:
     import onnx
@@ -52,7 +53,8 @@ def is_random(node: ir.Node) -> bool:
     if node.domain:
         return False
     if node.op_type == "Dropout":
-        return len(node.inputs) > 2 and node.inputs[2] is not None
+        training_mode = optional_input(node, 2)
+        return training_mode is not None
     return node.op_type in RANDOM
 
 

@@ -6,6 +6,7 @@ import onnx_ir as ir
 
 from smelt.ir import opset
 from smelt.ir.constants import Constants
+from smelt.ir.node_inputs import optional_input
 from smelt.ir.rows import UNBOUNDED, Cut
 
 
@@ -21,14 +22,15 @@ def cuts_of(node: ir.Node, constants: Constants) -> dict[int, Cut] | None:
     rank = len(source.shape)
     starts, ends = constants.ints(node.inputs[1]), constants.ints(node.inputs[2])
     axes = opset.axes_of(node, constants, index=3)
-    steps = constants.ints(node.inputs[4]) if len(node.inputs) > 4 and node.inputs[4] else None
+    steps_input = optional_input(node, 4)
+    steps = None if steps_input is None else constants.ints(steps_input)
     if starts is None or ends is None or axes is None:
         return None
     if steps is None:
-        if len(node.inputs) > 4 and node.inputs[4] is not None:
+        if steps_input is not None:
             return None
         steps = (1,) * len(starts)
-    if not axes and (len(node.inputs) <= 3 or node.inputs[3] is None):
+    if not axes and optional_input(node, 3) is None:
         axes = tuple(range(len(starts)))
     if len({len(starts), len(ends), len(axes), len(steps)}) != 1 or 0 in steps:
         return None

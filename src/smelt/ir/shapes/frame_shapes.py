@@ -6,6 +6,7 @@ from __future__ import annotations
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
+from smelt.ir.node_inputs import optional_input
 from smelt.ir.shapes.shape_registry import ShapeRule
 
 
@@ -37,9 +38,8 @@ def _number(node: ir.Node, index: int) -> int | None:
 
 def _length(node: ir.Node) -> int | None:
     """Return the frame length: input 3, else the static size of the window (input 2), else None."""
-    has_length = len(node.inputs) > 3 and node.inputs[3] is not None
-    window = node.inputs[2] if len(node.inputs) > 2 else None
-    if has_length or window is None:
+    window, length = optional_input(node, 2), optional_input(node, 3)
+    if length is not None or window is None:
         return _number(node, 3)
     size = window.shape[0] if window.shape else None
     return size if isinstance(size, int) else None

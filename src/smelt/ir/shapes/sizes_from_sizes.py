@@ -8,6 +8,7 @@ from __future__ import annotations
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
+from smelt.ir.node_inputs import optional_input
 from smelt.ir.same_shape import Dim
 from smelt.ir.shapes.slice_operands import is_computed_input
 from smelt.ir.shapes.tracked_elements import MAX_ELEMENTS
@@ -62,7 +63,7 @@ def _has_too_many_parts(context: ShapeInferenceContext, node: ir.Node, size: Dim
 
 def _has_sizes(node: ir.Node) -> bool:
     """True if the Split is given the sizes of its parts."""
-    return "split" in node.attributes or (len(node.inputs) > 1 and node.inputs[1] is not None)
+    return "split" in node.attributes or optional_input(node, 1) is not None
 
 
 def _equal_parts(context: ShapeInferenceContext, node: ir.Node, size: Dim) -> list[Dim] | None:
@@ -144,9 +145,10 @@ def infer_pad(context: ShapeInferenceContext, node: ir.Node) -> bool:
 
 def _axes(context: ShapeInferenceContext, node: ir.Node, rank: int) -> list[int] | None:
     """Return the padded axes, >= 0; None if they are unknown or invalid."""
-    if len(node.inputs) < 4 or node.inputs[3] is None:
+    axes_input = optional_input(node, 3)
+    if axes_input is None:
         return list(range(rank))
-    tensor = ir.convenience.get_const_tensor(node.inputs[3])
+    tensor = ir.convenience.get_const_tensor(axes_input)
     listed = [] if tensor is None else [int(axis) for axis in tensor.numpy().reshape(-1)]
     axes = [axis + rank if axis < 0 else axis for axis in listed]
     fits = all(0 <= axis < rank for axis in axes) and len(set(axes)) == len(axes)

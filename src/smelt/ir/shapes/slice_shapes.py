@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
+from smelt.ir.node_inputs import optional_input
 from smelt.ir.onnx_ir_private import expression_of
 from smelt.ir.rows import UNBOUNDED, Cut, count_open_rows, rows_taken
 from smelt.ir.same_shape import Dim
@@ -203,7 +204,7 @@ def _between_sizes(
     """Return, by axis, the number of rows of a forward Slice whose bounds are sizes, as in ``x[N -
     1 :]``.
     """
-    stepped = len(node.inputs) > 4 and node.inputs[4] is not None
+    stepped = optional_input(node, 4) is not None
     if stepped and set(constant_ints(node, 4) or [0]) != {1}:
         return {}
     starts, ends = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from smelt.ir.node_inputs import optional_input
 from smelt.ir.shapes.slice_operands import sliced_axes
 from smelt.ir.value_facts.element_ranges import ranges_of
 
@@ -19,7 +20,7 @@ def window_sizes(node: ir.Node) -> dict[int, int] | None:
     if source is None or source.shape is None:
         return None
     axes = sliced_axes(node, len(source.shape))
-    stepped = len(node.inputs) > 4 and node.inputs[4] is not None
+    stepped = optional_input(node, 4) is not None
     rows = _window(node) if axes is not None and not stepped else None
     if axes is None or rows is None or len(rows) != len(axes):
         return None

@@ -10,6 +10,7 @@ from onnx_shape_inference import ShapeInferenceContext
 
 from smelt.ir.bounds import never_one
 from smelt.ir.listed_axes import listed_axes, without_repeats
+from smelt.ir.node_inputs import optional_input
 from smelt.ir.shapes.slice_operands import is_computed_input
 
 
@@ -25,7 +26,7 @@ def infer_squeeze(context: ShapeInferenceContext, node: ir.Node) -> bool:
         dims = [d for axis, d in enumerate(source.shape.dims) if axis not in repeated]
         context.set_shape_and_dtype(node.outputs[0], ir.Shape(dims), source.dtype)
         return True
-    has_axes = "axes" in node.attributes or (len(node.inputs) > 1 and node.inputs[1] is not None)
+    has_axes = "axes" in node.attributes or optional_input(node, 1) is not None
     if has_axes or source.shape is None or source.shape.is_static():
         return False
     # Without axes every 1 goes, and a symbolic dim may be one.

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
+from smelt.ir.node_inputs import optional_input
 from smelt.ir.same_shape import same_dim
 from smelt.ir.value_facts.affine import COMPARISONS, Affine, uniform
 from smelt.ir.value_facts.affine_gathers import gather, gather_elements, gather_nd
@@ -98,8 +99,8 @@ def _slice(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine |
     """
     form, rank = proof.of(node.inputs[0], depth), rank_of(value)
     firsts = proof.constants.ints(node.inputs[1])
-    axes_input = node.inputs[3] if len(node.inputs) > 3 else None
-    slice_steps_input = node.inputs[4] if len(node.inputs) > 4 else None
+    axes_input = optional_input(node, 3)
+    slice_steps_input = optional_input(node, 4)
     if form is None or firsts is None:
         return form if form is not None and form.is_uniform else None
     axes = proof.constants.ints(axes_input) if axes_input is not None else tuple(range(len(firsts)))

@@ -32,7 +32,8 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Res
     """Return the type of ``b`` for each part of the solution."""
     parts_of(inputs[:2], "ComplexTriangularSolve", square=True)
     parts_of(inputs[2:], "ComplexTriangularSolve")
-    return [*triangular_solve.infer((inputs[0], inputs[2]), attributes)] * 2
+    a_re, b_re = inputs[0], inputs[2]
+    return [*triangular_solve.infer((a_re, b_re), attributes)] * 2
 
 
 def reference(inputs: Arguments, attributes: Attributes) -> Computed:

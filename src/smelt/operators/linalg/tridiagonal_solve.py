@@ -29,11 +29,12 @@ from smelt.operators.linalg.matrices import (
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
     """Return the type of ``b``."""
     shapes = [check_matrices(x, "TridiagonalSolve", rank=1) for x in inputs[:3]]
-    shape = check_matrices(inputs[3], "TridiagonalSolve")
+    b = inputs[3]
+    shape = check_matrices(b, "TridiagonalSolve")
     if shape is not None and any(s is not None and len(s) != len(shape) - 1 for s in shapes):
         raise ValueError("a diagonal has one dim less than b")
-    assert inputs[3] is not None
-    return (Result(inputs[3].dtype, shape),)
+    assert b is not None
+    return (Result(b.dtype, shape),)
 
 
 def reference(inputs: Arguments, attributes: Attributes) -> Computed:

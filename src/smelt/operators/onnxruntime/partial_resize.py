@@ -14,6 +14,7 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.constants import tensor_of
+from smelt.ir.node_inputs import optional_input
 from smelt.ir.opsets.resize_axes import inputs_of_all_axes
 from smelt.operators.declare import Attributes
 
@@ -41,7 +42,7 @@ def _has_constant_replacement(node: ir.Node) -> bool:
     Its sizes include those of axes that are not resized, so all sizes of x must be known.
     """
     x = node.inputs[0]
-    has_sizes = len(node.inputs) > 3 and node.inputs[3] is not None
+    has_sizes = optional_input(node, 3) is not None
     sizes_are_known = not has_sizes or (
         x is not None and x.shape is not None and x.shape.is_static()
     )

@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from smelt.ir.constants import Constants
 from smelt.ir.known_forms import is_known
+from smelt.ir.node_inputs import optional_input
 from smelt.ir.same_shape import Dim, same_dim
 from smelt.ir.symbolic_dims.clamped_dims import equal_if_broadcast
 from smelt.ir.value_facts.affine_proof import AffineProof
@@ -177,7 +178,7 @@ class _Reader:
     def _trilu(self, node: ir.Node) -> Cells | None:
         """Return the cells of a Trilu with a constant offset; else None."""
         cells = self.read(node.inputs[0]) if self.is_square(node.outputs[0].shape) else None
-        offset = node.inputs[1] if len(node.inputs) > 1 else None
+        offset = optional_input(node, 1)
         k = 0 if offset is None else self.constants.scalar(offset)
         if cells is None or not isinstance(k, int):
             return None
@@ -206,8 +207,8 @@ class _Reader:
     def _is_from_first(self, node: ir.Node) -> bool:
         """True if a Slice has constant starts of 0 and steps of 1."""
         starts = self.constants.ints(node.inputs[1])
-        stepped = len(node.inputs) > 4 and node.inputs[4] is not None
-        steps = self.constants.ints(node.inputs[4]) if stepped else ()
+        steps_input = optional_input(node, 4)
+        steps = () if steps_input is None else self.constants.ints(steps_input)
         return starts is not None and not any(starts) and steps is not None and set(steps) <= {1}
 
     def _moved_cells(self, cells: Cells, data: ir.Value | None, result: ir.Value) -> Cells | None:

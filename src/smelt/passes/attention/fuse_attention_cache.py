@@ -23,6 +23,7 @@ import onnx_ir as ir
 
 from smelt.ir import scope
 from smelt.ir.known_forms import is_known
+from smelt.ir.node_inputs import optional_input
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.same_shape import same_dim
 from smelt.ir.walk import producer_of
@@ -48,7 +49,7 @@ def fuse_attention_cache(
         if rewriter.exhausted:
             break
         b = rewriter.builder(node, [node, keys.node, values.node], "fuse_attention_cache")
-        bias = node.inputs[3] if len(node.inputs) > 3 else None
+        bias = optional_input(node, 3)
         inputs = [node.inputs[0], keys.new, values.new, bias, keys.past, values.past]
         fused = ir.Node("", "Attention", inputs, node.attributes.values(), num_outputs=3)
         y, present_keys, present_values = b.add(fused)

@@ -15,6 +15,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
+from smelt.ir.node_inputs import optional_input
 from smelt.ir.rule import Match
 from smelt.ir.walk import producer_of
 from smelt.passes.attention.causal_mask import FLOOR, LOW
@@ -175,7 +176,7 @@ def _padding(node: ir.Node, m: Match) -> _Range | None:
 
     Modes that insert no number copy elements, which lie within their own bounds.
     """
-    value = node.inputs[2] if len(node.inputs) > 2 else None
+    value = optional_input(node, 2)
     number = 0 if value is None else m.scalar(value)
     if number is None or not np.isfinite(np.float32(number)):
         return None

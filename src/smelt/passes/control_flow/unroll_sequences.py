@@ -27,7 +27,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
-from smelt.ir.node_inputs import first_inputs
+from smelt.ir.node_inputs import first_inputs, optional_input
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import EXACT, rule_pass
@@ -176,7 +176,7 @@ def _parts(m: Match, node: ir.Node) -> list[Item] | None:
 
 def _sizes(m: Match, node: ir.Node, axis_size: int | ir.SymbolicDim) -> Sequence[int] | None:
     """Return the sizes of the parts along an axis of size ``axis_size``; None if unknown."""
-    split_input = node.inputs[1] if len(node.inputs) > 1 else None
+    split_input = optional_input(node, 1)
     array = m.array(split_input) if split_input is not None else np.array(1)
     if array is None or not isinstance(axis_size, int):
         return None

@@ -23,6 +23,7 @@ import onnx_ir as ir
 from smelt.ir import opset, scope
 from smelt.ir.bounds import possibly_zero_symbols
 from smelt.ir.build import Builder
+from smelt.ir.node_inputs import first_inputs
 from smelt.ir.pattern import one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.same_shape import is_positive
@@ -73,17 +74,17 @@ def _is_pooled(value: ir.Value) -> bool:
 def _spatial_pads(m: Match, empty: Iterable[str]) -> list[int] | Miss:
     """Return the pads along the convolution's spatial axes, begins before ends, or a Miss."""
     node, x = m.node("padded"), m["x"]
-    inputs = [*node.inputs, None, None, None]
+    _, pads_input, value, axes_input = first_inputs(node, 4)
     if x.shape is None:
         return Miss("the rank of x is unknown")
     if opset.attribute(node, "mode", m.opset) != "constant":  # keeps 2
         return Miss("the mode of the Pad is not 'constant'")
     if not all(is_positive(dim, empty) for dim in x.shape.dims[1:]):  # keeps 1
         return Miss("a size may be 0 before the padding, and runtimes refuse an empty image")
-    if inputs[2] is not None and not m.constants.is_number(inputs[2], 0):
+    if value is not None and not m.constants.is_number(value, 0):
         return Miss("the value that the Pad inserts is not 0")
-    rank, pads = len(x.shape), m.ints(inputs[1])
-    axes = tuple(range(rank)) if inputs[3] is None else m.ints(inputs[3])
+    rank, pads = len(x.shape), m.ints(pads_input)
+    axes = tuple(range(rank)) if axes_input is None else m.ints(axes_input)
     if pads is None or axes is None or len(pads) != 2 * len(axes):
         return Miss("pads or axes of the Pad are not constant")
     if min(pads, default=0) < 0:

@@ -21,6 +21,7 @@ import onnx_ir as ir
 
 from smelt.ir import opset, scope
 from smelt.ir.build import Builder
+from smelt.ir.node_inputs import optional_input
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.walk import producer_of
@@ -37,7 +38,7 @@ _NOT_NEGATIVE = ("Relu", "Sigmoid", "HardSigmoid", "Abs", "Exp", "Sqrt", "Softma
 def pool_of_zeros(m: Match, b: Builder) -> Replacement:
     """Set ``auto_pad`` of the MaxPool to VALID, which ONNX Runtime does not fold a Pad into."""
     pad, pool = m.node("padded"), m.root
-    value = pad.inputs[2] if len(pad.inputs) > 2 else None
+    value = optional_input(pad, 2)
     if opset.attribute(pad, "mode", m.opset) != "constant":
         return None
     if value is not None and not m.constants.is_number(value, 0):

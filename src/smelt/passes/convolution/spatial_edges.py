@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from smelt.ir import opset
 from smelt.ir.constants import Constants
+from smelt.ir.node_inputs import first_inputs, optional_input
 
 
 def padding_of(
@@ -18,13 +19,13 @@ def padding_of(
     ``order`` lists the axes of its input: the batch, the channels, the spatial ones. None if
     it pads with another value than 0, crops, pads other axes, or is not constant.
     """
-    inputs = [*pad.inputs, None, None, None]
+    _, pads_input, value, axes_input = first_inputs(pad, 4)
     if version < 11 or opset.attribute(pad, "mode", version) != "constant":
         return None
-    if inputs[2] is not None and not constants.is_number(inputs[2], 0):
+    if value is not None and not constants.is_number(value, 0):
         return None
-    pads = constants.ints(inputs[1])
-    axes = tuple(range(len(order))) if inputs[3] is None else constants.ints(inputs[3])
+    pads = constants.ints(pads_input)
+    axes = tuple(range(len(order))) if axes_input is None else constants.ints(axes_input)
     if pads is None or axes is None or len(pads) != 2 * len(axes) or min(pads, default=0) < 0:
         return None
     begins, ends = [0] * len(order), [0] * len(order)
@@ -47,7 +48,8 @@ def crops_of(
         return None
     starts, ends = constants.ints(cut.inputs[1]), constants.ints(cut.inputs[2])
     axes = opset.axes_of(cut, constants, index=3)
-    steps = constants.ints(cut.inputs[4]) if len(cut.inputs) > 4 and cut.inputs[4] else ()
+    steps_input = optional_input(cut, 4)
+    steps = () if steps_input is None else constants.ints(steps_input)
     if starts is None or ends is None or axes is None or steps is None or set(steps) - {1}:
         return None
     crops = [0] * (2 * len(sizes))

@@ -11,6 +11,7 @@ import onnx_ir as ir
 from smelt.ir import opset
 from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
+from smelt.ir.node_inputs import optional_input
 from smelt.ir.same_shape import static_shape
 from smelt.passes.layout.commuted import (
     Commuted,
@@ -123,8 +124,9 @@ def _unsqueeze(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) ->
 def _pad(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
     """Commute Pad: renumber its axes if given, else permute the pads."""
     rank = len(perm)
-    if len(node.inputs) > 3 and node.inputs[3] is not None:
-        return _with_axes_input(node, 3, normalized(constants.ints(node.inputs[3]), rank), perm)
+    axes_input = optional_input(node, 3)
+    if axes_input is not None:
+        return _with_axes_input(node, 3, normalized(constants.ints(axes_input), rank), perm)
     pads = constants.ints(node.inputs[1])
     if pads is None or len(pads) != 2 * rank:
         return None
@@ -139,8 +141,9 @@ def _pad(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commu
 def _slice(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
     """Commute Slice; without axes, starts belong to the first axes; None for unknown axes."""
     axes: tuple[int, ...] | None
-    if len(node.inputs) > 3 and node.inputs[3] is not None:
-        axes = constants.ints(node.inputs[3])
+    axes_input = optional_input(node, 3)
+    if axes_input is not None:
+        axes = constants.ints(axes_input)
     else:
         starts = node.inputs[1]
         count = static_shape(starts) if starts is not None else None

@@ -24,6 +24,7 @@ import onnx_ir as ir
 
 from smelt.ir import opset, scope
 from smelt.ir.build import Builder
+from smelt.ir.node_inputs import optional_input
 from smelt.ir.pattern import const, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import rounding, rule_pass
@@ -51,7 +52,7 @@ def matmul_of_transposed(m: Match, b: Builder) -> Replacement:
 def gemm_of_transposed(m: Match, b: Builder) -> Replacement:
     """Fold Transposes of the operands of a Gemm into its flags."""
     kept_attributes = [a for a in m.root.attributes.values() if a.name not in ("transA", "transB")]
-    return _gemm(m, b, m.root.inputs[2] if len(m.root.inputs) > 2 else None, kept_attributes)
+    return _gemm(m, b, optional_input(m.root, 2), kept_attributes)
 
 
 def _gemm(m: Match, b: Builder, bias: ir.Value | None, attributes: list[ir.Attr]) -> Replacement:

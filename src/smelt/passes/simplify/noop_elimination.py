@@ -18,7 +18,7 @@ import onnx_ir as ir
 
 from smelt.ir import opset
 from smelt.ir.build import Builder
-from smelt.ir.node_inputs import first_inputs
+from smelt.ir.node_inputs import first_inputs, optional_input
 from smelt.ir.pattern import OneOf, Op, Pattern, const, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, Rule, rule
 from smelt.ir.slices import cuts_of
@@ -98,7 +98,7 @@ def cast_like_its_own_type(m: Match, b: Builder) -> Replacement:
 @rule(op("Slice", _x, rest=True))
 def whole_slice(m: Match, b: Builder) -> Replacement:
     """Drop a Slice of the whole tensor with step 1, or with any step along dims of size 1."""
-    steps = m.root.inputs[4] if len(m.root.inputs) > 4 else None
+    steps = optional_input(m.root, 4)
     if steps is None:
         return m["x"]
     if set(m.ints(steps) or ()) == {1}:  # with step 1, as many rows as before are all rows
@@ -148,7 +148,7 @@ def _separates_casts(clip: ir.Node) -> bool:
 @rule(op("Dropout", _x, rest=True))
 def dropout_at_inference(m: Match, b: Builder) -> Replacement:
     """Drop a Dropout that is not in training mode."""
-    training = m.root.inputs[2] if len(m.root.inputs) > 2 else None
+    training = optional_input(m.root, 2)
     if training is not None and m.scalar(training) is not False:
         return Miss("training_mode of the Dropout is not the constant False")
     if len(m.root.outputs) > 1:

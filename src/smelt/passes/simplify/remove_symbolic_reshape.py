@@ -26,6 +26,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
+from smelt.ir.node_inputs import optional_input
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.same_shape import Dim, same_dim
@@ -90,7 +91,7 @@ def symbolic_expand(m: Match, b: Builder) -> Replacement:
 def symbolic_resize(m: Match, b: Builder) -> Replacement:
     """Replace the computed sizes of a Resize by scales, or by sizes of some axes if it has such."""
     node, source = m.root, m["x"].shape
-    sizes = node.inputs[3] if len(node.inputs) > 3 else None
+    sizes = optional_input(node, 3)
     if sizes is None or source is None or m.constants.get(sizes) is not None:
         return None
     if node.attributes.get_string("keep_aspect_ratio_policy", "stretch") != "stretch":

@@ -75,9 +75,9 @@ def conv_integer(cx: ProgramBuilder, node: ir.Node) -> None:
 @lowers("QLinearConv")
 def qlinear_conv(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit integer sums plus a bias, times one factor per channel, rounded as by QuantizeLinear."""
-    if cx.emit_if_supported(node, **_window(cx, node, cx.slot(node.inputs[3]))):
-        return
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = node.inputs[:8]
+    if cx.emit_if_supported(node, **_window(cx, node, cx.slot(w))):
+        return
     output, bias = node.outputs[0], cx.input(node, 8)
     sums = _convolution(cx, node, cx.slot(x), cx.slot(w), x_zero, w_zero, output)
     shape = cx.shape(sums)

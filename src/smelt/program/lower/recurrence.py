@@ -62,7 +62,8 @@ def recurrent(cx: ProgramBuilder, node: ir.Node) -> None:
     order = ORDERS.get(node.attributes.get_string("direction", "forward"))
     if order is None:
         raise cx.refuse("its direction is not forward, reverse or bidirectional")
-    weights = cx.shape(cx.slot(node.inputs[2]))
+    recurrent_weights = node.inputs[2]
+    weights = cx.shape(cx.slot(recurrent_weights))
     if not isinstance(weights[2], int):
         raise cx.refuse_size("the hidden size is symbolic")
     batch_first, x = bool(node.attributes.get_int("layout", 0)), cx.slot(node.inputs[0])

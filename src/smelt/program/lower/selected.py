@@ -87,7 +87,8 @@ def non_max_suppression(cx: ProgramBuilder, node: ir.Node) -> None:
     Inputs: boxes, scores, the maximum number per class, the greatest overlap, the least score.
     """
     inputs = [cx.slot(cx.input(node, i)) for i in range(5)]
-    if inputs[2] == ABSENT:
+    most_per_class = inputs[2]
+    if most_per_class == ABSENT:
         raise cx.refuse("max_output_boxes_per_class is missing, so that no box is selected")
     output = (cx.define(node.outputs[0]),)
     cx.emit(

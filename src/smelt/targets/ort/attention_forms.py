@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from smelt.ir import scope
 from smelt.ir.build import Builder
+from smelt.ir.node_inputs import optional_input
 from smelt.ir.pattern import Op, op, var
 from smelt.ir.rule import Match, Miss, Replacement
 from smelt.operators.onnxruntime.microsoft.declared import DOMAIN
@@ -105,7 +106,7 @@ def _capped_sizes(m: Match) -> Sizes | Miss:
     if q is None or k is None or len(q) not in (3, 4):
         return Miss("queries or keys are not known to have rank 3 or 4")
     known_heads = head_count or number(q[1])
-    past_key = m.root.inputs[4] if len(m.root.inputs) > 4 else None
+    past_key = optional_input(m.root, 4)
     rows, keys = number(q[-2]), number(k[-2])
     if past_key is not None:
         past = past_key.shape[2] if past_key.shape is not None else None

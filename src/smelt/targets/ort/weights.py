@@ -17,6 +17,7 @@ from smelt.ir import scope
 from smelt.ir.approximation import note_approximation
 from smelt.ir.build import Builder
 from smelt.ir.constants import Constants, is_constant
+from smelt.ir.node_inputs import optional_input
 from smelt.ir.pattern import Op, op, var
 from smelt.ir.rule import Match, Miss, Replacement, Rule
 from smelt.operators.onnxruntime.microsoft.declared import DOMAIN
@@ -70,7 +71,7 @@ class Weights:
             return Miss("transA of the Gemm is 1")
         transposed = bool(attributes.get_int("transB", 0))
         result = self.product(m, b, transposed, attributes.get_float("alpha", 1.0))
-        summand = m.root.inputs[2] if len(m.root.inputs) > 2 else None
+        summand = optional_input(m.root, 2)
         if not isinstance(result, ir.Value) or summand is None:
             return result
         beta = attributes.get_float("beta", 1.0)
@@ -198,7 +199,8 @@ def _with_bias(m: Match, b: Builder) -> Replacement:
     if bias.shape is None or list(bias.shape) != [columns]:
         return Miss("the summand is not a vector of one number for each column")
     inputs = [*product.inputs, *(None,) * 6][:6]
-    if inputs[5] is not None:
+    bias_already_added = inputs[5]
+    if bias_already_added is not None:
         return None
     return b.like(product, *inputs[:5], bias)
 

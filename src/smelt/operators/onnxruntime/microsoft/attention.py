@@ -25,6 +25,7 @@ HIDDEN = -10000.0
 def infer(inputs: Values, attributes: Attributes) -> Sequence[Result]:
     """Return B,S,N*Dv, and present keys and values B,N,P+T,D where the parts are known."""
     query, key, value = first(inputs), input_at(inputs, 1), input_at(inputs, 2)
+    past_key, past_value, written_rows = (input_at(inputs, index) for index in (6, 7, 8))
     heads = int_of(attributes, "num_heads")
     unknown = Result(query.dtype, None)
     shapes = [None if x is None or x.shape is None else x.shape.dims for x in (query, key, value)]
@@ -35,18 +36,17 @@ def infer(inputs: Values, attributes: Attributes) -> Sequence[Result]:
     )
     output = Result(query.dtype, ir.Shape([batch, query_rows, value_width]))
     presents = []
-    for past_index, size in ((6, key_width), (7, value_width)):
-        past = input_at(inputs, past_index)
-        if input_at(inputs, 8) is not None:  # a buffer that the new keys are written into
+    for past, width in ((past_key, key_width), (past_value, value_width)):
+        if written_rows is not None:  # a buffer that the new keys are written into
             presents.append(unknown if past is None else Result(query.dtype, past.shape))
             continue
         past_rows: Dim | None = 0
         if past is not None:
             past_rows = past.shape[2] if past.shape is not None and len(past.shape) == 4 else None
-        if past_rows is None or not isinstance(size, int):
+        if past_rows is None or not isinstance(width, int):
             presents.append(unknown)
         else:
-            shape = ir.Shape([batch, heads, key_rows + past_rows, size // heads])
+            shape = ir.Shape([batch, heads, key_rows + past_rows, width // heads])
             presents.append(Result(query.dtype, shape))
     return (output, *presents, unknown)
 

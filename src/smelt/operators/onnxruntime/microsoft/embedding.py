@@ -111,6 +111,7 @@ def _infer_float(inputs: Values, attributes: Attributes) -> Sequence[Result]:
 def _quantized_reference(inputs: Arguments, attributes: Attributes) -> Computed:
     """Return norm and mask lengths from quantized tables, computed in floats."""
     ids, kinds, *tables = inputs[:7]
+    mask = inputs[7]
     assert ids is not None
     scaled_tables = zip(tables, inputs[8:13], inputs[13:18], strict=True)
     tables_of_floats = [
@@ -119,14 +120,13 @@ def _quantized_reference(inputs: Arguments, attributes: Attributes) -> Computed:
     *tables, gamma, beta = tables_of_floats
     assert gamma is not None
     assert beta is not None
-    return _embed(ids, kinds, tables, (gamma, beta), inputs[7], places=None, attributes=attributes)[
-        :2
-    ]
+    return _embed(ids, kinds, tables, (gamma, beta), mask, places=None, attributes=attributes)[:2]
 
 
 def _quantized_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
     """Build norm and mask lengths from dequantized tables."""
     ids, kinds, *tables = inputs[:7]
+    mask = inputs[7]
     assert ids is not None
     scaled_tables = zip(tables, inputs[8:13], inputs[13:18], strict=True)  # scales, zero points
     float_tables = [
@@ -135,14 +135,15 @@ def _quantized_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple
     ]
     *embeddings, gamma, beta = float_tables
     norm = gamma, beta
-    return _embed_body(
-        b, ids, kinds, embeddings, norm, inputs[7], places=None, attributes=attributes
-    )[:2]
+    return _embed_body(b, ids, kinds, embeddings, norm, mask, places=None, attributes=attributes)[
+        :2
+    ]
 
 
 def _infer_quantized(inputs: Values, attributes: Attributes) -> Sequence[Result]:
     """Return the types of norm and mask lengths; the norm is float32."""
-    return _infer(inputs, input_at(inputs, 2), ir.DataType.FLOAT)[:2]
+    words = input_at(inputs, 2)
+    return _infer(inputs, words, ir.DataType.FLOAT)[:2]
 
 
 _TABLES = ("word_embedding", "position_embedding", "segment_embedding", "gamma", "beta")

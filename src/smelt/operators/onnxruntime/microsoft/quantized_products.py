@@ -103,9 +103,9 @@ def _product_in_32_bits(inputs: Arguments, attributes: Attributes) -> Computed:
 
 def _infer_gemm(inputs: Values, attributes: Attributes) -> Sequence[Result]:
     """Return the shape of the product in the type of the zero point, by default float32."""
-    a, zero = first(inputs), input_at(inputs, 8)
-    (product,) = infer_product((a, input_at(inputs, 3)), {**PLAIN, **attributes})
-    return (Result(FLOAT if zero is None else zero.dtype, product.shape),)
+    a, b, y_zero = first(inputs), input_at(inputs, 3), input_at(inputs, 8)
+    (product,) = infer_product((a, b), {**PLAIN, **attributes})
+    return (Result(FLOAT if y_zero is None else y_zero.dtype, product.shape),)
 
 
 def _gemm(inputs: Arguments, attributes: Attributes) -> Computed:

@@ -160,7 +160,8 @@ def _refuse_unsupported(attributes: Attributes, length: np.ndarray | None) -> No
 def _infer_float(inputs: Values, attributes: Attributes) -> Sequence[Result]:
     """Return the types of result and new past, in the dtype of the input."""
     x = first(inputs)
-    results = _infer(x, _columns(input_at(inputs, 1)), input_at(inputs, 4), attributes)
+    weights, past = input_at(inputs, 1), input_at(inputs, 4)
+    results = _infer(x, _columns(weights), past, attributes)
     return [Result(x.dtype, result.shape) for result in results]
 
 
@@ -192,7 +193,8 @@ def _float_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.
 
 def _infer_quantized(inputs: Values, attributes: Attributes) -> Sequence[Result]:
     """Return the types of result and new past, in float32."""
-    results = _infer(first(inputs), _columns(input_at(inputs, 1)), input_at(inputs, 8), attributes)
+    weights, past = input_at(inputs, 1), input_at(inputs, 8)
+    results = _infer(first(inputs), _columns(weights), past, attributes)
     return [Result(FLOAT, result.shape) for result in results]
 
 
