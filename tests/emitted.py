@@ -49,7 +49,7 @@ from smelt.program.instruction import Program
 from smelt.program.lower import lower
 from smelt.program.schedule import IN_CACHE
 from smelt.program.specialize import bind_declared, specialize
-from smelt.targets.host.compiled import GROUPS
+from smelt.targets.host.static_programs import GROUPS
 
 Facts: TypeAlias = dict[str, str | int | float]
 

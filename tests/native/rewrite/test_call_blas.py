@@ -12,7 +12,7 @@ from smelt.native.rewrite import call_blas
 from smelt.program.dot_dims import DotDims
 from smelt.program.instruction import Instruction, Program, Slot
 from smelt.runtime.jit import blas
-from smelt.targets.host import compiled
+from smelt.targets.host import static_programs
 
 Shape = tuple[int, ...]
 MATMUL = DotDims((1,), (0,))
@@ -135,7 +135,7 @@ def test_it_computes_the_same(lhs, rhs, dims, left, right, dtype, monkeypatch) -
     rng = np.random.default_rng(0)
     x, y = (rng.standard_normal(shape).astype(dtype.numpy()) for shape in (lhs, rhs))
     x[..., 0] = np.inf
-    results = compiled.compile_program(program)(x, y)
+    results = static_programs.compile_program(program)(x, y)
     assert results is not None
     axes = (list(dims.lhs_contracting), list(dims.rhs_contracting))
     with np.errstate(invalid="ignore"):

@@ -11,7 +11,7 @@ from smelt.native.rewrite import fuse_elementwise
 from smelt.native.schedule import planned
 from smelt.program.instruction import Program
 from smelt.program.lower import lower
-from smelt.targets.host.compiled import compile_program
+from smelt.targets.host.static_programs import compile_program
 
 
 def program_of(source: str) -> Program:

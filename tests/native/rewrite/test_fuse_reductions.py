@@ -14,7 +14,7 @@ from smelt.native.memory import allocate
 from smelt.native.schedule import planned
 from smelt.program.instruction import Program
 from smelt.program.lower import lower
-from smelt.targets.host.compiled import GROUPS, compile_program
+from smelt.targets.host.static_programs import GROUPS, compile_program
 
 
 def program_of(source: str) -> Program:

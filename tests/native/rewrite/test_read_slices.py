@@ -13,7 +13,7 @@ from smelt.native.rewrite.read_slices import read_slices
 from smelt.native.schedule import planned
 from smelt.program.instruction import Program
 from smelt.program.lower import lower
-from smelt.targets.host.compiled import compile_program
+from smelt.targets.host.static_programs import compile_program
 
 NUMBERS = """int64[1] n0 = {0}, int64[1] n1 = {1}, int64[1] n2 = {2}, int64[1] n4 = {4},
     int64[1] n5 = {5}, int64[1] n6 = {6}, int64[1] back = {-1}, int64[1] front = {-9}"""

@@ -14,10 +14,10 @@ from smelt.ir import text
 from smelt.program.instruction import Program
 from smelt.runtime.jit.cache import Cache
 from smelt.targets.base import Plan
-from smelt.targets.host import compile_cache, compiled, host, phases
+from smelt.targets.host import compile_cache, host, phases, static_programs
 from smelt.targets.host.compile_cache import CachedLibrary, note_name, read_note
-from smelt.targets.host.compiled import compile_program
 from smelt.targets.host.options import Options
+from smelt.targets.host.static_programs import compile_program
 
 SCALED = "g (float[4,5] x) => (y) {{ c = Constant<value_floats=[{factor}]>() y = Mul(x, c) }}"
 X = np.arange(20, dtype=np.float32).reshape(4, 5)
@@ -35,13 +35,13 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def planned(monkeypatch: pytest.MonkeyPatch) -> list[Program]:
     """Every program that is planned."""
     seen: list[Program] = []
-    plan = compiled.planned
+    plan = static_programs.planned
 
     def watched(program: Program, *more: object) -> Program:
         seen.append(program)
         return plan(program, *more)
 
-    monkeypatch.setattr(compiled, "planned", watched)
+    monkeypatch.setattr(static_programs, "planned", watched)
     return seen
 
 

@@ -14,7 +14,6 @@ from smelt.errors import InvalidModel, UsageError
 from smelt.ir import text
 from smelt.runtime.jit import build, toolchain
 from smelt.targets.base import Artifact
-from smelt.targets.host import compiled
 from smelt.targets.host.saved import open_folder
 
 LOOKUP = """g (float[V,8] table, int64[N] i, float[8,6] w) => (float[N,6] y, float[6,N] z) {
@@ -62,15 +61,6 @@ def test_an_index_out_of_range_has_no_result(lookup) -> None:
         lookup(TABLE, np.array([0, 1, 2, 5]), WEIGHTS)
     assert caught.value.code == "E321"
     check(lookup)
-
-
-def test_each_set_of_shapes_is_compiled_up_to_a_bound(lookup, monkeypatch) -> None:
-    monkeypatch.setattr(compiled, "MOST_CALLERS", 1)
-    check(lookup)
-    for rows in (1, 2, 3):
-        y, _ = lookup(TABLE, INDEX[:rows], WEIGHTS)
-        np.testing.assert_allclose(y, EXPECTED[:rows], rtol=1e-5)
-    assert len(lookup.opened().compiled._callers) == 1
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def test_a_forked_child_has_threads_of_its_own() -> None:
 
 
 def test_without_a_pool_parts_follow_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("smelt.targets.host.compiled.parallel_for", lambda: None)
+    monkeypatch.setattr("smelt.runtime.jit.library_call.parallel_for", lambda: None)
     one, several = made(ROWS, 1), made(ROWS, 2)
     inputs = inputs_of(one)
     assert one(*inputs)[0].tobytes() == several(*inputs)[0].tobytes()

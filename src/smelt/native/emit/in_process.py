@@ -59,13 +59,14 @@ def source_of(program: Program, parts: int = 1) -> Source:
     shards.
 
     Weights that are constants of the program are passed by pointer; packed ones are copied to
-    aligned memory.
+    aligned memory. The run-time sizes of a program are one more input, an array of ``ptrdiff_t``.
     """
     memory = allocate(program, parts=parts)
     unit = Unit(PREFIX, program, memory, constants="table", tells_status=True, parts=parts)
     shared = bool(unit.part_functions)
     body = [
         "int ended = 0, *const status = &ended;",
+        *_sizes_read(program),
         *(f"(void){name};" for name in ("inputs", "outputs", "memory", "weights")),
         *((task_value(PREFIX, unit.extra_parameters),) if shared else ()),
         *(f"if ({check}) return 1;" for check in unit.checks),
@@ -88,6 +89,24 @@ def source_of(program: Program, parts: int = 1) -> Source:
         _cache_aligned(unit.weights.pop(key).array, model_arrays) for key in list(unit.weights)
     )
     return Source("\n".join(texts), weights, memory.arena_bytes, shared)
+
+
+def _sizes_read(program: Program) -> list[str]:
+    """Return the lines that read the run-time sizes, which follow the inputs.
+
+    ::
+
+        const ptrdiff_t *const sizes = (const ptrdiff_t *)inputs[2];
+        const ptrdiff_t dim0 = sizes[0];
+        (void)dim0;
+    """
+    names = [str(each.size) for each in program.input_sizes]
+    if not names:
+        return []
+    lines = [f"const ptrdiff_t *const sizes = (const ptrdiff_t *)inputs[{len(program.inputs)}];"]
+    for number, name in enumerate(names):
+        lines += [f"const ptrdiff_t {name} = sizes[{number}];", f"(void){name};"]
+    return lines
 
 
 def _threading_text(parts: int, unit: Unit) -> str:

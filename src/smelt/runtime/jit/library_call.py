@@ -33,12 +33,7 @@ class LibraryCall:
 
     def caller(self, library: ctypes.CDLL, threads: int) -> Caller:
         """Return a caller of ``library`` after passing it BLAS and the thread pool."""
-        if self.bind_blas:
-            library[self.bind_blas](blas.table())
-            if threads > 1:
-                blas.use_one_thread()
-        if self.bind_threads:
-            library[self.bind_threads](parallel_for())
+        bind(library, self.bind_blas, self.bind_threads, threads)
         run = ctypes.cast(library[self.function], ctypes.c_void_p).value
         assert run is not None
         return caller(
@@ -52,3 +47,13 @@ class LibraryCall:
                 self.is_short,
             )
         )
+
+
+def bind(library: ctypes.CDLL, bind_blas: str, bind_threads: str, threads: int) -> None:
+    """Pass BLAS and the thread pool to the functions of ``library`` with these names, if any."""
+    if bind_blas:
+        library[bind_blas](blas.table())
+        if threads > 1:
+            blas.use_one_thread()
+    if bind_threads:
+        library[bind_threads](parallel_for())

@@ -25,7 +25,8 @@ class Options:
     call. ``native`` compiles the program with this machine's C compiler on the first call and
     caches it; NumPy runs programs that cannot be compiled. ``auto`` compiles in the background
     while NumPy runs the calls, so later calls may differ from the first by rounding. Cached
-    libraries are loaded before the first call.
+    libraries are loaded before the first call. Each of the first sets of input shapes is compiled
+    by itself; one program of open sizes then runs all others.
 
     ``threads``: the number of shards of costly steps in compiled programs, each on one thread. The
     process has one thread pool; while one call uses it, others run on one thread. Results have the

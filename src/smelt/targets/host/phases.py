@@ -33,6 +33,7 @@ from smelt.targets.host.any_sizes.planning import Runner
 from smelt.targets.host.compiled import Compiled
 from smelt.targets.host.files import Files
 from smelt.targets.host.kernels.kernel import Array
+from smelt.targets.host.open_sizes import OpenSizes
 from smelt.targets.host.options import Options
 from smelt.targets.host.prepare import is_foreign, prepare, refusal
 from smelt.targets.host.runner import HostRunner, Layout, lay_out
@@ -122,7 +123,9 @@ def _program(model: ir.Model, options: Options) -> HostProgram:
             lowered = (
                 _lowered_program(model, is_computed_once_bound) if decomposed else program.copy()
             )
-            compiled = Compiled(lowered, waits=waits, threads=options.threads)
+            threads = options.threads
+            open_sizes = None if is_static(lowered) else OpenSizes(model, threads)
+            compiled = Compiled(lowered, waits=waits, threads=threads, open_sizes=open_sizes)
     finally:
         shapes.restore_interface()
     optimize(program, decompose=is_static(program), strided=is_static(program))

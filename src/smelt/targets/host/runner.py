@@ -22,6 +22,7 @@ from smelt.targets.host.compiled import Compiled, Shapes
 from smelt.targets.host.emit import Binder, Bound
 from smelt.targets.host.input_array import input_array
 from smelt.targets.host.kernels.kernel import Array
+from smelt.targets.host.open_sizes import OpenCaller
 from smelt.targets.host.prepare import Prepared, prepare
 
 KEPT_PLANS = 16
@@ -114,7 +115,7 @@ class HostRunner:
         caller = self.compiled.caller(shapes) if self.compiled is not None else None
         if caller is None:
             return self._by_numpy(shapes, arrays)
-        if not self._has_views:
+        if not self._has_views and not isinstance(caller, OpenCaller):
             self._fast = caller
         results = caller(*arrays)
         # A compiled run that fails returns None; the NumPy run raises the error.

@@ -1,0 +1,179 @@
+"""One compiled program for many shapes: the sizes of the inputs are arguments of each run.
+
+A program that is compiled for one set of shapes is faster, but each takes seconds of the C
+compiler. A server that gets texts of 200 lengths runs them all by one program of open sizes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.errors import UsageError
+from smelt.ir.bounds import note_bounds
+from smelt.ir.cloning import clone_model
+from smelt.ir.shapes.inference import ShapeInference
+from smelt.ir.symbolic_dims.solved_dims import solve
+from smelt.native import schedule
+from smelt.native.emit.in_process import BIND_THREADS, FUNCTION, Source, source_of
+from smelt.runtime.interface import Interface, interface_of
+from smelt.runtime.jit.library_call import bind
+from smelt.runtime.run_bounds import RunBounds, shape_in, sizes_of
+from smelt.targets.host.call_ports import has_packed_ports
+
+Shapes = tuple[tuple[int, ...], ...]
+
+ROOM = 2
+"""A bound is the first power of two that is this many times the largest size so far."""
+
+MOST_BYTES = 1 << 30
+"""The most bytes of workspace of a program of open sizes."""
+
+KEPT_SHAPES = 1024
+"""The most sets of shapes whose sizes and result shapes are remembered."""
+
+ALIGNMENT = 64
+
+
+@dataclass
+class OpenCaller:
+    """Calls a compiled program of open sizes, whose inputs and outputs are those of ``interface``.
+
+    ``order`` are the symbols of its sizes in the order of its arguments, ``bounds`` their bounds.
+    Calls from several threads run concurrently, each with its own workspace.
+    """
+
+    interface: Interface
+    order: Sequence[str]
+    bounds: RunBounds
+    run: Callable[..., int]
+    library: ctypes.CDLL
+    source: Source
+    _fitting: OrderedDict[Shapes, tuple[np.ndarray, list[tuple[int, ...]]] | None] = field(
+        default_factory=OrderedDict
+    )
+    _workspaces: list[np.ndarray] = field(default_factory=list)
+
+    def takes(self, shapes: Shapes) -> bool:
+        """True if inputs of ``shapes`` are within the bounds."""
+        return self._sizes(shapes) is not None
+
+    def __call__(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...] | None:
+        """Run on dense arrays of the types of the inputs; None if there is no result."""
+        fitting = self._sizes(tuple(array.shape for array in arrays))
+        if fitting is None:
+            return None
+        sizes, shapes = fitting
+        aligned = [np.require(array, requirements=("C", "A")) for array in arrays]
+        ports = zip(shapes, self.interface.outputs, strict=True)
+        results = tuple(np.empty(shape, _dtype(port.dtype)) for shape, port in ports)
+        workspace = self._workspaces.pop() if self._workspaces else self._new_workspace()
+        try:
+            status = self.run(
+                _addresses([*aligned, sizes]),
+                _addresses(results),
+                workspace.ctypes.data + -workspace.ctypes.data % ALIGNMENT,
+                _addresses(self.source.weights),
+            )
+        finally:
+            self._workspaces.append(workspace)
+        return None if status else results
+
+    def _new_workspace(self) -> np.ndarray:
+        """Return new memory for one run; the system provides only the pages that a run touches."""
+        return np.empty(self.source.memory_bytes + ALIGNMENT, np.uint8)
+
+    def _sizes(self, shapes: Shapes) -> tuple[np.ndarray, list[tuple[int, ...]]] | None:
+        """Return the sizes and result shapes of a run at ``shapes``; None if they do not fit."""
+        if shapes in self._fitting:
+            return self._fitting[shapes]
+        fitting = None
+        try:
+            arrays = [np.broadcast_to(np.empty((), np.uint8), shape) for shape in shapes]
+            sizes = sizes_of(self.interface, arrays, self.bounds)
+            results = [shape_in(port, sizes) for port in self.interface.outputs]
+            fitting = np.array([sizes[name] for name in self.order], np.intp), results
+        except (UsageError, ValueError, KeyError):
+            pass  # the run by NumPy raises the error, if it is one
+        self._fitting[shapes] = fitting
+        if len(self._fitting) > KEPT_SHAPES:
+            self._fitting.popitem(last=False)
+        return fitting
+
+
+class OpenSizes:
+    """Compiles ``model`` for sizes up to bounds, which grow with the shapes that are called."""
+
+    def __init__(self, model: ir.Model, threads: int) -> None:
+        """Copy the model; its symbolic dims get names."""
+        self._model = clone_model(model)
+        ShapeInference(self._model).infer_model()
+        self._inputs = interface_of(self._model)
+        self._threads = threads
+        self._largest: dict[str, int] = {}
+        self._compiled_for: dict[str, int] = {}
+
+    @property
+    def is_due(self) -> bool:
+        """True if shapes were noted that the last program does not take."""
+        return self._bounds() != self._compiled_for
+
+    def _bounds(self) -> dict[str, int]:
+        """Return the greatest sizes that the next program takes, by symbol."""
+        return {name: _bound(size) for name, size in self._largest.items()}
+
+    def note(self, shapes: Shapes) -> None:
+        """Let the bounds of the next program hold ``shapes``."""
+        dims = [dim for port in self._inputs.inputs for dim in port.shape or ()]
+        lengths = [size for shape in shapes for size in shape]
+        if len(dims) != len(lengths):
+            return
+        for name, size in solve(dims, lengths).items():
+            self._largest[name] = max(size, self._largest.get(name, 1))
+
+    def compile(self, library_of: Callable[[Source], ctypes.CDLL | None]) -> OpenCaller | None:
+        """Return the program for all sizes up to the bounds; None if it needs too much memory, or
+        if ``library_of``, which compiles C, returns None.
+
+        Raises Unsupported or an ErrorList for operators without a kernel for open sizes, and what
+        ``library_of`` raises.
+        """
+        model = clone_model(self._model)
+        self._compiled_for = self._bounds()
+        note_bounds(model, {name: (1, bound) for name, bound in self._compiled_for.items()})
+        program = schedule.ordered(model, "host")
+        if has_packed_ports(program) or program.data_dependent_sizes or program.returned_sizes:
+            return None
+        source = source_of(program, self._threads)
+        if source.memory_bytes > MOST_BYTES:
+            return None
+        library = library_of(source)
+        if library is None:
+            return None
+        bind(library, "", BIND_THREADS if source.has_parts else "", self._threads)
+        run = library[FUNCTION]
+        run.argtypes = (ctypes.c_void_p,) * 4
+        sizes = program.input_sizes
+        bounds = {each.symbol or each.name: (each.size.low, each.size.high) for each in sizes}
+        return OpenCaller(interface_of(model), list(bounds), bounds, run, library, source)
+
+
+def _bound(size: int) -> int:
+    """Return the greatest size that a program takes after sizes up to ``size`` were called."""
+    return 1 << (ROOM * size - 1).bit_length()
+
+
+def _dtype(dtype: ir.DataType | None) -> np.dtype:
+    """Return the NumPy type of an output."""
+    assert dtype is not None
+    return np.dtype(dtype.numpy())
+
+
+def _addresses(arrays: Sequence[np.ndarray]) -> ctypes.Array[ctypes.c_void_p]:
+    """Return the addresses of ``arrays`` as a C array."""
+    return (ctypes.c_void_p * max(len(arrays), 1))(*(array.ctypes.data for array in arrays))
