@@ -19,6 +19,7 @@ import pytest
 
 import smelt
 from smelt.errors import InvalidModel, UsageError
+from smelt.ir import text
 from smelt.runtime.jit import background, toolchain
 from smelt.targets.base import Artifact
 from smelt.targets.host.options import Options
@@ -201,7 +202,7 @@ def test_a_process_that_ends_waits_for_no_compiler_and_leaves_nothing(
 
 
 def test_a_pickle_is_the_artifact(make) -> None:
-    artifact = make("N")
+    artifact = smelt.compile(text.parse(ROWS.format("N")), target="host", engine="auto")
     again = pickle.loads(pickle.dumps(artifact))
     check(again)
     assert again.plan.options == artifact.plan.options
