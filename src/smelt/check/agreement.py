@@ -57,20 +57,23 @@ def interface_changes(a: Interface, b: Interface) -> list[str]:
     """
     sentences: list[str] = []
     for word, left, right in (("input", a.inputs, b.inputs), ("output", a.outputs, b.outputs)):
-        old, new = ([port.name for port in ports] for ports in (left, right))
+        left_names, right_names = ([port.name for port in ports] for ports in (left, right))
         new_ports = {port.name: port for port in right}
-        if len(old) != len(new):
-            sentences.append(f"{len(old)} {word}s became {len(new)}")
-        if set(old) == set(new) and old != new:
-            sentences.append(
-                f"the {word}s {', '.join(old)} come in another order: {', '.join(new)}"
-            )
-        elif len(old) == len(new):
-            new_ports = dict(zip(old, right, strict=True))
+        if len(left_names) != len(right_names):
+            sentences.append(f"{len(left_names)} {word}s became {len(right_names)}")
+        if set(left_names) == set(right_names) and left_names != right_names:
+            orders = ", ".join(left_names), ", ".join(right_names)
+            sentences.append(f"the {word}s {orders[0]} come in another order: {orders[1]}")
+        elif len(left_names) == len(right_names):
+            new_ports = dict(zip(left_names, right, strict=True))
         else:
-            sentences += [f"{word} {name!r} is gone" for name in old if name not in new_ports]
             sentences += [
-                f"{word} {port.name!r} is new: {port}" for port in right if port.name not in old
+                f"{word} {name!r} is gone" for name in left_names if name not in new_ports
+            ]
+            sentences += [
+                f"{word} {port.name!r} is new: {port}"
+                for port in right
+                if port.name not in left_names
             ]
         pairs = ((port, new_ports[port.name]) for port in left if port.name in new_ports)
         sentences += [f"{word} {text}" for pair in pairs for text in _port_changes(*pair)]

@@ -14,8 +14,12 @@ def node_changes(before: ir.Model, after: ir.Model) -> tuple[list[str], list[str
     """Return the nodes that only ``before`` has, and those that only ``after`` has, in
     graph order.
     """
-    old, new = ([node_text(node) for node in scope.nodes(model)] for model in (before, after))
-    return _multiset_difference(old, new), _multiset_difference(new, old)
+    lines_before, lines_after = (
+        [node_text(node) for node in scope.nodes(model)] for model in (before, after)
+    )
+    return _multiset_difference(lines_before, lines_after), _multiset_difference(
+        lines_after, lines_before
+    )
 
 
 def _multiset_difference(texts: list[str], others: list[str]) -> list[str]:

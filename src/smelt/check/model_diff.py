@@ -132,8 +132,11 @@ def _typed(model: ir.Model) -> ir.Model:
 
 def _versions(before: ir.Model, after: ir.Model) -> dict[str, tuple[int | None, int | None]]:
     """Return the versions that differ, by name, as (before, after); None for one that is absent."""
-    old, new = _numbers(before), _numbers(after)
-    pairs = {name: (old.get(name), new.get(name)) for name in old | new}
+    numbers_before, numbers_after = _numbers(before), _numbers(after)
+    pairs = {
+        name: (numbers_before.get(name), numbers_after.get(name))
+        for name in numbers_before | numbers_after
+    }
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
@@ -145,13 +148,19 @@ def _numbers(model: ir.Model) -> dict[str, int]:
 
 def _weights(before: ir.Model, after: ir.Model) -> Weights:
     """Compare the initializers of two models by name."""
-    old, new = _initializers(before), _initializers(after)
-    differences = Weights(_sizes(old), _sizes(new))
-    differences.removed = [_weight(*item) for item in old.items() if item[0] not in new]
-    differences.added = [_weight(*item) for item in new.items() if item[0] not in old]
-    for name, tensor in old.items():
-        pair = _weight(name, tensor), _weight(name, new.get(name, tensor))
-        if pair[0] != pair[1] or text.checksum(tensor) != text.checksum(new.get(name, tensor)):
+    weights_before, weights_after = _initializers(before), _initializers(after)
+    differences = Weights(_sizes(weights_before), _sizes(weights_after))
+    differences.removed = [
+        _weight(*item) for item in weights_before.items() if item[0] not in weights_after
+    ]
+    differences.added = [
+        _weight(*item) for item in weights_after.items() if item[0] not in weights_before
+    ]
+    for name, tensor in weights_before.items():
+        pair = _weight(name, tensor), _weight(name, weights_after.get(name, tensor))
+        if pair[0] != pair[1] or text.checksum(tensor) != text.checksum(
+            weights_after.get(name, tensor)
+        ):
             differences.changed.append(pair)
     return differences
 

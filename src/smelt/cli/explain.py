@@ -183,8 +183,8 @@ def _show_operator(facts: Facts) -> None:
     """Print the signature of an operator, the targets that support it, and passes that use it."""
     domain = facts["domain"] or "ai.onnx"
     since = ", ".join(map(str, facts["since"]))
-    old = " (deprecated)" if facts["deprecated"] else ""
-    print(f"{facts['name']}{old}: of the domain {domain}, versions {since}\n")
+    deprecation = " (deprecated)" if facts["deprecated"] else ""
+    print(f"{facts['name']}{deprecation}: of the domain {domain}, versions {since}\n")
     print(prose(facts["summary"] or "(not documented)") + "\n")
     for word in ("inputs", "outputs"):
         _show_list(word.capitalize(), facts[word])

@@ -160,10 +160,10 @@ class Rewriter:
         first, second = (node.attributes[name].as_graph() for name in names)
         for name, graph in zip(names, (second, first), strict=True):
             node.attributes[name] = ir.AttrGraph(name, graph)
-        old = node.inputs[0]
+        operand = node.inputs[0]
         node.replace_input_with(0, condition)
         self.count += 1
-        producer = old.producer() if old is not None else None
+        producer = operand.producer() if operand is not None else None
         if producer is not None:
             self.remove_dead([producer])
 

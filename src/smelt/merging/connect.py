@@ -130,7 +130,7 @@ def _rename_dims(
             if name and (isinstance(outer, int) or outer.value):
                 known[str(name)] = outer
     # A name without a free new one is dropped: the dim becomes unknown.
-    new = {
+    new_names = {
         name: prefix + name
         for name in own & taken
         if name.isidentifier() and prefix + name not in own | taken
@@ -138,7 +138,7 @@ def _rename_dims(
     for graph in scope.graphs(second):
         for value in values_of(graph):
             if value.shape is not None:
-                dims = (_renamed_dim(dim, known, taken, new) for dim in value.shape.dims)
+                dims = (_renamed_dim(dim, known, taken, new_names) for dim in value.shape.dims)
                 value.shape = ir.Shape(list(dims))
 
 
@@ -168,9 +168,9 @@ def _rename_ports(
     names = Names(str(value.name) for value in (*first.graph.inputs, *kept))
     renamed: dict[str, str] = {}
     for value in dict.fromkeys((*second.graph.inputs, *second.graph.outputs)):
-        old = str(value.name)
-        if old in names.taken and value not in first.graph.outputs:
-            value.name = renamed[old] = names.free(prefix + old)
+        port_name = str(value.name)
+        if port_name in names.taken and value not in first.graph.outputs:
+            value.name = renamed[port_name] = names.free(prefix + port_name)
         names.taken.add(str(value.name))
     return renamed
 

@@ -76,8 +76,8 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
         earlier = product(m, factor, transposed(m, row(m, factor, k)))
         below = column(m, source, k) - earlier
         pivot = row(m, below, k)
-        new = m.where(row_index >= k, below / m.sqrt(pivot), 0.0)
-        return m.where(m.equal(column_index, k), new, factor), failed | ~(pivot > 0.0)
+        factor_column = m.where(row_index >= k, below / m.sqrt(pivot), 0.0)
+        return m.where(m.equal(column_index, k), factor_column, factor), failed | ~(pivot > 0.0)
 
     factor, failed = m.repeat(size(m, a, -1), step, (zeros_like(m, a), failed))
     factor = m.where(failed & (row_index >= column_index), math.nan, factor)

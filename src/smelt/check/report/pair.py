@@ -22,12 +22,12 @@ def pair_of(before: ir.Model, after: ir.Model) -> tuple[dict[str, Any], dict[str
     latter are ``changed`` if their attributes differ. Other nodes are ``gone`` or ``new``.
     """
     before, after = _inferred(before), _inferred(after)
-    old, new = list(scope.nodes(before)), list(scope.nodes(after))
-    pairs = _pairs(old, new)
+    nodes_before, nodes_after = list(scope.nodes(before)), list(scope.nodes(after))
+    pairs = _pairs(nodes_before, nodes_after)
     first = graph_of(before)
-    places = Places(first["tree"], [path_of(node) for node in old])
+    places = Places(first["tree"], [path_of(node) for node in nodes_before])
     groups = places.assign(
-        {node: [pairs[index]] if index in pairs else [] for index, node in enumerate(new)}
+        {node: [pairs[index]] if index in pairs else [] for index, node in enumerate(nodes_after)}
     )
     sides = first, graph_of(after, place=groups.__getitem__)
     for index, node in enumerate(sides[1]["nodes"]):
@@ -36,7 +36,9 @@ def pair_of(before: ir.Model, after: ir.Model) -> tuple[dict[str, Any], dict[str
             node["state"] = "new"
             continue
         node["from"] = [partner]
-        if text.attributes(old[partner].attributes) != text.attributes(new[index].attributes):
+        if text.attributes(nodes_before[partner].attributes) != text.attributes(
+            nodes_after[index].attributes
+        ):
             node["state"] = sides[0]["nodes"][partner]["state"] = "changed"
     reached = set(pairs.values())
     for index, node in enumerate(sides[0]["nodes"]):

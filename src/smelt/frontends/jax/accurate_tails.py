@@ -24,10 +24,10 @@ def expand_inaccurate(model: ir.Model, shapes: ShapeInference) -> None:
     inaccurate = [node for node in nodes if reader_of_tail(node.op_type, node.outputs[0])]
     rewriter = Rewriter(model, shapes, Constants())
     for node in inaccurate:
-        (old,) = node.outputs
-        assert old.dtype is not None
+        (result,) = node.outputs
+        assert result.dtype is not None
         builder = rewriter.builder(node, [node], "written out")
-        expansion = WITHOUT_TAIL[node.op_type, old.dtype](builder, node.inputs, {})
+        expansion = WITHOUT_TAIL[node.op_type, result.dtype](builder, node.inputs, {})
         assert expansion is not None
         rewriter.replace(node, expansion, trust_shape=True)
     rewriter.flush()

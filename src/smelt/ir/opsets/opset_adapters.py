@@ -165,8 +165,8 @@ def _split_evenly(node: ir.Node, rewriter: Rewriter) -> None:
 def _scatter(node: ir.Node, rewriter: Rewriter) -> None:
     """Replace Scatter by ScatterElements, its new name."""
     axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 0
-    new = builder_before(node, rewriter).op("ScatterElements", *node.inputs, axis=axis)
-    rewriter.replace(node, [new], trust_shape=True)
+    scattered = builder_before(node, rewriter).op("ScatterElements", *node.inputs, axis=axis)
+    rewriter.replace(node, [scattered], trust_shape=True)
 
 
 def _softmax(node: ir.Node, rewriter: Rewriter) -> None:

@@ -43,11 +43,11 @@ def scan_batches(node: ir.Node, rewriter: Rewriter) -> None:
         scan_input_directions=None if directions is None else directions.as_ints(),
     )
     batch.graph.outputs.extend(results)
-    new = build.ops(
+    batched_results = build.ops(
         "Scan",
         *operands,
         outputs=len(node.outputs),
         body=batch.graph,
         num_scan_inputs=len(operands),
     )
-    rewriter.replace(node, list(new), trust_shape=True)
+    rewriter.replace(node, list(batched_results), trust_shape=True)

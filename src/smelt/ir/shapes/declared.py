@@ -22,11 +22,11 @@ def note_declared(graph: ir.Graph) -> None:
     noted: list[Dims | None] = []
     for index, value in enumerate(graph.outputs):
         dims = value.shape.dims if value.shape is not None else None
-        old = before[index] if index < len(before) else None
-        if dims is None or old is None or len(old) != len(dims):
-            noted.append(dims if dims is not None else old)
+        dims_before = before[index] if index < len(before) else None
+        if dims is None or dims_before is None or len(dims_before) != len(dims):
+            noted.append(dims if dims is not None else dims_before)
         else:
-            pairs = zip(dims, old, strict=True)
+            pairs = zip(dims, dims_before, strict=True)
             noted.append(tuple(dim if isinstance(dim, int) else old_dim for dim, old_dim in pairs))
     graph.meta[DECLARED] = noted
 

@@ -25,11 +25,7 @@ from smelt.ir.shapes.loop_states import forget_varying_bodies, is_open, start_an
 from smelt.ir.shapes.ruled_out import forget_ruled_out, rule_out
 from smelt.ir.shapes.shape_context import ShapeContext
 from smelt.ir.shapes.shape_registry import ShapeRule, infer_everything, registry, take_over
-from smelt.ir.shapes.shape_rules import (
-    check_results,
-    contain_failures,
-    register_own_rules,
-)
+from smelt.ir.shapes.shape_rules import check_results, contain_failures, register_own_rules
 from smelt.ir.shapes.tracked_elements import check_elements
 from smelt.ir.symbolic_dims.dims import symbols_of
 from smelt.ir.symbolic_dims.invented_dims import (
@@ -70,7 +66,7 @@ class ShapeInference:
         self._outputs: list[ir.Shape | None] = []
         self.redeclare_interface()
         self._context = ShapeContext(model.opset_imports, policy="refine")
-        self._reserved = False
+        self._names_are_reserved = False
         self._input_names: set[str] | None = None
         self._output_names: set[str] = set()
         self._model_names: set[str] = set()
@@ -85,7 +81,7 @@ class ShapeInference:
         infer = self._rule(node)
         if infer is None:
             return
-        if not self._reserved:
+        if not self._names_are_reserved:
             self._reserve()
         for value in node.inputs:
             if value is not None:
@@ -187,14 +183,16 @@ class ShapeInference:
         self._forget_names_of_results(scope.graphs(self.model))
         start_anew(self.model)
         known = KnownFacts(every_value(self.model))
-        varying = -1
-        while varying != (varying := varying_dims(self.model)):
+        varying_before, varying = -1, varying_dims(self.model)
+        while varying != varying_before:
+            varying_before = varying
             self._context.forget_symbolic_values()
             known.restore()
             forget_varying_bodies(self._context, self.model)
             forget_ruled_out(self.model)
             self._infer_possible()
-        self._reserved = False
+            varying = varying_dims(self.model)
+        self._names_are_reserved = False
 
     def _infer_possible(self) -> None:
         """Infer everything, ruling out optional nodes that fail for the given sizes."""
@@ -283,7 +281,7 @@ class ShapeInference:
 
     def _reserve(self) -> None:
         """Reserve the names of the model, so that none is invented again."""
-        self._reserved = True
+        self._names_are_reserved = True
         if self._input_names is None:
             self._input_names = invented_names(self.model.graph.inputs)
             self._output_names = invented_names(self.model.graph.outputs)

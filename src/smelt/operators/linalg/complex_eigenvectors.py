@@ -141,9 +141,11 @@ def _triangular_vectors(m: Nodes, matrix: Pair, is_real: Tensor | None) -> Pair:
         if is_real is not None:
             own_is_real = m.op("Gather", is_real, place, axis=-1)
             total = total[0], m.where(is_real & own_is_real, 0.0, total[1])
-        new = _complex_quotient(total, divisor)
+        solved = _complex_quotient(total, divisor)
         is_target = m.equal(row_index, i) & (column_index > i)
-        re, im = (m.where(is_target, new, old) for new, old in zip(new, (re, im), strict=True))
+        re, im = (
+            m.where(is_target, part, before) for part, before in zip(solved, (re, im), strict=True)
+        )
         largest = m.op(
             "Max", *(m.op("ReduceMax", m.abs(p), ints(m, -2), keepdims=1) for p in (re, im))
         )

@@ -138,8 +138,10 @@ def reduced(m: Nodes, a: Tensor) -> tuple[Tensor, Tensor]:
         both = reflected_from_right - tau * vector * product(
             m, transposed(m, vector), reflected_from_right
         )
-        new = m.where(m.equal(row_index, k + 1), beta, m.where(row_index > k + 1, vector, x))
-        a = m.where(column_index > k, both, m.where(m.equal(column_index, k), new, a))
+        reflected_column = m.where(
+            m.equal(row_index, k + 1), beta, m.where(row_index > k + 1, vector, x)
+        )
+        a = m.where(column_index > k, both, m.where(m.equal(column_index, k), reflected_column, a))
         flat = m.op("Squeeze", tau, ints(m, -1))
         return a, m.where(m.equal(indexes, k), flat, taus)
 

@@ -139,8 +139,8 @@ def factor(m: Nodes, a: Tensor, *, pivoting: bool) -> tuple[Tensor, Tensor, Tens
             row_index >= k, a - update, a
         )  # a NaN in the reflection does not spread to rows above
         a = m.where(column_index > k, below, a)
-        new = m.where(m.equal(row_index, k), beta, m.where(row_index > k, vector, x))
-        a = m.where(m.equal(column_index, k), new, a)
+        reflected_column = m.where(m.equal(row_index, k), beta, m.where(row_index > k, vector, x))
+        a = m.where(m.equal(column_index, k), reflected_column, a)
         flat = m.op("Squeeze", tau, ints(m, -1))
         return a, m.where(m.equal(indexes, k), flat, taus), order
 

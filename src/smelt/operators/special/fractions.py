@@ -38,8 +38,10 @@ def gamma_series(
         going = term > EPS * total
         if slope:
             going = going | (m.abs(term_slope) > EPS * m.abs(total_slope))
-        new = (count, term, total, term_slope, total_slope)
-        updated = (m.where(active, after, before) for after, before in zip(new, state, strict=True))
+        next_state = (count, term, total, term_slope, total_slope)
+        updated = (
+            m.where(active, after, before) for after, before in zip(next_state, state, strict=True)
+        )
         return (active & going & (count < LIMIT), *updated)
 
     start = (is_used, zero, one, one, zero, zero)
@@ -84,14 +86,14 @@ def gamma_fraction(
         ratio = m.where(usable, num / divisor, value)
         going = ~usable | (m.abs(value - ratio) > EPS * m.abs(ratio))
         shrink = m.where(m.abs(num) > BIG, 1.0 / BIG, 1.0)
-        new = [count, ratio, num * shrink, den * shrink, num1 * shrink, den1 * shrink]
+        next_state = [count, ratio, num * shrink, den * shrink, num1 * shrink, den1 * shrink]
         if slope:
             num_slope = num1_slope * z - num1 - num2_slope * w + num2 * count
             den_slope = den1_slope * z - den1 - den2_slope * w + den2 * count
             ratio_slope = m.where(usable, (num_slope - ratio * den_slope) / divisor, value_slope)
             noise = EPS * m.maximum(m.abs(ratio_slope), m.abs(num_slope / divisor))
             going = going | (m.abs(ratio_slope - value_slope) > noise)
-            new += [
+            next_state += [
                 ratio_slope,
                 num_slope * shrink,
                 den_slope * shrink,
@@ -99,8 +101,10 @@ def gamma_fraction(
                 den1_slope * shrink,
             ]
         else:
-            new += [value_slope, num1_slope, den1_slope, num2_slope, den2_slope]
-        updated = (m.where(active, after, before) for after, before in zip(new, state, strict=True))
+            next_state += [value_slope, num1_slope, den1_slope, num2_slope, den2_slope]
+        updated = (
+            m.where(active, after, before) for after, before in zip(next_state, state, strict=True)
+        )
         return (active & going & (count < LIMIT), *updated)
 
     z = x + 2.0 - a

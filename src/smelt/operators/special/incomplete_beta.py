@@ -75,9 +75,11 @@ def _fraction(m: Arithmetic, a: Number, b: Number, x: Number, is_used: Number) -
         odd_c, odd_d = advance(even, c, d)
         c2, d2 = advance(odd, odd_c, odd_d)
         change = c2 * d2
-        new = (next_k, c2, d2, value * (odd_c * odd_d) * change)
+        next_state = (next_k, c2, d2, value * (odd_c * odd_d) * change)
         going = m.abs(change - 1.0) > TOLERANCE
-        updated = (m.where(active, after, before) for after, before in zip(new, state, strict=True))
+        updated = (
+            m.where(active, after, before) for after, before in zip(next_state, state, strict=True)
+        )
         return (active & going & (next_k < LIMIT), *updated)
 
     first = -(a + b) * x / (a + 1.0)

@@ -51,8 +51,8 @@ def attention(m: Match, b: Builder) -> Replacement:
         return Miss("the size of a head is not known")
     q, *new_keys_values = (value for value in operands if value is not None)
     present = [
-        b.op("Concat", old, value, axis=2) if old is not None else value
-        for old, value in zip(past, new_keys_values, strict=True)
+        value if past_rows is None else b.op("Concat", past_rows, value, axis=2)
+        for past_rows, value in zip(past, new_keys_values, strict=True)
     ]
     repeated_heads = [_repeated_heads(value, q, b) for value in present]
     if None in repeated_heads:  # needs 2

@@ -126,8 +126,10 @@ class Convolution:
         if bias is not None and rounded is None:
             return Miss(f"the new bias does not fit {self.dtype}")
         for index, array in ((1, weight), (2, rounded)):
-            old = values[index]
+            replaced = values[index]
             if array is not None:
-                values[index] = b.constant(array, name=old.name if old is not None else None)
+                values[index] = b.constant(
+                    array, name=replaced.name if replaced is not None else None
+                )
         new = b.like(self.node, *values)
         return new if self.match.get("moved") is None else b.like(self.match.node("moved"), new)

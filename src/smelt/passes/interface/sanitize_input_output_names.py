@@ -49,9 +49,9 @@ def sanitize_input_output_names(
     for value in bad:
         if rewriter.exhausted:
             break
-        old = value.name or ""
-        value.name = new = names.free(sanitized(old))
-        value.metadata_props.setdefault(META_KEY, old)
+        name_before = value.name or ""
+        value.name = new = names.free(sanitized(name_before))
+        value.metadata_props.setdefault(META_KEY, name_before)
         stats.interface += [PortChange(*port, name=new) for port in ports_of(graph, value)]
         stats.fired["name sanitized"] += 1
         rewriter.count += 1

@@ -163,13 +163,13 @@ def _with_axes_input(
     typed_like = axes_input if axes_input is not None else node.inputs[1]
     if axes is None or typed_like is None or typed_like.dtype is None:
         return None
-    old = np.asarray([perm[axis] for axis in axes], dtype=typed_like.dtype.numpy())
+    untransposed_axes = np.asarray([perm[axis] for axis in axes], dtype=typed_like.dtype.numpy())
 
     def build(b: Builder, operands: Operands) -> Sequence[ir.Value]:
         """Return the results of ``node`` on ``operands`` with the renumbered axes as input
         ``index``."""
         inputs = [*operands, *[None] * (index + 1 - len(operands))]
-        inputs[index] = b.constant(old)
+        inputs[index] = b.constant(untransposed_axes)
         return rebuilt(b, node, inputs)
 
     return Commuted(perm, build)

@@ -72,14 +72,16 @@ def _gather(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Co
     axes = normalized([node.attributes.get_int("axis", 0)], len(perm))
     if axes is None or indices is None or indices.shape is None:
         return None
-    old, count = perm[axes[0]], len(indices.shape)
+    untransposed_axis, index_rank = perm[axes[0]], len(indices.shape)
     result: list[int] = []
     for axis in perm:
-        if axis == old:
-            result.extend(range(old, old + count))
+        if axis == untransposed_axis:
+            result.extend(range(untransposed_axis, untransposed_axis + index_rank))
         else:
-            result.append(axis if axis < old else axis - 1 + count)
-    return Commuted(tuple(result), lambda b, operands: rebuilt(b, node, operands, axis=old))
+            result.append(axis if axis < untransposed_axis else axis - 1 + index_rank)
+    return Commuted(
+        tuple(result), lambda b, operands: rebuilt(b, node, operands, axis=untransposed_axis)
+    )
 
 
 def _tile(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
@@ -105,8 +107,10 @@ def _with_permuted_operand(
     """
     if numbers is None or len(numbers) != len(perm):
         return None
-    old = [numbers[axis] for axis in inverse(perm)]
-    return Commuted(perm, lambda b, operands: rebuilt(b, node, [operands[0], b.const_i64(old)]))
+    untransposed_numbers = [numbers[axis] for axis in inverse(perm)]
+    return Commuted(
+        perm, lambda b, operands: rebuilt(b, node, [operands[0], b.const_i64(untransposed_numbers)])
+    )
 
 
 def _shape(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:

@@ -67,10 +67,10 @@ def _bias(m: Match, b: Builder, sign: float, negated: bool) -> ir.Value | Miss:
     if array is None:  # needs 2
         return Miss("the term is not constant")
     exact = sign * array.astype(np.float64)
-    old = m.array("c", limit=None)
-    if old is not None:
+    first_bias = m.array("c", limit=None)
+    if first_bias is not None:
         beta = opset.attribute(m.node("gemm"), "beta", m.opset)
-        exact = exact + (-beta if negated else beta) * old.astype(np.float64)
+        exact = exact + (-beta if negated else beta) * first_bias.astype(np.float64)
     rounded = round_to(exact, dtype.numpy())
     return Miss(f"the new bias does not fit {dtype}") if rounded is None else b.constant(rounded)
 

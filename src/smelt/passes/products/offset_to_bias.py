@@ -285,9 +285,9 @@ def _is_move(node: ir.Node | None) -> bool:
 def _total(bias: np.ndarray, offsets: np.ndarray) -> np.ndarray | None:
     """Return ``bias + offsets`` in the dtype of ``bias``; None if they cancel or it is not
     finite."""
-    old = bias.astype(np.float64)
-    total = old + offsets
-    larger = np.maximum(np.abs(old), np.abs(offsets))
+    wide_bias = bias.astype(np.float64)
+    total = wide_bias + offsets
+    larger = np.maximum(np.abs(wide_bias), np.abs(offsets))
     if not np.isfinite(total).all() or (16 * np.abs(total) < larger).any():  # needs 1, keeps 1
         return None
     return round_to(total, bias.dtype)

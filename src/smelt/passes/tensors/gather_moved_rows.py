@@ -154,11 +154,11 @@ def _keeps_prefix_and_suffix(move: Move, prefix: int, suffix: int) -> bool:
 
 def _gathered(chain: Chain, b: Builder) -> ir.Value:
     """Return the result of ``chain``, gathered from its source."""
-    source, order = chain.moves[0].source, chain.places.reshape(-1)
-    rank = len(source.shape or ()) - chain.prefix - chain.suffix
-    rows = source if rank == 1 else _reshaped(source, chain, [chain.rows], b)
-    if order.size != chain.rows or (order != np.arange(order.size)).any():
-        rows = b.op("Gather", rows, b.constant(order), axis=chain.prefix)
+    source, row_indices = chain.moves[0].source, chain.places.reshape(-1)
+    moved_dim_count = len(source.shape or ()) - chain.prefix - chain.suffix
+    rows = source if moved_dim_count == 1 else _reshaped(source, chain, [chain.rows], b)
+    if row_indices.size != chain.rows or (row_indices != np.arange(row_indices.size)).any():
+        rows = b.op("Gather", rows, b.constant(row_indices), axis=chain.prefix)
     return rows if chain.places.ndim == 1 else _reshaped(rows, chain, chain.places.shape, b)
 
 

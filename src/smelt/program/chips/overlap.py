@@ -77,7 +77,7 @@ def _move_past_computation(
     that memory would be full. After the computation, the copy only passes copies in the other
     direction, so that copies in the same direction keep their order.
     """
-    copy, peak = order[position]
+    copy, live_at_copy = order[position]
     memory = memories[program.slots[slot].space]
     size = aligned(program.slots[slot].nbytes, memory.align)
     has_passed = False
@@ -93,7 +93,7 @@ def _move_past_computation(
         if depends or is_full or stops:
             return
         live[memory.name] += size
-        peak = {name: max(peak[name], live[name]) for name in peak}
-        order[position], order[position + step] = (other, live), (copy, peak)
+        live_at_copy = {name: max(bytes_, live[name]) for name, bytes_ in live_at_copy.items()}
+        order[position], order[position + step] = (other, live), (copy, live_at_copy)
         has_passed |= computes
         position += step

@@ -102,15 +102,17 @@ def _sampling(cx: ProgramBuilder, node: ir.Node) -> Sampling:
     """Return the sampling that the attributes request for all axes."""
     mode = node.attributes.get_string("mode", "nearest")
     mode = "linear" if mode == "bilinear" else mode
-    old = cx.opset < OF_COORDINATES
+    lacks_coordinates = cx.opset < OF_COORDINATES
     antialias = bool(node.attributes.get_int("antialias", 0))
     if mode == "nearest" and antialias:
         raise cx.refuse("it has antialias with the mode 'nearest', which ONNX does not define")
     nearest = node.attributes.get_string("nearest_mode", "round_prefer_floor")
     return Sampling(
         mode=mode,
-        coordinates="asymmetric" if old else node.attributes.get_string(COORDINATES, "half_pixel"),
-        nearest="floor" if old else nearest,
+        coordinates="asymmetric"
+        if lacks_coordinates
+        else node.attributes.get_string(COORDINATES, "half_pixel"),
+        nearest="floor" if lacks_coordinates else nearest,
         cubic=node.attributes.get_float("cubic_coeff_a", -0.75),
         antialias=antialias,
         exclude_outside=bool(node.attributes.get_int("exclude_outside", 0)),

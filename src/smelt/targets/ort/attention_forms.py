@@ -94,8 +94,8 @@ def _attention(m: Match, b: Builder) -> Replacement:
         num_heads=m.root.attributes.get_int("q_num_heads"),
         scale=None if scale is None else scale.as_float(),
     )
-    for result, old in zip(results, m.root.outputs, strict=True):
-        result.shape = old.shape
+    for result, replaced in zip(results, m.root.outputs, strict=True):
+        result.shape = replaced.shape
     return results if len(results) > 1 else results[0]
 
 

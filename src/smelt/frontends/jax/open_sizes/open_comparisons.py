@@ -66,7 +66,7 @@ def _replace_eq(original: Function) -> Function:
         frame = calling_frame()
         if caller_of(frame) is Caller.JAX:
             return False
-        return jnp.equal(self, other) if _is_array(other) else _answer(self, other, "==", frame)
+        return jnp.equal(self, other) if _is_array(other) else _are_equal(self, other, "==", frame)
 
     return equal
 
@@ -87,7 +87,7 @@ def _replace_ne(original: Function) -> Function:
             return True
         if _is_array(other):
             return jnp.not_equal(self, other)
-        return not _answer(self, other, "!=", frame)
+        return not _are_equal(self, other, "!=", frame)
 
     return not_equal
 
@@ -98,7 +98,7 @@ def _replace_bool(original: Function) -> Function:
     def truth(self: Any) -> bool:
         """Return True to JAX's code; to other code, whether the size differs from 0."""
         frame = calling_frame()
-        return caller_of(frame) is Caller.JAX or not _answer(self, 0, "!=", frame)
+        return caller_of(frame) is Caller.JAX or not _are_equal(self, 0, "!=", frame)
 
     return truth
 
@@ -115,7 +115,7 @@ def _replace_hash(original: Function) -> Function:
         frame = calling_frame()
         if caller_of(frame) is Caller.USER:
             for number in integer_keys(frame):
-                if _answer(self, number, "==", frame):
+                if _are_equal(self, number, "==", frame):
                     return hash(number)
         return int(original(self))
 
@@ -127,7 +127,7 @@ def _always_true(_: Any) -> bool:
     return True
 
 
-def _answer(size: Any, other: Any, comparison: str, frame: FrameType) -> bool:
+def _are_equal(size: Any, other: Any, comparison: str, frame: FrameType) -> bool:
     """Return whether ``size`` equals ``other``; InconclusiveDim if that depends on the symbols."""
     if isinstance(other, float) and other.is_integer():
         other = int(other)

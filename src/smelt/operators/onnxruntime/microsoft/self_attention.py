@@ -128,8 +128,11 @@ def _attend_body(
     q = _heads(b, qkv, 0, query, heads)
     keys_values = [_heads(b, qkv, query, key, heads), _heads(b, qkv, query + key, value, heads)]
     if past is not None:
-        old = (b.op("Gather", past, b.const_i64(index), axis=0) for index in (0, 1))
-        keys_values = [b.op("Concat", p, x, axis=2) for p, x in zip(old, keys_values, strict=True)]
+        past_keys_values = (b.op("Gather", past, b.const_i64(index), axis=0) for index in (0, 1))
+        keys_values = [
+            b.op("Concat", past_rows, x, axis=2)
+            for past_rows, x in zip(past_keys_values, keys_values, strict=True)
+        ]
     k, v = keys_values
     scale = attributes["scale"] or 1 / math.sqrt(query // heads)
     assert isinstance(scale, int | float)

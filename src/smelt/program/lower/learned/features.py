@@ -69,13 +69,13 @@ def imputer(cx: ProgramBuilder, node: ir.Node) -> None:
     x, attributes = m.array(node.inputs[0]), node.attributes
     kind = "float" if x.dtype.is_floating_point() else "int64"
     values = attributes.get_floats if kind == "float" else attributes.get_ints
-    new = m.constant(values(f"imputed_value_{kind}s", ()), x.dtype)
+    imputed = m.constant(values(f"imputed_value_{kind}s", ()), x.dtype)
     if kind == "float":
-        old: float = attributes.get_float("replaced_value_float", 0.0)
+        replaced_value: float = attributes.get_float("replaced_value_float", 0.0)
     else:
-        old = attributes.get_int("replaced_value_int64", 0)
-    missing = m.op("IsNaN", x) if math.isnan(old) else m.op("Equal", x, old)
-    m.set_output(node.outputs[0], m.op("Where", missing, new, x))
+        replaced_value = attributes.get_int("replaced_value_int64", 0)
+    missing = m.op("IsNaN", x) if math.isnan(replaced_value) else m.op("Equal", x, replaced_value)
+    m.set_output(node.outputs[0], m.op("Where", missing, imputed, x))
 
 
 @lowers(f"{ML}::ZipMap")
