@@ -184,6 +184,7 @@ def run_once(
     interface, tried = source.interface, list[Chosen]()
 
     def choose(at: Mapping[str, int]) -> Chosen:
+        """Return the inputs at the sizes ``at``: the given ones, and random ones for the others."""
         return choose_inputs(interface, given, source.make_inputs, at, rest)
 
     def attempt(chosen: Chosen) -> Sequence[Value]:

@@ -159,7 +159,10 @@ def _may_be_sizes(source: ir.Value, shape: ir.Shape) -> bool:
 
 
 def _is_deep(dim: int | ir.SymbolicDim) -> bool:
-    """True if the text of ``dim`` has as many bounds or floors as the limits allow."""
+    """True if the text of ``dim`` has as many bounds or floors as the limits allow.
+
+    Another Slice would make it longer and slower to compute with, so a new symbol stands for it.
+    """
     text = "" if isinstance(dim, int) or dim.value is None else dim.value.lower()
     bounds = text.count("max(") + text.count("min(")
     return bounds >= DEEPEST or text.count("floor(") + text.count("ceiling(") >= MOST_FLOORS

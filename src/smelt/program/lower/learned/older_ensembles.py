@@ -84,10 +84,10 @@ def _binary_scores(
     has_weights = [bool(ensemble.has_weight[:, class_number].any()) for class_number in (0, 1)]
     is_base_undefined = len(base) > 1 or (has_weights[1] and len(base) > 0)
     is_weight_missing = all(has_weights) and not ensemble.has_weight.all()
-    if is_base_undefined or is_weight_missing:
-        raise m.cx.refuse(
-            "it has two classes with base values or leaf weights that ONNX does not define"
-        )
+    if is_base_undefined:
+        raise m.cx.refuse("it has two classes, and base values whose effect ONNX does not define")
+    if is_weight_missing:
+        raise m.cx.refuse("it has two classes, and leaves that lack the weight of one of them")
     if has_weights[1]:
         is_second = m.op("Greater", second, 0.5 if _has_no_negative_weight(ensemble) else 0.0)
         label_values = labels
