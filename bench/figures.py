@@ -2,8 +2,9 @@
 
     python -m bench.figures        write the blocks of README.md and docs/ again
 
-``bench/figures.json`` holds the numbers; ``python -m bench.exports --save`` and
-``python -m bench.runtimes FOLDER --save`` write their parts of it. A page shows a block between
+``bench/figures.json`` holds the numbers; ``python -m bench.exports --save``,
+``python -m bench.runtimes FOLDER --save`` and ``python -m bench.users FOLDER --save`` write their
+parts of it. A page shows a block between
 ``<!-- figures: NAME -->`` and ``<!-- end of figures -->``. A test fails if a page is out of date.
 """
 
@@ -13,6 +14,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
@@ -66,12 +68,29 @@ def ort(figures: Figures) -> str:
     small, large = figures["small"], figures["large"]
     return (
         f"On one thread, `ort` took {small['latency']:.2f} of the latency of the source across "
-        f"{small['models']} exports of PyTorch\n({small['what']}), and {large['latency']:.2f} "
+        f"{small['models']} exports of PyTorch\n({small['what']}),\nand {large['latency']:.2f} "
         f"across {large['models']} ({large['what']})."
     )
 
 
+def users(figures: Figures) -> str:
+    """Return the table of exports at published widths: nodes left and latency after each tool."""
+    tools = list(figures["tools"])
+    head = f"ONNX Runtime {figures['onnxruntime']}, one thread"
+    lines = [f"| {head} | source | " + " | ".join(tools) + " |", "|---" * (len(tools) + 2) + "|"]
+    for name, (source, *cells) in figures["rows"].items():
+        shown = [cell if isinstance(cell, str) else f"{cell[0]}, {cell[1]:.2f}" for cell in cells]
+        lines.append(f"| {name} | {source} | " + " | ".join(shown) + " |")
+    means = []
+    for place in range(1, len(tools) + 1):
+        cells = [row[place] for row in figures["rows"].values()]
+        ratios = [1.0 if isinstance(cell, str) else cell[1] for cell in cells]
+        means.append(f"{geometric_mean(ratios):.2f}, at most {max(ratios):.2f}")
+    return "\n".join([*lines, "| all | | " + " | ".join(means) + " |"])
+
+
 BLOCKS: dict[str, Callable[[Figures], str]] = {
+    "users": users,
     "optimizers": optimizers,
     "runtimes": runtimes,
     "ort": ort,

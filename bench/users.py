@@ -2,18 +2,21 @@
 
     python -m bench.users FOLDER --make     (in an environment that has torch)
     python -m bench.users FOLDER [--only 'bert*'] [--threads 1] [--rounds 30] [--runs 2]
+                             [--save]
 
 ``--make`` exports the models of ``EXPORTS`` by both exporters of PyTorch with open sizes into
 FOLDER/KIND. Without it, each is measured at each of its sizes by ``bench.ort``: nodes left, and the
 latency in ONNX Runtime as a ratio to the export, smelt for ``onnx`` and ``ort`` beside onnxslim,
 onnxsim, onnxscript and ONNX Runtime's own optimizers, where they are installed. ``--runs`` limits
-the number of sizes of each.
+the number of sizes of each. ``--save`` puts the rows into ``bench/figures.json``, beside those of
+other models that it has.
 """
 
 from __future__ import annotations
 
 import argparse
 import fnmatch
+import importlib.metadata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -101,6 +104,24 @@ def measure(
     return rows
 
 
+def save(rows: Mapping[str, Mapping[str, Any]]) -> None:
+    """Put the rows of ``measure`` into ``bench/figures.json``."""
+    from bench import figures
+    from bench.ort import TOOLS
+
+    kept = dict(figures.load().get("users", {}).get("rows", {}))
+    for name, row in rows.items():
+        cells = [
+            [row[f"{tool} nodes"], round(ratio, 3)]
+            if isinstance(ratio := row[tool], float)
+            else ratio
+            for tool in TOOLS
+        ]
+        kept[name] = [row["source nodes"], *cells]
+    version = importlib.metadata.version("onnxruntime")
+    figures.save("users", {"onnxruntime": version, "tools": list(TOOLS), "rows": kept})
+
+
 def main() -> None:
     """Make the models, or measure those that are there and print a table in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -110,6 +131,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--runs", type=int, default=len(TEXT))
+    parser.add_argument("--save", action="store_true")
     options = parser.parse_args()
     if options.make:
         make(options.folder, options.only)
@@ -118,6 +140,8 @@ def main() -> None:
 
     rows = measure(options.folder, options.only, options.threads, options.rounds, options.runs)
     print(table(rows))
+    if options.save:
+        save(rows)
 
 
 if __name__ == "__main__":
