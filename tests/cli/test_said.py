@@ -32,7 +32,7 @@ PLAIN = {"TERM": "dumb", "COLUMNS": "100", "SMELT_HOST_ENGINE": "numpy"}
 UNSTABLE = re.compile(
     rf"{re.escape(VERSION)}|{re.escape(onnx.__version__)}"
     r"|\d+(\.\d+)?(e-?\d+)? ?(ms|us|s|MB)\b|\b\d+(\.\d+)?(e-?\d+)? ulp|-?\d(\.\d+)?e-\d+"
-    r'|"seconds": [^,]+| \d+\.\d(?= +\d+ )|(?m:^ *\d+(?= +\w+\.\w+$))'
+    r'|"(?:seconds|ms)": ?[^,}]+| \d+\.\d(?= +\d+ )|(?m:^ *\d+(?= +\w+\.\w+$))'
 )
 """Versions, times, small errors and sizes of files, which differ without a change of what is said."""
 
@@ -59,10 +59,18 @@ def _said(command: str) -> str:
         result = copy_context().run(CliRunner().invoke, app, words, env=PLAIN, prog_name="smelt")
     output = UNSTABLE.sub("#", result.output.replace(str(Path.cwd()), "."))
     lines = re.sub(" +", " ", output).splitlines()
-    written = sorted(name for name, text in _files().items() if text != before.get(name))
-    listed = "".join(f" {name}" for name in written)
+    written = {name: data for name, data in _files().items() if data != before.get(name)}
+    listed = "".join(f" {_file(name, data)}" for name, data in sorted(written.items()))
     first = lines[0][:SHOWN].strip() if lines else ""
     return f"{result.exit_code} {first!r} {len(lines)} lines {digest(*lines)}{listed}"
+
+
+def _file(name: str, data: bytes) -> str:
+    """Return ``name``, and a digest of what a report shows before the times, or of a picture."""
+    if not name.endswith((".html", ".svg")):
+        return name
+    shown = data.decode().partition('id="data">')[2].partition('"spans"')[0] or data.decode()
+    return f"{name} {digest(UNSTABLE.sub('#', shown))}"
 
 
 def _files() -> dict[str, bytes]:

@@ -86,7 +86,7 @@ def _early_reader(program: Program) -> Instruction | None:
 def _atoms(program: Program, slots: Iterable[int]) -> set[str]:
     """Return the run-time sizes in the shapes of ``slots``."""
     shapes = [program.slots[slot].shape for slot in slots if slot >= 0]
-    texts = [str(dim) for shape in shapes for dim in shape if isinstance(dim, Size)]
+    texts = [str(dim) for shape in shapes for dim in shape]
     return {name for text in texts for name in _SIZE.findall(text)}
 
 

@@ -30,8 +30,7 @@ def run(program: Program) -> bool:
     instructions: list[Instruction] = []
     changed = False
     for instruction in program.instructions:
-        if any(slot in replacement for slot in instruction.inputs):
-            instruction.inputs = tuple(replacement.get(slot, slot) for slot in instruction.inputs)
+        instruction.inputs = tuple(replacement.get(slot, slot) for slot in instruction.inputs)
         composed, source = _composed_and_source(program, instruction, producers)
         changed |= composed is not instruction
         if source is not None:
