@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+import onnx_ir as ir
 
 from smelt.program.chips.layouts import RELAYOUT
 from smelt.program.chips.overlap import LOAD, STORE
 from smelt.program.chips.staging import BAND, JOIN
-from smelt.program.chips.summing import STAGE
+from smelt.program.chips.summing import STAGE, SUMMED, Summing
+from smelt.program.chips.tile_regions import REGIONS, Region
 from smelt.program.instruction import Instruction, Program
 from smelt.targets.host.runner import HostRunner
 
@@ -88,3 +90,19 @@ def computed(
     )
     arrays = dict(zip(inputs, operands, strict=True))
     return HostRunner(alone, {})(*(arrays[slot] for slot in distinct))
+
+
+def terms(program: Program, instruction: Instruction) -> int:
+    """The terms of each sum of a product."""
+    return program.slots[instruction.inputs[0]].sizes[1]
+
+
+def columns(program: Program, step: Instruction, axis: int, start: int, stop: int) -> Region | None:
+    """Rows of x, columns of w, or terms of their sum."""
+    if axis == SUMMED:
+        return Region({0: {1: (start, stop)}, 1: {0: (start, stop)}})
+    return REGIONS["DotGeneral"](program, step, axis, start, stop)
+
+
+SUMS = {"DotGeneral": Summing(terms, columns, carried=2, dtype=ir.DataType.FLOAT)}
+"""Products may be summed in parts."""

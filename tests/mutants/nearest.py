@@ -31,13 +31,7 @@ TABLES = {
     "tests/passes/test_graphs.py": ("passes", "ir"),
     "tests/frontends/jax/test_traced.py": ("frontends.jax",),
     "tests/frontends/stablehlo/test_read.py": ("frontends.stablehlo",),
-    "tests/program/test_staged.py": tuple(
-        f"program.{name}"
-        for name in (
-            *("layout", "layouts", "memories", "overlap", "staging", "summing", "tiling"),
-            *("tile_bands", "tile_regions", "tile_search"),
-        )
-    ),
+    "tests/program/chips/test_staged.py": ("program.chips",),
     "tests/targets/test_graphs.py": ("targets.host", "targets.ort", "runtime"),
     "tests/native/test_graphs.py": ("native", "program", "loops", "targets.c"),
     "tests/cli/test_said.py": (

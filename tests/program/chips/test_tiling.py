@@ -5,21 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import onnx_ir as ir
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from lowered import lowered
-from staged import run
+from staged import SUMS, run
 
 from smelt.program.chips.layouts import Layouts, verify_layouts, with_layouts
 from smelt.program.chips.memories import Memory
 from smelt.program.chips.staging import plan_staged
-from smelt.program.chips.summing import STAGE, SUMMED, Summing
-from smelt.program.chips.tile_regions import REGIONS, Region
+from smelt.program.chips.summing import STAGE
+from smelt.program.chips.tile_regions import REGIONS
 from smelt.program.chips.tile_search import misfit, tile_to_fit
 from smelt.program.chips.tiling import Sizes, split
-from smelt.program.instruction import Instruction, Program
+from smelt.program.instruction import Program
 from smelt.program.layout import Layout
 
 
@@ -273,18 +272,6 @@ def test_a_search_over_three_axes_asks_each_of_them_once() -> None:
     assert len(calls) < 2 * tiles
 
 
-def terms(program: Program, instruction: Instruction) -> int:
-    return program.slots[instruction.inputs[0]].sizes[1]
-
-
-def columns(program: Program, step: Instruction, axis: int, start: int, stop: int) -> Region | None:
-    """Rows of x, columns of w, or terms of their sum."""
-    if axis == SUMMED:
-        return Region({0: {1: (start, stop)}, 1: {0: (start, stop)}})
-    return REGIONS["DotGeneral"](program, step, axis, start, stop)
-
-
-SUMS = {"DotGeneral": Summing(terms, columns, carried=2, dtype=ir.DataType.FLOAT)}
 LONG = "g (float[6,600] x, float[600,10] w) => (float[6,10] y) { y = MatMul(x, w) }"
 
 

@@ -3,7 +3,7 @@
 A row, ``opset 23: graph``, is followed by its entry: for a share of the bytes that the program
 needs, the counts of operators after tiling and staging, the bytes of each memory, and a digest of
 all instructions with their slots and offsets; then the same of the program in layouts.
-``PYTHONPATH=src:tests python tests/program/test_staged.py`` writes the entries again.
+``PYTHONPATH=src:tests python tests/program/chips/test_staged.py`` writes the entries again.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 from lowered import lowered
-from program.test_tiling import SUMS
 from recorded import digest, made_or_refused, rows, write
+from staged import SUMS
 
 from smelt.program.chips.layouts import ANY, Layouts, LayoutsOf, with_layouts
 from smelt.program.chips.memories import Memory
@@ -91,7 +91,7 @@ def _lines(program: Program) -> Iterator[str]:
 
 @pytest.mark.parametrize(("row", "expected"), rows(TABLE), ids=lambda line: line[:60])
 def test_the_program_is_what_the_table_records(row: str, expected: str) -> None:
-    assert entry(row) == expected, "if this is meant: python tests/program/test_staged.py"
+    assert entry(row) == expected, "if this is meant: python tests/program/chips/test_staged.py"
 
 
 if __name__ == "__main__":
