@@ -15,20 +15,14 @@ if TYPE_CHECKING:
 
     from smelt.ir.constants import Constants
 
+RESHAPES = ("Flatten", "Reshape", "Squeeze", "Unsqueeze")
+"""Operators that keep the order of all elements."""
+
 MOVEMENT = frozenset(
     {
-        *("Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Expand", "Tile"),
-        *(
-            "Slice",
-            "Gather",
-            "GatherElements",
-            "GatherND",
-            "Concat",
-            "Split",
-            "Pad",
-            "DepthToSpace",
-        ),
-        *("SpaceToDepth", "ReverseSequence"),
+        *(*RESHAPES, "Identity", "Transpose", "Expand", "Tile", "Slice", "Concat", "Split", "Pad"),
+        *("Gather", "GatherElements", "GatherND", "DepthToSpace", "SpaceToDepth"),
+        "ReverseSequence",
     }
 )
 """Operators that only move or repeat elements."""

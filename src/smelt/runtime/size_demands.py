@@ -16,6 +16,7 @@ from typing import TypeAlias
 import onnx_ir as ir
 
 from smelt.errors import SmeltError
+from smelt.ir.opset import RESHAPES
 from smelt.ir.shapes.inference import ShapeInference
 from smelt.ir.symbolic_dims.dims import is_symbolic, size_of
 from smelt.operators.elementwise import BROADCASTING
@@ -24,7 +25,6 @@ Sizes: TypeAlias = Mapping[str, int]
 Dims: TypeAlias = tuple["int | ir.SymbolicDim", ...]
 """Dims of one side of a constraint."""
 
-RESHAPES = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze"})
 LIMIT = 4000
 """The most constraints that are kept; a deep model repeats the same ones."""
 

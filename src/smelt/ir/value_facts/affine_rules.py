@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import onnx_ir as ir
 
 from smelt.ir.node_inputs import optional_input
+from smelt.ir.opset import RESHAPES
 from smelt.ir.same_shape import same_dim
 from smelt.ir.value_facts.affine import COMPARISONS, Affine, uniform
 from smelt.ir.value_facts.affine_gathers import gather, gather_elements, gather_nd
@@ -233,7 +234,7 @@ RULES: Mapping[str, Rule] = {
     "Identity": _identity,
     "Cast": _cast,
     "Expand": _expand,
-    **dict.fromkeys(("Reshape", "Squeeze", "Unsqueeze", "Flatten"), _reshape),
+    **dict.fromkeys(RESHAPES, _reshape),
     "Transpose": _transpose,
     "Slice": _slice,
     "Concat": _concat,

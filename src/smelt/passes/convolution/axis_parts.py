@@ -15,9 +15,10 @@ from typing import TypeAlias
 import onnx_ir as ir
 
 from smelt.ir import opset
+from smelt.ir.opset import RESHAPES
 from smelt.ir.same_shape import Dim, same_dim
 from smelt.passes.layout.merge_consecutive_transposes import permutation
-from smelt.passes.tensors.stack import RESHAPES, dims_of
+from smelt.passes.tensors.stack import dims_of
 
 
 @dataclass(frozen=True)

@@ -19,14 +19,16 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from smelt.ir import scope
+from smelt.ir.constants import Constants
 from smelt.ir.known_forms import is_known
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.same_shape import static_shape
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, Options, PassContext, graph_pass
-from smelt.passes.layout.commuted import Perm, is_identity
+from smelt.passes.layout.commuted import Perm, inverse, is_identity
 from smelt.passes.layout.merge_consecutive_transposes import permutation
 from smelt.passes.layout.reduce_transposes import OTHER_PLACES
+from smelt.passes.layout.transposed_ops import commute
 
 PARTS, PRODUCT = "parts", "parts of a product"
 
@@ -50,7 +52,7 @@ def hoist_transposes(
         perm = _permutation_of_parts(split)
         if perm is not None:
             chain = _chain(split, perm)
-            _hoist(split, chain, perm, rewriter)
+            _hoist(split, chain, perm, cx.constants, rewriter)
             products = any(node.op_type == "MatMul" for node in chain)
             stats.fired[PRODUCT if products else PARTS] += 1
 
@@ -117,29 +119,21 @@ def _operand_below(node: ir.Node) -> ir.Value | None:
     return second if len(first.shape) <= 1 < len(second.shape) else None
 
 
-def _hoist(split: ir.Node, chain: list[ir.Node], perm: Perm, rewriter: Rewriter) -> None:
+def _hoist(
+    split: ir.Node, chain: list[ir.Node], perm: Perm, constants: Constants, rewriter: Rewriter
+) -> None:
     """Rebuild ``chain`` and ``split`` on a transposed operand; new parts replace the Transposes."""
     readers = [reader for part in split.outputs for reader in scope.consumers(part)]
     b = rewriter.builder(split, [*chain, split, *readers], "hoist_transposes")
     top = _operand_below(chain[0]) if chain else split.inputs[0]
     assert top is not None
-    old, new = top, b.op("Transpose", top, perm=perm)
-    for node in chain:
-        operands = [new if value is old else value for value in node.inputs]
-        old, new = node.outputs[0], b.like(node, *operands)
-    place = split.attributes.get_int("axis", 0) % len(perm)
-    kept_attributes = [
-        attribute for attribute in split.attributes.values() if attribute.name != "axis"
-    ]
-    axis = ir.AttrInt64("axis", perm.index(place))
-    new_split = ir.Node(
-        "",
-        "Split",
-        [new, *split.inputs[1:]],
-        [*kept_attributes, axis],
-        num_outputs=len(split.outputs),
-    )
-    for part, new_part in zip(split.outputs, b.add(new_split), strict=True):
+    new_values: dict[ir.Value, ir.Value] = {top: b.op("Transpose", top, perm=perm)}
+    for node in [*chain, split]:  # old values are Transposes of the new ones, by the inverse
+        commuted = commute(node, dict.fromkeys(new_values, inverse(perm)), constants)
+        assert commuted is not None
+        operands = [value and new_values.get(value, value) for value in node.inputs]
+        new_values = dict(zip(node.outputs, commuted.build(b, operands), strict=True))
+    for part, new_part in new_values.items():
         for reader in scope.consumers(part):
             if rewriter.exhausted:
                 return

@@ -15,17 +15,37 @@ from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
 from smelt.ir.known_forms import is_known
 from smelt.operators.elementwise import ELEMENTWISE, FIRST_ONLY
-from smelt.passes.layout import transposed_axes, transposed_elements, transposed_products
-from smelt.passes.layout.commuted import Commuted, Operands, Perm
+from smelt.passes.layout import transposed_axes, transposed_elements
+from smelt.passes.layout.commuted import (
+    Commuted,
+    Operands,
+    Perm,
+    Perms,
+    first_is_data,
+    rebuilt,
+)
 from smelt.passes.layout.untransposed_operand import Make, untransposed_operand
 
 _SEVERAL_RESULTS = ("Split", "TopK")
 """Operators all of whose results have the operand's layout."""
 
+
+def _matmul(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
+    """Commute MatMul with a matrix on the right, which multiplies every row of the left operand;
+    None for other right operands, or if the Transpose moves the last axis.
+    """
+    matrix = node.inputs[1]
+    if matrix is None or matrix.shape is None or len(matrix.shape) != 2:
+        return None
+    if len(perm) < 2 or perm[-1] != len(perm) - 1:
+        return None
+    return Commuted(perm, lambda b, operands: rebuilt(b, node, operands))
+
+
 _HANDLERS = {
+    "MatMul": first_is_data(_matmul),
     **transposed_axes.HANDLERS,
     **transposed_elements.HANDLERS,
-    **transposed_products.HANDLERS,
 }
 
 

@@ -29,6 +29,10 @@ def untransposed_operand(value: ir.Value, perm: Perm, constants: Constants) -> M
     """
     if value.shape is not None and len(value.shape) == 0:
         return lambda b: value
+    if value.shape is not None and value.shape[0] != 1:
+        first_axis = len(perm) - len(value.shape)
+        if first_axis >= 0 and perm[first_axis:] == tuple(range(first_axis, len(perm))):
+            return lambda b: value  # its axes keep their places
     array = constants.get(value, limit=None)
     if array is not None:
         if array.ndim > len(perm):

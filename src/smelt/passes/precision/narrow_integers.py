@@ -24,6 +24,7 @@ from smelt.ir.build import Builder
 from smelt.ir.constants import tensor_of
 from smelt.ir.defaults import default_of, replace_default
 from smelt.ir.interface_change import PortChange, ports_of
+from smelt.ir.opset import RESHAPES
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.value_facts.integer_bounds import IntegerBounds
 from smelt.ir.worklist import RuleStats, replace_or_miss
@@ -40,7 +41,7 @@ DATA: Mapping[str, range | tuple[int, ...]] = {
     **dict.fromkeys(("Add", "Sub", "Mul", "Div", "Mod", "Max", "Min", "Neg", "Abs"), EVERY),
     **dict.fromkeys(("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"), EVERY),
     **dict.fromkeys(("Cast", "Clip", "Concat", "Identity", "Where", "Gather", "Range"), EVERY),
-    **dict.fromkeys(("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Expand"), (0,)),
+    **dict.fromkeys((*RESHAPES, "Transpose", "Expand"), (0,)),
     **dict.fromkeys(("Slice", "Split", "Tile", "ReduceSum", "ReduceMax", "ReduceMin"), (0,)),
     "CumSum": (0,),
     "GatherElements": (0, 1),

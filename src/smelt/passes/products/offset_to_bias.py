@@ -34,6 +34,7 @@ from smelt.ir.build import Builder
 from smelt.ir.floats import is_float
 from smelt.ir.known_forms import is_known
 from smelt.ir.node_inputs import first_inputs
+from smelt.ir.opset import RESHAPES
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.walk import producer_of
 from smelt.ir.worklist import RuleStats
@@ -41,7 +42,7 @@ from smelt.passes.base import Options, PassContext, graph_pass, rounding
 from smelt.passes.convolution.rounded_product import round_to
 from smelt.passes.quantize.quantized_groups import is_integer_product
 
-MOVES = frozenset({"Reshape", "Unsqueeze", "Squeeze", "Flatten", "Transpose"})
+MOVES = frozenset({*RESHAPES, "Transpose"})
 """Operators that only move elements."""
 
 Offsets = dict[int, tuple[ir.Node, np.ndarray]]

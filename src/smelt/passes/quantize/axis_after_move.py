@@ -7,11 +7,9 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
+from smelt.ir.opset import RESHAPES
 from smelt.ir.same_shape import Dim, same_dim
 from smelt.passes.layout.merge_consecutive_transposes import permutation
-
-RESHAPES = ("Flatten", "Reshape", "Squeeze", "Unsqueeze")
-"""Operators that keep the order of all elements."""
 
 
 def axis_after_move(node: ir.Node, axis: int) -> int | None:

@@ -29,10 +29,11 @@ import onnx_ir as ir
 from smelt.ir import scope
 from smelt.ir.constants import Constants
 from smelt.ir.known_forms import is_known
+from smelt.ir.opset import RESHAPES
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, PassContext, graph_pass
-from smelt.passes.quantize.axis_after_move import RESHAPES, axis_after_move
+from smelt.passes.quantize.axis_after_move import axis_after_move
 from smelt.passes.quantize.quantization import Quantization
 from smelt.passes.quantize.quantized_groups import Groups, is_pair
 from smelt.passes.quantize.quantized_split import QuantizedSplit

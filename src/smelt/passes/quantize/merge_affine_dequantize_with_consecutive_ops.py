@@ -20,12 +20,13 @@ import onnx_ir as ir
 
 from smelt.ir import constants, scope
 from smelt.ir.build import Builder
+from smelt.ir.opset import RESHAPES
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.same_shape import static_shape
 from smelt.passes.base import EXACT, rule_pass
 from smelt.passes.layout.merge_consecutive_transposes import permutation
-from smelt.passes.quantize.axis_after_move import RESHAPES, axis_after_move
+from smelt.passes.quantize.axis_after_move import axis_after_move
 from smelt.passes.quantize.quantization import Quantization
 
 _dequantized = op("DequantizeLinear", var("data"), rest=True, name="dq")

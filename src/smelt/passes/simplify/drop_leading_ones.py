@@ -21,11 +21,12 @@ import onnx_ir as ir
 from smelt.ir import scope
 from smelt.ir.build import Builder
 from smelt.ir.known_forms import is_known
+from smelt.ir.opset import RESHAPES
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.operators.elementwise import BROADCASTING
 from smelt.passes.base import EXACT, rule_pass
-from smelt.passes.simplify.merge_consecutive_reshapes import RESHAPES, inserted
+from smelt.passes.simplify.merge_consecutive_reshapes import inserted
 
 _ALL = tuple(sorted(BROADCASTING))
 

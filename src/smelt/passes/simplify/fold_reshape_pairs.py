@@ -24,13 +24,13 @@ import onnx_ir as ir
 from smelt.ir import scope
 from smelt.ir.build import Builder
 from smelt.ir.known_forms import is_known
+from smelt.ir.opset import RESHAPES
 from smelt.ir.regions import Region, Regions
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.same_shape import same_shape, static_shape
 from smelt.ir.worklist import RuleStats
 from smelt.operators.elementwise import ELEMENTWISE, FIRST_ONLY
 from smelt.passes.base import EXACT, Options, PassContext, graph_pass
-from smelt.passes.simplify.merge_consecutive_reshapes import RESHAPES
 
 _QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear"})
 

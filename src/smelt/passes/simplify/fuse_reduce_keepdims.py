@@ -16,10 +16,11 @@ import onnx_ir as ir
 
 from smelt.ir import opset
 from smelt.ir.build import Builder
+from smelt.ir.opset import RESHAPES
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import EXACT, rule_pass
-from smelt.passes.tensors.stack import RESHAPES, dims_of, same_dims
+from smelt.passes.tensors.stack import dims_of, same_dims
 
 _POSITIONS = ("ArgMax", "ArgMin")
 """Reductions of one axis, which return the index of an element."""

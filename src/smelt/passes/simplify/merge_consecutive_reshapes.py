@@ -14,12 +14,11 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
+from smelt.ir.opset import RESHAPES
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.same_shape import same_dim, same_shape
 from smelt.passes.base import EXACT, rule_pass
-
-RESHAPES = ["Reshape", "Flatten", "Squeeze", "Unsqueeze"]
 
 
 @rule(

@@ -23,6 +23,7 @@ import onnx_ir as ir
 from smelt.ir import scope
 from smelt.ir.build import Builder
 from smelt.ir.known_forms import is_known
+from smelt.ir.opset import RESHAPES
 from smelt.ir.pattern import one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.same_shape import same_dim
@@ -30,7 +31,7 @@ from smelt.operators.elementwise import UNARY
 from smelt.passes.base import EXACT, rule_pass
 from smelt.passes.layout.commuted import without_axes
 from smelt.passes.layout.merge_consecutive_transposes import permutation
-from smelt.passes.simplify.merge_consecutive_reshapes import RESHAPES, constant_shape, inserted
+from smelt.passes.simplify.merge_consecutive_reshapes import constant_shape, inserted
 
 Axes: TypeAlias = tuple[int, ...]
 """Positions of the inserted dims of size 1."""

@@ -19,11 +19,12 @@ import onnx_ir as ir
 
 from smelt.ir import opset
 from smelt.ir.build import Builder
+from smelt.ir.opset import RESHAPES
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.same_shape import same_dim
 from smelt.passes.base import EXACT, rule_pass
-from smelt.passes.simplify.merge_consecutive_reshapes import RESHAPES, constant_shape
+from smelt.passes.simplify.merge_consecutive_reshapes import constant_shape
 
 
 @rule(op("Split", op("Reshape", var("x"), rest=True, name="apart"), rest=True))  # keeps 1

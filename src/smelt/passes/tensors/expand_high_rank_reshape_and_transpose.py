@@ -21,13 +21,14 @@ import onnx_ir as ir
 
 from smelt.errors import UsageError
 from smelt.ir.build import Builder
+from smelt.ir.opset import RESHAPES
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.same_shape import Dim
 from smelt.ir.symbolic_dims.element_counts import dim_product
 from smelt.passes.base import EXACT, rule_pass
 from smelt.passes.layout.merge_consecutive_transposes import permutation
-from smelt.passes.tensors.stack import RESHAPES, dims_of
+from smelt.passes.tensors.stack import dims_of
 
 
 @dataclass(frozen=True)

@@ -13,17 +13,11 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from smelt.ir.constants import Constants
+from smelt.ir.opset import RESHAPES
 from smelt.ir.same_shape import Dim
 from smelt.ir.walk import Walk, producer_of
 from smelt.passes.layout.merge_consecutive_transposes import permutation
-from smelt.passes.tensors.stack import (
-    RESHAPES,
-    concat_axis,
-    dims_of,
-    merged_dims,
-    same_dims,
-    stack_of,
-)
+from smelt.passes.tensors.stack import concat_axis, dims_of, merged_dims, same_dims, stack_of
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,13 @@ import onnx_ir as ir
 
 from smelt.ir.constants import Constants
 from smelt.ir.known_forms import is_known
+from smelt.ir.opset import RESHAPES
 from smelt.ir.rows import rows_taken
 from smelt.ir.same_shape import Dim, same_dim
 from smelt.ir.slices import cuts_of
 from smelt.ir.walk import producer_of
 from smelt.passes.layout.merge_consecutive_transposes import permutation
-from smelt.passes.tensors.stack import RESHAPES, concat_axis
+from smelt.passes.tensors.stack import concat_axis
 
 Places = np.ndarray
 """Integers: for each position between prefix and suffix, the position of the source that it

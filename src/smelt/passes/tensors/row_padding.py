@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 import onnx_ir as ir
 
 from smelt.ir.constants import Constants
+from smelt.ir.opset import RESHAPES
 from smelt.ir.rows import rows_taken
 from smelt.ir.same_shape import Dim, same_dim
 from smelt.ir.slices import cuts_of
 from smelt.ir.walk import Walk, producer_of
-from smelt.passes.tensors.stack import RESHAPES, dims_of
+from smelt.passes.tensors.stack import dims_of
 
 MOST = 4096
 """Limit of rows that are joined to a tensor; more are not taken for padding."""

@@ -20,9 +20,6 @@ from smelt.ir.same_shape import Dim, same_dim
 from smelt.ir.symbolic_dims.element_counts import dim_product
 from smelt.ir.walk import Walk, producer_of
 
-RESHAPES = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze"})
-"""Operators that keep the elements in order and change only the dims."""
-
 
 @dataclass(frozen=True)
 class Stack:

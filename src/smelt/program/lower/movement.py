@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.bounds import never_one
+from smelt.ir.opset import RESHAPES
 from smelt.ir.same_shape import same_shape
 from smelt.ir.shapes.sizes_from_sizes import UNEVEN, longest_part
 from smelt.ir.shapes.slice_operands import is_computed_input
@@ -36,7 +37,7 @@ def transpose(cx: ProgramBuilder, node: ir.Node) -> None:
     cx.keep(node, perm=perm)
 
 
-@lowers("Reshape", "Flatten", "Squeeze", "Unsqueeze")
+@lowers(*RESHAPES)
 def reshape(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit a Reshape to the shape of its output slot, which needs no operand for the shape."""
     data, output = first(node.inputs), node.outputs[0]
