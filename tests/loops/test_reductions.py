@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import onnx_ir as ir
 import pytest
 from drawn_pools import image
 
-from smelt.loops.algorithm import Algorithm, Apply, Buffer, Reduce, Stage
+from smelt.loops.algorithm import Algorithm, Apply, Buffer, Epilogue, Load, Reduce, Stage
 from smelt.loops.interpreter import numpy_type, run
 from smelt.loops.lower import lower
 from smelt.loops.operators import SQUARE, SUBTRACT, SUM
@@ -201,3 +202,23 @@ def test_reductions_of_elementwise_values(
     y = np.zeros(math.prod(axis.extent for axis in kept), np.float32)
     run(lower(algorithm, schedule), {"x0": x.reshape(-1), "x1": z.reshape(-1), "y0": y})
     np.testing.assert_allclose(y, np.square(x - z).sum(axes).reshape(-1), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "kind"), [((3, 41), (1,), Partial), ((3, 40), (0,), Outermost)]
+)
+@pytest.mark.parametrize("op", ["ReduceSum", "ReduceMean"])
+def test_each_store_applies_the_epilogue(
+    op: str, shape: tuple[int, ...], axes: tuple[int, ...], kind: type
+) -> None:
+    algorithm, schedule = reduction_of(context(op, shape, axes, FLOAT))
+    assert isinstance(schedule[0], kind)
+    side = Load(Buffer("side", C_TYPES[FLOAT], (1,)), (0,))
+    stage = replace(algorithm.result, epilogue=Epilogue(SUBTRACT, (side,)))
+    x = np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
+    expected = (OPS[op](x, axes) - np.float32(3)).reshape(-1)
+    for each in (), schedule:
+        y = np.zeros(expected.size, np.float32)
+        arrays = {"x0": x.reshape(-1), "y0": y, "side": np.float32([3])}
+        run(lower(Algorithm((stage,)), each), arrays)
+        np.testing.assert_allclose(y, expected, rtol=2e-5, atol=2e-5)

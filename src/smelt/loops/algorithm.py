@@ -103,16 +103,25 @@ Expression: TypeAlias = Load | Number | Apply | Reduce | Let | Variable
 
 
 @dataclass(frozen=True)
+class Epilogue:
+    """What is stored instead of a value: ``operator`` of it and of further ``operands``."""
+
+    operator: Operator
+    operands: tuple[Load, ...] = ()
+
+
+@dataclass(frozen=True)
 class Stage:
     """The buffer ``to`` has ``value`` at each index of ``axes``, the first of which are its dims.
 
-    ``places`` is where the second of a pair is stored.
+    ``places`` is where the second of a pair is stored. Each store applies the ``epilogue``.
     """
 
     to: Buffer
     axes: tuple[Axis, ...]
     value: Expression
     places: Buffer | None = None
+    epilogue: Epilogue | None = None
 
 
 @dataclass(frozen=True)
@@ -167,7 +176,7 @@ def replaced(value: Expression, old: Expression, new: Expression) -> Expression:
     return value
 
 
-def at_place(value: Expression, places: dict[str, Dim]) -> Expression:
+def at_place(value: Expression, places: Mapping[str, Dim]) -> Expression:
     """Return ``value`` with numbers for axes; it has no reduction."""
     if isinstance(value, Load):
         return replace(value, index=tuple(substituted(each, places) for each in value.index))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from smelt.loops import nest
 from smelt.loops.algorithm import (
+    Apply,
     Axis,
     Buffer,
     Expression,
@@ -16,6 +18,7 @@ from smelt.loops.algorithm import (
     Reduce,
     Stage,
     Variable,
+    at_place,
     factor,
     loads,
     offset,
@@ -32,6 +35,13 @@ ODD = {LANES: "odd", ONE: "odd_one"}
 
 FOUND = "found"
 """The variable of the place of the largest element."""
+
+MOST_LANES = 16
+VECTOR = Size.named(LANES, 8, MOST_LANES)
+"""The elements of each width; the lanes are known to the preprocessor."""
+
+STORED = Variable("stored")
+"""The value that an epilogue is applied to."""
 
 
 @dataclass
@@ -66,6 +76,46 @@ class Element:
     def stored_at(self, stage: Stage) -> Dim:
         """Return where the element of a stage is stored."""
         return self.offset(stage.to, [axis.at for axis in stage.axes]) - self.flat
+
+    def store(
+        self,
+        stage: Stage,
+        value: nest.Value,
+        width: str = ONE,
+        places: Mapping[str, Dim] | None = None,
+        room: Dim | None = None,
+    ) -> list[nest.Statement]:
+        """Return the store of the element of a stage, or of as many as ``width``.
+
+        ``places`` has indices instead of axes. An epilogue that has no form for vectors is left to
+        ``finished``.
+        """
+        at, epilogue = substituted(self.stored_at(stage), places or {}), stage.epilogue
+        statements = list[nest.Statement]()
+        if epilogue is not None and has_epilogue(stage, width):
+            statements, self.lets[STORED.name] = self.named([], value)
+            operands = (at_place(load, places or {}) for load in epilogue.operands)
+            after, value = self.value(Apply(epilogue.operator, (STORED, *operands)), width)
+            statements += after
+        return [*statements, nest.Store(stage.to.name, at, value, stage.to.type, width, room)]
+
+    def finished(self, stage: Stage) -> list[nest.Statement]:
+        """Return the loop that applies an epilogue to a stage whose vectors were stored without it,
+        and to the gaps between its rows.
+
+        No operand may vary along the stage: the result may overwrite it.
+        """
+        if has_epilogue(stage, LANES):
+            return []
+        assert stage.epilogue is not None
+        names = {axis.name for axis in stage.axes}
+        read = [index for load in stage.epilogue.operands for index in load.index]
+        assert not any(_names(index) & names for index in read)
+        p = Axis("p", math.prod(stage.to.shape))
+        places = dict.fromkeys(names, 0) | {stage.axes[-1].name: p.at}
+        at = substituted(self.stored_at(stage), places)
+        body = self.store(stage, nest.Read(stage.to.name, at, stage.to.type), ONE, places)
+        return [nest.For(p.name, 0, p.extent, tuple(body))]
 
     def value(self, expression: Expression, width: str) -> tuple[list[nest.Statement], nest.Value]:
         """Return the statements that compute an expression, and its value."""
@@ -200,6 +250,11 @@ def inside(stage: Stage, axis: str, start: Dim, stop: Dim) -> tuple[Dim, Dim]:
                 begin = substituted(index, {axis: 0})
                 low, high = larger(low, -begin), smaller(high, size - begin)
     return low, high
+
+
+def has_epilogue(stage: Stage, width: str) -> bool:
+    """True if a store of ``width`` applies the epilogue of a stage, or there is none."""
+    return stage.epilogue is None or width in (ONE, *stage.epilogue.operator.vectors)
 
 
 def declared(name: str, value: Dim) -> tuple[list[nest.Statement], Dim]:

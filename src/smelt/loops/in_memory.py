@@ -37,9 +37,9 @@ def sum_in_memory(
     combined = nest.Store(stage.to.name, at, nest.Call(combine, (value, total), type_), type_)
     body = (*statements, *more, combined)
     loops = element.loops(reduce.axes, [nest.For(axis.name, *range_, body)])
-    if isinstance(stage.value, Reduce):
+    if isinstance(stage.value, Reduce) and stage.epilogue is None:
         return loops
     load = Load(stage.to, tuple(each.at for each in stage.axes))
     statements, value = element.value(replaced(stage.value, reduce, load), ONE)
-    final = nest.Store(stage.to.name, at, value, type_)
-    return [*loops, nest.For(axis.name, *range_, (*statements, final))]
+    statements += element.store(stage, value)
+    return [*loops, nest.For(axis.name, *range_, tuple(statements))]

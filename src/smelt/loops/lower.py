@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from smelt.loops import nest
 from smelt.loops.algorithm import Algorithm, Axis, Buffer, Stage, loads, reductions, substituted
-from smelt.loops.element import FOUND, Element, declared, inside
+from smelt.loops.element import FOUND, MOST_LANES, VECTOR, Element, declared, inside
 from smelt.loops.in_memory import start_in_memory, sum_in_memory
 from smelt.loops.operators import LANES, ONE
 from smelt.loops.partial import rows_in_parts
@@ -30,10 +30,6 @@ from smelt.loops.schedule import (
     Vector,
 )
 from smelt.program.run_sizes import Dim, Size, highest, larger, lowest, same, smaller
-
-MOST_LANES = 16
-VECTOR = Size.named(LANES, 8, MOST_LANES)
-"""The elements of each width; the lanes are known to the preprocessor."""
 
 
 def lower(algorithm: Algorithm, schedule: Schedule = ()) -> tuple[nest.Statement, ...]:
@@ -69,7 +65,9 @@ class _Lowering:
         result, before = self.algorithm.result, list[nest.Statement]()
         axes = result.axes[opened:]
         self.ranges = {axis.name: (0, axis.extent) for axis in axes}
-        for buffer in (result.to, *(load.buffer for load in loads(self.source.result.value))):
+        reads = [*loads(self.source.result.value)]
+        reads += result.epilogue.operands if result.epilogue is not None else ()
+        for buffer in (result.to, *(load.buffer for load in reads)):
             if buffer.name not in self.element.stored:
                 before += self._stored(buffer, (0,) * len(buffer.shape))
         for axis, by in self.splits.items():
@@ -79,7 +77,8 @@ class _Lowering:
         if self.registers:
             self.element.along = axes[-1].name
             before += spread_factors(self.element, result)
-        return (*before, *self._loops(result, axes))
+        after = self.element.finished(result) if result.to.name in self.vectors else ()
+        return (*before, *self._loops(result, axes), *after)
 
     def _loops(self, stage: Stage, axes: tuple[Axis, ...]) -> list[nest.Statement]:
         """Return the loops over ``axes`` of the result, and what is computed in them."""
@@ -205,6 +204,7 @@ class _Lowering:
         before, low = declared(f"{axis.name}_low", low) if not same(low, start) else ([], low)
         more, high = declared(f"{axis.name}_high", high) if not same(high, stop) else ([], high)
         statements, after = [*before, *more], list[nest.Statement]()
+        assert stage.epilogue is None or same((low, high), range_)
         if name in self.outermost or (name in self.sizes and name not in self.vectors):
             if name in self.outermost or not same((low, high), range_):
                 # The identity everywhere is short C, and a constant number of steps if it can be.
@@ -270,9 +270,9 @@ class _Lowering:
         if vector is not None and vector.beyond:
             statements, value = self.element.named(statements, value)
             room = self._room(stage)
-        at = self.element.stored_at(stage)
-        statements.append(nest.Store(stage.to.name, at, value, stage.to.type, width, room))
+        statements += self.element.store(stage, value, width, room=room)
         if stage.places is not None:
+            at = self.element.stored_at(stage)
             found = Size.named(FOUND, 0, highest(math.prod(stage.to.shape)))
             place = nest.Constant(found, stage.places.type)
             statements.append(nest.Store(stage.places.name, at, place, stage.places.type))

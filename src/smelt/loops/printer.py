@@ -140,9 +140,11 @@ def _print_store(store: nest.Store, body: Body) -> None:
     else:
         body.line(f"if ({_bare(store.room)} >= {store.width})")
         body.line(f"    *({vector} *)({pointer}) = {value};")
-        body.line("else")
         size = f"{store.type.size} * (size_t)({_bare(store.room)})"
-        body.line(f"    memcpy({pointer}, &{value}, {size});")
+        with body.block("else"):
+            # Compilers keep a variable whose address is taken in memory, so this is another one.
+            body.line(f"const {vector} last = {value};")
+            body.line(f"memcpy({pointer}, &last, {size});")
 
 
 def value_text(value: nest.Value) -> str:

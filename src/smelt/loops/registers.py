@@ -27,11 +27,10 @@ SPREAD = Operator("spread", "{0} - __extension__(vec){{ 0 }}", lambda v: v)
 
 def spread_factors(element: Element, stage: Stage) -> list[nest.Statement]:
     """Return the declarations of vectors of the numbers that no loop of ``stage`` varies."""
-    value = _parts(stage)[0]
-    if isinstance(value, Reduce):
-        assert value.start is not None
-        return _spread(element, [value.start])
-    return _spread(element, loads(value))
+    if isinstance(stage.value, Reduce):
+        assert stage.value.start is not None
+        return _spread(element, [stage.value.start])
+    return _spread(element, loads(stage.value))
 
 
 def block(element: Element, stage: Stage, axis: Axis) -> list[nest.Statement]:
@@ -40,7 +39,7 @@ def block(element: Element, stage: Stage, axis: Axis) -> list[nest.Statement]:
     The body of a reduction is computed for all results in each step of its loops.
     """
     assert isinstance(axis.extent, int)
-    value, final = _parts(stage)
+    value = stage.value
     sums = [nest.Name(f"s{row}", LANES) for row in range(axis.extent)]
     chain = value.body if isinstance(value, Reduce) else value
     start = value.start if isinstance(value, Reduce) else _chain(value)[0]
@@ -56,19 +55,8 @@ def block(element: Element, stage: Stage, axis: Axis) -> list[nest.Statement]:
     else:
         statements += _multiply(element, chain, axis, sums)
     for row, name in enumerate(sums):
-        index = [substituted(each.at, {axis.name: row}) for each in stage.axes]
-        done = nest.Call(final, (name,), element.type, LANES) if final else name
-        at = element.offset(stage.to, index)
-        statements.append(nest.Store(stage.to.name, at, done, element.type, LANES))
+        statements += element.store(stage, name, LANES, {axis.name: row})
     return statements
-
-
-def _parts(stage: Stage) -> tuple[Expression, Operator | None]:
-    """Return the sum that a stage computes, and the operator of it that is stored."""
-    value = stage.value
-    if isinstance(value, Apply) and len(value.operands) == 1:
-        return value.operands[0], value.operator
-    return value, None
 
 
 def _spread(element: Element, read: Iterable[Load], *, keep: bool = False) -> list[nest.Statement]:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from smelt.native.kernels.dot import is_even
 from smelt.native.kernels.dot_epilogue import dot_epilogue, side_operand_strides
 from smelt.native.kernels.dot_layout import Axis, Layout, at, layout_of_instance
-from smelt.native.kernels.epilogue import Epilogue, plus
+from smelt.native.kernels.epilogue import emit_stores, plus
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.nest import row_major
+from smelt.program.run_sizes import Size
 from smelt.runtime.jit.blas import FUNCTIONS
 
 GEMM = "smelt.native::Gemm"
@@ -107,7 +108,8 @@ def gemm(cx: KernelContext) -> None:
                 f"{plus(c, first, n)}, {n});"
             )
             if cx.instruction.epilogue:
-                emit_block_epilogue(cx, epilogue.at(first, "0"), plus(c, first, n), n, (count, n))
+                block, shape = (plus(c, first, n), n), (Size.named(str(count), 1, m), n)
+                emit_stores(cx.body, epilogue.at(first, "0"), shape, block, block)
 
 
 BLOCK = 1 << 17
@@ -140,32 +142,6 @@ def blocks(cx: KernelContext, var: str, size: int, step: int) -> Iterator[tuple[
         with cx.body.loop(var, full_steps * step, step=step):
             yield var, step
     yield str(full_steps * step), size - full_steps * step
-
-
-def emit_block_epilogue(
-    cx: KernelContext,
-    epilogue: Epilogue,
-    target: str,
-    pitch: int,
-    shape: tuple[int | str, int],
-    bias: str = "",
-) -> None:
-    """Write the epilogue of a block of sums at ``target``, whose rows are ``pitch`` apart.
-
-    ``bias`` is a pointer to one number per row, which is added first.
-    """
-    for name, text in epilogue.support:
-        cx.call(name, text)
-    with cx.body.block(""):
-        cx.body.line(f"float *block = {target};")
-        with cx.body.loop("r", shape[0]), cx.body.loop("q", shape[1]):
-            element = epilogue.at("r", "q")
-            added = f" + ({bias})[r]" if bias else ""
-            cx.body.line(f"const float sum = block[r * {pitch} + q]{added};")
-            operands = ["sum", *(f"({one.pointer})[0]" for one in element.side_operands)]
-            for line in element.lines:
-                cx.body.line(line.format(*operands))
-            cx.body.line(f"block[r * {pitch} + q] = {element.text.format(*operands)};")
 
 
 def pointer(cx: KernelContext, name: str) -> str:

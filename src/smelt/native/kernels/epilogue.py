@@ -5,13 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NoReturn
 
+import onnx_ir as ir
+
+from smelt.loops import algorithm as loops
+from smelt.loops.algorithm import Algorithm, Axis, Buffer, Load, Stage
+from smelt.loops.lower import lower
+from smelt.loops.operators import NOT_BELOW_0, Operator
+from smelt.loops.printer import print_nest
+from smelt.native.emit.writer import Writer
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.nest import broadcast_strides
+from smelt.native.types import C_TYPES
 from smelt.program.instruction import ABSENT, RESULT, Instruction, Step
 from smelt.program.run_sizes import Dim, same
 
+FLOAT = C_TYPES[ir.DataType.FLOAT]
 CONV_RELU = "smelt.c::ConvRelu"
 RELU = "{0} < 0 ? 0 : {0}"
 _WORD = re.compile(r"\bt(\d+)\b")
@@ -37,13 +48,27 @@ class SideOperand:
 class Epilogue:
     """The epilogue: C that maps a sum ``{0}`` and side operands ``{1}``... to what is stored.
 
-    ``support`` are the functions that the text calls, by name; ``lines`` are statements before it.
+    ``lines`` are statements before the text.
     """
 
     text: str = "{0}"
     side_operands: tuple[SideOperand, ...] = ()
-    support: tuple[tuple[str, str], ...] = ()
     lines: tuple[str, ...] = ()
+
+    def of_rows(self, length: Dim) -> Epilogue:
+        """Return the epilogue of one row as that of rows of ``length``, one after the other."""
+        operands = (replace(one, row=one.column * length) for one in self.side_operands)
+        return replace(self, side_operands=tuple(operands))
+
+    def of_stores(self, row: Dim, column: Dim) -> loops.Epilogue | None:
+        """Return the epilogue of the element at an index; None if a sum is stored as it is."""
+        if self.text == "{0}" and not self.lines:
+            return None
+        operands = (
+            Load(Buffer(f"({one.pointer})", FLOAT, (1,)), (row * one.row + column * one.column,))
+            for one in self.side_operands
+        )
+        return loops.Epilogue(steps_operator(self.lines, self.text), tuple(operands))
 
     def at(self, row: str, column: str) -> Epilogue:
         """Return the epilogue whose first element is at ``row`` and ``column`` of this one."""
@@ -110,7 +135,7 @@ def epilogue_of(cx: KernelContext, side_operand: Callable[[int], SideOperand]) -
         lines.append(f"{_step_declaration(number)} = {text};")
         more, text = _element(cx, step, number, {**names, RESULT: f"step{number}"})
         lines += more
-    return Epilogue(text, tuple(side_operand(position) for position in positions), (), tuple(lines))
+    return Epilogue(text, tuple(side_operand(position) for position in positions), tuple(lines))
 
 
 def _element(
@@ -140,6 +165,42 @@ def instruction_of(product: Instruction, step: Step) -> Instruction:
         slots.get(position, product.inputs[max(position, 0)]) for position in step.operands
     )
     return Instruction(step.op, inputs, product.outputs, step.attributes)
+
+
+def emit_stores(
+    body: Writer,
+    epilogue: Epilogue,
+    shape: tuple[Dim, Dim],
+    sums: tuple[str, Dim],
+    to: tuple[str, Dim],
+) -> None:
+    """Write the epilogue of a block of ``sums`` and its stores.
+
+    ``to``, which may be ``sums``, and ``sums`` are pointers, with the elements between rows.
+    """
+    axes = Axis("r", shape[0]), Axis("q", shape[1])
+    r, q = (axis.at for axis in axes)
+    with body.block(""):
+        body.line(f"const float *sums = {sums[0]};")
+        body.line(f"float *block = {to[0]};")
+        source, block = (
+            Buffer(name, FLOAT, (shape[0], each[1]))
+            for name, each in (("sums", sums), ("block", to))
+        )
+        stage = Stage(block, axes, Load(source, (r, q)), epilogue=epilogue.of_stores(r, q))
+        print_nest(lower(Algorithm((stage,))), body)
+
+
+def steps_operator(lines: Sequence[str], text: str) -> Operator:
+    """Return statements and a C expression as an operator, which the interpreter has not."""
+    if text == RELU and not lines:
+        return NOT_BELOW_0
+    return Operator("steps", text, _only_c, lines=tuple(lines))
+
+
+def _only_c(*_: object) -> NoReturn:
+    """Raise NotImplementedError: the interpreter has no NumPy form of fused steps."""
+    raise NotImplementedError("fused steps exist as C only; the interpreter cannot run them")
 
 
 def overwritable(instance: Instance) -> tuple[int, ...]:

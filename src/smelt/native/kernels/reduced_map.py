@@ -8,7 +8,7 @@ kept, rows are computed in pieces that stay in the first-level cache.
 from __future__ import annotations
 
 import math
-from typing import NoReturn, cast
+from typing import cast
 
 from smelt.loops.algorithm import (
     Algorithm,
@@ -20,9 +20,9 @@ from smelt.loops.algorithm import (
     Stage,
 )
 from smelt.loops.lower import lower
-from smelt.loops.operators import Operator
 from smelt.loops.printer import print_nest
 from smelt.loops.schedule import Outermost, Partial, Schedule, Share, Split, Unroll
+from smelt.native.kernels.epilogue import steps_operator
 from smelt.native.kernels.fused import part_lines
 from smelt.native.kernels.kernel import ANY, KernelContext, kernel
 from smelt.native.kernels.reduce import LANES, Loops, loops_of
@@ -86,9 +86,4 @@ def _element(cx: KernelContext, loops: Loops) -> Expression:
         load if any(f"{{{number}}}" in text for text in (*lines, value)) else Number(0)
         for number, load in enumerate(loops.loads())
     ]
-    return Apply(Operator("steps", value, _only_c, lines=tuple(lines)), tuple(loads))
-
-
-def _only_c(*_: object) -> NoReturn:
-    """Raise NotImplementedError: the interpreter has no NumPy form of fused steps."""
-    raise NotImplementedError("fused steps exist as C only; the interpreter cannot run them")
+    return Apply(steps_operator(lines, value), tuple(loads))

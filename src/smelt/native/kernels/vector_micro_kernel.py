@@ -50,8 +50,6 @@ class MicroKernel:
         cx.call("LANES", PRELUDE)
         if not same(self.column, 1):
             cx.call("transpose_4x4", TRANSPOSE_4X4)
-        for support in self.epilogue.support:
-            cx.call(*support)
         text = self._text()
         name = f"tile_{self.reduction_loop.name}_{self.rows}x{self.vectors}_"
         if self.when:

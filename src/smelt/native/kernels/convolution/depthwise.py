@@ -8,19 +8,23 @@ plane; results in the gaps are dropped.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
+from smelt.loops.lower import lower
+from smelt.loops.printer import print_nest
 from smelt.native.kernels.convolution import depthwise_rows
 from smelt.native.kernels.convolution.algorithm import Algorithm
 from smelt.native.kernels.convolution.depthwise_layout import Layout, layout_of
+from smelt.native.kernels.convolution.depthwise_rows import flat, rows_of
 from smelt.native.kernels.convolution.padded_copy import dense_rows, padded_plane
 from smelt.native.kernels.convolution.parts import epilogue_by_filter, is_float, padded_rows
 from smelt.native.kernels.convolution.window import Window, channels_of
-from smelt.native.kernels.epilogue import RELU, Epilogue, plus
+from smelt.native.kernels.epilogue import Epilogue, emit_stores
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.register_blocks import runtime_blocks
 from smelt.native.kernels.vector import MOST_LANES, PRELUDE
-from smelt.program.run_sizes import Size, highest, lowest, same, smaller
+from smelt.program.run_sizes import Dim, Size, highest, lowest, same, smaller
 
 MOST_POSITIONS = 64
 """The most kernel positions; each is an instruction."""
@@ -140,87 +144,72 @@ def _emit_padding(
         cx.body.line(f"{padded_plane(cx)}({arguments});")
 
 
-def _emit_rows(cx: KernelContext, window: Window, layout: Layout, scratch: str) -> None:
-    """Write output rows in blocks of nearly equal height.
+def _epilogues(cx: KernelContext) -> tuple[Epilogue, Epilogue]:
+    """Return the epilogue of the sums of filter ``o``, and that of the results stored from sums.
 
-    Whole rows are stored as they are computed; an epilogue other than a Relu reads them from
-    ``results``.
+    Sums are stored without the epilogue if it has operands that vary along the plane: the last
+    vector of a row overlaps the one before, and the result may overwrite an operand.
     """
-    body, wide, epilogue = cx.body, window.output[2], epilogue_by_filter(cx)
-    relu = epilogue == Epilogue(RELU)
-    direct = depthwise_rows.is_wide(window) and (relu or epilogue == Epilogue())
+    found = epilogue_by_filter(cx).at(f"(o - g * {channels_of(cx)[1]})", "0")
+    along = any(not same(one.column, 0) for one in found.side_operands)
+    return (Epilogue(), found) if along else (found, Epilogue())
+
+
+def _emit_rows(cx: KernelContext, window: Window, layout: Layout, scratch: str) -> None:
+    """Write output rows in blocks of nearly equal height, stored as they are computed if they are
+    results.
+    """
+    body, wide, type_ = cx.body, window.output[2], cx.type(0)
+    epilogue, stores = _epilogues(cx)
     for part in runtime_blocks(window.output[1], depthwise_rows.ROWS):
-        if direct:
+        if depthwise_rows.is_wide(window) and stores == Epilogue():
             with body.block(""):
                 body.line(f"const float *from = {scratch} + {part.first} * {layout.pitch};")
                 body.line(f"float *to = out + {part.first} * {wide};")
                 shape = (part.count, part.length, wide)
-                depthwise_rows.emit(cx, window, layout, ("to", shape), relu=relu)
+                print_nest(lower(*rows_of(type_, window, layout, ("to", shape), epilogue)), body)
             continue
         end, pitch = part.first + part.length * part.count, depthwise_rows.pitch_of(window)
         with body.loop("h", end, part.first, part.length):
-            body.line(f"const ptrdiff_t rows = {part.length};")
             body.line(f"const float *from = {scratch} + h * {layout.pitch};")
-            depthwise_rows.emit(cx, window, layout, ("results", (1, part.length, pitch)))
-            _emit_store(cx, window, pitch, epilogue)
+            to = "results", (1, part.length, pitch)
+            print_nest(lower(*rows_of(type_, window, layout, to, epilogue)), body)
+            _emit_store(cx, window, part.length, pitch, stores)
 
 
 def _emit_band(cx: KernelContext, window: Window, layout: Layout, scratch: str) -> None:
     """Write a band of output rows as one row at the pitch of the plane."""
-    body, height, epilogue = cx.body, window.output[1], epilogue_by_filter(cx)
-    relu = epilogue == Epilogue(RELU)
+    body, height = cx.body, window.output[1]
+    epilogue, stores = _epilogues(cx)
     left = f"{height} - h"
     rows = f"{left} < {layout.band} ? {left} : {layout.band}"
     body.line(f"const ptrdiff_t rows = {height if same(layout.band, height) else rows};")
     body.line(f"const float *from = {scratch} + h * {layout.pitch};")
-    length = Size.named("rows", 1, highest(layout.band)) * layout.pitch
-    depthwise_rows.emit_flat(cx, window, layout, length, relu=relu)
-    _emit_store(cx, window, layout.pitch, Epilogue() if relu else epilogue)
+    count = Size.named("rows", 1, highest(layout.band))
+    row = flat(cx.type(0), window, layout, count * layout.pitch, epilogue)
+    print_nest(lower(*row), body)
+    _emit_store(cx, window, count, layout.pitch, stores)
 
 
-def _emit_store(cx: KernelContext, window: Window, pitch: int, epilogue: Epilogue) -> None:
-    """Write the epilogue of ``rows`` rows of results, ``pitch`` apart, and their stores from row
-    ``h`` on.
-    """
-    body, wide = cx.body, window.output[2]
-    if epilogue != Epilogue() and not any(one.column for one in epilogue.side_operands):
-        with body.loop("p", f"rows * {pitch}"):
-            _emit_epilogue(
-                cx, epilogue.at(f"(o - g * {channels_of(cx)[1]})", "0"), "results[p]", "p"
-            )
-        epilogue = Epilogue()
-    if epilogue == Epilogue():
-        if isinstance(wide, Size):
-            arguments = (
-                f"results, {pitch}, out + h * {wide}, rows, {wide}, {window.pixels} - h * {wide}"
-            )
-            body.line(f"{dense_rows(cx)}({arguments});")
-            return
-        with body.loop("r", "rows"):
-            body.line(f"memcpy(out + (h + r) * {wide}, results + r * {pitch}, {4 * wide});")
-        return
-    epilogue = epilogue.at(f"(o - g * {channels_of(cx)[1]})", f"(h + r) * {wide}")
-    with body.loop("r", "rows"), body.loop("q", wide):
-        sum_ = f"results[r * {pitch} + q]"
-        _emit_epilogue(cx, epilogue, sum_, "q", f"out[(h + r) * {wide} + q]")
-
-
-def _emit_epilogue(
-    cx: KernelContext, epilogue: Epilogue, sum_: str, column: str, target: str = ""
+def _emit_store(
+    cx: KernelContext, window: Window, rows: Dim, pitch: Dim, epilogue: Epilogue
 ) -> None:
-    """Write the epilogue of one sum and its store at ``target``, by default in place.
-
-    Side operands are read at ``column``.
-    """
-    body = cx.body
-    body.line(f"const float v0 = {sum_};")
-    names = ["v0"]
-    for i, one in enumerate(epilogue.side_operands, 1):
-        body.line(f"const float v{i} = *({plus(one.pointer, column, one.column)});")
-        names.append(f"v{i}")
-    for line in epilogue.lines:
-        body.line(line.format(*names))
-    body.line(f"{target or sum_} = {epilogue.text.format(*names)};")
+    """Write ``rows`` rows of results, ``pitch`` apart, from row ``h`` of the plane on."""
+    body, wide = cx.body, window.output[2]
+    if epilogue != Epilogue():
+        emit_stores(
+            body,
+            epilogue.of_rows(wide).at("h", "0"),
+            (rows, wide),
+            ("results", pitch),
+            (f"out + h * {wide}", wide),
+        )
+    elif isinstance(wide, Size):
+        room = f"{window.pixels} - h * {wide}"
+        body.line(f"{dense_rows(cx)}(results, {pitch}, out + h * {wide}, {rows}, {wide}, {room});")
+    else:
+        with body.loop("r", cast(int, rows)):
+            body.line(f"memcpy(out + (h + r) * {wide}, results + r * {pitch}, {4 * wide});")
 
 
 ALGORITHM = Algorithm(emit, workspace, supports, epilogue=True)

@@ -15,13 +15,12 @@ from smelt.loops.algorithm import (
     Reduce,
     Stage,
 )
-from smelt.loops.lower import VECTOR, lower
-from smelt.loops.operators import MULTIPLY_ADD, NOT_BELOW_0, SUM
-from smelt.loops.printer import print_nest
+from smelt.loops.element import VECTOR
+from smelt.loops.operators import MULTIPLY_ADD, SUM
 from smelt.loops.schedule import Registers, Schedule, Vector
 from smelt.native.kernels.convolution.depthwise_layout import Layout
 from smelt.native.kernels.convolution.window import Window
-from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.epilogue import Epilogue
 from smelt.native.kernels.vector import MOST_LANES
 from smelt.native.types import CType
 from smelt.program.run_sizes import Dim, ceil_div, lowest
@@ -56,69 +55,45 @@ def pitch_of(window: Window) -> int:
     return cast(int, ceil_div(window.output[2], MOST_LANES) * MOST_LANES)
 
 
-def emit(
-    cx: KernelContext,
-    window: Window,
-    layout: Layout,
-    to: tuple[str, tuple[Dim, int, Dim]],
-    *,
-    relu: bool = False,
-) -> None:
-    """Write the sums of blocks of output rows to an array ``to`` of blocks, rows and columns.
-
-    The C pointer ``from`` is the first input row; ``k`` are the weights, ``start`` the bias.
-    """
-    print_nest(lower(*rows_of(cx.type(0), window, layout, to, relu=relu)), cx.body)
-
-
-def emit_flat(
-    cx: KernelContext, window: Window, layout: Layout, length: Dim, *, relu: bool
-) -> None:
-    """Write the sums of output rows to ``results`` as one row of ``length``, at the plane's pitch.
-
-    The sums in the gaps between rows mean nothing.
-    """
-    print_nest(lower(*flat(cx.type(0), window, layout, length, relu=relu)), cx.body)
-
-
 def rows_of(
     type_: CType,
     window: Window,
     layout: Layout,
     to: tuple[str, tuple[Dim, int, Dim]],
-    *,
-    relu: bool = False,
+    epilogue: Epilogue,
 ) -> tuple[Algorithm, Schedule]:
-    """Return the sums of blocks of rows, and the schedule by which a block stays in registers."""
+    """Return the results of blocks of output rows in an array ``to`` of blocks, rows and columns,
+    and the schedule that keeps a block in registers.
+
+    The C pointer ``from`` is the first input row; ``k`` are the weights, ``start`` the bias.
+    """
     name, (count, rows, _) = to
     axes = Axis("b", count), Axis("r", rows), Axis("q", window.output[2])
     row, column = axes[0].at * rows + axes[1].at, axes[2].at
-    value = _sums(type_, window, layout, (row, column), by_column=is_tall(window), relu=relu)
-    stage = Stage(Buffer(name, type_, to[1]), axes, value)
+    value = _sums(type_, window, layout, (row, column), by_column=is_tall(window))
+    stage = Stage(Buffer(name, type_, to[1]), axes, value, epilogue=epilogue.of_stores(0, 0))
     return Algorithm((stage,)), (Registers("r"), Vector(name, beyond=name == "results"))
 
 
 def flat(
-    type_: CType, window: Window, layout: Layout, length: Dim, *, relu: bool = False
+    type_: CType, window: Window, layout: Layout, length: Dim, epilogue: Epilogue
 ) -> tuple[Algorithm, Schedule]:
-    """Return the sums of one row of ``length``, two vectors at a time."""
+    """Return ``results`` of output rows as one row of ``length``, at the plane's pitch, and the
+    schedule by two vectors at a time.
+
+    The results in the gaps between rows mean nothing.
+    """
     count = (length + (2 * VECTOR - 1)) // (2 * VECTOR)
     shape = (count, 2, VECTOR)
     axes = tuple(Axis(name, size) for name, size in zip("brq", shape, strict=True))
     place = (axes[0].at * 2 + axes[1].at) * VECTOR + axes[2].at
-    value = _sums(type_, window, layout, (0, place), by_column=False, relu=relu)
-    stage = Stage(Buffer("results", type_, shape), axes, value)
+    value = _sums(type_, window, layout, (0, place), by_column=False)
+    stage = Stage(Buffer("results", type_, shape), axes, value, epilogue=epilogue.of_stores(0, 0))
     return Algorithm((stage,)), (Registers("r"), Vector("results", beyond=True))
 
 
 def _sums(
-    type_: CType,
-    window: Window,
-    layout: Layout,
-    at: tuple[Dim, Dim],
-    *,
-    by_column: bool,
-    relu: bool,
+    type_: CType, window: Window, layout: Layout, at: tuple[Dim, Dim], *, by_column: bool
 ) -> Expression:
     """Return the sum of products for the output at a row and a column of the plane."""
     (_, down, across), (_, kernel_h, kernel_w) = window.strides, window.kernel
@@ -133,5 +108,4 @@ def _sums(
             phase = 0 if by_column else layout.phases.index((read[0] % down, read[1] % across))
             index = (phase, at[0] + read[0] // down, at[1] + read[1] // across)
             chain = Apply(MULTIPLY_ADD, (Load(weights, (row, column)), Load(image, index), chain))
-    value = Reduce(SUM, (x,), chain, start=start) if by_column else chain
-    return Apply(NOT_BELOW_0, (value,)) if relu else value
+    return Reduce(SUM, (x,), chain, start=start) if by_column else chain

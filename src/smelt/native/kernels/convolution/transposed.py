@@ -14,7 +14,7 @@ import numpy as np
 
 from smelt.native.kernels.convolution.parts import epilogue_by_filter
 from smelt.native.kernels.convolution.window import Window, window_of
-from smelt.native.kernels.epilogue import Epilogue
+from smelt.native.kernels.epilogue import Epilogue, emit_stores
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.reduction_loop import STRIDED, packed_rows
@@ -213,13 +213,13 @@ def _emit_rows(cx: KernelContext, window: Window, sizes: Sizes, filters: int, su
     The kernel row ``kh`` adds to ``h`` if ``sh = h + begin - kh`` is a multiple of the stride.
     """
     body, (out_depth, out_height, out_width) = cx.body, window.output
-    step, bias, epilogue = window.strides[2], cx.optional(2), epilogue_by_filter(cx)
+    step, bias = window.strides[2], cx.optional(2)
+    epilogue = epilogue_by_filter(cx).at("m", f"(z * {out_height} + h) * {out_width}")
     pitch = -(-out_width // step)
     rows = f"{sums} + {_block(sizes, window) * sizes.positions * sizes.pixels}"
     with body.loops(("z", "h"), (out_depth, out_height)):
         body.line(f"float *row = out + m * {window.pixels} + (z * {out_height} + h) * {out_width};")
-        has_epilogue = epilogue.text != "{0}" or bool(epilogue.lines)
-        body.line(f"float *sum = {rows if has_epilogue or step > 1 else 'row'};")
+        body.line(f"float *sum = {rows if epilogue != Epilogue() or step > 1 else 'row'};")
         start = f"{bias.name}[g * {sizes.filters} + m]" if bias else "0"
         with body.loop("l", step * pitch):
             body.line(f"sum[l] = {start};")
@@ -233,10 +233,12 @@ def _emit_rows(cx: KernelContext, window: Window, sizes: Sizes, filters: int, su
                 )
                 body.line("    continue;")
             _emit_columns(cx, window, sizes, filters, sums)
-        _interleave(cx, out_width, step, f"sum + {step * pitch}" if has_epilogue else "row")
-        if has_epilogue:
+        _interleave(
+            cx, out_width, step, f"sum + {step * pitch}" if epilogue != Epilogue() else "row"
+        )
+        if epilogue != Epilogue():
             mixed = f"sum + {step * pitch if step > 1 else 0}"
-            _emit_epilogue(cx, epilogue, out_width, mixed, out_height)
+            emit_stores(body, epilogue, (1, out_width), (mixed, out_width), ("row", out_width))
 
 
 def _emit_columns(cx: KernelContext, window: Window, sizes: Sizes, filters: int, sums: str) -> None:
@@ -277,24 +279,3 @@ def _interleave(cx: KernelContext, width: int, step: int, to: str) -> None:
                 cx.body.line(f"all[l * {step} + s] = sum[l + s * {pitch}];")
     for phase in range(width % step):
         cx.body.line(f"all[{whole_steps * step + phase}] = sum[{whole_steps + phase * pitch}];")
-
-
-def _emit_epilogue(
-    cx: KernelContext, epilogue: Epilogue, width: int, source: str, height: int
-) -> None:
-    """Write the epilogue of a row of sums and its store."""
-    row_epilogue = epilogue.at("m", f"(z * {height} + h) * {width}")
-    for support in epilogue.support:
-        cx.call(*support)
-    cx.body.line(f"const float *row_sums = {source};")
-    with cx.body.loop("l", width):
-        cx.body.line("const float v0 = row_sums[l];")
-        names = ["v0"]
-        for number, side_operand in enumerate(row_epilogue.side_operands, 1):
-            cx.body.line(
-                f"const float v{number} = ({side_operand.pointer})[l * {side_operand.column}];"
-            )
-            names.append(f"v{number}")
-        for line in row_epilogue.lines:
-            cx.body.line(line.format(*names))
-        cx.body.line(f"row[l] = {row_epilogue.text.format(*names)};")
