@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from smelt.native.kernels.exponential import EXP as VEC_EXP
 from smelt.native.kernels.extremes import LARGER
 from smelt.native.kernels.lane_math import (
     ERF,
@@ -24,7 +25,6 @@ from smelt.native.kernels.lane_math import (
     TANH,
 )
 from smelt.native.kernels.lane_sincos import COS, SIN, SIN_QUARTERS
-from smelt.native.kernels.softmax_vectors import EXP as VEC_EXP
 from smelt.native.kernels.vector import PRELUDE
 from smelt.runtime.c_library import build
 

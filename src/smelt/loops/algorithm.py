@@ -29,7 +29,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Buffer:
-    """An array: the name of its pointer in C, its type and its dense shape.
+    """An array: the name of its pointer in C, its type and its shape; dense without ``steps``.
 
     With ``outside``, an index may lie outside of the shape: a reduction then skips the element.
     """
@@ -38,10 +38,13 @@ class Buffer:
     type: ElementType
     shape: tuple[Dim, ...]
     outside: bool = False
+    steps: tuple[Dim, ...] | None = None
 
     @property
     def strides(self) -> tuple[Dim, ...]:
         """The distances of neighbors along each dim, in elements."""
+        if self.steps is not None:
+            return self.steps
         return tuple(math.prod(self.shape[dim + 1 :]) for dim in range(len(self.shape)))
 
 
@@ -73,7 +76,7 @@ class Reduce:
     """``body`` at all indices of ``axes``, combined by ``monoid``.
 
     The first is ``start``, or the identity. With ``place``, the largest element and its place: the
-    result is a pair.
+    result is a pair. Elements are also stored at ``keep``.
     """
 
     monoid: Monoid
@@ -81,6 +84,7 @@ class Reduce:
     body: Expression
     place: Dim | None = None
     start: Load | None = None
+    keep: Expression | None = None
 
 
 @dataclass(frozen=True)

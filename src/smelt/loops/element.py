@@ -25,9 +25,9 @@ from smelt.loops.algorithm import (
     reductions,
     substituted,
 )
-from smelt.loops.operators import BETTER, LANES, ONE, ElementType, Monoid
+from smelt.loops.operators import BETTER, LANES, ONE, ElementType
 from smelt.loops.partial import reduced_in_parts
-from smelt.loops.schedule import Partial, RowFunction
+from smelt.loops.schedule import InLanes, Partial, RowFunction
 from smelt.program.run_sizes import Dim, Size, ceil_div, larger, same, smaller
 
 ODD = {LANES: "odd", ONE: "odd_one"}
@@ -35,10 +35,6 @@ ODD = {LANES: "odd", ONE: "odd_one"}
 
 FOUND = "found"
 """The variable of the place of the largest element."""
-
-MOST_LANES = 16
-VECTOR = Size.named(LANES, 8, MOST_LANES)
-"""The elements of each width; the lanes are known to the preprocessor."""
 
 STORED = Variable("stored")
 """The value that an epilogue is applied to."""
@@ -53,6 +49,7 @@ class Element:
     - ``watching``: note NaN of monoids that lose it; ``watches`` are the widths at which some was.
     - ``spread``: the vectors of numbers that do not vary along a vector.
     - ``parts``: how reductions run along their innermost axis. ``lets``: named values.
+    - ``lane``: the array of the partial results of the last of these reductions.
     - ``along``: the innermost axis, which vectors lie along; ``flat``: how far its index is moved.
     """
 
@@ -61,8 +58,9 @@ class Element:
     stored: dict[str, tuple[tuple[Dim, ...], tuple[Dim, ...]]] = field(default_factory=dict)
     bounds: dict[str, tuple[Dim, Dim]] = field(default_factory=dict)
     watches: dict[str, str] = field(default_factory=dict)
-    parts: dict[str, Partial | RowFunction] = field(default_factory=dict)
+    parts: dict[str, Partial | RowFunction | InLanes] = field(default_factory=dict)
     lets: dict[str, nest.Value] = field(default_factory=dict)
+    lane: str = ""
     along: str = ""
     spread: dict[Load, nest.Name] = field(default_factory=dict)
     flat: Dim = 0
@@ -162,14 +160,22 @@ class Element:
         name = nest.Name(self._fresh("v"), _width(value))
         return [*statements, nest.Declare(name.name, value, value.type, name.width)], name
 
-    def operand(
-        self, statements: list[nest.Statement], value: nest.Value, monoid: Monoid
-    ) -> tuple[list[nest.Statement], nest.Value]:
-        """Return the value that a monoid combines: an operator's result that is read once stays in
-        one statement with the sum, which compilers may contract."""
-        if isinstance(value, nest.Call) and monoid.in_loop.c.count("{0}") == 1:
-            return statements, value
-        return self.named(statements, value)
+    def operand(self, reduce: Reduce, width: str) -> tuple[list[nest.Statement], nest.Value]:
+        """Return the value that a reduction combines: an operator's result that is read once stays
+        in one statement with the sum, which compilers may contract."""
+        statements, value = self.value(reduce.body, width)
+        once = reduce.monoid.in_loop.c.count("{0}") == 1 and reduce.keep is None
+        if not (isinstance(value, nest.Call) and once):
+            statements, value = self.named(statements, value)
+        return [*statements, *self.kept(reduce, value, width)], value
+
+    def kept(self, reduce: Reduce, value: nest.Value, width: str) -> list[nest.Statement]:
+        """Return the store of an element that a reduction keeps."""
+        if reduce.keep is None:
+            return []
+        assert isinstance(reduce.keep, Load)
+        at, to = self.offset(reduce.keep.buffer, reduce.keep.index), reduce.keep.buffer
+        return [nest.Store(to.name, at, value, to.type, width)]
 
     def _fresh(self, stem: str) -> str:
         """Return a new name."""
@@ -188,7 +194,7 @@ class Element:
         directive = self.parts.get(reduce.axes[-1].name) if reduce.axes else None
         if directive is not None:
             return [*declared, *reduced_in_parts(self, reduce, directive, total)], total
-        statements, value = self.operand(*self.value(reduce.body, width), reduce.monoid)
+        statements, value = self.operand(reduce, width)
         if self.watching and reduce.monoid.watches:
             self.watches[width] = ODD[width]
             assert isinstance(value, nest.Name)

@@ -28,8 +28,7 @@ def sum_in_memory(
     for numbers in memory is shorter.
     """
     type_, reduce, at = stage.to.type, next(reductions(stage.value)), element.stored_at(stage)
-    statements, value = element.value(reduce.body, ONE)
-    statements, value = element.operand(statements, value, reduce.monoid)
+    statements, value = element.operand(reduce, ONE)
     total: nest.Value = nest.Read(stage.to.name, at, type_)
     combine, more = reduce.monoid.in_loop, list[nest.Statement]()
     if kept:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from smelt.loops import nest
 from smelt.loops.algorithm import Algorithm, Axis, Buffer, Stage, loads, reductions, substituted
-from smelt.loops.element import FOUND, MOST_LANES, VECTOR, Element, declared, inside
+from smelt.loops.element import FOUND, Element, declared, inside
 from smelt.loops.in_memory import start_in_memory, sum_in_memory
 from smelt.loops.operators import LANES, ONE
 from smelt.loops.partial import rows_in_parts
@@ -19,7 +19,10 @@ from smelt.loops.regions import Range, regions_of
 from smelt.loops.registers import block, spread_factors
 from smelt.loops.rewrites import rewritten
 from smelt.loops.schedule import (
+    MOST_LANES,
+    VECTOR,
     ComputeAt,
+    InLanes,
     Outermost,
     Partial,
     Registers,
@@ -55,7 +58,9 @@ class _Lowering:
         self.registers = {each.axis for each in self.schedule if isinstance(each, Registers)}
         self.outermost = {each.name for each in self.schedule if isinstance(each, Outermost)}
         self.shared = {each.axis for each in self.schedule if isinstance(each, Share)}
-        parts = [each for each in self.schedule if isinstance(each, Partial | RowFunction)]
+        parts = [
+            each for each in self.schedule if isinstance(each, Partial | RowFunction | InLanes)
+        ]
         self.element = Element(self.source.result.to.type, watching=bool(self.vectors))
         self.element.parts = {each.along: each for each in parts}
         self.beside = {e.beside: e.count for e in parts if isinstance(e, Partial) and e.beside}
@@ -68,7 +73,7 @@ class _Lowering:
         reads = [*loads(self.source.result.value)]
         reads += result.epilogue.operands if result.epilogue is not None else ()
         for buffer in (result.to, *(load.buffer for load in reads)):
-            if buffer.name not in self.element.stored:
+            if buffer.name not in {*self.element.stored, *self.sizes}:
                 before += self._stored(buffer, (0,) * len(buffer.shape))
         for axis, by in self.splits.items():
             more, self.splits[axis] = declared(f"{axis}_by", by)
@@ -143,10 +148,13 @@ class _Lowering:
                 stages = [each for each in self.algorithm.stages if each.to.name == place.name]
                 regions = regions_of(self.algorithm.result, stages, self.ranges)
                 sizes = tuple(high - low for low, high in regions[0])
-                first = tuple(low for low, _ in regions[0])
-                statements += self._stored(replace(stages[0].to, shape=sizes), first)
-                aligned = place.name in self.vectors
-                statements.append(nest.Array(place.name, stages[0].to.type, place.size, aligned))
+                first, to = tuple(low for low, _ in regions[0]), stages[0].to
+                if place.size:
+                    statements += self._stored(replace(to, shape=sizes), first)
+                    aligned = place.name in self.vectors
+                    statements.append(nest.Array(to.name, to.type, place.size, aligned))
+                else:
+                    statements += self._stored(to, (0,) * len(first))
                 statements += self._stage(stages[0], regions[0])
                 for stage in stages[1:]:
                     statements += self._in_place(stage, math.prod(sizes))

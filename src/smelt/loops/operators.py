@@ -139,6 +139,16 @@ BETTER = Operator(
 """True if ``v`` replaces the largest number so far, which was at index ``found``."""
 
 
+LAST_LANES = Operator(
+    "last lanes",
+    "LAST_LANES({0}, {1})",
+    lambda v, n: np.where(np.arange(v.size) < v.size - n, 0, v),
+)
+"""A vector whose lanes are 0 but for the last ``n``."""
+
+SUM_OF_LANES = Operator("sum of lanes", "sum_of_lanes({0})", np.sum)
+
+
 @dataclass(frozen=True)
 class Monoid:
     """A way to combine numbers in any order: ``combine`` of a new value and the result so far.

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from smelt.loops import nest
 from smelt.loops.algorithm import Axis, Buffer, Load, Reduce, Stage, at_place, replaced
-from smelt.loops.operators import ONE
-from smelt.loops.schedule import Partial, RowFunction
-from smelt.program.run_sizes import Dim, Size, highest, same
+from smelt.loops.operators import LANES, LAST_LANES, ONE, SUM_OF_LANES
+from smelt.loops.schedule import MOST_LANES, VECTOR, InLanes, Partial, RowFunction
+from smelt.program.run_sizes import Dim, Size, highest, lowest, same
 
 if TYPE_CHECKING:
     from smelt.loops.element import Element
 
-LANE = "lane"
-"""The array of partial results."""
-
 
 def reduced_in_parts(
-    element: Element, reduce: Reduce, directive: Partial | RowFunction, total: nest.Name
+    element: Element, reduce: Reduce, directive: Partial | RowFunction | InLanes, total: nest.Name
 ) -> list[nest.Statement]:
     """Return the loops of a reduction into ``total``, of which ``directive`` says the innermost."""
     outer, inner = reduce.axes[:-1], reduce.axes[-1]
+    if isinstance(directive, InLanes):
+        assert not outer
+        return _in_lanes(element, reduce, inner, total)
     if isinstance(directive, RowFunction):
         load = at_place(reduce.body, {inner.name: 0})
         assert isinstance(load, Load)
@@ -32,7 +34,7 @@ def reduced_in_parts(
         statements, value = element.named([], found)
         return element.loops(outer, [*statements, _combined(element, reduce, value, total)])
     start, count = _start(element, reduce, directive.count), directive.count
-    first, second = (nest.Read(LANE, lane, element.type) for lane in (0, 1))
+    first, second = (nest.Read(element.lane, lane, element.type) for lane in (0, 1))
     if directive.around:
         fill = [*element.loops(outer, _fill(element, reduce, count, inner))]
         return [*start, *fill, *_joined(element, reduce, count, 1), nest.Assign(total.name, first)]
@@ -53,16 +55,71 @@ def rows_in_parts(
     """Return the loops of a reduction of short neighboring rows, of which several are read at once,
     and the stage that reads the combined row."""
     (*outer, inner), last = reduce.axes, stage.axes[-1]
+    start = _start(element, reduce, count)
     whole = Reduce(reduce.monoid, (), at_place(reduce.body, {inner.name: 0}))
     fill = _fill(element, whole, count, Axis(last.name, inner.extent * last.extent))
     assert isinstance(last.extent, int)
-    lane = Load(Buffer(LANE, element.type, (count,)), (last.at,))
+    lane = Load(Buffer(element.lane, element.type, (count,)), (last.at,))
     statements = [
-        *_start(element, reduce, count),
+        *start,
         *element.loops(tuple(outer), fill),
         *_joined(element, reduce, count, last.extent),
     ]
     return statements, Stage(stage.to, stage.axes, replaced(stage.value, reduce, lane))
+
+
+def _in_lanes(
+    element: Element, reduce: Reduce, axis: Axis, total: nest.Name
+) -> list[nest.Statement]:
+    """Return the loops of a sum along a row in vectors.
+
+    The rest of the row is the end of a vector that is computed before the first store, because kept
+    elements may overwrite the row. A row that is shorter than a vector has a loop of its own.
+    """
+    type_, k, n = element.type, axis.name, axis.extent
+    zero, even, odd = nest.Constant(reduce.monoid.start(type_), type_), "even", "odd"
+    pairs, whole = n // (2 * VECTOR) * (2 * VECTOR), n // VECTOR * VECTOR
+
+    def added(value: nest.Value, sums: str) -> nest.Statement:
+        """Return the statement that adds a vector."""
+        operands = value, nest.Name(sums, LANES)
+        return nest.Assign(sums, nest.Call(reduce.monoid.in_loop, operands, type_, LANES))
+
+    def step(at: Dim, sums: str) -> list[nest.Statement]:
+        """Return the statements that add the vector at an index."""
+        statements, value = element.operand(_at(reduce, {k: at}), LANES)
+        return [*statements, added(value, sums)]
+
+    start: list[nest.Statement] = [
+        nest.Declare(sums, zero, type_, LANES, changes=True) for sums in (even, odd)
+    ]
+    element.along, rest = k, list[nest.Statement]()
+    both = (*step(axis.at, even), *step(axis.at + VECTOR, odd))
+    loops = [nest.For(k, 0, pairs, both, 2 * VECTOR)]
+    loops.append(nest.For(k, pairs, whole, tuple(step(axis.at, even)), VECTOR))
+    if not isinstance(n, int) or n % MOST_LANES:
+        element.along = "end"
+        ending = _at(reduce, {k: Size.named("end", 0, highest(n))})
+        before, end = element.named(*element.value(ending.body, LANES))
+        start += [nest.Index("end", n - VECTOR), *before]
+        few = nest.Call(LAST_LANES, (end, nest.Constant(n - whole, type_)), type_, LANES)
+        kept = element.kept(ending, end, LANES)
+        rest = [nest.If(f"{n} > {whole}", (added(few, odd), *kept))]
+    lanes = nest.Call(SUM_OF_LANES, (nest.Name(even, LANES),), type_)
+    last = [added(nest.Name(odd, LANES), even), nest.Assign(total.name, lanes)]
+    statements = [*start, *loops, *rest, *last]
+    if lowest(n) >= MOST_LANES:
+        return statements
+    one, value = element.operand(reduce, ONE)
+    short = element.loops((axis,), [*one, _combined(element, reduce, value, total)])
+    return [nest.If(f"{n} >= {LANES}", tuple(statements), tuple(short))]
+
+
+def _at(reduce: Reduce, places: Mapping[str, Dim]) -> Reduce:
+    """Return a reduction at indices instead of axes."""
+    body, keep = (at_place(each, places) if each else None for each in (reduce.body, reduce.keep))
+    assert body is not None
+    return replace(reduce, body=body, keep=keep)
 
 
 def _combined(
@@ -75,9 +132,10 @@ def _combined(
 
 def _start(element: Element, reduce: Reduce, count: int) -> list[nest.Statement]:
     """Return the declaration of the partial results, and the loop that starts them."""
+    element.lane = f"lane{element.count}" if element.lane else "lane"
     start = nest.Constant(reduce.monoid.start(element.type), element.type)
-    store = nest.Store(LANE, Axis("j", count).at, start, element.type)
-    return [nest.Array(LANE, element.type, count), nest.For("j", 0, count, (store,))]
+    store = nest.Store(element.lane, Axis("j", count).at, start, element.type)
+    return [nest.Array(element.lane, element.type, count), nest.For("j", 0, count, (store,))]
 
 
 def _fill(
@@ -92,10 +150,11 @@ def _fill(
 
     def loop(first: Dim, count: Dim, total: nest.Name | None = None) -> nest.Statement:
         """Return the loop over one element of each partial result."""
-        statements, value = element.value(reduce.body, ONE)
-        statements, value = element.operand(statements, value, reduce.monoid)
-        combined = nest.Call(reduce.monoid.in_loop, (value, nest.Read(LANE, j, type_)), type_)
-        store: nest.Statement = nest.Store(LANE, j, combined, type_)
+        statements, value = element.operand(reduce, ONE)
+        combined = nest.Call(
+            reduce.monoid.in_loop, (value, nest.Read(element.lane, j, type_)), type_
+        )
+        store: nest.Statement = nest.Store(element.lane, j, combined, type_)
         if total is not None:
             store = _combined(element, reduce, value, total)
         return nest.For("j", 0, count, (nest.Index(axis.name, first + j), *statements, store))
@@ -111,7 +170,7 @@ def _joined(element: Element, reduce: Reduce, count: int, left: int) -> list[nes
     loops, j, type_ = list[nest.Statement](), Axis("j", count).at, element.type
     while count > left:
         count //= 2
-        lanes = (nest.Read(LANE, j + count, type_), nest.Read(LANE, j, type_))
-        store = nest.Store(LANE, j, nest.Call(reduce.monoid.in_loop, lanes, type_), type_)
+        lanes = (nest.Read(element.lane, j + count, type_), nest.Read(element.lane, j, type_))
+        store = nest.Store(element.lane, j, nest.Call(reduce.monoid.in_loop, lanes, type_), type_)
         loops.append(nest.For("j", 0, count, (store,)))
     return loops

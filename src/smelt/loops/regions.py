@@ -21,6 +21,9 @@ def regions_of(
     are the ranges of those axes of the result whose loops are further inside.
     """
     name = stages[0].to.name
+    if not any(load.buffer.name == name for load in loads(result.value)):
+        # Stages after this one read it at the result's indices.
+        return [[ranges.get(each.name, (each.at, each.at + 1)) for each in stages[0].axes]]
     regions = [_covering(result, name, ranges, None)]
     for stage in reversed(stages[1:]):
         here = {axis.name: one for axis, one in zip(stage.axes, regions[0], strict=True)}

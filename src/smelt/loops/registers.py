@@ -15,7 +15,6 @@ from smelt.loops.algorithm import (
     Stage,
     at_place,
     loads,
-    substituted,
 )
 from smelt.loops.element import Element
 from smelt.loops.operators import LANES, MULTIPLY_ADD, ONE, Operator

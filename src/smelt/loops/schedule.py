@@ -8,8 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from smelt.loops.operators import Operator
-from smelt.program.run_sizes import Dim
+from smelt.loops.operators import LANES, Operator
+from smelt.program.run_sizes import Dim, Size
+
+MOST_LANES = 16
+VECTOR = Size.named(LANES, 8, MOST_LANES)
+"""The elements of each width; the lanes are known to the preprocessor."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ class Split:
 class ComputeAt:
     """Compute stage ``name`` within the loop over blocks of ``axis``, in an array of ``size``.
 
-    Without an axis, the stage is computed once, before all loops.
+    Without an axis, the stage is computed once, before all loops. With size 0, its buffer exists.
     """
 
     name: str
@@ -107,6 +111,13 @@ class Partial:
 
 
 @dataclass(frozen=True)
+class InLanes:
+    """Add up along ``along``, the only axis, in the lanes of a vector."""
+
+    along: str
+
+
+@dataclass(frozen=True)
 class RowFunction:
     """Reduce along ``along``, the innermost axis, by a ``function`` of pointer and size."""
 
@@ -131,6 +142,7 @@ Directive: TypeAlias = (
     | Outermost
     | Registers
     | Partial
+    | InLanes
     | RowFunction
     | Share
 )

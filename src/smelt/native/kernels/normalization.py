@@ -1,19 +1,31 @@
-"""Batch, layer, RMS, instance and group normalization: a few passes over each row of a tensor."""
+"""Batch, layer, RMS, instance and group normalization: stages of moments, then the results."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import cast
+from collections.abc import Sequence
+from dataclasses import replace
 
+from smelt.loops import operators
+from smelt.loops.algorithm import (
+    Algorithm,
+    Apply,
+    Axis,
+    Buffer,
+    Expression,
+    Load,
+    Number,
+    Reduce,
+    Stage,
+)
+from smelt.loops.lower import lower
+from smelt.loops.printer import print_nest
+from smelt.loops.schedule import ComputeAt, Directive, Partial, Schedule, Share
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
-from smelt.native.kernels.nest import broadcast_strides, index
-from smelt.native.kernels.operand import Operand
-from smelt.native.kernels.row_sums import sum_of
-from smelt.native.types import CType
-from smelt.program.run_sizes import is_empty, zero_if_empty
+from smelt.native.kernels.nest import Access, broadcast_strides, row_major
+from smelt.native.kernels.reduce import LANES, loops_of
+from smelt.program.run_sizes import highest, is_empty, surely_below
 from smelt.program.storage import Needs
 
 
@@ -25,20 +37,26 @@ def _in_place(instance: Instance) -> Needs:
 @kernel("BatchNormalization", needs=_in_place)
 def batch_normalization(cx: KernelContext) -> None:
     """Write a loop per channel, dim 1, with one factor and one addend."""
-    source, output, t = cx.input(0), cx.output(), cx.type(0)
-    scale, bias, mean, variance = (cx.input(i).name for i in range(1, 5))
-    shape = source.shape
-    inner = math.prod(shape[2:])
-    channels = shape[1] if len(shape) > 1 else 1
-    epsilon = t.literal(cx.float("epsilon"))
-    with cx.body.loops(("n", "c"), (shape[0], channels)):
-        cx.body.line(
-            f"const {t.name} f = (({t.name}){scale}[c] / sqrt{t.f}({variance}[c] + {epsilon}));"
-        )
-        with cx.body.loop("i", inner):
-            at = f"[{index((channels * inner, inner, 1), ('n', 'c', 'i'))}]"
-            line = f"({source.name}{at} - {mean}[c]) * f + {bias}[c]"
-            cx.body.line(f"{output.name}{at} = {line};")
+    shape = cx.input(0).shape
+    sizes = shape[0], shape[1] if len(shape) > 1 else 1, math.prod(shape[2:])
+    axes = tuple(Axis(name, size) for name, size in zip("nci", sizes, strict=True))
+    at, channel = tuple(axis.at for axis in axes), (axes[1].at,)
+    x, y = (Buffer(each.name, each.type, sizes) for each in (cx.input(0), cx.output()))
+    scale, bias, mean, variance = (
+        Load(Buffer(cx.input(i).name, cx.type(i), (sizes[1],)), channel) for i in range(1, 5)
+    )
+    factor = Stage(Buffer("f", y.type, (sizes[1],)), (axes[1],), _over_root(cx, scale, variance))
+    centred = Apply(operators.SUBTRACT, (Load(x, at), mean))
+    result = Stage(
+        y, axes, Apply(operators.MULTIPLY_ADD, (centred, Load(factor.to, channel), bias))
+    )
+    print_nest(lower(Algorithm((factor, result)), (ComputeAt("f", "c", 1),)), cx.body)
+
+
+def _over_root(cx: KernelContext, number: Expression, variance: Expression) -> Expression:
+    """Return a number over the root of a variance, to which ``epsilon`` is added."""
+    added = Apply(operators.ADD, (variance, Number(cx.float("epsilon"))))
+    return Apply(operators.DIVIDE, (number, Apply(operators.SQUARE_ROOT, (added,))))
 
 
 def _mixed_types(instance: Instance) -> str | None:
@@ -54,72 +72,16 @@ def _mixed_types(instance: Instance) -> str | None:
 def layer_normalization(cx: KernelContext) -> None:
     """Write the normalization over all dims from ``axis`` on; scale and bias broadcast over the
     input.
-
-    ```
-    for (ptrdiff_t o = 0; o < 32; ++o) {
-        const float mean = sum_float(x, 64, 0) / 64;
-        const float variance = squares_float(x, 64, mean) / 64;
-        const float f = 1 / sqrtf(variance + 1.0e-05f);
-        ... y[at] = (x[at] - mean) * f * x1[i0] + x2[i0];
-    ```
     """
-    source, output, t = cx.input(0), cx.output(), cx.type(0)
-    axis = cx.int("axis")
-    count = math.prod(source.shape[axis:])
-    outer = cast(int, zero_if_empty(math.prod(source.shape[:axis]), count))
-    centred = cx.instruction.op == "LayerNormalization"
+    print_nest(lower(*layers_of(cx)), cx.body)
+
+
+def layers_of(cx: KernelContext) -> tuple[Algorithm, Schedule]:
+    """Return the algorithm and the schedule of a layer normalization."""
+    shape = cx.input(0).shape
     factors = [operand for i in (1, 2) if (operand := cx.optional(i)) is not None]
-    if is_empty(source.shape):
-        return
-    with cx.body.shared_loop("o", outer):
-        cx.body.line(f"const {t.name} *x = {source.name} + o * {count};")
-        cx.body.line(f"{t.name} *y = {output.name} + o * {count};")
-        _emit_moments(cx, t, count, cx.float("epsilon"), centred)
-        for position, name in enumerate(("mean", "f"), 1):
-            if position < len(cx.instruction.outputs) and cx.instruction.outputs[position] >= 0:
-                cx.body.line(f"{cx.output(position).name}[o] = {name};")
-        with _row_loops(cx, source.shape, axis) as variables:
-            at = index((1,), (variables[-1],))
-            line = f"(x[{at}] - mean) * f" if centred else f"x[{at}] * f"
-            for operator, factor in zip((" * ", " + "), factors, strict=False):
-                line += operator + _broadcast_element(factor, source.shape, variables[:-1])
-            cx.body.line(f"y[{at}] = {line};")
-
-
-def _emit_moments(cx: KernelContext, t: CType, count: int, epsilon: float, centred: bool) -> None:
-    """Declare ``f``, the inverse deviation of the row ``x``, and ``mean`` if ``centred``."""
-    number = f"{count}" if isinstance(count, int) else f"({t.name}){count}"
-    centre = "0"
-    if centred:
-        total = sum_of(cx, t, "v", "sum")
-        cx.body.line(f"const {t.name} mean = {total}(x, {count}, 0) / {number};")
-        centre = "mean"
-    squares = sum_of(cx, t, "(v - c) * (v - c)", "squares")
-    cx.body.line(f"const {t.name} variance = {squares}(x, {count}, {centre}) / {number};")
-    cx.body.line(f"const {t.name} f = 1 / sqrt{t.f}(variance + {t.literal(epsilon)});")
-
-
-@contextmanager
-def _row_loops(cx: KernelContext, shape: Sequence[int], axis: int) -> Iterator[list[str]]:
-    """Write loops over one row; yield a variable for every dim, and last the position in the row.
-
-    The indices of dims before ``axis`` are expressions of ``o``.
-    """
-    outer = shape[:axis]
-    names: list[str] = []
-    for dim in range(axis):
-        step = math.prod(outer[dim + 1 :])
-        names.append(f"(o / {step} % {outer[dim]})")
-    inner = [f"i{dim}" for dim in range(len(shape) - axis)]
-    cx.body.line("ptrdiff_t at = 0;")
-    with cx.body.loops(inner, shape[axis:]):
-        yield [*names, *inner, "at"]
-        cx.body.line("++at;")
-
-
-def _broadcast_element(factor: Operand, shape: Sequence[int], variables: Sequence[str]) -> str:
-    """Return the element of a scale or bias, broadcast to ``shape``, as C."""
-    return f"{factor.name}[{index(broadcast_strides(factor.shape, shape), variables)}]"
+    reads = [each.access(broadcast_strides(each.shape, shape)) for each in factors]
+    return _normalized(cx, shape, cx.int("axis"), reads)
 
 
 def _groups(instance: Instance) -> int:
@@ -141,18 +103,71 @@ def group_normalization(cx: KernelContext) -> None:
 
     Scale and bias are per channel.
     """
-    source, output, t = cx.input(0), cx.output(), cx.type(0)
-    scale, bias = cx.input(1).name, cx.input(2).name
-    samples, channels, *spatial = source.shape
-    inner, groups = math.prod(spatial), _groups(cx)
+    print_nest(lower(*groups_of(cx)), cx.body)
+
+
+def groups_of(cx: KernelContext) -> tuple[Algorithm, Schedule]:
+    """Return the algorithm and the schedule of a normalization of groups of channels."""
+    (samples, channels, *spatial), groups = cx.input(0).shape, _groups(cx)
     width = channels // groups
-    samples = cast(int, zero_if_empty(samples, inner))
-    with cx.body.loops(("n", "g"), (samples, groups)):
-        offset = f"(n * {groups} + g) * {width * inner}"
-        cx.body.line(f"const {t.name} *x = {source.name} + {offset};")
-        cx.body.line(f"{t.name} *y = {output.name} + {offset};")
-        _emit_moments(cx, t, width * inner, cx.float("epsilon"), centred=True)
-        with cx.body.loops(("c", "i"), (width, inner)):
-            at, channel = f"[{index((inner, 1), ('c', 'i'))}]", f"[g * {width} + c]"
-            line = f"(x{at} - mean) * f * {scale}{channel} + {bias}{channel}"
-            cx.body.line(f"y{at} = {line};")
+    reads = [cx.input(i).access((0, width, 1, 0)) for i in (1, 2)]
+    return _normalized(cx, (samples, groups, width, math.prod(spatial)), 2, reads)
+
+
+def _normalized(
+    cx: KernelContext, shape: Sequence[int], first: int, factors: Sequence[Access]
+) -> tuple[Algorithm, Schedule]:
+    """Return the normalization of a tensor of ``shape`` over the dims from ``first`` on.
+
+    Results are multiplied by the first of ``factors``, and the second is added. The mean is 0 for
+    RMSNormalization.
+    """
+    if is_empty(shape):
+        return Algorithm((Stage(Buffer("y", cx.type(0), (0,)), (Axis("k", 0),), Number(0)),)), ()
+    x, count = replace(cx.input(0).access(), strides=row_major(shape)), math.prod(shape[first:])
+    loops = loops_of(tuple(shape), range(first, len(shape)), [x, *factors])
+    _, *others = loops.loads()
+    kept, k = loops.where(False) or (Axis("o", 1),), Axis("k", count)
+    inner = loops.where(True) or (k,)
+    axes = (*kept, *inner)
+    source, to = (
+        Buffer(each.name, cx.type(0), tuple(axis.extent for axis in axes))
+        for each in (cx.input(0), cx.output())
+    )
+    row = tuple(axis.at for axis in kept)
+    load = Load(source, (*row, *(axis.at for axis in inner)))
+    element: Expression = Load(source, (*row, *(0 for _ in inner[1:]), k.at))
+    stages, schedule = list[Stage](), list[Directive]()
+    shared = cx.body.widest([highest(axis.extent) for axis in kept])
+    if shared is not None:
+        schedule.append(Share(kept[shared].name))
+
+    def moment(position: int, name: str, value: Expression) -> Load:
+        """Add a stage of one number per row, in an output at ``position`` if there is one."""
+        outputs = cx.instruction.outputs[position:]
+        given = bool(outputs) and outputs[0] >= 0
+        to = Buffer(
+            cx.output(position).name if given else name, cx.type(0), source.shape[: len(kept)]
+        )
+        stages.append(Stage(to, kept, value))
+        schedule.append(ComputeAt(to.name, kept[-1].name, 0 if given else 1))
+        return Load(to, row)
+
+    value: Expression = load
+    if cx.instruction.op != "RMSNormalization":
+        mean = moment(1, "mean", _mean(element, k))
+        element, value = (Apply(operators.SUBTRACT, (each, mean)) for each in (element, load))
+    variance = _mean(Apply(operators.SQUARE, (element,)), k)
+    value = Apply(operators.MULTIPLY, (value, moment(2, "f", _over_root(cx, Number(1), variance))))
+    if others:
+        operator = operators.MULTIPLY_ADD if others[1:] else operators.MULTIPLY
+        value = Apply(operator, (value, *others))
+    stages.append(Stage(to, axes, value))
+    if not surely_below(count, LANES):
+        schedule.append(Partial("k", LANES))
+    return Algorithm(tuple(stages)), tuple(schedule)
+
+
+def _mean(value: Expression, axis: Axis) -> Expression:
+    """Return the mean of a value along an axis."""
+    return Apply(operators.DIVIDE, (Reduce(operators.SUM, (axis,), value), Number(axis.extent)))

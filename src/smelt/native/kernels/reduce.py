@@ -143,11 +143,11 @@ def _schedule(cx: KernelContext, op: str, loops: Loops, to: Buffer, long: int) -
     if t.kind != "float" or surely_below(inner.extent, long):
         return ()
     if op in EXTREMES:
-        return (RowFunction(inner.name, _row_extreme(cx, EXTREMES[op])),)
+        return (RowFunction(inner.name, row_extreme(cx, EXTREMES[op])),)
     return (Partial(inner.name, LANES),)
 
 
-def _row_extreme(cx: KernelContext, sign: str) -> Operator:
+def row_extreme(cx: KernelContext, sign: str) -> Operator:
     """Return the function of the largest (``>``) or smallest (``<``) element of a row."""
     computed = np.max if sign == ">" else np.min
     return Operator("extreme", f"{extreme_of(cx, cx.type(0), sign)}({{0}}, {{1}})", computed)

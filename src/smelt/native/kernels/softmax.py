@@ -1,20 +1,30 @@
-"""Softmax and LogSoftmax: a few passes over each row of a tensor."""
+"""Softmax and LogSoftmax: the largest element of each row, the sum of exponentials, the results."""
 
 from __future__ import annotations
 
 import math
 from typing import cast
 
-from smelt.native.kernels import softmax_short, softmax_vectors
+from smelt.loops import operators
+from smelt.loops.algorithm import Algorithm, Apply, Axis, Buffer, Load, Number, Reduce, Stage
+from smelt.loops.lower import lower
+from smelt.loops.printer import print_nest
+from smelt.loops.schedule import (
+    ComputeAt,
+    InLanes,
+    Outermost,
+    Partial,
+    RowFunction,
+    Schedule,
+    Share,
+)
+from smelt.native.kernels import reduce, softmax_short
+from smelt.native.kernels.exponential import SUMS, vector_exponential
 from smelt.native.kernels.extremes import extreme_of
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.lane_math import in_lanes
-from smelt.native.kernels.nest import index
-from smelt.native.kernels.row_sums import call_when, sum_of
-from smelt.native.kernels.vector import PRELUDE
-from smelt.native.types import CType
-from smelt.program.run_sizes import same, zero_if_empty
+from smelt.program.run_sizes import Dim, ceil_div, highest, same, smaller, zero_if_empty
 from smelt.program.storage import Needs
 
 COLUMNS = 64
@@ -30,168 +40,106 @@ def _in_place(instance: Instance) -> Needs:
 @kernel("Softmax", "LogSoftmax", needs=_in_place, shared=True)
 def softmax(cx: KernelContext) -> None:
     """Write Softmax or LogSoftmax, relative to the largest element of each row, so nothing
-    overflows.
+    overflows. Rows of floats are computed in vectors where the CPU has them.
     """
-    shape, axis = cx.input(0).shape, cx.int("axis")
+    shape, axis, body = cx.input(0).shape, cx.int("axis"), cx.body
     count = shape[axis] if shape else 1
-    inner = math.prod(shape[axis + 1 :])
-    outer = cast(int, zero_if_empty(math.prod(shape[:axis]), count))
-    if same(inner, 1):
-        _emit_softmax_rows(cx, outer, count)
+    sizes = math.prod(shape[:axis]), count, math.prod(shape[axis + 1 :])
+    if not same(sizes[2], 1):
+        print_nest(lower(*columns_of(cx, sizes)), body)
         return
-    _emit_softmax_columns(cx, outer, count, inner)
+    outer = cast(int, zero_if_empty(sizes[0], count))
+    nest = lower(*rows_of(cx, outer, count))
+    if cx.type(0).name != "float" or same(count, 1):
+        print_nest(nest, body)
+        return
+    is_short = softmax_short.supports(cx.type(0), count)
+    of_some_cpus = ["expf", *(["logf"] if is_short and cx.instruction.op == "LogSoftmax" else [])]
+    functions = [in_lanes(cx, f"{name}(x)").partition("(")[0] for name in of_some_cpus]
+    for name in (extreme_of(cx, cx.type(0), ">"), *functions):
+        body.line(f"(void){name};")  # clang warns of functions that no code of a CPU uses
+    body.line("#if LANES >= 8")
+    if is_short:
+        softmax_short.emit(cx, outer, count)
+    else:
+        cx.call("sum_of_lanes", SUMS)
+        print_nest(lower(*rows_of(cx, outer, count, vectors=True)), body)
+    body.line("#else")
+    print_nest(nest, body)
+    body.line("#endif")
 
 
-def _emit_softmax_columns(cx: KernelContext, outer: int, count: int, inner: int) -> None:
-    """Write C for rows whose elements are ``inner`` apart.
+def rows_of(
+    cx: KernelContext, outer: Dim, count: Dim, *, vectors: bool = False
+) -> tuple[Algorithm, Schedule]:
+    """Return the algorithm of contiguous rows, and the schedule with or without ``vectors``."""
+    o = Axis("o", outer)
+    schedule: Schedule = (
+        *(ComputeAt(name, "o", 1) for name in ("top", "sum")),
+        RowFunction("k", reduce.row_extreme(cx, ">")),
+        InLanes("e") if vectors else Partial("e", reduce.LANES),
+        Share("o"),
+    )
+    return _algorithm(cx, (o,), (), count, operators.LARGEST), schedule
+
+
+def columns_of(cx: KernelContext, sizes: tuple[int, int, int]) -> tuple[Algorithm, Schedule]:
+    """Return the algorithm of rows whose elements are not contiguous, and its schedule.
 
     ``COLUMNS`` rows are computed together, so each inner loop is over contiguous elements.
-
-    ```
-    top[j] = v > top[j] ? v : top[j];
-    ...
-    const float e = lane_exp(x[i * 2 + j] - top[j]);
-    y[i * 2 + j] = e, sum[j] += e;
-    ...
-    y[i * 2 + j] = y[i * 2 + j] * sum[j];
-    ```
     """
-    source, output, t, body = cx.input(0), cx.output(), cx.type(0), cx.body
+    outer, count, inner = sizes
     width = min(inner, COLUMNS) if isinstance(inner, int) else COLUMNS
-    shared = body.widest((outer, -(-inner // width))) if body.parts > 1 else None
-    outer_loop, inner_loop = (body.shared_loop if shared == dim else body.loop for dim in (0, 1))
-    with outer_loop("o", outer), inner_loop("k", inner, 0, width):
-        offset = index((count * inner, 1), ("o", "k"))
-        body.line(f"const {t.name} *x = {source.name} + {offset};")
-        body.line(f"{t.name} *y = {output.name} + {offset};")
-        body.line(f"{t.name} top[{width}], sum[{width}];")
-        end = width if isinstance(inner, int) and inner % width == 0 else "columns"
-        if end != width:
-            body.line(f"const ptrdiff_t left = {inner} - k;")
-            body.line(f"const ptrdiff_t columns = left < {width} ? left : {width};")
-        with body.loop("j", end):
-            body.line("top[j] = x[j], sum[j] = 0;")
-        with body.loop("i", count, start=1), body.loop("j", end):
-            body.line(f"const {t.name} v = x[i * {inner} + j];")
-            body.line("top[j] = v > top[j] ? v : top[j];")
-        with body.loop("i", count), body.loop("j", end):
-            e = in_lanes(cx, f"exp{t.f}(x[i * {inner} + j] - top[j])")
-            body.line(f"const {t.name} e = {e};")
-            if cx.instruction.op == "Softmax":
-                body.line(f"y[i * {inner} + j] = e;")
-            body.line("sum[j] += e;")
-        with body.loop("j", end):
-            scale = "1 / sum[j]" if cx.instruction.op == "Softmax" else f"log{t.f}(sum[j])"
-            body.line(f"sum[j] = {scale};")
-        with body.loop("i", count), body.loop("j", end):
-            at = f"[i * {inner} + j]"
-            scaled = (
-                f"y{at} * sum[j]" if cx.instruction.op == "Softmax" else f"x{at} - top[j] - sum[j]"
-            )
-            body.line(f"y{at} = {scaled};")
+    o, b = Axis("o", cast(int, zero_if_empty(outer, count))), Axis("b", ceil_div(inner, width))
+    whole = isinstance(inner, int) and inner % width == 0
+    j = Axis("j", width if whole else smaller(width, inner - b.at * width))
+    shared = cx.body.widest((cast(int, o.extent), cast(int, b.extent)))
+    schedule: Schedule = (
+        *(ComputeAt(name, "b", width) for name in ("top", "sum")),
+        *(Outermost(name) for name in ("top", "sum")),
+        *(Share("ob"[each]) for each in (shared,) if each is not None),
+    )
+    steps = count * inner, width, inner, 1
+    # A NaN after the first element is not found by this maximum, but makes the sum NaN.
+    return _algorithm(cx, (o, b), (j,), count, operators.LARGEST_INTEGER, steps), schedule
 
 
-def _emit_softmax_rows(cx: KernelContext, outer: int, count: int) -> None:
-    """Write C for contiguous rows, by vectors where the CPU has them.
+def _algorithm(
+    cx: KernelContext,
+    lead: tuple[Axis, ...],
+    tail: tuple[Axis, ...],
+    count: Dim,
+    largest: operators.Monoid,
+    steps: tuple[Dim, ...] | None = None,
+) -> Algorithm:
+    """Return the stages of rows at indices ``lead`` and ``tail``; a row is the dim between them."""
+    t, rows = cx.type(0), (*lead, *tail)
+    row = tuple(axis.at for axis in rows)
+    extents = (*(axis.extent for axis in lead), *(highest(axis.extent) for axis in tail))
+    (k, e, i), first = (Axis(name, count) for name in "kei"), len(lead)
+    shape = (*extents[:first], count, *extents[first:])
+    x, y = (Buffer(each.name, t, shape, steps=steps) for each in (cx.input(0), cx.output()))
+    top, sum_ = (Buffer(name, t, extents) for name in ("top", "sum"))
 
-    ```
-    #if WHEN
-    … short rows, many at a time
-    #else
-    for (ptrdiff_t o = 0; o < 4; ++o) {
-        … one row
-    }
-    #endif
-    ```
-    """
-    source, output, t, body = cx.input(0), cx.output(), cx.type(0), cx.body
-    if softmax_short.supports(t, count):
-        softmax_short.declare(cx)
-        body.line(f"#if {softmax_vectors.WHEN}")
-        softmax_short.emit(cx, outer, count)
-        body.line("#else")
-    with body.shared_loop("o", outer):
-        body.line(f"const {t.name} *x = {source.name} + o * {count};")
-        body.line(f"{t.name} *y = {output.name} + o * {count};")
-        if softmax_vectors.supports(t, count):
-            body.line(f"#if {softmax_vectors.WHEN}")
-            softmax_vectors.emit(cx, count)
-            body.line("#else")
-            _emit_row(cx, count, f"!({softmax_vectors.WHEN})")
-            body.line("#endif")
-        elif softmax_short.supports(t, count):
-            _emit_row(cx, count, f"!({softmax_vectors.WHEN})")
-        else:
-            _emit_row(cx, count)
-    if softmax_short.supports(t, count):
-        body.line("#endif")
+    def at(axis: Axis, buffer: Buffer) -> Load:
+        """Return an element of the row."""
+        return Load(buffer, (*row[:first], axis.at, *row[first:]))
 
-
-def _emit_row(cx: KernelContext, count: int, when: str = "") -> None:
-    """Write C for a row ``x`` and its result ``y``, which may be ``x``.
-
-    ``when`` is the preprocessor condition under which the C is compiled.
-
-    ```
-    const float top = largest_float(x, 70);
-    powers_float(x, 70, top, y);
-    const float share = 1 / sum_float(y, 70, 0);
-    for (ptrdiff_t i = 0; i < 70; ++i)
-        y[i] *= share;
-    ```
-    """
-    t, body = cx.type(0), cx.body
-    body.line(f"const {t.name} top = {extreme_of(cx, t, '>')}(x, {count});")
+    exponential = vector_exponential(cx) if t.name == "float" else operators.EXPONENTIAL
+    less = (Apply(operators.SUBTRACT, (at(axis, x), Load(top, row))) for axis in (e, i))
+    raised = Apply(exponential, (next(less),))
     if cx.instruction.op == "Softmax":
-        body.line(f"{_powers(cx, t, when)}(x, {count}, top, y);")
-        body.line(f"const {t.name} sum = {sum_of(cx, t, 'v', 'sum', when)}(y, {count}, 0);")
         # The sum is 1 or more, so its inverse is as good a factor.
-        body.line(f"const {t.name} share = 1 / sum;")
-        with body.loop("i", count):
-            body.line("y[i] *= share;")
-        return
-    total = _sum_of_powers(cx, t, when)
-    body.line(f"const {t.name} sum = log{t.f}({total}(x, {count}, top));")
-    with body.loop("i", count):
-        body.line("y[i] = x[i] - top - sum;")
-
-
-def _powers(cx: KernelContext, type_: CType, when: str) -> str:
-    """Return the name of a support function ``(x, n, c, y)`` that computes ``y[i] = exp(x[i] -
-    c)``.
-
-    It is ``NO_INLINE``, because clang 14 does not vectorize it where ``c`` is computed.
-    """
-    t, power = type_.name, in_lanes(cx, f"exp{type_.f}(x[i] - c)")
-    cx.call("LANES", PRELUDE)
-    text = f"""static NO_INLINE void powers_{t}(const {t} *restrict x, ptrdiff_t n, {t} c,
-    {t} *restrict y)
-{{
-    for (ptrdiff_t i = 0; i < n; ++i)
-        y[i] = {power};
-}}
-"""
-    return call_when(cx, f"powers_{t}", text, when)
-
-
-def _sum_of_powers(cx: KernelContext, type_: CType, when: str) -> str:
-    """Return the name of a support function ``(x, n, c)`` that returns the sum of ``exp(x[i] -
-    c)``.
-
-    The exponentials are first stored in an array, because compilers do not vectorize them in a loop
-    that adds.
-    """
-    t, count = type_.name, 512 // type_.size
-    total = sum_of(cx, type_, "v", "sum", when)
-    text = f"""static {t} sum_exp_{t}(const {t} *x, ptrdiff_t n, {t} c)
-{{
-    {t} e[{count}], sum = 0;
-    for (ptrdiff_t b = 0; b < n; b += {count}) {{
-        const ptrdiff_t m = n - b < {count} ? n - b : {count};
-        {_powers(cx, type_, when)}(x + b, m, c, e);
-        sum += {total}(e, m, 0);
-    }}
-    return sum;
-}}
-"""
-    return call_when(cx, f"sum_exp_{t}", text, when)
+        total = Reduce(operators.SUM, (e,), raised, keep=at(e, y))
+        factor = Apply(operators.DIVIDE, (Number(1), total))
+        result = Apply(operators.MULTIPLY, (at(i, y), Load(sum_, row)))
+    else:
+        factor = Apply(operators.LOGARITHM, (Reduce(operators.SUM, (e,), raised),))
+        result = Apply(operators.SUBTRACT, (next(less), Load(sum_, row)))
+    return Algorithm(
+        (
+            Stage(top, rows, Reduce(largest, (k,), at(k, x))),
+            Stage(sum_, rows, factor),
+            Stage(y, (*lead, i, *tail), result),
+        )
+    )

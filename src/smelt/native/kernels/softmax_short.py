@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from smelt.native.kernels.extremes import LARGER, extreme_of
+from smelt.native.kernels.exponential import vector_exponential
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.lane_math import in_lanes
-from smelt.native.kernels.softmax_vectors import EXP, FEWEST
-from smelt.native.kernels.vector import PRELUDE
 from smelt.native.types import CType
 from smelt.program.run_sizes import Dim
+
+FEWEST = 16
+"""The fewest elements of rows that are computed one at a time in vectors."""
 
 CHUNK = 64
 """The rows that one call computes."""
@@ -60,26 +60,14 @@ def supports(type_: CType, count: Dim) -> bool:
     return type_.name == "float" and isinstance(count, int) and 1 < count < FEWEST
 
 
-def declare(cx: KernelContext) -> None:
-    """Mention the functions of both branches: clang warns of functions unused in
-    the other branch."""
-    names = ("expf", "logf") if cx.instruction.op == "LogSoftmax" else ("expf",)
-    for name in names:
-        function = in_lanes(cx, f"{name}(x)").partition("(")[0]
-        cx.body.line(f"(void){function};")
-
-
 def emit(cx: KernelContext, outer: int, count: int) -> None:
     """Write the calls for all rows, for vectors of eight lanes or more."""
     body, source, target = cx.body, cx.input(0), cx.output()
     is_log = cx.instruction.op == "LogSoftmax"
-    cx.call("LANES", PRELUDE)
-    cx.call("larger", LARGER)
-    cx.call("vec_exp", EXP)
+    vector_exponential(cx)
     name = f"{'log_' if is_log else ''}softmax_of_{count}"
     text = _ROWS.replace("BODY", _LOGARITHMS if is_log else _SHARES).replace("NAME", name)
     cx.call(name, text.replace("COUNT", str(count)))
-    body.line(f"(void){extreme_of(cx, cx.type(0), '>')};")  # of others only
     with body.shared_loop("o", outer, step=CHUNK):
         at = f"{source.name} + o * {count}, {target.name} + o * {count}"
         body.line(f"{name}({at}, {outer} - o < {CHUNK} ? {outer} - o : {CHUNK});")

@@ -15,9 +15,8 @@ from smelt.loops.algorithm import (
     Reduce,
     Stage,
 )
-from smelt.loops.element import VECTOR
 from smelt.loops.operators import MULTIPLY_ADD, SUM
-from smelt.loops.schedule import Registers, Schedule, Vector
+from smelt.loops.schedule import VECTOR, Registers, Schedule, Vector
 from smelt.native.kernels.convolution.depthwise_layout import Layout
 from smelt.native.kernels.convolution.window import Window
 from smelt.native.kernels.epilogue import Epilogue
