@@ -18,11 +18,12 @@ LARGER = """#if LANES == 16 && defined(__clang__)
 #elif LANES == 8 && (defined(__AVX__) || defined(__clang__))
 #define LARGER(v, w) ((vec)__builtin_ia32_maxps256(v, w))
 #define SMALLER(v, w) ((vec)__builtin_ia32_minps256(v, w))
+#elif LANES == 4 && defined(__SSE2__)
+#define LARGER LARGER_FOUR
+#define SMALLER SMALLER_FOUR
 #endif
-#if LANES >= 8
 #define LARGER_FOUR(v, w) ((four)__builtin_ia32_maxps(v, w))
 #define SMALLER_FOUR(v, w) ((four)__builtin_ia32_minps(v, w))
-#endif
 """
 """Max and min that return the second operand if one is NaN or both are 0."""
 
@@ -39,14 +40,13 @@ VECTORS    for (; i < n; ++i) {
     return odd ? NAN : best;
 }
 """
-_VECTORS = """#if LANES >= 8
+_VECTORS = """#ifdef LARGER
     if (n >= LANES) {
         float lane[LANES];
         int32_t bits[LANES];
         const vec end = *(const vec *)(x + n - LANES);
         vec a = *(const vec *)x, b = end, c = a, d = a;
         mask p = (mask)(a != a) | (mask)(b != b), q = p;
-        four most, few;
         for (i = LANES; i + 4 * LANES <= n; i += 4 * LANES) {
             const vec v0 = *(const vec *)(x + i), v1 = *(const vec *)(x + i + LANES);
             const vec v2 = *(const vec *)(x + i + 2 * LANES);
@@ -62,9 +62,9 @@ _VECTORS = """#if LANES >= 8
         }
         *(vec *)lane = PICK(PICK(d, c), PICK(b, a));
         *(mask *)bits = p | q;
-        most = PICK_FOUR(*(const four *)lane, *(const four *)(lane + LANES / 2));
-        few = PICK_FOUR(*(const four *)(lane + 4), *(const four *)(lane + LANES - 4));
-        most = PICK_FOUR(most, few);
+        four most = *(const four *)lane;
+        for (ptrdiff_t at = 4; at < LANES; at += 4)
+            most = PICK_FOUR(*(const four *)(lane + at), most);
         for (ptrdiff_t j = 0; j < LANES; ++j)
             odd |= bits[j];
         for (ptrdiff_t j = 0; j < 4; ++j)
