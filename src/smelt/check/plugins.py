@@ -92,18 +92,18 @@ def _our_passes(point: EntryPoint) -> frozenset[str]:
     return frozenset(pass_.name for _, pass_ in passes.own_passes())
 
 
-def _no_pass(extension: Extension) -> str:
+def _pass_problem(extension: Extension) -> str:
     """Return the problem if the entry point is not a Pass, else ""."""
     return "" if isinstance(extension.loaded, Pass) else f"{extension.value} is not a Pass"
 
 
-def _no_target(extension: Extension) -> str:
+def _target_problem(extension: Extension) -> str:
     """Return the problem if the entry point is not a Target, else ""."""
     return "" if isinstance(extension.loaded, Target) else f"{extension.value} is not a Target"
 
 
-def _no_operators(extension: Extension) -> str:
-    """Return the problem of registering the operators, else ""."""
+def _operators_problem(extension: Extension) -> str:
+    """Register the operators and return "", or return the problem."""
     try:
         operators.register(*operators.checked(extension.name, extension.loaded))
     except SmeltError as error:
@@ -111,22 +111,22 @@ def _no_operators(extension: Extension) -> str:
     return ""
 
 
-def _no_lowerings(_: Extension) -> str:
+def _lowerings_problem(_: Extension) -> str:
     """Return "": the import of the module has registered its lowerings."""
     return ""
 
 
-def _no_kernels(extension: Extension) -> str:
-    """Return the problem of registering the kernels, else ""."""
+def _kernels_problem(extension: Extension) -> str:
+    """Register the kernels and return "", or return the problem."""
     return foreign.add_all(extension)
 
 
 GROUPS: Mapping[str, Callable[[Extension], str]] = {
-    passes.ENTRY_POINTS: _no_pass,
-    targets.ENTRY_POINTS: _no_target,
-    operators.ENTRY_POINTS: _no_operators,
-    LOWERINGS: _no_lowerings,
-    foreign.ENTRY_POINTS: _no_kernels,
+    passes.ENTRY_POINTS: _pass_problem,
+    targets.ENTRY_POINTS: _target_problem,
+    operators.ENTRY_POINTS: _operators_problem,
+    LOWERINGS: _lowerings_problem,
+    foreign.ENTRY_POINTS: _kernels_problem,
 }
 """For each entry-point group: a function that returns the problem of a loaded object, or ""."""
 

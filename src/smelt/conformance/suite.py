@@ -173,7 +173,7 @@ def _refuses_to_run(target: Target, case: Case, artifact: Artifact) -> Outcome:
         artifact(np.ones(4, np.float32))
     except Unsupported:
         return "refused"
-    raise _broken(target, case, "it runs an operator that nobody defined")
+    raise _broken(target, case, "it runs an operator that has no schema, no body and no kernel")
 
 
 def _check_files(target: Target, case: Case, artifact: Artifact) -> None:

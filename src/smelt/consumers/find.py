@@ -16,6 +16,7 @@ ANY = "any"
 
 WIDEST = ("onnxruntime>=1.17", "openvino", "quantize")
 OPSET_OF_WIDEST = 17
+"""The consumers that ``ANY`` names, and the opset at which they are targeted."""
 
 _WRITTEN = re.compile(r"([a-z][a-z0-9-]*)(?:>=(\d+(?:\.\d+)*))?")
 

@@ -54,11 +54,10 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E647": ErrorCode(
         "an invalid C kernel",
-        "An entry point of `smelt.c.kernels` does not name a CKernel; or a CKernel has no "
-        "example, has"
-        " both or neither of `text` and `kernel`, or has a text that uses no input and no "
-        "attribute;"
-        " or the kernel of a package raised a Python exception, or wrote C that does not compile.",
+        "An entry point of `smelt.c.kernels` names an object that is no CKernel. Or the CKernel"
+        " lacks an example, has both or neither of `text` and `kernel`, or has a `text` that reads"
+        " no input and no attribute. Or its `kernel` raised a Python exception or wrote C that does"
+        " not compile.",
         "let the entry point name a CKernel for an operator of your own",
     ),
     "E648": ErrorCode(

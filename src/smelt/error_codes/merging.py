@@ -32,8 +32,8 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E669": ErrorCode(
         "a name that cannot be used",
-        "The merged model would have two inputs or outputs of one name, a folder two files of one "
-        "name, or a file the name of a path.",
+        "Two inputs or two outputs of the merged model would have one name, or two files of a "
+        "folder. Or the name given for a file is a path.",
         "smelt merge A B --condition use_past -o merged.onnx",
     ),
     "E672": ErrorCode(

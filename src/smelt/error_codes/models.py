@@ -105,7 +105,7 @@ CODES: Mapping[str, ErrorCode] = {
     "E319": ErrorCode(
         "a version that does not exist",
         "The IR version or an imported operator set is missing, contradicts another, or is "
-        "newer than the installed onnx knows; or a function imports another opset than the "
+        "newer than the installed onnx knows. Or a function imports another opset than the "
         "model, and one of its operators differs between the two.",
         "install a newer onnx, or export the model for a lower opset",
     ),

@@ -15,8 +15,8 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E612": ErrorCode(
         "a wrong consumer",
-        "`--for` names programs that read ONNX files, and no consumer has this name, the consumer "
-        "is known in one version only, or the target writes no file that others read.",
+        "`--for` names programs that read ONNX files (consumers). No consumer has this name, smelt "
+        "knows the consumer in one version only, or the target writes no file that others read.",
         "--for openvino, or --for onnxruntime>=1.18; docs/consumers.md lists all",
     ),
     "E616": ErrorCode(

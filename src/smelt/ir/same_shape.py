@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import onnx_ir as ir
 
-from smelt.ir.symbolic_dims.empty_dims import expression_from_zero
+from smelt.ir.symbolic_dims.empty_dims import expression_allowing_zero
 from smelt.ir.symbolic_dims.invented_dims import is_invented
 
 Dim = int | ir.SymbolicDim
@@ -29,7 +29,7 @@ def is_positive(dim: Dim, possibly_zero: Iterable[str] | None = None) -> bool:
         return dim > 0
     if dim.value is None or is_invented(dim.value):
         return False
-    expression = expression_from_zero(dim, possibly_zero)
+    expression = expression_allowing_zero(dim, possibly_zero)
     return expression is not None and bool(expression.is_positive)
 
 

@@ -126,8 +126,9 @@ def check(program: Program, target: str) -> None:
 
 
 def _scheduled_program(program: Program, enough: int) -> Program:
-    """Return ``program`` in execution order. The memory of a body is planned before that of its
-    caller.
+    """Return ``program`` in execution order; ``enough`` is as in ``planned``.
+
+    The memory of a body is planned before that of its caller, whose plan has room for it.
     """
     for body in program.bodies:
         body.program = _scheduled_program(body.program, enough)

@@ -20,6 +20,7 @@ FEWEST_MACS = 1 << 18
 """Smaller steps, in multiply-adds, are not worth the microseconds that threads cost."""
 
 FEWEST_BYTES = 1 << 17
+"""The same limit for steps without products: the bytes of operands that vary, and of results."""
 
 PARALLEL_FOR = "typedef void (*{0}_parallel_for)(void *context, int count,\n" + (
     "    void (*body)(void *given, int part), void *given);"

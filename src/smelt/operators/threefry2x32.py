@@ -25,6 +25,7 @@ PARITY = 0x1BD11BDA
 """The XOR of this and the words of the key is the third word of its schedule."""
 
 GROUPS = 5
+"""The groups of four rounds: 20 rounds in all."""
 
 
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:

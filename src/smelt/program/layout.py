@@ -100,15 +100,16 @@ class Layout:
     ) -> tuple[tuple[int, int], ...] | None:
         """Return start and stop per dim in memory of a ``box`` of the tensor, given by axis.
 
-        None if the box cuts a block.
+        None if the box cuts a block. In ``NCHW16c``, a box of channels 16 to 48 has the outer
+        indices 1 to 3 and all 16 elements of each block.
         """
         bounds = []
         for axis, block in self.terms:
             start, stop = box.get(axis, (0, shape[axis]))
-            block_size = self.block(axis)
-            if start % block_size or (stop % block_size and stop != shape[axis]):
+            whole = self.block(axis)
+            if start % whole or (stop % whole and stop != shape[axis]):
                 return None
-            bounds.append((0, block) if block else (start // block_size, -(-stop // block_size)))
+            bounds.append((0, block) if block else (start // whole, -(-stop // whole)))
         return tuple(bounds)
 
     def _split(self, shape: tuple[int, ...]) -> tuple[list[int], dict[int, int]]:

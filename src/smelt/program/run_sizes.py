@@ -133,6 +133,7 @@ class Size:
     __int__ = __float__ = __round__ = __index__
 
     def __truediv__(self, *other: object, **options: object) -> NoReturn:
+        """Raise Undecided: a fraction is no size, and NumPy's arrays need the number itself."""
         raise Undecided(f"how much {with_bounds(self)} is")
 
     __rtruediv__ = __array__ = __divmod__ = __rdivmod__ = __truediv__

@@ -9,7 +9,7 @@ from typing import Any
 import onnx_ir as ir
 
 from smelt.ir.symbolic_dims.dims import symbols_of
-from smelt.ir.symbolic_dims.empty_dims import PLUS_ONE, expression_from_zero
+from smelt.ir.symbolic_dims.empty_dims import PLUS_ONE, expression_allowing_zero
 from smelt.program.computed_sizes import product
 from smelt.program.instruction import Dim
 from smelt.program.run_sizes import Size, Undecided, ceil_div, highest, larger, lowest, smaller
@@ -45,7 +45,7 @@ def _sympy_expression(
     """
     empty = [name for name in symbols_of(dim) if lowest(sizes[name]) == 0]
     sizes_plus_one = {f"{name}{PLUS_ONE}": sizes[name] + 1 for name in empty}
-    return expression_from_zero(dim, empty), {**sizes, **sizes_plus_one}
+    return expression_allowing_zero(dim, empty), {**sizes, **sizes_plus_one}
 
 
 def _evaluate(expression: Any, sizes: Mapping[str, int | Size]) -> int | Size | None:

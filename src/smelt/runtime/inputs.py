@@ -28,6 +28,7 @@ LARGEST: Mapping[str, float] = {"wide": 100.0, "far": 1e4}
 """The largest magnitude in the modes that draw large numbers."""
 
 SEQUENCE_LENGTH = 3
+"""The number of tensors in a random sequence."""
 SIZE_LIMIT = 1 << 31
 """The most bytes of one input."""
 

@@ -50,7 +50,7 @@ def _of_target(folder: Path, name: str) -> Saved:
         raise UsageError(
             "E616",
             f"target {name!r} cannot open the folder {str(folder)!r}",
-            fix="compile the model again, or run the artifact without saving it",
-            why="the target writes no files that it can open again",
+            fix="compile the model again, or call the artifact in the process that compiles it",
+            why="the target finds no artifact there that it can load",
         )
     return saved

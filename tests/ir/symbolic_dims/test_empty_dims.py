@@ -6,7 +6,7 @@ import onnx_ir as ir
 import pytest
 
 from smelt.ir.same_shape import is_positive
-from smelt.ir.symbolic_dims.empty_dims import expression_from_zero, may_be_empty
+from smelt.ir.symbolic_dims.empty_dims import expression_allowing_zero, may_be_empty
 
 
 def test_every_dim_is_one_or_more_unless_said_otherwise() -> None:
@@ -52,6 +52,6 @@ def test_the_expression_is_right_from_zero_on(size: int) -> None:
         ("Max(0, P - 1)", max(0, size - 1)),
         ("floor(P/2) + P1*P", size // 2 + 7 * size),
     ):
-        found = expression_from_zero(ir.SymbolicDim(text), ["P"])
+        found = expression_allowing_zero(ir.SymbolicDim(text), ["P"])
         values = {each: {"P1": 7}.get(each.name, size + 1) for each in found.free_symbols}
         assert found.subs(values) == wanted

@@ -13,6 +13,7 @@ _LONGEST = 10
 """The length in bytes of the longest varint of 64 bits."""
 
 _LONGEST_TAG = 2**32 - 1
+"""The tags of protobuf are 32-bit numbers."""
 
 
 class Field(NamedTuple):

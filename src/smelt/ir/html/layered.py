@@ -15,6 +15,7 @@ GAP, ROW_GAP = 14.0, 28.0
 """Pixels between boxes of a row, and between rows."""
 
 SWEEPS = 8
+"""How often rows are sorted, and later placed, by their neighbors: in turn down and up."""
 
 Point = tuple[float, float]
 Edge = tuple[int, int]

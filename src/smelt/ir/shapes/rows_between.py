@@ -10,7 +10,7 @@ from smelt.ir.rows import LONGEST
 from smelt.ir.same_shape import Dim
 from smelt.ir.symbolic_dims.bounded_sizes import inside_bound
 from smelt.ir.symbolic_dims.dim_texts import is_arithmetic
-from smelt.ir.symbolic_dims.empty_dims import expression_from_zero
+from smelt.ir.symbolic_dims.empty_dims import expression_allowing_zero
 from smelt.ir.symbolic_dims.invented_dims import is_invented
 
 _SUM_LESS_ROWS = re.compile(r"\([\w+* ]+\) - ")
@@ -140,4 +140,4 @@ def _is_position(dim: Dim) -> bool:
         return dim >= 0
     if not is_arithmetic(dim) or is_invented(str(dim)):
         return False
-    return bool(expression_from_zero(dim).is_nonnegative)
+    return bool(expression_allowing_zero(dim).is_nonnegative)

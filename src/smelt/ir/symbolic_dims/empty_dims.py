@@ -130,22 +130,25 @@ def _parse_again(dim: ir.SymbolicDim) -> None:
         set_expression(dim, before.xreplace(new_symbols))
 
 
-def expression_from_zero(dim: ir.SymbolicDim, names: Iterable[str] | None = None) -> Any:
-    """Return the SymPy expression of ``dim`` in symbols that are all 1 or more.
+def expression_allowing_zero(dim: ir.SymbolicDim, names: Iterable[str] | None = None) -> Any:
+    """Return the SymPy expression of ``dim`` for sizes ``names`` that may be 0.
 
-    Each of ``names``, whose sizes may be 0, is written as ``name_and_one - 1``. Without ``names``,
-    return the expression of the current context.
+    Other sizes are 1 or more. SymPy gets ``N_and_one - 1`` for a size ``N`` of ``names``: onnx_ir
+    assumes that symbols of a text are 1 or more. Without ``names``, return the expression of the
+    current context.
     """
     text = dim.value
     if names is None or text is None:
         return expression_of(dim)
     empty = frozenset(names)
     if not is_plain(text):
-        return _from_one(expression_of(dim), empty)
-    return from_one(_NAME.sub(lambda m: _one_less(m[0]) if m[0] in empty else m[0], text))
+        return _assume_positive(expression_of(dim), empty)
+    return expression_of_positive(
+        _NAME.sub(lambda m: _one_less(m[0]) if m[0] in empty else m[0], text)
+    )
 
 
-def _from_one(expression: Any, empty: Set[str]) -> Any:
+def _assume_positive(expression: Any, empty: Set[str]) -> Any:
     """Return ``expression`` with every symbol except those of ``empty`` assumed to be 1 or more."""
     import sympy
 
@@ -169,13 +172,13 @@ def with_zeros(text: str, names: Set[str]) -> Any:
     import sympy
 
     try:
-        return from_one(_NAME.sub(lambda m: "0" if m[0] in names else m[0], text))
+        return expression_of_positive(_NAME.sub(lambda m: "0" if m[0] in names else m[0], text))
     except ValueError:
         return sympy.nan
 
 
 @lru_cache(maxsize=4096)
-def from_one(text: str) -> Any:
+def expression_of_positive(text: str) -> Any:
     """Return the expression of a dim's ``text`` in which every size is 1 or more."""
     token = _NAMES.set(None)
     try:

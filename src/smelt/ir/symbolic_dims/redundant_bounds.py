@@ -17,7 +17,12 @@ from smelt.ir.onnx_ir_private import expression_of
 from smelt.ir.same_shape import Dim
 from smelt.ir.symbolic_dims.dim_texts import is_plain
 from smelt.ir.symbolic_dims.dims import symbols_of
-from smelt.ir.symbolic_dims.empty_dims import any_may_be_zero, from_one, may_be_zero, with_zeros
+from smelt.ir.symbolic_dims.empty_dims import (
+    any_may_be_zero,
+    expression_of_positive,
+    may_be_zero,
+    with_zeros,
+)
 
 _EFFECTIVE_BOUND = re.compile(
     r"Max\(0, ([A-Za-z_]\w*) - [1-9]\d*\)|Min\([1-9]\d*, ([A-Za-z_]\w*)\)"
@@ -51,7 +56,11 @@ def is_one_unless_empty(dim: Dim, parts: Sequence[Dim]) -> bool:
     if isinstance(dim, int) or not _is_bounded(dim):
         return dim == 1
     empty = [*filter(may_be_zero, symbols_of(dim))]
-    if len(empty) > MOST or from_one(str(dim)) != 1 or not all(map(_is_plain_dim, parts)):
+    if (
+        len(empty) > MOST
+        or expression_of_positive(str(dim)) != 1
+        or not all(map(_is_plain_dim, parts))
+    ):
         return False
     return all(
         with_zeros(str(dim), zeros) == 1 or not sum(with_zeros(str(part), zeros) for part in parts)
@@ -80,7 +89,7 @@ def _is_effective_bound(dim: ir.SymbolicDim) -> bool:
 def _simplified_text(text: str, empty: tuple[str, ...]) -> str | None:
     """Return ``text`` simplified for sizes >= 1 if that also holds where some of ``empty`` are
     0."""
-    simple = from_one(text)
+    simple = expression_of_positive(text)
     if not empty or len(empty) > MOST or _bounds(str(simple)) >= _bounds(text):
         return None
     for zeros in _cases(empty):

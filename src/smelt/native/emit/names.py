@@ -13,6 +13,7 @@ from smelt.ir import reserved_words
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.:,\[\] -]")
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
 _LONGEST = 80
+"""The most characters of a comment."""
 
 
 def comment(text: str) -> str:

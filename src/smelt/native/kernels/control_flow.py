@@ -26,7 +26,7 @@ from smelt.program.storage import Needs
 
 BYTE = C_TYPES[ir.DataType.UINT8]
 
-Sizes: TypeAlias = tuple[int, int, int, int]
+VaryingSize: TypeAlias = tuple[int, int, int, int]
 """A state size that varies: variable, initial size, next size, size in the result."""
 
 
@@ -168,8 +168,8 @@ def _states(cx: KernelContext) -> list[_State]:
     return states
 
 
-def _carried_sizes(cx: KernelContext) -> list[Sizes]:
-    """Return the state sizes that vary."""
+def _varying_sizes(cx: KernelContext) -> list[VaryingSize]:
+    """Return the state sizes that vary between iterations, each once if several states have it."""
     body = cx.instruction.bodies[0].program
     loop_sizes, varying = {str(each.size) for each in body.loop_sizes}, {}
     for i, (read, written) in enumerate(_slots_of_states(cx)):
@@ -219,7 +219,7 @@ def loop(cx: KernelContext) -> None:
         memcpy(y0, scratch + 0, 16);
     ```
     """
-    states, sizes = _states(cx), _carried_sizes(cx)
+    states, sizes = _states(cx), _varying_sizes(cx)
     _begin(cx, states, sizes)
     reads, writes = cx.ints("reads"), cx.ints("writes")
     count = len(states)
@@ -248,7 +248,7 @@ def loop(cx: KernelContext) -> None:
         cx.define_size(result, str(size))
 
 
-def _begin(cx: KernelContext, states: Sequence[_State], sizes: Sequence[Sizes]) -> None:
+def _begin(cx: KernelContext, states: Sequence[_State], sizes: Sequence[VaryingSize]) -> None:
     """Declare the state sizes that vary, and copy the initial states to the outputs."""
     for size, initial, _, _ in sizes:
         cx.body.line(f"ptrdiff_t {size} = {initial};")
@@ -263,7 +263,7 @@ def _copy(cx: KernelContext, to: str, source: str, size: int) -> None:
         cx.body.line(f"memcpy({to}, {source}, {as_bytes(size)});")
 
 
-def _check_sizes(cx: KernelContext, sizes: Sequence[Sizes]) -> None:
+def _check_sizes(cx: KernelContext, sizes: Sequence[VaryingSize]) -> None:
     """Write checks that end a run if a new state exceeds its bounds, before it is copied."""
     for number, (size, _, after, _) in enumerate(sizes):
         cx.may_fail()

@@ -34,6 +34,7 @@ from smelt.program.run_sizes import Size, highest, lowest, same, surely_below
 from smelt.program.storage import Needs
 
 FEWEST_COLUMNS = 4
+"""With fewer columns, many lanes of a vector would be empty."""
 
 
 def _refuse(instance: Instance) -> str | None:

@@ -12,6 +12,7 @@ from smelt.native.kernels.lane_math import in_lanes
 from smelt.native.types import CType
 
 PANEL = 64
+"""The most columns of a panel, whose maxima and sums are arrays on the stack."""
 
 
 def panel_function(cx: KernelContext, type_: CType) -> str:

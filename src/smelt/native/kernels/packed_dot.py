@@ -24,6 +24,7 @@ from smelt.program.storage import Needs
 
 ROWS, VECTORS = 6, 2
 ONE_ROW_VECTORS = 4
+"""Micro-kernels compute ``ROWS`` rows of ``VECTORS`` vectors, or one row of ``ONE_ROW_VECTORS``."""
 SCALES, ZEROS, PLACES, BIAS = 2, 3, 4, 5
 """The positions of inputs."""
 

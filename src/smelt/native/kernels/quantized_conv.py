@@ -99,7 +99,7 @@ def quantized_conv(cx: KernelContext) -> None:
     plane = f"({scratch} + {LEAD})"
     flip = 128 if x.type.signed else 0
     sums = layout.weights.astype(np.int64).sum((2, 3)).reshape(-1)
-    epilogue = epilogue_minus_zero_point(cx, sums, flip, f"scratch + {layout.start}")
+    epilogue = epilogue_minus_zero_point(cx, sums, flip, f"scratch + {layout.sums_offset}")
     size = int(np.prod(window.input))
     _emit_steps(cx, layout, _position_table(cx, band), scratch)
     body.line(f"const unsigned char pad = (unsigned char)({zero_text(cx)} + {flip});")
@@ -114,7 +114,9 @@ def quantized_conv(cx: KernelContext) -> None:
             band_loop, filter_loop = filter_loop, band_loop
         with band_loop("h", band.height, step=band.rows):
             if layout.in_columns:
-                columns_as_channels.emit_copy(cx, band, plane, f"({scratch} + {layout.line})", flip)
+                columns_as_channels.emit_copy(
+                    cx, band, plane, f"({scratch} + {layout.row_offset})", flip
+                )
             else:
                 emit_copy(cx, band, channels, plane, flip)
             body.line(f"const ptrdiff_t left = {band.height} - h;")
@@ -170,7 +172,7 @@ def _emit_weights(
         return "NULL", at
     quads = layout.depth // 4
     body.line(f"const int8_t *whole = {at};")
-    body.line(f"int16_t *apart = (int16_t *)(void *)({scratch} + {layout.block});")
+    body.line(f"int16_t *apart = (int16_t *)(void *)({scratch} + {layout.weights_offset});")
     if layout.excess:
         arguments = f"whole, {quads}, {rows}, first, excess, (int8_t *)apart"
         body.line(f"const int32_t *first = first_excess + g * {layout.weights.shape[1]} + o;")
@@ -196,7 +198,7 @@ def _emit_steps(cx: KernelContext, layout: Layout, offsets: str, scratch: str) -
     first, numbers = excess_tables(cx, layout.excess)
     positions = layout.weights.shape[3]
     cx.body.line(f"const int32_t *first_excess = {first}, *excess = {numbers};")
-    cx.body.line(f"int32_t *steps = (int32_t *)(void *)({scratch} + {layout.steps});")
+    cx.body.line(f"int32_t *steps = (int32_t *)(void *)({scratch} + {layout.steps_offset});")
     with cx.body.loops(("c", "p"), (layout.quads, positions)):
         at = f"c * {4 * layout.band.plane} + {offsets}[p]"
         cx.body.line(f"steps[c * {positions} + p] = (int32_t)({at});")

@@ -21,6 +21,7 @@ BANDS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 """The numbers of bands to try, as far as there are rows."""
 
 MOST_LAYERS = 32
+"""The most first layers of a program that are tried in bands."""
 
 
 def candidates(program: Program) -> Iterator[tuple[int, int, Program]]:

@@ -36,6 +36,7 @@ T = ir.DataType
 Values = Sequence["ir.Value | None"]
 
 HALF = 2**32
+"""An int64 is reduced as two halves of 32 bits, which doubles represent exactly."""
 
 NARROW = -(2**31), 2**31 - 1
 """Range of 32-bit numbers, on which Max and Min are right."""

@@ -31,6 +31,7 @@ ASYMPTOTIC = (
 """``B(2k) / (2k)`` for k = 1, 2, ...: DLMF 5.11.2."""
 
 LARGE = 10.0
+"""Below this, the recurrence moves a number up before the asymptotic series is used."""
 
 
 def digamma(m: Arithmetic, x: Number) -> Number:

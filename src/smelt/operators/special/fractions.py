@@ -13,6 +13,9 @@ from smelt.operators.formula import Arithmetic, Number
 LIMIT = 10000.0
 EPS = 2.0**-52
 BIG = 2.0**100
+"""The most terms, the least relative change that needs a further term, and the largest numerator
+of a fraction.
+"""
 
 
 def gamma_series(

@@ -15,6 +15,7 @@ LIMIT = 10000.0
 
 TOLERANCE = 2.0**-51
 SMALL = 2.0**-1000
+"""The change that ends the fraction, and the number that replaces ratios near 0 (divisors)."""
 
 
 def betainc(m: Arithmetic, a: Number, b: Number, x: Number) -> Number:

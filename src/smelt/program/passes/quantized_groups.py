@@ -222,7 +222,10 @@ class _Groups:
         return [instruction_of(inner.origin, SOFTMAX, inputs, output, **attributes)]
 
     def _mean(self, inner: Instruction, step: Step, output: int) -> list[Instruction] | None:
-        """Return a QuantizedMean; None if ``inner`` is no mean over trailing dims."""
+        """Return a QuantizedMean; None if ``inner`` is no mean over trailing dims.
+
+        Below 2**22 bytes, their sum minus the sum of zero points fits a 32-bit integer.
+        """
         x = self.values.quantized(inner.inputs[0]) if inner.inputs else None
         size = _averaged_count(self.program, inner)
         if x is None or not 0 < size < 2**22:

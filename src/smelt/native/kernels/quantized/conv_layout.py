@@ -21,7 +21,7 @@ class Layout:
     space.
 
     The plane comes first, then the weights of a micro-kernel as 16-bit integers, a padded row of
-    the image, and the initial sum of each filter. Offsets are in bytes.
+    the image, the table ``steps``, and the initial sum of each filter. Offsets are in bytes.
     """
 
     band: Band
@@ -52,35 +52,36 @@ class Layout:
         return 4 * self.quads * int(self.weights.shape[3])
 
     @property
-    def block(self) -> int:
+    def weights_offset(self) -> int:
         """The offset of the weights of a micro-kernel."""
         return LEAD + self.band.quad_bytes(self.quads)
 
     @property
-    def line(self) -> int:
+    def row_offset(self) -> int:
         """The offset of the buffer for one padded row, after the weights as 16-bit integers."""
         widened_bytes = 2 * (ROWS * self.depth + 2 * MOST_ROWS)
-        return self.block + (widened_bytes if self.weights.dtype == np.int8 else 0)
+        return self.weights_offset + (widened_bytes if self.weights.dtype == np.int8 else 0)
 
     @property
-    def steps(self) -> int:
-        """The offset of a table: the offset in the plane of each group of four elements of a
-        filter.
+    def steps_offset(self) -> int:
+        """The offset of the table ``steps``, after the buffer for one padded row.
+
+        The table has where in the plane each group of four elements of a filter is read.
         """
-        return self.line + (
+        return self.row_offset + (
             -(-columns_as_channels.row_bytes(self.band) // 4) * 4 if self.in_columns else 0
         )
 
     @property
-    def start(self) -> int:
+    def sums_offset(self) -> int:
         """The offset of the initial sums."""
-        return self.steps + (self.depth if self.excess else 0)
+        return self.steps_offset + (self.depth if self.excess else 0)
 
     @property
     def bytes(self) -> int:
         """The size of the scratch space in bytes."""
         group, filters = (int(size) for size in self.weights.shape[:2])
-        return self.start + 4 * (group * filters + SPARE)
+        return self.sums_offset + 4 * (group * filters + SPARE)
 
 
 def in_quads(weights: np.ndarray) -> np.ndarray:

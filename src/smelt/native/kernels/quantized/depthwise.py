@@ -109,20 +109,20 @@ class Layout:
     filters: int
 
     @property
-    def results(self) -> int:
+    def results_offset(self) -> int:
         """The offset of the results of a band."""
         return LEAD + _planes_at_once(self.band) * _plane(self.band)
 
     @property
-    def start(self) -> int:
+    def sums_offset(self) -> int:
         """The offset of the initial sums."""
         pixels = self.band.rows * self.band.pitch + 4 * MOST_SUMS
-        return self.results + -(-pixels * self.stored.size // 4) * 4
+        return self.results_offset + -(-pixels * self.stored.size // 4) * 4
 
     @property
     def bytes(self) -> int:
         """The size of the scratch space in bytes."""
-        return self.start + 4 * (self.filters + SPARE)
+        return self.sums_offset + 4 * (self.filters + SPARE)
 
 
 def layout_of(instance: Instance, window: Window, weights: np.ndarray) -> Layout:
@@ -155,14 +155,14 @@ def emit(cx: KernelContext, window: Window, weights: np.ndarray) -> None:
     x, y = cx.input(0), cx.output()
     flip = 128 if x.type.signed else 0
     sums = weights.astype(np.int64).sum((2, 3)).reshape(-1)
-    epilogue = epilogue_minus_zero_point(cx, sums, flip, f"scratch + {layout.start}")
+    epilogue = epilogue_minus_zero_point(cx, sums, flip, f"scratch + {layout.sums_offset}")
     packed, scratch = _pack(cx, taps), cx.scratch(C_TYPES[ir.DataType.UINT8])
     tile = _tile(cx, taps, stored)
     most, plane = min(_planes_at_once(size), group), _plane(size)
     at_once = size.rows == size.height
     body.line(f"const int pad = {zero_text(cx)} + {flip};")
     body.line(f"unsigned char *planes = {scratch} + {LEAD};")
-    buffer = f"({stored.type} *)(void *)({scratch} + {layout.results})"
+    buffer = f"({stored.type} *)(void *)({scratch} + {layout.results_offset})"
     body.line(f"{stored.type} *results = {buffer};")
     if at_once:
         body.line(f"memset(planes, pad, {most * plane});")

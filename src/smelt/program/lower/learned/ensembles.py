@@ -14,6 +14,7 @@ from smelt.program.lower.registry import lowers
 MODES = ("AVERAGE", "SUM", "MIN", "MAX")
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 MEMBER = 6
+"""The number of BRANCH_MEMBER in ``nodes_modes``: the node tests whether a value is in a set."""
 
 
 @lowers(f"{ML}::TreeEnsemble")

@@ -18,6 +18,7 @@ from smelt.frontends.jax.plugins.windows.windows import Window, padded_shape, wi
 from smelt.frontends.jax.registry import lowers
 
 MOST_DIMS = 3
+"""The most spatial dims for which ONNX Runtime has pooling kernels."""
 
 MEANS = (ir.DataType.FLOAT, ir.DataType.FLOAT16)
 

@@ -18,6 +18,7 @@ from smelt.frontends.jax.plugins.programs.creation import counted
 from smelt.frontends.jax.plugins.windows.monoids import Monoid
 
 END = 2**62
+"""The end of a Slice that reads up to the last element."""
 
 
 @dataclass(frozen=True)
