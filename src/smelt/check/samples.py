@@ -25,8 +25,8 @@ def cases_of(
     """Return the inputs of one comparison for each of ``samples``, or for each part of stacked
     samples.
 
-    Arrays contain several samples if each has one dim more than its input, or if its first dim is a
-    multiple of the input's first dim, by the same factor for all arrays. ``fixed`` are sizes of
+    Arrays contain several samples in two cases: each array has one dim more than its input; or each
+    first dim is the same multiple of the input's first dim. ``fixed`` are sizes of
     symbolic dims that the other side requires. Without an ``interface`` the arrays keep their
     order. Raises UsageError E632 for missing or unknown names, and for arrays that do not fit.
     """

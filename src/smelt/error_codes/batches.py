@@ -43,7 +43,7 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E696": ErrorCode(
         "a model without rows",
-        "A Predictor passes rows to a model and expects one row of results for each, so the first "
+        "A Predictor passes rows to a model and expects one row of results for each. So the first "
         "dim of every input and output must be the batch.",
         "export the model with the batch as first dim, or select other outputs by outputs=",
     ),

@@ -29,8 +29,8 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E220": ErrorCode(
         "no runtime here has a kernel for an operator",
-        "To compare results smelt runs the model, and neither ONNX Runtime nor the reference "
-        "evaluator has a kernel for one of its operators and element types.",
+        "To compare results smelt runs the model. Neither ONNX Runtime nor the reference evaluator "
+        "has a kernel for one of its operators and element types.",
         "install a newer onnxruntime, or compare a part of the model",
     ),
     "E221": ErrorCode(

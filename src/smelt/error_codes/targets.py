@@ -26,13 +26,13 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E660": ErrorCode(
         "a wrong option of a target",
-        "The target has no such option, or its value has the wrong type, or cannot be the name of "
-        "the functions or files that the target writes.",
+        "The target has no such option, or the value has the wrong type. A value that names "
+        "functions or files must be a valid name for them.",
         "--option name=my_model",
     ),
     "E661": ErrorCode(
         "no C compiler",
-        "To run a compiled model on this machine, smelt builds it first by a C compiler.",
+        "To run a compiled model on this machine, smelt first builds it with a C compiler.",
         f"install gcc, clang or {requirement('host-cc')}, "
         "or name one in the environment variable CC",
     ),
@@ -55,7 +55,7 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E670": ErrorCode(
         "inputs that do not fit a program",
-        "The model does not accept an array of this shape, or the values lead to sizes other than "
+        "The model does not accept an array of this shape. Or the values lead to sizes other than "
         "declared, or to a branch that cannot be computed.",
         "give an array of the shape in the message, or other values",
     ),

@@ -119,8 +119,9 @@ def _timing(times: Sequence[float], first: Sequence[float]) -> Timing:
 def _interval(sorted_values: Sequence[float]) -> tuple[float, float] | None:
     """Return the 95 % confidence interval of the median, from binomial order statistics.
 
-    The true median lies outside of the sorted values ``rank`` to ``n - 1 - rank`` with the
-    probability of at most ``rank`` heads, or at most ``rank`` tails, in ``n`` tosses of a coin.
+    Each of ``n`` values is above the true median with probability 1/2, as a coin falls. So the
+    median is outside of the sorted values ``rank`` to ``n - 1 - rank`` as often as ``n`` tosses
+    give at most ``rank`` heads, or at most ``rank`` tails.
     Returns None if even the range of all values has a lower confidence.
     """
     count, tail = len(sorted_values), 0.0

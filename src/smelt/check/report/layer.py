@@ -39,8 +39,8 @@ def part_of(before: dict[str, Any], after: dict[str, Any]) -> Part:
     """Return the part of both graphs to draw.
 
     This is one of the repeated groups (paths that differ in numbers only) in which most nodes
-    changed. Without repeated groups of ``LEAST`` to ``MOST`` nodes, it is the whole graph if that
-    has at most ``MOST`` nodes, else the group of that size in which most nodes changed.
+    changed. If no repeated group has ``LEAST`` to ``MOST`` nodes, a graph of at most ``MOST`` nodes
+    is drawn whole. Of a larger graph, the group of that size in which most nodes changed is drawn.
     """
     sides = [dict(_groups(side["tree"], ())) for side in (before, after)]
     parts = [

@@ -16,10 +16,10 @@ FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16
 def round_trip_flaw(dq: Quantization, q: Quantization, constants: Constants) -> str | None:
     """Return why quantizing the result of ``dq`` with ``q`` might change integers, else None.
 
-    Let ``n = integer - zero_point`` and ``u`` the unit roundoff. The product, the quotient and, in
-    runtimes that multiply by it, the reciprocal of the scale are each off by a factor of at most
-    ``1 + u``, as long as all stay in the normal range. The result rounds to ``n`` if ``|n| * ((1 +
-    u)**3 - 1) < 1/2``.
+    Let ``n = integer - zero_point`` and ``u`` the unit roundoff. Three numbers are rounded, each by
+    a factor of at most ``1 + u`` in the normal range: the product, the quotient and, in runtimes
+    that multiply by it, the reciprocal of the scale. The result rounds to ``n`` if
+    ``|n| * ((1 + u)**3 - 1) < 1/2``.
     """
     differs = difference(dq, q, constants)
     if differs is not None:

@@ -73,8 +73,8 @@ def _groups(cx: PassContext) -> Iterator[list[_Part]]:
 def _part(cx: PassContext, node: ir.Node) -> _Part | None:
     """Return the Slice ``node`` as a part.
 
-    None if it cuts several axes, takes no rows or has a step other than 1, if sizes or bounds are
-    unknown, or if it cuts a constant or is an output.
+    None if it cuts several axes, takes no rows or has a step other than 1. Also None for unknown
+    sizes or bounds, for a Slice of a constant, and for a graph output.
     """
     x = node.inputs[0]
     if x is None or x.shape is None or is_constant(x) or not is_known(node):  # keeps 2

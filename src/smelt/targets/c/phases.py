@@ -29,8 +29,8 @@ def order(plan: CPlan) -> None:
 def allocate(plan: CPlan) -> None:
     """Place all buffers in one arena; sets ``plan.memory``.
 
-    The fact ``bound_bytes`` is a lower bound for any plan. With the option ``arena``, the fact
-    ``choices`` lists arena sizes and their cost in MACs when row bands are used, and
+    The fact ``bound_bytes`` is a lower bound for any plan. The option ``arena`` adds two:
+    ``choices`` lists arena sizes and their cost in MACs when row bands are used;
     ``steps_in_one_part`` counts steps that stay single-threaded for lack of scratch space.
     """
     options = plan.options
