@@ -46,7 +46,10 @@ def _covering(
         read = [(substituted(each, first), substituted(each, last) + 1) for each in load.index]
         if region is not None:
             both = zip(region, read, strict=True)
-            read = [(smaller(a, c), larger(b, d)) for (a, b), (c, d) in both]
+            read = [
+                (smaller(known_first, read_first), larger(known_end, read_end))
+                for (known_first, known_end), (read_first, read_end) in both
+            ]
         region = read
     assert region is not None
     return region

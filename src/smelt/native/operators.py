@@ -22,22 +22,22 @@ CONV = ("kernel_shape", "strides", "dilations", "pads")
 
 
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
-    """Return the element type of ``x`` and the result shape ``[N, filters, spatial...]``."""
-    x, w = inputs[0], inputs[1]
-    if x is None or w is None:
+    """Return the element type of the image and the result shape ``[N, filters, spatial...]``."""
+    image, weights = inputs[0], inputs[1]
+    if image is None or weights is None:
         raise ValueError("ConvRelu takes an image and weights")
     _group(attributes)
-    if x.shape is None or w.shape is None:
-        return (Result(x.dtype, None),)
+    if image.shape is None or weights.shape is None:
+        return (Result(image.dtype, None),)
     kernel, strides, dilations, pads = (ints_of(attributes, name) for name in CONV)
     rank = len(kernel)
-    if len(x.shape) != rank + 2 or len(w.shape) != rank + 2 or len(pads) != 2 * rank:
-        raise ValueError(f"shapes {x.shape} and {w.shape} do not fit {rank} spatial dims")
-    sizes: list[Dim] = [x.shape[0], w.shape[0]]
-    for i in range(rank):
-        spare = pads[i] + pads[rank + i] - dilations[i] * (kernel[i] - 1) - 1
-        sizes.append((x.shape[2 + i] + spare) // strides[i] + 1)
-    return (Result(x.dtype, ir.Shape(sizes)),)
+    if len(image.shape) != rank + 2 or len(weights.shape) != rank + 2 or len(pads) != 2 * rank:
+        raise ValueError(f"shapes {image.shape} and {weights.shape} do not fit {rank} spatial dims")
+    sizes: list[Dim] = [image.shape[0], weights.shape[0]]
+    for dim in range(rank):
+        spare = pads[dim] + pads[rank + dim] - dilations[dim] * (kernel[dim] - 1) - 1
+        sizes.append((image.shape[2 + dim] + spare) // strides[dim] + 1)
+    return (Result(image.dtype, ir.Shape(sizes)),)
 
 
 def reference(

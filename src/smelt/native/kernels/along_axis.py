@@ -53,9 +53,9 @@ def count_to_limit(cx: KernelContext) -> None:
 @kernel("Range", kinds=NUMBER)
 def count_up(cx: KernelContext) -> None:
     """Write ``start + i * delta`` for each ``i``; a running sum would gather rounding errors."""
-    start, delta, output, t = cx.input(0), cx.input(1), cx.output(), cx.type(0)
-    product = combine("Mul", t, f"({t.name})i", f"{delta.name}[0]")
-    total = combine("Add", t, f"{start.name}[0]", f"({product})")
+    start, delta, output, type_ = cx.input(0), cx.input(1), cx.output(), cx.type(0)
+    product = combine("Mul", type_, f"({type_.name})i", f"{delta.name}[0]")
+    total = combine("Add", type_, f"{start.name}[0]", f"({product})")
     with cx.body.loop("i", output.size):
         cx.body.line(f"{output.name}[i] = {total};")
 
@@ -73,20 +73,20 @@ def local_response(cx: KernelContext) -> None:
     y0[...] = x0[...] / powf(1.0e+00f + 2.0e-05f * sum, 7.5e-01f);
     ```
     """
-    source, output, t = cx.input(0), cx.output(), cx.type(0)
+    source, output, type_ = cx.input(0), cx.output(), cx.type(0)
     samples, channels, *spatial = source.shape
     inner, size = math.prod(spatial), cx.int("size")
     before, after = (size - 1) // 2, size - 1 - (size - 1) // 2
-    alpha, beta = t.literal(cx.float("alpha") / size), t.literal(cx.float("beta"))
+    alpha, beta = type_.literal(cx.float("alpha") / size), type_.literal(cx.float("beta"))
     x = source.name
     with cx.body.loops(("n", "c", "i"), (samples, channels, inner)):
         cx.body.line(f"const ptrdiff_t low = c < {before} ? 0 : c - {before};")
         cx.body.line(f"const ptrdiff_t top = c + {after + 1};")
         cx.body.line(f"const ptrdiff_t high = top < {channels} ? top : {channels};")
-        cx.body.line(f"{t.name} sum = 0;")
+        cx.body.line(f"{type_.name} sum = 0;")
         with cx.body.loop("d", "high", "low"):
-            cx.body.line(f"const {t.name} v = {x}[(n * {channels} + d) * {inner} + i];")
+            cx.body.line(f"const {type_.name} v = {x}[(n * {channels} + d) * {inner} + i];")
             cx.body.line("sum += v * v;")
         at = f"(n * {channels} + c) * {inner} + i"
-        base = f"{t.literal(cx.float('bias'))} + {alpha} * sum"
-        cx.body.line(f"{output.name}[{at}] = {x}[{at}] / pow{t.f}({base}, {beta});")
+        base = f"{type_.literal(cx.float('bias'))} + {alpha} * sum"
+        cx.body.line(f"{output.name}[{at}] = {x}[{at}] / pow{type_.f}({base}, {beta});")

@@ -69,17 +69,19 @@ def _rows(cx: KernelContext, axis: int) -> Iterator[tuple[int, str]]:
 
 def _find(cx: KernelContext, count: int, at: str, sign: str, *, last: bool) -> None:
     """Write C that sets ``best`` to the position of the row's extreme; NaN beats all numbers."""
-    x, t, body = cx.input(0).name, cx.type(0), cx.body
+    x, type_, body = cx.input(0).name, cx.type(0), cx.body
     is_contiguous = at == "row + i * 1"
-    if is_contiguous and not last and t.kind == "float" and not surely_below(count, FEW):
-        top = f"{extreme_of(cx, t, sign)}({x} + row, {count})"
-        body.line(f"const ptrdiff_t best = {_position_function(cx, t)}({x} + row, {count}, {top});")
+    if is_contiguous and not last and type_.kind == "float" and not surely_below(count, FEW):
+        top = f"{extreme_of(cx, type_, sign)}({x} + row, {count})"
+        body.line(
+            f"const ptrdiff_t best = {_position_function(cx, type_)}({x} + row, {count}, {top});"
+        )
         return
-    body.line(f"{t.name} top = {x}[row];")
+    body.line(f"{type_.name} top = {x}[row];")
     body.line("ptrdiff_t best = 0;")
     with body.loop("i", count, start=1):
-        body.line(f"const {t.name} v = {x}[{at}];")
-        body.line(f"const int better = {_better(t, sign, 'top', last=last)};")
+        body.line(f"const {type_.name} v = {x}[{at}];")
+        body.line(f"const int better = {_better(type_, sign, 'top', last=last)};")
         body.line("top = better ? v : top;")
         body.line("best = better ? i : best;")
 
@@ -138,27 +140,31 @@ def _emit_rows_together(
     }
     ```
     """
-    (outer, count, inner), body, t = sizes, cx.body, cx.type(0)
-    x, y, width = cx.input(0).name, cx.output().name, BYTES_TOGETHER // max(t.size, 4)
+    (outer, count, inner), body, type_ = sizes, cx.body, cx.type(0)
+    x, y, width = cx.input(0).name, cx.output().name, BYTES_TOGETHER // max(type_.size, 4)
     cx.call("LANES", PRELUDE)
-    index_type = "ptrdiff_t" if t.size == 8 or isinstance(cast(object, count), Size) else "int32_t"
+    index_type = (
+        "ptrdiff_t" if type_.size == 8 or isinstance(cast(object, count), Size) else "int32_t"
+    )
     with body.loop("o", outer), body.loop("k", inner, step=width):
-        body.line(f"const {t.name} *from = {x} + o * {count * inner} + k * {row_stride};")
+        body.line(f"const {type_.name} *from = {x} + o * {count * inner} + k * {row_stride};")
         body.line(f"const ptrdiff_t left = {inner} - k, columns = left < {width} ? left : {width};")
-        body.line(f"{t.name} top[{width}];")
+        body.line(f"{type_.name} top[{width}];")
         body.line(f"{index_type} best[{width}];")
         with body.loop("j", "columns"):
             body.line(f"top[j] = from[j * {row_stride}], best[j] = 0;")
         with body.loop("i", count, start=1):
-            body.line(f"const {t.name} *row = from + i * {inner if same(row_stride, 1) else 1};")
+            body.line(
+                f"const {type_.name} *row = from + i * {inner if same(row_stride, 1) else 1};"
+            )
             numbers = f"row[j * {row_stride}]"
-            if t.name == "float" and not same(row_stride, 1):
+            if type_.name == "float" and not same(row_stride, 1):
                 numbers = "row_values[j]"
                 _copy_strided_row(cx, width, row_stride)
             with body.loop("j", "columns"):
-                body.line(f"const {t.name} v = {numbers};")
-                body.line(f"const {t.name} t = top[j];")
-                body.line(f"const int better = {_better(t, sign, 't', last=last)};")
+                body.line(f"const {type_.name} v = {numbers};")
+                body.line(f"const {type_.name} t = top[j];")
+                body.line(f"const int better = {_better(type_, sign, 't', last=last)};")
                 body.line("top[j] = better ? v : t;")
                 body.line(f"best[j] = better ? ({index_type})i : best[j];")
         with body.loop("j", "columns"):

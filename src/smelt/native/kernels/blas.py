@@ -19,6 +19,7 @@ GEMM = "smelt.native::Gemm"
 BIND = "smelt_bind"
 PREFIX = "blas_"
 ROWS, PLAIN, TRANSPOSED = 101, 111, 112
+"""The numbers by which ``cblas.h`` names row-major order and the transposition of a matrix."""
 LARGEST = 2**31 - 1
 """The largest size: BLAS takes ints."""
 
@@ -32,8 +33,10 @@ class Matrix:
 
 
 def matrices(instance: Instance) -> tuple[Layout, Matrix, Matrix] | None:
-    """Return the layout of a DotGeneral and of its operands; None if BLAS cannot read them in
-    place.
+    """Return the layout of a DotGeneral, of its left and of its right operand.
+
+    None if BLAS cannot read the operands in place: no dim of a matrix is contiguous, a dim is
+    empty, or a number exceeds C's ``int``.
     """
     layout = layout_of_instance(instance)
     types = {instance.type(0).name, instance.type(1).name}
@@ -62,6 +65,8 @@ def _rhs(axis: Axis) -> tuple[int, int]:
 
 def _matrix(rows: tuple[int, int], columns: tuple[int, int]) -> Matrix | None:
     """Return the layout of a matrix; ``rows`` and ``columns`` are size and stride of its dims.
+
+    ``(4, 1), (3, 4)`` is a 3 x 4 matrix in memory, so ``Matrix(TRANSPOSED, 4)``.
 
     None if neither dim is contiguous.
     """

@@ -41,14 +41,16 @@ def _divisor(cx: KernelContext, re: str, im: str, *, zero_is_one: bool) -> None:
     const float by = large * (c * c + s * s);
     ```
     """
-    t, body = cx.type(0), cx.body
-    body.line(f"const {t.name} first = {re}, second = {im};")
-    body.line(f"const {t.name} large = fabs{t.f}(first) > fabs{t.f}(second) ? first : second;")
+    type_, body = cx.type(0), cx.body
+    body.line(f"const {type_.name} first = {re}, second = {im};")
+    body.line(
+        f"const {type_.name} large = fabs{type_.f}(first) > fabs{type_.f}(second) ? first : second;"
+    )
     if_zero = "first == 0 && second == 0 ? " if zero_is_one else ""
     identities = ("1 : ", "0 : ", "1 : ") if zero_is_one else ("",) * 3
     values = ("first / large", "second / large", "large * (c * c + s * s)")
     for name, identity, value in zip(("c", "s", "by"), identities, values, strict=True):
-        body.line(f"const {t.name} {name} = {if_zero}{identity}{value};")
+        body.line(f"const {type_.name} {name} = {if_zero}{identity}{value};")
 
 
 def _quotient(cx: KernelContext, re: str, im: str) -> None:
@@ -70,7 +72,7 @@ def lu(cx: KernelContext) -> None:
     """Write the LU factors of each matrix, column by column; the pivot has the largest ``|re| +
     |im|``.
     """
-    body, t, (rows, columns) = cx.body, cx.type(0), cx.shape(0)[-2:]
+    body, type_, (rows, columns) = cx.body, cx.type(0), cx.shape(0)[-2:]
     pivots, order, size = cx.output(2), cx.output(3), rows * columns
     count = pivots.shape[-1]
     with body.loop("b", _batch(cx)):
@@ -82,7 +84,7 @@ def lu(cx: KernelContext) -> None:
             body.line("ptrdiff_t row = k;")
             with body.loop("i", rows, start="k + 1"):
                 sizes = [
-                    " + ".join(f"fabs{t.f}({part}[{i} * {columns} + k])" for part in PARTS)
+                    " + ".join(f"fabs{type_.f}({part}[{i} * {columns} + k])" for part in PARTS)
                     for i in ("i", "row")
                 ]
                 body.line(f"row = {sizes[0]} > {sizes[1]} ? i : row;")
@@ -91,14 +93,14 @@ def lu(cx: KernelContext) -> None:
                 for part in PARTS:
                     with body.block(""):
                         pivot_row, swap_row = (f"{part}[{i} * {columns} + j]" for i in ("k", "row"))
-                        exchange(cx, t.name, pivot_row, swap_row)
+                        exchange(cx, type_.name, pivot_row, swap_row)
             with body.block(""):
                 exchange(cx, order.type.name, "order[k]", "order[row]")
             _divisor(cx, *(f"{part}[k * {columns} + k]" for part in PARTS), zero_is_one=True)
             with body.loop("i", rows, start="k + 1"):
                 below = [f"{part}[i * {columns} + k]" for part in PARTS]
                 _quotient(cx, *below)
-                body.line(f"const {t.name} p = {below[0]}, q = {below[1]};")
+                body.line(f"const {type_.name} p = {below[0]}, q = {below[1]};")
                 with body.loop("j", columns, start="k + 1"):
                     _subtract_product(cx, f"i * {columns} + j", f"k * {columns} + j")
 
@@ -106,7 +108,7 @@ def lu(cx: KernelContext) -> None:
 @kernel("smelt::ComplexTriangularSolve", kinds=FLOAT)
 def triangular_solve(cx: KernelContext) -> None:
     """Write the solutions by substitution; a system from the right is solved as its transpose."""
-    body, t, n, left = cx.body, cx.type(0), cx.shape(0)[-1], bool(cx.int("left_side"))
+    body, type_, n, left = cx.body, cx.type(0), cx.shape(0)[-1], bool(cx.int("left_side"))
     columns = cx.shape(2)[-1] if left else cx.shape(2)[-2]
     transposed = bool(cx.int("transpose_a")) == left  # a system from the right transposes both
     lower, size = bool(cx.int("lower")) != transposed, n * columns  # a transposed one is upper
@@ -124,14 +126,14 @@ def triangular_solve(cx: KernelContext) -> None:
     with body.loop("b", _batch(cx)):
         for i, part in enumerate(PARTS):
             matrix = f"{cx.input(i).name} + b * {n * n}"
-            body.line(f"const {t.name} *const a_{part} = {matrix};")
+            body.line(f"const {type_.name} *const a_{part} = {matrix};")
         _copy(cx, 2, size)
         with body.loop("r", n):
             body.line(f"const ptrdiff_t i = {'r' if lower else f'{n} - 1 - r'};")
             start, stop = ("0", "i") if lower else ("i + 1", str(n))
             with body.loop("k", stop, start=start):
                 index = of_a("i", "k")
-                body.line(f"const {t.name} p = a_re[{index}], q = {minus}a_im[{index}];")
+                body.line(f"const {type_.name} p = a_re[{index}], q = {minus}a_im[{index}];")
                 with body.loop("j", columns):
                     _subtract_product(cx, of_x("i", "j"), of_x("k", "j"))
             if not cx.int("unit_diagonal"):

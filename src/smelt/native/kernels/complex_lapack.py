@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from smelt.native.kernels import systems_by_halves
-from smelt.native.kernels.blas import ROWS
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.lapack import BLOCK, DOMAIN, emit_order
@@ -19,6 +18,7 @@ from smelt.native.kernels.lapack_calls import (
     interleaved,
     letter,
     split_pairs,
+    triangular_flags,
 )
 from smelt.program.storage import Needs
 
@@ -37,16 +37,20 @@ def supports(instance: Instance) -> bool:
     return real and not any(0 in shape for shape in shapes) and shapes[::2] == shapes[1::2]
 
 
-def _work(name: str, m: int, n: int) -> tuple[int, int, int]:
+def _work(name: str, rows: int, columns: int) -> tuple[int, int, int]:
     """Return LAPACK's workspace as its manual demands: complex numbers, reals and integers."""
-    least, most = min(m, n), max(m, n)
+    least, most = min(rows, columns), max(rows, columns)
     if name in ("ComplexCholesky", "ComplexLU"):
         return 0, 0, 0
     if name == "ComplexEigh":
-        return n * n + (2 + BLOCK) * n, 1 + 5 * n + 2 * n * n, 3 + 5 * n
+        return (
+            columns * columns + (2 + BLOCK) * columns,
+            1 + 5 * columns + 2 * columns * columns,
+            3 + 5 * columns,
+        )
     if name == "ComplexQR":
-        return least + m * m + BLOCK * most, 0, 0
-    numbers = 2 * least * least + 4 * least + 2 * most + BLOCK * (m + n)
+        return least + rows * rows + BLOCK * most, 0, 0
+    numbers = 2 * least * least + 4 * least + 2 * most + BLOCK * (rows + columns)
     reals = max(5 * least * least + 7 * least, 2 * most * least + 2 * least * least + least)
     return numbers, reals, 8 * least
 
@@ -59,29 +63,34 @@ def _needs_of_systems(instance: Instance) -> Needs:
 
 def _needs(instance: Instance) -> Needs:
     """Return the scratch space for the interleaved matrix, its vectors and LAPACK's workspace."""
-    name, (m, n) = instance.instruction.op.rpartition("::")[2], instance.shape(0)[-2:]
-    numbers, reals, integers = _work(name, m, n)
-    vectors = m * m + n * n if name == "ComplexSVD" else 0
-    elements = 2 * (m * n + vectors + numbers) + reals
+    name, (rows, columns) = instance.instruction.op.rpartition("::")[2], instance.shape(0)[-2:]
+    numbers, reals, integers = _work(name, rows, columns)
+    vectors = rows * rows + columns * columns if name == "ComplexSVD" else 0
+    elements = 2 * (rows * columns + vectors + numbers) + reals
     return Needs(workspace=elements * instance.type(0).size + 4 * integers)
 
 
-def emit_interleaved(cx: KernelContext, m: int, n: int, triangle: str = "") -> None:
+def emit_interleaved(cx: KernelContext, rows: int, columns: int, triangle: str = "") -> None:
     """Write matrix ``b`` to ``a``, column by column with interleaved parts.
 
     Of a Hermitian matrix only ``triangle`` is kept; the rest becomes 0.
     """
-    body, (re, im) = cx.body, (f"{cx.input(part).name} + b * {m * n}" for part in range(2))
-    interleaved(cx, (re, im), "a", m, n)
+    body, (re, im) = cx.body, (f"{cx.input(part).name} + b * {rows * columns}" for part in range(2))
+    interleaved(cx, (re, im), "a", rows, columns)
     if triangle:
         below = triangle == "upper"
-        with body.loop("j", n), body.loop("i", m if below else "j", "j + 1" if below else 0):
-            body.line(f"a[2 * (j * {m} + i)] = a[2 * (j * {m} + i) + 1] = 0;")
+        with (
+            body.loop("j", columns),
+            body.loop("i", rows if below else "j", "j + 1" if below else 0),
+        ):
+            body.line(f"a[2 * (j * {rows} + i)] = a[2 * (j * {rows} + i) + 1] = 0;")
 
 
-def emit_split(cx: KernelContext, source: str, results: Sequence[str], m: int, n: int) -> None:
-    """Write the column-major ``m`` x ``n`` matrix at ``source`` to ``results``: its two parts."""
-    split_pairs(cx, source, results, m, n)
+def emit_split(
+    cx: KernelContext, source: str, results: Sequence[str], rows: int, columns: int
+) -> None:
+    """Write both parts of the column-major matrix of pairs at ``source`` to ``results``."""
+    split_pairs(cx, source, results, rows, columns)
 
 
 def _at(cx: KernelContext, output: int, count: int) -> str:
@@ -101,14 +110,14 @@ def cholesky(cx: KernelContext) -> None:
     out0[i * 4 + j] = info ? NAN : a[2 * (i * 4 + j) + 0];
     ```
     """
-    body, n, t = cx.body, cx.shape(0)[-1], cx.type(0).name
-    body.line(f"{t} *const a = {cx.scratch(cx.type(0))};")
+    body, n, c_type = cx.body, cx.shape(0)[-1], cx.type(0).name
+    body.line(f"{c_type} *const a = {cx.scratch(cx.type(0))};")
     with body.loop("b", math.prod(cx.shape(0)[:-2])):
         body.line("int info = 0;")
         _emit_pairs(cx, "a", 0, n * n)
         call(cx, "potrf", '"U"', n, "a", n, is_complex=True)
         for part in range(2):
-            body.line(f"{t} *const restrict out{part} = {_at(cx, part, n * n)};")
+            body.line(f"{c_type} *const restrict out{part} = {_at(cx, part, n * n)};")
         with body.loop("i", n):
             with body.loop("j", "i + 1"):
                 for part in range(2):
@@ -132,25 +141,25 @@ def _emit_pairs(cx: KernelContext, target: str, first: int, count: int, minus: s
 @kernel(f"{DOMAIN}::ComplexLU", needs=_needs)
 def lu(cx: KernelContext) -> None:
     """Write a call of ``getrf`` for each matrix; a zero pivot leaves its column unchanged."""
-    body, (m, n), t = cx.body, cx.shape(0)[-2:], cx.type(0).name
-    body.line(f"{t} *const a = {cx.scratch(cx.type(0))};")
+    body, (rows, columns), c_type = cx.body, cx.shape(0)[-2:], cx.type(0).name
+    body.line(f"{c_type} *const a = {cx.scratch(cx.type(0))};")
     with body.loop("b", math.prod(cx.shape(0)[:-2])):
         body.line("int info = 0;")
-        body.line(f"int32_t *const pivot = {_at(cx, 2, min(m, n))};")
-        body.line(f"int32_t *const order = {_at(cx, 3, m)};")
-        emit_interleaved(cx, m, n)
-        call(cx, "getrf", m, n, "a", m, "(int *)pivot", is_complex=True)
-        emit_split(cx, "a", [_at(cx, i, m * n) for i in range(2)], m, n)
-        emit_order(cx, m, min(m, n))
+        body.line(f"int32_t *const pivot = {_at(cx, 2, min(rows, columns))};")
+        body.line(f"int32_t *const order = {_at(cx, 3, rows)};")
+        emit_interleaved(cx, rows, columns)
+        call(cx, "getrf", rows, columns, "a", rows, "(int *)pivot", is_complex=True)
+        emit_split(cx, "a", [_at(cx, i, rows * columns) for i in range(2)], rows, columns)
+        emit_order(cx, rows, min(rows, columns))
 
 
 @kernel(f"{DOMAIN}::ComplexQR", needs=_needs)
 def qr(cx: KernelContext) -> None:
     """Write calls of ``geqrf``, and of ``ungqr`` on a copy of the reflectors, for each matrix."""
-    body, (m, n), t = cx.body, cx.shape(0)[-2:], cx.type(0).name
+    body, (m, n), c_type = cx.body, cx.shape(0)[-2:], cx.type(0).name
     inner, least = cx.output(0).shape[-1], min(m, n)
-    body.line(f"{t} *const a = {cx.scratch(cx.type(0))}, *const q = a + {2 * m * n};")
-    body.line(f"{t} *const tau = q + {2 * m * m}, *const work = tau + {2 * least};")
+    body.line(f"{c_type} *const a = {cx.scratch(cx.type(0))}, *const q = a + {2 * m * n};")
+    body.line(f"{c_type} *const tau = q + {2 * m * m}, *const work = tau + {2 * least};")
     results = [_at(cx, i, inner * (m if i < 2 else n)) for i in range(4)]
     work_size = BLOCK * max(m, n)
     with body.loop("b", math.prod(cx.shape(0)[:-2])):
@@ -173,10 +182,10 @@ SOLVE = "int, int, int, int, int, int, int, const void *, const void *, int, voi
 def triangular_solve(cx: KernelContext) -> None:
     """Write the solution by recursive halves or by ``trsm``; a zero on the
     diagonal is divided by."""
-    body, n, (rows, columns), t = cx.body, cx.shape(0)[-1], cx.shape(2)[-2:], cx.type(0).name
+    body, n, (rows, columns), c_type = cx.body, cx.shape(0)[-1], cx.shape(2)[-2:], cx.type(0).name
     by_halves = systems_by_halves.is_worth(n, columns, left_side=bool(cx.int("left_side")))
     sign = "-" if cx.int("conjugate_a") else ""
-    body.line(f"{t} *const a = {cx.scratch(cx.type(0))}, *const x = a + {2 * n * n};")
+    body.line(f"{c_type} *const a = {cx.scratch(cx.type(0))}, *const x = a + {2 * n * n};")
     with body.loop("b", math.prod(cx.shape(0)[:-2])):
         _emit_pairs(cx, "a", 0, n * n, sign)
         _emit_pairs(cx, "x", 2, rows * columns)
@@ -189,13 +198,11 @@ def triangular_solve(cx: KernelContext) -> None:
                 body.line(f"{cx.output(part).name}[b * {rows * columns} + i] = x[2 * i + {part}];")
 
 
-def _emit_trsm(cx: KernelContext, n: int, rows: int, columns: int) -> None:
+def _emit_trsm(cx: KernelContext, order: int, rows: int, columns: int) -> None:
     """Write the call of ``trsm`` for the matrix ``a`` and the right side ``x``."""
     name = f"{PREFIX}{letter(cx, is_complex=True)}trsm"
     function = cx.call(name, f"static void (*{name})({SOLVE});\n")
-    flags = [ROWS, 141 if cx.int("left_side") else 142, 122 if cx.int("lower") else 121]
-    flags += [112 if cx.int("transpose_a") else 111, 132 if cx.int("unit_diagonal") else 131]
-    arguments = f"{', '.join(map(str, flags))}, {rows}, {columns}, one, a, {n}, x, {columns}"
+    arguments = f"{triangular_flags(cx)}, {rows}, {columns}, one, a, {order}, x, {columns}"
     cx.body.line(f"const {cx.type(0).name} one[2] = {{1, 0}};")
     cx.body.line(f"{function}({arguments});")
 
@@ -203,11 +210,11 @@ def _emit_trsm(cx: KernelContext, n: int, rows: int, columns: int) -> None:
 @kernel(f"{DOMAIN}::ComplexEigh", needs=_needs)
 def eigh(cx: KernelContext) -> None:
     """Write a call of ``heevd`` for each matrix; a triangle with non-finite elements gives NaN."""
-    n, body, t = cx.shape(0)[-1], cx.body, cx.type(0).name
+    n, body, c_type = cx.shape(0)[-1], cx.body, cx.type(0).name
     lower = bool(cx.int("lower"))
     numbers, reals, integers = _work("ComplexEigh", n, n)
-    body.line(f"{t} *const a = {cx.scratch(cx.type(0))}, *const work = a + {2 * n * n};")
-    body.line(f"{t} *const reals = work + {2 * numbers};")
+    body.line(f"{c_type} *const a = {cx.scratch(cx.type(0))}, *const work = a + {2 * n * n};")
+    body.line(f"{c_type} *const reals = work + {2 * numbers};")
     vectors, values = [_at(cx, i, n * n) for i in range(2)], _at(cx, 2, n)
     with body.loop("b", math.prod(cx.shape(0)[:-2])):
         body.line("int info = 0;")
@@ -236,23 +243,25 @@ def eigh(cx: KernelContext) -> None:
 @kernel(f"{DOMAIN}::ComplexSVD", needs=_needs)
 def svd(cx: KernelContext) -> None:
     """Write a call of ``gesdd`` for each matrix; a matrix with non-finite elements gives NaN."""
-    m, n = cx.shape(0)[-2:]
-    least, full = min(m, n), bool(cx.int("full_matrices"))
-    left, right = (m, n) if full else (least, least)
-    counts = (least, m * left, m * left, right * n, right * n)
+    rows, columns = cx.shape(0)[-2:]
+    least, full = min(rows, columns), bool(cx.int("full_matrices"))
+    left, right = (rows, columns) if full else (least, least)
+    counts = (least, rows * left, rows * left, right * columns, right * columns)
     results = [_at(cx, i, count) for i, count in enumerate(counts)]
-    u, vt = f"a + {2 * m * n}", f"a + {2 * (m * n + m * m)}"
-    used = 2 * (m * n + m * m + n * n)
-    with _emit_gesdd(cx, '"A"' if full else '"S"', (u, m, vt, right), used, counts):
-        emit_split(cx, u, results[1:3], m, left)
-        emit_split(cx, vt, results[3:], right, n)
+    left_at, right_at = f"a + {2 * rows * columns}", f"a + {2 * (rows * columns + rows * rows)}"
+    used = 2 * (rows * columns + rows * rows + columns * columns)
+    with _emit_gesdd(cx, '"A"' if full else '"S"', (left_at, rows, right_at, right), used, counts):
+        emit_split(cx, left_at, results[1:3], rows, left)
+        emit_split(cx, right_at, results[3:], right, columns)
 
 
 @kernel(f"{DOMAIN}::ComplexSingularValues", needs=_needs)
 def singular_values(cx: KernelContext) -> None:
     """Write a call of ``gesdd`` without vectors for each matrix."""
-    m, n = cx.shape(0)[-2:]
-    with _emit_gesdd(cx, '"N"', ("a", m, "a", n), 2 * m * n, (min(m, n),)):
+    rows, columns = cx.shape(0)[-2:]
+    with _emit_gesdd(
+        cx, '"N"', ("a", rows, "a", columns), 2 * rows * columns, (min(rows, columns),)
+    ):
         pass
 
 
@@ -269,17 +278,17 @@ def _emit_gesdd(
     ``vectors`` are both matrices of vectors with their leading dimensions. ``used`` is the number
     of elements that matrices take before the workspace. ``counts`` are the elements of each output.
     """
-    body, (m, n), t = cx.body, cx.shape(0)[-2:], cx.type(0).name
-    numbers, reals, _ = _work(cx.instruction.op.rpartition("::")[2], m, n)
-    body.line(f"{t} *const a = {cx.scratch(cx.type(0))}, *const work = a + {used};")
-    body.line(f"{t} *const reals = work + {2 * numbers};")
+    body, (rows, columns), c_type = cx.body, cx.shape(0)[-2:], cx.type(0).name
+    numbers, reals, _ = _work(cx.instruction.op.rpartition("::")[2], rows, columns)
+    body.line(f"{c_type} *const a = {cx.scratch(cx.type(0))}, *const work = a + {used};")
+    body.line(f"{c_type} *const reals = work + {2 * numbers};")
     with body.loop("b", math.prod(cx.shape(0)[:-2])):
         body.line("int info = 0;")
-        emit_interleaved(cx, m, n)
-        with body.block(f"if (!{finite(cx, 'a', 2 * m * n)})"):
+        emit_interleaved(cx, rows, columns)
+        with body.block(f"if (!{finite(cx, 'a', 2 * rows * columns)})"):
             fill_nan(cx, [(_at(cx, i, count), count) for i, count in enumerate(counts)])
             body.line("continue;")
-        arguments = (job, m, n, "a", m, _at(cx, 0, counts[0]), *vectors)
+        arguments = (job, rows, columns, "a", rows, _at(cx, 0, counts[0]), *vectors)
         integers = f"(int *)(reals + {reals})"
         call(cx, "gesdd", *arguments, "work", numbers, "reals", integers, is_complex=True)
         cx.fail_if("info != 0")

@@ -61,31 +61,29 @@ def _scatter(cx: KernelContext) -> None:
         out[(o0 * 3 + o1) * 3 + o2] += v * k[(k0 * 3 + k1) * 3 + k2];
     ```
     """
-    x, w, y, body = cx.input(0), cx.input(1), cx.output(), cx.body
+    operand, w, output, body = cx.input(0), cx.input(1), cx.output(), cx.body
     bias, window, group = cx.optional(2), window_of(cx), cx.int("group")
-    filters, channels = w.shape[1], x.shape[1] // group
-    image, pixels, positions = (
-        math.prod(window.input),
-        math.prod(window.output),
-        math.prod(window.kernel),
-    )
-    with body.loops(("i", "m", "j"), (y.shape[0], y.shape[1], pixels)):
+    filters, channels = w.shape[1], operand.shape[1] // group
+    image = math.prod(window.input)
+    pixels = math.prod(window.output)
+    positions = math.prod(window.kernel)
+    with body.loops(("i", "m", "j"), (output.shape[0], output.shape[1], pixels)):
         start = f"{bias.name}[m]" if bias else "0"
-        body.line(f"{y.name}[(i * {y.shape[1]} + m) * {pixels} + j] = {start};")
+        body.line(f"{output.name}[(i * {output.shape[1]} + m) * {pixels} + j] = {start};")
     names = ("n", "g", "c", "m", "z", "y", "x")
-    sizes = (x.shape[0], group, channels, filters, *window.input)
+    sizes = (operand.shape[0], group, channels, filters, *window.input)
     _, in_height, in_width = window.input
     _, out_height, out_width = window.output
     with body.loops([f"i{name}" for name in names], sizes):
         channel = f"(ig * {channels} + ic)"
-        source = f"((in * {x.shape[1]} + {channel}) * {image})"
+        source = f"((in * {operand.shape[1]} + {channel}) * {image})"
         pixel = f"(iz * {in_height} + iy) * {in_width} + ix"
-        body.line(f"const {x.type.name} v = {x.name}[{source} + {pixel}];")
+        body.line(f"const {operand.type.name} v = {operand.name}[{source} + {pixel}];")
         body.line(
             f"const {w.type.name} *k = {w.name} + ({channel} * {filters} + im) * {positions};"
         )
-        target = f"(in * {y.shape[1]} + ig * {filters} + im) * {pixels}"
-        body.line(f"{y.type.name} *out = {y.name} + {target};")
+        target = f"(in * {output.shape[1]} + ig * {filters} + im) * {pixels}"
+        body.line(f"{output.type.name} *out = {output.name} + {target};")
         with body.loops(("k0", "k1", "k2"), window.kernel):
             for dim, name in enumerate(names[4:]):
                 at = f"i{name} * {window.strides[dim]} + k{dim} * {window.dilations[dim]}"

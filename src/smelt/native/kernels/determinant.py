@@ -30,17 +30,17 @@ def det(cx: KernelContext) -> None:
             ... scratch[i * 3 + j] -= share * scratch[k * 3 + j];
     ```
     """
-    x, y, body, t = cx.input(0), cx.output(), cx.body, cx.type(0)
-    *batch, order, _ = x.shape
+    source, output, body, t = cx.input(0), cx.output(), cx.body, cx.type(0)
+    *batch, order, _ = source.shape
     if order == 0:
-        with body.loop("b", y.size):
-            body.line(f"{y.name}[b] = 1;")
+        with body.loop("b", output.size):
+            body.line(f"{output.name}[b] = 1;")
         return
     a = cx.scratch(t)
     with body.loop("b", math.prod(batch)):
         body.line(f"{t.name} result = 1;")
         body.line(
-            f"memcpy({a}, {x.name} + b * {order * order}, {as_bytes(order * order * t.size)});"
+            f"memcpy({a}, {source.name} + b * {order * order}, {as_bytes(order * order * t.size)});"
         )
         with body.loop("k", order):
             body.line("ptrdiff_t p = k;")
@@ -57,4 +57,4 @@ def det(cx: KernelContext) -> None:
                 body.line(f"const {t.name} share = {a}[i * {order} + k] / pivot;")
                 with body.loop("j", order, start="k"):
                     body.line(f"{a}[i * {order} + j] -= share * {a}[k * {order} + j];")
-        body.line(f"{y.name}[b] = result;")
+        body.line(f"{output.name}[b] = result;")

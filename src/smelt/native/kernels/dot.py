@@ -168,14 +168,16 @@ def _emit_log_sum_exp(cx: KernelContext, layout: Layout, variables: Sequence[str
     m, n, k = layout.m, layout.n, layout.k
     sizes = [axis.size for axis in layout.batch]
     function = log_sum_exp_dot.panel_function(cx, cx.type(0))
-    a = at(cx.input(0).name, [*(axis.lhs for axis in layout.batch), m.lhs], [*variables, "i"])
-    b = at(cx.input(1).name, [*(axis.rhs for axis in layout.batch), n.rhs], [*variables, "j"])
+    left = at(cx.input(0).name, [*(axis.lhs for axis in layout.batch), m.lhs], [*variables, "i"])
+    right = at(cx.input(1).name, [*(axis.rhs for axis in layout.batch), n.rhs], [*variables, "j"])
     steps = [step * m.size * n.size for step in row_major(sizes)]
-    c = at(cx.output().name, [*steps, n.size, 1], [*variables, "i", "j"])
+    result = at(cx.output().name, [*steps, n.size, 1], [*variables, "i", "j"])
     panel = log_sum_exp_dot.PANEL
     with cx.body.loops([*variables, "i"], [*sizes, m.size]), cx.body.loop("j", n.size, step=panel):
         width = f"{n.size} - j < {panel} ? {n.size} - j : {panel}"
-        cx.body.line(f"{function}({k.size}, {a}, {k.lhs}, {b}, {k.rhs}, {n.rhs}, {c}, {width});")
+        cx.body.line(
+            f"{function}({k.size}, {left}, {k.lhs}, {right}, {k.rhs}, {n.rhs}, {result}, {width});"
+        )
 
 
 def _emit_tiles(
@@ -199,7 +201,7 @@ def _emit_tiles(
             a_k=k.lhs,
             b=at(right, [axis.rhs for axis in layout.batch], variables),
             b_k=k.rhs,
-            c=at(output.name, [s * m.size * n.size for s in row_major(sizes)], variables),
+            c=at(output.name, [step * m.size * n.size for step in row_major(sizes)], variables),
             c_m=n.size,
             algebra=over,
         )
@@ -235,7 +237,7 @@ def _emit_vectors(cx: KernelContext, layout: Layout, variables: Sequence[str]) -
             b=right or at(cx.input(1).name, [axis.rhs for axis in layout.batch], variables),
             b_k=k.rhs,
             b_n=n.rhs,
-            c=at(output.name, [s * m.size * n.size for s in row_major(sizes)], variables),
+            c=at(output.name, [step * m.size * n.size for step in row_major(sizes)], variables),
             epilogue=dot_epilogue(cx, variables),
             shared=shared_dim,
             far=is_packed and n.size * k.size >= (FAR if lowest(m.size) >= FEW else FAR_OF_FEW),
@@ -250,23 +252,23 @@ def is_even(count: int, parts: int) -> bool:
     return count >= 4 * parts or (count >= parts and count % parts == 0)
 
 
-def _emit_panel(cx: KernelContext, layout: Layout, product: Product, j: str) -> None:
-    """Write a panel of result columns from ``j`` on; ``product.n`` is its width."""
+def _emit_panel(cx: KernelContext, layout: Layout, product: Product, first: str) -> None:
+    """Write a panel of result columns from ``first`` on; ``product.n`` is its width."""
     k, n, width = layout.k, layout.n, padded(product.n)
-    c = f"{product.c} + {j}"
+    result = f"{product.c} + {first}"
     if _is_packed(cx, layout):
-        b = f"{product.b} + {j} * {k.size}"
-        product = replace(product, b=b, b_k=width, width=width)
+        right = f"{product.b} + {first} * {k.size}"
+        product = replace(product, b=right, b_k=width, width=width)
     elif _is_copied(cx, layout):
         scratch = cx.scratch(product.element)
         with cx.body.loops(("p", "q"), (k.size, width)):
-            read = f"({product.b})[({j} + q) * {n.rhs} + p * {k.rhs}]"
+            read = f"({product.b})[({first} + q) * {n.rhs} + p * {k.rhs}]"
             value = read if width == product.n else f"q < {product.n} ? {read} : 0"
             cx.body.line(f"{scratch}[p * {width} + q] = {value};")
         product = replace(product, b=scratch, b_k=width, width=width)
     else:
-        product = replace(product, b=f"{product.b} + {j}")
-    emit_columns(cx, replace(product, c=c))
+        product = replace(product, b=f"{product.b} + {first}")
+    emit_columns(cx, replace(product, c=result))
 
 
 def _pack(cx: KernelContext, layout: Layout, width: int) -> str:
@@ -275,7 +277,7 @@ def _pack(cx: KernelContext, layout: Layout, width: int) -> str:
     Panels are padded to whole vectors.
     """
     matrix, n = _matrix(cx, layout), layout.n
-    panels = [matrix[:, j : j + width] for j in range(0, n.size, width)]
+    panels = [matrix[:, first : first + width] for first in range(0, n.size, width)]
     whole = [
         np.pad(panel, ((0, 0), (0, padded(panel.shape[1]) - panel.shape[1]))) for panel in panels
     ]

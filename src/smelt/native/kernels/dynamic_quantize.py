@@ -58,20 +58,21 @@ def dynamic_quantize(cx: KernelContext) -> None:
     ptrdiff_t i = quantize_run(x0, 700, step, last, y0);
     ```
     """
-    x, y, scale, zero, body = cx.input(0), cx.output(0), cx.output(1), cx.output(2), cx.body
+    source, output, scale = cx.input(0), cx.output(0), cx.output(1)
+    zero, body = cx.output(2), cx.body
     run = quantize_run(cx)
     declare(cx)
     rounded_value = rounded(cx, "VALUE", 0, 255)
     body.line("float range[2];")
-    body.line(f"{cx.call('range_of', RANGE)}({x.name}, {x.size}, range);")
+    body.line(f"{cx.call('range_of', RANGE)}({source.name}, {source.size}, range);")
     body.line("const float wide = (range[1] - range[0]) / 255.0f;")
     body.line("const float step = range[1] > range[0] ? wide : 1.0f;")
     body.line(f"const int32_t point = {rounded_value.replace('VALUE', '-(range[0] / step)')};")
     body.line("const int32_t last[] = { point, 0 };")
     body.line(f"{scale.name}[0] = step;")
     body.line(f"{zero.name}[0] = (uint8_t)point;")
-    body.line(f"ptrdiff_t i = {run}({x.name}, {x.size}, step, last, {y.name});")
-    with body.block(f"for (; i < {x.size}; ++i)"):
-        value = rounded(cx, f"{x.name}[i] / step", -512, 512)
+    body.line(f"ptrdiff_t i = {run}({source.name}, {source.size}, step, last, {output.name});")
+    with body.block(f"for (; i < {source.size}; ++i)"):
+        value = rounded(cx, f"{source.name}[i] / step", -512, 512)
         body.line(f"const int32_t v = {value} + point;")
-        body.line(f"{y.name}[i] = (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);")
+        body.line(f"{output.name}[i] = (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);")

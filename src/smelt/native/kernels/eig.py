@@ -171,6 +171,6 @@ def _emit_form(cx: KernelContext, parts: tuple[str, ...]) -> None:
         for part, by in enumerate(parts):
             form, vectors = cx.output(part), cx.output(count + part)
             at = f"{by}i + {part}" if by else "i"
-            t = form.type.name
-            body.line(f"{form.name}[b * {n * n} + i] = ({t})ldexp(t[{at}], power);")
-            body.line(f"{vectors.name}[b * {n * n} + i] = ({t})z[{at}];")
+            c_type = form.type.name
+            body.line(f"{form.name}[b * {n * n} + i] = ({c_type})ldexp(t[{at}], power);")
+            body.line(f"{vectors.name}[b * {n * n} + i] = ({c_type})z[{at}];")

@@ -51,12 +51,12 @@ def eigh(cx: KernelContext) -> None:
     ones, ``q`` the product of the reflections, and ``z`` the vectors. ``back`` undoes the scaling;
     ``skip`` marks matrices with non-finite elements.
     """
-    n, body, t, vectors = cx.shape(0)[-1], cx.body, cx.type(0).name, Vectors(cx)
+    n, body, c_type, vectors = cx.shape(0)[-1], cx.body, cx.type(0).name, Vectors(cx)
     part, lanes = n - 1, vectors.lanes
     arrays = (("a", n * n), ("q", n * n), ("z", n * n), ("w", n), ("d", n), ("e", n), ("tau", n))
     for name, count in arrays:
         vectors.array(name, count)
-    body.line(f"{t} *const taus = ({t} *)tau;")
+    body.line(f"{c_type} *const taus = ({c_type} *)tau;")
     with vectors.loop_over_vectors():
         vectors.call("together", f"{cx.input(0).name} + b * {n * n}", "a", n * n)
         body.line(f"{vectors.word} back;")
@@ -72,7 +72,7 @@ def eigh(cx: KernelContext) -> None:
             body.line(f"d[i] = a[i * {n + 1}];")
             body.line(f"e[i] = i < {part} ? a[i * {n + 1} + {n}] : ({vectors.word}){{0}};")
         with body.loops(("j", "i"), (n, n)):
-            body.line(f"z[j * {n} + i] = ({vectors.word}){{0}} + ({t})(i == j);")
+            body.line(f"z[j * {n} + i] = ({vectors.word}){{0}} + ({c_type})(i == j);")
             body.line("if (i && j)")
             body.line(f"    z[j * {n} + i] = q[(i - 1) * {part} + j - 1];")
         body.line(f"const int failed = {vectors.function('ql')}(d, e, z, {n}, skip);")
@@ -96,7 +96,7 @@ def complex_eigh(cx: KernelContext) -> None:
     matrices, ``z`` and ``s`` those of the vectors, ``d`` and ``e`` the diagonals, ``f`` and ``g``
     the parts of the reflections' scales, and ``p`` and ``q`` rows for ``hermitian``.
     """
-    n, body, t, vectors = cx.shape(0)[-1], cx.body, cx.type(0).name, Vectors(cx)
+    n, body, c_type, vectors = cx.shape(0)[-1], cx.body, cx.type(0).name, Vectors(cx)
     for name, count in (*((x, n * n) for x in "acsz"), *((x, n) for x in "depqfg")):
         vectors.array(name, count)
     word, lanes = vectors.word, vectors.lanes
@@ -113,7 +113,7 @@ def complex_eigh(cx: KernelContext) -> None:
         vectors.call("near", "a", 2 * n * n, "&back", "skip")
         vectors.call("hermitian", "a", "c", "d", "e", "f", "g", "p", "q", n)
         with body.loops(("j", "i"), (n, n)):
-            body.line(f"z[j * {n} + i] = ({word}){{0}} + ({t})(i == j);")
+            body.line(f"z[j * {n} + i] = ({word}){{0}} + ({c_type})(i == j);")
             body.line(f"s[j * {n} + i] = ({word}){{0}};")
         body.line(f"const int failed = {vectors.function('ql')}(d, e, z, {n}, skip);")
         cx.fail_if("failed")
@@ -134,12 +134,12 @@ def _emit_sorted(cx: KernelContext, n: int, lanes: int, parts: Sequence[str]) ->
     values[to] = value, order[to] = i;
     ```
     """
-    body, t = cx.body, cx.type(0).name
-    body.line(f"{t} *const values = {cx.output(len(parts)).name} + (b + l) * {n};")
+    body, c_type = cx.body, cx.type(0).name
+    body.line(f"{c_type} *const values = {cx.output(len(parts)).name} + (b + l) * {n};")
     body.line(f"ptrdiff_t order[{n}];")
     with body.loop("i", n):
-        value = f"(({t} *)d)[i * {lanes} + l] * (({t} *)&back)[l]"
-        body.line(f"const {t} value = skip[l] ? NAN : {value};")
+        value = f"(({c_type} *)d)[i * {lanes} + l] * (({c_type} *)&back)[l]"
+        body.line(f"const {c_type} value = skip[l] ? NAN : {value};")
         body.line("ptrdiff_t to = i;")
         with body.block("for (; to > 0 && values[to - 1] > value; --to)"):
             body.line("values[to] = values[to - 1];")
@@ -149,5 +149,5 @@ def _emit_sorted(cx: KernelContext, n: int, lanes: int, parts: Sequence[str]) ->
     with body.loops(("i", "j"), (n, n)):
         for position, part in enumerate(parts):
             y = f"{cx.output(position).name}[(b + l) * {n * n} + i * {n} + j]"
-            source = f"(({t} *){part})[(order[j] * {n} + i) * {lanes} + l]"
+            source = f"(({c_type} *){part})[(order[j] * {n} + i) * {lanes} + l]"
             body.line(f"{y} = skip[l] ? NAN : {source};")

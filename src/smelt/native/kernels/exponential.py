@@ -112,9 +112,9 @@ def emit(cx: KernelContext) -> None:
     }
     ```
     """
-    x, y = cx.input(0), cx.output()
+    source, output = cx.input(0), cx.output()
     vector_exponential(cx)
-    name, size = cx.call("exp_of_all", _ALL), y.size
+    name, size = cx.call("exp_of_all", _ALL), output.size
     with cx.body.shared_loop("i", size, step=CHUNK):
         left = f"{size} - i < {CHUNK} ? {size} - i : {CHUNK}"
-        cx.body.line(f"{name}({x.name} + i, {y.name} + i, {left});")
+        cx.body.line(f"{name}({source.name} + i, {output.name} + i, {left});")

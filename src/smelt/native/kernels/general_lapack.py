@@ -53,13 +53,13 @@ def _matrix_loop(
     values; and to a workspace of ``(4 + BLOCK) n`` numbers. A matrix with non-finite elements gives
     NaN in ``results``, without a call.
     """
-    body, n, t = cx.body, cx.shape(0)[-1], cx.type(0).name
+    body, n, c_type = cx.body, cx.shape(0)[-1], cx.type(0).name
     size = inputs * n * n
     names = ("a", "left", "right", "values", "work")
     offsets = (0, size, 2 * size, 3 * size, 3 * size + 2 * n)
-    body.line(f"{t} *const room = {cx.scratch(cx.type(0))};")
+    body.line(f"{c_type} *const room = {cx.scratch(cx.type(0))};")
     for name, offset in zip(names, offsets, strict=True):
-        body.line(f"{t} *const {name} = room + {offset};")
+        body.line(f"{c_type} *const {name} = room + {offset};")
     with body.loop("b", math.prod(cx.shape(0)[:-2])):
         body.line("int info = 0;")
         if inputs == 2:
@@ -73,7 +73,10 @@ def _matrix_loop(
 
 
 def _results(cx: KernelContext, *counts: int) -> list[tuple[str, int]]:
-    """Return address and size of matrix ``b`` of each output; ``counts`` are the sizes."""
+    """Return address and size of matrix ``b`` of each output: ``("y0 + b * 16", 16)``.
+
+    ``counts`` are the elements of one matrix of each output.
+    """
     return [(f"{cx.output(i).name} + b * {count}", count) for i, count in enumerate(counts)]
 
 
@@ -82,12 +85,12 @@ def schur(cx: KernelContext) -> None:
     """Write a call of ``gees`` for each real matrix."""
     n = cx.shape(0)[-1]
     results, work_size = _results(cx, n * n, n * n), (4 + BLOCK) * n
-    with _matrix_loop(cx, 1, results) as (a, left, _, values, work):
+    with _matrix_loop(cx, 1, results) as (matrix, left, _, values, work):
         end = f"(int *)({work} + {work_size})"
-        order = ('"V"', '"N"', NO_ORDER, n, a, n, end)
+        order = ('"V"', '"N"', NO_ORDER, n, matrix, n, end)
         call(cx, "gees", *order, values, f"{values} + {n}", left, n, work, work_size, f"{end} + 1")
         cx.fail_if("info != 0")
-        for each, (result, _) in zip((a, left), results, strict=True):
+        for each, (result, _) in zip((matrix, left), results, strict=True):
             to_column_major(cx, each, result, n, n)
 
 
@@ -96,14 +99,14 @@ def complex_schur(cx: KernelContext) -> None:
     """Write a call of ``gees`` for each complex matrix."""
     n = cx.shape(0)[-1]
     results, work_size = _results(cx, *((n * n,) * 4)), (2 + BLOCK) * n
-    with _matrix_loop(cx, 2, results) as (a, left, _, values, work):
+    with _matrix_loop(cx, 2, results) as (matrix, left, _, values, work):
         reals = f"{work} + {2 * work_size}"
         end = f"(int *)({reals} + {n})"
-        order = ('"V"', '"N"', NO_ORDER, n, a, n, end)
+        order = ('"V"', '"N"', NO_ORDER, n, matrix, n, end)
         arguments = (values, left, n, work, work_size, reals, f"{end} + 1")
         call(cx, "gees", *order, *arguments, is_complex=True)
         cx.fail_if("info != 0")
-        for each, parts in ((a, results[:2]), (left, results[2:])):
+        for each, parts in ((matrix, results[:2]), (left, results[2:])):
             emit_split(cx, each, [result for result, _ in parts], n, n)
 
 
@@ -112,11 +115,11 @@ def complex_eig(cx: KernelContext) -> None:
     """Write a call of ``geev`` for each complex matrix, scaled to an ordinary magnitude."""
     n, body = cx.shape(0)[-1], cx.body
     results, work_size = _results(cx, n, n, *((n * n,) * 4)), (2 + BLOCK) * n
-    with _matrix_loop(cx, 2, results) as (a, left, right, values, work):
+    with _matrix_loop(cx, 2, results) as (matrix, left, right, values, work):
         reals = f"{work} + {2 * work_size}"
-        arguments = (n, a, n, values, left, n, right, n, work, work_size, reals)
-        shift(cx, a, 2 * n * n)
-        shifted(cx, a, 2 * n * n, "-shift")
+        arguments = (n, matrix, n, values, left, n, right, n, work, work_size, reals)
+        shift(cx, matrix, 2 * n * n)
+        shifted(cx, matrix, 2 * n * n, "-shift")
         call(cx, "geev", '"V"', '"V"', *arguments, is_complex=True)
         cx.fail_if("info != 0")
         shifted(cx, values, 2 * n, "shift")

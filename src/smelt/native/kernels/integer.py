@@ -25,12 +25,12 @@ def _divisor(cx: KernelContext) -> int:
 
 def modulo(cx: KernelContext) -> str:
     """Return C of the remainder with the divisor's sign, or the dividend's if ``fmod`` is set."""
-    signed, divisor, t = cx.type(0).signed, _divisor(cx), cx.type(0)
+    signed, divisor, type_ = cx.type(0).signed, _divisor(cx), cx.type(0)
     as_divided = not signed or cx.int("fmod")
     if divisor > 0:
-        remainder = f"({{0}} % {t.literal(divisor)})"
-        floored = f"{remainder} + ({remainder} < 0 ? {t.literal(divisor)} : 0)"
-        return f"({t.name})({remainder if as_divided else floored})"
+        remainder = f"({{0}} % {type_.literal(divisor)})"
+        floored = f"{remainder} + ({remainder} < 0 ? {type_.literal(divisor)} : 0)"
+        return f"({type_.name})({remainder if as_divided else floored})"
     if as_divided:
         return _binary(cx, "remainder", "return (T)(b == 0 ? 0 : a % b);", "0")
     body = "if (b == 0)\n        return 0;\n    a = (T)(a % b);\n"

@@ -130,14 +130,14 @@ def cholesky(cx: KernelContext) -> None:
 @kernel(f"{DOMAIN}::LU", needs=_needs, shared=True)
 def lu(cx: KernelContext) -> None:
     """Write LU factors, column by column; each lane swaps its own rows."""
-    (m, n), vectors = cx.shape(0)[-2:], Vectors(cx)
-    a = vectors.array("a", m * n)
+    (rows, columns), vectors = cx.shape(0)[-2:], Vectors(cx)
+    a = vectors.array("a", rows * columns)
     with vectors.loop_over_vectors():
-        pivots = f"{cx.output(1).name} + b * {min(m, n)}"
-        order = f"{cx.output(2).name} + b * {m}"
-        vectors.call("together", f"{cx.input(0).name} + b * {m * n}", a, m * n)
-        vectors.call("lu", a, pivots, order, m, n)
-        vectors.call("apart", a, f"{cx.output().name} + b * {m * n}", m * n)
+        pivots = f"{cx.output(1).name} + b * {min(rows, columns)}"
+        order = f"{cx.output(2).name} + b * {rows}"
+        vectors.call("together", f"{cx.input(0).name} + b * {rows * columns}", a, rows * columns)
+        vectors.call("lu", a, pivots, order, rows, columns)
+        vectors.call("apart", a, f"{cx.output().name} + b * {rows * columns}", rows * columns)
 
 
 @kernel(f"{DOMAIN}::ComplexCholesky", needs=_needs, shared=True)
@@ -165,16 +165,20 @@ def complex_cholesky(cx: KernelContext) -> None:
 @kernel(f"{DOMAIN}::ComplexLU", needs=_needs, shared=True)
 def complex_lu(cx: KernelContext) -> None:
     """Write LU factors of complex matrices, as ``lu`` does."""
-    (m, n), vectors = cx.shape(0)[-2:], Vectors(cx)
-    parts = [vectors.array(name, m * n) for name in ("re", "im")]
+    (rows, columns), vectors = cx.shape(0)[-2:], Vectors(cx)
+    parts = [vectors.array(name, rows * columns) for name in ("re", "im")]
     with vectors.loop_over_vectors():
-        pivots = f"{cx.output(2).name} + b * {min(m, n)}"
-        order = f"{cx.output(3).name} + b * {m}"
+        pivots = f"{cx.output(2).name} + b * {min(rows, columns)}"
+        order = f"{cx.output(3).name} + b * {rows}"
         for i, part in enumerate(parts):
-            vectors.call("together", f"{cx.input(i).name} + b * {m * n}", part, m * n)
-        vectors.call("complex_lu", *parts, pivots, order, m, n)
+            vectors.call(
+                "together", f"{cx.input(i).name} + b * {rows * columns}", part, rows * columns
+            )
+        vectors.call("complex_lu", *parts, pivots, order, rows, columns)
         for i, part in enumerate(parts):
-            vectors.call("apart", part, f"{cx.output(i).name} + b * {m * n}", m * n)
+            vectors.call(
+                "apart", part, f"{cx.output(i).name} + b * {rows * columns}", rows * columns
+            )
 
 
 @kernel(f"{DOMAIN}::TriangularSolve", needs=_needs, shared=True)
@@ -219,13 +223,13 @@ def _solve(cx: KernelContext, function: str, parts: int) -> None:
 @kernel(f"{DOMAIN}::Geqrf", needs=_needs, shared=True)
 def geqrf(cx: KernelContext) -> None:
     """Write Householder reflections, packed as LAPACK packs them."""
-    (m, n), vectors = cx.shape(0)[-2:], Vectors(cx)
-    a, w = vectors.array("a", m * n), vectors.array("w", n)
-    count = min(m, n)
+    (rows, columns), vectors = cx.shape(0)[-2:], Vectors(cx)
+    a, w = vectors.array("a", rows * columns), vectors.array("w", columns)
+    count = min(rows, columns)
     with vectors.loop_over_vectors():
-        vectors.call("together", f"{cx.input(0).name} + b * {m * n}", a, m * n)
-        vectors.call("reflections", a, f"{cx.output(1).name} + b * {count}", w, m, n)
-        vectors.call("apart", a, f"{cx.output().name} + b * {m * n}", m * n)
+        vectors.call("together", f"{cx.input(0).name} + b * {rows * columns}", a, rows * columns)
+        vectors.call("reflections", a, f"{cx.output(1).name} + b * {count}", w, rows, columns)
+        vectors.call("apart", a, f"{cx.output().name} + b * {rows * columns}", rows * columns)
 
 
 @kernel(f"{DOMAIN}::HouseholderProduct", needs=_needs, shared=True)
@@ -238,10 +242,13 @@ def householder_product(cx: KernelContext) -> None:
     apart_float(q, y + b * 16, 16);
     ```
     """
-    (m, n), count, vectors = cx.shape(0)[-2:], cx.shape(1)[-1], Vectors(cx)
-    a, q, w = (vectors.array(name, c) for name, c in (("a", m * n), ("q", m * n), ("w", n)))
+    (rows, columns), count, vectors = cx.shape(0)[-2:], cx.shape(1)[-1], Vectors(cx)
+    a, q, w = (
+        vectors.array(name, c)
+        for name, c in (("a", rows * columns), ("q", rows * columns), ("w", columns))
+    )
     with vectors.loop_over_vectors():
-        vectors.call("together", f"{cx.input(0).name} + b * {m * n}", a, m * n)
+        vectors.call("together", f"{cx.input(0).name} + b * {rows * columns}", a, rows * columns)
         taus = f"{cx.input(1).name} + b * {count}"
-        vectors.call("multiply", a, taus, q, w, m, n, count)
-        vectors.call("apart", q, f"{cx.output().name} + b * {m * n}", m * n)
+        vectors.call("multiply", a, taus, q, w, rows, columns, count)
+        vectors.call("apart", q, f"{cx.output().name} + b * {rows * columns}", rows * columns)

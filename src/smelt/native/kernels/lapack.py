@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Mapping
 
 from smelt.native.kernels import systems_by_halves
-from smelt.native.kernels.blas import ROWS
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.lapack_calls import (
@@ -22,6 +21,7 @@ from smelt.native.kernels.lapack_calls import (
     shift,
     shifted,
     to_column_major,
+    triangular_flags,
 )
 from smelt.program.storage import Needs
 
@@ -33,10 +33,10 @@ Count = Callable[[int, int], int]
 """A function of the rows and columns of the first operand."""
 
 
-def _work_of_values(m: int, n: int) -> int:
+def _work_of_values(rows: int, columns: int) -> int:
     """Return the workspace elements of ``gesdd`` without vectors."""
-    least = min(m, n)
-    return 4 * least * least + 7 * least + max(m, n) + BLOCK * (m + n)
+    least = min(rows, columns)
+    return 4 * least * least + 7 * least + max(rows, columns) + BLOCK * (rows + columns)
 
 
 WORK: Mapping[str, Count] = {
@@ -63,10 +63,10 @@ def supports(instance: Instance, name: str) -> bool:
     """True if this file's kernels support the instruction: nonempty real matrices, tall for
     reflectors.
     """
-    m, n = instance.shape(0)[-2:]
+    rows, columns = instance.shape(0)[-2:]
     sizes = [dim for shape in map(instance.shape, range(_operands(instance))) for dim in shape]
     real = all(instance.type(i).name in ("float", "double") for i in range(_operands(instance)))
-    return real and 0 not in sizes and (name != "HouseholderProduct" or n <= m)
+    return real and 0 not in sizes and (name != "HouseholderProduct" or columns <= rows)
 
 
 def _operands(instance: Instance) -> int:
@@ -76,9 +76,9 @@ def _operands(instance: Instance) -> int:
 
 def _needs(instance: Instance) -> Needs:
     """Return the scratch space: a copy of the matrix, LAPACK's workspace, and its integers."""
-    name, (m, n) = instance.instruction.op.rpartition("::")[2], instance.shape(0)[-2:]
-    elements = m * n + WORK[name](m, n)
-    integers = INTEGERS[name](m, n) if name in INTEGERS else 0
+    name, (rows, columns) = instance.instruction.op.rpartition("::")[2], instance.shape(0)[-2:]
+    elements = rows * columns + WORK[name](rows, columns)
+    integers = INTEGERS[name](rows, columns) if name in INTEGERS else 0
     return Needs(workspace=elements * instance.type(0).size + 4 * integers)
 
 
@@ -95,12 +95,12 @@ def _at(pointer: str, count: int) -> str:
 @kernel(f"{DOMAIN}::Cholesky")
 def cholesky(cx: KernelContext) -> None:
     """Write a call of ``potrf``, on rows as columns, for each matrix; NaN if it fails."""
-    x, y, body, n = cx.input(0), cx.output(), cx.body, cx.shape(0)[-1]
+    source, output, body, n = cx.input(0), cx.output(), cx.body, cx.shape(0)[-1]
     lower = bool(cx.int("lower"))
     with body.loop("b", _batch(cx)):
         body.line("int info = 0;")
-        body.line(f"{x.type.name} *out = {_at(y.name, n * n)};")
-        body.line(f"memcpy(out, {_at(x.name, n * n)}, {n * n * x.type.size});")
+        body.line(f"{source.type.name} *out = {_at(output.name, n * n)};")
+        body.line(f"memcpy(out, {_at(source.name, n * n)}, {n * n * source.type.size});")
         call(cx, "potrf", '"U"' if lower else '"L"', n, "out", n)
         with body.loops(("i", "j"), (n, n)):
             inside = "j <= i" if lower else "j >= i"
@@ -111,48 +111,46 @@ def cholesky(cx: KernelContext) -> None:
 @kernel(f"{DOMAIN}::TriangularSolve")
 def triangular_solve(cx: KernelContext) -> None:
     """Write solutions by recursive halves or ``trsm``; a zero on the diagonal gives inf or NaN."""
-    a, b, y, body = cx.input(0), cx.input(1), cx.output(), cx.body
-    n, (rows, columns) = a.shape[-1], b.shape[-2:]
-    body.line(f"memcpy({y.name}, {b.name}, {b.size * b.type.size});")
+    left, right, output, body = cx.input(0), cx.input(1), cx.output(), cx.body
+    n, (rows, columns) = left.shape[-1], right.shape[-2:]
+    body.line(f"memcpy({output.name}, {right.name}, {right.size * right.type.size});")
     with body.loop("b", _batch(cx)):
-        matrix, solution = _at(a.name, n * n), _at(y.name, rows * columns)
+        matrix, solution = _at(left.name, n * n), _at(output.name, rows * columns)
         if systems_by_halves.is_worth(n, columns, left_side=bool(cx.int("left_side"))):
             systems_by_halves.emit(cx, matrix, solution, n, columns)
         else:
             _emit_trsm(cx, matrix, solution, (n, rows, columns))
 
 
-def _emit_trsm(cx: KernelContext, a: str, x: str, sizes: tuple[int, int, int]) -> None:
-    """Write the call of ``trsm`` for the matrix ``a`` and the right side ``x``, in place."""
-    t, (n, rows, columns) = cx.type(0).name, sizes
-    flags = [ROWS, 141 if cx.int("left_side") else 142, 122 if cx.int("lower") else 121]
-    flags += [112 if cx.int("transpose_a") else 111, 132 if cx.int("unit_diagonal") else 131]
+def _emit_trsm(cx: KernelContext, matrix: str, solution: str, sizes: tuple[int, int, int]) -> None:
+    """Write the call of ``trsm`` for ``matrix``; ``solution`` is the right side before."""
+    word, (order, rows, columns) = cx.type(0).name, sizes
     name = f"{PREFIX}{letter(cx)}trsm"
-    parameters = f"int, int, int, int, int, int, int, {t}, const {t} *, int, {t} *, int"
+    parameters = f"int, int, int, int, int, int, int, {word}, const {word} *, int, {word} *, int"
     function = cx.call(name, f"static void (*{name})({parameters});\n")
-    arguments = f"{rows}, {columns}, 1, {a}, {n}, {x}, {columns}"
-    cx.body.line(f"{function}({', '.join(map(str, flags))}, {arguments});")
+    arguments = f"{rows}, {columns}, 1, {matrix}, {order}, {solution}, {columns}"
+    cx.body.line(f"{function}({triangular_flags(cx)}, {arguments});")
 
 
 @kernel(f"{DOMAIN}::LU", needs=_needs)
 def lu(cx: KernelContext) -> None:
     """Write a call of ``getrf`` for each matrix; a zero pivot leaves its column unchanged."""
-    x, y, body, (m, n) = cx.input(0), cx.output(), cx.body, cx.shape(0)[-2:]
-    scratch, least = cx.scratch(x.type), min(m, n)
+    source, output, body, (rows, columns) = cx.input(0), cx.output(), cx.body, cx.shape(0)[-2:]
+    scratch, least = cx.scratch(source.type), min(rows, columns)
     with body.loop("b", _batch(cx)):
         body.line("int info = 0;")
         body.line(f"int32_t *pivot = {_at(cx.output(1).name, least)};")
-        body.line(f"int32_t *order = {_at(cx.output(2).name, m)};")
-        to_column_major(cx, _at(x.name, m * n), scratch, m, n)
-        call(cx, "getrf", m, n, scratch, m, "(int *)pivot")
-        to_column_major(cx, scratch, _at(y.name, m * n), n, m)
-        emit_order(cx, m, least)
+        body.line(f"int32_t *order = {_at(cx.output(2).name, rows)};")
+        to_column_major(cx, _at(source.name, rows * columns), scratch, rows, columns)
+        call(cx, "getrf", rows, columns, scratch, rows, "(int *)pivot")
+        to_column_major(cx, scratch, _at(output.name, rows * columns), columns, rows)
+        emit_order(cx, rows, least)
 
 
-def emit_order(cx: KernelContext, m: int, count: int) -> None:
+def emit_order(cx: KernelContext, rows: int, count: int) -> None:
     """Write the row order that LAPACK's row swaps ``pivot`` lead to; ``pivot``
     then counts from 0."""
-    with cx.body.loop("i", m):
+    with cx.body.loop("i", rows):
         cx.body.line("order[i] = (int32_t)i;")
     with cx.body.loop("k", count):
         cx.body.line("const int32_t to = --pivot[k], from = order[k];")
@@ -163,39 +161,39 @@ def emit_order(cx: KernelContext, m: int, count: int) -> None:
 @kernel(f"{DOMAIN}::Geqrf", needs=_needs)
 def geqrf(cx: KernelContext) -> None:
     """Write a call of ``geqrf`` for each matrix."""
-    x, y, body, (m, n) = cx.input(0), cx.output(), cx.body, cx.shape(0)[-2:]
-    scratch, taus = cx.scratch(x.type), cx.output(1)
+    source, output, body, (m, n) = cx.input(0), cx.output(), cx.body, cx.shape(0)[-2:]
+    scratch, taus = cx.scratch(source.type), cx.output(1)
     with body.loop("b", _batch(cx)):
         body.line("int info = 0;")
-        to_column_major(cx, _at(x.name, m * n), scratch, m, n)
+        to_column_major(cx, _at(source.name, m * n), scratch, m, n)
         work = f"{scratch} + {m * n}"
         call(cx, "geqrf", m, n, scratch, m, _at(taus.name, min(m, n)), work, BLOCK * n)
-        to_column_major(cx, scratch, _at(y.name, m * n), n, m)
+        to_column_major(cx, scratch, _at(output.name, m * n), n, m)
 
 
 @kernel(f"{DOMAIN}::HouseholderProduct", needs=_needs)
 def householder_product(cx: KernelContext) -> None:
     """Write a call of ``orgqr`` for each matrix; it does not change the scales ``tau``."""
-    x, taus, y, body = cx.input(0), cx.input(1), cx.output(), cx.body
-    scratch, (m, n), count = cx.scratch(x.type), cx.shape(0)[-2:], taus.shape[-1]
+    source, taus, output, body = cx.input(0), cx.input(1), cx.output(), cx.body
+    scratch, (m, n), count = cx.scratch(source.type), cx.shape(0)[-2:], taus.shape[-1]
     with body.loop("b", _batch(cx)):
         body.line("int info = 0;")
-        to_column_major(cx, _at(x.name, m * n), scratch, m, n)
-        scales = f"({x.type.name} *)({_at(taus.name, count)})"
+        to_column_major(cx, _at(source.name, m * n), scratch, m, n)
+        scales = f"({source.type.name} *)({_at(taus.name, count)})"
         call(cx, "orgqr", m, n, count, scratch, m, scales, f"{scratch} + {m * n}", BLOCK * n)
-        to_column_major(cx, scratch, _at(y.name, m * n), n, m)
+        to_column_major(cx, scratch, _at(output.name, m * n), n, m)
 
 
 @kernel(f"{DOMAIN}::Eigh", needs=_needs)
 def eigh(cx: KernelContext) -> None:
     """Write a call of ``syevd`` for each matrix; a triangle with non-finite elements gives NaN."""
-    x, body, n = cx.input(0), cx.body, cx.shape(0)[-1]
+    source, body, n = cx.input(0), cx.body, cx.shape(0)[-1]
     lower = bool(cx.int("lower"))
     vectors, values = _at(cx.output(0).name, n * n), _at(cx.output(1).name, n)
-    scratch, work_size = cx.scratch(x.type), WORK["Eigh"](n, n)
+    scratch, work_size = cx.scratch(source.type), WORK["Eigh"](n, n)
     with body.loop("b", _batch(cx)):
         body.line("int info = 0;")
-        to_column_major(cx, _at(x.name, n * n), scratch, n, n)
+        to_column_major(cx, _at(source.name, n * n), scratch, n, n)
         with body.loops(("j", "i"), (n, n)):
             body.line(f"if ({'i < j' if lower else 'i > j'})")
             body.line(f"    {scratch}[j * {n} + i] = 0;")
@@ -212,26 +210,26 @@ def eigh(cx: KernelContext) -> None:
 @kernel(f"{DOMAIN}::SVD", needs=_needs)
 def svd(cx: KernelContext) -> None:
     """Write a call of ``gesdd`` for each matrix; a matrix with non-finite elements gives NaN."""
-    (m, n), full = cx.shape(0)[-2:], bool(cx.int("full_matrices"))
-    left, right = (m, n) if full else (min(m, n),) * 2
+    (rows, columns), full = cx.shape(0)[-2:], bool(cx.int("full_matrices"))
+    left, right = (rows, columns) if full else (min(rows, columns),) * 2
     scratch = cx.scratch(cx.type(0))
-    sizes = (min(m, n), m * left, right * n)
+    sizes = (min(rows, columns), rows * left, right * columns)
     results = [_at(cx.output(i).name, size) for i, size in enumerate(sizes)]
-    u, vt = f"{scratch} + {m * n}", f"{scratch} + {m * n + m * m}"
-    used = m * n + m * m + n * n
+    u, vt = f"{scratch} + {rows * columns}", f"{scratch} + {rows * columns + rows * rows}"
+    used = rows * columns + rows * rows + columns * columns
     with cx.body.loop("b", _batch(cx)):
-        _decompose(cx, '"A"' if full else '"S"', results, (u, m, vt, right), used)
-        to_column_major(cx, u, results[1], left, m)
-        to_column_major(cx, vt, results[2], n, right)
+        _decompose(cx, '"A"' if full else '"S"', results, (u, rows, vt, right), used)
+        to_column_major(cx, u, results[1], left, rows)
+        to_column_major(cx, vt, results[2], columns, right)
 
 
 @kernel(f"{DOMAIN}::SingularValues", needs=_needs)
 def singular_values(cx: KernelContext) -> None:
     """Write a call of ``gesdd`` without vectors for each matrix."""
-    m, n = cx.shape(0)[-2:]
+    rows, columns = cx.shape(0)[-2:]
     with cx.body.loop("b", _batch(cx)):
-        results, scratch = [_at(cx.output().name, min(m, n))], cx.scratch(cx.type(0))
-        _decompose(cx, '"N"', results, (scratch, m, scratch, n), m * n)
+        results, scratch = [_at(cx.output().name, min(rows, columns))], cx.scratch(cx.type(0))
+        _decompose(cx, '"N"', results, (scratch, rows, scratch, columns), rows * columns)
 
 
 def _decompose(
@@ -245,15 +243,15 @@ def _decompose(
 
     Each matrix of vectors has its leading dimension. ``used`` elements precede the workspace.
     """
-    x, body, (m, n) = cx.input(0), cx.body, cx.shape(0)[-2:]
-    scratch, least, (u, u_rows, vt, vt_rows) = cx.scratch(x.type), min(m, n), vectors
+    source, body, (m, n) = cx.input(0), cx.body, cx.shape(0)[-2:]
+    scratch, least, (u, u_rows, vt, vt_rows) = cx.scratch(source.type), min(m, n), vectors
     work_size = _work_of_values(m, n)
     body.line("int info = 0;")
-    with body.block(f"if (!{finite(cx, _at(x.name, m * n), m * n)})"):
+    with body.block(f"if (!{finite(cx, _at(source.name, m * n), m * n)})"):
         counts = [math.prod(cx.program.slots[slot].sizes[-2:]) for slot in cx.instruction.outputs]
         fill_nan(cx, list(zip(results, [least, *counts[1:]], strict=True)))
         body.line("continue;")
-    to_column_major(cx, _at(x.name, m * n), scratch, m, n)
+    to_column_major(cx, _at(source.name, m * n), scratch, m, n)
     work, integers = f"{scratch} + {used}", f"(int *)({scratch} + {m * n + WORK_OF[job](m, n)})"
     workspace = (work, work_size, integers)
     matrix = (scratch, m, results[0])
@@ -271,18 +269,18 @@ WORK_OF: Mapping[str, Count] = {
 @kernel(f"{DOMAIN}::Eig", needs=_needs)
 def eig(cx: KernelContext) -> None:
     """Write a call of ``geev`` for each matrix, scaled; a non-finite matrix gives NaN."""
-    x, body, n = cx.input(0), cx.body, cx.shape(0)[-1]
-    scratch, size = cx.scratch(x.type), n * n
+    source, body, n = cx.input(0), cx.body, cx.shape(0)[-1]
+    scratch, size = cx.scratch(source.type), n * n
     values = [_at(cx.output(i).name, n) for i in range(2)]
     vectors = [_at(cx.output(i).name, size) for i in range(2, 6)]
     left, right, work = (f"{scratch} + {i * size}" for i in range(1, 4))
     work_size = (4 + BLOCK) * n
     with body.loop("b", _batch(cx)):
         body.line("int info = 0;")
-        with body.block(f"if (!{finite(cx, _at(x.name, size), size)})"):
+        with body.block(f"if (!{finite(cx, _at(source.name, size), size)})"):
             fill_nan(cx, [*((v, n) for v in values), *((v, size) for v in vectors)])
             body.line("continue;")
-        to_column_major(cx, _at(x.name, size), scratch, n, n)
+        to_column_major(cx, _at(source.name, size), scratch, n, n)
         shift(cx, scratch, size)
         shifted(cx, scratch, size, "-shift")
         arguments = (left, n, right, n, work, work_size)
@@ -290,11 +288,11 @@ def eig(cx: KernelContext) -> None:
         cx.fail_if("info != 0")
         for each in values:
             shifted(cx, each, n, "shift")
-        body.line(f"const {x.type.name} *const imaginary = {values[1]};")
+        body.line(f"const {source.type.name} *const imaginary = {values[1]};")
         for real, (re, im) in ((left, vectors[:2]), (right, vectors[2:])):
             with body.loops(("j", "i"), (n, n)):
                 body.line("const ptrdiff_t first = imaginary[j] < 0 ? j - 1 : j;")
-                body.line(f"const {x.type.name} *const v = {real} + first * {n};")
+                body.line(f"const {source.type.name} *const v = {real} + first * {n};")
                 body.line(f"({re})[i * {n} + j] = v[i];")
                 imaginary = f"imaginary[j] < 0 ? -v[{n} + i] : v[{n} + i]"
                 body.line(f"({im})[i * {n} + j] = imaginary[j] == 0 ? 0 : {imaginary};")

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from smelt.native.kernels.blas import PLAIN, ROWS, TRANSPOSED
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
 from smelt.operators.lapack.ordinary_scale import ORDINARY_EXPONENTS
 
 PREFIX = "blas_"
 """The prefix of function pointers in the C text."""
+
+UPPER, LOWER, NON_UNIT, UNIT, LEFT, RIGHT = 121, 122, 131, 132, 141, 142
+"""The numbers by which ``cblas.h`` names the triangle, the diagonal and the side of a system."""
 
 BLOCKS = """    for (ptrdiff_t i0 = 0; i0 < rows; i0 += 8)
         for (ptrdiff_t j0 = 0; j0 < columns; j0 += 8) {
@@ -98,7 +102,7 @@ def call(cx: KernelContext, name: str, *arguments: str | int, is_complex: bool =
     }
     ```
     """
-    t, function = cx.type(0).name, f"{PREFIX}{letter(cx, is_complex=is_complex)}{name}"
+    c_type, function = cx.type(0).name, f"{PREFIX}{letter(cx, is_complex=is_complex)}{name}"
     types, c_arguments, numbers, ends = [], [], [], []
     for number, each in enumerate(arguments):
         if isinstance(each, int):
@@ -110,7 +114,7 @@ def call(cx: KernelContext, name: str, *arguments: str | int, is_complex: bool =
             ends.append("size_t")
             c_arguments.append(each)
         else:
-            types.append("int *" if each.startswith("(int") else f"{t} *")
+            types.append("int *" if each.startswith("(int") else f"{c_type} *")
             c_arguments.append(each)
     types += ["int *", *ends]
     c_arguments += ["&info", *("1" for _ in ends)]
@@ -126,8 +130,8 @@ def to_column_major(cx: KernelContext, source: str, target: str, rows: int, colu
 
     For the reverse, swap ``rows`` and ``columns``.
     """
-    t = cx.type(0).name
-    function = cx.call(f"column_major_{t}", _with_type(COLUMN_MAJOR, t))
+    c_type = cx.type(0).name
+    function = cx.call(f"column_major_{c_type}", _with_type(COLUMN_MAJOR, c_type))
     cx.body.line(f"{function}({source}, {target}, {rows}, {columns});")
 
 
@@ -135,8 +139,8 @@ def interleaved(
     cx: KernelContext, parts: Sequence[str], target: str, rows: int, columns: int
 ) -> None:
     """Write the copy of both parts of a row-major complex matrix to column-major pairs."""
-    t = cx.type(0).name
-    function = cx.call(f"interleaved_{t}", _with_type(JOIN, t))
+    c_type = cx.type(0).name
+    function = cx.call(f"interleaved_{c_type}", _with_type(JOIN, c_type))
     cx.body.line(f"{function}({', '.join(parts)}, {target}, {rows}, {columns});")
 
 
@@ -144,15 +148,15 @@ def split_pairs(
     cx: KernelContext, source: str, parts: Sequence[str], rows: int, columns: int
 ) -> None:
     """Write the reverse of ``interleaved``: column-major pairs to row-major parts."""
-    t = cx.type(0).name
-    function = cx.call(f"split_pairs_{t}", _with_type(SPLIT_PAIRS, t))
+    c_type = cx.type(0).name
+    function = cx.call(f"split_pairs_{c_type}", _with_type(SPLIT_PAIRS, c_type))
     cx.body.line(f"{function}({source}, {', '.join(parts)}, {rows}, {columns});")
 
 
 def finite(cx: KernelContext, pointer: str, count: int) -> str:
     """Return the C condition that all elements are finite."""
-    t = cx.type(0).name
-    return f"{cx.call(f'finite_{t}', _with_type(FINITE, t))}({pointer}, {count})"
+    c_type = cx.type(0).name
+    return f"{cx.call(f'finite_{c_type}', _with_type(FINITE, c_type))}({pointer}, {count})"
 
 
 def shift(cx: KernelContext, pointer: str, count: int) -> None:
@@ -160,16 +164,28 @@ def shift(cx: KernelContext, pointer: str, count: int) -> None:
 
     It is 0 for ordinary elements, as in nearly all matrices.
     """
-    t = cx.type(0).name
-    text = _with_type(SHIFT, t).replace("BOUND", str(ORDINARY_EXPONENTS[cx.type(0).size]))
-    cx.body.line(f"const int shift = {cx.call(f'shift_{t}', text)}({pointer}, {count});")
+    c_type = cx.type(0).name
+    text = _with_type(SHIFT, c_type).replace("BOUND", str(ORDINARY_EXPONENTS[cx.type(0).size]))
+    cx.body.line(f"const int shift = {cx.call(f'shift_{c_type}', text)}({pointer}, {count});")
 
 
 def shifted(cx: KernelContext, pointer: str, count: int, shift: str) -> None:
     """Write the multiplication of elements by the power of two ``shift``, in place."""
-    t = cx.type(0).name
-    function = cx.call(f"shifted_{t}", _with_type(SHIFTED, t))
+    c_type = cx.type(0).name
+    function = cx.call(f"shifted_{c_type}", _with_type(SHIFTED, c_type))
     cx.body.line(f"{function}({pointer}, {count}, {shift});")
+
+
+def triangular_flags(cx: KernelContext) -> str:
+    """Return the first five arguments of a CBLAS ``trsm``, for rows: ``101, 141, 122, 111, 131``.
+
+    The example is a lower matrix on the left side, not transposed, whose diagonal is read.
+    """
+    side = LEFT if cx.int("left_side") else RIGHT
+    triangle = LOWER if cx.int("lower") else UPPER
+    transposition = TRANSPOSED if cx.int("transpose_a") else PLAIN
+    diagonal = UNIT if cx.int("unit_diagonal") else NON_UNIT
+    return ", ".join(map(str, (ROWS, side, triangle, transposition, diagonal)))
 
 
 def fill_nan(cx: KernelContext, targets: Sequence[tuple[str, int]]) -> None:
@@ -179,6 +195,10 @@ def fill_nan(cx: KernelContext, targets: Sequence[tuple[str, int]]) -> None:
             cx.body.line(f"({pointer})[i] = NAN;")
 
 
-def _with_type(text: str, t: str) -> str:
-    """Return ``text`` with the type ``T`` replaced by ``t``."""
-    return text.replace("_T(", f"_{t}(").replace("T *", f"{t} *").replace(" T ", f" {t} ")
+def _with_type(text: str, c_type: str) -> str:
+    """Return ``text`` with the type ``T`` replaced, also in names: ``finite_float``."""
+    return (
+        text.replace("_T(", f"_{c_type}(")
+        .replace("T *", f"{c_type} *")
+        .replace(" T ", f" {c_type} ")
+    )

@@ -156,7 +156,7 @@ def _emit_pairs(cx: KernelContext) -> None:
             y0[2 * (i + l) + 1] = x1[i + l];
     ```
     """
-    first, second, y = cx.strided_input(0), cx.strided_input(1), cx.output()
+    first, second, output = cx.strided_input(0), cx.strided_input(1), cx.output()
     body, count = cx.body, first.size
     body.line("ptrdiff_t i = 0;")
     for count_at_once in (PAIRS, 1):
@@ -165,7 +165,7 @@ def _emit_pairs(cx: KernelContext) -> None:
             body.loop("l", count_at_once),
         ):
             for part, source in enumerate((first, second)):
-                body.line(f"{y.name}[2 * (i + l) + {part}] = {source.name}[i + l];")
+                body.line(f"{output.name}[2 * (i + l) + {part}] = {source.name}[i + l];")
 
 
 def rows_of(instance: Instance) -> list[tuple[int, int]]:

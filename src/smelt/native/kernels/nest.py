@@ -31,7 +31,7 @@ class Access:
 
 
 def index(strides: Sequence[int], variables: Sequence[str], offset: int = 0) -> str:
-    """Return ``offset + sum(stride * variable)`` as C."""
+    """Return ``offset + sum(stride * variable)`` as C: ``i0 * 4 + i1``, "0" if no term is left."""
     terms = [
         var if same(stride, 1) else f"{var} * {_factor(stride)}"
         for stride, var in zip(strides, variables, strict=True)
@@ -43,12 +43,12 @@ def index(strides: Sequence[int], variables: Sequence[str], offset: int = 0) -> 
 
 
 def _factor(stride: int) -> str:
-    """Return a stride as a factor; a negative number gets parentheses."""
+    """Return a stride as a factor; a negative number gets parentheses: ``4`` or ``(-1)``."""
     return f"({stride})" if isinstance(stride, int) and stride < 0 else str(stride)
 
 
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
-    """Return the strides of a dense tensor."""
+    """Return the strides of a dense tensor: ``(12, 4, 1)`` for the shape ``(2, 3, 4)``."""
     strides: list[int] = []
     step = 1
     for size in reversed(shape):
@@ -123,8 +123,10 @@ def collapse(
             sizes.append(size)
             columns.append(column)
     collapsed = [
-        Access(access.array, access.type, tuple(column[i] for column in columns), access.offset)
-        for i, access in enumerate(accesses)
+        Access(
+            access.array, access.type, tuple(column[number] for column in columns), access.offset
+        )
+        for number, access in enumerate(accesses)
     ]
     return tuple(sizes), collapsed
 

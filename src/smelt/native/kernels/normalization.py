@@ -41,14 +41,16 @@ def batch_normalization(cx: KernelContext) -> None:
     sizes = shape[0], shape[1] if len(shape) > 1 else 1, math.prod(shape[2:])
     axes = tuple(Axis(name, size) for name, size in zip("nci", sizes, strict=True))
     at, channel = tuple(axis.at for axis in axes), (axes[1].at,)
-    x, y = (Buffer(each.name, each.type, sizes) for each in (cx.input(0), cx.output()))
+    source, output = (Buffer(each.name, each.type, sizes) for each in (cx.input(0), cx.output()))
     scale, bias, mean, variance = (
         Load(Buffer(cx.input(i).name, cx.type(i), (sizes[1],)), channel) for i in range(1, 5)
     )
-    factor = Stage(Buffer("f", y.type, (sizes[1],)), (axes[1],), _over_root(cx, scale, variance))
-    centred = Apply(operators.SUBTRACT, (Load(x, at), mean))
+    factor = Stage(
+        Buffer("f", output.type, (sizes[1],)), (axes[1],), _over_root(cx, scale, variance)
+    )
+    centred = Apply(operators.SUBTRACT, (Load(source, at), mean))
     result = Stage(
-        y, axes, Apply(operators.MULTIPLY_ADD, (centred, Load(factor.to, channel), bias))
+        output, axes, Apply(operators.MULTIPLY_ADD, (centred, Load(factor.to, channel), bias))
     )
     print_nest(lower(Algorithm((factor, result)), (ComputeAt("f", "c", 1),)), cx.body)
 

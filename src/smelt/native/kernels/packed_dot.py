@@ -81,8 +81,8 @@ def _needs(instance: Instance) -> Needs:
 @kernel("MatMulNBits", needs=_needs, refuse=_refuse, shared=True)
 def packed_dot(cx: KernelContext) -> None:
     """Write loops over a few rows at a time and, for them, over all panels of columns."""
-    x, y, body, blocks = cx.input(0), cx.output(), cx.body, Blocks.of(cx)
-    rows, scratch = y.size // blocks.columns, cx.scratch(C_TYPES[ir.DataType.FLOAT])
+    source, output, body, blocks = cx.input(0), cx.output(), cx.body, Blocks.of(cx)
+    rows, scratch = output.size // blocks.columns, cx.scratch(C_TYPES[ir.DataType.FLOAT])
     vectors = ONE_ROW_VECTORS if highest(rows) == 1 else VECTORS
     weights, scales, zeros, bias = _constants(cx, blocks, MOST_SUMS * vectors)
     by_column = highest(rows) < 2 * ROWS * body.parts
@@ -100,7 +100,7 @@ def packed_dot(cx: KernelContext) -> None:
             body.line("int finite = 1;")
             with body.loop("m", part.length):
                 to = f"{scratch} + m * {blocks.row}, {sums} + m * {blocks.count}"
-                row = f"{x.name} + (i + m) * {blocks.depth}"
+                row = f"{source.name} + (i + m) * {blocks.depth}"
                 sizes = f"{blocks.depth}, {blocks.size}, {blocks.count}"
                 body.line(f"finite = {copy}({row}, {sizes}, {to}) && finite;")
             with column_loop("j", blocks.columns, step=f"{vectors} * SUMS"):

@@ -61,30 +61,30 @@ def mean_or_norm_pool(cx: KernelContext) -> None:
 
 
 def _axes(cx: KernelContext, window: Window) -> tuple[Axis, ...]:
-    """Return the axes of the result: planes, and up to three spatial ones."""
-    y = cx.output()
-    planes = Axis("c", y.shape[0] * y.shape[1])
-    return (planes, *(Axis(name, window.output[i]) for i, name in _dims(window, "ohq")))
+    """Return the axes of the result: planes ``c``, and nontrivial ones of ``o``, ``h``, ``q``."""
+    output = cx.output()
+    planes = Axis("c", output.shape[0] * output.shape[1])
+    return (planes, *(Axis(name, window.output[dim]) for dim, name in _dims(window, "ohq")))
 
 
 def _dims(window: Window, names: str) -> Iterator[tuple[int, str]]:
-    """Yield the dims that are not trivial, with their letters in ``names``; the last always is."""
-    for i, name in enumerate(names):
-        sizes = (window.input[i], window.kernel[i], window.begin[i], window.end[i])
-        if i == 2 or not same(sizes, (1, 1, 0, 0)):
-            yield i, name
+    """Yield number and letter in ``names`` of each dim that is not trivial, and of the last dim."""
+    for dim, name in enumerate(names):
+        sizes = (window.input[dim], window.kernel[dim], window.begin[dim], window.end[dim])
+        if dim == 2 or not same(sizes, (1, 1, 0, 0)):
+            yield dim, name
 
 
 def _reduce(cx: KernelContext, window: Window, monoid: Monoid, power: int = 0) -> Reduce:
     """Return a window's elements combined, or their powers."""
     dims = list(_dims(window, "ohq"))
-    kernel_axes = tuple(Axis(f"k{i}", window.kernel[i]) for i, _ in dims)
+    kernel_axes = tuple(Axis(f"k{dim}", window.kernel[dim]) for dim, _ in dims)
     planes, *axes = _axes(cx, window)
-    shape = (planes.extent, *(window.input[i] for i, _ in dims))
+    shape = (planes.extent, *(window.input[dim] for dim, _ in dims))
     image = Buffer(cx.input(0).name, cx.type(0), shape, outside=True)
     index = [
-        axis.at * window.strides[i] + k.at * window.dilations[i] - window.begin[i]
-        for (i, _), axis, k in zip(dims, axes, kernel_axes, strict=True)
+        axis.at * window.strides[dim] + tap.at * window.dilations[dim] - window.begin[dim]
+        for (dim, _), axis, tap in zip(dims, axes, kernel_axes, strict=True)
     ]
     body: Expression = Load(image, (planes.at, *index))
     if power:
@@ -101,8 +101,8 @@ def _stage(cx: KernelContext, window: Window, value: Expression) -> Stage:
 
 def _norm(cx: KernelContext, window: Window) -> Algorithm:
     """Return the p-norm of each window."""
-    p = cx.int("p")
-    root = Apply(POWER, (_reduce(cx, window, SUM, p), Number(1 / p)))
+    power = cx.int("p")
+    root = Apply(POWER, (_reduce(cx, window, SUM, power), Number(1 / power)))
     return Algorithm((_stage(cx, window, root),))
 
 
@@ -128,12 +128,12 @@ def _mean(cx: KernelContext, window: Window, *, kept: bool) -> Algorithm:
     axes, stages = _axes(cx, window), list[Stage]()
     divisor: Expression | None = None
     constant = 1
-    for (i, _), axis in zip(_dims(window, "ohq"), axes[1:], strict=True):
-        count = _count(cx, window, i, axis)
+    for (dim, _), axis in zip(_dims(window, "ohq"), axes[1:], strict=True):
+        count = _count(cx, window, dim, axis)
         if isinstance(count, int):
             constant *= count
             continue
-        if kept and i == 2 and isinstance(count, Number):
+        if kept and dim == 2 and isinstance(count, Number):
             columns = Buffer("counted", cx.type(0), (axis.extent,))
             stages.append(Stage(columns, (axis,), count))
             count = Load(columns, (axis.at,))
@@ -174,10 +174,10 @@ def _count(cx: KernelContext, window: Window, i: int, axis: Axis) -> int | Expre
     return Load(Buffer(name, type_, (len(counts),)), (axis.at,))
 
 
-def _reads_no_padding(window: Window, i: int) -> bool:
+def _reads_no_padding(window: Window, dim: int) -> bool:
     """True if the dim has no padding that a window reaches: all windows are inside of the image."""
-    reach, step = (window.kernel[i] - 1) * window.dilations[i] + 1, window.strides[i]
-    return same(window.output[i], (window.input[i] - reach + step) // step)
+    reach, step = (window.kernel[dim] - 1) * window.dilations[dim] + 1, window.strides[dim]
+    return same(window.output[dim], (window.input[dim] - reach + step) // step)
 
 
 # Schedules

@@ -103,12 +103,14 @@ def emit_columns(cx: KernelContext, product: Product) -> None:
 
 def _call(cx: KernelContext, product: Product, rows: int, first: str) -> None:
     """Write the call for ``rows`` rows, the first of which is ``first``."""
-    p = product
-    name = _tile_function(cx, p, rows)
-    a, c = _plus(p.a, first, p.a_m), _plus(p.c, first, p.c_m)
-    bias = f", {_plus(p.bias, first, 1)}" if p.bias else ""
-    strides = f"{p.a_m}, {p.a_k}"
-    cx.body.line(f"{name}({p.k}, {a}, {strides}, {p.b}, {p.b_k}, {c}, {p.c_m}{bias});")
+    tile = product
+    name = _tile_function(cx, tile, rows)
+    left, result = _plus(tile.a, first, tile.a_m), _plus(tile.c, first, tile.c_m)
+    bias = f", {_plus(tile.bias, first, 1)}" if tile.bias else ""
+    strides = f"{tile.a_m}, {tile.a_k}"
+    cx.body.line(
+        f"{name}({tile.k}, {left}, {strides}, {tile.b}, {tile.b_k}, {result}, {tile.c_m}{bias});"
+    )
 
 
 def _plus(pointer: str, first: str, stride: int) -> str:
@@ -140,34 +142,36 @@ def _tile_function(cx: KernelContext, p: Product, rows: int) -> str:
     out = Writer()
     out.line(head)
     with out.block(""):
-        for m in numbers:
-            out.line(f"{sum_} c{m}[{p.computed}];")
+        for row in numbers:
+            out.line(f"{sum_} c{row}[{p.computed}];")
         with out.loop("n", p.computed):
-            for m in numbers:
+            for row in numbers:
                 start = p.algebra.start if p.algebra else "0"
-                out.line(f"c{m}[n] = {f'({sum_})bias[{m}]' if p.bias else start};")
+                out.line(f"c{row}[n] = {f'({sum_})bias[{row}]' if p.bias else start};")
         out.line(f"const ptrdiff_t whole = kn - kn % {UNROLL};")
         _emit_steps(out, p, rows, UNROLL)
         _emit_steps(out, p, rows, 1)
         with out.loop("n", p.n):
-            for m in numbers:
-                value = f"({result})c{m}[n]"
-                value = f"c{m}[n] < 0 ? 0 : c{m}[n]" if p.relu else value
-                out.line(f"c[{_index(m, 'cm')}n] = {value};")
+            for row in numbers:
+                value = f"({result})c{row}[n]"
+                value = f"c{row}[n] < 0 ? 0 : c{row}[n]" if p.relu else value
+                out.line(f"c[{_index(row, 'cm')}n] = {value};")
         if rows == 1:
             out.line("(void)am;")
             out.line("(void)cm;")
     return cx.call(name, out.text())
 
 
-def _head(p: Product, rows: int) -> tuple[str, str]:
+def _head(product: Product, rows: int) -> tuple[str, str]:
     """Return the name of the C function for tiles of ``rows`` rows, and its head."""
-    suffix = ("_bias" if p.bias else "") + ("_relu" if p.relu else "")
-    suffix += f"_{p.algebra.name}" if p.algebra else ""
-    size = f"{rows}x{p.n}" + (f"of{p.computed}" if p.computed != p.n else "")
-    element, result = p.element.name, p.result.name
+    suffix = ("_bias" if product.bias else "") + ("_relu" if product.relu else "")
+    suffix += f"_{product.algebra.name}" if product.algebra else ""
+    size = f"{rows}x{product.n}" + (
+        f"of{product.computed}" if product.computed != product.n else ""
+    )
+    element, result = product.element.name, product.result.name
     name = f"tile_{element}_{result}_{size}{suffix}"
-    bias = f", const {result} *restrict bias" if p.bias else ""
+    bias = f", const {result} *restrict bias" if product.bias else ""
     return name, (
         f"static void {name}(ptrdiff_t kn, const {element} *restrict a, ptrdiff_t am, "
         f"ptrdiff_t ak, const {element} *restrict b, ptrdiff_t bk, {result} *restrict c, "
@@ -175,9 +179,9 @@ def _head(p: Product, rows: int) -> tuple[str, str]:
     )
 
 
-def _index(m: int, stride: str) -> str:
-    """Return the offset of row ``m``, as C."""
-    return "" if m == 0 else f"{stride} + " if m == 1 else f"{m} * {stride} + "
+def _index(row: int, stride: str) -> str:
+    """Return the offset of a row, as C: "" for row 0, ``am + `` for 1, ``2 * am + `` for 2."""
+    return "" if row == 0 else f"{stride} + " if row == 1 else f"{row} * {stride} + "
 
 
 def _emit_steps(out: Writer, p: Product, rows: int, steps: int) -> None:
@@ -199,11 +203,11 @@ def _emit_steps(out: Writer, p: Product, rows: int, steps: int) -> None:
                     _emit_algebra(out, p.algebra, sum_, m, steps)
 
 
-def _sum_type(p: Product) -> str:
+def _sum_type(product: Product) -> str:
     """Return the C type of sums: unsigned for integers, which wrap; the result's type for
     semirings.
     """
-    return p.result.modular if p.algebra is None else p.result.name
+    return product.result.modular if product.algebra is None else product.result.name
 
 
 def _emit_algebra(out: Writer, algebra: Algebra, type_: str, m: int, steps: int) -> None:

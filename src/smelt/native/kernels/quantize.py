@@ -58,26 +58,26 @@ def _emit(cx: KernelContext, text: str, run: str = "") -> None:
             y0[first + i] = (float)(x0[first + i] - zero) * scale;
     ```
     """
-    x, y, scale, zero = cx.input(0), cx.output(), cx.input(1), cx.optional(2)
+    source, output, scale, zero = cx.input(0), cx.output(), cx.input(1), cx.optional(2)
     outer, scales, inner = _segments(cx)
-    if y.size == 0:
+    if output.size == 0:
         return
     with cx.body.loops(("o", "s"), (outer, scales)):
         cx.body.line(f"const float scale = {scale.name}[s];")
         cx.body.line(f"const int32_t zero = {f'{zero.name}[s]' if zero else '0'};")
         if run:
-            more, flip = (128, SIGNS) if y.type.signed else (0, 0)
+            more, flip = (128, SIGNS) if output.type.signed else (0, 0)
             cx.body.line(f"const int32_t last[] = {{ zero + {more}, {flip} }};")
         with cx.body.shared_loop("from", inner, step=RUN):
             cx.body.line(f"const ptrdiff_t n = {inner} - from < {RUN} ? {inner} - from : {RUN};")
             cx.body.line(f"const ptrdiff_t first = (o * {scales} + s) * {inner} + from;")
             start = "0"
             if run:
-                to = f"(unsigned char *)({y.name} + first)"
-                start = f"{run}({x.name} + first, n, scale, last, {to})"
+                to = f"(unsigned char *)({output.name} + first)"
+                start = f"{run}({source.name} + first, n, scale, last, {to})"
             with cx.body.loop("i", "n", start):
-                value = text.replace("VALUE", f"{x.name}[first + i]")
-                cx.body.line(f"{y.name}[first + i] = {value};")
+                value = text.replace("VALUE", f"{source.name}[first + i]")
+                cx.body.line(f"{output.name}[first + i] = {value};")
         cx.body.line("(void)zero;")
 
 

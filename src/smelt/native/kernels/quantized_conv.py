@@ -94,20 +94,20 @@ def quantized_conv(cx: KernelContext) -> None:
     group, filters, channels, _ = weights.shape
     layout = Layout.of(window, weights)
     band = layout.band
-    x, y = cx.input(0), cx.output()
+    source, output = cx.input(0), cx.output()
     packed, scratch = _pack(cx, layout), cx.scratch(C_TYPES[ir.DataType.UINT8])
     plane = f"({scratch} + {LEAD})"
-    flip = 128 if x.type.signed else 0
+    flip = 128 if source.type.signed else 0
     sums = layout.weights.astype(np.int64).sum((2, 3)).reshape(-1)
     epilogue = epilogue_minus_zero_point(cx, sums, flip, f"scratch + {layout.sums_offset}")
     size = int(np.prod(window.input))
     _emit_steps(cx, layout, _position_table(cx, band), scratch)
     body.line(f"const unsigned char pad = (unsigned char)({zero_text(cx)} + {flip});")
-    with body.loops(("n", "g"), (x.shape[0], group)):
+    with body.loops(("n", "g"), (source.shape[0], group)):
         first = f"(n * {group} + g) * {channels * size}"
-        body.line(f"const unsigned char *image = (const unsigned char *){x.name} + {first};")
-        start = f"{y.name} + (n * {group} + g) * {filters * window.pixels}"
-        body.line(f"{y.type.name} *out = {start};")
+        body.line(f"const unsigned char *image = (const unsigned char *){source.name} + {first};")
+        start = f"{output.name} + (n * {group} + g) * {filters * window.pixels}"
+        body.line(f"{output.type.name} *out = {start};")
         has_enough_bands = band.height >= 2 * band.rows * body.parts
         band_loop, filter_loop = body.loop, body.shared_loop
         if has_enough_bands:  # then threads share the bands, otherwise the filters

@@ -101,8 +101,8 @@ def _vectors(rows: int, columns: int) -> int:
 )
 def quantized_dot(cx: KernelContext) -> None:
     """Write six rows at a time, and for them all panels of columns."""
-    y, body, (depth, columns) = cx.output(), cx.body, cx.shape(input_positions(cx).w)
-    rows = y.size // columns if columns else 0
+    output, body, (depth, columns) = cx.output(), cx.body, cx.shape(input_positions(cx).w)
+    rows = output.size // columns if columns else 0
     if highest(rows) == 0:
         return
     vectors = _vectors(rows, columns)
@@ -121,7 +121,7 @@ def quantized_dot(cx: KernelContext) -> None:
                 column_in_panel = f"j % {panel} * {2 if is_int16 else 4}"
                 rhs_panel = f"{packed} + j / {panel} * {4 * panel * _quads(cx)} + {column_in_panel}"
                 body.line(f"const ptrdiff_t left = {columns} - j;")
-                out = f"{y.name} + i * {columns} + j"
+                out = f"{output.name} + i * {columns} + j"
                 calls = [
                     (name, f"{arguments}, {rhs_panel}")
                     for name, arguments in zip(tile, left, strict=True)
@@ -153,9 +153,9 @@ def _emit_left(
 
     Rows of unsigned bytes with whole groups of four are read in place.
     """
-    x, body, quads = cx.input(0), cx.body, _quads(cx)
+    source, body, quads = cx.input(0), cx.body, _quads(cx)
     in_place = flip == 0 and depth % 4 == 0
-    body.line(f"const unsigned char *from = (const unsigned char *){x.name} + i * {depth};")
+    body.line(f"const unsigned char *from = (const unsigned char *){source.name} + i * {depth};")
     if not is_int16:
         with body.block("if (HAS_QUADS)"):
             if not in_place:

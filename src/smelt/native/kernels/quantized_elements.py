@@ -36,35 +36,37 @@ FEWEST = 16
 @kernel(LOOKUP, kinds=INT, needs=in_place, shared=True)
 def lookup(cx: KernelContext) -> None:
     """Write the element of a 256-entry table that each byte selects."""
-    x, table, y = cx.input(0), cx.input(1), cx.output()
-    with cx.body.shared_loop("first", y.size, step=RUN):
-        cx.body.line(f"const ptrdiff_t left = {y.size} - first;")
+    source, table, output = cx.input(0), cx.input(1), cx.output()
+    with cx.body.shared_loop("first", output.size, step=RUN):
+        cx.body.line(f"const ptrdiff_t left = {output.size} - first;")
         cx.body.line(f"const ptrdiff_t n = left < {RUN} ? left : {RUN};")
-        cx.body.line(f"{look_up(cx)}({x.name} + first, n, {table.name}, {y.name} + first);")
+        cx.body.line(
+            f"{look_up(cx)}({source.name} + first, n, {table.name}, {output.name} + first);"
+        )
 
 
 @kernel(ADD, MUL, kinds=INT, needs=in_place, shared=True)
 def add_or_multiply(cx: KernelContext) -> None:
     """Write the sum or product of a and b; scales and zero points are attributes."""
-    a, b, y = cx.input(0), cx.input(1), cx.output()
+    left, right, output = cx.input(0), cx.input(1), cx.output()
     if is_fixed(cx):
-        reads = [operand.broadcast(y.shape) for operand in (a, b)]
-        emit_map(cx.body, y.shape, y.access(), reads, _fixed_point(cx), shared=True)
+        reads = [operand.broadcast(output.shape) for operand in (left, right)]
+        emit_map(cx.body, output.shape, output.access(), reads, _fixed_point(cx), shared=True)
         return
     scales = [np.float32(cx.float(name)) for name in ("a_scale", "b_scale", "y_scale")]
     zeros = [cx.int(name) for name in ("a_zero", "b_zero", "y_zero")]
     emit_text = _sum if cx.instruction.op == ADD else _product
     text = emit_text(scales, zeros)  # FLOAT is the conversion to float, of a vector or an element
-    low = -128 if y.type.signed else 0
+    low = -128 if output.type.signed else 0
     scalar = text.replace("FLOAT", "(float)")
-    value = f"({y.type.name}){rounded(cx, scalar, low, low + 255)}"
-    sizes = [_repeated_size(operand.shape, y.shape) for operand in (a, b)]
+    value = f"({output.type.name}){rounded(cx, scalar, low, low + 255)}"
+    sizes = [_repeated_size(operand.shape, output.shape) for operand in (left, right)]
     repeated_sizes = [size for size in sizes if size is not None]
     if len(repeated_sizes) == 2 and 0 in repeated_sizes:
         _emit_segments(cx, text, value, repeated_sizes)
         return
-    reads = [operand.broadcast(y.shape) for operand in (a, b)]
-    emit_map(cx.body, y.shape, y.access(), reads, value, shared=True)
+    reads = [operand.broadcast(output.shape) for operand in (left, right)]
+    emit_map(cx.body, output.shape, output.access(), reads, value, shared=True)
 
 
 def _repeated_size(shape: tuple[int, ...], result: tuple[int, ...]) -> int | None:
@@ -86,20 +88,20 @@ def _emit_segments(cx: KernelContext, text: str, value: str, repeated: Sequence[
     ``repeated`` are sizes by ``_repeated_size``; a repeated operand is as long as a segment, and is
     read in all segments. ``text`` is the C of a float result, ``value`` that of a byte.
     """
-    a, b, y, body = cx.input(0), cx.input(1), cx.output(), cx.body
+    left, right, output, body = cx.input(0), cx.input(1), cx.output(), cx.body
     run = run_of_two(cx, text)
     size = next((size for size in repeated if size), RUN)
-    names = list(zip((a.name, b.name), repeated, strict=True))
-    body.line(last_declaration(0, y.type.signed))
-    with body.shared_loop("first", y.size, step=size):
-        body.line(f"const ptrdiff_t left = {y.size} - first;")
+    names = list(zip((left.name, right.name), repeated, strict=True))
+    body.line(last_declaration(0, output.type.signed))
+    with body.shared_loop("first", output.size, step=size):
+        body.line(f"const ptrdiff_t left = {output.size} - first;")
         body.line(f"const ptrdiff_t n = left < {size} ? left : {size};")
-        to = f"(unsigned char *)({y.name} + first)"
+        to = f"(unsigned char *)({output.name} + first)"
         starts = [each + ("" if is_repeated else " + first") for each, is_repeated in names]
         body.line(f"ptrdiff_t i = {run}({starts[0]}, {starts[1]}, n, last, {to});")
         with body.block("for (; i < n; ++i)"):
             body.line(
-                f"{y.name}[first + i] = {value.format(*(f'({each})[i]' for each in starts))};"
+                f"{output.name}[first + i] = {value.format(*(f'({each})[i]' for each in starts))};"
             )
 
 
@@ -156,20 +158,20 @@ def _int(number: int) -> str:
 @kernel(MEAN, kinds=INT)
 def mean(cx: KernelContext) -> None:
     """Write the mean of each ``inner`` consecutive bytes, as one factor of their sum."""
-    x, y = cx.input(0), cx.output()
-    size = x.size // max(y.size, 1)
-    zero, low = cx.int("y_zero"), -128 if y.type.signed else 0
+    source, output = cx.input(0), cx.output()
+    size = source.size // max(output.size, 1)
+    zero, low = cx.int("y_zero"), -128 if output.type.signed else 0
     if is_fixed(cx):
         declare(cx)
         factor = cx.float("x_scale") / (cx.float("y_scale") * size)
-        byte = scaled_byte("sum", factor, zero, y.type.signed)
+        byte = scaled_byte("sum", factor, zero, output.type.signed)
     else:
         one = np.float32(cx.float("x_scale")) / (np.float32(cx.float("y_scale")) * np.float32(size))
         rounded_sum = rounded(cx, f"(float)sum * {_literal(one)}", low - zero, low - zero + 255)
         byte = f"({rounded_sum} + {_int(zero)})"
-    with cx.body.loop("o", y.size):
-        cx.body.line(f"const {x.type.name} *from = {x.name} + o * {size};")
+    with cx.body.loop("o", output.size):
+        cx.body.line(f"const {source.type.name} *from = {source.name} + o * {size};")
         cx.body.line(f"int32_t sum = {-cx.int('x_zero') * size};")
         with cx.body.loop("i", size):
             cx.body.line("sum += from[i];")
-        cx.body.line(f"{y.name}[o] = ({y.type.name}){byte};")
+        cx.body.line(f"{output.name}[o] = ({output.type.name}){byte};")

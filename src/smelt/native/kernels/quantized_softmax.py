@@ -49,32 +49,32 @@ def _refuse(instance: Instance) -> str | None:
 @kernel(SOFTMAX, kinds=frozenset({"int"}), needs=_needs, refuse=_refuse, shared=True)
 def softmax(cx: KernelContext) -> None:
     """Write the exponentials of each row and their sum, then the quotients as bytes."""
-    x, y, body = cx.input(0), cx.output(), cx.body
-    size = x.shape[-1]
+    source, output, body = cx.input(0), cx.output(), cx.body
+    size = source.shape[-1]
     if is_fixed(cx):
         _emit_fixed(cx, size)
         return
     table = cx.input(1)
     scale = C_TYPES[ir.DataType.FLOAT].literal(float(np.float32(cx.float("y_scale"))))
-    zero, low = cx.int("y_zero"), -128 if y.type.signed else 0
+    zero, low = cx.int("y_zero"), -128 if output.type.signed else 0
     read, run = cx.call("exponentials", EXPONENTIALS), quantize_run(cx)
     rounded_share = rounded(cx, f"{cx.scratch(C_TYPES[ir.DataType.FLOAT])}[i] / all", 0, 512)
-    body.line(last_declaration(zero, y.type.signed))
+    body.line(last_declaration(zero, output.type.signed))
     with _rows(cx) as where:
         body.line(f"const float all = {read}({where}, {size}, {table.name}, scratch) * {scale};")
         body.line(f"ptrdiff_t i = {run}(scratch, {size}, all, last, (unsigned char *)to);")
         with body.block(f"for (; i < {size}; ++i)"):
             body.line(f"const int32_t near = {rounded_share} + {zero};")
             clamped = f"near < {low} ? {low} : near > {low + 255} ? {low + 255} : near"
-            body.line(f"to[i] = ({y.type.name})({clamped});")
+            body.line(f"to[i] = ({output.type.name})({clamped});")
 
 
 def _emit_fixed(cx: KernelContext, size: int) -> None:
     """Write each row by the function that computes in integers."""
-    y, body = cx.output(), cx.body
+    output, body = cx.output(), cx.body
     table = cx.program.constants[cx.instruction.inputs[1]]
     function, arguments = fixed_softmax(cx, table, cx.float("y_scale"))
-    zero, low = cx.int("y_zero"), -128 if y.type.signed else 0
+    zero, low = cx.int("y_zero"), -128 if output.type.signed else 0
     with _rows(cx) as where:
         ends = f"{zero}, {low}, (unsigned char *)to"
         body.line(f"{function}({where}, {size}, {arguments}, {ends});")
@@ -83,11 +83,11 @@ def _emit_fixed(cx: KernelContext, size: int) -> None:
 @contextmanager
 def _rows(cx: KernelContext) -> Iterator[str]:
     """Write a loop over rows ``from`` with results ``to``; yield the bytes that index the table."""
-    x, y, body = cx.input(0), cx.output(), cx.body
-    size = x.shape[-1]
-    with body.shared_loop("o", x.size // size):
-        body.line(f"const {x.type.name} *from = {x.name} + o * {size};")
-        body.line(f"{y.type.name} *to = {y.name} + o * {size};")
+    source, output, body = cx.input(0), cx.output(), cx.body
+    size = source.shape[-1]
+    with body.shared_loop("o", source.size // size):
+        body.line(f"const {source.type.name} *from = {source.name} + o * {size};")
+        body.line(f"{output.type.name} *to = {output.name} + o * {size};")
         yield _emit_less_largest(cx) if cx.int("from_max") else "(const unsigned char *)from"
 
 

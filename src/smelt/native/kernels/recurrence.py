@@ -53,11 +53,11 @@ def _emit_each_sample(cx: KernelContext) -> None:
         y0[at * 5 + j] = h[j];
     ```
     """
-    t, body = cx.type(0), cx.body
+    type_, body = cx.type(0), cx.body
     steps, batch, rows = cx.shape(0)
     hidden = cx.shape(1)[0]
-    x, weights, y = cx.input(0), cx.input(1), cx.output(0)
-    body.line(f"{t.name} *gates = {cx.scratch(t)};")
+    source, weights, output = cx.input(0), cx.input(1), cx.output(0)
+    body.line(f"{type_.name} *gates = {cx.scratch(type_)};")
     with body.loop("b", batch):
         _length(cx, steps)
         start(cx, "h", 1, 2, hidden)
@@ -67,12 +67,12 @@ def _emit_each_sample(cx: KernelContext) -> None:
             at = "length - 1 - s" if cx.attributes["reverse"] else "s"
             body.line(f"const ptrdiff_t at = ({at}) * {batch} + b;")
             with body.loop("j", rows):
-                body.line(f"gates[j] = {x.name}[at * {rows} + j];")
+                body.line(f"gates[j] = {source.name}[at * {rows} + j];")
             _CELLS[str(cx.attributes["cell"])](cx, weights.name, hidden)
             with body.loop("j", hidden):
-                body.line(f"{y.name}[at * {hidden} + j] = h[j];")
+                body.line(f"{output.name}[at * {hidden} + j] = h[j];")
         with body.loop("s", steps, start="length"), body.loop("j", hidden):
-            body.line(f"{y.name}[(s * {batch} + b) * {hidden} + j] = 0;")
+            body.line(f"{output.name}[(s * {batch} + b) * {hidden} + j] = 0;")
 
 
 def _length(cx: KernelContext, steps: int) -> None:
@@ -91,10 +91,10 @@ def _length(cx: KernelContext, steps: int) -> None:
 def _add_product(cx: KernelContext, state: str, weights: str, first: int, count: int) -> None:
     """Write ``gates[first:first + count] += state @ weights[:, first:first + count]``."""
     _, _, rows = cx.shape(0)
-    hidden, t = cx.shape(1)[0], cx.type(0).name
+    hidden, c_type = cx.shape(1)[0], cx.type(0).name
     with cx.body.loop("k", hidden):
-        cx.body.line(f"const {t} v = {state}[k];")
-        cx.body.line(f"const {t} *row = {weights} + k * {rows};")
+        cx.body.line(f"const {c_type} v = {state}[k];")
+        cx.body.line(f"const {c_type} *row = {weights} + k * {rows};")
         with cx.body.loop("j", first + count, start=first):
             cx.body.line("gates[j] += v * row[j];")
 
@@ -117,9 +117,9 @@ def _gru(cx: KernelContext, weights: str, hidden: int) -> None:
     With ``linear_before_reset``, the product of the hidden gate is computed before the reset, which
     also scales its bias.
     """
-    t, bias, body = cx.type(0).name, cx.optional(5), cx.body
+    c_type, bias, body = cx.type(0).name, cx.optional(5), cx.body
     _add_product(cx, "h", weights, 0, 2 * hidden)
-    body.line(f"{t} *reset = gates + {3 * hidden}, *last = gates + {2 * hidden};")
+    body.line(f"{c_type} *reset = gates + {3 * hidden}, *last = gates + {2 * hidden};")
     gru_gates(cx, hidden)
     if cx.attributes["linear_before_reset"]:
         with body.loop("j", hidden):

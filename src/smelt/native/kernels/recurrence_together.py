@@ -63,29 +63,29 @@ def start(cx: KernelContext, name: str, output: int, initial: int, hidden: int) 
 
 def emit_together(cx: KernelContext) -> None:
     """Write a loop over steps; each computes all samples."""
-    t, body = cx.type(0), cx.body
+    type_, body = cx.type(0), cx.body
     steps, batch, rows = cx.shape(0)
     hidden, cell = cx.shape(1)[0], str(cx.attributes["cell"])
-    x, y = cx.input(0), cx.output(0)
+    operand, output = cx.input(0), cx.output(0)
     samples, units = (1, batch * hidden) if is_flat(cx) else (batch, hidden)
-    body.line(f"{t.name} *all = {cx.scratch(t)};")
+    body.line(f"{type_.name} *all = {cx.scratch(type_)};")
     with body.loop("b", batch):
         start(cx, "h", 1, 2, hidden)
         if cell == "LSTM":
             start(cx, "c", 2, 3, hidden)
     with body.loop("s", steps):
         now = f"({steps - 1} - s)" if cx.attributes["reverse"] else "s"
-        body.line(f"const {t.name} *input_gates = {x.name} + {now} * {batch * rows};")
+        body.line(f"const {type_.name} *input_gates = {operand.name} + {now} * {batch * rows};")
         for products, write in _TOGETHER[cell](cx, hidden):
             for product in products:
                 emit_packed(cx, product)
             with body.loop("b", samples):
-                body.line(f"{t.name} *h = {cx.output(1).name} + b * {units};")
+                body.line(f"{type_.name} *h = {cx.output(1).name} + b * {units};")
                 if cell == "LSTM":
-                    body.line(f"{t.name} *c = {cx.output(2).name} + b * {units};")
+                    body.line(f"{type_.name} *c = {cx.output(2).name} + b * {units};")
                 write(units)
-        source = f"{cx.output(1).name}, {batch * hidden * t.size}"
-        body.line(f"memcpy({y.name} + {now} * {batch * hidden}, {source});")
+        source = f"{cx.output(1).name}, {batch * hidden * type_.size}"
+        body.line(f"memcpy({output.name} + {now} * {batch * hidden}, {source});")
 
 
 Stage: TypeAlias = tuple[list[Matrices], Callable[[int], None]]
@@ -108,12 +108,12 @@ def _gates(cx: KernelContext, name: str, source: str, stride: int, count: int, *
     ```
     """
     _, batch, rows = cx.shape(0)
-    hidden, t, body = cx.shape(1)[0], cx.type(0).name, cx.body
+    hidden, c_type, body = cx.shape(1)[0], cx.type(0).name, cx.body
     if not is_flat(cx):
-        kind = t if source == "all" else f"const {t}"
+        kind = c_type if source == "all" else f"const {c_type}"
         body.line(f"{kind} *{name} = {source} + b * {stride};")
         return
-    body.line(f"{t} *{name} = all + {batch * (rows + hidden + to * hidden)};")
+    body.line(f"{c_type} *{name} = all + {batch * (rows + hidden + to * hidden)};")
     with body.loops(("g", "i", "j"), (count, batch, hidden)):
         at = f"(g * {batch} + i) * {hidden} + j"
         body.line(f"{name}[{at}] = ({source})[i * {stride} + g * {hidden} + j];")
@@ -176,12 +176,12 @@ def _gru_together(cx: KernelContext, hidden: int) -> list[Stage]:
         _emit_gru_gates(cx, hidden, units)
         gru_reset(cx, units)
 
-    t, last = cx.type(0).name, f"all + {3 * hidden * batch}"
+    c_type, last = cx.type(0).name, f"all + {3 * hidden * batch}"
 
     def hidden_gate(units: int) -> None:
         """Write the hidden gate and the new state of ``units`` units."""
         flat = f"all + {batch * (rows + hidden)}" if is_flat(cx) else f"all + b * {2 * hidden}"
-        cx.body.line(f"const {t} *gates = {flat}, *last = {last} + b * {hidden};")
+        cx.body.line(f"const {c_type} *gates = {flat}, *last = {last} + b * {hidden};")
         gru_end(cx, units)
 
     inputs = SideOperand(f"input_gates + {2 * hidden}", rows, 1)

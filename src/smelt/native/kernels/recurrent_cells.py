@@ -20,15 +20,15 @@ def _activate(cx: KernelContext, number: int, to: str, argument: str, *, gate: b
     The argument of a gate is clipped. The output of an LSTM cell is not clipped, as ONNX Runtime
     reads the specification.
     """
-    t, attributes = cx.type(0), cx.attributes
+    type_, attributes = cx.type(0), cx.attributes
     keys = ("activations", "alphas", "betas")
     name, alpha, beta = (cast("tuple[Any, ...]", attributes[key])[number] for key in keys)
-    m = Statements(t)
+    m = Statements(type_)
     with cx.body.block(""):
-        cx.body.line(f"{t.name} v = {argument};")
+        cx.body.line(f"{type_.name} v = {argument};")
         clip = cx.float("clip")
         if clip > 0 and gate:
-            bound = t.literal(clip)
+            bound = type_.literal(clip)
             cx.body.line(f"v = v > {bound} ? {bound} : v < -{bound} ? -{bound} : v;")
         result = m.scalar(activate(m, (str(name), float(alpha), float(beta)), m.named("v")))
         before, text = read_once(m.lines, result.name)
@@ -48,7 +48,7 @@ def lstm_cell(cx: KernelContext, hidden: int) -> None:
 
     Peepholes are in the order input, output, forget.
     """
-    peep, t = cx.optional(4), cx.type(0).name
+    peep, c_type = cx.optional(4), cx.type(0).name
 
     def gate(number: int, state: str) -> str:
         """Return the C of a gate's sum, with its peephole to ``state``."""
@@ -59,13 +59,13 @@ def lstm_cell(cx: KernelContext, hidden: int) -> None:
         # C name, number of the gate in ``gates``, number of its activation function
         for name, number, function in (("in", 0, 0), ("keep", 2, 0), ("fresh", 3, 1)):
             if name == "keep" and cx.attributes["input_forget"]:
-                cx.body.line(f"const {t} keep = 1 - in;")
+                cx.body.line(f"const {c_type} keep = 1 - in;")
                 continue
-            cx.body.line(f"{t} {name};")
+            cx.body.line(f"{c_type} {name};")
             argument = gate(number, "c[j]") if number < 3 else f"gates[{number * hidden} + j]"
             _activate(cx, function, name, argument)
         cx.body.line("c[j] = keep * c[j] + in * fresh;")
-        cx.body.line(f"{t} out;")
+        cx.body.line(f"{c_type} out;")
         _activate(cx, 0, "out", gate(1, "c[j]"))
         _activate(cx, 2, "h[j]", "c[j]", gate=False)
         cx.body.line("h[j] *= out;")

@@ -120,27 +120,27 @@ def arrays(cx: KernelContext, op: str) -> tuple[Access, Access]:
     Wrapping sums are unsigned in memory: with a conversion in each step, gcc 12.2 computed only the
     last row (4 rows of 3 int64, -O3).
     """
-    x, y = cx.input(0).access(), cx.output().access()
-    if x.type.kind != "int" or not x.type.signed or op not in WRAPPING:
-        return x, y
-    word = replace(x.type, name=x.type.word, signed=False)
-    cx.body.line(f"const {word.name} *const words = (const {word.name} *){x.array};")
-    cx.body.line(f"{word.name} *const sums = ({word.name} *){y.array};")
-    return replace(x, array="words", type=word), replace(y, array="sums", type=word)
+    operand, result = cx.input(0).access(), cx.output().access()
+    if operand.type.kind != "int" or not operand.type.signed or op not in WRAPPING:
+        return operand, result
+    word = replace(operand.type, name=operand.type.word, signed=False)
+    cx.body.line(f"const {word.name} *const words = (const {word.name} *){operand.array};")
+    cx.body.line(f"{word.name} *const sums = ({word.name} *){result.array};")
+    return replace(operand, array="words", type=word), replace(result, array="sums", type=word)
 
 
 def _schedule(cx: KernelContext, op: str, loops: Loops, to: Buffer, long: int) -> Schedule:
     """Return whole rows of results at once if the innermost axis is kept, partial results of long
     rows of floats, or a function of a row; nothing for others."""
-    t = cx.type(0)
+    type_ = cx.type(0)
     if op == LOG_SUM_EXP or not any(loops.is_reduced):
         return ()
     *_, inner = loops.where(True)
-    if t.kind == "float" and _has_short_rows(loops):
+    if type_.kind == "float" and _has_short_rows(loops):
         return (Partial(inner.name, LANES, around=True, beside=loops.axes[-1].name),)
     if not loops.is_reduced[-1]:
         return (Outermost(to.name),)
-    if t.kind != "float" or surely_below(inner.extent, long):
+    if type_.kind != "float" or surely_below(inner.extent, long):
         return ()
     if op in EXTREMES:
         return (RowFunction(inner.name, row_extreme(cx, EXTREMES[op])),)

@@ -71,11 +71,11 @@ def schedule_of(loops: Loops, result: str) -> Schedule | None:
 
 def _algorithm(cx: KernelContext, loops: Loops) -> Algorithm:
     """Return the reduction of the steps."""
-    y, kept = cx.output(), loops.where(False)
+    output, kept = cx.output(), loops.where(False)
     axes, op = loops.where(True), str(cx.attributes["reduction"])
     count = math.prod(axis.extent for axis in axes)
-    value = reduced(op, y.type, axes, _element(cx, loops), count)
-    to = Buffer(y.name, y.type, tuple(axis.extent for axis in kept))
+    value = reduced(op, output.type, axes, _element(cx, loops), count)
+    to = Buffer(output.name, output.type, tuple(axis.extent for axis in kept))
     return Algorithm((Stage(to, kept, value),))
 
 

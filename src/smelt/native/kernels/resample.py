@@ -45,17 +45,17 @@ def resample(cx: KernelContext) -> None:
     """Write loops over rows, by tables of source rows and weights, constant or computed at run
     time.
     """
-    x, y, axis, t = cx.input(0), cx.output(), cx.int("axis"), cx.type(0)
-    size, count, inner = x.shape[axis], y.shape[axis], math.prod(y.shape[axis + 1 :])
+    source, output, axis, type_ = cx.input(0), cx.output(), cx.int("axis"), cx.type(0)
+    size, count, inner = source.shape[axis], output.shape[axis], math.prod(output.shape[axis + 1 :])
     sampling = Sampling.of(cx.attributes)
     if same(inner, 1) and not is_runtime_sized(cx) and _emit_last(cx, sampling, size, count):
         return
     tables = make_tables(cx) if is_runtime_sized(cx) else _constants(cx, sampling, size, count)
-    with cx.body.loops(("o", "i"), (math.prod(y.shape[:axis]), count)):
-        cx.body.line(f"const {t.name} *from = {x.name} + o * {size * inner};")
-        cx.body.line(f"{t.name} *to = {y.name} + (o * {count} + i) * {inner};")
+    with cx.body.loops(("o", "i"), (math.prod(output.shape[:axis]), count)):
+        cx.body.line(f"const {type_.name} *from = {source.name} + o * {size * inner};")
+        cx.body.line(f"{type_.name} *to = {output.name} + (o * {count} + i) * {inner};")
         if tables.outside:
-            fill = t.literal(sampling.extrapolation)
+            fill = type_.literal(sampling.extrapolation)
             with cx.body.block(f"if ({tables.outside}[i])"):
                 with cx.body.loop("k", inner):
                     cx.body.line(f"to[k] = {fill};")
@@ -72,16 +72,16 @@ def _emit_last(cx: KernelContext, sampling: Sampling, size: int, count: int) -> 
 
     Returns False, and writes nothing, if there are too many taps, or rows outside.
     """
-    x, y, t, body = cx.input(0), cx.output(), cx.type(0), cx.body
+    source, output, type_, body = cx.input(0), cx.output(), cx.type(0), cx.body
     read = taps(sampling, size, count)
     width = read.rows.shape[1]
     if read.outside.any() or width > UNROLLED:
         return False
-    outer = math.prod(y.shape[: cx.int("axis")])
+    outer = math.prod(output.shape[: cx.int("axis")])
     times = count // max(size, 1)
     with body.loop("o", outer):
-        body.line(f"const {t.name} *from = {x.name} + o * {size};")
-        body.line(f"{t.name} *to = {y.name} + o * {count};")
+        body.line(f"const {type_.name} *from = {source.name} + o * {size};")
+        body.line(f"{type_.name} *to = {output.name} + o * {count};")
         nearest = sampling.mode == "nearest"
         if nearest and 2 <= times <= UNROLLED and _repeats(read.rows[:, 0], size, times):
             with body.loop("i", size), body.loop("j", times):
@@ -92,8 +92,8 @@ def _emit_last(cx: KernelContext, sampling: Sampling, size: int, count: int) -> 
             rows = cx.constant(np.ascontiguousarray(read.rows[:, tap], np.int32), INDEX)
             weight = ""
             if not nearest:
-                column = np.ascontiguousarray(read.weights[:, tap], f"f{t.size}")
-                weight = f"{cx.constant(column, t)}[i] * "
+                column = np.ascontiguousarray(read.weights[:, tap], f"f{type_.size}")
+                weight = f"{cx.constant(column, type_)}[i] * "
             parts.append(f"{weight}from[{rows}[i]]")
         with body.loop("i", count):
             body.line(f"to[i] = {' + '.join(parts)};")
@@ -109,11 +109,11 @@ def _constants(cx: KernelContext, sampling: Sampling, size: int, count: int) -> 
     """Return constant tables of source rows, weights, and flags of rows outside."""
     read = taps(sampling, size, count)
     rows = cx.constant(read.rows.astype(np.int32), INDEX)
-    outside, weights, t = "", "", cx.type(0)
+    outside, weights, type_ = "", "", cx.type(0)
     if read.outside.any():
         outside = cx.constant(read.outside.astype(np.int32), INDEX)
     if sampling.mode != "nearest":
-        weights = cx.constant(read.weights.astype(f"f{t.size}"), t)
+        weights = cx.constant(read.weights.astype(f"f{type_.size}"), type_)
     return Tables(rows, weights, outside, read.rows.shape[1])
 
 
@@ -127,18 +127,18 @@ def _sums(cx: KernelContext, rows: str, weights: str, width: int, inner: int) ->
         to[k] = w0 * f0[k] + w1 * f1[k];
     ```
     """
-    t = cx.type(0).name
+    c_type = cx.type(0).name
     if width <= UNROLLED:
         parts = []
         for tap in range(width):
-            cx.body.line(f"const {t} w{tap} = {weights}[i * {width} + {tap}];")
-            cx.body.line(f"const {t} *f{tap} = from + {rows}[i * {width} + {tap}] * {inner};")
+            cx.body.line(f"const {c_type} w{tap} = {weights}[i * {width} + {tap}];")
+            cx.body.line(f"const {c_type} *f{tap} = from + {rows}[i * {width} + {tap}] * {inner};")
             parts.append(f"w{tap} * f{tap}[k]")
         with cx.body.loop("k", inner):
             cx.body.line(f"to[k] = {' + '.join(parts)};")
         return
     with cx.body.loop("k", inner):
-        cx.body.line(f"{t} sum = 0;")
+        cx.body.line(f"{c_type} sum = 0;")
         with cx.body.loop("j", width, start=0):
             at = f"i * {width} + j"
             cx.body.line(f"sum += {weights}[{at}] * from[{rows}[{at}] * {inner} + k];")

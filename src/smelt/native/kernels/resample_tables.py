@@ -57,7 +57,8 @@ def table_bytes(instance: Instance) -> int:
 
 
 def _width(sampling: Sampling) -> int:
-    """Return the number of taps per result row."""
+    """Return the taps per result row: 1 for nearest, 2 for linear, 4 for cubic, more if widened by
+    antialiasing."""
     return 1 if sampling.mode == "nearest" else 2 - 2 * sampling.first_tap(_shrunk(sampling))
 
 
@@ -77,19 +78,19 @@ def make_tables(cx: KernelContext) -> Tables:
         cx.body.line("    return 1;")
     tables = _declare_tables(cx, sampling, count)
     with cx.body.loop("i", count):
-        m = Statements(C_TYPES[ir.DataType.FLOAT] if sampling.in_float32 else WIDE)
-        last = f"({m.type.name}){size} - 1"
+        statements = Statements(C_TYPES[ir.DataType.FLOAT] if sampling.in_float32 else WIDE)
+        last = f"({statements.type.name}){size} - 1"
         if sampling.mode != "nearest":
             cx.body.line("double at;")
         with cx.body.block(""):
-            at = _place(m, sampling, size, count)
+            at = _place(statements, sampling, size, count)
             if tables.outside:
-                m.write(f"outside[i] = {at.name} < 0 || {at.name} > {last};")
+                statements.write(f"outside[i] = {at.name} < 0 || {at.name} > {last};")
             if sampling.mode == "nearest":
-                chosen = m.scalar(nearest_of(m, sampling.nearest, at)).name
-                _write(cx, m, f"rows[i] = {_within(chosen, last)};")
+                chosen = statements.scalar(nearest_of(statements, sampling.nearest, at)).name
+                _write(cx, statements, f"rows[i] = {_within(chosen, last)};")
             else:
-                _write(cx, m, f"at = {at.name};")
+                _write(cx, statements, f"at = {at.name};")
         if sampling.mode != "nearest":
             _weigh(cx, sampling, size, tables.width)
     return tables
@@ -101,8 +102,8 @@ def _declare_tables(cx: KernelContext, sampling: Sampling, count: int) -> Tables
     if sampling.mode == "nearest":
         body.line(f"int32_t *const rows = {cx.scratch(INDEX)};")
     else:
-        t: CType = cx.type(0)
-        body.line(f"{t.name} *const weights = {cx.scratch(t)};")
+        type_: CType = cx.type(0)
+        body.line(f"{type_.name} *const weights = {cx.scratch(type_)};")
         body.line(f"int32_t *const rows = (int32_t *)(weights + {count * width});")
     outside = sampling.coordinates == CROP
     if outside:
@@ -110,15 +111,19 @@ def _declare_tables(cx: KernelContext, sampling: Sampling, count: int) -> Tables
     return Tables("rows", "weights", "outside" if outside else "", width)
 
 
-def _place(m: Statements, sampling: Sampling, size: int, count: int) -> Scalar:
+def _place(statements: Statements, sampling: Sampling, size: int, count: int) -> Scalar:
     """Return the position in the source of result row ``i``."""
-    t = m.type.name
-    before, after, i = m.define(f"({t}){size}"), m.define(f"({t}){count}"), m.define(f"({t})i")
-    scale = after / before if sampling.scale is None else m.scalar(sampling.scale)
+    c_type = statements.type.name
+    before = statements.define(f"({c_type}){size}")
+    after = statements.define(f"({c_type}){count}")
+    row = statements.define(f"({c_type})i")
+    scale = after / before if sampling.scale is None else statements.scalar(sampling.scale)
     length = after if sampling.scale is None else scale * before
-    start, end = m.scalar(sampling.start), m.scalar(sampling.end)
-    return m.scalar(
-        coordinate_of(m, sampling.coordinates, i, before, after, scale, length, start, end)
+    start, end = statements.scalar(sampling.start), statements.scalar(sampling.end)
+    return statements.scalar(
+        coordinate_of(
+            statements, sampling.coordinates, row, before, after, scale, length, start, end
+        )
     )
 
 
@@ -127,11 +132,11 @@ def _within(position: str, last: str) -> str:
     return f"{position} > 0 ? (int32_t)({position} < {last} ? {position} : {last}) : 0"
 
 
-def _write(cx: KernelContext, m: Statements, *more: str) -> None:
-    """Write the statements of ``m``, then those of ``more``."""
+def _write(cx: KernelContext, statements: Statements, *more: str) -> None:
+    """Write ``statements``, then those of ``more``."""
     for text in more:
-        m.write(text)
-    for line in read_lines(m.lines):
+        statements.write(text)
+    for line in read_lines(statements.lines):
         cx.body.line("    " * line.depth + line.text)
 
 
@@ -141,7 +146,7 @@ def _weigh(cx: KernelContext, sampling: Sampling, size: int, width: int) -> None
     A shorter list repeats its last row with a share of its weight. A tap of weight 0 would make an
     infinite element NaN.
     """
-    body, t = cx.body, cx.type(0).name
+    body, c_type = cx.body, cx.type(0).name
     shrunk = _shrunk(sampling)
     body.line(f"int32_t found[{width}], used = 0, kept = 0;")
     body.line(f"double shares[{width}], total = 0;")
@@ -170,4 +175,4 @@ def _weigh(cx: KernelContext, sampling: Sampling, size: int, width: int) -> None
         body.line("const ptrdiff_t tap = j < kept ? j : kept - 1;")
         body.line(f"const double parts = tap + 1 < kept ? 1.0 : (double)({width} - tap);")
         body.line(f"rows[i * {width} + j] = found[tap];")
-        body.line(f"weights[i * {width} + j] = ({t})(shares[tap] / parts);")
+        body.line(f"weights[i * {width} + j] = ({c_type})(shares[tap] / parts);")

@@ -42,21 +42,21 @@ def _emit_rows(cx: KernelContext, outer: int, count: int) -> None:
         to[at] = sum[r];
     ```
     """
-    x, y, t, body = cx.input(0).name, cx.output().name, cx.type(0), cx.body
+    x, y, type_, body = cx.input(0).name, cx.output().name, cx.type(0), cx.body
     op, start = RUNNING[cx.instruction.op]
     body.line("ptrdiff_t o = 0;")
     for rows in (ROWS, 1):
         if isinstance(outer, int) and (outer < rows or (rows == 1 and outer % ROWS == 0)):
             continue  # GCC warns that a loop that never runs leaves the array
         with body.block(f"for (; o + {rows} <= {outer}; o += {rows})"):
-            body.line(f"const {t.name} *from = {x} + o * {count};")
-            body.line(f"{t.name} *to = {y} + o * {count};")
-            body.line(f"{t.name} sum[{rows}];")
+            body.line(f"const {type_.name} *from = {x} + o * {count};")
+            body.line(f"{type_.name} *to = {y} + o * {count};")
+            body.line(f"{type_.name} sum[{rows}];")
             with body.loop("r", rows):
                 body.line(f"sum[r] = {start};")
             with _along(cx, count), body.loop("r", rows):
                 body.line(f"const ptrdiff_t at = r * {count} + i;")
-                accumulation = f"sum[r] = {combine(op, t, 'sum[r]', 'from[at]')};"
+                accumulation = f"sum[r] = {combine(op, type_, 'sum[r]', 'from[at]')};"
                 _emit_step(cx, accumulation, "to[at] = sum[r];")
 
 
@@ -69,22 +69,22 @@ def _emit_columns(cx: KernelContext, sizes: tuple[int, int, int]) -> None:
             y[at + k] = y[before + k] + x[at + k];
     ```
     """
-    (outer, count, inner), body, t = sizes, cx.body, cx.type(0)
+    (outer, count, inner), body, type_ = sizes, cx.body, cx.type(0)
     op, start = RUNNING[cx.instruction.op]
     first, step = (f"{count} - 1", "(-1)") if cx.int("reverse") else ("0", "1")
     with body.loop("o", outer):
-        body.line(f"const {t.name} *x = {cx.input(0).name} + o * {count * inner};")
-        body.line(f"{t.name} *y = {cx.output().name} + o * {count * inner};")
+        body.line(f"const {type_.name} *x = {cx.input(0).name} + o * {count * inner};")
+        body.line(f"{type_.name} *y = {cx.output().name} + o * {count * inner};")
         body.line(f"const ptrdiff_t first = ({first}) * {inner};")
         with body.loop("k", inner):
-            value = combine(op, t, f"({t.name}){start}", "x[first + k]")
+            value = combine(op, type_, f"({type_.name}){start}", "x[first + k]")
             body.line(f"y[first + k] = {start if cx.int('exclusive') else value};")
         with body.loop("j", count, start=1):
             body.line(f"const ptrdiff_t at = first + j * {step} * {inner};")
             body.line(f"const ptrdiff_t before = at - {step} * {inner};")
             read = "before" if cx.int("exclusive") else "at"
             with body.loop("k", inner):
-                body.line(f"y[at + k] = {combine(op, t, 'y[before + k]', f'x[{read} + k]')};")
+                body.line(f"y[at + k] = {combine(op, type_, 'y[before + k]', f'x[{read} + k]')};")
 
 
 @contextmanager
@@ -114,7 +114,7 @@ def dynamic_running(cx: KernelContext) -> None:
     sum = sum + x0[at];
     ```
     """
-    source, axis, output, t = cx.input(0), cx.input(1), cx.output(), cx.type(0)
+    source, axis, output, type_ = cx.input(0), cx.input(1), cx.output(), cx.type(0)
     op, start = RUNNING[str(cx.instruction.attributes["running"])]
     sizes, body = source.shape or (1,), cx.body
     cx.may_fail()
@@ -127,8 +127,8 @@ def dynamic_running(cx: KernelContext) -> None:
         body.line("outer *= d < a ? size[d] : 1;")
         body.line("inner *= d > a ? size[d] : 1;")
     with body.loop("o", "outer"), body.loop("k", "inner"):
-        body.line(f"{t.name} sum = {start};")
+        body.line(f"{type_.name} sum = {start};")
         with _along(cx, "size[a]"):
             body.line("const ptrdiff_t at = (o * size[a] + i) * inner + k;")
-            accumulation = f"sum = {combine(op, t, 'sum', f'{source.name}[at]')};"
+            accumulation = f"sum = {combine(op, type_, 'sum', f'{source.name}[at]')};"
             _emit_step(cx, accumulation, f"{output.name}[at] = sum;")

@@ -26,17 +26,17 @@ INT64 = C_TYPES[ir.DataType.INT64]
 def non_zero(cx: KernelContext) -> None:
     """Write a count of the nonzero elements, then their indices; those of each
     dim are contiguous."""
-    x, y, body = cx.input(0), cx.output(), cx.body
-    rank, size = y.shape
-    names = [f"i{dim}" for dim in range(len(x.shape))]
+    source, output, body = cx.input(0), cx.output(), cx.body
+    rank, size = output.shape
+    names = [f"i{dim}" for dim in range(len(source.shape))]
     body.line("ptrdiff_t n = 0;")
-    with body.loops(names, x.shape):
-        body.line(f"n += {x.access().at(names)} != 0;")
+    with body.loops(names, source.shape):
+        body.line(f"n += {source.access().at(names)} != 0;")
     cx.define_size(size, "n")
     body.line("n = 0;")
-    with body.loops(names, x.shape), body.block(f"if ({x.access().at(names)} != 0)"):
+    with body.loops(names, source.shape), body.block(f"if ({source.access().at(names)} != 0)"):
         for dim in range(rank):
-            body.line(f"{y.name}[{dim * size} + n] = {names[dim]};")
+            body.line(f"{output.name}[{dim * size} + n] = {names[dim]};")
         body.line("++n;")
 
 
@@ -46,9 +46,10 @@ def compress(cx: KernelContext) -> None:
 
     A condition shorter than the axis selects nothing beyond its end.
     """
-    x, condition, y, axis, body = cx.input(0), cx.input(1), cx.output(), cx.int("axis"), cx.body
-    outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
-    condition_size, selected = smaller(condition.size, x.shape[axis]), y.shape[axis]
+    operand, condition, output = cx.input(0), cx.input(1), cx.output()
+    axis, body = cx.int("axis"), cx.body
+    outer, inner = math.prod(operand.shape[:axis]), math.prod(operand.shape[axis + 1 :])
+    condition_size, selected = smaller(condition.size, operand.shape[axis]), output.shape[axis]
     body.line("ptrdiff_t n = 0;")
     with body.loop("i", f"{condition_size}"):
         body.line(f"n += {condition.name}[i] != 0;")
@@ -56,9 +57,9 @@ def compress(cx: KernelContext) -> None:
     with body.loop("o", outer):
         body.line("n = 0;")
         with body.loop("i", f"{condition_size}"), body.block(f"if ({condition.name}[i])"):
-            source = f"{x.name} + (o * {x.shape[axis]} + i) * {inner}"
-            target = f"{y.name} + (o * {selected} + n++) * {inner}"
-            body.line(f"memcpy({target}, {source}, {as_bytes(inner * x.type.size)});")
+            source = f"{operand.name} + (o * {operand.shape[axis]} + i) * {inner}"
+            target = f"{output.name} + (o * {selected} + n++) * {inner}"
+            body.line(f"memcpy({target}, {source}, {as_bytes(inner * operand.type.size)});")
 
 
 def _rows_needs(instance: Instance) -> Needs:
@@ -81,18 +82,20 @@ def unique(cx: KernelContext) -> None:
     y2[k] = number[first[k]];
     ```
     """
-    x, body, t = cx.input(0), cx.body, cx.type(0)
+    source, body, type_ = cx.input(0), cx.body, cx.type(0)
     y, first_indices, inverse, counts = (cx.output(i) for i in range(4))
-    rows, inner, size = x.shape[0], math.prod(x.shape[1:]), y.shape[0]
-    compare = cx.call(f"compare_{t.name}_{inner}", _compare(t.name, inner, t.kind == "float"))
-    sort = cx.call(f"sort_{compare}", _sort(f"sort_{compare}", t.name, compare))
+    rows, inner, size = source.shape[0], math.prod(source.shape[1:]), y.shape[0]
+    compare = cx.call(
+        f"compare_{type_.name}_{inner}", _compare(type_.name, inner, type_.kind == "float")
+    )
+    sort = cx.call(f"sort_{compare}", _sort(f"sort_{compare}", type_.name, compare))
     scratch = cx.scratch(INT64)
     body.line(f"int64_t *const order = {scratch}, *const first = order + {rows};")
     body.line(f"int64_t *const number = first + {rows};")
     body.line("ptrdiff_t n = 0;")
-    body.line(f"{sort}(order, {rows}, {x.name});")
+    body.line(f"{sort}(order, {rows}, {source.name});")
     with body.loop("k", rows):
-        before = f"{compare}({x.name}, order[k - 1], order[k]) == 0"
+        before = f"{compare}({source.name}, order[k - 1], order[k]) == 0"
         body.line(f"first[order[k]] = k && {before} ? first[order[k - 1]] : order[k];")
         body.line("n += first[order[k]] == order[k];")
     cx.define_size(size, "n")
@@ -101,8 +104,8 @@ def unique(cx: KernelContext) -> None:
         body.line(f"const ptrdiff_t i = {'order[k]' if cx.int('sorted') else 'k'};")
         with body.block("if (first[i] == i)"):
             if not same(inner, 0):
-                target = f"{y.name} + n * {inner}, {x.name} + i * {inner}"
-                body.line(f"memcpy({target}, {as_bytes(inner * t.size)});")
+                target = f"{y.name} + n * {inner}, {source.name} + i * {inner}"
+                body.line(f"memcpy({target}, {as_bytes(inner * type_.size)});")
             body.line(f"{first_indices.name}[n] = i;")
             body.line(f"{counts.name}[n] = 0;")
             body.line("number[i] = n++;")
@@ -168,20 +171,20 @@ def non_max_suppression(cx: KernelContext) -> None:
         kept[chosen++] = i;
     ```
     """
-    boxes, scores, most, y, body = cx.input(0), cx.input(1), cx.input(2), cx.output(), cx.body
+    boxes, scores, most, output, body = cx.input(0), cx.input(1), cx.input(2), cx.output(), cx.body
     overlap, least = cx.optional(3), cx.optional(4)
     samples, count, _ = boxes.shape
-    t, size = cx.type(0).name, y.shape[0]
-    compare = cx.call(f"falling_{t}", _score_comparison(t))
-    sort = cx.call(f"sort_{compare}", _sort(f"sort_{compare}", t, compare))
-    iou = cx.call(f"overlap_{t}_{cx.int('center_point_box')}", _overlap(cx, t))
+    c_type, size = cx.type(0).name, output.shape[0]
+    compare = cx.call(f"falling_{c_type}", _score_comparison(c_type))
+    sort = cx.call(f"sort_{compare}", _sort(f"sort_{compare}", c_type, compare))
+    iou = cx.call(f"overlap_{c_type}_{cx.int('center_point_box')}", _overlap(cx, c_type))
     scratch = cx.scratch(INT64)
     body.line(f"int64_t *const order = {scratch}, *const kept = order + {count};")
     body.line("ptrdiff_t n = 0;")
     with body.loops(("b", "c"), (samples, scores.shape[1])):
         at = index((scores.shape[1] * count, count), ("b", "c"))
-        body.line(f"const {t} *const score = {scores.name} + {at};")
-        body.line(f"const {t} *const box = {boxes.name} + b * {count * 4};")
+        body.line(f"const {c_type} *const score = {scores.name} + {at};")
+        body.line(f"const {c_type} *const box = {boxes.name} + b * {count * 4};")
         body.line("ptrdiff_t chosen = 0;")
         body.line(f"{sort}(order, {count}, score);")
         with body.block(f"for (ptrdiff_t k = 0; k < {count} && chosen < {most.name}[0]; ++k)"):
@@ -190,7 +193,7 @@ def non_max_suppression(cx: KernelContext) -> None:
             body.line(f"if (n == {highest(size)})")
             body.line("    return 1;")
             for column, variable in enumerate(("b", "c", "i")):
-                body.line(f"{y.name}[n * 3 + {column}] = {variable};")
+                body.line(f"{output.name}[n * 3 + {column}] = {variable};")
             body.line("kept[chosen++] = i;")
             body.line("++n;")
     cx.define_size(size, "n")
@@ -278,6 +281,6 @@ def _overlap(cx: KernelContext, word: str) -> str:
 @kernel("BitCast", kinds=ANY)
 def bit_cast(cx: KernelContext) -> None:
     """Write a memcpy, because C does not allow reading memory as another type."""
-    x, y = cx.input(0), cx.output()
+    source, output = cx.input(0), cx.output()
     size = cx.program.slots[cx.instruction.outputs[0]].nbytes
-    cx.body.line(f"memcpy({y.name}, {x.name}, {as_bytes(size)});")
+    cx.body.line(f"memcpy({output.name}, {source.name}, {as_bytes(size)});")

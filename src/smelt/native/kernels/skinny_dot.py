@@ -128,25 +128,25 @@ def skinny_dot(cx: KernelContext) -> None:
 
 def _block(cx: KernelContext, rows: int, columns: int) -> str:
     """Return the name of the function that computes ``rows`` rows by ``columns`` columns."""
-    t = cx.type(0).name
-    cx.call(f"lanes_{t}", LANES.replace("@t", t))
-    pairs = [(r, q) for r in range(rows) for q in range(columns)]
-    name, out = f"few_{t}_{rows}x{columns}", Writer()
-    out.line(f"static void {name}(ptrdiff_t kn, const {t} *restrict a, ptrdiff_t am,")
-    out.line(f"    const {t} *restrict b, ptrdiff_t bn, {t} *restrict c, ptrdiff_t cm,")
+    c_type = cx.type(0).name
+    cx.call(f"lanes_{c_type}", LANES.replace("@t", c_type))
+    pairs = [(row, column) for row in range(rows) for column in range(columns)]
+    name, out = f"few_{c_type}_{rows}x{columns}", Writer()
+    out.line(f"static void {name}(ptrdiff_t kn, const {c_type} *restrict a, ptrdiff_t am,")
+    out.line(f"    const {c_type} *restrict b, ptrdiff_t bn, {c_type} *restrict c, ptrdiff_t cm,")
     out.line("    ptrdiff_t cn)")
     with out.block(""):
-        _sums(out, t, pairs)
-        for r, q in pairs:
-            out.line(f"{t} t{r}_{q} = 0;")
+        _sums(out, c_type, pairs)
+        for row, column in pairs:
+            out.line(f"{c_type} t{row}_{column} = 0;")
         with out.loop("l", BYTES // cx.type(0).size):
-            for r, q in pairs:
-                out.line(f"t{r}_{q} += s{r}_{q}[l];")
+            for row, column in pairs:
+                out.line(f"t{row}_{column} += s{row}_{column}[l];")
         with out.loop("k", "kn", start="whole"):
-            for r, q in pairs:
-                out.line(f"t{r}_{q} += a[{r} * am + k] * b[{q} * bn + k];")
-        for r, q in pairs:
-            out.line(f"c[{r} * cm + {q} * cn] = t{r}_{q};")
+            for row, column in pairs:
+                out.line(f"t{row}_{column} += a[{row} * am + k] * b[{column} * bn + k];")
+        for row, column in pairs:
+            out.line(f"c[{row} * cm + {column} * cn] = t{row}_{column};")
     return cx.call(name, out.text())
 
 
@@ -154,12 +154,12 @@ def _sums(out: Writer, t: str, pairs: Sequence[tuple[int, int]]) -> None:
     """Write a vector accumulator for each pair over all whole vectors of a row."""
     lanes = lanes_of(t)
     out.line(f"const ptrdiff_t whole = kn - kn % {lanes};")
-    for r, q in pairs:
-        out.line(f"lanes_{t} s{r}_{q} = {{0}};")
+    for row, column in pairs:
+        out.line(f"lanes_{t} s{row}_{column} = {{0}};")
     with out.loop("k", "whole", step=lanes):
-        for r in sorted({r for r, _ in pairs}):
-            out.line(f"const lanes_{t} a{r} = *(const lanes_{t} *)(a + {r} * am + k);")
-        for q in sorted({q for _, q in pairs}):
-            out.line(f"const lanes_{t} b{q} = *(const lanes_{t} *)(b + {q} * bn + k);")
-        for r, q in pairs:
-            out.line(f"s{r}_{q} += a{r} * b{q};")
+        for row in sorted({row for row, _ in pairs}):
+            out.line(f"const lanes_{t} a{row} = *(const lanes_{t} *)(a + {row} * am + k);")
+        for column in sorted({column for _, column in pairs}):
+            out.line(f"const lanes_{t} b{column} = *(const lanes_{t} *)(b + {column} * bn + k);")
+        for row, column in pairs:
+            out.line(f"s{row}_{column} += a{row} * b{column};")

@@ -106,8 +106,8 @@ def _is_small(shape: tuple[int, ...]) -> bool:
 
 def _needs(instance: Instance) -> Needs:
     """Return the scratch space: both parts of a matrix, and the reflections."""
-    m, n = instance.shape(0)[-2:]
-    elements = 2 * m * n + 2 * MOST + 2 * MOST * min(m, n)
+    rows, columns = instance.shape(0)[-2:]
+    elements = 2 * rows * columns + 2 * MOST + 2 * MOST * min(rows, columns)
     return Needs(workspace=elements * instance.type(0).size)
 
 
@@ -116,24 +116,24 @@ def small_qr(cx: KernelContext) -> None:
     """Write, for each matrix, a copy to scratch space, the call that factors it, and the triangle
     R.
     """
-    body, t, (m, n) = cx.body, cx.type(0), cx.shape(0)[-2:]
+    body, type_, (rows, columns) = cx.body, cx.type(0), cx.shape(0)[-2:]
     inner = cx.output(0).shape[-1]
-    for width in sorted({n, inner}):
-        cx.call(f"reflect_{t.name}_{width}", _of(REFLECT, t, n=width))
-    name = f"complex_qr_{t.name}_{m}x{n}_{inner}"
-    cx.call(name, _of(TEXT, t, m=m, n=n, inner=inner))
-    body.line(f"{t.name} *const re = {cx.scratch(t)}, *const im = re + {m * n};")
+    for width in sorted({columns, inner}):
+        cx.call(f"reflect_{type_.name}_{width}", _of(REFLECT, type_, n=width))
+    name = f"complex_qr_{type_.name}_{rows}x{columns}_{inner}"
+    cx.call(name, _of(TEXT, type_, m=rows, n=columns, inner=inner))
+    body.line(f"{type_.name} *const re = {cx.scratch(type_)}, *const im = re + {rows * columns};")
     with body.shared_loop("b", math.prod(cx.shape(0)[:-2])):
         for number, part in enumerate(("re", "im")):
-            source = f"{cx.input(number).name} + b * {m * n}"
-            body.line(f"memcpy({part}, {source}, {m * n} * sizeof(*{part}));")
-        unitary = ", ".join(f"{cx.output(i).name} + b * {m * inner}" for i in range(2))
-        body.line(f"{name}(re, im, {unitary}, im + {m * n});")
-        with body.loops(("i", "j"), (inner, n)):
+            source = f"{cx.input(number).name} + b * {rows * columns}"
+            body.line(f"memcpy({part}, {source}, {rows * columns} * sizeof(*{part}));")
+        unitary = ", ".join(f"{cx.output(i).name} + b * {rows * inner}" for i in range(2))
+        body.line(f"{name}(re, im, {unitary}, im + {rows * columns});")
+        with body.loops(("i", "j"), (inner, columns)):
             for number, part in enumerate(("re", "im")):
-                upper = f"i {'<' if number else '<='} j && i < {m}"
-                to = f"{cx.output(2 + number).name}[b * {inner * n} + i * {n} + j]"
-                body.line(f"{to} = {upper} ? {part}[i * {n} + j] : 0;")
+                upper = f"i {'<' if number else '<='} j && i < {rows}"
+                to = f"{cx.output(2 + number).name}[b * {inner * columns} + i * {columns} + j]"
+                body.line(f"{to} = {upper} ? {part}[i * {columns} + j] : 0;")
 
 
 def _of(text: str, type_: CType, **sizes: int) -> str:

@@ -73,14 +73,14 @@ def rows_of(
     cx: KernelContext, outer: Dim, count: Dim, *, vectors: bool = False
 ) -> tuple[Algorithm, Schedule]:
     """Return the algorithm of contiguous rows, and the schedule with or without ``vectors``."""
-    o = Axis("o", outer)
+    outer_axis = Axis("o", outer)
     schedule: Schedule = (
         *(ComputeAt(name, "o", 1) for name in ("top", "sum")),
         RowFunction("k", reduce.row_extreme(cx, ">")),
         InLanes("e") if vectors else Partial("e", reduce.LANES),
         Share("o"),
     )
-    return _algorithm(cx, (o,), (), count, operators.LARGEST), schedule
+    return _algorithm(cx, (outer_axis,), (), count, operators.LARGEST), schedule
 
 
 def columns_of(cx: KernelContext, sizes: tuple[int, int, int]) -> tuple[Algorithm, Schedule]:
@@ -90,10 +90,13 @@ def columns_of(cx: KernelContext, sizes: tuple[int, int, int]) -> tuple[Algorith
     """
     outer, count, inner = sizes
     width = min(inner, COLUMNS) if isinstance(inner, int) else COLUMNS
-    o, b = Axis("o", cast(int, zero_if_empty(outer, count))), Axis("b", ceil_div(inner, width))
+    outer_axis, block_axis = (
+        Axis("o", cast(int, zero_if_empty(outer, count))),
+        Axis("b", ceil_div(inner, width)),
+    )
     whole = isinstance(inner, int) and inner % width == 0
-    j = Axis("j", width if whole else smaller(width, inner - b.at * width))
-    shared = cx.body.widest((cast(int, o.extent), cast(int, b.extent)))
+    column_axis = Axis("j", width if whole else smaller(width, inner - block_axis.at * width))
+    shared = cx.body.widest((cast(int, outer_axis.extent), cast(int, block_axis.extent)))
     schedule: Schedule = (
         *(ComputeAt(name, "b", width) for name in ("top", "sum")),
         *(Outermost(name) for name in ("top", "sum")),
@@ -101,7 +104,9 @@ def columns_of(cx: KernelContext, sizes: tuple[int, int, int]) -> tuple[Algorith
     )
     steps = count * inner, width, inner, 1
     # A NaN after the first element is not found by this maximum, but makes the sum NaN.
-    return _algorithm(cx, (o, b), (j,), count, operators.LARGEST_INTEGER, steps), schedule
+    return _algorithm(
+        cx, (outer_axis, block_axis), (column_axis,), count, operators.LARGEST_INTEGER, steps
+    ), schedule
 
 
 def _algorithm(
@@ -113,33 +118,38 @@ def _algorithm(
     steps: tuple[Dim, ...] | None = None,
 ) -> Algorithm:
     """Return the stages of rows at indices ``lead`` and ``tail``; a row is the dim between them."""
-    t, rows = cx.type(0), (*lead, *tail)
+    type_, rows = cx.type(0), (*lead, *tail)
     row = tuple(axis.at for axis in rows)
     extents = (*(axis.extent for axis in lead), *(highest(axis.extent) for axis in tail))
-    (k, e, i), first = (Axis(name, count) for name in "kei"), len(lead)
+    (maximum_axis, sum_axis, result_axis), first = (Axis(name, count) for name in "kei"), len(lead)
     shape = (*extents[:first], count, *extents[first:])
-    x, y = (Buffer(each.name, t, shape, steps=steps) for each in (cx.input(0), cx.output()))
-    top, sum_ = (Buffer(name, t, extents) for name in ("top", "sum"))
+    source, output = (
+        Buffer(each.name, type_, shape, steps=steps) for each in (cx.input(0), cx.output())
+    )
+    top, sum_ = (Buffer(name, type_, extents) for name in ("top", "sum"))
 
     def at(axis: Axis, buffer: Buffer) -> Load:
-        """Return an element of the row."""
+        """Return the element of the row at ``axis``: ``x[lead..., axis, tail...]``."""
         return Load(buffer, (*row[:first], axis.at, *row[first:]))
 
-    exponential = vector_exponential(cx) if t.name == "float" else operators.EXPONENTIAL
-    less = (Apply(operators.SUBTRACT, (at(axis, x), Load(top, row))) for axis in (e, i))
+    exponential = vector_exponential(cx) if type_.name == "float" else operators.EXPONENTIAL
+    less = (
+        Apply(operators.SUBTRACT, (at(axis, source), Load(top, row)))
+        for axis in (sum_axis, result_axis)
+    )
     raised = Apply(exponential, (next(less),))
     if cx.instruction.op == "Softmax":
         # The sum is 1 or more, so its inverse is as good a factor.
-        total = Reduce(operators.SUM, (e,), raised, keep=at(e, y))
+        total = Reduce(operators.SUM, (sum_axis,), raised, keep=at(sum_axis, output))
         factor = Apply(operators.DIVIDE, (Number(1), total))
-        result = Apply(operators.MULTIPLY, (at(i, y), Load(sum_, row)))
+        result = Apply(operators.MULTIPLY, (at(result_axis, output), Load(sum_, row)))
     else:
-        factor = Apply(operators.LOGARITHM, (Reduce(operators.SUM, (e,), raised),))
+        factor = Apply(operators.LOGARITHM, (Reduce(operators.SUM, (sum_axis,), raised),))
         result = Apply(operators.SUBTRACT, (next(less), Load(sum_, row)))
     return Algorithm(
         (
-            Stage(top, rows, Reduce(largest, (k,), at(k, x))),
+            Stage(top, rows, Reduce(largest, (maximum_axis,), at(maximum_axis, source))),
             Stage(sum_, rows, factor),
-            Stage(y, (*lead, i, *tail), result),
+            Stage(output, (*lead, result_axis, *tail), result),
         )
     )

@@ -178,8 +178,10 @@ class _Emitter:
         return (self.lanes if self.work.by_pairs and self.work.of_real else 2 * self.lanes), numbers
 
     def _result_rows(self, parts: int) -> tuple[int, int]:
-        """Return the distance between numbers of a result row in a block, and
-        how many there are."""
+        """Return the distance between numbers of a result row in a block, and how many there are.
+
+        If only real parts are stored, they are ``2 * lanes`` apart: imaginary parts lie between.
+        """
         if parts == 2:
             return self.lanes, 2 * self.work.count
         return (self.lanes if self.work.by_pairs else 2 * self.lanes), self.work.count

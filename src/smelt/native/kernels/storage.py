@@ -159,15 +159,16 @@ def _unpacked_element(array: str, dtype: ir.DataType) -> str:
 def _value(dtype: ir.DataType) -> str:
     """Return the branch-free C function from the code of a minifloat to its number.
 
-    The code is shifted to the bits of a float, and the difference of the biases added to its
-    exponent. A subnormal is then one binade too high, with an implicit 1, which is subtracted.
+    The code is shifted to the bits of a float (23 of mantissa, a bias of 127), and the difference
+    of the biases added to its exponent. A subnormal is then one binade too high, with an implicit
+    1, which is subtracted.
     """
-    f, name = MINIFLOATS[dtype], f"value_of_{dtype.name.lower()}"
-    shift, raised = 23 - f.mantissa, 127 - f.bias
+    layout, name = MINIFLOATS[dtype], f"value_of_{dtype.name.lower()}"
+    shift, raised = 23 - layout.mantissa, 127 - layout.bias
     lines = [
         f"static inline float {name}(unsigned code)",
         "{",
-        f"    const uint32_t a = code & {f.sign - 1}u;",
+        f"    const uint32_t a = code & {layout.sign - 1}u;",
         f"    uint32_t bits = (a << {shift}) + {raised << 23}u;",
     ]
     if raised:
@@ -179,17 +180,17 @@ def _value(dtype: ir.DataType) -> str:
             "    low -= least;",
             "    uint32_t subnormal;",
             "    memcpy(&subnormal, &low, sizeof low);",
-            f"    bits = a < {1 << f.mantissa}u ? subnormal : bits;",
+            f"    bits = a < {1 << layout.mantissa}u ? subnormal : bits;",
         ]
-    if f.infinity is not None:
-        lines += [f"    bits = a == {f.infinity}u ? 0x7F800000u : bits;"]
-    if f.unsigned_zero:
-        lines += [f"    bits = code == {f.nan}u ? 0x7FC00000u : bits;"]
+    if layout.infinity is not None:
+        lines += [f"    bits = a == {layout.infinity}u ? 0x7F800000u : bits;"]
+    if layout.unsigned_zero:
+        lines += [f"    bits = code == {layout.nan}u ? 0x7FC00000u : bits;"]
     elif dtype not in ONLY_SATURATES:
-        most = f.largest if f.infinity is None else f.infinity
+        most = layout.largest if layout.infinity is None else layout.infinity
         lines += [f"    bits = a > {most}u ? 0x7FC00000u : bits;"]
     lines += [
-        f"    bits |= (uint32_t)(code & {f.sign}u) << {32 - f.sign.bit_length()};",
+        f"    bits |= (uint32_t)(code & {layout.sign}u) << {32 - layout.sign.bit_length()};",
         "    float value;",
         "    memcpy(&value, &bits, sizeof value);",
         "    return value;",
@@ -201,6 +202,7 @@ def _value(dtype: ir.DataType) -> str:
 def _code(name: str, dtype: ir.DataType, source: CType, saturate: bool) -> str:
     """Return the branch-free C function from a number to the code of the nearest minifloat.
 
+    Floats have 23 bits of mantissa and an exponent bias of 127, doubles 52 and 1023.
     The dropped bits are rounded; a carry goes into the exponent. A number below the smallest normal
     one is added to a number whose last place is the unit of the subnormals, which rounds it.
     """
@@ -238,8 +240,8 @@ def _code(name: str, dtype: ir.DataType, source: CType, saturate: bool) -> str:
     return "\n".join([*lines, f"    return ({f.word})({code_text});", "}"]) + "\n"
 
 
-def _bits(value: float, t: CType) -> int:
-    """Return the bits of ``value`` as an element of type ``t``."""
-    narrow = t.size == 4
+def _bits(value: float, type_: CType) -> int:
+    """Return the bits of ``value`` as a float or double: 0x3F800000 for 1 as float."""
+    narrow = type_.size == 4
     array = np.float32(value) if narrow else np.float64(value)
     return int(array.view(np.uint32 if narrow else np.uint64))

@@ -98,7 +98,7 @@ def svd(cx: KernelContext) -> None:
     """Write singular values and vectors of each matrix; a matrix with non-finite elements gives
     NaN.
     """
-    sizes, vectors, t = _Sizes(*cx.shape(0)[-2:]), Vectors(cx), cx.type(0).name
+    sizes, vectors, c_type = _Sizes(*cx.shape(0)[-2:]), Vectors(cx), cx.type(0).name
     for name, count in sizes.rooms(True).items():
         vectors.array(name, count)
     lanes, least = vectors.lanes, sizes.least
@@ -107,7 +107,7 @@ def svd(cx: KernelContext) -> None:
         body = cx.body
         _emit_bidiagonal(cx, sizes, vectors)
         with body.loops(("i", "j"), (least, least)):
-            body.line(f"left[i * {least} + j] = ({vectors.word}){{0}} + ({t})(i == j);")
+            body.line(f"left[i * {least} + j] = ({vectors.word}){{0}} + ({c_type})(i == j);")
             body.line(f"right[i * {least} + j] = left[i * {least} + j];")
         _emit_steps(cx, sizes, vectors, with_vectors=True)
         body.line(f"ptrdiff_t orders[{lanes}][{least}];")
@@ -123,7 +123,7 @@ def _emit_bidiagonal(cx: KernelContext, sizes: _Sizes, vectors: Vectors) -> None
 
     The reflections stay in ``whole`` and ``reduced``.
     """
-    body, t, (m, n), least = cx.body, cx.type(0).name, (sizes.m, sizes.n), sizes.least
+    body, c_type, (m, n), least = cx.body, cx.type(0).name, (sizes.m, sizes.n), sizes.least
     body.line(f"{vectors.word} back;")
     body.line(f"int skip[{vectors.lanes}];")
     vectors.call("together", f"{cx.input(0).name} + b * {m * n}", "given", m * n)
@@ -135,7 +135,7 @@ def _emit_bidiagonal(cx: KernelContext, sizes: _Sizes, vectors: Vectors) -> None
     body.line(f"{vectors.word} *reduced = whole;")
     rows = sizes.most
     if sizes.triangular_first:
-        vectors.call("reflections_to", "whole", f"({t} *)longest", "w", rows, least)
+        vectors.call("reflections_to", "whole", f"({c_type} *)longest", "w", rows, least)
         with body.loops(("i", "j"), (least, least)):
             above = "whole[j * {0} + i]" if m < n else "whole[i * {0} + j]"
             order = "j <= i" if m < n else "j >= i"
@@ -143,7 +143,7 @@ def _emit_bidiagonal(cx: KernelContext, sizes: _Sizes, vectors: Vectors) -> None
             body.line(f"    : ({vectors.word}){{0}};")
         body.line("reduced = square;")
         rows = least
-    taus = f"({t} *)lefts", f"({t} *)rights"
+    taus = f"({c_type} *)lefts", f"({c_type} *)rights"
     vectors.call("bidiagonal", "reduced", "d", "e", *taus, "w", rows, least)
     if m < n and not sizes.triangular_first:
         vectors.call("raise", "d", "e", "c", "s", least)
@@ -164,12 +164,12 @@ def _emit_steps(cx: KernelContext, sizes: _Sizes, vectors: Vectors, *, with_vect
 def _emit_values(cx: KernelContext, sizes: _Sizes, vectors: Vectors, name: str) -> None:
     """Write the sorted singular values of matrix ``b + l``, and their former
     indices to ``order``."""
-    body, t, least = cx.body, cx.type(0).name, sizes.least
+    body, c_type, least = cx.body, cx.type(0).name, sizes.least
     if cx.instruction.op == SINGULAR_VALUES:
         body.line(f"ptrdiff_t order[{least}];")
-    body.line(f"{t} *const values = {name} + (b + l) * {least};")
-    body.line(f"const {t} by = skip[l] ? NAN : (({t} *)&back)[l];")
-    body.line(f"{vectors.function('sort')}(({t} *)d + l, values, order, {least}, by);")
+    body.line(f"{c_type} *const values = {name} + (b + l) * {least};")
+    body.line(f"const {c_type} by = skip[l] ? NAN : (({c_type} *)&back)[l];")
+    body.line(f"{vectors.function('sort')}(({c_type} *)d + l, values, order, {least}, by);")
 
 
 def _emit_vectors(
@@ -181,7 +181,7 @@ def _emit_vectors(
     ``out``, ``lower`` undoes the rotation to an upper bidiagonal form, and ``return`` applies
     reflections to ``out``.
     """
-    body, t, least, lanes = cx.body, cx.type(0).name, sizes.least, vectors.lanes
+    body, c_type, least, lanes = cx.body, cx.type(0).name, sizes.least, vectors.lanes
     is_reduced_as_tall = sizes.m >= sizes.n or sizes.triangular_first
     reflects_columns = is_left == is_reduced_as_tall  # those that clear columns come first
     is_long = is_left == (sizes.m >= sizes.n)
@@ -191,25 +191,27 @@ def _emit_vectors(
         vectors.call("lower", "out", "c", "s", least)
     height = least if sizes.triangular_first else rows
     if reflects_columns:
-        taus = f"({t} *)lefts"
+        taus = f"({c_type} *)lefts"
         vectors.call("return", "reduced", least, least, taus, least, "out", "w", height, columns)
     else:
-        start, taus = f"out + {columns}", f"({t} *)rights"
+        start, taus = f"out + {columns}", f"({c_type} *)rights"
         vectors.call(
             "return", "reduced + 1", 1, least, taus, least - 1, start, "w", least - 1, columns
         )
     if is_long and sizes.triangular_first:
-        taus = f"({t} *)longest"
+        taus = f"({c_type} *)longest"
         vectors.call("return", "whole", least, least, taus, least, "out", "w", rows, columns)
     result = cx.output(1 if is_left else 2).name
     with body.loop("l", lanes):
-        body.line(f"{t} *const y = {result} + (b + l) * {rows * columns};")
+        body.line(f"{c_type} *const y = {result} + (b + l) * {rows * columns};")
         with body.loop("j", columns):
             body.line(f"const ptrdiff_t from = j < {least} ? orders[l][j] : j;")
-            body.line(f"{t} sign = skip[l] ? NAN : 1;")
+            body.line(f"{c_type} sign = skip[l] ? NAN : 1;")
             if is_left == (least == 1):  # as ``bdsdc`` does it
-                body.line(f"if (j < {least} && (({t} *)d)[from * {lanes} + l] < 0)")
+                body.line(f"if (j < {least} && (({c_type} *)d)[from * {lanes} + l] < 0)")
                 body.line("    sign = -sign;")
             with body.loop("i", rows):
                 to = f"i * {columns} + j" if is_left else f"j * {rows} + i"
-                body.line(f"y[{to}] = sign * (({t} *)out)[(i * {columns} + from) * {lanes} + l];")
+                body.line(
+                    f"y[{to}] = sign * (({c_type} *)out)[(i * {columns} + from) * {lanes} + l];"
+                )

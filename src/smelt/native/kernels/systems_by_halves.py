@@ -95,12 +95,12 @@ def emit(
 
     The instruction's attributes tell which triangle is read, and whether it is transposed.
     """
-    t = cx.type(0).name
+    c_type = cx.type(0).name
     name = f"by_halves_{letter(cx, is_complex=is_complex)}"
     text = HALVES.replace("NAME", name).replace("GEMM", _gemm(cx, is_complex=is_complex))
     for word, replacement in (COMPLEX if is_complex else REAL).items():
         text = text.replace(word, replacement)
-    function = cx.call(name, _with_type(text, t))
+    function = cx.call(name, _with_type(text, c_type))
     transposed = bool(cx.int("transpose_a"))
     steps = f"1, {n}" if transposed else f"{n}, 1"
     lower = int(bool(cx.int("lower")) != transposed)

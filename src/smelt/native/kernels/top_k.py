@@ -53,12 +53,12 @@ def _needs(instance: Instance) -> Needs:
 
 def _sort(cx: KernelContext, outer: int, inner: int) -> None:
     """Write the sort of each row."""
-    x, values, indices, t = cx.input(0), cx.output(0), cx.output(1), cx.type(0)
-    count, selected = x.shape[cx.int("axis")], values.shape[cx.int("axis")]
+    source, values, indices, type_ = cx.input(0), cx.output(0), cx.output(1), cx.type(0)
+    count, selected = source.shape[cx.int("axis")], values.shape[cx.int("axis")]
     name = sort_row(cx, _before(cx, "a", "b"))
     scratch = cx.scratch(C_TYPES[ir.DataType.INT64])
     with cx.body.loops(("o", "j"), (outer, inner)):
-        cx.body.line(f"const {t.name} *const row = {x.name} + o * {count * inner} + j;")
+        cx.body.line(f"const {type_.name} *const row = {source.name} + o * {count * inner} + j;")
         best = f"{name}(row, {inner}, {count}, {scratch}, {scratch} + {count})"
         cx.body.line(f"const int64_t *const best = {best};")
         with cx.body.loop("i", selected):
@@ -83,10 +83,10 @@ def top_k(cx: KernelContext) -> None:
     best[at] = i;
     ```
     """
-    x, values, indices, t = cx.input(0), cx.output(0), cx.output(1), cx.type(0)
+    source, values, indices, type_ = cx.input(0), cx.output(0), cx.output(1), cx.type(0)
     axis = cx.int("axis")
-    count, selected = x.shape[axis], values.shape[axis]
-    outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
+    count, selected = source.shape[axis], values.shape[axis]
+    outer, inner = math.prod(source.shape[:axis]), math.prod(source.shape[axis + 1 :])
     if _sorts(cx):
         _sort(cx, outer, inner)
         return
@@ -96,11 +96,11 @@ def top_k(cx: KernelContext) -> None:
             _select_adjacent(cx, count, selected)
         return
     with body.loops(("o", "j"), (cast(int, zero_if_empty(outer, selected)), inner)):
-        body.line(f"const {t.name} *const row = {x.name} + o * {count * inner} + j;")
+        body.line(f"const {type_.name} *const row = {source.name} + o * {count * inner} + j;")
         body.line(f"{indices.type.name} *const best = {indices.name} + o * {selected * inner} + j;")
         body.line("ptrdiff_t found = 0;")
         with body.loop("i", count):
-            body.line(f"const {t.name} v = row[i * {inner}];")
+            body.line(f"const {type_.name} v = row[i * {inner}];")
             worst = f"best[{(selected - 1) * inner}]"
             is_before = _before(cx, "v", f"row[{worst} * {inner}]")
             body.line(f"if (found == {selected} && !({is_before}))")
@@ -133,15 +133,16 @@ def _select_adjacent(cx: KernelContext, count: int, selected: int) -> None:
     list[at] = v, best[at] = i;
     ```
     """
-    x, values, indices, t, body = cx.input(0), cx.output(0), cx.output(1), cx.type(0), cx.body
-    body.line(f"const {t.name} *const row = {x.name} + o * {count};")
-    body.line(f"{t.name} *const list = {values.name} + o * {selected};")
+    source, values, indices = cx.input(0), cx.output(0), cx.output(1)
+    type_, body = cx.type(0), cx.body
+    body.line(f"const {type_.name} *const row = {source.name} + o * {count};")
+    body.line(f"{type_.name} *const list = {values.name} + o * {selected};")
     body.line(f"{indices.type.name} *const best = {indices.name} + o * {selected};")
     body.line("ptrdiff_t found = 0;")
     with body.loop("b", count, step=BLOCK):
         body.line(f"const ptrdiff_t n = {count} - b < {BLOCK} ? {count} - b : {BLOCK};")
         with body.block(f"if (found == {selected} && n == {BLOCK})"):
-            body.line(f"const {t.name} last = list[{selected - 1}];")
+            body.line(f"const {type_.name} last = list[{selected - 1}];")
             body.line("int any = 0;")
             with body.loop("l", BLOCK):
                 order = "<=" if cx.int("largest") else ">="
@@ -149,7 +150,7 @@ def _select_adjacent(cx: KernelContext, count: int, selected: int) -> None:
             body.line("if (!any)")
             body.line("    continue;")
         with body.loop("i", "b + n", "b"):
-            body.line(f"const {t.name} v = row[i];")
+            body.line(f"const {type_.name} v = row[i];")
             body.line(f"if (found == {selected} && !({_before(cx, 'v', f'list[{selected - 1}]')}))")
             body.line("    continue;")
             body.line(f"ptrdiff_t at = found < {selected} ? found++ : {selected - 1};")

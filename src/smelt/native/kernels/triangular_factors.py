@@ -39,28 +39,28 @@ def cholesky(cx: KernelContext) -> None:
     l[j * 12 + i] = i == j ? sqrtf(s) : s / l[j * 12 + j];
     ```
     """
-    a, y, body, t = cx.input(0), cx.output(), cx.body, cx.type(0)
-    n, lower = a.shape[-1], cx.int("lower")
+    operand, output, body, type_ = cx.input(0), cx.output(), cx.body, cx.type(0)
+    size, lower = operand.shape[-1], cx.int("lower")
 
     def at(matrix: str, i: str, j: str) -> str:
         """Return an element of the triangle, as C."""
-        return f"{matrix}[{i} * {n} + {j}]" if lower else f"{matrix}[{j} * {n} + {i}]"
+        return f"{matrix}[{i} * {size} + {j}]" if lower else f"{matrix}[{j} * {size} + {i}]"
 
-    with body.loop("b", _batch(a)):
-        _matrix(cx, a, "m", constant=True)
-        _matrix(cx, y, "l")
+    with body.loop("b", _batch(operand)):
+        _matrix(cx, operand, "m", constant=True)
+        _matrix(cx, output, "l")
         body.line("int failed = 0;")
-        with body.loop("j", n):
+        with body.loop("j", size):
             with body.loop("i", "j"):
                 body.line(f"{at('l', 'i', 'j')} = 0;")
-            with body.loop("i", n, start="j"):
-                body.line(f"{t.name} s = {at('m', 'i', 'j')};")
+            with body.loop("i", size, start="j"):
+                body.line(f"{type_.name} s = {at('m', 'i', 'j')};")
                 with body.loop("k", "j"):
                     body.line(f"s -= {at('l', 'i', 'k')} * {at('l', 'j', 'k')};")
                 body.line("failed |= i == j && !(s > 0);")
                 pivot = at("l", "j", "j")
-                body.line(f"{at('l', 'i', 'j')} = i == j ? sqrt{t.f}(s) : s / {pivot};")
-        with body.loop("j", f"(failed ? {n} : 0)"), body.loop("i", n, start="j"):
+                body.line(f"{at('l', 'i', 'j')} = i == j ? sqrt{type_.f}(s) : s / {pivot};")
+        with body.loop("j", f"(failed ? {size} : 0)"), body.loop("i", size, start="j"):
             body.line(f"{at('l', 'i', 'j')} = NAN;")
 
 
@@ -74,25 +74,25 @@ def lu(cx: KernelContext) -> None:
         m[i * 3 + j] -= m[i * 3 + k] * m[k * 3 + j];
     ```
     """
-    a, y, body, t = cx.input(0), cx.output(0), cx.body, cx.type(0)
+    matrix, output, body, type_ = cx.input(0), cx.output(0), cx.body, cx.type(0)
     pivots, order = cx.output(1), cx.output(2)
-    rows, columns = a.shape[-2:]
+    rows, columns = matrix.shape[-2:]
     count = pivots.shape[-1]
-    with body.loop("b", _batch(a)):
-        _matrix(cx, y, "m")
+    with body.loop("b", _batch(matrix)):
+        _matrix(cx, output, "m")
         body.line(f"{order.type.name} *const order = {order.name} + b * {rows};")
         size = rows * columns
-        body.line(f"memcpy(m, {a.name} + b * {size}, sizeof(*m) * (size_t)({size}));")
+        body.line(f"memcpy(m, {matrix.name} + b * {size}, sizeof(*m) * (size_t)({size}));")
         with body.loop("i", rows):
             body.line(f"order[i] = ({order.type.name})i;")
         with body.loop("k", count):
             body.line("ptrdiff_t p = k;")
             with body.loop("i", rows, start="k + 1"):
-                sizes = [f"fabs{t.f}(m[{i} * {columns} + k])" for i in ("i", "p")]
+                sizes = [f"fabs{type_.f}(m[{i} * {columns} + k])" for i in ("i", "p")]
                 body.line(f"p = {sizes[0]} > {sizes[1]} ? i : p;")
             body.line(f"{pivots.name}[b * {count} + k] = ({pivots.type.name})p;")
             with body.loop("j", f"(p != k ? {columns} : 0)"):
-                exchange(cx, t.name, f"m[k * {columns} + j]", f"m[p * {columns} + j]")
+                exchange(cx, type_.name, f"m[k * {columns} + j]", f"m[p * {columns} + j]")
             with body.block(""):
                 exchange(cx, order.type.name, "order[k]", "order[p]")
             _eliminate(cx, rows, columns)
@@ -109,23 +109,23 @@ def full_pivot_lu(cx: KernelContext) -> None:
     … exchange down[k] and down[p], across[k] and across[q]
     ```
     """
-    a, y, body, t = cx.input(0), cx.output(0), cx.body, cx.type(0)
-    rows, columns = a.shape[-2:]
+    matrix, output, body, type_ = cx.input(0), cx.output(0), cx.body, cx.type(0)
+    rows, columns = matrix.shape[-2:]
     orders = ((cx.output(1), rows, "down"), (cx.output(2), columns, "across"))
     size = rows * columns
-    with body.loop("b", _batch(a)):
-        _matrix(cx, y, "m")
+    with body.loop("b", _batch(matrix)):
+        _matrix(cx, output, "m")
         for order, count, name in orders:
             body.line(f"{order.type.name} *const {name} = {order.name} + b * {count};")
             with body.loop("i", count):
                 body.line(f"{name}[i] = ({order.type.name})i;")
-        body.line(f"memcpy(m, {a.name} + b * {size}, sizeof(*m) * (size_t)({size}));")
+        body.line(f"memcpy(m, {matrix.name} + b * {size}, sizeof(*m) * (size_t)({size}));")
         with body.loop("k", min(rows, columns)):
             body.line("ptrdiff_t p = k, q = k;")
-            body.line(f"{t.name} most = -1;")
+            body.line(f"{type_.name} most = -1;")
             with body.loop("i", rows, start="k"), body.loop("j", columns, start="k"):
-                body.line(f"const {t.name} v = m[i * {columns} + j];")
-                body.line(f"const {t.name} large = v != v ? -1 : fabs{t.f}(v);")
+                body.line(f"const {type_.name} v = m[i * {columns} + j];")
+                body.line(f"const {type_.name} large = v != v ? -1 : fabs{type_.f}(v);")
                 body.line("p = large >= most ? i : p;")
                 body.line("q = large >= most ? j : q;")
                 body.line("most = large >= most ? large : most;")
@@ -134,7 +134,7 @@ def full_pivot_lu(cx: KernelContext) -> None:
                 ("q", rows, f"m[j * {columns} + k]", f"m[j * {columns} + q]"),
             ):
                 with body.loop("j", f"({pivot} != k ? {stop} : 0)"):
-                    exchange(cx, t.name, own_element, pivot_element)
+                    exchange(cx, type_.name, own_element, pivot_element)
             for (order, _, name), pivot in zip(orders, "pq", strict=True):
                 with body.block(""):
                     exchange(cx, order.type.name, f"{name}[k]", f"{name}[{pivot}]")
@@ -143,12 +143,12 @@ def full_pivot_lu(cx: KernelContext) -> None:
 
 def _eliminate(cx: KernelContext, rows: int, columns: int) -> None:
     """Write the elimination below pivot ``k`` of the matrix ``m``; a pivot of 0 changes nothing."""
-    body, t = cx.body, cx.type(0)
-    body.line(f"const {t.name} pivot = m[k * {columns} + k];")
+    body, type_ = cx.body, cx.type(0)
+    body.line(f"const {type_.name} pivot = m[k * {columns} + k];")
     with body.loop("i", rows, start="k + 1"):
         below = f"m[i * {columns} + k]"
         body.line(f"{below} = pivot != 0 ? {below} / pivot : {below};")
-        body.line(f"const {t.name} share = {below};")
+        body.line(f"const {type_.name} share = {below};")
         with body.loop("j", columns, start="k + 1"):
             body.line(f"m[i * {columns} + j] -= share * m[k * {columns} + j];")
 
@@ -164,16 +164,16 @@ def exchange(cx: KernelContext, word: str, first: str, second: str) -> None:
 @kernel("smelt::PivotsToPermutation", kinds=frozenset({"int"}))
 def pivots_to_permutation(cx: KernelContext) -> None:
     """Write the permutation that results from one swap after the other."""
-    pivots, y, body = cx.input(0), cx.output(), cx.body
-    swaps, count = pivots.shape[-1], y.shape[-1]
+    pivots, output, body = cx.input(0), cx.output(), cx.body
+    swaps, count = pivots.shape[-1], output.shape[-1]
     with body.loop("b", math.prod(pivots.shape[:-1])):
-        body.line(f"{y.type.name} *const order = {y.name} + b * {count};")
+        body.line(f"{output.type.name} *const order = {output.name} + b * {count};")
         with body.loop("i", count):
-            body.line(f"order[i] = ({y.type.name})i;")
+            body.line(f"order[i] = ({output.type.name})i;")
         with body.loop("k", swaps):
             body.line(f"const ptrdiff_t p = (ptrdiff_t){pivots.name}[b * {swaps} + k];")
             with body.block(f"if (k < {count} && p >= 0 && p < {count})"):
-                exchange(cx, y.type.name, "order[k]", "order[p]")
+                exchange(cx, output.type.name, "order[k]", "order[p]")
 
 
 @kernel("smelt::TriangularSolve", kinds=FLOAT)
@@ -188,9 +188,9 @@ def triangular_solve(cx: KernelContext) -> None:
     x[i * 4 + j] /= m[i * 4 + i];
     ```
     """
-    a, b, y, body, t = cx.input(0), cx.input(1), cx.output(), cx.body, cx.type(0)
-    n, left = a.shape[-1], bool(cx.int("left_side"))
-    columns = b.shape[-1] if left else b.shape[-2]
+    matrix, right, output, body, type_ = cx.input(0), cx.input(1), cx.output(), cx.body, cx.type(0)
+    n, left = matrix.shape[-1], bool(cx.int("left_side"))
+    columns = right.shape[-1] if left else right.shape[-2]
     transposed = bool(cx.int("transpose_a")) == left  # a system from the right transposes both
     lower = bool(cx.int("lower")) != transposed
 
@@ -203,19 +203,19 @@ def triangular_solve(cx: KernelContext) -> None:
         return f"x[{i} * {columns} + {j}]" if left else f"x[{j} * {n} + {i}]"
 
     size = n * columns
-    with body.loop("b", _batch(a)):
-        _matrix(cx, a, "m", constant=True)
-        _matrix(cx, y, "x")
-        body.line(f"memcpy(x, {b.name} + b * {size}, sizeof(*x) * (size_t)({size}));")
+    with body.loop("b", _batch(matrix)):
+        _matrix(cx, matrix, "m", constant=True)
+        _matrix(cx, output, "x")
+        body.line(f"memcpy(x, {right.name} + b * {size}, sizeof(*x) * (size_t)({size}));")
         with body.loop("r", n):
             body.line(f"const ptrdiff_t i = {'r' if lower else f'{n} - 1 - r'};")
             start, stop = ("0", "i") if lower else ("i + 1", str(n))
             with body.loop("k", stop, start=start):
-                body.line(f"const {t.name} share = {of_a('i', 'k')};")
+                body.line(f"const {type_.name} share = {of_a('i', 'k')};")
                 with body.loop("j", columns):
                     body.line(f"{of_x('i', 'j')} -= share * {of_x('k', 'j')};")
             if not cx.int("unit_diagonal"):
-                body.line(f"const {t.name} pivot = {of_a('i', 'i')};")
+                body.line(f"const {type_.name} pivot = {of_a('i', 'i')};")
                 with body.loop("j", columns):
                     body.line(f"{of_x('i', 'j')} /= pivot;")
 
@@ -223,12 +223,12 @@ def triangular_solve(cx: KernelContext) -> None:
 @kernel("smelt::ValidateNonsingular", kinds=FLOAT, needs=lambda instance: Needs(in_place=(0,)))
 def validate_nonsingular(cx: KernelContext) -> None:
     """Write a check that ends the run if a pivot is 0 or not finite, then a copy of the factors."""
-    u, y, body = cx.input(0), cx.output(), cx.body
+    u, output, body = cx.input(0), cx.output(), cx.body
     rows, columns = u.shape[-2:]
     cx.may_fail(ERROR_SINGULAR)
     with body.loop("b", _batch(u)), body.loop("k", min(rows, columns)):
         body.line(f"const {u.type.name} p = {u.name}[b * {rows * columns} + k * {columns} + k];")
         body.line("if (p == 0 || p - p != 0)")
         body.line("    return 1;")
-    if u.name != y.name:
-        body.line(f"memcpy({y.name}, {u.name}, sizeof(*{y.name}) * (size_t)({u.size}));")
+    if u.name != output.name:
+        body.line(f"memcpy({output.name}, {u.name}, sizeof(*{output.name}) * (size_t)({u.size}));")

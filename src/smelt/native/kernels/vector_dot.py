@@ -85,8 +85,8 @@ def pack(matrix: np.ndarray, rows: int) -> np.ndarray:
     """Return ``[k, n]`` as panels ``[k][columns]``, the last one padded, with room for a vector."""
     panel = panel_for(rows)
     parts = []
-    for j in range(0, matrix.shape[1], panel):
-        part = matrix[:, j : j + panel]
+    for first in range(0, matrix.shape[1], panel):
+        part = matrix[:, first : first + panel]
         width = -(-part.shape[1] // NARROW) * NARROW
         parts.append(np.pad(part, ((0, 0), (0, width - part.shape[1]))).reshape(-1))
     parts.append(np.zeros(MOST_VECTORS * MOST_LANES, np.float32))
@@ -117,24 +117,24 @@ def emit_packed(cx: KernelContext, p: Matrices) -> None:
                     _emit_rows(cx, p, b, "width", "j + l", stored, fetches=_is_fetched(p))
 
 
-def _is_fetched(p: Matrices) -> bool:
+def _is_fetched(product: Matrices) -> bool:
     """True if the next panel is prefetched while rows are multiplied by one."""
-    return p.far and isinstance(cast(object, p.m), int) and vectors_for(p.m) == 2
+    return product.far and isinstance(cast(object, product.m), int) and vectors_for(product.m) == 2
 
 
 @contextmanager
 def _or_one_vector(
-    cx: KernelContext, p: Matrices, panel: int, b: str, pitch: str
+    cx: KernelContext, product: Matrices, panel: int, panel_pointer: str, pitch: str
 ) -> Iterator[None]:
     """Write ``if (left <= LANES)`` with one vector, if that can be; the caller writes the else."""
-    one_is_enough = isinstance(cast(object, p.n), int) and 0 < p.n % panel <= NARROW
+    one_is_enough = isinstance(cast(object, product.n), int) and 0 < product.n % panel <= NARROW
     if not one_is_enough:
         yield
         return
     cx.call("LANES", PRELUDE)
     cx.body.line(f"#if {WIDE}")
     with cx.body.block("if (left <= LANES)"):
-        _emit_rows(cx, p, b, pitch, "j + l", "0, left", 1)
+        _emit_rows(cx, product, panel_pointer, pitch, "j + l", "0, left", 1)
     cx.body.line("else")
     cx.body.line("#endif")
     with cx.body.block(""):
@@ -150,25 +150,25 @@ def emit_direct(cx: KernelContext, p: Matrices) -> None:
         _emit_rows(cx, p, f"{p.b} + at", str(p.b_k), "at", f"j - at, {lanes}", vectors)
 
 
-def emit_copied(cx: KernelContext, p: Matrices, scratch: str) -> None:
+def emit_copied(cx: KernelContext, product: Matrices, scratch: str) -> None:
     """Write a product whose right side is packed at run time, panel by panel."""
     body = cx.body
-    copy = _copy(cx, same(p.b_k, 1) and not same(p.b_n, 1))
-    with _columns(cx, p, PANEL):
-        body.line(f"const ptrdiff_t wide = {p.n} - j < {PANEL} ? {p.n} - j : {PANEL};")
-        b = f"{p.b} + j * {p.b_n}"
-        body.line(f"{copy}({b}, {scratch}, {p.k}, wide, {p.b_k}, {p.b_n});")
+    copy = _copy(cx, same(product.b_k, 1) and not same(product.b_n, 1))
+    with _columns(cx, product, PANEL):
+        body.line(f"const ptrdiff_t wide = {product.n} - j < {PANEL} ? {product.n} - j : {PANEL};")
+        columns = f"{product.b} + j * {product.b_n}"
+        body.line(f"{copy}({columns}, {scratch}, {product.k}, wide, {product.b_k}, {product.b_n});")
         with body.block("for (ptrdiff_t l = 0; l < wide; l += 2 * LANES)"):
             body.line("const ptrdiff_t left = wide - l;")
             stored = "0, left < 2 * LANES ? left : 2 * LANES"
-            with _or_one_vector(cx, p, PANEL, f"{scratch} + l", str(PANEL)):
-                _emit_rows(cx, p, f"{scratch} + l", str(PANEL), "j + l", stored, 2)
+            with _or_one_vector(cx, product, PANEL, f"{scratch} + l", str(PANEL)):
+                _emit_rows(cx, product, f"{scratch} + l", str(PANEL), "j + l", stored, 2)
 
 
-def _columns(cx: KernelContext, p: Matrices, step: int | str) -> AbstractContextManager[None]:
+def _columns(cx: KernelContext, product: Matrices, step: int | str) -> AbstractContextManager[None]:
     """Return a loop over all columns ``j``, ``step`` at a time."""
-    loop = cx.body.shared_loop if p.shared == "columns" else cx.body.loop
-    return loop("j", p.n, step=step)
+    loop = cx.body.shared_loop if product.shared == "columns" else cx.body.loop
+    return loop("j", product.n, step=step)
 
 
 def _emit_rows(
@@ -222,17 +222,17 @@ def _call(
     micro_kernel.call(cx, arguments, f"{p.c} + i * {p.n} + {j}", p.n, stored)
 
 
-def _emit_row(cx: KernelContext, p: Matrices, b: str, stored: str) -> None:
+def _emit_row(cx: KernelContext, product: Matrices, panel_pointer: str, stored: str) -> None:
     """Write a single row by a panel: vectors twice as wide, half as many, with two sums each."""
-    body, epilogue = cx.body, p.epilogue.at("i", "j + l")
+    body, epilogue = cx.body, product.epilogue.at("i", "j + l")
     cx.call("LANES", PRELUDE)
     with body.loop("i", 1):
         body.line(f"#if {WIDE}")
         micro_kernel = MicroKernel(1, panel_for(1) // MOST_LANES, PAIRED, "", epilogue, when=WIDE)
-        _call(cx, p, micro_kernel, (b, "width"), "j + l", stored)
+        _call(cx, product, micro_kernel, (panel_pointer, "width"), "j + l", stored)
         body.line("#else")
         micro_kernel = MicroKernel(1, MOST_VECTORS, STRIDED, "", epilogue, when=f"!({WIDE})")
-        _call(cx, p, micro_kernel, (b, "width"), "j + l", stored)
+        _call(cx, product, micro_kernel, (panel_pointer, "width"), "j + l", stored)
         body.line("#endif")
 
 

@@ -80,73 +80,76 @@ class MicroKernel:
             if self.start
             else ""
         )
-        more = "".join(f", const float *r{i}" for i in range(len(self.epilogue.side_operands)))
+        more = "".join(
+            f", const float *r{side}" for side in range(len(self.epilogue.side_operands))
+        )
         more += "".join(f", ptrdiff_t {name}" for name, _ in self._open_strides())
         parameters = f"{self.reduction_loop.parameters}, float *c, ptrdiff_t cm"
         parameters += ", ptrdiff_t from, ptrdiff_t to"
         out.line(f"static NO_INLINE void TILE({parameters}{start}{more})")
         with out.block(""):
-            for m, v in self._sums():
-                out.line(f"vec s{m}_{v} = {self._first(m, v)};")
+            for row, vector in self._sums():
+                out.line(f"vec s{row}_{vector} = {self._first(row, vector)};")
                 for number in range(
                     1, len(self.reduction_loop.steps) if self.reduction_loop.apart else 1
                 ):
-                    out.line(f"vec {self._sum(m, v, number)} = {{ 0 }};")
+                    out.line(f"vec {self._sum(row, vector, number)} = {{ 0 }};")
             self._steps(out)
             self._store(out)
         return out.text()
 
     def _open_strides(self) -> list[tuple[str, Dim]]:
-        """Return the parameters for run-time strides."""
+        """Return name and stride of each parameter for a run-time stride: ``("cl", stride)``."""
         strides = [(COLUMN, self.column)] + [
-            (_stride(i, variable), stride)
-            for i, one in enumerate(self.epilogue.side_operands)
+            (_stride(number, variable), stride)
+            for number, one in enumerate(self.epilogue.side_operands)
             for variable, stride in (("m", one.row), ("l", one.column))
         ]
         return [(name, stride) for name, stride in strides if isinstance(stride, Size)]
 
     def _sums(self) -> Iterator[tuple[int, int]]:
-        """Yield row and vector of each sum."""
-        return ((m, v) for m in range(self.rows) for v in range(self.vectors))
+        """Yield row and vector of each sum: (0, 0), (0, 1), ..., the vectors of a row together."""
+        return ((row, vector) for row in range(self.rows) for vector in range(self.vectors))
 
-    def _first(self, m: int, v: int) -> str:
+    def _first(self, row: int, vector: int) -> str:
         """Return the initial value of a sum, as C."""
         if self.start == "column":
-            return f"*(const vec *)(start{_lanes(v)})"
+            return f"*(const vec *)(start{_lanes(vector)})"
         if self.start == "each":
-            return f"*(const vec *)(start + {m * self.pitch}{_lanes(v)})"
+            return f"*(const vec *)(start + {row * self.pitch}{_lanes(vector)})"
         return "{ 0 }"
 
     def _steps(self, out: Writer) -> None:
         """Write the reduction loop, and add up the separate sums of its steps."""
         if self.start == "row":
-            for m, v in self._sums():
-                out.line(f"s{m}_{v} += start[{m}];")
+            for row, vector in self._sums():
+                out.line(f"s{row}_{vector} += start[{row}];")
         if self.reduction_loop.row_start:
-            for m in range(self.rows):
-                out.line(self.reduction_loop.row_start.replace("@", str(m)))
+            for row in range(self.rows):
+                out.line(self.reduction_loop.row_start.replace("@", str(row)))
         for head in self.reduction_loop.heads[:-1]:
             out.line(head)
         with out.block(self.reduction_loop.heads[-1]):
             if self.reduction_loop.before:
                 out.line(self.reduction_loop.before)
-            for number, (a, b) in enumerate(self.reduction_loop.steps):
-                self._step(out, number, a, b)
+            for number, (left, right) in enumerate(self.reduction_loop.steps):
+                self._step(out, number, left, right)
             if self.reduction_loop.after:
                 out.line(self.reduction_loop.after)
         if self.reduction_loop.rest:
             with out.block(f"if ({self.reduction_loop.rest})"):
                 self._step(out, 0, *self.reduction_loop.steps[0])
         for number in range(1, len(self.reduction_loop.steps) if self.reduction_loop.apart else 1):
-            for m, v in self._sums():
-                out.line(f"s{m}_{v} += {self._sum(m, v, number)};")
+            for row, vector in self._sums():
+                out.line(f"s{row}_{vector} += {self._sum(row, vector, number)};")
 
-    def _sum(self, m: int, v: int, number: int) -> str:
-        """Return the sum that step ``number`` adds to."""
-        return f"s{m}_{v}" + (f"_{number}" if number and self.reduction_loop.apart else "")
+    def _sum(self, row: int, vector: int, number: int) -> str:
+        """Return the C variable that step ``number`` adds to: ``s0_1``, or ``s0_1_2`` for a step 2
+        with sums apart."""
+        return f"s{row}_{vector}" + (f"_{number}" if number and self.reduction_loop.apart else "")
 
-    def _step(self, out: Writer, number: int, a: str, b: str) -> None:
-        """Write one step: load ``b``, and add its products with ``a`` of each row.
+    def _step(self, out: Writer, number: int, left: str, right: str) -> None:
+        """Write one step: load ``right``, and add its products with ``left`` of each row.
 
         ```
         vec b0_0 = *(const vec *)(b);
@@ -164,19 +167,19 @@ class MicroKernel:
             and not fills_registers
         )
         if number and fills_registers:
-            for pointer in (b.partition(" ")[0], a.partition("[")[0]):
+            for pointer in (right.partition(" ")[0], left.partition("[")[0]):
                 out.line(f"ORDER_AFTER({pointer}, {last});")
-        for v in range(self.vectors):
-            out.line(f"vec b{number}_{v} = *(const vec *)({b}{_lanes(v)});")
+        for vector in range(self.vectors):
+            out.line(f"vec b{number}_{vector} = *(const vec *)({right}{_lanes(vector)});")
         if self.rows > 1:
-            for v in range(self.vectors):
-                out.line(f"KEEP_IN_REGISTER(b{number}_{v});")
+            for vector in range(self.vectors):
+                out.line(f"KEEP_IN_REGISTER(b{number}_{vector});")
         for m in range(self.rows):
             row = str(self.reduction_loop.offsets[m] if self.reduction_loop.offsets else m)
-            out.line(f"const float a{number}_{m} = {a.replace('@', row)};")
-            for v in range(self.vectors):
-                out.line(f"{self._sum(m, v, number)} += a{number}_{m} * b{number}_{v};")
-                if v == 0 and keeps_first_sum:
+            out.line(f"const float a{number}_{m} = {left.replace('@', row)};")
+            for vector in range(self.vectors):
+                out.line(f"{self._sum(m, vector, number)} += a{number}_{m} * b{number}_{vector};")
+                if vector == 0 and keeps_first_sum:
                     out.line(f"KEEP_IN_REGISTER(s{m}_0);")
 
     def _store(self, out: Writer) -> None:
@@ -197,16 +200,16 @@ class MicroKernel:
         is_relu = has_no_lines and self.epilogue.text == RELU
         stores_vectors = is_relu or (has_no_lines and self.epilogue.text == "{0}")
         if is_relu:
-            for m, v in self._sums():
-                out.line(f"s{m}_{v} = NOT_BELOW_0(s{m}_{v});")
+            for row, vector in self._sums():
+                out.line(f"s{row}_{vector} = NOT_BELOW_0(s{row}_{vector});")
         if same(self.column, 1) and stores_vectors:
             with out.block(f"if (from == 0 && to == {self.vectors} * LANES)"):
-                for m, v in self._sums():
-                    out.line(f"*(vec *)(c + {m} * cm{_lanes(v)}) = s{m}_{v};")
+                for row, vector in self._sums():
+                    out.line(f"*(vec *)(c + {row} * cm{_lanes(vector)}) = s{row}_{vector};")
                 out.line("return;")
         out.line(f"float t[{self.rows}][{self.vectors} * LANES];")
-        for m, v in self._sums():
-            out.line(f"*(vec *)(t[{m}]{_lanes(v)}) = s{m}_{v};")
+        for row, vector in self._sums():
+            out.line(f"*(vec *)(t[{row}]{_lanes(vector)}) = s{row}_{vector};")
         text = "{0}" if stores_vectors else self.epilogue.text
         if not same(self.column, 1):
             self._store_columns(out, text)
@@ -248,14 +251,14 @@ class MicroKernel:
         """Write the store of the epilogue's result for the sum at row ``m`` and column ``l``."""
         out.line("const float v0 = t[m][l];")
         names = ["v0"]
-        for i, one in enumerate(self.epilogue.side_operands):
+        for number, one in enumerate(self.epilogue.side_operands):
             at = " + ".join(
-                var if same(stride, 1) else f"{var} * {_text_of(i, var, stride)}"
+                var if same(stride, 1) else f"{var} * {_text_of(number, var, stride)}"
                 for var, stride in (("m", one.row), ("l", one.column))
                 if not same(stride, 0)
             )
-            out.line(f"const float v{i + 1} = r{i}[{at or 0}];")
-            names.append(f"v{i + 1}")
+            out.line(f"const float v{number + 1} = r{number}[{at or 0}];")
+            names.append(f"v{number + 1}")
         for line in self.epilogue.lines if text != "{0}" else ():
             out.line(line.format(*names))
         out.line(f"{target} = {text.format(*names)};")
@@ -271,6 +274,6 @@ def _text_of(number: int, variable: str, stride: Dim) -> str:
     return _stride(number, variable) if isinstance(stride, Size) else str(stride)
 
 
-def _lanes(v: int) -> str:
-    """Return the C offset of vector ``v``."""
-    return "" if v == 0 else " + LANES" if v == 1 else f" + {v} * LANES"
+def _lanes(vector: int) -> str:
+    """Return the C offset of a vector: "" for 0, `` + LANES`` for 1, `` + 2 * LANES`` for 2."""
+    return "" if vector == 0 else " + LANES" if vector == 1 else f" + {vector} * LANES"

@@ -65,10 +65,12 @@ def workspace(instance: Instance, window: Window) -> int:
 def emit(cx: KernelContext, window: Window) -> None:
     """Write the planes of the output; each input plane is padded once for all of its filters."""
     layout, body = _named_layout(cx, window), cx.body
-    x, w, y, bias = cx.input(0), cx.input(1), cx.output(), cx.optional(2)
-    filters, group, positions = channels_of(cx)[1], cx.int("group"), w.size // w.shape[0]
+    source, weights, output, bias = cx.input(0), cx.input(1), cx.output(), cx.optional(2)
+    filters = channels_of(cx)[1]
+    group = cx.int("group")
+    positions = weights.size // weights.shape[0]
     cx.call("LANES", PRELUDE)
-    scratch = cx.scratch(x.type)
+    scratch = cx.scratch(source.type)
     size = window.input[1] * window.input[2]
     plane, ahead = len(layout.phases) * layout.phase, _is_ahead(window, layout) and body.parts == 1
     planes = 2 * plane if ahead else plane
@@ -79,8 +81,8 @@ def emit(cx: KernelContext, window: Window) -> None:
     runtime_sized = isinstance(layout.phase, Size)
     if not runtime_sized:
         body.line(clear)
-    with body.loops(("n", "g"), (x.shape[0], group), 1):
-        body.line(f"const float *image = {x.name} + (n * {group} + g) * {size};")
+    with body.loops(("n", "g"), (source.shape[0], group), 1):
+        body.line(f"const float *image = {source.name} + (n * {group} + g) * {size};")
         if ahead:
             with body.block("if (g == 0)"):
                 _emit_padding(cx, window, layout, scratch)
@@ -93,8 +95,10 @@ def emit(cx: KernelContext, window: Window) -> None:
         if runtime_sized:
             body.line(clear)
         with body.loop("o", f"(g + 1) * {filters}", f"g * {filters}"):
-            body.line(f"const float *k = {w.name} + o * {positions};")
-            body.line(f"float *out = {y.name} + (n * {group * filters} + o) * {window.pixels};")
+            body.line(f"const float *k = {weights.name} + o * {positions};")
+            body.line(
+                f"float *out = {output.name} + (n * {group * filters} + o) * {window.pixels};"
+            )
             body.line(f"const float start[] = {{ {f'{bias.name}[o]' if bias else 0} }};")
             rows = depthwise_rows.supports(window)
             if depthwise_rows.is_tall(window):

@@ -52,19 +52,19 @@ def workspace(instance: Instance, window: Window) -> int:
 
 def emit(cx: KernelContext, window: Window) -> None:
     """Write loops over samples, groups, planes and bands; then the tiles of a product."""
-    x, w, y = cx.input(0), cx.input(1), cx.output()
+    operand, weights, output = cx.input(0), cx.input(1), cx.output()
     bias = cx.optional(2)
     group = cx.int("group")
     channels, filters = channels_of(cx)
     depth = channels * math.prod(window.kernel)
     pixels, image = math.prod(window.output), math.prod(window.input)
     product = Product(
-        x.type,
-        y.type,
+        operand.type,
+        output.type,
         m=filters,
         n=0,  # ``n`` and ``b`` follow with the pixels of a tile
         k=depth,
-        a=f"{w.name} + g * {filters * depth}",
+        a=f"{weights.name} + g * {filters * depth}",
         a_m=depth,
         a_k=1,
         b="",
@@ -74,11 +74,11 @@ def emit(cx: KernelContext, window: Window) -> None:
         bias=f"{bias.name} + g * {filters}" if bias else "",
         relu=ends_in_relu(cx),
     )
-    with cx.body.loops(("n", "g"), (x.shape[0], group)):
-        source = f"{x.name} + (n * {group} + g) * {channels * image}"
-        target = f"{y.name} + (n * {group} + g) * {filters * pixels}"
-        cx.body.line(f"const {x.type.name} *image = {source};")
-        cx.body.line(f"{y.type.name} *out = {target};")
+    with cx.body.loops(("n", "g"), (operand.shape[0], group)):
+        source = f"{operand.name} + (n * {group} + g) * {channels * image}"
+        target = f"{output.name} + (n * {group} + g) * {filters * pixels}"
+        cx.body.line(f"const {operand.type.name} *image = {source};")
+        cx.body.line(f"{output.type.name} *out = {target};")
         if window.pointwise:
             _emit_pointwise(cx, product, pixels)
         else:

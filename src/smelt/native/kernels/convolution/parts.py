@@ -74,12 +74,12 @@ def groups(cx: KernelContext, window: Window) -> Iterator[None]:
     """Write loops over samples ``n`` and groups ``g``; ``image`` and ``out`` are pointers to a
     group.
     """
-    x, y, body = cx.input(0), cx.output(), cx.body
+    source, output, body = cx.input(0), cx.output(), cx.body
     channels, filters = channels_of(cx)
     group, size = cx.int("group"), window.input[0] * window.input[1] * window.input[2]
-    with body.loops(("n", "g"), (x.shape[0], group)):
-        body.line(f"const float *image = {x.name} + (n * {group} + g) * {channels * size};")
-        body.line(f"float *out = {y.name} + (n * {group} + g) * {filters * window.pixels};")
+    with body.loops(("n", "g"), (source.shape[0], group)):
+        body.line(f"const float *image = {source.name} + (n * {group} + g) * {channels * size};")
+        body.line(f"float *out = {output.name} + (n * {group} + g) * {filters * window.pixels};")
         yield
 
 

@@ -35,16 +35,19 @@ def emit(cx: KernelContext, window: Window) -> None:
     const float *const weights = w + (…) * 3;
     ```
     """
-    x, w, y, body, t = cx.input(0), cx.input(1), cx.output(), cx.body, cx.type(0).name
+    source, weight, output = cx.input(0), cx.input(1), cx.output()
+    body, c_type = cx.body, cx.type(0).name
     bias = cx.optional(2)
     channels, filters = channels_of(cx)
     groups = cx.int("group")
     kernel_d, kernel_h, kernel_w = window.kernel
     _, out_height, out_width = window.output
-    with body.loops(("n", "g", "f", "o0", "o1"), (y.shape[0], groups, filters, *window.output[:2])):
+    with body.loops(
+        ("n", "g", "f", "o0", "o1"), (output.shape[0], groups, filters, *window.output[:2])
+    ):
         body.line(f"const ptrdiff_t filter = g * {filters} + f;")
         row = f"((n * {groups * filters} + filter) * {window.output[0]} + o0) * {out_height} + o1"
-        body.line(f"{t} *const out = {y.name} + ({row}) * {out_width};")
+        body.line(f"{c_type} *const out = {output.name} + ({row}) * {out_width};")
         with body.loop("o2", out_width):
             body.line(f"out[o2] = {f'{bias.name}[filter]' if bias is not None else 0};")
         with body.loops(("c", "k0", "k1"), (channels, kernel_d, kernel_h)):
@@ -55,10 +58,10 @@ def emit(cx: KernelContext, window: Window) -> None:
             body.line(f"if ({inside})")
             body.line("    continue;")
             image = f"(n * {groups * channels} + g * {channels} + c) * {window.input[0]} + at0"
-            line = f"{x.name} + (({image}) * {window.input[1]} + at1) * {window.input[2]}"
-            body.line(f"const {t} *const image = {line};")
+            line = f"{source.name} + (({image}) * {window.input[1]} + at1) * {window.input[2]}"
+            body.line(f"const {c_type} *const image = {line};")
             weights = f"((filter * {channels} + c) * {kernel_d} + k0) * {kernel_h} + k1"
-            body.line(f"const {t} *const weights = {w.name} + ({weights}) * {kernel_w};")
+            body.line(f"const {c_type} *const weights = {weight.name} + ({weights}) * {kernel_w};")
             with body.loop("k2", kernel_w):
                 _emit_columns(cx, window)
         if ends_in_relu(cx):

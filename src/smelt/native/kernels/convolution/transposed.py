@@ -83,16 +83,16 @@ def workspace(instance: Instance) -> int:
 def emit(cx: KernelContext) -> None:
     """Write, for each sample and group, blocks of filters: their products, then the sums."""
     window, body, group = window_of(cx), cx.body, cx.int("group")
-    sizes, x, y = sizes_of(cx, window), cx.input(0), cx.output()
+    sizes, source, output = sizes_of(cx, window), cx.input(0), cx.output()
     blocks = even_blocks(sizes.filters, _block(sizes, window))
     weights, packed = _weights(cx), ""
     if weights is not None:
         packed = cx.constant(_pack(weights, sizes, blocks), cx.type(1))
     sums = cx.scratch(cx.type(0))
-    with body.loops(("n", "g"), (x.shape[0], group)):
+    with body.loops(("n", "g"), (source.shape[0], group)):
         at = f"(n * {group} + g)"
-        body.line(f"const float *image = {x.name} + {at} * {sizes.channels * sizes.pixels};")
-        body.line(f"float *out = {y.name} + {at} * {sizes.filters * window.pixels};")
+        body.line(f"const float *image = {source.name} + {at} * {sizes.channels * sizes.pixels};")
+        body.line(f"float *out = {output.name} + {at} * {sizes.filters * window.pixels};")
         first = "0"
         for block in blocks:
             filters = block.length
@@ -168,12 +168,8 @@ def _pack(weights: np.ndarray, sizes: Sizes, blocks: list[EqualBlocks]) -> np.nd
 
 def _emit_product(cx: KernelContext, sizes: Sizes, filters: int, packed: str, sums: str) -> None:
     """Write the product ``sums[row][pixel]``, or ``sums[pixel][row]`` if there are few pixels."""
-    rows, body, channels, pixels = (
-        filters * sizes.positions,
-        cx.body,
-        sizes.channels,
-        sizes.pixels,
-    )
+    rows, body = filters * sizes.positions, cx.body
+    channels, pixels = sizes.channels, sizes.pixels
     if not _is_wide(sizes):
         emit_packed(
             cx,

@@ -42,59 +42,67 @@ class _Codelet:
         """Define variables for a real and an imaginary part, and return both."""
         return self.name(real), self.name(imaginary)
 
-    def rotated(self, x: Complex, product: int, length: int) -> Complex:
-        """Return ``x`` times the root of unity ``exp(sign * 2i pi product / length)``.
+    def rotated(self, number: Complex, product: int, length: int) -> Complex:
+        """Return ``number`` times the root of unity ``exp(sign * 2i pi product / length)``.
 
         Multiples of 45 degrees take fewer multiplications.
         """
-        cos, sin = (float(v) for v in roots(np.asarray(product), length, self.sign))
-        re, im = x
+        cos, sin = (float(each) for each in roots(np.asarray(product), length, self.sign))
+        re, im = number
         if abs(sin) < 1e-9:
-            return x if cos > 0 else self.complex_variable(f"-{re}", f"-{im}")
+            return number if cos > 0 else self.complex_variable(f"-{re}", f"-{im}")
         if abs(cos) < 1e-9:
             return (
                 self.complex_variable(f"-{im}", re)
                 if sin > 0
                 else self.complex_variable(im, f"-{re}")
             )
-        c, s = (self.type.literal(v) for v in (cos, sin))
+        cosine, sine = (self.type.literal(each) for each in (cos, sin))
         if abs(abs(cos) - abs(sin)) < 1e-9:
-            c = self.type.literal(math.sqrt(0.5))
-            less, more = f"({re} - {im}) * {c}", f"({re} + {im}) * {c}"
-            pairs = {(1, 1): (less, more), (1, -1): (more, f"({im} - {re}) * {c}")}
+            cosine = self.type.literal(math.sqrt(0.5))
+            less, more = f"({re} - {im}) * {cosine}", f"({re} + {im}) * {cosine}"
+            pairs = {(1, 1): (less, more), (1, -1): (more, f"({im} - {re}) * {cosine}")}
             pairs[-1, 1] = (f"-({more})", less)
-            pairs[-1, -1] = (f"({im} - {re}) * {c}", f"-({more})")
+            pairs[-1, -1] = (f"({im} - {re}) * {cosine}", f"-({more})")
             return self.complex_variable(*pairs[1 if cos > 0 else -1, 1 if sin > 0 else -1])
-        return self.complex_variable(f"{re} * {c} - {im} * {s}", f"{re} * {s} + {im} * {c}")
+        return self.complex_variable(
+            f"{re} * {cosine} - {im} * {sine}", f"{re} * {sine} + {im} * {cosine}"
+        )
 
-    def add(self, a: Complex, b: Complex) -> Complex:
-        """Return the sum of two complex numbers."""
-        return self.complex_variable(*(f"{p} + {q}" for p, q in zip(a, b, strict=True)))
+    def add(self, first: Complex, second: Complex) -> Complex:
+        """Return the sum of two complex numbers: ``v4 = v0 + v2`` and ``v5 = v1 + v3``."""
+        (re, im), (other_re, other_im) = first, second
+        return self.complex_variable(f"{re} + {other_re}", f"{im} + {other_im}")
 
-    def subtract(self, a: Complex, b: Complex) -> Complex:
+    def subtract(self, first: Complex, second: Complex) -> Complex:
         """Return the difference of two complex numbers."""
-        return self.complex_variable(*(f"{p} - {q}" for p, q in zip(a, b, strict=True)))
+        (re, im), (other_re, other_im) = first, second
+        return self.complex_variable(f"{re} - {other_re}", f"{im} - {other_im}")
 
-    def transform(self, x: Sequence[Complex]) -> list[Complex]:
-        """Return the transform of ``x``: by two factors, or by ``prime`` if the
-        length is a prime."""
-        n = len(x)
-        if n == 1:
-            return list(x)
-        if n == 2:
-            return [self.add(*x), self.subtract(*x)]
-        a = next((a for a in (2, 3) if n % a == 0 and n > a), n)
-        return self.prime(x) if a == n else self.product(x, a)
+    def transform(self, numbers: Sequence[Complex]) -> list[Complex]:
+        """Return the transform of ``numbers``: by two factors, or by ``prime`` if the length is a
+        prime."""
+        length = len(numbers)
+        if length == 1:
+            return list(numbers)
+        if length == 2:
+            return [self.add(*numbers), self.subtract(*numbers)]
+        factor = next(
+            (factor for factor in (2, 3) if length % factor == 0 and length > factor), length
+        )
+        return self.prime(numbers) if factor == length else self.product(numbers, factor)
 
-    def product(self, x: Sequence[Complex], a: int) -> list[Complex]:
-        """Return the transform of ``a * b`` elements by transforms of ``a`` and
-        of ``b`` elements."""
-        n, b = len(x), len(x) // a
-        rows = [self.transform(x[j::b]) for j in range(b)]  # [j2][k1]
+    def product(self, x: Sequence[Complex], radix: int) -> list[Complex]:
+        """Return the transform of ``x`` by transforms of ``radix`` elements and of the ``rest``.
+
+        The length is ``radix * rest``, as in Cooley and Tukey.
+        """
+        length, rest = len(x), len(x) // radix
+        rows = [self.transform(x[offset::rest]) for offset in range(rest)]  # [j2][k1]
         result = list(x)
-        for k1 in range(a):
-            column = [self.rotated(rows[j][k1], j * k1, n) for j in range(b)]
-            result[k1::a] = self.transform(column)
+        for k1 in range(radix):
+            column = [self.rotated(rows[offset][k1], offset * k1, length) for offset in range(rest)]
+            result[k1::radix] = self.transform(column)
         return result
 
     def prime(self, x: Sequence[Complex]) -> list[Complex]:
@@ -102,31 +110,33 @@ class _Codelet:
 
         Sums and differences of the elements q and n - q take half of the multiplications.
         """
-        n, half = len(x), len(x) // 2
-        sums = [self.add(x[q], x[n - q]) for q in range(1, half + 1)]
-        differences = [self.subtract(x[q], x[n - q]) for q in range(1, half + 1)]
+        length, half = len(x), len(x) // 2
+        sums = [self.add(x[q], x[length - q]) for q in range(1, half + 1)]
+        differences = [self.subtract(x[q], x[length - q]) for q in range(1, half + 1)]
         total = x[0]
         for each in sums:
             total = self.add(total, each)
-        result = [total] * n
+        result = [total] * length
         for k in range(1, half + 1):
-            angles = [roots(np.asarray(k * q), n, self.sign) for q in range(1, half + 1)]
-            cos = [self.type.literal(float(v[0])) for v in angles]
-            sin = [self.type.literal(float(v[1])) for v in angles]
+            angles = [roots(np.asarray(k * q), length, self.sign) for q in range(1, half + 1)]
+            cos = [self.type.literal(float(root[0])) for root in angles]
+            sin = [self.type.literal(float(root[1])) for root in angles]
             even = self.complex_variable(
-                *(self._dot(x[0][i], cos, [s[i] for s in sums]) for i in (0, 1))
+                *(self._dot(x[0][part], cos, [pair[part] for pair in sums]) for part in (0, 1))
             )
             odd = self.complex_variable(
-                *(self._dot("", sin, [d[i] for d in differences]) for i in (1, 0))
+                *(self._dot("", sin, [pair[part] for pair in differences]) for part in (1, 0))
             )
             result[k] = self.complex_variable(f"{even[0]} - {odd[0]}", f"{even[1]} + {odd[1]}")
-            result[n - k] = self.complex_variable(f"{even[0]} + {odd[0]}", f"{even[1]} - {odd[1]}")
+            result[length - k] = self.complex_variable(
+                f"{even[0]} + {odd[0]}", f"{even[1]} - {odd[1]}"
+            )
         return result
 
     @staticmethod
     def _dot(start: str, factors: Sequence[str], values: Sequence[str]) -> str:
         """Return the C of ``start`` plus the sum of products of ``factors`` and ``values``."""
-        terms = [f"{f} * {v}" for f, v in zip(factors, values, strict=True)]
+        terms = [f"{factor} * {value}" for factor, value in zip(factors, values, strict=True)]
         return " + ".join([start, *terms] if start else terms)
 
 
@@ -147,21 +157,21 @@ def step(radix: int, type_: CType, lanes: int, sign: int) -> tuple[str, str]:
 def _unrolled_body(radix: int, type_: CType, lanes: int, sign: int) -> str:
     """Return the body of a step whose small transform is unrolled."""
     codelet = _Codelet(type_, sign)
-    x = [
-        codelet.complex_variable(f"from[{r} * row + l]", f"from[{r} * row + {lanes} + l]")
-        for r in range(radix)
+    loaded = [
+        codelet.complex_variable(f"from[{row} * row + l]", f"from[{row} * row + {lanes} + l]")
+        for row in range(radix)
     ]
-    results = codelet.transform(x)
+    results = codelet.transform(loaded)
     block, body = 2 * lanes, "".join(f"                {line}\n" for line in codelet.lines)
     plain, twiddled = "", ""
-    for k, (re, im) in enumerate(results):
-        at, imaginary = f"to[{k} * step + l]", f"to[{k} * step + {lanes} + l]"
+    for frequency, (re, im) in enumerate(results):
+        at, imaginary = f"to[{frequency} * step + l]", f"to[{frequency} * step + {lanes} + l]"
         store = f"                {at} = {re};\n                {imaginary} = {im};\n"
         plain += store
-        if k:
-            c, s = f"twiddle[{2 * k - 2}]", f"twiddle[{2 * k - 1}]"
-            store = f"                {at} = {re} * {c} - {im} * {s};\n"
-            store += f"                {imaginary} = {re} * {s} + {im} * {c};\n"
+        if frequency:
+            cosine, sine = f"twiddle[{2 * frequency - 2}]", f"twiddle[{2 * frequency - 1}]"
+            store = f"                {at} = {re} * {cosine} - {im} * {sine};\n"
+            store += f"                {imaginary} = {re} * {sine} + {im} * {cosine};\n"
         twiddled += store
     return f"""{{
     const ptrdiff_t row = left * done * {block}, step = done * {block};
@@ -190,17 +200,17 @@ def _looped_body(prime: int, type_: CType, lanes: int, sign: int) -> str:
     """Return the body of a step of a large prime, by loops that compute the sums of
     ``_Codelet.prime``.
     """
-    half, block, t = prime // 2, 2 * lanes, type_.name
+    half, block, c_type = prime // 2, 2 * lanes, type_.name
     tables = _root_tables(prime, type_, sign)
-    sums = _sums_of_pairs(prime, lanes, t)
-    results = _results_of_pairs(prime, lanes, t)
+    sums = _sums_of_pairs(prime, lanes, c_type)
+    results = _results_of_pairs(prime, lanes, c_type)
     return f"""{{
 {tables}    const ptrdiff_t row = left * done * {block}, step = done * {block};
     for (ptrdiff_t j = 0; j < left; ++j)
         for (ptrdiff_t d = 0; d < done; ++d) {{
-            const {t} *const from = x + (j * done + d) * {block};
-            {t} *const to = y + (j * {prime} * done + d) * {block};
-            {t} sums[{half * block}], rest[{half * block}], total[{block}];
+            const {c_type} *const from = x + (j * done + d) * {block};
+            {c_type} *const to = y + (j * {prime} * done + d) * {block};
+            {c_type} sums[{half * block}], rest[{half * block}], total[{block}];
 {sums}{results}        }}
 }}
 """
@@ -211,17 +221,17 @@ def _root_tables(prime: int, type_: CType, sign: int) -> str:
     {...};``.
     """
     half = prime // 2
-    k = np.arange(1, half + 1)
-    cos, sin = roots(np.outer(k, k), prime, sign).reshape(2, -1)
+    frequencies = np.arange(1, half + 1)
+    cos, sin = roots(np.outer(frequencies, frequencies), prime, sign).reshape(2, -1)
     return "".join(
         f"    static const {type_.name} {name}[{half * half}] = {{\n        "
-        + ", ".join(type_.literal(float(v)) for v in values)
+        + ", ".join(type_.literal(float(number)) for number in values)
         + "};\n"
         for name, values in (("cosines", cos), ("sines", sin))
     )
 
 
-def _sums_of_pairs(prime: int, lanes: int, t: str) -> str:
+def _sums_of_pairs(prime: int, lanes: int, c_type: str) -> str:
     """Return the C of the sums and differences of the elements q + 1 and n - 1 - q, and of the
     result 0, the ``total``.
     """
@@ -230,8 +240,8 @@ def _sums_of_pairs(prime: int, lanes: int, t: str) -> str:
             for (ptrdiff_t l = 0; l < {block}; ++l)
                 total[l] = from[l];
             for (ptrdiff_t q = 0; q < {half}; ++q) {{
-                const {t} *const a = from + (q + 1) * row;
-                const {t} *const b = from + ({prime - 1} - q) * row;
+                const {c_type} *const a = from + (q + 1) * row;
+                const {c_type} *const b = from + ({prime - 1} - q) * row;
                 for (ptrdiff_t l = 0; l < {block}; ++l) {{
                     sums[q * {block} + l] = a[l] + b[l];
                     rest[q * {block} + l] = a[l] - b[l];

@@ -72,17 +72,21 @@ def halves(length: int, lanes: int) -> tuple[int, int] | None:
     """Return two factors of ``length`` that fill vectors best; None if it has no such factors."""
     candidates = (
         [
-            (waste(a, lanes) * waste(length // a, lanes), abs(a - length // a), a)
-            for a in range(4, length // 4 + 1)
-            if length % a == 0
+            (
+                waste(factor, lanes) * waste(length // factor, lanes),
+                abs(factor - length // factor),
+                factor,
+            )
+            for factor in range(4, length // 4 + 1)
+            if length % factor == 0
         ]
         if is_smooth(length)
         else []
     )
     if not candidates:
         return None
-    _, _, a = min(candidates)
-    return a, length // a
+    _, _, factor = min(candidates)
+    return factor, length // factor
 
 
 def waste(count: int, lanes: int) -> float:
@@ -93,12 +97,12 @@ def waste(count: int, lanes: int) -> float:
 def twiddles(length: int, sign: int) -> np.ndarray:
     """Return the twiddle factors of all steps, one after the other: [j2][k1 from 1 on][2]."""
     tables, remaining = [np.zeros(0)], length
-    for a in factors(length):
-        b = remaining // a
-        if b > 1:
-            products = np.outer(np.arange(b), np.arange(1, a))
+    for radix in factors(length):
+        next_length = remaining // radix
+        if next_length > 1:
+            products = np.outer(np.arange(next_length), np.arange(1, radix))
             tables.append(np.moveaxis(roots(products, remaining, sign), 0, -1).reshape(-1))
-        remaining = b
+        remaining = next_length
     return np.concatenate(tables)
 
 

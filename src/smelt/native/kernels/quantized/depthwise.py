@@ -152,7 +152,7 @@ def emit(cx: KernelContext, window: Window, weights: np.ndarray) -> None:
     layout = layout_of(cx, window, weights)
     size, stored = layout.band, layout.stored
     taps = taps_of(weights, size)
-    x, y = cx.input(0), cx.output()
+    x, output = cx.input(0), cx.output()
     flip = 128 if x.type.signed else 0
     sums = weights.astype(np.int64).sum((2, 3)).reshape(-1)
     epilogue = epilogue_minus_zero_point(cx, sums, flip, f"scratch + {layout.sums_offset}")
@@ -181,8 +181,8 @@ def emit(cx: KernelContext, window: Window, weights: np.ndarray) -> None:
             with body.loop("o", f"end * {filters}", f"first * {filters}"):
                 plane_at = f"planes + (o / {filters} - first) * {plane}"
                 body.line(f"const unsigned char *plane = {plane_at};")
-                start = f"{y.name} + (n * {group * filters} + o) * {window.pixels}"
-                body.line(f"{y.type.name} *out = {start} + h * {size.wide};")
+                start = f"{output.name} + (n * {group * filters} + o) * {window.pixels}"
+                body.line(f"{output.type.name} *out = {start} + h * {size.wide};")
                 weights_at = f"{packed} + o * {taps.weights[0].size}"
                 ends = [*epilogue.elements("o"), *(["last"] if epilogue.is_bytes else [])]
                 arguments = f"plane, rows * {size.pitch}, {weights_at}, {', '.join(ends)}"

@@ -80,7 +80,10 @@ def refuse_operands(instance: Instance) -> str | None:
     ]
     if positions.scales is not None:
         needed.append(positions.x_zero)
-    if any(is_present(instance, i) and constant(instance, i) is None for i in needed):
+    if any(
+        is_present(instance, position) and constant(instance, position) is None
+        for position in needed
+    ):
         return "weights, scales or zero points that are not constant"
     slots = [instance.slot(0), instance.slot(positions.w)]
     if any(slot is None or slot.dtype not in BYTES for slot in slots):
@@ -89,9 +92,11 @@ def refuse_operands(instance: Instance) -> str | None:
     if zero is not None and zero.size != 1:
         return "several zero points of the left side"
     if positions.scales is not None:
-        x, w, y = (constant(instance, i) for i in positions.scales)
-        scales = [array for array in (x, w, y) if array is not None]
-        if any(array.size != 1 for array in (x, y) if array is not None):
+        left_scale, weight_scale, result_scale = (
+            constant(instance, position) for position in positions.scales
+        )
+        scales = [array for array in (left_scale, weight_scale, result_scale) if array is not None]
+        if any(array.size != 1 for array in (left_scale, result_scale) if array is not None):
             return "several scales of the left side or of the result"
         if not all(np.isfinite(array).all() and (array > 0).all() for array in scales):
             return "a scale that is not positive and finite"
@@ -119,11 +124,16 @@ def bias_steps(instance: Instance) -> np.ndarray:
         return np.zeros(1)
     if bias.dtype != np.float32:
         return bias.reshape(-1).astype(np.float64)
-    x, w = (np.asarray(constant(instance, i), np.float64).reshape(-1) for i in positions.scales[:2])
-    steps = bias.reshape(-1) / (x * w)
+    left_scale, weight_scale = (
+        np.asarray(constant(instance, position), np.float64).reshape(-1)
+        for position in positions.scales[:2]
+    )
+    steps = bias.reshape(-1) / (left_scale * weight_scale)
     rounded_steps = np.rint(steps)
     return np.where(
-        (rounded_steps * (x * w)).astype(np.float32) == bias.reshape(-1), rounded_steps, steps
+        (rounded_steps * (left_scale * weight_scale)).astype(np.float32) == bias.reshape(-1),
+        rounded_steps,
+        steps,
     )
 
 
@@ -177,9 +187,11 @@ def requantization(instance: Instance, count: int) -> Requantization | None:
     if positions.scales is None:
         return None
     arrays = [constant(instance, position) for position in positions.scales]
-    x, w, y = (np.asarray(array, np.float32).reshape(-1) for array in arrays)
-    factors = (x * w / y).astype(np.float32)
-    exact = x.astype(np.float64) * w / y
+    left_scale, weight_scale, result_scale = (
+        np.asarray(array, np.float32).reshape(-1) for array in arrays
+    )
+    factors = (left_scale * weight_scale / result_scale).astype(np.float32)
+    exact = left_scale.astype(np.float64) * weight_scale / result_scale
     steps = bias_steps(instance)
     fractions = np.broadcast_to((steps - np.rint(steps)).astype(np.float32), (count,))
     zero = constant(instance, positions.y_zero)
