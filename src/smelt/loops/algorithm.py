@@ -153,7 +153,7 @@ def reductions(value: Expression) -> Iterator[Reduce]:
 
 
 def operands(value: Expression) -> tuple[Expression, ...]:
-    """Return the expressions that an expression consists of."""
+    """Return the expressions that an expression is made of; none for a Load, Number or Variable."""
     if isinstance(value, Apply):
         return value.operands
     if isinstance(value, Let):

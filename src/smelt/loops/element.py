@@ -116,7 +116,7 @@ class Element:
         return [nest.For(p.name, 0, p.extent, tuple(body))]
 
     def value(self, expression: Expression, width: str) -> tuple[list[nest.Statement], nest.Value]:
-        """Return the statements that compute an expression, and its value."""
+        """Return the statements that compute an expression, and its value after them."""
         if isinstance(expression, Load):
             at = self.offset(expression.buffer, expression.index) - self.flat
             step = factor(at, self.along) if width != ONE else 1
@@ -178,12 +178,12 @@ class Element:
         return [nest.Store(to.name, at, value, to.type, width)]
 
     def _fresh(self, stem: str) -> str:
-        """Return a new name."""
+        """Return a new name, the stem and a number: ``v0``, then ``a1`` for the stem ``a``."""
         self.count += 1
         return f"{stem}{self.count - 1}"
 
     def _reduction(self, reduce: Reduce, width: str) -> tuple[list[nest.Statement], nest.Value]:
-        """Return the loops of a reduction, and the variable of its result."""
+        """Return the declaration and the loops of a reduction, and the variable of its result."""
         total = nest.Name(self._fresh("a"), width)
         start: nest.Value = nest.Constant(reduce.monoid.start(self.type), self.type)
         if reduce.start is not None:

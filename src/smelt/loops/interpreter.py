@@ -127,9 +127,9 @@ class _Run:
             raise IndexError(f"{array}[{first}] to {first + n} of {self.arrays[array].size}")
 
     def _index(self, value: Dim) -> int:
-        """Return the value of an index."""
+        """Return the value of an index: a number itself, else its C at the variables' values."""
         return value_of(str(value), self.values) if isinstance(value, Size) else value
 
     def _lanes(self, width: str) -> int:
-        """Return the elements of a width."""
+        """Return the elements of a width: the value of ``LANES`` for a vector, else the number."""
         return int(self.values[LANES]) if width == LANES else int(width)

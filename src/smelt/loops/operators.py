@@ -30,7 +30,7 @@ class ElementType(Protocol):
 
     @property
     def f(self) -> str:
-        """The suffix of functions of math.h."""
+        """The suffix of functions of math.h: ``f`` in ``sqrtf`` for floats, "" for doubles."""
 
     @property
     def size(self) -> int:
@@ -69,25 +69,25 @@ class Operator:
 
 
 def _filled(text: str, type_: ElementType, operands: tuple[str, ...]) -> str:
-    """Return ``text`` with operands and what it needs of a type."""
+    """Return ``text`` with operands and words of a type: ``sqrt{f}({0})`` becomes ``sqrtf(v0)``."""
     return text.format(*operands, f=type_.f, t=type_.name, m=type_.modular)
 
 
-def _larger(v: Any, a: Any) -> Any:
-    """Return the larger; a vector's ``a`` where one is NaN, else the NaN."""
-    if np.ndim(v) or np.ndim(a):
-        return np.where(v > a, v, a)
-    return v if v > a or np.isnan(v) else a
+def _larger(value: Any, so_far: Any) -> Any:
+    """Return the larger number. Of scalars, a NaN ``value`` wins; of vectors, ``so_far`` does."""
+    if np.ndim(value) or np.ndim(so_far):
+        return np.where(value > so_far, value, so_far)
+    return value if value > so_far or np.isnan(value) else so_far
 
 
-def _smaller(v: Any, a: Any) -> Any:
-    """Return the smaller, or the NaN."""
-    return v if v < a or np.isnan(v) else a
+def _smaller(value: Any, so_far: Any) -> Any:
+    """Return the smaller number, or ``value`` if that is NaN."""
+    return value if value < so_far or np.isnan(value) else so_far
 
 
-def _power(v: Any, p: Any) -> Any:
-    """Return ``abs(v) ** p`` in the type of ``v``."""
-    return np.power(np.abs(v), p)
+def _power(value: Any, exponent: Any) -> Any:
+    """Return ``abs(value) ** exponent`` in the type of ``value``."""
+    return np.power(np.abs(value), exponent)
 
 
 ADD = Operator("add", "{0} + {1}", lambda v, a: v + a)
@@ -167,7 +167,7 @@ class Monoid:
     watches: bool = False
 
     def start(self, type_: ElementType) -> float:
-        """Return the identity among the numbers of a type."""
+        """Return the identity among the numbers of a type: 127 of int8 for positive infinity."""
         if type_.kind == "float" or math.isfinite(self.identity):
             return self.identity
         bits = 1 if type_.kind == "bool" else 8 * type_.size - int(type_.signed)

@@ -76,9 +76,9 @@ def _in_lanes(
     The rest of the row is the end of a vector that is computed before the first store, because kept
     elements may overwrite the row. A row that is shorter than a vector has a loop of its own.
     """
-    type_, k, n = element.type, axis.name, axis.extent
+    type_, k, extent = element.type, axis.name, axis.extent
     zero, even, odd = nest.Constant(reduce.monoid.start(type_), type_), "even", "odd"
-    pairs, whole = n // (2 * VECTOR) * (2 * VECTOR), n // VECTOR * VECTOR
+    pairs, whole = extent // (2 * VECTOR) * (2 * VECTOR), extent // VECTOR * VECTOR
 
     def added(value: nest.Value, sums: str) -> nest.Statement:
         """Return the statement that adds a vector."""
@@ -97,22 +97,22 @@ def _in_lanes(
     both = (*step(axis.at, even), *step(axis.at + VECTOR, odd))
     loops = [nest.For(k, 0, pairs, both, 2 * VECTOR)]
     loops.append(nest.For(k, pairs, whole, tuple(step(axis.at, even)), VECTOR))
-    if not isinstance(n, int) or n % MOST_LANES:
+    if not isinstance(extent, int) or extent % MOST_LANES:
         element.along = "end"
-        ending = _at(reduce, {k: Size.named("end", 0, highest(n))})
+        ending = _at(reduce, {k: Size.named("end", 0, highest(extent))})
         before, end = element.named(*element.value(ending.body, LANES))
-        start += [nest.Index("end", n - VECTOR), *before]
-        few = nest.Call(LAST_LANES, (end, nest.Constant(n - whole, type_)), type_, LANES)
+        start += [nest.Index("end", extent - VECTOR), *before]
+        few = nest.Call(LAST_LANES, (end, nest.Constant(extent - whole, type_)), type_, LANES)
         kept = element.kept(ending, end, LANES)
-        rest = [nest.If(f"{n} > {whole}", (added(few, odd), *kept))]
+        rest = [nest.If(f"{extent} > {whole}", (added(few, odd), *kept))]
     lanes = nest.Call(SUM_OF_LANES, (nest.Name(even, LANES),), type_)
     last = [added(nest.Name(odd, LANES), even), nest.Assign(total.name, lanes)]
     statements = [*start, *loops, *rest, *last]
-    if lowest(n) >= MOST_LANES:
+    if lowest(extent) >= MOST_LANES:
         return statements
     one, value = element.operand(reduce, ONE)
     short = element.loops((axis,), [*one, _combined(element, reduce, value, total)])
-    return [nest.If(f"{n} >= {LANES}", tuple(statements), tuple(short))]
+    return [nest.If(f"{extent} >= {LANES}", tuple(statements), tuple(short))]
 
 
 def _at(reduce: Reduce, places: Mapping[str, Dim]) -> Reduce:

@@ -166,7 +166,7 @@ def value_text(value: nest.Value) -> str:
 
 
 def _operand_text(value: nest.Value) -> str:
-    """Return a value as C, in parentheses if it is an operator's."""
+    """Return a value as C, an operator's result in parentheses: ``(v0 + v1)``."""
     text = value_text(value)
     return f"({text})" if isinstance(value, nest.Call) else text
 
@@ -190,6 +190,6 @@ def _index(value: Dim) -> str:
 
 
 def _bare(value: Dim) -> str:
-    """Return an index as C, without the parentheses of a sum around all of it."""
+    """Return an index as C, without the parentheses around a whole sum: ``i + 1``."""
     text = str(value)
     return text[1:-1] if isinstance(value, Size) and text not in value.atoms else text

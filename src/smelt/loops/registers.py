@@ -108,5 +108,8 @@ def _chain(value: Expression) -> tuple[Expression, list[tuple[Load, Load]]]:
 
 
 def _constants(load: Load) -> tuple[int, ...]:
-    """Return the constants of a read's indices, by which neighbors are read one after the other."""
+    """Return the constant terms of a read's indices: (0, 1) for ``x[i, j + 1]``.
+
+    Reads in this order follow one another in memory.
+    """
     return tuple(each.terms.get((), 0) if isinstance(each, Size) else each for each in load.index)

@@ -57,7 +57,7 @@ def _as_declared(program: Program, instruction: Instruction, output: int, axis: 
 def _larger_branch(
     program: Program, instruction: Instruction, output: int, axis: int
 ) -> int | None:
-    """Return the larger of the bounds that the branches of an If have."""
+    """Return the larger of the bounds that the branches of an If have; a run takes one of them."""
     bodies = [body.program for body in instruction.bodies]
     return max(highest(body.slots[body.outputs[output]].sizes[axis]) for body in bodies)
 

@@ -60,13 +60,13 @@ class CType:
         return f"({text})" if text.startswith("-") else text
 
     def lowest(self) -> str:
-        """Return the lowest value, the identity of a maximum."""
+        """Return the lowest value as C, the identity of a maximum: ``(-INFINITY)`` for floats."""
         if self.kind == "float":
             return "(-INFINITY)"
         return self.literal(-(2 ** (8 * self.size - 1)) if self.signed else 0)
 
     def highest(self) -> str:
-        """Return the highest value, the identity of a minimum."""
+        """Return the highest value as C, the identity of a minimum: ``INFINITY`` for floats."""
         if self.kind == "float":
             return "INFINITY"
         if self.kind == "bool":

@@ -46,7 +46,7 @@ class Weight:
 
     @property
     def end(self) -> int:
-        """The offset at which the next tensor of a blob may begin."""
+        """The offset at which the next tensor of a blob may begin: the end of this one, aligned."""
         return self.offset + -(-self.array.nbytes // BLOB_ALIGNMENT) * BLOB_ALIGNMENT
 
     @property

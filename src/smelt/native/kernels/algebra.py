@@ -30,7 +30,7 @@ def semiring_in(instance: Instance) -> Semiring:
 
 
 def is_sum_product(instance: Instance) -> bool:
-    """True for sums of products of numbers."""
+    """True for sums of products of numbers, False for other semirings such as maxima of sums."""
     return semiring_in(instance) == SUM_PRODUCT
 
 
@@ -73,7 +73,7 @@ def nan_free(semiring: Semiring, type_: CType) -> Algebra | None:
 
 
 def _start(semiring: Semiring, type_: CType) -> str:
-    """Return the identity of the semiring's sum, as C."""
+    """Return the identity of the semiring's sum, as C: the lowest number for Max, "1" for And."""
     return {"Max": type_.lowest(), "Min": type_.highest(), "And": "1"}.get(semiring.plus, "0")
 
 

@@ -141,13 +141,13 @@ def _emit_rows_together(
     ```
     """
     (outer, count, inner), body, type_ = sizes, cx.body, cx.type(0)
-    x, y, width = cx.input(0).name, cx.output().name, BYTES_TOGETHER // max(type_.size, 4)
+    source, output, width = cx.input(0).name, cx.output().name, BYTES_TOGETHER // max(type_.size, 4)
     cx.call("LANES", PRELUDE)
     index_type = (
         "ptrdiff_t" if type_.size == 8 or isinstance(cast(object, count), Size) else "int32_t"
     )
     with body.loop("o", outer), body.loop("k", inner, step=width):
-        body.line(f"const {type_.name} *from = {x} + o * {count * inner} + k * {row_stride};")
+        body.line(f"const {type_.name} *from = {source} + o * {count * inner} + k * {row_stride};")
         body.line(f"const ptrdiff_t left = {inner} - k, columns = left < {width} ? left : {width};")
         body.line(f"{type_.name} top[{width}];")
         body.line(f"{index_type} best[{width}];")
@@ -168,7 +168,7 @@ def _emit_rows_together(
                 body.line("top[j] = better ? v : t;")
                 body.line(f"best[j] = better ? ({index_type})i : best[j];")
         with body.loop("j", "columns"):
-            body.line(f"{y}[o * {inner} + k + j] = best[j];")
+            body.line(f"{output}[o * {inner} + k + j] = best[j];")
 
 
 def _copy_strided_row(cx: KernelContext, width: int, row_stride: int) -> None:

@@ -54,12 +54,12 @@ def matrices(instance: Instance) -> tuple[Layout, Matrix, Matrix] | None:
 
 
 def _lhs(axis: Axis) -> tuple[int, int]:
-    """Return size and stride of an axis of the left operand."""
+    """Return size and stride of an axis of the left operand, as ``_matrix`` takes them."""
     return axis.size, axis.lhs
 
 
 def _rhs(axis: Axis) -> tuple[int, int]:
-    """Return size and stride of an axis of the right operand."""
+    """Return size and stride of an axis of the right operand, as ``_matrix`` takes them."""
     return axis.size, axis.rhs
 
 
@@ -96,7 +96,7 @@ def gemm(cx: KernelContext) -> None:
     sizes = [axis.size for axis in layout.batch]
     names = [f"b{i}" for i in range(len(sizes))]
     a = at(cx.input(0).name, [axis.lhs for axis in layout.batch], names)
-    b = at(cx.input(1).name, [axis.rhs for axis in layout.batch], names)
+    second = at(cx.input(1).name, [axis.rhs for axis in layout.batch], names)
     c = at(cx.output().name, [step * m * n for step in row_major(sizes)], names)
     function = pointer(cx, "sgemm" if cx.type(0).name == "float" else "dgemm")
     epilogue = dot_epilogue(cx, names)
@@ -109,7 +109,7 @@ def gemm(cx: KernelContext) -> None:
         for first, count in cutting(cx, "i", m, rows):
             cx.body.line(
                 f"{function}({ROWS}, {left.flag}, {right.flag}, {count}, {n}, {k}, 1, "
-                f"{plus(a, first, row_stride)}, {left.leading}, {b}, {right.leading}, 0, "
+                f"{plus(a, first, row_stride)}, {left.leading}, {second}, {right.leading}, 0, "
                 f"{plus(c, first, n)}, {n});"
             )
             if cx.instruction.epilogue:

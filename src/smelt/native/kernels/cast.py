@@ -13,7 +13,7 @@ from smelt.native.types import C_TYPES, CType
 
 
 def element(cx: KernelContext) -> tuple[list[str], str]:
-    """Return the C that converts one element."""
+    """Return no statements, and the C that converts one element ``{0}`` to the result's type."""
     target = C_TYPES[cx.program.slots[cx.instruction.outputs[0]].dtype]
     return [], conversion(cx, cx.type(), target)
 

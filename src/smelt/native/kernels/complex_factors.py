@@ -15,7 +15,7 @@ PARTS = ("re", "im")
 
 
 def _batch(cx: KernelContext) -> int:
-    """Return the number of matrices."""
+    """Return the number of matrices: all dims but the last two count."""
     return math.prod(cx.shape(0)[:-2])
 
 
@@ -108,29 +108,29 @@ def lu(cx: KernelContext) -> None:
 @kernel("smelt::ComplexTriangularSolve", kinds=FLOAT)
 def triangular_solve(cx: KernelContext) -> None:
     """Write the solutions by substitution; a system from the right is solved as its transpose."""
-    body, type_, n, left = cx.body, cx.type(0), cx.shape(0)[-1], bool(cx.int("left_side"))
+    body, type_, order, left = cx.body, cx.type(0), cx.shape(0)[-1], bool(cx.int("left_side"))
     columns = cx.shape(2)[-1] if left else cx.shape(2)[-2]
     transposed = bool(cx.int("transpose_a")) == left  # a system from the right transposes both
-    lower, size = bool(cx.int("lower")) != transposed, n * columns  # a transposed one is upper
+    lower, size = bool(cx.int("lower")) != transposed, order * columns  # a transposed one is upper
 
     def of_a(i: str, k: str) -> str:
         """Return the index of an element of the matrix, transposed if ``transposed``."""
-        return f"{k} * {n} + {i}" if transposed else f"{i} * {n} + {k}"
+        return f"{k} * {order} + {i}" if transposed else f"{i} * {order} + {k}"
 
     def of_x(i: str, j: str) -> str:
         """Return the index of an element of the right side, transposed for a
         system from the right."""
-        return f"{i} * {columns} + {j}" if left else f"{j} * {n} + {i}"
+        return f"{i} * {columns} + {j}" if left else f"{j} * {order} + {i}"
 
     minus = "-" if cx.int("conjugate_a") else ""
     with body.loop("b", _batch(cx)):
         for i, part in enumerate(PARTS):
-            matrix = f"{cx.input(i).name} + b * {n * n}"
+            matrix = f"{cx.input(i).name} + b * {order * order}"
             body.line(f"const {type_.name} *const a_{part} = {matrix};")
         _copy(cx, 2, size)
-        with body.loop("r", n):
-            body.line(f"const ptrdiff_t i = {'r' if lower else f'{n} - 1 - r'};")
-            start, stop = ("0", "i") if lower else ("i + 1", str(n))
+        with body.loop("r", order):
+            body.line(f"const ptrdiff_t i = {'r' if lower else f'{order} - 1 - r'};")
+            start, stop = ("0", "i") if lower else ("i + 1", str(order))
             with body.loop("k", stop, start=start):
                 index = of_a("i", "k")
                 body.line(f"const {type_.name} p = a_re[{index}], q = {minus}a_im[{index}];")

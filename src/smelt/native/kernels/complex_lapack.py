@@ -110,21 +110,21 @@ def cholesky(cx: KernelContext) -> None:
     out0[i * 4 + j] = info ? NAN : a[2 * (i * 4 + j) + 0];
     ```
     """
-    body, n, c_type = cx.body, cx.shape(0)[-1], cx.type(0).name
+    body, order, c_type = cx.body, cx.shape(0)[-1], cx.type(0).name
     body.line(f"{c_type} *const a = {cx.scratch(cx.type(0))};")
     with body.loop("b", math.prod(cx.shape(0)[:-2])):
         body.line("int info = 0;")
-        _emit_pairs(cx, "a", 0, n * n)
-        call(cx, "potrf", '"U"', n, "a", n, is_complex=True)
+        _emit_pairs(cx, "a", 0, order * order)
+        call(cx, "potrf", '"U"', order, "a", order, is_complex=True)
         for part in range(2):
-            body.line(f"{c_type} *const restrict out{part} = {_at(cx, part, n * n)};")
-        with body.loop("i", n):
+            body.line(f"{c_type} *const restrict out{part} = {_at(cx, part, order * order)};")
+        with body.loop("i", order):
             with body.loop("j", "i + 1"):
                 for part in range(2):
-                    value = f"a[2 * (i * {n} + j) + {part}]"
-                    body.line(f"out{part}[i * {n} + j] = info ? NAN : {value};")
-            with body.loop("j", n, "i + 1"):
-                body.line(f"out0[i * {n} + j] = out1[i * {n} + j] = 0;")
+                    value = f"a[2 * (i * {order} + j) + {part}]"
+                    body.line(f"out{part}[i * {order} + j] = info ? NAN : {value};")
+            with body.loop("j", order, "i + 1"):
+                body.line(f"out0[i * {order} + j] = out1[i * {order} + j] = 0;")
 
 
 def _emit_pairs(cx: KernelContext, target: str, first: int, count: int, minus: str = "") -> None:
@@ -182,17 +182,22 @@ SOLVE = "int, int, int, int, int, int, int, const void *, const void *, int, voi
 def triangular_solve(cx: KernelContext) -> None:
     """Write the solution by recursive halves or by ``trsm``; a zero on the
     diagonal is divided by."""
-    body, n, (rows, columns), c_type = cx.body, cx.shape(0)[-1], cx.shape(2)[-2:], cx.type(0).name
-    by_halves = systems_by_halves.is_worth(n, columns, left_side=bool(cx.int("left_side")))
+    body, order, (rows, columns), c_type = (
+        cx.body,
+        cx.shape(0)[-1],
+        cx.shape(2)[-2:],
+        cx.type(0).name,
+    )
+    by_halves = systems_by_halves.is_worth(order, columns, left_side=bool(cx.int("left_side")))
     sign = "-" if cx.int("conjugate_a") else ""
-    body.line(f"{c_type} *const a = {cx.scratch(cx.type(0))}, *const x = a + {2 * n * n};")
+    body.line(f"{c_type} *const a = {cx.scratch(cx.type(0))}, *const x = a + {2 * order * order};")
     with body.loop("b", math.prod(cx.shape(0)[:-2])):
-        _emit_pairs(cx, "a", 0, n * n, sign)
+        _emit_pairs(cx, "a", 0, order * order, sign)
         _emit_pairs(cx, "x", 2, rows * columns)
         if by_halves:
-            systems_by_halves.emit(cx, "a", "x", n, columns, is_complex=True)
+            systems_by_halves.emit(cx, "a", "x", order, columns, is_complex=True)
         else:
-            _emit_trsm(cx, n, rows, columns)
+            _emit_trsm(cx, order, rows, columns)
         with body.loop("i", rows * columns):
             for part in range(2):
                 body.line(f"{cx.output(part).name}[b * {rows * columns} + i] = x[2 * i + {part}];")
@@ -210,20 +215,20 @@ def _emit_trsm(cx: KernelContext, order: int, rows: int, columns: int) -> None:
 @kernel(f"{DOMAIN}::ComplexEigh", needs=_needs)
 def eigh(cx: KernelContext) -> None:
     """Write a call of ``heevd`` for each matrix; a triangle with non-finite elements gives NaN."""
-    n, body, c_type = cx.shape(0)[-1], cx.body, cx.type(0).name
+    size, body, c_type = cx.shape(0)[-1], cx.body, cx.type(0).name
     lower = bool(cx.int("lower"))
-    numbers, reals, integers = _work("ComplexEigh", n, n)
-    body.line(f"{c_type} *const a = {cx.scratch(cx.type(0))}, *const work = a + {2 * n * n};")
+    numbers, reals, integers = _work("ComplexEigh", size, size)
+    body.line(f"{c_type} *const a = {cx.scratch(cx.type(0))}, *const work = a + {2 * size * size};")
     body.line(f"{c_type} *const reals = work + {2 * numbers};")
-    vectors, values = [_at(cx, i, n * n) for i in range(2)], _at(cx, 2, n)
+    vectors, values = [_at(cx, i, size * size) for i in range(2)], _at(cx, 2, size)
     with body.loop("b", math.prod(cx.shape(0)[:-2])):
         body.line("int info = 0;")
-        emit_interleaved(cx, n, n, "lower" if lower else "upper")
-        with body.block(f"if (!{finite(cx, 'a', 2 * n * n)})"):
-            fill_nan(cx, [*((each, n * n) for each in vectors), (values, n)])
+        emit_interleaved(cx, size, size, "lower" if lower else "upper")
+        with body.block(f"if (!{finite(cx, 'a', 2 * size * size)})"):
+            fill_nan(cx, [*((each, size * size) for each in vectors), (values, size)])
             body.line("continue;")
         int_memory = f"(int *)(reals + {reals})"
-        arguments = ('"V"', '"L"' if lower else '"U"', n, "a", n, values)
+        arguments = ('"V"', '"L"' if lower else '"U"', size, "a", size, values)
         call(
             cx,
             "heevd",
@@ -237,7 +242,7 @@ def eigh(cx: KernelContext) -> None:
             is_complex=True,
         )
         cx.fail_if("info != 0")
-        emit_split(cx, "a", vectors, n, n)
+        emit_split(cx, "a", vectors, size, size)
 
 
 @kernel(f"{DOMAIN}::ComplexSVD", needs=_needs)

@@ -17,7 +17,10 @@ TEXTS = {
 
 
 def power_text(instance: Instance) -> str:
-    """Return the C expression of a float Pow with a constant exponent; "" if the table has none."""
+    """Return the C of a float Pow whose exponent is constant: a product for a square.
+
+    "" if the exponent is computed, is not one number, or is absent from ``TEXTS``.
+    """
     exponent = instance.program.constants.get(instance.instruction.inputs[1])
     if exponent is None or exponent.size != 1:
         return ""

@@ -135,8 +135,8 @@ def _head(instance: Instance) -> int:
 def _slots_of_states(instance: Instance) -> Iterator[tuple[Slot, Slot]]:
     """Yield two slots of the body for each state: the one it reads, and the one it writes."""
     body, head = instance.instruction.bodies[0].program, _head(instance)
-    for i in range(instance.int("states")):
-        yield body.slots[body.inputs[2 * head + i]], body.slots[body.outputs[head + i]]
+    for state in range(instance.int("states")):
+        yield body.slots[body.inputs[2 * head + state]], body.slots[body.outputs[head + state]]
 
 
 def _state_bytes(instance: Instance) -> int:
@@ -174,8 +174,8 @@ def _varying_sizes(cx: KernelContext) -> list[VaryingSize]:
     loop_sizes, varying = {str(each.size) for each in body.loop_sizes}, {}
     for i, (read, written) in enumerate(_slots_of_states(cx)):
         first, result = (
-            cx.program.slots[s].sizes
-            for s in (cx.instruction.inputs[2 + i], cx.instruction.outputs[i])
+            cx.program.slots[slot].sizes
+            for slot in (cx.instruction.inputs[2 + i], cx.instruction.outputs[i])
         )
         for axis, size in enumerate(read.sizes):
             if str(size) in loop_sizes:

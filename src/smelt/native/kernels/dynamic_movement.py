@@ -54,7 +54,7 @@ def _axis(cx: KernelContext, axes: Operand | None, rank: int) -> None:
 
 
 def _from_back(axes: Operand, rank: int) -> str:
-    """Return the C that adds the rank to a negative axis."""
+    """Return the C that adds the rank to a negative axis, so that -1 becomes the last one."""
     return f" + ({axes.name}[j] < 0 ? {rank} : 0)"
 
 

@@ -34,8 +34,8 @@ def _needs(instance: Instance) -> Needs:
     """Return the scratch space: a Schur form, its vectors, two vectors, and a scale and a mark per
     row.
     """
-    n = instance.shape(0)[-1]
-    return Needs(workspace=SIZE * (2 * n * n + 3 * n))
+    order = instance.shape(0)[-1]
+    return Needs(workspace=SIZE * (2 * order * order + 3 * order))
 
 
 def _add_functions(cx: KernelContext, texts: Iterable[Mapping[str, str]]) -> None:
@@ -95,30 +95,30 @@ def eig(cx: KernelContext) -> None:
     Blocks of 2x2 are made triangular first. The second vector of a conjugate pair is computed from
     the first.
     """
-    n, body = cx.shape(0)[-1], cx.body
+    order, body = cx.shape(0)[-1], cx.body
     _add_functions(cx, (NUMBERS, REAL, BALANCE, {"eig_pairs": PAIRS, "eig_vector": VECTOR}))
     with _schur(cx, is_complex=False, balanced=True):
         body.line("eig_number *const form = (eig_number *)t, *const basis = (eig_number *)z;")
-        body.line(f"int *const pair = (int *)(by + {n});")
-        body.line(f"eig_widen({n * n}, form);")
-        body.line(f"eig_widen({n * n}, basis);")
-        body.line(f"eig_pairs({n}, form, basis, pair);")
-        with body.loop("k", n):
-            _emit_value(cx, n)
+        body.line(f"int *const pair = (int *)(by + {order});")
+        body.line(f"eig_widen({order * order}, form);")
+        body.line(f"eig_widen({order * order}, basis);")
+        body.line(f"eig_pairs({order}, form, basis, pair);")
+        with body.loop("k", order):
+            _emit_value(cx, order)
             with body.block("if (pair[k] >= 0)"):
-                _emit_vectors(cx, n, "c > 0 ? -v[2 * i + 1] : v[2 * i + 1]", with_pairs=True)
+                _emit_vectors(cx, order, "c > 0 ? -v[2 * i + 1] : v[2 * i + 1]", with_pairs=True)
 
 
 @kernel("smelt::ComplexEig", kinds=FLOAT, needs=_needs)
 def complex_eig(cx: KernelContext) -> None:
     """Write eigenvalues and eigenvectors of complex matrices."""
-    n, body = cx.shape(0)[-1], cx.body
+    order, body = cx.shape(0)[-1], cx.body
     _add_functions(cx, (COMPLEX, BALANCE, {"eig_vector": VECTOR}))
     with _schur(cx, is_complex=True, balanced=True):
         body.line("eig_number *const form = (eig_number *)t, *const basis = (eig_number *)z;")
-        with body.loop("k", n):
-            _emit_value(cx, n)
-            _emit_vectors(cx, n, "v[2 * i + 1]", with_pairs=False)
+        with body.loop("k", order):
+            _emit_value(cx, order)
+            _emit_vectors(cx, order, "v[2 * i + 1]", with_pairs=False)
 
 
 def _emit_value(cx: KernelContext, n: int) -> None:
@@ -165,12 +165,12 @@ def complex_schur(cx: KernelContext) -> None:
 
 def _emit_form(cx: KernelContext, parts: tuple[str, ...]) -> None:
     """Write the Schur form, scaled back by ``power``, and its vectors, row exchanges undone."""
-    body, n, count = cx.body, cx.shape(0)[-1], len(parts)
-    body.line(f"eig_put_back({n}, lo, hi, by, z, {count * n});")
-    with body.loop("i", n * n):
+    body, order, count = cx.body, cx.shape(0)[-1], len(parts)
+    body.line(f"eig_put_back({order}, lo, hi, by, z, {count * order});")
+    with body.loop("i", order * order):
         for part, by in enumerate(parts):
             form, vectors = cx.output(part), cx.output(count + part)
             at = f"{by}i + {part}" if by else "i"
             c_type = form.type.name
-            body.line(f"{form.name}[b * {n * n} + i] = ({c_type})ldexp(t[{at}], power);")
-            body.line(f"{vectors.name}[b * {n * n} + i] = ({c_type})z[{at}];")
+            body.line(f"{form.name}[b * {order * order} + i] = ({c_type})ldexp(t[{at}], power);")
+            body.line(f"{vectors.name}[b * {order * order} + i] = ({c_type})z[{at}];")

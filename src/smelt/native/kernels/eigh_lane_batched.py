@@ -38,8 +38,8 @@ def supports_parts(instance: Instance) -> bool:
 
 def _needs(instance: Instance) -> Needs:
     """Return the scratch space: three lane-batched matrices and four rows."""
-    n = instance.shape(0)[-1]
-    return Needs(workspace=BYTES * (3 * n * n + 4 * n))
+    order = instance.shape(0)[-1]
+    return Needs(workspace=BYTES * (3 * order * order + 4 * order))
 
 
 @kernel(EIGH, needs=_needs, shared=True)
@@ -51,40 +51,48 @@ def eigh(cx: KernelContext) -> None:
     ones, ``q`` the product of the reflections, and ``z`` the vectors. ``back`` undoes the scaling;
     ``skip`` marks matrices with non-finite elements.
     """
-    n, body, c_type, vectors = cx.shape(0)[-1], cx.body, cx.type(0).name, Vectors(cx)
-    part, lanes = n - 1, vectors.lanes
-    arrays = (("a", n * n), ("q", n * n), ("z", n * n), ("w", n), ("d", n), ("e", n), ("tau", n))
+    order, body, c_type, vectors = cx.shape(0)[-1], cx.body, cx.type(0).name, Vectors(cx)
+    part, lanes = order - 1, vectors.lanes
+    arrays = (
+        ("a", order * order),
+        ("q", order * order),
+        ("z", order * order),
+        ("w", order),
+        ("d", order),
+        ("e", order),
+        ("tau", order),
+    )
     for name, count in arrays:
         vectors.array(name, count)
     body.line(f"{c_type} *const taus = ({c_type} *)tau;")
     with vectors.loop_over_vectors():
-        vectors.call("together", f"{cx.input(0).name} + b * {n * n}", "a", n * n)
+        vectors.call("together", f"{cx.input(0).name} + b * {order * order}", "a", order * order)
         body.line(f"{vectors.word} back;")
         body.line(f"int skip[{lanes}];")
-        with body.loop("i", n), body.loop("j", "i"):
-            body.line(f"a[j * {n} + i] = a[i * {n} + j];")
-        vectors.call("near", "a", n * n, "&back", "skip")
-        vectors.call("tridiagonal", "a", "taus", "w", n)
+        with body.loop("i", order), body.loop("j", "i"):
+            body.line(f"a[j * {order} + i] = a[i * {order} + j];")
+        vectors.call("near", "a", order * order, "&back", "skip")
+        vectors.call("tridiagonal", "a", "taus", "w", order)
         with body.loops(("i", "j"), (part, part)):
-            body.line(f"z[i * {part} + j] = a[(i + 1) * {n} + j];")
+            body.line(f"z[i * {part} + j] = a[(i + 1) * {order} + j];")
         vectors.call("multiply", "z", "taus", "q", "w", part, part, part)
-        with body.loop("i", n):
-            body.line(f"d[i] = a[i * {n + 1}];")
-            body.line(f"e[i] = i < {part} ? a[i * {n + 1} + {n}] : ({vectors.word}){{0}};")
-        with body.loops(("j", "i"), (n, n)):
-            body.line(f"z[j * {n} + i] = ({vectors.word}){{0}} + ({c_type})(i == j);")
+        with body.loop("i", order):
+            body.line(f"d[i] = a[i * {order + 1}];")
+            body.line(f"e[i] = i < {part} ? a[i * {order + 1} + {order}] : ({vectors.word}){{0}};")
+        with body.loops(("j", "i"), (order, order)):
+            body.line(f"z[j * {order} + i] = ({vectors.word}){{0}} + ({c_type})(i == j);")
             body.line("if (i && j)")
-            body.line(f"    z[j * {n} + i] = q[(i - 1) * {part} + j - 1];")
-        body.line(f"const int failed = {vectors.function('ql')}(d, e, z, {n}, skip);")
+            body.line(f"    z[j * {order} + i] = q[(i - 1) * {part} + j - 1];")
+        body.line(f"const int failed = {vectors.function('ql')}(d, e, z, {order}, skip);")
         cx.fail_if("failed")
         with body.loop("l", lanes):
-            _emit_sorted(cx, n, lanes, ("z",))
+            _emit_sorted(cx, order, lanes, ("z",))
 
 
 def _needs_of_parts(instance: Instance) -> Needs:
     """Return the scratch space: four lane-batched matrices and six rows."""
-    n = instance.shape(0)[-1]
-    return Needs(workspace=BYTES * (4 * n * n + 6 * n))
+    order = instance.shape(0)[-1]
+    return Needs(workspace=BYTES * (4 * order * order + 6 * order))
 
 
 @kernel(COMPLEX_EIGH, needs=_needs_of_parts, shared=True)
@@ -96,30 +104,32 @@ def complex_eigh(cx: KernelContext) -> None:
     matrices, ``z`` and ``s`` those of the vectors, ``d`` and ``e`` the diagonals, ``f`` and ``g``
     the parts of the reflections' scales, and ``p`` and ``q`` rows for ``hermitian``.
     """
-    n, body, c_type, vectors = cx.shape(0)[-1], cx.body, cx.type(0).name, Vectors(cx)
-    for name, count in (*((x, n * n) for x in "acsz"), *((x, n) for x in "depqfg")):
+    order, body, c_type, vectors = cx.shape(0)[-1], cx.body, cx.type(0).name, Vectors(cx)
+    for name, count in (*((x, order * order) for x in "acsz"), *((x, order) for x in "depqfg")):
         vectors.array(name, count)
     word, lanes = vectors.word, vectors.lanes
     with vectors.loop_over_vectors():
         for i, part in enumerate("ac"):
-            vectors.call("together", f"{cx.input(i).name} + b * {n * n}", part, n * n)
+            vectors.call(
+                "together", f"{cx.input(i).name} + b * {order * order}", part, order * order
+            )
         body.line(f"{word} back;")
         body.line(f"int skip[{lanes}];")
-        with body.loop("i", n):
-            body.line(f"c[i * {n + 1}] = ({word}){{0}};")
+        with body.loop("i", order):
+            body.line(f"c[i * {order + 1}] = ({word}){{0}};")
             with body.loop("j", "i"):
-                body.line(f"a[j * {n} + i] = a[i * {n} + j];")
-                body.line(f"c[j * {n} + i] = -c[i * {n} + j];")
-        vectors.call("near", "a", 2 * n * n, "&back", "skip")
-        vectors.call("hermitian", "a", "c", "d", "e", "f", "g", "p", "q", n)
-        with body.loops(("j", "i"), (n, n)):
-            body.line(f"z[j * {n} + i] = ({word}){{0}} + ({c_type})(i == j);")
-            body.line(f"s[j * {n} + i] = ({word}){{0}};")
-        body.line(f"const int failed = {vectors.function('ql')}(d, e, z, {n}, skip);")
+                body.line(f"a[j * {order} + i] = a[i * {order} + j];")
+                body.line(f"c[j * {order} + i] = -c[i * {order} + j];")
+        vectors.call("near", "a", 2 * order * order, "&back", "skip")
+        vectors.call("hermitian", "a", "c", "d", "e", "f", "g", "p", "q", order)
+        with body.loops(("j", "i"), (order, order)):
+            body.line(f"z[j * {order} + i] = ({word}){{0}} + ({c_type})(i == j);")
+            body.line(f"s[j * {order} + i] = ({word}){{0}};")
+        body.line(f"const int failed = {vectors.function('ql')}(d, e, z, {order}, skip);")
         cx.fail_if("failed")
-        vectors.call("complex_return", "a", "c", "f", "g", "z", "s", n)
+        vectors.call("complex_return", "a", "c", "f", "g", "z", "s", order)
         with body.loop("l", lanes):
-            _emit_sorted(cx, n, lanes, ("z", "s"))
+            _emit_sorted(cx, order, lanes, ("z", "s"))
 
 
 def _emit_sorted(cx: KernelContext, n: int, lanes: int, parts: Sequence[str]) -> None:

@@ -43,10 +43,10 @@ def expression(cx: KernelContext, row: Row) -> tuple[list[str], str]:
         text = power_text(cx) or text
     if text or row.formula is None:
         return [], fill_types(text, type_)
-    m = Statements(type_)
-    operands = [m.named(f"{{{i}}}") for i in range(len(cx.instruction.inputs))]
-    result = m.scalar(row.formula(m, *operands, **cx.instruction.attributes))
-    return read_once(m.lines, result.name)
+    statements = Statements(type_)
+    operands = [statements.named(f"{{{i}}}") for i in range(len(cx.instruction.inputs))]
+    result = statements.scalar(row.formula(statements, *operands, **cx.instruction.attributes))
+    return read_once(statements.lines, result.name)
 
 
 def emit_each(cx: KernelContext, text: str, before: list[str] | None = None) -> None:

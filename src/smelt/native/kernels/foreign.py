@@ -86,12 +86,12 @@ class CKernel:
 
     @property
     def called(self) -> str:
-        """The operator with its domain, for messages."""
+        """The operator with its domain, for messages: ``domain.Name``."""
         return f"{self.operator.domain}.{self.operator.name}"
 
     @property
     def instruction(self) -> str:
-        """The name of the instructions that the kernel computes."""
+        """The name of the instructions that the kernel computes: ``domain::Name``."""
         return f"{self.operator.domain}::{self.operator.name}"
 
 

@@ -94,6 +94,8 @@ def _shape_refusal(instance: Instance, inputs: int) -> str | None:
     for number in slots:
         shape = instance.program.slots[number].shape
         aligned = zip(reversed(shape), reversed(output), strict=False)
-        if len(shape) > len(output) or not all(a == 1 or same(a, b) for a, b in aligned):
+        if len(shape) > len(output) or not all(
+            declared == 1 or same(declared, given) for declared, given in aligned
+        ):
             return "its text is for results as large as the inputs are when they are broadcast"
     return None

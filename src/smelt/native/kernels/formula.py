@@ -65,7 +65,10 @@ def _kernel_of_formula(row: Row) -> Kernel:
     assert formula is not None
 
     def element(cx: KernelContext) -> tuple[list[str], str]:
-        """Add the function; return the C that calls it for one element."""
+        """Add the function; return no statements, and the C that calls it for one element.
+
+        ``{0}`` is the first operand: ``(float)NAME_f({0})``.
+        """
         count = len(cx.instruction.inputs)
         cx.call("IN_LOOPS", IN_LOOPS)
         narrow = cx.type(0).name == "float"

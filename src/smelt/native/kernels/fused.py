@@ -71,7 +71,10 @@ def fused(cx: KernelContext) -> None:
 
 
 def part_lines(cx: KernelContext) -> tuple[list[str], str]:
-    """Return the statements of all parts for one element of each input, and the result variable."""
+    """Return the statements of all parts for one element of each input, and the result variable.
+
+    Of ``Relu(x + y)``: the lines of ``part0`` and ``part1``, and "part1".
+    """
     names = {slot: f"{{{i}}}" for i, slot in enumerate(cx.stand_for)}
     lines: list[str] = []
     for number, part in enumerate(cx.instruction.parts):

@@ -38,9 +38,9 @@ def _needs(instance: Instance) -> Needs:
     """Return the scratch space: three matrices, and at least the workspace that LAPACK's manual
     demands.
     """
-    n = instance.shape(0)[-1]
-    elements = 2 * (3 * n * n + (4 + BLOCK) * n) + 2 * n
-    return Needs(workspace=elements * instance.type(0).size + 4 * (n + 1))
+    order = instance.shape(0)[-1]
+    elements = 2 * (3 * order * order + (4 + BLOCK) * order) + 2 * order
+    return Needs(workspace=elements * instance.type(0).size + 4 * (order + 1))
 
 
 @contextmanager
@@ -50,22 +50,22 @@ def _matrix_loop(
     """Write a loop over matrices ``b``; the caller writes the LAPACK call in it.
 
     Yields five pointers: to three matrices, the first a column-major copy of ``b``; to a row of
-    values; and to a workspace of ``(4 + BLOCK) n`` numbers. A matrix with non-finite elements gives
-    NaN in ``results``, without a call.
+    values; and to a workspace of ``(4 + BLOCK) * order`` numbers. A matrix with non-finite elements
+    gives NaN in ``results``, without a call.
     """
-    body, n, c_type = cx.body, cx.shape(0)[-1], cx.type(0).name
-    size = inputs * n * n
+    body, order, c_type = cx.body, cx.shape(0)[-1], cx.type(0).name
+    size = inputs * order * order
     names = ("a", "left", "right", "values", "work")
-    offsets = (0, size, 2 * size, 3 * size, 3 * size + 2 * n)
+    offsets = (0, size, 2 * size, 3 * size, 3 * size + 2 * order)
     body.line(f"{c_type} *const room = {cx.scratch(cx.type(0))};")
     for name, offset in zip(names, offsets, strict=True):
         body.line(f"{c_type} *const {name} = room + {offset};")
     with body.loop("b", math.prod(cx.shape(0)[:-2])):
         body.line("int info = 0;")
         if inputs == 2:
-            emit_interleaved(cx, n, n)
+            emit_interleaved(cx, order, order)
         else:
-            to_column_major(cx, f"{cx.input(0).name} + b * {n * n}", "a", n, n)
+            to_column_major(cx, f"{cx.input(0).name} + b * {order * order}", "a", order, order)
         with body.block(f"if (!{finite(cx, 'a', size)})"):
             fill_nan(cx, results)
             body.line("continue;")
@@ -83,48 +83,71 @@ def _results(cx: KernelContext, *counts: int) -> list[tuple[str, int]]:
 @kernel(f"{DOMAIN}::Schur", needs=_needs)
 def schur(cx: KernelContext) -> None:
     """Write a call of ``gees`` for each real matrix."""
-    n = cx.shape(0)[-1]
-    results, work_size = _results(cx, n * n, n * n), (4 + BLOCK) * n
+    size = cx.shape(0)[-1]
+    results, work_size = _results(cx, size * size, size * size), (4 + BLOCK) * size
     with _matrix_loop(cx, 1, results) as (matrix, left, _, values, work):
         end = f"(int *)({work} + {work_size})"
-        order = ('"V"', '"N"', NO_ORDER, n, matrix, n, end)
-        call(cx, "gees", *order, values, f"{values} + {n}", left, n, work, work_size, f"{end} + 1")
+        order = ('"V"', '"N"', NO_ORDER, size, matrix, size, end)
+        call(
+            cx,
+            "gees",
+            *order,
+            values,
+            f"{values} + {size}",
+            left,
+            size,
+            work,
+            work_size,
+            f"{end} + 1",
+        )
         cx.fail_if("info != 0")
         for each, (result, _) in zip((matrix, left), results, strict=True):
-            to_column_major(cx, each, result, n, n)
+            to_column_major(cx, each, result, size, size)
 
 
 @kernel(f"{DOMAIN}::ComplexSchur", needs=_needs)
 def complex_schur(cx: KernelContext) -> None:
     """Write a call of ``gees`` for each complex matrix."""
-    n = cx.shape(0)[-1]
-    results, work_size = _results(cx, *((n * n,) * 4)), (2 + BLOCK) * n
+    size = cx.shape(0)[-1]
+    results, work_size = _results(cx, *((size * size,) * 4)), (2 + BLOCK) * size
     with _matrix_loop(cx, 2, results) as (matrix, left, _, values, work):
         reals = f"{work} + {2 * work_size}"
-        end = f"(int *)({reals} + {n})"
-        order = ('"V"', '"N"', NO_ORDER, n, matrix, n, end)
-        arguments = (values, left, n, work, work_size, reals, f"{end} + 1")
+        end = f"(int *)({reals} + {size})"
+        order = ('"V"', '"N"', NO_ORDER, size, matrix, size, end)
+        arguments = (values, left, size, work, work_size, reals, f"{end} + 1")
         call(cx, "gees", *order, *arguments, is_complex=True)
         cx.fail_if("info != 0")
         for each, parts in ((matrix, results[:2]), (left, results[2:])):
-            emit_split(cx, each, [result for result, _ in parts], n, n)
+            emit_split(cx, each, [result for result, _ in parts], size, size)
 
 
 @kernel(f"{DOMAIN}::ComplexEig", needs=_needs)
 def complex_eig(cx: KernelContext) -> None:
     """Write a call of ``geev`` for each complex matrix, scaled to an ordinary magnitude."""
-    n, body = cx.shape(0)[-1], cx.body
-    results, work_size = _results(cx, n, n, *((n * n,) * 4)), (2 + BLOCK) * n
+    order, body = cx.shape(0)[-1], cx.body
+    results, work_size = _results(cx, order, order, *((order * order,) * 4)), (2 + BLOCK) * order
     with _matrix_loop(cx, 2, results) as (matrix, left, right, values, work):
         reals = f"{work} + {2 * work_size}"
-        arguments = (n, matrix, n, values, left, n, right, n, work, work_size, reals)
-        shift(cx, matrix, 2 * n * n)
-        shifted(cx, matrix, 2 * n * n, "-shift")
+        arguments = (
+            order,
+            matrix,
+            order,
+            values,
+            left,
+            order,
+            right,
+            order,
+            work,
+            work_size,
+            reals,
+        )
+        shift(cx, matrix, 2 * order * order)
+        shifted(cx, matrix, 2 * order * order, "-shift")
         call(cx, "geev", '"V"', '"V"', *arguments, is_complex=True)
         cx.fail_if("info != 0")
-        shifted(cx, values, 2 * n, "shift")
-        with body.loop("i", n):
+        shifted(cx, values, 2 * order, "shift")
+        with body.loop("i", order):
             for part, (result, _) in enumerate(results[:2]):
                 body.line(f"({result})[i] = {values}[2 * i + {part}];")
         for each, parts in ((left, results[2:4]), (right, results[4:])):
-            emit_split(cx, each, [result for result, _ in parts], n, n)
+            emit_split(cx, each, [result for result, _ in parts], order, order)

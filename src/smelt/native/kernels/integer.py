@@ -18,7 +18,7 @@ def divide(cx: KernelContext) -> str:
 
 
 def _divisor(cx: KernelContext) -> int:
-    """Return the constant divisor of all elements, 0 if there is none."""
+    """Return the constant divisor of all elements, 0 if it is computed or differs by element."""
     constant = cx.program.constants.get(cx.instruction.inputs[1])
     return 0 if constant is None or constant.size != 1 else int(constant.reshape(-1)[0])
 

@@ -287,7 +287,7 @@ def kernel(
 
 
 def as_bytes(size: int) -> str:
-    """Return a number of bytes as a C argument of memory functions."""
+    """Return a number of bytes as a C argument of memory functions; run-time ones get a cast."""
     return str(size) if isinstance(size, int) else f"(size_t){size}"
 
 

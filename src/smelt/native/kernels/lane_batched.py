@@ -118,13 +118,13 @@ def cholesky(cx: KernelContext) -> None:
     apart_float(a, y0 + b * 16, 16);
     ```
     """
-    n, lower, vectors = cx.shape(0)[-1], bool(cx.int("lower")), Vectors(cx)
-    a = vectors.array("a", n * n)
-    steps = (n, 1) if lower else (1, n)
+    order, lower, vectors = cx.shape(0)[-1], bool(cx.int("lower")), Vectors(cx)
+    a = vectors.array("a", order * order)
+    steps = (order, 1) if lower else (1, order)
     with vectors.loop_over_vectors():
-        vectors.call("together", f"{cx.input(0).name} + b * {n * n}", a, n * n)
-        vectors.call("cholesky", a, n, *steps)
-        vectors.call("apart", a, f"{cx.output().name} + b * {n * n}", n * n)
+        vectors.call("together", f"{cx.input(0).name} + b * {order * order}", a, order * order)
+        vectors.call("cholesky", a, order, *steps)
+        vectors.call("apart", a, f"{cx.output().name} + b * {order * order}", order * order)
 
 
 @kernel(f"{DOMAIN}::LU", needs=_needs, shared=True)
@@ -152,14 +152,16 @@ def complex_cholesky(cx: KernelContext) -> None:
     apart_float(im, y1 + b * 16, 16);
     ```
     """
-    n, vectors = cx.shape(0)[-1], Vectors(cx)
-    parts = [vectors.array(name, n * n) for name in ("re", "im")]
+    order, vectors = cx.shape(0)[-1], Vectors(cx)
+    parts = [vectors.array(name, order * order) for name in ("re", "im")]
     with vectors.loop_over_vectors():
         for i, part in enumerate(parts):
-            vectors.call("together", f"{cx.input(i).name} + b * {n * n}", part, n * n)
-        vectors.call("complex_cholesky", *parts, n)
+            vectors.call(
+                "together", f"{cx.input(i).name} + b * {order * order}", part, order * order
+            )
+        vectors.call("complex_cholesky", *parts, order)
         for i, part in enumerate(parts):
-            vectors.call("apart", part, f"{cx.output(i).name} + b * {n * n}", n * n)
+            vectors.call("apart", part, f"{cx.output(i).name} + b * {order * order}", order * order)
 
 
 @kernel(f"{DOMAIN}::ComplexLU", needs=_needs, shared=True)
@@ -198,23 +200,27 @@ def _solve(cx: KernelContext, function: str, parts: int) -> None:
 
     A system from the right is solved as a system from the left with both matrices transposed.
     """
-    n, (rows, columns), left = cx.shape(0)[-1], cx.output().shape[-2:], bool(cx.int("left_side"))
+    order, (rows, columns), left = (
+        cx.shape(0)[-1],
+        cx.output().shape[-2:],
+        bool(cx.int("left_side")),
+    )
     transposed = bool(cx.int("transpose_a")) == left  # a system from the right transposes both
     lower = bool(cx.int("lower")) != transposed  # a transposed lower triangle is an upper one
     vectors = Vectors(cx)
-    counts = [n * n] * parts + [rows * columns] * parts
+    counts = [order * order] * parts + [rows * columns] * parts
     names = ("a", "x") if parts == 1 else ("re", "im", "along", "across")
     arrays = [vectors.array(*each) for each in zip(names, counts, strict=True)]
-    of_a = (1, n) if transposed else (n, 1)
+    of_a = (1, order) if transposed else (order, 1)
     of_x = (columns, 1) if left else (1, columns)
     flags = int(lower), cx.int("unit_diagonal")
     with vectors.loop_over_vectors():
         for i, (part, count) in enumerate(zip(arrays, counts, strict=True)):
             vectors.call("together", f"{cx.input(i).name} + b * {count}", part, count)
         if parts == 2 and cx.int("conjugate_a"):
-            with cx.body.loop("i", n * n):
+            with cx.body.loop("i", order * order):
                 cx.body.line(f"{arrays[1]}[i] = -{arrays[1]}[i];")
-        vectors.call(function, *arrays, n, columns if left else rows, *of_a, *of_x, *flags)
+        vectors.call(function, *arrays, order, columns if left else rows, *of_a, *of_x, *flags)
         for i, part in enumerate(arrays[parts:]):
             result = f"{cx.output(i).name} + b * {rows * columns}"
             vectors.call("apart", part, result, rows * columns)

@@ -83,7 +83,7 @@ def _needs(instance: Instance) -> Needs:
 
 
 def _batch(instance: Instance) -> int:
-    """Return the number of matrices."""
+    """Return the number of matrices: all dims but the last two count."""
     return math.prod(instance.shape(0)[:-2])
 
 
@@ -95,16 +95,18 @@ def _at(pointer: str, count: int) -> str:
 @kernel(f"{DOMAIN}::Cholesky")
 def cholesky(cx: KernelContext) -> None:
     """Write a call of ``potrf``, on rows as columns, for each matrix; NaN if it fails."""
-    source, output, body, n = cx.input(0), cx.output(), cx.body, cx.shape(0)[-1]
+    source, output, body, order = cx.input(0), cx.output(), cx.body, cx.shape(0)[-1]
     lower = bool(cx.int("lower"))
     with body.loop("b", _batch(cx)):
         body.line("int info = 0;")
-        body.line(f"{source.type.name} *out = {_at(output.name, n * n)};")
-        body.line(f"memcpy(out, {_at(source.name, n * n)}, {n * n * source.type.size});")
-        call(cx, "potrf", '"U"' if lower else '"L"', n, "out", n)
-        with body.loops(("i", "j"), (n, n)):
+        body.line(f"{source.type.name} *out = {_at(output.name, order * order)};")
+        body.line(
+            f"memcpy(out, {_at(source.name, order * order)}, {order * order * source.type.size});"
+        )
+        call(cx, "potrf", '"U"' if lower else '"L"', order, "out", order)
+        with body.loops(("i", "j"), (order, order)):
             inside = "j <= i" if lower else "j >= i"
-            element = f"out[i * {n} + j]"
+            element = f"out[i * {order} + j]"
             body.line(f"{element} = {inside} ? (info ? NAN : {element}) : 0;")
 
 
@@ -269,30 +271,30 @@ WORK_OF: Mapping[str, Count] = {
 @kernel(f"{DOMAIN}::Eig", needs=_needs)
 def eig(cx: KernelContext) -> None:
     """Write a call of ``geev`` for each matrix, scaled; a non-finite matrix gives NaN."""
-    source, body, n = cx.input(0), cx.body, cx.shape(0)[-1]
-    scratch, size = cx.scratch(source.type), n * n
-    values = [_at(cx.output(i).name, n) for i in range(2)]
+    source, body, order = cx.input(0), cx.body, cx.shape(0)[-1]
+    scratch, size = cx.scratch(source.type), order * order
+    values = [_at(cx.output(i).name, order) for i in range(2)]
     vectors = [_at(cx.output(i).name, size) for i in range(2, 6)]
     left, right, work = (f"{scratch} + {i * size}" for i in range(1, 4))
-    work_size = (4 + BLOCK) * n
+    work_size = (4 + BLOCK) * order
     with body.loop("b", _batch(cx)):
         body.line("int info = 0;")
         with body.block(f"if (!{finite(cx, _at(source.name, size), size)})"):
-            fill_nan(cx, [*((v, n) for v in values), *((v, size) for v in vectors)])
+            fill_nan(cx, [*((v, order) for v in values), *((v, size) for v in vectors)])
             body.line("continue;")
-        to_column_major(cx, _at(source.name, size), scratch, n, n)
+        to_column_major(cx, _at(source.name, size), scratch, order, order)
         shift(cx, scratch, size)
         shifted(cx, scratch, size, "-shift")
-        arguments = (left, n, right, n, work, work_size)
-        call(cx, "geev", '"V"', '"V"', n, scratch, n, *values, *arguments)
+        arguments = (left, order, right, order, work, work_size)
+        call(cx, "geev", '"V"', '"V"', order, scratch, order, *values, *arguments)
         cx.fail_if("info != 0")
         for each in values:
-            shifted(cx, each, n, "shift")
+            shifted(cx, each, order, "shift")
         body.line(f"const {source.type.name} *const imaginary = {values[1]};")
         for real, (re, im) in ((left, vectors[:2]), (right, vectors[2:])):
-            with body.loops(("j", "i"), (n, n)):
+            with body.loops(("j", "i"), (order, order)):
                 body.line("const ptrdiff_t first = imaginary[j] < 0 ? j - 1 : j;")
-                body.line(f"const {source.type.name} *const v = {real} + first * {n};")
-                body.line(f"({re})[i * {n} + j] = v[i];")
-                imaginary = f"imaginary[j] < 0 ? -v[{n} + i] : v[{n} + i]"
-                body.line(f"({im})[i * {n} + j] = imaginary[j] == 0 ? 0 : {imaginary};")
+                body.line(f"const {source.type.name} *const v = {real} + first * {order};")
+                body.line(f"({re})[i * {order} + j] = v[i];")
+                imaginary = f"imaginary[j] < 0 ? -v[{order} + i] : v[{order} + i]"
+                body.line(f"({im})[i * {order} + j] = imaginary[j] == 0 ? 0 : {imaginary};")

@@ -85,7 +85,7 @@ SHIFTED = """static void shifted_T(T *x, ptrdiff_t n, int shift)
 
 
 def letter(instance: Instance, *, is_complex: bool = False) -> str:
-    """Return the type letter in a LAPACK name: s or d, for complex numbers c or z."""
+    """Return the type letter in a LAPACK name such as ``spotrf``: s or d, for complex c or z."""
     return ("cz" if is_complex else "sd")[instance.type(0).name == "double"]
 
 
@@ -154,7 +154,7 @@ def split_pairs(
 
 
 def finite(cx: KernelContext, pointer: str, count: int) -> str:
-    """Return the C condition that all elements are finite."""
+    """Return the C condition that all elements are finite: ``finite_float(a, 16)``."""
     c_type = cx.type(0).name
     return f"{cx.call(f'finite_{c_type}', _with_type(FINITE, c_type))}({pointer}, {count})"
 

@@ -26,7 +26,7 @@ class Access:
     offset: int = 0
 
     def at(self, variables: Sequence[str]) -> str:
-        """Return the C of the element that the loop variables select."""
+        """Return the C of the element that the loop variables select: ``x0[i0 * 4 + i1]``."""
         return f"{self.array}[{index(self.strides, variables, self.offset)}]"
 
 

@@ -79,7 +79,7 @@ def layer_normalization(cx: KernelContext) -> None:
 
 
 def layers_of(cx: KernelContext) -> tuple[Algorithm, Schedule]:
-    """Return the algorithm and the schedule of a layer normalization."""
+    """Return algorithm and schedule of a layer normalization, over the dims from ``axis`` on."""
     shape = cx.input(0).shape
     factors = [operand for i in (1, 2) if (operand := cx.optional(i)) is not None]
     reads = [each.access(broadcast_strides(each.shape, shape)) for each in factors]
@@ -87,7 +87,7 @@ def layers_of(cx: KernelContext) -> tuple[Algorithm, Schedule]:
 
 
 def _groups(instance: Instance) -> int:
-    """Return the number of groups: one per channel for InstanceNormalization."""
+    """Return the number of groups: ``num_groups``, or the channels for InstanceNormalization."""
     channels = instance.shape(0)[1]
     return instance.int("num_groups") if "num_groups" in instance.attributes else channels
 
@@ -109,7 +109,11 @@ def group_normalization(cx: KernelContext) -> None:
 
 
 def groups_of(cx: KernelContext) -> tuple[Algorithm, Schedule]:
-    """Return the algorithm and the schedule of a normalization of groups of channels."""
+    """Return the algorithm and the schedule of a normalization of groups of channels.
+
+    The input is read as ``[sample, group, channel of the group, pixel]``. Scale and bias have one
+    number per channel, so only the strides of group and channel are not 0.
+    """
     (samples, channels, *spatial), groups = cx.input(0).shape, _groups(cx)
     width = channels // groups
     reads = [cx.input(i).access((0, width, 1, 0)) for i in (1, 2)]
@@ -126,11 +130,11 @@ def _normalized(
     """
     if is_empty(shape):
         return Algorithm((Stage(Buffer("y", cx.type(0), (0,)), (Axis("k", 0),), Number(0)),)), ()
-    x, count = replace(cx.input(0).access(), strides=row_major(shape)), math.prod(shape[first:])
-    loops = loops_of(tuple(shape), range(first, len(shape)), [x, *factors])
+    read, count = replace(cx.input(0).access(), strides=row_major(shape)), math.prod(shape[first:])
+    loops = loops_of(tuple(shape), range(first, len(shape)), [read, *factors])
     _, *others = loops.loads()
-    kept, k = loops.where(False) or (Axis("o", 1),), Axis("k", count)
-    inner = loops.where(True) or (k,)
+    kept, row_axis = loops.where(False) or (Axis("o", 1),), Axis("k", count)
+    inner = loops.where(True) or (row_axis,)
     axes = (*kept, *inner)
     source, to = (
         Buffer(each.name, cx.type(0), tuple(axis.extent for axis in axes))
@@ -138,7 +142,7 @@ def _normalized(
     )
     row = tuple(axis.at for axis in kept)
     load = Load(source, (*row, *(axis.at for axis in inner)))
-    element: Expression = Load(source, (*row, *(0 for _ in inner[1:]), k.at))
+    element: Expression = Load(source, (*row, *(0 for _ in inner[1:]), row_axis.at))
     stages, schedule = list[Stage](), list[Directive]()
     shared = cx.body.widest([highest(axis.extent) for axis in kept])
     if shared is not None:
@@ -157,9 +161,9 @@ def _normalized(
 
     value: Expression = load
     if cx.instruction.op != "RMSNormalization":
-        mean = moment(1, "mean", _mean(element, k))
+        mean = moment(1, "mean", _mean(element, row_axis))
         element, value = (Apply(operators.SUBTRACT, (each, mean)) for each in (element, load))
-    variance = _mean(Apply(operators.SQUARE, (element,)), k)
+    variance = _mean(Apply(operators.SQUARE, (element,)), row_axis)
     value = Apply(operators.MULTIPLY, (value, moment(2, "f", _over_root(cx, Number(1), variance))))
     if others:
         operator = operators.MULTIPLY_ADD if others[1:] else operators.MULTIPLY

@@ -46,7 +46,7 @@ class Blocks:
 
     @property
     def count(self) -> int:
-        """The number of blocks of a column."""
+        """The number of blocks of a column; the last one may be padded."""
         return -(-self.depth // self.size)
 
     @property

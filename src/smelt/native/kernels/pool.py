@@ -175,7 +175,7 @@ def _count(cx: KernelContext, window: Window, i: int, axis: Axis) -> int | Expre
 
 
 def _reads_no_padding(window: Window, dim: int) -> bool:
-    """True if the dim has no padding that a window reaches: all windows are inside of the image."""
+    """True if all windows along the dim are inside of the image: results are as many as fit."""
     reach, step = (window.kernel[dim] - 1) * window.dilations[dim] + 1, window.strides[dim]
     return same(window.output[dim], (window.input[dim] - reach + step) // step)
 

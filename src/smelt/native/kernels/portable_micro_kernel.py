@@ -80,7 +80,10 @@ def padded(columns: int) -> int:
 
 
 def columns_for(rows: int, element: CType) -> int:
-    """Return the columns of a tile: the fewer rows, the more, to keep multipliers busy."""
+    """Return the columns of a tile: the fewer rows, the more, to keep multipliers busy.
+
+    Doubles take twice the room of floats, so their tiles have half of the columns.
+    """
     columns = COLUMNS * (4 if rows == 1 else 2 if rows < 4 else 1)
     return columns // 2 if element.size == 8 else columns
 
@@ -210,10 +213,12 @@ def _sum_type(product: Product) -> str:
     return product.result.modular if product.algebra is None else product.result.name
 
 
-def _emit_algebra(out: Writer, algebra: Algebra, type_: str, m: int, steps: int) -> None:
-    """Write ``steps`` steps of a semiring for row ``m``."""
-    out.line(f"{type_} s{m} = c{m}[n];")
+def _emit_algebra(out: Writer, algebra: Algebra, type_: str, row: int, steps: int) -> None:
+    """Write ``steps`` steps of a semiring for row number ``row``."""
+    out.line(f"{type_} s{row} = c{row}[n];")
     for u in range(steps):
-        out.line(f"const {type_} t{m}_{u} = {algebra.product.format(a=f'a{m}_{u}', v=f'v{u}')};")
-        out.line(f"s{m} = {algebra.step.format(c=f's{m}', t=f't{m}_{u}')};")
-    out.line(f"c{m}[n] = s{m};")
+        out.line(
+            f"const {type_} t{row}_{u} = {algebra.product.format(a=f'a{row}_{u}', v=f'v{u}')};"
+        )
+        out.line(f"s{row} = {algebra.step.format(c=f's{row}', t=f't{row}_{u}')};")
+    out.line(f"c{row}[n] = s{row};")

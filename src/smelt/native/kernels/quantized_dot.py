@@ -62,7 +62,7 @@ def _refuse(instance: Instance) -> str | None:
 
 
 def _quads(instance: Instance) -> int:
-    """Return the number of groups of four rows of the right operand."""
+    """Return the number of groups of four rows of the right operand, the last one padded."""
     return -(-instance.shape(input_positions(instance).w)[0] // 4)
 
 
@@ -81,7 +81,7 @@ def _needs(instance: Instance) -> Needs:
 
 
 def _rows(instance: Instance) -> int:
-    """Return the number of rows of the left operand."""
+    """Return the number of rows of the left operand: all its dims but the last one."""
     return math.prod(instance.shape(0)[:-1])
 
 
@@ -189,7 +189,7 @@ def _emit_tile(
     """
     body, (rows, vectors) = cx.body, size
     if epilogue.is_bytes:
-        offsets = ", ".join(f"{v} * SUMS" for v in range(vectors))
+        offsets = ", ".join(f"{vector} * SUMS" for vector in range(vectors))
         body.line(f"const ptrdiff_t to[] = {{ {offsets} }};")
         body.line(f"ptrdiff_t wide[{vectors}];")
         with body.loop("v", vectors):

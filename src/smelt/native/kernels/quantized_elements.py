@@ -146,12 +146,12 @@ def _fixed_point(cx: KernelContext) -> str:
 
 
 def _literal(number: np.float32) -> str:
-    """Return a float constant, as C."""
+    """Return a float constant as C, with the suffix of a float: ``0.5f``."""
     return C_TYPES[ir.DataType.FLOAT].literal(float(number))
 
 
 def _int(number: int) -> str:
-    """Return an integer as C, a negative one in parentheses."""
+    """Return an integer as C, a negative one in parentheses, so that it may follow a minus."""
     return str(number) if number >= 0 else f"({number})"
 
 

@@ -52,7 +52,7 @@ class Loops:
     reads: tuple[Access, ...]
 
     def where(self, is_reduced: bool) -> tuple[Axis, ...]:
-        """Return the axes that are reduced, or those that are kept."""
+        """Return the axes that are reduced, or, for False, those that are kept."""
         pairs = zip(self.axes, self.is_reduced, strict=True)
         return tuple(axis for axis, each in pairs if each is is_reduced)
 

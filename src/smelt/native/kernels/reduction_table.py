@@ -85,11 +85,11 @@ def _truncating(type_: ElementType) -> Operator:
     divisor = "ptrdiff_t" if type_.signed else "size_t"
     text = f"({{t}})(({type_.name}){{0}} / ({divisor}){{1}})"
 
-    def quotient(v: Any, n: Any) -> Any:
+    def quotient(value: Any, count: Any) -> Any:
         """Return the quotient, rounded towards 0."""
-        number = int(v.astype(numpy_type(type_)))
-        whole = abs(number) // int(n)
-        return np.array(whole if number >= 0 else -whole).astype(v.dtype)[()]
+        number = int(value.astype(numpy_type(type_)))
+        whole = abs(number) // int(count)
+        return np.array(whole if number >= 0 else -whole).astype(value.dtype)[()]
 
     return Operator("divide integers", text, quotient)
 

@@ -62,7 +62,7 @@ class EqualBlocks:
 
     @property
     def end(self) -> int:
-        """The position after the last block."""
+        """The position after the last block: ``first + length * count``."""
         return self.first + self.length * self.count
 
     def starts(self) -> range:

@@ -42,15 +42,15 @@ def _emit_rows(cx: KernelContext, outer: int, count: int) -> None:
         to[at] = sum[r];
     ```
     """
-    x, y, type_, body = cx.input(0).name, cx.output().name, cx.type(0), cx.body
+    source, output, type_, body = cx.input(0).name, cx.output().name, cx.type(0), cx.body
     op, start = RUNNING[cx.instruction.op]
     body.line("ptrdiff_t o = 0;")
     for rows in (ROWS, 1):
         if isinstance(outer, int) and (outer < rows or (rows == 1 and outer % ROWS == 0)):
             continue  # GCC warns that a loop that never runs leaves the array
         with body.block(f"for (; o + {rows} <= {outer}; o += {rows})"):
-            body.line(f"const {type_.name} *from = {x} + o * {count};")
-            body.line(f"{type_.name} *to = {y} + o * {count};")
+            body.line(f"const {type_.name} *from = {source} + o * {count};")
+            body.line(f"{type_.name} *to = {output} + o * {count};")
             body.line(f"{type_.name} sum[{rows}];")
             with body.loop("r", rows):
                 body.line(f"sum[r] = {start};")

@@ -189,10 +189,14 @@ def _make_room(cx: KernelContext) -> None:
     body.line("at = low;")
 
 
-def _before(cx: KernelContext, a: str, b: str) -> str:
-    """Return C that is true if ``a`` goes before ``b``, which has the smaller index."""
+def _before(cx: KernelContext, first: str, second: str) -> str:
+    """Return C that is true if ``first`` goes before ``second``, which has the smaller index."""
     if not cx.int("largest"):
-        nan = f" || ({b} != {b} && {a} == {a})" if cx.type(0).kind == "float" else ""
-        return f"{a} < {b}{nan}"
-    nan = f" || ({a} != {a} && {b} == {b})" if cx.type(0).kind == "float" else ""
-    return f"{a} > {b}{nan}"
+        nan = (
+            f" || ({second} != {second} && {first} == {first})"
+            if cx.type(0).kind == "float"
+            else ""
+        )
+        return f"{first} < {second}{nan}"
+    nan = f" || ({first} != {first} && {second} == {second})" if cx.type(0).kind == "float" else ""
+    return f"{first} > {second}{nan}"

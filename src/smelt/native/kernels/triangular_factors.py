@@ -22,7 +22,7 @@ def _matrix(cx: KernelContext, operand: Operand, name: str, *, constant: bool = 
 
 
 def _batch(operand: Operand) -> int:
-    """Return the number of matrices."""
+    """Return the number of matrices: all dims but the last two count."""
     return math.prod(operand.shape[:-2])
 
 
@@ -43,7 +43,7 @@ def cholesky(cx: KernelContext) -> None:
     size, lower = operand.shape[-1], cx.int("lower")
 
     def at(matrix: str, i: str, j: str) -> str:
-        """Return an element of the triangle, as C."""
+        """Return an element of the triangle, as C; an upper triangle is read as a lower one."""
         return f"{matrix}[{i} * {size} + {j}]" if lower else f"{matrix}[{j} * {size} + {i}]"
 
     with body.loop("b", _batch(operand)):
@@ -195,11 +195,11 @@ def triangular_solve(cx: KernelContext) -> None:
     lower = bool(cx.int("lower")) != transposed
 
     def of_a(i: str, k: str) -> str:
-        """Return an element of the matrix, as C."""
+        """Return an element of the matrix, or of its transpose if ``transposed``, as C."""
         return f"m[{k} * {n} + {i}]" if transposed else f"m[{i} * {n} + {k}]"
 
     def of_x(i: str, j: str) -> str:
-        """Return an element of the right side, as C."""
+        """Return an element of the right side, transposed for a system from the right, as C."""
         return f"x[{i} * {columns} + {j}]" if left else f"x[{j} * {n} + {i}]"
 
     size = n * columns

@@ -112,7 +112,10 @@ class MicroKernel:
         return ((row, vector) for row in range(self.rows) for vector in range(self.vectors))
 
     def _first(self, row: int, vector: int) -> str:
-        """Return the initial value of a sum, as C."""
+        """Return the initial value of a sum, as C: a vector at ``start``, or zeros.
+
+        A start per row is added later, by ``_steps``.
+        """
         if self.start == "column":
             return f"*(const vec *)(start{_lanes(vector)})"
         if self.start == "each":
@@ -265,12 +268,12 @@ class MicroKernel:
 
 
 def _stride(number: int, variable: str) -> str:
-    """Return the parameter for the stride of a side operand, along rows ``m`` or columns ``l``."""
+    """Return the parameter for a stride of a side operand: ``r0_m`` along rows, else ``r0_l``."""
     return f"r{number}_{variable}"
 
 
 def _text_of(number: int, variable: str, stride: Dim) -> str:
-    """Return a stride as C: a number, or the name of its parameter."""
+    """Return a stride as C: ``8``, or, for a run-time size, its parameter ``r0_m``."""
     return _stride(number, variable) if isinstance(stride, Size) else str(stride)
 
 

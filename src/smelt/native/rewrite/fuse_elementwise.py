@@ -63,7 +63,7 @@ def _joins(program: Program, group: list[int], index: int) -> bool:
 
 
 def _inputs(steps: list[Instruction]) -> tuple[int, ...]:
-    """Return the slots that a group reads from outside, each once."""
+    """Return the slots that a group reads from outside, each once, in the order of reading."""
     results = {slot for step in steps for slot in step.outputs}
     read = (slot for step in steps for slot in step.inputs)
     return tuple(dict.fromkeys(slot for slot in read if slot >= 0 and slot not in results))

@@ -19,16 +19,18 @@ from smelt.native.operators import DOMAIN
 @rule(op("Relu", op("Conv", var("x"), var("w"), rest=True, name="conv")))
 def select_conv_relu(m: Match, b: Builder) -> Replacement:
     """Return the ConvRelu with explicit padding, or a Miss."""
-    conv, x, w = m.node("conv"), m["x"], m["w"]
-    if x.shape is None or w.shape is None:
+    conv, image, weights = m.node("conv"), m["x"], m["w"]
+    if image.shape is None or weights.shape is None:
         return Miss("the rank of the image or the weights is unknown")
-    kernel = tuple(conv.attributes.get_ints("kernel_shape") or _static(w.shape.dims[2:]) or ())
+    kernel = tuple(
+        conv.attributes.get_ints("kernel_shape") or _static(weights.shape.dims[2:]) or ()
+    )
     if not kernel:
         return Miss("the size of the kernel is unknown")
     ones = (1,) * len(kernel)
     strides = tuple(conv.attributes.get_ints("strides") or ones)
     dilations = tuple(conv.attributes.get_ints("dilations") or ones)
-    pads = _pads(conv, _static(x.shape.dims[2:]), kernel, strides, dilations)
+    pads = _pads(conv, _static(image.shape.dims[2:]), kernel, strides, dilations)
     if pads is None:
         return Miss("automatic padding of an image of unknown size")
     return b.op(
@@ -69,8 +71,8 @@ def _pads(
     if sizes is None:
         return None
     begins, ends = [], []
-    for size, k, stride, dilation in zip(sizes, kernel, strides, dilations, strict=True):
-        total = max(0, (-(-size // stride) - 1) * stride + dilation * (k - 1) + 1 - size)
+    for size, taps, stride, dilation in zip(sizes, kernel, strides, dilations, strict=True):
+        total = max(0, (-(-size // stride) - 1) * stride + dilation * (taps - 1) + 1 - size)
         small = total // 2
         begins.append(small if auto == "SAME_UPPER" else total - small)
         ends.append(total - begins[-1])

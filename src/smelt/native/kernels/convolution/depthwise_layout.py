@@ -26,7 +26,7 @@ class Layout:
 
     @property
     def phase(self) -> int:
-        """The elements of a phase."""
+        """The elements of a phase: ``rows`` rows that are ``pitch`` elements apart."""
         return self.rows * self.pitch
 
     @property
@@ -44,9 +44,9 @@ def layout_of(window: Window) -> Layout:
         window.dilations,
     )
     phases = {
-        (y * dilation_h % stride_h, x * dilation_w % stride_w)
-        for y in range(kernel_h)
-        for x in range(kernel_w)
+        (row * dilation_h % stride_h, column * dilation_w % stride_w)
+        for row in range(kernel_h)
+        for column in range(kernel_w)
     }
     rows = window.output[1] + (kernel_h - 1) * dilation_h // stride_h
     pitch = window.output[2] + (kernel_w - 1) * dilation_w // stride_w

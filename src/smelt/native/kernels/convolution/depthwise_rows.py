@@ -50,7 +50,7 @@ def is_wide(window: Window) -> bool:
 
 
 def pitch_of(window: Window) -> int:
-    """Return the elements between rows of results: whole vectors."""
+    """Return the elements between rows of results: the columns, rounded up to whole vectors."""
     return cast(int, ceil_div(window.output[2], MOST_LANES) * MOST_LANES)
 
 

@@ -88,7 +88,7 @@ class Band:
 
     @property
     def plane(self) -> int:
-        """The elements of a channel."""
+        """The elements of a channel in a band: the rows that the band reads, ``pitch`` apart."""
         return self.rows_read * self.pitch
 
 

@@ -50,7 +50,10 @@ def spans(window: Window, dim: int) -> list[Span]:
     begin, stride = window.begin[dim], window.strides[dim]
 
     def taps_inside(result: int) -> tuple[int, int]:
-        """Return the range of kernel positions inside of the image for a result."""
+        """Return first and end of the kernel positions whose pixel is inside of the image.
+
+        ``result`` is the index of an output pixel. (0, 0) if no position is inside.
+        """
         start = result * stride - begin
         inside = [k for k in range(kernel) if 0 <= start + k * step < size]
         return (inside[0], inside[-1] + 1) if inside else (0, 0)

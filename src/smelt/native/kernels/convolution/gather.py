@@ -119,8 +119,8 @@ def _emit_pointwise(cx: KernelContext, product: Product, pixels: int) -> None:
     width = min(columns_for(product.m, product.element), pixels)
     for cut in _cuts("j", pixels, width):
         with _loop(cx, cut):
-            b, c = f"image + {cut.start}", f"{product.c} + {cut.start}"
-            emit_columns(cx, replace(product, n=cut.length, b=b, b_k=pixels, c=c))
+            right, result = f"image + {cut.start}", f"{product.c} + {cut.start}"
+            emit_columns(cx, replace(product, n=cut.length, b=right, b_k=pixels, c=result))
 
 
 def _emit_bands(cx: KernelContext, product: Product, window: Window, channels: int) -> None:

@@ -15,7 +15,7 @@ from smelt.native.kernels.kernel import KernelContext
 
 
 def workspace(instance: Instance, window: Window) -> int:
-    """Return 0: no scratch space is needed."""
+    """Return 0: each weight reads the image in place, so no scratch space is needed."""
     return 0
 
 

@@ -27,7 +27,7 @@ def supports(instance: Instance, window: Window) -> bool:
 
 
 def workspace(instance: Instance, window: Window) -> int:
-    """Return 0: no scratch space is needed."""
+    """Return 0: a kernel of one position reads the image in place."""
     return 0
 
 

@@ -72,7 +72,7 @@ class Block:
 
     @property
     def plane(self) -> int:
-        """The elements of a channel."""
+        """The elements of a channel: its rows, ``pitch`` apart, once for each of ``parts``."""
         return self.parts * self.rows_read * self.pitch
 
 

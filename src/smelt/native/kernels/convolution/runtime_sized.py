@@ -59,7 +59,7 @@ def _covered_size(window: Window, dim: int, count: int) -> int:
 
 
 def _reach(window: Window, dim: int) -> int:
-    """Return the rows or columns that one window covers."""
+    """Return the rows or columns that one window covers: 5 for a kernel of 3 with dilation 2."""
     return (window.kernel[dim] - 1) * window.dilations[dim] + 1
 
 
@@ -174,7 +174,10 @@ def _emit_panel(cx: KernelContext, panel: Panel) -> None:
 
 
 def _lengths(longest: int) -> tuple[int, ...]:
-    """Return the numbers of pixels per tile: each takes what longer ones leave."""
+    """Return the numbers of pixels per tile, each half of the one before: (6, 3, 1) for 6.
+
+    A tile of the next length takes the pixels that tiles of the length before leave.
+    """
     lengths = [longest]
     while lengths[-1] > 1:
         lengths.append(lengths[-1] // 2)

@@ -24,12 +24,12 @@ class Window:
 
     @property
     def pixels(self) -> int:
-        """The number of output positions."""
+        """The number of output positions of a channel, over all three dims."""
         return math.prod(self.output)
 
     @property
     def plane(self) -> int:
-        """The number of image positions."""
+        """The number of image positions of a channel, over all three dims."""
         return math.prod(self.input)
 
     @property
@@ -88,6 +88,9 @@ def refuse_window(instance: Instance) -> str | None:
 
 
 def channels_of(instance: Instance) -> tuple[int, int]:
-    """Return the input and output channels of one group of a convolution."""
+    """Return the input and output channels of one group of a convolution.
+
+    Weights [8, 1, 3, 3] of 4 groups have (1, 2).
+    """
     group = instance.int("group")
     return instance.shape(1)[1], instance.shape(1)[0] // max(group, 1)

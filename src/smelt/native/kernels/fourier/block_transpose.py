@@ -14,9 +14,9 @@ def _stage(lanes: int, source: str, to: str) -> list[str]:
     vector i + half."""
     half, lines = lanes // 2, []
     for i in range(half):
-        a, b = f"{source}{i}", f"{source}{i + half}"
-        lines.append(f"const fourier_vec_@t {to}{2 * i} = LOW({a}, {b});")
-        lines.append(f"const fourier_vec_@t {to}{2 * i + 1} = HIGH({a}, {b});")
+        first, second = f"{source}{i}", f"{source}{i + half}"
+        lines.append(f"const fourier_vec_@t {to}{2 * i} = LOW({first}, {second});")
+        lines.append(f"const fourier_vec_@t {to}{2 * i + 1} = HIGH({first}, {second});")
     return lines
 
 

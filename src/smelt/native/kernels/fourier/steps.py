@@ -109,25 +109,25 @@ def in_halves(
     """Return the name of a function of ``(x, y, lanes, tables, apart)``, and the tables as
     arguments.
 
-    The function transforms one row of ``a * b`` elements from x to y, and overwrites x.
+    The function transforms one row of ``first * second`` elements from x to y, and overwrites x.
     """
-    a, b = halves
-    name = f"fourier_{a}_by_{b}_{type_.name}_{'back' if sign > 0 else 'forth'}"
+    first, second = halves
+    name = f"fourier_{first}_by_{second}_{type_.name}_{'back' if sign > 0 else 'forth'}"
     fields = {
         "name": name,
         "t": type_.name,
-        "a": a,
-        "b": b,
+        "a": first,
+        "b": second,
         "lanes": lanes,
         "block": 2 * lanes,
-        "room": 2 * lanes * max(a, b),
-        "first": in_steps(cx, type_, lanes, a, sign),
-        "second": in_steps(cx, type_, lanes, b, sign),
+        "room": 2 * lanes * max(first, second),
+        "first": in_steps(cx, type_, lanes, first, sign),
+        "second": in_steps(cx, type_, lanes, second, sign),
         "transpose": transpose_rows(cx, type_),
     }
     cx.call(name, Template(HALVES).substitute(fields))
     numpy_type = np.float32 if type_.size == 4 else np.float64
-    tables = (twiddles(a, sign), half_twiddles(a, b, sign), twiddles(b, sign))
+    tables = (twiddles(first, sign), half_twiddles(first, second, sign), twiddles(second, sign))
     return name, ", ".join(
         cx.constant(table.reshape(-1).astype(numpy_type), type_) for table in tables
     )

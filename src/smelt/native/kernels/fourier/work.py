@@ -63,7 +63,7 @@ class Work:
 
     @property
     def sign(self) -> int:
-        """The sign of the angle."""
+        """The sign of the angle in ``exp(sign * 2i pi k n / length)``: -1, or 1 for the inverse."""
         return 1 if self.inverse else -1
 
     @property
@@ -85,22 +85,22 @@ class Work:
 
     @property
     def size(self) -> int:
-        """The number of complex numbers of a transform."""
+        """The number of complex numbers of a transform; two real numbers by pairs make one."""
         return self.length // 2 if self.by_pairs else self.length
 
     @property
     def half(self) -> int:
-        """The number of elements in the first half of a spectrum."""
+        """The number of elements in the first half of a spectrum: 5 for rows of 8 real numbers."""
         return self.length // 2 + 1
 
     @property
     def count(self) -> int:
-        """The number of results of a row."""
+        """The number of results of a row: half of a spectrum if the other half mirrors it."""
         return self.half if self.onesided and not self.inverse else self.length
 
     @property
     def lanes(self) -> int:
-        """The number of rows of a block."""
+        """The number of rows of a block: one element of each row fills a vector of ``BYTES``."""
         return BYTES // self.type.size
 
     @cached_property

@@ -62,14 +62,14 @@ class Band:
         _, dilation_h, dilation_w = self.window.dilations
         return [
             (
-                self.phases.index((y * dilation_h % stride_h, x * dilation_w % stride_w))
+                self.phases.index((row * dilation_h % stride_h, column * dilation_w % stride_w))
                 * self.rows_read
-                + y * dilation_h // stride_h
+                + row * dilation_h // stride_h
             )
             * self.pitch
-            + x * dilation_w // stride_w
-            for y in range(kernel_h)
-            for x in range(kernel_w)
+            + column * dilation_w // stride_w
+            for row in range(kernel_h)
+            for column in range(kernel_w)
         ]
 
 
@@ -82,9 +82,9 @@ def band_of(window: Window, pixels: int = BAND_PIXELS) -> Band:
     (_, out_height, out_width), (_, kernel_h, kernel_w) = window.output, window.kernel
     (_, stride_h, stride_w), (_, dilation_h, dilation_w) = window.strides, window.dilations
     phases = {
-        (y * dilation_h % stride_h, x * dilation_w % stride_w)
-        for y in range(kernel_h)
-        for x in range(kernel_w)
+        (row * dilation_h % stride_h, column * dilation_w % stride_w)
+        for row in range(kernel_h)
+        for column in range(kernel_w)
     }
     rows = min(out_height, max(1, pixels // max(out_width, 1)))
     rows_read = rows + (kernel_h - 1) * dilation_h // stride_h
@@ -93,9 +93,14 @@ def band_of(window: Window, pixels: int = BAND_PIXELS) -> Band:
 
 
 def _in_rows(window: Window) -> Window:
-    """Return the window with its pixels in rows as long as a band, or in one row."""
+    """Return the window with its pixels in rows of about a band's length, or in one row.
+
+    A row has a length that divides the number of pixels, so no row is shorter than the others.
+    """
     pixels = window.pixels
-    row_length = next((w for w in range(BAND_PIXELS, 31, -8) if pixels % w == 0), window.output[2])
+    row_length = next(
+        (length for length in range(BAND_PIXELS, 31, -8) if pixels % length == 0), window.output[2]
+    )
     row_length = pixels if pixels <= 2 * BAND_PIXELS else row_length
     size = (1, pixels // row_length, row_length)
     return replace(window, input=size, output=size)

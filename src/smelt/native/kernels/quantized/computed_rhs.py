@@ -62,7 +62,7 @@ that compute the initial sums."""
 
 
 def is_computed(instance: Instance) -> bool:
-    """True if the right operand is not constant."""
+    """True if the right operand is not constant, so that each run packs it."""
     return constant(instance, input_positions(instance).w) is None
 
 
@@ -87,7 +87,7 @@ def refuse_computed(instance: Instance) -> str | None:
 
 
 def packed_bytes(instance: Instance, vectors: int) -> int:
-    """Return the bytes of the packed right operand."""
+    """Return the bytes of the packed right operand, padded to groups of four rows and to panels."""
     depth, columns = instance.shape(input_positions(instance).w)
     panel = max(1, MOST_SUMS * vectors)  # of no columns, there are no vectors
     return 4 * -(-depth // 4) * panel * -(-columns // panel)

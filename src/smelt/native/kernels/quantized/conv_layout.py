@@ -43,12 +43,12 @@ class Layout:
 
     @property
     def quads(self) -> int:
-        """The number of groups of four channels."""
+        """The number of groups of four channels; the last group may be padded."""
         return -(-int(self.weights.shape[2]) // 4)
 
     @property
     def depth(self) -> int:
-        """The number of elements of a filter, with padding."""
+        """The number of elements of a filter, its channels padded to whole groups of four."""
         return 4 * self.quads * int(self.weights.shape[3])
 
     @property

@@ -216,15 +216,15 @@ def _store_bytes(out: Writer, rows: int, epilogue: Epilogue) -> None:
     """Write the stores of all rows as bytes, two rows at a time if both vectors are adjacent."""
     out.line("/* Whole vectors lie together. */")
     with out.block("if (SUMS > 1 && wide[0] == SUMS && wide[1] == SUMS)"):
-        for m in range(0, rows - 1, 2):
-            values = ", ".join(_scaled_row(epilogue, each) for each in (m, m + 1))
+        for row in range(0, rows - 1, 2):
+            values = ", ".join(_scaled_row(epilogue, each) for each in (row, row + 1))
             out.line(f"store_rows({values}, last, out + to[0], pitch);")
             out.line("out += 2 * pitch;")
         if rows % 2:
             _store_row(out, epilogue, rows - 1)
     with out.block("else"):
-        for m in range(rows):
-            _store_row(out, epilogue, m)
+        for row in range(rows):
+            _store_row(out, epilogue, row)
             out.line("out += pitch;")
 
 
@@ -248,22 +248,22 @@ def _step(out: Writer, rows: int, offset: str, kind: str) -> None:
         at = f"(i{v}{offset})"
         read = f"SECONDS{at}" if kind == "halves" else f"*(const sums *)(const void *){at}"
         out.line(f"const {type_} b{v} = {read};")
-    for m in range(rows):
+    for row in range(rows):
         read = "SAME_PAIR" if kind == "halves" else "same_word"
-        out.line(f"const {type_} a{m} = {read}(w + {elements * m});")
+        out.line(f"const {type_} a{row} = {read}(w + {elements * row});")
         for v in range(VECTORS):
-            factors = f"a{m}, b{v}" if kind == "halves" else f"b{v}, a{m}"
-            out.line(f"{add}(s{m}_{v}, {factors});")
+            factors = f"a{row}, b{v}" if kind == "halves" else f"b{v}, a{row}"
+            out.line(f"{add}(s{row}_{v}, {factors});")
     out.line(f"w += {elements * rows};")
 
 
 def start_sums(out: Writer, rows: int, start: str = "", vectors: int = VECTORS) -> None:
     """Write the declaration of sums that start as 0 plus ``start``."""
-    for m in range(rows):
+    for row in range(rows):
         for v in range(vectors):
-            out.line(f"sums s{m}_{v} = {{ 0 }};")
+            out.line(f"sums s{row}_{v} = {{ 0 }};")
             if start:
-                out.line(f"s{m}_{v} += {start.format(m=m, at=vector(v))};")
+                out.line(f"s{row}_{v} += {start.format(m=row, at=vector(v))};")
 
 
 def vector(v: int) -> str:
@@ -273,6 +273,6 @@ def vector(v: int) -> str:
 
 def end_in_sums(out: Writer, rows: int, vectors: int = VECTORS) -> None:
     """Write the store of sums to ``results``."""
-    for m in range(rows):
-        for v in range(vectors):
-            out.line(f"*(sums *)(results + {m * vectors + v} * SUMS) = s{m}_{v};")
+    for row in range(rows):
+        for vector in range(vectors):
+            out.line(f"*(sums *)(results + {row * vectors + vector} * SUMS) = s{row}_{vector};")

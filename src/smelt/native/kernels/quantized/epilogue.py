@@ -47,7 +47,7 @@ class Epilogue:
 
     @property
     def is_bytes(self) -> bool:
-        """True if micro-kernels store bytes."""
+        """True if micro-kernels store bytes: only then the sums have factors to scale them."""
         return bool(self.factors)
 
     def store(self, body: Writer, to: str, type_: str, sums: str, count: str, channel: str) -> None:

@@ -62,14 +62,14 @@ def use_fixed_point(program: Program) -> None:
 
 
 def is_fixed(instance: Instance) -> bool:
-    """True if an instruction is computed in fixed point."""
+    """True if an instruction is marked to be computed in fixed point, not in floats."""
     return bool(instance.instruction.attributes.get(FIXED))
 
 
 def multiplier_of(factor: float) -> tuple[int, int]:
     """Return a multiplier below 2**31 and a left shift: ``factor == multiplier * 2**(shift - 31)``.
 
-    A factor that is too small to change a sum becomes 0.
+    0.75 gives ``(3 * 2**29, 0)``. A factor that is too small to change a sum becomes 0.
     """
     part, shift = math.frexp(factor)
     multiplier = round(part * 2**31)

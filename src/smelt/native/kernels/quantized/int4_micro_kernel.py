@@ -78,16 +78,18 @@ def int4_micro_kernel(
         if zeros:
             rounded_up = f"(blocks + {NIBBLES - 1}) / {NIBBLES}"
             out.line(f"const ptrdiff_t points = {rounded_up} * {MOST_SUMS};")
-        for v in range(vectors):
-            for m in range(rows):
-                out.line(f"reals t{m}_{v} = *(const reals *)(bias + {v} * SUMS);")
+        for vector in range(vectors):
+            for row in range(rows):
+                out.line(f"reals t{row}_{vector} = *(const reals *)(bias + {vector} * SUMS);")
         with out.block("for (ptrdiff_t b = 0; b < blocks; ++b)"):
             _load_zeros(out, vectors, zeros)
             _multiply(out, rows, vectors, finite)
             _add_scaled(out, rows, vectors, finite)
-        for m in range(rows):
-            for v in range(vectors):
-                out.line(f"*(reals *)(results + {m * vectors + v} * SUMS) = t{m}_{v};")
+        for row in range(rows):
+            for vector in range(vectors):
+                out.line(
+                    f"*(reals *)(results + {row * vectors + vector} * SUMS) = t{row}_{vector};"
+                )
         out.line("(void)row;")
         if not finite:
             out.line("(void)of_blocks;")
@@ -103,13 +105,13 @@ def _load_zeros(out: Writer, vectors: int, zeros: bool) -> None:
     const reals z0 = same_real(8.0f);
     ```
     """
-    for v in range(vectors):
+    for vector in range(vectors):
         point = "same_real(8.0f)"
         if zeros:
-            at = f"{v} * SUMS / {MOST_SUMS} * points + {v} * SUMS % {MOST_SUMS}"
+            at = f"{vector} * SUMS / {MOST_SUMS} * points + {vector} * SUMS % {MOST_SUMS}"
             at += f" + b / {NIBBLES} * {MOST_SUMS}"
             point = f"NIBBLE(*(const sums *)(zeros + {at}), b % {NIBBLES} * 4)"
-        out.line(f"const reals z{v} = {point};")
+        out.line(f"const reals z{vector} = {point};")
 
 
 def _add_scaled(out: Writer, rows: int, vectors: int, finite: bool) -> None:
@@ -126,10 +128,10 @@ def _add_scaled(out: Writer, rows: int, vectors: int, finite: bool) -> None:
     for v in range(vectors):
         at = f"{v} * SUMS / {MOST_SUMS} * each + {v} * SUMS % {MOST_SUMS} + b * {MOST_SUMS}"
         out.line(f"const reals f{v} = *(const reals *)(scales + {at});")
-    for m in range(rows):
+    for row in range(rows):
         for v in range(vectors):
-            zero_part = f" - z{v} * same_real(of_blocks[{m} * blocks + b])" if finite else ""
-            out.line(f"t{m}_{v} += f{v} * (s{m}_{v}{zero_part});")
+            zero_part = f" - z{v} * same_real(of_blocks[{row} * blocks + b])" if finite else ""
+            out.line(f"t{row}_{v} += f{v} * (s{row}_{v}{zero_part});")
 
 
 def _multiply(out: Writer, rows: int, vectors: int, finite: bool) -> None:
@@ -142,13 +144,13 @@ def _multiply(out: Writer, rows: int, vectors: int, finite: bool) -> None:
         s0_0 += a0 * c0;
     ```
     """
-    for m in range(rows):
-        for v in range(vectors):
-            out.line(f"reals s{m}_{v} = {{ 0 }};")
+    for row in range(rows):
+        for vector in range(vectors):
+            out.line(f"reals s{row}_{vector} = {{ 0 }};")
     with out.block("for (ptrdiff_t k = 0; k < size; ++k)"):
-        for v in range(vectors):
-            at = f"{v} * SUMS / {MOST_SUMS} * apart + {v} * SUMS % {MOST_SUMS}"
-            out.line(f"const sums q{v} = *(const sums *)(w + {at});")
+        for vector in range(vectors):
+            at = f"{vector} * SUMS / {MOST_SUMS} * apart + {vector} * SUMS % {MOST_SUMS}"
+            out.line(f"const sums q{vector} = *(const sums *)(w + {at});")
         for i in range(NIBBLES):
             with out.block(""):
                 _add_products(out, rows, vectors, i, finite)
@@ -158,11 +160,11 @@ def _multiply(out: Writer, rows: int, vectors: int, finite: bool) -> None:
 def _add_products(out: Writer, rows: int, vectors: int, i: int, finite: bool) -> None:
     """Write the products of code ``i`` of each word, added to the sums."""
     last = i == NIBBLES - 1
-    for v in range(vectors):
-        code = f"NIBBLE(q{v}, {4 * i})" if last else f"REAL(q{v} & {15 << 4 * i})"
-        less = "" if finite else f" - z{v} * same_real({1 if last else 16**i}.0f)"
-        out.line(f"const reals c{v} = {code}{less};")
-    for m in range(rows):
-        out.line(f"const reals a{m} = same_real(a[{m} * row + {i}]);")
-        for v in range(vectors):
-            out.line(f"s{m}_{v} += a{m} * c{v};")
+    for vector in range(vectors):
+        code = f"NIBBLE(q{vector}, {4 * i})" if last else f"REAL(q{vector} & {15 << 4 * i})"
+        less = "" if finite else f" - z{vector} * same_real({1 if last else 16**i}.0f)"
+        out.line(f"const reals c{vector} = {code}{less};")
+    for row in range(rows):
+        out.line(f"const reals a{row} = same_real(a[{row} * row + {i}]);")
+        for vector in range(vectors):
+            out.line(f"s{row}_{vector} += a{row} * c{vector};")

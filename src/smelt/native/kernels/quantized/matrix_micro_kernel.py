@@ -104,27 +104,27 @@ def _multiply(out: Writer, rows: int, vectors: int, by_dot4: bool, is_int16: boo
     if not by_dot4:
         out.line("const int16_t *odd = a + 2 * quads;")
     with out.block("for (; quads > 0; --quads)"):
-        for v in range(vectors):
-            at = "b" if v == 0 else f"b + {(2 if is_int16 else 4) * v} * SUMS"
+        for vector in range(vectors):
+            at = "b" if vector == 0 else f"b + {(2 if is_int16 else 4) * vector} * SUMS"
             if by_dot4:
-                out.line(f"const sums b{v} = *(const sums *)(const void *)({at});")
+                out.line(f"const sums b{vector} = *(const sums *)(const void *)({at});")
                 continue
             even = f"*(const pairs *)(const void *)({at})" if is_int16 else f"EVEN_BYTES({at})"
             after = f"({at} + {2 * panel})"
             odd = f"*(const pairs *)(const void *){after}" if is_int16 else f"ODD_BYTES({at})"
-            out.line(f"const pairs b{v} = {even}, c{v} = {odd};")
+            out.line(f"const pairs b{vector} = {even}, c{vector} = {odd};")
         for m in range(rows):
             row = "" if m == 0 else f" + {m} * stride"
             if by_dot4:
                 out.line(f"const sums a{m} = same_word(a{row});")
             else:
                 out.line(f"const pairs a{m} = SAME_PAIR(a{row}), d{m} = SAME_PAIR(odd{row});")
-            for v in range(vectors):
+            for vector in range(vectors):
                 if by_dot4:
-                    out.line(f"ADD_QUADS(s{m}_{v}, a{m}, b{v});")
+                    out.line(f"ADD_QUADS(s{m}_{vector}, a{m}, b{vector});")
                 else:
-                    out.line(f"ADD_HALVES(s{m}_{v}, a{m}, b{v});")
-                    out.line(f"ADD_HALVES(s{m}_{v}, d{m}, c{v});")
+                    out.line(f"ADD_HALVES(s{m}_{vector}, a{m}, b{vector});")
+                    out.line(f"ADD_HALVES(s{m}_{vector}, d{m}, c{vector});")
         out.line("a += 4;" if by_dot4 else "a += 2, odd += 2;")
         out.line(f"b += {4 * panel};")
     if rows == 1:
@@ -137,12 +137,12 @@ def _end_in_bytes(out: Writer, epilogue: Epilogue, rows: int, vectors: int) -> N
         out.line(f"const reals factor{v} = *(const reals *)(factors{vector(v)});")
         if epilogue.fractions:
             out.line(f"const reals fraction{v} = *(const reals *)(fractions{vector(v)});")
-    for m in range(rows):
+    for row in range(rows):
         for v in range(0, vectors, 2):
             if v:
                 out.line(f"if (wide[{v}] > 0)")
             scaled = ", ".join(
-                epilogue.scaled(f"REAL(s{m}_{each})", f"factor{each}", f"fraction{each}")
+                epilogue.scaled(f"REAL(s{row}_{each})", f"factor{each}", f"fraction{each}")
                 for each in (v, v + 1)
             )
             ends = f"out + to[{v}], wide[{v}], out + to[{v + 1}], wide[{v + 1}]"

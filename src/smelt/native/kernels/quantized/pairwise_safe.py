@@ -114,14 +114,17 @@ def tables(cx: KernelContext, excess: Excess) -> tuple[str, str]:
 def add_excess(out: Writer, rows: int, vectors: Sequence[str]) -> None:
     """Write the addition of the excess of each row, times its pixels, to the sums of the row.
 
+    An entry of ``excess`` has the lost part of a weight in its low 8 bits, the place of the weight
+    in a group of four in the next 2, and the number of the group in the others.
+
     The C reads ``image``, ``steps`` (the offset in it of each group of four) and ``vectors`` (the
     offsets of groups of pixels).
     """
-    for m in range(rows):
-        with out.block(f"for (ptrdiff_t e = first[{m}]; e < first[{m + 1}]; ++e)"):
+    for row in range(rows):
+        with out.block(f"for (ptrdiff_t e = first[{row}]; e < first[{row + 1}]; ++e)"):
             out.line("const unsigned char *p = image + steps[excess[e] >> 10]")
             out.line("    + (excess[e] >> 8 & 3);")
             out.line("const sums lost = zero + (int8_t)(excess[e] & 255);")
             for v, at in enumerate(vectors):
                 read = f"*(const sums_anywhere *)(const void *)(p + {at}) & 255"
-                out.line(f"ADD_HALVES(s{m}_{v}, (pairs)lost, (pairs)({read}));")
+                out.line(f"ADD_HALVES(s{row}_{v}, (pairs)lost, (pairs)({read}));")

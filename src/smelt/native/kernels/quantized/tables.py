@@ -9,7 +9,10 @@ from smelt.native.kernels.kernel import KernelContext
 
 
 def int_table(cx: KernelContext, stem: str, numbers: Sequence[int]) -> str:
-    """Return the name of a table of 32-bit integers."""
+    """Return the name of a table of 32-bit integers: ``stem`` and a hash of the numbers.
+
+    Two kernels with equal numbers so use one table.
+    """
     text = ", ".join(map(str, numbers))
     name = f"{stem}_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
     lines = [", ".join(map(str, numbers[i : i + 12])) for i in range(0, len(numbers), 12)]

@@ -70,9 +70,9 @@ def emit_wide(
     out.line(epilogue.parameters)
     with out.block(""):
         out.line("const two_sums zero = { 0 };")
-        for m in range(rows):
+        for row in range(rows):
             for v in range(VECTORS // 2):
-                out.line(f"two_sums s{m}_{v} = zero + bias[{m}];")
+                out.line(f"two_sums s{row}_{v} = zero + bias[{row}];")
         for v in range(VECTORS):
             out.line(f"const unsigned char *i{v} = image + at[{v}];")
         if not in_loop:
@@ -90,10 +90,10 @@ def _multiply(out: Writer, rows: int, offset: str) -> None:
     """Write the multiplication of one group of four channels."""
     for v in range(VECTORS // 2):
         out.line(f"const two_sums b{v} = BOTH(i{2 * v}{offset}, i{2 * v + 1}{offset});")
-    for m in range(rows):
-        out.line(f"const two_sums a{m} = zero + *(const word *)(w + {4 * m});")
+    for row in range(rows):
+        out.line(f"const two_sums a{row} = zero + *(const word *)(w + {4 * row});")
         for v in range(VECTORS // 2):
-            out.line(f"ADD_BOTH(s{m}_{v}, b{v}, a{m});")
+            out.line(f"ADD_BOTH(s{row}_{v}, b{v}, a{row});")
     out.line(f"w += {4 * rows};")
 
 
