@@ -22,7 +22,7 @@ COMPUTED = {"Div": divide, "Mod": modulo, "Pow": power, "BitShift": shift}
 
 
 def text_of(row: Row, type_: CType) -> str:
-    """Return a row's C expression for elements of a type, "" if it has none."""
+    """Return a row's C for elements of a type: ``{0} + {1}`` for Add; "" if it has none."""
     if type_.kind == "int" and not type_.signed and row.unsigned:
         return row.unsigned
     return {"float": row.floats, "int": row.integers, "bool": row.booleans}[type_.kind]

@@ -69,5 +69,5 @@ def vector_schedule(window: Window, monoid: Monoid, algorithm: Algorithm) -> Sch
 
 
 def _reach(window: Window) -> int:
-    """Return the distance from the first to the last column of a window."""
+    """Return the distance from the first to the last column of a window: 2 for 3 columns."""
     return (window.kernel[2] - 1) * window.dilations[2]

@@ -45,11 +45,11 @@ class Sides:
 
 def sides_of(layout: Layout) -> Sides | None:
     """Return both sides if one has few columns and the other contiguous rows, else None."""
-    m, n, k = layout.m, layout.n, layout.k
-    if n.size <= MOST and k.lhs == 1 and m.size > n.size:
-        return Sides(0, m.size, m.lhs, n.size, n.rhs, k.rhs, n.size, 1)
-    if m.size <= MOST and k.rhs == 1 and n.size > m.size:
-        return Sides(1, n.size, n.rhs, m.size, m.lhs, k.lhs, 1, n.size)
+    rows, columns, terms = layout.m, layout.n, layout.k
+    if columns.size <= MOST and terms.lhs == 1 and rows.size > columns.size:
+        return Sides(0, rows.size, rows.lhs, columns.size, columns.rhs, terms.rhs, columns.size, 1)
+    if rows.size <= MOST and terms.rhs == 1 and columns.size > rows.size:
+        return Sides(1, columns.size, columns.rhs, rows.size, rows.lhs, terms.lhs, 1, columns.size)
     return None
 
 

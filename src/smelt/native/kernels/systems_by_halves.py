@@ -89,9 +89,9 @@ def is_worth(n: int, columns: int, *, left_side: bool) -> bool:
 
 
 def emit(
-    cx: KernelContext, a: str, x: str, n: int, columns: int, *, is_complex: bool = False
+    cx: KernelContext, a: str, x: str, order: int, columns: int, *, is_complex: bool = False
 ) -> None:
-    """Write the solution of the system of the ``n`` rows ``a``, in place of ``x``.
+    """Write the solution of the system of the ``order`` rows ``a``, in place of ``x``.
 
     The instruction's attributes tell which triangle is read, and whether it is transposed.
     """
@@ -102,10 +102,10 @@ def emit(
         text = text.replace(word, replacement)
     function = cx.call(name, _with_type(text, c_type))
     transposed = bool(cx.int("transpose_a"))
-    steps = f"1, {n}" if transposed else f"{n}, 1"
+    steps = f"1, {order}" if transposed else f"{order}, 1"
     lower = int(bool(cx.int("lower")) != transposed)
     unit = int(bool(cx.int("unit_diagonal")))
-    cx.body.line(f"{function}({a}, {steps}, {x}, {n}, {columns}, {lower}, {unit});")
+    cx.body.line(f"{function}({a}, {steps}, {x}, {order}, {columns}, {lower}, {unit});")
 
 
 def _gemm(cx: KernelContext, *, is_complex: bool) -> str:

@@ -48,13 +48,13 @@ def _is_worth(instance: Instance) -> bool:
     if blas_layout is None:
         return False
     layout, left, _ = blas_layout
-    m, n, k = (axis.size for axis in (layout.m, layout.n, layout.k))
-    if min(m, n) < FEWEST or m * n * k < WORTH[instance.type(0).name]:
+    rows, columns, terms = (axis.size for axis in (layout.m, layout.n, layout.k))
+    if min(rows, columns) < FEWEST or rows * columns * terms < WORTH[instance.type(0).name]:
         return False
     is_computed = step.inputs[1] not in instance.program.constants
     return (
         instance.type(0).name == "double"
-        or m * k > LARGEST_LEFT
-        or (is_computed and k > LONGEST_SUM)
-        or (left.flag == TRANSPOSED and k > LONGEST_TRANSPOSED)
+        or rows * terms > LARGEST_LEFT
+        or (is_computed and terms > LONGEST_SUM)
+        or (left.flag == TRANSPOSED and terms > LONGEST_TRANSPOSED)
     )

@@ -55,7 +55,7 @@ def spans(window: Window, dim: int) -> list[Span]:
         ``result`` is the index of an output pixel. (0, 0) if no position is inside.
         """
         start = result * stride - begin
-        inside = [k for k in range(kernel) if 0 <= start + k * step < size]
+        inside = [tap for tap in range(kernel) if 0 <= start + tap * step < size]
         return (inside[0], inside[-1] + 1) if inside else (0, 0)
 
     spans_, first = [], 0

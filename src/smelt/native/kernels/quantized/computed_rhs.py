@@ -69,16 +69,21 @@ def is_computed(instance: Instance) -> bool:
 def refuse_computed(instance: Instance) -> str | None:
     """Return why a computed right operand is refused, None if it is supported."""
     positions = input_positions(instance)
-    w, zero = instance.slot(positions.w), constant(instance, positions.w_zero)
+    weights, zero = instance.slot(positions.w), constant(instance, positions.w_zero)
     if positions.scales is not None:
         return "weights that are not constant"
     if is_present(instance, positions.w_zero) and (zero is None or zero.any()):
         return "a zero point of weights that are not constant"
     left = instance.slot(0)
-    if left is None or left.dtype not in BYTES or w is None or w.dtype != ir.DataType.INT8:
+    if (
+        left is None
+        or left.dtype not in BYTES
+        or weights is None
+        or weights.dtype != ir.DataType.INT8
+    ):
         return "computed weights of a type other than int8"
-    sizes = [*left.shape, *w.shape]
-    if len(w.shape) != 2 or len(left.shape) < 2 or not all(type(n) is int for n in sizes):
+    sizes = [*left.shape, *weights.shape]
+    if len(weights.shape) != 2 or len(left.shape) < 2 or not all(type(n) is int for n in sizes):
         return "computed weights that are not a matrix of known size"
     point = instance.slot(positions.x_zero)
     if point is not None and point.size != 1:
@@ -105,10 +110,10 @@ def pack_computed(
     depth, columns = cx.shape(position)
     declare(cx)
     cx.call("pack_quads", PACK)
-    w, body = cx.input(position).name, cx.body
+    weights, body = cx.input(position).name, cx.body
     body.line(f"int8_t *const right = (int8_t *)({packed});")
-    body.line(f"pack_quads({w}, {depth}, {columns}, {MOST_SUMS * vectors}, right);")
+    body.line(f"pack_quads({weights}, {depth}, {columns}, {MOST_SUMS * vectors}, right);")
     body.line(f"int32_t *const start = (int32_t *)(void *)({start});")
     zero = f"(uint32_t)({zero_text(cx)} + {flip})"
-    body.line(f"start_columns({w}, {depth}, {columns}, {SPARE}, {zero}, start);")
+    body.line(f"start_columns({weights}, {depth}, {columns}, {SPARE}, {zero}, start);")
     return "right", Epilogue("start", "")

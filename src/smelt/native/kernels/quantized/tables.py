@@ -15,6 +15,8 @@ def int_table(cx: KernelContext, stem: str, numbers: Sequence[int]) -> str:
     """
     text = ", ".join(map(str, numbers))
     name = f"{stem}_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-    lines = [", ".join(map(str, numbers[i : i + 12])) for i in range(0, len(numbers), 12)]
+    lines = [
+        ", ".join(map(str, numbers[first : first + 12])) for first in range(0, len(numbers), 12)
+    ]
     inner = ",\n    ".join(lines)
     return cx.call(name, f"static const int32_t {name}[] = {{\n    {inner}\n}};\n")
