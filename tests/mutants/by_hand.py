@@ -26,8 +26,8 @@ SHOWN = [
     Shown(
         "hoist-transposes",
         "passes.layout.hoist_transposes:_hoist",
-        "zip(split.outputs, b.add(new_split), strict=True)",
-        "zip(split.outputs, reversed(b.add(new_split)), strict=True)",
+        "zip(node.outputs, commuted.build(b, operands), strict=True)",
+        "zip(node.outputs, reversed(commuted.build(b, operands)), strict=True)",
         "g (float[3,8] x) => (float[4,3] p, float[4,3] q) <int64[2] z = {4,4}> "
         "{ a, b = Split<axis=1>(x, z) p = Transpose(a) q = Transpose(b) }",
     ),

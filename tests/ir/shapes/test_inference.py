@@ -191,6 +191,15 @@ def test_sizes_multiplied_and_summed_by_reductions() -> None:
     assert (shapes["y"], shapes["z"], shapes["n"].count(",")) == ("B*T", "B + T", 1)
 
 
+def test_a_sum_of_many_unknown_numbers_is_unknown() -> None:
+    """Its time would be quadratic in their number, and no shape has so many dims."""
+    shapes = shapes_of(
+        "g (bool[300] x) => () <int64[1] a = {0}, float v = {1}> "
+        "{ c = Cast<to=7>(x) t = ReduceSum<keepdims=1>(c) y = Expand(v, t) }"
+    )
+    assert "+" not in shapes["y"]
+
+
 def test_a_loop_state_that_no_iteration_reads_may_change_its_rank() -> None:
     """The last round writes it; a loop that may make none returns what it starts with."""
     loop = (

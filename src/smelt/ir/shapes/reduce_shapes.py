@@ -42,6 +42,10 @@ def infer_reduction(context: ShapeInferenceContext, node: ir.Node) -> bool:
 
 Rule: TypeAlias = Callable[[ShapeInferenceContext, ir.Node], None]
 
+MOST_TERMS = 16
+"""The most sizes without a number that are added or multiplied: no shape has so many dims, and the
+time is quadratic in their number."""
+
 
 def with_sizes(library_rule: Rule) -> Rule:
     """Wrap the rule of ReduceProd or ReduceSum so that it also computes with tracked sizes."""
@@ -61,6 +65,8 @@ def with_sizes(library_rule: Rule) -> Rule:
         ):
             return
         if result.shape is None or result.dtype != ir.DataType.INT64:
+            return
+        if sum(not isinstance(element, int) for element in elements) > MOST_TERMS:
             return
         operator = mul if node.op_type == "ReduceProd" else add
         context.set_symbolic_value(result, [reduce(operator, elements)])

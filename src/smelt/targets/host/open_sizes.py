@@ -10,6 +10,7 @@ import ctypes
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import onnx_ir as ir
@@ -110,13 +111,17 @@ class OpenSizes:
     """Compiles ``model`` for sizes up to bounds, which grow with the shapes that are called."""
 
     def __init__(self, model: ir.Model, threads: int) -> None:
-        """Copy the model; its symbolic dims get names."""
-        self._model = clone_model(model)
-        ShapeInference(self._model).infer_model()
-        self._inputs = interface_of(self._model)
+        """Copy the model; nothing is inferred yet."""
+        self._copy = clone_model(model)
         self._threads = threads
         self._largest: dict[str, int] = {}
         self._compiled_for: dict[str, int] = {}
+
+    @cached_property
+    def _model(self) -> ir.Model:
+        """The model, whose symbolic dims have names."""
+        ShapeInference(self._copy).infer_model()
+        return self._copy
 
     @property
     def is_due(self) -> bool:
@@ -129,7 +134,7 @@ class OpenSizes:
 
     def note(self, shapes: Shapes) -> None:
         """Let the bounds of the next program hold ``shapes``."""
-        dims = [dim for port in self._inputs.inputs for dim in port.shape or ()]
+        dims = [dim for port in interface_of(self._model).inputs for dim in port.shape or ()]
         lengths = [size for shape in shapes for size in shape]
         if len(dims) != len(lengths):
             return
