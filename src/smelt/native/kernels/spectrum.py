@@ -179,9 +179,7 @@ class _Emitter:
 
     def _result_rows(self, parts: int) -> tuple[int, int]:
         """Return the distance between numbers of a result row in a block, and how many there are.
-
-        If only real parts are stored, they are ``2 * lanes`` apart: imaginary parts lie between.
-        """
+        Real parts alone are ``2 * lanes`` apart: imaginary parts lie between."""
         if parts == 2:
             return self.lanes, 2 * self.work.count
         return (self.lanes if self.work.by_pairs else 2 * self.lanes), self.work.count
