@@ -19,6 +19,7 @@ import smelt.onnxruntime as ort
 from smelt.errors import UsageError
 from smelt.frontends.onnx import to_proto
 from smelt.ir import text
+from smelt.runtime.jit import cache_key
 from smelt.runtime.jit.cache import Cache
 from smelt.sessions import kept_session
 from smelt.sessions.kept import DOCUMENT, KeptCalls
@@ -298,6 +299,14 @@ def test_small_floats_are_kept(tmp_path, compiles) -> None:
         assert y.dtype == dtype
         np.testing.assert_array_equal(y.astype(np.float32), [1, 2, 3, 4])
     assert len(compiles) == 1
+
+
+def test_another_version_of_the_package_compiles_again(tmp_path, compiles, monkeypatch) -> None:
+    path = _saved(tmp_path / "m.onnx", SCALED.format(1))
+    _run(path)
+    monkeypatch.setattr(cache_key, "package_digest", lambda: "after an update")
+    _run(path)
+    assert len(compiles) == 2
 
 
 def test_a_full_cache_drops_entries(tmp_path, own_cache) -> None:

@@ -11,12 +11,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +22,6 @@ import numpy as np
 from smelt.runtime.jit.cache import Cache, check_private
 from smelt.runtime.jit.caller import Port
 from smelt.runtime.jit.library_call import LibraryCall
-from smelt.runtime.jit.toolchain import this_toolchain
 
 DOCUMENT = "session.json"
 SCHEMA = "smelt.session/1"
@@ -43,28 +39,6 @@ def identity_of(path: str | os.PathLike[str]) -> Identity:
     status = Path(path).stat()
     changed = (status.st_mtime_ns, status.st_ctime_ns)
     return (str(os.path.realpath(path)), status.st_size, *changed, status.st_ino, status.st_dev)
-
-
-def entry_key(source: str, settings: Sequence[object]) -> str:
-    """Return the name of the entry of ``source``, a path or a digest, compiled with ``settings``.
-
-    Raises UsageError E661 without a C compiler.
-    """
-    blas = find_spec("scipy_openblas32")
-    versions = (sys.version, np.__version__, str(blas.origin if blas else None), package_digest())
-    return this_toolchain().key("session", source, json.dumps(list(settings)), *versions)
-
-
-@cache
-def package_digest() -> str:
-    """Return a hash of the sizes and times of all files of this package."""
-    hashed = hashlib.sha256()
-    for folder, _, names in sorted(os.walk(Path(__file__).parents[1])):
-        for name in sorted(names):
-            if name.endswith((".py", ".c", ".h")):
-                status = Path(folder, name).stat()
-                hashed.update(f"{folder}/{name} {status.st_size} {status.st_mtime_ns}\n".encode())
-    return hashed.hexdigest()
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import threading
 import time
@@ -13,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from smelt.errors import SmeltError
+from smelt.runtime.jit.cache_key import key_here
 from smelt.runtime.jit.caller import Caller
 from smelt.runtime.jit.variables import ENGINE as ENGINE_VARIABLE
 from smelt.sessions.compiled import CompiledModel, compile_for_session
-from smelt.sessions.kept import Identity, KeptCalls, Shapes, cached_caller, entry_key, identity_of
+from smelt.sessions.kept import Identity, KeptCalls, Shapes, cached_caller, identity_of
 from smelt.sessions.options import ENGINE, SessionOptions
 from smelt.sessions.ports import Description
 
@@ -53,7 +55,7 @@ class KeptRunner:
     def __init__(
         self, kept: KeptCalls, threads: int, compiled: Callable[[], CompiledModel]
     ) -> None:
-        """Store how the model is called and how it is compiled; neither happens yet."""
+        """Load and compile nothing yet."""
         self._kept = kept
         self._threads = threads
         self._compile = compiled
@@ -86,7 +88,7 @@ class KeptRunner:
         return self._compiled is None or self._compiled.ready(timeout)
 
     def _caller(self, shapes: Shapes) -> Caller | None:
-        """Return the kept caller for inputs of ``shapes``; None if there is none that works."""
+        """Return the kept caller for inputs of ``shapes``; None if it is missing or damaged."""
         if shapes in self._callers:
             return self._callers[shapes]
         with self._changing:
@@ -123,7 +125,7 @@ def _key(source: Source, options: SessionOptions) -> str | None:
     level = options.graph_optimization_level.name
     settings = (options.threads, engine, level, sorted(options.dims.items()))
     try:
-        return entry_key(name, settings)
+        return key_here("session", name, json.dumps(settings))
     except SmeltError:
         return None  # there is no C compiler
 

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from smelt.errors import UsageError
+from smelt.runtime.jit.pool import MOST_THREADS
 from smelt.sessions.process import log_once
 
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
 ENGINE = "smelt.engine"
 """The configuration entry for the option ``engine`` of the target ``host``."""
-
-MOST_THREADS = 64
 
 
 class GraphOptimizationLevel(Enum):
@@ -142,7 +141,7 @@ WITHOUT_EFFECT = {
     "profile_file_prefix": "sessions write no profiles",
     "use_deterministic_compute": "compiled programs give the same bits on every run",
     "use_per_session_threads": "all sessions of a process share their threads",
-    "log_verbosity_level": "there are no verbose messages",
+    "log_verbosity_level": "smelt logs no verbose messages",
 }
 """The options without an effect, and why."""
 

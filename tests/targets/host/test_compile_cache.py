@@ -12,6 +12,7 @@ import pytest
 
 from smelt.ir import text
 from smelt.program.instruction import Program
+from smelt.runtime.jit import cache_key
 from smelt.runtime.jit.cache import Cache
 from smelt.targets.base import Plan
 from smelt.targets.host import compile_cache, host, phases, static_programs
@@ -99,7 +100,7 @@ def test_so_are_other_numbers_of_threads_and_another_version(
 ) -> None:
     check(2.0)
     check(2.0, threads=2)
-    monkeypatch.setattr(compile_cache, "_this_package", lambda: "after an update")
+    monkeypatch.setattr(cache_key, "package_digest", lambda: "after an update")
     check(2.0)
     assert len(planned) == 3
 

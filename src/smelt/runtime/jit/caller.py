@@ -91,7 +91,7 @@ def _imported(path: Path) -> ModuleType:
 
 def _by_extension(module: ModuleType, entry: Entry) -> Caller:
     """Return a caller of ``entry`` through the extension."""
-    weights = _addresses(entry.weights)
+    weights = addresses(entry.weights)
     ports = [tuple((p.dtype, p.shape) for p in side) for side in (entry.inputs, entry.outputs)]
     owner = (entry, weights)
     caller_of_entry: Caller = module.caller(
@@ -102,7 +102,7 @@ def _by_extension(module: ModuleType, entry: Entry) -> Caller:
 
 def _by_ctypes(entry: Entry) -> Caller:
     """Return a caller of ``entry`` through ctypes."""
-    weights = _addresses(entry.weights)
+    weights = addresses(entry.weights)
     kind = ctypes.CFUNCTYPE(ctypes.c_int, *(ctypes.c_void_p,) * 4)
     function = kind(entry.run)
     inputs, outputs = entry.inputs, entry.outputs
@@ -115,7 +115,7 @@ def _by_ctypes(entry: Entry) -> Caller:
         memory = np.empty(entry.memory_bytes + ALIGNMENT, np.uint8)
         start = memory.ctypes.data
         start += -start % ALIGNMENT
-        status = function(_addresses(arrays), _addresses(results), start, weights)
+        status = function(addresses(arrays), addresses(results), start, weights)
         return None if status else results
 
     return call
@@ -128,6 +128,6 @@ def _fits(array: np.ndarray, port: Port) -> bool:
     return array.flags.c_contiguous and array.flags.aligned
 
 
-def _addresses(arrays: Sequence[np.ndarray]) -> ctypes.Array[ctypes.c_void_p]:
+def addresses(arrays: Sequence[np.ndarray]) -> ctypes.Array[ctypes.c_void_p]:
     """Return the addresses of ``arrays`` as a C array."""
     return (ctypes.c_void_p * max(len(arrays), 1))(*(array.ctypes.data for array in arrays))

@@ -10,6 +10,8 @@ from smelt.errors import SmeltError
 from smelt.runtime.jit.build import built, warn_once
 
 FUNCTION = "smelt_parallel_for"
+MOST_THREADS = 64
+"""The most threads that compute one step."""
 
 
 @cache

@@ -83,7 +83,7 @@ class Toolchain:
 def toolchain(chosen: str | None = None) -> Toolchain:
     """Return the compiler of this machine, cached by ``chosen``, the value of ``$CC``.
 
-    Raises UsageError E661 if there is none.
+    Raises UsageError E661 if the machine has no C compiler.
     """
     command = compiler_command()
     _, version = _run([*command, "--version"], Path.cwd(), 10.0)

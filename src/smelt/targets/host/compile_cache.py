@@ -10,13 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import sys
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 
@@ -26,15 +20,12 @@ from smelt.native.kernels.blas import BIND
 from smelt.program.digest import digest
 from smelt.program.instruction import Program
 from smelt.runtime.jit.cache import Cache
+from smelt.runtime.jit.cache_key import key_here
 from smelt.runtime.jit.library_call import LibraryCall
-from smelt.runtime.jit.toolchain import this_toolchain
 from smelt.targets.host.call_ports import ports_of
 
 MOST_CONSTANTS = 1 << 12
 """The most bytes of constants in a note; programs with more are planned again."""
-
-PARTS = ("ir", "operators", "program", "native", "runtime", "targets/host")
-"""The folders of this package that affect compiled programs."""
 
 
 @dataclass(frozen=True)
@@ -84,11 +75,7 @@ def note_name(program: Program, threads: int) -> str:
     if _is_identified_by_note(program):
         for slot in sorted(program.constants):
             constants.update(program.bytes_of(slot))
-    blas = find_spec("scipy_openblas32")  # its path, as repr() would contain an address
-    where = str(blas.origin if blas else None)
-    versions = (sys.version, np.__version__, where, _this_package())
-    key_parts = (digest(program), constants.hexdigest(), str(threads))
-    return this_toolchain().key("program", *key_parts, *versions)
+    return key_here("program", digest(program), constants.hexdigest(), str(threads))
 
 
 def read_note(program: Program, threads: int) -> CachedLibrary | None:
@@ -121,22 +108,3 @@ def _is_identified_by_note(program: Program) -> bool:
     if any(slot.quantization is not None or slot.layout is not None for slot in program.slots):
         return False
     return not any(step.bodies for step in program.instructions)
-
-
-@cache
-def _this_package() -> str:
-    """Return a hash of the sizes and times of the package's files."""
-    hashed = hashlib.sha256()
-    for line in _files(Path(__file__).parents[2]):
-        hashed.update(line.encode())
-    return hashed.hexdigest()
-
-
-def _files(root: Path) -> Iterator[str]:
-    """Yield path, size and time of each source file that compiled code depends on."""
-    for part in PARTS:
-        for folder, _, names in os.walk(root / part):
-            for name in sorted(names):
-                if name.endswith((".py", ".c")):
-                    status = Path(folder, name).stat()
-                    yield f"{folder}/{name} {status.st_size} {status.st_mtime_ns}\n"

@@ -1,7 +1,7 @@
 """One compiled program for many shapes: the sizes of the inputs are arguments of each run.
 
-A program that is compiled for one set of shapes is faster, but each takes seconds of the C
-compiler. A server that gets texts of 200 lengths runs them all by one program of open sizes.
+A program for one set of shapes runs faster, but compiling it takes seconds. A server that gets
+texts of 200 lengths runs all of them by one program of open sizes.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from smelt.ir.symbolic_dims.solved_dims import solve
 from smelt.native import schedule
 from smelt.native.emit.in_process import BIND_THREADS, FUNCTION, Source, source_of
 from smelt.runtime.interface import Interface, interface_of
+from smelt.runtime.jit.caller import ALIGNMENT, addresses
 from smelt.runtime.jit.library_call import bind
 from smelt.runtime.run_bounds import RunBounds, shape_in, sizes_of
 from smelt.targets.host.call_ports import has_packed_ports
@@ -37,8 +38,6 @@ MOST_BYTES = 1 << 30
 
 KEPT_SHAPES = 1024
 """The most sets of shapes whose sizes and result shapes are remembered."""
-
-ALIGNMENT = 64
 
 
 @dataclass
@@ -65,7 +64,10 @@ class OpenCaller:
         return self._sizes(shapes) is not None
 
     def __call__(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...] | None:
-        """Run on dense arrays of the types of the inputs; None if there is no result."""
+        """Run on arrays that have the inputs' element types; None if the run fails.
+
+        Arrays that are not row-major or aligned are copied first.
+        """
         fitting = self._sizes(tuple(array.shape for array in arrays))
         if fitting is None:
             return None
@@ -76,10 +78,10 @@ class OpenCaller:
         workspace = self._workspaces.pop() if self._workspaces else self._new_workspace()
         try:
             status = self.run(
-                _addresses([*aligned, sizes]),
-                _addresses(results),
+                addresses([*aligned, sizes]),
+                addresses(results),
                 workspace.ctypes.data + -workspace.ctypes.data % ALIGNMENT,
-                _addresses(self.source.weights),
+                addresses(self.source.weights),
             )
         finally:
             self._workspaces.append(workspace)
@@ -177,8 +179,3 @@ def _dtype(dtype: ir.DataType | None) -> np.dtype:
     """Return the NumPy type of an output."""
     assert dtype is not None
     return np.dtype(dtype.numpy())
-
-
-def _addresses(arrays: Sequence[np.ndarray]) -> ctypes.Array[ctypes.c_void_p]:
-    """Return the addresses of ``arrays`` as a C array."""
-    return (ctypes.c_void_p * max(len(arrays), 1))(*(array.ctypes.data for array in arrays))

@@ -6,10 +6,10 @@ import os
 from dataclasses import dataclass, field
 
 from smelt.errors import UsageError, did_you_mean
+from smelt.runtime.jit.pool import MOST_THREADS
 from smelt.runtime.jit.variables import ENGINE
 
 ENGINES = ("numpy", "native", "auto")
-MOST_THREADS = 64
 
 
 def default_engine() -> str:
