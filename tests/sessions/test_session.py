@@ -281,7 +281,8 @@ def test_runs_with_values_return_values() -> None:
     session = _session(MODEL)
     x = ort.OrtValue.ortvalue_from_numpy(np.ones((1, 4), np.float32))
     (y,) = session.run_with_ort_values(["y"], {"x": x})
-    np.testing.assert_array_equal(y.numpy(), session.run(None, {"x": x.numpy()})[0])
+    for feeds in ({"x": x}, {"x": x.numpy()}):
+        np.testing.assert_array_equal(y.numpy(), session.run(None, feeds)[0])
 
 
 def test_a_terminated_run_is_refused() -> None:

@@ -68,7 +68,7 @@ def compile_for_session(
 
 
 def _compile(model: ir.Model, options: SessionOptions) -> Artifact:
-    """Return ``model`` compiled for ``host``, or what it lacks in ONNX Runtime if installed.
+    """Return ``model`` compiled for ``host``; nodes that it does not support run in ONNX Runtime.
 
     Raises the errors of ``host`` if ONNX Runtime is not installed.
     """

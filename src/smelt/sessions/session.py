@@ -25,8 +25,8 @@ class InferenceSession:
     """A model that is compiled for this machine, with the methods of ONNX Runtime's session.
 
     ``path_or_bytes`` is an ONNX file, its bytes, or a folder that ``Artifact.save`` wrote. Nodes
-    that the target ``host`` does not support run in ONNX Runtime if it is installed; without it,
-    the model is refused (Unsupported). Several threads may run one session at once.
+    that the target ``host`` does not support run in ONNX Runtime; if it is not installed, the model
+    is refused by the errors of ``smelt.compile``. Several threads may run one session at once.
     """
 
     def __init__(
@@ -63,9 +63,9 @@ class InferenceSession:
     ) -> list[Any]:
         """Return the outputs called ``output_names``, all of them by default, as new arrays.
 
-        ``input_feed`` has an array, list or number for each input by name; inputs with a default
-        may be left out. Raises UsageError E632 for names, types and shapes that do not fit, all
-        together, E670 for sizes that the operators of the model do not take.
+        ``input_feed`` has an array, an ``OrtValue``, a list or a number for each input by name;
+        inputs with a default may be left out. Raises UsageError E632 for names, types and shapes
+        that do not fit, all together, E670 for sizes that the operators of the model do not take.
         """
         results = self._run(input_feed, run_options)
         if not output_names:
@@ -82,8 +82,8 @@ class InferenceSession:
         run_options: RunOptions | None = None,
     ) -> list[OrtValue]:
         """Return outputs as values, from inputs as values; otherwise as ``run``."""
-        feeds = {name: value.numpy() for name, value in input_dict_ort_values.items()}
-        return [OrtValue(result) for result in self.run(output_names, feeds, run_options)]
+        results = self.run(output_names, input_dict_ort_values, run_options)
+        return [OrtValue(result) for result in results]
 
     def run_with_iobinding(
         self, iobinding: IOBinding, run_options: RunOptions | None = None
@@ -144,7 +144,7 @@ class InferenceSession:
         return [PROVIDER]
 
     def get_provider_options(self) -> dict[str, dict[str, str]]:
-        """Return the options of the provider, of which there are none."""
+        """Return the provider of the CPU, which has no options."""
         return {PROVIDER: {}}
 
     def set_providers(
@@ -152,13 +152,13 @@ class InferenceSession:
         providers: Sequence[Any] | None = None,
         provider_options: Sequence[Mapping[Any, Any]] | None = None,
     ) -> None:
-        """Do nothing: there is one provider."""
+        """Do nothing: the CPU is the only provider."""
 
     def disable_fallback(self) -> None:
-        """Do nothing: there is no provider to fall back from."""
+        """Do nothing: the CPU is the only provider."""
 
     def enable_fallback(self) -> None:
-        """Do nothing: there is no provider to fall back from."""
+        """Do nothing: the CPU is the only provider."""
 
     def end_profiling(self) -> str:
         """Return an empty text: sessions write no profiles."""
@@ -192,10 +192,14 @@ class InferenceSession:
             )
         if not self._required <= feeds.keys() <= self._known:
             raise self._wrong_names(feeds)
+        values = {
+            name: value.numpy() if isinstance(value, OrtValue) else value
+            for name, value in feeds.items()
+        }
         try:
-            return self._compiled.run(*map(feeds.get, self.input_names))
+            return self._compiled.run(*map(values.get, self.input_names))
         except UsageError:
-            self._compiled.explain(feeds)
+            self._compiled.explain(values)
             raise
 
     def _wrong_names(self, feeds: Feeds) -> UsageError:
