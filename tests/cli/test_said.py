@@ -66,7 +66,7 @@ def _said(command: str) -> str:
 
 
 def _file(name: str, data: bytes) -> str:
-    """Return ``name``, and a digest of what a report shows before the times, or of a picture."""
+    """Return ``name``, with a digest of a picture, or of a report up to its table of times."""
     if not name.endswith((".html", ".svg")):
         return name
     shown = data.decode().partition('id="data">')[2].partition('"spans"')[0] or data.decode()

@@ -40,8 +40,7 @@ class PerturbedModel:
     def __init__(self, model: ir.Model, rng: np.random.Generator) -> None:
         """Turn weights into inputs, and insert a factor after each node that rounds.
 
-        A run feeds 1 + eps or 1 - eps into each factor; weights are inputs so that they can be
-        perturbed, too.
+        A run feeds 1 + eps or 1 - eps into each factor, and perturbed weights into the new inputs.
         """
         self.model, self._rng = model, rng
         self._weights: list[np.ndarray] = []

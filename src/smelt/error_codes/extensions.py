@@ -54,7 +54,7 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E647": ErrorCode(
         "an invalid C kernel",
-        "An entry point of `smelt.c.kernels` names an object that is no CKernel. Or the CKernel"
+        "An entry point of `smelt.c.kernels` names an object of another class. Or its CKernel"
         " lacks an example, has both or neither of `text` and `kernel`, or has a `text` that reads"
         " no input and no attribute. Or its `kernel` raised a Python exception or wrote C that does"
         " not compile.",

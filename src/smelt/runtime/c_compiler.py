@@ -15,7 +15,7 @@ from smelt.errors import UsageError
 def compiler_command() -> list[str]:
     """Return the C compiler as a command: ``$CC``, else cc, gcc, clang, or the one in ``ziglang``.
 
-    Raises UsageError E661 if there is none.
+    Raises UsageError E661 if the machine has no C compiler.
     """
     cc = shlex.split(os.environ.get("CC", ""))
     for command in [cc] if cc else [["cc"], ["gcc"], ["clang"]]:

@@ -1,4 +1,4 @@
-"""Programs in tiles, layouts and small memories are those of ``staged.txt``.
+"""Tiling, layouts and small memories make the programs that ``staged.txt`` records.
 
 A row, ``opset 23: graph``, is followed by its entry: for a share of the bytes that the program
 needs, the counts of operators after tiling and staging, the bytes of each memory, and a digest of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from smelt.frontends.jax.lowering import Lowering
-from smelt.frontends.jax.open_sizes import (  # noqa: F401 - each registers what it has
+from smelt.frontends.jax.open_sizes import (  # noqa: F401 - imports register
     scan_length,
     symbolic_arrays,
     symbolic_axes,

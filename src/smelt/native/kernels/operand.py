@@ -31,7 +31,7 @@ class Operand:
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """The strides in elements: those of a view, or those of a dense tensor."""
+        """The strides in elements, of the view if there is one, else of a dense tensor."""
         return row_major(self.shape) if self.steps is None else self.steps
 
     def access(self, strides: Sequence[int] | None = None, offset: int = 0) -> Access:

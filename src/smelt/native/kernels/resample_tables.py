@@ -133,7 +133,7 @@ def _within(position: str, last: str) -> str:
 
 
 def _write(cx: KernelContext, statements: Statements, *more: str) -> None:
-    """Write ``statements``, then those of ``more``."""
+    """Write ``statements``, then ``more``."""
     for text in more:
         statements.write(text)
     for line in read_lines(statements.lines):

@@ -92,7 +92,7 @@ def _operand(
 ) -> Operand:
     """Return how ``array`` becomes a stack of matrices in ``dtype``.
 
-    ``groups`` are the batch dims, then those of rows, then those of columns. A copy is needed for
+    ``groups`` are the batch dims, the dims of rows and the dims of columns. A copy is needed for
     another dtype, for dims that cannot merge, and for strides that BLAS cannot read.
     """
     order = tuple(dim for group in groups for dim in group)

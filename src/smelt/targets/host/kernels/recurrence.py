@@ -128,7 +128,7 @@ def _lstm(call: Call, functions: list[Function]) -> Advance:
         b: Array | None,
     ) -> tuple[Array, Array]:
         """Return the next hidden and cell state."""
-        # The sums are those of the gates input, output and forget, then of the candidate.
+        # One sum per gate: input, output, forget; the candidate is last.
         sums = input_gates + hidden @ weights
         size = hidden.shape[-1]
         candidate = g(sums[:, 3 * size :])
