@@ -1,0 +1,294 @@
+"""A MIL program and its package as plain data, for the writer and the reader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+
+class Element(IntEnum):
+    """An element type of MIL; the values are the numbers of the format."""
+
+    BOOL = 1
+    STRING = 2
+    FLOAT16 = 10
+    FLOAT32 = 11
+    FLOAT64 = 12
+    BFLOAT16 = 13
+    INT8 = 21
+    INT16 = 22
+    INT32 = 23
+    INT64 = 24
+    INT4 = 25
+    UINT8 = 31
+    UINT16 = 32
+    UINT32 = 33
+    UINT64 = 34
+    UINT4 = 35
+    UINT2 = 36
+    UINT1 = 37
+    UINT6 = 38
+    UINT3 = 39
+    FLOAT8E4M3FN = 40
+    FLOAT8E5M2 = 41
+
+    @property
+    def bits(self) -> int:
+        """The number of bits of one element; 0 for strings."""
+        return _BITS[self]
+
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        """The NumPy type of an array of such elements.
+
+        Integers of fewer than 8 bits stand as int8 or uint8, one element a byte. Types that NumPy
+        lacks (bfloat16, float8) stand as their bits, uint16 or uint8.
+        """
+        kind: np.dtype[Any] = np.dtype(_NUMPY.get(self, _SUB_BYTE_NUMPY.get(self, np.uint8)))
+        return kind
+
+
+_NUMPY: dict[Element, Any] = {
+    Element.BOOL: np.bool_,
+    Element.STRING: np.str_,
+    Element.FLOAT16: np.float16,
+    Element.FLOAT32: np.float32,
+    Element.FLOAT64: np.float64,
+    Element.BFLOAT16: np.uint16,
+    Element.INT8: np.int8,
+    Element.INT16: np.int16,
+    Element.INT32: np.int32,
+    Element.INT64: np.int64,
+    Element.UINT16: np.uint16,
+    Element.UINT32: np.uint32,
+    Element.UINT64: np.uint64,
+}
+_SUB_BYTE_NUMPY: dict[Element, Any] = {Element.INT4: np.int8}
+_SUB_BYTE = {
+    Element.INT4: 4,
+    Element.UINT4: 4,
+    Element.UINT2: 2,
+    Element.UINT1: 1,
+    Element.UINT6: 6,
+    Element.UINT3: 3,
+}
+_BITS = {
+    each: 0
+    if each == Element.STRING
+    else _SUB_BYTE.get(each, 8 * np.dtype(_NUMPY.get(each, np.uint8)).itemsize)
+    for each in Element
+}
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """A tensor; a scalar has no dims. A dim is None if its size is unknown; ``dims`` is None for an
+    unknown rank."""
+
+    element: Element
+    dims: tuple[int | None, ...] | None = ()
+
+
+@dataclass(frozen=True)
+class ListType:
+    """A list of ``length`` values of one type; the length is None if it is unknown."""
+
+    element: ValueType
+    length: int | None = None
+
+
+@dataclass(frozen=True)
+class TupleType:
+    """A tuple of values."""
+
+    elements: tuple[ValueType, ...]
+
+
+@dataclass(frozen=True)
+class DictionaryType:
+    """A dictionary from keys to values."""
+
+    key: ValueType
+    value: ValueType
+
+
+@dataclass(frozen=True)
+class StateType:
+    """A state, a tensor that keeps its value between runs (iOS 18)."""
+
+    wrapped: ValueType
+
+
+ValueType = TensorType | ListType | TupleType | DictionaryType | StateType
+
+
+@dataclass(eq=False)
+class Constant:
+    """A constant of the program.
+
+    ``value``: of a tensor, a NumPy array with the dims of ``type`` and the dtype
+    ``type.element.numpy`` (strings: an array of str, or a str for a scalar). Of a list or tuple, a
+    list of Constants. Of a dictionary, a list of pairs of Constants. ``in_file``: its bytes stand
+    in the weight file, not in the program.
+    """
+
+    type: ValueType
+    value: Any
+    in_file: bool = False
+
+
+@dataclass(frozen=True)
+class Named:
+    """A name with its type: an input, or an output of an operation."""
+
+    name: str
+    type: ValueType
+
+
+Argument = str | Constant
+"""An argument of an operation: the name of a value, or a constant that stands in place."""
+
+
+@dataclass
+class Operation:
+    """One operation. ``inputs`` maps the name of a parameter to its arguments, which are several
+    only for variadic parameters such as ``values`` of concat. A const has its value in
+    ``attributes["val"]``."""
+
+    type: str
+    inputs: Mapping[str, Sequence[Argument]] = field(default_factory=dict)
+    outputs: Sequence[Named] = ()
+    blocks: Sequence[Block] = ()
+    attributes: Mapping[str, Constant] = field(default_factory=dict)
+
+
+@dataclass
+class Block:
+    """Operations in order. ``outputs`` are the names of values of this block or around it."""
+
+    operations: Sequence[Operation] = ()
+    outputs: Sequence[str] = ()
+    inputs: Sequence[Named] = ()
+    attributes: Mapping[str, Constant] = field(default_factory=dict)
+
+
+@dataclass
+class Function:
+    """A function. ``blocks`` has one body an opset, such as ``CoreML7``; ``opset`` names the one
+    that runs."""
+
+    inputs: Sequence[Named]
+    opset: str
+    blocks: Mapping[str, Block]
+    attributes: Mapping[str, Constant] = field(default_factory=dict)
+
+    @property
+    def body(self) -> Block:
+        """The block of the function's opset."""
+        return self.blocks[self.opset]
+
+
+@dataclass
+class Program:
+    """Functions by name."""
+
+    functions: Mapping[str, Function]
+    version: int = 1
+    attributes: Mapping[str, Constant] = field(default_factory=dict)
+
+
+class ArrayElement(IntEnum):
+    """The element type of a multi-array at the interface; the values are those of the format."""
+
+    FLOAT16 = 65552
+    FLOAT32 = 65568
+    DOUBLE = 65600
+    INT8 = 131080
+    INT32 = 131104
+
+
+class Color(IntEnum):
+    """The colour layout of an image; the values are those of the format."""
+
+    GRAYSCALE = 10
+    RGB = 20
+    BGR = 30
+    GRAYSCALE_FLOAT16 = 40
+
+
+@dataclass(frozen=True)
+class MultiArray:
+    """A multi-array of the interface. ``shape`` is the default, empty if it is not declared.
+
+    At most one is set: ``ranges`` has lower and upper bound of each dim (-1: no upper bound),
+    ``enumerated`` all permitted shapes.
+    """
+
+    element: ArrayElement
+    shape: tuple[int, ...] = ()
+    ranges: tuple[tuple[int, int], ...] = ()
+    enumerated: tuple[tuple[int, ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image of the interface; ``ranges`` bounds width and height, ``enumerated`` lists all
+    permitted (width, height)."""
+
+    width: int
+    height: int
+    color: Color
+    ranges: tuple[tuple[int, int], ...] = ()
+    enumerated: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Feature:
+    """An input, output or state of a function. ``type`` is None for a type that no ML Program
+    of tensors has, such as a dictionary of a classifier."""
+
+    name: str
+    type: MultiArray | Image | None
+    description: str = ""
+    optional: bool = False
+
+
+@dataclass
+class Interface:
+    """The described inputs, outputs and states of one function."""
+
+    inputs: Sequence[Feature]
+    outputs: Sequence[Feature]
+    states: Sequence[Feature] = ()
+
+
+@dataclass
+class Package:
+    """An ``.mlpackage``.
+
+    ``interfaces`` describes each function by name; a package with one function has it as
+    ``main``. ``specification_version`` is 6, 7, 8, 9 for iOS 15, 16, 17, 18. ``metadata`` has
+    ``shortDescription``, ``versionString``, ``author``, ``license``; ``user_defined`` texts of
+    tools.
+    """
+
+    specification_version: int
+    program: Program
+    interfaces: Mapping[str, Interface]
+    default_function: str = "main"
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    user_defined: Mapping[str, str] = field(default_factory=dict)
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield every block of every function, outer blocks first."""
+        stack = [
+            block for each in self.program.functions.values() for block in each.blocks.values()
+        ]
+        while stack:
+            block = stack.pop()
+            yield block
+            stack += [inner for operation in block.operations for inner in operation.blocks]
