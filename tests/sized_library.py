@@ -12,12 +12,12 @@ import onnx_ir as ir
 from c_library import STRICT, assert_same, build_together, with_values
 
 import smelt
+from smelt.native.interface_file import bounds_of
 from smelt.runtime.c_library import CLibrary
 from smelt.runtime.interface import Interface, interface_of
 from smelt.runtime.onnxruntime import OnnxRuntime
 from smelt.runtime.run_bounds import shape_in
 from smelt.targets.base import Artifact
-from smelt.targets.c.contract import bounds_of
 
 
 @dataclass(frozen=True)

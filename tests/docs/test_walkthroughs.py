@@ -13,6 +13,7 @@ from types import ModuleType
 import pytest
 from typer.testing import CliRunner
 from walked_pages import WALKED
+from webassembly import missing_for_wasm
 
 from smelt.cli.main import app
 
@@ -49,6 +50,8 @@ def test_a_page_does_what_it_says(
 ) -> None:
     if page.stem == "for-microcontrollers" and not shutil.which("cc"):
         pytest.skip("needs a C compiler called cc")
+    if page.stem == "for-the-web" and missing_for_wasm():
+        pytest.skip(missing_for_wasm())
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     module = ModuleType(page.stem.replace("-", "_"))

@@ -23,10 +23,10 @@ from random_graphs.loops import loop_text
 
 import smelt
 from smelt.errors import ErrorList, SmeltError, Unsupported
+from smelt.native.interface_file import bounds_of
 from smelt.runtime.c_library import CLibrary
 from smelt.runtime.interface import interface_of
 from smelt.runtime.onnxruntime import OnnxRuntime
-from smelt.targets.c.contract import bounds_of
 
 SIZES = ({"N": 2, "M": 3}, {"N": 4, "M": 1})
 WAYS = ("optimize", "dims", "onnx", "ort", "numpy", "native", "c")

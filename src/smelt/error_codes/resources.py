@@ -60,4 +60,9 @@ CODES: Mapping[str, ErrorCode] = {
         "weights.",
         "save the artifact and build it yourself",
     ),
+    "E562": ErrorCode(
+        "too much memory for WebAssembly",
+        "Weights, intermediate results, inputs and outputs of a module share 4 GiB.",
+        "--dim B=1, or --weights int8",
+    ),
 }

@@ -64,4 +64,16 @@ CODES: Mapping[str, ErrorCode] = {
         "An array is missing, or has another element type than the model's input.",
         "pass one array per input, of the element type in the message",
     ),
+    "E675": ErrorCode(
+        "no compiler for WebAssembly",
+        "The target wasm builds C with clang, lld and wasi-libc, or with the compiler in the "
+        "package ziglang.",
+        "apt-get install clang lld wasi-libc, or "
+        f"install {requirement('wasm')}, or name a compiler in SMELT_WASM_CC",
+    ),
+    "E676": ErrorCode(
+        "nothing that runs WebAssembly",
+        "To run a module on this machine, smelt needs Node or the package wasmtime.",
+        f"install Node 18 or later, or {requirement('wasm')}",
+    ),
 }

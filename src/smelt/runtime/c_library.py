@@ -157,13 +157,13 @@ class CLibrary:
             *([lengths] if self.lengths else []),
         ]
         status = self._run(_pointers(arrays), _pointers(results), *self._memories, *extra_arguments)
-        _check_status(status)
+        check_status(status)
         sizes |= dict(zip(self.lengths, lengths, strict=True))
         pairs = zip(self.interface.outputs, results, strict=True)
         return tuple(_result(port, data, sizes) for port, data in pairs)
 
 
-def _check_status(status: int) -> None:
+def check_status(status: int) -> None:
     """Raise the error that the number ``status``, the result of a run, stands for; 0 is none."""
     if status == ERROR_SIZE:
         raise UsageError(

@@ -22,10 +22,10 @@ from onnx.backend.test.loader import load_model_tests
 
 import smelt
 from smelt.errors import SmeltError
+from smelt.native.interface_file import bounds_of
 from smelt.runtime.c_library import CLibrary, build
 from smelt.runtime.interface import interface_of
 from smelt.targets.base import Artifact
-from smelt.targets.c.contract import bounds_of
 
 BATCH = 150
 """Models in one run of the C compiler."""

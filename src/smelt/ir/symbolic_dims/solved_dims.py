@@ -38,7 +38,7 @@ def solvers(dims: Iterable[Dim]) -> dict[str, ir.SymbolicDim]:
         before = len(solved_by)
         for dim in expressions:
             unknown = list(symbols_of(dim) - solved_by.keys())
-            if len(unknown) == 1 and _linear(dim, unknown[0]) is not None:
+            if len(unknown) == 1 and linear_in(dim, unknown[0]) is not None:
                 solved_by[unknown[0]] = dim
     return solved_by
 
@@ -81,7 +81,7 @@ def misfit_of(dims: Sequence[Dim], sizes: Sequence[int], known: Mapping[str, int
     return ""
 
 
-def _linear(dim: ir.SymbolicDim, name: str) -> tuple[int, Any] | None:
+def linear_in(dim: ir.SymbolicDim, name: str) -> tuple[int, Any] | None:
     """Return ``(k, remainder)`` where ``dim`` is ``k * name + remainder`` with a whole k; None
     otherwise.
     """
@@ -98,7 +98,7 @@ def _linear(dim: ir.SymbolicDim, name: str) -> tuple[int, Any] | None:
 
 
 def _known_linear(dim: ir.SymbolicDim, name: str) -> tuple[int, Any]:
-    """Return ``_linear(dim, name)``, which must not be None: (factor of ``name``, rest)."""
-    linear = _linear(dim, name)
+    """Return ``linear_in(dim, name)``, which must not be None: (factor of ``name``, rest)."""
+    linear = linear_in(dim, name)
     assert linear is not None
     return linear

@@ -10,7 +10,9 @@ from smelt.native.emit.names import comment
 from smelt.native.types import C_TYPES
 from smelt.program.instruction import Program, RunSize, Slot
 from smelt.program.run_sizes import highest
-from smelt.runtime.run_bounds import RunBounds
+
+SCHEMA = "smelt.c/1"
+"""The schema of the interface file."""
 
 INTERFACE_VERSION = 2
 """Incremented when callers must change; version 1 had no shapes, types and scales."""
@@ -101,8 +103,3 @@ def sizes_of(sizes: Iterable[RunSize]) -> list[SizeMacros]:
         SizeMacros(number, comment(each.name), str(each.size), each.size.low, each.size.high)
         for number, each in enumerate(sizes)
     ]
-
-
-def bounds_of(sizes: Iterable[RunSize]) -> RunBounds:
-    """Return the least and the greatest value of each size, by its name in the model."""
-    return {each.symbol or each.name: (each.size.low, each.size.high) for each in sizes}

@@ -12,6 +12,7 @@ from smelt.errors import not_installed
 from smelt.native.emit.names import comment
 from smelt.native.emit.unit import Unit
 from smelt.native.emit.weights import BLOB_ALIGNMENT, blob
+from smelt.native.interface_file import bounds_of, to_json
 from smelt.native.kernels.vector import WHOLE_VECTORS, WHOLE_VECTORS_END
 from smelt.native.sharing import PARALLEL_FOR, task, task_value
 from smelt.native.types import C_TYPES
@@ -21,8 +22,8 @@ from smelt.program.memory import MemoryPlan
 from smelt.program.resolve_sizes import with_largest_sizes
 from smelt.runtime.c_library import ERROR_SINGULAR
 from smelt.targets.base import Artifact
-from smelt.targets.c import interface_file, report_file
-from smelt.targets.c.contract import INTERFACE_VERSION, bounds_of, ports, sizes_of
+from smelt.targets.c import report_file
+from smelt.targets.c.contract import INTERFACE_VERSION, SCHEMA, ports, sizes_of
 from smelt.targets.c.cpus import CPUS
 from smelt.targets.c.options import Options
 from smelt.targets.c.phases import CPlan
@@ -71,7 +72,7 @@ def emit(plan: CPlan) -> Artifact:
     if in_blob:
         files[f"{options.name}{BLOBS[form]}"] = data
     built = {name: text for name, text in files.items() if name not in project_files(options)}
-    interface = interface_file.to_json(options.name, plan.model, program, built)
+    interface = to_json(SCHEMA, options.name, plan.model, program, built)
     files[f"{options.name}.json"] = interface
     kernels = kernel_report(with_largest_sizes(program))
     plan.facts["macs"] = sum(kernel["macs"] for kernel in kernels)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from smelt.errors import InternalError, UsageError
 from smelt.native.emit.names import check_identifier
+from smelt.native.interface_file import InterfaceFile, digest, from_json
 from smelt.runtime.c_library import load_library, nbytes
-from smelt.targets.c.contract import INTERFACE_VERSION
+from smelt.targets.c.contract import INTERFACE_VERSION, SCHEMA
 from smelt.targets.c.emit import BLOBS
-from smelt.targets.c.interface_file import InterfaceFile, digest, from_json
 from smelt.targets.c.report_file import clock_file
 from smelt.targets.runner import Runner
 from smelt.targets.saved_folder import Saved
@@ -27,7 +27,7 @@ def open_folder(folder: Path) -> Saved | None:
     model or version.
     """
     for path in sorted(folder.glob("*.json")):
-        read = from_json(path.read_bytes(), path.name)
+        read = from_json(SCHEMA, path.read_bytes(), path.name)
         if read is not None:
             return _library(folder, read)
     for header in sorted(folder.glob("*.h")):

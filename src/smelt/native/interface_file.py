@@ -1,7 +1,8 @@
-"""``NAME.json``: the names, types and shapes of a library's inputs and outputs in the model.
+"""``NAME.json``: the names, types and shapes of the inputs and outputs of compiled code.
 
 Names in C files are sanitized and occur in comments only, so loading a library reads this file. It
-repeats no size of the header; sizes are read from the header and must agree.
+repeats no size of a C header; sizes are read from the header and must agree. Each target has a
+``schema`` of its own.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,16 +21,20 @@ from smelt.errors import UsageError, damage
 from smelt.ir.complex_pairs import COMPLEX
 from smelt.ir.symbolic_dims.dim_texts import symbolic_dim
 from smelt.ir.symbolic_dims.size_constraints import SizeCheck
-from smelt.program.instruction import Program
+from smelt.program.instruction import Program, RunSize
 from smelt.runtime.input_ranges import Range, index_range
 from smelt.runtime.interface import Interface, Port, interface_of
 from smelt.runtime.run_bounds import RunBounds
-from smelt.targets.c.contract import bounds_of
-
-SCHEMA = "smelt.c/1"
 
 
-def to_json(name: str, model: ir.Model, program: Program, files: Mapping[str, bytes]) -> bytes:
+def bounds_of(sizes: Iterable[RunSize]) -> RunBounds:
+    """Return the least and the greatest value of each size, by its name in the model."""
+    return {each.symbol or each.name: (each.size.low, each.size.high) for each in sizes}
+
+
+def to_json(
+    schema: str, name: str, model: ir.Model, program: Program, files: Mapping[str, bytes]
+) -> bytes:
     """Return the interface of ``model``, compiled as library ``name``, as the bytes of the file.
 
     ``program`` has the sizes that a run receives and returns. ``files`` are the library's files;
@@ -38,7 +43,7 @@ def to_json(name: str, model: ir.Model, program: Program, files: Mapping[str, by
     interface = interface_of(model)
     limits = [index_range(value, {}) for value in model.graph.inputs]
     document: dict[str, Any] = {
-        "schema": SCHEMA,
+        "schema": schema,
         "name": name,
         "inputs": [_entry(*pair) for pair in zip(interface.inputs, limits, strict=True)],
         "outputs": [_entry(port, limits=None) for port in interface.outputs],
@@ -89,8 +94,8 @@ class InterfaceFile:
     """SHA-256 by file of the library; empty in folders of earlier versions."""
 
 
-def from_json(data: bytes, file: str) -> InterfaceFile | None:
-    """Return the contents of the interface file; None if it is another kind of file.
+def from_json(schema: str, data: bytes, file: str) -> InterfaceFile | None:
+    """Return the contents of an interface file with ``schema``; None if it is another kind of file.
 
     Raises UsageError E616 if the schema is right but the contents are damaged.
     """
@@ -98,7 +103,7 @@ def from_json(data: bytes, file: str) -> InterfaceFile | None:
         document = json.loads(data)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+    if not isinstance(document, dict) or document.get("schema") != schema:
         return None
     try:
         inputs = tuple(_port(entry) for entry in document["inputs"])

@@ -1,0 +1,200 @@
+"""A model as WebAssembly computes in Node what it computes here, and its JavaScript says what is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from webassembly import needs_wasm, node
+
+import smelt
+from smelt.errors import UsageError
+from smelt.ir import text
+from smelt.runtime import wasm_compiler, wasm_runner
+from smelt.targets.saved import open_saved
+from smelt.targets.wasm import wasm
+from smelt.targets.wasm.module import (
+    DATA,
+    HEADER,
+    Reader,
+    addresses,
+    sections,
+    signed,
+    unsigned,
+    with_data,
+)
+
+OPEN = """g (float[B,4] x, int64[B] n) => (float[B,3] y, int64[B] twice)
+    <float[4,3] w = {1,2,3,4,5,6,7,8,9,10,11,12}> { m = MatMul(x, w) y = Tanh(m) twice = Add(n, n) }"""
+TYPES = """g (float16[3] h, bool[3] b, uint8[3] u, double[3] d) => (float16[3] a, bool[3] c, uint8[3] v, double[3] e)
+    { a = Add(h, h) c = Not(b) v = Max(u) e = Exp(d) }"""
+FOUND = "g (float[6] x) => (int64[1,N] places) { places = NonZero(x) }"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model with an open size, and weights beside the module."""
+    path = tmp_path_factory.mktemp("open")
+    options = {"dims": {"B": (1, 5)}, "weights": "beside", "plain": False}
+    smelt.compile(text.parse(OPEN), target=wasm, **options).save(path)
+    return path
+
+
+@needs_wasm()
+def test_a_saved_folder_computes_at_each_size(folder: Path) -> None:
+    saved = open_saved(folder)
+    for size in (1, 5):
+        x = np.linspace(-1, 1, 4 * size, dtype=np.float32).reshape(size, 4)
+        y, twice = saved(x, np.arange(size) - 2)
+        w = np.arange(1, 13, dtype=np.float32).reshape(4, 3)
+        np.testing.assert_allclose(y, np.tanh(x @ w), rtol=1e-6)
+        assert twice.tolist() == [2 * (i - 2) for i in range(size)]
+    with pytest.raises(UsageError, match="B=6"):
+        saved(np.zeros((6, 4), np.float32), np.zeros(6, np.int64))
+
+
+@needs_wasm()
+def test_every_kind_of_element_goes_in_and_out() -> None:
+    artifact = smelt.compile(text.parse(TYPES), target=wasm, plain=False)
+    h = np.array([1.5, -0.0, np.inf], np.float16)
+    b, u = np.array([True, False, True]), np.array([0, 7, 255], np.uint8)
+    d = np.array([0, 1, -np.inf])
+    results = artifact(h, b, u, d)
+    for result, expected in zip(results, (h + h, ~b, u, np.exp(d)), strict=True):
+        assert result.dtype == expected.dtype
+        np.testing.assert_allclose(result, expected, rtol=1e-15)
+
+
+@needs_wasm()
+def test_a_result_whose_size_the_data_decide_has_its_shape() -> None:
+    artifact = smelt.compile(text.parse(FOUND), target=wasm, plain=False, dims={"N": (0, 6)})
+    for x in ([0, 1, 0, 2, 0, 3], [0] * 6):
+        (places,) = artifact(np.array(x, np.float32))
+        assert places.tolist() == [np.flatnonzero(x).tolist()]
+
+
+CALLS = {
+    "{}": 'there is no value for input "x"',
+    "{ y: 1 }": 'no input "y"',
+    "{ x: [1, 2, 3, 4], n }": "must be Float32Array [B, 4], not Array",
+    "{ x: new Float32Array(4), n: new Int32Array(1) }": "BigInt64Array.from(values), of BigInts",
+    "{ x: new Float32Array(9), n }": "no multiple of 4",
+    "{ x: new Float32Array(24), n }": "B=6 is not a whole number from 1 to 5",
+    "{ x: new Float32Array(8), n }": "is 2 elements, not 1",
+    "{ x: { data: new Float32Array(4), shape: [1, 5] }, n }": "give the shape [1, 4]",
+    "null": "one array per input",
+}
+
+
+@needs_wasm()
+def test_javascript_says_what_is_wrong(folder: Path) -> None:
+    script = f"""import {{ load }} from "./model.mjs";
+    const n = new BigInt64Array(1);
+    const model = await load(new URL("./", import.meta.url));
+    const said = [];
+    for (const inputs of [{", ".join(CALLS)}]) {{
+        await model.run(inputs).then(() => said.push(""), (error) => said.push(error.message));
+    }}
+    const {{ y }} = model.runSync({{ x: new Float32Array(8), n: new BigInt64Array(2) }});
+    tell([said, y.shape, y, model.inputs[0]]);"""
+    said, shape, y, port = node(folder, script)
+    for message, part in zip(said, CALLS.values(), strict=True):
+        assert part in message
+        assert "To fix: " in message
+    assert shape == [2, 3]
+    assert y == [0] * 6
+    assert port == {"name": "x", "type": "float32", "array": "Float32Array", "shape": ["B", 4]}
+
+
+@needs_wasm()
+def test_the_module_comes_from_bytes_urls_and_responses(folder: Path) -> None:
+    script = """import { readFileSync } from "node:fs";
+    import { load } from "./model.mjs";
+    const bytes = readFileSync("model.wasm"), weights = readFileSync("model.weights");
+    const typed = { headers: { "content-type": "application/wasm" } };
+    const sources = [
+        [], [new WebAssembly.Module(bytes), { weights }], [bytes, { weights: new Response(weights) }],
+        [new Response(bytes, typed), { weights }], [Promise.resolve(new Response(bytes)), { weights }],
+    ];
+    const inputs = { x: new Float32Array([1, 0, 0, 0]), n: new BigInt64Array(1) };
+    const results = [];
+    for (const source of sources) results.push((await (await load(...source)).run(inputs)).y[0]);
+    const cut = await load(bytes, { weights: weights.subarray(1) }).catch((error) => error.message);
+    const gone = await load(new Response("", { status: 404 }), { weights }).catch((error) => error.message);
+    tell([results, cut, gone]);"""
+    results, cut, gone = node(folder, script)
+    assert results == [pytest.approx(np.tanh(1))] * 5
+    assert "the weights have 63 bytes, not 64" in cut or "bytes, not" in cut
+    assert "404" in gone
+
+
+@needs_wasm()
+def test_the_folder_is_an_npm_package(folder: Path) -> None:
+    package = json.loads((folder / "package.json").read_bytes())
+    assert all((folder / file).is_file() for file in package["files"])
+    types = (folder / "model.d.ts").read_text()
+    assert '"x": Tensor<Float32Array>;' in types
+    assert '"twice": Result<BigInt64Array>;' in types
+
+
+@needs_wasm()
+def test_a_changed_file_is_refused(folder: Path, tmp_path: Path) -> None:
+    for file in folder.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "model.weights").write_bytes(bytes(3))
+    with pytest.raises(UsageError, match=r"'model.weights' is damaged"):
+        open_saved(tmp_path)
+    (tmp_path / "model.wasm").unlink()
+    with pytest.raises(UsageError, match=r"'model.wasm' is missing"):
+        open_saved(tmp_path)
+
+
+def test_without_a_compiler_both_ways_to_install_one_are_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SMELT_WASM_CC", "no-such-compiler --flag")
+    with pytest.raises(UsageError) as caught:
+        wasm_compiler.compiler_command()
+    assert caught.value.code == "E675"
+    assert "clang lld wasi-libc" in caught.value.fix
+    assert "[wasm]" in caught.value.fix
+
+
+def test_without_node_and_wasmtime_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SMELT_NODE", "")
+    monkeypatch.setattr(wasm_runner, "find_spec", lambda name: None)
+    with pytest.raises(UsageError) as caught:
+        wasm_runner.engine_of({}, "model", None, {}, {})
+    assert caught.value.code == "E676"
+
+
+@pytest.mark.parametrize("option", [{"weights": "hex"}, {"name": "package"}, {"name": "a-b"}])
+def test_wrong_options_are_refused(option: dict[str, str]) -> None:
+    with pytest.raises(UsageError) as caught:
+        smelt.compile(text.parse(FOUND), target=wasm, **option)
+    assert caught.value.code == "E660"
+
+
+@pytest.mark.parametrize("number", [0, 1, 63, 64, 127, 128, 2**31 - 1, 2**32 - 1])
+def test_numbers_in_leb128_are_read_as_written(number: int) -> None:
+    assert Reader(unsigned(number)).unsigned() == number
+    for each in (number, -number):
+        assert Reader(signed(each)).signed() == each
+
+
+def test_data_is_added_to_a_module_with_and_without_some() -> None:
+    once = with_data(HEADER, 2**31 + 5, b"abc")
+    twice = with_data(once, 7, b"d")
+    [(kind, contents)] = list(sections(twice))
+    assert kind == DATA
+    assert contents[0] == 2
+    assert Reader(contents, 3).signed() == 2**31 + 5 - 2**32
+    assert contents.endswith(b"\x00\x41\x07\x0b\x01d")
+
+
+@needs_wasm()
+def test_exported_globals_are_the_addresses_of_buffers() -> None:
+    code = "int run(void); int run(void) { return 0; } int here[4] __attribute__((aligned(64)));"
+    assert addresses(wasm_compiler.build(code, ["run", "here"]))["here"] % 64 == 0
