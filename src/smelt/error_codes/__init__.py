@@ -18,6 +18,7 @@ from smelt.error_codes import (
     resources,
     results,
     targets,
+    torch_graphs,
     usage,
 )
 from smelt.error_codes.code import ErrorCode
@@ -26,7 +27,7 @@ _USAGE_PARTS = (usage, pipelines, targets, extensions, contractions, batches, me
 _USAGE = dict(sorted(entry for part in _USAGE_PARTS for entry in part.CODES.items()))
 
 FAMILIES: Mapping[str, tuple[str, Mapping[str, ErrorCode]]] = {
-    "E1": ("JAX functions", jax_functions.CODES),
+    "E1": ("JAX functions and PyTorch graphs", {**jax_functions.CODES, **torch_graphs.CODES}),
     "E2": ("operators that a target or a runner lacks", operators.CODES),
     "E3": ("invalid models", models.CODES),
     "E4": ("limits of a target", limits.CODES),

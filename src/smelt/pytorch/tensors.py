@@ -1,0 +1,41 @@
+"""Tensors of PyTorch as NumPy arrays that share their memory, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import torch
+
+STORED: dict[torch.dtype, tuple[torch.dtype, Any]] = {
+    torch.bfloat16: (torch.int16, ml_dtypes.bfloat16),
+    torch.float8_e4m3fn: (torch.uint8, ml_dtypes.float8_e4m3fn),
+    torch.float8_e4m3fnuz: (torch.uint8, ml_dtypes.float8_e4m3fnuz),
+    torch.float8_e5m2: (torch.uint8, ml_dtypes.float8_e5m2),
+    torch.float8_e5m2fnuz: (torch.uint8, ml_dtypes.float8_e5m2fnuz),
+}
+"""Types that NumPy lacks: the integer type of the same size, and the type of ``ml_dtypes``."""
+
+READ = {np.dtype(dtype): kind for kind, (_, dtype) in STORED.items()}
+
+
+def array_of(tensor: torch.Tensor) -> np.ndarray:
+    """Return the array of a dense tensor on the CPU."""
+    dense = tensor.detach()
+    if dense.is_conj() or dense.is_neg():
+        dense = dense.resolve_conj().resolve_neg()
+    stored = STORED.get(dense.dtype)
+    if stored is None:
+        array: np.ndarray = dense.numpy()
+        return array
+    return np.asarray(dense.view(stored[0]).numpy()).view(stored[1])
+
+
+def tensor_of(array: np.ndarray) -> torch.Tensor:
+    """Return the tensor of a new array."""
+    kind = READ.get(array.dtype)
+    if kind is None:
+        return torch.from_numpy(array)
+    stored = STORED[kind][0]
+    return torch.from_numpy(array.view(np.dtype(str(stored).removeprefix("torch.")))).view(kind)
