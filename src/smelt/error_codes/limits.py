@@ -36,6 +36,18 @@ CODES: Mapping[str, ErrorCode] = {
         "memory has.",
         "split the operation into bands, give the memory more bytes, or add a fallback",
     ),
+    "E406": ErrorCode(
+        "a weight overflows float16",
+        "The target computes in float16, whose largest number is 65504, and a constant of the "
+        "model is larger.",
+        "--option keep=NODE leaves its reader in float32, --option precision=fp32 all of the model",
+    ),
+    "E407": ErrorCode(
+        "an empty tensor",
+        "A value of the model has a dim of size 0, or one that may be 0, and the target has no "
+        "empty tensors.",
+        "give the dim a size of 1 or more: --dim B=1..16",
+    ),
     "E411": ErrorCode(
         "a size is known only when the model runs",
         "The target plans memory before a run, and a size depends on the data of the run.",

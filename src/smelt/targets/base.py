@@ -145,11 +145,11 @@ class Artifact:
         contents = getattr(self.files, "contents", self.files)
         try:
             root.mkdir(parents=True, exist_ok=True)
-            folders = {(root / name).parent for name in contents}
-            inner = sorted((each for each in folders if not each.exists()), reverse=True)
-            new_folders = [*inner, *new_folders]
+            below = {each for name in contents for each in (root / name).parents}
+            inner = sorted(each for each in below if not each.exists())  # an outer one first
+            new_folders = [*reversed(inner), *new_folders]
             for folder in inner:
-                folder.mkdir(parents=True)
+                folder.mkdir()
             with span("save", file=str(root)):
                 return write_together({root / name: data for name, data in contents.items()})
         except BaseException as error:

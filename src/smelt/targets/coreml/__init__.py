@@ -1,0 +1,43 @@
+"""The ``coreml`` target: an ML Program for Core ML, as an ``.mlpackage`` folder.
+
+It writes the format itself: nothing of Core ML's own tools is needed.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.passes.pipelines import EXPANDED, ROUNDS
+from smelt.targets.base import Limits, Target
+from smelt.targets.coreml.options import Options
+from smelt.targets.coreml.phases import allocate, computes, emit, schedule
+from smelt.targets.coreml.registry import ROWS
+
+PASSES = (
+    f"{EXPANDED},fixpoint(decompose-operators,inline-operator-bodies,"
+    "expand-high-rank-reshape-and-transpose,const-elimination,noop-elimination,"
+    f"dead-code-elimination){{max={ROUNDS}}},dedup-op-and-var-names"
+)
+"""After the default pipeline: operators without a row become others, and high ranks lower ones."""
+
+TYPES = frozenset(
+    {
+        *(ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BOOL),
+        *(ir.DataType.INT64, ir.DataType.INT32, ir.DataType.INT16, ir.DataType.INT8),
+        *(ir.DataType.UINT8, ir.DataType.UINT16, ir.DataType.INT4, ir.DataType.UINT4),
+    }
+)
+
+coreml = Target(
+    name="coreml",
+    summary="an ML Program for Core ML, as an .mlpackage folder",
+    limits=Limits(dtypes=TYPES, dynamic_dims=False, bounded_dims=True, max_rank=5),
+    passes=PASSES,
+    kernels=frozenset(ROWS),
+    computes=computes,
+    options=Options,
+    schedule=schedule,
+    allocate=allocate,
+    emit=emit,
+    tolerance=2e-2,
+)

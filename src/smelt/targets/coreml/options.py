@@ -1,0 +1,82 @@
+"""The options of the target ``coreml``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from smelt.errors import UsageError, did_you_mean
+
+IOS = {16: ("CoreML6", 7), 17: ("CoreML7", 8), 18: ("CoreML8", 9)}
+"""The opset of the program and the version of the specification, by the lowest iOS."""
+
+WORDS = {"precision": ("fp16", "fp32"), "io": ("fp32", "fp16")}
+
+
+@dataclass(frozen=True)
+class Options:
+    """How the package is written; raises UsageError E660 for values that are not allowed.
+
+    ``ios``: the lowest iOS that reads the package, 16, 17 or 18 (macOS 13, 14 or 15).
+    ``precision``: floats are computed in ``fp16``, which the Neural Engine needs, or in ``fp32``.
+    ``keep``: names of nodes or operators, separated by commas, that stay in float32. ``io``: the
+    floats of inputs and outputs. ``sizes``: the permitted sizes of symbolic dims, as in
+    ``B=1,4,8;S=64,128``, instead of all sizes within their bounds. ``default``: the sizes that Core
+    ML tools show first, as in ``B=4``; by default the lowest.
+    """
+
+    ios: int = 17
+    precision: str = "fp16"
+    keep: str = ""
+    io: str = "fp32"
+    sizes: str = ""
+    default: str = ""
+
+    def __post_init__(self) -> None:
+        """Raise UsageError E660 for a value that is not allowed."""
+        if self.ios not in IOS:
+            raise refused(f"ios={self.ios}", f"it writes for iOS {', '.join(map(str, IOS))}")
+        for option, known in WORDS.items():
+            value = getattr(self, option)
+            if value not in known:
+                why = f"{option} is one of {', '.join(known)}"
+                fix = did_you_mean(value, known, f"use {option}={known[0]}")
+                raise refused(f"{option}={value!r}", why, fix)
+        for name in self.listed_sizes:
+            if len(self.default_sizes.get(name, (1,))) != 1:
+                raise refused(f"default={self.default!r}", "a dim has one default size")
+        _ = self.default_sizes
+
+    @property
+    def kept(self) -> frozenset[str]:
+        """The nodes and operators that stay in float32."""
+        return frozenset(filter(None, map(str.strip, self.keep.split(","))))
+
+    @property
+    def listed_sizes(self) -> dict[str, tuple[int, ...]]:
+        """The permitted sizes by symbol."""
+        return _sizes("sizes", self.sizes)
+
+    @property
+    def default_sizes(self) -> dict[str, tuple[int, ...]]:
+        """The default size by symbol, one each."""
+        return _sizes("default", self.default)
+
+
+def _sizes(option: str, text: str) -> dict[str, tuple[int, ...]]:
+    """Return symbols with their sizes; raises UsageError E660 for another text."""
+    found: dict[str, tuple[int, ...]] = {}
+    for part in filter(None, text.split(";")):
+        name, _, numbers = part.partition("=")
+        try:
+            sizes = tuple(sorted({int(number) for number in numbers.split(",")}))
+        except ValueError:
+            sizes = (0,)
+        if not name.strip() or min(sizes) < 1:
+            raise refused(f"{option}={text!r}", "sizes are written as in B=1,4,8;S=64,128")
+        found[name.strip()] = sizes
+    return found
+
+
+def refused(given: str, why: str, fix: str = "") -> UsageError:
+    """Return error E660 for a wrong option."""
+    return UsageError("E660", f"target 'coreml' does not compile with {given}", why=why, fix=fix)

@@ -1,0 +1,107 @@
+"""The phases of the target ``coreml``: the program, its bytes, and the artifact."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import IO, Any, TypeAlias
+
+import onnx_ir as ir
+
+from smelt.ir.constants import Constants
+from smelt.mlpackage.program import Package, Program
+from smelt.mlpackage.write import MANIFEST, MODEL_FILE, WEIGHT_FILE, PackageFiles, manifest
+from smelt.targets.base import Artifact, Plan
+from smelt.targets.coreml.call import Facts
+from smelt.targets.coreml.emission import emit_function, write_node
+from smelt.targets.coreml.options import IOS, Options
+from smelt.targets.coreml.registry import ROWS
+from smelt.targets.coreml.writer import Refused, Writer
+
+CoreMLPlan: TypeAlias = Plan[Package, PackageFiles]
+
+CLAIM = (
+    "The file is well-formed, and its program, read by an independent implementation of the "
+    "documented semantics, agrees with the model in the stated precision. Apple's compiler, "
+    "kernels, placement and speed were not checked."
+)
+
+
+def schedule(plan: CoreMLPlan) -> None:
+    """Write the graph as a MIL program; sets ``plan.steps``.
+
+    Raises an ErrorList of everything that Core ML lacks.
+    """
+    options: Options = plan.options
+    emission = emit_function(plan.model, options)
+    plan.steps = Package(
+        IOS[options.ios][1],
+        Program({"main": emission.function}),
+        {"main": emission.interface},
+        metadata={"shortDescription": plan.model.graph.name or ""} if plan.model.graph.name else {},
+    )
+    plan.facts["names"] = {old: new for old, new in emission.names.items() if old != new}
+
+
+def allocate(plan: CoreMLPlan) -> None:
+    """Place the weights in their file; sets ``plan.memory``."""
+    plan.memory = PackageFiles(plan.steps)
+
+
+class Files(Mapping[str, bytes]):
+    """The files of a package; ``contents`` writes the weights piece by piece."""
+
+    def __init__(self, files: PackageFiles) -> None:
+        self._files = files
+        self.contents: dict[str, Any] = {
+            MANIFEST: manifest(files.has_weights),
+            MODEL_FILE: files.model,
+        }
+        if files.has_weights:
+            self.contents[WEIGHT_FILE] = self._write_weights
+
+    def _write_weights(self, stream: IO[bytes]) -> None:
+        """Write the weight file to ``stream``."""
+        for piece in self._files.weights():
+            stream.write(piece)
+
+    def __getitem__(self, name: str) -> bytes:
+        content = self.contents[name]
+        return content if isinstance(content, bytes) else b"".join(self._files.weights())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.contents)
+
+    def __len__(self) -> int:
+        return len(self.contents)
+
+
+def emit(plan: CoreMLPlan) -> Artifact:
+    """Write the files of the ``.mlpackage`` folder."""
+    files = Files(plan.memory)
+    operations = Counter(each.type for block in plan.steps.blocks() for each in block.operations)
+    del operations["const"]
+    plan.facts["operations"] = operations.total()
+    plan.facts["bytes"] = len(plan.memory.model) + plan.memory.weight_bytes
+    options: Options = plan.options
+    report = {
+        **plan.facts,
+        "operators": dict(sorted(operations.items())),
+        "ios": options.ios,
+        "precision": options.precision,
+        "checked": CLAIM,
+    }
+    return Artifact("coreml", plan.model, files, plan, report)
+
+
+def computes(model: ir.Model, node: ir.Node) -> bool:
+    """True if the target writes ``node`` as it is, at the default options."""
+    if node.domain or node.op_type not in ROWS:
+        return False
+    facts = Facts(Writer(17), half=False, keep=frozenset(), opset=model.opset_imports.get("", 1))
+    facts.constants, facts.dry = Constants(), True
+    try:
+        write_node(facts, node)
+    except Refused:
+        return False
+    return True

@@ -1,0 +1,202 @@
+"""Operators of two or more operands: arithmetic, comparison, logic, choice, casts."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.mlpackage.program import Element
+from smelt.targets.coreml.call import INTEGERS, NARROW, Call
+from smelt.targets.coreml.registry import writes
+from smelt.targets.coreml.writer import Refused, Val
+
+ARITHMETIC = {"Add": "add", "Sub": "sub", "Mul": "mul"}
+CHAINS = {"Max": "maximum", "Min": "minimum", "Sum": "add"}
+COMPARISONS = {
+    "Greater": "greater",
+    "GreaterOrEqual": "greater_equal",
+    "Less": "less",
+    "LessOrEqual": "less_equal",
+}
+LOGIC = {"And": "logical_and", "Or": "logical_or", "Xor": "logical_xor"}
+
+
+@writes(*ARITHMETIC)
+def arithmetic(c: Call) -> None:
+    """Write one operation of two operands."""
+    c.refuse_narrow("arithmetic")
+    c.done(c.write(ARITHMETIC[c.node.op_type], x=c.x(0), y=c.x(1)))
+
+
+@writes(*CHAINS, "Mean")
+def chain(c: Call) -> None:
+    """Write an operation of each operand with the result so far; Mean divides the sum."""
+    count = len(c.node.inputs)
+    total = c.x(0)
+    for index in range(1, count):
+        total = c.op(CHAINS.get(c.node.op_type, "add"), total, c.x(index))
+    c.done(c.op("real_div", total, float(count)) if c.node.op_type == "Mean" else total)
+
+
+@writes("Div")
+def divide(c: Call) -> None:
+    """Write a quotient; of integers, towards 0 as in ONNX, while MIL rounds it down."""
+    x, y = c.x(0), c.x(1)
+    if x.is_float:
+        c.done(c.write("real_div", x=x, y=y))
+        return
+    c.refuse_narrow("division")
+    if (c.lowest(0) or -1) >= 0 and (c.lowest(1) or -1) >= 0:
+        c.done(c.write("floor_div", x=x, y=y))
+        return
+    quotient = c.op("floor_div", c.op("abs", x), c.op("abs", y))
+    c.done(c.op("mul", quotient, c.op("mul", c.op("sign", x), c.op("sign", y))))
+
+
+@writes("Mod")
+def modulo(c: Call) -> None:
+    """Write mod, which has the sign of the divisor; with fmod=1, that of the dividend."""
+    x, y = c.x(0), c.x(1)
+    if not c.attribute("fmod"):
+        c.done(c.write("mod", x=x, y=y))
+        return
+    rest = c.op("mod", c.op("abs", x), c.op("abs", y))
+    c.done(c.op("mul", rest, c.op("sign", x)))
+
+
+@writes("Pow")
+def power(c: Call) -> None:
+    """Write a power. The exponents 2 and 3 become products and the base 2 exp2, since Core ML
+    computes these powers inexactly."""
+    c.refuse_narrow("a power")
+    base, exponent = c.array(0), c.array(1)
+    x = c.x(0)
+    if not x.is_float and c.dtype(1) not in INTEGERS:
+        raise Refused(
+            "an integer to the power of a float has no exact form", "cast the base to float"
+        )
+    number = exponent.item() if exponent is not None and exponent.size == 1 else None
+    flat = exponent is not None and exponent.ndim <= x.rank
+    if number in (2, 3) and flat and number is not None:
+        square = c.op("mul", x, x)
+        c.done(square if number == 2 else c.op("mul", square, x))
+        return
+    if number == -1 and x.is_float and flat:
+        c.done(c.write("real_div", x=1.0, y=x))
+        return
+    y = c.x(1)
+    y = c.cast(y, x.element)
+    if (
+        base is not None
+        and base.size == 1
+        and base.item() == 2
+        and base.ndim <= y.rank
+        and x.is_float
+    ):
+        c.done(c.write("exp2", x=y))
+        return
+    c.done(c.write("pow", x=x, y=y))
+
+
+@writes(*COMPARISONS)
+def compare(c: Call) -> None:
+    """Write a comparison."""
+    c.done(c.write(COMPARISONS[c.node.op_type], x=c.x(0), y=c.x(1)))
+
+
+@writes("Equal")
+def equal(c: Call) -> None:
+    """Write equal; of bools, the opposite of xor."""
+    x, y = c.x(0), c.x(1)
+    if x.element == Element.BOOL:
+        c.done(c.write("logical_not", x=c.op("logical_xor", x, y)))
+    else:
+        c.done(c.write("equal", x=x, y=y))
+
+
+@writes(*LOGIC)
+def logic(c: Call) -> None:
+    """Write a logical operation."""
+    c.done(c.write(LOGIC[c.node.op_type], x=c.x(0), y=c.x(1)))
+
+
+@writes("Not")
+def logical_not(c: Call) -> None:
+    """Write logical_not."""
+    c.done(c.write("logical_not", x=c.x()))
+
+
+@writes("Where")
+def where(c: Call) -> None:
+    """Write select."""
+    c.done(c.write("select", cond=c.x(0), a=c.x(1), b=c.x(2)))
+
+
+RANGES = {
+    ir.DataType.INT8: (-128, 127),
+    ir.DataType.UINT8: (0, 255),
+    ir.DataType.INT16: (-32768, 32767),
+    ir.DataType.UINT16: (0, 65535),
+}
+
+
+@writes("Cast")
+def cast(c: Call) -> None:
+    """Write cast. 8 and 16 bit integers live in 32 bits, so integers are wrapped to their range."""
+    target = c.node.outputs[0].dtype
+    x = c.x()
+    result = c.cast(x, c.out_element())
+    if target in NARROW and target is not None and c.dtype() not in (target, ir.DataType.BOOL):
+        low, high = RANGES[target]
+        if not x.is_float and not _is_within(c, low, high):
+            shifted = c.op("mod", c.op("sub", result, low), high - low + 1)
+            result = c.op("add", shifted, low)
+    c.done(result)
+
+
+def _is_within(c: Call, low: int, high: int) -> bool:
+    """True if the operand is known to lie between two numbers."""
+    value = c.input(0)
+    bounds = None if value is None else c.facts.bounds.of(value)
+    return bounds is not None and low <= bounds[0] and bounds[1] <= high
+
+
+@writes("CastLike")
+def cast_like(c: Call) -> None:
+    """Write cast to the type of the second operand."""
+    cast(c)
+
+
+@writes("OneHot")
+def one_hot(c: Call) -> None:
+    """Write a comparison of the indices with 0, 1, ... and a choice of the two values.
+
+    A negative index counts from the end; an index out of range selects nothing.
+    """
+    depth = c.ints(1)
+    if not depth:
+        raise Refused("its depth is computed")
+    count = depth[0]
+    axis = int(c.attribute("axis"))
+    indices = c.x(0, Element.INT32)
+    rank = indices.rank + 1
+    axis %= rank
+    if (c.lowest(0) or -1) < 0:
+        negative = c.op("less", indices, 0, element=Element.BOOL)
+        indices = c.select(negative, c.op("add", indices, count), indices, Element.INT32)
+    places = np.arange(count, dtype=np.int32).reshape([-1] + [1] * (rank - 1 - axis))
+    hit = c.op("equal", c.expand(indices, [axis]), places, element=Element.BOOL)
+    value = c.input(2)
+    assert value is not None
+    kind = c.element(value)
+    array = c.array(2)
+    if array is not None:
+        on: Val = c.constant(array[1], kind, "on")
+        off: Val = c.constant(array[0], kind, "off")
+    else:
+        both = c.x(2)
+        off, on = (
+            c.squeeze(each, [0])
+            for each in c.w.ops("split", [(kind, (1,))] * 2, x=both, split_sizes=[1, 1], axis=0)
+        )
+    c.done(c.write("select", cond=hit, a=on, b=off))

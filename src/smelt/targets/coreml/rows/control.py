@@ -1,0 +1,198 @@
+"""If, Loop and Scan: cond, while_loop, or one copy of the body for each of a constant number of
+rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.constants import tensor_of
+from smelt.mlpackage.program import Block, Element, Named, TensorType
+from smelt.targets.coreml.call import Call, Scope
+from smelt.targets.coreml.emission import write_node
+from smelt.targets.coreml.registry import writes
+from smelt.targets.coreml.rows.slices import take
+from smelt.targets.coreml.writer import Refused, Val
+
+MOST_ROUNDS = 128
+"""A loop of more rounds is not written round by round."""
+
+
+def _body(c: Call, graph: ir.Graph, inputs: Sequence[Val]) -> list[Val]:
+    """Write the nodes of an inner graph with its inputs bound, and return its outputs."""
+    outer = c.facts.scope
+    c.facts.scope = Scope(outer=outer)
+    try:
+        for value, given in zip(graph.inputs, inputs, strict=True):
+            c.facts.scope.add(value, given)
+        for node in graph:
+            if len(node.outputs) != 1 or tensor_of(node.outputs[0]) is None:
+                write_node(c.facts, node)
+        return [c.read(value, c.element(value)) for value in graph.outputs]
+    finally:
+        c.facts.scope = outer
+
+
+def _block(c: Call, outputs: Sequence[Val]) -> list[str]:
+    """Return names for the outputs of a block, each of a value that the block itself writes."""
+    names = []
+    for value in outputs:
+        same = c.w.op("identity", value.element, value.dims, x=value)
+        names.append(same.name)
+    return names
+
+
+def _scalar(c: Call, value: Val) -> Val:
+    """Return a vector of one element as a scalar."""
+    return c.squeeze(value, range(value.rank)) if value.rank else value
+
+
+@writes("If")
+def branch(c: Call) -> None:
+    """Write cond, whose branches give results of the same types."""
+    condition = _scalar(c, c.x(0, Element.BOOL))
+    blocks, kinds = [], []
+    for name in ("then_branch", "else_branch"):
+        graph = c.node.attributes[name].as_graph()
+        with c.w.block() as operations:
+            results = _body(c, graph, [])
+            names = _block(c, results)
+        blocks.append(Block(operations, names))
+        kinds.append([(each.element, each.dims) for each in results])
+    if kinds[0] != kinds[1]:
+        raise Refused("its branches give results of different shapes")
+    label = c.node.outputs[0].name or "cond"
+    c.done(*c.w.ops("cond", kinds[0], name=label, blocks=blocks, pred=condition))
+
+
+@writes("Loop")
+def loop(c: Call) -> None:
+    """Write a loop round by round if their number is constant, else while_loop."""
+    graph = c.node.attributes["body"].as_graph()
+    count = c.ints(0)
+    start = c.array(1)
+    goes_on = not c.has(1) or (start is not None and bool(start.reshape(-1)[0]))
+    if count is not None and goes_on and _never_stops(c, graph) and 0 < count[0] <= MOST_ROUNDS:
+        _unroll_loop(c, graph, count[0])
+    else:
+        _while(c, graph)
+
+
+def _never_stops(c: Call, graph: ir.Graph) -> bool:
+    """True if the body of a Loop always asks for another round."""
+    condition = graph.outputs[0]
+    while (node := condition.producer()) is not None and node.op_type == "Identity":
+        source = node.inputs[0]
+        assert source is not None
+        condition = source
+    if condition is graph.inputs[1]:
+        return True
+    array = c.facts.constants.get(condition)
+    return array is not None and bool(array.reshape(-1)[0])
+
+
+def _initial(c: Call, first: int) -> list[Val]:
+    """Return the initial values of the carried ones, which are inputs from ``first`` on."""
+    return [c.x(index) for index in range(first, len(c.node.inputs))]
+
+
+def _unroll_loop(c: Call, graph: ir.Graph, count: int) -> None:
+    """Write the body ``count`` times."""
+    carried = _initial(c, 2)
+    rows: list[list[Val]] = []
+    for number in range(count):
+        inputs = [c.w.constant(np.int32(number)), c.w.constant(np.bool_(True)), *carried]
+        results = _body(c, graph, inputs)[1:]
+        carried, row = results[: len(carried)], results[len(carried) :]
+        rows.append(row)
+    c.done(*carried, *(_stacked(c, each, 0) for each in zip(*rows, strict=True)))
+
+
+def _stacked(c: Call, values: Sequence[Val], axis: int) -> Val:
+    """Return values of one shape as one with a new dim at ``axis``."""
+    if len({value.dims for value in values}) > 1:
+        raise Refused("its rounds give results of different shapes")
+    parts = [c.expand(value, [axis]) for value in values]
+    if len(parts) == 1:
+        return parts[0]
+    dims = list(parts[0].dims)
+    dims[axis] = len(parts)
+    kind = parts[0].element
+    return c.w.op("concat", kind, tuple(dims), values=parts, axis=axis, interleave=False)
+
+
+@writes("Scan")
+def scan(c: Call) -> None:
+    """Write the body once for each row of the scanned inputs, whose number is constant."""
+    graph = c.node.attributes["body"].as_graph()
+    scanned = int(c.attribute("num_scan_inputs"))
+    states = len(c.node.inputs) - scanned
+    axes = list(c.attribute("scan_input_axes") or [0] * scanned)
+    backwards = list(c.attribute("scan_input_directions") or [0] * scanned)
+    results = len(c.node.outputs) - states
+    out_axes = list(c.attribute("scan_output_axes") or [0] * results)
+    reversed_outputs = list(c.attribute("scan_output_directions") or [0] * results)
+    carried = [c.x(index) for index in range(states)]
+    sources = [c.x(states + index) for index in range(scanned)]
+    count = sources[0].dims[axes[0]]
+    if count is None or count > MOST_ROUNDS:
+        raise Refused(f"its number of rounds is open, or above {MOST_ROUNDS}")
+    rows: list[list[Val]] = []
+    for number in range(count):
+        slices = []
+        for source, axis, backward in zip(sources, axes, backwards, strict=True):
+            place = axis % source.rank
+            at = count - 1 - number if backward else number
+            slices.append(take(c, source, np.asarray(at), place))
+        found = _body(c, graph, [*carried, *slices])
+        carried = found[:states]
+        rows.append(found[states:])
+    stacks = []
+    for index, column in enumerate(zip(*rows, strict=True)):
+        ordered = list(reversed(column)) if reversed_outputs[index] else list(column)
+        rank = column[0].rank + 1
+        stacks.append(_stacked(c, ordered, out_axes[index] % rank))
+    c.done(*carried, *stacks)
+
+
+def _while(c: Call, graph: ir.Graph) -> None:
+    """Write while_loop over a counter, the condition and the carried values, of fixed shapes."""
+    carried = _initial(c, 2)
+    if len(c.node.outputs) > len(carried):
+        raise Refused("it collects a result of each round, and their number is open")
+    count = _scalar(c, c.x(0, Element.INT32)) if c.has(0) else None
+    going = _scalar(c, c.x(1, Element.BOOL)) if c.has(1) else c.w.constant(np.bool_(True))
+    start = c.op("add", c.w.constant(np.int32(0)), 0)
+    variables = [start, c.op("logical_and", going, True), *carried]
+
+    def inner(label: str) -> list[Val]:
+        """Return new names for the variables inside of a block."""
+        return [Val(c.w.new_name(label), each.element, each.dims) for each in variables]
+
+    first = inner("condition_in")
+    with c.w.block() as tests:
+        test = first[1]
+        if count is not None:
+            below = c.op("less", first[0], count, element=Element.BOOL)
+            test = c.op("logical_and", below, test)
+        outcome = _block(c, [test])
+    second = inner("body_in")
+    with c.w.block() as steps:
+        found = _body(c, graph, [second[0], second[1], *second[2:]])
+        following = [c.op("add", second[0], 1), _scalar(c, found[0]), *found[1:]]
+        names = _block(c, following)
+    for before, after in zip(carried, found[1:], strict=True):
+        if before.dims != after.dims or before.element != after.element:
+            raise Refused("a carried value changes its shape or type")
+    blocks = [Block(tests, outcome, _named(first)), Block(steps, names, _named(second))]
+    kinds = [(each.element, each.dims) for each in variables]
+    label = c.node.outputs[0].name or "loop"
+    results = c.w.ops("while_loop", kinds, name=label, blocks=blocks, loop_vars=variables)
+    c.done(*results[2:])
+
+
+def _named(values: Sequence[Val]) -> list[Named]:
+    """Return values as the inputs of a block."""
+    return [Named(each.name, TensorType(each.element, each.dims)) for each in values]

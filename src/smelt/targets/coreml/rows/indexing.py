@@ -1,0 +1,230 @@
+"""Gathers and scatters. From iOS 17 on, Core ML leaves negative indices undefined, so they are
+guarded unless they are known to be 0 or more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from smelt.mlpackage.program import Element
+from smelt.targets.coreml.call import Call
+from smelt.targets.coreml.registry import writes
+from smelt.targets.coreml.rows.slices import take
+from smelt.targets.coreml.writer import Refused, Val
+
+MODES = {"none": "update", "add": "add", "mul": "mul", "min": "min", "max": "max"}
+
+
+def _more(c: Call) -> dict[str, Any]:
+    """Return the parameter that iOS 17 added."""
+    return {"validate_indices": False} if c.w.ios >= 17 else {}
+
+
+def guarded(c: Call, index: int, size: Val | int) -> Val:
+    """Return the indices in input ``index``; a negative one counts from ``size``."""
+    array = c.array(index)
+    if array is not None:
+        if isinstance(size, Val) and size.array is not None:
+            size = int(size.array)
+        if isinstance(size, int):
+            places = np.where(array < 0, array + size, array)
+            return c.constant(places, Element.INT32, "indices")
+        if (array >= 0).all():
+            return c.x(index, Element.INT32)
+    indices = c.x(index, Element.INT32)
+    if (c.lowest(index) or 0) >= 0 and c.lowest(index) is not None:
+        return indices
+    negative = c.op("less", indices, 0, element=Element.BOOL)
+    return c.select(negative, c.op("add", indices, size), indices, Element.INT32)
+
+
+def _numbers(c: Call, index: int) -> tuple[Val, Element]:
+    """Return input ``index`` with numbers for bools, and its own element type."""
+    x = c.x(index)
+    return (c.cast(x, Element.INT32) if x.element == Element.BOOL else x), x.element
+
+
+@writes("Gather")
+def gather(c: Call) -> None:
+    """Write gather along an axis."""
+    x, kind = _numbers(c, 0)
+    axis = int(c.attribute("axis")) % x.rank
+    indices = guarded(c, 1, c.size(x, axis))
+    dims = (*x.dims[:axis], *indices.dims, *x.dims[axis + 1 :])
+    taken = c.write(
+        "gather", x.element, dims, x=x, indices=indices, axis=axis, batch_dims=0, **_more(c)
+    )
+    c.done(c.cast(taken, kind))
+
+
+@writes("GatherElements")
+def gather_elements(c: Call) -> None:
+    """Write gather_along_axis."""
+    x, kind = _numbers(c, 0)
+    axis = int(c.attribute("axis")) % x.rank
+    indices = guarded(c, 1, c.size(x, axis))
+    if not _fits_elsewhere(x, indices, axis):
+        raise Refused("its indices are smaller than its operand along another axis")
+    taken = c.write(
+        "gather_along_axis", x.element, indices.dims, x=x, indices=indices, axis=axis, **_more(c)
+    )
+    c.done(c.cast(taken, kind))
+
+
+def _fits_elsewhere(x: Val, indices: Val, axis: int) -> bool:
+    """True if operand and indices have the same sizes along other axes, as MIL requires."""
+    pairs = enumerate(zip(x.dims, indices.dims, strict=True))
+    return all(place == axis or a == b for place, (a, b) in pairs)
+
+
+def _tuple_sizes(c: Call, x: Val, first: int, count: int) -> Val | int:
+    """Return the sizes of the axes that index tuples name, as one vector."""
+    return c.vector([x.dims[first + k] or c.size(x, first + k) for k in range(count)])
+
+
+@writes("GatherND")
+def gather_nd(c: Call) -> None:
+    """Write gather_nd."""
+    x, kind = _numbers(c, 0)
+    batch = int(c.attribute("batch_dims"))
+    value = c.input(1)
+    count = c.dims(value)[-1]
+    if count is None:
+        raise Refused("the length of its index tuples is open")
+    array = c.array(1)
+    sizes = _tuple_sizes(c, x, batch, count)
+    if array is not None and isinstance(sizes, Val) and sizes.array is not None:
+        places = np.where(array < 0, array + sizes.array, array)
+        indices = c.constant(places, Element.INT32, "indices")
+    else:
+        indices = guarded(c, 1, sizes)
+    taken = c.write("gather_nd", x.element, x=x, indices=indices, batch_dims=batch, **_more(c))
+    c.done(c.cast(taken, kind))
+
+
+def _mode(c: Call) -> str:
+    """Return MIL's word for the reduction of a scatter."""
+    return MODES[c.attribute("reduction") or "none"]
+
+
+@writes("ScatterElements", "Scatter")
+def scatter_elements(c: Call) -> None:
+    """Write scatter_along_axis."""
+    data, kind = _numbers(c, 0)
+    updates, _ = _numbers(c, 2)
+    axis = int(c.attribute("axis")) % data.rank
+    indices = guarded(c, 1, c.size(data, axis))
+    if not _fits_elsewhere(data, indices, axis):
+        raise Refused("its indices are smaller than its operand along another axis")
+    result = c.write(
+        "scatter_along_axis",
+        data.element,
+        data.dims,
+        data=data,
+        indices=indices,
+        updates=updates,
+        axis=axis,
+        mode=_mode(c),
+        **_more(c),
+    )
+    c.done(c.cast(result, kind))
+
+
+@writes("ScatterND")
+def scatter_nd(c: Call) -> None:
+    """Write scatter_nd."""
+    data, kind = _numbers(c, 0)
+    updates, _ = _numbers(c, 2)
+    count = c.dims(c.input(1))[-1]
+    if count is None:
+        raise Refused("the length of its index tuples is open")
+    indices = guarded(c, 1, _tuple_sizes(c, data, 0, count))
+    result = c.write(
+        "scatter_nd",
+        data.element,
+        data.dims,
+        data=data,
+        indices=indices,
+        updates=updates,
+        mode=_mode(c),
+        **_more(c),
+    )
+    c.done(c.cast(result, kind))
+
+
+@writes("NonZero")
+def non_zero(c: Call) -> None:
+    """Write the transpose of non_zero, which has one row an element."""
+    x = c.x()
+    rows = c.w.op("non_zero", Element.INT32, (None, x.rank), x=x)
+    c.done(c.transpose(rows, [1, 0]))
+
+
+@writes("Compress")
+def compress(c: Call) -> None:
+    """Write a gather at the places where the condition is True."""
+    x, kind = _numbers(c, 0)
+    condition = c.x(1, Element.BOOL)
+    axis = c.node.attributes.get("axis")
+    if axis is None:
+        total = None if None in x.dims else int(np.prod([d for d in x.dims if d is not None]))
+        x = c.reshape(x, (total,))
+    place = 0 if axis is None else int(axis.value) % x.rank
+    rows = c.w.op("non_zero", Element.INT32, (None, 1), x=condition)
+    indices = c.squeeze(rows, [1])
+    dims = (*x.dims[:place], None, *x.dims[place + 1 :])
+    taken = c.write(
+        "gather", x.element, dims, x=x, indices=indices, axis=place, batch_dims=0, **_more(c)
+    )
+    c.done(c.cast(taken, kind))
+
+
+@writes("Shape")
+def shape(c: Call) -> None:
+    """Write shape, or a part of it."""
+    value = c.input(0)
+    x = c.x(0, Element.INT32 if value is not None and value.dtype is None else None)
+    sizes = c.shape(x)
+    start = int(c.attribute("start") or 0)
+    end = c.node.attributes.get("end")
+    places = range(x.rank)[slice(start, None if end is None else int(end.value))]
+    if not len(places):
+        raise Refused("a dimension of its result is 0, which Core ML does not have")
+    if len(places) == x.rank:
+        c.done(sizes)
+    else:
+        c.done(take(c, sizes, np.arange(places[0], places[-1] + 1), 0))
+
+
+@writes("Size")
+def size(c: Call) -> None:
+    """Write the product of the sizes."""
+    c.done(c.reduce("reduce_prod", c.shape(c.x()), [0], keep=False))
+
+
+@writes("ConstantOfShape")
+def constant_of_shape(c: Call) -> None:
+    """Write fill."""
+    value = c.attribute("value")
+    array = np.zeros(1, np.float32) if value is None else value.numpy()
+    kind = c.out_element()
+    filler = c.constant(array.reshape(()), kind, "value").array
+    c.done(c.write("fill", shape=c.x(0, Element.INT32), value=filler))
+
+
+@writes("EyeLike")
+def eye_like(c: Call) -> None:
+    """Write the constant matrix."""
+    rows, columns = c.out_dims()
+    if rows is None or columns is None:
+        raise Refused("its sizes are open")
+    matrix = np.eye(rows, columns, int(c.attribute("k") or 0))
+    c.done(c.constant(matrix, c.out_element(), "eye"))
+
+
+@writes("Range")
+def number_range(c: Call) -> None:
+    """Write range_1d of three scalars."""
+    start, limit, delta = (c.x(index) for index in range(3))
+    c.done(c.write("range_1d", start=start, end=limit, step=delta))

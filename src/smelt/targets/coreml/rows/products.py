@@ -1,0 +1,86 @@
+"""Matrix products."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from smelt.targets.coreml.call import Call
+from smelt.targets.coreml.registry import writes
+from smelt.targets.coreml.writer import Dims, Val, broadcast
+
+
+@writes("MatMul")
+def matmul(c: Call) -> None:
+    """Write linear for floats by a constant matrix, else matmul; vectors become matrices first."""
+    x, weight = c.x(0), c.array(1)
+    if weight is not None and weight.ndim == 2 and x.is_float and x.rank in (2, 3):
+        c.done(linear(c, x, _transposed(c, weight), None))
+        return
+    y = c.x(1)
+    left, right = x.rank == 1, y.rank == 1
+    if left:
+        x = c.expand(x, [0])
+    if right:
+        y = c.expand(y, [1])
+    result = product(c, x, y)
+    if right:
+        result = c.squeeze(result, [-1])
+    c.done(c.squeeze(result, [-1 if right else -2]) if left else result)
+
+
+def _transposed(c: Call, weight: np.ndarray) -> np.ndarray:
+    """Return the transpose of a weight, in memory order."""
+    return np.ascontiguousarray(weight.T)
+
+
+def product(c: Call, x: Val, y: Val, *, x_across: bool = False, y_across: bool = False) -> Val:
+    """Return the product of two stacks of matrices, either of them transposed."""
+    rows = x.dims[-1 if x_across else -2]
+    columns = y.dims[-2 if y_across else -1]
+    dims: Dims = (*broadcast(x.dims[:-2], y.dims[:-2]), rows, columns)
+    label = f"{c.node.outputs[0].name}_matmul"
+    return c.w.op(
+        "matmul", x.element, dims, name=label, x=x, y=y, transpose_x=x_across, transpose_y=y_across
+    )
+
+
+def linear(c: Call, x: Val, weight: np.ndarray, bias: np.ndarray | None) -> Val:
+    """Return ``x @ weight.T + bias`` for a constant weight (outputs, inputs)."""
+    count = weight.shape[0]
+    if bias is None:
+        bias = np.zeros(count, np.float32)
+    return c.w.op(
+        "linear",
+        x.element,
+        (*x.dims[:-1], count),
+        name=c.node.outputs[0].name or "linear",
+        x=x,
+        weight=c.constant(weight, x.element, f"{c.node.outputs[0].name}_weight"),
+        bias=c.constant(bias, x.element, f"{c.node.outputs[0].name}_bias"),
+    )
+
+
+@writes("Gemm")
+def gemm(c: Call) -> None:
+    """Write linear for constants, whose factors go into the weights; else matmul, mul and add."""
+    alpha, beta = float(c.attribute("alpha")), float(c.attribute("beta"))
+    x_across, y_across = bool(c.attribute("transA")), bool(c.attribute("transB"))
+    x, weight = c.x(0), c.array(1)
+    bias = c.array(2) if c.has(2) else np.zeros(1, np.float32)
+    if x.is_float and weight is not None and bias is not None and not x_across:
+        count = weight.shape[0 if y_across else 1]
+        if bias.size in (1, count) and (bias.ndim < 2 or bias.shape[0] == 1):
+            weight = weight if y_across else _transposed(c, weight)
+            weight = weight if alpha == 1 else weight * weight.dtype.type(alpha)
+            flat = np.broadcast_to(bias.reshape(-1), (count,))
+            c.done(linear(c, x, weight, flat if beta == 1 else flat * bias.dtype.type(beta)))
+            return
+    result = product(c, x, c.x(1), x_across=x_across, y_across=y_across)
+    if alpha != 1:
+        result = c.op("mul", result, alpha if x.is_float else int(alpha))
+    if c.has(2) and beta != 0:
+        added = c.x(2)
+        if beta != 1:
+            added = c.op("mul", added, beta if x.is_float else int(beta))
+        result = c.op("add", result, added)
+    c.done(result)

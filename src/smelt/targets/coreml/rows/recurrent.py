@@ -1,0 +1,295 @@
+"""Recurrent layers: lstm where Core ML has the form, else the formulas step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from smelt.targets.coreml.call import Call
+from smelt.targets.coreml.registry import writes
+from smelt.targets.coreml.rows.products import linear
+from smelt.targets.coreml.rows.slices import take
+from smelt.targets.coreml.writer import Refused, Val
+
+MOST_STEPS = 128
+ACTIVATIONS = {"Relu": "relu", "Sigmoid": "sigmoid", "Tanh": "tanh"}
+DEFAULTS = {"RNN": ("Tanh",), "GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh")}
+GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
+
+
+class Layer:
+    """A recurrent node: its constant weights, and its operands in the layout (step, batch, x)."""
+
+    def __init__(self, c: Call) -> None:
+        self.c, self.name = c, c.node.op_type
+        self.size = int(c.attribute("hidden_size"))
+        self.directions = DIRECTIONS[c.attribute("direction")]
+        self.batch_first = bool(c.attribute("layout"))
+        weights = [c.array(1), c.array(2)]
+        if weights[0] is None or weights[1] is None:
+            raise Refused("its weights are computed; Core ML needs constants")
+        self.w, self.r = weights[0], weights[1]
+        count = GATES[self.name] * self.size
+        bias = c.array(3) if c.has(3) else np.zeros((len(self.directions), 2 * count), np.float32)
+        peephole = c.array(7) if self.name == "LSTM" and c.has(7) else None
+        if bias is None or (c.has(7) and self.name == "LSTM" and peephole is None):
+            raise Refused("its bias is computed; Core ML needs constants")
+        self.wb, self.rb, self.peephole = bias[:, :count], bias[:, count:], peephole
+        self.clip = c.attribute("clip")
+        x = c.x(0)
+        self.x = c.transpose(x, [1, 0, 2]) if self.batch_first else x
+        self.steps, self.batch = self.x.dims[:2]
+        self._check_lengths()
+        names = list(c.attribute("activations") or DEFAULTS[self.name] * len(self.directions))
+        if any(name not in ACTIVATIONS for name in names):
+            raise Refused(f"Core ML's recurrent layers have {', '.join(ACTIVATIONS)} only")
+        self.activations = names
+
+    def _check_lengths(self) -> None:
+        """Raise Refused unless all sequences of the batch have the whole length."""
+        if self.c.has(4):
+            lengths = self.c.ints(4)
+            if lengths is None or any(length != self.steps for length in lengths):
+                raise Refused("its sequences have lengths of their own")
+
+    def initial(self, index: int, direction: int) -> Val:
+        """Return the initial state of one direction, zeros by default."""
+        c = self.c
+        if not c.has(index):
+            if self.batch is None:
+                shape = c.vector([c.size(self.x, 1), self.size])
+                zero = np.asarray(0, self.x.element.numpy)
+                dims = (self.batch, self.size)
+                return c.w.op("fill", self.x.element, dims, shape=shape, value=zero)
+            return c.w.constant(np.zeros((self.batch, self.size), self.x.element.numpy))
+        state = c.x(index)
+        return take(c, state, np.asarray(direction), 1 if self.batch_first else 0)
+
+    def activate(self, direction: int, number: int, x: Val) -> Val:
+        """Return activation ``number`` of a direction, of ``x`` clipped as the node asks."""
+        if self.clip is not None:
+            x = _clip(self.c, x, float(self.clip))
+        name = self.activations[direction * len(DEFAULTS[self.name]) + number]
+        return self.c.op(ACTIVATIONS[name], x)
+
+
+def _clip(c: Call, x: Val, limit: float) -> Val:
+    """Return ``x`` within ``limit``."""
+    return c.w.op("clip", x.element, x.dims, x=x, alpha=-limit, beta=limit)
+
+
+Step: TypeAlias = Callable[[Layer, int, Val, tuple[Val, ...]], tuple[Val, ...]]
+"""Returns the states after one step, from the products of the inputs and the states before."""
+
+
+@writes("RNN", "GRU", "LSTM")
+def recurrent(c: Call) -> None:
+    """Write a layer as lstm, or step by step."""
+    layer = Layer(c)
+    if layer.name == "LSTM" and _fits(layer):
+        _lstm(layer)
+        return
+    if layer.steps is None or layer.steps > MOST_STEPS:
+        raise Refused(f"its number of steps is open, or above {MOST_STEPS}")
+    found = [_direction(layer, number, back) for number, back in enumerate(layer.directions)]
+    _finish(layer, found)
+
+
+def _direction(layer: Layer, direction: int, backward: bool) -> tuple[Val, list[Val]]:
+    """Return all hidden states (step, batch, size) and the last states of one direction."""
+    c = layer.c
+    products = linear(c, layer.x, layer.w[direction], _input_bias(layer, direction))
+    states = tuple(
+        layer.initial(index, direction) for index in ((5, 6) if layer.name == "LSTM" else (5,))
+    )
+    rows: list[Val] = []
+    assert layer.steps is not None
+    for number in range(layer.steps):
+        at = layer.steps - 1 - number if backward else number
+        row = take(c, products, np.asarray(at), 0)
+        states = STEPS[layer.name](layer, direction, row, states)
+        rows.append(states[0])
+    ordered = list(reversed(rows)) if backward else rows
+    parts = [c.expand(row, [0]) for row in ordered]
+    dims = (layer.steps, *rows[0].dims)
+    whole = (
+        parts[0]
+        if len(parts) == 1
+        else c.w.op("concat", rows[0].element, dims, values=parts, axis=0, interleave=False)
+    )
+    return whole, list(states)
+
+
+def _input_bias(layer: Layer, direction: int) -> np.ndarray:
+    """Return the bias of the products of inputs; both biases where no gate separates them."""
+    if layer.name == "GRU" and layer.c.attribute("linear_before_reset"):
+        kept = layer.rb[direction].copy()
+        kept[2 * layer.size :] = 0
+        return np.asarray(layer.wb[direction] + kept)
+    return np.asarray(layer.wb[direction] + layer.rb[direction])
+
+
+def _parts(layer: Layer, x: Val, count: int) -> list[Val]:
+    """Return the parts of the gates."""
+    results = [(x.element, (*x.dims[:-1], layer.size))] * count
+    return layer.c.w.ops("split", results, x=x, split_sizes=[layer.size] * count, axis=-1)
+
+
+def _rnn_step(layer: Layer, direction: int, row: Val, states: tuple[Val, ...]) -> tuple[Val, ...]:
+    """Return f(x W + h R + b)."""
+    c = layer.c
+    total = c.op("add", row, linear(c, states[0], layer.r[direction], None))
+    return (layer.activate(direction, 0, total),)
+
+
+def _gru_step(layer: Layer, direction: int, row: Val, states: tuple[Val, ...]) -> tuple[Val, ...]:
+    """Return (1 - z) * n + z * h, with the reset gate before or after the product."""
+    c, size, r = layer.c, layer.size, layer.r[direction]
+    hidden = states[0]
+    update_x, reset_x, new_x = _parts(layer, row, 3)
+    products = linear(c, hidden, r[: 2 * size], None)
+    update_h, reset_h = _parts(layer, products, 2)
+    update = layer.activate(direction, 0, c.op("add", update_x, update_h))
+    reset = layer.activate(direction, 0, c.op("add", reset_x, reset_h))
+    if c.attribute("linear_before_reset"):
+        product = linear(c, hidden, r[2 * size :], layer.rb[direction][2 * size :])
+        inner = c.op("mul", reset, product)
+    else:
+        inner = linear(c, c.op("mul", reset, hidden), r[2 * size :], None)
+    new = layer.activate(direction, 1, c.op("add", new_x, inner))
+    rest = c.op("mul", _one_minus(c, update), new)
+    return (c.op("add", rest, c.op("mul", update, hidden)),)
+
+
+def _one_minus(c: Call, x: Val) -> Val:
+    """Return 1 - x."""
+    return c.w.op("sub", x.element, x.dims, x=1.0, y=x)
+
+
+def _lstm_step(layer: Layer, direction: int, row: Val, states: tuple[Val, ...]) -> tuple[Val, ...]:
+    """Return the hidden state and the cell, with peepholes if there are any."""
+    c, (hidden, cell) = layer.c, states
+    total = c.op("add", row, linear(c, hidden, layer.r[direction], None))
+    gates = _parts(layer, total, 4)
+    peep: list[Any] = [None] * 3
+    if layer.peephole is not None:
+        peep = list(layer.peephole[direction].reshape(3, layer.size))
+    read = _peeked(c, gates[0], cell, peep[0])
+    forget = _peeked(c, gates[2], cell, peep[2])
+    entry = layer.activate(direction, 0, read)
+    kept = (
+        _one_minus(c, entry)
+        if c.attribute("input_forget")
+        else layer.activate(direction, 0, forget)
+    )
+    new = layer.activate(direction, 1, gates[3])
+    cell = c.op("add", c.op("mul", kept, cell), c.op("mul", entry, new))
+    output = layer.activate(direction, 0, _peeked(c, gates[1], cell, peep[1]))
+    name = layer.activations[direction * 3 + 2]
+    return c.op("mul", output, c.op(ACTIVATIONS[name], cell)), cell
+
+
+def _peeked(c: Call, gate: Val, cell: Val, weight: np.ndarray | None) -> Val:
+    """Return ``gate`` plus the weighted cell."""
+    if weight is None:
+        return gate
+    return c.op("add", gate, c.op("mul", cell, c.constant(weight, cell.element, "peephole")))
+
+
+STEPS: dict[str, Step] = {"RNN": _rnn_step, "GRU": _gru_step, "LSTM": _lstm_step}
+
+
+def _finish(layer: Layer, found: list[tuple[Val, list[Val]]]) -> None:
+    """Declare the results: all hidden states, and the last states, each with a dim of
+    directions."""
+    c = layer.c
+    rows = _joined(c, [c.expand(whole, [1]) for whole, _ in found], 1)
+    lasts = [
+        _joined(c, [c.expand(states[number], [0]) for _, states in found], 0)
+        for number in range(len(found[0][1]))
+    ]
+    if layer.batch_first:
+        rows = c.transpose(rows, [2, 0, 1, 3])
+        lasts = [c.transpose(each, [1, 0, 2]) for each in lasts]
+    c.done(rows, *lasts)
+
+
+def _joined(c: Call, values: list[Val], axis: int) -> Val:
+    """Return values joined along ``axis``."""
+    if len(values) == 1:
+        return values[0]
+    dims = list(values[0].dims)
+    dims[axis] = len(values)
+    kind = values[0].element
+    return c.w.op("concat", kind, tuple(dims), values=values, axis=axis, interleave=False)
+
+
+def _fits(layer: Layer) -> bool:
+    """True if MIL's lstm computes the layer: no clip, no coupled gates, the usual activations."""
+    usual = list(DEFAULTS["LSTM"]) * len(layer.directions)
+    plain = layer.clip is None and not layer.c.attribute("input_forget")
+    wide = layer.c.w.ios >= 17 or not layer.c.half
+    return plain and wide and layer.activations == usual and layer.peephole is None
+
+
+def _reordered(array: np.ndarray) -> np.ndarray:
+    """Return gates in MIL's order, input, forget, output, cell, from ONNX's i, o, f, c."""
+    entry, output, forget, cell = np.split(array, 4)
+    return np.concatenate([entry, forget, output, cell])
+
+
+def _lstm(layer: Layer) -> None:
+    """Write one lstm for all directions."""
+    c, kind = layer.c, layer.x.element
+    weights: dict[str, Any] = {}
+    for number, suffix in enumerate(("", "_back")[: len(layer.directions)]):
+        bias = _reordered(layer.wb[number] + layer.rb[number])
+        for name, array in (
+            (f"weight_ih{suffix}", _reordered(layer.w[number])),
+            (f"weight_hh{suffix}", _reordered(layer.r[number])),
+            (f"bias{suffix}", bias),
+        ):
+            weights[name] = c.constant(array, kind, name)
+    count = len(layer.directions)
+    states = []
+    for index in (5, 6):
+        each = [layer.initial(index, number) for number in range(count)]
+        dims = (layer.batch, count * layer.size)
+        states.append(
+            each[0]
+            if count == 1
+            else c.w.op("concat", kind, dims, values=each, axis=1, interleave=False)
+        )
+    more: dict[str, Any] = {
+        "direction": c.attribute("direction"),
+        "output_sequence": True,
+        "recurrent_activation": "sigmoid",
+        "cell_activation": "tanh",
+        "activation": "tanh",
+    }
+    width = count * layer.size
+    last = (kind, (layer.batch, width))
+    results = [(kind, (layer.steps, layer.batch, width)), last, last]
+    label = next((each.name for each in c.node.outputs if each.name), "lstm") or "lstm"
+    rows, hidden, cell = c.w.ops(
+        "lstm",
+        results,
+        name=label,
+        x=layer.x,
+        initial_h=states[0],
+        initial_c=states[1],
+        **weights,
+        **more,
+    )
+    found = []
+    for number in range(count):
+        columns = np.arange(number * layer.size, (number + 1) * layer.size)
+        parts = [
+            each if count == 1 else take(c, each, columns, each.rank - 1)
+            for each in (rows, hidden, cell)
+        ]
+        found.append((parts[0], parts[1:]))
+    _finish(layer, found)

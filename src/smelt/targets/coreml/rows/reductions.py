@@ -1,0 +1,198 @@
+"""Reductions, softmax, sums along an axis, and orders."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.mlpackage.program import Element
+from smelt.targets.coreml.call import NARROW, Call
+from smelt.targets.coreml.registry import writes
+from smelt.targets.coreml.writer import Refused, Val
+
+REDUCTIONS = {
+    "ReduceL1": "reduce_l1_norm",
+    "ReduceL2": "reduce_l2_norm",
+    "ReduceLogSum": "reduce_log_sum",
+    "ReduceLogSumExp": "reduce_log_sum_exp",
+    "ReduceMax": "reduce_max",
+    "ReduceMean": "reduce_mean",
+    "ReduceMin": "reduce_min",
+    "ReduceProd": "reduce_prod",
+    "ReduceSum": "reduce_sum",
+    "ReduceSumSquare": "reduce_sum_square",
+}
+OF_FLOATS = frozenset({"ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean"})
+"""Reductions that ONNX computes inexactly on integers."""
+OF_ONE = {
+    "ReduceL1": ("abs",),
+    "ReduceL2": ("abs",),
+    "ReduceLogSum": ("log",),
+    "ReduceSumSquare": ("square",),
+}
+"""What a reduction over no axis computes of each element; nothing for the others."""
+
+
+@writes(*REDUCTIONS)
+def reduction(c: Call) -> None:
+    """Write a reduction over constant axes, all by default; of a scalar, of each element."""
+    name = c.node.op_type
+    x = c.x()
+    if c.dtype() in NARROW and name not in ("ReduceMax", "ReduceMin"):
+        c.refuse_narrow("a sum")
+    if not x.is_float and name in OF_FLOATS:
+        raise Refused("ONNX rounds this reduction of integers differently", "cast to float32")
+    axes = _axes(c, x.rank)
+    kind = x.element
+    if kind == Element.BOOL:
+        x = c.cast(x, Element.INT32)
+    result = _of_elements(c, x) if not axes else _reduced(c, x, axes)
+    c.done(c.cast(result, kind))
+
+
+def _axes(c: Call, rank: int) -> list[int]:
+    """Return the axes of a reduction, from attribute or input; empty for none."""
+    axes = c.attribute("axes") if "axes" in c.node.attributes else c.fixed_ints(1, "axes")
+    if not axes:
+        return [] if c.attribute("noop_with_empty_axes") else list(range(rank))
+    return [axis % rank for axis in axes]
+
+
+def _reduced(c: Call, x: Val, axes: list[int]) -> Val:
+    """Return the reduction over ``axes``, of which there is at least one."""
+    keep = bool(c.attribute("keepdims"))
+    return c.reduce(REDUCTIONS[c.node.op_type], x, axes, keep=keep)
+
+
+def _of_elements(c: Call, x: Val) -> Val:
+    """Return what the reduction over no axis computes of each element."""
+    for op_type in OF_ONE.get(c.node.op_type, ()):
+        x = (
+            c.w.op("log", x.element, x.dims, x=x, epsilon=0.0)
+            if op_type == "log"
+            else c.op(op_type, x)
+        )
+    return x
+
+
+@writes("GlobalAveragePool", "GlobalMaxPool")
+def global_pool(c: Call) -> None:
+    """Write a reduction over all dims after the channels."""
+    x = c.x()
+    op_type = "reduce_mean" if c.node.op_type == "GlobalAveragePool" else "reduce_max"
+    c.done(c.reduce(op_type, x, range(2, x.rank)))
+
+
+@writes("Softmax")
+def softmax(c: Call) -> None:
+    """Write softmax along its axis; of older opsets, over all dims from the axis on."""
+    x, axis = c.x(), int(c.attribute("axis"))
+    if c.facts.opset >= 13 or axis % x.rank == x.rank - 1:
+        c.done(c.write("softmax", x=x, axis=axis))
+        return
+    axis %= x.rank
+    if None in x.dims[axis:]:
+        raise Refused("softmax over several dims of open sizes", "raise the model to opset 13")
+    size = int(np.prod([d for d in x.dims[axis:] if d is not None]))
+    flat = c.reshape(x, (*x.dims[:axis], size))
+    soft = c.w.op("softmax", x.element, flat.dims, x=flat, axis=-1)
+    c.done(c.reshape(soft, x.dims))
+
+
+@writes("LogSoftmax")
+def log_softmax(c: Call) -> None:
+    """Write x - max - log(sum(exp(x - max)))."""
+    x, axis = c.x(), int(c.attribute("axis"))
+    if c.facts.opset < 13 and axis % x.rank != x.rank - 1:
+        raise Refused("it flattens dims, as in opsets below 13", "raise the model to opset 13")
+    shifted = c.op("sub", x, c.reduce("reduce_max", x, [axis]))
+    total = c.reduce("reduce_sum", c.op("exp", shifted), [axis])
+    logarithm = c.w.op("log", x.element, total.dims, x=total, epsilon=0.0)
+    c.done(c.write("sub", x=shifted, y=logarithm))
+
+
+@writes("Hardmax")
+def hardmax(c: Call) -> None:
+    """Write 1 at the first maximum along the axis, else 0."""
+    x, axis = c.x(), int(c.attribute("axis"))
+    if c.facts.opset < 13 and axis % x.rank != x.rank - 1:
+        raise Refused("it flattens dims, as in opsets below 13", "raise the model to opset 13")
+    axis %= x.rank
+    count = x.dims[axis]
+    if count is None:
+        raise Refused("the size of its axis is open")
+    first = _first(c, "reduce_argmax", x, axis, keep=True)
+    places = np.arange(count, dtype=np.int32).reshape([-1] + [1] * (x.rank - 1 - axis))
+    c.done(c.cast(c.op("equal", first, places, element=Element.BOOL), x.element))
+
+
+def _first(c: Call, op_type: str, x: Val, axis: int, *, keep: bool) -> Val:
+    """Return the place of the first extreme element along ``axis``."""
+    dims = tuple(
+        1 if place == axis else size for place, size in enumerate(x.dims) if keep or place != axis
+    )
+    more: dict[str, Any] = {"output_dtype": "int32"} if c.w.ios >= 17 else {}
+    return c.w.op(op_type, Element.INT32, dims, x=x, axis=axis, keep_dims=keep, **more)
+
+
+@writes("ArgMax", "ArgMin")
+def argument(c: Call) -> None:
+    """Write reduce_argmax or reduce_argmin; for the last of equal elements, of the reverse."""
+    op_type = f"reduce_{c.node.op_type.lower()}"
+    x = c.x()
+    axis, keep = int(c.attribute("axis")) % x.rank, bool(c.attribute("keepdims"))
+    if not c.attribute("select_last_index"):
+        c.done(_first(c, op_type, x, axis, keep=keep))
+        return
+    backwards = c.w.op("reverse", x.element, x.dims, x=x, axes=[axis])
+    place = _first(c, op_type, backwards, axis, keep=keep)
+    size = x.dims[axis]
+    last = c.w.constant(np.int32(size - 1)) if size is not None else c.op("sub", c.size(x, axis), 1)
+    c.done(c.op("sub", last, place))
+
+
+@writes("CumSum")
+def cumulative_sum(c: Call) -> None:
+    """Write cumsum along a constant axis."""
+    c.refuse_narrow("a sum")
+    axis = c.fixed_ints(1, "axis")
+    assert axis is not None
+    exclusive, reverse = bool(c.attribute("exclusive")), bool(c.attribute("reverse"))
+    x = c.x()
+    c.done(c.write("cumsum", x=x, axis=axis[0] % x.rank, exclusive=exclusive, reverse=reverse))
+
+
+@writes("TopK")
+def top_k(c: Call) -> None:
+    """Write topk with a constant count."""
+    count = c.fixed_ints(1, "count")
+    assert count is not None
+    x = c.x()
+    axis = int(c.attribute("axis")) % x.rank
+    inputs: dict[str, Any] = {
+        "k": count[0],
+        "axis": axis,
+        "ascending": not c.attribute("largest"),
+        "sort": True,
+        "return_indices": True,
+    }
+    if c.w.ios >= 17:
+        inputs["output_indices_dtype"] = "int32"
+    elif c.dtype() in (ir.DataType.INT64, ir.DataType.INT32):
+        raise Refused("topk of integers needs iOS 17")
+    dims = tuple(count[0] if place == axis else size for place, size in enumerate(x.dims))
+    label = c.node.outputs[0].name or "topk"
+    c.done(*c.w.ops("topk", [(x.element, dims), (Element.INT32, dims)], name=label, x=x, **inputs))
+
+
+@writes("LpNormalization")
+def lp_normalization(c: Call) -> None:
+    """Write a quotient by the norm along an axis; of a zero vector, 0."""
+    x, axis = c.x(), int(c.attribute("axis"))
+    order = int(c.attribute("p"))
+    norm = c.reduce("reduce_l1_norm" if order == 1 else "reduce_l2_norm", x, [axis])
+    is_zero = c.op("equal", norm, 0.0, element=Element.BOOL)
+    one = c.w.constant(np.asarray(1, x.element.numpy))
+    c.done(c.write("real_div", x=x, y=c.select(is_zero, one, norm, x.element)))
