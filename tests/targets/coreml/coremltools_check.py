@@ -48,9 +48,14 @@ def _differences(block, theirs) -> list[str]:
             if var is None:
                 continue
             kind = output.type.tensorType
-            dims = [d.constant.size if d.WhichOneof("dimension") == "constant" else None for d in kind.dimensions]
+            dims = [
+                d.constant.size if d.WhichOneof("dimension") == "constant" else None
+                for d in kind.dimensions
+            ]
             have = [d if isinstance(d, int) else None for d in map(_number, var.shape)]
-            same = len(dims) == len(have) and all(a == b or None in (a, b) for a, b in zip(dims, have))
+            same = len(dims) == len(have) and all(
+                a == b or None in (a, b) for a, b in zip(dims, have)
+            )
             if not same:
                 found.append(f"{op.type}: {dims} for {have}")
             element = types.builtin_to_string(var.dtype)
@@ -72,4 +77,15 @@ def _number(dim):
         return None
 
 
-_WORDS = {1: "bool", 2: "string", 10: "fp16", 11: "fp32", 23: "int32", 21: "int8", 31: "uint8", 33: "uint32", 25: "int4", 35: "uint4"}
+_WORDS = {
+    1: "bool",
+    2: "string",
+    10: "fp16",
+    11: "fp32",
+    23: "int32",
+    21: "int8",
+    31: "uint8",
+    33: "uint32",
+    25: "int4",
+    35: "uint4",
+}

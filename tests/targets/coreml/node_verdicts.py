@@ -25,7 +25,14 @@ from smelt.errors import SmeltError
 from smelt.runtime.runner import open_runner
 
 RTOL, ATOL = 1e-5, 1e-6
-WIDE = {np.dtype(np.bool_), np.dtype(np.int8), np.dtype(np.uint8), np.dtype(np.int16), np.dtype(np.uint16), np.dtype(np.int64)}
+WIDE = {
+    np.dtype(np.bool_),
+    np.dtype(np.int8),
+    np.dtype(np.uint8),
+    np.dtype(np.int16),
+    np.dtype(np.uint16),
+    np.dtype(np.int64),
+}
 
 
 @cache
@@ -69,7 +76,9 @@ def verdict(case: object, precision: str = "fp32", ios: int = 17) -> str:
     refusal = ""
     for keep in dict.fromkeys((len(inputs), min(len(inputs), 1))):
         try:
-            artifact = smelt.compile(baked(case.model, inputs, keep), target="coreml", precision=precision, ios=ios)
+            artifact = smelt.compile(
+                baked(case.model, inputs, keep), target="coreml", precision=precision, ios=ios
+            )
         except SmeltError as error:
             refusal = refusal or f"refused {error.code}: {error.what}: {error.why}"
             continue
@@ -79,9 +88,9 @@ def verdict(case: object, precision: str = "fp32", ios: int = 17) -> str:
 
 def compare(artifact, inputs, expected, case) -> str:
     """The verdict on what the package computes."""
-    from smelt.frontends.coreml.load import read_core_ml
-
     import tempfile
+
+    from smelt.frontends.coreml.load import read_core_ml
 
     with tempfile.TemporaryDirectory() as folder:
         artifact.save(folder + "/m.mlpackage")
@@ -105,7 +114,11 @@ def compare(artifact, inputs, expected, case) -> str:
                 continue
             # expected values of some cases have four digits: then ONNX Runtime decides
             exact = _by_runtime(case)
-            if exact is None or not _close(want, have, case.rtol, atol) or not _close(outside(exact[index]), have, rtol, atol):
+            if (
+                exact is None
+                or not _close(want, have, case.rtol, atol)
+                or not _close(outside(exact[index]), have, rtol, atol)
+            ):
                 worst = np.nanmax(np.abs(want.astype(np.float64) - have.astype(np.float64)))
                 return f"wrong: output {index}: by {worst:.3g}"
         elif not np.array_equal(want, have):
@@ -121,7 +134,11 @@ def _close(want: np.ndarray, have: np.ndarray, rtol: float, atol: float) -> bool
 def _by_runtime(case: object) -> tuple[np.ndarray, ...] | None:
     """What ONNX Runtime computes for a case; None if it cannot."""
     try:
-        return tuple(open_runner(case.model, "onnxruntime")(*(array_of(item) for item in case.data_sets[0][0])))
+        return tuple(
+            open_runner(case.model, "onnxruntime")(
+                *(array_of(item) for item in case.data_sets[0][0])
+            )
+        )
     except SmeltError:
         return None
 

@@ -19,7 +19,9 @@ WIDE = frozenset(map(np.dtype, ("bool", "int8", "uint8", "int16", "uint16", "int
 """Element types that the interface of a package has as int32."""
 
 
-def written(model: str, *, opset: int = 21, dims: dict | None = None, **options: object) -> Artifact:
+def written(
+    model: str, *, opset: int = 21, dims: dict | None = None, **options: object
+) -> Artifact:
     """The artifact of ONNX text; float32 unless ``options`` say otherwise."""
     parsed = text.parse(model) if opset == 21 else text.parse(model, opset=opset)
     return smelt.compile(parsed, target=coreml, dims=dims, **{"precision": "fp32", **options})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from targets.coreml.packages import computed, constant, operations, outside, types, written
 
 F = np.float32
@@ -37,8 +36,16 @@ ROWS = {
         (np.array([1, 2, 3, 4], F), np.array([-1, 0, -4], np.int64)),
         np.array([4, 1, 1], F),
     ),
-    "the reciprocal has no epsilon": (unary("Reciprocal(x)"), (np.array([2, -4, 8], F),), np.array([0.5, -0.25, 0.125], F)),
-    "the logarithm has no epsilon": (unary("Log(x)"), (np.array([1, 0, 2], F),), np.log(np.array([1, 1, 2], F)) + np.array([0, -np.inf, 0], F)),
+    "the reciprocal has no epsilon": (
+        unary("Reciprocal(x)"),
+        (np.array([2, -4, 8], F),),
+        np.array([0.5, -0.25, 0.125], F),
+    ),
+    "the logarithm has no epsilon": (
+        unary("Log(x)"),
+        (np.array([1, 0, 2], F),),
+        np.log(np.array([1, 1, 2], F)) + np.array([0, -np.inf, 0], F),
+    ),
     "a base of 2 and an exponent of 0": (
         "g (float[3] x) => (float[3] y) <float two = {2.0}> { y = Pow(two, x) }",
         (np.array([0, -1, 3], F),),
@@ -54,8 +61,16 @@ ROWS = {
         (np.array([[5, 5, 1], [0, 2, 2]], F),),
         np.array([1, 2]),
     ),
-    "a relu of integers": (unary("Relu(x)", "int32"), (np.array([-3, 0, 4], np.int32),), np.array([0, 0, 4])),
-    "a scalar input": ("g (float x) => (float y) { y = Exp(x) }", (np.array(0, F),), np.array([1], F)),
+    "a relu of integers": (
+        unary("Relu(x)", "int32"),
+        (np.array([-3, 0, 4], np.int32),),
+        np.array([0, 0, 4]),
+    ),
+    "a scalar input": (
+        "g (float x) => (float y) { y = Exp(x) }",
+        (np.array(0, F),),
+        np.array([1], F),
+    ),
     "pads of integers": (
         "g (int64[2] x) => (int64[5] y) <int64[2] p = {1, 2}, int64 v = {9}> { y = Pad(x, p, v) }",
         (np.array([1, 2], np.int64),),
@@ -67,7 +82,7 @@ ROWS = {
         np.array([3, 1], F),
     ),
     "reflection along the first axis": (
-        "g (float[3,2] x) => (float[5,2] y) <int64[4] p = {1, 0, 1, 0}> { y = Pad <mode = \"reflect\"> (x, p) }",
+        'g (float[3,2] x) => (float[5,2] y) <int64[4] p = {1, 0, 1, 0}> { y = Pad <mode = "reflect"> (x, p) }',
         (np.arange(6, dtype=F).reshape(3, 2),),
         np.pad(np.arange(6, dtype=F).reshape(3, 2), ((1, 1), (0, 0)), "reflect"),
     ),
@@ -81,9 +96,21 @@ ROWS = {
         (np.array([0, 1], bool), np.array([1, 0, 1], np.int64)),
         np.array([1, 0, 1], bool),
     ),
-    "asinh near 0 and far": (unary("Asinh(x)"), (np.array([1e-4, -3, 1e6], F),), np.arcsinh(np.array([1e-4, -3, 1e6], F))),
-    "acosh near 1 and far": (unary("Acosh(x)"), (np.array([1.0001, 3, 1e6], F),), np.arccosh(np.array([1.0001, 3, 1e6], F))),
-    "an output that is an input": ("g (float[3] x) => (float[3] y) { y = Identity(x) }", (np.array([1, 2, 3], F),), np.array([1, 2, 3], F)),
+    "asinh near 0 and far": (
+        unary("Asinh(x)"),
+        (np.array([1e-4, -3, 1e6], F),),
+        np.arcsinh(np.array([1e-4, -3, 1e6], F)),
+    ),
+    "acosh near 1 and far": (
+        unary("Acosh(x)"),
+        (np.array([1.0001, 3, 1e6], F),),
+        np.arccosh(np.array([1.0001, 3, 1e6], F)),
+    ),
+    "an output that is an input": (
+        "g (float[3] x) => (float[3] y) { y = Identity(x) }",
+        (np.array([1, 2, 3], F),),
+        np.array([1, 2, 3], F),
+    ),
 }
 
 
@@ -106,7 +133,9 @@ def test_epsilons_are_written():
 def test_indices_that_are_never_negative_are_not_guarded():
     model = "g (float[4] x, float[3] v) => (float[1] y) { i = ArgMax(v) y = Gather(x, i) }"
     assert "select" not in types(written(model))
-    assert "select" in types(written("g (float[4] x, int64[3] i) => (float[3] y) { y = Gather(x, i) }"))
+    assert "select" in types(
+        written("g (float[4] x, int64[3] i) => (float[3] y) { y = Gather(x, i) }")
+    )
 
 
 @pytest.mark.parametrize("never", ["inverse", "pow"])

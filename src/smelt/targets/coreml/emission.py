@@ -23,7 +23,8 @@ from smelt.mlpackage.program import (
     TensorType,
 )
 from smelt.program.legality import and_more
-from smelt.targets.coreml.call import Call, Facts
+from smelt.targets.coreml.call import Call
+from smelt.targets.coreml.facts import Facts
 from smelt.targets.coreml.interface import (
     Sizes,
     empty,

@@ -12,8 +12,8 @@ from smelt.ir.constants import Constants
 from smelt.mlpackage.program import Package, Program
 from smelt.mlpackage.write import MANIFEST, MODEL_FILE, WEIGHT_FILE, PackageFiles, manifest
 from smelt.targets.base import Artifact, Plan
-from smelt.targets.coreml.call import Facts
 from smelt.targets.coreml.emission import emit_function, write_node
+from smelt.targets.coreml.facts import Facts
 from smelt.targets.coreml.options import IOS, Options
 from smelt.targets.coreml.registry import ROWS
 from smelt.targets.coreml.writer import Refused, Writer

@@ -6,7 +6,8 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.mlpackage.program import Element
-from smelt.targets.coreml.call import INTEGERS, NARROW, Call
+from smelt.targets.coreml.call import Call
+from smelt.targets.coreml.facts import INTEGERS, NARROW
 from smelt.targets.coreml.registry import writes
 from smelt.targets.coreml.writer import Refused, Val
 
@@ -24,8 +25,17 @@ LOGIC = {"And": "logical_and", "Or": "logical_or", "Xor": "logical_xor"}
 @writes(*ARITHMETIC)
 def arithmetic(c: Call) -> None:
     """Write one operation of two operands."""
-    c.refuse_narrow("arithmetic")
-    c.done(c.write(ARITHMETIC[c.node.op_type], x=c.x(0), y=c.x(1)))
+    c.done(wrapped(c, c.write(ARITHMETIC[c.node.op_type], x=c.x(0), y=c.x(1))))
+
+
+def wrapped(c: Call, result: Val) -> Val:
+    """Return a result of 8 or 16 bit integers, which live in 32 bits, wrapped to its range."""
+    target = c.node.outputs[0].dtype
+    if target is None or target not in NARROW:
+        return result
+    low, high = RANGES[target]
+    shifted = c.op("mod", c.op("sub", result, low), high - low + 1)
+    return c.op("add", shifted, low)
 
 
 @writes(*CHAINS, "Mean")
@@ -45,12 +55,11 @@ def divide(c: Call) -> None:
     if x.is_float:
         c.done(c.write("real_div", x=x, y=y))
         return
-    c.refuse_narrow("division")
     if (c.lowest(0) or -1) >= 0 and (c.lowest(1) or -1) >= 0:
         c.done(c.write("floor_div", x=x, y=y))
         return
     quotient = c.op("floor_div", c.op("abs", x), c.op("abs", y))
-    c.done(c.op("mul", quotient, c.op("mul", c.op("sign", x), c.op("sign", y))))
+    c.done(wrapped(c, c.op("mul", quotient, c.op("mul", c.op("sign", x), c.op("sign", y)))))
 
 
 @writes("Mod")
@@ -129,7 +138,8 @@ def logical_not(c: Call) -> None:
 @writes("Where")
 def where(c: Call) -> None:
     """Write select."""
-    c.done(c.write("select", cond=c.x(0), a=c.x(1), b=c.x(2)))
+    a, b = c.x(1), c.x(2)
+    c.done(c.select(c.x(0), a, b, a.element))
 
 
 RANGES = {
@@ -149,8 +159,7 @@ def cast(c: Call) -> None:
     if target in NARROW and target is not None and c.dtype() not in (target, ir.DataType.BOOL):
         low, high = RANGES[target]
         if not x.is_float and not _is_within(c, low, high):
-            shifted = c.op("mod", c.op("sub", result, low), high - low + 1)
-            result = c.op("add", shifted, low)
+            result = wrapped(c, result)
     c.done(result)
 
 
@@ -199,4 +208,4 @@ def one_hot(c: Call) -> None:
             c.squeeze(each, [0])
             for each in c.w.ops("split", [(kind, (1,))] * 2, x=both, split_sizes=[1, 1], axis=0)
         )
-    c.done(c.write("select", cond=hit, a=on, b=off))
+    c.done(c.select(hit, on, off, kind))

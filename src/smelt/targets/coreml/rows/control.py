@@ -10,8 +10,9 @@ import onnx_ir as ir
 
 from smelt.ir.constants import tensor_of
 from smelt.mlpackage.program import Block, Element, Named, TensorType
-from smelt.targets.coreml.call import Call, Scope
+from smelt.targets.coreml.call import Call
 from smelt.targets.coreml.emission import write_node
+from smelt.targets.coreml.facts import Scope
 from smelt.targets.coreml.registry import writes
 from smelt.targets.coreml.rows.slices import take
 from smelt.targets.coreml.writer import Refused, Val

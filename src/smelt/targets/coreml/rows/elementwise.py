@@ -10,6 +10,7 @@ import numpy as np
 from smelt.mlpackage.program import Element
 from smelt.targets.coreml.call import Call
 from smelt.targets.coreml.registry import writes
+from smelt.targets.coreml.rows.arithmetic import wrapped
 from smelt.targets.coreml.writer import Refused, Val
 
 SAME = {
@@ -85,9 +86,8 @@ def relu(c: Call) -> None:
 @writes("Neg")
 def negative(c: Call) -> None:
     """Write a product by -1."""
-    c.refuse_narrow("the negative")
     x = c.x()
-    c.done(c.write("mul", x=x, y=-1.0 if x.is_float else -1))
+    c.done(wrapped(c, c.write("mul", x=x, y=-1.0 if x.is_float else -1)))
 
 
 @writes("Reciprocal")

@@ -8,7 +8,8 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.mlpackage.program import Element
-from smelt.targets.coreml.call import NARROW, Call
+from smelt.targets.coreml.call import Call
+from smelt.targets.coreml.facts import NARROW
 from smelt.targets.coreml.registry import writes
 from smelt.targets.coreml.writer import Refused, Val
 
