@@ -24,7 +24,7 @@ def problems(path: Path) -> list[str]:
     """What coremltools refuses, infers differently, or would add; empty if it agrees."""
     try:
         spec, program = loaded(path)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever it refuses is the finding
         return [f"{type(error).__name__}: {error}"]
     found = []
     for name, function in spec.mlProgram.functions.items():
@@ -54,7 +54,7 @@ def _differences(block, theirs) -> list[str]:
             ]
             have = [d if isinstance(d, int) else None for d in map(_number, var.shape)]
             same = len(dims) == len(have) and all(
-                a == b or None in (a, b) for a, b in zip(dims, have)
+                a == b or None in (a, b) for a, b in zip(dims, have, strict=True)
             )
             if not same:
                 found.append(f"{op.type}: {dims} for {have}")

@@ -102,8 +102,7 @@ def compare(artifact, inputs, expected, case) -> str:
                 return f"malformed: {found[:3]}"
         model = read_core_ml(folder + "/m.mlpackage")
         got = open_runner(model)(*inputs)
-    for index, (want, have) in enumerate(zip(expected, got, strict=True)):
-        want = outside(want)
+    for index, (want, have) in enumerate(zip(map(outside, expected), got, strict=True)):
         if want.shape != have.shape:
             return f"wrong: output {index}: {have.shape} for {want.shape}"
         rtol, atol = RTOL, max(ATOL, case.atol)
@@ -157,7 +156,7 @@ if __name__ == "__main__":
             continue
         try:
             found = verdict(case)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a crash is a verdict
             found = f"crash: {type(error).__name__}: {str(error)[:300]}".replace("\n", " | ")
         counts[found.split()[0].rstrip(":")] += 1
         print(f"{name}\t{found}", flush=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from smelt.targets.coreml.call import Call
 from smelt.targets.coreml.registry import writes
-from smelt.targets.coreml.rows.windows import SAME_PADS, Window
+from smelt.targets.coreml.rows.windows import Window
 from smelt.targets.coreml.writer import Refused, Val
 
 
@@ -45,11 +45,10 @@ def pool(c: Call) -> None:
         return
     exclude = not c.attribute("count_include_pad")
     if name == "AveragePool":
-        given = any(c.attribute("pads") or [0]) or window.auto in SAME_PADS
-        if padded and not exclude and given:
-            raise Refused("ceil_mode with pads that count", "use count_include_pad=0")
-        exclude = exclude or (padded and not given)
-        c.done(c.write("avg_pool", x=x, exclude_padding_from_average=exclude, **inputs))
+        result = c.write("avg_pool", x=x, exclude_padding_from_average=exclude, **inputs)
+        if padded and not exclude:
+            result = c.op("mul", result, _share(c, x, window))
+        c.done(result)
         return
     order = float(c.attribute("p"))
     powered = c.op("abs", x) if order == 1 else _power(c, c.op("abs", x), order)
@@ -83,6 +82,7 @@ def _rounded_up(c: Call, window: Window, x: Val, kind: str) -> tuple[bool, bool]
         more = needed - (size + window.before[axis] + window.after[axis])
         if more > 0:
             window.after[axis] += more
+            window.beyond[axis] = more
             padded = True
     return False, padded
 
@@ -98,12 +98,30 @@ def _dilated(c: Call, x: Val, window: Window) -> Val:
     total = _taps(c, padded, window, results, "maximum" if name == "MaxPool" else "add")
     if name == "MaxPool":
         return total
-    ones = c.w.constant(np.ones((1, 1, *(size or 0 for size in x.dims[2:])), x.element.numpy))
-    counted = ones if not c.attribute("count_include_pad") else None
-    if counted is None:
-        return c.op("real_div", total, float(math.prod(window.kernel)))
-    count = _taps(c, _around(c, counted, window, 0.0), window, results, "add")
-    return c.op("real_div", total, count)
+    mean = c.op("mul", total, 1 / math.prod(window.kernel))
+    return c.op("mul", mean, _share(c, x, window))
+
+
+def _share(c: Call, x: Val, window: Window) -> np.ndarray:
+    """Return the elements of each window over those that count: all but those that only ceil_mode
+    adds, and without pads if they do not count."""
+    pads = list(zip(window.before, window.after, strict=True))
+    within = [(low, high - more) for (low, high), more in zip(pads, window.beyond, strict=True)]
+    fill = 1 if c.attribute("count_include_pad") else 0
+    counted = np.pad(np.ones([size or 0 for size in x.dims[2:]]), within, constant_values=fill)
+    counted = np.pad(counted, [(0, more) for more in window.beyond])
+    total = np.zeros([size or 0 for size in c.out_dims()[2:]])
+    for place in itertools.product(*(range(size) for size in window.kernel)):
+        total += counted[
+            tuple(
+                slice(at * dilation, at * dilation + (count - 1) * stride + 1, stride)
+                for at, dilation, count, stride in zip(
+                    place, window.dilations, total.shape, window.strides, strict=True
+                )
+            )
+        ]
+    share = math.prod(window.kernel) / total[None, None]
+    return np.asarray(share, x.element.numpy)
 
 
 def _around(c: Call, x: Val, window: Window, fill: float) -> Val:

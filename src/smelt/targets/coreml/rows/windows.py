@@ -15,7 +15,10 @@ SAME_PADS = {"SAME_UPPER": "same", "SAME_LOWER": "same_lower"}
 
 
 class Window:
-    """The attributes of a convolution or pooling over ``kernel`` sizes of the last dims."""
+    """The attributes of a convolution or pooling over ``kernel`` sizes of the last dims.
+
+    ``beyond`` is the part of the pads after each axis that only ceil_mode adds.
+    """
 
     def __init__(self, c: Call, kernel: Sequence[int]) -> None:
         self.kernel = list(kernel)
@@ -29,6 +32,7 @@ class Window:
         if min(pads) < 0:
             raise Refused("it has negative pads")
         self.before, self.after = pads[:count], pads[count:]
+        self.beyond = [0] * count
 
     def resolve_auto(self, sizes: Sequence[int | None]) -> str:
         """Return MIL's pad type; with known sizes, the pads of SAME are computed here."""
