@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from smelt.inspection import inspect
     from smelt.merging.merge import merge
     from smelt.native_regions.compile import compile_with_regions
-    from smelt.networks import compile_einsum, over_semiring
+    from smelt.networks.compile import compile_einsum
+    from smelt.networks.contract import contract, einsum
+    from smelt.networks.over_semiring import over_semiring
     from smelt.operators.semiring import Semiring
     from smelt.sessions.session import InferenceSession
     from smelt.targets.base import Artifact, Target
@@ -46,9 +48,11 @@ _HOMES = {
     "compile": ("smelt.compiler", "compile_model"),
     "fill_weights": ("smelt.frontends.weights", "fill_weights"),
     "compile_with_regions": ("smelt.native_regions.compile", "compile_with_regions"),
-    "compile_einsum": ("smelt.networks", "compile_einsum"),
+    "compile_einsum": ("smelt.networks.compile", "compile_einsum"),
+    "contract": ("smelt.networks.contract", "contract"),
+    "einsum": ("smelt.networks.contract", "einsum"),
     "Semiring": ("smelt.operators.semiring", "Semiring"),
-    "over_semiring": ("smelt.networks", "over_semiring"),
+    "over_semiring": ("smelt.networks.over_semiring", "over_semiring"),
     "extract": ("smelt.frontends.onnx.extract", "extract"),
     "merge": ("smelt.merging.merge", "merge"),
     "reduce": ("smelt.check.reduce", "reduce"),
@@ -79,6 +83,8 @@ __all__ = [
     "compile",
     "compile_einsum",
     "compile_with_regions",
+    "contract",
+    "einsum",
     "extract",
     "fill_weights",
     "function",

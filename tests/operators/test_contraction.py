@@ -7,8 +7,9 @@ import random
 import pytest
 
 from smelt.errors import UsageError
-from smelt.operators import contraction
-from smelt.operators.contraction import find_path, parse, sizes_of, with_labels_for_ones
+from smelt.operators import contraction, contraction_paths
+from smelt.operators.contraction import parse, sizes_of, with_labels_for_ones
+from smelt.operators.contraction_paths import find_path
 from smelt.operators.contraction_steps import (
     plan_of,
 )
@@ -122,10 +123,10 @@ def test_paths_that_cannot_be(optimize: object, limit: int | None, why: str) -> 
 
 def test_a_path_may_be_given() -> None:
     equation = parse(CHAIN[0], [2, 2, 2])
-    assert find_path(equation, sizes_of(equation.terms, CHAIN[1]), [[1, 2], [0, 1]]) == [
+    assert find_path(equation, sizes_of(equation.terms, CHAIN[1]), [[1, 2], [0, 1]]) == (
         (1, 2),
         (0, 1),
-    ]
+    )
 
 
 def test_costly_paths_are_sought_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,14 +144,11 @@ def test_costly_paths_are_sought_again(monkeypatch: pytest.MonkeyPatch) -> None:
     out = (labels["a"][0], labels["d"][6])
     equation = contraction.Equation(terms, out)
     quick = find_path(equation, sizes)
-    monkeypatch.setattr(contraction, "FEW_PRODUCTS", 0)
+    monkeypatch.setattr(contraction_paths, "FEW_PRODUCTS", 0)
     state = random.getstate()
     thorough = find_path(equation, sizes)
     assert random.getstate() == state
-    inputs = [frozenset(map(hash, term)) for term in terms]
-    counts = {hash(name): size for name, size in sizes.items()}
     least, most = (
-        contraction._count_multiplications(path, inputs, frozenset(map(hash, out)), counts)
-        for path in (thorough, quick)
+        contraction_paths._count_products(path, equation, sizes) for path in (thorough, quick)
     )
     assert least < most

@@ -1,19 +1,24 @@
-"""Sliced contractions: loops over some summed labels make intermediate results smaller.
+"""Sliced contractions: loops over some labels make intermediate results smaller.
 
-A slice is the contraction for one index of each sliced label; the result is the sum of all slices.
-Labels are sliced one by one, each time the label that leaves the smallest intermediate results,
-then the fewest products (Gray and Kourtis, "Hyper-optimized tensor network contraction", 2021).
+A slice is the contraction for one index of each sliced label. The result is the sum of the slices
+over summed labels; slices over labels of the result are parts of it. Labels are sliced one by one,
+each time the label that leaves the smallest intermediate results, then the fewest products (Gray
+and Kourtis, "Hyper-optimized tensor network contraction", 2021). Where cotengra is installed, its
+slices are tried, too, and the cheaper ones taken.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from math import prod
 
 from smelt.errors import UsageError
 from smelt.ir.same_shape import Dim
-from smelt.operators.contraction import UNKNOWN_SIZE, Equation, Finder, Path, find_path
+from smelt.operators.contraction import Equation, counts_of
+from smelt.operators.contraction_finders import tree_from_path
+from smelt.operators.contraction_paths import FoundPath, Optimize, Path, found_path, named
 from smelt.operators.contraction_steps import COMBINE, DIAGONAL, DOT, REDUCE, plan_of
 
 
@@ -26,51 +31,113 @@ class Slices:
     path: Path
 
 
-@dataclass(frozen=True)
-class _Cost:
+@dataclass(frozen=True, order=True)
+class Cost:
     """The largest intermediate result, and the products of all slices."""
 
     elements: int
     products: int
 
 
-def slices_within(
-    equation: Equation, sizes: Mapping[str, Dim], optimize: str | Path | Finder, limit: int
+def slices_of(
+    equation: Equation, sizes: Mapping[str, Dim], optimize: Optimize, limit: int | None
 ) -> Slices:
-    """Return slices of ``equation`` whose intermediate results have at most ``limit`` elements.
+    """Return the path of ``optimize``, with its slices and those that ``limit`` needs.
 
-    The part of an operand that a slice reads counts as an intermediate result; a transposed operand
-    does not. Symbolic dims count as ``UNKNOWN_SIZE``. Raises UsageError E658 with the smallest size
+    No intermediate result of a slice has more than ``limit`` elements, if given. The part of an
+    operand that a slice reads counts as an intermediate result; a transposed operand and the result
+    do not. Symbolic dims count as ``UNKNOWN_SIZE``. Raises UsageError E658 with the smallest size
     reached if no slices fit.
     """
+    optimize = named(optimize)
+    found: FoundPath | None = None
     try:
-        path = find_path(equation, sizes, optimize, limit)
-        if _cost(equation, (), path, sizes).elements <= limit:
-            return Slices((), equation, path)
+        found = found_path(equation, sizes, optimize, limit)
     except UsageError:
-        if not isinstance(optimize, str) and not callable(optimize):
+        if limit is None or not isinstance(optimize, str):
             raise
-    labels: tuple[str, ...] = ()
+    if found is not None:
+        _check_sizes_known(found.sliced, sizes)
+        slices = Slices(found.sliced, without_labels(equation, found.sliced), found.pairs)
+        if limit is None or cost_of(equation, slices.labels, slices.path, sizes).elements <= limit:
+            return slices
+    assert limit is not None
+    choices = [_greedy(equation, sizes, optimize, limit, found)]
+    if find_spec("cotengra") is not None and all(isinstance(n, int) for n in sizes.values()):
+        choices.append(_by_cotengra(equation, sizes, optimize, limit, found))
+    fitting = [slices for slices, cost in choices if cost.elements <= limit]
+    if fitting:
+        return min(
+            fitting, key=lambda each: cost_of(equation, each.labels, each.path, sizes).products
+        )
+    if not all(isinstance(size, int) for size in sizes.values()):
+        raise _too_large(limit, choices[0][1], "and slices need known sizes")
+    least = min(cost for _, cost in choices)
+    raise _too_large(limit, least, "even with a slice for each index of every dim")
+
+
+def _check_sizes_known(labels: tuple[str, ...], sizes: Mapping[str, Dim]) -> None:
+    """Raise UsageError E658 if a sliced label has a symbolic size."""
+    for label in labels:
+        if not isinstance(sizes[label], int):
+            raise UsageError(
+                "E658",
+                f"the dim {label!r} is sliced, and its size is {sizes[label]}",
+                why="slices need known sizes",
+                fix="give a number as the size of this dim",
+            )
+
+
+def _greedy(
+    equation: Equation,
+    sizes: Mapping[str, Dim],
+    optimize: Optimize,
+    limit: int,
+    found: FoundPath | None,
+) -> tuple[Slices, Cost]:
+    """Return slices over the labels of ``found`` and those that help most, and their cost.
+
+    A finder that is named is asked again for a path of each slice; objects keep their path, since
+    those of opt_einsum serve one equation. The cost is above ``limit`` if slices do not help, or
+    sizes are symbolic.
+    """
+    found = found_path(equation, sizes, optimize) if found is None else found
+    labels = found.sliced
+    asks_again = isinstance(optimize, str) and found.tree is None
     while True:
         inner = without_labels(equation, labels)
-        path = find_path(inner, sizes, optimize)
-        cost = _cost(equation, labels, path, sizes)
-        if cost.elements <= limit:
-            return Slices(labels, inner, path)
-        costs = {
-            label: _cost(equation, (*labels, label), path, sizes)
-            for label in _sliceable(equation, sizes)
-            if label not in labels
-        }
-        if not costs:
-            raise _too_large(limit, cost, "even with a slice for each index of every summed dim")
+        path = found_path(inner, sizes, optimize).pairs if asks_again else found.pairs
+        cost = cost_of(equation, labels, path, sizes)
+        candidates = [label for label in _sliceable(equation, sizes) if label not in labels]
+        if cost.elements <= limit or not candidates:
+            return Slices(labels, inner, path), cost
         if not all(isinstance(size, int) for size in sizes.values()):
-            raise _too_large(limit, cost, "and slices need known sizes")
-        best = min(costs, key=lambda label: (costs[label].elements, costs[label].products))
-        labels = (*labels, best)
+            return Slices(labels, inner, path), cost
+        costs = {label: cost_of(equation, (*labels, label), path, sizes) for label in candidates}
+        labels = (*labels, min(costs, key=lambda label: costs[label]))
 
 
-def _too_large(limit: int, cost: _Cost, reason: str) -> UsageError:
+def _by_cotengra(
+    equation: Equation,
+    sizes: Mapping[str, Dim],
+    optimize: Optimize,
+    limit: int,
+    found: FoundPath | None,
+) -> tuple[Slices, Cost]:
+    """Return the slices of cotengra for the tree that was found, and their cost."""
+    found = found_path(equation, sizes, optimize) if found is None else found
+    counts = counts_of(sizes)
+    tree, label_of = tree_from_path(equation, counts, found.pairs)
+    for label in found.sliced:
+        tree.remove_ind_({own: letter for letter, own in label_of.items()}[label])
+    tree.slice_(target_size=limit, temperature=0.0, seed=0)
+    labels = tuple(label_of[letter] for letter in tree.sliced_inds)
+    path = found_path(equation, sizes, [tuple(step) for step in tree.get_path()]).pairs
+    slices = Slices(labels, without_labels(equation, labels), path)
+    return slices, cost_of(equation, labels, path, sizes)
+
+
+def _too_large(limit: int, cost: Cost, reason: str) -> UsageError:
     """Return E658: the best path found has ``cost``; ``reason`` says why no slices help."""
     return UsageError(
         "E658",
@@ -83,28 +150,25 @@ def _too_large(limit: int, cost: _Cost, reason: str) -> UsageError:
 def without_labels(equation: Equation, labels: tuple[str, ...]) -> Equation:
     """Return the equation of one slice: ``equation`` without ``labels``."""
     terms = [tuple(label for label in term if label not in labels) for term in equation.terms]
-    return Equation(tuple(terms), equation.out)
+    return Equation(tuple(terms), tuple(label for label in equation.out if label not in labels))
 
 
 def _sliceable(equation: Equation, sizes: Mapping[str, Dim]) -> list[str]:
-    """Return the summed labels of known sizes above 1, in order of appearance."""
-    sliceable: dict[str, None] = {}
-    for label in (label for term in equation.terms for label in term):
-        size = sizes[label]
-        if label not in equation.out and isinstance(size, int) and size > 1:
-            sliceable[label] = None
-    return list(sliceable)
+    """Return the labels of known sizes above 1: summed ones first, in order of appearance."""
+    labels = dict.fromkeys(label for term in equation.terms for label in term)
+    known = [n for n in labels if isinstance(size := sizes[n], int) and size > 1]
+    return sorted(known, key=lambda label: label in equation.out)
 
 
-def _cost(
+def cost_of(
     equation: Equation, labels: tuple[str, ...], path: Path, sizes: Mapping[str, Dim]
-) -> _Cost:
+) -> Cost:
     """Return the cost of the contraction by ``path`` in slices of ``labels``.
 
     The size counts the largest array in memory: a sliced operand, or a result of a step but the
     last.
     """
-    counts = {label: d if isinstance(d, int) else UNKNOWN_SIZE for label, d in sizes.items()}
+    counts = counts_of(sizes)
     sliced = without_labels(equation, labels)
     steps, result = plan_of(sliced, path, sizes)
     labels_of: list[tuple[str, ...]] = list(sliced.terms)
@@ -122,4 +186,4 @@ def _cost(
             if len(labels_of) - 1 != result:
                 sizes_of_results.append(prod(counts[label] for label in step.labels))
     repeats = prod(counts[label] for label in labels)
-    return _Cost(max(sizes_of_results, default=0), repeats * multiplications)
+    return Cost(max(sizes_of_results, default=0), repeats * multiplications)

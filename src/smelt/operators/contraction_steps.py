@@ -13,7 +13,8 @@ from functools import lru_cache
 from math import prod
 
 from smelt.ir.same_shape import Dim
-from smelt.operators.contraction import UNKNOWN_SIZE, Equation, Labels, Path
+from smelt.operators.contraction import UNKNOWN_SIZE, Equation, Labels
+from smelt.operators.contraction_paths import Path
 
 DIAGONAL, SQUEEZE, REDUCE, DOT, COMBINE, TRANSPOSE = (
     "Diagonal",

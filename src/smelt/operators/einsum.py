@@ -18,7 +18,8 @@ from smelt.errors import UsageError
 from smelt.ir.build import Builder
 from smelt.ir.same_shape import Dim
 from smelt.operators import dot_general
-from smelt.operators.contraction import Path, check_path, find_path, parse, sizes_of
+from smelt.operators.contraction import parse, sizes_of
+from smelt.operators.contraction_paths import Path, check_path, find_path
 from smelt.operators.contraction_steps import (
     COMBINE,
     DIAGONAL,

@@ -1,8 +1,9 @@
-"""A contraction in slices as a loop: ONNX's Loop around ``smelt.Einsum``."""
+"""A contraction in slices as loops: ONNX's Loop around ``smelt.Einsum``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -12,6 +13,7 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.shapes.inference import ShapeInference
 from smelt.operators.contraction import Equation
+from smelt.operators.contraction_slices import without_labels
 from smelt.operators.dot_general import reduced
 from smelt.operators.semiring import Semiring
 
@@ -21,27 +23,81 @@ SUMS = ("Add", "Max", "Min", "Or", "And")
 
 def build_loop(
     model: ir.Model,
+    operands: Sequence[ir.Value],
     equation: Equation,
     sliced: Mapping[str, int],
     semiring: Semiring,
     attributes: Mapping[str, Any],
     out: ir.Shape,
 ) -> ir.Value:
-    """Append the contraction of the inputs of ``model`` to it, and return its result.
+    """Append the contraction of ``operands`` to ``model``, and return its result.
 
-    ``sliced`` has the labels that the loop walks, with their sizes. ``attributes`` are those of the
-    Einsum of a slice, ``out`` is the shape of the result.
+    ``sliced`` has the labels that loops walk, with their sizes: one loop adds up the slices of
+    summed labels; a loop around it stacks those of the result's labels. ``attributes`` are those of
+    the Einsum of a slice, ``out`` is the shape of the result.
     """
-    graph, shapes = model.graph, ShapeInference(model)
-    b = Builder(model, graph, shapes)
-    dtype = graph.inputs[0].dtype
-    assert dtype is not None
-    zero = b.constant(semiring.neutral_in(dtype.numpy()), "zero")
-    first = b.op("Expand", zero, b.const_i64([_number(dim) for dim in out]))
-    body = _body(model, shapes, equation, sliced, semiring, attributes, (dtype, out))
-    count = prod(sliced.values())
-    trips = b.constant(np.asarray(count, np.int64), "slices")
-    return b.op("Loop", trips, None, first, body=body)
+    loops = _Loops(model, ShapeInference(model), semiring, attributes)
+    b = Builder(model, model.graph, loops.shapes)
+    stacked = {label: n for label, n in sliced.items() if label in equation.out}
+    summed = {label: n for label, n in sliced.items() if label not in equation.out}
+    if not stacked:
+        return loops.sum(b, operands, equation, summed, out)
+    inner = without_labels(equation, tuple(stacked))
+    sizes = dict(zip(equation.out, out, strict=False))
+    parts = out[len(equation.out) :]
+    inner_out = ir.Shape([*(sizes[label] for label in inner.out), *parts])
+    slice_ = _input("part", ir.DataType.INT64, ir.Shape([]))
+    goes_on = _input("goes_on", ir.DataType.BOOL, ir.Shape([]))
+    graph = ir.Graph([slice_, goes_on], [], nodes=[], name="parts")
+    inside = Builder(model, graph, loops.shapes)
+    outer = _sliced(inside, operands, equation, slice_, stacked)
+    part = loops.sum(inside, outer, inner, summed, inner_out)
+    graph.outputs.extend([inside.op("Identity", goes_on), part])
+    trips = b.constant(np.asarray(prod(stacked.values()), np.int64), "parts")
+    # A Loop has two inputs or more, so this one has a condition.
+    rows = b.op("Loop", trips, b.constant(np.asarray(True), "go_on"), body=graph)
+    order = (*reversed(stacked), *inner.out)  # the index of the first label changes fastest
+    dims = [*(sizes[label] for label in order), *parts]
+    rows = b.op("Reshape", rows, b.const_i64([_number(dim) for dim in dims]))
+    perm = [*(order.index(label) for label in equation.out), *range(len(order), len(dims))]
+    return b.op("Transpose", rows, perm=perm)
+
+
+@dataclass(frozen=True)
+class _Loops:
+    """Builds sums of slices; ``attributes`` are those of the Einsum of a slice."""
+
+    model: ir.Model
+    shapes: ShapeInference
+    semiring: Semiring
+    attributes: Mapping[str, Any]
+
+    def sum(
+        self,
+        b: Builder,
+        operands: Sequence[ir.Value],
+        equation: Equation,
+        summed: Mapping[str, int],
+        out: ir.Shape,
+    ) -> ir.Value:
+        """Build the contraction of ``operands``, as a loop over slices of ``summed`` if any."""
+        if not summed:
+            return b.op("Einsum", *operands, domain="smelt", **self.attributes)
+        dtype = operands[0].dtype
+        assert dtype is not None
+        zero = b.constant(self.semiring.neutral_in(dtype.numpy()), "zero")
+        first = b.op("Expand", zero, b.const_i64([_number(dim) for dim in out]))
+        slice_ = _input("slice", ir.DataType.INT64, ir.Shape([]))
+        goes_on = _input("goes_on", ir.DataType.BOOL, ir.Shape([]))
+        before = _input("sum", dtype, out)
+        graph = ir.Graph([slice_, goes_on, before], [], nodes=[], name="slices")
+        inside = Builder(self.model, graph, self.shapes)
+        parts = _sliced(inside, operands, equation, slice_, summed)
+        term = inside.op("Einsum", *parts, domain="smelt", **self.attributes)
+        after = sum_of(inside, before, term, self.semiring)
+        graph.outputs.extend([inside.op("Identity", goes_on), after])
+        trips = b.constant(np.asarray(prod(summed.values()), np.int64), "slices")
+        return b.op("Loop", trips, None, first, body=graph)
 
 
 def _number(dim: object) -> int:
@@ -50,35 +106,22 @@ def _number(dim: object) -> int:
     return dim
 
 
-def _body(
-    model: ir.Model,
-    shapes: ShapeInference,
+def _sliced(
+    b: Builder,
+    operands: Sequence[ir.Value],
     equation: Equation,
+    number: ir.Value,
     sliced: Mapping[str, int],
-    semiring: Semiring,
-    attributes: Mapping[str, Any],
-    result: tuple[ir.DataType, ir.Shape],
-) -> ir.Graph:
-    """Build the loop body: it adds the einsum of one slice of the operands to the sum so far."""
-    dtype, out = result
-    slice_ = _input("slice", ir.DataType.INT64, ir.Shape([]))
-    goes_on = _input("goes_on", ir.DataType.BOOL, ir.Shape([]))
-    before = _input("sum", dtype, out)
-    graph = ir.Graph([slice_, goes_on, before], [], nodes=[], name="slices")
-    b = Builder(model, graph, shapes)
+) -> list[ir.Value]:
+    """Build the parts of ``operands`` that slice ``number`` of the labels ``sliced`` reads."""
     places, step = {}, 1
     for label, size in sliced.items():
         times, around = (b.constant(np.asarray(n, np.int64), f"{label}") for n in (step, size))
-        places[label] = b.op("Mod", b.op("Div", slice_, times), around)
+        places[label] = b.op("Mod", b.op("Div", number, times), around)
         step *= size
-    operands = [
-        _slice(b, value, term, places)
-        for value, term in zip(model.graph.inputs, equation.terms, strict=True)
+    return [
+        _slice(b, value, term, places) for value, term in zip(operands, equation.terms, strict=True)
     ]
-    term = b.op("Einsum", *operands, domain="smelt", **attributes)
-    after = sum_of(b, before, term, semiring)
-    graph.outputs.extend([b.op("Identity", goes_on), after])
-    return graph
 
 
 def _input(name: str, dtype: ir.DataType, shape: ir.Shape) -> ir.Value:

@@ -10,12 +10,11 @@ import onnx_ir as ir
 from smelt.ir.same_shape import same_dim
 from smelt.operators.contraction import (
     Equation,
-    Path,
-    find_path,
     parse,
     sizes_of,
     with_labels_for_ones,
 )
+from smelt.operators.contraction_paths import Path, find_path
 from smelt.operators.contraction_steps import (
     COMBINE,
     DOT,

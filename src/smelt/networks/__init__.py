@@ -1,0 +1,1 @@
+"""Tensor networks: contractions compiled from equations, their trees, and their slices."""

@@ -1,0 +1,152 @@
+"""Contractions without a compile step: compiled behind the call, and kept for the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from smelt.errors import UsageError
+from smelt.networks.array_kinds import is_traced, numpy_arrays
+from smelt.networks.compile import compile_einsum
+from smelt.networks.interleaved import split_operands
+from smelt.networks.network import Contraction
+from smelt.operators.contraction_paths import Optimize
+from smelt.operators.semiring import Semiring
+
+KEPT = 256
+"""The most compiled contractions that are kept; the least recently used one is dropped."""
+
+
+def einsum(
+    *operands: Any,
+    out: Any = None,
+    dtype: Any = None,
+    casting: str = "safe",
+    semiring: str | Semiring = "sum_product",
+    optimize: Optimize = "auto",
+    memory_limit: int | str | None = None,
+    **options: Any,
+) -> Any:
+    """Contract arrays: ``smelt.einsum("ab,bc->ac", x, y)``, like ``numpy.einsum``.
+
+    ``smelt.contract`` is the same function. The interleaved form ``einsum(x, [0, 1], y, [1, 2], [0,
+    2])`` is taken, too. Operands of several element types are converted to the type that NumPy
+    promotes them to, or to ``dtype``, by the rule ``casting``; booleans have or and and as sum and
+    product. The result is a new array of the kind that came in: NumPy, JAX, PyTorch, or another
+    package with DLPack. ``out`` is an array that receives the result and is returned.
+
+    The first call with an equation, shapes, a type and options compiles the contraction for the
+    target ``host``, which has ``options``; the last ``KEPT`` are kept. ``semiring``, ``optimize``
+    and ``memory_limit`` are those of ``smelt.compile_einsum``, which also lists the errors. Raises
+    UsageError E671 for an array that cannot be read.
+    """
+    equation, given = split_operands(operands)
+    if is_traced(given):
+        raise UsageError(
+            "E671",
+            "an operand is traced by JAX",
+            why="this call needs the numbers of its operands",
+            fix="call it outside jax.jit, or use jnp.einsum there",
+        )
+    arrays, back = numpy_arrays(given)
+    arrays = _converted(arrays, dtype, casting)
+    if semiring == "sum_product" and arrays and arrays[0].dtype.kind == "b":
+        semiring = "or_and"
+    artifact = compiled(equation, arrays, semiring, optimize, memory_limit, options)
+    (result,) = artifact(*arrays)
+    return back(np.asarray(result)) if out is None else _written(out, np.asarray(result))
+
+
+contract = einsum
+
+
+def compiled(
+    equation: str,
+    arrays: Sequence[np.ndarray],
+    semiring: str | Semiring,
+    optimize: Optimize,
+    memory_limit: int | str | None,
+    options: dict[str, Any],
+) -> Contraction:
+    """Return the contraction for ``arrays`` of one element type, compiled now or kept."""
+    shapes = tuple(array.shape for array in arrays)
+    dtype = arrays[0].dtype if arrays else np.dtype(np.float32)
+    if not isinstance(optimize, str | bool) and isinstance(optimize, Sequence):
+        optimize = tuple(step if isinstance(step, str) else tuple(step) for step in optimize)
+    settings = tuple(sorted({"views": False, **options}.items()))
+    try:
+        return _kept(equation, shapes, dtype, semiring, optimize, memory_limit, settings)
+    except TypeError as error:
+        if "unhashable" not in str(error):
+            raise
+    return _kept.__wrapped__(equation, shapes, dtype, semiring, optimize, memory_limit, settings)
+
+
+@lru_cache(KEPT)
+def _kept(
+    equation: str,
+    shapes: tuple[tuple[int, ...], ...],
+    dtype: np.dtype,
+    semiring: str | Semiring,
+    optimize: Optimize,
+    memory_limit: int | str | None,
+    settings: tuple[tuple[str, Any], ...],
+) -> Contraction:
+    """Return the compiled contraction."""
+    return compile_einsum(
+        equation,
+        shapes,
+        dtype,
+        semiring=semiring,
+        optimize=optimize,
+        memory_limit=memory_limit,
+        **dict(settings),
+    )
+
+
+def _converted(arrays: list[np.ndarray], dtype: Any, casting: Any) -> list[np.ndarray]:
+    """Return ``arrays`` as one element type in this machine's order of bytes.
+
+    Raises UsageError E656 if types have no common one, or ``casting`` forbids ``dtype``.
+    """
+    if not arrays:
+        return arrays
+    first = arrays[0].dtype
+    if dtype is None and first.isnative and all(array.dtype == first for array in arrays):
+        return arrays
+    try:
+        common = np.result_type(*arrays) if dtype is None else np.dtype(dtype)
+        common = common.newbyteorder("=")
+        return [array.astype(common, casting=casting, copy=False) for array in arrays]
+    except TypeError as error:
+        raise UsageError(
+            "E656",
+            "the element types of the operands do not fit together",
+            why=str(error).partition("\n")[0],
+            fix="convert the operands to one type, or give dtype= and casting='unsafe'",
+        ) from error
+
+
+def _written(out: Any, result: np.ndarray) -> Any:
+    """Copy ``result`` into ``out`` and return it; raises UsageError E656 if it does not fit."""
+    arrays, _ = numpy_arrays([out])
+    (target,) = arrays
+    if target.shape != result.shape or not np.can_cast(result.dtype, target.dtype, "same_kind"):
+        raise UsageError(
+            "E656",
+            f"out= is {target.dtype}{list(target.shape)}",
+            why=f"the result is {result.dtype}{list(result.shape)}",
+            fix="give an array of the shape and element type of the result",
+        )
+    if not target.flags.writeable:
+        raise UsageError(
+            "E656",
+            "out= cannot be written",
+            why="its memory is read-only, as that of JAX arrays",
+            fix="leave out= out, or give an array that can be written",
+        )
+    np.copyto(target, result, casting="same_kind")
+    return out
