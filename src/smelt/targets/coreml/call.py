@@ -81,29 +81,36 @@ class Call(Operands):
                 self.facts.scope.add(output, result)
 
     def shape(self, value: Val) -> Val:
-        """Return the sizes of ``value`` as an int32 vector."""
+        """Return the sizes of ``value`` as an int32 vector; written once a block."""
         if None not in value.dims:
             return self.w.constant(np.asarray(value.dims, np.int32))
-        return self.w.op("shape", Element.INT32, (value.rank,), name=f"{value.name}_shape", x=value)
+        label = f"{value.name}_shape"
+        return self.w.once(
+            label, lambda: self.w.op("shape", Element.INT32, (value.rank,), name=label, x=value)
+        )
 
     def size(self, value: Val, axis: int) -> Val:
         """Return one size of ``value`` as an int32 scalar."""
         size = value.dims[axis]
         if size is not None:
             return self.w.constant(np.int32(size))
-        axis %= value.rank
+        place = axis % value.rank
+        label = f"{value.name}_size_{place}"
+        return self.w.once(label, lambda: self.element_of(self.shape(value), place, label))
+
+    def element_of(self, vector: Val, place: int, name: str = "element") -> Val:
+        """Return one element of an int32 vector as a scalar."""
+        more: dict[str, Any] = {"validate_indices": False} if self.w.ios >= 17 else {}
         return self.w.op(
-            "slice_by_index",
+            "gather",
             Element.INT32,
             (),
-            name=f"{value.name}_size",
-            x=self.shape(value),
-            begin=[axis],
-            end=[axis + 1],
-            stride=[1],
-            begin_mask=[False],
-            end_mask=[False],
-            squeeze_mask=[True],
+            name=name,
+            x=vector,
+            indices=place,
+            axis=0,
+            batch_dims=0,
+            **more,
         )
 
     def vector(self, parts: Sequence[int | Val]) -> Val:

@@ -45,14 +45,14 @@ FIX = "change the model, or choose another target: `smelt targets` lists them"
 class Emission:
     """A function with its interface, and what the report tells of it.
 
-    ``names`` maps ONNX names of inputs and outputs to those of the package. ``origins`` maps the
-    names of operations to the ONNX nodes that they were written for.
+    ``names`` maps ONNX names of inputs and outputs to those of the package. ``clamped`` maps
+    constants that stood for infinity, and became the largest float16, to their readers.
     """
 
     function: Function
     interface: Interface
     names: dict[str, str] = field(default_factory=dict)
-    origins: dict[str, str] = field(default_factory=dict)
+    clamped: dict[str, str] = field(default_factory=dict)
 
 
 def emit_function(model: ir.Model, options: Options) -> Emission:
@@ -89,6 +89,7 @@ def emit_function(model: ir.Model, options: Options) -> Emission:
     emission = Emission(Function(parameters, opset, {opset: body}), Interface(features, described))
     emission.names = {value.name or "": name for value, name in names.items()}
     emission.names |= {v.name or "": n for v, n in zip(graph.outputs, wanted, strict=True)}
+    emission.clamped = facts.clamped
     return emission
 
 

@@ -59,7 +59,10 @@ class Scope:
 
 @dataclass
 class Facts:
-    """What all calls of one emission share: the writer, constants, precision, opset."""
+    """What all calls of one emission share: the writer, constants, precision, opset.
+
+    ``clamped`` maps constants that stand for infinity, and became finite, to their readers.
+    """
 
     writer: Writer
     half: bool
@@ -69,7 +72,7 @@ class Facts:
     constants: Constants = field(default_factory=Constants)
     bounds: IntegerBounds = field(default_factory=IntegerBounds)
     lower_bounds: dict[str, int] = field(default_factory=dict)
-    overflows: dict[str, str] = field(default_factory=dict)
+    clamped: dict[str, str] = field(default_factory=dict)
     dry: bool = False
 
     def element_of(self, dtype: ir.DataType | None, *, half: bool) -> Element:

@@ -13,6 +13,11 @@ from smelt.targets.coreml.facts import NARROW, Facts
 from smelt.targets.coreml.writer import Dims, Refused, Val
 
 LARGEST_HALF = 65504.0
+STAND_IN, LARGEST_STAND_IN = 1e9, 3e38
+"""Finite numbers from here on stand for infinity: operands of a masking operator, and others. They
+become the largest float16."""
+MASKING = frozenset({"Add", "Clip", "Max", "Min", "Where"})
+"""Operators that mask scores by a large number."""
 MANY = 4096
 """A larger constant is not converted to find out whether a node can be written."""
 
@@ -91,6 +96,11 @@ class Operands:
             return self.w.constant(_converted(array, np.int32), name)
         if element == Element.FLOAT16 and array.dtype != np.float16:
             wide = np.asarray(array, np.float32)
+            least = STAND_IN if self.node.op_type in MASKING else LARGEST_STAND_IN
+            endless = np.isfinite(wide) & (np.abs(wide) >= least)
+            if endless.any():
+                wide = np.where(endless, np.copysign(np.float32(LARGEST_HALF), wide), wide)
+                self.facts.clamped[name] = self.node.name or self.node.op_type
             with np.errstate(over="ignore"):
                 narrow = wide.astype(np.float16)
             if bool((np.isinf(narrow) & np.isfinite(wide)).any()):

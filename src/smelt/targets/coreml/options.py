@@ -30,6 +30,8 @@ class Options:
     io: str = "fp32"
     sizes: str = ""
     default: str = ""
+    check: bool = False
+    name: str = "model"
 
     def __post_init__(self) -> None:
         """Raise UsageError E660 for a value that is not allowed."""

@@ -14,7 +14,9 @@ from smelt.mlpackage.write import MANIFEST, MODEL_FILE, WEIGHT_FILE, PackageFile
 from smelt.targets.base import Artifact, Plan
 from smelt.targets.coreml.emission import emit_function, write_node
 from smelt.targets.coreml.facts import Facts
+from smelt.targets.coreml.mac_check import check_files
 from smelt.targets.coreml.options import IOS, Options
+from smelt.targets.coreml.placement import placements
 from smelt.targets.coreml.registry import ROWS
 from smelt.targets.coreml.writer import Refused, Writer
 
@@ -40,7 +42,8 @@ def schedule(plan: CoreMLPlan) -> None:
         {"main": emission.interface},
         metadata={"shortDescription": plan.model.graph.name or ""} if plan.model.graph.name else {},
     )
-    plan.facts["names"] = {old: new for old, new in emission.names.items() if old != new}
+    plan.facts["names"] = emission.names
+    plan.facts["clamped"] = emission.clamped
 
 
 def allocate(plan: CoreMLPlan) -> None:
@@ -51,14 +54,16 @@ def allocate(plan: CoreMLPlan) -> None:
 class Files(Mapping[str, bytes]):
     """The files of a package; ``contents`` writes the weights piece by piece."""
 
-    def __init__(self, files: PackageFiles) -> None:
+    def __init__(self, files: PackageFiles, folder: str, beside: Mapping[str, bytes]) -> None:
+        """Hold the files below ``folder`` (with a slash, or empty), and others ``beside`` it."""
         self._files = files
         self.contents: dict[str, Any] = {
-            MANIFEST: manifest(files.has_weights),
-            MODEL_FILE: files.model,
+            f"{folder}{MANIFEST}": manifest(files.has_weights),
+            f"{folder}{MODEL_FILE}": files.model,
         }
         if files.has_weights:
-            self.contents[WEIGHT_FILE] = self._write_weights
+            self.contents[f"{folder}{WEIGHT_FILE}"] = self._write_weights
+        self.contents |= beside
 
     def _write_weights(self, stream: IO[bytes]) -> None:
         """Write the weight file to ``stream``."""
@@ -78,17 +83,19 @@ class Files(Mapping[str, bytes]):
 
 def emit(plan: CoreMLPlan) -> Artifact:
     """Write the files of the ``.mlpackage`` folder."""
-    files = Files(plan.memory)
+    options: Options = plan.options
+    beside = check_files(plan.model, plan.facts["names"], options) if options.check else {}
+    files = Files(plan.memory, f"{options.name}.mlpackage/" if options.check else "", beside)
     operations = Counter(each.type for block in plan.steps.blocks() for each in block.operations)
     del operations["const"]
     plan.facts["operations"] = operations.total()
     plan.facts["bytes"] = len(plan.memory.model) + plan.memory.weight_bytes
-    options: Options = plan.options
     report = {
         **plan.facts,
         "operators": dict(sorted(operations.items())),
         "ios": options.ios,
         "precision": options.precision,
+        "placement": placements(plan.steps),
         "checked": CLAIM,
     }
     return Artifact("coreml", plan.model, files, plan, report)

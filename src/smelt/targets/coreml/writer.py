@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -76,6 +76,7 @@ class Writer:
     operations: list[Operation] = field(default_factory=list)
     _known: dict[Any, Val] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=dict)
+    _blocks: list[list[Operation]] = field(default_factory=list)
 
     def new_name(self, wanted: str) -> str:
         """Return a name that Core ML permits and that no value has, similar to ``wanted``."""
@@ -217,10 +218,18 @@ class Writer:
                 kind = value.element.name.lower()
                 raise Refused(f"{op_type} of Core ML does not take {kind} on iOS {self.ios}")
 
+    def once(self, label: str, write: Callable[[], Val]) -> Val:
+        """Return what ``write`` made under ``label`` in this block before, or makes now."""
+        key = id(self.operations), label
+        if key not in self._known:
+            self._known[key] = write()
+        return self._known[key]
+
     @contextmanager
     def block(self) -> Iterator[list[Operation]]:
         """Collect the operations that are written in this context apart, for an inner block."""
         outer, self.operations = self.operations, []
+        self._blocks.append(self.operations)  # keeps the identity of each block its own
         try:
             yield self.operations
         finally:

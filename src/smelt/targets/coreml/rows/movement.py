@@ -74,13 +74,14 @@ def expand(c: Call) -> None:
         c.done(tile(c, widened, counts, dims))
         return
     shape = c.x(1, Element.INT32)
-    ones_dims = tuple(size if size != 1 else None for axis, size in enumerate(dims))
     target = c.ints(1)
-    if target is not None:
-        ones_dims = (*(1 for _ in range(len(dims) - len(target))), *target)[-len(target) :]
+    count = shape.dims[0]
+    if count is None:
+        raise Refused("the number of its sizes is open")
+    ones_dims: Dims = (None,) * count if target is None else tuple(target)
     kind = Element.INT32 if x.element == Element.BOOL else x.element
     one = np.asarray(1, kind.numpy)
-    ones = c.w.op("fill", kind, tuple(ones_dims), shape=shape, value=one)
+    ones = c.w.op("fill", kind, ones_dims, shape=shape, value=one)
     product = c.w.op("mul", kind, dims, x=c.cast(x, kind), y=ones)
     c.done(c.cast(product, x.element))
 
@@ -169,7 +170,7 @@ def reverse_sequence(c: Call) -> None:
 
 @writes("Trilu")
 def triangle(c: Call) -> None:
-    """Write a choice by a constant triangle, or band_part for open sizes."""
+    """Write a choice by a triangle, which is constant unless its sizes are open."""
     x, offset = c.x(), 0
     if c.has(1):
         given = c.ints(1)
@@ -184,7 +185,13 @@ def triangle(c: Call) -> None:
         zero = np.asarray(0, x.element.numpy)
         c.done(c.select(c.w.constant(mask), x, zero, x.element))
         return
-    if (upper and offset > 0) or (not upper and offset < 0):
-        raise Refused("a triangle off the diagonal of open sizes")
-    lower_, upper_ = (-offset, -1) if upper else (-1, offset)
-    c.done(c.write("band_part", x=x, lower=lower_, upper=upper_))
+    kind, label = Element.INT32, f"{c.node.outputs[0].name}_places"
+    across, down = (
+        c.w.op("range_1d", kind, (size,), name=label, start=0, end=c.size(x, axis), step=1)
+        for axis, size in ((-1, columns), (-2, rows))
+    )
+    apart = c.op("sub", across, c.expand(down, [1]))
+    test = "greater_equal" if upper else "less_equal"
+    inside = c.op(test, apart, offset, element=Element.BOOL)
+    zero = np.asarray(0, x.element.numpy)
+    c.done(c.select(inside, x, zero, x.element))

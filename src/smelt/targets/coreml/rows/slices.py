@@ -121,25 +121,9 @@ def _computed(c: Call, x: Val, axes: Sequence[int] | None, steps: Sequence[int] 
     ranges: dict[int, tuple[int | Val, int | Val, int, bool, bool]] = {}
     for number, axis in enumerate(axes):
         size = c.size(x, axis)
-        begin, end = (_clamped(c, _element(c, each, number), size) for each in (starts, ends))
+        begin, end = (_clamped(c, c.element_of(each, number), size) for each in (starts, ends))
         ranges[axis] = begin, end, 1 if steps is None else steps[number], False, False
     _write(c, x, ranges)
-
-
-def _element(c: Call, vector: Val, number: int) -> Val:
-    """Return one element of an int32 vector as a scalar."""
-    return c.w.op(
-        "slice_by_index",
-        Element.INT32,
-        (),
-        x=vector,
-        begin=[number],
-        end=[number + 1],
-        stride=[1],
-        begin_mask=[False],
-        end_mask=[False],
-        squeeze_mask=[True],
-    )
 
 
 def _clamped(c: Call, place: Val, size: Val) -> Val:

@@ -1,0 +1,35 @@
+"""coremltools accepts every package, and infers the types that we wrote."""
+
+from __future__ import annotations
+
+import pytest
+from targets.coreml.coremltools_check import problems
+from targets.coreml.packages import written
+from targets.coreml.test_differences import ROWS
+from targets.coreml.test_models import FOLDER, MODELS, QUICK, names_of
+
+import smelt
+from smelt.targets.coreml import coreml
+
+pytest.importorskip("coremltools", reason="needs the extra coreml")
+
+
+@pytest.mark.parametrize("ios", [16, 17, 18])
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+@pytest.mark.parametrize("row", ROWS)
+def test_rows(row, precision, ios, tmp_path):
+    path = tmp_path / "m.mlpackage"
+    written(ROWS[row][0], precision=precision, ios=ios).save(path)
+    assert problems(path) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [each if each in QUICK else pytest.param(each, marks=pytest.mark.slow) for each in MODELS],
+)
+def test_models(name, tmp_path):
+    source = FOLDER / f"{name}.onnx"
+    dims = dict.fromkeys(names_of(smelt.load(source)), (1, 6))
+    path = tmp_path / "m.mlpackage"
+    smelt.compile(source, target=coreml, dims=dims).save(path)
+    assert problems(path) == []

@@ -1,0 +1,43 @@
+"""The node tests of ONNX: each package agrees with the expected outputs, or the model is refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from sampling import is_tried
+from targets.coreml.node_verdicts import cases, verdict
+
+DISAGREEING = {
+    "test_resize_downsample_scales_cubic_align_corners": "ONNX's reference uses sizes times scales, ONNX Runtime whole sizes",
+    "test_resize_downsample_scales_linear_align_corners": "the same",
+}
+"""Cases whose expected outputs are not those of ONNX Runtime."""
+
+AGREEING = 800
+"""At least so many of the cases that are not written as functions agree."""
+
+
+def found(names: list[str]) -> dict[str, str]:
+    pytest.importorskip("smelt.frontends.coreml.load", reason="needs the reader")
+    return {name: verdict(cases()[name]) for name in names if name not in DISAGREEING}
+
+
+def wrong(verdicts: dict[str, str]) -> dict[str, str]:
+    return {
+        name: each for name, each in verdicts.items() if not each.startswith(("agrees", "refused"))
+    }
+
+
+def test_a_sample():
+    names = [name for name in cases() if "expanded" not in name and is_tried(name, 150)]
+    verdicts = found(names)
+    assert wrong(verdicts) == {}
+    assert Counter(each.split()[0] for each in verdicts.values())["agrees"] > len(names) / 4
+
+
+@pytest.mark.slow
+def test_all():
+    verdicts = found([name for name in cases() if "expanded" not in name])
+    assert wrong(verdicts) == {}
+    assert Counter(each.split()[0] for each in verdicts.values())["agrees"] >= AGREEING

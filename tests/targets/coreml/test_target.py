@@ -1,0 +1,223 @@
+"""The target as a whole: interface, sizes, precision, refusals, the report, the check for a Mac."""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+
+import numpy as np
+import pytest
+from targets.coreml.packages import computed, constant, operations, types, written
+
+import smelt
+from smelt.errors import SmeltError
+from smelt.ir import text
+from smelt.mlpackage.program import ArrayElement, Element
+from smelt.targets.coreml import coreml
+
+F = np.float32
+DENSE = (
+    "g (float[B,8] x) => (float[B,4] y) <float[8,4] w = {"
+    + ",".join(["0.5"] * 32)
+    + "}> { m = MatMul(x, w) y = Softmax(m) }"
+)
+
+
+def described(artifact):
+    return artifact.plan.steps.interfaces["main"]
+
+
+def errors(model, **options):
+    with pytest.raises(SmeltError) as caught:
+        written(model, **options)
+    return getattr(caught.value, "errors", (caught.value,))
+
+
+def test_two_compiles_give_the_same_bytes():
+    first, second = (written(DENSE, dims={"B": (1, 8)}, precision="fp16") for _ in range(2))
+    assert dict(first.files) == dict(second.files)
+
+
+def test_the_folder_is_saved_whole(tmp_path):
+    written(DENSE, dims={"B": 2}).save(tmp_path / "m.mlpackage")
+    names = sorted(
+        str(p.relative_to(tmp_path / "m.mlpackage")) for p in tmp_path.rglob("*") if p.is_file()
+    )
+    assert names == [
+        "Data/com.apple.CoreML/model.mlmodel",
+        "Data/com.apple.CoreML/weights/weight.bin",
+        "Manifest.json",
+    ]
+
+
+def test_a_range_of_sizes():
+    (feature,) = described(written(DENSE, dims={"B": (2, 8)}, default="B=4")).inputs
+    assert feature.type.shape == (4, 8)
+    assert feature.type.ranges == ((2, 8), (8, 8))
+    (result,) = described(written(DENSE, dims={"B": (2, 8)})).outputs
+    assert result.type.shape == ()
+
+
+def test_listed_sizes():
+    (feature,) = described(
+        written(DENSE, dims={"B": (1, 8)}, sizes="B=1,4,8", default="B=4")
+    ).inputs
+    assert feature.type.enumerated == ((4, 8), (1, 8), (8, 8))
+    assert feature.type.ranges == ()
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("sizes", "B=1,9"), ("sizes", "C=1"), ("default", "B=9")]
+)
+def test_sizes_outside_their_bounds_are_refused(option, value):
+    (error,) = errors(DENSE, dims={"B": (1, 8)}, **{option: value})
+    assert error.code == "E633"
+    assert "--dim" in error.fix
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"ios": 15},
+        {"precision": "bf16"},
+        {"io": "int8"},
+        {"sizes": "B"},
+        {"sizes": "B=0"},
+        {"default": "B=x"},
+    ],
+)
+def test_wrong_options_are_refused(options):
+    (error,) = errors(DENSE, dims={"B": 1}, **options)
+    assert error.code == "E660"
+
+
+def test_an_open_size_needs_bounds():
+    (error,) = errors(DENSE)
+    assert error.code == "E401"
+    assert "--dim NAME=1..16" in error.fix
+
+
+def test_precision():
+    half = written(DENSE, dims={"B": 1}, precision="fp16")
+    assert types(half) == ["cast", "linear", "softmax", "cast"]
+    assert {each.outputs[0].type.element for each in operations(half)[:-1]} == {Element.FLOAT16}
+    assert described(half).inputs[0].type.element == ArrayElement.FLOAT32
+    outside = written(DENSE, dims={"B": 1}, precision="fp16", io="fp16")
+    assert types(outside) == ["linear", "softmax"]
+    assert described(outside).inputs[0].type.element == ArrayElement.FLOAT16
+    kept = written(DENSE, dims={"B": 1}, precision="fp16", keep="Softmax")
+    assert types(kept) == ["cast", "linear", "cast", "softmax"]
+    assert operations(kept)[-1].outputs[0].type.element == Element.FLOAT32
+
+
+def test_a_weight_beyond_float16_is_refused_by_name():
+    model = "g (float[2] x) => (float[2] y) <float[2] scale = {1.0, 70000.0}> { y = Mul(x, scale) }"
+    (error,) = errors(model, precision="fp16")
+    assert error.code == "E406"
+    assert "'scale' has 7e+04" in error.why
+    assert "--option keep=" in error.fix
+    (result,) = computed(written(model, precision="fp16", keep="Mul"), np.ones(2, F))
+    assert result.tolist() == [1, 70000]
+
+
+def test_a_number_that_stands_for_infinity_becomes_the_largest_float16():
+    model = (
+        "g (float[2] x, bool[2] c) => (float[2] y) <float low = {-3.4e38}> { y = Where(c, x, low) }"
+    )
+    artifact = written(model, precision="fp16")
+    assert artifact.plan.facts["clamped"] == {"low": artifact.plan.model.graph[-1].name}
+    (result,) = computed(artifact, np.ones(2, F), np.array([1, 0], bool))
+    assert result.tolist() == [1, -65504]
+
+
+REFUSED = {
+    "E402 a double": "g (double[2] x) => (double[2] y) { y = Exp(x) }",
+    "E402 an integer beyond 32 bits": "g (int64[2] x) => (int64[2] y) <int64 n = {4294967296}> { y = Add(x, n) }",
+    "E404 six dims": "g (float[1,2,1,2,1,2] x) => (float[1,2,1,2,1,2] y) { y = Exp(x) }",
+    "E407 an empty input": "g (float[0,2] x) => (float[0,2] y) { y = Exp(x) }",
+    "E201 a bit shift": 'g (uint8[2] x, uint8[2] n) => (uint8[2] y) { y = BitShift <direction = "LEFT"> (x, n) }',
+    "E201 indices of a maximum": "g (float[1,1,4,4] x) => (float[1,1,2,2] y, int64[1,1,2,2] i) { y, i = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (x) }",
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_core_ml_lacks_is_refused(case):
+    found = errors(REFUSED[case])
+    assert {error.code for error in found} == {case.split()[0]}
+    assert all(error.why and error.fix and error.at for error in found)
+
+
+def test_refusals_come_together():
+    model = 'g (float[2,2] x, uint8[2] n) => (float y, uint8[2] m, float[2,2] z) { y = Det(x) m = BitShift <direction = "LEFT"> (n, n) z = Exp(x) }'
+    assert len(errors(model)) == 2
+
+
+def test_names_that_core_ml_forbids():
+    parsed = text.parse("g (float[2] x) => (float[2] y) { y = Exp(x) }")
+    parsed.graph.inputs[0].name, parsed.graph.outputs[0].name = "in/put.1", "1 out"
+    artifact = smelt.compile(parsed, target=coreml)
+    assert [each.name for each in described(artifact).inputs] == ["in_put_1"]
+    assert [each.name for each in described(artifact).outputs] == ["_1_out"]
+    assert artifact.report["names"] == {"in/put.1": "in_put_1", "1 out": "_1_out"}
+
+
+def test_outputs_that_are_inputs_constants_or_each_other():
+    model = "g (float[2] x) => (float[2] a, float[2] b, float[2] c, float[2] d) <float[2] k = {1, 2}> { a = Identity(x) b = Identity(k) c = Exp(x) d = Identity(c) }"
+    x = np.array([0, 1], F)
+    a, b, c, d = computed(written(model), x)
+    assert a.tolist() == x.tolist()
+    assert b.tolist() == [1, 2]
+    np.testing.assert_allclose(c, np.exp(x), 1e-6)
+    assert np.array_equal(c, d)
+
+
+def test_quantized_weights_stay_integers():
+    model = "g (float[2,4] x) => (float[2,2] y) <int8[4,2] q = {1, -2, 3, -4, 5, -6, 7, -8}, float[2] s = {0.5, 0.25}, int8[2] z = {0, 1}> { w = DequantizeLinear <axis = 1> (q, s, z) y = MatMul(x, w) }"
+    x = np.arange(8, dtype=F).reshape(2, 4)
+    weight = (np.array([[1, -2], [3, -4], [5, -6], [7, -8]]) - [0, 1]) * [0.5, 0.25]
+    for ios, op_type in (
+        (17, "constexpr_affine_dequantize"),
+        (18, "constexpr_blockwise_shift_scale"),
+    ):
+        artifact = written(model, ios=ios)
+        assert op_type in types(artifact)
+        np.testing.assert_allclose(computed(artifact, x)[0], x @ weight, 1e-5)
+
+
+def test_the_report_says_what_was_not_checked():
+    report = written(DENSE, dims={"B": 1}, precision="fp16").report
+    assert "Apple's compiler" in report["checked"]
+    assert report["placement"]["likely"] == 2
+    assert report["placement"]["basis"].endswith("not measured")
+    json.dumps(report)
+
+
+def test_placement_of_open_sizes_and_float32():
+    assert written(DENSE, dims={"B": (1, 4)}, precision="fp16").report["placement"]["likely"] == 0
+    assert written(DENSE, dims={"B": 1}).report["placement"]["likely"] == 0
+
+
+def test_the_check_for_a_mac(tmp_path):
+    artifact = written(DENSE, dims={"B": (1, 3)}, precision="fp16", check=True, default="B=2")
+    assert "model.mlpackage/Manifest.json" in artifact.files
+    ast.parse(artifact.files["check_on_mac.py"])
+    data = np.load(io.BytesIO(artifact.files["check_on_mac.npz"]))
+    assert [data[f"{run}/in/x"].shape[0] for run in range(3)] == [1, 2, 3]
+    weight = np.full((8, 4), 0.5, F)
+    exponent = np.exp(data["1/in/x"] @ weight)
+    np.testing.assert_allclose(data["1/out/y"], exponent / exponent.sum(1, keepdims=True), 1e-5)
+
+
+def test_the_parameters_of_one_operation():
+    model = (
+        "g (float[1,2,5,5] x) => (float[1,3,2,3] y) <float[3,2,3,3] w = {"
+        + ",".join(["1"] * 54)
+        + "}> { y = Conv <pads = [0, 1, 1, 2], strides = [2, 2]> (x, w) }"
+    )
+    artifact = written(model)
+    (conv,) = operations(artifact)
+    assert conv.type == "conv"
+    assert list(constant(artifact, conv, "pad")) == [0, 1, 1, 2]
+    assert constant(artifact, conv, "pad_type") == "custom"
+    assert list(constant(artifact, conv, "strides")) == [2, 2]
