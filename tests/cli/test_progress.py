@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 
+import pytest
 from small_models import MODEL
 
 SLOW = """
@@ -55,6 +56,7 @@ def test_a_long_run_shows_the_pass_the_nodes_and_the_time(write, tmp_path):
     assert "0:00:" in shown
 
 
+@pytest.mark.slow
 def test_long_lines_that_are_printed_meanwhile_stay_whole(write, tmp_path):
     name = "n" * 150
     model = write(

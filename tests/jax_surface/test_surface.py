@@ -6,7 +6,7 @@ import pytest
 from jax_surface.surface import entries
 from jax_surface.sweep import verdicts
 
-EVERY = 32
+EVERY = 64
 """One callable of so many is in the sample."""
 
 ENTRIES = list(entries())

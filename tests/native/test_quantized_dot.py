@@ -89,6 +89,7 @@ def test_the_bits_are_those_of_exact_sums(library: Library, key: tuple[str, str,
     check(library, key)
 
 
+@pytest.mark.slow
 def test_the_bits_are_the_same_where_a_run_chooses_its_vectors() -> None:
     key = ("rows", "uint8", 3)
     check(compiled([key], WIDE), key)

@@ -8,6 +8,7 @@ import pytest
 from quantized_models.architectures import ARCHITECTURES
 from quantized_models.counting import lost, run_in_the_end
 from quantized_models.quantizing import dynamically, random_input, statically
+from sampling import sampled
 
 import smelt
 
@@ -36,7 +37,7 @@ STEPS = 2
 """Kernels of ONNX Runtime round to integers in ways of their own: outputs may move by steps."""
 
 
-@pytest.mark.parametrize("name", ARCHITECTURES)
+@pytest.mark.parametrize("name", sampled(ARCHITECTURES, 2))
 @pytest.mark.parametrize("symmetric", [False, True])
 def test_the_usual_types(name: str, symmetric: bool) -> None:
     check(statically(ARCHITECTURES[name](17), "uint8", "int8", True, ActivationSymmetric=symmetric))

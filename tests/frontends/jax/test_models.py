@@ -129,6 +129,7 @@ def test_equinox_attention_with_a_mask(check):
     )
 
 
+@pytest.mark.slow
 def test_recurrent_networks(check):
     cell = eqx.nn.GRUCell(3, 5, key=jax.random.key(0))
 

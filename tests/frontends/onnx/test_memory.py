@@ -134,7 +134,9 @@ def peak(source: Path, destination: Path) -> int:
 
 
 @pytest.mark.parametrize(
-    "megabytes", [16, pytest.param(100, marks=pytest.mark.slow)], ids=lambda size: f"{size}MB"
+    "megabytes",
+    [pytest.param(size, marks=pytest.mark.slow) for size in (16, 100)],
+    ids=lambda size: f"{size}MB",
 )
 def test_folded_weights_take_no_more_than_the_largest(tmp_path: Path, megabytes: int) -> None:
     source = Weights(tmp_path, megabytes).path

@@ -67,7 +67,10 @@ NETWORKS = {
 }
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name == "a U-Net")) for name in NETWORKS],
+)
 def test_the_bits_are_those_of_whole_layers(name: str) -> None:
     source, share = NETWORKS[name]
     model = text.parse(source)

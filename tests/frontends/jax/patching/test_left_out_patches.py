@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
+from sampling import sampled
 
 from smelt.compiler import optimize
 from smelt.errors import UsageError
@@ -139,7 +140,9 @@ def test_every_patch_is_in_the_list() -> None:
     assert set(USERS) == set(library_functions.ALL)
 
 
-@pytest.mark.parametrize("function", library_functions.ALL, ids=lambda function: function.target)
+@pytest.mark.parametrize(
+    "function", sampled(library_functions.ALL, 3), ids=lambda function: function.target
+)
 def test_a_function_that_changed_is_traced_as_it_is(
     function: LibraryFunction, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
