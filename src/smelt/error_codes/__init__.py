@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from smelt.error_codes import (
     batches,
     contractions,
+    core_ml,
     extensions,
     internal,
     jax_functions,
@@ -27,7 +28,10 @@ _USAGE_PARTS = (usage, pipelines, targets, extensions, contractions, batches, me
 _USAGE = dict(sorted(entry for part in _USAGE_PARTS for entry in part.CODES.items()))
 
 FAMILIES: Mapping[str, tuple[str, Mapping[str, ErrorCode]]] = {
-    "E1": ("JAX functions and PyTorch graphs", {**jax_functions.CODES, **torch_graphs.CODES}),
+    "E1": (
+        "JAX functions, PyTorch graphs and Core ML programs",
+        {**jax_functions.CODES, **torch_graphs.CODES, **core_ml.CODES},
+    ),
     "E2": ("operators that a target or a runner lacks", operators.CODES),
     "E3": ("invalid models", models.CODES),
     "E4": ("limits of a target", limits.CODES),

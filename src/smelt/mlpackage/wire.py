@@ -122,6 +122,16 @@ def _decode(message: str, data: bytes | memoryview) -> dict[str, Any]:
     return fields
 
 
+def field_numbers(data: bytes | memoryview) -> set[int]:
+    """Return the numbers of the fields of a message; raises MalformedMessage."""
+    view, at, numbers = memoryview(data), 0, set()
+    while at < len(view):
+        tag, at = _read_varint(view, at)
+        numbers.add(tag >> 3)
+        _, at = _read_value(view, at, tag & 7)
+    return numbers
+
+
 _BY_NUMBER = {name: {field.number: field for field in fields} for name, fields in MESSAGES.items()}
 
 

@@ -8,6 +8,7 @@ import onnx
 import onnx_ir as ir
 
 from smelt.errors import InvalidModel, SmeltError
+from smelt.frontends.coreml.detect import is_core_ml
 from smelt.frontends.onnx.check import check_model, check_proto
 from smelt.frontends.onnx.checks.sparse import make_dense
 from smelt.frontends.onnx.checks.value_types import forget_impossible_sizes
@@ -137,8 +138,12 @@ def clone(model: ir.Model) -> ir.Model:
 
 
 def _read(source: onnx.ModelProto | bytes | str | Path) -> ir.Model:
-    """Return the model of a protobuf, of bytes or of a file."""
+    """Return the model of a protobuf, of bytes or of a file; of Core ML, too."""
     with span("read"):
+        if is_core_ml(source):
+            from smelt.frontends.coreml.load import read_core_ml
+
+            return read_core_ml(source)
         return _from_proto(read_proto(source))
 
 

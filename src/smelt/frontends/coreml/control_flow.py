@@ -1,0 +1,84 @@
+"""Read branches and loops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from smelt.frontends.coreml.call import Call
+from smelt.frontends.coreml.lowering import Scope, tensor_type
+from smelt.frontends.coreml.registry import reads
+from smelt.frontends.coreml.types import onnx_type
+from smelt.ir.build import Builder
+from smelt.mlpackage.program import Block
+
+
+@reads("cond")
+def _cond(call: Call) -> Sequence[ir.Value]:
+    """Return the results of the block that ``pred`` chooses."""
+    blocks = call.operation.blocks
+    if len(blocks) != 2:
+        raise call.refused(f"it has {len(blocks)} blocks instead of two")
+    then, other = (_branch(call, block) for block in blocks)
+    count = len(call.operation.outputs)
+    return call.builder.ops(
+        "If",
+        _scalar(call.builder, call.value("pred")),
+        outputs=count,
+        then_branch=then,
+        else_branch=other,
+    )
+
+
+def _scalar(builder: Builder, value: ir.Value) -> ir.Value:
+    """Return a boolean of one element as a scalar, as ONNX takes conditions."""
+    if value.shape is not None and len(value.shape) == 0:
+        return value
+    return builder.op("Reshape", value, builder.const_i64([]))
+
+
+def _branch(call: Call, block: Block) -> ir.Graph:
+    """Return the graph of a block without inputs."""
+    builder, _ = call.builder.branch([])
+    scope = Scope(builder, call.scope.shared, call.scope)
+    results = scope.body(block, [])
+    builder.graph.outputs.extend(_returned(scope, builder, known) for known in results)
+    return builder.graph
+
+
+def _returned(scope: Scope, builder: Builder, known: object) -> ir.Value:
+    """Return ``known`` as a value that a node of this graph writes, and that is no output yet."""
+    value = scope.as_value(known)  # type: ignore[arg-type]
+    producer = value.producer()
+    own = producer is not None and producer.graph is builder.graph
+    if not own or any(value is output for output in builder.graph.outputs):
+        return builder.op("Identity", value)
+    return value
+
+
+@reads("while_loop")
+def _while_loop(call: Call) -> Sequence[ir.Value]:
+    """Return the loop variables after the last run of the body.
+
+    The first block decides whether the body runs. ONNX decides at the end of each iteration, so
+    that the block stands before the loop and at the end of its body.
+    """
+    condition, body = call.operation.blocks
+    initial = call.values("loop_vars")
+    shared = call.scope.shared
+    first = call.scope.body(condition, initial)[0]
+    kinds = [tensor_type(named.type) for named in body.inputs]
+    types = [
+        (ir.DataType.INT64, ()),
+        (ir.DataType.BOOL, ()),
+        *((onnx_type(kind.element), kind.dims) for kind in kinds),
+    ]
+    builder, values = call.builder.branch(types)
+    scope = Scope(builder, shared, call.scope)
+    results = [scope.as_value(known) for known in scope.body(body, values[2:])]
+    again = _scalar(builder, scope.as_value(scope.body(condition, results)[0]))
+    for known in (again, *results):
+        builder.graph.outputs.append(_returned(scope, builder, known))
+    start = _scalar(call.builder, call.scope.as_value(first))
+    return call.builder.ops("Loop", None, start, *initial, outputs=len(initial), body=builder.graph)

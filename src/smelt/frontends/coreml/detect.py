@@ -1,0 +1,43 @@
+"""Detect the files of Core ML: packages, model files, and their bytes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from smelt.mlpackage.schema import MESSAGES
+from smelt.mlpackage.wire import MalformedMessage, field_numbers
+
+SUFFIXES = (".mlpackage", ".mlmodel")
+_MARK = "#"
+_LEAST = 200
+"""Field numbers of the types of Core ML models begin here; those of an ONNX model end before."""
+
+
+def split_function(source: str | Path) -> tuple[Path, str]:
+    """Return the path and the function that ``package.mlpackage#function`` names; the name may be
+    empty."""
+    path = Path(source)
+    begin, mark, name = path.name.rpartition(_MARK)
+    if mark and not path.exists() and begin.endswith(SUFFIXES):
+        return path.with_name(begin), name
+    return path, ""
+
+
+def is_core_ml(source: Any) -> bool:
+    """True for a path of a package or model file of Core ML, and for bytes of a model file."""
+    if isinstance(source, bytes):
+        return source[:1] == b"\x08" and _has_core_ml_type(source)
+    if not isinstance(source, str | Path) or "\0" in str(source):
+        return False
+    path, _ = split_function(source)
+    return path.suffix in SUFFIXES
+
+
+def _has_core_ml_type(data: bytes) -> bool:
+    """True if the message has a field of a type of Core ML models."""
+    types = {field.number for field in MESSAGES["Model"] if field.number >= _LEAST}
+    try:
+        return not types.isdisjoint(field_numbers(data))
+    except MalformedMessage:
+        return False

@@ -1,0 +1,43 @@
+"""Readers of MIL operators, by operator name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import onnx_ir as ir
+
+from smelt.mlpackage.program import Constant
+
+if TYPE_CHECKING:
+    from smelt.frontends.coreml.call import Call
+
+Result: TypeAlias = "ir.Value | Constant"
+"""A computed value, or a constant of the program that is known without a node."""
+Reader: TypeAlias = "Callable[[Call], Result | Sequence[Result]]"
+"""Adds the nodes of one operation to the graph and returns its results."""
+
+READERS: dict[str, Reader] = {}
+"""The reader of each operator."""
+
+NOT_READ: dict[str, str] = {
+    "_const_symbolic": "it exists only inside of coremltools, never in files",
+    "conv_quantized": "coremltools calls it experimental and never writes it",
+    **dict.fromkeys(
+        ("random_bernoulli", "random_categorical", "random_normal", "random_uniform"),
+        "its numbers come from a generator that Core ML does not specify",
+    ),
+}
+"""The operators that are not read, and why."""
+
+
+def reads(*names: str) -> Callable[[Reader], Reader]:
+    """Register a reader of the operators ``names``."""
+
+    def register(reader: Reader) -> Reader:
+        """Register ``reader`` and return it."""
+        for name in names:
+            READERS[name] = reader
+        return reader
+
+    return register
