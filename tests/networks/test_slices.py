@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import replace
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +14,7 @@ import pytest
 
 import smelt
 from smelt.errors import UsageError
+from smelt.networks import checkpoints
 from smelt.operators.contraction import parse, sizes_of
 from smelt.operators.contraction_slices import Slices
 from smelt.operators.contraction_slices import slices_of as slices_of_network
@@ -149,3 +153,101 @@ def test_finders_are_taken_as_such() -> None:
 def test_paths_of_a_custom_finder_are_checked() -> None:
     with pytest.raises(UsageError, match="E658"):
         smelt.compile_einsum("ab,bc,cd->ad", [(2, 2)] * 3, optimize=lambda *given: [(0, 7), (0, 1)])
+
+
+def sliced(dtype: str = "f8", **options: Any) -> tuple[smelt.Artifact, list[np.ndarray]]:
+    equation, shapes = "abx,bcy,cdx->dyxa", [(3, 4, 5), (4, 6, 2), (6, 3, 5)]
+    artifact = smelt.compile_einsum(equation, shapes, dtype, memory_limit=4, **options)
+    return artifact, operands(shapes, np.dtype(dtype).type)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "c16"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_slices_are_independent_programs(dtype: str, threads: int) -> None:
+    artifact, arrays = sliced(dtype, engine="numpy")
+    expected = np.einsum("abx,bcy,cdx->dyxa", *arrays, optimize=True)
+    total = len(artifact.slices)
+    assert total == artifact.tree.count > 1
+    seen: list[tuple[int, int]] = []
+    found = artifact.sum_slices(
+        arrays, threads=threads, progress=lambda done, of: seen.append((done, of))
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    assert seen == [(done, total) for done in range(1, total + 1)]
+    again = pickle.loads(pickle.dumps(artifact))
+    for number in (0, total - 1):
+        part = artifact.run_slice(arrays, number)
+        np.testing.assert_array_equal(again.run_slice(arrays, number), part)
+    np.testing.assert_array_equal(again.sum_slices(arrays), found)
+
+
+def test_slices_of_a_semiring_and_with_constants() -> None:
+    arrays = operands([(6, 5), (5, 4), (4, 6)])
+    artifact = smelt.compile_einsum(
+        "ab,bc,ca->", [arrays[0], (5, 4), (4, 6)], "f8", semiring="max_plus", memory_limit=4,
+        constants=[0],
+    )  # fmt: skip
+    x, y, z = arrays
+    expected = (x[:, :, None] + y[None] + z.T[:, None]).max()
+    np.testing.assert_allclose(artifact.sum_slices(arrays[1:]), expected)
+    np.testing.assert_allclose(artifact(*arrays[1:])[0], expected)
+
+
+def test_sums_of_slices_are_pairwise() -> None:
+    """One after the other, 2**12 sums of 0.1 in float32 are off by far more than 12 ulp."""
+    count = 2**12
+    x = np.full((count, 2), 0.1, np.float32)
+    artifact = smelt.compile_einsum("ab,ab->b", [(count, 2)] * 2, memory_limit=1, engine="numpy")
+    artifact = replace(
+        artifact, network=replace(artifact.network, slices=Slices(("a",), *slices_along_a()))
+    )
+    found = artifact.sum_slices([x, np.ones_like(x)])
+    exact = count * float(np.float32(0.1))
+    assert np.abs(found / exact - 1).max() < 12 * np.finfo(np.float32).eps
+
+
+def slices_along_a() -> tuple[Any, Any]:
+    return parse("b,b->b", [1, 1]), ((0, 1),)
+
+
+class Stopped(Exception):
+    pass
+
+
+def test_a_run_that_ended_goes_on_from_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoints, "INTERVAL", 0.0)
+    artifact, arrays = sliced("c16", engine="numpy")
+    whole, state = artifact.sum_slices(arrays), tmp_path / "state.npz"
+    started: list[int] = []
+
+    def stop(done: int, of: int) -> None:
+        started.append(done)
+        if done == 7:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        artifact.sum_slices(arrays, checkpoint=state, progress=stop)
+    with pytest.raises(UsageError, match="E698"):
+        artifact.sum_slices([arrays[0] + 1, *arrays[1:]], checkpoint=state)
+    kept = state.read_bytes()
+    started.clear()
+    found = artifact.sum_slices(arrays, checkpoint=state, progress=lambda d, _: started.append(d))
+    assert found.tobytes() == whole.tobytes()
+    assert 1 < started[0] <= 8
+    assert not state.exists()
+    state.write_bytes(kept[: len(kept) // 2])
+    with pytest.raises(UsageError, match="E698"):
+        artifact.sum_slices(arrays, checkpoint=state)
+
+
+@pytest.mark.parametrize("number", [-1, 10**6, "a"])
+def test_only_slices_that_exist_run(number: Any) -> None:
+    artifact, arrays = sliced(engine="numpy")
+    with pytest.raises(UsageError, match="E658"):
+        artifact.run_slice(arrays, number)
+    with pytest.raises(UsageError, match="E671"):
+        artifact.run_slice([arrays[0].astype("f4"), *arrays[1:]], 0)
+    with pytest.raises(UsageError, match="E671"):
+        artifact.run_slice(arrays[:2], 0)

@@ -53,4 +53,10 @@ CODES: Mapping[str, ErrorCode] = {
         "a multiple of the model's batch size and pad=False.",
         'smelt.ray.Predictor("model.onnx", columns={"input": "column"}, pad=True)',
     ),
+    "E698": ErrorCode(
+        "a checkpoint that cannot be continued",
+        "The file is damaged, or holds the state of another contraction, of other operands, or of "
+        "other slices.",
+        "delete the file, or give the arguments that it was written with",
+    ),
 }

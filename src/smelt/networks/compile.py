@@ -27,6 +27,7 @@ from smelt.operators.einsum import OPERATOR as EINSUM
 from smelt.operators.semiring import Semiring, semiring_of
 from smelt.operators.sliced_einsum import build_loop
 from smelt.targets.base import Artifact, Target
+from smelt.targets.host.options import default_engine
 from smelt.targets.registry import find_target
 
 OPSET = 23
@@ -89,6 +90,27 @@ def compile_einsum(
         network = replace(network, slices=slices, constants=tuple(fixed.items()), equation=folded)
         shapes_of = [[sizes[label] for label in term] for term in folded.terms]
     return Contraction.of(_artifact(network, shapes_of, chosen), network)
+
+
+def artifact_of_slice(network: Network, target: str) -> Artifact:
+    """Return the artifact that contracts the operands of one slice, constants among them.
+
+    It is compiled before its first call, not in the background, so that its bits never change.
+    """
+    inner = network.slices.equation
+    options = dict(network.options) if target == "host" else {}
+    if options.get("engine", default_engine()) == "auto":
+        options["engine"] = "native"
+    sizes = network.sizes
+    part = replace(
+        network,
+        equation=inner,
+        slices=Slices((), inner, network.slices.path),
+        constants=(),
+        options={**options, "views": False},
+    )
+    shapes = [[sizes[label] for label in term] for term in inner.terms]
+    return _artifact(part, shapes, find_target("host"))
 
 
 def _artifact(network: Network, shapes: Sequence[Sequence[Dim]], target: Target) -> Artifact:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from smelt.errors import UsageError
-from smelt.operators.contraction import Equation, Labels
+from smelt.networks.tree import numbered, path_between
+from smelt.operators.contraction import Equation
 from smelt.operators.contraction_paths import Path
 
 Contract = Callable[[Equation, Path, Sequence[np.ndarray]], np.ndarray]
@@ -54,7 +55,10 @@ def fold_constants(
     Operands that remain keep their order; products of constants come after them.
     """
     leaves = len(equation.terms)
-    children, labels, is_constant = _tree(equation, path, constants)
+    children, labels = numbered(equation, path)
+    is_constant = [number in constants for number in range(leaves)]
+    for first, second in children:
+        is_constant.append(is_constant[first] and is_constant[second])
     roots = [
         number
         for number in range(leaves, len(labels))
@@ -71,36 +75,13 @@ def fold_constants(
     for root in roots:
         below = _leaves_of(root, leaves, children)
         inner = Equation(tuple(equation.terms[leaf] for leaf in below), labels[root])
-        inner_path = _path_of(below, root, leaves, children)
+        inner_path = path_between(below, root, leaves, children)
         made[len(remaining)] = contract(inner, inner_path, [constants[leaf] for leaf in below])
         remaining.append(root)
     outer = Equation(tuple(labels[number] for number in remaining), equation.out)
     if len(remaining) == 1:
         return outer, (), made
-    return outer, _path_of(remaining, leaves + len(children) - 1, leaves, children), made
-
-
-def _tree(
-    equation: Equation, path: Path, constants: Mapping[int, np.ndarray]
-) -> tuple[list[tuple[int, int]], list[Labels], list[bool]]:
-    """Return the operands of each product, and labels and constancy of operands and products.
-
-    A product keeps the labels that the result or another operand that is left has.
-    """
-    labels = list(equation.terms)
-    is_constant = [number in constants for number in range(len(labels))]
-    children: list[tuple[int, int]] = []
-    alive = list(range(len(labels)))
-    for pair in path:
-        first, second = (alive[i] for i in pair)
-        alive = [number for number in alive if number not in (first, second)]
-        needed = {*equation.out, *(label for number in alive for label in labels[number])}
-        both = dict.fromkeys((*labels[first], *labels[second]))
-        children.append((first, second))
-        is_constant.append(is_constant[first] and is_constant[second])
-        alive.append(len(labels))
-        labels.append(tuple(label for label in both if label in needed))
-    return children, labels, is_constant
+    return outer, path_between(remaining, leaves + len(children) - 1, leaves, children), made
 
 
 def _leaves_of(root: int, leaves: int, children: Sequence[tuple[int, int]]) -> list[int]:
@@ -113,17 +94,3 @@ def _leaves_of(root: int, leaves: int, children: Sequence[tuple[int, int]]) -> l
         else:
             waiting.extend(children[number - leaves])
     return sorted(found)
-
-
-def _path_of(
-    start: Sequence[int], root: int, leaves: int, children: Sequence[tuple[int, int]]
-) -> Path:
-    """Return the path from the operands and products ``start`` to ``root``."""
-    alive, path = list(start), list[tuple[int, int]]()
-    for number in range(leaves, root + 1):
-        first, second = children[number - leaves]
-        if first in alive and second in alive:
-            path.append((alive.index(first), alive.index(second)))
-            alive = [other for other in alive if other not in (first, second)]
-            alive.append(number)
-    return tuple(path)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import partial
+from math import prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from smelt.errors import UsageError
 from smelt.ir.same_shape import Dim
-from smelt.operators.contraction import Equation
+from smelt.networks.checkpoints import key_of
+from smelt.networks.memory import peak_bytes
+from smelt.networks.slices import Progress, operands_of, parts_of, sum_slices
+from smelt.networks.tree import Tree, tree_of
+from smelt.operators.contraction import Equation, counts_of
 from smelt.operators.contraction_slices import Slices
 from smelt.operators.semiring import Semiring
 from smelt.targets.base import Artifact
@@ -43,13 +51,98 @@ class Network:
 class Contraction(Artifact):
     """An artifact of ``smelt.compile_einsum``; call it with one array per operand."""
 
-    network: Network | None = None
+    network: Network = field(kw_only=True)
+    _of_slice: Artifact | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, artifact: Artifact, network: Network) -> Contraction:
         """Return ``artifact`` as the contraction of ``network``."""
         given = {each.name: getattr(artifact, each.name) for each in fields(artifact)}
         return cls(**given, network=network)
+
+    @property
+    def tree(self) -> Tree:
+        """The path with the costs of its products, and the slices."""
+        network, slices = self.network, self.network.slices
+        counts = counts_of(network.sizes)
+        return tree_of(slices.equation, network.equation, slices.path, counts, network.sliced)
+
+    @property
+    def slices(self) -> range:
+        """The numbers of the slices; ``range(1)`` if nothing is sliced."""
+        return range(prod(self.network.sliced.values()))
+
+    def run_slice(self, arrays: Sequence[Any], number: int) -> np.ndarray:
+        """Return the result of slice ``number`` of the contraction of ``arrays``.
+
+        It has the dims of the result that are not sliced. Slices are independent of each other, and
+        compiled once, without the background: their bits do not change between calls. Raises
+        UsageError E671 for arrays that do not fit, E658 for a number of no slice.
+        """
+        if number not in self.slices:
+            raise UsageError(
+                "E658",
+                f"there is no slice {number!r}",
+                why=f"the contraction has {len(self.slices)} slices, numbered from 0 on",
+                fix="use the numbers in artifact.slices",
+            )
+        return self._run(operands_of(self.network, arrays), number)
+
+    def sum_slices(
+        self,
+        arrays: Sequence[Any],
+        *,
+        progress: Progress | None = None,
+        threads: int = 1,
+        checkpoint: str | Path | None = None,
+    ) -> np.ndarray:
+        """Return the contraction of ``arrays``, slice by slice.
+
+        Slices are added pairwise in a fixed order, so rounding adds at most ``ceil(log2 n)`` ulp of
+        the sum of the absolute values of n slices; a call of the artifact adds them one after the
+        other. ``progress`` receives the number of slices done, and of all. ``threads`` slices run
+        at a time; the bits do not depend on it. ``checkpoint`` is a file that keeps the state, at
+        most every 30 s: a second call with it goes on where the first one ended. It is deleted at
+        the end. Raises UsageError E671 for arrays that do not fit, E698 for a file of another
+        contraction.
+        """
+        operands = operands_of(self.network, arrays)
+        self._slice_program()
+        return sum_slices(
+            self.network,
+            partial(self._run, operands),
+            progress=progress,
+            threads=threads,
+            checkpoint=None if checkpoint is None else Path(checkpoint),
+            key="" if checkpoint is None else key_of(self.network, operands),
+        )
+
+    def measured_memory(self, *arrays: Any) -> int | None:
+        """Return by how many bytes a call grows this process at most; None if unknown here.
+
+        ``report["arena_bytes"]`` has the planned bytes of intermediate results, once the program
+        is compiled. The first call, which compiles, is not measured.
+        """
+        self(*arrays)
+        self.ready(None)
+        return peak_bytes(lambda: self(*arrays))
+
+    def _slice_program(self) -> Artifact:
+        """Return the artifact of one slice, compiled at the first use."""
+        if self._of_slice is None:
+            from smelt.networks.compile import artifact_of_slice
+
+            self._of_slice = artifact_of_slice(self.network, self.target)
+        return self._of_slice
+
+    def _run(self, operands: Sequence[np.ndarray], number: int) -> np.ndarray:
+        """Return the result of slice ``number`` of ``operands``, which were checked."""
+        (result,) = self._slice_program()(*parts_of(self.network, operands, number))
+        return np.asarray(result)
+
+    def _repr_html_(self) -> str:
+        """Return the figures of the artifact, and its tree."""
+        return super()._repr_html_() + self.tree._repr_html_()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as ``Artifact`` does, with the network."""

@@ -3,6 +3,7 @@ consumer."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -44,7 +45,11 @@ def picture(graph: ir.Graph) -> str:
     Constants are not drawn; the tooltip of a node names them. A line to a node that stands before
     its producer, which ONNX forbids, is not drawn either.
     """
-    boxes, edges = _boxes(graph)
+    return drawing(*_boxes(graph))
+
+
+def drawing(boxes: Sequence[Box], edges: Sequence[Edge]) -> str:
+    """Return ``boxes`` and ``edges`` between them, by index, as one SVG element."""
     layout = layered([box.size for box in boxes], edges)
     width, height = layout.width + 2 * MARGIN, layout.height + 2 * MARGIN
     parts = [

@@ -12,6 +12,7 @@ import os
 import threading
 import warnings
 from collections import OrderedDict
+from collections.abc import Callable
 from functools import cached_property
 from typing import TypeAlias
 
@@ -21,6 +22,7 @@ from smelt.program.instruction import Program
 from smelt.program.specialize import is_static, specialize
 from smelt.runtime.jit.background import background
 from smelt.runtime.jit.caller import Caller
+from smelt.runtime.jit.library_call import LibraryCall
 from smelt.targets.host.compile_cache import CachedLibrary, read_note
 from smelt.targets.host.open_sizes import OpenCaller, OpenSizes
 from smelt.targets.host.static_programs import (
@@ -49,7 +51,8 @@ class Compiled:
     ``waits``: the first call waits for the compiler. Otherwise cached libraries are loaded and
     others compiled in the background: a static program after its first call, a set of shapes after
     its second, since a growing cache has new shapes each call. ``why``: the last error, or empty.
-    ``keep`` receives how to call each library, unless arrays are converted around the call.
+    ``keep`` receives how to call each library, unless arrays are converted around the call;
+    ``note_memory`` the bytes that a compiled static program works in.
     ``open_sizes`` compiles the program of open sizes, None for a static program.
     """
 
@@ -71,6 +74,7 @@ class Compiled:
         self.threads = threads
         self.why = ""
         self.keep: Keep | None = None
+        self.note_memory: Callable[[int], None] | None = None
         self.open_sizes = open_sizes
         self._open: OpenCaller | None = None
         self._callers: dict[Shapes, Caller | None] = {}
@@ -198,13 +202,26 @@ class Compiled:
         """Compile ``static``; None, with the reason in ``why``, if that fails."""
         try:
             cached = self.cached_library if static is self.program else None
-            return compile_program(static, self.waits, only_cached, self.threads, cached, self.keep)
+            keep = self._keep_of(static)
+            return compile_program(static, self.waits, only_cached, self.threads, cached, keep)
         except (Unsupported, ErrorList) as error:
             self.why = str(error)
         except (SmeltError, OSError) as error:
             self.why = str(error)
             self._warn(error)
         return None
+
+    def _keep_of(self, static: Program) -> Keep:
+        """Return what takes the call of ``static``: it notes its memory, and keeps it."""
+
+        def keep(call: LibraryCall) -> None:
+            """Pass on the memory of the program of declared sizes, and the call."""
+            if self.note_memory is not None and static is self.program:
+                self.note_memory(call.memory_bytes)
+            if self.keep is not None:
+                self.keep(call)
+
+        return keep
 
     def _compile_open(self) -> None:
         """Compile the program of open sizes for the shapes so far; it is given up if that fails."""

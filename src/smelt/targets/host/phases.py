@@ -210,7 +210,10 @@ def write_folder(plan: HostPlan) -> Artifact:
 
     files = Files(plan.model, memory, _options(plan))
     load = partial(runner_of, plan)
-    return Artifact("host", plan.model, files, plan, report=dict(plan.facts), load=load)
+    report = dict(plan.facts)
+    if plan.steps.compiled is not None:  # its memory is planned when it is compiled
+        plan.steps.compiled.note_memory = partial(report.__setitem__, "arena_bytes")
+    return Artifact("host", plan.model, files, plan, report=report, load=load)
 
 
 def runner_of(plan: HostPlan) -> HostRunner | AnySizesRunner:
