@@ -47,7 +47,7 @@ def array_of(item: object) -> np.ndarray | None:
     """A tensor of a data set as an array; None for sequences and optionals."""
     if isinstance(item, onnx.TensorProto):
         return numpy_helper.to_array(item)
-    return item if isinstance(item, np.ndarray) else None
+    return np.asarray(item) if isinstance(item, np.ndarray | np.generic) else None
 
 
 def baked(model: onnx.ModelProto, arrays: list[np.ndarray], keep: int) -> ir.Model:

@@ -7,6 +7,7 @@ from targets.coreml.coremltools_check import problems
 from targets.coreml.packages import written
 from targets.coreml.test_differences import ROWS
 from targets.coreml.test_models import FOLDER, MODELS, QUICK, names_of
+from targets.coreml.test_target import CACHE, DENSE, IMAGE
 
 import smelt
 from smelt.targets.coreml import coreml
@@ -32,4 +33,21 @@ def test_models(name, tmp_path):
     dims = dict.fromkeys(names_of(smelt.load(source)), (1, 6))
     path = tmp_path / "m.mlpackage"
     smelt.compile(source, target=coreml, dims=dims).save(path)
+    assert problems(path) == []
+
+
+FORMS = {
+    "functions": (DENSE, {"dims": {"B": (1, 8)}, "sizes": "B=1,8", "functions": "fixed"}),
+    "states": (CACHE, {"states": "past=present"}),
+    "images": (IMAGE, {"images": "x:RGB:0.5:1/2/3"}),
+    "listed sizes": (DENSE, {"dims": {"B": (1, 8)}, "sizes": "B=1,8"}),
+}
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+@pytest.mark.parametrize("form", FORMS)
+def test_forms_of_ios_18(form, precision, tmp_path):
+    model, options = FORMS[form]
+    path = tmp_path / "m.mlpackage"
+    written(model, ios=18, precision=precision, **options).save(path)
     assert problems(path) == []

@@ -221,3 +221,58 @@ def test_the_parameters_of_one_operation():
     assert list(constant(artifact, conv, "pad")) == [0, 1, 1, 2]
     assert constant(artifact, conv, "pad_type") == "custom"
     assert list(constant(artifact, conv, "strides")) == [2, 2]
+
+
+CACHE = "g (float[1,2] x, float[4,2] past, int64[1,1] at) => (float[4,2] present, float y) { present = ScatterND(past, at, x) y = ReduceSum <keepdims = 0> (present) }"
+IMAGE = "g (float[1,3,4,4] x) => (float[1,3] y) <int64[2] axes = {2, 3}> { y = ReduceMean <keepdims = 0> (x, axes) }"
+
+
+def test_one_function_a_size_with_shared_weights():
+    artifact = written(
+        DENSE, dims={"B": (1, 8)}, sizes="B=1,4,8", default="B=4", functions="fixed", ios=18
+    )
+    package = artifact.plan.steps
+    assert list(package.program.functions) == ["B_1", "B_4", "B_8"]
+    assert package.default_function == "B_4"
+    assert package.interfaces["B_8"].inputs[0].type.shape == (8, 8)
+    one = written(DENSE, dims={"B": 8}, ios=18)
+    assert artifact.plan.memory.weight_bytes == one.plan.memory.weight_bytes
+
+
+def test_a_cache_as_state():
+    artifact = written(CACHE, states="past=present", ios=18)
+    assert types(artifact)[0] == "read_state"
+    assert "write_state" in types(artifact)
+    interface = described(artifact)
+    assert [each.name for each in interface.states] == ["past"]
+    assert interface.states[0].type.element == ArrayElement.FLOAT16
+    assert [each.name for each in interface.inputs] == ["x", "at"]
+    assert [each.name for each in interface.outputs] == ["y"]
+
+
+def test_an_image_is_scaled_and_shifted_by_channel():
+    artifact = written(IMAGE, images="x:RGB:0.5:1/2/3")
+    assert described(artifact).inputs[0].type.width == 4
+    (result,) = computed(artifact, np.ones((1, 3, 4, 4), F))
+    assert result.tolist() == [[1.5, 2.5, 3.5]]
+
+
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [
+        (DENSE, {"functions": "fixed", "sizes": "B=1"}),
+        (DENSE, {"functions": "fixed", "ios": 18}),
+        (CACHE, {"states": "past=present"}),
+        (CACHE, {"states": "x=present", "ios": 18}),
+        (CACHE, {"states": "past=none", "ios": 18}),
+        (CACHE, {"states": "past", "ios": 18}),
+        (IMAGE, {"images": "z:RGB"}),
+        (IMAGE, {"images": "x:GRAYSCALE"}),
+        (IMAGE, {"images": "x:RGB:0"}),
+        (IMAGE, {"images": "x:RGB:1:1/2"}),
+    ],
+)
+def test_functions_states_and_images_that_do_not_fit_are_refused(model, options):
+    (error,) = errors(model, dims={"B": (1, 8)} if model is DENSE else None, **options)
+    assert error.code == "E660"
+    assert error.why

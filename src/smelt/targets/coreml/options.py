@@ -9,7 +9,17 @@ from smelt.errors import UsageError, did_you_mean
 IOS = {16: ("CoreML6", 7), 17: ("CoreML7", 8), 18: ("CoreML8", 9)}
 """The opset of the program and the version of the specification, by the lowest iOS."""
 
-WORDS = {"precision": ("fp16", "fp32"), "io": ("fp32", "fp16")}
+WORDS = {"precision": ("fp16", "fp32"), "io": ("fp32", "fp16"), "functions": ("one", "fixed")}
+COLORS = ("RGB", "BGR", "GRAYSCALE")
+
+
+@dataclass(frozen=True)
+class ImageOption:
+    """How an image becomes the numbers of an input: ``pixel * scale + bias``."""
+
+    color: str
+    scale: float
+    bias: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -30,6 +40,9 @@ class Options:
     io: str = "fp32"
     sizes: str = ""
     default: str = ""
+    functions: str = "one"
+    states: str = ""
+    images: str = ""
     check: bool = False
     name: str = "model"
 
@@ -46,7 +59,48 @@ class Options:
         for name in self.listed_sizes:
             if len(self.default_sizes.get(name, (1,))) != 1:
                 raise refused(f"default={self.default!r}", "a dim has one default size")
-        _ = self.default_sizes
+        _ = self.default_sizes, self.state_names, self.image_options
+        newer = {
+            "functions=fixed": self.functions == "fixed",
+            f"states={self.states!r}": self.states,
+        }
+        for given, is_given in newer.items():
+            if is_given and self.ios < 18:
+                raise refused(given, f"iOS {self.ios} has none", "add --option ios=18")
+        if self.functions == "fixed" and not self.sizes:
+            raise refused(
+                "functions=fixed",
+                "it writes one function for each of the listed sizes",
+                "add --option sizes=B=1,4",
+            )
+
+    @property
+    def state_names(self) -> dict[str, str]:
+        """The inputs that are states, with the outputs that replace them."""
+        found = {}
+        for part in filter(None, self.states.split(";")):
+            before, equals, after = part.partition("=")
+            if not (before and equals and after):
+                raise refused(f"states={self.states!r}", "states are written as in past=present")
+            found[before.strip()] = after.strip()
+        return found
+
+    @property
+    def image_options(self) -> dict[str, ImageOption]:
+        """The inputs that are images."""
+        found = {}
+        for part in filter(None, self.images.split(";")):
+            name, *words = part.split(":")
+            color, scale, bias = (*words, *("RGB", "1", "0")[len(words) :])[:3]
+            try:
+                numbers = float(scale), tuple(float(each) for each in bias.split("/"))
+            except ValueError:
+                numbers = 0.0, ()
+            if len(words) > 3 or color not in COLORS or not numbers[0]:
+                why = f"images are written as in x:RGB:0.0039:-0.5; colours are {', '.join(COLORS)}"
+                raise refused(f"images={self.images!r}", why)
+            found[name.strip()] = ImageOption(color, *numbers)
+        return found
 
     @property
     def kept(self) -> frozenset[str]:

@@ -12,8 +12,9 @@ from smelt.ir.constants import Constants
 from smelt.mlpackage.program import Package, Program
 from smelt.mlpackage.write import MANIFEST, MODEL_FILE, WEIGHT_FILE, PackageFiles, manifest
 from smelt.targets.base import Artifact, Plan
-from smelt.targets.coreml.emission import emit_function, write_node
+from smelt.targets.coreml.emission import write_node
 from smelt.targets.coreml.facts import Facts
+from smelt.targets.coreml.functions import default_function, emit_functions
 from smelt.targets.coreml.mac_check import check_files
 from smelt.targets.coreml.options import IOS, Options
 from smelt.targets.coreml.placement import placements
@@ -35,15 +36,19 @@ def schedule(plan: CoreMLPlan) -> None:
     Raises an ErrorList of everything that Core ML lacks.
     """
     options: Options = plan.options
-    emission = emit_function(plan.model, options)
+    emissions = emit_functions(plan.model, options)
+    name = plan.model.graph.name or ""
     plan.steps = Package(
         IOS[options.ios][1],
-        Program({"main": emission.function}),
-        {"main": emission.interface},
-        metadata={"shortDescription": plan.model.graph.name or ""} if plan.model.graph.name else {},
+        Program({name: each.function for name, each in emissions.items()}),
+        {name: each.interface for name, each in emissions.items()},
+        default_function=default_function(plan.model, options),
+        metadata={"shortDescription": name} if name else {},
     )
-    plan.facts["names"] = emission.names
-    plan.facts["clamped"] = emission.clamped
+    plan.facts["names"] = next(iter(emissions.values())).names
+    plan.facts["clamped"] = {}
+    for each in emissions.values():
+        plan.facts["clamped"] |= each.clamped
 
 
 def allocate(plan: CoreMLPlan) -> None:

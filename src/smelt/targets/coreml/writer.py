@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -225,6 +225,10 @@ class Writer:
             self._known[key] = write()
         return self._known[key]
 
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Give some values of the body other names."""
+        self.operations = [renamed(each, names) for each in self.operations]
+
     @contextmanager
     def block(self) -> Iterator[list[Operation]]:
         """Collect the operations that are written in this context apart, for an inner block."""
@@ -234,6 +238,24 @@ class Writer:
             yield self.operations
         finally:
             self.operations = outer
+
+
+def renamed(operation: Operation, names: Mapping[str, str]) -> Operation:
+    """Return ``operation`` with other names of some values."""
+    inputs = {
+        key: [names.get(each, each) if isinstance(each, str) else each for each in arguments]
+        for key, arguments in operation.inputs.items()
+    }
+    outputs = [Named(names.get(each.name, each.name), each.type) for each in operation.outputs]
+    blocks = [
+        replace(
+            block,
+            operations=[renamed(each, names) for each in block.operations],
+            outputs=[names.get(each, each) for each in block.outputs],
+        )
+        for block in operation.blocks
+    ]
+    return replace(operation, inputs=inputs, outputs=outputs, blocks=blocks)
 
 
 def as_constant(value: np.ndarray | str | Constant) -> Constant:
