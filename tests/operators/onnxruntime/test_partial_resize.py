@@ -86,12 +86,26 @@ def test_computed_sizes_stay_where_nothing_is_transposed() -> None:
     assert nodes_of(f"{head} {{ y = Resize<axes=[2,3]>(x,,,s) }}") == ["Resize"]
 
 
+@pytest.mark.parametrize("operands", ["sizes", "given sizes"])
+@pytest.mark.parametrize("dims", DIMS)
 @pytest.mark.parametrize("policy", ["not_larger", "not_smaller"])
-def test_a_policy_reads_the_given_sizes_only(policy: str) -> None:
-    graph = between_transposes("sizes", "known", "1,2", "nearest").replace(
+def test_a_policy_reads_the_given_sizes_only(policy: str, dims: str, operands: str) -> None:
+    graph = between_transposes(operands, dims, "1,2", "nearest").replace(
         "axes=", f'keep_aspect_ratio_policy="{policy}", axes='
     )
-    (node,) = [
-        node for node in smelt.optimize(text.parse(graph, 19)).graph if node.op_type == "Resize"
-    ]
-    assert node.attributes["axes"].as_ints()
+    source = text.parse(graph, 19)
+    inputs = {"x": X} | ({"s": GIVEN[operands]} if operands in GIVEN else {})
+    unoptimized = ort.SessionOptions()
+    unoptimized.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    written = ir.to_proto(source).SerializeToString()
+    (expected,) = ort.InferenceSession(written, unoptimized).run(None, inputs)
+    optimized = smelt.to_proto(smelt.optimize(source.clone())).SerializeToString()
+    (found,) = ort.InferenceSession(optimized).run(None, inputs)
+    np.testing.assert_array_equal(found, expected)
+    assert found.shape == ((1, 7, 3, 6) if policy == "not_larger" else (1, 8, 3, 6))
+
+
+def test_a_policy_stays_alone_where_nothing_is_transposed() -> None:
+    graph = "g (float[N,3,H,W] x, int64[2] s) => (float[N,3,A,B] y)"
+    policy = 'keep_aspect_ratio_policy="not_larger"'
+    assert nodes_of(f"{graph} {{ y = Resize<{policy}, axes=[2,3]>(x,,,s) }}") == ["Resize"]
