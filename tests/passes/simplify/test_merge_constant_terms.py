@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from literals import literal
-from rewrites import check_rewrite, check_unchanged
+from rewrites import check_refused, check_rewrite, check_unchanged
 
 from smelt.passes.simplify.merge_constant_terms import merge_constant_terms
 
@@ -94,4 +94,38 @@ def test_a_sum_that_rounds_stays(second: str) -> None:
         merge_constant_terms,
         "g (float[N] x) => (float[N] y) <float c = {8388608}, float d = {-8388608}> "
         f"{{ s = Add(x, c) {second} }}",
+    )
+
+
+@pytest.mark.parametrize("softmax", ["Softmax", "LogSoftmax"])
+@pytest.mark.parametrize("between", ["", "t = Reshape(s, r) ", "t = Where(b, s, c) "])
+@pytest.mark.parametrize("large", ["-1000000", "101", "-1e29"])
+def test_keeps_a_shift_that_rounds_scores(softmax: str, between: str, large: str) -> None:
+    last = "t" if between else "s"
+    check_refused(
+        merge_constant_terms,
+        f"g (float[N,2] x, bool[N,2] b) => (float[N,2] y) <{C}, float d = {{{large}}}, "
+        f"int64[2] r = {{-1,2}}> "
+        f"{{ f = Add(x, c) s = Add(f, d) {between}y = {softmax}({last}) }}",
+        "a Softmax shows with so large a constant how sums are rounded",
+    )
+
+
+@pytest.mark.parametrize("constant", ["100", "-3e38", "-1e30"])
+def test_merges_what_rounds_no_scores(constant: str) -> None:
+    total = "{101, 102}" if constant == "100" else f"{{{constant}, {constant}}}"
+    g = "g (float[N,2] x) => (float[N,2] y)"
+    check_rewrite(
+        merge_constant_terms,
+        f"{g} <{C}, float d = {{{constant}}}> {{ f = Add(x, c) s = Add(f, d) y = Softmax(s) }}",
+        f"{g} <float[2] t = {total}> {{ s = Add(x, t) y = Softmax(s) }}",
+    )
+
+
+def test_merges_a_large_number_whose_sum_no_softmax_reads() -> None:
+    g = "g (float[N,2] x) => (float[N,2] y, float[N,2] z)"
+    check_rewrite(
+        merge_constant_terms,
+        f"{g} <{C}, float d = {{1000}}> {{ f = Add(x, c) s = Add(f, d) y = Relu(s) z = Softmax(y) }}",
+        f"{g} <float[2] t = {{1001, 1002}}> {{ s = Add(x, t) y = Relu(s) z = Softmax(y) }}",
     )

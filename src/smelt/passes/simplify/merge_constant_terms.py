@@ -8,19 +8,34 @@ Needs    (1) constants of one type, integers or floats; floats are added in floa
          and the sum is finite; (2) a sum with no more elements than the larger constant.
 Keeps    (1) ``c - x``; (2) constants that cancel by more than a half, because ``x + c - c`` rounds
          x, and some models rely on that; (3) constants that broadcast each other to a larger
-         shape; (4) a first sum with other readers.
+         shape; (4) a first sum with other readers; (5) before a Softmax, a constant such as -1e6:
+         the softmax of a row that it shifts shows how each sum was rounded.
 """
 
 from __future__ import annotations
 
 import numpy as np
+import onnx_ir as ir
 
+from smelt.ir import scope
 from smelt.ir.build import Builder
 from smelt.ir.floats import is_float
 from smelt.ir.pattern import const, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import rounding, rule_pass
 from smelt.passes.convolution.rounded_product import round_to
+
+SOFTMAX = ("Softmax", "LogSoftmax")
+_PASSED_ON = (
+    *("Add", "Sub", "Mul", "Div", "Where", "Max", "Min", "Clip", "Cast"),
+    *("Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Expand", "Concat", "Slice"),
+)
+"""Operators behind which a Softmax still shows how its operand was rounded."""
+
+SMALL, LOW = 100, -1e30
+"""Numbers up to ``SMALL`` leave scores about as exact as they are; ``LOW`` leaves none of them."""
+
+DEEP = 4
 
 _c, _d = const(name="c", limit=None), const(name="d", limit=None)
 _first = one_of(
@@ -50,6 +65,8 @@ def sum_of_sums(m: Match, b: Builder) -> Replacement:
         first_constant, second_constant, signs[0] * signs[1]
     ):  # keeps 2
         return Miss("the constants cancel, but the two separate sums round x")
+    if _shifts(first_constant, second_constant) and _is_weighed(m.root.outputs[0]):  # keeps 5
+        return Miss("a Softmax shows with so large a constant how sums are rounded")
     total = _total(first_constant, second_constant, signs)
     if total is None:  # needs 1
         return Miss(f"{first_constant.dtype} cannot hold the sum of the constants")
@@ -61,6 +78,24 @@ def _cancel(c: np.ndarray, d: np.ndarray, sign: int) -> bool:
     first, second = c.astype(np.float64), sign * d.astype(np.float64)
     larger = np.maximum(np.abs(first), np.abs(second))
     return bool((2 * np.abs(first + second) < larger).any())
+
+
+def _shifts(c: np.ndarray, d: np.ndarray) -> bool:
+    """True if a number rounds scores that it is added to, without hiding them."""
+    sizes = [np.abs(array.astype(np.float64)) for array in (c, d) if is_float(array.dtype)]
+    return any(((size > SMALL) & (size < -LOW)).any() for size in sizes)
+
+
+def _is_weighed(value: ir.Value, depth: int = 0) -> bool:
+    """True if ``value`` is read by a Softmax, also moved, masked or scaled, up to ``DEEP``."""
+    return any(
+        reader.op_type in SOFTMAX
+        or (
+            (reader.op_type in _PASSED_ON and depth < DEEP)
+            and any(_is_weighed(output, depth + 1) for output in reader.outputs)
+        )
+        for reader in scope.consumers(value)
+    )
 
 
 def _total(c: np.ndarray, d: np.ndarray, signs: list[int]) -> np.ndarray | None:
