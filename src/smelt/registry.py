@@ -74,6 +74,7 @@ class Registry(Mapping[Key, Thing]):
         self, code: str, called: Callable[[Key], str], fill: Callable[[], object] = lambda: None
     ) -> None:
         self._code, self._called, self._find = code, called, fill
+        self._then: list[Callable[[], None]] = []
         self._entries: dict[Key, _Entry[Thing]] = {}
         self._filled = self._filling = False
         self._lock = threading.RLock()
@@ -144,6 +145,11 @@ class Registry(Mapping[Key, Thing]):
         self.fill()
         return len(self._entries)
 
+    def when_filled(self, add: Callable[[], None]) -> Callable[[], None]:
+        """Call the decorated function once ``fill`` has added all other things."""
+        self._then.append(add)
+        return add
+
     def fill(self) -> None:
         """Add all things; later calls do nothing."""
         if self._filled:
@@ -154,6 +160,8 @@ class Registry(Mapping[Key, Thing]):
             self._filling = True
             try:
                 self._find()
+                for add in self._then:
+                    add()
                 self._filled = True
             finally:
                 self._filling = False

@@ -141,6 +141,7 @@ def _with_reported_errors(called: str, kernel: Kernel) -> Kernel:
     return replace(kernel, emit=emit, needs=needs, refuse=refuse)
 
 
+@KERNELS.when_filled
 def load() -> None:
     """Add the kernels of every installed package, with a warning for each package that fails."""
     for extension in extensions(ENTRY_POINTS):

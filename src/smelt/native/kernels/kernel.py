@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from typing import TypeAlias, cast
 
 import numpy as np
@@ -256,10 +255,8 @@ ANY = frozenset({"float", "int", "bool"})
 
 
 def _fill() -> None:
-    """Import the modules that register kernels, ours and those of packages."""
-    # Packages import this module to declare theirs, so these are added when one is asked for.
+    """Import the modules that register kernels; ``foreign`` adds those of packages after them."""
     modules_of("smelt.native.kernels")()
-    import_module("smelt.native.kernels.foreign").load()
 
 
 KERNELS: Registry[str, Kernel] = Registry("E651", lambda op: f"kernels of {op} that emit C", _fill)
