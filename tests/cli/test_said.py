@@ -25,6 +25,7 @@ from typer.testing import CliRunner
 from smelt.cli.main import app
 from smelt.distribution import VERSION
 from smelt.frontends.onnx.save import save
+from smelt.operators.registry import OPERATORS
 
 TABLE = Path(__file__).with_name("said.txt")
 PLAIN = {"TERM": "dumb", "COLUMNS": "100", "SMELT_HOST_ENGINE": "numpy"}
@@ -76,6 +77,18 @@ def _file(name: str, data: bytes) -> str:
 def _files() -> dict[str, bytes]:
     """Return the files of the current folder and what they hold."""
     return {str(path): path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+
+
+@pytest.fixture(autouse=True)
+def _only_installed_operators(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide operators that examples and pages of other tests have registered in this process."""
+    OPERATORS.fill()
+    installed = {
+        key: entry
+        for key, entry in OPERATORS._entries.items()
+        if entry.owner.package or entry.owner.place.startswith("smelt.")
+    }
+    monkeypatch.setattr(OPERATORS, "_entries", installed)
 
 
 @pytest.mark.parametrize(("row", "expected"), rows(TABLE), ids=lambda line: line[:60])
