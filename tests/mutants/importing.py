@@ -14,6 +14,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
@@ -31,6 +32,9 @@ reached: dict[str, bytearray] = {}
 """Module to one byte a block, which is 1 once the block has run."""
 
 
+_finders: list[_Finder] = []
+
+
 class _Finder(MetaPathFinder):
     """Finds modules of smelt that are to be compiled in another way."""
 
@@ -44,7 +48,7 @@ class _Finder(MetaPathFinder):
         if name.partition(".")[0] != "smelt":
             return None
         is_mutant = self.site is not None and name == self.site.module
-        is_recorded = name in self.prefixes or "smelt" in self.prefixes
+        is_recorded = "smelt" in self.prefixes
         spec = PathFinder.find_spec(name, path, target) if is_mutant or is_recorded else None
         if spec is not None and isinstance(spec.loader, SourceFileLoader):
             spec.loader = _Loader(name, spec.loader.path, self.site if is_mutant else None)
@@ -77,17 +81,41 @@ def install() -> None:
         fields = json.loads(site)
         found = Site(**{**fields, "end": tuple(fields["end"])})
     if found is not None or prefixes:
-        sys.meta_path.insert(0, _Finder(found, prefixes))
+        _finders.append(_Finder(found, prefixes))
+        sys.meta_path.insert(0, _finders[-1])
     if prefixes and "PYTEST_CURRENT_TEST" in os.environ:
         test = os.environ["PYTEST_CURRENT_TEST"].rpartition(" (")[0]
         atexit.register(lambda: note(test))
+
+
+def mutate(site: Site) -> None:
+    """Compile ``site`` into its module if it is imported later, here or in a child process."""
+    os.environ[MUTANT] = json.dumps(asdict(site))
+    for finder in _finders:
+        finder.site = site
+
+
+def unrecord() -> None:
+    """Record nothing from here on, neither here nor in child processes."""
+    os.environ.pop(RECORDED, None)
+    for finder in _finders:
+        finder.prefixes = ()
+
+
+def taken() -> set[tuple[str, int]]:
+    """Return the blocks that have run so far, and forget them."""
+    found = set()
+    for module, marks in reached.items():
+        found |= {(module, place) for place, mark in enumerate(marks) if mark}
+        marks[:] = bytes(len(marks))
+    return found
 
 
 def note(test: str, **more: object) -> None:
     """Append what has run since the last note to the records, as of ``test``."""
     ran = {}
     for module, marks in reached.items():
-        if any(marks):
+        if 1 in marks:
             ran[module] = [place for place, mark in enumerate(marks) if mark]
             marks[:] = bytes(len(marks))
     line = json.dumps({"test": test, **more, "ran": ran})

@@ -16,6 +16,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 TESTS = ROOT / "tests"
+FILES = 6
+"""Test files that are run for one module."""
+
 HOPS = 2
 """Readers of readers of a module are near it, if no test is nearer."""
 

@@ -1,144 +1,251 @@
-"""Runs tests on ``smelt`` with a mistake in it, after one run that notes which tests run what."""
+"""A run of pytest that collects tests once, and tries mutants on them in forked children."""
 
 from __future__ import annotations
 
 import ast
 import json
+import os
 import resource
 import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
-from mutants import importing, plugin
+import pytest
+from mutants import forking, guarding, importing, plugin, records
 from mutants.blocks import block_of
-from mutants.nearest import ROOT, nearest, of_room
+from mutants.nearest import FILES, ROOT, TABLES, nearest, of_room
 from mutants.sites import Site
 
-FILES = 6
-"""Test files that are run for one module."""
-
-RECORDING, MORE = 200.0, 5.0
-"""Seconds of CPU that each worker may take to note what tests run, at least and for each mistake."""
-
 NEAR, ROOM = 60.0, 300.0
-"""Seconds of CPU that the tests near a mistake may take, and those of its room."""
+"""Seconds of CPU that the tests near a mutant may take, and those of its room."""
+
+CHUNK = 60
+"""Rows of tables that one process records."""
 
 START = 30
 """Seconds of CPU that a process of pytest may take beside its tests."""
 
-MEMORY = 12 << 30
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow"]
 
 
 class Verdict(StrEnum):
-    """What tests say to a mistake: UNREACHED if none of them runs its line."""
+    """Which tests notice a mutant; UNKNOWN if its process ends before the first of them."""
 
-    KILLED = "killed"
+    NEAR = "near"
+    ROOM = "room"
     SURVIVES = "SURVIVES"
-    UNREACHED = "UNREACHED"
+    UNKNOWN = "UNKNOWN"
 
 
-@dataclass
-class Records:
-    """Seconds of CPU of each test, and the tests that run each block of a module."""
+Stage: TypeAlias = tuple[Verdict, Sequence[str], float]
+"""A verdict, the tests that may give it, and the seconds of CPU that they may take."""
 
-    seconds: dict[str, float] = field(default_factory=dict)
-    reached: dict[tuple[str, int | None], set[str]] = field(
-        default_factory=lambda: defaultdict(set)
-    )
 
-    def read(self, path: Path) -> None:
-        """Add the lines that one process wrote."""
-        for line in path.read_text(encoding="utf-8").splitlines():
-            noted = json.loads(line)
-            if not noted.get("failed", True):
-                self.seconds[noted["test"]] = noted["seconds"]
-            for module, blocks in noted["ran"].items():
-                for block in blocks:
-                    self.reached[module, block].add(noted["test"])
+class Trials:
+    """A plugin of pytest: records what tests run, then tries each site on the tests that run it."""
 
-    def near(self, site: Site) -> list[str]:
-        """Return the recorded tests that run the block of ``site``, within ``NEAR`` seconds.
+    def __init__(
+        self,
+        sites: Sequence[Site],
+        tell: Callable[[Site, Verdict, str], None],
+        *,
+        workers: int,
+        near: float,
+        with_room: bool,
+    ) -> None:
+        self.sites, self.tell = sites, tell
+        self.workers, self.near, self.with_room = workers, near, with_room
+        self.unsure: set[str] = set()
+        """Tests that fail without a mutant, too, after those that ran before them."""
 
-        Tests of the nearest file come first, the quickest of a file first, and tests recorded for
-        other modules last. A line outside of functions runs as its module is imported: for it, all
-        tests of near files count. What a fixture ran is noted for its file, and counts for all
-        tests of the file.
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            print(f"left out: {report.nodeid}", flush=True)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Do all work here, in place of the tests."""
+        for each in session.config.pluginmanager.get_plugins():
+            if isinstance(each, guarding.Guarding):
+                session.config.pluginmanager.unregister(each)
+        allow_backends()
+        self.items = {item.nodeid: item for item in session.items}
+        self.tests: dict[str, list[str]] = defaultdict(list)
+        for test in self.items:
+            self.tests[records.file_of(test)].append(test)
+        self.at_import = importing.taken()
+        self.live = forking.functions()
+        with tempfile.TemporaryDirectory() as name:
+            self.jobs = forking.Jobs(self.workers, Path(name), session)
+            self._record()
+            for site in self.sites:
+                self._try(site, self._stages(site))
+            self.jobs.run()
+        return True
+
+    def _record(self) -> None:
+        """Note what rows of tables run that ``records.KEPT`` does not hold."""
+        self.kept = records.load()
+        rows = [test for table in TABLES for test in self.tests[table]]
+        self.kept.collected = set(rows)
+        new = [self.items[test] for test in rows if test not in self.kept.rows]
+        for chunk in chunks(new):
+            self.jobs.add(partial(recorded, chunk), self._keep)
+        self.jobs.run()
+        if new:
+            self.kept.save()
+
+    def _stages(self, site: Site) -> list[Stage]:
+        """Return what is tried in turn: rows of tables that run ``site``, near files, the room.
+
+        All mutants are tried on rows before the first is tried on files.
         """
-        files = {file: place for place, file in enumerate(nearest(site.module)[:FILES])}
-        block = block_of(ast.parse((ROOT / site.path).read_text(encoding="utf-8")), site.line)
-        ran = self.reached[site.module, block]
-        places = {test: files.get(file_of(test), FILES) for test in self.seconds}
-        found, spent = [], 0.0
-        for test in sorted(places, key=lambda test: (places[test], self.seconds[test])):
-            is_near = block is None and places[test] < FILES
-            if is_near or test in ran or file_of(test) in ran:
-                spent += self.seconds[test]
-                found += [test] if spent <= NEAR or not found else []
-        return found
+        rows = self.kept.reaching(site)
+        near = [test for file in nearest(site.module)[:FILES] for test in self._tests_of(file)]
+        stages = [(Verdict.NEAR, rows, self.near), (Verdict.NEAR, near, self.near)]
+        if self.with_room:
+            files = of_room(site.module)
+            room = [test for file in files for test in self._tests_of(file) if test not in near]
+            stages.append((Verdict.ROOM, room, ROOM))
+        return stages
+
+    def _tests_of(self, file: str) -> list[str]:
+        """Return the tests of ``file``, unless it is a table, whose rows are chosen by record."""
+        return [] if file in TABLES else self.tests[file]
+
+    def _keep(self, answer: forking.Answer) -> None:
+        folder = Path(str(answer["folder"]))
+        for path in sorted(folder.glob("[0-9]*")):
+            self.kept.add(path.read_text(encoding="utf-8").splitlines())
+            path.unlink()
+
+    def _try(self, site: Site, stages: list[Stage]) -> None:
+        """Run the tests of the first stage in a child until one fails, then the next stage.
+
+        A test that fails runs without the mutant, too, after the tests that ran before it.
+        """
+        if not stages:
+            self.tell(site, Verdict.SURVIVES, "")
+            return
+        (verdict, all_tests, spend), *later = stages
+        tests = [test for test in all_tests if test not in self.unsure]
+        if not tests:
+            self._try(site, later)
+            return
+
+        def judge(answer: forking.Answer) -> None:
+            test = str(answer.get("failed") or answer.get("died") or "")
+            if "died" in answer and not test:
+                self.tell(site, Verdict.UNKNOWN, str(answer))
+            elif not test:
+                self._try(site, later)
+            elif answer.get("alone"):
+                self.tell(site, verdict, test)
+            else:
+                ran = tests[: tests.index(test) + 1]
+                self.jobs.add(partial(self._run, None, ran, ROOM), partial(sure, test), soon=True)
+
+        def sure(test: str, answer: forking.Answer) -> None:
+            if answer.get("failed") or "died" in answer:
+                self.unsure.add(str(answer.get("failed") or test))
+                self._try(site, stages)
+            else:
+                self.tell(site, verdict, test)
+
+        self.jobs.add(partial(self._run, site, tests, spend), judge)
+
+    def _run(self, site: Site | None, tests: Sequence[str], spend: float) -> forking.Answer:
+        """Run ``tests`` with the mutant in this process, or in a new one if it does not fit in."""
+        importing.unrecord()
+        if site is not None:
+            source = (ROOT / site.path).read_text(encoding="utf-8")
+            block = block_of(ast.parse(source), site.line)
+            try:
+                if block is None or (site.module, block) in self.at_import:
+                    raise forking.Unswappable(site)
+                forking.swap(site, self.live)
+            except forking.Unswappable:
+                return alone(site, tests, spend)
+        return forking.run([self.items[test] for test in tests], spend)
 
 
-def file_of(test: str) -> str:
-    """The file that a test stands in."""
-    return test.partition("::")[0]
+def recorded(items: Sequence[pytest.Item]) -> forking.Answer:
+    """Run ``items`` and note what each of them runs."""
+    os.environ[importing.RECORDS] = str(Path(os.environ[forking.AT]).parent)
+    items[0].config.pluginmanager.register(plugin.Recorder())
+    for item, following in zip(items, [*items[1:], None], strict=True):
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+    return {}
 
 
-def record(sites: Sequence[Site], workers: int) -> Records:
-    """Run the tests near ``sites`` once; what they run of the modules of ``sites``."""
-    ranked = [
-        (rank, file) for site in sites for rank, file in enumerate(nearest(site.module)[:FILES])
+def alone(site: Site, tests: Sequence[str], spend: float) -> forking.Answer:
+    """Run ``tests`` in a process of pytest that imports the mutant."""
+    folder = Path(os.environ[forking.AT]).parent
+    chosen = folder / "tests"
+    chosen.write_text("\n".join(tests), encoding="utf-8")
+    settings = {importing.MUTANT: json.dumps(asdict(site)), plugin.CHOSEN: str(chosen)}
+    done = subprocess.run(
+        [*PYTEST, "-x", "-p", "mutants.plugin", *dict.fromkeys(map(records.file_of, tests))],
+        cwd=ROOT,
+        env=importing.environment(folder / "start", **settings),
+        preexec_fn=partial(_limit, int(spend) + START),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode <= 0:
+        return {"failed": None}
+    said = [
+        line.split()[1]
+        for line in done.stdout.splitlines()
+        if line.startswith(("FAILED ", "ERROR "))
     ]
-    files = list(dict.fromkeys(file for _, file in sorted(ranked)))
-    records = Records()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        settings = {
-            importing.RECORDS: name,
-            importing.RECORDED: " ".join(sorted({site.module for site in sites})),
-            plugin.SECONDS: str(max(RECORDING, MORE * len(sites))),
-        }
-        environment = importing.environment(folder / "start", **settings)
-        command = [*PYTEST, "-p", "mutants.plugin", "-n", str(workers), *files]
-        subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False)
-        for path in folder.glob("[0-9]*"):
-            records.read(path)
-    return records
-
-
-def tried(site: Site, records: Records, *, with_room: bool) -> Verdict:
-    """Run tests near ``site`` with the mistake in place until one fails, then those of its room."""
-    tests = records.near(site)
-    if tests and _fails(site, tests, sum(records.seconds[test] for test in tests) * 3 + START):
-        return Verdict.KILLED
-    if with_room and _fails(site, of_room(site.module), ROOM, ends=True):
-        return Verdict.KILLED
-    return Verdict.SURVIVES if tests else Verdict.UNREACHED
-
-
-def _fails(site: Site, tests: Sequence[str], seconds: float, *, ends: bool = False) -> bool:
-    """Whether one of ``tests`` fails, or does not end: unless ``ends``, where time is a limit."""
-    with tempfile.TemporaryDirectory() as name:
-        chosen = Path(name, "tests")
-        chosen.write_text("\n".join(tests), encoding="utf-8")
-        settings = {importing.MUTANT: json.dumps(asdict(site)), plugin.CHOSEN: str(chosen)}
-        files = list(dict.fromkeys(map(file_of, tests)))
-        done = subprocess.run(
-            [*PYTEST, "-x", "-p", "mutants.plugin", *files],
-            cwd=ROOT,
-            env=importing.environment(Path(name), **settings),
-            preexec_fn=partial(_limit, int(seconds)),
-            capture_output=True,
-            check=False,
-        )
-    return done.returncode != 0 and not (ends and done.returncode < 0)
+    return {"failed": said[0] if said and said[0] in tests else tests[0], "alone": True}
 
 
 def _limit(seconds: int) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
+def chunks(items: Sequence[pytest.Item]) -> Iterator[Sequence[pytest.Item]]:
+    """Yield ``items`` in parts of ``CHUNK``."""
+    for place in range(0, len(items), CHUNK):
+        yield items[place : place + CHUNK]
+
+
+def files_for(sites: Sequence[Site], *, with_room: bool) -> list[str]:
+    """Return the test files near ``sites``, and those of their rooms."""
+    found = [*TABLES, *(file for site in sites for file in nearest(site.module)[:FILES])]
+    for site in sites if with_room else []:
+        found += of_room(site.module)
+    return list(dict.fromkeys(found))
+
+
+def forbid_backends() -> None:
+    """Let a test file fail that computes with JAX while it is collected.
+
+    JAX starts threads then, and a process with threads must not be forked.
+    """
+    with suppress(ImportError):
+        from jax._src import xla_bridge
+
+        def refused() -> None:
+            raise RuntimeError("tests that compute while they are collected are left out")
+
+        xla_bridge.backends, xla_bridge.smelt_backends = refused, xla_bridge.backends
+
+
+def allow_backends() -> None:
+    """Let JAX compute from here on."""
+    with suppress(ImportError):
+        from jax._src import xla_bridge
+
+        xla_bridge.backends = xla_bridge.smelt_backends

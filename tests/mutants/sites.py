@@ -146,7 +146,7 @@ def _expressions(tree: ast.AST) -> Iterator[tuple[ast.expr, ast.AST]]:
         if field in ("annotation", "returns", "type_params") or isinstance(tree, ast.pattern):
             continue
         for child in value if isinstance(value, list) else [value]:
-            if not isinstance(child, ast.AST) or _is_of_types(child):
+            if not isinstance(child, ast.AST) or _is_of_types(child) or _is_cache_size(child):
                 continue
             if isinstance(child, ast.expr):
                 yield child, tree
@@ -158,6 +158,11 @@ def _is_of_types(node: ast.AST) -> bool:
     if isinstance(node, ast.If) and isinstance(node.test, ast.Name):
         return node.test.id == "TYPE_CHECKING"
     return isinstance(node, ast.Assert)
+
+
+def _is_cache_size(node: ast.AST) -> bool:
+    """The number of results that ``lru_cache`` keeps, which no test can see."""
+    return isinstance(node, ast.keyword) and node.arg == "maxsize"
 
 
 def _replace(parent: ast.AST, old: ast.AST, new: ast.AST) -> None:

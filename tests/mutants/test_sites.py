@@ -25,6 +25,7 @@ MISTAKES = {
     "x = 'a' + b": [],
     "x = True": [],
     "assert a == 1": [],
+    "@lru_cache(maxsize=64)\ndef f(): pass": [],
     "if TYPE_CHECKING:\n    a = 1": [],
     "def f(a: Literal[1]) -> Literal[2]: pass": [],
     "match a:\n    case 1: pass": [],
