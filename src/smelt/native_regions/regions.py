@@ -15,15 +15,12 @@ from smelt.ir.bounds import readable_bounds
 from smelt.ir.partition import Part, models_of_parts, partition
 from smelt.native_regions.library import SOURCE, Region, library_source
 from smelt.native_regions.replace import replace_regions
-from smelt.runtime.c_library import FLAGS, build
+from smelt.runtime.c_library import PORTABLE_FLAGS, build
 from smelt.targets.base import Artifact, Target
 from smelt.targets.legality import refusal
 
 FEWEST_NODES = 4
 """A region of fewer nodes saves less than the call of its operator takes."""
-
-PORTABLE_FLAGS = tuple(flag for flag in FLAGS if flag != "-march=native")
-"""Flags of the library: its C chooses the vectors of the CPU at run time."""
 
 BITS_OF_BYTE = 8
 

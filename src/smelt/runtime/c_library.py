@@ -29,6 +29,9 @@ FLAGS = (
 )
 """Compiler flags for this machine; they preserve NaN, infinities and the order of operations."""
 
+PORTABLE_FLAGS = tuple(flag for flag in FLAGS if flag != "-march=native")
+"""Flags for C that chooses the vectors of the CPU at run time."""
+
 WEIGHTS_ALIGNMENT = 64
 """Alignment in bytes of weights that are passed to a library."""
 

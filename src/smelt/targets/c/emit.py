@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ from smelt.program.memory import MemoryPlan
 from smelt.program.resolve_sizes import with_largest_sizes
 from smelt.runtime.c_library import ERROR_SINGULAR
 from smelt.targets.base import Artifact
-from smelt.targets.c import report_file
+from smelt.targets.c import report_file, session_files
 from smelt.targets.c.contract import INTERFACE_VERSION, SCHEMA, ports, sizes_of
 from smelt.targets.c.cpus import CPUS
 from smelt.targets.c.options import Options
@@ -72,6 +72,9 @@ def emit(plan: CPlan) -> Artifact:
     if in_blob:
         files[f"{options.name}{BLOBS[form]}"] = data
     built = {name: text for name, text in files.items() if name not in project_files(options)}
+    if options.project == "session":
+        files |= _library(files, options)
+        built |= {name: files[name] for name in (session_files.library_name(options.name),)}
     interface = to_json(SCHEMA, options.name, plan.model, program, built)
     files[f"{options.name}.json"] = interface
     kernels = kernel_report(with_largest_sizes(program))
@@ -80,6 +83,14 @@ def emit(plan: CPlan) -> Artifact:
     files[report_file.FILE] = report_file.to_json(options.name, memory, plan.facts, kernels, named)
     report = {"memory": memory.to_json(), "kernels": kernels, **plan.facts}
     return Artifact("c", plan.model, files, plan, report, _loader(options, plan, files))
+
+
+def _library(files: Mapping[str, bytes], options: Options) -> dict[str, bytes]:
+    """Return the shared library of sessions, and the threads that it runs on, by file name."""
+    more = {f"{options.name}_pool.c": session_files.pool_file(options.name)}
+    more = more if options.threads > 1 else {}
+    library = session_files.built_library({**files, **more}, options.name)
+    return {**more, session_files.library_name(options.name): library}
 
 
 def _fields(plan: CPlan, unit: Unit, form: str, blob_bytes: int) -> dict[str, object]:
@@ -123,6 +134,10 @@ def _fields(plan: CPlan, unit: Unit, form: str, blob_bytes: int) -> dict[str, ob
         ],
         "tests": list(unit.tests.values()),
         **_run_fields(unit, options),
+        "most_rank": session_files.MOST_RANK,
+        "session": session_files.session_fields(program, options)
+        if options.project == "session"
+        else {},
     }
 
 
@@ -241,7 +256,8 @@ def _environment() -> jinja2.Environment:
 
 def _loader(options: Options, plan: CPlan, files: dict[str, bytes]) -> Callable[[], Runner]:
     """Return a function that builds the library and loads it into this process."""
-    not_compiled = {*project_files(options), report_file.FILE}
+    not_compiled = {*project_files(options), report_file.FILE, f"{options.name}_pool.c"}
+    not_compiled.add(session_files.library_name(options.name))
     arena_bytes, alignment = max(plan.memory.arena_bytes, 1), plan.memory.alignment
 
     def load() -> Runner:

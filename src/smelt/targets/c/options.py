@@ -12,7 +12,7 @@ from smelt.targets.c.cpus import CPUS
 KNOWN: Mapping[str, tuple[str, ...]] = {
     "weights": ("auto", "hex", "string", "incbin", "bin"),
     "cpu": tuple(CPUS),
-    "project": ("none", "main", "cmake", "zephyr"),
+    "project": ("none", "main", "cmake", "zephyr", "session"),
     "quantized": ("integers", "floats", "fixed"),
 }
 """The allowed values of options that are words."""
@@ -36,7 +36,8 @@ class Options:
     on any CPU and chooses x86 vectors at run time; ``native`` uses the C compiler's flags; other
     values are rows of ``cpus.py``. ``alignment``: a power of 2, the alignment in bytes of the arena
     and its buffers; the default suits the cpu. ``project``: additional files: ``main``, an example
-    of a call; ``cmake``, that and a CMakeLists.txt; ``zephyr``, a Zephyr module. ``threads``: the
+    of a call; ``cmake``, that and a CMakeLists.txt; ``zephyr``, a Zephyr module; ``session``, a
+    shared library and its C interface with names, shapes and errors. ``threads``: the
     number of shards of costly kernels, which a caller of ``<name>_run_parallel`` computes in
     parallel; results have the same bits as on one thread. ``arena``: the most bytes of the arena;
     to fit, the first layers of an image network, or layers at the memory peak, are computed in row

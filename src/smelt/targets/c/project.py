@@ -8,6 +8,7 @@ FILES = {
     "none": {},
     "main": {"{name}_main.c": "main.c.j2"},
     "cmake": {"{name}_main.c": "main.c.j2", "CMakeLists.txt": "cmake.txt.j2"},
+    "session": {"smelt_session.h": "smelt_session.h.j2", "{name}_session.c": "session.c.j2"},
     "zephyr": {"CMakeLists.txt": "zephyr.txt.j2", "zephyr/module.yml": "module.yml.j2"},
 }
 """Project to its files and their templates."""

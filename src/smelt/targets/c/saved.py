@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -9,10 +10,11 @@ from pathlib import Path
 from smelt.errors import InternalError, UsageError
 from smelt.native.emit.names import check_identifier
 from smelt.native.interface_file import InterfaceFile, digest, from_json
-from smelt.runtime.c_library import load_library, nbytes
+from smelt.runtime.c_library import CLibrary, load_library, nbytes
 from smelt.targets.c.contract import INTERFACE_VERSION, SCHEMA
 from smelt.targets.c.emit import BLOBS
 from smelt.targets.c.report_file import clock_file
+from smelt.targets.c.session_files import library_name
 from smelt.targets.runner import Runner
 from smelt.targets.saved_folder import Saved
 
@@ -71,7 +73,19 @@ def _library(folder: Path, contents: InterfaceFile) -> Saved:
         files[f"{name}_clock.c"] = clock_file(name)
 
     def load() -> Runner:
-        """Build and load the library; a failure names a changed file, if there is one."""
+        """Load the library of the folder, or build it; a failure names a changed file, if there is
+        one.
+        """
+        if _has_library(folder, name, contents):
+            return CLibrary(
+                folder.absolute() / library_name(name),
+                f"{name}_run",
+                interface,
+                sizes["ARENA_BYTES"],
+                sizes["ARENA_ALIGN"],
+                sizes=contents.sizes,
+                lengths=contents.lengths,
+            )
         try:
             return load_library(
                 files,
@@ -89,6 +103,21 @@ def _library(folder: Path, contents: InterfaceFile) -> Saved:
             raise _damaged_error(changed[0], folder, error.why or error.what) from error
 
     return Saved("c", interface, load, ranges=contents.ranges)
+
+
+def _has_library(folder: Path, name: str, contents: InterfaceFile) -> bool:
+    """True if the folder has the shared library of sessions, as it was written, and this machine
+    loads libraries of its kind.
+    """
+    path = folder / library_name(name)
+    written = contents.digests.get(path.name)
+    if written is None or not path.is_file() or digest(path.read_bytes()) != written:
+        return False
+    try:
+        ctypes.CDLL(str(path.absolute()))
+    except OSError:
+        return False
+    return True
 
 
 def _files(folder: Path, name: str, contents: InterfaceFile) -> dict[str, bytes]:
