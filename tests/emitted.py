@@ -36,7 +36,7 @@ from smelt.ir.bounds import note_bounds
 from smelt.ir.shapes.declared import declared
 from smelt.ir.shapes.inference import ShapeInference
 from smelt.ir.symbolic_dims.dims import symbols_of
-from smelt.native.computed import is_computed_once_bound
+from smelt.native.computed import is_computed_with_bound_sizes
 from smelt.native.emit.in_process import source_of
 from smelt.native.emit.unit import Unit
 from smelt.native.rewrite.call_blas import call_blas
@@ -94,7 +94,7 @@ def for_host(source: Sized, opset: int, parts: int = 1) -> Facts:
     """Return what the host compiles at the largest sizes."""
     model = with_values(source.graph, opset, source.values)
     ShapeInference(model).infer_model()
-    program = lower(model, is_computed_once_bound)
+    program = lower(model, is_computed_with_bound_sizes)
     bind_declared(program, declared(model.graph))
     shapes = [
         tuple(

@@ -52,8 +52,8 @@ def config(
             fix=fix,
             why="the argument is the name of a command, such as optimize",
         )
-    without = context.find_root().params.get("no_config")
-    files = find_files() if files_wanted(("--no-config",) if without else ()) else ()
+    no_config = ("--no-config",) if context.find_root().params.get("no_config") else ()
+    files = find_files() if files_wanted(no_config) else ()
     options = known_options()
     settings = resolve(options, files, os.environ)
     shown = [item for item in settings if of is None or item.option.command == of]
@@ -65,8 +65,8 @@ def config(
         print_json({"schema": "smelt.config/1", **document})
         return
     print(table(_rows(shown), ("setting", "value", "from")))
-    for name, meant in unknown.items():
-        if not meant:  # every command already warns about likely misspellings
+    for name, similar in unknown.items():
+        if not similar:  # every command already warns about likely misspellings
             note(f"{name} is no setting of smelt")
 
 

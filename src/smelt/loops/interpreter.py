@@ -127,7 +127,7 @@ class _Run:
             raise IndexError(f"{array}[{first}] to {first + n} of {self.arrays[array].size}")
 
     def _index(self, value: Dim) -> int:
-        """Return the value of an index: a number itself, else its C at the variables' values."""
+        """Return the value of an index: a number, or a Size computed from the variables."""
         return value_of(str(value), self.values) if isinstance(value, Size) else value
 
     def _lanes(self, width: str) -> int:

@@ -48,8 +48,10 @@ def is_computed(program: Program, instruction: Instruction) -> bool:
     return refusal(program, instruction) is None
 
 
-def is_computed_once_bound(program: Program, instruction: Instruction) -> bool:
-    """True if a kernel computes the instruction with ``ANY_SIZE`` for each open size.
+def is_computed_with_bound_sizes(program: Program, instruction: Instruction) -> bool:
+    """True if a kernel computes the instruction after each open size has a number.
+
+    The check takes ``ANY_SIZE`` for each open size.
 
     Kernels refuse types, ranks and attributes, hardly ever a size. If a kernel refuses the real
     size, the bound program has no kernel for it, and the caller has to fall back to NumPy.

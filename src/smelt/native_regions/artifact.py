@@ -35,8 +35,9 @@ class NativeFiles(OrtFiles):
     """The files of the plain model, those of the model with regions, and the library."""
 
     def __init__(self, plain: OrtFiles, with_regions: OrtFiles, library: bytes, name: str) -> None:
-        """Hold the files of both models, and the library; files of the same name are those of
-        ``plain``.
+        """Hold the files of both models and the library.
+
+        The attributes of OrtFiles, and files that both models have, are those of ``plain``.
         """
         self.__dict__.update(vars(plain))
         self._parts = (plain, with_regions)

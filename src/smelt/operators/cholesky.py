@@ -69,7 +69,7 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
     lower = bool(attributes["lower"])
     source = a if lower else transposed(m, a)
     row_index, column_index = index_grid(m, a)
-    failed = total(m, zeros_like(m, a), -2, -1) > 0.0
+    none_failed = total(m, zeros_like(m, a), -2, -1) > 0.0  # False for each matrix of the batch
 
     def step(k: Tensor, factor: Tensor, failed: Tensor) -> tuple[Tensor, ...]:
         """Compute column ``k``; note matrices whose pivot is not positive."""
@@ -79,7 +79,7 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
         factor_column = m.where(row_index >= k, below / m.sqrt(pivot), 0.0)
         return m.where(m.equal(column_index, k), factor_column, factor), failed | ~(pivot > 0.0)
 
-    factor, failed = m.repeat(size(m, a, -1), step, (zeros_like(m, a), failed))
+    factor, failed = m.repeat(size(m, a, -1), step, (zeros_like(m, a), none_failed))
     factor = m.where(failed & (row_index >= column_index), math.nan, factor)
     return (factor if lower else transposed(m, factor),)
 

@@ -87,8 +87,10 @@ def _is_effective_bound(dim: ir.SymbolicDim) -> bool:
 
 @lru_cache(maxsize=4096)
 def _simplified_text(text: str, empty: tuple[str, ...]) -> str | None:
-    """Return ``text`` simplified for sizes >= 1 if that also holds where some of ``empty`` are
-    0."""
+    """Return ``text`` with fewer bounds, None if none is redundant.
+
+    SymPy simplifies it for sizes >= 1. The result must also hold where some of ``empty`` are 0.
+    """
     simple = expression_of_positive(text)
     if not empty or len(empty) > MOST or _bounds(str(simple)) >= _bounds(text):
         return None

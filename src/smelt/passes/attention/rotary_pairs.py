@@ -203,7 +203,7 @@ def _is_paired(pairs: ir.Shape, merged: ir.Shape) -> bool:
 
 
 def stacks_pairs(reshape: ir.Node, constants: Constants) -> bool:
-    """True if ``reshape`` merges two values stacked along a new last axis with the axis before."""
+    """True if ``reshape`` interleaves two values: ``stack([x, y], axis=-1).reshape(..., -1)``."""
     stack = producer_of(reshape.inputs[0], "Concat")
     shape, merged = (node.outputs[0].shape if node else None for node in (stack, reshape))
     if stack is None or shape is None or merged is None or not _is_paired(shape, merged):

@@ -39,12 +39,12 @@ def rounds_alike(last: ir.Value | None, m: Match) -> bool:
     scaled = [value for name in ("bias", "more") if (value := m.get(name)) is not None]
     addends = scaled if last is None else [*scaled, last]
     rest = [value for value in addends if not _hides(value, m)]
-    if len(rest) > 1 and not all(_is_ordinary(value, m) for value in rest):
+    if len(rest) > 1 and not all(_may_be_reordered(value, m) for value in rest):
         return False
     late = m.get("late_factor") or m.get("late_divisor")
     if late is None or _is_power_of_two(m.scalar(late)):
         return True
-    return all(_is_ordinary(value, m) for value in rest if value is not last)
+    return all(_may_be_reordered(value, m) for value in rest if value is not last)
 
 
 def _hides(value: ir.Value, m: Match) -> bool:
@@ -53,8 +53,8 @@ def _hides(value: ir.Value, m: Match) -> bool:
     return bounds is not None and bool(bounds[0] <= _hiding_number(value)) and _is_level(value, m)
 
 
-def _is_ordinary(value: ir.Value, m: Match) -> bool:
-    """True for a level or a score-like addend."""
+def _may_be_reordered(value: ir.Value, m: Match) -> bool:
+    """True for a level or a score-like addend; see the module docstring for both terms."""
     return _is_level(value, m) or _is_score_like(value, m)
 
 

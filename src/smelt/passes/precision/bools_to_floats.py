@@ -66,8 +66,10 @@ FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE)
 
 
 def _replaceable_nodes(cast: ir.Node, constants: Constants) -> list[ir.Node]:
-    """Return the nodes that floats can replace, from the input of ``cast`` up; empty if there are
-    too many."""
+    """Return the producers of the input of ``cast`` that floats can replace, the nearest first.
+
+    Returns an empty list if there are more than ``MOST_NODES``.
+    """
     visited: dict[ir.Node, None] = {}
     pending = [cast.inputs[0]]
     while pending:

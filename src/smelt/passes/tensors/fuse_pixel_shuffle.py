@@ -84,7 +84,7 @@ def blocks_moved(m: Match, b: Builder) -> Replacement:
     channels = dims[form.channels]
     by_channel = form.op_type == "SpaceToDepth" and form.mode == "CRD" and channels != 1
     if by_channel and (not isinstance(channels, int) or b.kernels is not None):  # needs 4
-        return Miss("the channels come first, but SpaceToDepth counts the block first")
+        return Miss("SpaceToDepth puts the positions of a block before the channels, not after")
     value = b.op("Reshape", x, b.const_i64(operand_shape)) if operand_shape else x
     mode = form.mode if form.op_type == "DepthToSpace" else None
     value = b.op(form.op_type, value, blocksize=size, mode=mode)

@@ -76,6 +76,9 @@ def _move_past_computation(
     memory. It becomes live during each instruction that the copy passes, so the copy stops where
     that memory would be full. After the computation, the copy only passes copies in the other
     direction, so that copies in the same direction keep their order.
+
+    A copy also stays on its side of a computation with the same output slot: both write it. Two
+    copies with the same output slot write different parts of it, so they may change places.
     """
     copy, live_at_copy = order[position]
     memory = memories[program.slots[slot].space]

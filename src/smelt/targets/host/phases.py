@@ -15,7 +15,7 @@ from smelt.ir.shapes.declared import declared
 from smelt.ir.shapes.inference import ShapeInference
 from smelt.ir.symbolic_dims.dims import binding_advice
 from smelt.ir.symbolic_dims.size_constraints import check_of
-from smelt.native.computed import is_computed_once_bound
+from smelt.native.computed import is_computed_with_bound_sizes
 from smelt.native.types import C_TYPES
 from smelt.program.broken_branches import end_broken_branches
 from smelt.program.instruction import Instruction, Program
@@ -121,7 +121,7 @@ def _program(model: ir.Model, options: Options) -> HostProgram:
         if options.engine != "numpy":
             waits = options.engine == "native"
             lowered = (
-                _lowered_program(model, is_computed_once_bound) if decomposed else program.copy()
+                _lowered_program(model, is_computed_with_bound_sizes) if decomposed else program.copy()
             )
             threads = options.threads
             open_sizes = None if is_static(lowered) else OpenSizes(model, threads)

@@ -98,7 +98,7 @@ def _without_covered_dims(
 ) -> tuple[list[int], ir.Value]:
     """Return indexed dims and starts without the dims in ``covered_dims``.
 
-    A window covers each of these dims, so its start clips to 0.
+    A window covers each of these dims, so its start clips to 0. At least one dim stays indexed.
     """
     kept_columns = [column for column, dim in enumerate(mapped) if dim not in covered_dims] or [0]
     if len(kept_columns) == len(mapped):
@@ -106,7 +106,8 @@ def _without_covered_dims(
     remaining, axis = [mapped[column] for column in kept_columns], len(cx.avals_in[1].shape) - 1
     concat = starts.producer()
     if concat is not None and concat.op_type == "Concat" and len(concat.inputs) == len(mapped):
-        # JAX joins columns of one index each; taking the columns leaves the others unused.
+        # JAX concatenates one column per dim. Without the Gather below, the producers of the
+        # other columns become dead code.
         columns = [concat.inputs[column] for column in kept_columns]
         if concat.attributes.get_int("axis") == axis and columns[0] is not None:
             joined = columns[0] if len(columns) == 1 else cx.op("Concat", *columns, axis=axis)
