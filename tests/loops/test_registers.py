@@ -16,9 +16,9 @@ from smelt.loops.operators import NOT_BELOW_0, Operator
 from smelt.loops.schedule import Vector
 from smelt.native.kernels.convolution.depthwise_layout import Layout, layout_of
 from smelt.native.kernels.convolution.depthwise_rows import (
-    flat,
     is_tall,
     pitch_of,
+    plane_as_row,
     rows_of,
     supports,
 )
@@ -109,7 +109,7 @@ def test_a_plane_as_one_row(epilogue: str, length: int, lanes: int) -> None:
     """The last pair of vectors reaches beyond the row."""
     shape = window(7, 7, (3, 2), 2, 2)
     layout = layout_of(shape)
-    algorithm, schedule = flat(FLOAT, shape, layout, Size.named("n", 1, 200), Epilogue())
+    algorithm, schedule = plane_as_row(FLOAT, shape, layout, Size.named("n", 1, 200), Epilogue())
     algorithm = with_epilogue(algorithm, epilogue)
     rng = np.random.default_rng(length)
     arrays = {

@@ -22,7 +22,7 @@ def kernel_of(op: str) -> Kernel | None:
 
 def kernel_names() -> tuple[str, ...]:
     """Return every instruction that has a kernel, sorted."""
-    return tuple(sorted({*KERNELS, *elementwise.described(), *formula.instructions()}))
+    return tuple(sorted({*KERNELS, *elementwise.operators_with_c(), *formula.instructions()}))
 
 
 def element_types(domain: str, op_type: str) -> frozenset[ir.DataType] | None:

@@ -80,6 +80,9 @@ def _start(semiring: Semiring, type_: CType) -> str:
 def no_nan_condition(cx: KernelContext, semiring: Semiring) -> str:
     """Return a C condition: no product or sum of the operands can be NaN.
 
+    A sum of two numbers is NaN only if it adds +inf and -inf: maxima exclude +inf, minima -inf.
+    Products of ``Max`` and ``Min`` need numbers only, all others finite numbers.
+
     ```
     all_finite_float(x0, 12) && all_finite_float(x1, 12)
     ```

@@ -87,7 +87,11 @@ def _find(cx: KernelContext, count: int, at: str, sign: str, *, last: bool) -> N
 
 
 def _better(type_: CType, sign: str, top: str, *, last: bool) -> str:
-    """Return branch-free C that is true if ``v`` replaces the extreme ``top``."""
+    """Return branch-free C that is true if ``v`` replaces the extreme ``top``.
+
+    The first NaN replaces any number, and no number replaces NaN. With ``last``, an equal value and
+    another NaN replace ``top``, too.
+    """
     test = f"v {sign}{'=' if last else ''} {top}"
     if type_.kind == "float":
         test = f"((({top} == {top}) & (({test}) | (v != v))){' | (v != v)' if last else ''})"
@@ -127,8 +131,8 @@ def _emit_rows_together(
 ) -> None:
     """Write loops that process ``width`` rows together, so that the inner loop runs over rows.
 
-    Elements of a row are ``inner`` apart, and rows are ``row_stride`` elements from each other.
-    ``top`` are the best values so far and ``best`` their positions:
+    ``sizes`` are the loops around rows, the elements of a row, and the number of rows. Rows are
+    ``row_stride`` elements apart. ``top`` are the best values so far and ``best`` their positions:
 
     ```
     for (ptrdiff_t j = 0; j < columns; ++j) {

@@ -90,26 +90,26 @@ def gemm(cx: KernelContext) -> None:
     Shards take whole matrices, or rows of each.
     """
     blas_layout = matrices(cx)
-    assert blas_layout is not None  # who chose this instruction asked
+    assert blas_layout is not None  # the pass that writes this instruction checked it
     layout, left, right = blas_layout
     m, n, k = (axis.size for axis in (layout.m, layout.n, layout.k))
     sizes = [axis.size for axis in layout.batch]
     names = [f"b{i}" for i in range(len(sizes))]
     a = at(cx.input(0).name, [axis.lhs for axis in layout.batch], names)
-    second = at(cx.input(1).name, [axis.rhs for axis in layout.batch], names)
+    b = at(cx.input(1).name, [axis.rhs for axis in layout.batch], names)
     c = at(cx.output().name, [step * m * n for step in row_major(sizes)], names)
     function = pointer(cx, "sgemm" if cx.type(0).name == "float" else "dgemm")
     epilogue = dot_epilogue(cx, names)
     rows = max(FEWEST_ROWS, BLOCK // n) if cx.instruction.epilogue else m
     row_stride = left.leading if left.flag == PLAIN else 1
-    cut = cx.body.widest(sizes)
-    in_batch = cut is not None and is_even(sizes[cut], cx.body.parts)
-    with cx.body.loops(names, sizes, cut if in_batch else None):
-        cutting = parts_of_rows if cx.body.parts > 1 and not in_batch else blocks
-        for first, count in cutting(cx, "i", m, rows):
+    shared_dim = cx.body.widest(sizes)
+    shards_batch = shared_dim is not None and is_even(sizes[shared_dim], cx.body.parts)
+    with cx.body.loops(names, sizes, shared_dim if shards_batch else None):
+        row_blocks = parts_of_rows if cx.body.parts > 1 and not shards_batch else blocks
+        for first, count in row_blocks(cx, "i", m, rows):
             cx.body.line(
                 f"{function}({ROWS}, {left.flag}, {right.flag}, {count}, {n}, {k}, 1, "
-                f"{plus(a, first, row_stride)}, {left.leading}, {second}, {right.leading}, 0, "
+                f"{plus(a, first, row_stride)}, {left.leading}, {b}, {right.leading}, 0, "
                 f"{plus(c, first, n)}, {n});"
             )
             if cx.instruction.epilogue:

@@ -41,7 +41,7 @@ def conversion(cx: KernelContext, source: CType, target: CType) -> str:
 
 
 def _checked_cast(cx: KernelContext, source: CType, target: CType) -> str:
-    """Return the name of a function that converts every float to an integer as wide as ``target``.
+    """Return the name of a function that converts every float to an integer, ``target`` or wider.
 
     ```
     static IN_LOOPS int64_t float_to_int64_t(float x)
@@ -53,20 +53,20 @@ def _checked_cast(cx: KernelContext, source: CType, target: CType) -> str:
     ```
     """
     if target.name == "uint64_t":
-        via, low, high, otherwise = "uint64_t", "> (-1.0@)", "18446744073709551616.0@", "0"
+        wide, low, high, if_outside = "uint64_t", "> (-1.0@)", "18446744073709551616.0@", "0"
     elif target.name == "int32_t" or (target.size == 1 and source.f):
         # The lowest bits of a float beyond these integers are 0.
-        via, low, high, otherwise = "int32_t", "> (-2147483649.0)", "2147483648.0@", "INT32_MIN"
+        wide, low, high, if_outside = "int32_t", "> (-2147483649.0)", "2147483648.0@", "INT32_MIN"
         low = ">= (-2147483648.0f)" if source.f else low
     else:
-        via, high, otherwise = "int64_t", "9223372036854775808.0@", "INT64_MIN"
+        wide, high, if_outside = "int64_t", "9223372036854775808.0@", "INT64_MIN"
         low = ">= (-9223372036854775808.0@)"
-    name = f"{source.name}_to_{via}"
+    name = f"{source.name}_to_{wide}"
     cx.call("IN_LOOPS", IN_LOOPS)  # otherwise GCC does not inline it into loops that round apart
     text = (
-        f"static IN_LOOPS {via} {name}({source.name} x)\n{{\n"
+        f"static IN_LOOPS {wide} {name}({source.name} x)\n{{\n"
         f"    const int inside = (x {low}) & (x < {high});\n"
-        f"    const {via} near = ({via})(inside ? x : 0);\n"
-        f"    return inside ? near : {otherwise};\n}}\n"
+        f"    const {wide} near = ({wide})(inside ? x : 0);\n"
+        f"    return inside ? near : {if_outside};\n}}\n"
     ).replace("@", source.f)
     return cx.call(name, text)

@@ -110,14 +110,15 @@ def triangular_solve(cx: KernelContext) -> None:
     """Write the solutions by substitution; a system from the right is solved as its transpose."""
     body, type_, order, left = cx.body, cx.type(0), cx.shape(0)[-1], bool(cx.int("left_side"))
     columns = cx.shape(2)[-1] if left else cx.shape(2)[-2]
-    transposed = bool(cx.int("transpose_a")) == left  # a system from the right transposes both
-    lower, size = bool(cx.int("lower")) != transposed, order * columns  # a transposed one is upper
+    # x @ a = b is solved as a^T @ x^T = b^T, and the transpose of a lower triangle is upper.
+    transposed = bool(cx.int("transpose_a")) == left
+    lower, size = bool(cx.int("lower")) != transposed, order * columns
 
-    def of_a(i: str, k: str) -> str:
+    def index_in_a(i: str, k: str) -> str:
         """Return the index of an element of the matrix, transposed if ``transposed``."""
         return f"{k} * {order} + {i}" if transposed else f"{i} * {order} + {k}"
 
-    def of_x(i: str, j: str) -> str:
+    def index_in_x(i: str, j: str) -> str:
         """Return the index of an element of the right side, transposed for a
         system from the right."""
         return f"{i} * {columns} + {j}" if left else f"{j} * {order} + {i}"
@@ -132,12 +133,12 @@ def triangular_solve(cx: KernelContext) -> None:
             body.line(f"const ptrdiff_t i = {'r' if lower else f'{order} - 1 - r'};")
             start, stop = ("0", "i") if lower else ("i + 1", str(order))
             with body.loop("k", stop, start=start):
-                index = of_a("i", "k")
-                body.line(f"const {type_.name} p = a_re[{index}], q = {minus}a_im[{index}];")
+                at = index_in_a("i", "k")
+                body.line(f"const {type_.name} p = a_re[{at}], q = {minus}a_im[{at}];")
                 with body.loop("j", columns):
-                    _subtract_product(cx, of_x("i", "j"), of_x("k", "j"))
+                    _subtract_product(cx, index_in_x("i", "j"), index_in_x("k", "j"))
             if not cx.int("unit_diagonal"):
-                index = of_a("i", "i")
-                _divisor(cx, f"a_re[{index}]", f"{minus}a_im[{index}]", zero_is_one=False)
+                at = index_in_a("i", "i")
+                _divisor(cx, f"a_re[{at}]", f"{minus}a_im[{at}]", zero_is_one=False)
                 with body.loop("j", columns):
-                    _quotient(cx, *(f"{part}[{of_x('i', 'j')}]" for part in PARTS))
+                    _quotient(cx, *(f"{part}[{index_in_x('i', 'j')}]" for part in PARTS))

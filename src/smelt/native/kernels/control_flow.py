@@ -46,11 +46,11 @@ def _branch_needs(instance: Instance) -> Needs:
 
 
 def _refuse(instance: Instance) -> str | None:
-    """Return why rows have no address: elements of less than a byte share bytes."""
-    rows = (*instance.instruction.inputs, *instance.instruction.outputs)
-    slots = [instance.program.slots[slot] for slot in rows if slot >= 0]
-    packed = [slot for slot in slots if int(slot.dtype.bitwidth) < 8]
-    return f"elements of {packed[0].dtype.name.lower()}, which share bytes" if packed else None
+    """Return why an operand is refused: a row has no address if its elements share bytes."""
+    operands = (*instance.instruction.inputs, *instance.instruction.outputs)
+    slots = [instance.program.slots[slot] for slot in operands if slot >= 0]
+    sub_byte = [slot for slot in slots if int(slot.dtype.bitwidth) < 8]
+    return f"elements of {sub_byte[0].dtype.name.lower()}, which share bytes" if sub_byte else None
 
 
 def _pointers(cx: KernelContext, name: str, values: Sequence[str], *, read: bool) -> str:
@@ -71,12 +71,14 @@ def _call(
     read = _pointers(cx, "read", inputs, read=True)
     written = _pointers(cx, "written", outputs, read=False)
     body = cx.instruction.bodies[branch_number].program
-    more = cx.all_extra_arguments() + "".join(f", {each.size}" for each in body.loop_sizes)
+    extra_arguments = cx.all_extra_arguments() + "".join(
+        f", {each.size}" for each in body.loop_sizes
+    )
     result_sizes = returned_sizes(body)
     for size in result_sizes:
         cx.body.line(f"ptrdiff_t {size};")
-    more += "".join(f", &{size}" for size in result_sizes)
-    call = f"{cx.body_names[branch_number]}({read}, {written}, {memory}{more})"
+    extra_arguments += "".join(f", &{size}" for size in result_sizes)
+    call = f"{cx.body_names[branch_number]}({read}, {written}, {memory}{extra_arguments})"
     if not cx.body_fails[branch_number]:
         cx.body.line(f"{call};")
         return
@@ -124,19 +126,22 @@ class _State:
     bytes_written: int
 
 
-def _head(instance: Instance) -> int:
-    """Return 1 if a condition controls the loop: the outputs of the body before its states.
+def _condition_count(instance: Instance) -> int:
+    """Return 1 if a condition controls the loop, else 0: the outputs of the body before its states.
 
-    A body has twice as many inputs before its states: the iteration number and the condition.
+    Twice as many inputs precede the states: the iteration number and the condition.
     """
     return int(bool(instance.attributes["counted"]))
 
 
 def _slots_of_states(instance: Instance) -> Iterator[tuple[Slot, Slot]]:
     """Yield two slots of the body for each state: the one it reads, and the one it writes."""
-    body, head = instance.instruction.bodies[0].program, _head(instance)
+    body, conditions = instance.instruction.bodies[0].program, _condition_count(instance)
     for state in range(instance.int("states")):
-        yield body.slots[body.inputs[2 * head + state]], body.slots[body.outputs[head + state]]
+        yield (
+            body.slots[body.inputs[2 * conditions + state]],
+            body.slots[body.outputs[conditions + state]],
+        )
 
 
 def _state_bytes(instance: Instance) -> int:
@@ -152,18 +157,15 @@ def _loop_needs(instance: Instance) -> Needs:
 
 
 def _states(cx: KernelContext) -> list[_State]:
-    """Return the states of a loop.
-
-    An initial value of another shape than later ones is never read, so none of it is copied.
-    """
+    """Return the states; an initial value that has another shape than later ones is never read."""
     varying_sizes = {str(each.size) for each in cx.instruction.bodies[0].program.loop_sizes}
     states = []
     for i, (read, written) in enumerate(_slots_of_states(cx)):
         pairs = zip(read.sizes, written.sizes, strict=False)
         same_sizes = all(str(x) in varying_sizes or same(x, y) for x, y in pairs)
         same_sizes = same_sizes and len(read.shape) == len(written.shape)
-        first = cx.program.slots[cx.instruction.inputs[2 + i]]
-        initial_bytes = first.nbytes if same_sizes else 0
+        initial = cx.program.slots[cx.instruction.inputs[2 + i]]
+        initial_bytes = initial.nbytes if same_sizes else 0
         states.append(_State(cx.output(i).name, initial_bytes, written.nbytes))
     return states
 
@@ -173,36 +175,35 @@ def _varying_sizes(cx: KernelContext) -> list[VaryingSize]:
     body = cx.instruction.bodies[0].program
     loop_sizes, varying = {str(each.size) for each in body.loop_sizes}, {}
     for i, (read, written) in enumerate(_slots_of_states(cx)):
-        first, result = (
+        initial, result = (
             cx.program.slots[slot].sizes
             for slot in (cx.instruction.inputs[2 + i], cx.instruction.outputs[i])
         )
         for axis, size in enumerate(read.sizes):
             if str(size) in loop_sizes:
-                varying[str(size)] = (size, first[axis], written.sizes[axis], result[axis])
+                varying[str(size)] = (size, initial[axis], written.sizes[axis], result[axis])
     return list(varying.values())
 
 
 @contextmanager
-def _iterations(cx: KernelContext, trip: str, counted: bool, most: object) -> Iterator[None]:
+def _iterations(cx: KernelContext, trip: str, has_condition: bool, most: object) -> Iterator[None]:
     """Write the loop over iterations ``i``; the caller writes its body.
 
-    ``counted``: a condition ends the loop. ``most``: ``done`` counts iterations, and a run with
-    more than ``most`` fails.
+    With ``has_condition``, the loop ends when ``going`` is 0. Unless ``most`` is None, ``done``
+    counts iterations, and a run with more than ``most`` fails.
     """
     body = cx.body
-    if counted:
-        going = f"{cx.input(1).name}[0]" if cx.slot(1) is not None else "1"
-        body.line(f"uint8_t going = {going};")
+    if has_condition:
+        body.line(f"uint8_t going = {f'{cx.input(1).name}[0]' if cx.slot(1) is not None else '1'};")
     if most is not None:
         body.line("int64_t done = 0;")
-    test = " && going" if counted else ""
+    test = " && going" if has_condition else ""
     with body.block(f"for (int64_t i = 0; i < {trip}{test}; ++i)"):
         if most is not None:
             cx.may_fail()
             body.line(f"if (done++ == {most})")
             body.line("    return 1;")
-        if counted:
+        if has_condition:
             body.line("const uint8_t before = going;")
         yield
 
@@ -221,15 +222,16 @@ def loop(cx: KernelContext) -> None:
     """
     states, sizes = _states(cx), _varying_sizes(cx)
     _begin(cx, states, sizes)
-    reads, writes = cx.ints("reads"), cx.ints("writes")
-    count = len(states)
+    reads, writes, count = cx.ints("reads"), cx.ints("writes"), len(states)
     rows = [cx.input(2 + count + i) for i in range(len(reads))]
     results = [cx.output(count + i) for i in range(len(writes))]
     captures = range(2 + count + len(rows), len(cx.instruction.inputs))
-    trip, counted = _trip_count(cx, rows), bool(cx.attributes["counted"])
-    counts = bool(cx.attributes["finds"])
-    inputs, outputs = (["&i", "&before"], ["&going"]) if counted else ([], [])
-    with _iterations(cx, trip, counted, highest(results[0].shape[0]) if counts else None):
+    trip, has_condition = _trip_count(cx, rows), bool(cx.attributes["counted"])
+    counts_iterations = bool(cx.attributes["finds"])
+    inputs, outputs = (["&i", "&before"], ["&going"]) if has_condition else ([], [])
+    with _iterations(
+        cx, trip, has_condition, highest(results[0].shape[0]) if counts_iterations else None
+    ):
         new_states = _state_addresses(cx, states)
         inputs += [state.name for state in states]
         inputs += [_row(row, back, trip) for row, back in zip(rows, reads, strict=True)]
@@ -242,14 +244,14 @@ def loop(cx: KernelContext) -> None:
             _copy(cx, state.name, new_state, state.bytes_written)
         for number, (size, *_) in enumerate(sizes):
             cx.body.line(f"{size} = next{number};")
-    if counts:
+    if counts_iterations:
         cx.define_size(results[0].shape[0], "done")
     for size, _, _, result in sizes:
         cx.define_size(result, str(size))
 
 
 def _begin(cx: KernelContext, states: Sequence[_State], sizes: Sequence[VaryingSize]) -> None:
-    """Declare the state sizes that vary, and copy the initial states to the outputs."""
+    """Write the state sizes that vary, and the copy of the initial states to the outputs."""
     for size, initial, _, _ in sizes:
         cx.body.line(f"ptrdiff_t {size} = {initial};")
     for i, state in enumerate(states):
@@ -291,10 +293,8 @@ def _trip_count(cx: KernelContext, rows: Sequence[Operand]) -> str:
     return f"(int64_t){cx.input(0).name}[0]" if cx.slot(0) is not None else "INT64_MAX"
 
 
-def _row(operand: Operand, backwards: int, trip: str) -> str:
-    """Return the pointer to the operand's row of iteration ``i``, as C; ``backwards`` starts at the
-    end.
-    """
+def _row(operand: Operand, is_backwards: int, trip: str) -> str:
+    """Return the pointer to the row of iteration ``i``, as C; the last row first if backwards."""
     size = math.prod(operand.shape[1:])
-    at = f"({trip} - 1 - i)" if backwards else "i"
+    at = f"({trip} - 1 - i)" if is_backwards else "i"
     return f"{operand.name} + {at} * {size}"

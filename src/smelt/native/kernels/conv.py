@@ -32,16 +32,20 @@ def _algorithm(instance: Instance, window: Window) -> Algorithm:
 
 
 def _needs(instance: Instance) -> Needs:
-    """Return the storage needs of the chosen algorithm; depthwise planes may be
-    computed in place."""
+    """Return the storage needs of the chosen algorithm.
+
+    A depthwise convolution may overwrite its image if no result plane is larger than its image
+    plane: a plane is copied before its results are written, which begin at or before it.
+    """
     window = window_of(instance)
     algorithm = _algorithm(instance, window)
-    # A plane is copied before its results are written, which begin at or before it.
     shrinks = highest(window.pixels - window.plane) <= 0
-    over = algorithm is depthwise.ALGORITHM and channels_of(instance)[1] == 1 and shrinks
+    overwrites_image = (
+        algorithm is depthwise.ALGORITHM and channels_of(instance)[1] == 1 and shrinks
+    )
     return Needs(
         in_place=overwritable(instance),
-        over=(0,) if over else (),
+        over=(0,) if overwrites_image else (),
         workspace=algorithm.workspace(instance, window),
     )
 

@@ -69,10 +69,12 @@ def conv_by_panels(cx: KernelContext) -> None:
         by_rows.emit(cx, window)
         return
     _, pixels, terms = product_sizes(cx)
-    scratch, many, weights = cx.scratch(cx.type(0)), _pixels_packed(cx), packed(cx)
-    gather = gather_function(cx, window, channels_of(cx)[0], many)
-    with groups(cx, window), body.shared_loop("p", pixels, step=many):
-        body.line(f"const ptrdiff_t count = {pixels} - p < {many} ? {pixels} - p : {many};")
+    scratch, packed_pixels, weights = cx.scratch(cx.type(0)), _pixels_packed(cx), packed(cx)
+    gather = gather_function(cx, window, channels_of(cx)[0], packed_pixels)
+    with groups(cx, window), body.shared_loop("p", pixels, step=packed_pixels):
+        remaining = f"{pixels} - p"
+        count = f"{remaining} < {packed_pixels} ? {remaining} : {packed_pixels}"
+        body.line(f"const ptrdiff_t count = {count};")
         body.line(f"{gather}(image, {scratch}, p, count);")
         for rows in tiles(cx, terms, weights):
             fetched = _prefetched_elements(cx, rows)

@@ -30,31 +30,30 @@ def det(cx: KernelContext) -> None:
             ... scratch[i * 3 + j] -= share * scratch[k * 3 + j];
     ```
     """
-    source, output, body, t = cx.input(0), cx.output(), cx.body, cx.type(0)
+    source, output, body, type_ = cx.input(0), cx.output(), cx.body, cx.type(0)
     *batch, order, _ = source.shape
     if order == 0:
         with body.loop("b", output.size):
             body.line(f"{output.name}[b] = 1;")
         return
-    a = cx.scratch(t)
+    a = cx.scratch(type_)
     with body.loop("b", math.prod(batch)):
-        body.line(f"{t.name} result = 1;")
-        body.line(
-            f"memcpy({a}, {source.name} + b * {order * order}, {as_bytes(order * order * t.size)});"
-        )
+        body.line(f"{type_.name} result = 1;")
+        size = order * order
+        body.line(f"memcpy({a}, {source.name} + b * {size}, {as_bytes(size * type_.size)});")
         with body.loop("k", order):
             body.line("ptrdiff_t p = k;")
             with body.loop("i", order, start="k + 1"):
-                size = f"fabs{t.f}({a}[i * {order} + k])"
-                body.line(f"p = {size} > fabs{t.f}({a}[p * {order} + k]) ? i : p;")
+                below = f"fabs{type_.f}({a}[i * {order} + k])"
+                body.line(f"p = {below} > fabs{type_.f}({a}[p * {order} + k]) ? i : p;")
             with body.loop("j", f"(p != k ? {order} : k)", start="k"):
-                body.line(f"const {t.name} v = {a}[k * {order} + j];")
+                body.line(f"const {type_.name} v = {a}[k * {order} + j];")
                 body.line(f"{a}[k * {order} + j] = {a}[p * {order} + j];")
                 body.line(f"{a}[p * {order} + j] = v;")
-            body.line(f"const {t.name} pivot = {a}[k * {order} + k];")
+            body.line(f"const {type_.name} pivot = {a}[k * {order} + k];")
             body.line("result *= p != k ? -pivot : pivot;")
             with body.loop("i", f"(pivot != 0 ? {order} : 0)", start="k + 1"):
-                body.line(f"const {t.name} share = {a}[i * {order} + k] / pivot;")
+                body.line(f"const {type_.name} share = {a}[i * {order} + k] / pivot;")
                 with body.loop("j", order, start="k"):
                     body.line(f"{a}[i * {order} + j] -= share * {a}[k * {order} + j];")
         body.line(f"{output.name}[b] = result;")

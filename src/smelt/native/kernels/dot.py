@@ -112,9 +112,9 @@ def _is_copied(instance: Instance, layout: Layout) -> bool:
     if highest(layout.n.size) <= 1:
         return False
     row_bytes = layout.k.rhs * instance.type(0).size
-    clashes = isinstance(cast(object, row_bytes), int) and row_bytes % CLASHING == 0
-    many = lowest(layout.m.size) >= FEWEST_ROWS and lowest(layout.k.size) >= FEWEST_ROWS
-    return not same(layout.n.rhs, 1) or (clashes and many)
+    rows_clash = isinstance(cast(object, row_bytes), int) and row_bytes % CLASHING == 0
+    has_many_tiles = lowest(layout.m.size) >= FEWEST_ROWS and lowest(layout.k.size) >= FEWEST_ROWS
+    return not same(layout.n.rhs, 1) or (rows_clash and has_many_tiles)
 
 
 @kernel(
@@ -181,9 +181,12 @@ def _emit_log_sum_exp(cx: KernelContext, layout: Layout, variables: Sequence[str
 
 
 def _emit_tiles(
-    cx: KernelContext, layout: Layout, variables: Sequence[str], over: Algebra | None
+    cx: KernelContext, layout: Layout, variables: Sequence[str], semiring: Algebra | None
 ) -> None:
-    """Write calls of the portable micro-kernels, which compilers vectorize where they can."""
+    """Write calls of the portable micro-kernels, which compilers vectorize where they can.
+
+    ``semiring`` is None for sums of products.
+    """
     lhs, output, width = cx.input(0), cx.output(), _panel(cx, layout)
     m, n, k = layout.m, layout.n, layout.k
     sizes = [axis.size for axis in layout.batch]
@@ -203,7 +206,7 @@ def _emit_tiles(
             b_k=k.rhs,
             c=at(output.name, [step * m.size * n.size for step in row_major(sizes)], variables),
             c_m=n.size,
-            algebra=over,
+            algebra=semiring,
         )
         divisible = n.size - n.size % width
         with cx.body.loop("j", divisible, step=width):
@@ -222,11 +225,11 @@ def _emit_vectors(cx: KernelContext, layout: Layout, variables: Sequence[str]) -
     right = cx.constant(pack(_matrix(cx, layout), m.size), cx.type(1)) if is_packed else ""
     has_many_panels = lowest(n.size) >= 2 * vector_dot.panel_for(m.size) * cx.body.parts
     shared_dim = "columns" if has_many_panels else "rows"
-    widest = cx.body.widest(sizes)
-    in_batch = widest is not None and is_even(sizes[widest], cx.body.parts)
-    if in_batch:
+    widest_dim = cx.body.widest(sizes)
+    shards_batch = widest_dim is not None and is_even(sizes[widest_dim], cx.body.parts)
+    if shards_batch:
         shared_dim = ""
-    with cx.body.loops(variables, sizes, widest if in_batch else None):
+    with cx.body.loops(variables, sizes, widest_dim if shards_batch else None):
         product = Matrices(
             m=m.size,
             n=n.size,
@@ -248,7 +251,10 @@ def _emit_vectors(cx: KernelContext, layout: Layout, variables: Sequence[str]) -
 
 
 def is_even(count: int, parts: int) -> bool:
-    """True if ``parts`` shards of ``count`` equal matrices take about equal time."""
+    """True if ``parts`` threads take about equal time for ``count`` equal matrices.
+
+    Each thread has at least four matrices, or all have the same number.
+    """
     return count >= 4 * parts or (count >= parts and count % parts == 0)
 
 
@@ -278,16 +284,16 @@ def _pack(cx: KernelContext, layout: Layout, width: int) -> str:
     """
     matrix, n = _matrix(cx, layout), layout.n
     panels = [matrix[:, first : first + width] for first in range(0, n.size, width)]
-    whole = [
+    padded_panels = [
         np.pad(panel, ((0, 0), (0, padded(panel.shape[1]) - panel.shape[1]))) for panel in panels
     ]
-    return cx.constant(np.concatenate([panel.reshape(-1) for panel in whole]), cx.type(1))
+    return cx.constant(np.concatenate([panel.reshape(-1) for panel in padded_panels]), cx.type(1))
 
 
 def _matrix(cx: KernelContext, layout: Layout) -> np.ndarray:
     """Return the constant right operand as ``[k, n]``."""
     array = np.ascontiguousarray(cx.program.constants[cx.instruction.inputs[1]])
-    n, k, item = layout.n, layout.k, array.itemsize
+    n, k, itemsize = layout.n, layout.k, array.itemsize
     return np.lib.stride_tricks.as_strided(
-        array, (k.size, n.size), (k.rhs * item, n.rhs * item), writeable=False
+        array, (k.size, n.size), (k.rhs * itemsize, n.rhs * itemsize), writeable=False
     )

@@ -38,7 +38,7 @@ def dot_epilogue(cx: KernelContext, variables: Sequence[str]) -> Epilogue:
         rows and columns."""
         operand = cx.input(position)
         strides = side_operand_strides(cx, operand.shape)
-        assert strides is not None  # else its step would not be here
+        assert strides is not None  # fusion checked ``side_operand_strides``
         return SideOperand(at(operand.name, strides[:-2], variables), *strides[-2:])
 
     return epilogue_of(cx, side_operand)

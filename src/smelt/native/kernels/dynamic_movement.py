@@ -27,8 +27,8 @@ MOST = 1 << 40
 """The largest absolute value of pads and repeats; larger ones fit no memory."""
 
 
-def _begin(cx: KernelContext, more: Sequence[str]) -> tuple[Operand, Operand, int]:
-    """Declare the input's sizes and the arrays ``more``, each with a number per dim.
+def _begin(cx: KernelContext, arrays: Sequence[str]) -> tuple[Operand, Operand, int]:
+    """Declare the input's sizes and the C ``arrays``, each with a number per dim.
 
     Returns input, output and rank.
     """
@@ -37,7 +37,7 @@ def _begin(cx: KernelContext, more: Sequence[str]) -> tuple[Operand, Operand, in
     cx.may_fail()
     sizes = ", ".join(f"{size}" for size in source.shape)
     cx.body.line(f"const ptrdiff_t size[{rank}] = {{ {sizes} }};")
-    for name in more:
+    for name in arrays:
         cx.body.line(f"ptrdiff_t {name}[{rank}];")
         cx.body.line(f"(void){name};")  # a copy reads no step along a dim of one element
     return source, output, rank
@@ -48,12 +48,12 @@ def _axis(cx: KernelContext, axes: Operand | None, rank: int) -> None:
     if axes is None:
         cx.body.line("const ptrdiff_t a = j;")
         return
-    cx.body.line(f"const ptrdiff_t a = (ptrdiff_t){axes.name}[j]{_from_back(axes, rank)};")
+    cx.body.line(f"const ptrdiff_t a = (ptrdiff_t){axes.name}[j]{_counted_from_end(axes, rank)};")
     cx.body.line(f"if (a < 0 || a >= {rank})")
     cx.body.line("    return 1;")
 
 
-def _from_back(axes: Operand, rank: int) -> str:
+def _counted_from_end(axes: Operand, rank: int) -> str:
     """Return the C that adds the rank to a negative axis, so that -1 becomes the last one."""
     return f" + ({axes.name}[j] < 0 ? {rank} : 0)"
 
@@ -78,8 +78,12 @@ def _refuse_scalar(instance: Instance) -> str | None:
 def dynamic_slice(cx: KernelContext) -> None:
     """Write the sizes of a Slice, then one loop nest that reads by strides and an offset.
 
-    Negative starts and ends count from the end of the dim; then they are clamped to it. In C, ``n``
-    is the size of dim ``a``, ``s`` the start, ``e`` the end, and ``p`` the step.
+    For each entry ``j``, the C computes:
+
+    1. ``n``, the size of dim ``a``; start ``s`` and end ``e``, with ``n`` added if negative;
+    2. the step ``p``, limited to +-(n + 1): larger steps have the same result, and would overflow;
+    3. ``s`` and ``e`` clamped to the dim. Backwards, ``s`` is at most n - 1, and ``e`` may be -1;
+    4. the number of elements from the distance ``far`` of ``s`` and ``e``.
     """
     source, output, rank = _begin(cx, ("first", "step", "count"))
     starts, ends, axes, steps = cx.input(1), cx.input(2), cx.optional(3), cx.optional(4)
@@ -97,9 +101,7 @@ def dynamic_slice(cx: KernelContext) -> None:
         body.line(f"int64_t p = {f'{steps.name}[j]' if steps is not None else 1};")
         body.line("if (p == 0)")
         body.line("    return 1;")
-        # larger steps have the same result, and would overflow
         body.line("p = p < -n - 1 ? -n - 1 : p > n + 1 ? n + 1 : p;")
-        # backwards, the first element is at most n - 1, and the end may be before element 0
         body.line("const int64_t low = p > 0 ? 0 : -1, high = p > 0 ? n : n - 1;")
         body.line("s = s < (p > 0 || n == 0 ? low : 0) ? (p > 0 || n == 0 ? low : 0) : s;")
         body.line("s = s > high ? high : s;")
@@ -135,13 +137,13 @@ def dynamic_pad(cx: KernelContext) -> None:
     """
     source, output, rank = _begin(cx, ("before", "count"))
     pads, value, axes = cx.input(1), cx.optional(2), cx.optional(3)
-    mode, body, half = str(cx.instruction.attributes["mode"]), cx.body, pads.size // 2
+    mode, body, count = str(cx.instruction.attributes["mode"]), cx.body, pads.size // 2
     with body.loop("d", rank):
         body.line("before[d] = 0;")
         body.line("count[d] = size[d];")
-    with body.loop("j", half):
+    with body.loop("j", count):
         _axis(cx, axes, rank)
-        body.line(f"const int64_t b = {pads.name}[j], e = {pads.name}[j + {half}];")
+        body.line(f"const int64_t b = {pads.name}[j], e = {pads.name}[j + {count}];")
         body.line(f"if (b > {MOST} || b < -{MOST} || e > {MOST} || e < -{MOST})")
         body.line("    return 1;")
         if mode != "constant":
@@ -159,9 +161,9 @@ def dynamic_pad(cx: KernelContext) -> None:
 @kernel(DYNAMIC_TILE, kinds=ANY, refuse=_refuse_scalar)
 def dynamic_tile(cx: KernelContext) -> None:
     """Write the sizes of a Tile, then the same copy as for repeats in the model."""
-    source, given, output, body = cx.input(0), cx.input(1), cx.output(), cx.body
+    source, repeats_input, output, body = cx.input(0), cx.input(1), cx.output(), cx.body
     cx.may_fail()
-    repeats = [_entry(given.name, dim) for dim in range(len(source.shape))]
+    repeats = [_entry(repeats_input.name, dim) for dim in range(len(source.shape))]
     for dim, times in enumerate(repeats):
         body.line(f"if ({times} < 0 || {times} > {MOST})")
         body.line("    return 1;")
@@ -173,8 +175,9 @@ def dynamic_tile(cx: KernelContext) -> None:
 def dynamic_reshape(cx: KernelContext) -> None:
     """Write the sizes of a Reshape, then a copy.
 
-    A size of 0 is that of the input unless ``allowzero``. A size of -1 is computed from the others.
-    In C, ``open`` is the dim of size -1, and ``known`` the product of the other sizes.
+    A size of 0 means the input's size unless ``allowzero``; -1 is computed from the other sizes.
+    In C, ``open`` is the dim of size -1, ``known`` the product of the other sizes, and ``whole``
+    the number of elements. A run fails with a second -1, or if the product is not ``whole``.
     """
     source, shape, output, body = cx.input(0), cx.input(1), cx.output(), cx.body
     rank, input_rank = len(output.shape), len(source.shape)

@@ -53,8 +53,8 @@ def dynamic_reduce(cx: KernelContext) -> None:
     source, axes, output, body = cx.input(0), cx.input(1), cx.output(), cx.body
     rank, keep = len(source.shape), bool(cx.int("keepdims"))
     kept = cx.call(*_kept(source.shape, axes.size, axes.type.name, cx.int("noop")))
-    fits = cx.call(*_fits(kept, source.shape, output.shape, axes.type.name, keep))
-    cx.require(fits, 1)
+    output_fits = cx.call(*_output_fits(kept, source.shape, output.shape, axes.type.name, keep))
+    cx.require(output_fits, 1)
     body.line(f"ptrdiff_t kept[{max(rank, 1)}];")
     body.line(f"{kept}({axes.name}, kept);")
     for dim, size in enumerate(source.shape[:-1]):
@@ -76,38 +76,39 @@ def nest_of(cx: KernelContext) -> tuple[Statement, ...]:
 
 
 def _algorithm(cx: KernelContext, read: Access, result: Access, *, keeps_last: bool) -> Algorithm:
-    """Return the reduction over the part of each dim that is reduced, of the part that is kept.
+    """Return the reduction with two loops per dim: over the kept part, and over the reduced part.
 
-    One of both has one element. The last dim is one or the other.
+    One of the two loops has one iteration, which C decides from the axes. The last dim, whose kind
+    is known here, has one loop.
     """
-    source, kept, others, index = cx.input(0), list[Axis](), list[Axis](), list[Dim]()
+    source, kept_axes, reduced_axes, index = cx.input(0), list[Axis](), list[Axis](), list[Dim]()
     for dim, size in enumerate(source.shape[:-1]):
-        kept.append(Axis(f"i{dim}", Size.named(f"kept{dim}", 0, max(size, 1))))
-        others.append(Axis(f"k{dim}", Size.named(f"reduced{dim}", 0, max(size, 1))))
-        index.append(kept[-1].at + others[-1].at)
+        kept_axes.append(Axis(f"i{dim}", Size.named(f"kept{dim}", 0, max(size, 1))))
+        reduced_axes.append(Axis(f"k{dim}", Size.named(f"reduced{dim}", 0, max(size, 1))))
+        index.append(kept_axes[-1].at + reduced_axes[-1].at)
     for size in source.shape[-1:]:
-        (kept if keeps_last else others).append(Axis("last", size))
+        (kept_axes if keeps_last else reduced_axes).append(Axis("last", size))
         index.append(Axis("last", size).at)
     load = Load(Buffer(read.array, read.type, source.shape), tuple(index))
-    count = math.prod(axis.extent for axis in others)
+    count = math.prod(axis.extent for axis in reduced_axes)
     op = str(cx.attributes["reduction"])
-    value = reduced(op, source.type, tuple(others), load, count)
-    to = Buffer(result.array, result.type, tuple(axis.extent for axis in kept))
-    return Algorithm((Stage(to, tuple(kept), value),))
+    value = reduced(op, source.type, tuple(reduced_axes), load, count)
+    to = Buffer(result.array, result.type, tuple(axis.extent for axis in kept_axes))
+    return Algorithm((Stage(to, tuple(kept_axes), value),))
 
 
-def _kept(shape: tuple[int, ...], axes: int, word: str, noop: int) -> tuple[str, str]:
-    """Return name and text of a function of ``(axes, kept)`` that notes which dims are kept.
+def _kept(shape: tuple[int, ...], axes: int, c_type: str, noop: int) -> tuple[str, str]:
+    """Return name and text of a function of ``(axes, kept)`` that sets ``kept[d]`` for each dim.
 
     The function returns 0 for an axis out of range.
     """
-    rank, every = len(shape), int(axes == 0 and not noop)
-    name = f"kept_of_{rank}_by_{axes}_{word}" + ("_noop" if noop else "")
+    rank, reduces_all = len(shape), int(axes == 0 and not noop)
+    name = f"kept_of_{rank}_by_{axes}_{c_type}" + ("_noop" if noop else "")
     lines = [
-        f"static int {name}(const {word} *axes, ptrdiff_t *kept)",
+        f"static int {name}(const {c_type} *axes, ptrdiff_t *kept)",
         "{",
         f"    for (ptrdiff_t d = 0; d < {rank}; ++d)",
-        f"        kept[d] = {1 - every};",
+        f"        kept[d] = {1 - reduces_all};",
         f"    for (ptrdiff_t j = 0; j < {axes}; ++j) {{",
         f"        const ptrdiff_t a = (ptrdiff_t)axes[j] + (axes[j] < 0 ? {rank} : 0);",
         f"        if (a < 0 || a >= {rank})",
@@ -121,11 +122,13 @@ def _kept(shape: tuple[int, ...], axes: int, word: str, noop: int) -> tuple[str,
     return name, "\n".join(lines) + "\n"
 
 
-def _fits(
-    kept: str, shape: tuple[int, ...], output: tuple[int, ...], word: str, keep: bool
+def _output_fits(
+    kept: str, shape: tuple[int, ...], output: tuple[int, ...], c_type: str, keep: bool
 ) -> tuple[str, str]:
-    """Return name and text of a function that is true if the axes lead to the
-    sizes of the output."""
+    """Return name and text of a function of ``(axes)``: true if the output has its right sizes.
+
+    Without ``keep``, ``at`` counts the output dims that were compared.
+    """
     rank, output_rank = len(shape), len(output)
     sizes, results = (", ".join(map(str, dims or (1,))) for dims in (shape, output))
     name = f"{kept}_from_{'x'.join(map(str, shape))}_to_{'x'.join(map(str, output))}"
@@ -133,18 +136,18 @@ def _fits(
     if keep:
         name += "_in_place"
         checks += "        if (result[d] != (kept[d] ? size[d] : 1))\n            return 0;\n"
-        end = "1"
+        condition = "1"
     else:
         checks += (
             "        if (kept[d] && "
             f"(at >= {output_rank} || result[at++] != size[d]))\n            return 0;\n"
         )
-        end = f"at == {output_rank}"
+        condition = f"at == {output_rank}"
     text = (
-        f"static int {name}(const {word} *axes)\n{{\n"
+        f"static int {name}(const {c_type} *axes)\n{{\n"
         f"    static const ptrdiff_t size[] = {{{sizes}}}, result[] = {{{results}}};\n"
         f"    ptrdiff_t kept[{max(rank, 1)}], at = 0;\n"
         f"    if (!{kept}(axes, kept))\n        return 0;\n"
-        f"{checks}    (void)size;\n    (void)result;\n    (void)at;\n    return {end};\n}}\n"
+        f"{checks}    (void)size;\n    (void)result;\n    (void)at;\n    return {condition};\n}}\n"
     )
     return name, text

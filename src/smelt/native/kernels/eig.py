@@ -31,8 +31,9 @@ SIZE = 16
 
 
 def _needs(instance: Instance) -> Needs:
-    """Return the scratch space: a Schur form, its vectors, two vectors, and a scale and a mark per
-    row.
+    """Return the scratch space: a Schur form, its vectors, two vectors, and two more rows.
+
+    The rows are the balancing factors and the marks for conjugate pairs.
     """
     order = instance.shape(0)[-1]
     return Needs(workspace=SIZE * (2 * order * order + 3 * order))
@@ -40,25 +41,29 @@ def _needs(instance: Instance) -> Needs:
 
 def _add_functions(cx: KernelContext, texts: Iterable[Mapping[str, str]]) -> None:
     """Add all support functions of ``texts``."""
-    for each in texts:
-        for name, text in each.items():
+    for functions in texts:
+        for name, text in functions.items():
             cx.call(name, text)
 
 
 @contextmanager
-def _schur(cx: KernelContext, *, is_complex: bool, balanced: bool) -> Iterator[None]:
-    """Write the Schur form of each matrix ``b``; the caller writes the use of it in the same loop.
+def _schur(cx: KernelContext, *, is_complex: bool, balances: bool) -> Iterator[None]:
+    """Write the Schur form of each matrix ``b``; the caller writes its use in the same loop.
 
-    In C, ``t`` is the form, ``z`` its vectors, ``by`` the balancing factors, and ``power`` the
-    exponent of the scaling. A matrix with non-finite elements, or without convergence, gives NaN.
+    1. All numbers are scaled by ``2 ** -power``. Rows without off-diagonal elements are exchanged
+       to the ends: rows ``lo`` to ``hi`` remain. With ``balances``, these are scaled by ``by``.
+    2. Reflections make the matrix ``t`` a Hessenberg matrix; ``z`` is their product.
+    3. QR steps make ``t`` the Schur form.
+
+    A matrix with non-finite elements, or without convergence, gives NaN.
     """
     body, n = cx.body, cx.shape(0)[-1]
     inputs = [cx.input(i) for i in range(1 + is_complex)]
     outputs: list[Operand] = [cx.output(i) for i in range(len(cx.instruction.outputs))]
     parts, suffix, number = (2, "_complex", "eig_number") if is_complex else (1, "", "double")
     scratch, rank = cx.scratch(C_TYPES[ir.DataType.DOUBLE]), len(inputs[0].shape)
-    eps = PRECISION[ir.DataType.FLOAT if cx.type(0).name == "float" else ir.DataType.DOUBLE]
-    body.line(f"const double eps = {eps!r};")
+    precision = PRECISION[ir.DataType.FLOAT if cx.type(0).name == "float" else ir.DataType.DOUBLE]
+    body.line(f"const double eps = {precision!r};")
     body.line(f"double *const t = {scratch}, *const z = t + {2 * n * n};")
     body.line(
         f"double *const x = z + {2 * n * n}, *const v = x + {2 * n}, *const by = v + {2 * n};"
@@ -74,7 +79,7 @@ def _schur(cx: KernelContext, *, is_complex: bool, balanced: bool) -> Iterator[N
                     body.line(f"t[{at}] = (double){each.name}[b * {n * n} + i];")
             body.line(f"power = eig_scale({parts * n * n}, t);")
             body.line(f"eig_isolate({n}, {parts}, t, by, &lo, &hi);")
-            if balanced:
+            if balances:
                 body.line(f"eig_balance({n}, {parts}, t, by, lo, hi);")
             pointers = ", ".join(f"({number} *){each}" if is_complex else each for each in "tzx")
             body.line(f"eig_hessenberg{suffix}({n}, lo, hi, {pointers});")
@@ -97,7 +102,7 @@ def eig(cx: KernelContext) -> None:
     """
     order, body = cx.shape(0)[-1], cx.body
     _add_functions(cx, (NUMBERS, REAL, BALANCE, {"eig_pairs": PAIRS, "eig_vector": VECTOR}))
-    with _schur(cx, is_complex=False, balanced=True):
+    with _schur(cx, is_complex=False, balances=True):
         body.line("eig_number *const form = (eig_number *)t, *const basis = (eig_number *)z;")
         body.line(f"int *const pair = (int *)(by + {order});")
         body.line(f"eig_widen({order * order}, form);")
@@ -114,7 +119,7 @@ def complex_eig(cx: KernelContext) -> None:
     """Write eigenvalues and eigenvectors of complex matrices."""
     order, body = cx.shape(0)[-1], cx.body
     _add_functions(cx, (COMPLEX, BALANCE, {"eig_vector": VECTOR}))
-    with _schur(cx, is_complex=True, balanced=True):
+    with _schur(cx, is_complex=True, balances=True):
         body.line("eig_number *const form = (eig_number *)t, *const basis = (eig_number *)z;")
         with body.loop("k", order):
             _emit_value(cx, order)
@@ -151,7 +156,7 @@ def _emit_vectors(cx: KernelContext, n: int, imaginary: str, *, with_pairs: bool
 def schur(cx: KernelContext) -> None:
     """Write the real Schur form and its vectors."""
     _add_functions(cx, (REAL,))
-    with _schur(cx, is_complex=False, balanced=False):
+    with _schur(cx, is_complex=False, balances=False):
         _emit_form(cx, ("",))
 
 
@@ -159,7 +164,7 @@ def schur(cx: KernelContext) -> None:
 def complex_schur(cx: KernelContext) -> None:
     """Write the complex Schur form and its vectors."""
     _add_functions(cx, (COMPLEX,))
-    with _schur(cx, is_complex=True, balanced=False):
+    with _schur(cx, is_complex=True, balances=False):
         _emit_form(cx, ("2 * ", "2 * "))
 
 

@@ -52,7 +52,7 @@ def eigh(cx: KernelContext) -> None:
     ``skip`` marks matrices with non-finite elements.
     """
     order, body, c_type, vectors = cx.shape(0)[-1], cx.body, cx.type(0).name, Vectors(cx)
-    part, lanes = order - 1, vectors.lanes
+    rest, lanes = order - 1, vectors.lanes  # reflections leave row and column 0 unchanged
     arrays = (
         ("a", order * order),
         ("q", order * order),
@@ -73,16 +73,16 @@ def eigh(cx: KernelContext) -> None:
             body.line(f"a[j * {order} + i] = a[i * {order} + j];")
         vectors.call("near", "a", order * order, "&back", "skip")
         vectors.call("tridiagonal", "a", "taus", "w", order)
-        with body.loops(("i", "j"), (part, part)):
-            body.line(f"z[i * {part} + j] = a[(i + 1) * {order} + j];")
-        vectors.call("multiply", "z", "taus", "q", "w", part, part, part)
+        with body.loops(("i", "j"), (rest, rest)):
+            body.line(f"z[i * {rest} + j] = a[(i + 1) * {order} + j];")
+        vectors.call("multiply", "z", "taus", "q", "w", rest, rest, rest)
         with body.loop("i", order):
             body.line(f"d[i] = a[i * {order + 1}];")
-            body.line(f"e[i] = i < {part} ? a[i * {order + 1} + {order}] : ({vectors.word}){{0}};")
+            body.line(f"e[i] = i < {rest} ? a[i * {order + 1} + {order}] : ({vectors.word}){{0}};")
         with body.loops(("j", "i"), (order, order)):
             body.line(f"z[j * {order} + i] = ({vectors.word}){{0}} + ({c_type})(i == j);")
             body.line("if (i && j)")
-            body.line(f"    z[j * {order} + i] = q[(i - 1) * {part} + j - 1];")
+            body.line(f"    z[j * {order} + i] = q[(i - 1) * {rest} + j - 1];")
         body.line(f"const int failed = {vectors.function('ql')}(d, e, z, {order}, skip);")
         cx.fail_if("failed")
         with body.loop("l", lanes):

@@ -67,7 +67,7 @@ def in_place(instance: Instance) -> Needs:
     output = instance.program.slots[instance.instruction.outputs[0]]
     inputs = instance.instruction.inputs
     read_by_views = {slot for position, slot in enumerate(inputs) if instance.view(position)}
-    usable = [
+    overwritable = [
         position
         for position in range(len(inputs))
         if (slot := instance.slot(position)) is not None
@@ -75,7 +75,7 @@ def in_place(instance: Instance) -> Needs:
         and slot.dtype == output.dtype
         and same(slot.shape, output.shape)
     ]
-    return Needs(in_place=tuple(usable))
+    return Needs(in_place=tuple(overwritable))
 
 
 def _refuse(instance: Instance) -> str | None:
@@ -90,7 +90,7 @@ def _refuse(instance: Instance) -> str | None:
 
 
 def kernel_for(row: Row) -> Kernel:
-    """Return the kernel of an operator for the element kinds of which its row has C."""
+    """Return the kernel of an operator, for the element kinds for which its row has C."""
 
     def element(cx: KernelContext) -> tuple[list[str], str]:
         """Return the C of one element, with calls of ``math.h`` replaced by functions that
@@ -126,6 +126,6 @@ def by_row(op: str) -> Kernel | None:
     return kernel_for(row) if row is not None and kinds_of(row) else None
 
 
-def described() -> tuple[str, ...]:
-    """Return the operators that their rows compute unless they have another kernel."""
+def operators_with_c() -> tuple[str, ...]:
+    """Return the operators for which ``by_row`` has a kernel."""
     return tuple(name for name in ROWS if by_row(name) is not None)

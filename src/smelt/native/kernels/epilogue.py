@@ -56,23 +56,34 @@ class Epilogue:
     lines: tuple[str, ...] = ()
 
     def of_rows(self, length: Dim) -> Epilogue:
-        """Return the epilogue of one row as that of rows of ``length``, one after the other."""
-        operands = (replace(one, row=one.column * length) for one in self.side_operands)
+        """Return the epilogue of one row as that of rows of ``length``, one after the other.
+
+        ``column`` of a side operand counts elements of the plane: a row is ``length`` of them.
+        """
+        operands = (replace(operand, row=operand.column * length) for operand in self.side_operands)
         return replace(self, side_operands=tuple(operands))
 
     def of_stores(self, row: Dim, column: Dim) -> loops.Epilogue | None:
-        """Return the epilogue of the element at an index; None if a sum is stored as it is."""
+        """Return the epilogue for the loop language, at the element ``row``, ``column``.
+
+        None if the sum is stored unchanged.
+        """
         if self.text == "{0}" and not self.lines:
             return None
         operands = (
-            Load(Buffer(f"({one.pointer})", FLOAT, (1,)), (row * one.row + column * one.column,))
-            for one in self.side_operands
+            Load(
+                Buffer(f"({operand.pointer})", FLOAT, (1,)),
+                (row * operand.row + column * operand.column,),
+            )
+            for operand in self.side_operands
         )
         return loops.Epilogue(steps_operator(self.lines, self.text), tuple(operands))
 
     def at(self, row: str, column: str) -> Epilogue:
         """Return the epilogue whose first element is at ``row`` and ``column`` of this one."""
-        return replace(self, side_operands=tuple(one.at(row, column) for one in self.side_operands))
+        return replace(
+            self, side_operands=tuple(operand.at(row, column) for operand in self.side_operands)
+        )
 
     def after(self, text: str, side_operand: SideOperand) -> Epilogue:
         """Return the epilogue that applies ``text`` to the sum, and this epilogue to the outcome.
@@ -133,8 +144,8 @@ def epilogue_of(cx: KernelContext, side_operand: Callable[[int], SideOperand]) -
     text, lines = RELU if relu else "{0}", []
     for number, step in enumerate(cx.instruction.epilogue):
         lines.append(f"{_step_declaration(number)} = {text};")
-        more, text = _element(cx, step, number, {**names, RESULT: f"step{number}"})
-        lines += more
+        statements, text = _element(cx, step, number, {**names, RESULT: f"step{number}"})
+        lines += statements
     return Epilogue(text, tuple(side_operand(position) for position in positions), tuple(lines))
 
 
@@ -144,18 +155,20 @@ def _element(
     """Return the statements and the C expression of one step; ``names`` are its operands in C."""
     from smelt.native.kernels import kernel_of
 
-    inner = KernelContext(cx.program, instruction_of(cx.instruction, step), support=cx.support)
+    step_context = KernelContext(
+        cx.program, instruction_of(cx.instruction, step), support=cx.support
+    )
     kernel = kernel_of(step.op)
     assert kernel is not None
-    assert kernel.element is not None  # else it would not have become a step
-    before, text = kernel.element(inner)
+    assert kernel.element is not None  # fusion takes only such operators as steps
+    statements, text = kernel.element(step_context)
     operands = [names.get(position, "") for position in step.operands]
 
     def named(line: str) -> str:
         """Return ``line`` with variables named for this step, and operands filled in."""
         return _WORD.sub(rf"step{number}_\1", line).format(*operands)
 
-    return [named(line) for line in before], named(text)
+    return [named(line) for line in statements], named(text)
 
 
 def instruction_of(product: Instruction, step: Step) -> Instruction:
@@ -174,9 +187,9 @@ def emit_stores(
     sums: tuple[str, Dim],
     to: tuple[str, Dim],
 ) -> None:
-    """Write the epilogue of a block of ``sums`` and its stores.
+    """Write the epilogue of a block of ``sums`` and its stores to ``to``, which may be ``sums``.
 
-    ``to``, which may be ``sums``, and ``sums`` are pointers, with the elements between rows.
+    Both are a C pointer and the number of elements between rows.
     """
     axes = Axis("r", shape[0]), Axis("q", shape[1])
     r, q = (axis.at for axis in axes)
@@ -192,7 +205,10 @@ def emit_stores(
 
 
 def steps_operator(lines: Sequence[str], text: str) -> Operator:
-    """Return statements and a C expression as an operator, which the interpreter has not."""
+    """Return statements and a C expression as one operator of the loop language.
+
+    The interpreter of the language cannot compute it, except for a Relu alone.
+    """
     if text == RELU and not lines:
         return NOT_BELOW_0
     return Operator("steps", text, _only_c, lines=tuple(lines))
@@ -204,8 +220,9 @@ def _only_c(*_: object) -> NoReturn:
 
 
 def overwritable(instance: Instance) -> tuple[int, ...]:
-    """Return the side operands of the result's shape that no other operand is; the result may
-    overwrite them.
+    """Return the positions of side operands that the result may overwrite.
+
+    They have the shape of the result, and no other operand is the same slot.
     """
     inputs = instance.instruction.inputs
     positions = dict.fromkeys(

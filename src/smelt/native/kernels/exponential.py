@@ -90,7 +90,10 @@ _ALL = """static NO_INLINE void exp_of_all(const float *x, float *y, ptrdiff_t n
 
 
 def vector_exponential(cx: KernelContext) -> Operator:
-    """Return ``exp``, which has a form for vectors, and add its functions."""
+    """Return the operator ``exp`` of the loop language, with a form for vectors.
+
+    Its C functions are added to the context.
+    """
     text = in_lanes(cx, f"exp{cx.type(0).f}({{0}})")
     cx.call("LANES", PRELUDE)
     cx.call("larger", LARGER)

@@ -102,9 +102,9 @@ def add(kernel: CKernel, package: str = "") -> None:
     """
     KERNELS.fill()  # Otherwise our own kernels would clash with it later.
     operators.register(kernel.operator, package=package)
-    written = kernel.kernel or kernel_of_text(kernel.text, kernel.operator)
+    kernel_with_c = kernel.kernel or kernel_of_text(kernel.text, kernel.operator)
     owner = owner_of(kernel.operator.reference, package)
-    KERNELS.add(kernel.instruction, _with_reported_errors(kernel.called, written), owner)
+    KERNELS.add(kernel.instruction, _with_reported_errors(kernel.called, kernel_with_c), owner)
 
 
 def _with_reported_errors(called: str, kernel: Kernel) -> Kernel:
@@ -151,8 +151,10 @@ def load() -> None:
 
 def add_all(extension: Extension) -> str:
     """Add the kernels of an entry point; return the problem, or an empty string."""
-    several = extension.loaded if isinstance(extension.loaded, Iterable) else (extension.loaded,)
-    kernels = [*several]
+    kernels_loaded = (
+        extension.loaded if isinstance(extension.loaded, Iterable) else (extension.loaded,)
+    )
+    kernels = [*kernels_loaded]
     if not all(isinstance(kernel, CKernel) for kernel in kernels):
         return f"{extension.value} is not a CKernel and not a sequence of them"
     try:

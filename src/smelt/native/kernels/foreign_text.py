@@ -19,7 +19,7 @@ NUMBERS = (ir.AttributeType.FLOAT, ir.AttributeType.INT)
 
 
 def problems(text: str, operator: Operator) -> Iterator[str]:
-    """Yield each mistake in ``text`` as the C of ``operator``."""
+    """Yield each mistake in ``text``, which is the C of ``operator``."""
     if len(operator.outputs) != 1:
         yield f"a text computes one result, and there are {len(operator.outputs)}"
     try:

@@ -43,9 +43,9 @@ def function_of(
     m.write(f"return {result.name};")
     declared = ", ".join(f"const double {parameter}" for parameter in parameters)
     lines = [f"    {'    ' * line.depth}{line.text}\n" for line in read_lines(m.lines)]
-    straight = all(line.depth == 0 for line in m.lines)
-    words = "static IN_LOOPS double" if straight else "static double"
-    return f"{words} {name}({declared})\n{{\n{''.join(lines)}}}\n"
+    has_no_loop = all(line.depth == 0 for line in m.lines)
+    specifiers = "static IN_LOOPS double" if has_no_loop else "static double"
+    return f"{specifiers} {name}({declared})\n{{\n{''.join(lines)}}}\n"
 
 
 def kernel_of(instruction: str) -> Kernel | None:
@@ -71,11 +71,11 @@ def _kernel_of_formula(row: Row) -> Kernel:
         """
         count = len(cx.instruction.inputs)
         cx.call("IN_LOOPS", IN_LOOPS)
-        narrow = cx.type(0).name == "float"
-        function_name = f"{name}_f" if narrow else name
+        is_float = cx.type(0).name == "float"
+        function_name = f"{name}_f" if is_float else name
         function = cx.call(
             function_name,
-            function_of(function_name, formula, count, SINGLE_TOLERANCE if narrow else 0.0),
+            function_of(function_name, formula, count, SINGLE_TOLERANCE if is_float else 0.0),
         )
         operands = ", ".join(f"{{{i}}}" for i in range(count))
         return [], f"({cx.type(0).name}){function}({operands})"

@@ -78,9 +78,9 @@ def part_lines(cx: KernelContext) -> tuple[list[str], str]:
     names = {slot: f"{{{i}}}" for i, slot in enumerate(cx.stand_for)}
     lines: list[str] = []
     for number, part in enumerate(cx.instruction.parts):
-        inner = KernelContext(cx.program, part, support=cx.support)
+        part_context = KernelContext(cx.program, part, support=cx.support)
         lines += _part_statements(
-            inner, f"part{number}", [names.get(slot, "") for slot in part.inputs]
+            part_context, f"part{number}", [names.get(slot, "") for slot in part.inputs]
         )
         names[part.outputs[0]] = f"part{number}"
     return lines, names[cx.instruction.parts[-1].outputs[0]]
@@ -90,11 +90,11 @@ def _part_statements(cx: KernelContext, name: str, operands: Sequence[str]) -> l
     """Return the statements that define the variable ``name`` as the result of one part."""
     kernel_ = _kernel(cx.instruction.op)
     assert kernel_ is not None
-    assert kernel_.element is not None  # else it would not have become a part
-    before, text = kernel_.element(cx)
+    assert kernel_.element is not None  # ``is_elementwise`` checked this
+    statements, text = kernel_.element(cx)
     value = text.format(*operands)
     type_ = C_TYPES[cx.program.slots[cx.instruction.outputs[0]].dtype].name
-    if not before:
+    if not statements:
         return [f"const {type_} {name} = {value};"]
-    inner = [line.format(*operands) for line in before]
-    return [f"{type_} {name};", "{{", *inner, f"{name} = {value};", "}}"]
+    filled = [line.format(*operands) for line in statements]
+    return [f"{type_} {name};", "{{", *filled, f"{name} = {value};", "}}"]

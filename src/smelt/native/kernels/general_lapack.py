@@ -14,10 +14,10 @@ from smelt.native.kernels.lapack import BLOCK, DOMAIN
 from smelt.native.kernels.lapack import supports as takes_real
 from smelt.native.kernels.lapack_calls import (
     call,
+    declare_shift,
+    emit_scaling,
     fill_nan,
     finite,
-    shift,
-    shifted,
     to_column_major,
 )
 from smelt.program.storage import Needs
@@ -86,19 +86,19 @@ def schur(cx: KernelContext) -> None:
     size = cx.shape(0)[-1]
     results, work_size = _results(cx, size * size, size * size), (4 + BLOCK) * size
     with _matrix_loop(cx, 1, results) as (matrix, left, _, values, work):
-        end = f"(int *)({work} + {work_size})"
-        order = ('"V"', '"N"', NO_ORDER, size, matrix, size, end)
+        integers = f"(int *)({work} + {work_size})"
+        arguments = ('"V"', '"N"', NO_ORDER, size, matrix, size, integers)
         call(
             cx,
             "gees",
-            *order,
+            *arguments,
             values,
             f"{values} + {size}",
             left,
             size,
             work,
             work_size,
-            f"{end} + 1",
+            f"{integers} + 1",
         )
         cx.fail_if("info != 0")
         for each, (result, _) in zip((matrix, left), results, strict=True):
@@ -112,10 +112,10 @@ def complex_schur(cx: KernelContext) -> None:
     results, work_size = _results(cx, *((size * size,) * 4)), (2 + BLOCK) * size
     with _matrix_loop(cx, 2, results) as (matrix, left, _, values, work):
         reals = f"{work} + {2 * work_size}"
-        end = f"(int *)({reals} + {size})"
-        order = ('"V"', '"N"', NO_ORDER, size, matrix, size, end)
-        arguments = (values, left, size, work, work_size, reals, f"{end} + 1")
-        call(cx, "gees", *order, *arguments, is_complex=True)
+        integers = f"(int *)({reals} + {size})"
+        flags_and_matrix = ('"V"', '"N"', NO_ORDER, size, matrix, size, integers)
+        arguments = (values, left, size, work, work_size, reals, f"{integers} + 1")
+        call(cx, "gees", *flags_and_matrix, *arguments, is_complex=True)
         cx.fail_if("info != 0")
         for each, parts in ((matrix, results[:2]), (left, results[2:])):
             emit_split(cx, each, [result for result, _ in parts], size, size)
@@ -141,11 +141,11 @@ def complex_eig(cx: KernelContext) -> None:
             work_size,
             reals,
         )
-        shift(cx, matrix, 2 * order * order)
-        shifted(cx, matrix, 2 * order * order, "-shift")
+        declare_shift(cx, matrix, 2 * order * order)
+        emit_scaling(cx, matrix, 2 * order * order, "-shift")
         call(cx, "geev", '"V"', '"V"', *arguments, is_complex=True)
         cx.fail_if("info != 0")
-        shifted(cx, values, 2 * order, "shift")
+        emit_scaling(cx, values, 2 * order, "shift")
         with body.loop("i", order):
             for part, (result, _) in enumerate(results[:2]):
                 body.line(f"({result})[i] = {values}[2 * i + {part}];")

@@ -67,28 +67,27 @@ def gather_elements(cx: KernelContext) -> None:
     names = [f"i{dim}" for dim in range(len(output.shape))]
     with cx.body.loops(names, output.shape):
         _position(cx, indices, index(indices.strides, names), source.shape[axis], clamp=True)
-        moved = [*names[:axis], "at", *names[axis + 1 :]]
-        value = source.access().at(moved)
+        read_at = [*names[:axis], "at", *names[axis + 1 :]]
+        value = source.access().at(read_at)
         cx.body.line(f"{output.access().at(names)} = {value};")
 
 
 @kernel("GatherND", kinds=ANY, refuse=_refuse_empty)
 def gather_nd(cx: KernelContext) -> None:
-    """Write copies of slices; the last dim of the indices addresses the dims
-    after ``batch_dims``."""
+    """Write copies of slices: row ``r`` of the indices addresses the dims after ``batch_dims``."""
     source, indices, output = cx.input(0), cx.input(1), cx.output()
     batch, depth = cx.int("batch_dims"), indices.shape[-1]
     inner = math.prod(source.shape[batch + depth :])
     outer = math.prod(indices.shape[:batch])
     rows = math.prod(indices.shape[batch:-1])
-    slab = math.prod(source.shape[batch:])
+    batch_stride = math.prod(source.shape[batch:])
     with cx.body.loops(("b", "r"), (outer, rows)):
-        cx.body.line(f"const {source.type.name} *from = {source.name} + b * {slab};")
+        cx.body.line(f"const {source.type.name} *from = {source.name} + b * {batch_stride};")
         for dim in range(depth):
             step = math.prod(source.shape[batch + dim + 1 :])
             with cx.body.block(""):
-                at = f"(b * {rows} + r) * {depth} + {dim}"
-                _position(cx, indices, at, source.shape[batch + dim], clamp=True)
+                index_at = f"(b * {rows} + r) * {depth} + {dim}"
+                _position(cx, indices, index_at, source.shape[batch + dim], clamp=True)
                 cx.body.line(f"from += at * {step};")
         with cx.body.loop("k", inner):
             cx.body.line(f"{output.name}[(b * {rows} + r) * {inner} + k] = from[k];")

@@ -26,12 +26,12 @@ def _divisor(cx: KernelContext) -> int:
 def modulo(cx: KernelContext) -> str:
     """Return C of the remainder with the divisor's sign, or the dividend's if ``fmod`` is set."""
     signed, divisor, type_ = cx.type(0).signed, _divisor(cx), cx.type(0)
-    as_divided = not signed or cx.int("fmod")
+    keeps_dividend_sign = not signed or cx.int("fmod")
     if divisor > 0:
         remainder = f"({{0}} % {type_.literal(divisor)})"
         floored = f"{remainder} + ({remainder} < 0 ? {type_.literal(divisor)} : 0)"
-        return f"({type_.name})({remainder if as_divided else floored})"
-    if as_divided:
+        return f"({type_.name})({remainder if keeps_dividend_sign else floored})"
+    if keeps_dividend_sign:
         return _binary(cx, "remainder", "return (T)(b == 0 ? 0 : a % b);", "0")
     body = "if (b == 0)\n        return 0;\n    a = (T)(a % b);\n"
     body += "    return (T)(a != 0 && (a < 0) != (b < 0) ? a + b : a);"
@@ -52,7 +52,9 @@ VECTORS = {
 
 
 def _binary(cx: KernelContext, stem: str, body: str, by_minus_one: str) -> str:
-    """Add a C function of two numbers, and return its call; ``by_minus_one`` is the result for -1.
+    """Add a C function of two numbers, and return its call.
+
+    ``stem`` is the name without the type, ``by_minus_one`` the C of the result for the divisor -1.
 
     ```
     static int32_t divide_int32_t(int32_t a, int32_t b)
@@ -105,7 +107,7 @@ def power(cx: KernelContext) -> str:
 def shift(cx: KernelContext) -> str:
     """Return the C of a shift. A shift by a negative number or by all bits leaves 0.
 
-    A right shift of a negative number by as much leaves -1.
+    A right shift of a negative number by all bits leaves -1.
     """
     type_ = cx.type(0)
     left = cx.instruction.attributes["direction"] == "LEFT"

@@ -156,7 +156,7 @@ class KernelContext(Instance):
         ```
         """
         self.may_fail()
-        if str(size) in self.defined_sizes or not self.finds(size):
+        if str(size) in self.defined_sizes or not self.defines(size):
             self.body.line(f"if ({value} != {size})")
             self.body.line("    return 1;")
             return
@@ -173,11 +173,11 @@ class KernelContext(Instance):
             f"defined_{size}", f"ptrdiff_t *defined_{size}", "size", len(self.defined_sizes) - 1
         )
 
-    def finds(self, size: int) -> bool:
-        """True if this instruction is the first that computes ``size``."""
+    def defines(self, size: int) -> bool:
+        """True if this instruction is the first that computes the data-dependent ``size``."""
         program, step = self.program, self.instruction
-        read = [program.slots[slot].shape for slot in step.inputs if slot >= 0]
-        known = {atom for shape in read for dim in shape for atom in _atoms(dim)}
+        input_shapes = [program.slots[slot].shape for slot in step.inputs if slot >= 0]
+        known = {atom for shape in input_shapes for dim in shape for atom in _c_names_in(dim)}
         return (
             any(same(each.size, size) for each in program.data_dependent_sizes)
             and str(size) not in known
@@ -288,6 +288,6 @@ def as_bytes(size: int) -> str:
     return str(size) if isinstance(size, int) else f"(size_t){size}"
 
 
-def _atoms(dim: object) -> tuple[str, ...]:
+def _c_names_in(dim: object) -> tuple[str, ...]:
     """Return the C names in a run-time size; empty for a number."""
     return tuple(dim.atoms) if isinstance(dim, Size) else ()

@@ -47,9 +47,12 @@ def supports(instance: Instance, name: str) -> bool:
         return False
     if name == "HouseholderProduct" and operands[0][0][-1] > operands[0][0][-2]:
         return False
-    (first, type_), (last, _) = operands[0], operands[-1]
-    small = max(*first[-2:], *last[-2 if name.endswith("TriangularSolve") else -1 :]) <= MOST
-    return small and math.prod(first[:-2]) >= lanes_of(type_)
+    (first_shape, type_), (last_shape, _) = operands[0], operands[-1]
+    is_small = (
+        max(*first_shape[-2:], *last_shape[-2 if name.endswith("TriangularSolve") else -1 :])
+        <= MOST
+    )
+    return is_small and math.prod(first_shape[:-2]) >= lanes_of(type_)
 
 
 def _needs(instance: Instance) -> Needs:
@@ -205,14 +208,15 @@ def _solve(cx: KernelContext, function: str, parts: int) -> None:
         cx.output().shape[-2:],
         bool(cx.int("left_side")),
     )
-    transposed = bool(cx.int("transpose_a")) == left  # a system from the right transposes both
-    lower = bool(cx.int("lower")) != transposed  # a transposed lower triangle is an upper one
+    # x @ a = b is solved as a^T @ x^T = b^T, and the transpose of a lower triangle is upper.
+    transposed = bool(cx.int("transpose_a")) == left
+    lower = bool(cx.int("lower")) != transposed
     vectors = Vectors(cx)
     counts = [order * order] * parts + [rows * columns] * parts
     names = ("a", "x") if parts == 1 else ("re", "im", "along", "across")
     arrays = [vectors.array(*each) for each in zip(names, counts, strict=True)]
-    of_a = (1, order) if transposed else (order, 1)
-    of_x = (columns, 1) if left else (1, columns)
+    strides_of_a = (1, order) if transposed else (order, 1)
+    strides_of_x = (columns, 1) if left else (1, columns)
     flags = int(lower), cx.int("unit_diagonal")
     with vectors.loop_over_vectors():
         for i, (part, count) in enumerate(zip(arrays, counts, strict=True)):
@@ -220,7 +224,15 @@ def _solve(cx: KernelContext, function: str, parts: int) -> None:
         if parts == 2 and cx.int("conjugate_a"):
             with cx.body.loop("i", order * order):
                 cx.body.line(f"{arrays[1]}[i] = -{arrays[1]}[i];")
-        vectors.call(function, *arrays, order, columns if left else rows, *of_a, *of_x, *flags)
+        vectors.call(
+            function,
+            *arrays,
+            order,
+            columns if left else rows,
+            *strides_of_a,
+            *strides_of_x,
+            *flags,
+        )
         for i, part in enumerate(arrays[parts:]):
             result = f"{cx.output(i).name} + b * {rows * columns}"
             vectors.call("apart", part, result, rows * columns)

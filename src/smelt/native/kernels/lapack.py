@@ -15,11 +15,11 @@ from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.lapack_calls import (
     PREFIX,
     call,
+    declare_shift,
+    emit_scaling,
     fill_nan,
     finite,
     letter,
-    shift,
-    shifted,
     to_column_major,
     triangular_flags,
 )
@@ -283,13 +283,13 @@ def eig(cx: KernelContext) -> None:
             fill_nan(cx, [*((v, order) for v in values), *((v, size) for v in vectors)])
             body.line("continue;")
         to_column_major(cx, _at(source.name, size), scratch, order, order)
-        shift(cx, scratch, size)
-        shifted(cx, scratch, size, "-shift")
+        declare_shift(cx, scratch, size)
+        emit_scaling(cx, scratch, size, "-shift")
         arguments = (left, order, right, order, work, work_size)
         call(cx, "geev", '"V"', '"V"', order, scratch, order, *values, *arguments)
         cx.fail_if("info != 0")
         for each in values:
-            shifted(cx, each, order, "shift")
+            emit_scaling(cx, each, order, "shift")
         body.line(f"const {source.type.name} *const imaginary = {values[1]};")
         for real, (re, im) in ((left, vectors[:2]), (right, vectors[2:])):
             with body.loops(("j", "i"), (order, order)):

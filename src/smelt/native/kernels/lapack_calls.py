@@ -159,7 +159,7 @@ def finite(cx: KernelContext, pointer: str, count: int) -> str:
     return f"{cx.call(f'finite_{c_type}', _with_type(FINITE, c_type))}({pointer}, {count})"
 
 
-def shift(cx: KernelContext, pointer: str, count: int) -> None:
+def declare_shift(cx: KernelContext, pointer: str, count: int) -> None:
     """Declare ``shift``, the exponent that scales finite elements to an ordinary magnitude.
 
     It is 0 for ordinary elements, as in nearly all matrices.
@@ -169,7 +169,7 @@ def shift(cx: KernelContext, pointer: str, count: int) -> None:
     cx.body.line(f"const int shift = {cx.call(f'shift_{c_type}', text)}({pointer}, {count});")
 
 
-def shifted(cx: KernelContext, pointer: str, count: int, shift: str) -> None:
+def emit_scaling(cx: KernelContext, pointer: str, count: int, shift: str) -> None:
     """Write the multiplication of elements by the power of two ``shift``, in place."""
     c_type = cx.type(0).name
     function = cx.call(f"shifted_{c_type}", _with_type(SHIFTED, c_type))

@@ -77,14 +77,17 @@ def expand(cx: KernelContext) -> None:
 
 @kernel(DYNAMIC_EXPAND, kinds=ANY)
 def dynamic_expand(cx: KernelContext) -> None:
-    """Write a broadcast; each size given at run time must be that of the output, or 1."""
+    """Write a broadcast to run-time sizes: the output has the larger of both sizes of a dim.
+
+    A run ends unless each pair of sizes is equal or one of them is 1.
+    """
     source, sizes, output = cx.input(0), cx.input(1), cx.output()
     cx.may_fail()
     rank, count = len(output.shape), sizes.size
-    before = (1,) * (rank - len(source.shape)) + source.shape
+    aligned_shape = (1,) * (rank - len(source.shape)) + source.shape
     for i in range(count):
         dim = rank - count + i
-        output_size, input_size = (output.shape[dim], before[dim]) if dim >= 0 else (1, 1)
+        output_size, input_size = (output.shape[dim], aligned_shape[dim]) if dim >= 0 else (1, 1)
         size = f"{sizes.name}[{i}]"
         if not same(input_size, 1):
             cx.body.line(f"if ({size} != 1 && {size} != {input_size} && {input_size} != 1)")
@@ -92,7 +95,7 @@ def dynamic_expand(cx: KernelContext) -> None:
         cx.body.line(f"const int64_t told{i} = {size} == 1 ? {input_size} : {size};")
         cx.define_size(output_size, f"told{i}")
     for dim in range(rank - count):
-        if not same(before[dim], output.shape[dim]):
+        if not same(aligned_shape[dim], output.shape[dim]):
             cx.body.line("return 1;")
             return
     emit_map(cx.body, output.shape, output.access(), [source.broadcast(output.shape)], "{0}")

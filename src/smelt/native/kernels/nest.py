@@ -70,12 +70,12 @@ def broadcast_strides(
     to be 1, and its stride is then 0 in that run.
     """
     dense_strides = row_major(shape) if strides is None else strides
-    ahead = len(to) - len(shape)
+    added_dims = len(to) - len(shape)
     aligned = [
         _stride(size, stride, result_size, by_run=by_run)
-        for size, stride, result_size in zip(shape, dense_strides, to[ahead:], strict=True)
+        for size, stride, result_size in zip(shape, dense_strides, to[added_dims:], strict=True)
     ]
-    return (0,) * ahead + tuple(aligned)
+    return (0,) * added_dims + tuple(aligned)
 
 
 def _stride(size: int, stride: int, result_size: int, *, by_run: bool) -> int:
@@ -158,12 +158,12 @@ def emit_map(
     sizes, (write, *reads) = collapse(shape, (write, *reads))
     variables = [f"i{dim}" for dim in range(len(sizes))]
     # A function may hold several maps: braces give each its own variables.
-    cut = body.widest(sizes) if shared else None
+    shared_loop = body.widest(sizes) if shared else None
     read_loop = transposed_loop(sizes, write.strides, [read.strides for read in reads])
-    if read_loop is not None and cut is None:
+    if read_loop is not None and shared_loop is None:
         nest = blocked(body, variables, sizes, read_loop)
     else:
-        nest = body.loops(variables, sizes, cut) if sizes else body.block("")
+        nest = body.loops(variables, sizes, shared_loop) if sizes else body.block("")
     with nest:
         for number, read in enumerate(reads):
             if any(f"{{{number}}}" in text for text in (*before, expression)):

@@ -125,14 +125,16 @@ def _normalized(
 ) -> tuple[Algorithm, Schedule]:
     """Return the normalization of a tensor of ``shape`` over the dims from ``first`` on.
 
-    Results are multiplied by the first of ``factors``, and the second is added. The mean is 0 for
-    RMSNormalization.
+    1. ``kept`` are the loops over rows, ``inner`` those over the elements of a row.
+    2. The mean of a row is subtracted, except for RMSNormalization.
+    3. The root of the mean square plus epsilon divides the result.
+    4. The first of ``factors`` multiplies, and the second is added.
     """
     if is_empty(shape):
         return Algorithm((Stage(Buffer("y", cx.type(0), (0,)), (Axis("k", 0),), Number(0)),)), ()
     read, count = replace(cx.input(0).access(), strides=row_major(shape)), math.prod(shape[first:])
     loops = loops_of(tuple(shape), range(first, len(shape)), [read, *factors])
-    _, *others = loops.loads()
+    _, *factor_loads = loops.loads()
     kept, row_axis = loops.where(False) or (Axis("o", 1),), Axis("k", count)
     inner = loops.where(True) or (row_axis,)
     axes = (*kept, *inner)
@@ -140,24 +142,27 @@ def _normalized(
         Buffer(each.name, cx.type(0), tuple(axis.extent for axis in axes))
         for each in (cx.input(0), cx.output())
     )
-    row = tuple(axis.at for axis in kept)
-    load = Load(source, (*row, *(axis.at for axis in inner)))
-    element: Expression = Load(source, (*row, *(0 for _ in inner[1:]), row_axis.at))
+    row_index = tuple(axis.at for axis in kept)
+    load = Load(source, (*row_index, *(axis.at for axis in inner)))
+    element: Expression = Load(source, (*row_index, *(0 for _ in inner[1:]), row_axis.at))
     stages, schedule = list[Stage](), list[Directive]()
     shared = cx.body.widest([highest(axis.extent) for axis in kept])
     if shared is not None:
         schedule.append(Share(kept[shared].name))
 
     def moment(position: int, name: str, value: Expression) -> Load:
-        """Add a stage of one number per row, in an output at ``position`` if there is one."""
+        """Add a stage of one number per row, and return the number.
+
+        If the instruction has an output at ``position``, the stage writes it.
+        """
         outputs = cx.instruction.outputs[position:]
-        given = bool(outputs) and outputs[0] >= 0
+        is_output = bool(outputs) and outputs[0] >= 0
         to = Buffer(
-            cx.output(position).name if given else name, cx.type(0), source.shape[: len(kept)]
+            cx.output(position).name if is_output else name, cx.type(0), source.shape[: len(kept)]
         )
         stages.append(Stage(to, kept, value))
-        schedule.append(ComputeAt(to.name, kept[-1].name, 0 if given else 1))
-        return Load(to, row)
+        schedule.append(ComputeAt(to.name, kept[-1].name, 0 if is_output else 1))
+        return Load(to, row_index)
 
     value: Expression = load
     if cx.instruction.op != "RMSNormalization":
@@ -165,9 +170,9 @@ def _normalized(
         element, value = (Apply(operators.SUBTRACT, (each, mean)) for each in (element, load))
     variance = _mean(Apply(operators.SQUARE, (element,)), row_axis)
     value = Apply(operators.MULTIPLY, (value, moment(2, "f", _over_root(cx, Number(1), variance))))
-    if others:
-        operator = operators.MULTIPLY_ADD if others[1:] else operators.MULTIPLY
-        value = Apply(operator, (value, *others))
+    if factor_loads:
+        operator = operators.MULTIPLY_ADD if factor_loads[1:] else operators.MULTIPLY
+        value = Apply(operator, (value, *factor_loads))
     stages.append(Stage(to, axes, value))
     if not surely_below(count, LANES):
         schedule.append(Partial("k", LANES))

@@ -85,9 +85,9 @@ def packed_dot(cx: KernelContext) -> None:
     rows, scratch = output.size // blocks.columns, cx.scratch(C_TYPES[ir.DataType.FLOAT])
     vectors = ONE_ROW_VECTORS if highest(rows) == 1 else VECTORS
     weights, scales, zeros, bias = _constants(cx, blocks, MOST_SUMS * vectors)
-    by_column = highest(rows) < 2 * ROWS * body.parts
+    shards_columns = highest(rows) < 2 * ROWS * body.parts
     row_loop, column_loop = body.loop, body.shared_loop
-    if not by_column:
+    if not shards_columns:
         row_loop, column_loop = column_loop, row_loop
     copy = padded_row(cx)
     sums = f"{scratch} + {ROWS * blocks.row}"
@@ -143,16 +143,16 @@ def _constants(cx: KernelContext, blocks: Blocks, panel: int) -> tuple[str, str,
     assert scales is not None
     word, float_ = C_TYPES[ir.DataType.UINT32], C_TYPES[ir.DataType.FLOAT]
     start_values = np.zeros(blocks.columns, np.float32) if bias is None else bias.reshape(-1)
-    spare = -blocks.columns % panel
+    missing_columns = -blocks.columns % panel
     names = [cx.constant(_words(codes, blocks.columns, blocks.row, panel), word)]
-    by_block = np.pad(scales.reshape(blocks.columns, -1), ((0, spare), (0, 0)))
+    by_block = np.pad(scales.reshape(blocks.columns, -1), ((0, missing_columns), (0, 0)))
     by_panel = by_block.reshape(-1, MOST_SUMS, blocks.count).transpose(0, 2, 1)
     names.append(cx.constant(by_panel.reshape(-1).astype(np.float32), float_))
     if zeros is not None:
         names.append(cx.constant(_words(zeros, blocks.columns, blocks.count, panel), word))
     else:
         names.append("")
-    names.append(cx.constant(np.pad(start_values, (0, spare)).astype(np.float32), float_))
+    names.append(cx.constant(np.pad(start_values, (0, missing_columns)).astype(np.float32), float_))
     weights, factors, points, start = names
     return weights, factors, points, start
 
@@ -165,8 +165,8 @@ def _words(packed: np.ndarray, columns: int, count: int, panel: int) -> np.ndarr
     """
     rows = packed.reshape(columns, -1)
     codes = np.stack([rows & 15, rows >> 4], -1).reshape(columns, -1)[:, :count]
-    even = np.pad(codes, ((0, -columns % panel), (0, -count % NIBBLES))).astype(np.uint32)
-    nibbles = even.reshape(-1, MOST_SUMS, even.shape[1] // NIBBLES, NIBBLES)
+    padded = np.pad(codes, ((0, -columns % panel), (0, -count % NIBBLES))).astype(np.uint32)
+    nibbles = padded.reshape(-1, MOST_SUMS, padded.shape[1] // NIBBLES, NIBBLES)
     shifts = np.arange(NIBBLES, dtype=np.uint32) * 4
     words = (nibbles << shifts).sum(-1, dtype=np.uint32)
     return np.asarray(words.transpose(0, 2, 1).reshape(-1))

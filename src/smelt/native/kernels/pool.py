@@ -106,7 +106,7 @@ def _norm(cx: KernelContext, window: Window) -> Algorithm:
     return Algorithm((_stage(cx, window, root),))
 
 
-def _places(cx: KernelContext, window: Window, monoid: Monoid) -> Algorithm:
+def _largest_with_places(cx: KernelContext, window: Window, monoid: Monoid) -> Algorithm:
     """Return the largest elements and their places in the tensor, row-major or column-major."""
     reduce = _reduce(cx, window, monoid)
     assert isinstance(reduce.body, Load)
@@ -123,8 +123,11 @@ def _places(cx: KernelContext, window: Window, monoid: Monoid) -> Algorithm:
     return Algorithm((Stage(stage.to, stage.axes, stage.value, to),))
 
 
-def _mean(cx: KernelContext, window: Window, *, kept: bool) -> Algorithm:
-    """Return the mean; with ``kept``, counts of columns of run-time sizes are computed once."""
+def _mean(cx: KernelContext, window: Window, *, stores_counts: bool) -> Algorithm:
+    """Return the mean of each window.
+
+    With ``stores_counts``, counts of columns that depend on run-time sizes are computed once.
+    """
     axes, stages = _axes(cx, window), list[Stage]()
     divisor: Expression | None = None
     constant = 1
@@ -133,7 +136,7 @@ def _mean(cx: KernelContext, window: Window, *, kept: bool) -> Algorithm:
         if isinstance(count, int):
             constant *= count
             continue
-        if kept and dim == 2 and isinstance(count, Number):
+        if stores_counts and dim == 2 and isinstance(count, Number):
             columns = Buffer("counted", cx.type(0), (axis.extent,))
             stages.append(Stage(columns, (axis,), count))
             count = Load(columns, (axis.at,))
@@ -146,22 +149,26 @@ def _mean(cx: KernelContext, window: Window, *, kept: bool) -> Algorithm:
     return Algorithm((*stages, _stage(cx, window, mean)))
 
 
-def _count(cx: KernelContext, window: Window, i: int, axis: Axis) -> int | Expression:
-    """Return how many kernel positions count at an index of dim ``i``.
+def _count(cx: KernelContext, window: Window, dim: int, axis: Axis) -> int | Expression:
+    """Return how many kernel positions count at an index of dim ``dim``.
 
     The numbers are a constant table unless a size is a run-time size.
     """
-    size, kernel_size, step = window.input[i], window.kernel[i], window.dilations[i]
+    size, kernel_size, step = window.input[dim], window.kernel[dim], window.dilations[dim]
     low, high = 0, size
     if cx.int("count_include_pad"):
-        low, high = -window.begin[i], size + window.end[i]
-    if isinstance(size, Size) or isinstance(window.output[i], Size):
-        if same(window.begin[i], 0) and same(window.end[i], 0) and _reads_no_padding(window, i):
+        low, high = -window.begin[dim], size + window.end[dim]
+    if isinstance(size, Size) or isinstance(window.output[dim], Size):
+        if (
+            same(window.begin[dim], 0)
+            and same(window.end[dim], 0)
+            and _reads_no_padding(window, dim)
+        ):
             return kernel_size
-        start = axis.at * window.strides[i] - window.begin[i]
+        start = axis.at * window.strides[dim] - window.begin[dim]
         first = larger(0, ceil_div(low - start, step))
         return Number(smaller(kernel_size, ceil_div(high - start, step)) - first)
-    starts = [o * window.strides[i] - window.begin[i] for o in range(window.output[i])]
+    starts = [o * window.strides[dim] - window.begin[dim] for o in range(window.output[dim])]
     counts = [sum(low <= s + k * step < high for k in range(kernel_size)) for s in starts]
     if len(set(counts)) == 1:
         return counts[0]
@@ -169,8 +176,9 @@ def _count(cx: KernelContext, window: Window, i: int, axis: Axis) -> int | Expre
     numbers = ", ".join(type_.literal(each) for each in counts)
     name = f"counts_{type_.name}_{hashlib.sha256(numbers.encode()).hexdigest()[:8]}"
     cx.call("LANES", PRELUDE)
-    behind = f"#if {WHEN}\n    , {', '.join('1' * MOST_LANES)}\n#endif\n"  # a vector may read
-    cx.call(name, f"static const {type_.name} {name}[] = {{ {numbers}\n{behind}}};\n")
+    # A vector load at the last column reads beyond the table.
+    lanes_of_ones = f"#if {WHEN}\n    , {', '.join('1' * MOST_LANES)}\n#endif\n"
+    cx.call(name, f"static const {type_.name} {name}[] = {{ {numbers}\n{lanes_of_ones}}};\n")
     return Load(Buffer(name, type_, (len(counts),)), (axis.at,))
 
 
@@ -204,18 +212,20 @@ def _emit(cx: KernelContext) -> None:
 
 
 def variants(cx: KernelContext) -> list[tuple[Algorithm, Schedule]]:
-    """Return the algorithm and the schedule with vectors, if any, and those without."""
+    """Return the algorithm and schedule with vectors if there is one, then that without vectors."""
     window, type_ = window_of(cx), cx.type(0)
     if cx.instruction.op == "LpPool":
         return [(_norm(cx, window), ())]
     mean = cx.instruction.op == "AveragePool"
     monoid = SUM if mean else LARGEST if type_.kind == "float" else LARGEST_INTEGER
     if len(cx.instruction.outputs) > 1:
-        return [(_places(cx, window, monoid), ())]
+        return [(_largest_with_places(cx, window, monoid), ())]
     largest = Algorithm((_stage(cx, window, _reduce(cx, window, monoid)),))
-    found = [(_mean(cx, window, kept=False) if mean else largest, plain_schedule(window))]
+    choices = [
+        (_mean(cx, window, stores_counts=False) if mean else largest, plain_schedule(window))
+    ]
     if type_.name == "float" and not is_empty(cx.output_shape()):
-        algorithm = _mean(cx, window, kept=True) if mean else largest
+        algorithm = _mean(cx, window, stores_counts=True) if mean else largest
         schedule = vector_schedule(window, monoid, algorithm)
-        found = [(algorithm, schedule), *found] if schedule else found
-    return found
+        choices = [(algorithm, schedule), *choices] if schedule else choices
+    return choices

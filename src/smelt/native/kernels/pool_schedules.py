@@ -39,19 +39,19 @@ def plain_schedule(window: Window) -> Schedule:
 
 
 def vector_schedule(window: Window, monoid: Monoid, algorithm: Algorithm) -> Schedule:
-    """Return the same in vectors, over bands of rows; () if a row or a sum is too long.
+    """Return ``plain_schedule`` in vectors, over bands of rows; () if a row or a sum is too long.
 
     A maximum at stride 1 combines ever wider windows. Stride 2 reads even and odd columns.
     """
-    step, few = window.strides[2], window.kernel[2] <= MOST_COLUMNS
+    step, can_unroll = window.strides[2], window.kernel[2] <= MOST_COLUMNS
     pitch = (window.output[2] - 1) * step + _reach(window) + 1
-    if highest(pitch) > KEPT or not (few or monoid.repeats):
+    if highest(pitch) > KEPT or not (can_unroll or monoid.repeats):
         return ()
     directives: list[Directive] = [Separate("k2", "kept", "x")]
     doubles = step == 1 and monoid.repeats
     if doubles:
         directives.append(Doubling("k2", "kept"))
-    elif few:
+    elif can_unroll:
         directives.append(Unroll("k2"))
     size, axes = highest(pitch), algorithm.result.axes
     if len(axes) > 2:
@@ -61,7 +61,7 @@ def vector_schedule(window: Window, monoid: Monoid, algorithm: Algorithm) -> Sch
         directives.append(Split("h", band))
     size += 2 * MOST_LANES + _reach(window)
     directives += [ComputeAt("kept", axes[-2].name, size), Vector("kept")]
-    if doubles or (few and step <= 2):
+    if doubles or (can_unroll and step <= 2):
         directives.append(Vector(algorithm.result.to.name, beyond=True))
     if len(algorithm.stages) > 1:
         directives.append(ComputeAt("counted", "", KEPT + MOST_LANES))

@@ -20,17 +20,17 @@ def _refuse(instance: Instance) -> str | None:
     """Return why the instruction is refused, None if it is supported."""
     slots, step = instance.program.slots, instance.instruction
     x, y = slots[step.inputs[0]], slots[step.outputs[0]]
-    float_, narrow = (x, y) if step.op == "QuantizeLinear" else (y, x)
+    floats, integers = (x, y) if step.op == "QuantizeLinear" else (y, x)
     scale, zero = instance.slot(1), instance.slot(2)
-    if C_TYPES[float_.dtype].name != "float" or C_TYPES[narrow.dtype].kind != "int":
+    if C_TYPES[floats.dtype].name != "float" or C_TYPES[integers.dtype].kind != "int":
         return "a type other than float"
-    if C_TYPES[narrow.dtype].size > 2 and step.op == "QuantizeLinear":
+    if C_TYPES[integers.dtype].size > 2 and step.op == "QuantizeLinear":
         return "integers of more than 16 bits"
-    if C_TYPES[narrow.dtype].computed is not None:
+    if C_TYPES[integers.dtype].computed is not None:
         return "integers of less than a byte"
     if scale is None or C_TYPES[scale.dtype].name != "float":
         return "scales of another type than float"
-    if zero is not None and (zero.size != scale.size or zero.dtype != narrow.dtype):
+    if zero is not None and (zero.size != scale.size or zero.dtype != integers.dtype):
         return "zero points that do not fit the scales"
     return "scales of blocks" if len(scale.shape) > 1 else None
 
@@ -44,11 +44,12 @@ def _segments(instance: Instance) -> tuple[int, int, int]:
     return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
 
 
-def _emit(cx: KernelContext, text: str, run: str = "") -> None:
+def _emit(cx: KernelContext, text: str, vectorized: str = "") -> None:
     """Write loops that store ``text`` for each element; ``scale`` and ``zero`` are declared.
 
-    ``run`` names a function that computes the first elements of a segment in vectors, and returns
-    their number.
+    ``vectorized`` names a C function that computes the first elements of a segment in vectors,
+    and returns their number. It computes unsigned bytes: for signed ones, 128 is added to the zero
+    point, and the sign bits are flipped.
 
     ```
     const float scale = x1[s];
@@ -65,16 +66,16 @@ def _emit(cx: KernelContext, text: str, run: str = "") -> None:
     with cx.body.loops(("o", "s"), (outer, scales)):
         cx.body.line(f"const float scale = {scale.name}[s];")
         cx.body.line(f"const int32_t zero = {f'{zero.name}[s]' if zero else '0'};")
-        if run:
-            more, flip = (128, SIGNS) if output.type.signed else (0, 0)
-            cx.body.line(f"const int32_t last[] = {{ zero + {more}, {flip} }};")
+        if vectorized:
+            offset, sign_bits = (128, SIGNS) if output.type.signed else (0, 0)
+            cx.body.line(f"const int32_t last[] = {{ zero + {offset}, {sign_bits} }};")
         with cx.body.shared_loop("from", inner, step=RUN):
             cx.body.line(f"const ptrdiff_t n = {inner} - from < {RUN} ? {inner} - from : {RUN};")
             cx.body.line(f"const ptrdiff_t first = (o * {scales} + s) * {inner} + from;")
             start = "0"
-            if run:
+            if vectorized:
                 to = f"(unsigned char *)({output.name} + first)"
-                start = f"{run}({source.name} + first, n, scale, last, {to})"
+                start = f"{vectorized}({source.name} + first, n, scale, last, {to})"
             with cx.body.loop("i", "n", start):
                 value = text.replace("VALUE", f"{source.name}[first + i]")
                 cx.body.line(f"{output.name}[first + i] = {value};")
@@ -91,8 +92,8 @@ def quantize(cx: KernelContext) -> None:
     low = -(1 << bits - 1) if type_.signed else 0
     rounded_value = rounded(cx, "VALUE / scale", -(1 << bits + 1), 1 << bits + 1)
     saturate = cx.call(f"within_{type_.name}", _within(type_.name, low, low + (1 << bits) - 1))
-    run = quantize_run(cx) if type_.size == 1 and lowest(_segments(cx)[2]) >= FEWEST else ""
-    _emit(cx, f"{saturate}({rounded_value} + zero)", run)
+    vectorized = quantize_run(cx) if type_.size == 1 and lowest(_segments(cx)[2]) >= FEWEST else ""
+    _emit(cx, f"{saturate}({rounded_value} + zero)", vectorized)
 
 
 def _within(name: str, low: int, high: int) -> str:

@@ -108,9 +108,9 @@ def quantized_dot(cx: KernelContext) -> None:
     vectors = _vectors(rows, columns)
     flip = 128 if cx.input(0).type.signed else 0
     packed, is_int16, epilogue = _right(cx, vectors, flip)
-    by_column = highest(rows) < 2 * ROWS * body.parts
+    shards_columns = highest(rows) < 2 * ROWS * body.parts
     row_loop, column_loop = body.loop, body.shared_loop
-    if not by_column:
+    if not shards_columns:
         row_loop, column_loop = column_loop, row_loop
     for part in runtime_blocks(rows, ROWS):
         tile = matrix_micro_kernel(cx, part.length, is_int16, epilogue, vectors)
@@ -148,10 +148,10 @@ def _right(cx: KernelContext, vectors: int, flip: int) -> tuple[str, bool, Epilo
 def _emit_left(
     cx: KernelContext, rows: int, depth: int, flip: int, is_int16: bool
 ) -> tuple[str, str]:
-    """Declare ``rows`` rows from ``i`` on; return the micro-kernel's arguments for whole and halved
-    rows.
+    """Declare ``rows`` rows from ``i`` on, and return the arguments of both micro-kernels.
 
-    Rows of unsigned bytes with whole groups of four are read in place.
+    The micro-kernel of int8 dot products reads bytes, the other one 16-bit numbers, even and odd
+    elements apart (``halved``). Unsigned bytes in whole groups of four are read in place.
     """
     source, body, quads = cx.input(0), cx.body, _quads(cx)
     in_place = flip == 0 and depth % 4 == 0

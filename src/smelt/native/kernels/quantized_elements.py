@@ -70,9 +70,10 @@ def add_or_multiply(cx: KernelContext) -> None:
 
 
 def _repeated_size(shape: tuple[int, ...], result: tuple[int, ...]) -> int | None:
-    """Return 0 for an operand of the result's shape, at all run-time sizes.
+    """Return the size of an operand that the result repeats, 0 for one of the result's shape.
 
-    If the result repeats the whole operand, and it fills vectors, return its size; else None.
+    None for others, and for a repeated operand that fills no vector. Shapes are equal, or repeated,
+    at all run-time sizes.
     """
     if len(shape) == len(result) and all(map(same, shape, result)):
         return 0
@@ -85,11 +86,12 @@ def _repeated_size(shape: tuple[int, ...], result: tuple[int, ...]) -> int | Non
 def _emit_segments(cx: KernelContext, text: str, value: str, repeated: Sequence[int]) -> None:
     """Write vectors, then single elements, of each segment of the result.
 
-    ``repeated`` are sizes by ``_repeated_size``; a repeated operand is as long as a segment, and is
-    read in all segments. ``text`` is the C of a float result, ``value`` that of a byte.
+    ``repeated`` are the sizes by ``_repeated_size`` of both operands. A segment is as long as a
+    repeated operand, which is read from its start in each segment. ``text`` is the C of a float
+    result, ``value`` that of a byte.
     """
     left, right, output, body = cx.input(0), cx.input(1), cx.output(), cx.body
-    run = run_of_two(cx, text)
+    vector_function = run_of_two(cx, text)
     size = next((size for size in repeated if size), RUN)
     names = list(zip((left.name, right.name), repeated, strict=True))
     body.line(last_declaration(0, output.type.signed))
@@ -98,7 +100,7 @@ def _emit_segments(cx: KernelContext, text: str, value: str, repeated: Sequence[
         body.line(f"const ptrdiff_t n = left < {size} ? left : {size};")
         to = f"(unsigned char *)({output.name} + first)"
         starts = [each + ("" if is_repeated else " + first") for each, is_repeated in names]
-        body.line(f"ptrdiff_t i = {run}({starts[0]}, {starts[1]}, n, last, {to});")
+        body.line(f"ptrdiff_t i = {vector_function}({starts[0]}, {starts[1]}, n, last, {to});")
         with body.block("for (; i < n; ++i)"):
             body.line(
                 f"{output.name}[first + i] = {value.format(*(f'({each})[i]' for each in starts))};"
@@ -166,8 +168,12 @@ def mean(cx: KernelContext) -> None:
         factor = cx.float("x_scale") / (cx.float("y_scale") * size)
         byte = scaled_byte("sum", factor, zero, output.type.signed)
     else:
-        one = np.float32(cx.float("x_scale")) / (np.float32(cx.float("y_scale")) * np.float32(size))
-        rounded_sum = rounded(cx, f"(float)sum * {_literal(one)}", low - zero, low - zero + 255)
+        mean_factor = np.float32(cx.float("x_scale")) / (
+            np.float32(cx.float("y_scale")) * np.float32(size)
+        )
+        rounded_sum = rounded(
+            cx, f"(float)sum * {_literal(mean_factor)}", low - zero, low - zero + 255
+        )
         byte = f"({rounded_sum} + {_int(zero)})"
     with cx.body.loop("o", output.size):
         cx.body.line(f"const {source.type.name} *from = {source.name} + o * {size};")

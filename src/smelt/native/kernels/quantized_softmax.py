@@ -57,11 +57,12 @@ def softmax(cx: KernelContext) -> None:
     table = cx.input(1)
     scale = C_TYPES[ir.DataType.FLOAT].literal(float(np.float32(cx.float("y_scale"))))
     zero, low = cx.int("y_zero"), -128 if output.type.signed else 0
-    read, run = cx.call("exponentials", EXPONENTIALS), quantize_run(cx)
+    exponentials, run = cx.call("exponentials", EXPONENTIALS), quantize_run(cx)
     rounded_share = rounded(cx, f"{cx.scratch(C_TYPES[ir.DataType.FLOAT])}[i] / all", 0, 512)
     body.line(last_declaration(zero, output.type.signed))
-    with _rows(cx) as where:
-        body.line(f"const float all = {read}({where}, {size}, {table.name}, scratch) * {scale};")
+    with _rows(cx) as row_bytes:
+        total = f"{exponentials}({row_bytes}, {size}, {table.name}, scratch)"
+        body.line(f"const float all = {total} * {scale};")
         body.line(f"ptrdiff_t i = {run}(scratch, {size}, all, last, (unsigned char *)to);")
         with body.block(f"for (; i < {size}; ++i)"):
             body.line(f"const int32_t near = {rounded_share} + {zero};")
@@ -75,9 +76,9 @@ def _emit_fixed(cx: KernelContext, size: int) -> None:
     table = cx.program.constants[cx.instruction.inputs[1]]
     function, arguments = fixed_softmax(cx, table, cx.float("y_scale"))
     zero, low = cx.int("y_zero"), -128 if output.type.signed else 0
-    with _rows(cx) as where:
+    with _rows(cx) as row_bytes:
         ends = f"{zero}, {low}, (unsigned char *)to"
-        body.line(f"{function}({where}, {size}, {arguments}, {ends});")
+        body.line(f"{function}({row_bytes}, {size}, {arguments}, {ends});")
 
 
 @contextmanager

@@ -28,9 +28,9 @@ def _needs(instance: Instance) -> Needs:
     Flat cells have a copy of the gates.
     """
     _, batch, rows = instance.shape(0)
-    together = is_together(instance)
-    each = rows + instance.shape(1)[0] + (rows if together and is_flat(instance) else 0)
-    return Needs(workspace=(batch if together else 1) * each * instance.type(0).size)
+    is_batched = is_together(instance)
+    size = rows + instance.shape(1)[0] + (rows if is_batched and is_flat(instance) else 0)
+    return Needs(workspace=(batch if is_batched else 1) * size * instance.type(0).size)
 
 
 @kernel("Recurrence", kinds=FLOAT, needs=_needs)

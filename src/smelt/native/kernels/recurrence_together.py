@@ -52,11 +52,11 @@ def start(cx: KernelContext, name: str, output: int, initial: int, hidden: int) 
 
     A sample without steps ends in zero, as in ONNX Runtime; ONNX does not specify it.
     """
-    first = cx.optional(initial)
+    initial_state = cx.optional(initial)
     cx.body.line(f"{cx.type(0).name} *{name} = {cx.output(output).name} + b * {hidden};")
     with cx.body.loop("j", hidden):
-        value = f"{first.name}[b * {hidden} + j]" if first else "0"
-        if first and cx.optional(6):
+        value = f"{initial_state.name}[b * {hidden} + j]" if initial_state else "0"
+        if initial_state and cx.optional(6):
             value = f"length > 0 ? {value} : 0"
         cx.body.line(f"{name}[j] = {value};")
 
@@ -96,8 +96,8 @@ sample, or of all."""
 def _gates(cx: KernelContext, name: str, source: str, stride: int, count: int, *, to: int) -> None:
     """Declare ``name``: ``count`` gates of sample ``b``, in rows ``stride`` apart in ``source``.
 
-    If cells are flat, it points to a copy for all samples, gate by gate, ``to`` units after the
-    products.
+    If cells are flat, it points to a copy for all samples, gate by gate, which begins ``to`` gates
+    after the space for products.
 
     ```
     float *gates = all + 60;
@@ -129,8 +129,8 @@ def _product(
     """Return ``to = state @ weights[:, columns]``, plus the side operand."""
     _, batch, _ = cx.shape(0)
     hidden, (first, count) = cx.shape(1)[0], columns
-    part = np.asarray(cx.program.constants[cx.instruction.inputs[1]])[:, first : first + count]
-    packed = cx.constant(pack(part, batch), cx.type(1))
+    selected = np.asarray(cx.program.constants[cx.instruction.inputs[1]])[:, first : first + count]
+    packed = cx.constant(pack(selected, batch), cx.type(1))
     epilogue = Epilogue("{0} + {1}", (side_operand,)) if side_operand else Epilogue()
     sides = (state, hidden, 1, packed, count, 1)
     return Matrices(batch, count, hidden, *sides, to, epilogue)

@@ -130,8 +130,13 @@ def arrays(cx: KernelContext, op: str) -> tuple[Access, Access]:
 
 
 def _schedule(cx: KernelContext, op: str, loops: Loops, to: Buffer, long: int) -> Schedule:
-    """Return whole rows of results at once if the innermost axis is kept, partial results of long
-    rows of floats, or a function of a row; nothing for others."""
+    """Return the schedule that suits the innermost axis.
+
+    - kept, but short rows of floats: partial results of the reduced axis around it;
+    - kept: whole rows of results at once;
+    - reduced, and a long row of floats: a function for extremes, else partial results;
+    - others, and log-sum-exp: none.
+    """
     type_ = cx.type(0)
     if op == LOG_SUM_EXP or not any(loops.is_reduced):
         return ()

@@ -39,7 +39,7 @@ def reduced_map(cx: KernelContext) -> None:
     cx.rounds_each = True
     loops = map_loops_of(cx)
     schedule = schedule_of(loops, cx.output().name)
-    assert schedule is not None  # else they would not have become one
+    assert schedule is not None  # fusion asks ``schedule_of`` before it makes a MapReduce
     kept = loops.where(False)
     rows = kept if loops.is_reduced[-1] else kept[:-1]
     shared = cx.body.widest([cast(int, axis.extent) for axis in rows])

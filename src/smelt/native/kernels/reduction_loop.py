@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 class ReductionLoop:
     """The loop of a micro-kernel over the reduction axis, as C.
 
-    ``parameters`` are those of the micro-kernel. ``heads`` are loop heads, the last of which
-    contains ``steps``: for each step, the element of A for a row, with ``@`` for the row number or
-    its entry in ``offsets``, and the address of B. ``before`` and ``after`` surround the steps. If
-    ``apart``, each step has separate sums, which are added at the end; the first step is repeated
-    if ``rest`` holds.
+    - ``parameters`` are those of the micro-kernel.
+    - ``heads`` are loop heads, outermost first; the innermost loop contains ``steps``.
+    - ``steps`` are pairs: the element of A for a row, and the address of B. ``@`` is the row
+      number, or the row's entry in ``offsets``.
+    - ``before`` and ``after`` are statements around the steps.
+    - With ``apart``, each step has sums of its own, which are added at the end. If the C condition
+      ``rest`` holds after the loop, the first step runs once more.
     """
 
     name: str

@@ -68,9 +68,10 @@ def resample(cx: KernelContext) -> None:
 
 
 def _emit_last(cx: KernelContext, sampling: Sampling, size: int, count: int) -> bool:
-    """Write the resampling of contiguous elements with a table per tap.
+    """Write the resampling of contiguous elements with a table per tap, and return True.
 
-    Returns False, and writes nothing, if there are too many taps, or rows outside.
+    Returns False, and writes nothing, with more than ``UNROLLED`` taps, or if some result rows lie
+    outside of the source.
     """
     source, output, type_, body = cx.input(0), cx.output(), cx.type(0), cx.body
     read = taps(sampling, size, count)
@@ -78,25 +79,25 @@ def _emit_last(cx: KernelContext, sampling: Sampling, size: int, count: int) -> 
     if read.outside.any() or width > UNROLLED:
         return False
     outer = math.prod(output.shape[: cx.int("axis")])
-    times = count // max(size, 1)
+    repeats = count // max(size, 1)
     with body.loop("o", outer):
         body.line(f"const {type_.name} *from = {source.name} + o * {size};")
         body.line(f"{type_.name} *to = {output.name} + o * {count};")
         nearest = sampling.mode == "nearest"
-        if nearest and 2 <= times <= UNROLLED and _repeats(read.rows[:, 0], size, times):
-            with body.loop("i", size), body.loop("j", times):
-                body.line(f"to[i * {times} + j] = from[i];")
+        if nearest and 2 <= repeats <= UNROLLED and _repeats(read.rows[:, 0], size, repeats):
+            with body.loop("i", size), body.loop("j", repeats):
+                body.line(f"to[i * {repeats} + j] = from[i];")
             return True
-        parts = []
+        terms = []
         for tap in range(width):
             rows = cx.constant(np.ascontiguousarray(read.rows[:, tap], np.int32), INDEX)
             weight = ""
             if not nearest:
                 column = np.ascontiguousarray(read.weights[:, tap], f"f{type_.size}")
                 weight = f"{cx.constant(column, type_)}[i] * "
-            parts.append(f"{weight}from[{rows}[i]]")
+            terms.append(f"{weight}from[{rows}[i]]")
         with body.loop("i", count):
-            body.line(f"to[i] = {' + '.join(parts)};")
+            body.line(f"to[i] = {' + '.join(terms)};")
     return True
 
 
@@ -129,13 +130,13 @@ def _sums(cx: KernelContext, rows: str, weights: str, width: int, inner: int) ->
     """
     c_type = cx.type(0).name
     if width <= UNROLLED:
-        parts = []
+        terms = []
         for tap in range(width):
             cx.body.line(f"const {c_type} w{tap} = {weights}[i * {width} + {tap}];")
             cx.body.line(f"const {c_type} *f{tap} = from + {rows}[i * {width} + {tap}] * {inner};")
-            parts.append(f"w{tap} * f{tap}[k]")
+            terms.append(f"w{tap} * f{tap}[k]")
         with cx.body.loop("k", inner):
-            cx.body.line(f"to[k] = {' + '.join(parts)};")
+            cx.body.line(f"to[k] = {' + '.join(terms)};")
         return
     with cx.body.loop("k", inner):
         cx.body.line(f"{c_type} sum = 0;")

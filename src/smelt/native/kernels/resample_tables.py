@@ -143,8 +143,9 @@ def _write(cx: KernelContext, statements: Statements, *more: str) -> None:
 def _weigh(cx: KernelContext, sampling: Sampling, size: int, width: int) -> None:
     """Write the taps around ``at``, without taps of weight 0 or on the same row as another.
 
-    A shorter list repeats its last row with a share of its weight. A tap of weight 0 would make an
-    infinite element NaN.
+    1. Add up the weights of taps by row: ``found`` are the rows, ``shares`` their weights.
+    2. Drop rows of weight 0, which would make an infinite element NaN, and divide by the total.
+    3. If rows are fewer than taps, repeat the last row with its weight in equal parts.
     """
     body, c_type = cx.body, cx.type(0).name
     shrunk = _shrunk(sampling)

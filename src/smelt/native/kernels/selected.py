@@ -95,8 +95,8 @@ def unique(cx: KernelContext) -> None:
     body.line("ptrdiff_t n = 0;")
     body.line(f"{sort}(order, {rows}, {source.name});")
     with body.loop("k", rows):
-        before = f"{compare}({source.name}, order[k - 1], order[k]) == 0"
-        body.line(f"first[order[k]] = k && {before} ? first[order[k - 1]] : order[k];")
+        is_equal = f"{compare}({source.name}, order[k - 1], order[k]) == 0"
+        body.line(f"first[order[k]] = k && {is_equal} ? first[order[k - 1]] : order[k];")
         body.line("n += first[order[k]] == order[k];")
     cx.define_size(size, "n")
     body.line("n = 0;")
@@ -114,7 +114,7 @@ def unique(cx: KernelContext) -> None:
         body.line(f"++{counts.name}[{inverse.name}[k]];")
 
 
-def _compare(word: str, inner: int, floats: bool) -> str:
+def _compare(c_type: str, inner: int, floats: bool) -> str:
     """Return the C function that compares two rows at their first difference.
 
     NaN equals NaN and comes last.
@@ -122,19 +122,19 @@ def _compare(word: str, inner: int, floats: bool) -> str:
     nan = "        if (u != u || v != v) {\n            if (u == u || v == v)\n"
     nan += "                return u != u ? 1 : -1;\n            continue;\n        }\n"
     return (
-        f"static int compare_{word}_{inner}(const {word} *x, int64_t a, int64_t b)\n{{\n"
+        f"static int compare_{c_type}_{inner}(const {c_type} *x, int64_t a, int64_t b)\n{{\n"
         f"    for (ptrdiff_t k = 0; k < {inner}; ++k) {{\n"
-        f"        const {word} u = x[a * {inner} + k], v = x[b * {inner} + k];\n"
+        f"        const {c_type} u = x[a * {inner} + k], v = x[b * {inner} + k];\n"
         f"{nan if floats else ''}"
         "        if (u != v)\n            return u < v ? -1 : 1;\n    }\n"
         "    (void)x;\n    (void)a;\n    (void)b;\n    return 0;\n}\n"
     )
 
 
-def _sort(name: str, word: str, compare: str) -> str:
+def _sort(name: str, c_type: str, compare: str) -> str:
     """Return the C function that heapsorts the indices 0 to n - 1 by ``compare``, then by index."""
     return (
-        f"static void {name}(int64_t *order, ptrdiff_t n, const {word} *x)\n{{\n"
+        f"static void {name}(int64_t *order, ptrdiff_t n, const {c_type} *x)\n{{\n"
         "    for (ptrdiff_t i = 0; i < n; ++i)\n        order[i] = i;\n"
         "    for (ptrdiff_t start = n / 2, end = n; end > 1;) {\n"
         "        int64_t moved;\n"
@@ -171,8 +171,14 @@ def non_max_suppression(cx: KernelContext) -> None:
         kept[chosen++] = i;
     ```
     """
-    boxes, scores, most, output, body = cx.input(0), cx.input(1), cx.input(2), cx.output(), cx.body
-    overlap, least = cx.optional(3), cx.optional(4)
+    boxes, scores, limit, output, body = (
+        cx.input(0),
+        cx.input(1),
+        cx.input(2),
+        cx.output(),
+        cx.body,
+    )
+    overlap, least_score = cx.optional(3), cx.optional(4)
     samples, count, _ = boxes.shape
     c_type, size = cx.type(0).name, output.shape[0]
     compare = cx.call(f"falling_{c_type}", _score_comparison(c_type))
@@ -187,9 +193,9 @@ def non_max_suppression(cx: KernelContext) -> None:
         body.line(f"const {c_type} *const box = {boxes.name} + b * {count * 4};")
         body.line("ptrdiff_t chosen = 0;")
         body.line(f"{sort}(order, {count}, score);")
-        with body.block(f"for (ptrdiff_t k = 0; k < {count} && chosen < {most.name}[0]; ++k)"):
+        with body.block(f"for (ptrdiff_t k = 0; k < {count} && chosen < {limit.name}[0]; ++k)"):
             body.line("const int64_t i = order[k];")
-            _skip_box(body, iou, overlap, least)
+            _skip_box(body, iou, overlap, least_score)
             body.line(f"if (n == {highest(size)})")
             body.line("    return 1;")
             for column, variable in enumerate(("b", "c", "i")):
@@ -199,7 +205,7 @@ def non_max_suppression(cx: KernelContext) -> None:
     cx.define_size(size, "n")
 
 
-def _skip_box(body: Writer, iou: str, overlap: Operand | None, least: Operand | None) -> None:
+def _skip_box(body: Writer, iou: str, overlap: Operand | None, least_score: Operand | None) -> None:
     """Write the end of the loop at a score that is too low, and the skip of a box ``i`` that
     overlaps a kept box.
 
@@ -213,8 +219,8 @@ def _skip_box(body: Writer, iou: str, overlap: Operand | None, least: Operand | 
         continue;
     ```
     """
-    if least is not None:
-        body.line(f"if (!(score[i] > {least.name}[0]))")
+    if least_score is not None:
+        body.line(f"if (!(score[i] > {least_score.name}[0]))")
         body.line("    break;")
     limit = f"{overlap.name}[0]" if overlap is not None else "0"
     body.line("ptrdiff_t j = 0;")
@@ -224,17 +230,17 @@ def _skip_box(body: Writer, iou: str, overlap: Operand | None, least: Operand | 
     body.line("    continue;")
 
 
-def _score_comparison(word: str) -> str:
+def _score_comparison(c_type: str) -> str:
     """Return the C function that compares two scores: the larger comes first, NaN last."""
     return (
-        f"static int falling_{word}(const {word} *x, int64_t a, int64_t b)\n{{\n"
-        f"    const {word} u = x[a], v = x[b];\n"
+        f"static int falling_{c_type}(const {c_type} *x, int64_t a, int64_t b)\n{{\n"
+        f"    const {c_type} u = x[a], v = x[b];\n"
         "    if (u != u || v != v)\n        return (u != u) - (v != v);\n"
         "    return (u < v) - (u > v);\n}\n"
     )
 
 
-def _overlap(cx: KernelContext, word: str) -> str:
+def _overlap(cx: KernelContext, c_type: str) -> str:
     """Return the C function of the intersection over union of two boxes.
 
     The two corners of a box may be any opposite ones.
@@ -250,24 +256,24 @@ def _overlap(cx: KernelContext, word: str) -> str:
     """
     centred = cx.int("center_point_box")
     lines = [
-        f"static {word} overlap_{word}_{centred}(const {word} *box, int64_t i, int64_t j)",
+        f"static {c_type} overlap_{c_type}_{centred}(const {c_type} *box, int64_t i, int64_t j)",
         "{",
     ]
-    lines.append(f"    const {word} *const a = box + i * 4, *const b = box + j * 4;")
+    lines.append(f"    const {c_type} *const a = box + i * 4, *const b = box + j * 4;")
     for box in "ab":
         for axis in range(2):
             first, second = f"{box}[{axis}]", f"{box}[{axis + 2}]"
             if centred:  # the center and the length
                 low, high = f"{first} - {second} / 2", f"{first} + {second} / 2"
-                lines.append(f"    const {word} {box}l{axis} = {low}, {box}h{axis} = {high};")
+                lines.append(f"    const {c_type} {box}l{axis} = {low}, {box}h{axis} = {high};")
                 continue
             is_less = f"{first} < {second}"
-            lines.append(f"    const {word} {box}l{axis} = {is_less} ? {first} : {second};")
-            lines.append(f"    const {word} {box}h{axis} = {is_less} ? {second} : {first};")
+            lines.append(f"    const {c_type} {box}l{axis} = {is_less} ? {first} : {second};")
+            lines.append(f"    const {c_type} {box}h{axis} = {is_less} ? {second} : {first};")
     for axis in range(2):
         low = f"al{axis} > bl{axis} ? al{axis} : bl{axis}"
         high = f"ah{axis} < bh{axis} ? ah{axis} : bh{axis}"
-        lines.append(f"    const {word} e{axis} = ({high}) - ({low});")
+        lines.append(f"    const {c_type} e{axis} = ({high}) - ({low});")
     areas = " + ".join(f"({n}h0 - {n}l0) * ({n}h1 - {n}l1)" for n in "ab")
     lines += [
         "    if (!(e0 > 0) || !(e1 > 0))",

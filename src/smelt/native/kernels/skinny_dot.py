@@ -105,24 +105,24 @@ def skinny_dot(cx: KernelContext) -> None:
     left = at(inputs[0], [axis.lhs for axis in layout.batch], names)
     right = at(inputs[1], [axis.rhs for axis in layout.batch], names)
     rows, columns = (left, right) if sides.long == 0 else (right, left)
-    out = at(cx.output().name, [s * sides.many * sides.few for s in row_major(sizes)], names)
+    result = at(cx.output().name, [s * sides.many * sides.few for s in row_major(sizes)], names)
     block = max(1, MOST // sides.few)
     with body.loops(names, sizes):
-        step = sides.short_step
+        b_step = sides.short_step
         if sides.short_k != 1:
             scratch = cx.scratch(cx.type(0))
             with body.loops(("p", "q"), (k, sides.few)):
                 read = f"({columns})[p * {sides.short_k} + q * {sides.short_step}]"
                 body.line(f"{scratch}[q * {k} + p] = {read};")
-            columns, step = scratch, k
+            columns, b_step = scratch, k
         divisible = sides.many - sides.many % block
         for first, end, count in ((0, divisible, block), (divisible, sides.many, 1)):
             with body.shared_loop("i", end, start=first, step=count):
                 function = _block(cx, count, sides.few)
-                a, c = f"{rows} + i * {sides.long_step}", f"{out} + i * {sides.to_many}"
+                a, c = f"{rows} + i * {sides.long_step}", f"{result} + i * {sides.to_many}"
                 steps = f"{sides.to_many}, {sides.to_few}"
                 body.line(
-                    f"{function}({k}, {a}, {sides.long_step}, {columns}, {step}, {c}, {steps});"
+                    f"{function}({k}, {a}, {sides.long_step}, {columns}, {b_step}, {c}, {steps});"
                 )
 
 

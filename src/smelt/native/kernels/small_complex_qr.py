@@ -119,9 +119,9 @@ def small_qr(cx: KernelContext) -> None:
     body, type_, (rows, columns) = cx.body, cx.type(0), cx.shape(0)[-2:]
     inner = cx.output(0).shape[-1]
     for width in sorted({columns, inner}):
-        cx.call(f"reflect_{type_.name}_{width}", _of(REFLECT, type_, n=width))
+        cx.call(f"reflect_{type_.name}_{width}", _filled(REFLECT, type_, n=width))
     name = f"complex_qr_{type_.name}_{rows}x{columns}_{inner}"
-    cx.call(name, _of(TEXT, type_, m=rows, n=columns, inner=inner))
+    cx.call(name, _filled(TEXT, type_, m=rows, n=columns, inner=inner))
     body.line(f"{type_.name} *const re = {cx.scratch(type_)}, *const im = re + {rows * columns};")
     with body.shared_loop("b", math.prod(cx.shape(0)[:-2])):
         for number, part in enumerate(("re", "im")):
@@ -136,7 +136,7 @@ def small_qr(cx: KernelContext) -> None:
                 body.line(f"{to} = {upper} ? {part}[i * {columns} + j] : 0;")
 
 
-def _of(text: str, type_: CType, **sizes: int) -> str:
+def _filled(text: str, type_: CType, **sizes: int) -> str:
     """Return ``text`` with the placeholders of type and sizes replaced."""
     for name, size in {"most": MOST, **sizes}.items():
         text = text.replace(f"@{name}", str(size))

@@ -54,8 +54,11 @@ def softmax(cx: KernelContext) -> None:
         print_nest(nest, body)
         return
     is_short = softmax_short.supports(cx.type(0), count)
-    of_some_cpus = ["expf", *(["logf"] if is_short and cx.instruction.op == "LogSoftmax" else [])]
-    functions = [in_lanes(cx, f"{name}(x)").partition("(")[0] for name in of_some_cpus]
+    functions_called = [
+        "expf",
+        *(["logf"] if is_short and cx.instruction.op == "LogSoftmax" else []),
+    ]
+    functions = [in_lanes(cx, f"{name}(x)").partition("(")[0] for name in functions_called]
     for name in (extreme_of(cx, cx.type(0), ">"), *functions):
         body.line(f"(void){name};")  # clang warns of functions that no code of a CPU uses
     body.line("#if LANES >= 8")
@@ -94,8 +97,8 @@ def columns_of(cx: KernelContext, sizes: tuple[int, int, int]) -> tuple[Algorith
         Axis("o", cast(int, zero_if_empty(outer, count))),
         Axis("b", ceil_div(inner, width)),
     )
-    whole = isinstance(inner, int) and inner % width == 0
-    column_axis = Axis("j", width if whole else smaller(width, inner - block_axis.at * width))
+    divides = isinstance(inner, int) and inner % width == 0
+    column_axis = Axis("j", width if divides else smaller(width, inner - block_axis.at * width))
     shared = cx.body.widest((cast(int, outer_axis.extent), cast(int, block_axis.extent)))
     schedule: Schedule = (
         *(ComputeAt(name, "b", width) for name in ("top", "sum")),
@@ -121,8 +124,11 @@ def _algorithm(
     type_, rows = cx.type(0), (*lead, *tail)
     row = tuple(axis.at for axis in rows)
     extents = (*(axis.extent for axis in lead), *(highest(axis.extent) for axis in tail))
-    (maximum_axis, sum_axis, result_axis), first = (Axis(name, count) for name in "kei"), len(lead)
-    shape = (*extents[:first], count, *extents[first:])
+    (maximum_axis, sum_axis, result_axis), lead_rank = (
+        (Axis(name, count) for name in "kei"),
+        len(lead),
+    )
+    shape = (*extents[:lead_rank], count, *extents[lead_rank:])
     source, output = (
         Buffer(each.name, type_, shape, steps=steps) for each in (cx.input(0), cx.output())
     )
@@ -130,14 +136,14 @@ def _algorithm(
 
     def at(axis: Axis, buffer: Buffer) -> Load:
         """Return the element of the row at ``axis``: ``x[lead..., axis, tail...]``."""
-        return Load(buffer, (*row[:first], axis.at, *row[first:]))
+        return Load(buffer, (*row[:lead_rank], axis.at, *row[lead_rank:]))
 
     exponential = vector_exponential(cx) if type_.name == "float" else operators.EXPONENTIAL
-    less = (
+    differences = (
         Apply(operators.SUBTRACT, (at(axis, source), Load(top, row)))
         for axis in (sum_axis, result_axis)
     )
-    raised = Apply(exponential, (next(less),))
+    raised = Apply(exponential, (next(differences),))
     if cx.instruction.op == "Softmax":
         # The sum is 1 or more, so its inverse is as good a factor.
         total = Reduce(operators.SUM, (sum_axis,), raised, keep=at(sum_axis, output))
@@ -145,7 +151,7 @@ def _algorithm(
         result = Apply(operators.MULTIPLY, (at(result_axis, output), Load(sum_, row)))
     else:
         factor = Apply(operators.LOGARITHM, (Reduce(operators.SUM, (sum_axis,), raised),))
-        result = Apply(operators.SUBTRACT, (next(less), Load(sum_, row)))
+        result = Apply(operators.SUBTRACT, (next(differences), Load(sum_, row)))
     return Algorithm(
         (
             Stage(top, rows, Reduce(largest, (maximum_axis,), at(maximum_axis, source))),

@@ -232,24 +232,24 @@ class _Emitter:
         work, k = self.work, np.arange(self.work.size)
         if work.from_half and work.by_pairs:
             table = self._table(roots(k, work.length, 1))
-            self._end("to_pairs", "here, there", table, work.size, 2)
+            self._call("to_pairs", "here, there", table, work.size, 2)
             self._swap()
         elif work.from_half:
-            self._end("mirror", "here", None, work.length, 1)
+            self._call("mirror", "here", None, work.length, 1)
         if work.convolved:
             self._convolve()
         else:
-            self._plain(work.size, work.sign)
+            self._transform_directly(work.size, work.sign)
         if work.of_real and work.by_pairs:
             table = self._table(roots(k, work.length, work.sign))
-            self._end("from_pairs", "here, there", table, work.size, 2)
+            self._call("from_pairs", "here, there", table, work.size, 2)
             self._swap()
             if work.count == work.length:
-                self._end("mirror", "here", None, work.length, 1)
+                self._call("mirror", "here", None, work.length, 1)
         if work.inverse:
             by = work.type.literal(1 / work.length)
             count = work.size if work.from_half else work.count
-            self._end("scale", "here", by, count, 1)
+            self._call("scale", "here", by, count, 1)
 
     def _convolve(self) -> None:
         """Write the transform as a convolution with a chirp; inverse transforms are taken by
@@ -258,15 +258,15 @@ class _Emitter:
         work, size = self.work, self.work.size
         tables = Chirp.of(size, work.convolved, work.sign)
         chirp, spectrum = self._table(tables.chirp), self._table(tables.spectrum)
-        self._end("chirp", "here, there", chirp, f"{size}, {tables.room}", 2)
+        self._call("chirp", "here, there", chirp, f"{size}, {tables.room}", 2)
         self._swap()
-        self._plain(tables.room, -1)
-        self._end("conjugate", "here", spectrum, tables.room, 1)
-        self._plain(tables.room, -1)
-        self._end("final", "here", chirp, size, 1)
+        self._transform_directly(tables.room, -1)
+        self._call("conjugate", "here", spectrum, tables.room, 1)
+        self._transform_directly(tables.room, -1)
+        self._call("final", "here", chirp, size, 1)
 
-    def _plain(self, size: int, sign: int) -> None:
-        """Write a transform of a length with small factors."""
+    def _transform_directly(self, size: int, sign: int) -> None:
+        """Write the transform of a length with small factors; a cut row is treated as a matrix."""
         type_ = self.work.type
         if self.work.cut:
             name, tables = in_halves(self.cx, type_, self.lanes, self.work.cut, sign)
@@ -277,7 +277,7 @@ class _Emitter:
         self.body.line(f"here = {name}(here, there, {self._table(twiddles(size, sign))});")
         self.body.line("there = here == first ? second : first;")
 
-    def _end(self, name: str, arrays: str, table: str | None, sizes: object, count: int) -> None:
+    def _call(self, name: str, arrays: str, table: str | None, sizes: object, count: int) -> None:
         """Write the call of a function of ``fourier.ends``, which prepares or completes a block."""
         full, text = self.blocks.function(name)
         self.cx.call(full, text)

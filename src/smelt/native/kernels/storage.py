@@ -202,9 +202,14 @@ def _value(dtype: ir.DataType) -> str:
 def _code(name: str, dtype: ir.DataType, source: CType, saturate: bool) -> str:
     """Return the branch-free C function from a number to the code of the nearest minifloat.
 
-    Floats have 23 bits of mantissa and an exponent bias of 127, doubles 52 and 1023.
-    The dropped bits are rounded; a carry goes into the exponent. A number below the smallest normal
-    one is added to a number whose last place is the unit of the subnormals, which rounds it.
+    Floats have 23 bits of mantissa and an exponent bias of 127, doubles 52 and 1023. The steps:
+
+    1. ``a``, the bits without the sign;
+    2. ``normal``: half of the last kept place is added, which rounds and may carry into the
+       exponent; then ``drop`` bits go, and the exponents' biases are subtracted;
+    3. ``subnormal``, for a number below the smallest normal one: adding ``scale``, a number whose
+       last place is the unit of the subnormals, rounds it;
+    4. ``code``: one of both, or the code of an overflow or NaN, with the sign.
     """
     f, t = MINIFLOATS[dtype], source
     mantissa_bits, bias = (23, 127) if t.name == "float" else (52, 1023)
@@ -242,6 +247,6 @@ def _code(name: str, dtype: ir.DataType, source: CType, saturate: bool) -> str:
 
 def _bits(value: float, type_: CType) -> int:
     """Return the bits of ``value`` as a float or double: 0x3F800000 for 1 as float."""
-    narrow = type_.size == 4
-    array = np.float32(value) if narrow else np.float64(value)
-    return int(array.view(np.uint32 if narrow else np.uint64))
+    is_float = type_.size == 4
+    array = np.float32(value) if is_float else np.float64(value)
+    return int(array.view(np.uint32 if is_float else np.uint64))

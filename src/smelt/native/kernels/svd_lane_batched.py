@@ -207,7 +207,8 @@ def _emit_vectors(
         with body.loop("j", columns):
             body.line(f"const ptrdiff_t from = j < {least} ? orders[l][j] : j;")
             body.line(f"{c_type} sign = skip[l] ? NAN : 1;")
-            if is_left == (least == 1):  # as ``bdsdc`` does it
+            # LAPACK's bdsdc negates right vectors of negative values, or the left one of a 1 x 1.
+            if is_left == (least == 1):
                 body.line(f"if (j < {least} && (({c_type} *)d)[from * {lanes} + l] < 0)")
                 body.line("    sign = -sign;")
             with body.loop("i", rows):

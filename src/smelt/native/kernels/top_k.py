@@ -146,7 +146,7 @@ def _select_adjacent(cx: KernelContext, count: int, selected: int) -> None:
             body.line("int any = 0;")
             with body.loop("l", BLOCK):
                 order = "<=" if cx.int("largest") else ">="
-                body.line(f"any |= !(row[b + l] {order} last);")  # of NaN, too
+                body.line(f"any |= !(row[b + l] {order} last);")  # true for NaN, too
             body.line("if (!any)")
             body.line("    continue;")
         with body.loop("i", "b + n", "b"):

@@ -123,7 +123,7 @@ def emit(cx: KernelContext, write: Access, read: Access) -> None:
     """Write a loop over planes with a call of the function that transposes one."""
     sizes, (to, source) = collapse(cx.output_shape(), (write, read))
     read_loop = _read_loop(sizes, to, source)
-    assert read_loop is not None  # it was asked before
+    assert read_loop is not None  # ``supports`` checked this
     others = [dim for dim in range(len(sizes) - 1) if dim != read_loop]
     names = [f"i{dim}" for dim in others]
     first = index([source.strides[dim] for dim in others], names, source.offset)

@@ -153,10 +153,9 @@ def _eliminate(cx: KernelContext, rows: int, columns: int) -> None:
             body.line(f"m[i * {columns} + j] -= share * m[k * {columns} + j];")
 
 
-def exchange(cx: KernelContext, word: str, first: str, second: str) -> None:
-    """Write a swap of two places of the C type ``word``, in a block without
-    another variable ``v``."""
-    cx.body.line(f"const {word} v = {first};")
+def exchange(cx: KernelContext, c_type: str, first: str, second: str) -> None:
+    """Write a swap of two places of the C type ``c_type``; it declares the variable ``v``."""
+    cx.body.line(f"const {c_type} v = {first};")
     cx.body.line(f"{first} = {second};")
     cx.body.line(f"{second} = v;")
 
@@ -191,14 +190,15 @@ def triangular_solve(cx: KernelContext) -> None:
     matrix, right, output, body, type_ = cx.input(0), cx.input(1), cx.output(), cx.body, cx.type(0)
     n, left = matrix.shape[-1], bool(cx.int("left_side"))
     columns = right.shape[-1] if left else right.shape[-2]
-    transposed = bool(cx.int("transpose_a")) == left  # a system from the right transposes both
+    # x @ a = b is solved as a^T @ x^T = b^T.
+    transposed = bool(cx.int("transpose_a")) == left
     lower = bool(cx.int("lower")) != transposed
 
-    def of_a(i: str, k: str) -> str:
+    def element_of_a(i: str, k: str) -> str:
         """Return an element of the matrix, or of its transpose if ``transposed``, as C."""
         return f"m[{k} * {n} + {i}]" if transposed else f"m[{i} * {n} + {k}]"
 
-    def of_x(i: str, j: str) -> str:
+    def element_of_x(i: str, j: str) -> str:
         """Return an element of the right side, transposed for a system from the right, as C."""
         return f"x[{i} * {columns} + {j}]" if left else f"x[{j} * {n} + {i}]"
 
@@ -211,13 +211,13 @@ def triangular_solve(cx: KernelContext) -> None:
             body.line(f"const ptrdiff_t i = {'r' if lower else f'{n} - 1 - r'};")
             start, stop = ("0", "i") if lower else ("i + 1", str(n))
             with body.loop("k", stop, start=start):
-                body.line(f"const {type_.name} share = {of_a('i', 'k')};")
+                body.line(f"const {type_.name} share = {element_of_a('i', 'k')};")
                 with body.loop("j", columns):
-                    body.line(f"{of_x('i', 'j')} -= share * {of_x('k', 'j')};")
+                    body.line(f"{element_of_x('i', 'j')} -= share * {element_of_x('k', 'j')};")
             if not cx.int("unit_diagonal"):
-                body.line(f"const {type_.name} pivot = {of_a('i', 'i')};")
+                body.line(f"const {type_.name} pivot = {element_of_a('i', 'i')};")
                 with body.loop("j", columns):
-                    body.line(f"{of_x('i', 'j')} /= pivot;")
+                    body.line(f"{element_of_x('i', 'j')} /= pivot;")
 
 
 @kernel("smelt::ValidateNonsingular", kinds=FLOAT, needs=lambda instance: Needs(in_place=(0,)))

@@ -76,21 +76,21 @@ def panel_for(rows: int) -> int:
 
 def panel_workspace(m: int, n: int, k: int, stride: int) -> int:
     """Return the floats of scratch space for a right side that is not constant."""
-    readable = same(stride, 1) and lowest(n) >= PANEL
-    many = lowest(m) >= COPIED_ROWS and lowest(n) > NEAR_COLUMNS
-    return 0 if readable and not many else 4 * PANEL * max(highest(k), 1)
+    reads_in_place = same(stride, 1) and lowest(n) >= PANEL
+    uses_panels_often = lowest(m) >= COPIED_ROWS and lowest(n) > NEAR_COLUMNS
+    return 0 if reads_in_place and not uses_panels_often else 4 * PANEL * max(highest(k), 1)
 
 
 def pack(matrix: np.ndarray, rows: int) -> np.ndarray:
     """Return ``[k, n]`` as panels ``[k][columns]``, the last one padded, with room for a vector."""
     panel = panel_for(rows)
-    parts = []
+    packed = []
     for first in range(0, matrix.shape[1], panel):
-        part = matrix[:, first : first + panel]
-        width = -(-part.shape[1] // NARROW) * NARROW
-        parts.append(np.pad(part, ((0, 0), (0, width - part.shape[1]))).reshape(-1))
-    parts.append(np.zeros(MOST_VECTORS * MOST_LANES, np.float32))
-    return np.concatenate(parts)
+        columns = matrix[:, first : first + panel]
+        width = -(-columns.shape[1] // NARROW) * NARROW
+        packed.append(np.pad(columns, ((0, 0), (0, width - columns.shape[1]))).reshape(-1))
+    packed.append(np.zeros(MOST_VECTORS * MOST_LANES, np.float32))
+    return np.concatenate(packed)
 
 
 def emit_packed(cx: KernelContext, p: Matrices) -> None:
@@ -182,7 +182,7 @@ def _emit_rows(
     *,
     fetches: bool = False,
 ) -> None:
-    """Write a loop over rows, with micro-kernels of nearly equal height."""
+    """Write a loop over rows by micro-kernels; ``b`` and ``b_k``: right side and its row stride."""
     columns, epilogue = vectors or vectors_for(p.m), p.epilogue.at("i", j)
 
     def tile(rows: int, when: str = WIDE if columns == 1 else "", fetch: int = 0) -> None:
@@ -215,10 +215,10 @@ def _call(
     b: tuple[str, str],
     j: str,
     stored: str,
-    more: Sequence[str] = (),
+    extra: Sequence[str] = (),
 ) -> None:
     """Write the call of a micro-kernel for rows from ``i`` on and columns from ``j`` on."""
-    arguments = [str(p.k), f"{p.a} + i * {p.a_m}", str(p.a_m), str(p.a_k), *b, *more]
+    arguments = [str(p.k), f"{p.a} + i * {p.a_m}", str(p.a_m), str(p.a_k), *b, *extra]
     micro_kernel.call(cx, arguments, f"{p.c} + i * {p.n} + {j}", p.n, stored)
 
 

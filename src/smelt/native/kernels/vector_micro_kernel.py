@@ -68,7 +68,7 @@ class MicroKernel:
     ) -> None:
         """Write a call; ``stored`` is the range of columns to store, as C."""
         all_arguments = [*arguments, c, str(cm), stored, *([start] if self.start else [])]
-        all_arguments += [one.pointer for one in self.epilogue.side_operands]
+        all_arguments += [operand.pointer for operand in self.epilogue.side_operands]
         all_arguments += [str(stride) for _, stride in self._open_strides()]
         cx.body.line(f"{self.declare(cx)}({', '.join(all_arguments)});")
 
@@ -80,13 +80,13 @@ class MicroKernel:
             if self.start
             else ""
         )
-        more = "".join(
+        extra = "".join(
             f", const float *r{side}" for side in range(len(self.epilogue.side_operands))
         )
-        more += "".join(f", ptrdiff_t {name}" for name, _ in self._open_strides())
+        extra += "".join(f", ptrdiff_t {name}" for name, _ in self._open_strides())
         parameters = f"{self.reduction_loop.parameters}, float *c, ptrdiff_t cm"
         parameters += ", ptrdiff_t from, ptrdiff_t to"
-        out.line(f"static NO_INLINE void TILE({parameters}{start}{more})")
+        out.line(f"static NO_INLINE void TILE({parameters}{start}{extra})")
         with out.block(""):
             for row, vector in self._sums():
                 out.line(f"vec s{row}_{vector} = {self._first(row, vector)};")
@@ -102,8 +102,8 @@ class MicroKernel:
         """Return name and stride of each parameter for a run-time stride: ``("cl", stride)``."""
         strides = [(COLUMN, self.column)] + [
             (_stride(number, variable), stride)
-            for number, one in enumerate(self.epilogue.side_operands)
-            for variable, stride in (("m", one.row), ("l", one.column))
+            for number, operand in enumerate(self.epilogue.side_operands)
+            for variable, stride in (("m", operand.row), ("l", operand.column))
         ]
         return [(name, stride) for name, stride in strides if isinstance(stride, Size)]
 
@@ -254,10 +254,10 @@ class MicroKernel:
         """Write the store of the epilogue's result for the sum at row ``m`` and column ``l``."""
         out.line("const float v0 = t[m][l];")
         names = ["v0"]
-        for number, one in enumerate(self.epilogue.side_operands):
+        for number, operand in enumerate(self.epilogue.side_operands):
             at = " + ".join(
                 var if same(stride, 1) else f"{var} * {_text_of(number, var, stride)}"
-                for var, stride in (("m", one.row), ("l", one.column))
+                for var, stride in (("m", operand.row), ("l", operand.column))
                 if not same(stride, 0)
             )
             out.line(f"const float v{number + 1} = r{number}[{at or 0}];")

@@ -55,14 +55,14 @@ def bias_of(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
     bias = _sum_of_terms(last_term, m, b)
     if bias is None and mask is None:
         return ()
-    if bias is not None and not _missing_of(bias, m):
+    if bias is not None and not _missing_axes(bias, m):
         return Miss("the bias is not proved to broadcast to the scores")
     if bias is not None:
         bias = _without_lowest(_hidden_by_number(bias, m, b), m, b)
         if bias is None:
             return Miss("the bias may be infinite, or hide all keys of a row")
     if mask is not None:
-        if not _missing_of(mask, m):
+        if not _missing_axes(mask, m):
             return Miss("the mask is not proved to broadcast to the scores")
         masked_bias = _choice_of_bias(mask, hidden is None, bias, m, b)
         if isinstance(masked_bias, Miss):
@@ -105,9 +105,9 @@ def _bias_behind_mask(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
     if low is None or not -math.inf < low <= LOW:  # fuse_attention needs 7
         return Miss(_too_high(low))
     mask = m["mask"] if hidden is None else hidden
-    if not _missing_of(mask, m):
+    if not _missing_axes(mask, m):
         return Miss("the mask is not proved to broadcast to the scores")
-    if not _missing_of(then, m):
+    if not _missing_axes(then, m):
         return Miss("the bias is not proved to broadcast to the scores")
     bottom, zero = (b.constant(np.asarray(n, np.float32)) for n in (low, 0))
     branches = (zero, bottom) if hidden is None else (bottom, zero)
@@ -122,14 +122,14 @@ def _as_operand(added: ir.Value, m: Match, b: Builder) -> tuple[ir.Value, ...] |
     """Return ``added`` expanded to the last two dims of the scores and with rank 2 or 4, or a
     Miss.
     """
-    missing = _missing_of(added, m)
+    missing = _missing_axes(added, m)
     if missing is None:
         return Miss("the bias is not proved to broadcast to the scores")
-    if missing[1] and not _as_many(m["keys"], m["v"]):
+    if missing[1] and not _are_equally_long(m["keys"], m["v"]):
         return Miss("keys and values are not proved to be equally many")
     (bias,) = _expanded(added, missing, m, b)
-    heads = bias.shape is not None and len(bias.shape) == 3
-    return (b.op("Unsqueeze", bias, b.const_i64([0])) if heads else bias,)
+    is_per_head = bias.shape is not None and len(bias.shape) == 3
+    return (b.op("Unsqueeze", bias, b.const_i64([0])) if is_per_head else bias,)
 
 
 def _too_high(low: object) -> str:
@@ -173,7 +173,7 @@ def _sum_of_terms(last: ir.Value | None, m: Match, b: Builder) -> ir.Value | Non
     bias, more = m.get("bias"), m.get("more")
     if bias is None:
         return last
-    if more is None and last is None and _is_nothing(bias, m):
+    if more is None and last is None and _adds_nothing(bias, m):
         return None
     if more is not None:
         bias = b.op("Add", bias, more)
@@ -185,16 +185,17 @@ def _sum_of_terms(last: ir.Value | None, m: Match, b: Builder) -> ir.Value | Non
     return bias if last is None else b.op("Add", bias, last)
 
 
-def _is_nothing(bias: ir.Value, m: Match) -> bool:
+def _adds_nothing(bias: ir.Value, m: Match) -> bool:
     """True if ``bias`` is a constant of zeros, which ``torch.baddbmm`` gets if it adds nothing."""
     array = m.array(bias, None)
-    return array is not None and not array.any() and _missing_of(bias, m) is not None
+    return array is not None and not array.any() and _missing_axes(bias, m) is not None
 
 
 def _choice_of_bias(
-    mask: ir.Value, shown: bool, added: ir.Value | None, m: Match, b: Builder
+    mask: ir.Value, keeps_scores: bool, added: ir.Value | None, m: Match, b: Builder
 ) -> ir.Value | Miss:
-    """Return ``Where(mask, added or 0, bottom)``, with the branches swapped if not ``shown``.
+    """Return ``Where(mask, added or 0, bottom)`` if True keeps scores, else ``Where(mask, bottom,
+    ...)``.
 
     ``bottom`` is lower than every score. Returns a Miss if ``low`` is too high, or if the mask may
     hide a whole row.
@@ -204,21 +205,20 @@ def _choice_of_bias(
     highest_allowed = LOWEST if is_half else highest_of_floats
     if low is None or not low <= highest_allowed:  # fuse_attention needs 7
         return Miss(_too_high(low))
-    if (is_half or low == -math.inf) and not _shows_each_row(
-        mask, shown, m
-    ):  # fuse_attention keeps 1
+    has_infinity = is_half or low == -math.inf
+    if has_infinity and not _shows_each_row(mask, keeps_scores, m):  # fuse_attention keeps 1
         return Miss("the mask may hide all keys of a row")
     number_type = np.float16 if is_half else np.float32
     number = max(low, FLOOR) if low <= LOW else FLOOR
     bottom = b.constant(np.asarray(-math.inf if is_half else number, number_type))
     shown_value = b.constant(np.asarray(0, number_type)) if added is None else added
-    branches = (shown_value, bottom) if shown else (bottom, shown_value)
+    branches = (shown_value, bottom) if keeps_scores else (bottom, shown_value)
     return b.op("Where", mask, *branches)
 
 
-def _as_many(keys: ir.Value, v: ir.Value) -> bool:
-    """True if keys B,H,D,S and values B,H,S,D have equal S, so that a mask of one key may be
-    expanded."""
+def _are_equally_long(keys: ir.Value, v: ir.Value) -> bool:
+    """True if keys B,H,D,S and values B,H,S,D have equal S: a mask of one key may then be expanded.
+    """
     return keys.shape is not None and v.shape is not None and same_dim(keys.shape[3], v.shape[2])
 
 
@@ -255,12 +255,12 @@ def shows_each_row(
     return queries is not None and on_diagonal(mask, queries[2], constants) == shown
 
 
-def _missing_of(mask: ir.Value, m: Match) -> tuple[bool, bool] | None:
-    """Return ``(lacks the query axis, lacks the key axis)`` of ``mask``.
+def _missing_axes(mask: ir.Value, m: Match) -> tuple[bool, bool] | None:
+    """Return whether ``mask`` has size 1 along the axis of the queries, and along that of the keys.
 
-    None if the mask may not broadcast to the scores. The product with the values requires as many
-    weights as keys, so a mask of unknown size has that size or 1. A mask [B,1,1,keys] gives (True,
-    False).
+    A mask [B,1,1,keys] gives (True, False). None if the mask may not broadcast to the scores. An
+    unknown size along the keys is 1 or the number of keys, because the product with the values
+    requires as many weights as keys.
     """
     shape, q, keys = mask.shape, m["q"], m["keys"]
     if shape is None or q.shape is None or keys.shape is None:

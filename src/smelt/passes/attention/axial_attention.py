@@ -103,7 +103,7 @@ def _unfit(shapes: Sequence[Sequence[Dim]], m: Match, b: Builder) -> Miss | None
     q, k, v = shapes
     if opset.attribute(m.node("weights"), "axis", m.opset) not in (-1, 4):
         return Miss("the axis of the Softmax is not the last axis (the keys)")
-    if not all(x is m["scores"] or _is_small(x) for x in _scaled_operands(m)):
+    if not all(x is m["scores"] or _lacks_batch_axes(x) for x in _scaled_operands(m)):
         return Miss("a constant that scales the scores has rank 4 or more")
     empty = possibly_zero_symbols(b.model.graph)
     if not all(is_positive(dim, empty) for dims in shapes for dim in dims):
@@ -123,7 +123,7 @@ def _scaled_operands(m: Match) -> Sequence[ir.Value | None]:
     return m.node("scaled").inputs if m.get("scaled") is not None else ()
 
 
-def _is_small(value: ir.Value | None) -> bool:
+def _lacks_batch_axes(value: ir.Value | None) -> bool:
     """True if ``value`` has no axis for A or B when it broadcasts to scores A,B,H,S,S."""
     return value is not None and value.shape is not None and len(value.shape) < 4
 
@@ -142,8 +142,8 @@ def _joined_batches(value: ir.Value, dims: Sequence[Dim], b: Builder) -> ir.Valu
     """Return A,B,S,H,D as A*B,S,H,D, by way of A*B,S,H*D, which an ``Attention`` reads; None if two
     dims are unknown and no input determines them.
     """
-    before = producer_of(value, "Reshape")
-    source = before.inputs[0] if before is not None else None
+    split = producer_of(value, "Reshape")
+    source = split.inputs[0] if split is not None else None
     rows_before_split = source if source is not None else value
     rows = _reshaped(rows_before_split, [dim_product(dims[:2]), dims[2], _width(dims)], b)
     heads = [dim for dim in dims[3:] if isinstance(dim, int)]

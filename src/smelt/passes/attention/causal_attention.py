@@ -25,7 +25,7 @@ def causal(m: Match, b: Builder) -> Replacement:
         return None
     if not causal:
         return Miss("the mask is a triangle, but hides other keys than the causal mask does")
-    if not _fitting_heads(node, m["q"], m["k"]):
+    if not _divides_heads_evenly(node, m["q"], m["k"]):
         return Miss(
             "the head count of the queries is not proved to be a multiple of that of the keys"
         )
@@ -43,7 +43,7 @@ def _rows(value: ir.Value) -> Dim | None:
     return value.shape[-2]
 
 
-def _fitting_heads(node: ir.Node, q: ir.Value, k: ir.Value) -> bool:
+def _divides_heads_evenly(node: ir.Node, q: ir.Value, k: ir.Value) -> bool:
     """True if each head of keys serves the same number of query heads."""
     if q.shape is None or k.shape is None or len(q.shape) != len(k.shape):
         return False

@@ -155,11 +155,11 @@ class _Reader:
         if node.op_type == "Trilu":
             return self._trilu(node)
         if node.op_type == "Slice":
-            return self._corner(value)
+            return self._first_rows_and_columns(value)
         if node.op_type in _MOVES or node.op_type == "Cast":
             cells = self.read(node.inputs[0])
             if cells is None or node.op_type != "Cast":
-                return cells and self._moved_cells(cells, node.inputs[0], value)
+                return cells and self._moved_cells(cells, node.inputs[0], value)  # None stays None
             return triangle_cells.cast(cells, value.dtype)
         return self._elementwise(node)
 
@@ -185,7 +185,7 @@ class _Reader:
         upper = node.attributes.get("upper")
         return triangle_cells.trilu(cells, upper is None or bool(upper.as_int()), k)
 
-    def _corner(self, value: ir.Value) -> Cells | None:
+    def _first_rows_and_columns(self, value: ir.Value) -> Cells | None:
         """Return the cells of a causal buffer cut to its first rows and columns by Slices; else
         None.
 

@@ -88,8 +88,8 @@ def _attention_weights(
     scores = _capped(b.op("MatMul", q, b.op("Transpose", k, perm=[0, 1, 3, 2])), attributes, b)
     if bias is not None:
         scores = b.op("Add", scores, bias)
-    seen = _causal_mask(q, k, b) if attributes.get("is_causal") else None
-    return _weights(scores, bias, constant, seen, b)
+    causal_mask = _causal_mask(q, k, b) if attributes.get("is_causal") else None
+    return _weights(scores, bias, constant, causal_mask, b)
 
 
 def _unfit(
@@ -130,21 +130,24 @@ def _weights(
     scores: ir.Value,
     bias: ir.Value | None,
     constant: np.ndarray | None,
-    seen: ir.Value | None,
+    causal_mask: ir.Value | None,
     b: Builder,
 ) -> ir.Value:
     """Return the softmax of ``scores``, which include ``bias``; rows whose keys it all hides are 0.
 
-    ``constant`` is the bias as an array if it is known; ``seen`` is the causal mask if there is
-    one.
+    ``constant`` is the bias as an array if it is known; ``causal_mask`` is the causal mask if there
+    is one.
     """
     assert scores.dtype is not None  # the dtype of q, checked before
     lowest = float(float_info(scores.dtype.numpy()).min)
-    weights = b.op("Softmax", _without_later(scores, seen, lowest, b), axis=-1)
-    if bias is None or not _may_hide_row(constant, causal=seen is not None):
+    weights = b.op("Softmax", _with_later_keys_as(scores, causal_mask, lowest, b), axis=-1)
+    if bias is None or not _may_hide_row(constant, causal=causal_mask is not None):
         return weights
     highest = b.op(
-        "ReduceMax", _without_later(bias, seen, -np.inf, b), b.const_i64([-1]), keepdims=1
+        "ReduceMax",
+        _with_later_keys_as(bias, causal_mask, -np.inf, b),
+        b.const_i64([-1]),
+        keepdims=1,
     )
     no_key = b.op("Equal", highest, b.const_like(-np.inf, bias))
     return b.op("Where", no_key, b.const_like(0, weights), weights)
@@ -162,7 +165,10 @@ def _split_heads(value: ir.Value, heads: int | None, b: Builder) -> ir.Value | N
 
 
 def _repeated_heads(value: ir.Value, q: ir.Value, b: Builder) -> ir.Value | None:
-    """Return B,G,S,D as B,H,S,D: each head is repeated for the query heads that share it."""
+    """Return B,G,S,D as B,H,S,D: each head is repeated for the query heads that share it.
+
+    None if H is not a multiple of G, or if a size is unknown; see ``_why_not_repeated``.
+    """
     if value.shape is None or q.shape is None:
         return None
     heads, groups, size = q.shape[1], value.shape[1], value.shape[3]
@@ -200,13 +206,22 @@ def _causal_mask(q: ir.Value, k: ir.Value, b: Builder) -> ir.Value:
     return b.op("GreaterOrEqual", rows, _positions(k, b))
 
 
-def _without_later(scores: ir.Value, seen: ir.Value | None, number: float, b: Builder) -> ir.Value:
-    """Return ``scores`` with ``number`` where the causal mask ``seen`` is False."""
-    return scores if seen is None else b.op("Where", seen, scores, b.const_like(number, scores))
+def _with_later_keys_as(
+    scores: ir.Value, causal_mask: ir.Value | None, number: float, b: Builder
+) -> ir.Value:
+    """Return ``scores`` with ``number`` where the causal mask ``causal_mask`` is False."""
+    return (
+        scores
+        if causal_mask is None
+        else b.op("Where", causal_mask, scores, b.const_like(number, scores))
+    )
 
 
 def _may_hide_row(bias: np.ndarray | None, *, causal: bool) -> bool:
-    """True unless ``bias`` is a constant that leaves each query a key, also under a causal mask."""
+    """True unless ``bias`` is a constant that leaves each query a key.
+
+    Under a causal mask, any hidden key may be the only one that a query has.
+    """
     if bias is None:
         return True
     hidden = np.isneginf(bias)

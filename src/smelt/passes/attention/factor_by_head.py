@@ -27,8 +27,8 @@ def times_by_head(q: ir.Value, factor: ir.Value, m: Match, b: Builder) -> ir.Val
 
     If a Transpose moves the heads of ``q``, the product goes before it.
     """
-    moved, array = producer_of(q, "Transpose"), m.array(factor, None)
-    if moved is None or array is None or permutation(moved) != (0, 2, 1, 3):
+    transpose, array = producer_of(q, "Transpose"), m.array(factor, None)
+    if transpose is None or array is None or permutation(transpose) != (0, 2, 1, 3):
         return b.op("Mul", q, factor)
-    rows = b.op("Mul", moved.inputs[0], b.constant(array.reshape(-1, 1)))
+    rows = b.op("Mul", transpose.inputs[0], b.constant(array.reshape(-1, 1)))
     return b.op("Transpose", rows, perm=[0, 2, 1, 3])

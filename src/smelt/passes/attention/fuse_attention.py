@@ -226,7 +226,7 @@ def heads_inside(m: Match, b: Builder) -> Replacement:
     if q.length is None:
         return Miss("the number of queries is not known")
     by_query = len(result) == 3 and same_dim(result[0 if sequence_first else 1], q.length)
-    if not by_query and len(result) != 2 and (sequence_first or not _is_spelled_out(m)):
+    if not by_query and len(result) != 2 and (sequence_first or not _has_explicit_target(m)):
         return Miss("the result is not proved to have one row for each query")
     merged = [rows_of_operand.merged(b) for rows_of_operand in (q, k, v)]
     heads = [ir.AttrInt64("q_num_heads", q.heads), ir.AttrInt64("kv_num_heads", k.heads)]
@@ -238,7 +238,7 @@ def heads_inside(m: Match, b: Builder) -> Replacement:
     return rows_of_heads if by_query else b.op("Reshape", rows_of_heads, m.root.inputs[1])
 
 
-def _is_spelled_out(m: Match) -> bool:
+def _has_explicit_target(m: Match) -> bool:
     """True if the target of the Reshape is constant and has no 0 (which copies a dim)."""
     target = m.root.inputs[1]
     array = m.array(target) if target is not None else None

@@ -66,9 +66,8 @@ def _cached(cx: PassContext) -> Iterator[tuple[ir.Node, _Joined, _Joined]]:
     for node in cx.index().nodes([("", "Attention")]):
         if len(node.outputs) > 1 or len(node.inputs) > 4 or not is_known(node):  # keeps 2
             continue
-        if (
-            node.attributes.get_int("is_causal", 0) or "q_num_heads" in node.attributes
-        ):  # needs 1, 2
+        is_causal = node.attributes.get_int("is_causal", 0)
+        if is_causal or "q_num_heads" in node.attributes:  # needs 1, 2
             continue
         if node.inputs[0] is None or node.inputs[0].shape is None:
             continue  # the result of the new node would have no shape

@@ -113,8 +113,8 @@ def _rotary_of_parts(m: Match, b: Builder, source: ir.Value) -> Replacement:
         return Miss("the angles of a pair are not proved to be equal")
     x = m["x"]
     if x is not source:
-        cut = m.node("x")
-        x = b.like(cut, source, *cut.inputs[1:])
+        slice_ = m.node("x")
+        x = b.like(slice_, source, *slice_.inputs[1:])
     return rotated(x, m, b, cos, sin, stacked)
 
 

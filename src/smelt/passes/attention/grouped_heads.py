@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
@@ -37,18 +39,17 @@ def grouped(m: Match, b: Builder) -> Replacement:
     return b.add(ir.Node("", "Attention", inputs, m.root.attributes.values()))[0]
 
 
+@dataclass(frozen=True)
 class _Copied:
     """Repeated keys or values: ``source`` has a dim of 1 at ``axis``, along which it is expanded.
 
-    The axis before has ``groups`` heads.
+    The axis before has ``groups`` heads. ``transposed``: a Transpose to B,H,S,D follows.
     """
 
-    def __init__(self, source: ir.Value, axis: int, groups: int, transposed: bool) -> None:
-        """Hold these facts; ``transposed`` if the heads become B,H,S,D only by a Transpose."""
-        self.source = source
-        self.axis = axis
-        self.groups = groups
-        self.transposed = transposed
+    source: ir.Value
+    axis: int
+    groups: int
+    transposed: bool
 
     def uncopied(self, b: Builder) -> ir.Value:
         """Return the heads before they are copied, as B,G,S,D."""

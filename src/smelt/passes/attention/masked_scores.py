@@ -32,17 +32,17 @@ class Choice:
 
 
 def choice_of(value: ir.Value | None, constants: Constants) -> Choice | None:
-    """Return ``value`` as a Choice, made by Where or by products; None if it is none."""
+    """Return ``value`` as a Choice, made by Where or by products; None if it has no such form."""
     node = producer_of(value, "Where")
     if node is not None and node.inputs[0] is not None:
         for branch in (1, 2):
             number, chosen = constants.scalar(node.inputs[branch]), node.inputs[3 - branch]
             if number is not None and chosen is not None:
                 return Choice(node.inputs[0], chosen, float(number), hides=branch == 1)
-    return product_of(value, constants) or _zeroed(value, constants)
+    return product_of(value, constants) or _choice_of_zero(value, constants)
 
 
-def _zeroed(value: ir.Value | None, constants: Constants) -> Choice | None:
+def _choice_of_zero(value: ir.Value | None, constants: Constants) -> Choice | None:
     """Return ``x * ones`` with a mask of zeros and ones as a Choice between x and 0, else None."""
     mul = producer_of(value, "Mul")
     for factor, x in both_orders(mul):
@@ -123,7 +123,7 @@ def _number_of_hidden(
     return None
 
 
-def added_instead(choice: Choice, b: Builder) -> ir.Value:
+def bias_instead(choice: Choice, b: Builder) -> ir.Value:
     """Return the bias that hides the same scores when added: 0 or the lowest number."""
     numbers = [np.float32(FLOOR), np.float32(0)]
     chosen = numbers if choice.hides else numbers[::-1]
@@ -147,5 +147,5 @@ def scores_by_products(m: Match, b: Builder) -> Replacement:
         return None
     if not choice.number <= LOW_ENOUGH:
         return Miss("the masking number is not below all scores that the operands can have")
-    weights = b.like(m.node("weights"), b.op("Add", choice.value, added_instead(choice, b)))
+    weights = b.like(m.node("weights"), b.op("Add", choice.value, bias_instead(choice, b)))
     return b.op("MatMul", weights, m["v"])

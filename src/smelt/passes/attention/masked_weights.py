@@ -17,7 +17,7 @@ from smelt.ir.same_shape import same_shape
 from smelt.ir.walk import both_orders, producer_of
 from smelt.passes.attention.attention_bias import LOW_ENOUGH, shows_each_row
 from smelt.passes.attention.causal_mask import FLOOR
-from smelt.passes.attention.masked_scores import Choice, added_instead, choice_of
+from smelt.passes.attention.masked_scores import Choice, bias_instead, choice_of
 from smelt.passes.attention.rows_without_keys import (
     NOT_MERGED,
     NOT_SHARED,
@@ -40,10 +40,10 @@ def masked_again(m: Match, b: Builder) -> Replacement:
         return None
     mask = scores.condition
     if isinstance(mask, np.ndarray):
-        shown = bool(mask.ndim and mask.any(-1).all())
+        shows_each_query = bool(mask.ndim and mask.any(-1).all())
     else:
-        shown = shows_each_row(mask, not scores.hides, m["w"].shape, m.constants)
-    if not shown:
+        shows_each_query = shows_each_row(mask, not scores.hides, m["w"].shape, m.constants)
+    if not shows_each_query:
         return Miss("the mask may hide all keys of a row")
     return b.op("MatMul", _weights(scores, m, b), m["v"])
 
@@ -91,7 +91,7 @@ def _masked_twice(m: Match) -> Choice | None:
     if opset.attribute(softmax, "axis", m.opset) not in (-1, rank - 1):
         return None
     scores = _mask_of(softmax.inputs[0], m)
-    if scores is None or not _is_same(scores, weights):
+    if scores is None or not _hide_same_keys(scores, weights):
         return None
     # The same value was broadcast to the scores before; an equal constant may widen the weights.
     is_one_value = isinstance(scores.condition, ir.Value)
@@ -133,7 +133,7 @@ def _added_mask(value: ir.Value, bias: ir.Value | None, m: Match) -> Choice | No
     )
 
 
-def _is_same(scores: Choice, weights: Choice) -> bool:
+def _hide_same_keys(scores: Choice, weights: Choice) -> bool:
     """True if both masks hide the same keys: one value, or constants that are equal when
     broadcast."""
     condition, other_condition = scores.condition, weights.condition
@@ -154,5 +154,5 @@ def _bias(scores: Choice, m: Match, b: Builder) -> ir.Value:
     """Return 0 for the keys that are shown and the lowest number for those that are hidden."""
     mask = scores.condition
     if isinstance(mask, np.ndarray):
-        return added_instead(scores, b)
+        return bias_instead(scores, b)
     return bias_of(m, b, mask, scores.hides)

@@ -62,13 +62,17 @@ DEEP = 16
 def raise_bias_to_floor(bias: ir.Value, m: Match, b: Builder, clamped: bool) -> ir.Value | None:
     """Return ``bias`` with its lowest floats raised a little; None if that costs too much.
 
-    A row that has only -inf still gives NaN, where runtimes would return zeros, unless sums are
-    ``clamped`` to the lowest float.
+    1. A constant, or the constants from which the bias is computed, are raised to ``FLOOR``.
+    2. Else a bias that all heads share is multiplied by ``RAISED``, unless ``clamped``: then sums
+       are at least the lowest float, and a Max does.
+
+    A row that has only -inf gives NaN, as in a softmax, where runtimes would return zeros: 0 times
+    its maximum is added.
     """
     array = m.array(bias, limit=None)
     if array is not None and _shows_each_row(array):
-        above = bool((array >= FLOOR).all())
-        return bias if above else b.constant(np.maximum(array, np.float32(FLOOR)))
+        is_above = bool((array >= FLOOR).all())
+        return bias if is_above else b.constant(np.maximum(array, np.float32(FLOOR)))
     raised = _with_raised_constants(bias, m, b)
     if raised is not None or array is not None or not _is_for_all_heads(bias):
         return raised
@@ -162,13 +166,13 @@ def _bounds(value: ir.Value | None, m: Match, depth: int) -> _Range | None:
         return (number, number) if np.isfinite(number) else None
     operands = node.inputs[1:] if node.op_type == "Where" else node.inputs
     operands = node.inputs[:1] if node.op_type in CHOSEN else operands
-    parts = [_bounds(part, m, depth + 1) for part in operands if node.op_type != "Pad"]
+    operand_bounds = [_bounds(part, m, depth + 1) for part in operands if node.op_type != "Pad"]
     if node.op_type == "Pad":
-        parts = [_bounds(node.inputs[0], m, depth + 1), _padding(node, m)]
-    known_parts = [part for part in parts if part is not None]
-    if len(known_parts) < len(parts):
+        operand_bounds = [_bounds(node.inputs[0], m, depth + 1), _padding(node, m)]
+    known_bounds = [part for part in operand_bounds if part is not None]
+    if len(known_bounds) < len(operand_bounds):
         return None
-    return _bounds_of_operator(node.op_type, known_parts)
+    return _bounds_of_operator(node.op_type, known_bounds)
 
 
 def _padding(node: ir.Node, m: Match) -> _Range | None:
@@ -195,29 +199,25 @@ def _bounds_of_type(value: ir.Value | None) -> _Range | None:
     return np.float32(limits.min), np.float32(limits.max)
 
 
-def _bounds_of_operator(kind: str, parts: list[_Range]) -> _Range | None:
-    """Return the bounds of operator ``kind`` applied to operands with bounds ``parts``; None if
+def _bounds_of_operator(kind: str, bounds: list[_Range]) -> _Range | None:
+    """Return the bounds of operator ``kind`` applied to operands with bounds ``bounds``; None if
     infinite.
 
     Operators without a formula here choose elements of their operands.
     """
-    (low, high), (other_low, other_high) = parts[0], parts[-1]
+    (low, high), (other_low, other_high) = bounds[0], bounds[-1]
     if kind == "Div" and other_low <= 0 <= other_high:
         return None
-    corners = [end for part in parts for end in part]
+    ends = [end for part in bounds for end in part]
     with np.errstate(all="ignore"):
         if kind == "Add":
-            corners = [low + other_low, high + other_high]
+            ends = [low + other_low, high + other_high]
         elif kind == "Sub":
-            corners = [low - other_high, high - other_low]
+            ends = [low - other_high, high - other_low]
         elif kind == "Mul":
-            corners = [
-                number * other for number in (low, high) for other in (other_low, other_high)
-            ]
+            ends = [number * other for number in (low, high) for other in (other_low, other_high)]
         elif kind == "Div":
-            corners = [
-                number / other for number in (low, high) for other in (other_low, other_high)
-            ]
+            ends = [number / other for number in (low, high) for other in (other_low, other_high)]
         elif kind == "Neg":
-            corners = [-high, -low]
-    return (min(corners), max(corners)) if np.isfinite(corners).all() else None
+            ends = [-high, -low]
+    return (min(ends), max(ends)) if np.isfinite(ends).all() else None

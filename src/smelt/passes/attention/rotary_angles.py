@@ -110,12 +110,12 @@ def _rows(x: ir.Shape, angles: ir.Shape | None) -> int | None:
     """
     if angles is None or not 2 <= len(angles) <= 4 or not isinstance(x[3], int):
         return None
-    batch, axis_1, axis_2, half = _four_dims(angles)
-    if half != x[3] // 2 or not (batch == 1 or same_dim(batch, x[0])):
+    batch, axis_1, axis_2, last = _four_dims(angles)
+    if last != x[3] // 2 or not (batch == 1 or same_dim(batch, x[0])):
         return None
-    if axis_1 == 1 and _as_many(axis_2, x[2]):
+    if axis_1 == 1 and _have_equal_rows(axis_2, x[2]):
         return 2
-    return 1 if axis_2 == 1 and _as_many(axis_1, x[1]) else None
+    return 1 if axis_2 == 1 and _have_equal_rows(axis_1, x[1]) else None
 
 
 def _four_dims(shape: Iterable[Dim]) -> list[Dim]:
@@ -124,7 +124,7 @@ def _four_dims(shape: Iterable[Dim]) -> list[Dim]:
     return [*(1,) * (4 - len(dims)), *dims]
 
 
-def _as_many(rows: Dim, positions: Dim) -> bool:
+def _have_equal_rows(rows: Dim, positions: Dim) -> bool:
     """True if angles have a row for each position, given that they broadcast to x."""
     return same_dim(rows, positions) or equal_if_broadcast(rows, positions)
 

@@ -151,8 +151,8 @@ def _keeps_last(node: ir.Node, rank: int, m: Match) -> bool:
     """True if ``node`` computes its result element by element along the last dim of its operand."""
     if node.op_type == "Unsqueeze":
         axes = opset.axes_of(node, m.constants, index=1) or ()
-        longer = rank + len(axes)
-        return bool(axes) and longer - 1 not in {axis % longer for axis in axes}
+        new_rank = rank + len(axes)
+        return bool(axes) and new_rank - 1 not in {axis % new_rank for axis in axes}
     if node.op_type == "Gather":
         return rank >= 2 and node.attributes.get_int("axis", 0) % rank != rank - 1
     if node.op_type == "Reshape":
@@ -222,6 +222,8 @@ def is_along_last(concat: ir.Node) -> bool:
 
 def is_of_last(node: ir.Node, constants: Constants) -> bool:
     """True for an Unsqueeze that adds a last axis or a Squeeze that removes it."""
-    longer = (node.outputs[0] if node.op_type == "Unsqueeze" else node.inputs[0]) or ir.Value()
-    last = len(longer.shape) - 1 if longer.shape is not None else -1
+    longer_value = (
+        node.outputs[0] if node.op_type == "Unsqueeze" else node.inputs[0]
+    ) or ir.Value()
+    last = len(longer_value.shape) - 1 if longer_value.shape is not None else -1
     return opset.axes_of(node, constants, index=1) in ((-1,), (last,))

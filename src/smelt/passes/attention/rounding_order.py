@@ -33,18 +33,19 @@ _SUMS = ("Add", "Sub")
 def rounds_alike(last: ir.Value | None, m: Match) -> bool:
     """True if scores, ``bias``, ``more`` and ``last`` sum up to the same in any order.
 
-    Names in the match: see ``attention_bias``. One addend of any numbers may stand next to level
-    addends that hide; two may not.
+    Names in the match: see ``attention_bias``. Level addends that hide keys may stand in any order
+    with one other addend. Several others must be level or score-like. So must an addend that a late
+    scale multiplies, unless the scale is a power of two, which does not round.
     """
     scaled = [value for name in ("bias", "more") if (value := m.get(name)) is not None]
     addends = scaled if last is None else [*scaled, last]
-    rest = [value for value in addends if not _hides(value, m)]
-    if len(rest) > 1 and not all(_may_be_reordered(value, m) for value in rest):
+    not_hiding = [value for value in addends if not _hides(value, m)]
+    if len(not_hiding) > 1 and not all(_may_be_reordered(value, m) for value in not_hiding):
         return False
-    late = m.get("late_factor") or m.get("late_divisor")
-    if late is None or _is_power_of_two(m.scalar(late)):
+    late_scale = m.get("late_factor") or m.get("late_divisor")
+    if late_scale is None or _is_power_of_two(m.scalar(late_scale)):
         return True
-    return all(_may_be_reordered(value, m) for value in rest if value is not last)
+    return all(_may_be_reordered(value, m) for value in not_hiding if value is not last)
 
 
 def _hides(value: ir.Value, m: Match) -> bool:
@@ -94,8 +95,8 @@ def _is_score_like(value: ir.Value | None, m: Match, depth: int = 0) -> bool:
         )
     if node.op_type in CHOSEN or m.scalar(node.inputs[1]) is not None:
         return _is_score_like(node.inputs[0], m, depth + 1)
-    scales = node.op_type == "Mul" and m.scalar(node.inputs[0]) is not None
-    return scales and _is_score_like(node.inputs[1], m, depth + 1)
+    is_scaled = node.op_type == "Mul" and m.scalar(node.inputs[0]) is not None
+    return is_scaled and _is_score_like(node.inputs[1], m, depth + 1)
 
 
 def _is_power_of_two(number: object) -> bool:

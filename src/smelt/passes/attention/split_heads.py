@@ -83,9 +83,9 @@ def misfit_of(q: ir.Value, keys: ir.Value, v: ir.Value) -> str | None:
     shapes = [x.shape.dims for x in (q, keys, v) if x.shape is not None and len(x.shape) == 4]
     if len(shapes) < 3:
         return "queries, keys or values are not known to have rank 4"
-    queries, *others = shapes
-    same_batch = all(same_dim(queries[0], dims[0]) for dims in others)
-    one_head = all(dims[1] == 1 for dims in others)
-    if same_batch and (one_head or all(same_dim(queries[1], dims[1]) for dims in others)):
+    queries, *keys_and_values = shapes
+    same_batch = all(same_dim(queries[0], dims[0]) for dims in keys_and_values)
+    one_head = all(dims[1] == 1 for dims in keys_and_values)
+    if same_batch and (one_head or all(same_dim(queries[1], dims[1]) for dims in keys_and_values)):
         return None
     return "batch sizes or head counts of queries, keys and values are not proved equal"

@@ -97,7 +97,7 @@ def triangles(array: np.ndarray) -> Cells | None:
     """
     before, diagonal, after = (array[(0,) * (array.ndim - 2)][i] for i in ((1, 0), (0, 0), (0, 1)))
     size = array.shape[-1]
-    if not (array[..., -1, :-1] == before).all():
+    if not (array[..., -1, :-1] == before).all():  # the last row is cheap to compare
         return None
     expected = np.where(np.tri(size, k=-1, dtype=np.bool_), before, after)
     np.fill_diagonal(expected, diagonal)

@@ -32,8 +32,11 @@ def unknown_scores(m: Match, b: Builder) -> Replacement:
 
 
 def _obstacle(value: ir.Value, constants: Constants, steps: int, biases: int) -> str | None:
-    """Return why the scores ``value`` are of no known form, "" if they are; None if no product of
-    matrices leads to them."""
+    """Return why the scores ``value`` are of no known form, "" if they are of a known one.
+
+    None if no product of matrices leads to them within ``steps`` operators. ``biases`` counts the
+    sums on the way from the Softmax. With several operands, one that is of a known form is enough.
+    """
     node = value.producer()
     if node is None or node.domain or steps == 0:
         return None
@@ -41,7 +44,7 @@ def _obstacle(value: ir.Value, constants: Constants, steps: int, biases: int) ->
         return ""
     operands = [(place, v) for place, v in enumerate(node.inputs) if v is not None]
     biases += node.op_type in ("Add", "Sub")
-    unknown = None
+    first_obstacle = None
     for place, operand in operands:
         obstacle = _obstacle(operand, constants, steps - 1, biases)
         if obstacle is None:
@@ -52,8 +55,8 @@ def _obstacle(value: ir.Value, constants: Constants, steps: int, biases: int) ->
             obstacle = f"more than {MOST_BIASES} values are added to the scores"
         if obstacle == "":
             return ""
-        unknown = unknown or obstacle
-    return unknown
+        first_obstacle = first_obstacle or obstacle
+    return first_obstacle
 
 
 def _misfit(node: ir.Node, place: int, constants: Constants) -> str | None:

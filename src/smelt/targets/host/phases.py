@@ -121,7 +121,9 @@ def _program(model: ir.Model, options: Options) -> HostProgram:
         if options.engine != "numpy":
             waits = options.engine == "native"
             lowered = (
-                _lowered_program(model, is_computed_with_bound_sizes) if decomposed else program.copy()
+                _lowered_program(model, is_computed_with_bound_sizes)
+                if decomposed
+                else program.copy()
             )
             threads = options.threads
             open_sizes = None if is_static(lowered) else OpenSizes(model, threads)

@@ -125,8 +125,7 @@ def is_tracing() -> bool:
 
 
 def original(owner: Any, name: str) -> Function:
-    """Return the attribute as it is without replacements; raises AttributeError if there is none.
-    """
+    """Return the attribute without replacements; raises AttributeError if there is none."""
     with _lock:
         attribute = _attributes.get((id(owner), name))
         function: Function = (

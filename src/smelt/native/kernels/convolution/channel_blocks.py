@@ -35,10 +35,13 @@ class Channels:
 
 
 def block_of(instance: Instance, window: Window, panel: int, band: int, pixels: int) -> int:
-    """Return the channels of a block, for a ``panel`` of filters and a ``band`` of elements; 0 for
-    all."""
+    """Return the number of channels in a block; 0 if all channels are computed at once.
+
+    ``panel`` is the number of filters in a panel; ``band`` the elements and ``pixels`` the output
+    pixels of a band.
+    """
     channels = channels_of(instance)[0]
-    terms = window.kernel[1] * window.kernel[2]
-    fits_cache = band + 2 * panel * channels * terms <= NEAR
-    block = max(1, BLOCK // (panel * terms))
+    positions = window.kernel[1] * window.kernel[2]
+    fits_cache = band + 2 * panel * channels * positions <= NEAR
+    block = max(1, BLOCK // (panel * positions))
     return 0 if fits_cache or block >= channels or panel * pixels > MOST_PARTIAL_SUMS else block

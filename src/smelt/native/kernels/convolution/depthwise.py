@@ -15,7 +15,7 @@ from smelt.loops.printer import print_nest
 from smelt.native.kernels.convolution import depthwise_rows
 from smelt.native.kernels.convolution.algorithm import Algorithm
 from smelt.native.kernels.convolution.depthwise_layout import Layout, layout_of
-from smelt.native.kernels.convolution.depthwise_rows import flat, rows_of
+from smelt.native.kernels.convolution.depthwise_rows import plane_as_row, rows_of
 from smelt.native.kernels.convolution.padded_copy import dense_rows, padded_plane
 from smelt.native.kernels.convolution.parts import epilogue_by_filter, is_float, padded_rows
 from smelt.native.kernels.convolution.window import Window, channels_of
@@ -43,8 +43,8 @@ plane is padded before this one is multiplied. A vector load of elements just st
 until they are in cache."""
 
 
-def _is_ahead(window: Window, layout: Layout) -> bool:
-    """True if planes are padded one ahead, in two buffers."""
+def _pads_next_plane(window: Window, layout: Layout) -> bool:
+    """True if the next plane is padded, in a second buffer, before this one is multiplied."""
     size = len(layout.phases) * layout.phase
     most = SMALL if depthwise_rows.is_tall(window) else SMALL_OF_FEW_ROWS
     return not isinstance(size, Size) and size <= most
@@ -53,12 +53,14 @@ def _is_ahead(window: Window, layout: Layout) -> bool:
 def workspace(instance: Instance, window: Window) -> int:
     """Return the bytes of the padded planes and a band of results."""
     layout = layout_of(window)
-    # Kernels that are not tall have a form without blocks of rows, too.
+    # Without vectors, kernels that are not tall compute bands, not blocks of rows: see emit.
     results = 0 if depthwise_rows.is_tall(window) else layout.results
     if depthwise_rows.supports(window):
         rows = smaller(depthwise_rows.ROWS, window.output[1])
         results = max(results, highest(rows * depthwise_rows.pitch_of(window)))
-    planes = highest(len(layout.phases) * layout.phase) * (2 if _is_ahead(window, layout) else 1)
+    planes = highest(len(layout.phases) * layout.phase) * (
+        2 if _pads_next_plane(window, layout) else 1
+    )
     return 4 * (planes + 2 * MOST_LANES + results)
 
 
@@ -72,8 +74,9 @@ def emit(cx: KernelContext, window: Window) -> None:
     cx.call("LANES", PRELUDE)
     scratch = cx.scratch(source.type)
     size = window.input[1] * window.input[2]
-    plane, ahead = len(layout.phases) * layout.phase, _is_ahead(window, layout) and body.parts == 1
-    planes = 2 * plane if ahead else plane
+    plane = len(layout.phases) * layout.phase
+    pads_next = _pads_next_plane(window, layout) and body.parts == 1
+    planes = 2 * plane if pads_next else plane
     body.line(f"float *results = {scratch} + {planes + 2 * MOST_LANES};")
     # Vectors read beyond the plane. Integers left there are subnormal floats, ten times as slow to
     # multiply.
@@ -83,7 +86,7 @@ def emit(cx: KernelContext, window: Window) -> None:
         body.line(clear)
     with body.loops(("n", "g"), (source.shape[0], group), 1):
         body.line(f"const float *image = {source.name} + (n * {group} + g) * {size};")
-        if ahead:
+        if pads_next:
             with body.block("if (g == 0)"):
                 _emit_padding(cx, window, layout, scratch)
             with body.block(f"if (g + 1 < {group})"):
@@ -100,22 +103,33 @@ def emit(cx: KernelContext, window: Window) -> None:
                 f"float *out = {output.name} + (n * {group * filters} + o) * {window.pixels};"
             )
             body.line(f"const float start[] = {{ {f'{bias.name}[o]' if bias else 0} }};")
-            rows = depthwise_rows.supports(window)
-            if depthwise_rows.is_tall(window):
-                _emit_rows(cx, window, layout, scratch)
-                return
-            if rows:  # They are long C, and pay only with vectors.
-                body.line("#if LANES > 1")
-                _emit_rows(cx, window, layout, scratch)
-                body.line("#else")
-            with body.loop("h", window.output[1], step=str(layout.band)):
-                _emit_band(cx, window, layout, scratch)
-            if rows:
-                body.line("#endif")
+            _emit_filter(cx, window, layout, scratch)
+
+
+def _emit_filter(cx: KernelContext, window: Window, layout: Layout, scratch: str) -> None:
+    """Write the output plane of filter ``o``: by blocks of rows, by bands, or ``#if`` for both.
+
+    Blocks of rows are long C. Unless the kernel is tall, they pay only with vectors.
+    """
+    body, has_rows = cx.body, depthwise_rows.supports(window)
+    if depthwise_rows.is_tall(window):
+        _emit_rows(cx, window, layout, scratch)
+        return
+    if has_rows:
+        body.line("#if LANES > 1")
+        _emit_rows(cx, window, layout, scratch)
+        body.line("#else")
+    with body.loop("h", window.output[1], step=str(layout.band)):
+        _emit_band(cx, window, layout, scratch)
+    if has_rows:
+        body.line("#endif")
 
 
 def _named_layout(cx: KernelContext, window: Window) -> Layout:
-    """Return the layout with C variables for run-time sizes, which the innermost loop reads."""
+    """Return the layout with run-time sizes replaced by C variables, and declare the variables.
+
+    The innermost loop reads these sizes; the variables keep it from computing them.
+    """
     layout = layout_of(window)
     if not isinstance(layout.phase, Size):
         return layout
@@ -149,19 +163,21 @@ def _emit_padding(
 
 
 def _epilogues(cx: KernelContext) -> tuple[Epilogue, Epilogue]:
-    """Return the epilogue of the sums of filter ``o``, and that of the results stored from sums.
+    """Return the epilogue applied to sums in registers, and the one applied to stored sums.
 
-    Sums are stored without the epilogue if it has operands that vary along the plane: the last
-    vector of a row overlaps the one before, and the result may overwrite an operand.
+    One of both is empty. The epilogue waits for stored sums if an operand varies along the plane:
+    the last vector of a row overlaps the one before, and the result may overwrite an operand.
     """
-    found = epilogue_by_filter(cx).at(f"(o - g * {channels_of(cx)[1]})", "0")
-    along = any(not same(one.column, 0) for one in found.side_operands)
-    return (Epilogue(), found) if along else (found, Epilogue())
+    epilogue = epilogue_by_filter(cx).at(f"(o - g * {channels_of(cx)[1]})", "0")
+    varies = any(not same(operand.column, 0) for operand in epilogue.side_operands)
+    return (Epilogue(), epilogue) if varies else (epilogue, Epilogue())
 
 
 def _emit_rows(cx: KernelContext, window: Window, layout: Layout, scratch: str) -> None:
-    """Write output rows in blocks of nearly equal height, stored as they are computed if they are
-    results.
+    """Write output rows in blocks of nearly equal height.
+
+    Wide rows are stored in the output at once, unless the epilogue waits for stored sums. Other
+    rows are stored in ``results`` and copied.
     """
     body, wide, type_ = cx.body, window.output[2], cx.type(0)
     epilogue, stores = _epilogues(cx)
@@ -190,7 +206,7 @@ def _emit_band(cx: KernelContext, window: Window, layout: Layout, scratch: str) 
     body.line(f"const ptrdiff_t rows = {height if same(layout.band, height) else rows};")
     body.line(f"const float *from = {scratch} + h * {layout.pitch};")
     count = Size.named("rows", 1, highest(layout.band))
-    row = flat(cx.type(0), window, layout, count * layout.pitch, epilogue)
+    row = plane_as_row(cx.type(0), window, layout, count * layout.pitch, epilogue)
     print_nest(lower(*row), body)
     _emit_store(cx, window, count, layout.pitch, stores)
 

@@ -15,8 +15,10 @@ BAND = 2048
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The padded plane as ``phases`` of ``rows`` by ``pitch``; ``band`` output rows are computed at
-    once.
+    """The padded plane, split into ``phases`` of ``rows`` rows that are ``pitch`` elements apart.
+
+    Phase ``(y, x)`` holds the padded plane's elements ``[y::stride_h, x::stride_w]``. ``band``
+    output rows are computed at once.
     """
 
     phases: tuple[tuple[int, int], ...]
@@ -37,7 +39,7 @@ class Layout:
 
 
 def layout_of(window: Window) -> Layout:
-    """Return the phases that the kernel reads, and their size."""
+    """Return the layout that has just the phases that some kernel position reads."""
     (_, kernel_h, kernel_w), (_, stride_h, stride_w), (_, dilation_h, dilation_w) = (
         window.kernel,
         window.strides,

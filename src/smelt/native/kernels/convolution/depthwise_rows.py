@@ -32,7 +32,7 @@ TALL, TALLEST = 5, 8
 
 
 def supports(window: Window) -> bool:
-    """True if neighboring output rows read the same input rows, and vectors fit them."""
+    """True if blocks of output rows pay: they share input rows, and a row fills a vector."""
     (_, kernel_h, _), (_, stride_h, stride_w) = window.kernel, window.strides
     shares = stride_h == stride_w <= 2 and window.dilations[1] == 1 < kernel_h < TALL
     return is_tall(window) or (shares and is_wide(window))
@@ -61,10 +61,11 @@ def rows_of(
     to: tuple[str, tuple[Dim, int, Dim]],
     epilogue: Epilogue,
 ) -> tuple[Algorithm, Schedule]:
-    """Return the results of blocks of output rows in an array ``to`` of blocks, rows and columns,
-    and the schedule that keeps a block in registers.
+    """Return the algorithm of blocks of output rows, and the schedule that keeps a block in
+    registers.
 
-    The C pointer ``from`` is the first input row; ``k`` are the weights, ``start`` the bias.
+    ``to`` is the name and the shape (blocks, rows, columns) of the result. The C pointer ``from``
+    is the first input row; ``k`` are the weights, ``start`` the bias.
     """
     name, (count, rows, _) = to
     axes = Axis("b", count), Axis("r", rows), Axis("q", window.output[2])
@@ -74,13 +75,13 @@ def rows_of(
     return Algorithm((stage,)), (Registers("r"), Vector(name, beyond=name == "results"))
 
 
-def flat(
+def plane_as_row(
     type_: CType, window: Window, layout: Layout, length: Dim, epilogue: Epilogue
 ) -> tuple[Algorithm, Schedule]:
-    """Return ``results`` of output rows as one row of ``length``, at the plane's pitch, and the
-    schedule by two vectors at a time.
+    """Return the algorithm that computes output rows as one row of ``length``, and its schedule by
+    two vectors.
 
-    The results in the gaps between rows mean nothing.
+    The rows lie in ``results`` at the plane's pitch. Elements in the gaps between rows are junk.
     """
     count = (length + (2 * VECTOR - 1)) // (2 * VECTOR)
     shape = (count, 2, VECTOR)
@@ -94,7 +95,10 @@ def flat(
 def _sums(
     type_: CType, window: Window, layout: Layout, at: tuple[Dim, Dim], *, by_column: bool
 ) -> Expression:
-    """Return the sum of products for the output at a row and a column of the plane."""
+    """Return the sum of products for the output at a row and a column of the plane.
+
+    With ``by_column``, a Reduce goes over the kernel columns, and the plane has a single phase.
+    """
     (_, down, across), (_, kernel_h, kernel_w) = window.strides, window.kernel
     x, (_, step_h, step_w) = Axis("x", kernel_w), window.dilations
     image = Buffer("from", type_, (len(layout.phases), layout.rows, layout.pitch))

@@ -46,19 +46,22 @@ power of two of cache lines apart evict each other from the first-level cache.""
 
 
 IDLE = 1.15
-"""The ratio of lanes to pixels from which filters fill vectors better than pixels do."""
+"""The ratio of lanes to pixels (or to filters) above which many lanes of a vector are idle."""
 
 
 def leaves_pixel_lanes_idle(instance: Instance, window: Window) -> bool:
-    """True if ``supports``, and vectors of pixels leave many lanes idle, as for 7 x 7 pixels."""
+    """True if this file's kernels fill vectors better, with filters, than vectors of pixels would.
+
+    An example are 7 x 7 pixels.
+    """
     vectors = -(-window.pixels // MOST_LANES)
     return supports(instance, window) and vectors * MOST_LANES > IDLE * window.pixels
 
 
 def reads_well_in_place(instance: Instance, window: Window) -> bool:
-    """True if ``supports``, and reading pixels in place is as fast as packing them.
+    """True if this file's kernels are as fast, with pixels in place, as kernels that pack pixels.
 
-    That is so if the kernel reads each pixel several times and filters leave few lanes idle.
+    They are if the kernel reads each pixel several times and filters leave few lanes idle.
     """
     filters = channels_of(instance)[1]
     idle = -(-filters // MOST_LANES) * MOST_LANES / filters
@@ -151,32 +154,36 @@ def emit(cx: KernelContext, window: Window) -> None:
     band = band_of(cx, window)
     height = window.output[1]
     bands = even_blocks(height, band.rows)
-    by_band = sum(part.count for part in bands) >= 2 * cx.body.parts
-    by_band = by_band or channels_of(cx)[1] < PANEL * cx.body.parts
-    loop = cx.body.shared_loop if by_band else cx.body.loop
+    # Shards divide the bands if there are enough of them or too few panels; else the panels.
+    shards_bands = sum(part.count for part in bands) >= 2 * cx.body.parts
+    shards_bands = shards_bands or channels_of(cx)[1] < PANEL * cx.body.parts
+    loop = cx.body.shared_loop if shards_bands else cx.body.loop
     with groups(cx, window):
         for part in bands:
-            end = part.end
-            with loop("h", end, part.first, part.length):
+            with loop("h", part.end, part.first, part.length):
                 source = _source(cx, window, band, part.length)
                 if weights.skipped:
                     declare_rows(cx.body, window, part.length)
-                pixel_tiles.emit(cx, window, source, weights, part.length, by_panel=not by_band)
+                by_panel = not shards_bands
+                pixel_tiles.emit(cx, window, source, weights, part.length, by_panel=by_panel)
 
 
 def filters_of(cx: KernelContext, *, skipped: bool = False) -> Filters:
-    """Return the packed weights, the bias and the epilogue."""
+    """Return the packed weights, the bias and the epilogue, which adds a bias that is not
+    constant."""
     bias, epilogue = _bias(cx), epilogue_by_pixel(cx)
-    computed = cx.optional(2) if not bias else None
-    if computed is not None:
-        pointer = f"{computed.name} + g * {channels_of(cx)[1]}"
+    computed_bias = cx.optional(2) if not bias else None
+    if computed_bias is not None:
+        pointer = f"{computed_bias.name} + g * {channels_of(cx)[1]}"
         epilogue = epilogue.after("{0} + {1}", SideOperand(pointer, 0, 1))
     return Filters(_pack(cx), bias, epilogue, skipped)
 
 
 def _source(cx: KernelContext, window: Window, band: Band, rows: int) -> Source:
-    """Return where pixels are read: the copied band from output row ``h`` on, or
-    the image itself."""
+    """Return where pixels from output row ``h`` on are read, and write the copy of the band.
+
+    Without a copy, pixels are read from the image itself.
+    """
     (_, height, width), (_, row_step, step) = window.input, window.strides
     block, partial_sums = _block(cx, window, band), ""
     if block:
@@ -188,37 +195,40 @@ def _source(cx: KernelContext, window: Window, band: Band, rows: int) -> Source:
     copy = padded_rows(cx, window, band.pitch, stride=band.by)
     row_step, step = row_step // band.by[0], step // band.by[1]
     rows_read = band.rows_read - (band.rows - rows) * row_step
-    plane = band.plane
+    plane, down = band.plane, row_step * band.pitch
     first = f"h * {window.strides[1]} - {window.begin[1]}"
     with cx.body.loop("i", channels_of(cx)[0]):
         cx.body.line(
             f"{copy}(image + i * {height * width}, {scratch} + i * {plane}, {first}, {rows_read});"
         )
-    return Source(scratch, plane, band.pitch, row_step * band.pitch, step, block, partial_sums)
+    return Source(scratch, plane, band.pitch, down, step, block, partial_sums)
 
 
 def _pack(cx: KernelContext) -> str:
     """Return the name of the weights packed by panel, ``[channel, kernel position][filter]``.
 
-    At the end there is room for a vector.
+    The last panel is filled up with zeros. Two vectors of zeros follow, which kernels may read.
     """
     weights = constant_weights(cx)
     assert weights is not None
-    group, filters, channels, window = weights.shape
-    blocks = []
+    group, filters, channels, positions = weights.shape
+    packed = []
     for g in range(group):
         for first, width, count in panels(filters):
             for o in range(first, first + width * count, width):
-                panel = np.zeros((channels, window, width), np.float32)
-                part = weights[g, o : o + width]
-                panel[:, :, : part.shape[0]] = part.transpose(1, 2, 0)
-                blocks.append(panel.reshape(-1))
-    blocks.append(np.zeros(2 * MOST_LANES, np.float32))
-    return cx.constant(np.concatenate(blocks), cx.type(1))
+                panel = np.zeros((channels, positions, width), np.float32)
+                in_panel = weights[g, o : o + width]
+                panel[:, :, : in_panel.shape[0]] = in_panel.transpose(1, 2, 0)
+                packed.append(panel.reshape(-1))
+    packed.append(np.zeros(2 * MOST_LANES, np.float32))
+    return cx.constant(np.concatenate(packed), cx.type(1))
 
 
 def _bias(cx: KernelContext) -> str:
-    """Return the name of the packed bias; "" if there is none or it is not constant."""
+    """Return the name of the bias, filled up with zeros as ``_pack`` fills the weights.
+
+    Returns "" if there is no bias or it is not constant.
+    """
     bias = constant_bias(cx)
     if bias is None:
         return ""

@@ -82,7 +82,10 @@ def supports(instance: Instance, window: Window) -> bool:
 
 
 def emit(cx: KernelContext, window: Window, weights: Filters) -> None:
-    """Write all panels of filters, and for each all rectangles; shards take panels or rows."""
+    """Write all panels of filters, and for each all rectangles.
+
+    Shards divide the panels if there are enough of one width, else the rows of a rectangle.
+    """
     filters = channels_of(cx)[1]
     (_, height, width), (_, stride_h, stride_w), body = window.input, window.strides, cx.body
     source = Source("image", height * width, width, stride_h * width, stride_w)
@@ -97,8 +100,8 @@ def emit(cx: KernelContext, window: Window, weights: Filters) -> None:
                     with loop("h", rows.end, rows.first):
                         for columns in spans(window, 2):
                             size = columns.end - columns.first
-                            each = even_blocks(size, narrow[0]), even_blocks(size, wide[0])
-                            for when, parts in by_registers(body, *each):
+                            blocks = even_blocks(size, narrow[0]), even_blocks(size, wide[0])
+                            for when, parts in by_registers(body, *blocks):
                                 vectors = (wide if when == WIDE else narrow)[1]
                                 for part in parts:
                                     _emit_part(cx, panel, rows, columns, part, vectors, when)
@@ -113,16 +116,16 @@ def _emit_part(
     vectors: int,
     when: str,
 ) -> None:
-    """Write tiles of pixels of the output row ``h``."""
+    """Write tiles of the ``part`` of ``columns``, in output row ``h``, which lies in ``rows``."""
     window, source = panel.window, panel.source
     (_, stride_h, stride_w), (_, dilation_h, dilation_w) = window.strides, window.dilations
     kernel = window.kernel[2]
     first = columns.first + part.first
     row = f"(h * {stride_h} + {rows.low * dilation_h - window.begin[1]}) * {source.pitch}"
     column = f"q * {stride_w} + {columns.low * dilation_w - window.begin[2]}"
-    tall = rows.high - rows.low if columns.high else 0
-    start = f"image + ({row} + {column})" if tall else "image"
-    arguments = [start, str((rows.low * kernel + columns.low) * panel.width), str(tall)]
+    kernel_rows = rows.high - rows.low if columns.high else 0
+    start = f"image + ({row} + {column})" if kernel_rows else "image"
+    arguments = [start, str((rows.low * kernel + columns.low) * panel.width), str(kernel_rows)]
     reduction_loop = _reduction_loop(window, panel.width, columns.high - columns.low)
     with cx.body.loop("q", first + part.length * part.count, first, part.length):
         channels, size = Channels("0", str(channels_of(cx)[0])), (part.length, vectors)

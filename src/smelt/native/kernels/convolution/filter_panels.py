@@ -44,8 +44,11 @@ class Filters:
 
 
 def panels(filters: int) -> list[tuple[int, int, int]]:
-    """Return the panels as ``(first filter, width, count)``: whole ones, then a
-    half and a quarter."""
+    """Return the panels as ``(first filter, width, count)``.
+
+    Whole panels come first, then at most one of half the width and one of a quarter. More than
+    three quarters left over are one more whole panel.
+    """
     half, quarter = PANEL // 2, PANEL // 4
     full_panels, remaining = divmod(filters, PANEL)
     if remaining > half + quarter:
@@ -55,12 +58,12 @@ def panels(filters: int) -> list[tuple[int, int, int]]:
         int(remaining > quarter),
         int(0 < remaining <= quarter or remaining > half),
     )
-    found_panels, first = [], 0
+    panels_, first = [], 0
     for width, count in zip((PANEL, half, quarter), counts, strict=True):
         if count:
-            found_panels.append((first, width, count))
+            panels_.append((first, width, count))
         first += width * count
-    return found_panels
+    return panels_
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,8 +37,10 @@ class Rows:
 
 
 def pack(weights: np.ndarray) -> np.ndarray:
-    """Return ``[group, filter, channel, position]`` packed in blocks ``[channel,
-    position][filter]``."""
+    """Return the weights ``[group, filter, channel, position]`` packed in blocks of filters.
+
+    A block is ``[channel, position][filter]``.
+    """
     blocks = [
         group[o : o + part.length].reshape(part.length, -1).T.reshape(-1)
         for group in weights
@@ -77,13 +79,15 @@ def tiles(
 def _block_tiles(
     cx: KernelContext, block: EqualBlocks, weights: str, start: str, shared: bool
 ) -> Iterator[Rows]:
-    """Yield the tiles of a block from ``start`` on; without ``start``, of all filters."""
+    """Yield the tiles of ``block``, inside of loops over tiles of equal size.
+
+    ``start`` is the C variable of the first filter of the block, "" if the block is all filters.
+    """
     narrow = even_blocks(block.length, ROWS)
     wide = even_blocks(block.length, BLOCK if start else WIDE_ROWS)
     loop = cx.body.shared_loop if shared else cx.body.loop
     for when, parts in by_registers(cx.body, narrow, wide):
         for part in parts:
-            end = part.end
-            first, last = (f"{start} + {at}" if start else at for at in (part.first, end))
-            with loop("o", last, first, part.length):
+            first, end = (f"{start} + {at}" if start else at for at in (part.first, part.end))
+            with loop("o", end, first, part.length):
                 yield Rows(part.length, weights, block.length if start else 0, when)

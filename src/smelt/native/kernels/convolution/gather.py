@@ -98,7 +98,7 @@ class Cut:
 
 
 def _cuts(var: str, size: int, part: int) -> list[Cut]:
-    """Return the whole ranges as one loop over ``var``, then the rest."""
+    """Return ``size`` positions as a loop ``var`` over ranges of ``part``, and the rest."""
     divisible = size - size % part
     cuts = [Cut(var, part, divisible)] if divisible else []
     return cuts + ([Cut(str(divisible), size - divisible, 0)] if size > divisible else [])
@@ -143,7 +143,12 @@ def _emit_bands(cx: KernelContext, product: Product, window: Window, channels: i
 
 
 def band_function(cx: KernelContext, type_: CType, window: Window, channels: int) -> str:
-    """Add the function that fills a band; rows and columns outside of the image become 0."""
+    """Return the name of a function ``(x, band, d, h, w, rows, columns, pad)`` that fills a band.
+
+    It gathers the inputs of ``rows`` x ``columns`` outputs from plane ``d``, row ``h`` and column
+    ``w`` on. Elements outside of the image and ``pad`` elements after each row are 0. In the C,
+    ``low`` to ``high`` are the output columns whose input is inside of the image.
+    """
     fields = (window.input, window.kernel, window.strides, window.dilations, window.begin)
     letters = zip("ikgdp", fields, strict=True)
     name = f"band_{type_.name}_c{channels}_" + "_".join(

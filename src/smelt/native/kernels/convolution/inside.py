@@ -51,7 +51,12 @@ def declare_columns(body: Writer, window: Window, pixels: int) -> None:
 
 
 def _declare(body: Writer, window: Window, dim: int, least: str, most: str) -> None:
-    """Declare the bounds along ``dim`` for windows that begin at ``least`` to ``most``."""
+    """Declare ``low`` and ``high`` of ``dim`` for windows that begin between ``least`` and
+    ``most``.
+
+    ``low`` is the first kernel position that is inside of the image for a window at ``most``,
+    ``high`` the end of the positions that are inside for a window at ``least``.
+    """
     size, kernel, step = window.input[dim], window.kernel[dim], window.dilations[dim]
     body.line(f"const ptrdiff_t least{dim} = {least}, most{dim} = {most};")
     body.line(f"const ptrdiff_t low{dim} = most{dim} < 0 ? ({step - 1} - most{dim}) / {step} : 0;")

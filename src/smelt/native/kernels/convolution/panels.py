@@ -99,8 +99,9 @@ def _plane(window: Window, most: int) -> int:
 
 
 def _shifted_copy(cx: KernelContext, window: Window, channels: int, most: int) -> str:
-    """Return the C that pads the rows of a channel, then copies them shifted by each kernel
-    position.
+    """Return the C that copies the rows of a channel with padding into ``plane``.
+
+    Then ``plane`` is copied once for each kernel position, shifted by that position.
     """
     cx.call("copy_segment", SEGMENT)
     (_, kernel_h, kernel_w), (_, dilation_h, dilation_w), out_width = (
@@ -146,8 +147,11 @@ def _copy(cx: KernelContext, step: int) -> str:
 
 
 def _window_copy(cx: KernelContext, window: Window, channels: int) -> str:
-    """Return the C that copies, for each channel and kernel position, the image
-    rows of the pixels."""
+    """Return the C that copies the inputs of ``count`` pixels for each channel and kernel position.
+
+    It copies row by row of the output. ``low`` to ``high`` are the pixels of a row whose input is
+    inside of the image; the others are 0.
+    """
     (depth, height, width), (_, out_height, out_width) = window.input, window.output
     (kernel_d, kernel_h, kernel_w), (stride_d, stride_h, stride_w) = window.kernel, window.strides
     dilation_d, dilation_h, dilation_w = window.dilations

@@ -54,7 +54,7 @@ def epilogue_by_pixel(cx: KernelContext) -> Epilogue:
         """Return the pointer to an input for this group, and its strides by pixel and filter."""
         operand = cx.input(position)
         strides = side_operand_strides(cx, operand.shape)
-        assert strides is not None  # else its step would not be here
+        assert strides is not None  # fusion checked ``side_operand_strides``
         sample, filter_, pixel = strides
         pointer = plus(operand.name, "n", sample)
         return SideOperand(plus(pointer, f"g * {filters}", filter_), pixel, filter_)
@@ -65,7 +65,7 @@ def epilogue_by_pixel(cx: KernelContext) -> Epilogue:
 def epilogue_by_filter(cx: KernelContext) -> Epilogue:
     """Return the epilogue for group ``g`` of sample ``n``: rows are filters, columns are pixels."""
     epilogue = epilogue_by_pixel(cx)
-    swapped = (SideOperand(one.pointer, one.column, one.row) for one in epilogue.side_operands)
+    swapped = (SideOperand(each.pointer, each.column, each.row) for each in epilogue.side_operands)
     return replace(epilogue, side_operands=tuple(swapped))
 
 

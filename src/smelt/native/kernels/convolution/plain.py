@@ -22,7 +22,7 @@ def workspace(instance: Instance, window: Window) -> int:
 def emit(cx: KernelContext, window: Window) -> None:
     """Write loops over rows of results, channels and window positions.
 
-    The rows of the image that the padding has are skipped.
+    Kernel rows that read only padding are skipped.
 
     ```
     float *const out = y + (((n * 4 + filter) * 1 + o0) * 3 + o1) * 3;
@@ -70,9 +70,7 @@ def emit(cx: KernelContext, window: Window) -> None:
 
 
 def _emit_columns(cx: KernelContext, window: Window) -> None:
-    """Write the product of position ``k2``, for the result columns at which it is inside of the
-    image.
-    """
+    """Write the product with weight ``k2``, for the result columns whose input is in the image."""
     body, step, (width, out_width) = cx.body, window.strides[2], (window.input[2], window.output[2])
     body.line(f"const ptrdiff_t from = k2 * {window.dilations[2]} - {window.begin[2]};")
     body.line(f"const ptrdiff_t first = from < 0 ? (-from + {step - 1}) / {step} : 0;")

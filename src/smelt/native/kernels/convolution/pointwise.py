@@ -32,8 +32,11 @@ def workspace(instance: Instance, window: Window) -> int:
 
 
 def emit(cx: KernelContext, window: Window) -> None:
-    """Write panels of pixels, and for each all filters; the last panel overlaps
-    the previous one."""
+    """Write panels of pixels, and for each all filters.
+
+    The last panel overlaps the one before. If one vector holds its pixels, it has a form for that.
+    Shards divide the pixels, or the filters if there are few pixels.
+    """
     channels, filters = channels_of(cx)
     pixels, body = window.pixels, cx.body
     tile_width = f"{VECTORS} * LANES"
@@ -47,7 +50,7 @@ def emit(cx: KernelContext, window: Window) -> None:
                 body.line(f"const ptrdiff_t at = {pixels} - LANES;")
                 for rows in tiles(cx, channels, weights, shared=by_filter):
                     if rows.when != f"!({WIDE})":
-                        _emit_tile(cx, rows, pixels, 1, WIDE)
+                        _emit_tile(cx, rows, pixels, vectors=1, when=WIDE)
                 body.line("continue;")
             body.line("#endif")
         body.line(

@@ -77,30 +77,42 @@ class Block:
 
 
 def _far_block(window: Window, terms: int) -> Block:
-    """Return the block for kernel columns that are far apart, each of which has its own copy."""
+    """Return the block for kernel columns that are far apart: each column has its own copy."""
     _, kernel_h, kernel_w = window.kernel
     columns = min(window.output[2], max(PANEL, min(COPIED // terms, BLOCK) // PANEL * PANEL))
-    return Block(1, columns, kernel_h, columns, window.strides[1], 1, kernel_h * columns, kernel_w)
+    return Block(
+        rows=1,
+        width=columns,
+        rows_read=kernel_h,
+        pitch=columns,
+        down=window.strides[1],
+        apart=1,
+        across=kernel_h * columns,
+        parts=kernel_w,
+    )
 
 
 def block_of(instance: Instance, window: Window) -> Block:
-    """Return the blocks; all but the last ones are a multiple of the panel width."""
+    """Return the size of the blocks, whose copy has at most ``COPIED`` elements if possible.
+
+    A block is several whole rows, or a part of one row that is a multiple of ``PANEL`` wide.
+    """
     channels = channels_of(instance)[0]
     (_, out_height, out_width), (_, kernel_h, kernel_w) = window.output, window.kernel
     (_, stride_h, _), (_, dilation_h, dilation_w) = window.strides, window.dilations
-    more = (kernel_w - 1) * dilation_w
+    reach = (kernel_w - 1) * dilation_w
 
     def rows_read(rows: int) -> int:
         """Return the input rows that ``rows`` output rows read."""
         return kernel_h if rows == 1 else (rows - 1) * stride_h + (kernel_h - 1) * dilation_h + 1
 
-    most_columns = COPIED // (channels * kernel_h) - more
+    most_columns = COPIED // (channels * kernel_h) - reach
     columns = min(out_width, max(PANEL, min(most_columns, BLOCK) // PANEL * PANEL))
-    if more > max(columns, FAR):
+    if reach > max(columns, FAR):
         return _far_block(window, channels * kernel_h * kernel_w)
     rows = 1
     while columns == out_width and rows < out_height and rows * out_width < BLOCK:
-        if channels * rows_read(rows + 1) * (out_width + more) > COPIED:
+        if channels * rows_read(rows + 1) * (out_width + reach) > COPIED:
             break
         rows += 1
     single = rows == 1
@@ -108,7 +120,7 @@ def block_of(instance: Instance, window: Window) -> Block:
         rows,
         columns,
         rows_read(rows),
-        columns + more,
+        columns + reach,
         stride_h,
         1 if single else dilation_h,
         dilation_w,

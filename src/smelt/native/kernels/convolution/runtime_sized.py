@@ -66,16 +66,17 @@ def _reach(window: Window, dim: int) -> int:
 def _most_columns(instance: Instance, window: Window) -> int:
     """Return the most output columns of a block, for any image size."""
     most_input_columns = COPIED // (channels_of(instance)[0] * _reach(window, 1))
-    fit = (most_input_columns - _reach(window, 2)) // window.strides[2] + 1
-    return min(highest(window.output[2]), max(fit, FEWEST_COLUMNS))
+    columns = (most_input_columns - _reach(window, 2)) // window.strides[2] + 1
+    return min(highest(window.output[2]), max(columns, FEWEST_COLUMNS))
 
 
 def _most_copied(instance: Instance, window: Window) -> int:
-    """Return the most elements of the copy."""
+    """Return the most elements of the copy: ``COPIED``, or one output row if that is larger."""
     channels, columns = channels_of(instance)[0], _most_columns(instance, window)
-    least = channels * _reach(window, 1) * _covered_size(window, 2, columns)
-    rows = _covered_size(window, 1, highest(window.output[1]))
-    return max(least, min(COPIED, channels * rows * _covered_size(window, 2, columns)))
+    input_columns = _covered_size(window, 2, columns)
+    one_row = channels * _reach(window, 1) * input_columns
+    input_rows = _covered_size(window, 1, highest(window.output[1]))
+    return max(one_row, min(COPIED, channels * input_rows * input_columns))
 
 
 def workspace(instance: Instance, window: Window) -> int:
@@ -116,9 +117,9 @@ def _emit(cx: KernelContext, window: Window) -> None:
             body.line(f"const ptrdiff_t rows = {out_height} - h < band ? {out_height} - h : band;")
             body.line(f"const ptrdiff_t wide = {out_width} - w < most ? {out_width} - w : most;")
             source = _source(cx, window)
-            for first, count, times in panels(channels_of(cx)[1]):
-                panel = Panel(window, source, weights, count, first + count * times)
-                with body.loop("o", panel.end, first, count):
+            for first, width, count in panels(channels_of(cx)[1]):
+                panel = Panel(window, source, weights, width, first + width * count)
+                with body.loop("o", panel.end, first, width):
                     _emit_panel(cx, panel)
 
 
@@ -187,7 +188,10 @@ def _lengths(longest: int) -> tuple[int, ...]:
 def _emit_tile(
     cx: KernelContext, panel: Panel, size: tuple[int, int], when: str, *, is_longest: bool
 ) -> None:
-    """Write the pixels from ``p`` on, in column ``q``; their input lies from ``next`` on."""
+    """Write the tile of pixels from ``p`` on: column ``q`` of a row, with inputs from ``next`` on.
+
+    The longest tile has a second form, with constant offsets, for pixels in the same row.
+    """
     body, window, source, (length, _) = cx.body, panel.window, panel.source, size
     channels, first = Channels("0", str(channels_of(cx)[0])), "w + p"
     if is_longest:

@@ -61,12 +61,12 @@ def supports(instance: Instance) -> bool:
         return False
     window = window_of(instance)
     sizes = sizes_of(instance, window)
-    ends = math.prod(instance.shape(0)[1:]) + math.prod(instance.output_shape()[1:])
+    image_and_result = math.prod(instance.shape(0)[1:]) + math.prod(instance.output_shape()[1:])
     return (
         instance.type(0).name == instance.type(1).name == "float"
         and sizes.channels >= FEWEST_TERMS
         and window.kernel[2] <= MOST_COLUMNS
-        and sizes.positions * sizes.pixels <= ends
+        and sizes.positions * sizes.pixels <= image_and_result
         and (_is_wide(sizes) or _weights(instance) is not None)
     )
 
@@ -116,9 +116,9 @@ def _block(sizes: Sizes, window: Window) -> int:
     """Return the filters per block: their products take at most an eighth of the result, if
     possible.
     """
-    of_one = sizes.positions * sizes.pixels
+    products_per_filter = sizes.positions * sizes.pixels
     budget = min(MOST_SUMS, sizes.filters * window.pixels // 8)
-    return max(1, min(sizes.filters, budget // of_one))
+    return max(1, min(sizes.filters, budget // products_per_filter))
 
 
 def _weights(instance: Instance) -> np.ndarray | None:
@@ -129,7 +129,10 @@ def _weights(instance: Instance) -> np.ndarray | None:
 
 
 def _packed_parts(weights: np.ndarray | None, sizes: Sizes, block: EqualBlocks) -> list[np.ndarray]:
-    """Return the packed filters of the first block; empty if weights are not constant."""
+    """Return the packed filters of the first block of the first group, [] if not constant.
+
+    All blocks of ``block`` and all groups have as many elements.
+    """
     if weights is None:
         return []
     part = weights[: sizes.channels, block.first : block.first + block.length]
@@ -204,9 +207,12 @@ def _emit_product(cx: KernelContext, sizes: Sizes, filters: int, packed: str, su
 
 
 def _emit_rows(cx: KernelContext, window: Window, sizes: Sizes, filters: int, sums: str) -> None:
-    """Write all result rows of filter ``m``: the sum of each phase of columns, then their mix.
+    """Write all result rows of filter ``m``.
 
-    The kernel row ``kh`` adds to ``h`` if ``sh = h + begin - kh`` is a multiple of the stride.
+    1. ``sum`` starts as the bias: one row for each phase, the result columns modulo the stride.
+    2. Each kernel row ``kh`` with ``sh = h + begin - kh * dilation`` a multiple of the stride adds
+       to the phases.
+    3. The phases are interleaved to a row of the result, to which the epilogue is applied.
     """
     body, (out_depth, out_height, out_width) = cx.body, window.output
     step, bias = window.strides[2], cx.optional(2)
@@ -233,12 +239,17 @@ def _emit_rows(cx: KernelContext, window: Window, sizes: Sizes, filters: int, su
             cx, out_width, step, f"sum + {step * pitch}" if epilogue != Epilogue() else "row"
         )
         if epilogue != Epilogue():
-            mixed = f"sum + {step * pitch if step > 1 else 0}"
-            emit_stores(body, epilogue, (1, out_width), (mixed, out_width), ("row", out_width))
+            interleaved = f"sum + {step * pitch if step > 1 else 0}"
+            stores = (interleaved, out_width), ("row", out_width)
+            emit_stores(body, epilogue, (1, out_width), *stores)
 
 
 def _emit_columns(cx: KernelContext, window: Window, sizes: Sizes, filters: int, sums: str) -> None:
-    """Write the addition of all kernel columns, for one kernel row and one image row."""
+    """Write the addition of all kernel columns, for one kernel row and one image row.
+
+    Kernel column ``x`` adds the products of image column ``c`` to result column
+    ``c * stride - begin + x * dilation``. That is element ``c + shift`` of the row of one phase.
+    """
     body, rows = cx.body, filters * sizes.positions
     (_, stride_h, stride_w), (_, height, in_width) = window.strides, window.input
     _, kernel_h, kernel_w = window.kernel
@@ -261,7 +272,10 @@ def _emit_columns(cx: KernelContext, window: Window, sizes: Sizes, filters: int,
 
 
 def _interleave(cx: KernelContext, width: int, step: int, to: str) -> None:
-    """Write element ``i`` of all phase rows ``sum`` to ``step`` adjacent elements of ``to``."""
+    """Write the rows of ``step`` phases in ``sum``, interleaved, to ``to``.
+
+    Element ``i`` of all phases becomes ``step`` adjacent elements.
+    """
     if step == 1:
         return
     pitch, whole_steps = -(-width // step), width // step

@@ -34,7 +34,7 @@ class Window:
 
     @property
     def flat(self) -> bool:
-        """True if there is one plane: the first of the three dims is trivial."""
+        """True if the first of the three dims has size 1 and no padding: there is one plane."""
         first = (self.input[0], self.kernel[0], self.begin[0], self.end[0])
         return first == (1, 1, 0, 0)
 
@@ -46,15 +46,15 @@ class Window:
     @property
     def whole(self) -> bool:
         """True if there is one result and its window is the whole image."""
-        known = all(isinstance(size, int) and size > 0 for size in self.input)
-        sizes = self.kernel == self.input and self.output == (1, 1, 1) if known else False
-        return sizes and self.dilations == (1, 1, 1) and not any((*self.begin, *self.end))
+        if not all(isinstance(size, int) and size > 0 for size in self.input):
+            return False
+        is_one_window = self.kernel == self.input and self.output == (1, 1, 1)
+        return is_one_window and self.dilations == (1, 1, 1) and not self.padded
 
     @property
     def pointwise(self) -> bool:
         """True if output pixel i reads only input pixel i."""
-        ones = (1, 1, 1)
-        return self.kernel == self.strides == ones and not any((*self.begin, *self.end))
+        return self.kernel == self.strides == (1, 1, 1) and not self.padded
 
 
 def window_of(instance: Instance) -> Window:

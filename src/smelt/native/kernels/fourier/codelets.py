@@ -45,7 +45,8 @@ class _Codelet:
     def rotated(self, number: Complex, product: int, length: int) -> Complex:
         """Return ``number`` times the root of unity ``exp(sign * 2i pi product / length)``.
 
-        Multiples of 45 degrees take fewer multiplications.
+        Multiples of 90 degrees swap or negate parts. Odd multiples of 45 degrees take two
+        multiplications, because cosine and sine have the same absolute value.
         """
         cos, sin = (float(each) for each in roots(np.asarray(product), length, self.sign))
         re, im = number

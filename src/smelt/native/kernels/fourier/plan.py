@@ -29,9 +29,8 @@ def factors(length: int) -> tuple[int, ...]:
         while length % radix == 0:
             unrolled.append(radix)
             length //= radix
-    if (
-        unrolled[-1:] == [2] and unrolled[0] == 8
-    ):  # a step of 2 moves much and computes little, so use 4 * 4 for 8 * 2
+    # A step of 2 moves much and computes little, so 8 * 2 becomes 4 * 4.
+    if unrolled[-1:] == [2] and unrolled[0] == 8:
         unrolled = [*unrolled[1:-1], 4, 4]
     large, prime = [], 17
     while length > 1:
@@ -62,31 +61,30 @@ def convolution_length(length: int, lanes: int) -> int:
         quotient = -(-least // scale)
         exponent = (quotient - 1).bit_length()  # 2 ** exponent is the next power of 2
         size = scale << max(2, exponent)  # divisible by 4, so ``halves`` finds factors
-        cut = halves(size, lanes)
-        wasted = waste(cut[0], lanes) * waste(cut[1], lanes) if cut else 1.0
+        factors_of_row = halves(size, lanes)
+        wasted = (
+            waste(factors_of_row[0], lanes) * waste(factors_of_row[1], lanes)
+            if factors_of_row
+            else 1.0
+        )
         candidates.append((size * len(factors(size)) * wasted, size))
     return min(candidates)[1]
 
 
 def halves(length: int, lanes: int) -> tuple[int, int] | None:
     """Return two factors of ``length`` that fill vectors best; None if it has no such factors."""
-    candidates = (
-        [
-            (
-                waste(factor, lanes) * waste(length // factor, lanes),
-                abs(factor - length // factor),
-                factor,
-            )
-            for factor in range(4, length // 4 + 1)
-            if length % factor == 0
-        ]
-        if is_smooth(length)
-        else []
-    )
-    if not candidates:
+    if not is_smooth(length):
         return None
-    _, _, factor = min(candidates)
-    return factor, length // factor
+    pairs = [
+        (factor, length // factor) for factor in range(4, length // 4 + 1) if length % factor == 0
+    ]
+
+    def cost(pair: tuple[int, int]) -> tuple[float, int, int]:
+        """Return the wasted lanes, then the distance from a square, then the first factor."""
+        first, second = pair
+        return waste(first, lanes) * waste(second, lanes), abs(first - second), first
+
+    return min(pairs, key=cost, default=None)
 
 
 def waste(count: int, lanes: int) -> float:
@@ -126,7 +124,11 @@ class Chirp:
 
     @staticmethod
     def of(length: int, padded: int, sign: int) -> Chirp:
-        """Return the tables for transforms of ``length`` elements."""
+        """Return the tables for transforms of ``length`` elements by ``padded`` ones.
+
+        The convolution reads the chirp's conjugate at indices -(n - 1) to n - 1. It is symmetric,
+        and negative indices are at the end of ``ring``.
+        """
         k = np.arange(length, dtype=np.int64)
         chirp = roots(k * k % (2 * length), 2 * length, sign)
         ring = np.zeros(padded, np.complex128)

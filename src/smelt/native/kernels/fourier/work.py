@@ -120,18 +120,22 @@ class Work:
 
     @cached_property
     def cut(self) -> tuple[int, int] | None:
-        """The two factors by which each row is transformed alone; None if vectors contain several
-        rows.
+        """The factors of a row that is transformed alone, as a matrix; None for blocks of rows.
+
+        The cheaper way wins. A block of rows wastes lanes if rows are few, and is slow if it is
+        ``FAR`` larger than a cache. A row alone wastes lanes of both factors, and costs twice as
+        much if its elements are not contiguous.
         """
         size = self.convolved or self.size
         two_factors = halves(size, self.lanes)
         if two_factors is None:
             return None
-        rows = waste(max(1, highest(self.outer * self.inner)), self.lanes)
-        memory = 4 * BYTES * size
-        rows *= next((cost for bytes_, cost in FAR if memory > bytes_), 1)
-        one = waste(two_factors[0], self.lanes) * waste(two_factors[1], self.lanes)
-        return two_factors if one * (1 if self.is_last else 2) < rows else None
+        cost_in_blocks = waste(max(1, highest(self.outer * self.inner)), self.lanes)
+        block_bytes = 4 * BYTES * size
+        cost_in_blocks *= next((slowdown for most, slowdown in FAR if block_bytes > most), 1)
+        cost_alone = waste(two_factors[0], self.lanes) * waste(two_factors[1], self.lanes)
+        cost_alone *= 1 if self.is_last else 2
+        return two_factors if cost_alone < cost_in_blocks else None
 
     @property
     def blocks(self) -> Blocks:
@@ -142,5 +146,5 @@ class Work:
     def workspace(self) -> int:
         """The bytes of two arrays of intermediate numbers, and of two for the halves of a row."""
         numbers_per_element = 2 * self.blocks.lanes
-        inside = 2 * self.lanes * max(self.cut) if self.cut else 0
-        return 2 * self.type.size * (self.room * numbers_per_element + inside)
+        halves_bytes = 2 * self.lanes * max(self.cut) if self.cut else 0
+        return 2 * self.type.size * (self.room * numbers_per_element + halves_bytes)

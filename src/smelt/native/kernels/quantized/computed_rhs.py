@@ -94,7 +94,7 @@ def refuse_computed(instance: Instance) -> str | None:
 def packed_bytes(instance: Instance, vectors: int) -> int:
     """Return the bytes of the packed right operand, padded to groups of four rows and to panels."""
     depth, columns = instance.shape(input_positions(instance).w)
-    panel = max(1, MOST_SUMS * vectors)  # of no columns, there are no vectors
+    panel = max(1, MOST_SUMS * vectors)  # without columns, ``vectors`` is 0
     return 4 * -(-depth // 4) * panel * -(-columns // panel)
 
 

@@ -87,5 +87,5 @@ class Layout:
 def in_quads(weights: np.ndarray) -> np.ndarray:
     """Return weights as ``[group, filter, channel // 4, position, 4]``, padded with zeros."""
     group, filters, channels, positions = weights.shape
-    even = np.pad(weights, ((0, 0), (0, 0), (0, -channels % 4), (0, 0)))
-    return even.reshape(group, filters, -(-channels // 4), 4, positions).swapaxes(3, 4)
+    padded = np.pad(weights, ((0, 0), (0, 0), (0, -channels % 4), (0, 0)))
+    return padded.reshape(group, filters, -(-channels // 4), 4, positions).swapaxes(3, 4)

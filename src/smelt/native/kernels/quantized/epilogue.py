@@ -98,17 +98,17 @@ class Epilogue:
         return f"({sums} + {fraction}) * {factor}" if self.fractions else f"{sums} * {factor}"
 
 
-def epilogue_of(cx: KernelContext, count: int, more: np.ndarray | None = None) -> Epilogue:
+def epilogue_of(cx: KernelContext, count: int, extra: np.ndarray | None = None) -> Epilogue:
     """Return the epilogue of ``count`` filters or columns, and declare its constants.
 
-    ``more`` is added to each sum, to account for the zero point of the left operand.
+    ``extra`` is added to each sum, to account for the zero point of the left operand.
     """
     declare(cx)
     scaled = requantization(cx, count)
-    if scaled is None and more is None:
+    if scaled is None and extra is None:
         return Epilogue("", "")
     bias = np.rint(bias_steps(cx)).astype(np.int64)
-    bias = bias if more is None else bias + more
+    bias = bias if extra is None else bias + extra
     start = np.zeros(count + SPARE, np.int32)
     start[:count] = bias.astype(np.int32)
     name = cx.constant(start, C_TYPES[ir.DataType.INT32])

@@ -67,8 +67,8 @@ def int4_micro_kernel(
     out.line(
         "    const float *restrict a, const float *restrict of_blocks, const uint32_t *restrict w,"
     )
-    more = "const uint32_t *restrict zeros, " if zeros else ""
-    out.line(f"    const float *restrict scales, {more}const float *restrict bias,")
+    zeros_parameter = "const uint32_t *restrict zeros, " if zeros else ""
+    out.line(f"    const float *restrict scales, {zeros_parameter}const float *restrict bias,")
     out.line("    float *restrict results)")
     with out.block(""):
         out.line(f"const ptrdiff_t row = blocks * size * {NIBBLES};")
@@ -162,8 +162,8 @@ def _add_products(out: Writer, rows: int, vectors: int, i: int, finite: bool) ->
     last = i == NIBBLES - 1
     for vector in range(vectors):
         code = f"NIBBLE(q{vector}, {4 * i})" if last else f"REAL(q{vector} & {15 << 4 * i})"
-        less = "" if finite else f" - z{vector} * same_real({1 if last else 16**i}.0f)"
-        out.line(f"const reals c{vector} = {code}{less};")
+        minus_zero = "" if finite else f" - z{vector} * same_real({1 if last else 16**i}.0f)"
+        out.line(f"const reals c{vector} = {code}{minus_zero};")
     for row in range(rows):
         out.line(f"const reals a{row} = same_real(a[{row} * row + {i}]);")
         for vector in range(vectors):

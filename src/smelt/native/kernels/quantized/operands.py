@@ -147,8 +147,8 @@ def weights_minus_zero_point(instance: Instance, axis: int) -> np.ndarray:
         shape = [1] * weights.ndim
         shape[axis] = zero.size
         as_int16 = as_int16 - zero.astype(np.int16).reshape(shape if zero.size > 1 else ())
-    small = as_int16.size == 0 or (as_int16.min() >= -128 and as_int16.max() <= 127)
-    return as_int16.astype(np.int8) if small else as_int16
+    fits_int8 = as_int16.size == 0 or (as_int16.min() >= -128 and as_int16.max() <= 127)
+    return as_int16.astype(np.int8) if fits_int8 else as_int16
 
 
 def zero_text(cx: KernelContext) -> str:

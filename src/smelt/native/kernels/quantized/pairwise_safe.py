@@ -69,18 +69,19 @@ class Excess:
 def excess_of(filters: np.ndarray, pixels: int = FEWEST_PIXELS) -> Excess | None:
     """Return the excess of int8 weights ``[filter, quad, 4]``, None if clamping is not worth it.
 
-    It is not if few ``pixels`` are computed at a time, or if many pairs are unsafe.
+    It is not if few ``pixels`` are computed at a time, or if many pairs are unsafe. Two weights of
+    one sign lose the part of their sum beyond ``SAFE``; the first of both is clamped.
     """
     if pixels < FEWEST_PIXELS:
         return None
     pairs = filters.astype(np.int32).reshape(len(filters), -1, 2)
     sums = pairs.sum(2)
-    lost = np.where((pairs > 0).all(2), np.maximum(sums - SAFE, 0), 0)
-    lost = np.where((pairs < 0).all(2), np.minimum(sums + SAFE, 0), lost)
-    filter_, pair = np.nonzero(lost)
+    excess = np.where((pairs > 0).all(2), np.maximum(sums - SAFE, 0), 0)
+    excess = np.where((pairs < 0).all(2), np.minimum(sums + SAFE, 0), excess)
+    filter_, pair = np.nonzero(excess)
     if filter_.size > MOST_EXCESS * sums.size:
         return None
-    numbers = pair // 2 << 10 | pair % 2 * 2 << 8 | lost[filter_, pair] & 255
+    numbers = pair // 2 << 10 | pair % 2 * 2 << 8 | excess[filter_, pair] & 255
     first = np.searchsorted(filter_, np.arange(len(filters) + 1))
     return Excess(first.tolist(), numbers.tolist())
 
