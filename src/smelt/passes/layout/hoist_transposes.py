@@ -51,7 +51,7 @@ def hoist_transposes(
             break
         perm = _permutation_of_parts(split)
         if perm is not None:
-            chain = _chain(split, perm)
+            chain = _product_and_sum(split, perm)
             _hoist(split, chain, perm, cx.constants, rewriter)
             products = any(node.op_type == "MatMul" for node in chain)
             stats.fired[PRODUCT if products else PARTS] += 1
@@ -79,7 +79,7 @@ def _permutation_of_parts(split: ir.Node) -> Perm | None:
     return perm
 
 
-def _chain(split: ir.Node, perm: Perm) -> list[ir.Node]:
+def _product_and_sum(split: ir.Node, perm: Perm) -> list[ir.Node]:
     """Return the product before ``split`` and the sum behind the product, in order.
 
     The Transpose can move before them. The list is empty if that gains nothing.
@@ -96,7 +96,7 @@ def _chain(split: ir.Node, perm: Perm) -> list[ir.Node]:
             or not is_known(node)
         ):
             break
-        value = _operand_below(node)
+        value = _transposable_operand(node)
         if value is not None:
             chain.insert(0, node)
     while chain and chain[0].op_type == "Add":  # moving before a sum gains nothing
@@ -104,7 +104,7 @@ def _chain(split: ir.Node, perm: Perm) -> list[ir.Node]:
     return chain
 
 
-def _operand_below(node: ir.Node) -> ir.Value | None:
+def _transposable_operand(node: ir.Node) -> ir.Value | None:
     """Return the operand of ``node`` that can be transposed instead of its result, else None."""
     if node.domain or node.op_type not in ("Add", "MatMul"):
         return None
@@ -125,7 +125,7 @@ def _hoist(
     """Rebuild ``chain`` and ``split`` on a transposed operand; new parts replace the Transposes."""
     readers = [reader for part in split.outputs for reader in scope.consumers(part)]
     b = rewriter.builder(split, [*chain, split, *readers], "hoist_transposes")
-    top = _operand_below(chain[0]) if chain else split.inputs[0]
+    top = _transposable_operand(chain[0]) if chain else split.inputs[0]
     assert top is not None
     new_values: dict[ir.Value, ir.Value] = {top: b.op("Transpose", top, perm=perm)}
     for node in [*chain, split]:  # old values are Transposes of the new ones, by the inverse

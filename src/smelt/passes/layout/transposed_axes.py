@@ -61,7 +61,7 @@ def _with_axes(node: ir.Node, old_axes: list[int]) -> _Build:
     return build
 
 
-def _arg(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
+def _arg_extreme(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
     """Commute ArgMax and ArgMin: the index counts along the same axis in any layout; None for an
     axis out of range.
     """
@@ -160,10 +160,10 @@ def _with_axes_input(
     Slice.
     """
     axes_input = node.inputs[index] if len(node.inputs) > index else None
-    typed_like = axes_input if axes_input is not None else node.inputs[1]
-    if axes is None or typed_like is None or typed_like.dtype is None:
+    typed = axes_input if axes_input is not None else node.inputs[1]
+    if axes is None or typed is None or typed.dtype is None:
         return None
-    untransposed_axes = np.asarray([perm[axis] for axis in axes], dtype=typed_like.dtype.numpy())
+    untransposed_axes = np.asarray([perm[axis] for axis in axes], dtype=typed.dtype.numpy())
 
     def build(b: Builder, operands: Operands) -> Sequence[ir.Value]:
         """Return the results of ``node`` on ``operands`` with the renumbered axes as input
@@ -177,8 +177,8 @@ def _with_axes_input(
 
 HANDLERS: Mapping[str, Handler] = {
     **dict.fromkeys(opset.REDUCTIONS, first_is_data(_reduction)),
-    "ArgMax": first_is_data(_arg),
-    "ArgMin": first_is_data(_arg),
+    "ArgMax": first_is_data(_arg_extreme),
+    "ArgMin": first_is_data(_arg_extreme),
     "Concat": _along_axis(None),
     "LogSoftmax": _along_axis(-1),
     "Pad": first_is_data(_pad),

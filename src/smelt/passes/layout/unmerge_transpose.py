@@ -66,8 +66,9 @@ def transpose_of_merged(m: Match, b: Builder) -> Replacement:
 def _copies_alike(m: Match, result: Sequence[Dim], moved: Sequence[Dim]) -> bool:
     """True if the last Reshape makes ``result`` of a value with the dims ``moved``, too.
 
-    A 0 in its target copies a dim of its input. A dim is no copy if its number is not 0, or differs
-    from the number of the dim that it would copy.
+    A 0 in its target copies the dim of its input at the same axis. Each dim must be no such copy,
+    or equal in ``moved``. It is no copy if the target has a number there, or if the dim differs
+    from that of the old input.
     """
     array, before = m.array(m.root.inputs[1]), m.node("moved").outputs[0].shape
     if m.root.attributes.get_int("allowzero", 0):
@@ -76,17 +77,23 @@ def _copies_alike(m: Match, result: Sequence[Dim], moved: Sequence[Dim]) -> bool
         return False
     for axis, dim in enumerate(result):
         is_number = array is not None and bool(array[axis])
-        copied = before[axis] if axis < len(before) else 0
-        is_other = isinstance(dim, int) and isinstance(copied, int) and dim != copied
+        old_dim = before[axis] if axis < len(before) else 0
+        is_no_copy = isinstance(dim, int) and isinstance(old_dim, int) and dim != old_dim
         is_unmoved = axis < len(moved) and same_dim(dim, moved[axis])
-        if not (is_number or is_other or is_unmoved):
+        if not (is_number or is_no_copy or is_unmoved):
             return False
     return True
 
 
 def _split_otherwise(m: Match, b: Builder, perm: Sequence[int]) -> Replacement:
     """Return a Transpose of a Reshape that splits a merged group into the dims of the result, or a
-    Miss."""
+    Miss.
+
+    1. ``groups`` are the axes of the result that make each transposed dim; ``order`` has them in
+       the order before the Transpose.
+    2. x is reshaped to ``dims``, the dims of the result in that order; at most one is unknown.
+    3. The Transpose moves whole groups: group ``i`` begins at axis ``starts[i]`` of the new x.
+    """
     moved, result = m.node("moved").outputs[0].shape, m.root.outputs[0].shape
     groups = merged_groups(result.dims, moved.dims) if result is not None and moved else None
     if groups is None or result is None:  # needs 3

@@ -23,37 +23,40 @@ from smelt.program.run_sizes import same
 def exchanged(
     program: Program, reshape: Instruction, transpose: Instruction | None
 ) -> tuple[Instruction, Instruction] | None:
-    """Return the Reshape and the Transpose in exchanged order, in new slots; None if that is not
-    possible.
+    """Return the Reshape and the Transpose in exchanged order, in new slots; None if not possible.
 
-    The Transpose, now last, writes the slot of ``reshape``.
+    1. ``groups`` are the transposed dims that each dim of the result merges; ``sources`` are the
+       same dims before the Transpose, where each group must be adjacent and in order.
+    2. The new Reshape has the dims of the result in the order of their sources.
+    3. The new Transpose brings them in the order of the result, and writes the slot of ``reshape``.
     """
     if transpose is None or transpose.op != "Transpose":
         return None
     perm, (source,) = transpose.ints("perm"), transpose.inputs
-    before = program.slots[source].shape
-    after = program.slots[reshape.outputs[0]].shape
-    groups = _merged(program.slots[transpose.outputs[0]].shape, after)
+    source_shape = program.slots[source].shape
+    result_shape = program.slots[reshape.outputs[0]].shape
+    groups = _merged(program.slots[transpose.outputs[0]].shape, result_shape)
     if groups is None:
         return None
-    moved_dims = [dim for dim in range(len(before)) if not _is_size(before[dim], 1)]
+    moved_dims = [dim for dim in range(len(source_shape)) if not _is_size(source_shape[dim], 1)]
     sources = [[moved_dims.index(perm[dim]) for dim in group] for group in groups]
     if any(following != previous + 1 for run in sources for previous, following in pairwise(run)):
         return None
-    order = sorted(range(len(after)), key=lambda dim: (_source_near(sources, dim), dim))
+    order = sorted(range(len(result_shape)), key=lambda dim: (_source_near(sources, dim), dim))
     result = program.slots[reshape.outputs[0]]
-    shape, name = tuple(after[dim] for dim in order), f"{result.name}/reshaped"
+    shape, name = tuple(result_shape[dim] for dim in order), f"{result.name}/reshaped"
     reshaped = program.new_slot(replace(result, shape=shape, name=name))
     new_reshape = replace(reshape, inputs=(source,), outputs=(reshaped,))
-    attributes = {"perm": tuple(map(order.index, range(len(after))))}
+    attributes = {"perm": tuple(map(order.index, range(len(result_shape))))}
     return new_reshape, replace(
         transpose, inputs=(reshaped,), outputs=reshape.outputs, attributes=attributes, last_use=()
     )
 
 
 def _source_near(sources: Sequence[list[int]], dim: int) -> list[int]:
-    """Return the source dims of ``dim``. A new dim of size 1 has none; then return the source dims
-    of the nearest dim that has some.
+    """Return the source dims of ``dim``, or those of the nearest other dim if ``dim`` is new.
+
+    A new dim has size 1 and no source dims.
     """
     after = (source for source in sources[dim:] if source)
     before = (source for source in reversed(sources[:dim]) if source)

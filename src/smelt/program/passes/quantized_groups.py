@@ -60,8 +60,11 @@ def run(program: Program, computes: Computes, fused: Mapping[str, str]) -> int:
 
 @dataclass(frozen=True)
 class Group:
-    """A QuantizeLinear, the operator ``inner`` that it quantizes, and the ``bounds`` of the
-    bytes."""
+    """The QuantizeLinear ``end``, the operator ``inner`` before it, and operators that clamp
+    between.
+
+    ``step`` is the quantization of the result; ``bounds`` are its lowest and highest byte.
+    """
 
     end: Instruction
     inner: Instruction
@@ -83,8 +86,7 @@ class _Groups:
     def rewritten_group(self, end: Instruction) -> list[Instruction] | None:
         """Return the replacement of the group that ends in ``end``, or None.
 
-        If Clip bounds the result more than its type does, bytes are computed into a new slot and
-        clipped.
+        If a Clip bounds the result further, bytes are computed into a new slot and clipped.
         """
         step = self.values.step_of(end, self.program.slots[end.outputs[0]].dtype)
         if step is None or self.program.slots[end.inputs[0]].dtype.name != "FLOAT":
@@ -99,9 +101,7 @@ class _Groups:
         is_clamped = group.bounds != step.range
         output = self.values.new_bytes(target, step.dtype) if is_clamped else target
         instructions = self._inner(group, output)
-        if instructions is None or not all(
-            self.computes(self.program, instruction) for instruction in instructions
-        ):
+        if instructions is None or not all(self.computes(self.program, x) for x in instructions):
             return None
         if is_clamped:
             low, high = group.bounds
@@ -281,7 +281,7 @@ def _clamped_bytes(bound: Instruction, step: Step, low: int, high: int) -> tuple
 
 
 def _averaged_count(program: Program, inner: Instruction) -> int:
-    """Return the number of trailing elements that ``inner`` averages; 0 if it is no such mean."""
+    """Return how many trailing elements ``inner`` averages; 0 if it is no such mean."""
     shape = program.slots[inner.inputs[0]].shape if inner.inputs else ()
     if inner.op == "ReduceMean":
         axes = inner.ints("axes")
