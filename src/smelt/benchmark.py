@@ -46,11 +46,11 @@ def benchmark(
     runs: list[Callable[[], object]] = []
     for candidate in candidates:
         say(f"opening {candidate.name}")
-        values, own = chosen.values, chosen.sizes
+        values, own_sizes = chosen.values, chosen.sizes
         if candidate.interface is not None:
             fit = _for(candidate, candidate.interface, chosen)
-            values, own = fit.values, fit.sizes
-        run = candidate.open(own)
+            values, own_sizes = fit.values, fit.sizes
+        run = candidate.open(own_sizes)
         at_full_speed(run)(*values)
         if isinstance(run, OnnxRuntime):
             run.time_limit = math.inf  # it has finished once, and a watchdog costs time
@@ -66,13 +66,13 @@ def _bound(run: Run, values: Sequence[Value]) -> Callable[[], object]:
 
 def _inputs(candidates: Sequence[Candidate], given: Given, sizes: Mapping[str, int]) -> Chosen:
     """Return inputs for the first candidate that declares its interface."""
-    speaking = [each for each in candidates if each.interface is not None]
-    if not speaking:
+    with_interface = [each for each in candidates if each.interface is not None]
+    if not with_interface:
         return Chosen([v for v in given.values() if isinstance(v, np.ndarray)], {}, {})
-    first = speaking[0]
+    first = with_interface[0]
     assert first.interface is not None
     fixed: dict[str, int] = {}
-    for other in speaking[1:]:
+    for other in with_interface[1:]:
         assert other.interface is not None
         fixed |= fixed_sizes(first.interface, other.interface)
     interface = first.interface

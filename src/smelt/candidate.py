@@ -134,7 +134,7 @@ def candidate(
     if isinstance(source, str | Path) and Path(source).is_dir():
         return _of_folder(source, name, target, way)
     model = as_model(source)
-    return _of_model(model, source, name, target, dims, way)
+    return _candidate_of_model(model, source, name, target, dims, way)
 
 
 def run(
@@ -180,12 +180,12 @@ def run_once(
             fix="trace it with input specs first: smelt.trace(function, *specs)",
             why="a function without input specs has no names of inputs",
         )
-    rest = MadeUp("random", seed)
+    made_up = MadeUp("random", seed)
     interface, tried = source.interface, list[Chosen]()
 
     def choose(at: Mapping[str, int]) -> Chosen:
         """Return the inputs at the sizes ``at``: the given ones, and random ones for the others."""
-        return choose_inputs(interface, given, source.make_inputs, at, rest)
+        return choose_inputs(interface, given, source.make_inputs, at, made_up)
 
     def attempt(chosen: Chosen) -> Sequence[Value]:
         """Open ``source`` at the chosen sizes and run it once; note the attempt in ``tried``."""
@@ -205,7 +205,7 @@ def run_once(
     return source.named(results), chosen
 
 
-def _of_model(
+def _candidate_of_model(
     model: ir.Model,
     source: Source,
     name: str,
@@ -267,7 +267,7 @@ def _of_folder(folder: str | Path, name: str, target: str | None, way: Way) -> C
             why="a folder is compiled for one target",
         )
     if saved.model is not None:
-        return _of_model(saved.model, saved.model, name, target=None, dims=None, way=way)
+        return _candidate_of_model(saved.model, saved.model, name, target=None, dims=None, way=way)
     subject = side_of_saved(saved, name)
     return Candidate(name, lambda sizes: subject.run, saved.interface, subject.make_inputs)
 
@@ -297,4 +297,4 @@ def _of_function(
     if target is None:
         interface = interface_of(model)
         return Candidate(name, lambda sizes: on_complex(interface, run), interface, _maker(model))
-    return _of_model(model, model, name, target, dims, way)
+    return _candidate_of_model(model, model, name, target, dims, way)

@@ -142,7 +142,7 @@ def optimize_model(
         paused_collector(),
         new_memory_budget(),
         sizes_from_zero(model),
-        span("optimize", nodes_before=count_nodes(model)) as told,
+        span("optimize", nodes_before=count_nodes(model)) as phase,
     ):
         if verify != "off":
             with span("prepare verification"):
@@ -165,8 +165,9 @@ def optimize_model(
         reports += run(cx, steps, watching)
         highest_opset = highest_opset if opset is None else 0
         while raised := raise_where_needed(cx, reports, highest_opset, last_opset, watching):
-            asked = {report.text for report in reports if report.stats.interface}
-            reports += [raised, *run(cx, language.without_steps(steps, asked), watching)]
+            interface_passes = {report.text for report in reports if report.stats.interface}
+            others = language.without_steps(steps, interface_passes)
+            reports += [raised, *run(cx, others, watching)]
         if for_runtime:
             reports += without_gaps(cx, steps, reports, watching, functions=functions)
         set_ir_version(model, ir_version)
@@ -174,7 +175,7 @@ def optimize_model(
         if verify != "off":
             checker.finish(model)
             reports.evidence = checker.evidence
-        told.note(nodes_after=cx.index().count)
+        phase.note(nodes_after=cx.index().count)
     return reports
 
 
@@ -227,12 +228,12 @@ def compile_model(
         raise UsageError("E633", what, why=why, fix='give sizes by name: {"B": 1}')
     named = None if strict else fallback or chosen.fallback
     other = None if named is None else find_target(named)
-    own = read_options(chosen, options)
+    own_options = read_options(chosen, options)
     refuse_consumers(consumers, chosen)
     steps = language.parse_all(pipeline, chosen.passes)
     with paused_collector():
-        told = {"x64": x64, "strict": strict, "dft": computes_dft(chosen), **(tracing or {})}
-        model = source_model(source, specs, opset, told)
+        traced = {"x64": x64, "strict": strict, "dft": computes_dft(chosen), **(tracing or {})}
+        model = source_model(source, specs, opset, traced)
         if model.functions and not chosen.functions:
             with span("inline"):
                 inline_functions(model)
@@ -240,8 +241,8 @@ def compile_model(
             with span("bind dims"):
                 bind_dims(model, {name: n for name, n in dims.items() if not isinstance(n, tuple)})
                 ranges = {name: n for name, n in dims.items() if isinstance(n, tuple)}
-                least, checked = int(is_never_empty(model)), chosen.limits.bounded_dims
-                note_bounds(model, ranges, least, checked=checked)
+                least_size, checked = int(is_never_empty(model)), chosen.limits.bounded_dims
+                note_bounds(model, ranges, least_size, checked=checked)
         operators = frozenset(operator.key for operator in chosen.operators)
         highest = 0 if keep_opset else min(HIGHEST_OPSET, chosen.limits.opset[1])
         with sizes_from_zero(model):
@@ -258,19 +259,19 @@ def compile_model(
                 highest_opset=highest,
                 observers=observers,
                 for_runtime=chosen.onnx_runtime,
-                keep_bfloat16=getattr(own, "keep_bfloat16", False),
-                functions=getattr(own, "functions", False),
+                keep_bfloat16=getattr(own_options, "keep_bfloat16", False),
+                functions=getattr(own_options, "functions", False),
                 consumers=consumers,
             )
-            ready = partial(_ready, target=chosen, fallback=other)
-            artifact = run_phases(model, chosen, own, other, ready)
+            prepare = partial(_prepare_for_fallback, target=chosen, fallback=other)
+            artifact = run_phases(model, chosen, own_options, other, prepare)
     artifact.report.setdefault("passes", [report.to_json() for report in reports])
     if reports.evidence is not None:
         artifact.report["evidence"] = reports.evidence.to_json()
     return artifact
 
 
-def _ready(part: ir.Model, target: Target, fallback: Target | None) -> None:
+def _prepare_for_fallback(part: ir.Model, target: Target, fallback: Target | None) -> None:
     """Prepare ``part``, which ``target`` does not support, for ``fallback``."""
     assert fallback is not None
     expand(part, target.operators)

@@ -99,10 +99,10 @@ def _rows(value: Value, columns: tuple[int | str, ...]) -> Value:
 def _cast(
     value: Value, moved: np.ndarray | None, dtype: np.dtype, margin: float
 ) -> tuple[Value, np.ndarray | None]:
-    """Return ``value`` cast to ``dtype``, and its movement.
+    """Return ``value`` cast to ``dtype``, and its movement, as ``moved`` is that of ``value``.
 
-    The movement of an integer or boolean is infinite where ``margin`` times ``moved`` could change
-    the result of the cast, else 0.
+    Where ``moved`` times ``margin`` could change the result of the cast, an integer or boolean has
+    an infinite movement, elsewhere 0. A float keeps its movement.
     """
     if not isinstance(value, np.ndarray):
         return value, moved
@@ -110,7 +110,7 @@ def _cast(
         cast = value.astype(dtype)
         if is_float(dtype) or moved is None or not is_float(value.dtype):
             return cast, moved
-        wide = value.astype(np.float64)
-        low, high = ((wide + sign * margin * moved).astype(dtype) for sign in (-1, 1))
-        unsure = (low != high) | ~np.isfinite(wide)
+        as_double = value.astype(np.float64)
+        low, high = ((as_double + sign * margin * moved).astype(dtype) for sign in (-1, 1))
+        unsure = (low != high) | ~np.isfinite(as_double)
     return cast, np.where(unsure, np.inf, 0.0)

@@ -82,23 +82,23 @@ def bisect(
     full_run = search.attempt(None)
     if not full_run.problems:
         return None
-    good, bad = full_run.good, full_run.edits
+    last_good, first_bad = full_run.good, full_run.edits
     before: _Attempt | None = None
     if full_run.raises:
-        bad = search.until_it_raises(good)
+        first_bad = search.until_it_raises(last_good)
     after: _Attempt | None = None
-    while bad - good > 1:
-        middle = (good + bad) // 2
+    while first_bad - last_good > 1:
+        middle = (last_good + first_bad) // 2
         attempt = search.attempt(middle, full_run.first)
         if attempt.problems:
-            bad, after = middle, attempt
+            first_bad, after = middle, attempt
         else:
-            good, before = middle, attempt
-    before = before or search.attempt(good, full_run.first)
-    after = after or search.attempt(bad, full_run.first)
+            last_good, before = middle, attempt
+    before = before or search.attempt(last_good, full_run.first)
+    after = after or search.attempt(first_bad, full_run.first)
     if not after.problems:
         raise InternalError("E911", "a second run of the pipeline gives other results")
-    return _culprit(before, after, bad, max(bad, full_run.rewrites))
+    return _culprit(before, after, first_bad, max(first_bad, full_run.rewrites))
 
 
 def still_wrong(
@@ -192,13 +192,13 @@ class _Search:
 def _culprit(before: _Attempt, after: _Attempt, rewrite: int, total: int) -> Culprit:
     """Build the Culprit from the attempts just before and just after the wrong rewrite."""
     earlier = _fired(before.reports)
-    fired = [rule for rule, n in _fired(after.reports).items() if n > earlier.get(rule, 0)]
+    rules_fired = [rule for rule, n in _fired(after.reports).items() if n > earlier.get(rule, 0)]
     removed, added = node_changes(before.work, after.work)
     return Culprit(
         _guilty_text(after),
         rewrite,
         total,
-        tuple(fired),
+        tuple(rules_fired),
         tuple(removed),
         tuple(added),
         tuple(after.problems),

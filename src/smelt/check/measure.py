@@ -194,11 +194,11 @@ def _movement(output: Value, perturbed_outputs: list[np.ndarray]) -> np.ndarray 
         for after in perturbed_outputs:
             changed |= np.asarray(output != after)
         return np.where(changed, np.inf, 0.0)
-    wide = output.astype(np.float64)
+    as_double = output.astype(np.float64)
     spread = np.zeros(output.shape)
     with np.errstate(all="ignore"):
         for after in perturbed_outputs:
-            moved = np.abs(after.astype(np.float64) - wide)
+            moved = np.abs(after.astype(np.float64) - as_double)
             spread = np.fmax(spread, np.where(np.isfinite(moved), moved, 0.0))
     typical = np.median(spread[spread > 0]) if (spread > 0).any() else 0.0
     return np.asarray(np.maximum(spread, typical))

@@ -157,12 +157,12 @@ def _scaled_in_float32(value: ir.Value, factor: ir.Value) -> Sequence[ir.Node]:
         return nodes[-1].outputs[0]
 
     exact_below = np.float32(2 ** (float_info(value.dtype.numpy()).nmant + 1))
-    wide = step("Cast", value, to=int(ir.DataType.FLOAT))
-    is_whole = step("Equal", step("Floor", wide), wide)
+    as_float32 = step("Cast", value, to=int(ir.DataType.FLOAT))
+    is_whole = step("Equal", step("Floor", as_float32), as_float32)
     limit = step("Constant", value=ir.Tensor(exact_below))
-    is_small = step("Less", step("Abs", wide), limit)
-    moved = step("Mul", wide, step("Cast", factor, to=int(ir.DataType.FLOAT)))
-    chosen = step("Where", step("And", is_whole, is_small), wide, moved)
+    is_small = step("Less", step("Abs", as_float32), limit)
+    scaled = step("Mul", as_float32, step("Cast", factor, to=int(ir.DataType.FLOAT)))
+    chosen = step("Where", step("And", is_whole, is_small), as_float32, scaled)
     step("Cast", chosen, to=int(value.dtype))
     return nodes
 
@@ -194,7 +194,7 @@ def jitter(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         if array.dtype.kind == "f":
             moved = np.nextafter(array, array.dtype.type(np.inf) * step.astype(array.dtype))
         else:
-            wide = array.astype(np.float64)
-            moved = (wide + step * spacing(wide, array.dtype)).astype(array.dtype)
+            as_double = array.astype(np.float64)
+            moved = (as_double + step * spacing(as_double, array.dtype)).astype(array.dtype)
         usable = np.isfinite(moved) & np.isfinite(array) & (array != 0)
     return np.asarray(np.where(usable, moved, array))

@@ -53,13 +53,13 @@ def _random_like(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return random numbers with the statistics of ``array``; zeros, NaN and inf stay in place."""
     if array.size <= SMALL:
         return array
-    wide = array.astype(np.float64)
-    free = np.isfinite(wide) & (wide != 0)
-    if not free.any():
+    as_double = array.astype(np.float64)
+    replaced = np.isfinite(as_double) & (as_double != 0)
+    if not replaced.any():
         return array
-    nonzero = wide[free]
+    nonzero = as_double[replaced]
     drawn = np.clip(
         rng.normal(nonzero.mean(), nonzero.std(), array.shape), nonzero.min(), nonzero.max()
     )
     rounded = drawn if is_float(array.dtype) else np.rint(drawn)
-    return np.where(free, rounded, wide).astype(array.dtype)
+    return np.where(replaced, rounded, as_double).astype(array.dtype)

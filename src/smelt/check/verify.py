@@ -144,7 +144,7 @@ def _run(
 
     Raises the error of ``first`` if it ran in none.
     """
-    source, other = report.names
+    source, result = report.names
     failures: list[SmeltError] = []
     completed: list[Ran] = []
     for case in cases:
@@ -159,9 +159,9 @@ def _run(
         if not is_within_domain(case, expected):
             report.trials.remove(trial)
             continue
-        actual = _attempt(second, case.values, other)
+        actual = _attempt(second, case.values, result)
         if isinstance(actual, SmeltError):
-            trial.failure = f"{other} fails where {source} works: {actual.why or actual.what}"
+            trial.failure = f"{result} fails where {source} works: {actual.why or actual.what}"
             continue
         completed.append(Ran(trial, case.values, expected, actual))
     if failures and len(failures) == len(report.trials):

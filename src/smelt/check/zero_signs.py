@@ -37,18 +37,18 @@ def undetermined(model: ir.Model, runner: RunnerName, runs: Sequence[Run]) -> li
             run_other = open_runner(other, runner, consume=True)
             for (inputs, outputs), open_elements in zip(runs, slack, strict=True):
                 for triple in zip(outputs, run_other(*inputs), open_elements, strict=True):
-                    _open_where_they_differ(*triple)
+                    _exclude_differences(*triple)
         except SmeltError:
             continue
     return [list(open_elements) for open_elements in slack]
 
 
-def _open_where_they_differ(before: Value, after: Value, open_: np.ndarray | None) -> None:
-    """Set ``open_`` to infinity where the two results differ."""
+def _exclude_differences(before: Value, after: Value, slack: np.ndarray | None) -> None:
+    """Set ``slack`` to infinity where the two results differ."""
     if not isinstance(before, np.ndarray) or not isinstance(after, np.ndarray):
         return
-    if open_ is not None and open_.shape == after.shape:
-        open_[_differs(before, after)] = np.inf
+    if slack is not None and slack.shape == after.shape:
+        slack[_differs(before, after)] = np.inf
 
 
 def give_zeros_one_sign(model: ir.Model, *, negative: bool) -> None:

@@ -48,15 +48,15 @@ def check_kernel(kernel: CKernel) -> None:
             value.shape = ir.Shape(result.shape)
         graph = ir.Graph(inputs, node.outputs, nodes=[node], opset_imports=imports, name="kernel")
         artifact = compile_model(ir.Model(graph, ir_version=10), target="c")
-        for computed, wanted in zip(_run(kernel, artifact, arrays), expected, strict=True):
+        for computed, reference in zip(_run(kernel, artifact, arrays), expected, strict=True):
             assert isinstance(computed, np.ndarray)
-            if not np.allclose(computed, wanted, rtol=1e-5, atol=1e-6, equal_nan=True):
+            if not np.allclose(computed, reference, rtol=1e-5, atol=1e-6, equal_nan=True):
                 raise Mismatch(
                     "E705",
                     f"the C kernel of {operator.domain}.{operator.name} computes other numbers "
                     "than its reference",
                     why=f"the kernel returns {computed.reshape(-1)[:4]}, the reference "
-                    f"{np.asarray(wanted).reshape(-1)[:4]}",
+                    f"{np.asarray(reference).reshape(-1)[:4]}",
                     fix="correct the kernel, or the reference of the operator",
                 )
 

@@ -63,8 +63,8 @@ class Conformance(dict[str, Result]):
     def _declared(self) -> Iterator[str]:
         """Yield the operators that the target declares, of which some case should run each."""
         listed = self.target.limits.operators
-        own = {operator.key for operator in self.target.operators}
-        for domain, name in own if listed is None else listed:
+        own_operators = {operator.key for operator in self.target.operators}
+        for domain, name in own_operators if listed is None else listed:
             yield f"{domain}.{name}" if domain else name
 
     def __str__(self) -> str:

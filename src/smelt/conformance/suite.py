@@ -120,14 +120,14 @@ def _uses_fallback(artifact: Artifact) -> bool:
 
 def _reasons_of_fallback(target: Target, artifact: Artifact, source: ir.Model) -> dict[str, str]:
     """Return why each operator went to the fallback, and whether a pass made the operator."""
-    left: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     before = {node.op_type for node in source.graph}
     for entry in artifact.report.get("elsewhere", ()):
         name, why = str(entry["operator"]), str(entry["why"])
         if target.kernels is None and "." not in name and name not in before:
             why += "; a pass introduced it: list in `kernels` the operators of your rules"
-        left.setdefault(name, why)
-    return left
+        reasons.setdefault(name, why)
+    return reasons
 
 
 def _compiled(case: Case, target: Target, model: ir.Model) -> Artifact:

@@ -110,7 +110,7 @@ def obstacle(
     if form is None:
         return Obstacle("it has no such operator", ELSEWHERE)
     misfit = _misfit(consumer, form, node, opset)
-    if not misfit and of_sizes and consumer.fixed_sizes and _is_open(node):
+    if not misfit and of_sizes and consumer.fixed_sizes and _has_unknown_sizes(node):
         return OPEN
     return misfit
 
@@ -202,7 +202,7 @@ def _ranks(
             yield Obstacle(f"{len(first.shape)} dims, and it takes {allowed_ranks}", ELSEWHERE)
 
 
-def _is_open(node: ir.Node) -> bool:
+def _has_unknown_sizes(node: ir.Node) -> bool:
     """True if the shape of an operand is not known in numbers."""
     values = (value for value in node.inputs if value is not None)
     return any(v.shape is None or any(type(dim) is not int for dim in v.shape) for v in values)

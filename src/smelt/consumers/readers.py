@@ -51,9 +51,9 @@ def readers(model: ir.Model, asked: str = "") -> Readers:
         by_name = consumers().items()
         return Readers(tuple(name for name, each in by_name if _takes_all(each, model, names)))
     obstacles = {consumer.name: unsupported_nodes(model, consumer) for consumer in requested}
-    whole = tuple(name for name, items in obstacles.items() if not items)
+    supporting = tuple(name for name, items in obstacles.items() if not items)
     defects = tuple(f"{item.name}: {defect}" for item in requested for defect in item.defects)
-    return Readers(whole, tuple(chain.from_iterable(obstacles.values())), defects)
+    return Readers(supporting, tuple(chain.from_iterable(obstacles.values())), defects)
 
 
 def _takes_all(consumer: Consumer, model: ir.Model, names: set[str]) -> bool:

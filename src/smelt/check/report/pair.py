@@ -69,16 +69,16 @@ def _pairs(old: list[ir.Node], new: list[ir.Node]) -> dict[int, int]:
     candidates, the first in graph order is used.
     """
     pairs: dict[int, int] = {}
-    taken: set[int] = set()
+    matched: set[int] = set()
     for key in (node_text, _name):
-        free: dict[str, list[int]] = {}
+        unmatched: dict[str, list[int]] = {}
         for index, node in reversed(list(enumerate(old))):
-            if index not in taken and key(node):
-                free.setdefault(key(node), []).append(index)
+            if index not in matched and key(node):
+                unmatched.setdefault(key(node), []).append(index)
         for index, node in enumerate(new):
-            if index not in pairs and (found := free.get(key(node))):
+            if index not in pairs and (found := unmatched.get(key(node))):
                 pairs[index] = found.pop()
-                taken.add(pairs[index])
+                matched.add(pairs[index])
     return pairs
 
 

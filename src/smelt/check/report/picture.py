@@ -128,8 +128,8 @@ def _heading(document: dict[str, Any], part: Part) -> Iterator[str]:
     """Yield the title of the model and what the picture shows of it."""
     nodes = document["before"]["nodes"]
     where = str(document["title"])
-    whole = [f"{len(document[side]['nodes']):,}" for side in ("before", "after")]
-    counts = f"{whole[0]} nodes became {whole[1]}"
+    totals = [f"{len(document[side]['nodes']):,}" for side in ("before", "after")]
+    counts = f"{totals[0]} nodes became {totals[1]}"
     if part.path:
         name = "/".join(part.path)
         if re.fullmatch(r"((block|part) \d+ of )?\d+", part.path[-1]):

@@ -82,20 +82,20 @@ class Nodes(ABC):
         self,
         op_type: str,
         inputs: Sequence[ir.Value | None],
-        wide: ir.DataType,
+        wider: ir.DataType,
         attributes: Mapping[str, Attribute | None],
     ) -> ir.Value:
-        """Return the result of a movement operator computed in the type ``wide``."""
-        narrow = next(
+        """Return the result of a movement operator, computed in ``wider`` and cast back."""
+        stored = next(
             value.dtype for value in inputs if value is not None and value.dtype in NARROW
         )
         widened = [
-            self.cast(value, wide) if value is not None and value.dtype == narrow else value
+            self.cast(value, wider) if value is not None and value.dtype == stored else value
             for value in inputs
         ]
         result = self.builder.op(op_type, *widened, domain="", name=None, **attributes)
-        saturate = 0 if narrow.name.startswith("FLOAT8") else None  # infinity stays
-        return self.op("Cast", result, to=int(narrow), saturate=saturate)
+        saturate = 0 if stored.name.startswith("FLOAT8") else None  # infinity stays
+        return self.op("Cast", result, to=int(stored), saturate=saturate)
 
     def ops(
         self,

@@ -48,10 +48,14 @@ _node = primitive(NODES, _node_avals)
 
 
 def by_nodes(value: Value, kind: int, lengths: Sequence[Dim]) -> Value:
-    """Return the transform of ``value``, by one node per axis if all transformed sizes are known.
+    """Return the transform of ``value`` by one node per axis.
+
+    1. RFFT: the last axis gives half of a spectrum, then the other axes are transformed.
+    2. FFT and IFFT: all axes are transformed, the last one first.
+    3. IRFFT: the other axes are transformed, then the last one gives real numbers.
 
     ``value`` and the result are as in ``transform``, which computes sizes that are unknown or 0,
-    and real transforms of a short prime length. RFFT and IRFFT are real along the last axis only.
+    and real transforms of a short prime length.
     """
     transformed = (*lengths, *_dims(value)[-len(lengths) :])
     if any(map(is_symbolic, transformed)) or 0 in transformed:

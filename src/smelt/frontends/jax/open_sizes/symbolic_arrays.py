@@ -36,7 +36,7 @@ def _jax_numpy_for_sizes(original: Function) -> Function:
     def create(*arguments: Any, **keywords: Any) -> Any:
         """Return the result of jax.numpy, NotImplemented without a symbolic size."""
         if keywords.keys() - _SHARED_KEYWORDS or not any(
-            map(_is_open, (*arguments, *keywords.values()))
+            map(_has_symbolic_size, (*arguments, *keywords.values()))
         ):
             return NotImplemented
         return make(*arguments, **keywords)
@@ -120,7 +120,7 @@ def _broadcast_shapes(_: Function) -> Function:
 
     def broadcast_shapes(*shapes: Any) -> Any:
         """Return JAX's result for symbolic sizes, else NotImplemented."""
-        if not any(map(_is_open, shapes)):
+        if not any(map(_has_symbolic_size, shapes)):
             return NotImplemented
         return jnp.broadcast_shapes(*shapes)
 
@@ -135,7 +135,7 @@ def _indexer_leaves(original: Function) -> Function:
 
     def tree_flatten(self: Any) -> Any:
         """Return the indices as leaves, and all shapes as static data."""
-        if not _is_open(self.int_indexer_shape):
+        if not _has_symbolic_size(self.int_indexer_shape):
             return original(self)
         leaves, tree = jax.tree.flatten(self.indices)
         return leaves, (tree, self.shape, self.int_indexer_shape)
@@ -143,7 +143,7 @@ def _indexer_leaves(original: Function) -> Function:
     return tree_flatten
 
 
-def _is_open(argument: Any) -> bool:
+def _has_symbolic_size(argument: Any) -> bool:
     """True for a symbolic size, and for a shape with one."""
     if isinstance(argument, tuple | list):
         return any(map(is_symbolic, argument))

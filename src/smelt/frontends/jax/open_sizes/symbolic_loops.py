@@ -90,13 +90,14 @@ def _size(leaves: Sequence[Any], axis: int) -> Any:
 def _doubled(combine: Function, leaves: list[Any], axis: int) -> list[Any]:
     """Combine each element with all before it, over distances of 1, 2, 4 and so on.
 
-    That takes log2(size) steps over all elements (Hillis and Steele, Data Parallel Algorithms,
-    1986). Unlike a loop of that many steps, a scan has derivatives.
+    After the step of distance d, an element includes the 2 d elements that end at it. That takes
+    log2(size) steps over all elements (Hillis and Steele, Data Parallel Algorithms, 1986). Unlike a
+    loop of that many steps, a scan has derivatives.
     """
     size = leaves[0].shape[axis]
     positions = jnp.arange(size, dtype=np.int32)
 
-    def reach(distance: Any, after: list[Any]) -> list[Any]:
+    def combined_over(distance: Any, after: list[Any]) -> list[Any]:
         """Combine each element with the one ``distance`` before it, where there is one."""
         source = jnp.maximum(positions - distance, 0)
         before = [jnp.take(leaf, source, axis, mode="clip") for leaf in after]
@@ -109,7 +110,7 @@ def _doubled(combine: Function, leaves: list[Any], axis: int) -> list[Any]:
     def step(leaves: list[Any], distance: Any) -> tuple[list[Any], None]:
         """Combine over ``distance`` if it is less than the size."""
         is_within = distance < jnp.asarray(size, np.int32)
-        combined = lax.cond(is_within, lambda: reach(distance, leaves), lambda: leaves)
+        combined = lax.cond(is_within, lambda: combined_over(distance, leaves), lambda: leaves)
         return combined, None
 
     distances = np.left_shift(1, np.arange(LEVELS), dtype=np.int32)

@@ -31,7 +31,7 @@ def _vector(sizes: Iterable[Any]) -> np.ndarray:
     return vector
 
 
-def _is_open(sizes: Any) -> bool:
+def _has_symbolic_size(sizes: Any) -> bool:
     """True if ``sizes`` is a shape (a list or a vector) with a symbolic size."""
     is_vector = isinstance(sizes, list | tuple) or np.ndim(sizes) == 1
     return is_vector and any(map(is_symbolic, sizes))
@@ -56,7 +56,7 @@ def _shape(original: Function) -> Function:
     def shape(input: Any, *others: Any, **keywords: Any) -> Any:  # noqa: A002 - its name there
         """Return the sizes of ``input`` as an object array if one is symbolic."""
         sizes = getattr(input, "shape", ())
-        return _vector(sizes) if _is_open(sizes) else original(input, *others, **keywords)
+        return _vector(sizes) if _has_symbolic_size(sizes) else original(input, *others, **keywords)
 
     return shape
 
@@ -69,7 +69,7 @@ def _shape_tensor(original: Function) -> Function:
         if is_symbolic(value):
             return value
         sizes = value.as_list() if hasattr(value, "as_list") else value
-        if isinstance(sizes, list | tuple | np.ndarray) and _is_open(sizes):
+        if isinstance(sizes, list | tuple | np.ndarray) and _has_symbolic_size(sizes):
             return _vector(sizes)
         return original(value, *others, **keywords)
 
@@ -82,7 +82,7 @@ def _rank(original: Function) -> Function:
     def rank_from_shape(shape_tensor_fn: Any, tensorshape: Any = None) -> Any:
         """Return the number of sizes."""
         sizes = shape_tensor_fn() if callable(shape_tensor_fn) else shape_tensor_fn
-        if tensorshape is None and isinstance(sizes, np.ndarray) and _is_open(sizes):
+        if tensorshape is None and isinstance(sizes, np.ndarray) and _has_symbolic_size(sizes):
             return np.int32(len(sizes))
         return original(shape_tensor_fn, tensorshape)
 

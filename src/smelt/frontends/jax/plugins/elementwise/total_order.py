@@ -46,15 +46,21 @@ def _is_float(x: ir.Value) -> bool:
 
 
 def _is_below(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Return ``a < b`` in the total order of floats; reciprocals distinguish -0 from 0."""
+    """True where ``a < b`` in the total order of floats, in which -0 precedes 0 and NaN is last.
+
+    ``Reciprocal`` tells -0 from 0: it gives -inf and inf.
+    """
     equal = cx.op("Equal", a, b)
     zeros = cx.op("And", equal, cx.op("Less", cx.op("Reciprocal", a), cx.op("Reciprocal", b)))
-    last = cx.op("And", cx.op("IsNaN", b), cx.op("Not", cx.op("IsNaN", a)))
-    return cx.op("Or", cx.op("Or", cx.op("Less", a, b), zeros), last)
+    is_last = cx.op("And", cx.op("IsNaN", b), cx.op("Not", cx.op("IsNaN", a)))
+    return cx.op("Or", cx.op("Or", cx.op("Less", a, b), zeros), is_last)
 
 
 def _is_same_number(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
-    """True where both are the same number with the same sign, or both are NaN."""
+    """True where both are the same number with the same sign, or both are NaN.
+
+    ``Reciprocal`` tells -0 from 0: it gives -inf and inf.
+    """
     equal = cx.op("Equal", a, b)
     signed = cx.op("And", equal, cx.op("Equal", cx.op("Reciprocal", a), cx.op("Reciprocal", b)))
     return cx.op("Or", signed, cx.op("And", cx.op("IsNaN", a), cx.op("IsNaN", b)))

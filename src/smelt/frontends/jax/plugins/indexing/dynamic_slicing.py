@@ -33,9 +33,9 @@ def dynamic_slice(
         rows = counted(cx, slice_sizes[axes[0]], np.dtype(np.int64))
         if _scatters_fast(shape, slice_sizes, axes):
             return cx.op("Gather", x, cx.op("Add", rows, firsts[0]), axis=axes[0])
-    first = firsts[0] if len(firsts) == 1 else cx.op("Concat", *firsts, axis=0)
-    last = cx.op("Add", first, cx.shape_value([slice_sizes[i] for i in axes]))
-    return cx.with_known_sizes(cx.op("Slice", x, first, last, cx.const_i64(axes)), slice_sizes)
+    start = firsts[0] if len(firsts) == 1 else cx.op("Concat", *firsts, axis=0)
+    end = cx.op("Add", start, cx.shape_value([slice_sizes[i] for i in axes]))
+    return cx.with_known_sizes(cx.op("Slice", x, start, end, cx.const_i64(axes)), slice_sizes)
 
 
 @lowers("dynamic_update_slice")
@@ -106,11 +106,11 @@ def _by_joined_slices(
         if not remaining:
             return update
         axis, inner_axes = remaining[0], remaining[1:]
-        dim, first = cx.const_i64([axis]), firsts[axis]
-        last = cx.op("Add", first, cx.shape_value([sizes[axis]]))
-        before = cx.op("Slice", part, cx.const_i64([0]), first, dim)
-        after = cx.op("Slice", part, last, cx.shape_value([shape[axis]]), dim)
-        within = cx.op("Slice", part, first, last, dim) if inner_axes else part
+        dim, start = cx.const_i64([axis]), firsts[axis]
+        end = cx.op("Add", start, cx.shape_value([sizes[axis]]))
+        before = cx.op("Slice", part, cx.const_i64([0]), start, dim)
+        after = cx.op("Slice", part, end, cx.shape_value([shape[axis]]), dim)
+        within = cx.op("Slice", part, start, end, dim) if inner_axes else part
         return cx.op("Concat", before, updated(within, inner_axes), after, axis=axis)
 
     return updated(x, list(firsts))

@@ -125,9 +125,10 @@ def _take_windows(
 ) -> ir.Value:
     """Return the windows of ``x`` at ``index`` (in bounds), with JAX's order of dims.
 
-    Dims that a window covers in part but that have no index are sliced first. Then: one indexed dim
-    with windows of 1 is a Gather; a single window is a Slice; all else is a GatherND, for which the
-    batching and indexed dims of ``x`` are moved to the front.
+    1. Dims that a window covers in part, and that have no index, are sliced.
+    2. One indexed dim with windows of 1 is a Gather, a single window a Slice.
+    3. All else is a GatherND, whose indices address leading dims: the batching and indexed dims of
+       ``x`` are moved to the front, and the dims of the result are brought into JAX's order.
     """
     shape, rank = cx.avals_in[0].shape, len(cx.avals_in[1].shape)
     batching = [int(dim) for dim in numbers.operand_batching_dims]
@@ -188,8 +189,8 @@ def _slice(
     collapsed: Sequence[int],
 ) -> ir.Value:
     """Return a single window by Slice, which needs no index tensor."""
-    last = cx.op("Add", index, cx.shape_value([sizes[dim] for dim in mapped]))
-    return cx.squeeze(cx.op("Slice", x, index, last, cx.const_i64(list(mapped))), collapsed)
+    end = cx.op("Add", index, cx.shape_value([sizes[dim] for dim in mapped]))
+    return cx.squeeze(cx.op("Slice", x, index, end, cx.const_i64(list(mapped))), collapsed)
 
 
 def _labels(numbers: Any, out_rank: int, rank: int) -> list[object]:

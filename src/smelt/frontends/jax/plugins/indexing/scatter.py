@@ -171,11 +171,11 @@ def _scatter_reduced(
 ) -> ir.Value:
     """Return ScatterND with ``reduction``, in a type in which runtimes have the reduction."""
     assert data.dtype is not None
-    narrow = data.dtype
-    wide = WIDER.get(narrow, narrow) if reduction != "none" else narrow
-    data, updates = cx.cast(data, wide), cx.cast(updates, wide)
+    dtype = data.dtype
+    computed_type = WIDER.get(dtype, dtype) if reduction != "none" else dtype
+    data, updates = cx.cast(data, computed_type), cx.cast(updates, computed_type)
     result = cx.op("ScatterND", data, index, updates, reduction=reduction)
-    return cx.cast(_with_nan(cx, data, index, updates, result, reduction), narrow)
+    return cx.cast(_with_nan(cx, data, index, updates, result, reduction), dtype)
 
 
 def _with_nan(
