@@ -75,11 +75,11 @@ def trace(
             raise
         raise not_installed("jax", "jax", "converting a JAX function") from error
 
-    with paused_collector(), span("trace") as told:
+    with paused_collector(), span("trace") as phase:
         model = trace_jax(fn, *specs, **options)
         if channels_first:
             put_channels_first(model, channels_first)
-        told.note(nodes=count_nodes(model))
+        phase.note(nodes=count_nodes(model))
     return model
 
 
@@ -165,9 +165,8 @@ def optimize_model(
         reports += run(cx, steps, watching)
         highest_opset = highest_opset if opset is None else 0
         while raised := raise_where_needed(cx, reports, highest_opset, last_opset, watching):
-            interface_passes = {report.text for report in reports if report.stats.interface}
-            others = language.without_steps(steps, interface_passes)
-            reports += [raised, *run(cx, others, watching)]
+            interface = {report.text for report in reports if report.stats.interface}
+            reports += [raised, *run(cx, language.without_steps(steps, interface), watching)]
         if for_runtime:
             reports += without_gaps(cx, steps, reports, watching, functions=functions)
         set_ir_version(model, ir_version)

@@ -29,11 +29,13 @@ def drawn(rng):
 def merged_shapes(first, second):
     """Return the common dims, and the merged shape of each input."""
     common = CommonDims([*first.values(), *second.values()])
-    shapes = {name: common.of_both(v, second[name]) for name, v in first.items() if name in second}
+    shapes = {
+        name: common.common_shape(v, second[name]) for name, v in first.items() if name in second
+    }
     for index, model in enumerate((first, second)):
         for name, value in model.items():
             if name not in shapes:
-                shapes[name] = common.of_one(value, index)
+                shapes[name] = common.shape_of_one(value, index)
     return common, shapes
 
 

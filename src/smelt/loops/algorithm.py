@@ -196,9 +196,11 @@ def factor(index: Dim, name: str) -> Dim:
     total: Dim = 0
     for atoms, number in index.terms.items():
         if name in atoms:
-            rest = list(atoms)
-            rest.remove(name)
-            total += number * math.prod(Size.named(atom, *index.atoms[atom]) for atom in rest)
+            other_atoms = list(atoms)
+            other_atoms.remove(name)
+            total += number * math.prod(
+                Size.named(atom, *index.atoms[atom]) for atom in other_atoms
+            )
     return total
 
 

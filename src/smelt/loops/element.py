@@ -140,16 +140,16 @@ class Element:
         statements: list[nest.Statement] = []
         operands: list[nest.Value] = []
         for each in expression.operands:
-            more, value = self.value(each, width)
-            more, value = self.named(more, value)
-            statements += more
+            operand_statements, value = self.value(each, width)
+            operand_statements, value = self.named(operand_statements, value)
+            statements += operand_statements
             operands.append(value)
         if expression.operator.lines:
             name = self._fresh("v")
-            made = nest.Lines(name, expression.operator, tuple(operands), self.type)
-            return [*statements, made], nest.Name(name)
-        wide = LANES if any(_width(each) == LANES for each in operands) else ONE
-        return statements, nest.Call(expression.operator, tuple(operands), self.type, wide)
+            lines = nest.Lines(name, expression.operator, tuple(operands), self.type)
+            return [*statements, lines], nest.Name(name)
+        call_width = LANES if any(_width(each) == LANES for each in operands) else ONE
+        return statements, nest.Call(expression.operator, tuple(operands), self.type, call_width)
 
     def named(
         self, statements: list[nest.Statement], value: nest.Value
@@ -221,23 +221,25 @@ class Element:
     def open(self, stage: Stage, unopened: Collection[str], axis: str = "") -> list[nest.Statement]:
         """Return the bounds of reductions that are known at an index of ``axis``, the last opened.
 
-        ``unopened`` are the axes whose loops are further inside.
+        A reduction whose body reads only inside of a buffer runs from ``low`` to ``high`` of its
+        axis: the buffer has no elements at other places. ``unopened`` are the axes of loops further
+        inside; bounds that depend on these wait.
         """
         statements: list[nest.Statement] = []
         for reduce, load in _read_inside(stage.value):
             for dim, index in enumerate(load.index):
                 for each in reduce.axes:
                     step = factor(index, each.name)
-                    base = substituted(index, {each.name: 0})
-                    names = _names(base)
+                    offset = substituted(index, {each.name: 0})
+                    names = _names(offset)
                     if same(step, 0) or names & set(unopened) or (axis and axis not in names):
                         continue
                     assert isinstance(step, int)
-                    low = larger(0, ceil_div(-base, step))
-                    high = smaller(each.extent, ceil_div(load.buffer.shape[dim] - base, step))
-                    more, low = declared(f"low_{each.name}", low)
-                    most, high = declared(f"high_{each.name}", high)
-                    statements += [*more, *most]
+                    low = larger(0, ceil_div(-offset, step))
+                    high = smaller(each.extent, ceil_div(load.buffer.shape[dim] - offset, step))
+                    low_declaration, low = declared(f"low_{each.name}", low)
+                    high_declaration, high = declared(f"high_{each.name}", high)
+                    statements += [*low_declaration, *high_declaration]
                     self.bounds[each.name] = (low, high)
         return statements
 

@@ -20,21 +20,21 @@ def start_in_memory(
 
 
 def sum_in_memory(
-    element: Element, stage: Stage, axis: Axis, range_: Range, *, kept: bool
+    element: Element, stage: Stage, axis: Axis, range_: Range, is_reread: bool
 ) -> list[nest.Statement]:
     """Return a reduction whose loops are around the loop over ``axis``.
 
-    With ``kept``, results are in an array that the loops around read again: the form of ``combine``
-    for numbers in memory is shorter.
+    With ``is_reread``, results are in an array that the loops around read again: the form of
+    ``combine`` for numbers in memory is shorter.
     """
     type_, reduce, at = stage.to.type, next(reductions(stage.value)), element.stored_at(stage)
     statements, value = element.operand(reduce, ONE)
     total: nest.Value = nest.Read(stage.to.name, at, type_)
-    combine, more = reduce.monoid.in_loop, list[nest.Statement]()
-    if kept:
-        combine, (more, total) = reduce.monoid.combine, element.named([], total)
+    combine, total_statements = reduce.monoid.in_loop, list[nest.Statement]()
+    if is_reread:
+        combine, (total_statements, total) = reduce.monoid.combine, element.named([], total)
     combined = nest.Store(stage.to.name, at, nest.Call(combine, (value, total), type_), type_)
-    body = (*statements, *more, combined)
+    body = (*statements, *total_statements, combined)
     loops = element.loops(reduce.axes, [nest.For(axis.name, *range_, body)])
     if isinstance(stage.value, Reduce) and stage.epilogue is None:
         return loops

@@ -89,15 +89,15 @@ class _Lowering:
         """Return the loops over ``axes`` of the result, and what is computed in them."""
         if not axes:
             return self._element(stage, ONE)
-        first, *rest = axes
+        first, *inner = axes
         if first.name in self.registers:
             self.block = first
-            return self._loops(stage, tuple(rest))
+            return self._loops(stage, tuple(inner))
         by = self.splits.get(first.name)
         if by is None:
-            return self._loop(stage, first, tuple(rest))
-        before = [] if same(by, first.extent) else self._block(first, by)
-        body = [*before, *self._computed_at(first.name), *self._loop(stage, first, tuple(rest))]
+            return self._loop(stage, first, tuple(inner))
+        block = [] if same(by, first.extent) else self._block(first, by)
+        body = [*block, *self._computed_at(first.name), *self._loop(stage, first, tuple(inner))]
         if same(by, first.extent):
             return body
         return [nest.For(f"{first.name}0", 0, first.extent, tuple(body), by)]
@@ -111,7 +111,7 @@ class _Lowering:
         body = [*self.element.open(stage, self.ranges, axis.name)]
         body += self._computed_at(axis.name) if axis.name not in self.splits else []
         body += self._loops(stage, rest)
-        body = self._again(body) if axis is stage.axes[0] else body
+        body = self._with_rerun(body) if axis is stage.axes[0] else body
         return [nest.For(axis.name, start, stop, tuple(body), shared=axis.name in self.shared)]
 
     def _block(self, axis: Axis, by: Dim) -> list[nest.Statement]:
@@ -124,18 +124,18 @@ class _Lowering:
         self.ranges[axis.name] = start, stop
         return statements
 
-    def _again(self, body: list[nest.Statement]) -> list[nest.Statement]:
+    def _with_rerun(self, body: list[nest.Statement]) -> list[nest.Statement]:
         """Return the ``body`` of the outermost loop, and its source again if it lost a NaN."""
-        noted = tuple((name, width) for width, name in self.element.watches.items())
-        if not noted:
+        watches = tuple((name, width) for width, name in self.element.watches.items())
+        if not watches:
             return body
-        again = _Lowering(self.source, ())
-        again.element.stored = self.element.stored
-        slow = again.statements(opened=1)
+        lowering = _Lowering(self.source, ())
+        lowering.element.stored = self.element.stored
+        slow = lowering.statements(opened=1)
         return [
-            *(nest.Watch(name, width=width) for name, width in noted),
+            *(nest.Watch(name, width=width) for name, width in watches),
             *body,
-            nest.IfNaN(noted, slow),
+            nest.IfNaN(watches, slow),
         ]
 
     # Stages
@@ -193,8 +193,8 @@ class _Lowering:
         Rows lie one after the other, so one loop runs over all of them.
         """
         at = self.element.offset(stage.to, [axis.at for axis in stage.axes])
-        flat = Size.named("i", 0, highest(total))
-        self.element.along, self.element.flat = "i", at - flat
+        position = Size.named("i", 0, highest(total))
+        self.element.along, self.element.flat = "i", at - position
         body = self._element(stage, LANES)
         self.element.flat = 0
         return [nest.For("i", 0, total, tuple(body), VECTOR)]
@@ -202,13 +202,16 @@ class _Lowering:
     # Innermost loops
 
     def _innermost(self, stage: Stage, axis: Axis, range_: Range) -> list[nest.Statement]:
-        """Return the innermost loop: the part that reads inside of a buffer, and what is around."""
+        """Return the innermost loop, over the part of the range that reads inside of buffers.
+
+        Elsewhere the identity is the result: results in memory start as the identity everywhere.
+        """
         (start, stop), name = range_, stage.to.name
         if axis.name in self.beside:
             reduce = next(reductions(stage.value))
             before, stage = rows_in_parts(self.element, stage, reduce, self.beside[axis.name])
             return [*before, nest.For(axis.name, start, stop, tuple(self._element(stage, ONE)))]
-        low, high, short = *inside(stage, axis.name, start, stop), name in self.vectors
+        low, high, is_vector = *inside(stage, axis.name, start, stop), name in self.vectors
         before, low = declared(f"{axis.name}_low", low) if not same(low, start) else ([], low)
         more, high = declared(f"{axis.name}_high", high) if not same(high, stop) else ([], high)
         statements, after = [*before, *more], list[nest.Statement]()
@@ -216,19 +219,19 @@ class _Lowering:
         if name in self.outermost or (name in self.sizes and name not in self.vectors):
             if name in self.outermost or not same((low, high), range_):
                 # The identity everywhere is short C, and a constant number of steps if it can be.
-                fixed = name in self.sizes and isinstance(axis.extent, int)
-                whole = (start, start + self.sizes[name]) if fixed else range_
-                statements.append(start_in_memory(self.element, stage, axis, whole))
+                is_constant = name in self.sizes and isinstance(axis.extent, int)
+                start_range = (start, start + self.sizes[name]) if is_constant else range_
+                statements.append(start_in_memory(self.element, stage, axis, start_range))
         else:
             if not same(low, start):
                 before_low = (start, smaller(low, stop))
-                statements.append(start_in_memory(self.element, stage, axis, before_low, short))
+                statements.append(start_in_memory(self.element, stage, axis, before_low, is_vector))
             if not same(high, stop):
                 from_high = (larger(high, start), stop)
-                after = [start_in_memory(self.element, stage, axis, from_high, short)]
+                after = [start_in_memory(self.element, stage, axis, from_high, is_vector)]
         if name in self.outermost:
-            kept = name in self.sizes
-            return [*statements, *sum_in_memory(self.element, stage, axis, (low, high), kept=kept)]
+            range_, reread = (low, high), name in self.sizes
+            return [*statements, *sum_in_memory(self.element, stage, axis, range_, reread)]
         return [*statements, *self._elements(stage, axis, low, high), *after]
 
     def _elements(self, stage: Stage, axis: Axis, low: Dim, high: Dim) -> list[nest.Statement]:
@@ -262,9 +265,9 @@ class _Lowering:
         The vector is stored beyond the row, too, before what is there.
         """
         (load,) = loads(stage.value)
-        last = {name: end - 1 for name, (_, end) in self.element.bounds.items()}
+        last_indices = {name: end - 1 for name, (_, end) in self.element.bounds.items()}
         at = self.element.offset(load.buffer, load.index)
-        end = substituted(at, {**last, axis.name: low}) + VECTOR
+        end = substituted(at, {**last_indices, axis.name: low}) + VECTOR
         vector = (nest.Index(axis.name, low), *self._element(stage, LANES))
         elements = nest.For(axis.name, low, high, tuple(self._element(stage, ONE)))
         return [nest.If(f"{end} <= {math.prod(load.buffer.shape)}", vector, (elements,))]

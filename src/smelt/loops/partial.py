@@ -28,10 +28,12 @@ def reduced_in_parts(
         load = at_place(reduce.body, {inner.name: 0})
         assert isinstance(load, Load)
         at = element.offset(load.buffer, load.index)
-        found = nest.Row(directive.function, load.buffer.name, at, inner.extent, load.buffer.type)
+        row_result = nest.Row(
+            directive.function, load.buffer.name, at, inner.extent, load.buffer.type
+        )
         if not outer:
-            return [nest.Assign(total.name, found)]
-        statements, value = element.named([], found)
+            return [nest.Assign(total.name, row_result)]
+        statements, value = element.named([], row_result)
         return element.loops(outer, [*statements, _combined(element, reduce, value, total)])
     start, count = _start(element, reduce, directive.count), directive.count
     first, second = (nest.Read(element.lane, lane, element.type) for lane in (0, 1))
@@ -40,8 +42,8 @@ def reduced_in_parts(
         return [*start, *fill, *_joined(element, reduce, count, 1), nest.Assign(total.name, first)]
     row = nest.Name("row") if outer else total
     fill = _fill(element, reduce, count, inner, row)
-    last = [_combined(element, reduce, lane, row) for lane in (second, first)]
-    body = [*start, *fill, *_joined(element, reduce, count, 2), *last]
+    combinations = [_combined(element, reduce, lane, row) for lane in (second, first)]
+    body = [*start, *fill, *_joined(element, reduce, count, 2), *combinations]
     if outer:
         identity = nest.Constant(reduce.monoid.start(element.type), element.type)
         declared = nest.Declare(row.name, identity, element.type, changes=True)
@@ -56,8 +58,8 @@ def rows_in_parts(
     and the stage that reads the combined row."""
     (*outer, inner), last = reduce.axes, stage.axes[-1]
     start = _start(element, reduce, count)
-    whole = Reduce(reduce.monoid, (), at_place(reduce.body, {inner.name: 0}))
-    fill = _fill(element, whole, count, Axis(last.name, inner.extent * last.extent))
+    of_all_rows = Reduce(reduce.monoid, (), at_place(reduce.body, {inner.name: 0}))
+    fill = _fill(element, of_all_rows, count, Axis(last.name, inner.extent * last.extent))
     assert isinstance(last.extent, int)
     lane = Load(Buffer(element.lane, element.type, (count,)), (last.at,))
     statements = [
@@ -73,12 +75,17 @@ def _in_lanes(
 ) -> list[nest.Statement]:
     """Return the loops of a sum along a row in vectors.
 
-    The rest of the row is the end of a vector that is computed before the first store, because kept
-    elements may overwrite the row. A row that is shorter than a vector has a loop of its own.
+    1. Two vectors per iteration are added to ``even`` and ``odd``, then one more vector to
+       ``even``.
+    2. The remaining elements are the last lanes of a vector that ends with the row. It is computed
+       before the first store, because kept elements may overwrite the row.
+    3. ``odd`` is added to ``even``, and the lanes of that are added.
+
+    A row that is shorter than a vector has a loop of its own.
     """
     type_, k, extent = element.type, axis.name, axis.extent
     zero, even, odd = nest.Constant(reduce.monoid.start(type_), type_), "even", "odd"
-    pairs, whole = extent // (2 * VECTOR) * (2 * VECTOR), extent // VECTOR * VECTOR
+    pairs_end, vectors_end = extent // (2 * VECTOR) * (2 * VECTOR), extent // VECTOR * VECTOR
 
     def added(value: nest.Value, sums: str) -> nest.Statement:
         """Return the statement that adds a vector."""
@@ -93,26 +100,30 @@ def _in_lanes(
     start: list[nest.Statement] = [
         nest.Declare(sums, zero, type_, LANES, changes=True) for sums in (even, odd)
     ]
-    element.along, rest = k, list[nest.Statement]()
-    both = (*step(axis.at, even), *step(axis.at + VECTOR, odd))
-    loops = [nest.For(k, 0, pairs, both, 2 * VECTOR)]
-    loops.append(nest.For(k, pairs, whole, tuple(step(axis.at, even)), VECTOR))
+    element.along, remainder = k, list[nest.Statement]()
+    two_steps = (*step(axis.at, even), *step(axis.at + VECTOR, odd))
+    loops = [nest.For(k, 0, pairs_end, two_steps, 2 * VECTOR)]
+    loops.append(nest.For(k, pairs_end, vectors_end, tuple(step(axis.at, even)), VECTOR))
     if not isinstance(extent, int) or extent % MOST_LANES:
         element.along = "end"
         ending = _at(reduce, {k: Size.named("end", 0, highest(extent))})
         before, end = element.named(*element.value(ending.body, LANES))
         start += [nest.Index("end", extent - VECTOR), *before]
-        few = nest.Call(LAST_LANES, (end, nest.Constant(extent - whole, type_)), type_, LANES)
-        kept = element.kept(ending, end, LANES)
-        rest = [nest.If(f"{extent} > {whole}", (added(few, odd), *kept))]
+        last_lanes = nest.Call(
+            LAST_LANES, (end, nest.Constant(extent - vectors_end, type_)), type_, LANES
+        )
+        stores = element.kept(ending, end, LANES)
+        remainder = [nest.If(f"{extent} > {vectors_end}", (added(last_lanes, odd), *stores))]
     lanes = nest.Call(SUM_OF_LANES, (nest.Name(even, LANES),), type_)
-    last = [added(nest.Name(odd, LANES), even), nest.Assign(total.name, lanes)]
-    statements = [*start, *loops, *rest, *last]
+    ending_statements = [added(nest.Name(odd, LANES), even), nest.Assign(total.name, lanes)]
+    statements = [*start, *loops, *remainder, *ending_statements]
     if lowest(extent) >= MOST_LANES:
         return statements
-    one, value = element.operand(reduce, ONE)
-    short = element.loops((axis,), [*one, _combined(element, reduce, value, total)])
-    return [nest.If(f"{extent} >= {LANES}", tuple(statements), tuple(short))]
+    element_statements, value = element.operand(reduce, ONE)
+    by_element = element.loops(
+        (axis,), [*element_statements, _combined(element, reduce, value, total)]
+    )
+    return [nest.If(f"{extent} >= {LANES}", tuple(statements), tuple(by_element))]
 
 
 def _at(reduce: Reduce, places: Mapping[str, Dim]) -> Reduce:

@@ -180,8 +180,11 @@ def _read_text(read: nest.Read) -> str:
         return f"*(const {vector} *)({read.array} + {_index(at)})"
     odd = (at.terms.get((), 0) if isinstance(at, Size) else at) % 2
     low = f"{read.array} + {_index(at - odd)}"
-    near, far = f"*(const {vector} *)({low})", f"*(const {vector} *)({low} + {read.width})"
-    return f"{'ODDS' if odd else 'EVENS'}({near}, {far})"
+    first_vector, second_vector = (
+        f"*(const {vector} *)({low})",
+        f"*(const {vector} *)({low} + {read.width})",
+    )
+    return f"{'ODDS' if odd else 'EVENS'}({first_vector}, {second_vector})"
 
 
 def _index(value: Dim) -> str:

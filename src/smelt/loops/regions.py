@@ -38,17 +38,21 @@ def _covering(
 
     A region is one range per dim. The reads are those of ``stage`` with its axes in ``ranges``.
     """
-    reduced = {each.name: (0, each.extent) for one in reductions(stage.value) for each in one.axes}
+    reduced = {
+        each.name: (0, each.extent)
+        for reduction in reductions(stage.value)
+        for each in reduction.axes
+    }
     ends = {**ranges, **reduced}
     first = {axis: low for axis, (low, _) in ends.items()}
     last = {axis: high - 1 for axis, (_, high) in ends.items()}
     for load in (load for load in loads(stage.value) if load.buffer.name == name):
         read = [(substituted(each, first), substituted(each, last) + 1) for each in load.index]
         if region is not None:
-            both = zip(region, read, strict=True)
+            ranges_of_dims = zip(region, read, strict=True)
             read = [
                 (smaller(known_first, read_first), larger(known_end, read_end))
-                for (known_first, known_end), (read_first, read_end) in both
+                for (known_first, known_end), (read_first, read_end) in ranges_of_dims
             ]
         region = read
     assert region is not None

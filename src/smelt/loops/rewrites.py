@@ -34,17 +34,22 @@ def rewritten(algorithm: Algorithm, schedule: Schedule) -> Algorithm:
     return algorithm
 
 
-def _reduction(algorithm: Algorithm, along: str) -> tuple[Reduce, Axis, Load]:
+def _reduction_along(algorithm: Algorithm, along: str) -> tuple[Reduce, Axis, Load]:
     """Return the result's reduction, its axis ``along``, and what it reads."""
-    found = next(reductions(algorithm.result.value))
-    assert isinstance(found.body, Load)
-    return found, next(axis for axis in found.axes if axis.name == along), found.body
+    reduction = next(reductions(algorithm.result.value))
+    assert isinstance(reduction.body, Load)
+    return reduction, next(axis for axis in reduction.axes if axis.name == along), reduction.body
 
 
 def _separated(algorithm: Algorithm, directive: Separate) -> Algorithm:
-    """Return the algorithm with a stage that reduces over all axes but one."""
+    """Return the algorithm with a stage that reduces over all axes but one, which the result
+    reduces.
+
+    For a window, the stage combines the rows, and the result the columns. The stage has one element
+    for each column that some result reads.
+    """
     result = algorithm.result
-    whole, along, load = _reduction(algorithm, directive.along)
+    reduction, along, load = _reduction_along(algorithm, directive.along)
     last, index = result.axes[-1], load.index[-1]
     begin = substituted(index, {last.name: 0, along.name: 0})
     steps = index - begin
@@ -52,11 +57,11 @@ def _separated(algorithm: Algorithm, directive: Separate) -> Algorithm:
     columns = Axis(directive.axis, extent)
     axes = (*result.axes[:-1], columns)
     stage = Buffer(directive.name, load.buffer.type, tuple(axis.extent for axis in axes))
-    others = tuple(axis for axis in whole.axes if axis != along)
+    others = tuple(axis for axis in reduction.axes if axis != along)
     inner = replace(load, index=(*load.index[:-1], columns.at + begin))
     outer = Load(stage, (*(axis.at for axis in result.axes[:-1]), steps))
-    value = replaced(result.value, whole, Reduce(whole.monoid, (along,), outer))
-    first = Stage(stage, axes, Reduce(whole.monoid, others, inner))
+    value = replaced(result.value, reduction, Reduce(reduction.monoid, (along,), outer))
+    first = Stage(stage, axes, Reduce(reduction.monoid, others, inner))
     return algorithm.with_stage(first, replace(result, value=value))
 
 
@@ -71,17 +76,21 @@ def _unrolled(algorithm: Algorithm, directive: Unroll) -> Algorithm:
 
 
 def _doubled(algorithm: Algorithm, directive: Doubling) -> Algorithm:
-    """Return the algorithm with passes over a stage, each of wider windows than the last."""
-    whole, along, load = _reduction(algorithm, directive.along)
-    assert whole.monoid.repeats
+    """Return the algorithm with passes over a stage, each of wider windows than the pass before.
+
+    Windows of 1, 2, 4, ... columns are combined from two of the pass before. This needs a monoid
+    such as the maximum, in which an element may count twice.
+    """
+    reduction, along, load = _reduction_along(algorithm, directive.along)
+    assert reduction.monoid.repeats
     assert isinstance(along.extent, int)
     *passes, last = _passes(along.extent)
     columns, stages = algorithm.result.axes[-1], list(algorithm.stages[:-1])
     made = next(stage for stage in stages if stage.to.name == directive.name)
-    wide = {columns.name: made.axes[-1].at}
-    inner = replace(load, index=tuple(substituted(each, wide) for each in load.index))
-    stages += [replace(made, value=_chain(whole, inner, along, places)) for places in passes]
-    value = replaced(algorithm.result.value, whole, _chain(whole, load, along, last))
+    at_stage = {columns.name: made.axes[-1].at}
+    inner = replace(load, index=tuple(substituted(each, at_stage) for each in load.index))
+    stages += [replace(made, value=_chain(reduction, inner, along, places)) for places in passes]
+    value = replaced(algorithm.result.value, reduction, _chain(reduction, load, along, last))
     return Algorithm((*stages, replace(algorithm.result, value=value)))
 
 

@@ -95,28 +95,34 @@ def _finished(graph: ir.Graph, like: ir.Model) -> ir.Model:
 def _check_pair(first: ir.Model, cached: ir.Model, names: tuple[str, str], condition: str) -> None:
     """Raise E665 unless the models are a decoder without and one with past, and E669 if an input
     already has the name of the condition."""
-    own, others = ([value.name for value in model.graph.inputs] for model in (first, cached))
-    if condition in (*own, *others):
+    first_inputs, cached_inputs = (
+        [value.name for value in model.graph.inputs] for model in (first, cached)
+    )
+    if condition in (*first_inputs, *cached_inputs):
         raise UsageError(
             "E669",
             f"a model has an input {condition!r} already",
-            at=names[0] if condition in own else names[1],
+            at=names[0] if condition in first_inputs else names[1],
             why="the merged model gets an input of this name, which chooses the branch",
             fix="choose another name: --condition NAME",
         )
-    both = [value.name for value in first.graph.outputs if value.name in (*own, *others, condition)]
-    if both:
+    shared_names = [
+        value.name
+        for value in first.graph.outputs
+        if value.name in (*first_inputs, *cached_inputs, condition)
+    ]
+    if shared_names:
         raise UsageError(
             "E669",
-            f"{both[0]!r} would be both an input and an output of the merged model",
+            f"{shared_names[0]!r} would be both an input and an output of the merged model",
             why="callers tell inputs and outputs apart by name",
             fix="rename the output when you export the model",
         )
     why, fix = "", "give the files in this order: decoder_model.onnx decoder_with_past_model.onnx"
-    if not set(own) & set(others):
+    if not set(first_inputs) & set(cached_inputs):
         why = "they have no input in common"
         fix = "to run one after the other: --connect OUTPUT=INPUT; to share weights: --share"
-    elif not set(others) - set(own):
+    elif not set(cached_inputs) - set(first_inputs):
         why = f"{names[1]} has no input that {names[0]} lacks, such as past keys and values"
     if why:
         what = f"{names[0]} and {names[1]} are no decoders without and with past"
@@ -139,13 +145,13 @@ def _united_inputs(
 ) -> dict[str | None, ir.Value]:
     """Return the inputs of both models by name, those of ``first`` in front, with common dims."""
     own, others = ({v.name: v for v in model.graph.inputs} for model in (first, cached))
-    shapes = {name: dims.of_both(own[name], others[name]) for name in own if name in others}
+    shapes = {name: dims.common_shape(own[name], others[name]) for name in own if name in others}
     united: dict[str | None, ir.Value] = {}
     for index, values in enumerate((own, others)):
         for name, value in values.items():
             if name in united:
                 continue
-            shape = shapes[name] if name in shapes else dims.of_one(value, index)
+            shape = shapes[name] if name in shapes else dims.shape_of_one(value, index)
             united[name] = ir.Value(name=name, type=value.type, shape=shape)
             default = _common_default(own.get(name), others.get(name))
             if default is not None:

@@ -35,7 +35,7 @@ class CommonDims:
         self.taken: set[str] = set()
         self.names: tuple[dict[Side, list[Side]], ...] = (defaultdict(list), defaultdict(list))
 
-    def of_both(self, first: ir.Value, second: ir.Value) -> ir.Shape | None:
+    def common_shape(self, first: ir.Value, second: ir.Value) -> ir.Shape | None:
         """Return the shape of an input that both models have; None if a rank is unknown."""
         if first.shape is None or second.shape is None:
             return None
@@ -45,7 +45,7 @@ class CommonDims:
             for axis, (a, b) in enumerate(pairs)
         )
 
-    def of_one(self, value: ir.Value, index: int) -> ir.Shape | None:
+    def shape_of_one(self, value: ir.Value, index: int) -> ir.Shape | None:
         """Return the shape of an input that only the model ``index`` has, 0 or 1."""
         if value.shape is None:
             return None
@@ -104,11 +104,11 @@ def as_number_or_text(dim: int | ir.SymbolicDim) -> Side:
     return dim if isinstance(dim, int) else dim.value
 
 
-def as_dim(own: Side) -> int | ir.SymbolicDim:
+def as_dim(side: Side) -> int | ir.SymbolicDim:
     """Return a number or text as a dim of onnx_ir."""
-    if isinstance(own, int):
-        return own
-    return ir.SymbolicDim(None) if own is None else symbolic_dim(own)
+    if isinstance(side, int):
+        return side
+    return ir.SymbolicDim(None) if side is None else symbolic_dim(side)
 
 
 def _shape(sides: Iterable[Side]) -> ir.Shape:

@@ -121,39 +121,42 @@ def _rename_dims(
     A dim of a connected input is the dim of the output. Any other dim whose name ``first`` has,
     too, gets the prefix: equal names of two models need not be equal sizes.
     """
-    taken = {name for dim in _dims(first) for name in names_in(dim)}
-    own = {name for dim in _dims(second) for name in names_in(dim)}
-    known: dict[str, int | ir.SymbolicDim] = {}
+    first_names = {name for dim in _dims(first) for name in names_in(dim)}
+    second_names = {name for dim in _dims(second) for name in names_in(dim)}
+    connected_dims: dict[str, int | ir.SymbolicDim] = {}
     for output, value in joints:
         for outer, inner in zip(_shape(output), _shape(value), strict=False):
             name = None if isinstance(inner, int) else inner.value
             if name and (isinstance(outer, int) or outer.value):
-                known[str(name)] = outer
+                connected_dims[str(name)] = outer
     # A name without a free new one is dropped: the dim becomes unknown.
     new_names = {
         name: prefix + name
-        for name in own & taken
-        if name.isidentifier() and prefix + name not in own | taken
+        for name in second_names & first_names
+        if name.isidentifier() and prefix + name not in second_names | first_names
     }
     for graph in scope.graphs(second):
         for value in values_of(graph):
             if value.shape is not None:
-                dims = (_renamed_dim(dim, known, taken, new_names) for dim in value.shape.dims)
+                dims = (
+                    _renamed_dim(dim, connected_dims, first_names, new_names)
+                    for dim in value.shape.dims
+                )
                 value.shape = ir.Shape(list(dims))
 
 
 def _renamed_dim(
     dim: int | ir.SymbolicDim,
-    known: Mapping[str, int | ir.SymbolicDim],
-    taken: set[str],
+    connected_dims: Mapping[str, int | ir.SymbolicDim],
+    first_names: set[str],
     new: Mapping[str, str],
 ) -> int | ir.SymbolicDim:
     """Return ``dim`` of the second model for the joined one; unknown if it has no expression."""
     if isinstance(dim, int) or dim.value is None:
         return dim
-    if dim.value in known:
-        return known[dim.value]
-    if not names_in(dim) & (taken | known.keys()):
+    if dim.value in connected_dims:
+        return connected_dims[dim.value]
+    if not names_in(dim) & (first_names | connected_dims.keys()):
         return dim
     return ir.SymbolicDim(new.get(dim.value))
 

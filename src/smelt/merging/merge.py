@@ -111,7 +111,7 @@ def connected_models(
     options: Options = Options(),
 ) -> tuple[ir.Model, Facts]:
     """Connect as ``merge`` does, and return the model and its facts; ``names`` are for messages."""
-    models, originals, before = _loaded(sources, options.verified)
+    models, originals, bytes_before = _loaded(sources, options.verified)
     prefix = "second_"
     if isinstance(sources[1], str | Path) or names[1].endswith(".onnx"):
         prefix = re.sub(r"\W", "_", Path(names[1]).stem) + "_"
@@ -119,10 +119,10 @@ def connected_models(
     tied = _finish(model, options)
     reports = []
     if options.verified:
-        both = list(zip(names, originals, strict=True))
-        reports.append(verify_chain(model, both, pairs, renamed, options.dims))
+        named_models = list(zip(names, originals, strict=True))
+        reports.append(verify_chain(model, named_models, pairs, renamed, options.dims))
         reports[0].check()
-    weights = (before, scope.weight_bytes(model))
+    weights = (bytes_before, scope.weight_bytes(model))
     return model, Facts(weights, reports, renamed=renamed, tied=tied)
 
 

@@ -33,21 +33,21 @@ def align_outputs(
     Raises E666 if ``second`` has further outputs or other element types, and E672 for a missing
     output of fixed size, which cannot be empty.
     """
-    known = {value.name: value for value in second.graph.outputs}
-    wanted = {value.name for value in first.graph.outputs}
-    further = [str(name) for name in known if name not in wanted]
+    second_outputs = {value.name: value for value in second.graph.outputs}
+    first_names = {value.name for value in first.graph.outputs}
+    further = [str(name) for name in second_outputs if name not in first_names]
     errors: list[SmeltError] = [_further_outputs_error(further, names)] if further else []
     aligned: list[ir.Value] = []
     missing: list[str] = []
     for value in first.graph.outputs:
-        other = known.get(value.name)
-        if other is None:
-            other = _cached(second, value) if caches == "repeated" else None
-            other = other or _empty(second, value, errors, names)
+        output = second_outputs.get(value.name)
+        if output is None:
+            output = _cached(second, value) if caches == "repeated" else None
+            output = output or _empty(second, value, errors, names)
             missing.append(str(value.name))
         else:
-            errors += differences("output", value, other, names)
-        aligned.append(other)
+            errors += differences("output", value, output, names)
+        aligned.append(output)
     if errors:
         raise errors[0] if len(errors) == 1 else ErrorList(errors)
     second.graph.outputs[:] = aligned
@@ -59,11 +59,13 @@ def merged_shape(dims: CommonDims, a: ir.Value, b: ir.Value) -> ir.Shape | None:
     if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
         return None
     merged: list[Side] = []
-    for axis, (one, other) in enumerate(zip(a.shape.dims, b.shape.dims, strict=True)):
-        others = dims.translated(other, 1)
-        both = [each for each in dims.translated(one, 0) if each in others]
-        merged += both[:1] or [
-            dims.pair(as_number_or_text(one), as_number_or_text(other), f"{a.name}_{axis}")
+    for axis, (first_dim, second_dim) in enumerate(zip(a.shape.dims, b.shape.dims, strict=True)):
+        second_names = dims.translated(second_dim, 1)
+        common_names = [each for each in dims.translated(first_dim, 0) if each in second_names]
+        merged += common_names[:1] or [
+            dims.pair(
+                as_number_or_text(first_dim), as_number_or_text(second_dim), f"{a.name}_{axis}"
+            )
         ]
     return ir.Shape([as_dim(each) for each in merged])
 

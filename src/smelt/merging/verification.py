@@ -54,22 +54,22 @@ def verify_chain(
     outputs of the second to their names in ``joined``.
     """
     runners = [open_runner(model) for _, model in sources]
-    whole = interface_of(joined)
-    fed = {into: out for out, into in pairs.items()}
+    interface = interface_of(joined)
+    source_of = {into: out for out, into in pairs.items()}
 
     def run(*values: Value) -> Sequence[Value]:
         """Run both models, and return the outputs of the joined model."""
-        given = dict(zip((port.name for port in whole.inputs), values, strict=True))
+        given = dict(zip((port.name for port in interface.inputs), values, strict=True))
         first = {**given, **_by_name(runners[0], given)}
         own = {
-            port.name: first[fed[port.name]]
-            if port.name in fed
+            port.name: first[source_of[port.name]]
+            if port.name in source_of
             else given[renamed.get(port.name, port.name)]
             for port in runners[1].interface.inputs
         }
         second = _by_name(runners[1], own)
         results = {**first, **{renamed.get(name, name): v for name, v in second.items()}}
-        return [results[port.name] for port in whole.outputs]
+        return [results[port.name] for port in interface.outputs]
 
     name = " and ".join(name for name, _ in sources)
     return verify(ComparisonSide(name, run), joined, dims=dims, names=(name, "the joined model"))

@@ -21,13 +21,13 @@ def share_weights(model: ir.Model) -> None:
 
     Weights of fewer than ``SMALL`` bytes, and those that an inner graph returns, stay.
     """
-    kept: dict[Hashable, ir.Value] = {}
+    first_of_equal: dict[Hashable, ir.Value] = {}
     equal = EqualTensors(tensor for _, tensor in _large(model.graph))
     for value, tensor in list(_large(model.graph)):
         graph = value.graph
         if graph is None or value.name is None or value.is_graph_output():
             continue
-        original = kept.setdefault(equal.key(tensor), value)
+        original = first_of_equal.setdefault(equal.key(tensor), value)
         if original is value:
             _move(value, graph, model.graph)
             continue
