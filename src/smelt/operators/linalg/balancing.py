@@ -105,24 +105,25 @@ def _move_isolated_rows(
     """Move rows between ``low`` and ``high`` without off-diagonal elements to the end.
 
     ``place`` is the current position of each row; ``off_diagonal`` is 1 for nonzero off-diagonal
-    elements, else 0. Rows are tried from the last up, repeatedly. Returns ``(new position of each
-    row, position of the first moved row)``.
+    elements, else 0. Rows are tried from the last up. A row that is found changes places with the
+    row before ``high``, which then sinks by one; rows are tried from the last again after a pass
+    that moved one. Returns ``(new position of each row, position of the first moved row)``.
     """
 
-    def go_on(place: Tensor, high: Tensor, below: Tensor, moved: Tensor) -> Tensor:
+    def go_on(place: Tensor, high: Tensor, next_to_try: Tensor, moved: Tensor) -> Tensor:
         """True while a matrix has rows to try."""
-        return below >= 0
+        return next_to_try >= 0
 
-    def step(place: Tensor, high: Tensor, below: Tensor, moved: Tensor) -> tuple[Tensor, ...]:
+    def step(place: Tensor, high: Tensor, next_to_try: Tensor, moved: Tensor) -> tuple[Tensor, ...]:
         """Move one row to the end if there is one to move."""
-        inside = (place >= low) & (place < high)
-        columns = transposed(m, m.where(inside, 1.0, 0.0))
-        other_elements = m.op("ReduceSum", off_diagonal * columns, ints(m, -1), keepdims=1)
-        candidates = inside & m.equal(other_elements, 0.0) & (place < below)
+        is_between = (place >= low) & (place < high)
+        columns = transposed(m, m.where(is_between, 1.0, 0.0))
+        count_of_others = m.op("ReduceSum", off_diagonal * columns, ints(m, -1), keepdims=1)
+        candidates = is_between & m.equal(count_of_others, 0.0) & (place < next_to_try)
         last_candidate = m.op("ReduceMax", m.where(candidates, place, -1), ints(m, -2), keepdims=1)
         is_found, end = last_candidate >= 0, high - 1
-        other_elements = m.where(m.equal(place, end) & is_found, last_candidate, place)
-        place = m.where(m.equal(place, last_candidate) & is_found, end, other_elements)
+        end_vacated = m.where(m.equal(place, end) & is_found, last_candidate, place)
+        place = m.where(m.equal(place, last_candidate) & is_found, end, end_vacated)
         restart = m.where(moved, high, -1)
         return (
             place,
@@ -142,7 +143,12 @@ def _scaling(
 
     ``scaling`` is the scaling to start with, ``squares`` the squares of the elements, ``row_index``
     the row of each element, ``count`` the number of rows. Row i times f and column i divided by f
-    keep the eigenvalues; f is a power of 2, chosen so that both norms become alike.
+    keep the eigenvalues. For each row:
+
+    1. sum the squares of its row and of its column, with the scaling so far;
+    2. find the power of 2 ``change`` that makes both norms alike;
+    3. take it if the sum of the norms falls below the share ``GAIN``, and the total scaling stays
+       within ``FAR``.
     """
     powers = m.tensor(m.builder.constant(POWERS))
     steps = m.tensor(m.builder.constant(4.0 * POWERS[:-1].reshape(1, 1, -1) ** 4))
@@ -161,23 +167,23 @@ def _scaling(
 
         def step(i: Tensor, scaling: Tensor, changed: Tensor) -> tuple[Tensor, ...]:
             """Scale row ``i`` if this makes its row and column norms smaller in sum."""
-            row_scale, weights = row(m, scaling, i), scaling * scaling
-            column_square, row_square = column(m, squares, i), transposed(m, row(m, squares, i))
-            column_square, row_square = (
+            row_scale, row_weights = row(m, scaling, i), scaling * scaling
+            column_squares, row_squares = column(m, squares, i), transposed(m, row(m, squares, i))
+            column_squares, row_squares = (
                 m.op("ReduceSum", numbers, ints(m, -2), keepdims=1)
                 for numbers in (
-                    column_square / weights * (row_scale * row_scale),
-                    row_square * weights / (row_scale * row_scale),
+                    column_squares / row_weights * (row_scale * row_scale),
+                    row_squares * row_weights / (row_scale * row_scale),
                 )
             )
-            change = power_of_steps(column_square * steps < row_square) / power_of_steps(
-                column_square >= row_square * steps
+            change = power_of_steps(column_squares * steps < row_squares) / power_of_steps(
+                column_squares >= row_squares * steps
             )
-            column_norm, row_norm = m.sqrt(column_square), m.sqrt(row_square)
+            column_norm, row_norm = m.sqrt(column_squares), m.sqrt(row_squares)
             new_scale = row_scale * change
             allowed = (
-                (column_square > 0.0)
-                & (row_square > 0.0)
+                (column_squares > 0.0)
+                & (row_squares > 0.0)
                 & (new_scale < FAR)
                 & (new_scale > 1.0 / FAR)
             )

@@ -111,7 +111,7 @@ def _triangular_vectors(m: Nodes, matrix: Pair, is_real: Tensor | None) -> Pair:
     Rows are computed from the last up, for all eigenvalues at once. Equal eigenvalues are treated
     as slightly different, as in LAPACK. ``is_real``, a row, marks real eigenvalues: elements of
     their vectors are then real, too, except in rows of conjugate pairs. Row i of the vector v of
-    the eigenvalue w is
+    the eigenvalue w, with the matrix T, is
 
         v[i] = (T[i, i+1:] @ v[i+1:]) / (w - T[i, i])
     """
@@ -121,13 +121,13 @@ def _triangular_vectors(m: Nodes, matrix: Pair, is_real: Tensor | None) -> Pair:
         _sum_of_rows(m, m.where(m.equal(row_index, column_index), part, 0.0)) for part in matrix
     ]
     identity = matrix[0] * 0.0 + m.where(m.equal(row_index, column_index), 1.0, 0.0)
-    length = m.op(
+    largest_of_matrix = m.op(
         "Max", *(m.op("ReduceMax", m.abs(p), ints(m, -2, -1), keepdims=1) for p in matrix)
     )
-    least = m.where(length > 0.0, length, 1.0) * LEAST
+    least_difference = m.where(largest_of_matrix > 0.0, largest_of_matrix, 1.0) * LEAST
 
     def step(rows_done: Tensor, re: Tensor, im: Tensor) -> tuple[Tensor, ...]:
-        """Compute the row of the vectors that is ``turn`` rows above the last."""
+        """Compute the next row up; large vectors are scaled, so that they do not overflow."""
         i = count - 1 - rows_done
         later_elements = [m.where(column_index > i, row(m, part, i), 0.0) for part in matrix]
         total = _complex_product(m, (later_elements[0], later_elements[1]), (re, im))
@@ -136,8 +136,11 @@ def _triangular_vectors(m: Nodes, matrix: Pair, is_real: Tensor | None) -> Pair:
         difference_re, difference_im = (
             of_all - one_value for of_all, one_value in zip(values, own_value, strict=True)
         )
-        is_small = m.abs(difference_re) + m.abs(difference_im) < least
-        divisor = m.where(is_small, -least, difference_re), m.where(is_small, 0.0, difference_im)
+        is_small = m.abs(difference_re) + m.abs(difference_im) < least_difference
+        divisor = (
+            m.where(is_small, -least_difference, difference_re),
+            m.where(is_small, 0.0, difference_im),
+        )
         if is_real is not None:
             own_is_real = m.op("Gather", is_real, place, axis=-1)
             total = total[0], m.where(is_real & own_is_real, 0.0, total[1])
@@ -146,10 +149,10 @@ def _triangular_vectors(m: Nodes, matrix: Pair, is_real: Tensor | None) -> Pair:
         re, im = (
             m.where(is_target, part, before) for part, before in zip(solved, (re, im), strict=True)
         )
-        largest = m.op(
+        largest_of_vector = m.op(
             "Max", *(m.op("ReduceMax", m.abs(p), ints(m, -2), keepdims=1) for p in (re, im))
         )
-        scale = m.where(largest > HUGE, largest, 1.0)
+        scale = m.where(largest_of_vector > HUGE, largest_of_vector, 1.0)
         return re / scale, im / scale
 
     re, im = m.repeat(count, step, (identity, identity * 0.0))

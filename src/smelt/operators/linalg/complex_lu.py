@@ -91,16 +91,14 @@ def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Ten
         is_pivot = m.equal(row_index, pivot)
         pivot_re, pivot_im = (total(m, m.where(is_pivot, part, 0.0), -2) for part in (re, im))
         re, im = (
-            m.where(m.equal(row_index, k), lifted, m.where(is_pivot, row(m, part, k), part))
-            for part, lifted in ((re, pivot_re), (im, pivot_im))
+            m.where(m.equal(row_index, k), pivot_part, m.where(is_pivot, row(m, part, k), part))
+            for part, pivot_part in ((re, pivot_re), (im, pivot_im))
         )
         factor_re, factor_im = _quotient(
             m, (column(m, re, k), column(m, im, k)), (pivot_re, pivot_im), k
         )
-        is_inner, is_below = (
-            (row_index > k) & (column_index > k),
-            (row_index > k) & m.equal(column_index, k),
-        )
+        is_inner = (row_index > k) & (column_index > k)
+        is_below = (row_index > k) & m.equal(column_index, k)
         re = m.where(
             is_inner,
             re - (factor_re * pivot_re - factor_im * pivot_im),
@@ -111,9 +109,9 @@ def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Ten
             im - (factor_re * pivot_im + factor_im * pivot_re),
             m.where(is_below, factor_im, im),
         )
-        flat = m.op("Squeeze", pivot, ints(m, -1))
-        pivots = m.where(m.equal(pivot_indices, k), flat, pivots)
-        return re, im, pivots, swapped(m, permutation, k, flat)
+        pivot_number = m.op("Squeeze", pivot, ints(m, -1))
+        pivots = m.where(m.equal(pivot_indices, k), pivot_number, pivots)
+        return re, im, pivots, swapped(m, permutation, k, pivot_number)
 
     start = (re, im, counted(m, re, count), counted(m, re, rows))
     return m.repeat(count, step, start)

@@ -64,14 +64,17 @@ def reference(inputs: Arguments, attributes: Attributes) -> Computed:
 def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Tensor, ...]:
     """Build the parts of Q and of R, reflection by reflection; ``scaled`` is ``conj(tau) v``.
 
-    Step k applies ``1 - conj(tau) v v^H`` to the matrix, and its adjoint to Q from the right.
+    Step k applies ``1 - conj(tau) v v^H`` to the matrix, and its adjoint to Q from the right:
+
+        a = a - conj(tau) v (v^H a)
+        q = q - (q v) (conj(tau) v)^H
     """
     row_index, column_index = index_grid(m, re)
     rows = size(m, re, -2)
     count = smaller(m, rows, size(m, re, -1))
-    none = matrices_of(m, re, rows, rows, 0.0)
-    q_row, q_column = index_grid(m, none)
-    identity = none + m.where(m.equal(q_row, q_column), 1.0, 0.0)
+    zeros = matrices_of(m, re, rows, rows, 0.0)
+    q_row, q_column = index_grid(m, zeros)
+    identity = zeros + m.where(m.equal(q_row, q_column), 1.0, 0.0)
 
     def step(k: Tensor, re: Tensor, im: Tensor, q_re: Tensor, q_im: Tensor) -> tuple[Tensor, ...]:
         """Apply the reflection of column ``k`` to the matrix and to the factor Q."""
@@ -95,15 +98,15 @@ def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Ten
             q_im - (product_im * scaled_re_row - product_re * scaled_im_row),
         )
 
-    re, im, q_re, q_im = m.repeat(count, step, (re, im, identity, none))
+    re, im, q_re, q_im = m.repeat(count, step, (re, im, identity, zeros))
     re, im = m.where(row_index <= column_index, re, 0.0), m.where(row_index < column_index, im, 0.0)
     if attributes["full_matrices"]:
         return q_re, q_im, re, im
     end = m.op("Unsqueeze", count, ints(m, 0))
 
-    def first(scaled_re: Tensor, axis: int) -> Tensor:
-        """Return the first rows or columns of ``q_re`` and others, one for each reflection."""
-        return m.op("Slice", scaled_re, ints(m, 0), end, ints(m, axis))
+    def first(part: Tensor, axis: int) -> Tensor:
+        """Return the first rows or columns of ``part``, one for each reflection."""
+        return m.op("Slice", part, ints(m, 0), end, ints(m, axis))
 
     return first(q_re, -1), first(q_im, -1), first(re, -2), first(im, -2)
 
@@ -113,33 +116,32 @@ def _reflection(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Build the parts of ``v`` and of ``conj(tau) v``, as LAPACK's ``larfg``.
 
-    ``1 - conj(tau) v v^H`` maps the column ``x + iy``, from row ``k`` on, to a real number in row
-    ``k`` and zeros below.
+    ``1 - conj(tau) v v^H`` maps the column x, from row ``k`` on, to the real number beta in row
+    ``k`` and zeros below. The column is first divided by its largest part. With x[k] as ``head``:
+
+        beta = -sign(real(x[k])) * norm(x)
+        tau = (beta - x[k]) / beta
+        v[k] = 1, v[k+1:] = x[k+1:] / (x[k] - beta)
+
+    A column that is real in row ``k`` and 0 below is unchanged: tau is 0.
     """
-    column_re, column_im = (
-        m.where(row_index >= k, column_re, 0.0),
-        m.where(row_index >= k, column_im, 0.0),
-    )
+    column_re = m.where(row_index >= k, column_re, 0.0)
+    column_im = m.where(row_index >= k, column_im, 0.0)
     scale = m.op("Max", largest(m, column_re), largest(m, column_im))
     scale = m.where(scale > 0.0, scale, 1.0)
     column_re, column_im = column_re / scale, column_im / scale
-    squares, head_re, head_im = (
-        column_re * column_re + column_im * column_im,
-        row(m, column_re, k),
-        row(m, column_im, k),
-    )
+    squares = column_re * column_re + column_im * column_im
+    head_re, head_im = row(m, column_re, k), row(m, column_im, k)
     is_real_already = m.equal(total(m, m.where(row_index > k, squares, 0.0), -2), 0.0) & m.equal(
         head_im, 0.0
     )
     norm = m.sqrt(total(m, squares, -2))
     beta = m.where(head_re < 0.0, norm, -norm)
-    safe = m.where(is_real_already, 1.0, beta)
-    tau_re = m.where(is_real_already, 0.0, (beta - head_re) / safe)
-    tau_im = m.where(is_real_already, 0.0, -head_im / safe)
-    head_re, head_im = (
-        m.where(is_real_already, 1.0, head_re - beta),
-        m.where(is_real_already, 0.0, head_im),
-    )
+    divisor = m.where(is_real_already, 1.0, beta)
+    tau_re = m.where(is_real_already, 0.0, (beta - head_re) / divisor)
+    tau_im = m.where(is_real_already, 0.0, -head_im / divisor)
+    head_re = m.where(is_real_already, 1.0, head_re - beta)
+    head_im = m.where(is_real_already, 0.0, head_im)
     length = head_re * head_re + head_im * head_im
     is_below, top = row_index > k, m.where(m.equal(row_index, k), 1.0, 0.0)
     vector_re = m.where(is_below, (column_re * head_re + column_im * head_im) / length, top)

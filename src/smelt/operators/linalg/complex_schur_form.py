@@ -14,18 +14,23 @@ import onnx_ir as ir
 
 from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.linalg.balancing import Balanced, balanced, power_of_two
+from smelt.operators.linalg.deflation import LEAST, has_small_products
 from smelt.operators.linalg.matrices import index_grid, ints, is_finite, largest, size
-from smelt.operators.linalg.unitary_rotations import Complex, Form, element, parts, rotated
+from smelt.operators.linalg.unitary_rotations import (
+    Complex,
+    Form,
+    element,
+    parts,
+    rotated,
+    square_root,
+    times,
+)
 
 STEPS = 40
 """QR steps per row after which a matrix counts as not converging; three are usual."""
 
 UNUSUAL = 10
 """After this many steps without an eigenvalue, an exceptional shift is used, as in LAPACK."""
-
-
-LEAST = 2.0**-970
-"""Threshold of negligible elements below the diagonal, for a largest element near 1."""
 
 
 def schur_form(
@@ -137,39 +142,41 @@ def _chase(
     """Rotate rows p and p + 1 so that ``(x, y)`` becomes ``(r, 0)``; return matrix and rows.
 
     At row ``start``, ``(x, y)`` is column p of the shifted matrix, which creates the bulge. Below
-    it, ``(x, y)`` is column p - 1, which pushes the bulge down by a row. Outside of its own window,
-    a matrix is unchanged, because ``y`` is 0.
+    it, ``(x, y)`` is column ``left``, p - 1, which pushes the bulge down by a row; its element in
+    row p + 1 is then exactly 0. Outside of its own window, a matrix is unchanged: ``y`` is 0.
     """
-    row = m.op("Cast", p, to=int(ir.DataType.DOUBLE))
-    begins = m.equal(row, active.start) & (active.high > 0.0)
-    inside = (row > active.start) & (row < active.high)
+    row_number = m.op("Cast", p, to=int(ir.DataType.DOUBLE))
+    creates_bulge = m.equal(row_number, active.start) & (active.high > 0.0)
+    pushes_bulge = (row_number > active.start) & (row_number < active.high)
     left = m.op("Max", p - 1, p * 0)
     x, y = element(m, form.matrix, p, p), element(m, form.matrix, p + 1, p)
-    old_x, old_y = (
-        element(m, form.matrix, p, left),
-        element(m, form.matrix, p + 1, left),
+    left_x, left_y = element(m, form.matrix, p, left), element(m, form.matrix, p + 1, left)
+    x = Complex(
+        *(m.where(creates_bulge, a - b, c) for a, b, c in zip(x, shift, left_x, strict=True))
     )
-    x = Complex(*(m.where(begins, a - b, c) for a, b, c in zip(x, shift, old_x, strict=True)))
     y = Complex(
-        *(m.where(begins, a, m.where(inside, b, 0.0)) for a, b in zip(y, old_y, strict=True))
+        *(
+            m.where(creates_bulge, a, m.where(pushes_bulge, b, 0.0))
+            for a, b in zip(y, left_y, strict=True)
+        )
     )
     after = rotated(m, form, p, x, y)
     cleared = _cleared(m, after.matrix, p + 1, left)
-    clears = (row > active.low) & (row < active.high)
-    return m.where(clears, cleared, after.matrix), after.rows
+    left_zero = (row_number > active.low) & (row_number < active.high)
+    return m.where(left_zero, cleared, after.matrix), after.rows
 
 
 def _window(m: Nodes, matrix: Tensor, precision: float) -> tuple[Tensor, Tensor, Tensor]:
     """Return ``(matrix without negligible subdiagonal elements, first row, last row)``.
 
     The rows, ``[batch, 1, 1, 1]``, delimit the last block that is not triangular; both are 0 if all
-    is triangular. An element is negligible if it is small relative to its neighbors on the
-    diagonal, and its product with the element above the diagonal is small as well (``zlahqr``).
-    In row r, ``side`` is ``|a[r, r-1]|``, ``here`` is ``a[r, r]``, ``previous`` is ``a[r-1, r-1]``
-    and ``above_diagonal`` is ``|a[r-1, r]|``.
+    is triangular. In row r, ``here`` is ``a[r, r]``, ``previous`` is ``a[r-1, r-1]``, ``side_size``
+    is ``|a[r, r-1]|`` and ``above_diagonal`` is ``|a[r-1, r]|``. An element left of the diagonal is
+    negligible, as in ``zlahqr``, if it is at most ``LEAST``, or if it is small relative to ``here``
+    and ``previous`` and ``has_small_products``.
     """
     row_index, column_index = index_grid(m, matrix)
-    on, below = m.equal(row_index, column_index), m.equal(row_index, column_index + 1)
+    is_diagonal, is_below = m.equal(row_index, column_index), m.equal(row_index, column_index + 1)
 
     def size(numbers: Tensor) -> Tensor:
         """Return the sum of the magnitudes of both parts."""
@@ -177,25 +184,26 @@ def _window(m: Nodes, matrix: Tensor, precision: float) -> tuple[Tensor, Tensor,
 
     diagonal, superdiagonal = (
         _total(m, m.where(mask, matrix, 0.0), -2)
-        for mask in (on, m.equal(row_index + 1, column_index))
+        for mask in (is_diagonal, m.equal(row_index + 1, column_index))
     )
     here, previous, above_diagonal = (
         _total(m, m.where(mask, line, 0.0), -1)
-        for mask, line in ((on, diagonal), (below, diagonal), (on, superdiagonal))
+        for mask, line in (
+            (is_diagonal, diagonal),
+            (is_below, diagonal),
+            (is_diagonal, superdiagonal),
+        )
     )
-    side = _total(m, m.where(below, matrix, 0.0), -1)
-    side, above_diagonal = m.sqrt(_total(m, side * side, 1)), size(above_diagonal)
-    most, least = m.op("Max", side, above_diagonal), m.op("Min", side, above_diagonal)
-    difference, around = size(previous - here), size(here) + size(previous)
-    larger, smaller = m.op("Max", size(here), difference), m.op("Min", size(here), difference)
-    sums = m.where(larger + most > 0.0, larger + most, 1.0)
-    bound = m.op("Max", LEAST, smaller * (larger / sums) * precision)
-    is_small = side <= m.where(around > 0.0, around, 1.0) * precision
-    live = (side > LEAST) & ~(is_small & (least * (most / sums) <= bound))
-    matrix = m.where(below & ~live, 0.0, matrix)
+    side = _total(m, m.where(is_below, matrix, 0.0), -1)
+    side_size, above_diagonal = m.sqrt(_total(m, side * side, 1)), size(above_diagonal)
+    difference, neighbors = size(previous - here), size(here) + size(previous)
+    has_small = has_small_products(m, side_size, above_diagonal, size(here), difference, precision)
+    is_small = side_size <= m.where(neighbors > 0.0, neighbors, 1.0) * precision
+    is_kept = (side_size > LEAST) & ~(is_small & has_small)
+    matrix = m.where(is_below & ~is_kept, 0.0, matrix)
     place = m.op("Cast", row_index, to=int(ir.DataType.DOUBLE))
-    high = largest(m, m.where(live, place, 0.0))
-    low = largest(m, m.where(~live & (place <= high), place, 0.0))
+    high = largest(m, m.where(is_kept, place, 0.0))
+    low = largest(m, m.where(~is_kept & (place <= high), place, 0.0))
     return matrix, m.where(high > 0.0, low, 0.0), high
 
 
@@ -218,12 +226,12 @@ def _start(
         norm: Tensor = m.sqrt(_total(m, a * a, 1))
         return norm
 
-    on, below = m.equal(row_index, column_index), m.equal(row_index, column_index + 1)
-    diagonal = masked(on, matrix, -2)
-    here = masked(on, diagonal)
+    is_diagonal, is_below = m.equal(row_index, column_index), m.equal(row_index, column_index + 1)
+    diagonal = masked(is_diagonal, matrix, -2)
+    here = masked(is_diagonal, diagonal)
     next_diagonal = masked(m.equal(row_index + 1, column_index), diagonal)
-    subdiagonal = magnitude(masked(below, matrix))
-    next_subdiagonal = magnitude(masked(on, masked(below, matrix, -2)))
+    subdiagonal = magnitude(masked(is_below, matrix))
+    next_subdiagonal = magnitude(masked(is_diagonal, masked(is_below, matrix, -2)))
     distance_to_shift = _total(m, m.abs(here - m.op("Concat", *shift, axis=1)), 1)
     size_of_neighbors = _total(m, m.abs(here) + m.abs(next_diagonal), 1)
     place = m.op("Cast", row_index, to=int(ir.DataType.DOUBLE))
@@ -232,8 +240,8 @@ def _start(
         & (place < high)
         & (subdiagonal * next_subdiagonal <= precision * distance_to_shift * size_of_neighbors)
     )
-    begin: Tensor = m.op("Max", low, largest(m, m.where(allowed, place, 0.0)))
-    return begin
+    start: Tensor = m.op("Max", low, largest(m, m.where(allowed, place, 0.0)))
+    return start
 
 
 def _total(m: Nodes, a: Tensor, axis: int) -> Tensor:
@@ -245,10 +253,10 @@ def _extent(m: Nodes, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
     """Return the first and the last row of all windows, as rank-0 integers."""
     last = m.op("ReduceMax", high, keepdims=0)
     first = m.op("ReduceMin", m.where(high > 0.0, low, last), keepdims=0)
-    return _as_place(m, first), _as_place(m, last)
+    return _as_int64(m, first), _as_int64(m, last)
 
 
-def _as_place(m: Nodes, a: Tensor) -> Tensor:
+def _as_int64(m: Nodes, a: Tensor) -> Tensor:
     """Return ``a`` as int64."""
     return m.op("Cast", a, to=int(ir.DataType.INT64))
 
@@ -256,22 +264,27 @@ def _as_place(m: Nodes, a: Tensor) -> Tensor:
 def _shift(m: Nodes, matrix: Tensor, high: Tensor, stuck: Tensor) -> Complex:
     """Return Wilkinson's shift: the eigenvalue of the last two rows closer to the last element.
 
+    For the last block ``[[a, b], [c, d]]``, and the sign that makes the divisor largest, it is
+
+        half = (a - d) / 2
+        d - b c / (half ± sqrt(half^2 + b c))
+
     Where ``stuck`` steps found no eigenvalue, return an exceptional shift.
     """
     row_index, column_index = index_grid(m, matrix)
-    index = _as_place(m, high)
+    last_row = _as_int64(m, high)
 
     def entry(up: int, left: int) -> Complex:
         """Return the element ``up`` rows above and ``left`` columns left of the window's last
         one."""
-        is_entry = m.equal(row_index, index - up) & m.equal(column_index, index - left)
+        is_entry = m.equal(row_index, last_row - up) & m.equal(column_index, last_row - left)
         return parts(m, _total(m, _total(m, m.where(is_entry, matrix, 0.0), -1), -2))
 
-    a, b, c_, d = entry(1, 1), entry(1, 0), entry(0, 1), entry(0, 0)
-    product = _times(b, c_)
+    a, b, c, d = entry(1, 1), entry(1, 0), entry(0, 1), entry(0, 0)
+    product = times(b, c)
     half = Complex((a.re - d.re) * 0.5, (a.im - d.im) * 0.5)
-    square = _times(half, half)
-    root = _root(m, Complex(square.re + product.re, square.im + product.im))
+    square = times(half, half)
+    root = square_root(m, Complex(square.re + product.re, square.im + product.im))
     same_direction = half.re * root.re + half.im * root.im >= 0.0
     root = Complex(*(m.where(same_direction, part, -part) for part in root))
     half_plus_root = Complex(half.re + root.re, half.im + root.im)
@@ -279,22 +292,9 @@ def _shift(m: Nodes, matrix: Tensor, high: Tensor, stuck: Tensor) -> Complex:
     is_zero = m.equal(length, 0.0)
     length = m.where(is_zero, 1.0, length)
     conjugate = Complex(half_plus_root.re, -half_plus_root.im)
-    quotient = _times(product, conjugate)
+    quotient = times(product, conjugate)
     steps = (m.where(is_zero, 0.0, part / length) for part in quotient)
     wilkinson = Complex(*(part - step for part, step in zip(d, steps, strict=True)))
     is_stuck = m.equal(m.op("Mod", stuck + 1.0, float(UNUSUAL), fmod=1), 0.0)
-    exceptional = Complex(d.re + 0.75 * (m.abs(c_.re) + m.abs(c_.im)), d.im)
-    return Complex(*(m.where(is_stuck, o, u) for o, u in zip(exceptional, wilkinson, strict=True)))
-
-
-def _times(x: Complex, y: Complex) -> Complex:
-    """Return the product of two complex numbers."""
-    return Complex(x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re)
-
-
-def _root(m: Nodes, z: Complex) -> Complex:
-    """Return a square root of the complex number ``z``."""
-    length = m.sqrt(z.re * z.re + z.im * z.im)
-    re = m.sqrt(m.op("Max", (length + z.re) * 0.5, 0.0))
-    im = m.sqrt(m.op("Max", (length - z.re) * 0.5, 0.0))
-    return Complex(re, m.where(z.im < 0.0, -im, im))
+    exceptional = Complex(d.re + 0.75 * (m.abs(c.re) + m.abs(c.im)), d.im)
+    return Complex(*(m.where(is_stuck, x, y) for x, y in zip(exceptional, wilkinson, strict=True)))

@@ -159,9 +159,8 @@ def _singular_vectors(m: Nodes, a: Pair, count: Tensor) -> tuple[Pair, Tensor]:
     vectors_re, vectors_im, values = (
         _slice(m, array, -1, -END, -1, -1) for array in (vectors_re, vectors_im, values)
     )
-    largest_values = m.op(
-        "Slice", values, ints(m, 0), m.op("Unsqueeze", count, ints(m, 0)), ints(m, -1)
-    )
+    end = m.op("Unsqueeze", count, ints(m, 0))
+    largest_values = m.op("Slice", values, ints(m, 0), end, ints(m, -1))
     return (vectors_re, vectors_im), m.where(largest_values < 0.0, 0.0, largest_values)
 
 
@@ -181,40 +180,42 @@ def _completed(
     re, im = halves
     square = total(m, re * re + im * im, -2)
     inverse_norm = 1.0 / m.sqrt(m.where(square > 0.0, square, 1.0))
-    none = matrices_of(m, re, part[1], part[1], 0.0)
-    row_index, column_index = index_grid(m, none)
-    unit = none + m.where(m.equal(row_index, column_index), 1.0, 0.0)
+    zeros = matrices_of(m, re, part[1], part[1], 0.0)
+    row_index, column_index = index_grid(m, zeros)
+    identity = zeros + m.where(m.equal(row_index, column_index), 1.0, 0.0)
     candidates = (
-        m.op("Concat", re * inverse_norm, unit, axis=-1),
-        m.op("Concat", im * inverse_norm, none, axis=-1),
+        m.op("Concat", re * inverse_norm, identity, axis=-1),
+        m.op("Concat", im * inverse_norm, zeros, axis=-1),
     )
     return _orthonormal(m, candidates, count)
 
 
 def _hermitian(m: Nodes, a: Pair, lower: bool) -> tuple[Pair, Tensor]:
-    """Build orthonormal eigenvectors as columns, and a row of ascending eigenvalues."""
+    """Build orthonormal eigenvectors as columns, and a row of ascending eigenvalues.
+
+    They come from the symmetric matrix ``[[re, -im], [im, re]]``, which has each eigenvalue twice:
+    every second value is taken, and the upper and lower halves of the vectors are the parts of 2n
+    candidates for the n vectors. ``lower`` says which triangle of ``a`` is read.
+    """
     re, im = a
     row_index, column_index = index_grid(m, re)
-    read = row_index >= column_index if lower else row_index <= column_index
-    re = m.where(read, re, transposed(m, re))
-    im = m.where(m.equal(row_index, column_index), 0.0, m.where(read, im, -transposed(m, im)))
+    is_read = row_index >= column_index if lower else row_index <= column_index
+    re = m.where(is_read, re, transposed(m, re))
+    im = m.where(m.equal(row_index, column_index), 0.0, m.where(is_read, im, -transposed(m, im)))
     rows = m.op("Concat", re, -im, axis=-1), m.op("Concat", im, re, axis=-1)
-    vectors, twice = eigh.steps(m, {"lower": 1}, m.op("Concat", *rows, axis=-2))
+    vectors, doubled_values = eigh.steps(m, {"lower": 1}, m.op("Concat", *rows, axis=-2))
     count = size(m, re, -1)
     half = m.op("Unsqueeze", count, ints(m, 0))
-    candidates = (
-        m.op("Slice", vectors, ints(m, 0), half, ints(m, -2)),
-        m.op("Slice", vectors, half, ints(m, END), ints(m, -2)),
-    )
-    values = _slice(m, m.op("Unsqueeze", twice, ints(m, -2)), 0, END, -1, 2)
+    upper_half = m.op("Slice", vectors, ints(m, 0), half, ints(m, -2))
+    lower_half = m.op("Slice", vectors, half, ints(m, END), ints(m, -2))
+    values = _slice(m, m.op("Unsqueeze", doubled_values, ints(m, -2)), 0, END, -1, 2)
     has_nan = _any_in_row(m, m.op("IsNaN", values))
-    basis = _orthonormal(m, candidates, count)
+    basis = _orthonormal(m, (upper_half, lower_half), count)
     return (m.where(has_nan, math.nan, basis[0]), m.where(has_nan, math.nan, basis[1])), values
 
 
 def _orthonormal(m: Nodes, candidates: Pair, count: Tensor) -> Pair:
-    """Build the first ``count`` columns that are linearly independent of earlier ones,
-    orthonormalized.
+    """Build an orthonormal basis from the first ``count`` columns independent of earlier ones.
 
     The columns have norm 1 and span the space. So as long as one is missing, some candidate has a
     new component of at least 1 / sqrt(rows); half of that is the threshold.
@@ -223,25 +224,25 @@ def _orthonormal(m: Nodes, candidates: Pair, count: Tensor) -> Pair:
     re, im = candidates
     rows = size(m, re, -2)
     threshold = 0.25 / m.op("Cast", m.op("Max", rows, 1), to=double)
-    limit = m.op("Cast", count, to=double)
-    places_of = m.op("Cast", count_to(m, count), to=double)
-    none = matrices_of(m, re, rows, count, 0.0)
+    wanted = m.op("Cast", count, to=double)
+    column_numbers = m.op("Cast", count_to(m, count), to=double)
+    zeros = matrices_of(m, re, rows, count, 0.0)
 
     def step(
         k: Tensor, basis_re: Tensor, basis_im: Tensor, count_found: Tensor
     ) -> tuple[Tensor, ...]:
         """Orthogonalize column ``k``; keep it if enough of it is left."""
         column_re, column_im = column(m, re, k), column(m, im, k)
+        rows_re, rows_im = transposed(m, basis_re), transposed(m, basis_im)
         for _ in range(2):  # twice, because the first pass leaves rounding errors
-            basis_re_rows, basis_im_rows = transposed(m, basis_re), transposed(m, basis_im)
-            part_re = product(m, basis_re_rows, column_re) + product(m, basis_im_rows, column_im)
-            part_im = product(m, basis_re_rows, column_im) - product(m, basis_im_rows, column_re)
+            part_re = product(m, rows_re, column_re) + product(m, rows_im, column_im)
+            part_im = product(m, rows_re, column_im) - product(m, rows_im, column_re)
             column_re = column_re - product(m, basis_re, part_re) + product(m, basis_im, part_im)
             column_im = column_im - product(m, basis_re, part_im) - product(m, basis_im, part_re)
         square = total(m, column_re * column_re + column_im * column_im, -2)
-        accepted = (square > threshold) & (count_found < limit)
+        accepted = (square > threshold) & (count_found < wanted)
         inverse_norm = 1.0 / m.sqrt(m.where(accepted, square, 1.0))
-        is_new = accepted & m.equal(places_of, count_found)
+        is_new = accepted & m.equal(column_numbers, count_found)
         count_found = count_found + m.where(accepted, 1.0, 0.0)
         return (
             m.where(is_new, column_re * inverse_norm, basis_re),
@@ -249,8 +250,8 @@ def _orthonormal(m: Nodes, candidates: Pair, count: Tensor) -> Pair:
             count_found,
         )
 
-    first = matrices_of(m, re, count * 0 + 1, count * 0 + 1, 0.0)
-    basis_re, basis_im, _ = m.repeat(size(m, re, -1), step, (none, none, first))
+    none_found = matrices_of(m, re, count * 0 + 1, count * 0 + 1, 0.0)
+    basis_re, basis_im, _ = m.repeat(size(m, re, -1), step, (zeros, zeros, none_found))
     return basis_re, basis_im
 
 

@@ -65,19 +65,19 @@ def steps(
         i = k if lower else count - 1 - k
         is_known = columns < i if lower else columns > i
         known_re, known_im = (m.where(is_known, row(m, part, i), 0.0) for part in a)
-        rest_re = row(m, b[0], i) - product(m, known_re, x_re) + product(m, known_im, x_im)
-        rest_im = row(m, b[1], i) - product(m, known_re, x_im) - product(m, known_im, x_re)
+        solved_re = row(m, b[0], i) - product(m, known_re, x_re) + product(m, known_im, x_im)
+        solved_im = row(m, b[1], i) - product(m, known_re, x_im) - product(m, known_im, x_re)
         if not attributes["unit_diagonal"]:
             diagonal_re, diagonal_im = (column(m, row(m, part, i), i) for part in a)
             scale = m.op("Max", m.op("Abs", diagonal_re), m.op("Abs", diagonal_im))
             unit_re, unit_im = diagonal_re / scale, diagonal_im / scale
             divisor = scale * (unit_re * unit_re + unit_im * unit_im)
-            rest_re, rest_im = (
-                (rest_re * unit_re + rest_im * unit_im) / divisor,
-                (rest_im * unit_re - rest_re * unit_im) / divisor,
+            solved_re, solved_im = (
+                (solved_re * unit_re + solved_im * unit_im) / divisor,
+                (solved_im * unit_re - solved_re * unit_im) / divisor,
             )
         in_row = m.equal(row_index, i)
-        return m.where(in_row, rest_re, x_re), m.where(in_row, rest_im, x_im)
+        return m.where(in_row, solved_re, x_re), m.where(in_row, solved_im, x_im)
 
     x, y = m.repeat(count, step, (zeros_like(m, b[0]), zeros_like(m, b[0])))
     return (x, y) if left else (transposed(m, x), transposed(m, y))

@@ -77,12 +77,12 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
     rounds = rounds_of(m, count)
     limit = rounds * SWEEPS
     turn = count * 0
-    outer = m.where(m.equal(row_index, column_index), 0.0, 1.0)
+    is_off_diagonal = m.where(m.equal(row_index, column_index), 0.0, 1.0)
     order = m.op("Cast", count, to=int(ir.DataType.DOUBLE))
 
     def go_on(turn: Tensor, a: Tensor, v: Tensor) -> Tensor:
         """True while off-diagonal elements are not negligible and the limit is not reached."""
-        off_diagonal = _square_sum(m, a * outer)
+        off_diagonal = _square_sum(m, a * is_off_diagonal)
         return (off_diagonal > _square_sum(m, a) * (order * TOLERANCE * TOLERANCE)) & (turn < limit)
 
     def step(turn: Tensor, a: Tensor, v: Tensor) -> tuple[Tensor, ...]:
@@ -106,11 +106,11 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
     turn, a, v = m.loop(go_on, step, start)
     failed = (turn >= limit) & (count > 1)
     diagonal = total(m, m.where(m.equal(row_index, column_index), a, 0.0), -2)
-    least, order_of = ascending(m, diagonal, count)
-    index = m.op("Expand", order_of, m.op("Shape", v))
+    ascending_values, order_of_values = ascending(m, diagonal, count)
+    index = m.op("Expand", order_of_values, m.op("Shape", v))
     v = m.op("GatherElements", v, index, axis=-1)
     failed_or_infinite = failed | ~usable
-    values = m.where(failed_or_infinite, math.nan, least * scale)
+    values = m.where(failed_or_infinite, math.nan, ascending_values * scale)
     return m.where(failed_or_infinite, math.nan, v), m.op("Squeeze", values, ints(m, -2))
 
 
@@ -119,8 +119,8 @@ def _scaled_symmetric(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return ``(matrix / scale, scale, mask of finite matrices)``.
 
-    The matrix is symmetric, from one triangle of ``a``; ``r`` and ``c`` are the indices of rows and
-    columns. Other matrices become zeros.
+    The matrix is symmetric, from the ``lower`` or upper triangle of ``a``, and ``scale`` is its
+    largest magnitude. Matrices that are not finite become zeros.
     """
     triangle = m.where(row_index >= column_index if lower else row_index <= column_index, a, 0.0)
     mirrored = transposed(m, m.where(m.equal(row_index, column_index), 0.0, triangle))

@@ -12,7 +12,17 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from smelt.operators.formula import Nodes, Tensor
-from smelt.operators.linalg.francis_values import Bands, Block, Decomposed, Indexes, Shifts
+from smelt.operators.linalg.deflation import LEAST, has_small_products
+from smelt.operators.linalg.francis_values import (
+    Bands,
+    Block,
+    Decomposed,
+    Indexes,
+    Shifts,
+    bands,
+    before,
+    behind,
+)
 from smelt.operators.linalg.matrices import (
     column,
     index_grid,
@@ -29,9 +39,6 @@ STEPS = 30
 
 UNUSUAL = 10
 """After this many steps without an eigenvalue, exceptional shifts are used."""
-
-LEAST = 2.0**-970
-"""Threshold of negligible elements below the diagonal, for a largest element of 1."""
 
 
 def real_schur(
@@ -75,41 +82,23 @@ def real_schur(
     return Decomposed(m.where(r <= c + 1, form, 0.0), vectors), last >= 0
 
 
-def bands(m: Nodes, form: Tensor, indexes: Indexes) -> Bands:
-    """Return the diagonal and the elements left of and above it."""
-    r, c = indexes
-    diagonal, above = (
-        m.op("ReduceSum", m.where(m.equal(r, c - k), form, 0.0), ints(m, -2), keepdims=1)
-        for k in (0, 1)
-    )
-    left = m.op("ReduceSum", m.where(m.equal(r, c + 1), form, 0.0), ints(m, -1), keepdims=1)
-    return Bands(diagonal, transposed(m, left), above)
-
-
-def before(m: Nodes, row: Tensor) -> Tensor:
-    """Return ``row`` shifted by one: each place gets its predecessor along the last axis."""
-    return m.op("Pad", row, ints(m, 1, -1), 0.0, ints(m, -1))
-
-
-def behind(m: Nodes, row: Tensor) -> Tensor:
-    """Return ``row`` shifted by one: each place gets its successor along the last axis."""
-    return m.op("Pad", row, ints(m, -1, 1), 0.0, ints(m, -1))
-
-
 def _first_of_block(m: Nodes, b: Bands, last: Tensor, c: Tensor, precision: float) -> Tensor:
-    """Return the first row of the block that ends with row ``last``."""
-    size, d = m.abs(b.left), b.diagonal
-    upper = before(m, d)
-    around = m.abs(upper) + m.abs(d)
-    wider = before(m, size) + behind(m, size)
-    around = m.where(m.equal(around, 0.0), wider, around)
-    most, least = m.op("Max", size, m.abs(b.above)), m.op("Min", size, m.abs(b.above))
-    difference = m.abs(upper - d)
-    larger, smaller = m.op("Max", m.abs(d), difference), m.op("Min", m.abs(d), difference)
-    sums = m.where(larger + most > 0.0, larger + most, 1.0)
-    bound = m.op("Max", LEAST, smaller * (larger / sums) * precision)
-    is_negligible = (size <= around * precision) & (least * (most / sums) <= bound)
-    begins = ((size <= LEAST) | is_negligible) & (c <= last)
+    """Return the first row of the block that ends with row ``last``.
+
+    It is the last row at or above ``last`` whose element left of the diagonal is negligible, as in
+    ``dlahqr``: it is at most ``LEAST``, or it is small relative to both diagonal elements and
+    ``has_small_products``. Beside two zeros, it is compared with the next elements left of the
+    diagonal. In a row, ``previous`` is the diagonal element of the row above.
+    """
+    left_size, diagonal = m.abs(b.left), b.diagonal
+    previous = before(m, diagonal)
+    neighbors = m.abs(previous) + m.abs(diagonal)
+    side_neighbors = before(m, left_size) + behind(m, left_size)
+    neighbors = m.where(m.equal(neighbors, 0.0), side_neighbors, neighbors)
+    size, difference = m.abs(diagonal), m.abs(previous - diagonal)
+    has_small = has_small_products(m, left_size, m.abs(b.above), size, difference, precision)
+    is_negligible = (left_size <= neighbors * precision) & has_small
+    begins = ((left_size <= LEAST) | is_negligible) & (c <= last)
     return m.op("ReduceMax", m.where(begins, c, 0), ints(m, -1), keepdims=1)
 
 
@@ -184,42 +173,53 @@ def _start(
     total = m.where(total > 0.0, total, 1.0)
     x, y, z = x / total, y / total, z / total
     around = m.abs(before(m, d)) + m.abs(d) + m.abs(after)
-    small = m.abs(b.left) * (m.abs(y) + m.abs(z)) <= precision * m.abs(x) * around
-    allowed = small & (c > block.first) & (c <= block.last - 2)
-    last_of_them = m.op("ReduceMax", m.where(allowed, c, 0), ints(m, -1), keepdims=1)
-    begin = m.op("Max", block.first, last_of_them)
+    is_small = m.abs(b.left) * (m.abs(y) + m.abs(z)) <= precision * m.abs(x) * around
+    allowed = is_small & (c > block.first) & (c <= block.last - 2)
+    last_small = m.op("ReduceMax", m.where(allowed, c, 0), ints(m, -1), keepdims=1)
+    begin = m.op("Max", block.first, last_small)
     return begin, tuple(_at_column(m, number, begin, c) for number in (x, y, z))
 
 
 def _step(
     m: Nodes,
-    at: Decomposed,
+    decomposed: Decomposed,
     b: Bands,
     indexes: Indexes,
     block: Block,
     stuck: Tensor,
     precision: float,
 ) -> Decomposed:
-    """Run one double-shift step on each block: a bulge moves down from its first row."""
+    """Run one double-shift step on each block: a bulge moves down from its first row.
+
+    1. ``_shifts`` gives the shifts, ``_start`` the first row and the vector to reflect there.
+    2. In each row k, reflect rows k to k + 2 of the form from both sides. The reflected vector is
+       that of ``_start`` in the first row, later the column left of k, whose elements below row k
+       become 0.
+    3. Apply the reflection to the vectors from the right.
+
+    Blocks of other rows are unchanged, because their ``factor`` is 0.
+    """
     r, c = indexes
     shifts = _shifts(m, b, block, stuck, c)
-    begin, vector = _start(m, b, shifts, block, c, precision)
-    low = m.op("ReduceMin", m.where(block.steps, begin, block.last + 1), keepdims=0)
-    high = m.op("ReduceMax", m.where(block.steps, block.last, 0), keepdims=0)
+    begin, start_vector = _start(m, b, shifts, block, c, precision)
+    first_row = m.op("ReduceMin", m.where(block.steps, begin, block.last + 1), keepdims=0)
+    last_row = m.op("ReduceMax", m.where(block.steps, block.last, 0), keepdims=0)
 
     def chase(i: Tensor, form: Tensor, vectors: Tensor) -> tuple[Tensor, ...]:
         """Move the bulge of each block down by one row."""
-        k = low + i
+        k = first_row + i
         moves = block.steps & (k >= begin) & (k < block.last)
         starts = m.equal(begin, k)
-        left_of = column(m, form, m.op("Max", k - 1, 0))
-        column_elements = (row(m, left_of, k + j) for j in range(3))
-        x, y, z = (m.where(starts, u, v) for u, v in zip(vector, column_elements, strict=True))
+        left_column = column(m, form, m.op("Max", k - 1, 0))
+        column_elements = (row(m, left_column, k + j) for j in range(3))
+        x, y, z = (
+            m.where(starts, u, v) for u, v in zip(start_vector, column_elements, strict=True)
+        )
         z = m.where(k + 2 <= block.last, z, 0.0)
-        along, tau, beta = _reflection(m, x, y, z)
+        tail, tau, beta = _reflection(m, x, y, z)
         factor = m.where(moves, tau, 0.0)
         v = m.where(m.equal(r, k), 1.0, 0.0)
-        for j, number in enumerate(along, 1):
+        for j, number in enumerate(tail, 1):
             v = m.where(m.equal(r, k + j), number, v)
         v_row = transposed(m, v)
         form = form - factor * v * product(m, v_row, form)
@@ -229,8 +229,8 @@ def _step(
         form = m.where(in_column & (r > k) & (r <= k + 2), 0.0, form)
         return m.where(in_column & m.equal(r, k) & ~starts, beta, form), vectors
 
-    turns = m.op("Max", high - low, 0)
-    return Decomposed(*at.form.m.repeat(turns, chase, at))
+    turns = m.op("Max", last_row - first_row, 0)
+    return Decomposed(*decomposed.form.m.repeat(turns, chase, decomposed))
 
 
 def _reflection(
@@ -254,7 +254,7 @@ def _reflection(
 
 def _standardize_pair(
     m: Nodes,
-    at: Decomposed,
+    decomposed: Decomposed,
     b: Bands,
     indexes: Indexes,
     last: Tensor,
@@ -268,11 +268,11 @@ def _standardize_pair(
     off_diagonal = _at_column(m, b.above, last, c), _at_column(m, b.left, last, c)
     block = standard(m, corners[0], *off_diagonal, corners[1], precision)
     rotation = first, is_pair, block.cosine, block.sine
-    form = _rotated(m, _rotated(m, at.form, r, *rotation, axis=-2), c, *rotation, axis=-1)
+    form = _rotated(m, _rotated(m, decomposed.form, r, *rotation, axis=-2), c, *rotation, axis=-1)
     positions = (first, first), (first, last), (last, first), (last, last)
     for (i, j), number in zip(positions, block, strict=False):
         form = m.where(m.equal(r, i) & m.equal(c, j) & is_pair, number, form)
-    return Decomposed(form, _rotated(m, at.vectors, c, *rotation, axis=-1))
+    return Decomposed(form, _rotated(m, decomposed.vectors, c, *rotation, axis=-1))
 
 
 def _rotated(

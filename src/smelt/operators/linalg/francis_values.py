@@ -1,10 +1,11 @@
-"""Values of a double-shift QR step, one set per matrix of a batch."""
+"""Values of a double-shift QR step, one set per matrix of a batch, and rows next to a row."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from smelt.operators.formula import Tensor
+from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.linalg.matrices import ints, transposed
 
 Indexes = tuple[Tensor, Tensor]
 """Row indices as a column, and column indices as a row; computed once, outside of loops."""
@@ -42,3 +43,24 @@ class Decomposed(NamedTuple):
 
     form: Tensor
     vectors: Tensor
+
+
+def bands(m: Nodes, form: Tensor, indexes: Indexes) -> Bands:
+    """Return the diagonal and the elements left of and above it."""
+    r, c = indexes
+    diagonal, above = (
+        m.op("ReduceSum", m.where(m.equal(r, c - k), form, 0.0), ints(m, -2), keepdims=1)
+        for k in (0, 1)
+    )
+    left = m.op("ReduceSum", m.where(m.equal(r, c + 1), form, 0.0), ints(m, -1), keepdims=1)
+    return Bands(diagonal, transposed(m, left), above)
+
+
+def before(m: Nodes, row: Tensor) -> Tensor:
+    """Return ``row`` shifted by one: each place gets its predecessor along the last axis."""
+    return m.op("Pad", row, ints(m, 1, -1), 0.0, ints(m, -1))
+
+
+def behind(m: Nodes, row: Tensor) -> Tensor:
+    """Return ``row`` shifted by one: each place gets its successor along the last axis."""
+    return m.op("Pad", row, ints(m, -1, 1), 0.0, ints(m, -1))

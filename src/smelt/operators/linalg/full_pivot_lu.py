@@ -80,7 +80,7 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
     row_index, column_index = index_grid(m, a)
     height, width = size(m, a, -2), size(m, a, -1)
     count = m.op("Unsqueeze", height * width, ints(m, 0))
-    flat = m.op("Concat", m.op("Shape", a, end=-2), count, axis=0)
+    flat_shape = m.op("Concat", m.op("Shape", a, end=-2), count, axis=0)
 
     def step(k: Tensor, a: Tensor, rows: Tensor, columns: Tensor) -> tuple[Tensor, ...]:
         """Swap the largest remaining element to position ``k``, and eliminate below it."""
@@ -88,7 +88,7 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
         remaining = m.op(
             "Reshape",
             m.where((row_index >= k) & (column_index >= k), sizes, -1.0),
-            flat,
+            flat_shape,
             allowzero=1,
         )
         flat_index = m.op("ArgMax", remaining, axis=-1, keepdims=1, select_last_index=1)

@@ -142,8 +142,8 @@ def reduced(m: Nodes, a: Tensor) -> tuple[Tensor, Tensor]:
             m.equal(row_index, k + 1), beta, m.where(row_index > k + 1, vector, x)
         )
         a = m.where(column_index > k, both, m.where(m.equal(column_index, k), reflected_column, a))
-        flat = m.op("Squeeze", tau, ints(m, -1))
-        return a, m.where(m.equal(indexes, k), flat, taus)
+        tau_of_column = m.op("Squeeze", tau, ints(m, -1))
+        return a, m.where(m.equal(indexes, k), tau_of_column, taus)
 
     a, taus = m.repeat(count, step, (a, taus))
     return a, taus

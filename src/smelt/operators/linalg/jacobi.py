@@ -42,6 +42,9 @@ def rotation(
     ``partner_diagonal`` are the diagonal elements of a column and its partner, ``off_diagonal`` the
     element between them to eliminate. The smaller of the two possible angles is used: G. Golub and
     C. Van Loan, "Matrix Computations", 8.5.2. Partners get opposite sines.
+
+        ratio = (partner_diagonal - diagonal) / (2 * off_diagonal)
+        tangent = sign(ratio) / (|ratio| + sqrt(ratio^2 + 1))
     """
     index = count_to(m, m.op("Squeeze", m.op("Shape", partner), ints(m, 0)))
     is_identity = m.equal(off_diagonal, 0.0) | m.equal(index, partner)

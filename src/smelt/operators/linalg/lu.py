@@ -129,9 +129,9 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
         below = column(m, a, k) / m.where(m.equal(pivot_value, 0.0), 1.0, pivot_value)
         a = m.where((row_index > k) & (column_index > k), a - below * row_of_pivot, a)
         a = m.where((row_index > k) & m.equal(column_index, k), below, a)
-        flat = m.op("Squeeze", pivot, ints(m, -1))
-        pivots = m.where(m.equal(places_of_pivots, k), flat, pivots)
-        return a, pivots, swapped(m, permutation, k, flat)
+        pivot_number = m.op("Squeeze", pivot, ints(m, -1))
+        pivots = m.where(m.equal(places_of_pivots, k), pivot_number, pivots)
+        return a, pivots, swapped(m, permutation, k, pivot_number)
 
     return m.repeat(count, step, (a, pivots, permutation))
 
@@ -181,15 +181,15 @@ def permutation_reference(inputs: Arguments, attributes: Attributes) -> Computed
 
 def permutation_steps(m: Nodes, attributes: Attributes, pivots: Tensor) -> tuple[Tensor, ...]:
     """Build the permutation by one swap per pivot, in order."""
-    wide = m.op("Cast", pivots, to=int(ir.DataType.INT64))
+    pivots_int64 = m.op("Cast", pivots, to=int(ir.DataType.INT64))
     number = int_of(attributes, "permutation_size")
     count = m.tensor(m.constant(number, ir.DataType.INT64))
-    as_columns = m.op("Unsqueeze", wide, ints(m, -1))
+    as_columns = m.op("Unsqueeze", pivots_int64, ints(m, -1))
     permutation = counted(m, as_columns, count)
 
     def step(k: Tensor, permutation: Tensor) -> tuple[Tensor, ...]:
         """Swap row ``k`` with row ``pivots[k]``."""
-        partner = m.op("Gather", wide, m.op("Unsqueeze", k, ints(m, 0)), axis=-1)
+        partner = m.op("Gather", pivots_int64, m.op("Unsqueeze", k, ints(m, 0)), axis=-1)
         return (swapped(m, permutation, k, partner),)
 
     return m.repeat(size(m, pivots, -1), step, (permutation,))

@@ -34,12 +34,11 @@ def in_double(steps: Steps, *ranks: int) -> Body:
     ) -> tuple[ir.Value, ...]:
         """Build ``steps`` on the inputs as doubles, with one batch axis."""
         values = present(inputs)
-        narrow, m = values[0].dtype, Nodes(b)
-        assert narrow is not None
+        dtype, m = values[0].dtype, Nodes(b)
+        assert dtype is not None
         double = ir.DataType.DOUBLE
         tensors = [
-            m.tensor(_cast(b, value, {narrow: double} if narrow in REAL else {}))
-            for value in values
+            m.tensor(_cast(b, value, {dtype: double} if dtype in REAL else {})) for value in values
         ]
         array_ranks = ranks or (2,) * len(tensors)
         first = tensors[0].value.shape
@@ -53,7 +52,7 @@ def in_double(steps: Steps, *ranks: int) -> Body:
         results = steps(m, attributes, *tensors)
         if batch is not None:
             results = [_without_extra_matrix(m, result, batch) for result in results]
-        result_types = {ir.DataType.DOUBLE: narrow, ir.DataType.INT64: ir.DataType.INT32}
+        result_types = {ir.DataType.DOUBLE: dtype, ir.DataType.INT64: ir.DataType.INT32}
         return tuple(_cast(b, result.value, result_types) for result in results)
 
     return body

@@ -124,8 +124,8 @@ def factor(m: Nodes, a: Tensor, *, pivoting: bool) -> tuple[Tensor, Tensor, Tens
     count = smaller(m, size(m, a, -2), size(m, a, -1))
     single = ints_scalar(m, 1)
     taus = m.op("Squeeze", matrices_of(m, a, single, count, 0.0), ints(m, -2))
-    none = matrices_of(m, a, single, size(m, a, -1), 0.0)
-    order = m.op("Cast", none, to=int(ir.DataType.INT64)) + column_index
+    zeros = matrices_of(m, a, single, size(m, a, -1), 0.0)
+    order = m.op("Cast", zeros, to=int(ir.DataType.INT64)) + column_index
     indexes = count_to(m, count)
 
     def step(k: Tensor, a: Tensor, taus: Tensor, order: Tensor) -> tuple[Tensor, ...]:
@@ -141,8 +141,8 @@ def factor(m: Nodes, a: Tensor, *, pivoting: bool) -> tuple[Tensor, Tensor, Tens
         a = m.where(column_index > k, below, a)
         reflected_column = m.where(m.equal(row_index, k), beta, m.where(row_index > k, vector, x))
         a = m.where(m.equal(column_index, k), reflected_column, a)
-        flat = m.op("Squeeze", tau, ints(m, -1))
-        return a, m.where(m.equal(indexes, k), flat, taus), order
+        tau_of_column = m.op("Squeeze", tau, ints(m, -1))
+        return a, m.where(m.equal(indexes, k), tau_of_column, taus), order
 
     a, taus, order = m.repeat(count, step, (a, taus, order))
     return a, taus, m.op("Squeeze", order, ints(m, -2))

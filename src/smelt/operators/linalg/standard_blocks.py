@@ -22,22 +22,20 @@ class Block(NamedTuple):
     sine: Tensor
 
 
-def standard(
-    m: Nodes, a: Tensor, b: Tensor, column_index: Tensor, d: Tensor, precision: float
-) -> Block:
+def standard(m: Nodes, a: Tensor, b: Tensor, c: Tensor, d: Tensor, precision: float) -> Block:
     """Return the standard form of ``[[a, b], [c, d]]``.
 
     Eigenvalues that differ by less than ``precision`` count as equal.
     """
     zero = a * 0.0
     one = zero + 1.0
-    general = _general(m, a, b, column_index, d, precision)
-    unchanged = Block(a, b, column_index, d, one, zero)
-    swapped = Block(d, -column_index, zero, a, zero, one)
-    is_standard = m.equal(a, d) & m.op("Xor", b < 0.0, column_index < 0.0)
+    general = _general(m, a, b, c, d, precision)
+    unchanged = Block(a, b, c, d, one, zero)
+    swapped = Block(d, -c, zero, a, zero, one)
+    is_standard = m.equal(a, d) & m.op("Xor", b < 0.0, c < 0.0)
     block = _where(m, is_standard, unchanged, general)
     block = _where(m, m.equal(b, 0.0), swapped, block)
-    return _where(m, m.equal(column_index, 0.0), unchanged, block)
+    return _where(m, m.equal(c, 0.0), unchanged, block)
 
 
 def _where(m: Nodes, mask: Tensor, x: Block, y: Block) -> Block:
@@ -50,22 +48,24 @@ def _where(m: Nodes, mask: Tensor, x: Block, y: Block) -> Block:
     )
 
 
-def _general(
-    m: Nodes, a: Tensor, b: Tensor, column_index: Tensor, d: Tensor, precision: float
-) -> Block:
-    """Return the standard form of a block with nonzero off-diagonal elements."""
+def _general(m: Nodes, a: Tensor, b: Tensor, c: Tensor, d: Tensor, precision: float) -> Block:
+    """Return the standard form of a block with nonzero off-diagonal elements.
+
+    The eigenvalues are real and distinct if ``half^2 + b c``, divided by ``scale``, exceeds 4
+    ``precision``.
+    """
     half = (a - d) * 0.5
-    most, least = (
-        m.op("Max", m.abs(b), m.abs(column_index)),
-        m.op("Min", m.abs(b), m.abs(column_index)),
+    larger, smaller = (
+        m.op("Max", m.abs(b), m.abs(c)),
+        m.op("Min", m.abs(b), m.abs(c)),
     )
-    signed = m.where(m.op("Xor", b < 0.0, column_index < 0.0), -least, least)
-    scale = m.op("Max", m.abs(half), most)
-    square = half / scale * half + most / scale * signed
+    signed_smaller = m.where(m.op("Xor", b < 0.0, c < 0.0), -smaller, smaller)
+    scale = m.op("Max", m.abs(half), larger)
+    discriminant = half / scale * half + larger / scale * signed_smaller
     real = _distinct_real(
-        m, (a, b, column_index, d), half, m.sqrt(scale) * m.sqrt(m.abs(square)), most * signed
+        m, (a, b, c, d), half, m.sqrt(scale) * m.sqrt(m.abs(discriminant)), larger * signed_smaller
     )
-    return _where(m, square >= 4.0 * precision, real, _pair_or_equal(m, a, b, column_index, d))
+    return _where(m, discriminant >= 4.0 * precision, real, _pair_or_equal(m, a, b, c, d))
 
 
 def _distinct_real(

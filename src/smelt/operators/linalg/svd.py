@@ -111,35 +111,37 @@ def _orthogonalize(m: Nodes, a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]
     tolerance = m.sqrt(m.op("Cast", height, to=int(ir.DataType.DOUBLE))) * EPS
     noise = total(m, a * a, -2, -1) * (EPS * EPS)
 
-    def step(turn: Tensor, quiet: Tensor, a: Tensor, right: Tensor) -> tuple[Tensor, ...]:
+    def step(turn: Tensor, quiet_rounds: Tensor, a: Tensor, right: Tensor) -> tuple[Tensor, ...]:
         """Rotate the pairs of one round; ``quiet`` counts the last rounds without a rotation."""
         partner = partners(m, count, m.op("Mod", turn, rounds))
         norms = total(m, a * a, -2)
         partner_norms = m.op("Gather", norms, partner, axis=-1)
         products = total(m, a * m.op("Gather", a, partner, axis=-1), -2)
-        to_rotate = m.abs(products) > m.sqrt(norms) * m.sqrt(partner_norms) * tolerance + noise
-        cosine, sine = rotation(m, norms, partner_norms, m.where(to_rotate, products, 0.0), partner)
+        is_rotated = m.abs(products) > m.sqrt(norms) * m.sqrt(partner_norms) * tolerance + noise
+        cosine, sine = rotation(
+            m, norms, partner_norms, m.where(is_rotated, products, 0.0), partner
+        )
         has_no_partner = m.equal(partner, m.op("Range", 0, count, 1))
-        busy = m.any(to_rotate & ~has_no_partner)
-        quiet = m.where(busy, quiet * 0, quiet + 1)
+        has_rotated = m.any(is_rotated & ~has_no_partner)
+        quiet_rounds = m.where(has_rotated, quiet_rounds * 0, quiet_rounds + 1)
         rotated_a = rotated_columns(m, a, cosine, sine, partner)
         rotated_v = rotated_columns(m, right, cosine, sine, partner)
-        return turn + 1, quiet, rotated_a, rotated_v
+        return turn + 1, quiet_rounds, rotated_a, rotated_v
 
-    square = matrices_of(m, a, count, count, 0.0)
-    row_index, column_index = index_grid(m, square)
-    start = (count * 0, count * 0, a, square + m.where(m.equal(row_index, column_index), 1.0, 0.0))
+    zeros = matrices_of(m, a, count, count, 0.0)
+    row_index, column_index = index_grid(m, zeros)
+    start = (count * 0, count * 0, a, zeros + m.where(m.equal(row_index, column_index), 1.0, 0.0))
 
-    def go_on(turn: Tensor, quiet: Tensor, *_: Tensor) -> Tensor:
+    def go_on(turn: Tensor, quiet_rounds: Tensor, *_: Tensor) -> Tensor:
         """True until all pairs were quiet for one cycle of rounds, or the limit is reached."""
-        return (quiet < rounds) & (turn < limit)
+        return (quiet_rounds < rounds) & (turn < limit)
 
-    _, quiet, a, right = m.loop(go_on, step, start)
+    _, quiet_rounds, a, right = m.loop(go_on, step, start)
     lengths = m.sqrt(total(m, a * a, -2))
     top_count = m.op("Unsqueeze", count, ints(m, 0))
     values, order = m.ops("TopK", lengths, top_count, outputs=2, axis=-1, largest=1, sorted=1)
     value_count = smaller(m, height, count)
-    failed = ~usable | (quiet < rounds)
+    failed = ~usable | (quiet_rounds < rounds)
     values = m.where(failed, math.nan, _first_columns(m, values * scale, value_count))
     return (
         values,

@@ -74,7 +74,11 @@ def _solve(
 
 def steps(m: Nodes, attributes: Attributes, *arrays: Tensor) -> tuple[Tensor, ...]:
     """Build the solution: elimination from the first row down, then substitution from the last row
-    up."""
+    up.
+
+    Row i of the upper triangle has the elements ``first``, ``second`` and ``third`` at columns i, i
+    + 1 and i + 2: a swap of rows fills the third. ``lower`` is left of the diagonal.
+    """
     lower, first, second = (m.op("Unsqueeze", array, ints(m, -1)) for array in arrays[:3])
     b = arrays[3]
     row_index, n = index_grid(m, b)[0], size(m, b, -2)
@@ -97,26 +101,28 @@ def steps(m: Nodes, attributes: Attributes, *arrays: Tensor) -> tuple[Tensor, ..
         ]
         factor = lower_row[0] / pivot[0]
         remainder = [b - factor * a for a, b in zip(pivot[1:], lower_row[1:], strict=True)]
-        at, after = m.equal(row_index, i), m.equal(row_index, i + 1)
+        is_row, is_next = m.equal(row_index, i), m.equal(row_index, i + 1)
         return (
-            m.where(at, pivot[0], m.where(after, remainder[0], first)),
-            m.where(at, pivot[1], m.where(after, remainder[1], second)),
-            m.where(at, pivot[2], third),
-            m.where(at, pivot[3], m.where(after, remainder[2], x)),
+            m.where(is_row, pivot[0], m.where(is_next, remainder[0], first)),
+            m.where(is_row, pivot[1], m.where(is_next, remainder[1], second)),
+            m.where(is_row, pivot[2], third),
+            m.where(is_row, pivot[3], m.where(is_next, remainder[2], x)),
         )
 
     start = (first, second, zeros_like(m, first), b)
     first, second, third, b = m.repeat(m.maximum(n - 1, 0), eliminate, start)
 
-    def substitute(k: Tensor, x: Tensor, next_: Tensor, after: Tensor) -> tuple[Tensor, ...]:
+    def substitute(
+        k: Tensor, x: Tensor, below_by_one: Tensor, below_by_two: Tensor
+    ) -> tuple[Tensor, ...]:
         """Compute row ``n - 1 - k`` of the solution from the two rows below it."""
         i = n - 1 - k
-        from_below = row(m, second, i) * next_ + row(m, third, i) * after
+        from_below = row(m, second, i) * below_by_one + row(m, third, i) * below_by_two
         value = (row(m, b, i) - from_below) / row(m, first, i)
-        return m.where(m.equal(row_index, i), value, x), value, next_
+        return m.where(m.equal(row_index, i), value, x), value, below_by_one
 
-    none = total(m, zeros_like(m, b), -2)
-    x, _, _ = m.repeat(n, substitute, (zeros_like(m, b), none, none))
+    zeros = total(m, zeros_like(m, b), -2)
+    x, _, _ = m.repeat(n, substitute, (zeros_like(m, b), zeros, zeros))
     singular = total(m, m.where(m.abs(first) > 0.0, 0.0, 1.0), -2) > 0.0
     return (m.where(singular, math.nan, x),)
 

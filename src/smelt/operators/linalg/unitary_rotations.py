@@ -39,6 +39,19 @@ def parts(m: Nodes, number: Tensor) -> Complex:
     return Complex(*m.ops("Split", number, outputs=2, axis=1, num_outputs=2))
 
 
+def times(x: Complex, y: Complex) -> Complex:
+    """Return the product of two complex numbers."""
+    return Complex(x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re)
+
+
+def square_root(m: Nodes, z: Complex) -> Complex:
+    """Return a square root of the complex number ``z``."""
+    length = m.sqrt(z.re * z.re + z.im * z.im)
+    re = m.sqrt(m.op("Max", (length + z.re) * 0.5, 0.0))
+    im = m.sqrt(m.op("Max", (length - z.re) * 0.5, 0.0))
+    return Complex(re, m.where(z.im < 0.0, -im, im))
+
+
 def rotated(m: Nodes, form: Form, p: Tensor, x: Complex, y: Complex) -> Form:
     """Return ``form`` with rows ``p`` and ``p + 1`` rotated so that ``(x, y)`` becomes ``(r, 0)``.
 
