@@ -56,14 +56,20 @@ def _work(graph: ir.Graph, times: Polynomial) -> Iterator[Work]:
 def _work_of_one(node: ir.Node, times: Polynomial) -> Work:
     """Return the work of a node without inner graphs, multiplied by ``times``."""
     name = "" if node.domain else node.op_type
-    product, other = PRODUCTS.get(name), OTHERS.get(name)
-    macs = product(node) if product is not None else ZERO
-    rest = other(node) if other is not None else None if product is None else ZERO
-    flops = macs * 2 + rest if macs is not None and rest is not None else None
-    moved = _bytes(node)
+    count_macs, count_others = PRODUCTS.get(name), OTHERS.get(name)
+    macs = count_macs(node) if count_macs is not None else ZERO
+    other_operations = (
+        count_others(node) if count_others is not None else None if count_macs is None else ZERO
+    )
+    flops = (
+        macs * 2 + other_operations if macs is not None and other_operations is not None else None
+    )
+    bytes_moved = _bytes(node)
     if times is ONCE:
-        return Work(node, macs, flops, moved)
-    return Work(node, *(None if item is None else item * times for item in (macs, flops, moved)))
+        return Work(node, macs, flops, bytes_moved)
+    return Work(
+        node, *(None if item is None else item * times for item in (macs, flops, bytes_moved))
+    )
 
 
 def _trips(node: ir.Node) -> Polynomial:

@@ -82,13 +82,13 @@ def parse_all(*texts: str) -> Steps:
     return steps
 
 
-def without_steps(steps: Steps, done: Collection[str]) -> Steps:
-    """Return ``steps`` without the steps whose text is in ``done``."""
+def without_steps(steps: Steps, dropped: Collection[str]) -> Steps:
+    """Return ``steps`` without the steps whose text is in ``dropped``, in Fixpoints too."""
     kept: list[Step | Fixpoint] = []
     for step in steps:
         if isinstance(step, Fixpoint):
-            kept.append(Fixpoint(without_steps(step.steps, done), step.rounds))
-        elif str(step) not in done:
+            kept.append(Fixpoint(without_steps(step.steps, dropped), step.rounds))
+        elif str(step) not in dropped:
             kept.append(step)
     return tuple(kept)
 

@@ -127,9 +127,9 @@ class _Search:
         while has_progress:
             has_progress = False
             for i in _members(ready):
-                top, after = self._step(done, live, i)
-                if after <= live and top <= peak:
-                    done, live = done | 1 << i, after
+                top, live_after = self._step(done, live, i)
+                if live_after <= live and top <= peak:
+                    done, live = done | 1 << i, live_after
                     ready = self._ready(done, ready, i)
                     run_at_once.append(i)
                     has_progress = True
@@ -140,12 +140,12 @@ class _Search:
         """Return the peak during group ``i`` and the live bytes after it."""
         self.work -= 1
         done |= 1 << i
-        top = live + self.grows[i]
-        after = top - self.scratch[i]
+        peak = live + self.grows[i]
+        live_after = peak - self.scratch[i]
         for users, size in self.frees[i]:
             if users & done == users:
-                after -= size
-        return top, after
+                live_after -= size
+        return peak, live_after
 
     def _ready(self, done: int, ready: int, i: int) -> int:
         """Return the ready groups after group ``i`` has run."""

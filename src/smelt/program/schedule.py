@@ -74,7 +74,7 @@ def _greedy(problem: OrderProblem) -> list[int]:
     is_taken = [False] * problem.count
 
     def change(instruction: int) -> int:
-        """Return the change of the live bytes if instruction ``i`` runs next.
+        """Return the change of the live bytes if ``instruction`` runs next.
 
         The writer of a storage is one of its users, so a storage that nobody reads is not live
         afterwards.

@@ -161,7 +161,7 @@ def _warn_of_nothing_taken(
     """Warn that all of a model went to ``fallback``, with the most frequent reason
     and near miss.
     """
-    most = max(left, key=lambda entry: int(entry["count"]))
+    operator = max(left, key=lambda entry: int(entry["count"]))
     most_frequent = max(misses, key=lambda entry: int(entry["count"]), default=None)
     near_miss = (
         f" (its rule {most_frequent['rule']} at {most_frequent['node']!r}: "
@@ -171,7 +171,7 @@ def _warn_of_nothing_taken(
     )
     warnings.warn(
         f"target {target.name!r} takes no node of this model, so {fallback.name!r} runs all of it:"
-        f" {most['operator']} {most['node']!r}: {most['why']}{near_miss}",
+        f" {operator['operator']} {operator['node']!r}: {operator['why']}{near_miss}",
         NothingTaken,
         stacklevel=2,
     )

@@ -38,7 +38,7 @@ def without_references(closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
         return closed
     _check_own(closed)
     try:
-        free = discharge_state(closed)
+        stateless = discharge_state(closed)
     except NotImplementedError as error:
         raise Unsupported(
             "E102",
@@ -47,8 +47,8 @@ def without_references(closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
             why=str(error),
             fix="carry the array through the loop or the call instead, and return it",
         ) from error
-    named = free.jaxpr.replace(debug_info=closed.jaxpr.debug_info)
-    return compat.ClosedJaxpr(named, free.consts)
+    with_names = stateless.jaxpr.replace(debug_info=closed.jaxpr.debug_info)
+    return compat.ClosedJaxpr(with_names, stateless.consts)
 
 
 def _is_stateful(item: compat.Equation | compat.ClosedJaxpr) -> bool:

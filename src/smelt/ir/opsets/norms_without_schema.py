@@ -58,23 +58,23 @@ def _expand_norm(b: Builder, node: ir.Node, *, centred: bool) -> tuple[ir.Value,
     """
     x, scale, bias = first_inputs(node, 3)
     assert x is not None
-    narrow = x.dtype in _NARROW
-    wide_input = b.op("Cast", x, to=int(_FLOAT)) if narrow else x
+    is_half = x.dtype in _NARROW
+    wide_input = b.op("Cast", x, to=int(_FLOAT)) if is_half else x
     axes = _axes(wide_input, node.attributes.get_int("axis", -1))
-    flat = (
+    rows = (
         wide_input
         if axes
         else b.op("Flatten", wide_input, axis=node.attributes.get_int("axis", -1))
     )
-    mean = b.mean(flat, axes or [-1]) if centred else None
-    centred_input = flat if mean is None else b.op("Sub", flat, mean)
+    mean = b.mean(rows, axes or [-1]) if centred else None
+    centred_input = rows if mean is None else b.op("Sub", rows, mean)
     variance = b.mean(b.op("Mul", centred_input, centred_input), axes or [-1])
     epsilon = b.const_like(node.attributes.get_float("epsilon", 1e-5), wide_input)
     deviation = b.op("Sqrt", b.op("Add", variance, epsilon))
     result = b.op("Div", centred_input, deviation)
-    if flat is not wide_input:
+    if rows is not wide_input:
         result = b.op("Reshape", result, b.op("Shape", x))
-    if narrow and x.dtype is not None:
+    if is_half and x.dtype is not None:
         result = b.op("Cast", result, to=int(x.dtype))
     result = b.op("Mul", result, scale)
     if bias is not None:

@@ -93,11 +93,11 @@ def _clip(node: ir.Node, rewriter: Rewriter) -> None:
 
 def _integer_bound(number: float, is_lowest: bool, dtype: ir.DataType) -> int:
     """Return the integer of ``dtype`` that bounds integers as ``number`` does."""
-    held = ml_dtypes.iinfo(dtype.numpy())
+    limits = ml_dtypes.iinfo(dtype.numpy())
     if abs(number) >= 2.0**63:
-        return int(held.max if number > 0 else held.min)
-    inside = math.ceil(number) if is_lowest else math.floor(number)
-    return min(max(inside, int(held.min)), int(held.max))
+        return int(limits.max if number > 0 else limits.min)
+    rounded = math.ceil(number) if is_lowest else math.floor(number)
+    return min(max(rounded, int(limits.min)), int(limits.max))
 
 
 def _pad(node: ir.Node, rewriter: Rewriter) -> None:

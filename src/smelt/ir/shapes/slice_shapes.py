@@ -75,9 +75,10 @@ def _infer_slice(library_rule: ShapeRule, context: ShapeInferenceContext, node: 
 def _cut_dim(
     context: ShapeInferenceContext, old_size: Dim, library_size: Dim, cut: Cut | None
 ) -> Dim:
-    """Return the size that ``cut``, with constant start, end and step, leaves of a dim ``before``.
+    """Return the size that ``cut``, with constant start, end and step, leaves of ``old_size``.
 
-    ``after`` is what the library inferred; where that is only a guess, a new symbol is returned.
+    ``library_size`` is what the library inferred. Where that is a number for a symbolic dim, it is
+    a guess, so a new symbol is returned.
     """
     if isinstance(old_size, int):
         return library_size if cut is None else _known_rows(old_size, cut, library_size)
@@ -115,16 +116,16 @@ def _constant_slice(context: ShapeInferenceContext, node: ir.Node) -> ir.Shape |
         return None
     dims = list(shape)
     for axis, cut in ranges.items():
-        before = dims[axis]
+        size = dims[axis]
         if not cut.step or (cut.step < 0 and cut.end in UNBOUNDED):
             return None
-        if isinstance(before, int):
-            dims[axis] = len(rows_taken(before, cut))
+        if isinstance(size, int):
+            dims[axis] = len(rows_taken(size, cut))
             continue
-        rows = _rows(before, cut)
+        rows = _rows(size, cut)
         if rows is None:
             return None
-        is_new = rows is not before and not isinstance(rows, int) and _is_deep(before)
+        is_new = rows is not size and not isinstance(rows, int) and _is_deep(size)
         dims[axis] = context.new_symbolic_dim() if is_new else rows
     return ir.Shape(dims)
 

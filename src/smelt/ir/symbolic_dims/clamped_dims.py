@@ -140,13 +140,13 @@ def _is_never_clamped(dim: Dim, whole: Dim, bounds: _Bounds) -> bool:
     import sympy
 
     expression = expression_of(dim)
-    kept = {}
+    without_min = {}
     for clamped in expression.atoms(sympy.Min):
         number, *sizes = sorted(clamped.args, key=lambda arg: not arg.is_Integer)
         if len(sizes) == 1 and number.is_Integer:
-            for most, bound in bounds:
-                if number >= bound and (expression_of(most) - sizes[0]).is_nonnegative:
-                    kept[clamped] = sizes[0]
-    uncut = expression.xreplace(kept) if kept else expression
-    other = whole if isinstance(whole, int) else expression_of(whole)
-    return bool(kept) and sympy.simplify(uncut - other) == 0
+            for largest_dim, bound in bounds:
+                if number >= bound and (expression_of(largest_dim) - sizes[0]).is_nonnegative:
+                    without_min[clamped] = sizes[0]
+    uncut = expression.xreplace(without_min) if without_min else expression
+    expected = whole if isinstance(whole, int) else expression_of(whole)
+    return bool(without_min) and sympy.simplify(uncut - expected) == 0

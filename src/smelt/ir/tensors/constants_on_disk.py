@@ -71,11 +71,14 @@ def spilled(array: np.ndarray) -> np.ndarray:
     root = _root(array)
     if array.nbytes < SPILLED or array.dtype.hasobject or not _is_new(root):
         return array
-    kept = _in_memory.get()
-    kept = _outside_of_compiles if kept is None else kept
+    in_memory = _in_memory.get()
+    in_memory = _outside_of_compiles if in_memory is None else in_memory
     with _lock:
-        if sum(other.nbytes for other in kept.values()) + root.nbytes <= IN_MEMORY:
-            kept[id(root)] = _owned[id(root)] = root
+        if (
+            sum(array_in_memory.nbytes for array_in_memory in in_memory.values()) + root.nbytes
+            <= IN_MEMORY
+        ):
+            in_memory[id(root)] = _owned[id(root)] = root
             return array
         try:
             return _segment_for(array.nbytes).add(array)

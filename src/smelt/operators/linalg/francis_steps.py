@@ -63,18 +63,18 @@ def real_schur(
 
         ``stuck`` counts the iterations since the last finished block.
         """
-        works = is_unfinished(last, stuck)
+        is_active = is_unfinished(last, stuck)
         b = bands(m, form, indexes)
         first = _first_of_block(m, b, last, c, precision)
-        form = m.where(m.equal(r, first) & m.equal(c, first - 1) & works, 0.0, form)
+        form = m.where(m.equal(r, first) & m.equal(c, first - 1) & is_active, 0.0, form)
         is_done = first >= last - 1
         stuck = stuck + 1
-        block = Block(first, last, works & ~is_done)
-        after = _step(m, Decomposed(form, vectors), b, indexes, block, stuck, precision)
-        is_pair = works & m.equal(first, last - 1)
-        after = _standardize_pair(m, after, b, indexes, last, is_pair, precision)
+        block = Block(first, last, is_active & ~is_done)
+        decomposed = _step(m, Decomposed(form, vectors), b, indexes, block, stuck, precision)
+        is_pair = is_active & m.equal(first, last - 1)
+        decomposed = _standardize_pair(m, decomposed, b, indexes, last, is_pair, precision)
         stuck = m.where(is_done, stuck * 0, stuck)
-        return m.where(works & is_done, first - 1, last), stuck, *after
+        return m.where(is_active & is_done, first - 1, last), stuck, *decomposed
 
     zero = m.op("Cast", largest(m, form) * 0.0, to=int(ir.DataType.INT64))  # one per matrix
     start = zero + count - 1, zero, form, vectors

@@ -48,9 +48,9 @@ def gamma_series(
         return (active & going & (count < LIMIT), *updated)
 
     start = (is_used, zero, one, one, zero, zero)
-    _, count, _, total, _, growth = m.loop(lambda active, *_: active, step, start)
+    _, count, _, total, _, slope_of_total = m.loop(lambda active, *_: active, step, start)
     failed = count >= LIMIT
-    return m.where(failed, math.nan, total), m.where(failed, math.nan, growth)
+    return m.where(failed, math.nan, total), m.where(failed, math.nan, slope_of_total)
 
 
 def gamma_fraction(
@@ -60,6 +60,8 @@ def gamma_fraction(
 
     Numerators and denominators follow recurrences and are scaled down as they grow, as in Cephes:
     ``num = num1 * z - num2 * w``, and the same for ``den``. 1 is the last term, 2 the one before.
+    The slopes are the derivatives of the same recurrences by a. The loop ends where the quotient
+    ``num / den``, and with ``slope`` its derivative, changes by rounding errors only.
     """
     zero = x * 0.0
     one = zero + 1.0

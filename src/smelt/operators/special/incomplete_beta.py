@@ -56,7 +56,11 @@ def _density(m: Arithmetic, a: Number, b: Number, x: Number, complement: Number)
 
 
 def _fraction(m: Arithmetic, a: Number, b: Number, x: Number, is_used: Number) -> Number:
-    """Return the reciprocal of the continued fraction DLMF 8.17.22, two of its terms per step."""
+    """Return the reciprocal of the continued fraction DLMF 8.17.22, two of its terms per step.
+
+    ``1 + t1 / (1 + t2 / (1 + ...))`` is the product of the ratios ``c d``, after W. Lentz; a step
+    multiplies ``value`` by the ratios of the terms 2 k and 2 k + 1.
+    """
     one = x * 0.0 + 1.0
 
     def advance(term: Number, c: Number, d: Number) -> tuple[Number, Number]:
@@ -71,20 +75,20 @@ def _fraction(m: Arithmetic, a: Number, b: Number, x: Number, is_used: Number) -
         k, c, d, value = state
         next_k = k + 1.0
         twice = a + 2.0 * next_k
-        even = next_k * (b - next_k) * x / ((twice - 1.0) * twice)
-        odd = -(a + next_k) * (a + b + next_k) * x / (twice * (twice + 1.0))
-        odd_c, odd_d = advance(even, c, d)
-        c2, d2 = advance(odd, odd_c, odd_d)
-        change = c2 * d2
-        next_state = (next_k, c2, d2, value * (odd_c * odd_d) * change)
+        even_term = next_k * (b - next_k) * x / ((twice - 1.0) * twice)
+        odd_term = -(a + next_k) * (a + b + next_k) * x / (twice * (twice + 1.0))
+        odd_c, odd_d = advance(even_term, c, d)
+        next_c, next_d = advance(odd_term, odd_c, odd_d)
+        change = next_c * next_d
+        next_state = (next_k, next_c, next_d, value * (odd_c * odd_d) * change)
         going = m.abs(change - 1.0) > TOLERANCE
         updated = (
             m.where(active, after, before) for after, before in zip(next_state, state, strict=True)
         )
         return (active & going & (next_k < LIMIT), *updated)
 
-    first = -(a + b) * x / (a + 1.0)
-    d = advance(first, one, one)[1]
+    first_term = -(a + b) * x / (a + 1.0)
+    d = advance(first_term, one, one)[1]
     start = (is_used, one * 0.0, one, d, d)
     _, k, _, _, value = m.loop(lambda active, *_: active, step, start)
     return m.where(k >= LIMIT, math.nan, value)

@@ -24,16 +24,16 @@ def zeta(m: Arithmetic, s: Number, q: Number) -> Number:
     A ``q`` below 0 needs an integral s: the terms below 0 are those of two zeta functions above 0,
     so their number does not matter. A pole is infinite for an even s, NaN for an odd one.
     """
-    integral, pole = m.equal(m.floor(s), s), m.equal(m.floor(q), q) & (q <= 0.0)
-    even = m.equal(m.floor(s * 0.5) * 2.0, s)
+    is_integer, is_pole = m.equal(m.floor(s), s), m.equal(m.floor(q), q) & (q <= 0.0)
+    is_even = m.equal(m.floor(s * 0.5) * 2.0, s)
     below = q < 0.0
     fraction = q - m.floor(q)
     above = _euler_maclaurin(m, s, m.where(below, fraction, q))
-    missing = _euler_maclaurin(m, s, 1.0 - fraction) - _euler_maclaurin(m, s, 1.0 - q)
-    both = above + m.where(even, missing, -missing)
-    value = m.where(below, m.where(integral, both, math.nan), above)
+    terms_below_0 = _euler_maclaurin(m, s, 1.0 - fraction) - _euler_maclaurin(m, s, 1.0 - q)
+    with_terms_below_0 = above + m.where(is_even, terms_below_0, -terms_below_0)
+    value = m.where(below, m.where(is_integer, with_terms_below_0, math.nan), above)
     value = m.where(s < 1.0, math.nan, value)
-    value = m.where(pole, m.where(even & (s < math.inf), math.inf, math.nan), value)
+    value = m.where(is_pole, m.where(is_even & (s < math.inf), math.inf, math.nan), value)
     return m.where(m.equal(s, 1.0), math.inf, value)
 
 

@@ -182,20 +182,21 @@ def _plan(lhs: ir.Value, rhs: ir.Value, parts: Groups) -> Plan | None:
     left_perm = (*parts.lhs_batch, *parts.lhs_free, *parts.lhs_contracting)
     right_perm = (*parts.rhs_batch, *parts.rhs_contracting, *parts.rhs_free)
     left, right = _dims(lhs, left_perm), _dims(rhs, right_perm)
-    nb, nk = len(parts.lhs_batch), len(parts.lhs_contracting)
-    nl, nr = len(parts.lhs_free), len(parts.rhs_free)
+    batch_count, contracting_count = len(parts.lhs_batch), len(parts.lhs_contracting)
+    left_count, right_count = len(parts.lhs_free), len(parts.rhs_free)
+    result = [*left[: batch_count + left_count], *right[batch_count + contracting_count :]]
     # Without batch dims, MatMul supports any number of free dims on the left, and vectors.
-    batch = [1] * nb
-    rows = [1] * nl if nb == 0 else [nl]
+    batch = [1] * batch_count
+    rows = [1] * left_count if batch_count == 0 else [left_count]
     # ONNX Runtime 1.31 drops a Transpose before a MatMul with a vector by mistake when it
     # optimizes, so the vector becomes a column then.
     keeps_order = left_perm == tuple(sorted(left_perm))
-    columns = [] if nb == 0 and nr == 0 and keeps_order else [nr]
+    columns = [] if batch_count == 0 and right_count == 0 and keeps_order else [right_count]
     try:
         return Plan(
-            _merged_layout(left_perm, left, [*batch, *rows, nk]),
-            _merged_layout(right_perm, right, [*batch, nk, *columns]),
-            _restored([*left[: nb + nl], *right[nb + nk :]], [*batch, *rows, *columns]),
+            _merged_layout(left_perm, left, [*batch, *rows, contracting_count]),
+            _merged_layout(right_perm, right, [*batch, contracting_count, *columns]),
+            _restored(result, [*batch, *rows, *columns]),
         )
     except ValueError:
         return None

@@ -205,7 +205,7 @@ def _through_identity(value: ir.Value) -> ir.Value:
 
 def _may_stand_for(value: ir.Value, other: ir.Value) -> bool:
     """False if the two values have conflicting dtypes or shapes, as in an invalid model."""
-    known = value.dtype is not None and other.dtype is not None
+    have_dtypes = value.dtype is not None and other.dtype is not None
     return not (
-        (known and value.dtype != other.dtype) or conflicting_shapes(value.shape, other.shape)
+        (have_dtypes and value.dtype != other.dtype) or conflicting_shapes(value.shape, other.shape)
     )

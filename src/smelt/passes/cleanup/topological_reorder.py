@@ -53,8 +53,10 @@ def topological_reorder(
         after = _order(before, ops)
         if after == before:
             continue
-        previous = {node: last for last, node in pairwise(before)}
-        moved = [node for last, node in pairwise(after) if previous.get(node) is not last]
+        previous = {node: node_before for node_before, node in pairwise(before)}
+        moved = [
+            node for node_before, node in pairwise(after) if previous.get(node) is not node_before
+        ]
         count = sum(_is_listed(node, ops) for node in moved)
         graph.extend(after)
         stats.fired["node moved"] += count

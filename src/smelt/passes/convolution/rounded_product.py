@@ -115,6 +115,8 @@ def round_to(exact: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
     bits."""
     with np.errstate(all="ignore"):
         rounded = exact.astype(dtype)
-        small = np.abs(rounded) < float_info(dtype).smallest_normal
-    fits = bool(np.isfinite(rounded).all()) and _keep_precision(exact[small], rounded[small])
+        is_subnormal = np.abs(rounded) < float_info(dtype).smallest_normal
+    fits = bool(np.isfinite(rounded).all()) and _keep_precision(
+        exact[is_subnormal], rounded[is_subnormal]
+    )
     return rounded if fits else None

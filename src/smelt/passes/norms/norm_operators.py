@@ -162,8 +162,8 @@ def as_parameter(
     """
     if x.shape is None or value.shape is None or len(value.shape) > len(x.shape):
         return None
-    lead: list[int] = [1] * (len(x.shape) - len(value.shape))
-    value_dims: list[Dim] = [*lead, *value.shape.dims]
+    leading_ones: list[int] = [1] * (len(x.shape) - len(value.shape))
+    value_dims: list[Dim] = [*leading_ones, *value.shape.dims]
     inverse = [order.index(axis) for axis in range(len(order))]
     dims = [value_dims[axis] for axis in inverse]
     if any(dim != 1 for axis, dim in enumerate(dims) if axis not in axes):
@@ -172,14 +172,21 @@ def as_parameter(
     in_order = len(parameter_dims) == 1 or inverse == sorted(inverse)
     array = m.array(value, limit=None)
     if array is not None and all(isinstance(size, int) for size in parameter_dims):
-        fitted = array.reshape(*lead, *array.shape).transpose(inverse)
+        fitted = array.reshape(*leading_ones, *array.shape).transpose(inverse)
         fitted = fitted.reshape(fitted.shape[axes.start : axes.stop])
-        sizes = [size for size in parameter_dims if isinstance(size, int)]
+        parameter_sizes = [size for size in parameter_dims if isinstance(size, int)]
         fitted_sizes: tuple[int, ...] = fitted.shape
-        if any(size not in (1, want) for size, want in zip(fitted_sizes, sizes, strict=True)):
+        if any(
+            size not in (1, expected)
+            for size, expected in zip(fitted_sizes, parameter_sizes, strict=True)
+        ):
             return None
-        same = in_order and list(array.shape) == sizes
-        return value if same else b.constant(np.array(np.broadcast_to(fitted, sizes)))
+        is_unchanged = in_order and list(array.shape) == parameter_sizes
+        return (
+            value
+            if is_unchanged
+            else b.constant(np.array(np.broadcast_to(fitted, parameter_sizes)))
+        )
     varying_dims = [dims[axis] for axis in axes]
     if not in_order or not all(map(same_dim, varying_dims, parameter_dims)):
         return None

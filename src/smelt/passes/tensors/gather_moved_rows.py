@@ -165,6 +165,6 @@ def _gathered(chain: Chain, b: Builder) -> ir.Value:
 def _reshaped(x: ir.Value, chain: Chain, middle: Sequence[int], b: Builder) -> ir.Value:
     """Return ``x`` with dims ``middle`` between the prefix and suffix, which stay."""
     row = chain.moves[-1].result.shape
-    last = row.dims[len(row) - chain.suffix :] if row is not None else ()
-    kept = [dim for dim in last if isinstance(dim, int)]
-    return b.op("Reshape", x, b.const_i64([*[0] * chain.prefix, *middle, *kept]))
+    suffix_dims = row.dims[len(row) - chain.suffix :] if row is not None else ()
+    suffix_sizes = [dim for dim in suffix_dims if isinstance(dim, int)]
+    return b.op("Reshape", x, b.const_i64([*[0] * chain.prefix, *middle, *suffix_sizes]))

@@ -112,9 +112,9 @@ def _part(node: ir.Node, axis: int) -> tuple[int, ...] | None:
     added = len(after) - len(before)
     if added < 1 or axis + added >= len(after) or (added > 1 and axis + added + 1 < len(after)):
         return None
-    kept = [*zip(before[:axis], after[:axis], strict=True)]
-    kept += zip(before[axis + 1 :], after[axis + added + 1 :], strict=True)
-    if not all(same_dim(one, other) for one, other in kept):
+    other_dims = [*zip(before[:axis], after[:axis], strict=True)]
+    other_dims += zip(before[axis + 1 :], after[axis + added + 1 :], strict=True)
+    if not all(same_dim(dim_before, dim_after) for dim_before, dim_after in other_dims):
         return None
     group = [dim for dim in after[axis : axis + added + 1] if isinstance(dim, int)]
     if len(group) <= added or before[axis] != prod(group) or 0 in group:

@@ -35,16 +35,16 @@ def interleaving_of(
 
     The nodes that compute it are added to ``walk``.
     """
-    last = producer_of(value, *RESHAPES)
-    wide = last.inputs[0] if last is not None else None
-    before, after = dims_of(wide), dims_of(value)
-    if last is None or before is None or after is None:
+    reshape = producer_of(value, *RESHAPES)
+    unmerged = reshape.inputs[0] if reshape is not None else None
+    before, after = dims_of(unmerged), dims_of(value)
+    if reshape is None or before is None or after is None:
         return None
     mark = walk.mark()
-    walk.take([last])
-    stack = stack_of(wide, constants, walk)
+    walk.take([reshape])
+    stack = stack_of(unmerged, constants, walk)
     if stack is None:
-        interleaving = _transposed(wide, before, after, walk)
+        interleaving = _transposed(unmerged, before, after, walk)
     else:
         axis = stack.axis - 1
         is_merged = axis >= 0 and same_dims(merged_dims(before, axis, axis + 1), after)
@@ -57,10 +57,10 @@ def interleaving_of(
 
 
 def _transposed(
-    wide: ir.Value | None, before: tuple[Dim, ...], after: tuple[Dim, ...], walk: Walk
+    unmerged: ir.Value | None, before: tuple[Dim, ...], after: tuple[Dim, ...], walk: Walk
 ) -> Interleaving | None:
     """Return the interleaving by Concat, Reshape, Transpose and Reshape, else None."""
-    transpose = producer_of(wide, "Transpose")
+    transpose = producer_of(unmerged, "Transpose")
     split = producer_of(transpose.inputs[0], *RESHAPES) if transpose is not None else None
     joined = split.inputs[0] if split is not None else None
     concat = producer_of(joined, "Concat")

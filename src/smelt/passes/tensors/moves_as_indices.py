@@ -77,11 +77,11 @@ def chain_of(moves: Sequence[Move], most_rows: int) -> Chain | None:
     """
     first = moves[0].source
     shapes = [first.shape, *(move.result.shape for move in moves)]
-    least = min(len(shape) for shape in shapes if shape is not None)
+    lowest_rank = min(len(shape) for shape in shapes if shape is not None)
     prefix = min(move.prefix for move in moves)
-    suffix = min(least - prefix, *(move.suffix for move in moves))
+    suffix = min(lowest_rank - prefix, *(move.suffix for move in moves))
     middles = [_dims_between(shape, prefix, suffix) for shape in shapes]
-    row = first.shape.dims[len(first.shape) - suffix :] if first.shape is not None else ()
+    suffix_dims = first.shape.dims[len(first.shape) - suffix :] if first.shape is not None else ()
     if middles[0] is None or None in middles:
         return None
     if not 0 < prod(middles[0]) <= most_rows:
@@ -93,7 +93,7 @@ def chain_of(moves: Sequence[Move], most_rows: int) -> Chain | None:
             places = places.reshape(middle)
     if not 0 < places.size <= most_rows:
         return None
-    size = row_bytes(row, first.dtype)
+    size = row_bytes(suffix_dims, first.dtype)
     return Chain(tuple(moves), prefix, suffix, places, prod(middles[0]), size)
 
 

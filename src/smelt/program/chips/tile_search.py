@@ -216,8 +216,8 @@ class _Search:
         low, high = 0, len(last)
         while low < high:
             middle = (low + high) // 2
-            most = self._max_bytes(instruction, sizes(middle))
-            if most is None or self._fits(most):
+            touched = self._max_bytes(instruction, sizes(middle))
+            if touched is None or self._fits(touched):
                 high = middle
             else:
                 low = middle + 1

@@ -119,8 +119,8 @@ def around(m: Steps, x: Array, mode: str) -> list[tuple[Array, Array | None]]:
     if mode == "linear":
         return [(floor, 1 - fraction), (floor + 1, fraction)]
     a = CUBIC
-    far, near = fraction + 1, fraction
-    back, beyond = 1 - fraction, 2 - fraction
+    far_below, below = fraction + 1, fraction
+    above, far_above = 1 - fraction, 2 - fraction
 
     def outer(distance: Array) -> Array:
         """Return the weight of a pixel 1 to 2 pixels away: ``a t^3 - 5 a t^2 + 8 a t - 4 a``
@@ -132,7 +132,7 @@ def around(m: Steps, x: Array, mode: str) -> list[tuple[Array, Array | None]]:
         """Return the weight of a pixel up to 1 pixel away: ``(a + 2) t^3 - (a + 3) t^2 + 1``."""
         return (distance * (a + 2) - (a + 3)) * distance * distance + 1
 
-    weights = (outer(far), inner(near), inner(back), outer(beyond))
+    weights = (outer(far_below), inner(below), inner(above), outer(far_above))
     return [(floor + (i - 1.0), weight) for i, weight in enumerate(weights)]
 
 

@@ -66,12 +66,16 @@ def _attention_sizes(cached: bool) -> SizesOf:
             return Miss(f"the Attention {'lacks' if cached else 'reads'} past keys or values")
         q, k = (x.shape for x in m.root.inputs[:2] if x is not None)
         batch = q[0] if q is not None and isinstance(q[0], int) else 1
-        known = {"heads": heads[0] * max(batch, 1), "size": heads[1]}
+        head_sizes = {"heads": heads[0] * max(batch, 1), "size": heads[1]}
         rows = number(q[1]) if q is not None else None
         if not cached:
-            return {"rows": rows, "keys": number(k[1]) if k is not None else None, **known}
-        before = past[0].shape if past[0] is not None else None
-        return {"rows": rows, "past": number(before[2]) if before is not None else None, **known}
+            return {"rows": rows, "keys": number(k[1]) if k is not None else None, **head_sizes}
+        past_shape = past[0].shape if past[0] is not None else None
+        return {
+            "rows": rows,
+            "past": number(past_shape[2]) if past_shape is not None else None,
+            **head_sizes,
+        }
 
     return sizes
 

@@ -55,26 +55,28 @@ def _body(
     epsilon = attributes["epsilon"]
     assert isinstance(epsilon, int | float)
     dtype = first(inputs).dtype
-    narrow = dtype in (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+    is_half = dtype in (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
     terms = [term for term in (x, skip, bias) if term is not None]
-    if narrow:
+    if is_half:
         terms = [b.op("Cast", term, to=int(F32)) for term in terms]
-    wide = b.op("Add", *terms[:2])
-    wide = b.op("Add", wide, terms[2]) if len(terms) > 2 else wide
-    total = b.op("Cast", wide, to=int(dtype)) if narrow and dtype is not None else wide
-    mean = b.mean(wide, [-1])
-    centre = b.op("Sub", wide, mean) if centred else wide
-    spread = b.mean(b.op("Mul", centre, centre), [-1])
-    root = b.op("Sqrt", b.op("Add", spread, b.const_like(epsilon, wide)))
-    scale = b.op("Div", b.const_like(1, wide), root)
-    normed = b.op("Mul", centre, scale)
-    if narrow and dtype is not None:
+    sum_of_terms = b.op("Add", *terms[:2])
+    sum_of_terms = b.op("Add", sum_of_terms, terms[2]) if len(terms) > 2 else sum_of_terms
+    total = (
+        b.op("Cast", sum_of_terms, to=int(dtype)) if is_half and dtype is not None else sum_of_terms
+    )
+    mean = b.mean(sum_of_terms, [-1])
+    centred_sum = b.op("Sub", sum_of_terms, mean) if centred else sum_of_terms
+    variance = b.mean(b.op("Mul", centred_sum, centred_sum), [-1])
+    deviation = b.op("Sqrt", b.op("Add", variance, b.const_like(epsilon, sum_of_terms)))
+    scale = b.op("Div", b.const_like(1, sum_of_terms), deviation)
+    normed = b.op("Mul", centred_sum, scale)
+    if is_half and dtype is not None:
         normed = b.op("Cast", normed, to=int(dtype))
     result = b.op("Mul", normed, gamma)
     if centred and beta is not None:
         result = b.op("Add", result, beta)
     if not centred:
-        mean = b.op("Mul", mean, b.const_like(0, wide))
+        mean = b.op("Mul", mean, b.const_like(0, sum_of_terms))
     statistics = (b.op("Cast", value, to=int(F32)) for value in (mean, scale))
     return result, *statistics, total
 

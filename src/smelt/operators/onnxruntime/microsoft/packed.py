@@ -209,8 +209,8 @@ def rows_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Va
     if data.dtype != ir.DataType.UINT8:
         if b.model.opset_imports.get("", 0) < 21:
             return None
-        real = b.op("DequantizeLinear", data, scales, zeros, axis=axis, block_size=block)
-        return (b.op("Gather", real, indices, axis=gather_axis),)
+        dequantized = b.op("DequantizeLinear", data, scales, zeros, axis=axis, block_size=block)
+        return (b.op("Gather", dequantized, indices, axis=gather_axis),)
     assert data.shape is not None
     assert indices.shape is not None
     rank = len(data.shape)
@@ -227,16 +227,18 @@ def rows_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Va
         None if value is None else b.op("Gather", value, indices, axis=gather_axis)
         for value in (data, scales, zeros)
     ]
-    codes, factors, points = gathered_inputs
+    codes, factors, zero_points = gathered_inputs
     assert codes is not None
     assert factors is not None
-    leading = [0] * (rank + len(indices.shape) - 2)
-    numbers = _numbers(b, codes, bits, [*leading, blocks, block], factors)
+    leading_dims = [0] * (rank + len(indices.shape) - 2)
+    numbers = _numbers(b, codes, bits, [*leading_dims, blocks, block], factors)
     offsets = b.const_like(1 << (bits - 1), factors)
-    if points is not None:
-        offsets = _block_offsets(b, points, bits, [*leading, blocks], factors)
-    real = b.op("Mul", b.op("Sub", numbers, offsets), b.op("Unsqueeze", factors, b.const_i64([-1])))
-    return (b.op("Reshape", real, b.const_i64([*leading, row_length])),)
+    if zero_points is not None:
+        offsets = _block_offsets(b, zero_points, bits, [*leading_dims, blocks], factors)
+    dequantized = b.op(
+        "Mul", b.op("Sub", numbers, offsets), b.op("Unsqueeze", factors, b.const_i64([-1]))
+    )
+    return (b.op("Reshape", dequantized, b.const_i64([*leading_dims, row_length])),)
 
 
 def _block_offsets(

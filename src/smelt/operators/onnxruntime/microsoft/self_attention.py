@@ -57,10 +57,10 @@ def _infer(
     batch, rows, _ = x.shape.dims
     heads = int_of(attributes, "num_heads")
     _, key, value = _sizes(attributes, width)
-    before: Dim | None = 0
+    past_rows: Dim | None = 0
     if past is not None:
-        before = past.shape[3] if past.shape is not None else None
-    key_rows = rows + before if isinstance(rows, int) and isinstance(before, int) else None
+        past_rows = past.shape[3] if past.shape is not None else None
+    key_rows = rows + past_rows if isinstance(rows, int) and isinstance(past_rows, int) else None
     present = ir.Shape([2, batch, heads, key_rows, value // heads]) if key == value else None
     return [Result(None, ir.Shape([batch, rows, value])), Result(None, present)]
 

@@ -43,11 +43,11 @@ def _unique(node: ir.Node, operands: Arrays) -> Sequence[Array]:
 def _boxes(node: ir.Node, operands: Arrays) -> Sequence[Array]:
     """Return batch, class and box index of each selected box."""
     boxes, scores = _present(node, operands, 0), _present(node, operands, 1)
-    most, overlap, least = (operands[i] if i < len(operands) else None for i in (2, 3, 4))
+    max_count, overlap, min_score = (operands[i] if i < len(operands) else None for i in (2, 3, 4))
     centred = bool(node.attributes.get_int("center_point_box", 0))
-    if most is None:
+    if max_count is None:
         return (np.zeros((0, 3), np.int64),)
-    return (selected_boxes_of(boxes, scores, most, overlap, least, centred),)
+    return (selected_boxes_of(boxes, scores, max_count, overlap, min_score, centred),)
 
 
 def _present(node: ir.Node, operands: Arrays, position: int) -> Array:

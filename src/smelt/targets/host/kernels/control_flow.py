@@ -52,15 +52,15 @@ def loop(call: Call) -> Step:
             states_and_rows[rows_begin:captured_begin],
             states_and_rows[captured_begin:],
         )
-        most = _most_iterations(trip, limit)
+        max_iterations = _most_iterations(trip, limit)
         goes_on = condition is None or bool(condition.all())
         i = 0
-        while goes_on and i < most:
+        while goes_on and i < max_iterations:
             operands = [row[_at(i, trip, back)] for row, back in zip(rows, reads, strict=True)]
             if counted:
                 head = (np.array(i, np.int64), np.array(goes_on))
-                last, *results = body(*head, *states, *operands, *captured)
-                goes_on = bool(last.all())
+                next_condition, *results = body(*head, *states, *operands, *captured)
+                goes_on = bool(next_condition.all())
             else:
                 results = list(body(*states, *operands, *captured))
             states = results[:state_count]

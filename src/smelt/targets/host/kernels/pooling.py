@@ -51,11 +51,11 @@ def _with_indices(call: Call, windows: Windows, fill: float | int) -> Step:
     plane = plane.reshape(windows.sizes, order="F" if column_major else "C")
     numbers = np.zeros(windows.padded, dtype=np.int64)
     windows.pad(plane, numbers, 0)
-    where = windows.view(numbers).reshape(-1, *windows.outputs)
+    places = windows.view(numbers).reshape(-1, *windows.outputs)
     inside_image = windows.pad(
         np.ones(windows.sizes, np.bool_), np.zeros(windows.padded, np.bool_), 0
     )
-    inside = windows.view(inside_image).reshape(-1, *windows.outputs)
+    is_inside = windows.view(inside_image).reshape(-1, *windows.outputs)
     starts = np.arange(prod(shape[:2])).reshape(*shape[:2], *(1 for _ in windows.sizes))
     starts = starts * prod(windows.sizes)
 
@@ -66,10 +66,10 @@ def _with_indices(call: Call, windows: Windows, fill: float | int) -> Step:
         best = np.argmax(windows_view, axis=2, keepdims=True)
         top = np.take_along_axis(windows_view, best, 2)
         if scratch:
-            ties = (windows_view == top) & inside
+            ties = (windows_view == top) & is_inside
             best = np.where(ties.any(axis=2, keepdims=True), ties.argmax(2, keepdims=True), best)
         np.copyto(out, top[:, :, 0])
-        chosen = np.take_along_axis(where[None, None], best, 2)[:, :, 0]
+        chosen = np.take_along_axis(places[None, None], best, 2)[:, :, 0]
         np.copyto(indices, chosen + starts)
 
     return Step(run, scratch=_padded_scratch(call, windows))

@@ -116,7 +116,7 @@ def _lstm(call: Call, functions: list[Function]) -> Advance:
 
     ``functions`` are those of the gates, of the candidate and of the cell state.
     """
-    f, g, last = functions
+    activate_gate, activate_candidate, activate_cell = functions
     coupled = call.attributes["input_forget"]
 
     def advance(
@@ -131,20 +131,22 @@ def _lstm(call: Call, functions: list[Function]) -> Advance:
         # One sum per gate: input, output, forget; the candidate is last.
         sums = input_gates + hidden @ weights
         size = hidden.shape[-1]
-        candidate = g(sums[:, 3 * size :])
+        candidate = activate_candidate(sums[:, 3 * size :])
         if peepholes is None:
-            gates = f(sums[:, : 3 * size])
+            gates = activate_gate(sums[:, : 3 * size])
             input_gate, output_gate, forget_gate = (
                 gates[:, number * size : (number + 1) * size] for number in range(3)
             )
             cell = (1 - input_gate if coupled else forget_gate) * cell + input_gate * candidate
-            return output_gate * last(cell), cell
+            return output_gate * activate_cell(cell), cell
         input_sum, output_sum, forget_sum, _ = np.split(sums, 4, axis=-1)
         input_peephole, output_peephole, forget_peephole = np.split(peepholes, 3)
-        input_gate = f(input_sum + input_peephole * cell)
-        forget_gate = 1 - input_gate if coupled else f(forget_sum + forget_peephole * cell)
+        input_gate = activate_gate(input_sum + input_peephole * cell)
+        forget_gate = (
+            1 - input_gate if coupled else activate_gate(forget_sum + forget_peephole * cell)
+        )
         cell = forget_gate * cell + input_gate * candidate
-        return f(output_sum + output_peephole * cell) * last(cell), cell
+        return activate_gate(output_sum + output_peephole * cell) * activate_cell(cell), cell
 
     return advance
 

@@ -100,13 +100,13 @@ def non_max_suppression(call: Call) -> Step:
     def run(
         boxes: Array,
         scores: Array,
-        most: Array,
+        max_count: Array,
         overlap: Array | None,
-        least: Array | None,
+        min_score: Array | None,
         out: Array,
     ) -> None:
         """Write the selected boxes; their number must be the declared one."""
-        selected = selected_boxes_of(boxes, scores, most, overlap, least, centred)
+        selected = selected_boxes_of(boxes, scores, max_count, overlap, min_score, centred)
         checked("NonMaxSuppression", selected.shape, out.shape)
         np.copyto(out, selected)
 
@@ -116,20 +116,20 @@ def non_max_suppression(call: Call) -> Step:
 def selected_boxes_of(
     boxes: Array,
     scores: Array,
-    most: Array,
+    max_count: Array,
     overlap: Array | None,
-    least: Array | None,
+    min_score: Array | None,
     centred: bool,
 ) -> Array:
     """Return sample, class and box index [N, 3] of each kept box."""
     limit = 0.0 if overlap is None else overlap.item()
-    floor = None if least is None else least.item()
+    floor = None if min_score is None else min_score.item()
     corners = _corners(boxes, centred)
     rows = [
         (sample, label, box)
         for sample, label in np.ndindex(scores.shape[:2])
         for box in _selected_boxes(
-            corners[sample], scores[sample, label], int(most.item()), limit, floor
+            corners[sample], scores[sample, label], int(max_count.item()), limit, floor
         )
     ]
     return np.asarray(rows, np.int64).reshape(-1, 3)

@@ -35,15 +35,15 @@ def bounded(
     An int32 index stays int32, because runtimes take both types.
     """
     index = cx.squeeze(starts, [len(cx.avals_in[1].shape) - 1])
-    narrow = index.dtype == ir.DataType.INT32 and not is_symbolic(limit) and limit < 2**31
-    index = index if narrow else cx.cast(index, ir.DataType.INT64)
+    stays_int32 = index.dtype == ir.DataType.INT32 and not is_symbolic(limit) and limit < 2**31
+    index = index if stays_int32 else cx.cast(index, ir.DataType.INT64)
     if indices.in_bounds(cx, starts, [limit], [1]):
         return index, None
     if is_symbolic(limit):
         last = cx.dim_scalar(limit - 1)
     else:
-        dtype = np.int32 if narrow else np.int64
+        dtype = np.int32 if stays_int32 else np.int64
         last = cx.constant(np.asarray(int(limit) - 1, dtype))
-    inside = cx.op("Min", cx.op("Max", index, cx.const_like(0, index)), last)
-    is_valid = cx.op("Equal", index, inside) if bounds_mode == indices.DROP else None
-    return inside, is_valid
+    clipped = cx.op("Min", cx.op("Max", index, cx.const_like(0, index)), last)
+    is_valid = cx.op("Equal", index, clipped) if bounds_mode == indices.DROP else None
+    return clipped, is_valid

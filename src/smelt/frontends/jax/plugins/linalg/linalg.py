@@ -73,14 +73,14 @@ def cholesky_update(cx: Lowering, r: ir.Value, w: ir.Value) -> list[Operand]:
             BLAS ``rotg``).
             """
             values, k = row
-            diagonal, other = values[k], w[k]
-            scale = jnp.maximum(abs(diagonal), abs(other))
-            scale = jnp.where(other == 0, 1, scale)
-            diagonal, other = diagonal / scale, other / scale
-            length = lax.sqrt(diagonal * diagonal + other * other)
+            diagonal, to_clear = values[k], w[k]
+            scale = jnp.maximum(abs(diagonal), abs(to_clear))
+            scale = jnp.where(to_clear == 0, 1, scale)
+            diagonal, to_clear = diagonal / scale, to_clear / scale
+            length = lax.sqrt(diagonal * diagonal + to_clear * to_clear)
             cosine, sine = (
-                jnp.where(other == 0, 1, diagonal / length),
-                jnp.where(other == 0, 0, other / length),
+                jnp.where(to_clear == 0, 1, diagonal / length),
+                jnp.where(to_clear == 0, 0, to_clear / length),
             )
             return cosine * w - sine * values, cosine * values + sine * w
 

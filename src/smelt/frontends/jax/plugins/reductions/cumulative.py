@@ -55,15 +55,15 @@ def running(cx: Lowering, reducer: Monoid, x: ir.Value, axis: int, reverse: bool
     """Return the running combination of ``x`` along ``axis``; by a Scan if its size is symbolic."""
     assert x.dtype is not None
     shape, dtype = tuple(cx.avals_in[0].shape), x.dtype
-    wide = Operand(cx.cast(x, reducer.widened(dtype)), shape)
+    widened = Operand(cx.cast(x, reducer.widened(dtype)), shape)
     if isinstance(shape[axis], int):
-        return cx.cast(_doubled(cx, reducer, wide, axis, reverse).value, dtype)
+        return cx.cast(_doubled(cx, reducer, widened, axis, reverse).value, dtype)
     order = [axis, *(dim for dim in range(len(shape)) if dim != axis)]
-    moved = tuple(shape[dim] for dim in order)
-    rows = [Operand(cx.transpose(wide.value, order), moved)]
+    rows_shape = tuple(shape[dim] for dim in order)
+    rows = [Operand(cx.transpose(widened.value, order), rows_shape)]
     assert reducer.neutral is not None
-    first = cx.cast(cx.constant(reducer.neutral[0]), reducer.widened(dtype))
-    starts = [Operand(cx.expand(first, moved[1:]), moved[1:])]
+    neutral = cx.cast(cx.constant(reducer.neutral[0]), reducer.widened(dtype))
+    starts = [Operand(cx.expand(neutral, rows_shape[1:]), rows_shape[1:])]
     (result,) = scan_rows(cx, reducer, rows, starts, running=True, reverse=reverse)
     return cx.cast(cx.transpose(result.value, np.argsort(order).tolist()), dtype)
 
