@@ -188,8 +188,7 @@ def _plan(lhs: ir.Value, rhs: ir.Value, parts: Groups) -> Plan | None:
     # Without batch dims, MatMul supports any number of free dims on the left, and vectors.
     batch = [1] * batch_count
     rows = [1] * left_count if batch_count == 0 else [left_count]
-    # ONNX Runtime 1.31 drops a Transpose before a MatMul with a vector by mistake when it
-    # optimizes, so the vector becomes a column then.
+    # ONNX Runtime 1.31 wrongly drops a Transpose before a MatMul with a vector: make it a column.
     keeps_order = left_perm == tuple(sorted(left_perm))
     columns = [] if batch_count == 0 and right_count == 0 and keeps_order else [right_count]
     try:
