@@ -27,16 +27,11 @@ FLAGS = (
 """Flags that preserve NaN, infinities and the order of operations."""
 
 LINK = (
-    *(
-        "-mexec-model=reactor",
-        "-nostdlib",
-        "-Wl,--no-entry",
-        "-Wl,--strip-all",
-        "-Wl,--stack-first",
-    ),
-    *("-Wl,-z,stack-size=262144", "-Wl,--gc-sections"),
+    *("-mexec-model=reactor", "-Wl,--no-entry", "-Wl,--strip-all", "-Wl,--gc-sections"),
+    "-Wl,-z,stack-size=262144",
 )
-"""The stack lies below all data, so an overflow of the stack traps."""
+NOT_ZIG = ("-nostdlib", "-Wl,--stack-first")
+"""Flags that zig lacks: no start files, and the stack below all data, so that overflow traps."""
 
 SIMD = ("-msimd128",)
 TIME_LIMIT = 600.0
@@ -123,6 +118,7 @@ def _compile(
     (folder / "model.c").write_text(text, "ascii")
     exported = [f"-Wl,--export={name}" for name in exports]
     line = [*command, "--target=wasm32-wasi", *FLAGS, *flags, *LINK, *exported]
+    line += [] if any("zig" in Path(part).name for part in command) else NOT_ZIG
     line += ["-o", "model.wasm", "model.c", "-lc", "-lm"]
     try:
         process = subprocess.run(

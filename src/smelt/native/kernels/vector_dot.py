@@ -18,7 +18,7 @@ from smelt.native.emit.writer import Writer
 from smelt.native.kernels.epilogue import Epilogue
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.reduction_loop import PAIRED, STRIDED, fetching
-from smelt.native.kernels.register_blocks import MORE_SUMS, WIDE, by_registers, even_blocks
+from smelt.native.kernels.register_blocks import MORE_SUMS, WIDE, by_registers, even_blocks, machine
 from smelt.native.kernels.vector import MOST_LANES, PRELUDE, TRANSPOSE_4X4
 from smelt.native.kernels.vector_micro_kernel import MicroKernel
 from smelt.program.run_sizes import Size, highest, lowest, same
@@ -198,7 +198,7 @@ def _emit_rows(
         _emit_runtime_rows(cx, p.m, tile)
         return
     loop = cx.body.shared_loop if p.shared == "rows" else cx.body.loop
-    narrow = even_blocks(p.m, WIDE_ROWS if columns == 1 else ROWS)
+    narrow = even_blocks(p.m, WIDE_ROWS if columns == 1 else machine().rows)
     wide = even_blocks(p.m, ROWS if columns > 2 else WIDE_ROWS)
     for when, parts in by_registers(cx.body, narrow, wide):
         tiles = sum(part.count for part in parts)

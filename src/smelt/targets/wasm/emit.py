@@ -9,6 +9,7 @@ from smelt.errors import InternalError
 from smelt.native.emit.unit import Unit
 from smelt.native.emit.weights import blob
 from smelt.native.interface_file import bounds_of, to_json
+from smelt.native.kernels.register_blocks import WASM_SIMD128, for_machine
 from smelt.native.work import kernel_report
 from smelt.program.resolve_sizes import with_largest_sizes
 from smelt.runtime.interface import interface_of
@@ -34,7 +35,8 @@ def emit(plan: WasmPlan) -> Artifact:
     """
     options: Options = plan.options
     program, memory, name = plan.steps, plan.memory, options.name
-    unit = Unit("smelt", program, memory, constants="blob")
+    with for_machine(WASM_SIMD128):
+        unit = Unit("smelt", program, memory, constants="blob")
     data = blob(unit.weights.values())
     text = source_of(program, memory, unit, len(data))
     names = exports(

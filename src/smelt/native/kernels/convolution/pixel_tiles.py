@@ -24,6 +24,7 @@ from smelt.native.kernels.register_blocks import (
     EqualBlocks,
     by_registers,
     even_blocks,
+    machine,
 )
 from smelt.native.kernels.vector_micro_kernel import SUMS, MicroKernel
 
@@ -65,8 +66,11 @@ def emit(
                     vectors = (wide if when == WIDE else narrow)[1]
                     _emit_with_pointers(cx, panel, channels, parts, vectors, when)
                 continue
+            if machine().pixels is not None:
+                _emit_at_offsets(cx, panel, channels, rows, narrow[1], "")
+                continue
             body.line(f"#if {WIDE}")
-            _emit_at_offsets(cx, panel, channels, rows, wide[1])
+            _emit_at_offsets(cx, panel, channels, rows, wide[1], WIDE)
             body.line("#else")
             parts = even_blocks(pixels, narrow[0])
             _emit_with_pointers(cx, panel, channels, parts, narrow[1], f"!({WIDE})")
@@ -134,21 +138,20 @@ def _emit_with_pointers(
 
 
 def _emit_at_offsets(
-    cx: KernelContext, panel: Panel, channels: Channels, rows: int, vectors: int
+    cx: KernelContext, panel: Panel, channels: Channels, rows: int, vectors: int, when: str
 ) -> None:
     """Write micro-kernels of pixels at constant offsets: part of an output row, or whole rows."""
     body, window, source = cx.body, panel.window, panel.source
-    out_width = window.output[2]
-    row_blocks = even_blocks(rows, max(1, MOST_PIXELS // out_width))
-    column_blocks = even_blocks(out_width, MOST_PIXELS)
+    out_width, most = window.output[2], machine().pixels or MOST_PIXELS
+    row_blocks = even_blocks(rows, max(1, most // out_width))
+    column_blocks = even_blocks(out_width, most)
     tiles = sum(part.count for part in row_blocks) * sum(part.count for part in column_blocks)
     fetch = _fetch(cx, panel, tiles)
     if fetch and channels.partial_sums:
         following = plus(_weights(cx, panel, channels), channels.count, panel.elements(1))
         body.line(f"const float *ahead = {following};")
     elif fetch:
-        each = panel.elements(channels_of(cx)[0])
-        following = f"o + {panel.width} < {panel.end} ? {each} : 0"
+        following = f"o + {panel.width} < {panel.end} ? {panel.elements(channels_of(cx)[0])} : 0"
         body.line(f"const float *ahead = {_weights(cx, panel, channels)} + ({following});")
     for y in row_blocks:
         for x in column_blocks:
@@ -166,7 +169,7 @@ def _emit_at_offsets(
                 reduction_loop = placed_loop(window, panel.width, offsets, fetch)
                 arguments = [first, *(["ahead"] if fetch else [])]
                 size, pixel = (len(offsets), vectors), f"r * {out_width} + q"
-                emit_tile(cx, panel, channels, size, reduction_loop, arguments, pixel, WIDE)
+                emit_tile(cx, panel, channels, size, reduction_loop, arguments, pixel, when)
                 if fetch:
                     body.line(f"ahead += {channels.count} * {fetch * _inner_iterations(window)};")
 
@@ -182,8 +185,7 @@ def _fetch(cx: KernelContext, panel: Panel, tiles: int) -> int:
 
     All ``tiles`` together prefetch the panel. 0 if there are few weights.
     """
-    channels, filters = channels_of(cx)
-    window = panel.window
+    (channels, filters), window = channels_of(cx), panel.window
     if panel.width < PANEL or filters * channels * window.kernel[1] * window.kernel[2] < FETCHED:
         return 0
     return -(-panel.elements(1) // (tiles * _inner_iterations(window)))
