@@ -66,25 +66,26 @@ def swap(site: Site, live: dict[str, dict[Place, list[FunctionType]]]) -> None:
     before, after = (
         _codes(marked(tree)[0], path) for tree in (ast.parse(source), mutated(source, site))
     )
-    for place, (old, new) in enumerate(zip(before, after, strict=True)):
-        key = (old.co_qualname, old.co_firstlineno)
-        if place == 0 or old == new:
+    for place, functions_there in live[str(path)].items():
+        if before[place] == after[place]:
             continue
-        if sum((each.co_qualname, each.co_firstlineno) == key for each in before) > 1:
+        if len(before[place]) != 1 or len(after[place]) != 1:
             raise Unswappable(site)
-        for function in live[str(path)][key]:
+        for function in functions_there:
             try:
-                function.__code__ = new
+                (function.__code__,) = after[place]
             except ValueError as error:
                 raise Unswappable(site) from error
 
 
-def _codes(tree: ast.Module, path: Path) -> list[CodeType]:
-    """Return the code of a module and of all in it."""
+def _codes(tree: ast.Module, path: Path) -> dict[Place, list[CodeType]]:
+    """Return the codes of all functions of a module, by name and first line."""
     found = [compile(tree, str(path), "exec", dont_inherit=True)]
+    places: dict[Place, list[CodeType]] = defaultdict(list)
     for code in found:
         found += [part for part in code.co_consts if isinstance(part, CodeType)]
-    return found
+        places[code.co_qualname, code.co_firstlineno].append(code)
+    return places
 
 
 def run(items: Sequence[pytest.Item], spend: float) -> Answer:

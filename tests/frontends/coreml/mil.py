@@ -82,7 +82,11 @@ def type_of(array: np.ndarray) -> TensorType:
 
 
 def read_one(
-    kind: str, feeds: Mapping[str, np.ndarray], results: Sequence[ValueType], ios: int, **inputs: Any
+    kind: str,
+    feeds: Mapping[str, np.ndarray],
+    results: Sequence[ValueType],
+    ios: int,
+    **inputs: Any,
 ) -> ir.Model:
     """Return the Model of a program of one operation."""
     outputs = {f"y{i}": each for i, each in enumerate(results)}
@@ -92,8 +96,14 @@ def read_one(
 
 
 def run_one(
-    kind: str, feeds: Mapping[str, np.ndarray], results: Sequence[ValueType], ios: int, **inputs: Any
+    kind: str,
+    feeds: Mapping[str, np.ndarray],
+    results: Sequence[ValueType],
+    ios: int,
+    **inputs: Any,
 ) -> tuple[np.ndarray, ...]:
     """Return the results of a program of one operation, read and run."""
     model = read_one(kind, feeds, results, ios, **inputs)
-    return tuple(np.asarray(y) for y in run(model, [feeds[v.name or ""] for v in model.graph.inputs]))
+    return tuple(
+        np.asarray(y) for y in run(model, [feeds[v.name or ""] for v in model.graph.inputs])
+    )
