@@ -217,7 +217,7 @@ def _choice_of_bias(
 
 
 def _are_equally_long(keys: ir.Value, v: ir.Value) -> bool:
-    """True if keys B,H,D,S and values B,H,S,D have equal S: a mask of one key may then be expanded."""
+    """True if keys B,H,D,S and values B,H,S,D have equal S, so a mask of one key may expand."""
     return keys.shape is not None and v.shape is not None and same_dim(keys.shape[3], v.shape[2])
 
 
