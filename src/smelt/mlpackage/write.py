@@ -44,6 +44,7 @@ class PackageFiles:
     """The files of ``package``: the model's bytes, and the weights as an iterator of pieces."""
 
     def __init__(self, package: Package) -> None:
+        self.package = package
         self._weights = WeightFile()
         writer = _Writer(self._weights)
         self.model = writer.model(package)

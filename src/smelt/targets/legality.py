@@ -23,7 +23,7 @@ NOT_PRODUCED = "no selection rule and no decomposition produces it"
 
 
 def check_limits(model: ir.Model, target: Target, options: Any = None) -> None:
-    """Raise an ErrorList of everything that ``target`` does not support: E201, E401 to E404.
+    """Raise an ErrorList of everything that ``target`` does not support: E201, E401 to E404, E407.
 
     ``options`` are its options.
     """
@@ -32,6 +32,7 @@ def check_limits(model: ir.Model, target: Target, options: Any = None) -> None:
         *_opset(model, target),
         *has_open_dims,
         *_ranks(model, target),
+        *_empty_tensors(model, target),
         *_operators(model, target, bool(has_open_dims)),
         *_dtypes(model, target),
         *_unaccepted_errors(model, target, options),
@@ -81,6 +82,8 @@ def _exceeded_limit(
     ):
         return f"more than {limits.max_rank} dims"
     known = bounds if limits.bounded_dims else NO_BOUNDS
+    if not limits.empty_tensors and any(0 in (value.shape or ()) for value in values):
+        return "a dim of size 0"
     if not limits.dynamic_dims and any(has_unbounded_dim(value, known) for value in values):
         return "sizes that have no bounds" if limits.bounded_dims else "sizes that are not fixed"
     return ""
@@ -194,6 +197,27 @@ def _ranks(model: ir.Model, target: Target) -> Iterator[SmeltError]:
             why="its arrays have no more",
             fix="merge dims of the model, or choose another target: `smelt targets`",
         )
+
+
+def empty_tensor(target: str, place: str, fix: str = "") -> Unsupported:
+    """Return error E407 for a value at ``place`` with a dim of 0."""
+    return Unsupported(
+        "E407",
+        f"target {target!r} takes no empty tensors",
+        at=place,
+        why="it has no dim of size 0",
+        fix=fix or "give the dim a size of 1 or more",
+    )
+
+
+def _empty_tensors(model: ir.Model, target: Target) -> Iterator[SmeltError]:
+    """Yield an error for each value with a dim of 0, if the target has none."""
+    if target.limits.empty_tensors:
+        return
+    values = [*model.graph.inputs, *(v for node in scope.nodes(model) for v in node.outputs)]
+    for value in values:
+        if value.shape is not None and any(dim == 0 for dim in value.shape):
+            yield empty_tensor(target.name, f"value {value.name!r} {_type(value)}")
 
 
 def _operators(model: ir.Model, target: Target, has_open_dims: bool) -> Iterator[SmeltError]:

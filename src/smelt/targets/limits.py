@@ -13,7 +13,8 @@ class Limits:
 
     ``dtypes``: element types, None for all. ``dynamic_dims``: symbolic dims may survive to run
     time. ``bounded_dims``: memory is planned for symbolic dims with declared bounds
-    (``smelt.ir.bounds``). ``max_rank``: the most dims of a value, None for any. ``opset``: lowest
+    (``smelt.ir.bounds``). ``max_rank``: the most dims of a value, None for any.
+    ``empty_tensors``: a dim of a value may be 0. ``opset``: lowest
     and highest ONNX opset. ``operators``: the ``(domain, op_type)`` that it runs after selection,
     None for all.
     """
@@ -22,6 +23,7 @@ class Limits:
     dynamic_dims: bool = True
     bounded_dims: bool = False
     max_rank: int | None = None
+    empty_tensors: bool = True
     opset: tuple[int, int] = (1, 10**6)
     operators: frozenset[tuple[str, str]] | None = None
 

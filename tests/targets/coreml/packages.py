@@ -6,9 +6,9 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 import smelt
+from smelt.frontends.coreml.load import read_core_ml
 from smelt.ir import text
 from smelt.mlpackage.program import Operation
 from smelt.runtime.runner import open_runner
@@ -55,8 +55,7 @@ def outside(array: np.ndarray) -> np.ndarray:
 
 def computed(artifact: Artifact, *inputs: np.ndarray) -> tuple[np.ndarray, ...]:
     """What the saved package computes, read by the Core ML frontend."""
-    load = pytest.importorskip("smelt.frontends.coreml.load", reason="needs the reader")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "m.mlpackage"
         artifact.save(path)
-        return tuple(open_runner(load.read_core_ml(path))(*map(outside, inputs)))
+        return tuple(open_runner(read_core_ml(path))(*map(outside, inputs)))

@@ -15,8 +15,10 @@ from smelt.targets.coreml import coreml
 pytest.importorskip("coremltools", reason="needs the extra coreml")
 
 
-@pytest.mark.parametrize("ios", [16, 17, 18])
-@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+@pytest.mark.parametrize(
+    "ios", [pytest.param(16, marks=pytest.mark.slow), 17, pytest.param(18, marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize("precision", [pytest.param("fp32", marks=pytest.mark.slow), "fp16"])
 @pytest.mark.parametrize("row", ROWS)
 def test_rows(row, precision, ios, tmp_path):
     path = tmp_path / "m.mlpackage"

@@ -10,6 +10,7 @@ import pytest
 from targets.coreml.packages import outside
 
 import smelt
+from smelt.frontends.coreml.load import read_core_ml
 from smelt.ir.symbolic_dims.dims import symbols_of, unnamed_dims
 from smelt.runtime.inputs import random_inputs
 from smelt.runtime.runner import open_runner
@@ -54,13 +55,12 @@ def error_at(path: Path, read, source, names: set[str], size: int) -> float:
     [each if each in QUICK else pytest.param(each, marks=pytest.mark.slow) for each in MODELS],
 )
 def test_the_package_agrees(name: str, precision: str) -> None:
-    load = pytest.importorskip("smelt.frontends.coreml.load", reason="needs the reader")
     path = FOLDER / f"{name}.onnx"
     names = names_of(smelt.load(path))
     dims = dict.fromkeys(names, (1, 6))
     artifact = smelt.compile(path, target=coreml, precision=precision, dims=dims)
     with tempfile.TemporaryDirectory() as folder:
         artifact.save(Path(folder) / "m.mlpackage")
-        read = open_runner(load.read_core_ml(Path(folder) / "m.mlpackage"))
+        read = open_runner(read_core_ml(Path(folder) / "m.mlpackage"))
     source = open_runner(path)
     assert max(error_at(path, read, source, names, size) for size in (1, 3, 6)) < ERRORS[precision]

@@ -19,7 +19,6 @@ AGREEING = 800
 
 
 def found(names: list[str]) -> dict[str, str]:
-    pytest.importorskip("smelt.frontends.coreml.load", reason="needs the reader")
     return {name: verdict(cases()[name]) for name in names if name not in DISAGREEING}
 
 

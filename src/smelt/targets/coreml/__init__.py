@@ -12,6 +12,7 @@ from smelt.targets.base import Limits, Target
 from smelt.targets.coreml.options import Options
 from smelt.targets.coreml.phases import allocate, computes, emit, schedule
 from smelt.targets.coreml.registry import ROWS
+from smelt.targets.coreml.saved import open_folder
 
 PASSES = (
     f"{EXPANDED},fixpoint(decompose-operators,inline-operator-bodies,"
@@ -31,7 +32,7 @@ TYPES = frozenset(
 coreml = Target(
     name="coreml",
     summary="an ML Program for Core ML, as an .mlpackage folder",
-    limits=Limits(dtypes=TYPES, dynamic_dims=False, bounded_dims=True, max_rank=5),
+    limits=Limits(TYPES, dynamic_dims=False, bounded_dims=True, max_rank=5, empty_tensors=False),
     passes=PASSES,
     kernels=frozenset(ROWS),
     computes=computes,
@@ -40,4 +41,5 @@ coreml = Target(
     allocate=allocate,
     emit=emit,
     tolerance=2e-2,
+    open=open_folder,
 )

@@ -17,11 +17,12 @@ from smelt.mlpackage.program import Block, Function, Interface
 from smelt.program.legality import and_more
 from smelt.targets.coreml.call import Call
 from smelt.targets.coreml.facts import Facts
-from smelt.targets.coreml.interface import Sizes, empty, problems_of
+from smelt.targets.coreml.interface import Sizes, problems_of
 from smelt.targets.coreml.options import IOS, Options
 from smelt.targets.coreml.ports import Ports
 from smelt.targets.coreml.registry import ROWS
 from smelt.targets.coreml.writer import Refused, Writer
+from smelt.targets.legality import empty_tensor
 
 NO_ROW = "no operation of Core ML computes it, and nothing replaces it"
 FIX = "change the model, or choose another target: `smelt targets` lists them"
@@ -108,6 +109,6 @@ def _error(code: str, name: str, why: str, fix: str, nodes: list[ir.Node]) -> Sm
     """Return the error of one operator and reason, with the first node."""
     at = f"node {nodes[0].name!r}{and_more(len(nodes))}"
     if "dimension of 0" in why or "dimension is 0" in why or "result is 0" in why:
-        return empty(f"{at} ({name})", fix or FIX)
+        return empty_tensor("coreml", f"{at} ({name})", fix)
     what = f"target 'coreml' cannot write operator {name}"
     return Unsupported(code, what, at=at, why=why, fix=fix or FIX)

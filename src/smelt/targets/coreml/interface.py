@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from smelt.errors import SmeltError, Unsupported, UsageError
+from smelt.errors import SmeltError, UsageError
 from smelt.ir.bounds import Bounds
 from smelt.ir.symbolic_dims.dims import size_of, symbols_of
 from smelt.mlpackage.program import ArrayElement, Element, Feature, MultiArray
 from smelt.targets.coreml.options import Options
+from smelt.targets.legality import empty_tensor
 
 OUTSIDE = {
     Element.FLOAT16: ArrayElement.FLOAT16,
@@ -112,9 +113,8 @@ def problems_of(values: Sequence[ir.Value], sizes: Sizes, kind: str) -> list[Sme
             if names and names <= sizes.bounds.keys():
                 least = _range(dim, sizes)[0]
             if least < 1:
-                fix = "give it a size of 1 or more"
-                fix = f"--dim {min(names)}=1..N" if names else fix
-                problems.append(empty(f"{kind} {value.name!r}", fix))
+                fix = f"--dim {min(names)}=1..N" if names else ""
+                problems.append(empty_tensor("coreml", f"{kind} {value.name!r}", fix))
         symbols = set().union(*(symbols_of(dim) for dim in value.shape or ()))
         count = 1
         for name in symbols & sizes.listed.keys():
@@ -124,17 +124,6 @@ def problems_of(values: Sequence[ir.Value], sizes: Sizes, kind: str) -> list[Sme
             what = f"{kind} {value.name!r} has {count} shapes"
             problems.append(UsageError("E633", what, why=why, fix="list fewer sizes"))
     return problems
-
-
-def empty(place: str, fix: str) -> Unsupported:
-    """Return error E407 for a dimension of 0."""
-    return Unsupported(
-        "E407",
-        "target 'coreml' takes no empty tensors",
-        at=place,
-        why="Core ML has no dimension of 0",
-        fix=fix,
-    )
 
 
 def feature(name: str, value: ir.Value, array: MultiArray) -> Feature:

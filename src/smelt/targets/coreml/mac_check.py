@@ -19,6 +19,7 @@ from smelt.runtime.inputs import random_inputs
 from smelt.runtime.runner import open_runner
 from smelt.targets.coreml.interface import Sizes
 from smelt.targets.coreml.options import Options
+from smelt.targets.coreml.runner import as_outside
 
 SCRIPT = '''"""Run {name}.mlpackage on this Mac, and compare it with results of ONNX Runtime.
 
@@ -96,9 +97,3 @@ def _corners(sizes: Sizes) -> list[dict[str, int]]:
         {name: sizes.listed.get(name, ends)[-1] for name, ends in sizes.bounds.items()},
     ]
     return [each for number, each in enumerate(found) if each not in found[:number]]
-
-
-def as_outside(value: object) -> np.ndarray:
-    """Return an array as the package has it: int32 for integers and bools, no scalars."""
-    array = np.atleast_1d(np.asarray(value))
-    return array.astype(np.int32) if array.dtype.kind in "biu" else array

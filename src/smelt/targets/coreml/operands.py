@@ -50,6 +50,12 @@ class Operands:
             raise Refused(f"input {index} is absent")
         return self.read(value, element or self.element(value))
 
+    def as_written(self, index: int) -> Val:
+        """Return input ``index`` with the element type in which it was written first."""
+        value = self.input(index)
+        found = None if value is None else self.facts.scope.original(value)
+        return self.x(index) if found is None else found
+
     def read(self, value: ir.Value, element: Element) -> Val:
         """Return an ONNX value with elements of type ``element``; casts are written once."""
         scope = self.facts.scope

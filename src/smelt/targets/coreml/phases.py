@@ -19,7 +19,9 @@ from smelt.targets.coreml.mac_check import check_files
 from smelt.targets.coreml.options import IOS, Options
 from smelt.targets.coreml.placement import placements
 from smelt.targets.coreml.registry import ROWS
+from smelt.targets.coreml.runner import package_runner
 from smelt.targets.coreml.writer import Refused, Writer
+from smelt.targets.runner import Runner
 
 CoreMLPlan: TypeAlias = Plan[Package, PackageFiles]
 
@@ -103,7 +105,12 @@ def emit(plan: CoreMLPlan) -> Artifact:
         "placement": placements(plan.steps),
         "checked": CLAIM,
     }
-    return Artifact("coreml", plan.model, files, plan, report)
+
+    def load() -> Runner:
+        """Return a runner of the saved bytes."""
+        return package_runner(plan.model, plan.memory, plan.facts["names"], options)
+
+    return Artifact("coreml", plan.model, files, plan, report, load)
 
 
 def computes(model: ir.Model, node: ir.Node) -> bool:

@@ -66,7 +66,7 @@ def identity(c: Call) -> None:
     training = c.array(2) if c.node.op_type == "Dropout" else None
     if c.node.op_type == "Dropout" and c.has(2) and (training is None or bool(training.any())):
         raise Refused("it drops elements at random when it trains", "export in evaluation mode")
-    value = c.x()
+    value = c.as_written(0)
     c.done(value)
     if len(c.node.outputs) > 1 and c.node.outputs[1].name:
         shape = c.shape(value)

@@ -1,0 +1,115 @@
+"""Run a package here: its saved bytes are read by the Core ML frontend, which gives an ONNX model.
+
+This checks the package, not Apple's kernels: the frontend has its own meaning of each operation.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.errors import UsageError
+from smelt.frontends.coreml.load import read_core_ml
+from smelt.ir.constants import tensor_of
+from smelt.mlpackage.write import PackageFiles
+from smelt.runtime.runner import open_runner
+from smelt.targets.coreml.options import Options
+from smelt.targets.runner import Runner
+
+
+def package_runner(
+    model: ir.Model, files: PackageFiles, names: Mapping[str, str], options: Options
+) -> Runner:
+    """Return a function that takes and returns arrays as ``model`` does.
+
+    ``names`` maps ONNX names to those of the package. Of several functions, the shapes of the
+    inputs choose one.
+    """
+    functions = _functions(files)
+    inputs = [value for value in model.graph.inputs if tensor_of(value) is None]
+    states = {after: before for before, after in options.state_names.items()}
+
+    def run(*arrays: Any) -> Sequence[Any]:
+        """Run one function of the package."""
+        named = {names[v.name or ""]: a for v, a in zip(inputs, arrays, strict=False)}
+        given = {name: as_outside(array) for name, array in named.items()}
+        function = _fitting(functions, given)
+        found = _results(function, given)
+        results = []
+        for value in model.graph.outputs:
+            before = states.get(value.name or "")
+            label = names[value.name or ""] if before is None else f"{names[before]}_out"
+            results.append(_as_declared(value, found[label]))
+        return results
+
+    return run
+
+
+def _functions(files: PackageFiles) -> list[tuple[ir.Model, Runner]]:
+    """Return the functions of the saved package as models, with runners."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, data in files.files().items():
+            path = Path(folder) / "m.mlpackage" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        models = [
+            read_core_ml(f"{folder}/m.mlpackage#{name}") for name in files.package.program.functions
+        ]
+        return [(model, open_runner(model)) for model in models]
+
+
+def _fitting(
+    functions: Sequence[tuple[ir.Model, Runner]], given: Mapping[str, np.ndarray]
+) -> tuple[ir.Model, Runner]:
+    """Return the first function whose fixed sizes are those of the arrays.
+
+    Raises UsageError E616 if there is none.
+    """
+    for model, run in functions:
+        pairs = [(value.shape, given[value.name or ""].shape) for value in model.graph.inputs]
+        if all(
+            shape is not None
+            and len(shape) == len(sizes)
+            and all(not isinstance(d, int) or d == n for d, n in zip(shape, sizes, strict=True))
+            for shape, sizes in pairs
+        ):
+            return model, run
+    shapes = {name: list(array.shape) for name, array in given.items()}
+    raise UsageError(
+        "E616",
+        f"no function of the package takes inputs of the shapes {shapes}",
+        why="each function has one of the listed sizes",
+        fix="give inputs of a listed size, or list this size in the option sizes",
+    )
+
+
+def _results(
+    function: tuple[ir.Model, Runner], given: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Return the outputs of one function by name; states have float16."""
+    model, run = function
+    arrays = []
+    for value in model.graph.inputs:
+        array = given[value.name or ""]
+        if value.dtype is not None and value.dtype.is_floating_point():
+            array = array.astype(value.dtype.numpy())
+        arrays.append(array)
+    results = [np.asarray(each) for each in run(*arrays)]
+    return {v.name or "": a for v, a in zip(model.graph.outputs, results, strict=True)}
+
+
+def _as_declared(value: ir.Value, array: np.ndarray) -> np.ndarray:
+    """Return an output with the element type and rank of the ONNX model."""
+    array = array.reshape(()) if value.shape is not None and not len(value.shape) else array
+    return array if value.dtype is None else array.astype(value.dtype.numpy())
+
+
+def as_outside(value: object) -> np.ndarray:
+    """Return an array as the package has it: int32 for integers and bools, no scalars."""
+    array = np.atleast_1d(np.asarray(value))
+    return array.astype(np.int32) if array.dtype.kind in "biu" else array
