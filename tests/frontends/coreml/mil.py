@@ -24,7 +24,12 @@ from smelt.mlpackage.program import (
 )
 from smelt.runtime.runner import run
 
-ELEMENTS = {each.numpy.name: each for each in reversed(Element) if each.bits >= 8 or each == 1}
+_OTHERS = (Element.BFLOAT16, Element.FLOAT8E4M3FN, Element.FLOAT8E5M2)
+ELEMENTS = {
+    each.numpy.name: each
+    for each in Element
+    if (each.bits >= 8 or each == Element.BOOL) and each not in _OTHERS
+}
 
 
 def element_of(array: np.ndarray) -> Element:

@@ -11,7 +11,7 @@ from smelt.frontends.coreml.lowering import Scope, tensor_type
 from smelt.frontends.coreml.registry import reads
 from smelt.frontends.coreml.types import onnx_type
 from smelt.ir.build import Builder
-from smelt.mlpackage.program import Block
+from smelt.mlpackage.program import Block, TensorType
 
 
 @reads("cond")
@@ -72,13 +72,25 @@ def _while_loop(call: Call) -> Sequence[ir.Value]:
     types = [
         (ir.DataType.INT64, ()),
         (ir.DataType.BOOL, ()),
-        *((onnx_type(kind.element), kind.dims) for kind in kinds),
+        *(
+            (onnx_type(kind.element), _carried(kind, value in shared.growing))
+            for kind, value in zip(kinds, initial, strict=True)
+        ),
     ]
     builder, values = call.builder.branch(types)
+    growing = [index for index, value in enumerate(initial) if value in shared.growing]
+    shared.growing.update(values[2 + index] for index in growing)
     scope = Scope(builder, shared, call.scope)
     results = [scope.as_value(known) for known in scope.body(body, values[2:])]
     again = _scalar(builder, scope.as_value(scope.body(condition, results)[0]))
     for known in (again, *results):
         builder.graph.outputs.append(_returned(scope, builder, known))
     start = _scalar(call.builder, call.scope.as_value(first))
-    return call.builder.ops("Loop", None, start, *initial, outputs=len(initial), body=builder.graph)
+    last = call.builder.ops("Loop", None, start, *initial, outputs=len(initial), body=builder.graph)
+    shared.growing.update(last[index] for index in growing)
+    return last
+
+
+def _carried(kind: TensorType, grows: bool) -> tuple[int | None, ...] | None:
+    """Return the dims of a loop variable; a list that grows has an open length."""
+    return kind.dims if not grows or kind.dims is None else (None, *kind.dims[1:])

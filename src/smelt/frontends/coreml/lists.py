@@ -26,7 +26,10 @@ def _make_list(call: Call) -> ir.Value:
     length = call.op("Reshape", length, call.ints([1]))
     shape = call.op("Concat", length, call.ints(dims), axis=0) if dims else length
     zero = ir.Tensor(np.zeros(1, onnx_type(kind.element).numpy()))
-    return call.op("ConstantOfShape", shape, value=zero)
+    items = call.op("ConstantOfShape", shape, value=zero)
+    if call.flag("dynamic_length", True):
+        call.scope.shared.growing.add(items)
+    return items
 
 
 def _grown(call: Call, items: ir.Value, needed: ir.Value) -> ir.Value:
@@ -40,32 +43,33 @@ def _grown(call: Call, items: ir.Value, needed: ir.Value) -> ir.Value:
     return call.op("Pad", items, call.op("Concat", *parts, axis=0))
 
 
-def _is_fixed(call: Call) -> bool:
-    """True if the list has a fixed length."""
-    size = call.dims(call.value("ls"))[0]
-    return isinstance(size, int)
+def _kept(call: Call, items: ir.Value) -> ir.Value:
+    """Return an updated list, which grows if the list before the update grows."""
+    if call.value("ls") in call.scope.shared.growing:
+        call.scope.shared.growing.add(items)
+    return items
 
 
 @reads("list_write")
 def _list_write(call: Call) -> ir.Value:
-    """Return the list with ``value`` at ``index``; a list of open length grows up to there."""
+    """Return the list with ``value`` at ``index``; a list of dynamic length grows up to there."""
     items, index = call.value("ls"), call.op("Reshape", call.i64("index"), call.ints([1, 1]))
-    if not _is_fixed(call):
+    if items in call.scope.shared.growing:
         needed = call.op("Add", call.op("Reshape", index, call.ints([1])), call.ints([1]))
         items = _grown(call, items, needed)
     update = call.op("Unsqueeze", call.value("value"), call.ints([0]))
-    return call.op("ScatterND", items, index, update)
+    return _kept(call, call.op("ScatterND", items, index, update))
 
 
 @reads("list_scatter")
 def _list_scatter(call: Call) -> ir.Value:
     """Return the list with the rows of ``value`` at ``indices``."""
     items, indices = call.value("ls"), call.i64("indices")
-    if not _is_fixed(call):
+    if items in call.scope.shared.growing:
         last = call.op("ReduceMax", indices, keepdims=1)
         items = _grown(call, items, call.op("Add", last, call.ints([1])))
     column = call.op("Unsqueeze", indices, call.ints([1]))
-    return call.op("ScatterND", items, column, call.value("value"))
+    return _kept(call, call.op("ScatterND", items, column, call.value("value")))
 
 
 @reads("list_read")

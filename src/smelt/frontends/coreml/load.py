@@ -77,11 +77,9 @@ def model_of(package: Package, name: str) -> ir.Model:
     results = scope.run(function.body)
     if shared.refusals:
         raise ErrorList(shared.refusals)
-    outputs = dict(zip(function.body.outputs, results, strict=True))
-    for state in shared.states:
-        if state in shared.written:
-            outputs[_free(f"{state}_out", outputs)] = shared.states[state]
-    for output, known in outputs.items():
+    outputs = list(zip(function.body.outputs, results, strict=True))
+    outputs += [(f"{state}_out", shared.states[state]) for state in sorted(shared.written)]
+    for output, known in outputs:
         _return(scope, output, known)
     describe_inputs(model, interface)
     note_sizes(model, function, interface)
@@ -104,16 +102,14 @@ def _function(package: Package, name: str) -> Function:
     )
 
 
-def _free(name: str, taken: dict[str, object] | dict[str, ir.Value | Constant]) -> str:
-    """Return ``name``, with underscores behind it until no output has it."""
-    while name in taken:
-        name += "_"
-    return name
-
-
 def _return(scope: Scope, name: str, known: ir.Value | Constant) -> None:
-    """Append an output ``name`` of the graph; raises InvalidModel E304 if it exists already."""
+    """Append an output ``name`` of the graph; raises InvalidModel E304 if it exists already.
+
+    An output of the name of an input, which ONNX forbids, is called ``NAME_out``.
+    """
     graph = scope.builder.graph
+    while any(value.name == name for value in graph.inputs):
+        name += "_out"
     if any(output.name == name for output in graph.outputs):
         raise InvalidModel(
             "E304",

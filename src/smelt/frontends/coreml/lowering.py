@@ -37,7 +37,8 @@ class Shared:
     """What all blocks of one function share.
 
     ``builder`` makes the weights, in the main graph. ``opset`` is that of the function, such as
-    ``CoreML7``. ``states`` holds the current value of each state, ``refusals`` the errors so far.
+    ``CoreML7``. ``states`` holds the current value of each state, ``written`` those that the
+    program writes, ``refusals`` the errors so far, and ``growing`` the lists of dynamic length.
     """
 
     builder: Builder
@@ -46,6 +47,7 @@ class Shared:
     written: set[str] = field(default_factory=set)
     refusals: list[SmeltError] = field(default_factory=list)
     named: set[str] = field(default_factory=set)
+    growing: set[ir.Value] = field(default_factory=set)
     _equal: dict[tuple[str, tuple[int, ...], bytes], ir.Value] = field(default_factory=dict)
     _weights: dict[int, tuple[Constant, ir.Value]] = field(default_factory=dict)
     _flipped: dict[int, ir.Value] = field(default_factory=dict)

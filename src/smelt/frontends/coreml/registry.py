@@ -22,6 +22,8 @@ READERS: dict[str, Reader] = {}
 
 NOT_READ: dict[str, str] = {
     "_const_symbolic": "it exists only inside of coremltools, never in files",
+    "crop_resize": "ONNX has no operator that samples boxes at such points",
+    "non_maximum_suppression": "it returns a padded list of boxes, ONNX their indices",
     "conv_quantized": "coremltools calls it experimental and never writes it",
     **dict.fromkeys(
         ("random_bernoulli", "random_categorical", "random_normal", "random_uniform"),
