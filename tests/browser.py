@@ -13,7 +13,7 @@ import os
 import select
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -70,9 +70,13 @@ class Browser:
 
     def open(self, path: Path, anchor: str = "") -> None:
         """Load the file at ``path`` and wait until it has drawn itself."""
+        self.go(path.as_uri() + anchor)
+
+    def go(self, address: str) -> None:
+        """Load the page at ``address`` and wait until it has drawn itself."""
         self.problems, self.requests = [], []
         self.call("Page.navigate", url="about:blank")
-        self.call("Page.navigate", url=path.as_uri() + anchor)
+        self.call("Page.navigate", url=address)
         self.ask("new Promise(done => { const wait = () => document.body?.dataset.ready"
                  " ? done(1) : setTimeout(wait, 10); setTimeout(done, 60000); wait(); })")  # fmt: skip
 
@@ -92,6 +96,15 @@ class Browser:
         )
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    def draw(self, selector: str, places: Sequence[tuple[int, int]]) -> None:
+        """Move the pressed mouse over ``places``, from the corner of an element."""
+        box = f"document.querySelector({json.dumps(selector)}).getBoundingClientRect()"
+        left, top = self.ask(f"(() => {{ const box = {box}; return [box.x, box.y]; }})()")
+        kinds = ["mousePressed", *["mouseMoved"] * (len(places) - 1)]
+        for kind, (x, y) in [*zip(kinds, places, strict=True), ("mouseReleased", places[-1])]:
+            event = {"x": left + x, "y": top + y, "button": "left", "buttons": 1, "clickCount": 1}
+            self.call("Input.dispatchMouseEvent", type=kind, **event)
 
     def press(self, *keys: str) -> None:
         """Press keys by their names; others than these are typed as text."""

@@ -22,7 +22,13 @@ NEWEST, OLDEST = 24, 13
 
 FLAGS = (
     *("-std=gnu11", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-w"),
-    *("-mbulk-memory", "-fno-stack-protector", "-fvisibility=hidden"),
+    *(
+        "-mbulk-memory",
+        "-mnontrapping-fptoint",
+        "-msign-ext",
+        "-fno-stack-protector",
+        "-fvisibility=hidden",
+    ),
 )
 """Flags that preserve NaN, infinities and the order of operations."""
 

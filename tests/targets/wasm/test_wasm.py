@@ -7,12 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from c_library import with_constants
 from webassembly import needs_wasm, node
 
 import smelt
 from smelt.errors import UsageError
 from smelt.ir import text
 from smelt.runtime import wasm_compiler, wasm_runner
+from smelt.runtime.onnxruntime import OnnxRuntime
 from smelt.targets.saved import open_saved
 from smelt.targets.wasm import wasm
 from smelt.targets.wasm.module import (
@@ -128,6 +130,75 @@ def test_the_module_comes_from_bytes_urls_and_responses(folder: Path) -> None:
     assert results == [pytest.approx(np.tanh(1))] * 5
     assert "the weights have 63 bytes, not 64" in cut or "bytes, not" in cut
     assert "404" in gone
+
+
+CONVOLUTIONS = """g (float[1,3,13,17] x, float[20,3,3,3] w, float[20,1,5,3] v, float[37,20,1,1] u) => (float[1,37,5,15] y)
+    { a = Conv<pads=[1,1,1,1]>(x, w) b = Relu(a) c = Conv<group=20, strides=[2,1]>(b, v) y = Conv(c, u) }"""
+
+
+@needs_wasm()
+def test_convolutions_are_the_same_with_and_without_vectors(tmp_path: Path) -> None:
+    model = with_constants(CONVOLUTIONS, 23, "w v u")
+    artifact = smelt.compile(model.clone(), target=wasm)
+    artifact.save(tmp_path)
+    x = np.sin(np.arange(663, dtype=np.float32)).reshape(1, 3, 13, 17)
+    (expected,) = OnnxRuntime(model)(x)
+    script = """import { load } from "./model.mjs";
+    const x = Float32Array.from({ length: 663 }, (_, i) => Math.sin(i));
+    const results = [];
+    for (const file of ["model.wasm", "model.plain.wasm"]) {
+        results.push((await (await load(new URL(file, import.meta.url))).run({ x })).y);
+    }
+    tell(results);"""
+    for result in (artifact(x)[0], *node(tmp_path, script)):
+        np.testing.assert_allclose(np.reshape(result, expected.shape), expected, atol=1e-4)
+
+
+IMAGES = """import {{ load }} from "./model.mjs";
+const model = await load();
+const ramp = (length) => Uint8Array.from({{ length }}, (_, i) => (7 * i) % 256);
+const run = async (x) => [...(await model.run({{ x }})).y];
+const said = await model.run({{ x: new Uint8Array(5) }}).catch((error) => error.message);
+tell([await run(ramp({n})), await run({{ data: ramp({rgba}), channels: 4 }}), await run({{ data: ramp(12), channels: 1 }}), said]);"""
+
+
+@needs_wasm()
+@pytest.mark.parametrize("shape", ["1,3,2,6", "1,2,6,3", "1,1,2,6"])
+def test_bytes_of_images_become_floats(shape: str, tmp_path: Path) -> None:
+    model = text.parse(f"g (float[{shape}] x) => (float[{shape}] y) {{ y = Identity(x) }}")
+    dims = [int(dim) for dim in shape.split(",")]
+    colours = 1 if dims[1] == 1 else 3
+    mean, std = np.array([0.5, 0.25, 0.75][:colours]), np.array([0.5, 1, 2][:colours])
+    options = {"image_mean": ",".join(map(str, mean)), "image_std": ",".join(map(str, std))}
+    smelt.compile(model, target=wasm, plain=False, images="x", **options).save(tmp_path)
+    got = node(tmp_path, IMAGES.format(n=12 * colours, rgba=48))
+    for channels, values in zip((colours, 4, 1), got[:3], strict=True):
+        pixels = (7 * np.arange(12 * channels) % 256).reshape(2, 6, channels)
+        if colours == 1 and channels == 4:
+            pixels = pixels[..., :3] @ np.array([[0.299], [0.587], [0.114]])
+        scaled = (np.broadcast_to(pixels[..., :3], (2, 6, colours)) / 255 - mean) / std
+        expected = scaled if dims[1] == 2 else np.moveaxis(scaled, -1, 0)
+        np.testing.assert_allclose(values, expected.reshape(-1), atol=1e-6)
+    assert "an image has 12 pixels" in got[3]
+
+
+@pytest.mark.parametrize(
+    "option",
+    [{"images": "z"}, {"images": "x", "image_mean": "1,2"}, {"images": "x", "image_std": "0"}],
+)
+def test_wrong_options_of_images_are_refused(option: dict[str, str]) -> None:
+    model = text.parse("g (float[1,3,2,6] x) => (float[1,3,2,6] y) { y = Relu(x) }")
+    with pytest.raises(UsageError, match="target 'wasm' does not compile"):
+        smelt.compile(model, target=wasm, **option)
+
+
+def test_what_is_no_image_is_refused() -> None:
+    with pytest.raises(UsageError, match="1 or 3 channels"):
+        smelt.compile(
+            text.parse("g (float[1,5,2,6] x) => (float[1,5,2,6] y) { y = Relu(x) }"),
+            target=wasm,
+            images="x",
+        )
 
 
 @needs_wasm()

@@ -17,6 +17,7 @@ from smelt.runtime.wasm_compiler import SIMD, build
 from smelt.runtime.wasm_exports import WEIGHTS, exports
 from smelt.targets.base import Artifact
 from smelt.targets.runner import Runner
+from smelt.targets.wasm.images import images_of
 from smelt.targets.wasm.javascript import javascript_files
 from smelt.targets.wasm.module import addresses, import_count, with_data
 from smelt.targets.wasm.options import Options
@@ -38,10 +39,12 @@ def emit(plan: WasmPlan) -> Artifact:
     with for_machine(WASM_SIMD128):
         unit = Unit("smelt", program, memory, constants="blob")
     data = blob(unit.weights.values())
-    text = source_of(program, memory, unit, len(data))
+    images = images_of(options, program)
+    text = source_of(program, memory, unit, len(data), images)
     names = exports(
         len(program.inputs), len(program.outputs), has_open_sizes=has_open_sizes(program)
     )
+    names += [name for image in images for name in (image.buffer, image.function)]
     files: dict[str, bytes] = {}
     beside = options.is_beside(len(data))
     for middle, flags in VERSIONS.items():
@@ -63,7 +66,7 @@ def emit(plan: WasmPlan) -> Artifact:
         files[f"{name}.weights"] = data
     plan.facts["weights_bytes"] = len(data)
     interface = interface_of(plan.model)
-    files |= javascript_files(options, interface, program, len(data) if beside else None)
+    files |= javascript_files(options, interface, program, images, len(data) if beside else None)
     files[f"{name}.json"] = to_json(SCHEMA, name, plan.model, program, files)
     kernels = kernel_report(with_largest_sizes(program))
     plan.facts["macs"] = sum(kernel["macs"] for kernel in kernels)

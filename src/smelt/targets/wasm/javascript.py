@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -16,6 +16,7 @@ from smelt.ir.symbolic_dims.solved_dims import linear_in
 from smelt.native.types import C_TYPES
 from smelt.program.instruction import Program, RunSize
 from smelt.runtime.interface import Dim, Interface, Port
+from smelt.targets.wasm.images import Image
 from smelt.targets.wasm.options import Options
 
 ARRAYS: Mapping[str, str] = {
@@ -30,14 +31,18 @@ ARRAYS: Mapping[str, str] = {
 
 
 def javascript_files(
-    options: Options, interface: Interface, program: Program, weights_beside: int | None
+    options: Options,
+    interface: Interface,
+    program: Program,
+    images: Sequence[Image],
+    weights_beside: int | None,
 ) -> dict[str, bytes]:
     """Return all text files of the folder but the interface file.
 
     ``weights_beside`` is the size of the weights' file, None if they are in the module.
     """
     name = options.name
-    model = _description(options, interface, program, weights_beside)
+    model = _description(options, interface, program, images, weights_beside)
     urls = {
         kind: f'() => new URL("./{file}", import.meta.url)' for kind, file in model["files"].items()
     }
@@ -55,7 +60,7 @@ def javascript_files(
     texts = {
         f"{name}.mjs": "\n".join(lines) + _text("model.mjs"),
         f"{name}.worker.mjs": worker + _text("worker.mjs"),
-        f"{name}.d.ts": _types(interface),
+        f"{name}.d.ts": _types(interface, {image.number for image in images}),
         "package.json": json.dumps(_package(options, model["files"]), indent=2) + "\n",
     }
     return {file: text.encode() for file, text in texts.items()}
@@ -67,7 +72,11 @@ def _text(file: str) -> str:
 
 
 def _description(
-    options: Options, interface: Interface, program: Program, weights_beside: int | None
+    options: Options,
+    interface: Interface,
+    program: Program,
+    images: Sequence[Image],
+    weights_beside: int | None,
 ) -> dict[str, Any]:
     """Return what the JavaScript knows about the model, as JSON."""
     name = options.name
@@ -76,16 +85,16 @@ def _description(
         names["plain"] = f"{name}.plain.wasm"
     if weights_beside is not None:
         names["weights"] = f"{name}.weights"
+    inputs = zip(interface.inputs, program.inputs, strict=True)
+    outputs = zip(interface.outputs, program.outputs, strict=True)
+    by_number = {image.number: {"image": image.to_json()} for image in images}
     return {
         "files": names,
         "inputs": [
-            _port(port, program, slot)
-            for port, slot in zip(interface.inputs, program.inputs, strict=True)
+            {**_port(port, program, slot), **by_number.get(number, {})}
+            for number, (port, slot) in enumerate(inputs)
         ],
-        "outputs": [
-            _port(port, program, slot)
-            for port, slot in zip(interface.outputs, program.outputs, strict=True)
-        ],
+        "outputs": [_port(port, program, slot) for port, slot in outputs],
         "sizes": [_size(each, interface) for each in program.input_sizes],
         "weights": None if weights_beside is None else {"bytes": weights_beside},
     }
@@ -168,7 +177,7 @@ def _package(options: Options, names: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _types(interface: Interface) -> str:
+def _types(interface: Interface, images: Collection[int]) -> str:
     """Return the TypeScript declarations.
 
     ::
@@ -180,8 +189,12 @@ def _types(interface: Interface) -> str:
     """
     optional = {port.name for port in interface.inputs if port.default is not None}
     inputs = [
-        _member(port, "Tensor<{}>", "?" if port.name in optional else "")
-        for port in interface.inputs
+        _member(
+            port,
+            "Tensor<{}> | Pixels" if number in images else "Tensor<{}>",
+            "?" if port.name in optional else "",
+        )
+        for number, port in enumerate(interface.inputs)
     ]
     outputs = [_member(port, "Result<{}>", "") for port in interface.outputs]
     return (

@@ -1,5 +1,8 @@
 /** An array, or an array with the shape that its length does not tell. */
 export type Tensor<A> = A | { data: A; shape: readonly number[] };
+/** Images as bytes, row by row: of a canvas, or with as many channels as the model's. */
+export type Pixels = ImageData | Uint8Array | Uint8ClampedArray
+  | { data: Uint8Array | Uint8ClampedArray; channels: 1 | 3 | 4 };
 /** An array with its shape. */
 export type Result<A> = A & { readonly shape: readonly number[] };
 

@@ -111,8 +111,15 @@ class Model {
     const values = valuesOf(inputs);
     const shapes = this.#dims ? this.#openShapes(values, sizes) : MODEL.inputs.map((port) => port.shape);
     MODEL.inputs.forEach((port, i) => {
-      check(port, values[i], shapes[i]);
-      this.#ports.inputs[i].set(values[i].data);
+      const value = values[i];
+      check(port, value, shapes[i]);
+      if (!value.channels) {
+        this.#ports.inputs[i].set(value.data);
+        return;
+      }
+      const { buffer } = this.#exports.memory;
+      new Uint8Array(buffer, this.#exports[`pixels${i}`].value, value.data.length).set(value.data);
+      this.#exports[`image${i}`](value.channels, value.data.length / value.channels);
     });
     const status = this.#exports.run();
     if (status) {
@@ -223,15 +230,29 @@ function valuesOf(inputs) {
       return { data: port.decoded, shape: port.shape };
     }
     const tensor = ArrayBuffer.isView(value) || value.data === undefined
-      ? { data: value, shape: value.shape } : { data: value.data, shape: value.shape };
-    return ofType(port, tensor);
+      ? { data: value, shape: value.shape } : value;
+    return port.image && isBytes(tensor.data) ? pixelsOf(port, tensor) : ofType(port, tensor);
   });
+}
+
+const isBytes = (data) => data instanceof Uint8Array || data instanceof Uint8ClampedArray;
+
+/** Bytes of images with their channels, and the shape that they have in the model. */
+function pixelsOf(port, value) {
+  const { pixels, channels: own, shape } = port.image;
+  const of = typeof ImageData !== "undefined" && value instanceof ImageData ? 4 : value.channels ?? own;
+  const images = value.data.length / (pixels * of);
+  if (![1, 3, 4].includes(of) || !Number.isInteger(images)) {
+    throw new ModelError(`input ${JSON.stringify(port.name)} has ${value.data.length} bytes with ${of} channels`,
+      `an image has ${pixels} pixels of 1, 3 or 4 channels`,
+      "give an ImageData of that size, or { data, channels: 4 }");
+  }
+  return { data: value.data, channels: of, shape: [images, ...shape] };
 }
 
 /** The tensor, if its elements have the type of the port. */
 function ofType(port, { data, shape }) {
-  const bytes = port.array === "Uint8Array" && data instanceof Uint8ClampedArray;
-  if (data instanceof ARRAYS[port.array] || bytes) return { data, shape };
+  if (data instanceof ARRAYS[port.array] || (port.array === "Uint8Array" && isBytes(data))) return { data, shape };
   throw new ModelError(`input ${JSON.stringify(port.name)} must be ${expected(port, port.shape)}, not ${kindOf(data)}`,
     `the model declares the element type ${port.type}`,
     `give ${port.array}.from(values), of ${port.array.startsWith("Big") ? "BigInts" : "numbers"}`);
@@ -247,10 +268,10 @@ function lengthOf(port, shape) {
 }
 
 /** Throw unless the tensor has this shape of the port. */
-function check(port, { data, shape: given }, shape) {
+function check(port, { data, channels, shape: given }, shape) {
   const what = `input ${JSON.stringify(port.name)} must be ${expected(port, shape)}`;
   const length = lengthOf(port, shape);
-  if (data.length !== length) {
+  if (!channels && data.length !== length) {
     throw new ModelError(`${what}, which is ${length} elements, not ${data.length}`,
       `the model declares the shape [${port.shape.join(", ")}]`, `give ${length} elements in row-major order`);
   }

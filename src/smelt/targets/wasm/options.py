@@ -27,13 +27,19 @@ class Options:
     memory of the module while the module compiles; ``auto``, inside up to 1 MiB. ``plain``: also
     write ``<name>.plain.wasm`` for engines without 128-bit vectors; the JavaScript chooses when it
     loads. ``quantized``: how operators between DequantizeLinear and QuantizeLinear are computed, as
-    for the target ``c``.
+    for the target ``c``. ``images``: float inputs that also take bytes of pixels, by name with
+    commas between them; a value is ``(pixel * image_scale - image_mean) / image_std``, the latter
+    two one number or one for each channel.
     """
 
     name: str = "model"
     weights: str = "auto"
     plain: bool = True
     quantized: str = "integers"
+    images: str = ""
+    image_scale: float = 1 / 255
+    image_mean: str = ""
+    image_std: str = ""
 
     def __post_init__(self) -> None:
         """Raise UsageError E660 for a value that is not allowed."""

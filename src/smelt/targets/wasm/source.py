@@ -10,6 +10,7 @@ from smelt.program.instruction import Program
 from smelt.program.memory import MemoryPlan
 from smelt.runtime.c_library import ERROR_SIZE
 from smelt.runtime.wasm_exports import DIMS, LENGTHS, RUN, SHAPES, SIZES, WEIGHTS
+from smelt.targets.wasm.images import Image
 
 HEAD = """#include <math.h>
 #include <stddef.h>
@@ -18,7 +19,9 @@ HEAD = """#include <math.h>
 """
 
 
-def source_of(program: Program, memory: MemoryPlan, unit: Unit, weights_bytes: int) -> str:
+def source_of(
+    program: Program, memory: MemoryPlan, unit: Unit, weights_bytes: int, images: Sequence[Image]
+) -> str:
     """Return the C of ``program``; its buffers are exported, and reserved but not filled.
 
     ::
@@ -39,6 +42,7 @@ def source_of(program: Program, memory: MemoryPlan, unit: Unit, weights_bytes: i
     buffers = {WEIGHTS: weights_bytes}
     for word, slots in (("input", program.inputs), ("output", program.outputs)):
         buffers |= {f"{word}{i}": program.slots[slot].most_bytes for i, slot in enumerate(slots)}
+    buffers |= {image.buffer: image.buffer_bytes for image in images}
     texts = [
         HEAD,
         *(_buffer(name, size) for name, size in buffers.items()),
@@ -46,6 +50,7 @@ def source_of(program: Program, memory: MemoryPlan, unit: Unit, weights_bytes: i
         *_size_arrays(program),
         *functions,
         _run(program, unit),
+        *(image.text() for image in images),
     ]
     if has_open_sizes(program):
         dims = _dims(program, program.inputs, 0)
