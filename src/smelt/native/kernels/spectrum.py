@@ -75,7 +75,9 @@ class _Emitter:
             self._store_row()
 
     def _row_offset(self, count: int, parts: int, row: str = "r") -> str:
-        """Return the offset of the first number of row ``row``, as C."""
+        """Return the offset of row ``row`` of ``count`` numbers, as C; ``inner`` rows lie
+        side by side.
+        """
         inner = self.work.inner
         if self.work.is_last:
             return f"({row}) * {count * parts}"
