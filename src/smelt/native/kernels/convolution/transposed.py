@@ -126,9 +126,8 @@ def _block(sizes: Sizes, window: Window) -> int:
     """Return the filters per block: their products are at most an eighth of the result, if
     possible.
     """
-    products_per_filter = sizes.positions * sizes.pixels
     budget = min(MOST_SUMS, sizes.filters * window.pixels // 8)
-    return max(1, min(sizes.filters, budget // products_per_filter))
+    return max(1, min(sizes.filters, budget // (sizes.positions * sizes.pixels)))
 
 
 def _weights(instance: Instance) -> np.ndarray | None:
