@@ -74,8 +74,13 @@ def serve(runtime: str, path: Path, threads: int, ready: Connection) -> None:
         def log_message(self, *_: Any) -> None:
             """Print nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
+    class Server(ThreadingHTTPServer):
+        """Lets all clients connect at once: a refused connection is tried again after a second."""
+
+        daemon_threads = True
+        request_queue_size = 256
+
+    server = Server(("127.0.0.1", 0), Handler)
     ready.send(server.server_address[1])
     server.serve_forever()
 

@@ -53,18 +53,26 @@ def compile_for_session(
     from smelt.frontends.onnx.mapped import WEIGHT_FILES
     from smelt.passes.interface.materialize_symbolic_dims import bind_dims
     from smelt.runtime.interface import interface_of
+    from smelt.sessions.meanwhile import Meanwhile, may_run_meanwhile
+    from smelt.targets.host.runner import HostRunner
 
     model = load(source if isinstance(source, bytes) else Path(source), keep_opset=True)
     files = model.graph.meta.get(WEIGHT_FILES, ())
     bind_dims(model, options.dims)
     _replace_initializers(model, options)
     metadata, interface = ModelMetadata.of(model), interface_of(model)
+    is_run_meanwhile = may_run_meanwhile(model, options)
     artifact = _compile(model, options)
     if options.optimized_model_filepath:
         from smelt.frontends.onnx import save
 
         save(artifact.model, options.optimized_model_filepath)
-    return _described(interface, metadata, artifact, files)
+    described = _described(interface, metadata, artifact, files)
+    if is_run_meanwhile and isinstance(described.run, HostRunner):
+        names = [port.name for port in interface.inputs]
+        model_source = source if isinstance(source, bytes) else Path(source)
+        described.run.meanwhile = Meanwhile(model_source, names, options.threads)
+    return described
 
 
 def _compile(model: ir.Model, options: SessionOptions) -> Artifact:

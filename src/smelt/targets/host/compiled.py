@@ -173,6 +173,11 @@ class Compiled:
                 self._submit(each)
             return self._changed.wait_for(lambda: not self._pending, timeout)
 
+    @property
+    def is_idle(self) -> bool:
+        """True if no compile is pending."""
+        return not self._pending
+
     def _submit(self, shapes: Shapes | None) -> None:
         """Submit a compile at ``shapes``, None for open sizes, unless it is known or there are too
         many.

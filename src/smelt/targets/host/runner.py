@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -67,6 +68,16 @@ def _fitting_program(program: Program) -> Program:
     return program
 
 
+class Meanwhile(Protocol):
+    """Runs the program in another way until it is compiled."""
+
+    def __call__(self, arrays: Sequence[Array]) -> tuple[Array, ...] | None:
+        """Return the results on ``arrays``; None if it cannot run them."""
+
+    def close(self) -> None:
+        """Free memory; no compile is pending, so few calls follow."""
+
+
 class HostRunner:
     """Runs a Program; takes one array for each input, never writes it, and returns new arrays.
 
@@ -74,7 +85,8 @@ class HostRunner:
     inputs; ``compiled``, which runs several calls in parallel; NumPy, which runs one call at a
     time, because calls share its arena. ``defaults`` are the arrays of inputs that may be None;
     ``layout`` is the memory layout of a static program, if known; ``check`` refuses sizes that the
-    model does not take.
+    model does not take. ``meanwhile``, if set, runs calls until they are compiled, in place of
+    NumPy.
     """
 
     def __init__(
@@ -97,6 +109,7 @@ class HostRunner:
         self._check = check
         self._fast: Caller | None = view_caller
         self._has_views = view_caller is not None
+        self.meanwhile: Meanwhile | None = None
         self._lock = threading.Lock()
         self._plans: OrderedDict[Shapes, Bound] = OrderedDict()
 
@@ -114,7 +127,9 @@ class HostRunner:
             self._check(shapes)
         caller = self.compiled.caller(shapes) if self.compiled is not None else None
         if caller is None:
-            return self._by_numpy(shapes, arrays)
+            return self._uncompiled(shapes, arrays)
+        if self.meanwhile is not None and self.compiled is not None and self.compiled.is_idle:
+            self.meanwhile.close()
         if not self._has_views and not isinstance(caller, OpenCaller):
             self._fast = caller
         results = caller(*arrays)
@@ -124,6 +139,15 @@ class HostRunner:
     def ready(self, timeout: float | None) -> bool:
         """True if no compile is pending, after waiting at most ``timeout`` seconds."""
         return self.compiled is None or self.compiled.ready(timeout)
+
+    def _uncompiled(self, shapes: Shapes, arrays: Sequence[Array]) -> tuple[Array, ...]:
+        """Run a call by ``meanwhile``, if it takes the call, else with NumPy."""
+        results = None if self.meanwhile is None else self.meanwhile(arrays)
+        if results is None:
+            return self._by_numpy(shapes, arrays)
+        if self.compiled is not None:
+            self.compiled.ran(shapes)
+        return results
 
     def _by_numpy(self, shapes: Shapes, arrays: Sequence[Array]) -> tuple[Array, ...]:
         """Run a call with NumPy under the lock."""
