@@ -47,10 +47,20 @@ def schedule(plan: CoreMLPlan) -> None:
         default_function=default_function(plan.model, options),
         metadata={"shortDescription": name} if name else {},
     )
-    plan.facts["names"] = next(iter(emissions.values())).names
-    plan.facts["clamped"] = {}
-    for each in emissions.values():
-        plan.facts["clamped"] |= each.clamped
+    names = next(iter(emissions.values())).names
+    facts = {
+        "names": {old: new for old, new in names.items() if old != new},
+        "clamped": {old: new for each in emissions.values() for old, new in each.clamped.items()},
+    }
+    plan.facts |= {name: found for name, found in facts.items() if found}
+
+
+def port_names(plan: CoreMLPlan) -> dict[str, str]:
+    """Return the names of inputs and outputs in the package, by those of the ONNX model."""
+    changed = plan.facts.get("names", {})
+    ports = (*plan.model.graph.inputs, *plan.model.graph.outputs)
+    names = [value.name or "" for value in ports]
+    return {name: changed.get(name, name) for name in names}
 
 
 def allocate(plan: CoreMLPlan) -> None:
@@ -91,7 +101,7 @@ class Files(Mapping[str, bytes]):
 def emit(plan: CoreMLPlan) -> Artifact:
     """Write the files of the ``.mlpackage`` folder."""
     options: Options = plan.options
-    beside = check_files(plan.model, plan.facts["names"], options) if options.check else {}
+    beside = check_files(plan.model, port_names(plan), options) if options.check else {}
     files = Files(plan.memory, f"{options.name}.mlpackage/" if options.check else "", beside)
     operations = Counter(each.type for block in plan.steps.blocks() for each in block.operations)
     del operations["const"]
@@ -108,7 +118,7 @@ def emit(plan: CoreMLPlan) -> Artifact:
 
     def load() -> Runner:
         """Return a runner of the saved bytes."""
-        return package_runner(plan.model, plan.memory, plan.facts["names"], options)
+        return package_runner(plan.model, plan.memory, port_names(plan), options)
 
     return Artifact("coreml", plan.model, files, plan, report, load)
 
