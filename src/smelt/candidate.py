@@ -18,6 +18,7 @@ from smelt.check.comparison_side import side_of_saved
 from smelt.check.user_function import call
 from smelt.compiler import compile_model, trace
 from smelt.errors import InvalidModel, UsageError
+from smelt.frontends.coreml.detect import is_core_ml
 from smelt.runtime.complex_arrays import all_as_complex, on_complex
 from smelt.runtime.fitting_sizes import run_fitting
 from smelt.runtime.inputs import random_inputs
@@ -131,7 +132,7 @@ def candidate(
             why=f"they say how a JAX function is called, and {name} is a model",
             fix="leave out --static, and the type in --input",
         )
-    if isinstance(source, str | Path) and Path(source).is_dir():
+    if isinstance(source, str | Path) and Path(source).is_dir() and not is_core_ml(source):
         return _of_folder(source, name, target, way)
     model = as_model(source)
     return _candidate_of_model(model, source, name, target, dims, way)

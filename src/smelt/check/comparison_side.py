@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from smelt.check.user_function import call
 from smelt.errors import Unsupported
+from smelt.frontends.coreml.detect import is_core_ml
 from smelt.ir.approximation import approximation_of
 from smelt.runtime.inputs import Mode, random_inputs, values_of
 from smelt.runtime.interface import Interface, Value, interface_of
@@ -75,7 +76,7 @@ def open_side(source: Checkable, name: str, runner: RunnerName = "auto") -> Comp
             make_inputs=make,
             compiled=source.model,
         )
-    if isinstance(source, str | Path) and Path(source).is_dir():
+    if isinstance(source, str | Path) and Path(source).is_dir() and not is_core_ml(source):
         saved = open_saved(source)
         if saved.model is None or approximation_of(saved.model):
             opened_folder = side_of_saved(saved, name)

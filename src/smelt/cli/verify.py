@@ -15,6 +15,7 @@ from smelt.cli.reporting import Report, reporting
 from smelt.cli.timing import Timing, Trace, timed
 from smelt.cli.tracing import Calling, Input
 from smelt.errors import ExitStatus, UsageError
+from smelt.frontends.coreml.detect import is_core_ml
 
 if TYPE_CHECKING:
     from smelt.candidate import Call
@@ -159,6 +160,7 @@ def _side(source: str, call: Call) -> Any:
     from smelt.candidate import AS_IS
 
     if not is_function(source):
-        return source if Path(source).is_dir() else read_model(source, as_is=True)
+        is_saved = Path(source).is_dir() and not is_core_ml(source)
+        return source if is_saved else read_model(source, as_is=True)
     function = find_function(source)
     return function if call == AS_IS else call.bound(function)

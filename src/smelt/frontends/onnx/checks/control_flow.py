@@ -156,10 +156,9 @@ def _pairs_of_carried(
     results: Sequence[ir.Value],
     count: int,
 ) -> list[tuple[str, ir.Value | None, ir.Value | None]]:
-    """Return ``(description, value, value)`` for values that must have one type.
+    """Return ``(description, value, value)`` for every two places of each carried value.
 
-    For each carried value, these are the initial value and each of the body's input, the body's
-    output and the node's result; then the body's input and output.
+    The places are its initial value, the body's input and output, and the node's result.
     """
     description = "a carried value and its next value"
     pairs: list[tuple[str, ir.Value | None, ir.Value | None]] = []
@@ -167,8 +166,8 @@ def _pairs_of_carried(
         pairs += [
             (description, *pair) for pair in zip(initial[:count], values[:count], strict=False)
         ]
-    inputs_and_outputs = zip(body_inputs[:count], body_outputs[:count], strict=False)
-    return [*pairs, *((description, *pair) for pair in inputs_and_outputs)]
+    rounds = zip(body_inputs[:count], body_outputs[:count], strict=False)
+    return [*pairs, *((description, *pair) for pair in rounds)]
 
 
 def _pairs_of_collected(
