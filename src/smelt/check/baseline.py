@@ -197,8 +197,8 @@ class Baseline:
                 return self._movement(index, declared)
 
             def zero_signs(index: int = index) -> Slack:
-                """Return the error allowed for signs of zeros: infinity where they decide an
-                element (1 / x), else 0.
+                """Return infinity where signs of zeros decide an element of the case, as in 1 / x,
+                and 0 elsewhere: the error allowed if a pass may change such signs.
                 """
                 return self._as_changed(index, self.runs.undetermined(), declared)
 

@@ -36,8 +36,9 @@ def cache_parsers() -> None:
 
 
 def make_symbols_by(symbol: Callable[..., Any], meaning: Callable[[], Hashable]) -> None:
-    """Create each symbol in the text of a dim by ``symbol(name, **assumptions)``.
+    """Let the libraries that parse the text of a dim create its symbols by ``symbol``.
 
+    It is called as ``symbol(name, **assumptions)`` in place of ``sympy.Symbol``.
     The libraries pass the assumptions ``integer=True, positive=True``. ``meaning`` is part of the
     cache key: while it returns equal values, ``symbol`` must return equal symbols for equal names.
     """

@@ -74,9 +74,14 @@ def as_sizes(value: Any) -> Sizes | None:
 
 
 def computed_sizes(op: Operation, operands: Sequence[Any]) -> Any:
-    """Return the result of an operator on sizes; None if the result is not known as sizes."""
-    moved = op.name in ("stablehlo.reshape", "stablehlo.broadcast_in_dim")
-    if moved and isinstance(operands[0], np.ndarray) and operands[0].size == np.prod(op.shape) == 1:
+    """Return the result of an operator on sizes; None if the result is not known as sizes.
+
+    The result is an array of numbers if all sizes are numbers. A number in another shape, of any
+    element type, is a result too.
+    """
+    is_reshape = op.name in ("stablehlo.reshape", "stablehlo.broadcast_in_dim")
+    number = operands[0] if operands and isinstance(operands[0], np.ndarray) else None
+    if is_reshape and number is not None and number.size == np.prod(op.shape) == 1:
         return operands[0].reshape(op.shape)
     if op.name in _CHOICES:
         return _CHOICES[op.name](operands)

@@ -153,20 +153,20 @@ def _lstm(call: Call, functions: list[Function]) -> Advance:
 
 def _gru(call: Call, functions: list[Function]) -> Advance:
     """Return the step function of a GRU cell."""
-    f, g = functions
+    activate_gate, activate_candidate = functions
     reset_after = call.attributes["linear_before_reset"]
 
     def advance(
         input_gates: Array,
         hidden: Array,
-        c: Array,
+        no_cell: Array,
         weights: Array,
-        p: Array | None,
+        no_peepholes: Array | None,
         hidden_bias: Array | None,
     ) -> tuple[Array, Array]:
-        """Return the next hidden state, and ``c`` as it is."""
+        """Return the next hidden state, and no cell state."""
         size = hidden.shape[-1]
-        gates = f(input_gates[:, : 2 * size] + hidden @ weights[:, : 2 * size])
+        gates = activate_gate(input_gates[:, : 2 * size] + hidden @ weights[:, : 2 * size])
         update, reset = gates[:, :size], gates[:, size:]
         candidate_weights = weights[:, 2 * size :]
         product_with_bias = (
@@ -179,7 +179,7 @@ def _gru(call: Call, functions: list[Function]) -> Advance:
             if product_with_bias is None
             else reset * product_with_bias
         )
-        candidate = g(input_gates[:, 2 * size :] + reset_product)
-        return (1 - update) * candidate + update * hidden, c
+        candidate = activate_candidate(input_gates[:, 2 * size :] + reset_product)
+        return (1 - update) * candidate + update * hidden, no_cell
 
     return advance
