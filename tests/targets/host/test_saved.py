@@ -147,3 +147,14 @@ def test_a_damaged_mark_is_named(tmp_path: Path, mark: str) -> None:
     (tmp_path / "host.json").write_text(mark)
     with pytest.raises(UsageError, match=r"E616 'host.json' .* is damaged"):
         open_saved(tmp_path)
+
+
+def test_a_machine_without_a_compiler_opens_what_was_saved(reopened, monkeypatch) -> None:
+    monkeypatch.setenv("SMELT_CACHE", "/nowhere")
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("CC", "no-such-compiler")
+    x = np.ones((2, 300), np.float32)
+    source = "g (float[B,300] x) => (float[B,300] y) { y = Relu(x) }"
+    _, saved = reopened(text.parse(source), engine="auto")
+    for _ in range(3):
+        np.testing.assert_array_equal(saved(x)[0], x)
