@@ -272,3 +272,35 @@ def test_wrong_options_are_refused(options, words) -> None:
     compiled = torch.compile(torch.sin, backend=backend.compile_graph, **options)
     with pytest.raises(Exception, match=words):
         compiled(torch.zeros(2))
+
+
+@pytest.mark.parametrize(
+    "module",
+    [nn.BatchNorm2d(3), nn.Dropout(), nn.InstanceNorm2d(3).eval()],
+    ids=lambda m: type(m).__name__,
+)
+def test_a_program_that_differs_is_not_used(module: nn.Module) -> None:
+    """PyTorch's exporter writes statistics of the batch as those of training, in silence."""
+    x = torch.randn(2, 3, 8, 8)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", RuntimeWarning)
+        compiled = _compiled(module)
+        torch.manual_seed(1)
+        compiled(x)
+        torch.manual_seed(1)
+        again = compiled(x)
+    torch.manual_seed(1)
+    torch.testing.assert_close(again, module(x))
+    assert all(
+        "PyTorch runs a graph" in str(w.message) for w in caught if w.category is RuntimeWarning
+    )
+
+
+def test_without_fallback_a_program_that_differs_is_an_error() -> None:
+    with pytest.raises(Exception, match="computes other results than PyTorch"):
+        _compiled(nn.BatchNorm2d(3), fallback=False)(torch.randn(2, 3, 8, 8))
+
+
+def test_unverified_programs_are_used() -> None:
+    result = _compiled(nn.BatchNorm2d(3), verify=False)(torch.randn(2, 3, 8, 8))
+    assert result.shape == (2, 3, 8, 8)

@@ -19,4 +19,12 @@ CODES: Mapping[str, ErrorCode] = {
         "are enabled, and a parameter or input requires them; or a tensor is on another device.",
         "with torch.no_grad(): compiled(x)",
     ),
+    "E118": ErrorCode(
+        "a graph of PyTorch that computes other results when it is compiled",
+        "The first call of a program that torch.compile captured also runs the graph by PyTorch. "
+        "The results differ by more than rounding explains, for example because PyTorch's "
+        "exporter writes a BatchNorm in training mode as one for inference. PyTorch then runs the "
+        "graph, unless fallback is off, and a warning has this error.",
+        'model.eval() before torch.compile(model, backend="smelt")',
+    ),
 }

@@ -16,6 +16,7 @@ from torch.fx import GraphModule
 from smelt.compiler import compile_model
 from smelt.errors import ErrorList, SmeltError, Unsupported
 from smelt.ir.cloning import clone_model
+from smelt.pytorch.agreement import check_agreement
 from smelt.pytorch.export import Exported, export
 from smelt.pytorch.settings import Settings
 from smelt.pytorch.tensors import array_of
@@ -33,8 +34,9 @@ class Program:
 
     Parameters and buffers of modules are constants of the compiled program. Their identity, version
     and address are compared in each call, and the program is compiled again if one has changed.
-    Calls return what the graph returns. PyTorch runs graphs that cannot be compiled, after a
-    warning; with ``settings.fallback`` off, these raise Unsupported or an ErrorList.
+    Calls return what the graph returns. PyTorch runs graphs that cannot be compiled, and graphs
+    whose first call gives other results than PyTorch, after a warning; with ``settings.fallback``
+    off, these raise Unsupported or an ErrorList.
     """
 
     _boxed_call = True
@@ -63,11 +65,14 @@ class Program:
                 return compiled(arguments)
         try:
             compiled = self._compile(self._exported, self._exported.model, arguments)
+            results = compiled(arguments)
+            if self._settings.verify:
+                check_agreement(self._graph(*arguments), results)
+            return results
         except (Unsupported, ErrorList) as error:
             self._exported = None
             self._fall_back(error)
             return self(arguments)
-        return compiled(arguments)
 
     def _compile(
         self, exported: Exported, exported_model: ir.Model, arguments: Sequence[Any]

@@ -25,7 +25,8 @@ class Settings:
     ``engine``, ``threads`` and ``pipeline`` are those of the target ``host``; the first call waits
     for the compiler by default. ``freeze``: parameters and buffers are constants of the program,
     else arguments of each run. ``fallback``: PyTorch runs graphs that cannot be compiled, after a
-    warning; else they are errors.
+    warning; else they are errors. ``verify``: the first call of a program also runs the graph by
+    PyTorch, and a program that differs counts as one that cannot be compiled.
     """
 
     engine: str = "native"
@@ -33,6 +34,7 @@ class Settings:
     pipeline: str = "default"
     freeze: bool = True
     fallback: bool = True
+    verify: bool = True
 
     @staticmethod
     def of(options: Mapping[str, Any] | None, mode: str | None) -> Settings:
