@@ -37,9 +37,6 @@ class Ran(NamedTuple):
     actual: list[Value]
 
 
-"""A trial, its inputs, and the outputs of the source and of the other side."""
-
-
 @explains_memory("verify")
 def verify(
     a: Checkable,

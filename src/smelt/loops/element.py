@@ -67,7 +67,10 @@ class Element:
     count: int = 0
 
     def offset(self, buffer: Buffer, index: Sequence[Dim]) -> Dim:
-        """Return the offset of an element in its array."""
+        """Return the offset of an element in its array.
+
+        An array of its own (``stored``) begins at the stage's first index; others begin at 0.
+        """
         first, strides = self.stored.get(buffer.name, ((0,) * len(index), buffer.strides))
         return offset(strides, [at - low for at, low in zip(index, first, strict=True)])
 

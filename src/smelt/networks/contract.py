@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from smelt.errors import UsageError
-from smelt.networks.array_kinds import is_traced, numpy_arrays
+from smelt.networks.array_kinds import Back, is_traced, needs_gradient, numpy_arrays
 from smelt.networks.compile import compile_einsum
 from smelt.networks.interleaved import split_operands
 from smelt.networks.network import Contraction
@@ -38,29 +38,60 @@ def einsum(
     product. The result is a new array of the kind that came in: NumPy, JAX, PyTorch, or another
     package with DLPack. ``out`` is an array that receives the result and is returned.
 
+    In a function that JAX traces, the call is a primitive with rules for ``jit``, ``vmap``, ``jvp``
+    and ``grad``, run by a callback. PyTorch records it for ``backward`` if a tensor needs a
+    gradient.
+
     The first call with an equation, shapes, a type and options compiles the contraction for the
     target ``host``, which has ``options``; the last ``KEPT`` are kept. ``semiring``, ``optimize``
     and ``memory_limit`` are those of ``smelt.compile_einsum``, which also lists the errors. Raises
     UsageError E671 for an array that cannot be read.
     """
+    settings = {"optimize": optimize, "memory_limit": memory_limit, **options}
+    equation, given = split_operands(operands)
+    if is_traced(given) and out is None:
+        from smelt.networks.jax_primitive import traced
+
+        hashable = tuple(sorted((name, _hashable(each)) for name, each in settings.items()))
+        return traced(equation, given, dtype, semiring, hashable)
+    if needs_gradient(given) and out is None and semiring == "sum_product":
+        from smelt.networks.torch_function import recorded
+
+        return recorded(equation, given, dtype, settings)
+    artifact, arrays, back = prepared(
+        (equation, *given), dtype=dtype, casting=casting, semiring=semiring, **settings
+    )
+    (result,) = artifact(*arrays)
+    return back(np.asarray(result)) if out is None else _written(out, np.asarray(result))
+
+
+contract = einsum
+
+
+def prepared(
+    operands: Sequence[Any],
+    *,
+    dtype: Any = None,
+    casting: Any = "safe",
+    semiring: str | Semiring = "sum_product",
+    optimize: Optimize = "auto",
+    memory_limit: int | str | None = None,
+    **options: Any,
+) -> tuple[Contraction, list[np.ndarray], Back]:
+    """Return the artifact of a call of ``einsum``, its arrays, and the way back to their kind."""
     equation, given = split_operands(operands)
     if is_traced(given):
         raise UsageError(
             "E671",
             "an operand is traced by JAX",
             why="this call needs the numbers of its operands",
-            fix="call it outside jax.jit, or use jnp.einsum there",
+            fix="call it outside of jax.jit and jax.grad, without out=",
         )
     arrays, back = numpy_arrays(given)
     arrays = _converted(arrays, dtype, casting)
     if semiring == "sum_product" and arrays and arrays[0].dtype.kind == "b":
         semiring = "or_and"
-    artifact = compiled(equation, arrays, semiring, optimize, memory_limit, options)
-    (result,) = artifact(*arrays)
-    return back(np.asarray(result)) if out is None else _written(out, np.asarray(result))
-
-
-contract = einsum
+    return compiled(equation, arrays, semiring, optimize, memory_limit, options), arrays, back
 
 
 def compiled(
@@ -74,8 +105,7 @@ def compiled(
     """Return the contraction for ``arrays`` of one element type, compiled now or kept."""
     shapes = tuple(array.shape for array in arrays)
     dtype = arrays[0].dtype if arrays else np.dtype(np.float32)
-    if not isinstance(optimize, str | bool) and isinstance(optimize, Sequence):
-        optimize = tuple(step if isinstance(step, str) else tuple(step) for step in optimize)
+    optimize = _hashable(optimize)
     settings = tuple(sorted({"views": False, **options}.items()))
     try:
         return _kept(equation, shapes, dtype, semiring, optimize, memory_limit, settings)
@@ -83,6 +113,13 @@ def compiled(
         if "unhashable" not in str(error):
             raise
     return _kept.__wrapped__(equation, shapes, dtype, semiring, optimize, memory_limit, settings)
+
+
+def _hashable(optimize: Any) -> Any:
+    """Return ``optimize``, a list of steps as a tuple."""
+    if isinstance(optimize, Sequence) and not isinstance(optimize, str):
+        return tuple(step if isinstance(step, str) else tuple(step) for step in optimize)
+    return optimize
 
 
 @lru_cache(KEPT)

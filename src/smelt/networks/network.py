@@ -86,7 +86,7 @@ class Contraction(Artifact):
                 why=f"the contraction has {len(self.slices)} slices, numbered from 0 on",
                 fix="use the numbers in artifact.slices",
             )
-        return self._run(operands_of(self.network, arrays), number)
+        return self.run_checked(operands_of(self.network, arrays), number)
 
     def sum_slices(
         self,
@@ -110,7 +110,7 @@ class Contraction(Artifact):
         self._slice_program()
         return sum_slices(
             self.network,
-            partial(self._run, operands),
+            partial(self.run_checked, operands),
             progress=progress,
             threads=threads,
             checkpoint=None if checkpoint is None else Path(checkpoint),
@@ -135,8 +135,8 @@ class Contraction(Artifact):
             self._of_slice = artifact_of_slice(self.network, self.target)
         return self._of_slice
 
-    def _run(self, operands: Sequence[np.ndarray], number: int) -> np.ndarray:
-        """Return the result of slice ``number`` of ``operands``, which were checked."""
+    def run_checked(self, operands: Sequence[np.ndarray], number: int) -> np.ndarray:
+        """Return the result of slice ``number`` of operands that ``operands_of`` returned."""
         (result,) = self._slice_program()(*parts_of(self.network, operands, number))
         return np.asarray(result)
 

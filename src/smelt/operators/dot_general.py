@@ -141,11 +141,11 @@ def body(
     preferred = attributes["dtype"]
     output = ir.DataType(preferred) if isinstance(preferred, int) else lhs.dtype
     semiring = semiring_of(attributes["semiring"])
-    wide = _body_type(accumulator((lhs.dtype, rhs.dtype), output))
+    sum_type = _body_type(accumulator((lhs.dtype, rhs.dtype), output))
     if semiring.is_of_truths:
-        wide = ir.DataType.BOOL
+        sum_type = ir.DataType.BOOL
     parts = groups(attributes, len(lhs.shape), len(rhs.shape))
-    left, right = b.cast(lhs, wide), b.cast(rhs, wide)
+    left, right = b.cast(lhs, sum_type), b.cast(rhs, sum_type)
     if attributes["semiring"] == "sum_product":
         equation = _equation(parts, len(lhs.shape), len(rhs.shape))
         result = b.op("Einsum", left, right, equation=equation)

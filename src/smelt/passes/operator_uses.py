@@ -61,12 +61,18 @@ class _Page:
 
 @cache
 def _page(pass_: Pass) -> _Page:
-    """Split the page of a pass into pictures and prose, and collect their capitalized words."""
+    """Split the page of a pass into pictures and prose, and collect their capitalized words.
+
+    A picture begins with a line ``    before ...`` or ``    after ...``, and goes on in lines that
+    are indented by 10 spaces or more.
+    """
     words: dict[str, set[str]] = {"before": set(), "after": set()}
     prose: list[str] = []
     side = ""
     for line in pass_.page.splitlines():
-        if _STEP.match(line) is None and (not side or not line.startswith(" " * 10)):
+        begins_picture = _STEP.match(line) is not None
+        continues_picture = bool(side) and line.startswith(" " * 10)
+        if not begins_picture and not continues_picture:
             side = ""
             prose.append(line.strip())
             continue

@@ -83,7 +83,12 @@ class Layout:
         return np.ascontiguousarray(padded.reshape(split).transpose(order))
 
     def unpack(self, stored: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        """Return the array of ``shape`` whose packed form is ``stored``."""
+        """Return the array of ``shape`` whose packed form is ``stored``.
+
+        1. Bring the dims of ``stored``, one per term of the layout, to the order of the axes.
+        2. Merge the blocks of each axis.
+        3. Drop the padding.
+        """
         self._check(shape)
         split, dim_of = self._split(shape)
         inverse = [0] * len(split)

@@ -62,7 +62,8 @@ def _while_loop(call: Call) -> Sequence[ir.Value]:
     """Return the loop variables after the last run of the body.
 
     The first block decides whether the body runs. ONNX decides at the end of each iteration, so
-    that the block stands before the loop and at the end of its body.
+    that the block stands before the loop and at the end of its body. The first two inputs of that
+    body are the iteration number and the condition; the others are the loop variables.
     """
     condition, body = call.operation.blocks
     initial = call.values("loop_vars")

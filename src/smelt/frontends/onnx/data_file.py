@@ -36,7 +36,10 @@ class DataFile:
         return self.placed[-1][0] + self.placed[-1][1].nbytes if self.placed else 0
 
     def put(self, tensor: ir.TensorProtocol) -> int:
-        """Return the offset of ``tensor``: that of an equal tensor, or the next aligned offset."""
+        """Return the offset of ``tensor``: that of an equal tensor, or the next aligned offset.
+
+        Without ``equal``, each offset is its own key, so that no tensor counts as equal.
+        """
         offset = -(-self.size // ALIGNMENT) * ALIGNMENT
         key: Hashable = offset if self._equal is None else self._equal.key(tensor)
         if key not in self._offsets:

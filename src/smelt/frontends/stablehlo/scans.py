@@ -164,25 +164,36 @@ def _is_reversed(scan: _Scan, index: Any, cx: Any) -> bool | None:
 def _run_as_scan(cx: Any, scan: _Scan, operands: Any, returned: list[Any]) -> list[Any] | None:
     """Return the results of the loop, computed by ``lax.scan``; None if it writes partial rows.
 
-    The carry holds the changing arguments that are not written by rows, without an unread counter.
+    Arguments of the loop have one of four roles; ``returned`` are their values after an iteration:
+
+    1. unchanged: the loop returns them as they are, so they stay outside of the carry;
+    2. ``scan.read``: tensors whose rows become the inputs of each step;
+    3. ``scan.written``: tensors whose rows become the outputs of each step;
+    4. ``carried``: the others; the counter only if the body reads it.
     """
     arguments = list(scan.block.arguments)
-    ends = [
+    new_values_of_arguments = [
         scan.written[position].value if position in scan.written else v
         for position, v in enumerate(returned)
     ]
-    ends[scan.counter] = returned[scan.counter]
+    new_values_of_arguments[scan.counter] = returned[scan.counter]
     unchanged = [
         position for position, value in enumerate(returned) if value == arguments[position]
     ]
     carried = [
-        position for position in range(len(ends)) if position not in {*unchanged, *scan.written}
+        position
+        for position in range(len(new_values_of_arguments))
+        if position not in {*unchanged, *scan.written}
     ]
-    results = [ends[position] for position in [*carried, *scan.written] if position != scan.counter]
+    results = [
+        new_values_of_arguments[position]
+        for position in [*carried, *scan.written]
+        if position != scan.counter
+    ]
     row_values = frozenset(row.value for rows in scan.read.values() for row in rows)
     if arguments[scan.counter] not in cx.steps(scan.block, results, row_values).read:
         carried.remove(scan.counter)
-    results = [ends[position] for position in [*carried, *scan.written]]
+    results = [new_values_of_arguments[position] for position in [*carried, *scan.written]]
 
     def step(carry: Any, rows: Any) -> Any:
         """Run the body once; return the new carry and the rows that it writes."""

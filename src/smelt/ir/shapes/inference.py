@@ -158,14 +158,14 @@ class ShapeInference:
         names = self._model_names | self._context.generated_dim_names
         if self._is_flat and len(names) < 2:
             return False
-        before = self._count_unknown()
+        before = self._unknown_and_invented()
         if before[1] < 2 and not any(map(is_open, loops)):
             return False
         self.infer_model()
-        return self._count_unknown() < before
+        return self._unknown_and_invented() < before
 
-    def _count_unknown(self) -> tuple[int, int]:
-        """Return (weight of unknown shapes and dims, number of distinct invented names)."""
+    def _unknown_and_invented(self) -> tuple[int, int]:
+        """Return (weight of what is unknown, number of invented names); less if more is known."""
         shapes = [v.shape for node in scope.nodes(self.model) for v in node.outputs]
         dims = [d for shape in shapes if shape is not None for d in shape.dims]
         names = [d.value for d in dims if not isinstance(d, int)]

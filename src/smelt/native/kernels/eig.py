@@ -138,6 +138,14 @@ def _emit_vectors(cx: KernelContext, n: int, imaginary: str, *, with_pairs: bool
 
     ``with_pairs``: the matrix is real, and the C array ``pair`` tells which vectors are pairs.
     ``imaginary`` is the imaginary part of element ``i``; in the next vector of a pair, ``c`` is 1.
+
+    ```
+    eig_solve(4, form, pair, k, 1, eps, (eig_number *)x);
+    eig_vector(4, lo, hi, basis, by, 1, pair + k, (eig_number *)x, (eig_number *)v);
+    for (int64_t i = 0; i < 4; ++i)
+        for (int64_t c = 0; c < (pair[k] ? 2 : 1); ++c)
+            y2[b * 16 + i * 4 + k + c] = (float)v[2 * i];
+    ```
     """
     body = cx.body
     pair, pair_of_k = ("pair", "pair + k") if with_pairs else ("NULL", "NULL")

@@ -35,16 +35,19 @@ PIECE = 256
 
 @kernel(MAP_REDUCE, kinds=ANY, shared=True)
 def reduced_map(cx: KernelContext) -> None:
-    """Write the loops; each operator rounds as if its result were stored."""
+    """Write the loops; each operator rounds as if its result were stored.
+
+    The widest kept loop is shared among threads, except the innermost, which is cut into pieces.
+    """
     cx.rounds_each = True
     loops = map_loops_of(cx)
     schedule = schedule_of(loops, cx.output().name)
     assert schedule is not None  # fusion asks ``schedule_of`` before it makes a MapReduce
     kept = loops.where(False)
-    rows = kept if loops.is_reduced[-1] else kept[:-1]
-    shared = cx.body.widest([cast(int, axis.extent) for axis in rows])
-    if shared is not None:
-        schedule += (Share(rows[shared].name),)
+    shareable = kept if loops.is_reduced[-1] else kept[:-1]
+    widest = cx.body.widest([cast(int, axis.extent) for axis in shareable])
+    if widest is not None:
+        schedule += (Share(shareable[widest].name),)
     print_nest(lower(_algorithm(cx, loops), schedule), cx.body)
 
 
@@ -61,8 +64,8 @@ def schedule_of(loops: Loops, result: str) -> Schedule | None:
         return None
     last, kept = loops.axes[-1], loops.where(False)
     if not loops.is_reduced[-1]:
-        rows = (Split(last.name, min(PIECE, last.extent)), Outermost(result))
-        return rows if last.extent >= LANES // 2 else None
+        in_pieces = (Split(last.name, min(PIECE, last.extent)), Outermost(result))
+        return in_pieces if last.extent >= LANES // 2 else None
     if last.extent >= LANES:
         return (Partial(last.name, LANES, around=True),)
     fills_vectors = len(loops.where(True)) == 1 and kept and kept[-1].extent > LANES

@@ -40,9 +40,8 @@ class _Emitter:
 
     def __init__(self, cx: KernelContext, work: Work) -> None:
         self.cx, self.work, self.body = cx, work, cx.body
-        self.blocks, self.t = work.blocks, work.type.name
+        self.blocks, self.t, self.lanes = work.blocks, work.type.name, work.lanes
         self.apart = self.blocks.apart(work.room)
-        self.lanes = work.lanes
 
     def emit(self) -> None:
         """Write C for all rows, as single rows, adjacent columns or blocks of rows."""
@@ -75,10 +74,12 @@ class _Emitter:
             self._store_row()
 
     def _row_offset(self, count: int, parts: int, row: str = "r") -> str:
-        """Return the offset of the first number of row ``row``, as C."""
-        inner = self.work.inner
+        """Return the offset of row ``row`` of ``count`` numbers, as C; ``inner`` rows lie
+        side by side.
+        """
         if self.work.is_last:
             return f"({row}) * {count * parts}"
+        inner = self.work.inner
         return f"({row}) / {inner} * {count * parts * inner} + ({row}) % {inner} * {parts}"
 
     @property

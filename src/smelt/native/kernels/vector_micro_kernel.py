@@ -90,9 +90,7 @@ class MicroKernel:
         with out.block(""):
             for row, vector in self._sums():
                 out.line(f"vec s{row}_{vector} = {self._first(row, vector)};")
-                for number in range(
-                    1, len(self.reduction_loop.steps) if self.reduction_loop.apart else 1
-                ):
+                for number in self._steps_with_own_sums():
                     out.line(f"vec {self._sum(row, vector, number)} = {{ 0 }};")
             self._steps(out)
             self._store(out)
@@ -123,7 +121,17 @@ class MicroKernel:
         return "{ 0 }"
 
     def _steps(self, out: Writer) -> None:
-        """Write the reduction loop, and add up the separate sums of its steps."""
+        """Write the reduction loop, and add up the separate sums of its steps.
+
+        ```
+        s0_0 += start[0];
+        for (ptrdiff_t k = 0; k + 1 < kn; k += 2) {
+            ... the steps; ``reduction_loop.after``
+        }
+        if (k < kn) { ... the first step, once more }
+        s0_0 += s0_0_1;
+        ```
+        """
         if self.start == "row":
             for row, vector in self._sums():
                 out.line(f"s{row}_{vector} += start[{row}];")
@@ -142,9 +150,13 @@ class MicroKernel:
         if self.reduction_loop.rest:
             with out.block(f"if ({self.reduction_loop.rest})"):
                 self._step(out, 0, *self.reduction_loop.steps[0])
-        for number in range(1, len(self.reduction_loop.steps) if self.reduction_loop.apart else 1):
+        for number in self._steps_with_own_sums():
             for row, vector in self._sums():
                 out.line(f"s{row}_{vector} += {self._sum(row, vector, number)};")
+
+    def _steps_with_own_sums(self) -> range:
+        """Return the numbers of the steps that have sums of their own: 1, 2, ... if ``apart``."""
+        return range(1, len(self.reduction_loop.steps) if self.reduction_loop.apart else 1)
 
     def _sum(self, row: int, vector: int, number: int) -> str:
         """Return the C variable that step ``number`` adds to: ``s0_1``, or ``s0_1_2`` for a step 2

@@ -26,7 +26,8 @@ def _with_mode(c: Call) -> ir.Value | None:
 
 
 def _with_sizes(c: Call) -> tuple[ir.Value, ...] | None:
-    """Return the parts of a Split whose sizes are an input; None if they are, or are unknown."""
+    """Return a Split with the sizes of its parts as an input; None if it has sizes already, or if
+    they are unknown."""
     rank = c.rank()
     if rank is None or c.get(1) is not None:
         return None

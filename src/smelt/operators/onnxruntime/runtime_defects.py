@@ -91,12 +91,15 @@ def _reduced_by_halves(op_type: str) -> Body:
         low = b.op("Mod", x, half)
         high = b.op("Cast", b.op("Div", b.op("Sub", x, low), half), to=int(T.DOUBLE))
         low = b.op("Cast", low, to=int(T.DOUBLE))
-        best = b.op("Equal", high, b.op(op_type, high, *axes, **keeping_dims))
-        beyond = b.const_like(-1 if op_type == "ReduceMax" else HALF, low)
-        lows = b.op(op_type, b.op("Where", best, low, beyond), *axes, **options)
+        has_best_high = b.op("Equal", high, b.op(op_type, high, *axes, **keeping_dims))
+        never_chosen = b.const_like(-1 if op_type == "ReduceMax" else HALF, low)
+        lows = b.op(op_type, b.op("Where", has_best_high, low, never_chosen), *axes, **options)
         highs = b.op(op_type, high, *axes, **options)
-        least = -HALF // 2
-        parts = [_as_int64(b, highs, least, least + HALF - 1), _as_int64(b, lows, 0, HALF - 1)]
+        least_high = -HALF // 2
+        parts = [
+            _as_int64(b, highs, least_high, least_high + HALF - 1),
+            _as_int64(b, lows, 0, HALF - 1),
+        ]
         return (b.op("Add", b.op("Mul", parts[0], half), parts[1]),)
 
     return body

@@ -27,7 +27,12 @@ def _is_inside_domain(m: Arithmetic, a: Number, x: Number) -> Number:
 
 
 def _lower_and_upper(m: Arithmetic, a: Number, x: Number) -> tuple[Number, Number]:
-    """Return both functions where ``_is_inside_domain``, each accurate where it is small."""
+    """Return both functions where ``_is_inside_domain``, each accurate where it is small.
+
+    1. Where x is small (``by_series``), a series gives the lower function, and 1 less it the upper.
+    2. Elsewhere a continued fraction gives the upper function, and 1 less it the lower.
+    3. Where Temme's expansion is valid, near x = a, it gives both.
+    """
     inside = _is_inside_domain(m, a, x)
     a, x = m.where(inside, a, 1.0), m.where(inside, x, 1.0)
     temme = expand(m, a, x)

@@ -105,7 +105,7 @@ class GateReader:
         return None if value is None or width is None else self._sum(value, (0, width))
 
     def _sum(self, value: ir.Value, columns: tuple[int, int]) -> Gate | None:
-        """Return the Gate that columns ``span`` of ``value`` compute, else None."""
+        """Return the Gate that ``columns`` (first, end) of ``value`` compute, else None."""
         bias = self._bias(value, columns)
         if bias is not None:
             return Gate({}, (bias,))

@@ -35,7 +35,7 @@ def cast_of_cast(m: Match, b: Builder) -> Replacement:
     if x.dtype is None or middle is None or end is None:
         return None
     if not holds_every_value(middle, x.dtype):  # needs 1
-        return Miss(f"{middle.name.lower()} does not hold every {x.dtype.name.lower()}")
+        return Miss(f"{middle.name.lower()} does not hold every value of {x.dtype.name.lower()}")
     if end not in (*FLOATS, *INTEGERS, ir.DataType.BOOL):
         return Miss(f"casts to {end.name.lower()} depend on the source type")
     if x.dtype in FLOATS and end in INTEGERS:  # keeps 1

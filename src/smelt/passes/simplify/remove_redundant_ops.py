@@ -70,7 +70,12 @@ class _Search:
         self.numbers: dict[Hashable, int] = {}
 
     def graph(self, graph: ir.Graph) -> None:
-        """Merge the nodes of ``graph`` and its subgraphs with equal earlier ones."""
+        """Merge the nodes of ``graph`` and its subgraphs with equal earlier ones.
+
+        At the end, ``seen`` is as it was before: nodes of ``graph`` are out of scope for what
+        follows it. ``replaced`` has the entries of ``seen`` that nodes of ``graph`` replaced, None
+        for new ones.
+        """
         replaced: dict[Key, ir.Node | None] = {}
         for node in graph:
             if not self.has_earlier_equal(node, replaced):

@@ -89,7 +89,11 @@ def symbolic_expand(m: Match, b: Builder) -> Replacement:
 
 @rule(op("Resize", var("x"), rest=True), same_shape=True)
 def symbolic_resize(m: Match, b: Builder) -> Replacement:
-    """Replace the computed sizes of a Resize by scales, or by sizes of some axes if it has such."""
+    """Replace the computed sizes of a Resize by constants, if only axes of known sizes change.
+
+    The constants are scales of all axes. If scales would round to other sizes, they are the sizes
+    of the changed axes; this needs the attribute ``axes``.
+    """
     node, source = m.root, m["x"].shape
     sizes = optional_input(node, 3)
     if sizes is None or source is None or m.constants.get(sizes) is not None:
@@ -112,10 +116,10 @@ def symbolic_resize(m: Match, b: Builder) -> Replacement:
         for axis, size in zip(axes, elements, strict=True)
         if not same_dim(source[axis], size)
     ]
-    numbers = [size for _, size in changed if isinstance(size, int)]
+    new_sizes = [size for _, size in changed if isinstance(size, int)]
     if not changed:
         return None
-    if len(numbers) < len(changed):
+    if len(new_sizes) < len(changed):
         return Miss("an unknown size of the result is not proved equal to the dim of the input")
     other_attributes = [attr for attr in node.attributes.values() if attr.name != "axes"]
     scales = _scales(source, changed)
@@ -124,9 +128,9 @@ def symbolic_resize(m: Match, b: Builder) -> Replacement:
         return b.add(ir.Node("", "Resize", inputs, other_attributes))[0]
     if attribute is None:
         return Miss(NO_SCALES)  # keeps 3
-    inputs = [m["x"], None, None, b.const_i64(numbers)]
-    named = ir.AttrInt64s("axes", [axis for axis, _ in changed])
-    return b.add(ir.Node("", "Resize", inputs, [*other_attributes, named]))[0]
+    inputs = [m["x"], None, None, b.const_i64(new_sizes)]
+    changed_axes = ir.AttrInt64s("axes", [axis for axis, _ in changed])
+    return b.add(ir.Node("", "Resize", inputs, [*other_attributes, changed_axes]))[0]
 
 
 def _scales(source: ir.Shape, changed: Sequence[tuple[int, Dim]]) -> np.ndarray | None:

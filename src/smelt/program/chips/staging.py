@@ -39,16 +39,20 @@ def plan_staged(
     """Return ``program`` staged through ``near``, with an offset for each slot in every memory.
 
     ``near`` may be several memories; ``place`` then says which one an instruction uses for what. A
-    value that is needed in another near memory goes there through ``home``. Raises Unsupported E405
-    if one instruction needs more than a near memory holds, or all together more than ``home``.
+    value that is needed in another near memory goes there through ``home``. Staging counts bytes
+    only, so a plan with gaps may not fit: then it is staged again for a little less memory, and at
+    last without double buffering. Raises Unsupported E405 if one instruction needs more than a near
+    memory holds, or all together more than ``home``.
     """
     memories = (near,) if isinstance(near, Memory) else tuple(near)
     refusal: Unsupported | None = None
-    for ahead in (True, False) if double_buffer else (False,):
+    for buffers_twice in (True, False) if double_buffer else (False,):
         limits = memories
         for _ in range(ATTEMPTS):
             try:
-                staged = stage(program, home, limits, needs_of, place=place, double_buffer=ahead)
+                staged = stage(
+                    program, home, limits, needs_of, place=place, double_buffer=buffers_twice
+                )
                 return plan_spaces(staged, (home, *memories), needs_of)
             except Unsupported as error:
                 refusal = refusal or error

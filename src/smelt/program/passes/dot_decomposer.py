@@ -112,16 +112,18 @@ class _Dot:
         *,
         free: int = 1,
     ) -> int:
-        """Return the operand as ``[batch..., second, third]``; if the ``free`` group is empty, it
-        is omitted."""
+        """Return the operand as ``[batch..., second, third]``, each group of dims merged into one.
+
+        ``free`` is the place of the group of free dims, 1 or 2; if that is empty, it is omitted.
+        """
         slot = self._transposed(slot, (*batch, *second, *third))
         shape = self._shape(slot)
-        start, middle = len(batch), len(batch) + len(second)
-        groups = [shape[start:middle], shape[middle:]]
+        second_start, third_start = len(batch), len(batch) + len(second)
+        groups = [shape[second_start:third_start], shape[third_start:]]
         merged = [
             _product(group) for position, group in enumerate(groups, 1) if group or position != free
         ]
-        return self._reshaped(slot, (*shape[:start], *merged))
+        return self._reshaped(slot, (*shape[:second_start], *merged))
 
     def multiply(self) -> None:
         """Emit a broadcast to ``[batch..., lhs free..., rhs free...]`` and a product in the wider

@@ -45,10 +45,10 @@ def lay_out(program: Program) -> Layout:
     for body in program.bodies:
         inner = lay_out(body.program)
         body.plan = Binder(inner.memory, inner.prepared).bind()
-    of = {id(one.instruction): one for one in prepare(program)}
-    needs = {number: one.needs() for number, one in of.items()}
+    prepared_by_id = {id(each.instruction): each for each in prepare(program)}
+    needs = {number: each.needs() for number, each in prepared_by_id.items()}
     ordered = schedule(program, lambda instruction: needs[id(instruction)], IN_CACHE)
-    prepared = tuple(of[id(instruction)] for instruction in ordered.instructions)
+    prepared = tuple(prepared_by_id[id(instruction)] for instruction in ordered.instructions)
     memory = plan_memory(ordered, lambda instruction: needs[id(instruction)])
     return Layout(ordered, prepared, memory)
 

@@ -45,34 +45,37 @@ def pack(weight: Array, bits: int, block: int, symmetric: bool) -> Packed:
     The last block is padded with zeros; ``bits`` is 4 or 8.
     """
     rows, columns = weight.shape
-    blocks = -(-rows // block)
-    codes = np.empty((columns, blocks, block * bits // 8), np.uint8)
-    scales = np.empty((columns, blocks), np.float32)
-    zeros = np.empty((columns, blocks), np.uint8)
-    step = max(1, AT_ONCE // (blocks * block))
+    block_count = -(-rows // block)
+    codes = np.empty((columns, block_count, block * bits // 8), np.uint8)
+    scales = np.empty((columns, block_count), np.float32)
+    zeros = np.empty((columns, block_count), np.uint8)
+    step = max(1, AT_ONCE // (block_count * block))
     for begin in range(0, columns, step):
-        part = slice(begin, begin + step)
-        filled = np.zeros((len(codes[part]), blocks * block), np.float32)
-        filled[:, :rows] = weight[:, part].T
-        split = filled.reshape(-1, blocks, block)
-        scales[part], zeros[part] = (_symmetric if symmetric else _asymmetric)(split, bits)
-        rounded = np.rint(split / scales[part, :, None]) + zeros[part, :, None]
-        codes[part] = two_a_byte(np.clip(rounded, 0, (1 << bits) - 1).astype(np.uint8), bits)
+        chunk = slice(begin, begin + step)
+        padded = np.zeros((len(codes[chunk]), block_count * block), np.float32)
+        padded[:, :rows] = weight[:, chunk].T
+        split = padded.reshape(-1, block_count, block)
+        scales[chunk], zeros[chunk] = (_symmetric if symmetric else _asymmetric)(split, bits)
+        rounded = np.rint(split / scales[chunk, :, None]) + zeros[chunk, :, None]
+        codes[chunk] = two_a_byte(np.clip(rounded, 0, (1 << bits) - 1).astype(np.uint8), bits)
     return Packed(codes, scales, None if symmetric else two_a_byte(zeros, bits))
 
 
-def _symmetric(split: Array, bits: int) -> tuple[Array, Array]:
-    """Return scales that map the element of largest magnitude to the least code."""
+def _symmetric(blocks: Array, bits: int) -> tuple[Array, Array]:
+    """Return scales that map the element of largest magnitude to code 0, the least, and zeros.
+
+    Code 0 stands for -half times the scale, the number of largest magnitude.
+    """
     half = 1 << (bits - 1)
-    largest = np.abs(split).argmax(-1)[..., None]
-    scales = np.take_along_axis(split, largest, -1)[..., 0] / np.float32(-half)
+    largest_element = np.abs(blocks).argmax(-1)[..., None]
+    scales = np.take_along_axis(blocks, largest_element, -1)[..., 0] / np.float32(-half)
     return _not_zero(scales), np.full(scales.shape, half, np.uint8)
 
 
-def _asymmetric(split: Array, bits: int) -> tuple[Array, Array]:
+def _asymmetric(blocks: Array, bits: int) -> tuple[Array, Array]:
     """Return scales and zero points that map the range of the elements, with 0, to all codes."""
     highest = (1 << bits) - 1
-    low, high = np.minimum(split.min(-1), 0), np.maximum(split.max(-1), 0)
+    low, high = np.minimum(blocks.min(-1), 0), np.maximum(blocks.max(-1), 0)
     scales = _not_zero(high / np.float32(highest) - low / np.float32(highest))
     return scales, np.clip(np.rint(-low / scales), 0, highest).astype(np.uint8)
 

@@ -127,12 +127,14 @@ def _text(document: dict[str, Any]) -> str:
     head = {name: value for name, value in document.items() if name != "choices"}
     groups = []
     for name, cells in document["choices"].items():
-        rows = ",\n".join(f"   {json.dumps({**cell, 'seconds': _short(cell)})}" for cell in cells)
+        rows = ",\n".join(
+            f"   {json.dumps({**cell, 'seconds': _rounded_seconds(cell)})}" for cell in cells
+        )
         groups.append(f"  {json.dumps(name)}: [\n{rows}\n  ]")
     start = json.dumps(head, indent=1).removesuffix("\n}")
     return start + ',\n "choices": {\n' + ",\n".join(groups) + "\n }\n}\n"
 
 
-def _short(cell: dict[str, Any]) -> dict[str, float]:
+def _rounded_seconds(cell: dict[str, Any]) -> dict[str, float]:
     """Return the seconds rounded to four digits."""
     return {form: float(f"{seconds:.4g}") for form, seconds in cell["seconds"].items()}

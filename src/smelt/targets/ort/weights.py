@@ -91,11 +91,11 @@ class Weights:
         weight = _constant_source(m.root.inputs[1])
         if weight is None:
             return None
-        source, is_transposed = weight
-        rows, columns = _sizes(source, is_transposed != transposed)
+        source, source_is_transposed = weight
+        rows, columns = _sizes(source, source_is_transposed != transposed)
         if rows * columns < FEWEST or rows < FEWEST_ROWS:
             return Miss("the weight is small: the product would be no faster")
-        parts = self.parts(source, is_transposed != transposed, factor, m.constants, b)
+        parts = self.parts(source, source_is_transposed != transposed, factor, m.constants, b)
         if parts is None:
             return Miss("the weight has infinities or NaN")
         return b.op(

@@ -109,18 +109,17 @@ def _concrete(original: Function) -> Function:
 
 
 def map_by(reader: Function) -> Callable[[Function], Function]:
-    """Return a function that replaces ``map``.
+    """Return the patch of a JAX module's ``map``: a function of the original ``map``.
 
-    Its replacement keeps symbolic sizes where JAX maps them by ``reader``.
+    JAX reads sizes by ``map(reader, sizes)``, and ``reader`` fails for a symbolic one. The patched
+    ``map`` leaves symbolic sizes unchanged there.
     """
 
     def stand_in(original: Function) -> Function:
-        """Return a replacement of ``original``, which is ``map``."""
+        """Return the patched ``map``, which calls the ``original`` for other functions."""
 
         def mapped(function: Function, /, *iterables: Iterable[Any]) -> Any:
-            """Return the values mapped by ``function``; ``reader`` leaves symbolic sizes
-            unchanged.
-            """
+            """Return the values mapped by ``function``; ``reader`` skips symbolic sizes."""
             if function is not reader:
                 return original(function, *iterables)
             return [size if is_symbolic(size) else function(size) for size in iterables[0]]

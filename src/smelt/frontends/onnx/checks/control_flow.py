@@ -156,9 +156,10 @@ def _pairs_of_carried(
     results: Sequence[ir.Value],
     count: int,
 ) -> list[tuple[str, ir.Value | None, ir.Value | None]]:
-    """Return ``(description, value, value)`` for every two places of each carried value.
+    """Return ``(description, value, value)`` for values that must have one type.
 
-    The places are its initial value, the body's input and output, and the node's result.
+    For each carried value, these are the initial value and each of the body's input, the body's
+    output and the node's result; then the body's input and output.
     """
     description = "a carried value and its next value"
     pairs: list[tuple[str, ir.Value | None, ir.Value | None]] = []
@@ -166,8 +167,8 @@ def _pairs_of_carried(
         pairs += [
             (description, *pair) for pair in zip(initial[:count], values[:count], strict=False)
         ]
-    rounds = zip(body_inputs[:count], body_outputs[:count], strict=False)
-    return [*pairs, *((description, *pair) for pair in rounds)]
+    inputs_and_outputs = zip(body_inputs[:count], body_outputs[:count], strict=False)
+    return [*pairs, *((description, *pair) for pair in inputs_and_outputs)]
 
 
 def _pairs_of_collected(

@@ -126,7 +126,15 @@ def _emit(cx: KernelContext, window: Window) -> None:
 def _emit_band(cx: KernelContext, window: Window) -> None:
     """Declare ``band``, the output rows of a block: as in ``direct``, as far as the copy has room.
 
-    Blocks narrower than the image have one row.
+    ``most``, a C variable, is the number of output columns of a block. Blocks narrower than the
+    image have one row.
+
+    ```
+    ptrdiff_t band = (511 + most) / most;
+    const ptrdiff_t fit = (65536 / (8 * ((most - 1) * 1 + 3)) - 3) / 1 + 1;
+    band = band < fit ? band : fit;
+    band = most < W ? 1 : band;
+    ```
     """
     body, channels, stride = cx.body, channels_of(cx)[0], window.strides[1]
     body.line(f"ptrdiff_t band = ({direct.band_pixels(cx, window) - 1} + most) / most;")

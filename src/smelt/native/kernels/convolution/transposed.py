@@ -81,7 +81,17 @@ def workspace(instance: Instance) -> int:
 
 
 def emit(cx: KernelContext) -> None:
-    """Write, for each sample and group, blocks of filters: their products, then the sums."""
+    """Write, for each sample and group, blocks of filters: their products, then the sums.
+
+    Packed weights are one array: groups in order, in each the blocks in order. ``offset`` is where
+    the blocks of one length begin within a group, as C.
+
+    ```
+    for (int64_t f = 0; f < 64; f += 16) {
+        ... the products of 16 filters, with weights at g * 8192 + 0 + (f - 0) / 16 * 2048
+        for (int64_t m = f; m < f + 16; ++m) ... the sums of filter m
+    ```
+    """
     window, body, group = window_of(cx), cx.body, cx.int("group")
     sizes, source, output = sizes_of(cx, window), cx.input(0), cx.output()
     blocks = even_blocks(sizes.filters, _block(sizes, window))
@@ -90,21 +100,21 @@ def emit(cx: KernelContext) -> None:
         packed = cx.constant(_pack(weights, sizes, blocks), cx.type(1))
     sums = cx.scratch(cx.type(0))
     with body.loops(("n", "g"), (source.shape[0], group)):
-        at = f"(n * {group} + g)"
-        body.line(f"const float *image = {source.name} + {at} * {sizes.channels * sizes.pixels};")
-        body.line(f"float *out = {output.name} + {at} * {sizes.filters * window.pixels};")
-        first = "0"
+        n_g = f"(n * {group} + g)"
+        body.line(f"const float *image = {source.name} + {n_g} * {sizes.channels * sizes.pixels};")
+        body.line(f"float *out = {output.name} + {n_g} * {sizes.filters * window.pixels};")
+        offset = "0"
         for block in blocks:
             filters = block.length
             packed_size = sum(part.size for part in _packed_parts(weights, sizes, block))
             with body.shared_loop("f", block.end, block.first, filters):
-                group_start = f"g * {_packed_count(weights, sizes, blocks)} + {first}"
-                number = f"(f - {block.first}) / {filters}"
-                block_weights = f"{packed} + {group_start} + {number} * {packed_size}"
+                group_start = f"g * {_packed_count(weights, sizes, blocks)} + {offset}"
+                block_number = f"(f - {block.first}) / {filters}"
+                block_weights = f"{packed} + {group_start} + {block_number} * {packed_size}"
                 _emit_product(cx, sizes, filters, block_weights if packed else "", sums)
                 with body.loop("m", f"f + {filters}", "f"):
                     _emit_rows(cx, window, sizes, filters, sums)
-            first = f"{first} + {packed_size * block.count}"
+            offset = f"{offset} + {packed_size * block.count}"
 
 
 def _is_wide(sizes: Sizes) -> bool:
@@ -113,12 +123,11 @@ def _is_wide(sizes: Sizes) -> bool:
 
 
 def _block(sizes: Sizes, window: Window) -> int:
-    """Return the filters per block: their products take at most an eighth of the result, if
+    """Return the filters per block: their products are at most an eighth of the result, if
     possible.
     """
-    products_per_filter = sizes.positions * sizes.pixels
     budget = min(MOST_SUMS, sizes.filters * window.pixels // 8)
-    return max(1, min(sizes.filters, budget // products_per_filter))
+    return max(1, min(sizes.filters, budget // (sizes.positions * sizes.pixels)))
 
 
 def _weights(instance: Instance) -> np.ndarray | None:

@@ -181,10 +181,9 @@ class DynamicScan:
         self._batched = model.opset_imports.get("", FIRST_WITHOUT_BATCH) < FIRST_WITHOUT_BATCH
         self._state_count = len(graph.inputs) - self._count
         self._node, output_count = node, len(graph.outputs) - self._state_count
-        names = ("directions",) if self._batched else ("scan_input_directions", "scan_input_axes")
-        self._back, self._axes = (
-            _numbers(node, name, self._count) for name in (*names, "scan_input_axes")[:2]
-        )
+        directions = "directions" if self._batched else "scan_input_directions"
+        self._back = _numbers(node, directions, self._count)
+        self._axes = _numbers(node, "scan_input_axes", self._count)
         self._writes_backwards = _numbers(node, "scan_output_directions", output_count)
         self._output_axes = _numbers(node, "scan_output_axes", output_count)
         self._row_shapes = [value.shape for value in node.outputs[self._state_count :]]

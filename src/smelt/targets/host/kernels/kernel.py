@@ -157,8 +157,11 @@ def imaginary(shape: Sequence[int], dtype: np.dtype) -> Array:
 
 @lru_cache(1024)  # making one takes 10 us, and the values of a model have few types
 def _imaginary(shape: tuple[int, ...], dtype: np.dtype) -> Array:
-    """Make the array of ``imaginary``: real strides over an empty buffer."""
-    dense = np.empty(0, f"V{dtype.itemsize}")  # as_strided rejects some types of ml_dtypes
+    """Make the array of ``imaginary``: an empty buffer, seen with the strides of a full array.
+
+    Kernels are prepared with it before memory exists: they read its shape, dtype and strides.
+    """
+    empty = np.empty(0, f"V{dtype.itemsize}")  # as_strided rejects some types of ml_dtypes
     strides, step = [], dtype.itemsize
     for size in reversed(shape):
         strides.append(step)
@@ -170,7 +173,7 @@ def _imaginary(shape: tuple[int, ...], dtype: np.dtype) -> Array:
             why="addresses within a value are 64-bit numbers",
             fix="run the model at smaller sizes",
         )
-    return as_strided(dense, shape, tuple(reversed(strides))).view(dtype)
+    return as_strided(empty, shape, tuple(reversed(strides))).view(dtype)
 
 
 FLOATS_OF_A_BYTE = tuple(

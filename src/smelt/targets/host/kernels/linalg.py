@@ -20,7 +20,7 @@ def cholesky(call: Call) -> Step:
     lower = bool(call.integer("lower"))
     order = call.input(0).shape[-1]
     (potrf,) = get_lapack_funcs(("potrf",), dtype=call.input(0).dtype)
-    failed = np.tri(order, dtype=bool) if lower else np.tri(order, dtype=bool).T
+    triangle = np.tri(order, dtype=bool) if lower else np.tri(order, dtype=bool).T
 
     def run(a: Array, out: Array) -> None:
         """Write the factor of each matrix, NaN in the triangle if there is none."""
@@ -28,7 +28,7 @@ def cholesky(call: Call) -> Step:
             return
         for index in np.ndindex(*a.shape[:-2]):
             factor, info = potrf(a[index], lower=lower, clean=1)
-            out[index] = factor if info == 0 else np.where(failed, np.nan, 0)
+            out[index] = factor if info == 0 else np.where(triangle, np.nan, 0)
 
     return Step(run)
 

@@ -145,7 +145,8 @@ def scan_rows(
     """Return ``initial`` combined with each row in turn, by a Scan.
 
     Returns the last result, or the results of all steps if ``running``. Elements that are not
-    ``valid`` are skipped.
+    ``valid`` are skipped. The body takes the results so far, one row each of ``rows``, and one of
+    ``valid``; if ``running``, it returns its results twice, as state and as a row to stack.
     """
     shape, count = initial[0].shape, len(rows)
     scanned = [*rows] if valid is None else [*rows, valid]
