@@ -1,7 +1,6 @@
 """A model, a compiled folder or a function that can be run or timed, optionally for a target.
 
-Opening has two steps: the interface determines the sizes, and the sizes determine what a target
-compiles.
+Opening has two steps: the interface gives the sizes; the sizes decide what a target compiles.
 """
 
 from __future__ import annotations
