@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import onnx_ir as ir
 
+from smelt.check.package_interface import adapted
 from smelt.check.user_function import call
 from smelt.errors import Unsupported
 from smelt.frontends.coreml.detect import is_core_ml
@@ -66,15 +67,18 @@ def open_side(source: Checkable, name: str, runner: RunnerName = "auto") -> Comp
     if isinstance(source, ComparisonSide):
         return source
     if isinstance(source, Artifact):
+        interface, compiled = interface_of(source.model), source.model
+        if source.read_back is not None:
+            compiled = adapted(source.read_back(), interface)
         make = partial(random_inputs, source.model)
         run = partial(_run_artifact, source)
         return ComparisonSide(
             name,
             run,
-            interface_of(source.model),
+            interface,
             model=None,
             make_inputs=make,
-            compiled=source.model,
+            compiled=compiled,
         )
     if isinstance(source, str | Path) and Path(source).is_dir() and not is_core_ml(source):
         saved = open_saved(source)

@@ -13,6 +13,7 @@ from smelt.check.compare import EXACT, Comparison, Slack, Tolerance, compare
 from smelt.check.comparison_inputs import ComparisonInputs, is_within_domain
 from smelt.check.comparison_side import Checkable, ComparisonSide, open_side
 from smelt.check.measure import Yardstick, allowance, computes_in_half
+from smelt.check.package_interface import with_one_interface
 from smelt.check.random_cases import random_cases
 from smelt.check.samples import Sample, cases_of
 from smelt.check.verification import Report, Trial
@@ -218,6 +219,7 @@ def _open_sides(
     a: Checkable, b: Checkable, names: tuple[str, str]
 ) -> tuple[ComparisonSide, ComparisonSide]:
     """Open both sides in the same runner, because different kernels round differently."""
+    a, b = with_one_interface(a, b)
     first, second = _with_complex(open_side(a, names[0]), open_side(b, names[1]))
     used = {_runner_of(side) for side in (first, second)} - {None}
     if used == {"onnxruntime", "reference"}:

@@ -59,6 +59,7 @@ class Artifact:
     ``files`` maps relative file names to their bytes. For large files, ``files.contents`` may give
     functions that write each file piece by piece, so that none is in memory. Call the artifact with
     one array per input; it runs on this machine and returns a tuple with one array per output.
+    ``read_back``, if set, reads the files as a model, whose arithmetic is that of the files.
     """
 
     target: str
@@ -68,6 +69,7 @@ class Artifact:
     report: dict[str, Any] = field(default_factory=dict)
     load: Callable[[], Runner] | None = None
     pickle: Callable[[Artifact], tuple[Any, ...] | None] | None = field(default=None, repr=False)
+    read_back: Callable[[], ir.Model] | None = field(default=None, repr=False)
     _runner: Runner | None = field(default=None, repr=False)
     _call: Runner | None = field(default=None, repr=False)
 

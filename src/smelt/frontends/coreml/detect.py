@@ -5,10 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import onnx_ir as ir
+
 from smelt.mlpackage.schema import MESSAGES
 from smelt.mlpackage.wire import MalformedMessage, field_numbers
 
 SUFFIXES = (".mlpackage", ".mlmodel")
+FROM_CORE_ML = "smelt.from_core_ml"
+"""Marks a model that was read from a package, in memory only."""
+
 _MARK = "#"
 _LEAST = 200
 """Field numbers of the types of Core ML models begin here; those of an ONNX model end before."""
@@ -25,7 +30,10 @@ def split_function(source: str | Path) -> tuple[Path, str]:
 
 
 def is_core_ml(source: Any) -> bool:
-    """True for a path of a package or model file of Core ML, and for bytes of a model file."""
+    """True for a path of a package or model file of Core ML, for bytes of a model file, and for a
+    model that was read from one."""
+    if isinstance(source, ir.Model):
+        return FROM_CORE_ML in source.meta
     if isinstance(source, bytes):
         return source[:1] == b"\x08" and _has_core_ml_type(source)
     if not isinstance(source, str | Path) or "\0" in str(source):

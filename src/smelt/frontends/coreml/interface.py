@@ -30,6 +30,7 @@ def open_inputs(function: Function, interface: Interface | None) -> dict[str, ir
                 f"two inputs of a Core ML function are called {named.name!r}"
                 if named.name
                 else "an input of a Core ML function has no name",
+                why="values are found by their names",
                 fix="save the model again",
             )
         dims = None

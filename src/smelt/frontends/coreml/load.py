@@ -28,7 +28,7 @@ from smelt.frontends.coreml import (  # noqa: F401 - each registers what it read
     states,
     weights,
 )
-from smelt.frontends.coreml.detect import split_function
+from smelt.frontends.coreml.detect import FROM_CORE_ML, split_function
 from smelt.frontends.coreml.interface import describe_inputs, note_sizes, open_inputs
 from smelt.frontends.coreml.lowering import Scope, Shared, reserve_names
 from smelt.ir.build import Builder
@@ -63,6 +63,7 @@ def model_of(package: Package, name: str) -> ir.Model:
     graph = ir.Graph([], [], nodes=[], name=name)
     graph.opset_imports[""] = OPSET
     model = ir.Model(graph, ir_version=ir_version_of({"": OPSET}), producer_name="smelt")
+    model.meta[FROM_CORE_ML] = True
     interface = package.interfaces.get(name)
     inputs = open_inputs(function, interface)
     graph.inputs.extend(inputs.values())

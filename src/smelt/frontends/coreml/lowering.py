@@ -179,6 +179,7 @@ class Scope:
                 "E308",
                 "a const operation of a Core ML program has no value",
                 at=[each.name for each in operation.outputs],
+                why="its attribute val is missing, or it has not one output",
                 fix="save the model again",
             )
         self.define(operation.outputs[0].name, operation.attributes["val"])

@@ -13,10 +13,10 @@ from smelt.passes import pipeline as language
 from smelt.passes.base import PassContext
 from smelt.passes.interface.materialize_symbolic_dims import bind_dims
 from smelt.passes.run import run
+from smelt.runtime.fold import evaluator
 from smelt.targets.coreml.emission import Emission, emit_function
 from smelt.targets.coreml.interface import MOST_SHAPES, Sizes
 from smelt.targets.coreml.options import Options, refused
-from smelt.targets.evaluator import evaluator_of
 
 FOLD = "fixpoint(const-elimination,noop-elimination,dead-code-elimination){max=64}"
 """What fixed sizes make constant."""
@@ -31,7 +31,7 @@ def emit_functions(model: ir.Model, options: Options) -> dict[str, Emission]:
         fixed = clone_model(model)
         note_bounds(fixed, _others(model, sizes), 1, checked=True)
         bind_dims(fixed, sizes)
-        cx = PassContext.of(fixed, evaluator_of(fixed))
+        cx = PassContext.of(fixed, evaluator(fixed))
         run(cx, language.parse(FOLD))
         emissions[name_of(sizes)] = emit_function(fixed, _without(options, sizes))
     return emissions

@@ -19,7 +19,7 @@ from smelt.targets.coreml.mac_check import check_files
 from smelt.targets.coreml.options import IOS, Options
 from smelt.targets.coreml.placement import placements
 from smelt.targets.coreml.registry import ROWS
-from smelt.targets.coreml.runner import package_runner
+from smelt.targets.coreml.runner import package_runner, read_back
 from smelt.targets.coreml.writer import Refused, Writer
 from smelt.targets.runner import Runner
 
@@ -120,7 +120,11 @@ def emit(plan: CoreMLPlan) -> Artifact:
         """Return a runner of the saved bytes."""
         return package_runner(plan.model, plan.memory, port_names(plan), options)
 
-    return Artifact("coreml", plan.model, files, plan, report, load)
+    def read() -> ir.Model:
+        """Return the first function of the saved bytes as a model."""
+        return read_back(plan.memory)[0]
+
+    return Artifact("coreml", plan.model, files, plan, report, load, read_back=read)
 
 
 def computes(model: ir.Model, node: ir.Node) -> bool:

@@ -30,7 +30,7 @@ def package_runner(
     ``names`` maps ONNX names to those of the package. Of several functions, the shapes of the
     inputs choose one.
     """
-    functions = _functions(files)
+    functions = [(model, open_runner(model)) for model in read_back(files)]
     inputs = [value for value in model.graph.inputs if tensor_of(value) is None]
     states = {after: before for before, after in options.state_names.items()}
 
@@ -50,17 +50,16 @@ def package_runner(
     return run
 
 
-def _functions(files: PackageFiles) -> list[tuple[ir.Model, Runner]]:
-    """Return the functions of the saved package as models, with runners."""
+def read_back(files: PackageFiles) -> list[ir.Model]:
+    """Return the functions of the saved package as models."""
     with tempfile.TemporaryDirectory() as folder:
         for name, data in files.files().items():
             path = Path(folder) / "m.mlpackage" / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
-        models = [
+        return [
             read_core_ml(f"{folder}/m.mlpackage#{name}") for name in files.package.program.functions
         ]
-        return [(model, open_runner(model)) for model in models]
 
 
 def _fitting(

@@ -57,7 +57,9 @@ def _saved(folder: Path, contents: InterfaceFile) -> Saved:
             raise UsageError(
                 "E616",
                 f"{file!r} is {what} in {str(folder)!r}",
-                why="its bytes are not those written" if path.is_file() else "",
+                why="its bytes are not those written"
+                if path.is_file()
+                else "the folder is incomplete",
                 fix="compile the model again, or run the folder as it was written",
             )
     load = partial(runner_of, files, name, contents.interface, contents.sizes, contents.lengths)
