@@ -147,6 +147,8 @@ WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "texts": (("ab,bc->ac", X, "no"), {}, "E671"),
     "objects": (("ab,bc->ac", X, object()), {}, "E671"),
     "out of another shape": (("ab,bc->ac", X, Y), {"out": np.empty(3)}, "E656"),
+    "out that is a list": (("ab->a", X), {"out": [0.0, 0.0]}, "E656"),
+    "out that is a number": (("ab->", X), {"out": np.float32(0)}, "E656"),
     "out that is read-only": (("ab->ab", X), {"out": np.broadcast_to(X, X.shape)}, "E656"),
     "a smaller type": (("ab,bc->ac", X, Y), {"dtype": "f2"}, "E656"),
     "a wide float": (("ab->a", X.astype("longdouble")), {}, "E656"),
@@ -186,6 +188,30 @@ def test_tensors_come_back_as_such() -> None:
     np.testing.assert_array_equal(out.numpy(), X @ Y)
     with pytest.raises(UsageError, match="E671"):
         smelt.einsum("ab,bc->ac", torch.eye(2).to_sparse(), half)
+
+
+def test_floats_of_8_bits_go_in_and_out() -> None:
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
+    for dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
+        small = torch.eye(3).to(dtype)
+        result = smelt.einsum("ab,bc->ac", small, small, engine="numpy")
+        assert result.dtype == dtype
+        assert torch.equal(result.float(), torch.eye(3))
+
+
+def test_a_tensor_counts_that_out_changed_it() -> None:
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
+    out = torch.zeros(2, 3, dtype=torch.complex64)
+    smelt.einsum("ab->ab", torch.from_numpy(X), out=out.conj(), engine="numpy")
+    assert out._version == 1
+    np.testing.assert_array_equal(out.numpy(), X)
+
+
+def test_the_type_may_be_named_as_numpy_or_pytorch_does() -> None:
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
+    for tensor in (torch.from_numpy(X), torch.from_numpy(X.copy()).requires_grad_()):
+        for dtype in (torch.float64, np.float64, "f8"):
+            assert smelt.einsum("ab->a", tensor, dtype=dtype).dtype == torch.float64
 
 
 class Exporter:

@@ -9,6 +9,7 @@ import pytest
 
 import smelt
 from smelt.errors import SmeltError
+from smelt.operators.semiring import SEMIRINGS
 
 CASES: dict[str, list[tuple[int, ...]]] = {
     "ab,bc,cd->ad": [(2, 3), (3, 4), (4, 2)],
@@ -114,6 +115,30 @@ def test_pytorch_records_it(equation: str, dtype: str) -> None:
         gradients.append([tensor.grad for tensor in tensors])
     for found, expected in zip(*gradients, strict=True):
         close(found, expected.resolve_conj())
+
+
+@pytest.mark.parametrize("options", [{"semiring": "max_plus"}, {"out": np.zeros(2)}])
+def test_pytorch_loses_no_gradient(options: dict[str, Any]) -> None:
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
+    x = torch.ones(2, 3, requires_grad=True)
+    with pytest.raises(SmeltError, match="E671 a tensor needs a gradient"):
+        smelt.einsum("ab->a", x, **options)
+    with torch.no_grad():
+        smelt.einsum("ab->a", x, **options)
+    assert smelt.einsum("ab->a", x, semiring=SEMIRINGS["sum_product"]).requires_grad
+
+
+def test_a_derivative_has_a_path_of_its_own() -> None:
+    x, y = np.ones((2, 3, 4), np.float32), np.arange(12, dtype=np.float32).reshape(3, 4)
+    expected = np.broadcast_to(y.sum(1)[:, None], x.shape)
+    options: dict[str, Any] = {"optimize": [(0, 1)], "engine": "numpy"}
+    jax = pytest.importorskip("jax")
+    gradient = jax.grad(lambda x: smelt.einsum("abd,bc->c", x, y, **options).sum())
+    np.testing.assert_array_equal(gradient(x), expected)
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
+    tensor = torch.from_numpy(x).requires_grad_()
+    smelt.einsum("abd,bc->c", tensor, torch.from_numpy(y), **options).sum().backward()
+    np.testing.assert_array_equal(tensor.grad, expected)
 
 
 def test_pytorch_checks_second_derivatives() -> None:

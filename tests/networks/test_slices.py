@@ -237,9 +237,19 @@ def test_a_run_that_ended_goes_on_from_disk(
     assert found.tobytes() == whole.tobytes()
     assert 1 < started[0] <= 8
     assert not state.exists()
-    state.write_bytes(kept[: len(kept) // 2])
-    with pytest.raises(UsageError, match="E698"):
-        artifact.sum_slices(arrays, checkpoint=state)
+    for damaged in (kept[: len(kept) // 2], b""):
+        state.write_bytes(damaged)
+        with pytest.raises(UsageError, match="E698"):
+            artifact.sum_slices(arrays, checkpoint=state)
+
+
+def test_a_checkpoint_is_of_one_element_type_and_shape() -> None:
+    keys = set()
+    for dtype in ("float8_e4m3fn", "float8_e5m2"):
+        for shape in ((2, 3, 4), (2, 4, 3)):
+            artifact = smelt.compile_einsum("sab->sba", [shape], np.dtype(dtype), memory_limit=12)
+            keys.add(checkpoints.key_of(artifact.network, [np.zeros(shape, dtype)]))
+    assert len(keys) == 4
 
 
 @pytest.mark.parametrize("number", [-1, 10**6, "a"])

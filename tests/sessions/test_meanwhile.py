@@ -71,6 +71,16 @@ def test_what_onnx_runtime_refuses_runs_by_numpy(caplog, monkeypatch) -> None:
 
 
 @pytest.mark.usefixtures("slow_compiler")
+def test_a_file_that_changed_is_another_model(caplog, tmp_path) -> None:
+    file = tmp_path / "model.onnx"
+    file.write_bytes(onnx.parser.parse_model(MODEL).SerializeToString())
+    session = ort.InferenceSession(file)
+    file.write_bytes(onnx.parser.parse_model(MODEL.replace("Relu", "Neg")).SerializeToString())
+    _run(session)
+    assert "has changed" in caplog.messages[-1]
+
+
+@pytest.mark.usefixtures("slow_compiler")
 @pytest.mark.parametrize("engine", ["numpy", "native"])
 def test_other_engines_do_not_ask_onnx_runtime(caplog, engine: str) -> None:
     _run(_session(engine=engine))

@@ -48,6 +48,27 @@ def package_of(operand: Any) -> str:
     return type(operand).__module__.partition(".")[0]
 
 
+def write_to(out: Any, array: np.ndarray) -> None:
+    """Copy ``array`` into ``out``; tensors count the change, so that PyTorch and caches see it."""
+    if package_of(out) == "torch":
+        from smelt.networks.tensors import tensor_of
+
+        out.copy_(tensor_of(array))
+        return
+    (target,), _ = numpy_arrays([out])
+    np.copyto(target, array, casting="same_kind")
+
+
+def element_type_of(dtype: Any) -> np.dtype:
+    """Return the NumPy type of ``dtype``; raises TypeError if it names none."""
+    if package_of(dtype) == "torch":
+        from smelt.networks.tensors import numpy_type
+
+        return numpy_type(dtype)
+    found: np.dtype = np.dtype(dtype)
+    return found
+
+
 def is_traced(operands: Sequence[Any]) -> bool:
     """True if JAX traces one of ``operands``."""
     jax = sys.modules.get("jax")
@@ -90,6 +111,8 @@ def _read_torch(tensor: Any) -> tuple[np.ndarray, Back]:
     """Return a tensor as an array that shares its memory."""
     import torch
 
+    from smelt.networks.tensors import array_of, tensor_of
+
     if tensor.device.type != "cpu" or tensor.layout != torch.strided:
         raise UsageError(
             "E671",
@@ -97,22 +120,7 @@ def _read_torch(tensor: Any) -> tuple[np.ndarray, Back]:
             why="contractions run on dense tensors in the memory of this machine",
             fix="pass tensor.cpu(), or tensor.to_dense()",
         )
-    plain = tensor.detach().resolve_conj().resolve_neg()
-    if plain.dtype == torch.bfloat16:
-        import ml_dtypes
-
-        return plain.view(torch.int16).numpy().view(ml_dtypes.bfloat16), as_torch
-    return plain.numpy(), as_torch
-
-
-def as_torch(array: np.ndarray) -> Any:
-    """Return ``array`` as a tensor that shares its memory, if that can be written."""
-    import torch
-
-    array = array if array.flags.writeable else array.copy()
-    if array.dtype.name == "bfloat16":
-        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
-    return torch.from_numpy(array)
+    return array_of(tensor), tensor_of
 
 
 def _by_dlpack(operand: Any) -> Back | None:

@@ -25,7 +25,8 @@ INTERVAL = 30.0
 def key_of(network: Network, operands: Sequence[np.ndarray]) -> str:
     """Return a digest of the network, its path and slices, and the elements of its operands."""
     digest = hashlib.sha256()
-    about = (network.equation, network.slices.path, network.sliced, network.dtype.str)
+    sizes = [(label, str(size)) for label, size in network.sizes.items()]
+    about = (network.equation, network.slices.path, network.sliced, str(network.dtype), sizes)
     digest.update(repr((about, str(network.semiring))).encode())
     for array in operands:
         digest.update(_bytes(array).data)
@@ -60,7 +61,10 @@ class Checkpoint:
                     shape = tuple(state[f"shape{number}"])
                     stack.append((size, term.view(result.dtype).reshape(shape)))
                 return int(state["done"])
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        except (
+            *(OSError, ValueError, KeyError, TypeError),
+            *(EOFError, zipfile.BadZipFile),
+        ) as error:
             raise self._refused(str(error)) from error
 
     def _refused(self, why: str) -> UsageError:

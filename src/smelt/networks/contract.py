@@ -9,12 +9,19 @@ from typing import Any
 import numpy as np
 
 from smelt.errors import UsageError
-from smelt.networks.array_kinds import Back, is_traced, needs_gradient, numpy_arrays
+from smelt.networks.array_kinds import (
+    Back,
+    element_type_of,
+    is_traced,
+    needs_gradient,
+    numpy_arrays,
+    write_to,
+)
 from smelt.networks.compile import compile_einsum
 from smelt.networks.interleaved import split_operands
 from smelt.networks.network import Contraction
 from smelt.operators.contraction_paths import Optimize
-from smelt.operators.semiring import Semiring
+from smelt.operators.semiring import SEMIRINGS, Semiring
 
 KEPT = 256
 """The most compiled contractions that are kept; the least recently used one is dropped."""
@@ -40,7 +47,7 @@ def einsum(
 
     In a function that JAX traces, the call is a primitive with rules for ``jit``, ``vmap``, ``jvp``
     and ``grad``, run by a callback. PyTorch records it for ``backward`` if a tensor needs a
-    gradient.
+    gradient; with ``out``, and over another semiring, such tensors are refused (E671).
 
     The first call with an equation, shapes, a type and options compiles the contraction for the
     target ``host``, which has ``options``; the last ``KEPT`` are kept. ``semiring``, ``optimize``
@@ -48,6 +55,7 @@ def einsum(
     UsageError E671 for an array that cannot be read.
     """
     settings = {"optimize": optimize, "memory_limit": memory_limit, **options}
+    semiring = _plain(semiring)
     equation, given = split_operands(operands)
     if is_traced(given) and out is None:
         from smelt.networks.jax_primitive import traced
@@ -58,6 +66,8 @@ def einsum(
         from smelt.networks.torch_function import recorded
 
         return recorded(equation, given, dtype, settings)
+    if needs_gradient([out]):
+        raise _unrecorded()
     artifact, arrays, back = prepared(
         (equation, *given), dtype=dtype, casting=casting, semiring=semiring, **settings
     )
@@ -87,11 +97,29 @@ def prepared(
             why="this call needs the numbers of its operands",
             fix="call it outside of jax.jit and jax.grad, without out=",
         )
+    if needs_gradient(given):
+        raise _unrecorded()
     arrays, back = numpy_arrays(given)
+    semiring = _plain(semiring)
     arrays = _converted(arrays, dtype, casting)
     if semiring == "sum_product" and arrays and arrays[0].dtype.kind == "b":
         semiring = "or_and"
     return compiled(equation, arrays, semiring, optimize, memory_limit, options), arrays, back
+
+
+def _plain(semiring: str | Semiring) -> str | Semiring:
+    """Return ``semiring``; by name if it is that of sums of products."""
+    return "sum_product" if semiring == SEMIRINGS["sum_product"] else semiring
+
+
+def _unrecorded() -> UsageError:
+    """Return E671: the gradient of a tensor would be lost."""
+    return UsageError(
+        "E671",
+        "a tensor needs a gradient, and this call records none",
+        why="PyTorch records sums of products on this machine, without out=",
+        fix="pass tensor.detach(), or call under torch.no_grad()",
+    )
 
 
 def compiled(
@@ -155,7 +183,7 @@ def _converted(arrays: list[np.ndarray], dtype: Any, casting: Any) -> list[np.nd
     if dtype is None and first.isnative and all(array.dtype == first for array in arrays):
         return arrays
     try:
-        common = np.result_type(*arrays) if dtype is None else np.dtype(dtype)
+        common = np.result_type(*arrays) if dtype is None else element_type_of(dtype)
         common = common.newbyteorder("=")
         return [array.astype(common, casting=casting, copy=False) for array in arrays]
     except TypeError as error:
@@ -169,6 +197,13 @@ def _converted(arrays: list[np.ndarray], dtype: Any, casting: Any) -> list[np.nd
 
 def _written(out: Any, result: np.ndarray) -> Any:
     """Copy ``result`` into ``out`` and return it; raises UsageError E656 if it does not fit."""
+    if not isinstance(out, np.ndarray) and not hasattr(out, "__dlpack__"):
+        raise UsageError(
+            "E656",
+            f"out= is of type {type(out).__name__}",
+            why="the result is written to its memory, and it is no array",
+            fix="give an array of the shape and element type of the result",
+        )
     arrays, _ = numpy_arrays([out])
     (target,) = arrays
     if target.shape != result.shape or not np.can_cast(result.dtype, target.dtype, "same_kind"):
@@ -185,5 +220,5 @@ def _written(out: Any, result: np.ndarray) -> Any:
             why="its memory is read-only, as that of JAX arrays",
             fix="leave out= out, or give an array that can be written",
         )
-    np.copyto(target, result, casting="same_kind")
+    write_to(out, result)
     return out

@@ -50,6 +50,14 @@ def backward(
     return Equation(tuple(terms), tuple(out)), factors
 
 
+def finder_of_derivative(optimize: Any) -> Any:
+    """Return what finds the path of a derivative of a contraction along ``optimize``.
+
+    A path or a tree is that of the contraction, and an object may serve one equation only.
+    """
+    return optimize if isinstance(optimize, str) else "auto"
+
+
 def factor_arrays(factors: Sequence[Factor], dtype: Any) -> list[np.ndarray]:
     """Return the factors as arrays."""
     return [np.ones(n, dtype) if kind == "ones" else np.eye(n, dtype=dtype) for kind, n in factors]

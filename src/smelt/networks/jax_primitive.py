@@ -16,7 +16,12 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from smelt.errors import Unsupported
-from smelt.networks.derivatives import backward, batched, factor_arrays
+from smelt.networks.derivatives import (
+    backward,
+    batched,
+    factor_arrays,
+    finder_of_derivative,
+)
 from smelt.networks.equations import equation_of
 from smelt.operators.contraction import Equation, parse, sizes_of
 
@@ -112,7 +117,14 @@ def _transpose(cotangent: Any, *operands: Any, equation: str, **parameters: Any)
     gradient, factors = backward(parsed, sizes, number)
     others = [value for i, value in enumerate(operands) if i != number]
     extra = map(jnp.asarray, factor_arrays(factors, cotangent.dtype))
-    found[number] = einsum_p.bind(*others, cotangent, *extra, equation=str(gradient), **parameters)
+    options = dict(parameters.pop("options"))
+    options["optimize"] = finder_of_derivative(options.get("optimize", "auto"))
+    found[number] = einsum_p.bind(
+        *(*others, cotangent, *extra),
+        equation=str(gradient),
+        options=tuple(sorted(options.items())),
+        **parameters,
+    )
     return found
 
 

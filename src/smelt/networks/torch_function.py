@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from smelt.networks.array_kinds import as_torch, numpy_arrays
-from smelt.networks.derivatives import backward, factor_arrays
+from smelt.networks.array_kinds import numpy_arrays
+from smelt.networks.derivatives import backward, factor_arrays, finder_of_derivative
 from smelt.networks.equations import equation_of
+from smelt.networks.tensors import tensor_of, torch_type
 from smelt.operators.contraction import parse, sizes_of
 
 
@@ -19,7 +20,7 @@ def recorded(text: str, operands: list[Any], dtype: Any, options: dict[str, Any]
     Element types are promoted as PyTorch does. Gradients of gradients are recorded, too.
     """
     tensors = [torch.as_tensor(each) for each in operands]
-    common = dtype or tensors[0].dtype
+    common = tensors[0].dtype if dtype is None else torch_type(dtype)
     for tensor in tensors[1:] if dtype is None else ():
         common = torch.promote_types(common, tensor.dtype)
     equation, _ = equation_of(text, [tensor.shape for tensor in tensors])
@@ -37,7 +38,7 @@ class Contract(torch.autograd.Function):  # type: ignore[misc]
         context.equation, context.options = equation, options
         context.save_for_backward(*tensors)
         arrays, _ = numpy_arrays(tensors)
-        return as_torch(np.asarray(einsum(equation, *arrays, **options)))
+        return tensor_of(np.asarray(einsum(equation, *arrays, **options)))
 
     @staticmethod
     def backward(context: Any, *gradients: Any) -> Any:
@@ -45,6 +46,10 @@ class Contract(torch.autograd.Function):  # type: ignore[misc]
         tensors = context.saved_tensors
         parsed = parse(context.equation, [tensor.ndim for tensor in tensors])
         sizes: dict[str, Any] = dict(sizes_of(parsed.terms, [tensor.shape for tensor in tensors]))
+        options = {
+            **context.options,
+            "optimize": finder_of_derivative(context.options.get("optimize", "auto")),
+        }
         found: list[Any] = [None, None]
         for number, tensor in enumerate(tensors):
             if not context.needs_input_grad[number + 2]:
@@ -55,7 +60,5 @@ class Contract(torch.autograd.Function):  # type: ignore[misc]
             extra = [
                 torch.from_numpy(each).to(tensor.dtype) for each in factor_arrays(factors, "f4")
             ]
-            found.append(
-                Contract.apply(str(equation), context.options, *others, gradients[0], *extra)
-            )
+            found.append(Contract.apply(str(equation), options, *others, gradients[0], *extra))
         return tuple(found)

@@ -11,7 +11,7 @@ import torch
 from smelt.check.compare import Tolerance, compare
 from smelt.errors import Unsupported
 from smelt.ir.floats import is_float
-from smelt.pytorch.tensors import array_of
+from smelt.networks.tensors import array_of
 
 ALLOWED = {"float64": 1e-8, "float32": 1e-3, "float16": 3e-2}
 """By element type, the largest error relative to the largest finite magnitude of a result."""

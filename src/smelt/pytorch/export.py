@@ -19,7 +19,7 @@ from torch.fx import Graph, GraphModule, Node
 from torch.utils import _pytree as pytree
 
 from smelt.errors import SmeltError, Unsupported
-from smelt.pytorch.tensors import tensor_of
+from smelt.networks.tensors import tensor_of
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from torch.fx import GraphModule
 from smelt.compiler import compile_model
 from smelt.errors import ErrorList, SmeltError, Unsupported
 from smelt.ir.cloning import clone_model
+from smelt.networks.tensors import array_of
 from smelt.pytorch.agreement import check_agreement
 from smelt.pytorch.export import Exported, export
 from smelt.pytorch.settings import Settings
-from smelt.pytorch.tensors import array_of
 from smelt.targets.base import Artifact
 
 MOST_SETS = 64

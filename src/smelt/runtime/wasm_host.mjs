@@ -50,13 +50,14 @@ try {
 }
 for (;;) {
   const asked = JSON.parse(read(read(4).readUInt32LE()));
-  const inputs = {};
+  const inputs = Object.create(null); // one named __proto__ is an input, too
   asked.inputs.forEach(({ name, bytes, shape }, i) => {
     const { buffer } = new Uint8Array(read(bytes));
     inputs[name] = { data: new globalThis[model.inputs[i].array](buffer), shape };
   });
   try {
-    const results = Object.values(await model.run(inputs, { sizes: asked.sizes }));
+    const byName = await model.run(inputs, { sizes: asked.sizes });
+    const results = model.outputs.map(({ name }) => byName[name]); // an object has numbers first
     answer({ outputs: results.map((array) => ({ bytes: array.byteLength, shape: array.shape })) }, ...results);
   } catch (error) {
     answer(error.status ? { status: error.status } : { error: String(error.stack) });

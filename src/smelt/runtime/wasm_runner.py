@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from importlib.resources import as_file, files
@@ -42,7 +43,7 @@ class Engine(Protocol):
 
 class WasmModule:
     """A module, ready to run; see ``runner.Runner``. ``sizes`` and ``lengths`` are as in
-    ``CLibrary``.
+    ``CLibrary``. It has one memory, so calls from several threads run one after the other.
     """
 
     name = "wasm"
@@ -58,6 +59,7 @@ class WasmModule:
         """Start Node, or instantiate the module in wasmtime; raises UsageError E676 without."""
         self.interface, self.sizes, self.lengths = interface, sizes, lengths
         self._run = engine_of(files_by_name, name, interface, sizes, lengths)
+        self._lock = threading.Lock()
 
     def __call__(self, *inputs: Value) -> tuple[np.ndarray, ...]:
         """Run once and return the outputs; errors are those of ``CLibrary``."""
@@ -68,7 +70,8 @@ class WasmModule:
         pairs = zip(values, self.interface.inputs, strict=True)
         arrays = [np.ascontiguousarray(packed(array, _dtype(port))) for array, port in pairs]
         most = [nbytes(port, most_sizes) for port in self.interface.outputs]
-        status, results, lengths = self._run(arrays, sizes, most)
+        with self._lock:
+            status, results, lengths = self._run(arrays, sizes, most)
         check_status(status)
         sizes |= dict(zip(self.lengths, lengths, strict=True))
         outputs = zip(self.interface.outputs, results, strict=True)
@@ -140,8 +143,8 @@ class Node:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
             )
+            weakref.finalize(self, _end, self._process, folder)
             self._answer()
-        weakref.finalize(self, _end, self._process, folder)
 
     def __call__(
         self, arrays: Sequence[np.ndarray], sizes: Mapping[str, int], most: Sequence[int]

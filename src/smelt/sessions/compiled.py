@@ -53,10 +53,12 @@ def compile_for_session(
     from smelt.frontends.onnx.mapped import WEIGHT_FILES
     from smelt.passes.interface.materialize_symbolic_dims import bind_dims
     from smelt.runtime.interface import interface_of
-    from smelt.sessions.meanwhile import Meanwhile, may_run_meanwhile
+    from smelt.sessions.meanwhile import Meanwhile, may_run_meanwhile, status_of
     from smelt.targets.host.runner import HostRunner
 
-    model = load(source if isinstance(source, bytes) else Path(source), keep_opset=True)
+    model_source = source if isinstance(source, bytes) else Path(source)
+    status = status_of(model_source)
+    model = load(model_source, keep_opset=True)
     files = model.graph.meta.get(WEIGHT_FILES, ())
     bind_dims(model, options.dims)
     _replace_initializers(model, options)
@@ -70,8 +72,7 @@ def compile_for_session(
     described = _described(interface, metadata, artifact, files)
     if is_run_meanwhile and isinstance(described.run, HostRunner):
         names = [port.name for port in interface.inputs]
-        model_source = source if isinstance(source, bytes) else Path(source)
-        described.run.meanwhile = Meanwhile(model_source, names, options.threads)
+        described.run.meanwhile = Meanwhile(model_source, names, options.threads, status)
     return described
 
 

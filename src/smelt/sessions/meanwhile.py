@@ -18,6 +18,7 @@ from smelt.ir.value_facts.element_type import ElementTypes
 from smelt.operators.onnxruntime.runtime_defects import is_wrong
 from smelt.runtime.jit.variables import ENGINE as ENGINE_VARIABLE
 from smelt.runtime.session import Session, SessionAdvice, open_session
+from smelt.sessions.kept import identity_of
 from smelt.sessions.options import ENGINE, SessionOptions
 from smelt.sessions.process import LOG
 
@@ -36,12 +37,30 @@ def may_run_meanwhile(model: ir.Model, options: SessionOptions) -> bool:
     return not any(dtype is not None and is_wrong(node, dtype) for node, dtype in typed)
 
 
-class Meanwhile:
-    """Calls a model in ONNX Runtime; its session opens with the first call."""
+def status_of(source: bytes | Path) -> object:
+    """Return the identity of the file ``source``; None for no file, or the bytes of a model."""
+    if isinstance(source, bytes):
+        return None
+    try:
+        return identity_of(source)
+    except OSError:
+        return None
 
-    def __init__(self, source: bytes | Path, names: Sequence[str], threads: int) -> None:
-        """Open nothing yet; ``names`` are those of the inputs in order."""
+
+class Meanwhile:
+    """Calls a model in ONNX Runtime; its session opens with the first call.
+
+    A file that has changed since ``status`` was read is another model, so nothing opens then.
+    """
+
+    def __init__(
+        self, source: bytes | Path, names: Sequence[str], threads: int, status: object
+    ) -> None:
+        """Open nothing yet; ``names`` are those of the inputs in order; ``status`` is what
+        ``status_of`` returned before the model was read.
+        """
         self._source = source
+        self._status = status
         self._names = names
         self._advice = SessionAdvice(threads=threads, spinning_after_run=False)
         self._session: Session | None = None
@@ -77,6 +96,8 @@ class Meanwhile:
         with self._changing:
             if self._session is None or self._process != os.getpid():
                 LOG.info("ONNX Runtime runs the model until the C compiler is done")
+                if status_of(self._source) != self._status:
+                    raise OSError(f"{self._source!r} has changed")
                 self._session = open_session(self._source, self._advice)
                 self._process = os.getpid()
             return self._session

@@ -142,6 +142,21 @@ def test_a_session_describes_and_runs_its_model(folder) -> None:
     model.close(session.session)
 
 
+def test_any_name_reaches_the_caller(tmp_path) -> None:
+    model = text.parse(HEADER + "g (float[2] x) => (float[2] y) { y = Relu(x) }")
+    names = ('"; \\ ??/ %s */ \x01\x7f', "caf\u00e9 \U0001f600")
+    for value, name in zip((*model.graph.inputs, *model.graph.outputs), names, strict=True):
+        value.name = name
+    smelt.compile(model, target="c", project="session", name="m").save(tmp_path)
+    session = Session(tmp_path)
+    model_of = session.model
+    assert (model_of.input[0].name, model_of.output[0].name) == tuple(n.encode() for n in names)
+    assert session.run(np.array([-1, 2], np.float32)) == 0
+    assert session.result(0).tolist() == [0, 2]
+    assert session.run(np.zeros(3, np.float32)) == 1
+    assert names[0].encode() in session.model.message()
+
+
 def test_results_go_to_memory_of_the_caller(folder) -> None:
     session = Session(folder)
     memory = np.zeros(8, np.float32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -77,6 +78,50 @@ def test_a_result_whose_size_the_data_decide_has_its_shape() -> None:
         assert places.tolist() == [np.flatnonzero(x).tolist()]
 
 
+NAMES = ("__proto__", '"*/ /* outputs */', "constructor", "10", "2", "valueOf", "é\n")
+"""Names of inputs, then of outputs; objects of JavaScript list those that are numbers first."""
+
+
+@pytest.fixture(scope="module")
+def oddly_named(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    model = text.parse("""g (float[2] x, bool[2] b, float[2] c) => (float[2] y, float[2] z, float[2] t, float[2] n)
+        { y = Neg(x) z = Add(x, c) t = Cast<to=1>(b) no = Not(b) n = Cast<to=1>(no) }""")
+    for value, name in zip((*model.graph.inputs, *model.graph.outputs), NAMES, strict=True):
+        value.name = name
+    path = tmp_path_factory.mktemp("names")
+    smelt.compile(model, target=wasm, plain=False).save(path)
+    return path
+
+
+@needs_wasm()
+def test_results_keep_their_order_whatever_they_are_called(oddly_named: Path) -> None:
+    run = open_saved(oddly_named)
+    x, b, c = np.array([1, 2], "f4"), np.array([True, False]), np.array([10, 20], "f4")
+    with ThreadPoolExecutor(4) as pool:  # calls of several threads do not mix
+        each = list(pool.map(lambda i: run(x + i, b, c), range(40)))
+    for i, results in enumerate(each):
+        for result, expected in zip(results, (-x - i, x + i + c, b, ~b), strict=True):
+            np.testing.assert_array_equal(result, expected)
+
+
+@needs_wasm()
+def test_javascript_takes_any_name_and_any_truth(oddly_named: Path) -> None:
+    given = (
+        '["__proto__"]: new Float32Array([1, 2]), ["\\"*/ /* outputs */"]: new Uint8Array([255, 0])'
+    )
+    script = f"""import {{ load }} from "./model.mjs";
+    const model = await load();
+    const none = await model.run({{ {given} }}).catch((error) => error.message);
+    const got = await model.run({{ {given}, constructor: new Float32Array([10, 20]) }});
+    tell([none, model.outputs.map(({{ name }}) => got[name])]);"""
+    none, results = node(oddly_named, script)
+    assert 'no value for input "constructor"' in none
+    assert results == [[-1, -2], [11, 22], [1, 0], [0, 1]]
+    types = (oddly_named / "model.d.ts").read_text()
+    assert types.count("export interface") == 7
+    assert r'"\"*/ /* outputs */": Tensor<Uint8Array>;' in types
+
+
 CALLS = {
     "{}": 'there is no value for input "x"',
     "{ y: 1 }": 'no input "y"',
@@ -130,6 +175,34 @@ def test_the_module_comes_from_bytes_urls_and_responses(folder: Path) -> None:
     assert results == [pytest.approx(np.tanh(1))] * 5
     assert "the weights have 63 bytes, not 64" in cut or "bytes, not" in cut
     assert "404" in gone
+
+
+WORKERS = """import { loadInWorker } from "./model.mjs";
+const workers = [];
+globalThis.Worker = class {
+    constructor() { workers.push(this); }
+    postMessage({ id, load }) {
+        const error = load[0] ? { message: "no module" } : undefined;
+        if (load) queueMicrotask(() => this.onmessage({ data: { id, error } }));
+    }
+    terminate() { this.ended = true; }
+};
+const said = (error) => error.message;
+const broken = await loadInWorker("broken").catch(said);
+const closed = await loadInWorker();
+closed.close();
+const failed = await loadInWorker();
+workers[2].onerror({ message: "it crashed" });
+tell([broken, await closed.run({}).catch(said), await failed.run({}).catch(said), workers.map((each) => each.ended)]);"""
+
+
+@needs_wasm()
+def test_a_worker_that_ended_answers_no_run_and_stays_no_longer(folder: Path) -> None:
+    broken, closed, failed, ended = node(folder, WORKERS)
+    assert broken == "no module"
+    assert "the model was closed" in closed
+    assert "it crashed" in failed
+    assert ended == [True, True, True]
 
 
 CONVOLUTIONS = """g (float[1,3,13,17] x, float[20,3,3,3] w, float[20,1,5,3] v, float[37,20,1,1] u) => (float[1,37,5,15] y)

@@ -6,12 +6,12 @@ of x86, so a machine that runs it needs no compiler.
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from smelt.native.emit.names import comment, string_literal
 from smelt.program.instruction import Program, Slot
 from smelt.program.run_sizes import highest
 from smelt.runtime.c_library import PORTABLE_FLAGS, build
@@ -62,7 +62,8 @@ def session_fields(program: Program, options: Options) -> Mapping[str, Any]:
                 f"fix the size: --dim {each.name}=1",
             )
         number, axis = places[str(each.size)]
-        sizes.append({"variable": str(each.size), "input": number, "axis": axis, "name": each.name})
+        about = {"variable": str(each.size), "name": comment(each.name)}
+        sizes.append({**about, "input": number, "axis": axis})
     read = {(size["input"], size["axis"]) for size in sizes}
     names = {
         str(each.size): each.name for each in (*program.input_sizes, *program.data_dependent_sizes)
@@ -104,7 +105,7 @@ def _port(slot: Slot, names: Mapping[str, str]) -> Mapping[str, Any]:
     least = [getattr(dim, "low", dim) for dim in slot.shape]
     expressions = [f"(int64_t)({dim})" for dim in slot.shape]
     labels = [
-        json.dumps(names.get(str(dim), str(dim))) if axis in open_dims else "NULL"
+        string_literal(names.get(str(dim), str(dim))) if axis in open_dims else "NULL"
         for axis, dim in enumerate(slot.shape)
     ]
     count = " * ".join(f"(size_t)({dim})" for dim in slot.shape) or "(size_t)1"
@@ -112,7 +113,7 @@ def _port(slot: Slot, names: Mapping[str, str]) -> Mapping[str, Any]:
     whole = bits % BITS_OF_BYTE == 0
     size = f"{count} * {bits // BITS_OF_BYTE}" if whole else f"({count} * {bits} + 7) / 8"
     return {
-        "name": json.dumps(slot.name),
+        "name": string_literal(slot.name),
         "type": int(slot.dtype),
         "rank": len(slot.shape),
         "shape": _list(shape),

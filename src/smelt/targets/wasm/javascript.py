@@ -197,11 +197,9 @@ def _types(interface: Interface, images: Collection[int]) -> str:
         for number, port in enumerate(interface.inputs)
     ]
     outputs = [_member(port, "Result<{}>", "") for port in interface.outputs]
-    return (
-        _text("model.d.ts")
-        .replace("/* inputs */", "\n".join(inputs))
-        .replace("/* outputs */", "\n".join(outputs))
-    )
+    head, _, rest = _text("model.d.ts").partition("/* inputs */")
+    middle, _, end = rest.partition("/* outputs */")
+    return "".join([head, "\n".join(inputs), middle, "\n".join(outputs), end])
 
 
 def _member(port: Port, kind: str, mark: str) -> str:

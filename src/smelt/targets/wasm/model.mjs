@@ -39,8 +39,10 @@ export async function load(source, options = {}) {
 export async function loadInWorker(source, options = {}) {
   const worker = spawn();
   const waiting = new Map();
-  let last = 0;
+  let last = 0, ended;
   const failed = (error) => {
+    ended = error;
+    worker.terminate();
     for (const { reject } of waiting.values()) reject(error);
     waiting.clear();
   };
@@ -53,6 +55,7 @@ export async function loadInWorker(source, options = {}) {
   worker.onerror = (event) => failed(new ModelError("the worker of the model failed",
     event.message || "its script cannot be loaded", "serve the .mjs files beside each other"));
   const ask = (message) => new Promise((resolve, reject) => {
+    if (ended) throw ended;
     waiting.set(++last, { resolve, reject });
     try {
       worker.postMessage({ id: last, ...message });
@@ -62,14 +65,16 @@ export async function loadInWorker(source, options = {}) {
     }
   });
   const plain = source instanceof URL ? source.href : source;
-  await ask({ load: [plain, options] });
+  try {
+    await ask({ load: [plain, options] });
+  } catch (error) {
+    worker.terminate();
+    throw error;
+  }
   return {
     inputs: MODEL.inputs.map(described), outputs: MODEL.outputs.map(described),
     run: async (inputs, runOptions) => shaped(await ask({ run: [inputs, runOptions] })),
-    close: () => {
-      worker.terminate();
-      failed(new ModelError("the model was closed", "close() ended its worker", "load it again"));
-    },
+    close: () => failed(new ModelError("the model was closed", "close() ended its worker", "load it again")),
   };
 }
 
@@ -114,7 +119,8 @@ class Model {
       const value = values[i];
       check(port, value, shapes[i]);
       if (!value.channels) {
-        this.#ports.inputs[i].set(value.data);
+        // Bits of the program are 0 and 1; those of a mask may be 255.
+      this.#ports.inputs[i].set(port.type === "bool" ? value.data.map((bit) => bit && 1) : value.data);
         return;
       }
       const { buffer } = this.#exports.memory;
@@ -126,14 +132,14 @@ class Model {
       throw Object.assign(new ModelError(...(ERRORS[status] ?? [`the model returned the error ${status}`,
         "this is a fault of smelt", "report it with the model"])), { status });
     }
-    const results = {};
+    const results = [];
     let at = MODEL.inputs.reduce((sum, port) => sum + port.shape.length, 0);
     MODEL.outputs.forEach((port, i) => {
       const shape = this.#dims ? [...this.#dims.subarray(at, at + port.shape.length)] : port.shape;
       at += port.shape.length;
-      results[port.name] = withShape(this.#ports.outputs[i].slice(0, lengthOf(port, shape)), [...shape]);
+      results.push([port.name, withShape(this.#ports.outputs[i].slice(0, lengthOf(port, shape)), [...shape])]);
     });
-    return results;
+    return Object.fromEntries(results); // also a name that objects inherit, such as __proto__
   }
 
   /** The shapes of all inputs in a run with these values, after the sizes were found and checked. */
@@ -165,7 +171,7 @@ class Model {
 
 /** The size of each symbol that the values determine, and of those that are given. */
 function sizesOf(values, given) {
-  const found = { ...given };
+  const found = Object.assign(Object.create(null), given);
   for (const name of Object.keys(given)) {
     if (!MODEL.sizes.some((size) => size.name === name)) {
       const known = MODEL.sizes.map((size) => size.name).join(", ") || "none";
@@ -220,7 +226,7 @@ function valuesOf(inputs) {
     }
   }
   return MODEL.inputs.map((port) => {
-    const value = inputs[port.name];
+    const value = port.name in Object.prototype && !Object.hasOwn(inputs, port.name) ? undefined : inputs[port.name];
     if (value === undefined || value === null) {
       if (port.default === undefined) {
         throw new ModelError(`there is no value for input ${JSON.stringify(port.name)}`,

@@ -33,9 +33,22 @@ def array_of(tensor: torch.Tensor) -> np.ndarray:
 
 
 def tensor_of(array: np.ndarray) -> torch.Tensor:
-    """Return the tensor of a new array."""
+    """Return the tensor of an array, which shares its memory unless that is read-only."""
+    array = array if array.flags.writeable else array.copy()
     kind = READ.get(array.dtype)
     if kind is None:
         return torch.from_numpy(array)
     stored = STORED[kind][0]
     return torch.from_numpy(array.view(np.dtype(str(stored).removeprefix("torch.")))).view(kind)
+
+
+def torch_type(dtype: Any) -> torch.dtype:
+    """Return the element type of PyTorch that ``dtype``, of PyTorch or NumPy, names."""
+    if isinstance(dtype, torch.dtype):
+        return dtype
+    return tensor_of(np.empty(0, np.dtype(dtype))).dtype
+
+
+def numpy_type(dtype: torch.dtype) -> np.dtype:
+    """Return the element type of NumPy or ``ml_dtypes`` for one of PyTorch."""
+    return array_of(torch.empty(0, dtype=dtype)).dtype
