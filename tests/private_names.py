@@ -30,6 +30,7 @@ PLACES: Mapping[str, tuple[str, ...]] = {
     ),
     "onnx": ("runtime/fold.py", "runtime/reference_loop.py"),
     "onnxruntime": ("runtime/values.py",),
+    "torch": ("pytorch/backend.py", "pytorch/export.py"),
 }
 """The files in which private names of a library may stand."""
 

@@ -106,7 +106,7 @@ def without_phases(name: str, results: Sequence[np.ndarray]) -> list[np.ndarray]
     return kept
 
 
-@pytest.mark.parametrize("operator", sampled(WITH_BODY, 2), ids=lambda operator: operator.name)
+@pytest.mark.parametrize("operator", sampled(WITH_BODY, 3), ids=lambda operator: operator.name)
 def test_a_saved_operator_runs_in_another_runtime(operator: Operator, tmp_path: Path) -> None:
     arrays = ARRAYS.get(operator.name, tuple(uniform(2, 3) for _ in operator.inputs))
     for opset in (operator.opset, *[HIGHEST][: is_tried(operator.name, 4)]):

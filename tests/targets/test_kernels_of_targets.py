@@ -12,6 +12,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 from jax import lax
+from sampling import sampled
 
 import smelt
 from smelt.compiler import optimize_model
@@ -69,9 +70,10 @@ def _inputs(specs: tuple[str, ...]) -> list[np.ndarray]:
     return arrays
 
 
-@pytest.mark.parametrize("target", target_names())
-@pytest.mark.parametrize("name", INTEGERS)
+@pytest.mark.parametrize("target", sorted({*target_names()} - {"coreml"}))
+@pytest.mark.parametrize("name", sampled(INTEGERS, 2))
 def test_products_of_bytes_on_every_target(name: str, target: str) -> None:
+    """Core ML has no product of integers."""
     fn, specs = INTEGERS[name]
     arrays = _inputs(specs)
     (got,) = smelt.compile(fn, *specs, target=target)(*arrays)

@@ -33,7 +33,7 @@ GRAPHS = {
 
 
 @pytest.mark.parametrize("engine", ["numpy"], indirect=True)
-@pytest.mark.parametrize("graph", sampled(GRAPHS.values(), 3), ids=GRAPHS)
+@pytest.mark.parametrize("graph", sampled(GRAPHS.values(), 5), ids=GRAPHS)
 def test_a_call_allocates_its_results_and_little_more(compile_host, graph: str) -> None:
     """The arena is there before the call: it belongs to the artifact."""
     artifact = compile_host(graph)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-import onnx_ir as ir
 
 from smelt.mlpackage.schema import MESSAGES
 from smelt.mlpackage.wire import MalformedMessage, field_numbers
@@ -32,8 +31,8 @@ def split_function(source: str | Path) -> tuple[Path, str]:
 def is_core_ml(source: Any) -> bool:
     """True for a path of a package or model file of Core ML, for bytes of a model file, and for a
     model that was read from one."""
-    if isinstance(source, ir.Model):
-        return FROM_CORE_ML in source.meta
+    if isinstance(marks := getattr(source, "meta", None), Mapping):
+        return FROM_CORE_ML in marks
     if isinstance(source, bytes):
         return source[:1] == b"\x08" and _has_core_ml_type(source)
     if not isinstance(source, str | Path) or "\0" in str(source):
