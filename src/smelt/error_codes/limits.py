@@ -9,7 +9,8 @@ from smelt.error_codes.code import ErrorCode
 CODES: Mapping[str, ErrorCode] = {
     "E401": ErrorCode(
         "the target needs fixed shapes",
-        "The target plans all memory before a run, so it needs a number or bounds for every dim. "
+        "The target plans all memory before a run, or states the sizes of its inputs as a Core ML "
+        "package does, so it needs a number or bounds for every dim. "
         "With `--dim B=1..16` it plans memory for 16 and runs any size from 1 to 16. `smelt "
         "explain TARGET` shows whether a target supports bounds. A size that depends on data, such "
         "as the result of NonZero, has bounds already and needs no option.",

@@ -169,7 +169,7 @@ def _dims(model: ir.Model, target: Target) -> Iterator[SmeltError]:
             "E401",
             f"target {target.name!r} needs fixed shapes",
             at=types,
-            why="it plans all memory before it runs",
+            why=target.limits.why_fixed,
             fix=_binding_advice(model, target) or "give the inputs fixed shapes",
         )
 

@@ -12,16 +12,16 @@ class Limits:
     """What a target supports.
 
     ``dtypes``: element types, None for all. ``dynamic_dims``: symbolic dims may survive to run
-    time. ``bounded_dims``: memory is planned for symbolic dims with declared bounds
-    (``smelt.ir.bounds``). ``max_rank``: the most dims of a value, None for any.
-    ``empty_tensors``: a dim of a value may be 0. ``opset``: lowest
-    and highest ONNX opset. ``operators``: the ``(domain, op_type)`` that it runs after selection,
-    None for all.
+    time; ``why_fixed`` says why they may not. ``bounded_dims``: memory is planned for symbolic dims
+    with declared bounds (``smelt.ir.bounds``). ``max_rank``: the most dims of a value, None for
+    any. ``empty_tensors``: a dim of a value may be 0. ``opset``: lowest and highest ONNX opset.
+    ``operators``: the ``(domain, op_type)`` that it runs after selection, None for all.
     """
 
     dtypes: frozenset[ir.DataType] | None = None
     dynamic_dims: bool = True
     bounded_dims: bool = False
+    why_fixed: str = "it plans all memory before it runs"
     max_rank: int | None = None
     empty_tensors: bool = True
     opset: tuple[int, int] = (1, 10**6)

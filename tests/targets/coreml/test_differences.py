@@ -106,6 +106,21 @@ ROWS = {
         (np.array([1.0001, 3, 1e6], F),),
         np.arccosh(np.array([1.0001, 3, 1e6], F)),
     ),
+    "the magnitude of the least int8 wraps": (
+        "g (int8[2] x) => (int8[2] y) { y = Abs(x) }",
+        (np.array([-128, 5], np.int8),),
+        np.array([-128, 5], np.int8),
+    ),
+    "a scatter of bytes wraps": (
+        'g (uint8[2] x, int64[2,1] i, uint8[2] u) => (uint8[2] y) { y = ScatterND <reduction = "add"> (x, i, u) }',
+        (np.array([250, 1], np.uint8), np.array([[0], [0]]), np.array([10, 20], np.uint8)),
+        np.array([24, 1], np.uint8),
+    ),
+    "a slice from a computed start to an end beyond every size": (
+        "g (float[4] x, int64[1] s) => (float[n] y) <int64[1] e = {9223372036854775807}> { y = Slice(x, s, e) }",
+        (np.arange(4, dtype=F), np.array([-3])),
+        np.array([1, 2, 3], F),
+    ),
     "an output that is an input": (
         "g (float[3] x) => (float[3] y) { y = Identity(x) }",
         (np.array([1, 2, 3], F),),
@@ -122,6 +137,84 @@ def test_the_row_has_the_meaning_of_onnx(row):
     assert result.dtype == expected.dtype
     assert result.shape == expected.shape
     np.testing.assert_allclose(result, expected, 1e-5, 1e-6)
+
+
+HALF = {
+    "the epsilon of LayerNormalization": (
+        "g (float[1,2] x) => (float[1,2] y) <float[2] s = {1, 1}> { y = LayerNormalization <epsilon = 1e-12> (x, s) }",
+        [[3, 3]],
+        [[0, 0]],
+    ),
+    "the epsilon of BatchNormalization": (
+        "g (float[1,2] x) => (float[1,2] y) <float[2] s = {1, 1}, float[2] z = {0, 0}> { y = BatchNormalization <epsilon = 1e-9> (x, s, z, z, z) }",
+        [[0, 0]],
+        [[0, 0]],
+    ),
+    "a least divisor": (
+        "g (float[2] x) => (float[2] y) <float e = {1e-12}> { m = Max(x, e) y = Div(x, m) }",
+        [0, 2],
+        [0, 1],
+    ),
+    "a least divisor by Clip": (
+        "g (float[2] x) => (float[2] y) <float e = {1e-9}, float h = {4}> { m = Clip(x, e, h) y = Div(x, m) }",
+        [0, 2],
+        [0, 1],
+    ),
+    "a small addend": (
+        "g (float[2] x) => (float[2] y) <float e = {1e-12}> { a = Add(x, e) r = Sqrt(a) y = Div(x, r) }",
+        [0, 4],
+        [0, 2],
+    ),
+    "a small bound of a comparison": (
+        "g (float[2] x) => (bool[2] y) <float e = {1e-9}> { y = Less(x, e) }",
+        [0, 1],
+        [1, 0],
+    ),
+    "a small divisor": (
+        "g (float[2] x) => (float[2] y) <float e = {1e-9}> { y = Div(x, e) }",
+        [0, 0],
+        [0, 0],
+    ),
+    "integers of 16 bits": (
+        "g (float[2] x) => (uint16[2] y) <float s = {0.5}, uint16 z = {32768}> { y = QuantizeLinear(x, s, z) }",
+        [-10000, 10000.5],
+        [12768, 52769],
+    ),
+}
+"""Results that float16 would spoil: its least number is 6e-8, its largest integers are even."""
+
+
+@pytest.mark.parametrize("row", HALF)
+def test_numbers_that_float16_has_not(row):
+    model, given, expected = HALF[row]
+    (result,) = computed(written(model, precision="fp16"), np.array(given, F))
+    np.testing.assert_array_equal(result, expected)
+
+
+def test_what_float16_cannot_count_is_computed_in_float32():
+    for model, opset in (
+        ("g (float n) => (float[M] y) <float a = {0}, float d = {1}> { y = Range(a, n, d) }", 21),
+        ("g (int32[2] x) => (float[2] y) <float s = {0.5}> { y = DequantizeLinear(x, s) }", 21),
+        (
+            "g (float[1,2] x) => (float[1,2] y) <float[2] s = {1, 1}> { y = RMSNormalization(x, s) }",
+            23,
+        ),
+    ):
+        artifact = written(model, opset=opset, precision="fp16")
+        kinds = {each.type: each.outputs[0].type.element.name for each in operations(artifact)}
+        chosen = kinds.keys() & {"range_1d", "reduce_mean"} or {"mul"}
+        assert {kinds[each] for each in chosen} == {"FLOAT32"}
+
+
+OPEN_SLICES = {(1, 2**63 - 1): [1, 2], (-4, 2**63 - 1): [0, 1, 2], (0, -1): [0, 1], (-2, -1): [1]}
+
+
+@pytest.mark.parametrize("ends", OPEN_SLICES)
+def test_slices_of_an_open_axis(ends):
+    start, end = ends
+    model = f"g (float[S] x) => (float[n] y) <int64[1] s = {{{start}}}, int64[1] e = {{{end}}}> {{ y = Slice(x, s, e) }}"
+    (result,) = computed(written(model, dims={"S": (2, 9)}), np.arange(3, dtype=F))
+    assert result.tolist() == OPEN_SLICES[ends]
 
 
 def test_epsilons_are_written():

@@ -95,6 +95,7 @@ def test_wrong_options_are_refused(options):
 def test_an_open_size_needs_bounds():
     (error,) = errors(DENSE)
     assert error.code == "E401"
+    assert error.why.startswith("a package states the least and the greatest size")
     assert "--dim NAME=1..16" in error.fix
 
 
@@ -148,6 +149,22 @@ def test_what_core_ml_lacks_is_refused(case):
     assert all(error.why and error.fix and error.at for error in found)
 
 
+def test_a_number_beyond_float16_is_refused():
+    model = "g (float[2,2] x, float[2,2] w) => (float[2,2] y) { y = Gemm <alpha = 1e6> (x, w) }"
+    (error,) = errors(model, precision="fp16")
+    assert error.code == "E406"
+    assert "1e+06" in error.why
+    (result,) = computed(written(model, precision="fp16", keep="Gemm"), *[np.eye(2, dtype=F)] * 2)
+    assert result.max() == 1e6
+
+
+def test_a_slice_that_is_empty_at_the_least_size_is_refused():
+    model = "g (float[S] x) => (float[1] y) <int64[1] s = {5}, int64[1] e = {9}> { p = Slice(x, s, e) y = ReduceSum(p) }"
+    (error,) = errors(model, dims={"S": (2, 8)})
+    assert (error.code, error.fix) == ("E407", "raise the least size: --dim S=6..N")
+    written(model, dims={"S": (2, 8)}, sizes="S=6,8")
+
+
 def test_refusals_come_together():
     model = 'g (float[2,2] x, uint8[2] n) => (float y, uint8[2] m, float[2,2] z) { y = Det(x) m = BitShift <direction = "LEFT"> (n, n) z = Exp(x) }'
     assert len(errors(model)) == 2
@@ -160,6 +177,12 @@ def test_names_that_core_ml_forbids():
     assert [each.name for each in described(artifact).inputs] == ["in_put_1"]
     assert [each.name for each in described(artifact).outputs] == ["_1_out"]
     assert artifact.report["names"] == {"in/put.1": "in_put_1", "1 out": "_1_out"}
+
+
+def test_words_of_core_ml_are_no_names_of_values():
+    model = "g (float[2] x) => (float[2] y) { tensor = Exp(x) y = Neg(tensor) }"
+    names = [each.outputs[0].name for each in operations(written(model))]
+    assert names == ["tensor_1", "y"]
 
 
 def test_outputs_that_are_inputs_constants_or_each_other():
@@ -248,6 +271,14 @@ def test_a_cache_as_state():
     assert interface.states[0].type.element == ArrayElement.FLOAT16
     assert [each.name for each in interface.inputs] == ["x", "at"]
     assert [each.name for each in interface.outputs] == ["y"]
+
+
+def test_a_state_beside_an_output_with_its_name():
+    model = "g (float[1,2] x, float[1,2] past) => (float[1,2] now, float[1,2] past_out) { now = Add(past, x) past_out = Exp(now) }"
+    artifact = written(model, states="past=now", ios=18)
+    now, other = artifact.load()(np.ones((1, 2), F), np.zeros((1, 2), F))
+    assert now.tolist() == [[1, 1]]
+    np.testing.assert_allclose(other, np.exp(now), 1e-3)
 
 
 def test_an_image_is_scaled_and_shifted_by_channel():

@@ -32,7 +32,14 @@ TYPES = frozenset(
 coreml = Target(
     name="coreml",
     summary="an ML Program for Core ML, as an .mlpackage folder",
-    limits=Limits(TYPES, dynamic_dims=False, bounded_dims=True, max_rank=5, empty_tensors=False),
+    limits=Limits(
+        TYPES,
+        dynamic_dims=False,
+        bounded_dims=True,
+        why_fixed="a package states the least and the greatest size of each dim of its inputs",
+        max_rank=5,
+        empty_tensors=False,
+    ),
     passes=PASSES,
     kernels=frozenset(ROWS),
     computes=computes,

@@ -33,7 +33,7 @@ class Emission:
     """A function with its interface, and what the report tells of it.
 
     ``names`` maps ONNX names of inputs and outputs to those of the package. ``clamped`` maps
-    constants that stood for infinity, and became the largest float16, to their readers.
+    constants that became the largest or the least number of float16 to their readers.
     """
 
     function: Function
@@ -48,7 +48,9 @@ def emit_function(model: ir.Model, options: Options) -> Emission:
     bounds = bounds_of(graph)
     sizes = Sizes.of(bounds, options)
     facts = Facts(Writer(options.ios), options.precision == "fp16", options.kept, opset_of(model))
-    facts.lower_bounds = {name: low for name, (low, _) in bounds.items()}
+    facts.lower_bounds = {
+        name: sizes.listed.get(name, (low,))[0] for name, (low, _) in bounds.items()
+    }
     ports = Ports(facts, graph, options, sizes)
     problems = [
         *problems_of(ports.inputs, sizes, "input"),

@@ -61,7 +61,8 @@ class Scope:
 class Facts:
     """What all calls of one emission share: the writer, constants, precision, opset.
 
-    ``clamped`` maps constants that stand for infinity, and became finite, to their readers.
+    ``clamped`` maps constants that float16 holds as infinity or 0 only, and that became its largest
+    or least number, to their readers.
     """
 
     writer: Writer

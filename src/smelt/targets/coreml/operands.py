@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,14 @@ from smelt.mlpackage.program import Element
 from smelt.targets.coreml.facts import NARROW, Facts
 from smelt.targets.coreml.writer import Dims, Refused, Val
 
-LARGEST_HALF = 65504.0
+LARGEST_HALF, LEAST_HALF = 65504.0, 2.0**-24
 STAND_IN, LARGEST_STAND_IN = 1e9, 3e38
 """Finite numbers from here on stand for infinity: operands of a masking operator, and others. They
 become the largest float16."""
 MASKING = frozenset({"Add", "Clip", "Max", "Min", "Where"})
 """Operators that mask scores by a large number."""
+FLOORED = MASKING | {"Sub", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"}
+"""Operators for which a number must not become 0, as an epsilon; it becomes the least float16."""
 MANY = 4096
 """A larger constant is not converted to find out whether a node can be written."""
 
@@ -29,6 +32,7 @@ class Operands:
         self.facts, self.node, self.w = facts, node, facts.writer
         kept = node.op_type in facts.keep or (node.name or "") in facts.keep
         self.half = facts.half and not kept
+        self.wide = False
         self._label = next((v.name for v in node.outputs if v.name), node.op_type) or ""
 
     def input(self, index: int) -> ir.Value | None:
@@ -41,7 +45,19 @@ class Operands:
 
     def element(self, value: ir.Value | None) -> Element:
         """Return the element type in which this node computes ``value``."""
-        return self.facts.element_of(None if value is None else value.dtype, half=self.half)
+        found = self.facts.element_of(None if value is None else value.dtype, half=self.half)
+        return Element.FLOAT32 if self.wide and found == Element.FLOAT16 else found
+
+    def widen(self) -> None:
+        """Compute this node in float32, whatever the precision."""
+        self.half, self.wide = False, True
+
+    def widen_for(self, number: float) -> None:
+        """Compute this node in float32 if float16 rounds ``number``, an epsilon, by 1/16 of it."""
+        with np.errstate(over="ignore"):
+            narrow = float(np.float16(number))
+        if not math.isclose(narrow, number, rel_tol=1 / 16):
+            self.widen()
 
     def x(self, index: int = 0, element: Element | None = None) -> Val:
         """Return input ``index`` as a value of the program, cast to ``element`` if given."""
@@ -109,6 +125,14 @@ class Operands:
                 self.facts.clamped[name] = self.node.name or self.node.op_type
             with np.errstate(over="ignore"):
                 narrow = wide.astype(np.float16)
+            if (
+                narrow.size == 1
+                and not narrow.any()
+                and wide.any()
+                and self.node.op_type in FLOORED
+            ):
+                narrow = np.copysign(LEAST_HALF, wide).astype(np.float16)
+                self.facts.clamped[name] = self.node.name or self.node.op_type
             if bool((np.isinf(narrow) & np.isfinite(wide)).any()):
                 largest = float(np.abs(wide[np.isfinite(wide)]).max())
                 keep = self.node.name or self.node.op_type

@@ -55,6 +55,8 @@ class Ports:
         self.outputs = [v for v in self.graph.outputs if v not in self.states.values()]
         writer = self.facts.writer
         self.names = {value: writer.new_name(value.name or "input") for value in given}
+        for value in self.states:
+            writer.new_name(f"{self.names[value]}_out")  # what readers call the written state
         self.wanted = [writer.new_name(self._wanted(value)) for value in self.outputs]
         known = {value.name for value in given}
         for name in self.options.image_options:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from smelt.ir import reserved_words
 from smelt.mlpackage.program import Block, Constant, Element, Named, Operation, TensorType
 from smelt.targets.coreml.domains import DATA, FLOATS, domain_of
 
@@ -71,7 +73,7 @@ class Writer:
     """
 
     ios: int
-    names: set[str] = field(default_factory=set)
+    names: set[str] = field(default_factory=lambda: set(reserved_words.CORE_ML))
     constants: list[Operation] = field(default_factory=list)
     operations: list[Operation] = field(default_factory=list)
     _known: dict[Any, Val] = field(default_factory=dict)
@@ -152,7 +154,7 @@ class Writer:
         if isinstance(operand, bool):
             return self.constant(np.bool_(operand))
         if isinstance(operand, float):
-            return self.constant(np.asarray(operand, floats.numpy))
+            return self.constant(_number(operand, floats))
         if isinstance(operand, int):
             return self.constant(np.int32(operand))
         if isinstance(operand, list | tuple):
@@ -267,6 +269,19 @@ def as_constant(value: np.ndarray | str | Constant) -> Constant:
     kind = OF_NUMPY[value.dtype]
     in_file = value.size >= IN_FILE and kind in FILE_ELEMENTS
     return Constant(TensorType(kind, value.shape), value, in_file)
+
+
+def _number(number: float, floats: Element) -> np.ndarray:
+    """Return a number of type ``floats``; raises Refused E406 if that has no number so large."""
+    with np.errstate(over="ignore"):
+        array = np.asarray(number, floats.numpy)
+    if math.isfinite(number) and np.isinf(array):
+        raise Refused(
+            f"it has the number {number:.4g}, beyond float16's 65504",
+            "keep it in float32, --option keep=NODE, or use precision=fp32",
+            "E406",
+        )
+    return array
 
 
 def _text(text: str) -> Constant:

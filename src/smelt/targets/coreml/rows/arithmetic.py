@@ -51,6 +51,9 @@ def chain(c: Call) -> None:
 @writes("Div")
 def divide(c: Call) -> None:
     """Write a quotient; of integers, towards 0 as in ONNX, while MIL rounds it down."""
+    divisor = c.array(1)
+    if divisor is not None and divisor.dtype.kind == "f" and divisor.size == 1:
+        c.widen_for(float(divisor.reshape(())))
     x, y = c.x(0), c.x(1)
     if x.is_float:
         c.done(c.write("real_div", x=x, y=y))

@@ -49,7 +49,7 @@ WITH_NUMBERS = {
 @writes(*SAME)
 def same(c: Call) -> None:
     """Write one operation of one operand."""
-    c.done(c.write(SAME[c.node.op_type], x=c.x()))
+    c.done(wrapped(c, c.write(SAME[c.node.op_type], x=c.x())))
 
 
 @writes(*WITH_NUMBERS)
@@ -210,9 +210,10 @@ def clip(c: Call) -> None:
 
 
 def _fits(array: np.ndarray, element: Element) -> bool:
-    """True if a float is finite in ``element`` too."""
+    """True if a float is finite in ``element`` too, and no small one becomes 0."""
     with np.errstate(over="ignore"):
-        return bool(np.isfinite(array.astype(element.numpy)).all())
+        narrow = array.astype(element.numpy)
+    return bool(np.isfinite(narrow).all()) and narrow.any() == array.any()
 
 
 def _limits(array: np.ndarray, element: Element, index: int) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from smelt.mlpackage.program import Element
 from smelt.targets.coreml.call import Call
 from smelt.targets.coreml.registry import writes
+from smelt.targets.coreml.rows.arithmetic import wrapped
 from smelt.targets.coreml.rows.slices import take
 from smelt.targets.coreml.writer import Refused, Val
 
@@ -128,7 +129,7 @@ def scatter_elements(c: Call) -> None:
         mode=_mode(c),
         **_more(c),
     )
-    c.done(c.cast(result, kind))
+    c.done(wrapped(c, c.cast(result, kind)))
 
 
 @writes("ScatterND")
@@ -150,7 +151,7 @@ def scatter_nd(c: Call) -> None:
         mode=_mode(c),
         **_more(c),
     )
-    c.done(c.cast(result, kind))
+    c.done(wrapped(c, c.cast(result, kind)))
 
 
 @writes("NonZero")
@@ -225,6 +226,7 @@ def eye_like(c: Call) -> None:
 
 @writes("Range")
 def number_range(c: Call) -> None:
-    """Write range_1d of three scalars."""
+    """Write range_1d of three scalars; of floats in float32, since float16 has gaps above 2048."""
+    c.widen()
     start, limit, delta = (c.x(index) for index in range(3))
     c.done(c.write("range_1d", start=start, end=limit, step=delta))

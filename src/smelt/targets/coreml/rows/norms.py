@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from smelt.mlpackage.program import Element
 from smelt.targets.coreml.call import Call
 from smelt.targets.coreml.registry import writes
 from smelt.targets.coreml.writer import Refused, Val
@@ -17,8 +18,9 @@ def batch_norm(c: Call) -> None:
     """Write batch_norm of constant statistics at ranks 3 to 5, else its formula."""
     if c.attribute("training_mode") or len([o for o in c.node.outputs if o.name]) > 1:
         raise Refused("it updates its statistics, as in training", "export in evaluation mode")
-    x = c.x()
     epsilon = float(c.attribute("epsilon"))
+    c.widen_for(epsilon)
+    x = c.x()
     arrays = [c.array(index) for index in range(1, 5)]
     if x.rank in (3, 4, 5) and all(each is not None for each in arrays):
         gamma, beta, mean, variance = (c.x(index, x.element) for index in range(1, 5))
@@ -42,7 +44,9 @@ def batch_norm(c: Call) -> None:
 @writes("InstanceNormalization")
 def instance_norm(c: Call) -> None:
     """Write instance_norm of constants at ranks 3 and 4, else layer_norm over the space."""
-    x, epsilon = c.x(), float(c.attribute("epsilon"))
+    epsilon = float(c.attribute("epsilon"))
+    c.widen_for(epsilon)
+    x = c.x()
     if x.rank in (3, 4) and c.array(1) is not None and c.array(2) is not None:
         gamma, beta = c.x(1), c.x(2)
         c.done(c.write("instance_norm", x=x, gamma=gamma, beta=beta, epsilon=epsilon))
@@ -61,7 +65,9 @@ def normalized(c: Call, x: Val, axes: Sequence[int], epsilon: float) -> Val:
 @writes("LayerNormalization")
 def layer_norm(c: Call) -> None:
     """Write layer_norm; scale and bias that are computed, or broadcast, are applied apart."""
-    x, epsilon = c.x(), float(c.attribute("epsilon"))
+    epsilon = float(c.attribute("epsilon"))
+    c.widen_for(epsilon)
+    x = c.x()
     axes = list(range(int(c.attribute("axis")) % x.rank, x.rank))
     shape = tuple(x.dims[axis] for axis in axes)
     parts = [c.array(1), c.array(2) if c.has(2) else np.zeros(1)]
@@ -101,9 +107,12 @@ def local_response_norm(c: Call) -> None:
 
 @writes("RMSNormalization")
 def rms_norm(c: Call) -> None:
-    """Write x * rsqrt(mean(x * x) + epsilon) * scale."""
-    x, epsilon = c.x(), float(c.attribute("epsilon"))
+    """Write x * rsqrt(mean(x * x) + epsilon) * scale; the mean in float32, as ONNX has it, because
+    squares above 255 are beyond float16."""
+    epsilon = float(c.attribute("epsilon"))
+    c.widen_for(epsilon)
+    x, wide = c.x(), c.x(0, Element.FLOAT32)
     axes = range(int(c.attribute("axis")) % x.rank, x.rank)
-    mean = c.reduce("reduce_mean", c.op("mul", x, x), axes)
-    inverse = c.w.op("rsqrt", x.element, mean.dims, x=mean, epsilon=epsilon)
-    c.done(c.op("mul", c.op("mul", x, inverse), c.x(1)))
+    mean = c.reduce("reduce_mean", c.op("mul", wide, wide), axes)
+    inverse = c.w.op("rsqrt", mean.element, mean.dims, x=mean, epsilon=epsilon)
+    c.done(c.op("mul", c.op("mul", x, c.cast(inverse, x.element)), c.x(1)))

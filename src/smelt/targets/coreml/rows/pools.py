@@ -50,6 +50,8 @@ def pool(c: Call) -> None:
             result = c.op("mul", result, _share(c, x, window))
         c.done(result)
         return
+    if ceil:
+        raise Refused("it rounds the number of its windows up over open sizes")
     order = float(c.attribute("p"))
     powered = c.op("abs", x) if order == 1 else _power(c, c.op("abs", x), order)
     mean = c.w.op(

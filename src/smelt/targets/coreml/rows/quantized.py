@@ -19,6 +19,11 @@ LIMITS = {
     ir.DataType.UINT16: (0, 65535),
 }
 
+WIDE = frozenset({ir.DataType.INT16, ir.DataType.UINT16, ir.DataType.INT32})
+"""Integers beyond those that float16 holds."""
+LEAST_SCALE = 2.0**-14
+"""Float16 holds smaller numbers with fewer digits."""
+
 
 @writes("QuantizeLinear")
 def quantize(c: Call) -> None:
@@ -26,6 +31,8 @@ def quantize(c: Call) -> None:
     target = c.node.outputs[0].dtype
     if target is None or target not in LIMITS:
         raise Refused(f"Core ML has no {target.name.lower() if target else '?'}", "", "E402")
+    if target not in BYTES:
+        c.widen()
     x = c.x()
     scale, zero = _along(c, x, 1), _along(c, x, 2) if c.has(2) else None
     low, high = LIMITS[target]
@@ -59,7 +66,9 @@ def dequantize(c: Call) -> None:
     """Write a weight of bytes or nibbles as a constexpr, other values as (x - zero) * scale."""
     x_value = c.input(0)
     assert x_value is not None
-    weight = c.array(0)
+    weight, scale = c.array(0), c.array(1)
+    if x_value.dtype in WIDE or (scale is not None and (np.abs(scale) < LEAST_SCALE).any()):
+        c.widen()
     kind = c.out_element()
     if weight is not None and c.array(1) is not None and (not c.has(2) or c.array(2) is not None):
         written = _weight(c, weight, x_value.dtype, kind)

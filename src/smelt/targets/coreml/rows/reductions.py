@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 
 from smelt.mlpackage.program import Element
 from smelt.targets.coreml.call import Call
@@ -181,7 +180,7 @@ def top_k(c: Call) -> None:
     }
     if c.w.ios >= 17:
         inputs["output_indices_dtype"] = "int32"
-    elif c.dtype() in (ir.DataType.INT64, ir.DataType.INT32):
+    elif not x.is_float:
         raise Refused("topk of integers needs iOS 17")
     dims = tuple(count[0] if place == axis else size for place, size in enumerate(x.dims))
     label = c.node.outputs[0].name or "topk"

@@ -56,7 +56,8 @@ def _open_range(
     c: Call, x: Val, axis: int, start: int, end: int, step: int
 ) -> tuple[int | Val, int | Val, int, bool, bool]:
     """Return begin, end, step and masks on an axis of open size; ends beyond it are clamped."""
-    low = _lowest(c, axis)
+    dim = _name(c, axis)
+    low = c.facts.lower_bounds.get(dim, 1)
     if step < 0:
         if (start != -1 and start < FAR) or end > -FAR:
             raise Refused("a negative step on a part of an axis of open size")
@@ -75,15 +76,22 @@ def _open_range(
     if not to_end and (end > low or -end > low):
         size = size or c.size(x, axis)
         last = c.op("minimum", size, end) if end > 0 else c.op("maximum", c.op("add", size, end), 0)
-    return first, last, step, to_start, to_end
+    part = slice(start, end, step)
+    if dim in c.facts.lower_bounds and not len(range(low)[part]):
+        least = next((size for size in range(low, 1 << 16) if len(range(size)[part])), low + 1)
+        raise Refused(
+            f"a dimension of its result is 0 where {dim} is {low}",
+            f"raise the least size: --dim {dim}={least}..N",
+        )
+    return 0 if to_start else first, 0 if to_end else last, step, to_start, to_end
 
 
-def _lowest(c: Call, axis: int) -> int:
-    """Return the least size of an open axis of the operand."""
+def _name(c: Call, axis: int) -> str:
+    """Return the symbol that is the size of an open axis of the operand."""
     value = c.input(0)
     assert value is not None
     assert value.shape is not None
-    return c.facts.lower_bounds.get(str(value.shape[axis]), 1)
+    return str(value.shape[axis])
 
 
 def _write(
@@ -111,7 +119,7 @@ def _write(
 
 def _computed(c: Call, x: Val, axes: Sequence[int] | None, steps: Sequence[int] | None) -> None:
     """Write a slice with computed starts or ends, clamped to the sizes as ONNX does."""
-    starts, ends = c.x(1, Element.INT32), c.x(2, Element.INT32)
+    starts, ends = _places(c, 1), _places(c, 2)
     count = starts.dims[0]
     if count is None:
         raise Refused("the number of its starts is open")
@@ -124,6 +132,14 @@ def _computed(c: Call, x: Val, axes: Sequence[int] | None, steps: Sequence[int] 
         begin, end = (_clamped(c, c.element_of(each, number), size) for each in (starts, ends))
         ranges[axis] = begin, end, 1 if steps is None else steps[number], False, False
     _write(c, x, ranges)
+
+
+def _places(c: Call, index: int) -> Val:
+    """Return starts or ends as int32; constants beyond it are beyond every size."""
+    array = c.array(index)
+    if array is None:
+        return c.x(index, Element.INT32)
+    return c.w.constant(np.clip(array, -FAR, FAR).astype(np.int32))
 
 
 def _clamped(c: Call, place: Val, size: Val) -> Val:
@@ -193,7 +209,7 @@ def _grown(x: Val, before: Sequence[int], after: Sequence[int]) -> tuple[int | N
 def _fill_value(c: Call, element: Element) -> np.ndarray:
     """Return the constant around the operand, 0 by default."""
     if "value" in c.node.attributes:
-        return np.asarray(c.attribute("value"), element.numpy)
+        return np.asarray(c.constant(np.float32(c.attribute("value")), element, "fill").array)
     if not c.has(2):
         return np.asarray(0, element.numpy)
     array = c.array(2)
