@@ -16,6 +16,8 @@ MODELS = {
         { f = Cast<to=1>(i) s = Unsqueeze(f, one) y = Mul(x, s) j = Add(i, one) n = Not(k) }""",
     "names with other characters": """g (float[B,3] "a:0") => (float[B,3] "b/c")
         { "b/c" = Relu("a:0") }""",
+    "names that become equal, and words of Core ML": """g (float[B,3] "a:0", float[B,3] a_0)
+        => (float[B,3] tensor, float[B,3] "1") { tensor = Sub("a:0", a_0) "1" = Neg(a_0) }""",
 }
 
 

@@ -44,8 +44,8 @@ def adapted(model: ir.Model, interface: Interface) -> ir.Model:
     """Return ``model``, changed in place, with the ports of ``interface``.
 
     A package has int32 in place of other integers and of bools, tensors of one element in place of
-    scalars, and names of letters, digits and underscores. Where more than this differs, the model
-    keeps its own ports.
+    scalars, and names of letters, digits and underscores, with a number where two would be equal.
+    Where more than this differs, the model keeps its own ports.
     """
     graph = model.graph
     sides = ((list(graph.inputs), interface.inputs), (list(graph.outputs), interface.outputs))
@@ -114,5 +114,6 @@ def _stands_for(value: ir.Value, port: Port) -> bool:
         return False
     is_integer = port.dtype.is_integer() or port.dtype is ir.DataType.BOOL
     same_type = value.dtype == (ir.DataType.INT32 if is_integer else port.dtype)
-    same_name = re.sub(r"\W", "_", port.name) == value.name or port.name == value.name
-    return same_type and same_name
+    plain = re.escape(re.sub(r"\W", "_", port.name, flags=re.ASCII))
+    renamed = re.fullmatch(rf"_?{plain}(_output)?(_\d*)?", value.name or "")
+    return same_type and (renamed is not None or port.name == value.name)

@@ -121,6 +121,11 @@ ROWS = {
         (np.arange(4, dtype=F), np.array([-3])),
         np.array([1, 2, 3], F),
     ),
+    "a rotation of pairs of neighbours": (
+        "g (float[1,1,1,4] x) => (float[1,1,1,4] y) <float[1,1,1] c = {0}, float[1,1,1] s = {1}> { y = RotaryEmbedding <interleaved = 1, rotary_embedding_dim = 2> (x, c, s) }",
+        (np.array([[[[1, 2, 3, 4]]]], F),),
+        np.array([[[[-2, 1, 3, 4]]]], F),
+    ),
     "an output that is an input": (
         "g (float[3] x) => (float[3] y) { y = Identity(x) }",
         (np.array([1, 2, 3], F),),
@@ -132,7 +137,7 @@ ROWS = {
 @pytest.mark.parametrize("row", ROWS)
 def test_the_row_has_the_meaning_of_onnx(row):
     model, inputs, expected = ROWS[row]
-    (result,) = computed(written(model), *inputs)
+    (result,) = computed(written(model, opset=23), *inputs)
     expected = outside(expected)
     assert result.dtype == expected.dtype
     assert result.shape == expected.shape

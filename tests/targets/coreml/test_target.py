@@ -208,6 +208,21 @@ def test_quantized_weights_stay_integers():
         np.testing.assert_allclose(computed(artifact, x)[0], x @ weight, 1e-5)
 
 
+def test_the_quantized_weight_of_a_transposed_convolution():
+    model = "g (float[1,1,2] x) => (float[1,1,3] y) <int8[1,1,2] q = {2, 4}, float s = {0.5}> { w = DequantizeLinear(q, s) y = ConvTranspose(x, w) }"
+    artifact = written(model)
+    assert "constexpr_affine_dequantize" in types(artifact)
+    (result,) = computed(artifact, np.array([[[1, 10]]], F))
+    assert result.tolist() == [[[1, 12, 20]]]
+
+
+def test_weights_that_need_a_newer_system():
+    model = "g (float[1,2] x) => (float[1,2] y) <int4[2,2] q = {225, 67}, float s = {0.5}> { w = DequantizeLinear(q, s) y = MatMul(x, w) }"
+    (error,) = errors(model)  # 225 holds 1 and -2, 67 holds 3 and 4
+    assert (error.code, error.fix) == ("E201", "add --option ios=18")
+    assert computed(written(model, ios=18), np.ones((1, 2), F))[0].tolist() == [[2, 1]]
+
+
 def test_the_report_says_what_was_not_checked():
     report = written(DENSE, dims={"B": 1}, precision="fp16").report
     assert "Apple's compiler" in report["checked"]

@@ -74,6 +74,12 @@ class Call(Operands):
         shape = self.out_dims() if dims is None else dims
         return self.w.op(op_type, kind, shape, name=self._label, **inputs)
 
+    def is_weight(self, index: int) -> bool:
+        """True if input ``index`` is constant in the package, or is unpacked when that is
+        loaded."""
+        name = self.x(index).name
+        return any(each.outputs[0].name == name for each in reversed(self.w.constants))
+
     def done(self, *results: Val | None) -> None:
         """Declare the results of the node."""
         for output, result in zip(self.node.outputs, results, strict=False):

@@ -75,6 +75,10 @@ def dequantize(c: Call) -> None:
         if written is not None:
             c.done(written)
             return
+        if c.w.ios < 18 and (x_value.dtype in NIBBLES or c.attribute("block_size")):
+            raise Refused(
+                "weights of 4 bits, and scales of blocks, need iOS 18", "add --option ios=18"
+            )
     if x_value.dtype not in LIMITS and x_value.dtype != ir.DataType.INT32:
         raise Refused("Core ML has this type in constant weights only", "", "E402")
     x = c.cast(c.x(0, Element.INT32), Element.INT32)

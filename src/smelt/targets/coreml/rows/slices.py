@@ -209,7 +209,9 @@ def _grown(x: Val, before: Sequence[int], after: Sequence[int]) -> tuple[int | N
 def _fill_value(c: Call, element: Element) -> np.ndarray:
     """Return the constant around the operand, 0 by default."""
     if "value" in c.node.attributes:
-        return np.asarray(c.constant(np.float32(c.attribute("value")), element, "fill").array)
+        return np.asarray(
+            c.constant(np.asarray(c.attribute("value"), np.float32), element, "fill").array
+        )
     if not c.has(2):
         return np.asarray(0, element.numpy)
     array = c.array(2)

@@ -64,7 +64,7 @@ class Window:
 @writes("Conv")
 def convolution(c: Call) -> None:
     """Write conv; weights that are computed must not be dilated."""
-    x, weight = c.x(0), c.array(1)
+    x = c.x(0)
     kernel = c.dims(c.input(1))[2:]
     if x.rank not in (3, 4, 5):
         raise Refused(f"it has {x.rank - 2} spatial dims; Core ML takes 1, 2 or 3")
@@ -72,7 +72,7 @@ def convolution(c: Call) -> None:
     if len(known) < len(kernel):
         raise Refused("the sizes of its kernel are open")
     window = Window(c, known)
-    if weight is None and any(dilation != 1 for dilation in window.dilations):
+    if any(dilation != 1 for dilation in window.dilations) and not c.is_weight(1):
         raise Refused("its weight is computed and dilated")
     kind = window.resolve_auto(x.dims[2:])
     result = c.write(
@@ -94,15 +94,16 @@ def convolution(c: Call) -> None:
 @writes("ConvTranspose")
 def conv_transpose(c: Call) -> None:
     """Write conv_transpose with pads that give the sizes of ONNX; added rows hold the bias only."""
-    x, weight = c.x(0), c.array(1)
-    if weight is None:
+    x, weight = c.x(0), c.dims(c.input(1))
+    if None in weight or not c.is_weight(1):
         raise Refused("its weight is computed; Core ML needs a constant")
     if x.rank not in (3, 4, 5):
         raise Refused(f"it has {x.rank - 2} spatial dims; Core ML takes 1, 2 or 3")
-    window = Window(c, weight.shape[2:])
+    sizes = [size or 0 for size in weight]
+    window = Window(c, sizes[2:])
     added = _transposed_pads(c, window, x)
     bias = c.array(2) if c.has(2) else None
-    channels = weight.shape[1] * int(c.attribute("group"))
+    channels = sizes[1] * int(c.attribute("group"))
     later_bias = c.has(2) and (bias is None or any(added))
     dims = c.out_dims()
     inner = tuple(
