@@ -6,9 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from smelt.mlpackage.schema import MESSAGES
-from smelt.mlpackage.wire import MalformedMessage, field_numbers
-
 SUFFIXES = (".mlpackage", ".mlmodel")
 FROM_CORE_ML = "smelt.from_core_ml"
 """Marks a model that was read from a package, in memory only."""
@@ -43,6 +40,9 @@ def is_core_ml(source: Any) -> bool:
 
 def _has_core_ml_type(data: bytes) -> bool:
     """True if the message has a field of a type of Core ML models."""
+    from smelt.mlpackage.schema import MESSAGES  # imported late: commands ask for each path
+    from smelt.mlpackage.wire import MalformedMessage, field_numbers
+
     types = {field.number for field in MESSAGES["Model"] if field.number >= _LEAST}
     try:
         return not types.isdisjoint(field_numbers(data))
