@@ -128,6 +128,18 @@ def test_pytorch_loses_no_gradient(options: dict[str, Any]) -> None:
     assert smelt.einsum("ab->a", x, semiring=SEMIRINGS["sum_product"]).requires_grad
 
 
+def test_a_type_is_cast_by_the_rule_in_gradients_too() -> None:
+    jax = pytest.importorskip("jax")
+    x = np.ones((2, 2), np.float32)
+    with pytest.raises(SmeltError, match="E656"):
+        jax.jit(lambda x: smelt.einsum("ab->a", x, dtype="f2"))(x)
+    half = jax.jit(lambda x: smelt.einsum("ab->a", x, dtype="f2", casting="unsafe"))(x)
+    assert half.dtype == np.float16
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
+    with pytest.raises(SmeltError, match="E656"):
+        smelt.einsum("ab->a", torch.from_numpy(x).requires_grad_(), dtype="f2")
+
+
 def test_a_derivative_has_a_path_of_its_own() -> None:
     x, y = np.ones((2, 3, 4), np.float32), np.arange(12, dtype=np.float32).reshape(3, 4)
     expected = np.broadcast_to(y.sum(1)[:, None], x.shape)

@@ -243,6 +243,12 @@ def test_a_run_that_ended_goes_on_from_disk(
             artifact.sum_slices(arrays, checkpoint=state)
 
 
+def test_a_folder_that_is_missing_is_told_before_the_first_slice(tmp_path: Path) -> None:
+    artifact, arrays = sliced("f8", engine="numpy")
+    with pytest.raises(UsageError, match="E698"):
+        artifact.sum_slices(arrays, checkpoint=tmp_path / "none" / "state.npz", progress=None)
+
+
 def test_a_checkpoint_is_of_one_element_type_and_shape() -> None:
     keys = set()
     for dtype in ("float8_e4m3fn", "float8_e5m2"):

@@ -46,9 +46,13 @@ class Checkpoint:
     def read(self, result: np.ndarray, stack: list[tuple[int, np.ndarray]]) -> int:
         """Fill ``result`` and ``stack`` from the file, and return the slices done; 0 without one.
 
-        Raises UsageError E698 for a file of another contraction, or no such file.
+        Raises UsageError E698 for a file of another contraction, no such file, or without a folder.
         """
-        if self.path is None or not self.path.exists():
+        if self.path is None:
+            return 0
+        if not self.path.parent.is_dir():
+            raise self._refused("its folder does not exist", fix="make the folder first")
+        if not self.path.exists():
             return 0
         try:
             with np.load(self.path, allow_pickle=False) as state:
@@ -67,13 +71,13 @@ class Checkpoint:
         ) as error:
             raise self._refused(str(error)) from error
 
-    def _refused(self, why: str) -> UsageError:
+    def _refused(self, why: str, fix: str = "") -> UsageError:
         """Return E698: the file cannot be used."""
         return UsageError(
             "E698",
             f"the checkpoint {str(self.path)!r} cannot be continued",
             why=why,
-            fix="delete the file, or give the arguments that it was written with",
+            fix=fix or "delete the file, or give the arguments that it was written with",
         )
 
     def write(self, result: np.ndarray, stack: Sequence[tuple[int, np.ndarray]], done: int) -> None:

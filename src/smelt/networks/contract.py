@@ -57,6 +57,8 @@ def einsum(
     settings = {"optimize": optimize, "memory_limit": memory_limit, **options}
     semiring = _plain(semiring)
     equation, given = split_operands(operands)
+    if dtype is not None:
+        _check_casting(given, dtype, casting)
     if is_traced(given) and out is None:
         from smelt.networks.jax_primitive import traced
 
@@ -187,12 +189,32 @@ def _converted(arrays: list[np.ndarray], dtype: Any, casting: Any) -> list[np.nd
         common = common.newbyteorder("=")
         return [array.astype(common, casting=casting, copy=False) for array in arrays]
     except TypeError as error:
-        raise UsageError(
-            "E656",
-            "the element types of the operands do not fit together",
-            why=str(error).partition("\n")[0],
-            fix="convert the operands to one type, or give dtype= and casting='unsafe'",
-        ) from error
+        raise _misfit_of_types(str(error)) from error
+
+
+def _check_casting(operands: Sequence[Any], dtype: Any, casting: Any) -> None:
+    """Raise UsageError E656 if ``casting`` forbids ``dtype`` for an operand that has a type.
+
+    JAX and PyTorch convert values that they trace by no such rule.
+    """
+    try:
+        common = element_type_of(dtype)
+        types = [element_type_of(each.dtype) for each in operands if hasattr(each, "dtype")]
+        wrong = [own for own in types if not np.can_cast(own, common, casting)]
+    except TypeError as error:
+        raise _misfit_of_types(str(error)) from error
+    if wrong:
+        raise _misfit_of_types(f"{wrong[0]} cannot be cast to {common} by the rule {casting!r}")
+
+
+def _misfit_of_types(why: str) -> UsageError:
+    """Return E656: the operands cannot become one element type."""
+    return UsageError(
+        "E656",
+        "the element types of the operands do not fit together",
+        why=why.partition("\n")[0],
+        fix="convert the operands to one type, or give dtype= and casting='unsafe'",
+    )
 
 
 def _written(out: Any, result: np.ndarray) -> Any:
