@@ -68,8 +68,9 @@ def ort(figures: Figures) -> str:
     small, large = figures["small"], figures["large"]
     return (
         f"On one thread, `ort` took {small['latency']:.2f} of the latency of the source across "
-        f"{small['models']} exports of PyTorch\n({small['what']}),\nand {large['latency']:.2f} "
-        f"across {large['models']} ({large['what']})."
+        f"{small['models']} exports of PyTorch,\n"
+        f"measured with ONNX Runtime {small['onnxruntime']}: {small['what']}.\n"
+        f"It took {large['latency']:.2f} across {large['models']} larger exports: {large['what']}."
     )
 
 

@@ -65,15 +65,17 @@ class _Entry(Generic[Thing]):
 
 
 class Registry(Mapping[Key, Thing]):
-    """The things of one kind; ``called`` describes a key in the clash error ``code``.
+    """The things of one kind, by name.
 
-    ``fill`` adds the things, once in a process; it may look up what it has added so far.
+    Two owners of one key raise a UsageError with ``code``. Its text is "two " and ``plural(key)``,
+    such as "two kernels of Conv that emit C". ``add_all`` adds the things; it is called once in a
+    process, on the first look-up, and may look up the things that it has added so far.
     """
 
     def __init__(
-        self, code: str, called: Callable[[Key], str], fill: Callable[[], object] = lambda: None
+        self, code: str, plural: Callable[[Key], str], add_all: Callable[[], object] = lambda: None
     ) -> None:
-        self._code, self._called, self._find = code, called, fill
+        self._code, self._plural, self._add_all = code, plural, add_all
         self._then: list[Callable[[], None]] = []
         self._entries: dict[Key, _Entry[Thing]] = {}
         self._filled = self._filling = False
@@ -108,7 +110,7 @@ class Registry(Mapping[Key, Thing]):
             if known is not None and known.owner != entry.owner:
                 raise UsageError(
                     self._code,
-                    f"two {self._called(key)}",
+                    f"two {self._plural(key)}",
                     at=(str(known.owner), str(entry.owner)),
                     why="which one counts would depend on the order of imports",
                     fix="rename one of them, or uninstall its package",
@@ -146,12 +148,12 @@ class Registry(Mapping[Key, Thing]):
         return len(self._entries)
 
     def when_filled(self, add: Callable[[], None]) -> Callable[[], None]:
-        """Call the decorated function once ``fill`` has added all other things."""
+        """Call the decorated function once ``add_all`` has added all other things."""
         self._then.append(add)
         return add
 
     def fill(self) -> None:
-        """Add all things; later calls do nothing."""
+        """Call ``add_all``, then the functions of ``when_filled``; later calls do nothing."""
         if self._filled:
             return
         with self._lock:
@@ -159,7 +161,7 @@ class Registry(Mapping[Key, Thing]):
                 return
             self._filling = True
             try:
-                self._find()
+                self._add_all()
                 for add in self._then:
                     add()
                 self._filled = True

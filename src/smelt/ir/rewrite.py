@@ -91,8 +91,11 @@ class Rewriter:
     ) -> list[ir.Node]:
         """Replace the outputs of ``node`` by ``values`` and remove the nodes that become dead.
 
-        Returns the nodes that lost or gained a reader, for a worklist. Raises Refused, and changes
-        nothing, if a live output has no replacement or one of another dtype or shape.
+        Returns the live nodes that a worklist has to try again: readers of the old outputs,
+        producers that lost a reader, and, except within ``in_order``, nodes of better known shapes.
+        ``trust_shape`` accepts values whose shape is not proved to be that of the output. ``rule``
+        is the origin of an Identity, which an output of the graph may need. Raises Refused, and
+        changes nothing, if a live output has no replacement or one of another dtype or shape.
         """
         self.check(node, values, trust_shape)
         touched: dict[ir.Node, None] = {}
@@ -136,8 +139,9 @@ class Rewriter:
     def in_order(self) -> Iterator[None]:
         """Defer refinement for a pass that visits nodes in order.
 
-        A node is inferred again once, when it is ``reached``, however many operands changed; nodes
-        that were not reached are inferred at the end.
+        ``replace`` collects the nodes that may be inferred better. The pass calls ``infer_again``
+        when it visits a node, so each is inferred once, however many of its operands changed. The
+        nodes that are left are inferred at the end.
         """
         self._waiting = {}
         try:
@@ -147,7 +151,7 @@ class Rewriter:
             self.refinement.propagate(waiting, self.dead)
 
     def infer_again(self, node: ir.Node) -> None:
-        """Infer ``node`` again if one of its operands is better known than before."""
+        """Infer ``node`` again, within ``in_order``, if an operand is better known than before."""
         if self._waiting and node in self._waiting:
             del self._waiting[node]
             self._waiting.update(dict.fromkeys(self.refinement.infer(node)))

@@ -143,7 +143,12 @@ def _check_inputs(first: ir.Model, cached: ir.Model, names: tuple[str, str]) -> 
 def _united_inputs(
     first: ir.Model, cached: ir.Model, dims: CommonDims
 ) -> dict[str | None, ir.Value]:
-    """Return the inputs of both models by name, those of ``first`` in front, with common dims."""
+    """Return the inputs of both models by name, those of ``first`` in front, with common dims.
+
+    The shapes of all shared inputs come first: they pair the dims of the two models. A dim of an
+    input that only one model has then gets the name of its pair. An input keeps its default value,
+    under ``META_KEY``, if all models that have the input agree on it.
+    """
     own, others = ({v.name: v for v in model.graph.inputs} for model in (first, cached))
     shapes = {name: dims.common_shape(own[name], others[name]) for name in own if name in others}
     united: dict[str | None, ir.Value] = {}

@@ -27,14 +27,14 @@ from smelt.runtime.size_demands import are_met, demands_of
 Sizes = Mapping[str, int]
 Result = TypeVar("Result")
 
-TRIED = 64
-"""The most guesses; each is a run of the model, which fails early at misfitting sizes."""
+MOST_RUNS = 64
+"""The most runs of a search; a run fails early at misfitting sizes."""
 
-CLIMB = (8, 32, 128, 512, 2048)
+LENGTHS = (8, 32, 128, 512, 2048)
 """Lengths to try if small ones fail; multiples of 8 fit networks that halve an image."""
 
 EVERY = 256
-"""Every length below this is tried, if the graph can rule out misfitting ones."""
+"""Every length below this is tried, too, if the graph can rule out misfitting ones."""
 
 SECONDS = 10.0
 """Seconds after which the search ends."""
@@ -42,7 +42,10 @@ SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Guess:
-    """The guess that dim ``name`` equals the sum of ``parts``, plus ``more``, minus ``less``."""
+    """The guess that dim ``name`` equals the sum of ``parts``, plus ``more``, minus ``less``.
+
+    ``parts`` and ``less`` are names of other dims.
+    """
 
     name: str
     parts: tuple[str, ...]
@@ -73,7 +76,7 @@ def fitting(
     are_allowed = not any(_broken(interface, sizes) for sizes in trials)
     if not interface.symbols() or (are_allowed and _runs(run, trials[-1])):
         return list(trials)
-    for guess in itertools.islice(guesses(interface, fixed_names), TRIED):
+    for guess in itertools.islice(guesses(interface, fixed_names), MOST_RUNS):
         guessed = [guess.at(sizes) for sizes in trials]
         if not any(_broken(interface, sizes) for sizes in guessed) and _runs(run, guessed[-1]):
             return guessed
@@ -122,16 +125,17 @@ def sizes_that_run(
     run: Callable[[Sizes], object],
     model: ir.Model | None = None,
 ) -> Iterator[FittingSizes]:
-    """Yield sizes at which ``run`` succeeds, smallest first, within ``SECONDS``.
+    """Yield sizes at which ``run`` succeeds, smallest first.
 
-    Sizes that the graph of ``model`` rules out are not run.
+    The search ends after ``MOST_RUNS`` runs or ``SECONDS``. Sizes that the graph of ``model`` rules
+    out are not run, and do not count.
     """
     deadline = time.monotonic() + SECONDS
     demands = demands_of(model) if model is not None else []
-    lengths = CLIMB if model is None else (*CLIMB, *range(1, EVERY))
+    lengths = LENGTHS if model is None else (*LENGTHS, *range(1, EVERY))
     tried = 0
     for candidate in _candidates(interface, base, fixed_names, lengths):
-        if tried == TRIED or time.monotonic() > deadline:
+        if tried == MOST_RUNS or time.monotonic() > deadline:
             return
         if are_met(demands, candidate.sizes) and not _broken(interface, candidate.sizes):
             tried += 1
@@ -142,19 +146,20 @@ def sizes_that_run(
 def _candidates(
     interface: Interface, base: Sizes, fixed_names: Collection[str], lengths: Sequence[int]
 ) -> Iterator[FittingSizes]:
-    """Yield ``base`` with several dims set to one length, and each guess applied on top.
+    """Yield ``base`` with a group of dims set to each of ``lengths``.
 
-    First all dims but the leading ones, then all dims, then each single dim.
+    The groups are all dims but the leading ones, then all dims, then each single dim. Sizes with a
+    length of ``LENGTHS`` are followed by the same sizes with one dim changed, by each guess.
     """
     free = [name for name in interface.symbols() if name not in fixed_names]
     inner = tuple(name for name in free if name not in _leading(interface))
     whole = [names for names in dict.fromkeys((inner, tuple(free))) if names]
     groups = [*whole, *((name,) for name in free if len(free) > 1)]
-    guessed = list(itertools.islice(guesses(interface, fixed_names), TRIED))
+    guessed = list(itertools.islice(guesses(interface, fixed_names), MOST_RUNS))
     for names, length in itertools.product(groups, lengths):
         sizes = {**base, **dict.fromkeys(names, length)}
         yield FittingSizes(sizes, names)
-        if length in CLIMB:
+        if length in LENGTHS:  # guesses at every length would use up the runs
             for guess in guessed:
                 other = guess.at(sizes)
                 if other != sizes:
@@ -185,7 +190,7 @@ def run_fitting(
     except (InvalidModel, UsageError) as error:
         if error.code not in ("E321", "E670"):
             raise
-        for guess in itertools.islice(guesses(interface, sizes), TRIED):
+        for guess in itertools.islice(guesses(interface, sizes), MOST_RUNS):
             with suppress(SmeltError):  # the user's arrays may bind the dim to another size
                 guessed_size = guess.at(chosen.sizes)[guess.name]
                 fitted = choose({**sizes, guess.name: guessed_size})

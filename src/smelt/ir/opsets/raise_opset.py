@@ -58,13 +58,15 @@ def raise_opset(model: ir.Model, to: int) -> None:
         raise ErrorList(problems)
     shapes = ShapeInference(model)
     if work and model.opset_imports.get("", to) != to:
+        # Adapters read shapes. The nodes still have their old forms, which only the old opset
+        # explains, so shapes are inferred before the imports change.
         shapes.infer_model()
     for _, imports in roots:
         if "" in imports:
             imports[""] = to
     model.ir_version = max(model.ir_version, ir_version_of(model.opset_imports))
     _adapt(model, work)
-    shapes.restore_interface()
+    shapes.restore_interface()  # inference also refined inputs and outputs, and invented dim names
 
 
 def replace_withdrawn(model: ir.Model, opset: int | None = None) -> None:

@@ -47,9 +47,10 @@ _PLACE = """static NO_INLINE ptrdiff_t NAME(const @t *x, ptrdiff_t n, @t top)
 
 
 @contextmanager
-def _rows(cx: KernelContext, axis: int) -> Iterator[tuple[int, str]]:
-    """Write loops over the rows along ``axis``; yield the length of a row, and the index of element
-    ``i``.
+def _rows(cx: KernelContext, axis: int) -> Iterator[tuple[int, int]]:
+    """Write loops over the rows along ``axis``; yield the length of a row and its stride.
+
+    Element ``i`` of a row is at ``row + i * stride``.
 
     ```
     for (ptrdiff_t o = 0; o < 4; ++o) {
@@ -64,13 +65,17 @@ def _rows(cx: KernelContext, axis: int) -> Iterator[tuple[int, str]]:
         ("o", "k"), (cast(int, zero_if_empty(math.prod(shape[:axis]), count)), inner)
     ):
         cx.body.line(f"const ptrdiff_t row = {index((count * inner, 1), ('o', 'k'))};")
-        yield count, f"row + i * {inner}"
+        yield count, inner
 
 
-def _find(cx: KernelContext, count: int, at: str, sign: str, *, last: bool) -> None:
-    """Write C that sets ``best`` to the position of the row's extreme; NaN beats all numbers."""
+def _find(cx: KernelContext, count: int, stride: int, sign: str, *, last: bool) -> None:
+    """Write C that sets ``best`` to the position of the row's extreme; NaN beats all numbers.
+
+    Contiguous rows of floats are searched twice by vectors: for the extreme, then for the first
+    element that equals it. This does not give the ``last`` position.
+    """
     x, type_, body = cx.input(0).name, cx.type(0), cx.body
-    is_contiguous = at == "row + i * 1"
+    is_contiguous = same(stride, 1)
     if is_contiguous and not last and type_.kind == "float" and not surely_below(count, FEW):
         top = f"{extreme_of(cx, type_, sign)}({x} + row, {count})"
         body.line(
@@ -80,7 +85,7 @@ def _find(cx: KernelContext, count: int, at: str, sign: str, *, last: bool) -> N
     body.line(f"{type_.name} top = {x}[row];")
     body.line("ptrdiff_t best = 0;")
     with body.loop("i", count, start=1):
-        body.line(f"const {type_.name} v = {x}[{at}];")
+        body.line(f"const {type_.name} v = {x}[row + i * {stride}];")
         body.line(f"const int better = {_better(type_, sign, 'top', last=last)};")
         body.line("top = better ? v : top;")
         body.line("best = better ? i : best;")
@@ -113,8 +118,8 @@ def arg_reduce(cx: KernelContext) -> None:
     if surely_below(count, FEW):
         _emit_rows_together(cx, (1, count, outer), sign, last=last, row_stride=count)
         return
-    with _rows(cx, axis) as (_, at):
-        _find(cx, count, at, sign, last=last)
+    with _rows(cx, axis) as (_, stride):
+        _find(cx, count, stride, sign, last=last)
         cx.body.line(f"{output.name}[o * {inner} + k] = best;")
 
 
@@ -191,8 +196,8 @@ def _copy_strided_row(cx: KernelContext, width: int, row_stride: int) -> None:
 def hardmax(cx: KernelContext) -> None:
     """Write 1 at the first largest element of each row, 0 elsewhere."""
     output = cx.output()
-    with _rows(cx, cx.int("axis")) as (count, at):
-        _find(cx, count, at, ">", last=False)
+    with _rows(cx, cx.int("axis")) as (count, stride):
+        _find(cx, count, stride, ">", last=False)
         with cx.body.loop("i", count):
-            cx.body.line(f"{output.name}[{at}] = 0;")
-        cx.body.line(f"{output.name}[{at.replace('i *', 'best *')}] = 1;")
+            cx.body.line(f"{output.name}[row + i * {stride}] = 0;")
+        cx.body.line(f"{output.name}[row + best * {stride}] = 1;")

@@ -165,7 +165,7 @@ def schur(cx: KernelContext) -> None:
     """Write the real Schur form and its vectors."""
     _add_functions(cx, (REAL,))
     with _schur(cx, is_complex=False, balances=False):
-        _emit_form(cx, ("",))
+        _emit_form(cx, is_complex=False)
 
 
 @kernel("smelt::ComplexSchur", kinds=FLOAT, needs=_needs)
@@ -173,17 +173,28 @@ def complex_schur(cx: KernelContext) -> None:
     """Write the complex Schur form and its vectors."""
     _add_functions(cx, (COMPLEX,))
     with _schur(cx, is_complex=True, balances=False):
-        _emit_form(cx, ("2 * ", "2 * "))
+        _emit_form(cx, is_complex=True)
 
 
-def _emit_form(cx: KernelContext, parts: tuple[str, ...]) -> None:
-    """Write the Schur form, scaled back by ``power``, and its vectors, row exchanges undone."""
-    body, order, count = cx.body, cx.shape(0)[-1], len(parts)
+def _emit_form(cx: KernelContext, *, is_complex: bool) -> None:
+    """Write the Schur form, scaled back by ``power``, and its vectors, row exchanges undone.
+
+    Complex numbers lie as pairs in ``t`` and ``z``, and have two outputs: real and imaginary parts.
+
+    ```
+    eig_put_back(3, lo, hi, by, z, 6);
+    for (ptrdiff_t i = 0; i < 9; ++i) {
+        y0[b * 9 + i] = (float)ldexp(t[2 * i + 0], power);
+        y2[b * 9 + i] = (float)z[2 * i + 0];
+        ...
+    ```
+    """
+    body, order, count = cx.body, cx.shape(0)[-1], 2 if is_complex else 1
     body.line(f"eig_put_back({order}, lo, hi, by, z, {count * order});")
     with body.loop("i", order * order):
-        for part, by in enumerate(parts):
+        for part in range(count):
             form, vectors = cx.output(part), cx.output(count + part)
-            at = f"{by}i + {part}" if by else "i"
+            at = f"2 * i + {part}" if is_complex else "i"
             c_type = form.type.name
             body.line(f"{form.name}[b * {order * order} + i] = ({c_type})ldexp(t[{at}], power);")
             body.line(f"{vectors.name}[b * {order * order} + i] = ({c_type})z[{at}];")

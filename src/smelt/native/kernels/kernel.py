@@ -255,7 +255,7 @@ ANY = frozenset({"float", "int", "bool"})
 
 
 def _fill() -> None:
-    """Import the modules that register kernels; ``foreign`` adds those of packages after them."""
+    """Import the modules that register kernels; ``foreign.py`` adds those of packages later."""
     modules_of("smelt.native.kernels")()
 
 

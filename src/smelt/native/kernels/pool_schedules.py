@@ -1,4 +1,8 @@
-"""Schedules of poolings: the rows of a window are combined first, then its columns."""
+"""Schedules of poolings: the rows of a window are combined first, then its columns.
+
+The combined rows are a stage in an array: ``row``, of one row of results, or ``kept``, of a band of
+rows. The stage ``counted`` of a mean has the number of columns that each window covers.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +23,8 @@ from smelt.native.kernels.convolution.window import Window
 from smelt.native.kernels.vector import MOST_LANES
 from smelt.program.run_sizes import Dim, Size, highest, larger, smaller
 
-ROW, KEPT = 160, 2048
-"""The elements of a row on the stack without vectors, and of a band of rows with them."""
+ROW, BAND = 160, 2048
+"""The most elements of ``row``, without vectors, and of ``kept``, with them."""
 
 MOST_COLUMNS = 16
 """The most columns of a window that become one expression."""
@@ -41,11 +45,15 @@ def plain_schedule(window: Window) -> Schedule:
 def vector_schedule(window: Window, monoid: Monoid, algorithm: Algorithm) -> Schedule:
     """Return ``plain_schedule`` in vectors, over bands of rows; () if a row or a sum is too long.
 
-    A maximum at stride 1 combines ever wider windows. Stride 2 reads even and odd columns.
+    A maximum at stride 1 is taken by ``Doubling``: passes over ``kept`` combine windows of 1, 3, 9,
+    ... columns, two or three narrow ones to a wide one. Stride 2 reads even and odd columns.
+
+    ``kept`` needs room after its last row. The last vector of results reads beyond that row: one
+    vector at stride 1, two at stride 2. A window's last column is ``_reach`` further on.
     """
     step, can_unroll = window.strides[2], window.kernel[2] <= MOST_COLUMNS
     pitch = (window.output[2] - 1) * step + _reach(window) + 1
-    if highest(pitch) > KEPT or not (can_unroll or monoid.repeats):
+    if highest(pitch) > BAND or not (can_unroll or monoid.repeats):
         return ()
     directives: list[Directive] = [Separate("k2", "kept", "x")]
     doubles = step == 1 and monoid.repeats
@@ -55,16 +63,16 @@ def vector_schedule(window: Window, monoid: Monoid, algorithm: Algorithm) -> Sch
         directives.append(Unroll("k2"))
     size, axes = highest(pitch), algorithm.result.axes
     if len(axes) > 2:
-        band = larger(1, smaller(window.output[1], KEPT // larger(1, pitch)))
-        rows: Dim = band * pitch
-        size = KEPT if isinstance(rows, Size) else rows
+        band = larger(1, smaller(window.output[1], BAND // larger(1, pitch)))
+        elements: Dim = band * pitch
+        size = BAND if isinstance(elements, Size) else elements  # an array has a constant size
         directives.append(Split("h", band))
     size += 2 * MOST_LANES + _reach(window)
     directives += [ComputeAt("kept", axes[-2].name, size), Vector("kept")]
     if doubles or (can_unroll and step <= 2):
         directives.append(Vector(algorithm.result.to.name, beyond=True))
     if len(algorithm.stages) > 1:
-        directives.append(ComputeAt("counted", "", KEPT + MOST_LANES))
+        directives.append(ComputeAt("counted", "", BAND + MOST_LANES))
     return tuple(directives)
 
 

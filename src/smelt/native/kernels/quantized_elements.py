@@ -159,7 +159,7 @@ def _int(number: int) -> str:
 
 @kernel(MEAN, kinds=INT)
 def mean(cx: KernelContext) -> None:
-    """Write the mean of each ``inner`` consecutive bytes, as one factor of their sum."""
+    """Write the mean of each ``size`` consecutive bytes, as one factor of their sum."""
     source, output = cx.input(0), cx.output()
     size = source.size // max(output.size, 1)
     zero, low = cx.int("y_zero"), -128 if output.type.signed else 0

@@ -21,7 +21,12 @@ from smelt.native.kernels.extremes import extreme_of
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import ANY, FLOAT, KernelContext, kernel
 from smelt.native.kernels.nest import Access, collapse, row_major
-from smelt.native.kernels.reduction_table import FLOATS, LOG_SUM_EXP, is_reduction, reduced
+from smelt.native.kernels.reduction_table import (
+    FLOAT_REDUCTIONS,
+    LOG_SUM_EXP,
+    is_reduction,
+    reduced,
+)
 from smelt.program.run_sizes import Dim, surely_below
 
 LANES = 16
@@ -80,7 +85,7 @@ def loops_of(shape: tuple[int, ...], axes: Sequence[int], reads: Sequence[Access
     return Loops(named, tuple(stride == 0 for stride in write.strides), tuple(merged))
 
 
-@kernel(*sorted(FLOATS), kinds=ANY, refuse=_refuse)
+@kernel(*sorted(FLOAT_REDUCTIONS), kinds=ANY, refuse=_refuse)
 def reduce(cx: KernelContext) -> None:
     """Write a reduction by the algorithm and the schedule."""
     print_nest(lower(*reduction_of(cx)), cx.body)

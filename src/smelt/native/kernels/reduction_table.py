@@ -28,7 +28,7 @@ class Reduction:
     mean: bool = False
 
 
-FLOATS: Mapping[str, Reduction] = {
+FLOAT_REDUCTIONS: Mapping[str, Reduction] = {
     "ReduceSum": Reduction(SUM),
     "ReduceMean": Reduction(SUM, mean=True),
     "ReduceMax": Reduction(operators.LARGEST),
@@ -40,7 +40,7 @@ FLOATS: Mapping[str, Reduction] = {
     "ReduceLogSum": Reduction(SUM, final=operators.LOGARITHM),
 }
 
-INTEGERS: Mapping[str, Reduction] = {
+INTEGER_REDUCTIONS: Mapping[str, Reduction] = {
     "ReduceSum": Reduction(operators.SUM_WRAPPED),
     "ReduceMean": Reduction(operators.SUM_WRAPPED, mean=True),
     "ReduceMax": Reduction(operators.LARGEST_INTEGER),
@@ -49,9 +49,9 @@ INTEGERS: Mapping[str, Reduction] = {
     "ReduceSumSquare": Reduction(operators.SUM_WRAPPED, operators.SQUARE_WRAPPED),
 }
 
-BOOLEANS = {name: INTEGERS[name] for name in ("ReduceMax", "ReduceMin")}
+BOOL_REDUCTIONS = {name: INTEGER_REDUCTIONS[name] for name in ("ReduceMax", "ReduceMin")}
 
-TABLES = {"float": FLOATS, "int": INTEGERS, "bool": BOOLEANS}
+TABLES = {"float": FLOAT_REDUCTIONS, "int": INTEGER_REDUCTIONS, "bool": BOOL_REDUCTIONS}
 
 LOG_SUM_EXP = "ReduceLogSumExp"
 

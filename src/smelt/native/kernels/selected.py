@@ -163,22 +163,24 @@ def non_max_suppression(cx: KernelContext) -> None:
     """Write the selection of boxes of each class, in the order of descending
     score, then of index.
 
+    For 5 boxes and a result of 10 rows; ``x2[0]`` is the most boxes to select per class:
+
     ```
     sort_falling_float(order, 5, score);
     for (ptrdiff_t k = 0; k < 5 && chosen < x2[0]; ++k) {
         const int64_t i = order[k];
-        … continue if the box i overlaps a kept box
+        ... continue if the box i overlaps a kept box
+        if (n == 10)
+            return 1; /* an error: more boxes than declared */
+        ... write the batch, the class and i to row n of the result
         kept[chosen++] = i;
+        ++n;
+    }
     ```
     """
-    boxes, scores, limit, output, body = (
-        cx.input(0),
-        cx.input(1),
-        cx.input(2),
-        cx.output(),
-        cx.body,
-    )
-    overlap, least_score = cx.optional(3), cx.optional(4)
+    boxes, scores, most_per_class = (cx.input(i) for i in range(3))
+    output, body = cx.output(), cx.body
+    threshold, least_score = cx.optional(3), cx.optional(4)
     samples, count, _ = boxes.shape
     c_type, size = cx.type(0).name, output.shape[0]
     compare = cx.call(f"falling_{c_type}", _score_comparison(c_type))
@@ -193,9 +195,10 @@ def non_max_suppression(cx: KernelContext) -> None:
         body.line(f"const {c_type} *const box = {boxes.name} + b * {count * 4};")
         body.line("ptrdiff_t chosen = 0;")
         body.line(f"{sort}(order, {count}, score);")
-        with body.block(f"for (ptrdiff_t k = 0; k < {count} && chosen < {limit.name}[0]; ++k)"):
+        is_open = f"k < {count} && chosen < {most_per_class.name}[0]"
+        with body.block(f"for (ptrdiff_t k = 0; {is_open}; ++k)"):
             body.line("const int64_t i = order[k];")
-            _skip_box(body, iou, overlap, least_score)
+            _skip_box(body, iou, threshold, least_score)
             body.line(f"if (n == {highest(size)})")
             body.line("    return 1;")
             for column, variable in enumerate(("b", "c", "i")):
@@ -205,9 +208,11 @@ def non_max_suppression(cx: KernelContext) -> None:
     cx.define_size(size, "n")
 
 
-def _skip_box(body: Writer, iou: str, overlap: Operand | None, least_score: Operand | None) -> None:
-    """Write the end of the loop at a score that is too low, and the skip of a box ``i`` that
-    overlaps a kept box.
+def _skip_box(
+    body: Writer, iou: str, threshold: Operand | None, least_score: Operand | None
+) -> None:
+    """Write the end of the loop at a score that is too low, and the skip of a box ``i`` whose
+    overlap with a kept box exceeds ``threshold``.
 
     ```
     if (!(score[i] > x4[0]))
@@ -222,9 +227,9 @@ def _skip_box(body: Writer, iou: str, overlap: Operand | None, least_score: Oper
     if least_score is not None:
         body.line(f"if (!(score[i] > {least_score.name}[0]))")
         body.line("    break;")
-    limit = f"{overlap.name}[0]" if overlap is not None else "0"
+    most_overlap = f"{threshold.name}[0]" if threshold is not None else "0"
     body.line("ptrdiff_t j = 0;")
-    body.line(f"while (j < chosen && !({iou}(box, i, kept[j]) > {limit}))")
+    body.line(f"while (j < chosen && !({iou}(box, i, kept[j]) > {most_overlap}))")
     body.line("    ++j;")
     body.line("if (j < chosen)")
     body.line("    continue;")

@@ -14,7 +14,7 @@ from dataclasses import replace
 from smelt.native.kernels.fused import MAP, is_elementwise
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.reduced_map import MAP_REDUCE, map_loops_of, schedule_of
-from smelt.native.kernels.reduction_table import FLOATS
+from smelt.native.kernels.reduction_table import FLOAT_REDUCTIONS
 from smelt.native.rewrite.fuse_elementwise import as_group
 from smelt.native.types import C_TYPES
 from smelt.program.instruction import Instruction, Program
@@ -30,7 +30,7 @@ def fuse_reductions(program: Program) -> None:
     joined: set[int] = set()
     remaining: list[Instruction] = []
     for step in program.instructions:
-        operand_maker = maker.get(step.inputs[0]) if step.op in FLOATS else None
+        operand_maker = maker.get(step.inputs[0]) if step.op in FLOAT_REDUCTIONS else None
         if (
             operand_maker is None
             or reads[step.inputs[0]] > 1

@@ -173,9 +173,10 @@ def _normalized(
 ) -> Pair:
     """Scale columns to length 1 with a real largest element; NaN where ``scale`` is.
 
-    A column is multiplied by the conjugate of ``turn``, its largest element over its absolute
-    value. Columns marked in ``only_scaled`` are not rotated. If marks are given, other columns are
-    rotated by less than a right angle, so their largest element may be negative.
+    A column is multiplied by the conjugate of its largest element over its absolute value, with the
+    parts ``turn_re`` and ``turn_im``. Columns marked in ``only_scaled`` are not rotated. If marks
+    are given, other columns are rotated by less than a right angle, so their largest element may be
+    negative.
     """
     re, im = vectors
     largest = m.op("ReduceMax", m.op("Max", m.abs(re), m.abs(im)), ints(m, -2), keepdims=1)

@@ -62,9 +62,10 @@ def reference(inputs: Arguments, attributes: Attributes) -> Computed:
 
 
 def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Tensor, ...]:
-    """Build the parts of Q and of R, reflection by reflection; ``scaled`` is ``conj(tau) v``.
+    """Build the parts of Q and of R, reflection by reflection.
 
-    Step k applies ``1 - conj(tau) v v^H`` to the matrix, and its adjoint to Q from the right:
+    Step k applies ``1 - conj(tau) v v^H`` to the matrix, and its adjoint to Q from the right. The
+    parts of ``conj(tau) v`` are ``scaled_re`` and ``scaled_im``:
 
         a = a - conj(tau) v (v^H a)
         q = q - (q v) (conj(tau) v)^H
@@ -117,7 +118,8 @@ def _reflection(
     """Build the parts of ``v`` and of ``conj(tau) v``, as LAPACK's ``larfg``.
 
     ``1 - conj(tau) v v^H`` maps the column x, from row ``k`` on, to the real number beta in row
-    ``k`` and zeros below. The column is first divided by its largest part. With x[k] as ``head``:
+    ``k`` and zeros below. The column is first divided by its largest part. ``head_re`` and
+    ``head_im`` are the parts of x[k]:
 
         beta = -sign(real(x[k])) * norm(x)
         tau = (beta - x[k]) / beta

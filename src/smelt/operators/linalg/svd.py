@@ -65,7 +65,7 @@ def reference(inputs: Arguments, attributes: Attributes) -> Computed:
 
 
 def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
-    """Build s, u and vt (``values``, ``left`` and ``right`` transposed) from the rotated columns.
+    """Build s, u and vt from the rotated columns.
 
     u is Q of the QR factors of the columns, with signs: so it is orthogonal even where columns
     vanish.
@@ -112,7 +112,10 @@ def _orthogonalize(m: Nodes, a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]
     noise = total(m, a * a, -2, -1) * (EPS * EPS)
 
     def step(turn: Tensor, quiet_rounds: Tensor, a: Tensor, right: Tensor) -> tuple[Tensor, ...]:
-        """Rotate the pairs of one round; ``quiet`` counts the last rounds without a rotation."""
+        """Rotate the pairs of one round.
+
+        ``quiet_rounds`` counts the last rounds without a rotation.
+        """
         partner = partners(m, count, m.op("Mod", turn, rounds))
         norms = total(m, a * a, -2)
         partner_norms = m.op("Gather", norms, partner, axis=-1)

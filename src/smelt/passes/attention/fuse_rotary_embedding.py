@@ -153,7 +153,8 @@ def _unfit(m: Match, concat: ir.Node | None, source: ir.Value, interleaved: bool
     if x.dtype not in TYPES:  # needs 2
         return Miss(f"RotaryEmbedding of {x.dtype} has no kernel")
     if is_interleaved(x, m["low"], m["high"], source, m.constants) is not interleaved:  # needs 3
-        return Miss("the two parts are not the two elements of each pair of the last dim")
+        parts = "even and odd elements" if interleaved else "halves"
+        return Miss(f"the two parts are not the {parts} of the last dim of x")
     if not same_shape(x.shape, m.root.outputs[0].shape):  # keeps 2
         return Miss("the angles broadcast x to another shape")
     return None

@@ -24,8 +24,11 @@ _pairs = var("pairs")
 
 
 def _part(name: str, output: int) -> OneOf:
-    """Match every second element of the pairs, by Slice or Split; ``output`` 0 is the first of a
-    pair."""
+    """Match the elements ``output`` (0: first, 1: second) of all pairs, by Slice or Split.
+
+    A Squeeze, called ``"low alone"`` or ``"high alone"``, may drop the last dim of pairs that are a
+    dim of their own. Without it, the part keeps a last dim of 1.
+    """
     cuts = (
         op("Slice", _pairs, rest=True, name=name),
         op("Split", _pairs, rest=True, output=output, name=name),
@@ -41,6 +44,8 @@ def _times(part: OneOf, factor: str) -> Op:
 _low, _high = _part("low", 0), _part("high", 1)
 _first = op("Sub", _times(_low, "cos"), _times(_high, "sin"))
 _second = op("Add", _times(_high, "cos"), _times(_low, "sin"), commutative=True)
+# Results without a last dim are unsqueezed and stacked. Results that keep a last dim of 1, because
+# their parts do, are joined along it: "first" and "second" are unbound then.
 _stack = one_of(
     op(
         "Concat",
@@ -69,6 +74,7 @@ def products_of_neighbours(m: Match, b: Builder) -> Replacement:
             return Miss("the head size is not constant")
         x = b.op("Reshape", pairs, b.const_i64([0, 0, 0, 2 * half]))
     if m.get("first") is None:
+        # The angles have a last dim of 1, too, which the operands of RotaryEmbedding do not have.
         if any(angle.shape is None or angle.shape[-1:] != (1,) for angle in (cos, sin)):
             return Miss("the last dim of the cosines or sines is not 1")
         cos, sin = (b.op("Squeeze", angle, b.const_i64([-1])) for angle in (cos, sin))
@@ -80,6 +86,7 @@ def products_of_neighbours(m: Match, b: Builder) -> Replacement:
     target = m.constants.ints(m.root.inputs[1])
     if target is None:
         return Miss("the shape given to the Reshape is not constant")
+    # 0 copies the dim of the input. The new input has the dims of the stack up to axis 2 only.
     if 0 in target[3:]:
         return Miss("the shape given to the Reshape has a 0 behind axis 2")
     return b.op("Reshape", rotary, b.const_i64(target))

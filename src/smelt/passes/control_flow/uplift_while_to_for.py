@@ -34,7 +34,7 @@ from smelt.passes.base import EXACT, Options, PassContext, graph_pass
 RULE = "counted"
 
 LOOKED_AT = 64
-"""Limit of values of a body that are examined; counting conditions have a few."""
+"""The most values of a body that are examined; counting conditions have a few."""
 
 Line: TypeAlias = tuple[int, int]
 """Slope and start of a number that is ``slope * k + start`` in iteration k, counted from 0."""
@@ -98,14 +98,13 @@ def _replace_by_counted(node: ir.Node, body: ir.Graph, trip_count: int, rewriter
 class _Counter:
     """Analyzes the numbers that the condition of one Loop compares.
 
-    ``lines``: each number that was read, with the magnitude that its type holds exactly.
+    ``lines``: each number on the way to the comparisons, with the largest magnitude that its type
+    holds exactly. ``trip_count`` checks that no number exceeds it in any iteration.
     ``values_left``: how many more values may be examined.
     """
 
     def __init__(self, node: ir.Node, body: ir.Graph, constants: Constants) -> None:
-        """Look for the counter of a loop; ``lines`` are linear forms in the iteration, with
-        their limits.
-        """
+        """Analyze the Loop ``node`` with ``body``."""
         self.node = node
         self.body = body
         self.constants = constants
@@ -127,11 +126,11 @@ class _Counter:
         ):  # keeps 1, 2
             return None
         last = max(0, min(int(first_false), trip_limit))
-        exact = all(  # needs 3
-            max(abs(start), abs(slope * last + start)) <= limit
-            for (slope, start), limit in self.lines
+        are_exact = all(  # needs 3
+            max(abs(start), abs(slope * last + start)) <= largest_exact
+            for (slope, start), largest_exact in self.lines
         )
-        return last if exact and last < MOST else None
+        return last if are_exact and last < MOST else None
 
     def first_false_iteration(self, condition: ir.Value) -> float | None:
         """Return the iteration, counted from 1, that first makes ``condition`` false.
@@ -174,17 +173,20 @@ class _Counter:
         return 1 - (start - limit) // slope if slope > 0 else math.inf
 
     def line(self, value: ir.Value) -> Line | None:
-        """Return ``value`` as a linear function of the iteration and record it; None if it is none.
+        """Return ``value`` as a linear function of the iteration; None if it is none.
 
-        None, too, beyond the limit of examined values.
+        The line is recorded in ``lines``, because its numbers must be exact until the loop ends,
+        which is known later. None, too, once ``LOOKED_AT`` values are examined, and for types
+        without an entry in ``_EXACT``.
         """
         self.values_left -= 1
         if self.values_left < 0:
             return None
-        line, limit = self.unchecked_line(value), _EXACT.get(value.dtype or ir.DataType.UNDEFINED)
-        if line is None or limit is None:
+        line = self.unchecked_line(value)
+        largest_exact = _EXACT.get(value.dtype or ir.DataType.UNDEFINED)
+        if line is None or largest_exact is None:
             return None
-        self.lines.append((line, limit))
+        self.lines.append((line, largest_exact))
         return line
 
     def unchecked_line(self, value: ir.Value) -> Line | None:
@@ -229,7 +231,7 @@ class _Counter:
     def step(self, value: ir.Value, carried: ir.Value) -> int | None:
         """Return the constant that is added to ``carried`` to give ``value``, else None.
 
-        Also None beyond the limit of examined values.
+        Also None once ``LOOKED_AT`` values are examined.
         """
         node = value.producer()
         if node is None or node.domain or not is_known(node):

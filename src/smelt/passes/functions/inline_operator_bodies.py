@@ -60,15 +60,19 @@ def inline_operator_bodies(
 
 
 def _expand(rewriter: Rewriter, node: ir.Node, operator: Operator, stats: RuleStats) -> None:
-    """Replace ``node`` by the body of its declared operator; record a miss without a fitting
-    body."""
+    """Replace ``node`` by the body of its declared operator.
+
+    If no body fits its operands, record a miss. The miss names the opset that first has the types
+    of the operands, if the model's is lower: the driver then raises the model to it.
+    """
     b = rewriter.builder(node, [node], NAME)
     results = expand_node(b, node, operator) if operator.knows(node) else None
     if results is None:  # needs 2
         types = [value.dtype for value in node.inputs if value is not None and value.dtype]
-        needed = max((operator.opset, *map(first_opset, types)))
-        raised = needed if opset_of(rewriter.model) < needed else 0
-        stats.miss(NAME, "the operator has no function body for these operands", node, raised)
+        needed_opset = max((operator.opset, *map(first_opset, types)))
+        missing_opset = needed_opset if opset_of(rewriter.model) < needed_opset else 0
+        reason = "the operator has no function body for these operands"
+        stats.miss(NAME, reason, node, missing_opset)
         return
     replace_or_miss(rewriter, stats, NAME, node, results, b, node.op_type)
 
@@ -81,7 +85,10 @@ def _is_typed(node: ir.Node) -> bool:
 def _inline(
     cx: PassContext, rewriter: Rewriter, node: ir.Node, version: int, stats: RuleStats
 ) -> None:
-    """Replace ``node`` by the function body of ONNX's schema; record a miss if there is none."""
+    """Replace ``node`` by the function body of ONNX's schema; record a miss if there is none.
+
+    ``body_of`` returns an opset instead of a body if the body has operators of that opset.
+    """
     body = body_of(node, version, opset_of(cx.model))
     if body is None:  # needs 2
         stats.miss(NAME, "the operator has no function body for these operands", node)

@@ -49,7 +49,8 @@ def untransposed_operand(value: ir.Value, perm: Perm, constants: Constants) -> M
 def untransposed(array: np.ndarray, perm: Perm) -> np.ndarray:
     """Return a broadcasting constant in the layout before the Transpose.
 
-    The result has no leading dims of 1, because some kernels add a row only if it is a vector.
+    The result has no leading dims of 1: target ``ort`` fuses an Add of a row only if the row is a
+    vector, as BiasGelu and MatMulNBits of ONNX Runtime require.
     """
     if array.size == 1:
         return array.reshape(()) if array.ndim else array

@@ -44,7 +44,7 @@ def move_of_dequantize(m: Match, b: Builder) -> Replacement:
     if quantization is None:  # needs 1
         return Miss("the element types or parameters of the quantization are unknown")
     if shape is None:  # needs 1
-        return Miss("a dim of the moved result is not constant")
+        return Miss(f"a dim of the result of the {m.root.op_type} is not constant")
     axis = quantization.axis
     if axis is not None:
         axis = axis_after_move(m.root, axis)

@@ -42,7 +42,8 @@ def reshape_of_reduction(m: Match, b: Builder) -> Replacement:
         reduced_dims = tuple(dim for axis, dim in enumerate(dims) if axis not in axes)
     if not same_dims(reduced_dims, result):  # needs 1
         return Miss(
-            f"with keepdims={int(keeps)} the reduction does not return the shape of the result"
+            f"{node.op_type} with keepdims={int(keeps)} does not return the shape that the "
+            f"{m.root.op_type} returns"
         )
     attributes = [attr for name, attr in node.attributes.items() if name != "keepdims"]
     attributes.append(ir.AttrInt64("keepdims", int(keeps)))

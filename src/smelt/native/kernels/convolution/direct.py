@@ -15,7 +15,7 @@ from smelt.native.kernels.convolution import equal_taps, pixel_tiles
 from smelt.native.kernels.convolution.algorithm import Algorithm
 from smelt.native.kernels.convolution.channel_blocks import block_of
 from smelt.native.kernels.convolution.filter_panels import PANEL, Filters, Source, panels
-from smelt.native.kernels.convolution.inside import declare_rows, skips
+from smelt.native.kernels.convolution.inside import declare_rows, may_skip_padding
 from smelt.native.kernels.convolution.parts import (
     constant_bias,
     constant_weights,
@@ -147,7 +147,7 @@ def _copied_elements(instance: Instance, window: Window, band: Band) -> int:
 
 def emit(cx: KernelContext, window: Window) -> None:
     """Write loops over bands of rows, panels of filters, and tiles of pixels."""
-    weights = filters_of(cx, skipped=skips(cx, window))
+    weights = filters_of(cx, skipped=may_skip_padding(cx, window))
     if equal_taps.supports(cx, window):
         equal_taps.emit(cx, window, weights)
         return

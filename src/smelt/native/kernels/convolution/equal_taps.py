@@ -13,7 +13,7 @@ from itertools import groupby
 from smelt.native.kernels.convolution import pixel_tiles
 from smelt.native.kernels.convolution.channel_blocks import Channels
 from smelt.native.kernels.convolution.filter_panels import Filters, Panel, Source, panels
-from smelt.native.kernels.convolution.inside import skips
+from smelt.native.kernels.convolution.inside import may_skip_padding
 from smelt.native.kernels.convolution.parts import groups
 from smelt.native.kernels.convolution.window import Window, channels_of
 from smelt.native.kernels.instance import Instance
@@ -69,7 +69,7 @@ def spans(window: Window, dim: int) -> list[Span]:
 def supports(instance: Instance, window: Window) -> bool:
     """True if this file's kernels support the instruction: wide padding and few, long spans that
     save products."""
-    if not skips(instance, window) or window.kernel[2] > pixel_tiles.UNROLLED:
+    if not may_skip_padding(instance, window) or window.kernel[2] > pixel_tiles.UNROLLED:
         return False
     rows, columns = spans(window, 1), spans(window, 2)
     row_products = sum((span.end - span.first) * (span.high - span.low) for span in rows)

@@ -21,7 +21,7 @@ WORTH = 8
 """Skipping pays if the padding is at least one WORTH-th of an image dim."""
 
 
-def skips(instance: Instance, window: Window) -> bool:
+def may_skip_padding(instance: Instance, window: Window) -> bool:
     """True if the kernel is dilated, the padding wide, and all weights finite.
 
     The product of a non-finite weight with padding is NaN and must not be skipped.
@@ -29,8 +29,8 @@ def skips(instance: Instance, window: Window) -> bool:
     weights = constant_weights(instance)
     dims = zip(window.input, window.begin, window.dilations, window.kernel, strict=True)
     is_padding_wide = any(
-        isinstance(size, int) and step > 1 < kernel and WORTH * begin >= size
-        for size, begin, step, kernel in dims
+        isinstance(size, int) and dilation > 1 and taps > 1 and WORTH * begin >= size
+        for size, begin, dilation, taps in dims
     )
     return is_padding_wide and weights is not None and bool(np.isfinite(weights).all())
 

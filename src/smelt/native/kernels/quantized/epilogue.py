@@ -116,7 +116,7 @@ def epilogue_of(cx: KernelContext, count: int, extra: np.ndarray | None = None) 
         return Epilogue(name, "")
     if is_fixed(cx):
         return Epilogue(name, "", fixed=fixed_point(cx, scaled))
-    zero, flip = scaled.last
+    zero, flip = scaled.zero_and_flip
     cx.body.line(f"static const int32_t last[] = {{ {zero}, {flip} }};")
     factors, fractions = (_padded_floats(cx, each) for each in (scaled.factors, scaled.fractions))
     return Epilogue(name, factors, fractions, is_small=are_small(scaled.factors))

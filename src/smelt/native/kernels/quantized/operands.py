@@ -175,8 +175,10 @@ class Requantization:
     signed: bool
 
     @property
-    def last(self) -> tuple[int, int]:
-        """The zero point of unsigned bytes, and the mask that flips the signs of four bytes."""
+    def zero_and_flip(self) -> tuple[int, int]:
+        """The zero point of the result as unsigned bytes, and a mask that is applied to four bytes
+        at once: it flips their sign bits if the result is signed.
+        """
         return (self.zero + 128, SIGNS) if self.signed else (self.zero, 0)
 
 

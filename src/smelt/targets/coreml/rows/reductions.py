@@ -37,7 +37,10 @@ OF_ONE = {
 
 @writes(*REDUCTIONS)
 def reduction(c: Call) -> None:
-    """Write a reduction over constant axes, all by default; of a scalar, of each element."""
+    """Write a reduction over constant axes, all by default.
+
+    Without any axis, as for a scalar, each element is reduced alone.
+    """
     name = c.node.op_type
     x = c.x()
     if c.dtype() in NARROW and name not in ("ReduceMax", "ReduceMin"):
@@ -53,7 +56,7 @@ def reduction(c: Call) -> None:
 
 
 def _axes(c: Call, rank: int) -> list[int]:
-    """Return the axes of a reduction, from attribute or input; empty for none."""
+    """Return the axes of a reduction, from attribute or input; [] if it reduces no axis."""
     axes = c.attribute("axes") if "axes" in c.node.attributes else c.fixed_ints(1, "axes")
     if not axes:
         return [] if c.attribute("noop_with_empty_axes") else list(range(rank))
@@ -87,7 +90,7 @@ def global_pool(c: Call) -> None:
 
 @writes("Softmax")
 def softmax(c: Call) -> None:
-    """Write softmax along its axis; of older opsets, over all dims from the axis on."""
+    """Write softmax along its axis; below opset 13, over all dims from the axis on."""
     x, axis = c.x(), int(c.attribute("axis"))
     if c.facts.opset >= 13 or axis % x.rank == x.rank - 1:
         c.done(c.write("softmax", x=x, axis=axis))
@@ -139,7 +142,11 @@ def _first(c: Call, op_type: str, x: Val, axis: int, *, keep: bool) -> Val:
 
 @writes("ArgMax", "ArgMin")
 def argument(c: Call) -> None:
-    """Write reduce_argmax or reduce_argmin; for the last of equal elements, of the reverse."""
+    """Write reduce_argmax or reduce_argmin, which return the first of equal elements.
+
+    For ``select_last_index``, the axis is reversed first: the last element is then the first. Its
+    place is counted from the end, so it is subtracted from ``size - 1``.
+    """
     op_type = f"reduce_{c.node.op_type.lower()}"
     x = c.x()
     axis, keep = int(c.attribute("axis")) % x.rank, bool(c.attribute("keepdims"))
@@ -189,7 +196,7 @@ def top_k(c: Call) -> None:
 
 @writes("LpNormalization")
 def lp_normalization(c: Call) -> None:
-    """Write a quotient by the norm along an axis; of a zero vector, 0."""
+    """Write a division by the norm along an axis; a vector of zeros is divided by 1."""
     x, axis = c.x(), int(c.attribute("axis"))
     order = int(c.attribute("p"))
     norm = c.reduce("reduce_l1_norm" if order == 1 else "reduce_l2_norm", x, [axis])

@@ -31,7 +31,8 @@ def loop(call: Call) -> Step:
     """Return the step of a Loop, whose states pass from iteration to iteration.
 
     ``reads`` and ``writes`` tell for each scan input and output whether it runs backwards.
-    ``finds``: the number of iterations is data-dependent, and ``rounds`` is the declared one.
+    ``finds``: the number of iterations is data-dependent; the first result that is no state has the
+    ``declared_count`` in its shape.
     """
     (body,) = call.bodies
     state_count, inputs = call.integer("states"), len(call.inputs)

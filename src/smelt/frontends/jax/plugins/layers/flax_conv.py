@@ -128,26 +128,30 @@ def _is_fitting(layer: Any, x: Any, w: Any, bias: Any) -> bool:
     return bias is None or bias.shape == w.shape[-1:]
 
 
-def _window(layer: Any, image_sizes: Any, kernel: Any) -> dict[str, Any] | None:
-    """Return strides, padding and dilation of each image dim, None for other windows."""
+def _window(layer: Any, image_sizes: Any, kernel_sizes: Any) -> dict[str, Any] | None:
+    """Return strides, padding and dilation of each image dim; None if Conv has no such window.
+
+    ``image_sizes`` and ``kernel_sizes`` are spatial sizes. None is for a dilated input, a number of
+    strides or dilations that is not the number of image dims, and padding other than zeros.
+    """
     from flax.nnx.nn.linear import canonicalize_padding
 
     def per_dim(number: Any) -> tuple[int, ...]:
         """Return ``number`` as one value for each image dim; None means 1."""
         number = 1 if number is None else number
-        return (number,) * len(kernel) if isinstance(number, int) else tuple(number)
+        return (number,) * len(kernel_sizes) if isinstance(number, int) else tuple(number)
 
     strides, dilation = per_dim(layer.strides), per_dim(layer.kernel_dilation)
-    padding = canonicalize_padding(layer.padding, len(kernel))
+    padding = canonicalize_padding(layer.padding, len(kernel_sizes))
     if any(step != 1 for step in per_dim(layer.input_dilation)):
         return None
-    if len(strides) != len(kernel) or len(dilation) != len(kernel):
+    if len(strides) != len(kernel_sizes) or len(dilation) != len(kernel_sizes):
         return None
     if isinstance(padding, str):
         if padding not in ("SAME", "VALID"):
             return None
         window_sizes = [
-            dilated * (taps - 1) + 1 for dilated, taps in zip(dilation, kernel, strict=True)
+            dilated * (taps - 1) + 1 for dilated, taps in zip(dilation, kernel_sizes, strict=True)
         ]
         padding = lax.padtype_to_pads(image_sizes, window_sizes, strides, padding)
     return {"strides": strides, "padding": tuple(map(tuple, padding)), "dilation": dilation}
