@@ -22,7 +22,7 @@ pytest.importorskip("coremltools", reason="needs the extra coreml")
 @pytest.mark.parametrize("row", ROWS)
 def test_rows(row, precision, ios, tmp_path):
     path = tmp_path / "m.mlpackage"
-    written(ROWS[row][0], precision=precision, ios=ios).save(path)
+    written(ROWS[row][0], opset=23, precision=precision, ios=ios).save(path)
     assert problems(path) == []
 
 

@@ -216,6 +216,16 @@ def test_the_quantized_weight_of_a_transposed_convolution():
     assert result.tolist() == [[[1, 12, 20]]]
 
 
+def test_large_weights_are_constants_of_convolutions():
+    weight = ",".join(["0"] * 65 * 64)
+    for shape, node in (
+        ("64,65,1", "Conv <dilations = [2]> (x, w)"),
+        ("65,64,1", "ConvTranspose(x, w)"),
+    ):
+        model = f"g (float[1,65,2] x) => (float[1,64,2] y) <float[{shape}] w = {{{weight}}}> {{ y = {node} }}"
+        assert types(written(model)) in (["conv"], ["conv_transpose"])
+
+
 def test_weights_that_need_a_newer_system():
     model = "g (float[1,2] x) => (float[1,2] y) <int4[2,2] q = {225, 67}, float s = {0.5}> { w = DequantizeLinear(q, s) y = MatMul(x, w) }"
     (error,) = errors(model)  # 225 holds 1 and -2, 67 holds 3 and 4

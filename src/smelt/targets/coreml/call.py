@@ -77,6 +77,12 @@ class Call(Operands):
     def is_weight(self, index: int) -> bool:
         """True if input ``index`` is constant in the package, or is unpacked when that is
         loaded."""
+        value = self.input(index)
+        if self.array(index) is not None:
+            return True
+        if self.facts.dry:
+            node = None if value is None else value.producer()
+            return node is not None and node.op_type == "DequantizeLinear"
         name = self.x(index).name
         return any(each.outputs[0].name == name for each in reversed(self.w.constants))
 
