@@ -211,6 +211,11 @@ def test_what_float16_cannot_count_is_computed_in_float32():
         assert {kinds[each] for each in chosen} == {"FLOAT32"}
 
 
+def test_coordinates_of_pixels_stay_float32():
+    model = "g (float[1,1,4,4] x, float[1,2,2,2] g) => (float[1,1,2,2] y) { y = GridSample(x, g) }"
+    assert types(written(model, precision="fp16")) == ["cast", "resample", "cast"]
+
+
 OPEN_SLICES = {(1, 2**63 - 1): [1, 2], (-4, 2**63 - 1): [0, 1, 2], (0, -1): [0, 1], (-2, -1): [1]}
 
 

@@ -17,7 +17,8 @@ PADDING = {"zeros": "constant", "border": "border", "reflection": "reflection"}
 
 @writes("GridSample")
 def grid_sample(c: Call) -> None:
-    """Write resample of images, by coordinates from -1 to 1."""
+    """Write resample of images, by coordinates from -1 to 1; in float32, since float16 would move
+    them by an eighth of a pixel of 512."""
     x, mode = c.x(), c.attribute("mode")
     if x.rank != 4 or mode not in MODES:
         raise Refused("Core ML resamples images, bilinear or nearest")
@@ -27,7 +28,7 @@ def grid_sample(c: Call) -> None:
         c.write(
             "resample",
             x=x,
-            coordinates=c.x(1),
+            coordinates=c.x(1, Element.FLOAT32),
             sampling_mode=MODES[mode],
             padding_mode=PADDING[c.attribute("padding_mode")],
             padding_value=0.0,
