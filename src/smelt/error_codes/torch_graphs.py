@@ -14,7 +14,7 @@ CODES: Mapping[str, ErrorCode] = {
         "compute this part behind torch._dynamo.graph_break(), so that smelt compiles the rest",
     ),
     "E117": ErrorCode(
-        "a graph of PyTorch that is no inference on the CPU",
+        "a graph of PyTorch with gradients, or on another device than the CPU",
         "The backend smelt of torch.compile computes on the CPU, without gradients. Here gradients "
         "are enabled, and a parameter or input requires them; or a tensor is on another device.",
         "with torch.no_grad(): compiled(x)",

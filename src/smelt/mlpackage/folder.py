@@ -12,7 +12,7 @@ from smelt.errors import InvalidModel, ResourceLimit, UsageError
 
 MANIFEST = "Manifest.json"
 MAX_MANIFEST = 1 << 20
-"""Bytes of a manifest; those of coremltools have 600."""
+"""The most bytes of a manifest that is read; coremltools writes about 600."""
 MAX_MODEL = 2**31 - 1
 """Bytes of a protobuf."""
 MODEL_FOLDER = "@model_path/"

@@ -14,7 +14,7 @@ Factor = tuple[str, int]
 
 
 def unused_labels(equation: Equation, count: int) -> list[str]:
-    """Return ``count`` characters that are no labels of ``equation``."""
+    """Return ``count`` characters that ``equation`` does not use as labels."""
     used = {label for term in equation.terms for label in term}
     found = (label for label in map(chr, range(0xE000, 0xF8FF)) if label not in used)
     return [next(found) for _ in range(count)]

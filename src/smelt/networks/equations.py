@@ -122,7 +122,7 @@ def dims_of(shape: Any) -> list[Dim]:
     shape = getattr(shape, "shape", shape)
     try:
         if isinstance(shape, str):
-            raise TypeError("a text is no sequence of names here")
+            raise TypeError("a str is not a sequence of names")
         return [ir.SymbolicDim(n) if isinstance(n, str) else _size(index(n)) for n in shape]
     except TypeError as error:
         text = repr(shape)

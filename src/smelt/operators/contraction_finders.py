@@ -89,7 +89,7 @@ def path_by(
 
     Finders of opt_einsum get numbers as labels, because the order of a set of texts differs between
     processes. Others get one character for each label, which the optimizers of cotengra demand.
-    ``limit`` is passed to those that take a fourth argument.
+    ``limit`` is passed to finders that take a fourth argument.
     """
     if is_of(finder, "opt_einsum"):
         number_of: Mapping[str, Any] = {label: index for index, label in enumerate(counts)}

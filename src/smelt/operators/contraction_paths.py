@@ -123,7 +123,7 @@ def _of_tree(tree: Any, equation: Equation, sizes: Mapping[str, Dim]) -> FoundPa
             size, expected = tree.size_dict[label], sizes[of_equation]
             # A dim of size 1 that broadcasts has a label of its own in our equation.
             if earlier != of_equation and 1 not in (expected, sizes[earlier]):
-                raise _of_another(f"its label {label!r} stands for two labels of the equation")
+                raise _of_another(f"its label {label!r} corresponds to two labels of the equation")
             if isinstance(expected, int) and expected not in (size, 1):
                 raise _of_another(f"its label {label!r} has the size {size}, not {expected}")
             if sizes[earlier] == 1:

@@ -4,7 +4,7 @@ A slice is the contraction for one index of each sliced label. The result is the
 over summed labels; slices over labels of the result are parts of it. Labels are sliced one by one,
 each time the label that leaves the smallest intermediate results, then the fewest products (Gray
 and Kourtis, "Hyper-optimized tensor network contraction", 2021). Where cotengra is installed, its
-slices are tried, too, and the cheaper ones taken.
+slices are compared with these, and the cheaper ones are used.
 """
 
 from __future__ import annotations

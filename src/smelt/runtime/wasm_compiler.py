@@ -69,7 +69,7 @@ def _command(chosen: str) -> tuple[str, ...]:
         for candidate in _candidates():
             if _builds(candidate):
                 return candidate
-        what = "there is no compiler for WebAssembly"
+        what = "no compiler for WebAssembly was found"
     why = (
         "a model becomes C, which a C compiler with a WebAssembly back end, lld and wasi-libc build"
     )

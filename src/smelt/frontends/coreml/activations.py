@@ -30,7 +30,7 @@ def _gelu(call: Call) -> ir.Value:
         return call.op("Mul", call.x, call.op("Sigmoid", scaled))
     modes = {"EXACT": "none", "TANH_APPROXIMATION": "tanh"}
     if mode not in modes:
-        raise call.refused(f"there is no mode {mode!r}")
+        raise call.refused(f"its mode {mode!r} is unknown")
     return call.op("Gelu", call.x, approximate=modes[mode])
 
 

@@ -91,7 +91,7 @@ def _scatter_by(
         ones = call.op("ConstantOfShape", call.op("Shape", data), value=one)
         return call.op("Div", data, scatter(ones, updates, "mul"))
     if mode not in _REDUCTIONS:
-        raise call.refused(f"there is no mode {mode!r}")
+        raise call.refused(f"its mode {mode!r} is unknown")
     return scatter(data, updates, _REDUCTIONS[mode])
 
 

@@ -103,7 +103,7 @@ def _pad(call: Call) -> ir.Value:
     """Return ``x`` with elements around its last dims."""
     mode, rank = call.word("mode", "constant"), call.rank(call.x)
     if mode not in _MODES:
-        raise call.refused(f"there is no mode {mode!r}")
+        raise call.refused(f"its mode {mode!r} is unknown")
     constant = call.constant("pad")
     if constant is None:
         pairs = call.op("Reshape", call.i64("pad"), call.ints([-1, 2]))

@@ -11,7 +11,8 @@ from smelt.frontends.coreml.call import Call
 from smelt.frontends.coreml.registry import reads
 
 _ACTIVATIONS = {"linear": "Affine", "relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh"}
-"""Activations by their names in Core ML; those that it lists without their numbers are refused."""
+"""The ONNX activation for each activation of Core ML. Others are refused: Core ML does not
+document their parameters."""
 
 _LSTM_GATES = (0, 2, 1, 3)
 """Input, output, forget and cell gate, the order of ONNX, in input, forget, output, cell."""

@@ -17,7 +17,7 @@ def _shape(call: Call) -> ir.Value:
 
 @reads("reshape")
 def _reshape(call: Call) -> ir.Value:
-    """Return ``x`` in another shape, where 0 keeps a size and -1 takes what is left.
+    """Return ``x`` reshaped; in the shape, 0 keeps a size and -1 is inferred from the other sizes.
 
     Since iOS 17, the sizes that 0 keeps are counted from the last dim; others are 1.
     """

@@ -1,7 +1,7 @@
 """Read compressed weights: the constexpr operators.
 
 Affine weights stay integers behind DequantizeLinear. Palettes and sparse weights, which ONNX lacks,
-become the numbers that they stand for.
+become dense weights.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _spread(array: np.ndarray, shape: Sequence[int]) -> np.ndarray:
 
 
 def _dense_blocks(data: Constant, scale: Constant, offset: Constant | None) -> Constant:
-    """Return the numbers that blocks of quantized data stand for."""
+    """Return the dequantized numbers of data that is quantized in blocks."""
     sizes = np.shape(data.value)
     factor = _spread(np.asarray(scale.value), sizes)
     shift = None if offset is None else _spread(np.asarray(offset.value), sizes)

@@ -32,7 +32,9 @@ def windows_of(call: Call, kernel: Sequence[int], default: str | None = "valid")
     strides = call.integers("strides", [1] * count)
     dilations = call.integers("dilations", [1] * count)
     if len(strides) != count or len(dilations) != count:
-        raise call.refused(f"its strides or dilations are not those of {count} dims")
+        raise call.refused(
+            f"its strides or dilations do not have one number for each of {count} dims"
+        )
     kind = call.word("pad_type", default)
     if kind == "valid":
         return Windows(strides, dilations, [0] * 2 * count, None)

@@ -66,9 +66,9 @@ def transpose_of_merged(m: Match, b: Builder) -> Replacement:
 def _copies_alike(m: Match, result: Sequence[Dim], moved: Sequence[Dim]) -> bool:
     """True if the last Reshape makes ``result`` of a value with the dims ``moved``, too.
 
-    A 0 in its target copies the dim of its input at the same axis. Each dim must be no such copy,
-    or equal in ``moved``. It is no copy if the target has a number there, or if the dim differs
-    from that of the old input.
+    A 0 in the target of a Reshape copies the dim of its input at that axis. So each dim that may be
+    a copy must be equal in ``moved``. A dim is not a copy if the target has a number there, or if
+    it differs from the dim of the old input.
     """
     array, before = m.array(m.root.inputs[1]), m.node("moved").outputs[0].shape
     if m.root.attributes.get_int("allowzero", 0):
