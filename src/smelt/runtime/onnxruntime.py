@@ -56,8 +56,13 @@ class OnnxRuntime:
         time_limit: float = TIME_LIMIT,
         consume: bool = False,
         threads: int = 1,
+        in_file_order: bool = False,
     ) -> None:
-        """Open the session; raises Unsupported E220 and what ``load_error`` returns."""
+        """Open the session; raises Unsupported E220 and what ``load_error`` returns.
+
+        With ``in_file_order``, nodes run in the order of the graph, which bounds memory where many
+        results are reduced at once.
+        """
         self.interface: Interface = interface_of(model)
         self.time_limit = time_limit
         self._for_empty_inputs = model.clone() if _has_einsum(model) else None
@@ -66,7 +71,7 @@ class OnnxRuntime:
         self._weights = serialized.weights  # keep alive: the session reads them in place
         data = serialized.proto.SerializeToString()
         del serialized
-        self._session = _open(ort, data, self._weights, optimized, threads)
+        self._session = _open(ort, data, self._weights, optimized, threads, in_file_order)
         ports = (*self.interface.inputs, *self.interface.outputs)
         self._native = all(is_native(port.dtype) for port in ports)
         if not self._native and any(port.kind != "tensor" for port in ports):
@@ -145,7 +150,12 @@ def _import() -> ModuleType:
 
 
 def _open(
-    ort: ModuleType, data: bytes, weights: Mapping[str, np.ndarray], optimized: bool, threads: int
+    ort: ModuleType,
+    data: bytes,
+    weights: Mapping[str, np.ndarray],
+    optimized: bool,
+    threads: int,
+    in_file_order: bool = False,
 ) -> ort.InferenceSession:
     """Open a session on the serialized model with its weights; raises as ``load_error`` says."""
     options = ort.SessionOptions()
@@ -159,6 +169,8 @@ def _open(
     if not optimized:
         # Prepacked weights use other kernels than computed operands, and these round differently.
         options.add_session_config_entry("session.disable_prepacking", "1")
+    if in_file_order:
+        options.execution_order = ort.ExecutionOrder.PRIORITY_BASED
     if weights:
         values = [ort.OrtValue.ortvalue_from_numpy(array) for array in weights.values()]
         options.add_external_initializers(list(weights), values)

@@ -1,0 +1,1 @@
+"""Choose the bits of each value by measured ranges and measured errors."""
