@@ -21,6 +21,7 @@ from smelt.targets.coreml.interface import Sizes, problems_of
 from smelt.targets.coreml.options import IOS, Options
 from smelt.targets.coreml.ports import Ports
 from smelt.targets.coreml.registry import ROWS
+from smelt.targets.coreml.wide_integers import may_be_too_wide
 from smelt.targets.coreml.writer import Refused, Writer
 from smelt.targets.legality import empty_tensor
 
@@ -34,12 +35,14 @@ class Emission:
 
     ``names`` maps ONNX names of inputs and outputs to those of the package. ``clamped`` maps
     constants that became the largest or the least number of float16 to their readers.
+    ``may_overflow`` maps results that may be beyond 32 bits to their operators.
     """
 
     function: Function
     interface: Interface
     names: dict[str, str] = field(default_factory=dict)
     clamped: dict[str, str] = field(default_factory=dict)
+    may_overflow: dict[str, str] = field(default_factory=dict)
 
 
 def emit_function(model: ir.Model, options: Options) -> Emission:
@@ -66,7 +69,8 @@ def emit_function(model: ir.Model, options: Options) -> Emission:
     opset = IOS[options.ios][0]
     body = Block([*facts.writer.constants, *facts.writer.operations], outputs)
     function = Function(parameters, opset, {opset: body})
-    return Emission(function, ports.interface, ports.onnx_names(), facts.clamped)
+    names = ports.onnx_names()
+    return Emission(function, ports.interface, names, facts.clamped, facts.may_overflow)
 
 
 def write_nodes(facts: Facts, graph: ir.Graph) -> list[SmeltError]:
@@ -104,6 +108,8 @@ def write_node(facts: Facts, node: ir.Node) -> None:
     unknown = unknown_part(node)
     if unknown:
         raise Refused(f"it has {unknown}, which its row does not know")
+    if not facts.dry and may_be_too_wide(facts.narrow_bounds, node):
+        facts.may_overflow[node.outputs[0].name or ""] = node.op_type
     row(Call(facts, node))
 
 

@@ -9,6 +9,7 @@ import onnx_ir as ir
 from smelt.ir.constants import Constants
 from smelt.ir.value_facts.integer_bounds import IntegerBounds
 from smelt.mlpackage.program import Element
+from smelt.targets.coreml.wide_integers import NarrowBounds
 from smelt.targets.coreml.writer import Refused, Val, Writer
 
 INTEGERS = frozenset(
@@ -62,7 +63,8 @@ class Facts:
     """What all calls of one emission share: the writer, constants, precision, opset.
 
     ``clamped`` maps constants that float16 holds as infinity or 0 only, and that became its largest
-    or least number, to their readers.
+    or least number, to their readers. ``may_overflow`` maps nodes whose int64 results may be beyond
+    32 bits to their operators.
     """
 
     writer: Writer
@@ -74,6 +76,8 @@ class Facts:
     bounds: IntegerBounds = field(default_factory=IntegerBounds)
     lower_bounds: dict[str, int] = field(default_factory=dict)
     clamped: dict[str, str] = field(default_factory=dict)
+    narrow_bounds: NarrowBounds = field(default_factory=NarrowBounds)
+    may_overflow: dict[str, str] = field(default_factory=dict)
     dry: bool = False
 
     def element_of(self, dtype: ir.DataType | None, *, half: bool) -> Element:

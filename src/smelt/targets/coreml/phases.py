@@ -51,6 +51,9 @@ def schedule(plan: CoreMLPlan) -> None:
     facts = {
         "names": {old: new for old, new in names.items() if old != new},
         "clamped": {old: new for each in emissions.values() for old, new in each.clamped.items()},
+        "may_overflow": {
+            old: new for each in emissions.values() for old, new in each.may_overflow.items()
+        },
     }
     plan.facts |= {name: found for name, found in facts.items() if found}
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from smelt.ir.same_shape import same_dim
 from smelt.mlpackage.program import Element
 from smelt.targets.coreml.call import Call
 from smelt.targets.coreml.registry import writes
@@ -61,22 +62,47 @@ def gather(c: Call) -> None:
 
 @writes("GatherElements")
 def gather_elements(c: Call) -> None:
-    """Write gather_along_axis."""
+    """Write gather_along_axis, of the part of the operand that the indices cover.
+
+    MIL wants equal sizes along the other axes; ONNX permits fewer indices.
+    """
     x, kind = _numbers(c, 0)
     axis = int(c.attribute("axis")) % x.rank
     indices = guarded(c, 1, c.size(x, axis))
-    if not _fits_elsewhere(x, indices, axis):
-        raise Refused("its indices are smaller than its operand along another axis")
+    if not _equal_elsewhere(c, axis):
+        x = _covered(c, x, indices, axis)
     taken = c.write(
         "gather_along_axis", x.element, indices.dims, x=x, indices=indices, axis=axis, **_more(c)
     )
     c.done(c.cast(taken, kind))
 
 
-def _fits_elsewhere(x: Val, indices: Val, axis: int) -> bool:
-    """True if operand and indices have the same sizes along other axes, as MIL requires."""
-    pairs = enumerate(zip(x.dims, indices.dims, strict=True))
-    return all(place == axis or a == b for place, (a, b) in pairs)
+def _equal_elsewhere(c: Call, axis: int) -> bool:
+    """True if inputs 0 and 1 are proved to have the same sizes along all axes but ``axis``."""
+    data, indices = c.input(0), c.input(1)
+    if data is None or indices is None or data.shape is None or indices.shape is None:
+        return False
+    pairs = enumerate(zip(data.shape.dims, indices.shape.dims, strict=True))
+    return all(place == axis or same_dim(a, b) for place, (a, b) in pairs)
+
+
+def _covered(c: Call, x: Val, indices: Val, axis: int) -> Val:
+    """Return the first elements of ``x`` along each axis but ``axis``, as many as indices."""
+    axes = range(x.rank)
+    sizes = [c.size(x if place == axis else indices, place) for place in axes]
+    dims = tuple((x if place == axis else indices).dims[place] for place in axes)
+    end = c.vector([size if size.array is None else int(size.array) for size in sizes])
+    return c.w.op(
+        "slice_by_index",
+        x.element,
+        dims,
+        name=f"{x.name}_covered",
+        x=x,
+        begin=[0] * x.rank,
+        end=end,
+        begin_mask=[True] * x.rank,
+        end_mask=[place == axis for place in axes],
+    )
 
 
 def _tuple_sizes(c: Call, x: Val, first: int, count: int) -> Val | int:
@@ -116,8 +142,11 @@ def scatter_elements(c: Call) -> None:
     updates, _ = _numbers(c, 2)
     axis = int(c.attribute("axis")) % data.rank
     indices = guarded(c, 1, c.size(data, axis))
-    if not _fits_elsewhere(data, indices, axis):
-        raise Refused("its indices are smaller than its operand along another axis")
+    if not _equal_elsewhere(c, axis):
+        raise Refused(
+            "its indices may be fewer than the elements of its operand along another axis",
+            "give equal sizes one name, or bind them with --dim",
+        )
     result = c.write(
         "scatter_along_axis",
         data.element,
