@@ -41,11 +41,14 @@ class Recorder:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the chosen tests only, in the order of the list."""
+    """Keep the chosen tests and files only, in the order of the list."""
     if (chosen := os.environ.get(CHOSEN)) is None:
         return
     order = Path(chosen).read_text(encoding="utf-8").split("\n")
-    places = {nodeid: place for place, nodeid in enumerate(order)}
+    places = {name: place for place, name in enumerate(order)}
+    for item in items:
+        if (place := places.get(item.nodeid.partition("::")[0])) is not None:
+            places[item.nodeid] = place
     kept = [item for item in items if item.nodeid in places]
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in places])
     items[:] = sorted(kept, key=lambda item: places[item.nodeid])

@@ -46,7 +46,7 @@ class Verdict(StrEnum):
 
 
 Stage: TypeAlias = tuple[Verdict, Sequence[str], float]
-"""A verdict, the tests that may give it, and the seconds of CPU that they may take."""
+"""A verdict, the tests or whole files that may give it, and the seconds of CPU for them."""
 
 
 class Trials:
@@ -65,10 +65,13 @@ class Trials:
         self.workers, self.near, self.with_room = workers, near, with_room
         self.unsure: set[str] = set()
         """Tests that fail without a mutant, too, after those that ran before them."""
+        self.uncollected: set[str] = set()
+        """Files that this process cannot collect; a process of pytest runs them for each mutant."""
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
-            print(f"left out: {report.nodeid}", flush=True)
+            self.uncollected.add(report.nodeid)
+            print(f"run in processes of their own: {report.nodeid}", flush=True)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -108,14 +111,22 @@ class Trials:
 
         All mutants are tried on rows before the first is tried on files.
         """
-        rows = self.kept.reaching(site)
-        near = [test for file in nearest(site.module)[:FILES] for test in self._tests_of(file)]
-        stages = [(Verdict.NEAR, rows, self.near), (Verdict.NEAR, near, self.near)]
+        files = nearest(site.module)[:FILES]
+        stages = [
+            (Verdict.NEAR, self.kept.reaching(site), self.near),
+            *self._stages_of(Verdict.NEAR, files, self.near),
+        ]
         if self.with_room:
-            files = of_room(site.module)
-            room = [test for file in files for test in self._tests_of(file) if test not in near]
-            stages.append((Verdict.ROOM, room, ROOM))
+            further = [file for file in of_room(site.module) if file not in files]
+            stages += self._stages_of(Verdict.ROOM, further, ROOM)
         return stages
+
+    def _stages_of(self, verdict: Verdict, files: Sequence[str], spend: float) -> list[Stage]:
+        """Return the stages of ``files``: the collected, then the others, with shares of time."""
+        tests = [test for file in files for test in self._tests_of(file)]
+        others = [file for file in files if file in self.uncollected]
+        share = spend * len(others) / max(1, len(files))
+        return [(verdict, tests, spend - share), (verdict, others, share)]
 
     def _tests_of(self, file: str) -> list[str]:
         """Return the tests of ``file``, unless it is a table, whose rows are chosen by record."""
@@ -147,11 +158,10 @@ class Trials:
                 self.tell(site, Verdict.UNKNOWN, str(answer))
             elif not test:
                 self._try(site, later)
-            elif answer.get("alone"):
-                self.tell(site, verdict, test)
             else:
-                ran = tests[: tests.index(test) + 1]
-                self.jobs.add(partial(self._run, None, ran, ROOM), partial(sure, test), soon=True)
+                ran, is_alone = tests[: tests.index(test) + 1], "alone" in answer
+                again = partial(self._run, None, ran, ROOM, is_alone=is_alone)
+                self.jobs.add(again, partial(sure, test), soon=True)
 
         def sure(test: str, answer: forking.Answer) -> None:
             if answer.get("failed") or "died" in answer:
@@ -162,9 +172,13 @@ class Trials:
 
         self.jobs.add(partial(self._run, site, tests, spend), judge)
 
-    def _run(self, site: Site | None, tests: Sequence[str], spend: float) -> forking.Answer:
+    def _run(
+        self, site: Site | None, tests: Sequence[str], spend: float, *, is_alone: bool = False
+    ) -> forking.Answer:
         """Run ``tests`` with the mutant in this process, or in a new one if it does not fit in."""
         importing.unrecord()
+        if is_alone or not self.uncollected.isdisjoint(tests):
+            return alone(site, tests, spend)
         if site is not None:
             source = (ROOT / site.path).read_text(encoding="utf-8")
             block = block_of(ast.parse(source), site.line)
@@ -186,12 +200,13 @@ def recorded(items: Sequence[pytest.Item]) -> forking.Answer:
     return {}
 
 
-def alone(site: Site, tests: Sequence[str], spend: float) -> forking.Answer:
-    """Run ``tests`` in a process of pytest that imports the mutant."""
+def alone(site: Site | None, tests: Sequence[str], spend: float) -> forking.Answer:
+    """Run ``tests`` in a process of pytest that imports the mutant, if there is one."""
     folder = Path(os.environ[forking.AT]).parent
     chosen = folder / "tests"
     chosen.write_text("\n".join(tests), encoding="utf-8")
-    settings = {importing.MUTANT: json.dumps(asdict(site)), plugin.CHOSEN: str(chosen)}
+    mutant = json.dumps(asdict(site)) if site is not None else ""
+    settings = {importing.MUTANT: mutant, plugin.CHOSEN: str(chosen)}
     done = subprocess.run(
         [*PYTEST, "-x", "-p", "mutants.plugin", *dict.fromkeys(map(records.file_of, tests))],
         cwd=ROOT,
@@ -203,12 +218,19 @@ def alone(site: Site, tests: Sequence[str], spend: float) -> forking.Answer:
     )
     if done.returncode <= 0:
         return {"failed": None}
-    said = [
-        line.split()[1]
-        for line in done.stdout.splitlines()
-        if line.startswith(("FAILED ", "ERROR "))
-    ]
-    return {"failed": said[0] if said and said[0] in tests else tests[0], "alone": True}
+    return {"failed": failed(done.stdout, tests), "alone": True}
+
+
+def failed(said: str, tests: Sequence[str]) -> str:
+    """Return the first of ``tests`` that the output of pytest calls failed, or its file.
+
+    It is the first test if the output names none, because no test could run.
+    """
+    for line in said.splitlines():
+        if line.startswith(("FAILED ", "ERROR ")):
+            name = line.partition(" ")[2]
+            return max((test for test in tests if name.startswith(test)), key=len, default=tests[0])
+    return tests[0]
 
 
 def _limit(seconds: int) -> None:
@@ -232,13 +254,14 @@ def files_for(sites: Sequence[Site], *, with_room: bool) -> list[str]:
 def forbid_backends() -> None:
     """Let a test file fail that computes with JAX while it is collected.
 
-    JAX starts threads then, and a process with threads must not be forked.
+    JAX starts threads then, and a process with threads must not be forked. The test file runs in
+    processes of its own.
     """
     with suppress(ImportError):
         from jax._src import xla_bridge
 
         def refused() -> None:
-            raise RuntimeError("tests that compute while they are collected are left out")
+            raise RuntimeError("this test file computes while it is collected")
 
         xla_bridge.backends, xla_bridge.smelt_backends = refused, xla_bridge.backends
 
