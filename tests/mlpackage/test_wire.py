@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from smelt.mlpackage.schema import MESSAGES
-from smelt.mlpackage.wire import MalformedMessage, decode, encode, varint
+from smelt.mlpackage.wire import MalformedMessage, decode, encode, field_numbers, varint
 
 OPERATION = {
     "type": "concat",
@@ -76,6 +76,60 @@ def test_packed_arrays(kind):
 def test_a_packed_field_may_come_in_pieces():
     pieces = encode("Ints", {"values": [1, 2]}) + b"\x08\x03"
     assert decode("Ints", pieces)["values"].tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("message", "data", "expected"),
+    [
+        ("Floats", b"\x08\x05", "an array of floats is cut off"),
+        ("Floats", b"\x0a\x03abc", "an array of floats is cut off"),
+        ("Doubles", b"\x0a\x04abcd", "an array of doubles is cut off"),
+        ("Floats", b"\x0a\x04\0\0\x80\x3f", {"values": [1.0]}),
+        ("Floats", b"\x0a\0", {"values": []}),
+        ("Floats", b"\x0d\0\0\x80\x3f", {"values": [1.0]}),
+        ("Doubles", b"\x09\0\0\0\0\0\0\xf0\x3f", {"values": [1.0]}),
+        ("Ints", b"\x08\x05", {"values": [5]}),
+        ("Ints", b"\x0a\x0b\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x07", {"values": [-1, 7]}),
+        ("Bools", b"\x0a\x02\x01\0", {"values": [True, False]}),
+        ("Program", b"\x08" + b"\xff" * 9 + b"\x01", {"version": -1}),
+        ("Program", b"\x08" + b"\xff" * 8 + b"\x7f", {"version": (1 << 63) - 1}),
+        ("Program", b"\x08" + b"\xff" * 10 + b"\x01", "a number is cut off"),
+        ("Program", b"\x08\xff", "a number is cut off"),
+        ("Program", b"\x08", "a number is cut off"),
+        ("Program", b"\x0a\x01a", "Program.version is bytes instead of a number"),
+        ("Program", b"\x18\x01", "Program.docString is a number instead of bytes"),
+        ("Program", b"\x1a\x02\xff\xff", "Program.docString is not UTF-8"),
+        ("Program", b"\x1a\x02a", "a field of 2 bytes is cut off after 1"),
+        ("Program", b"\x1a\x02ab", {"docString": "ab"}),
+        ("Program", b"\x7d\x01\x02\x03", "a field of 4 bytes is cut off after 3"),
+        ("Program", b"\x7d\x01\x02\x03\x04\x08\x07", {"version": 7}),
+        ("Program", b"\x79" + b"\x01" * 7, "a field of 8 bytes is cut off after 7"),
+        ("Program", b"\x79" + b"\x01" * 8 + b"\x08\x07", {"version": 7}),
+        ("Program", b"\x7b", "the wire type 3 does not exist"),
+        ("Program", b"\x7e", "the wire type 6 does not exist"),
+        ("Program", b"\x12\0", {"functions": {"": {}}}),
+        ("Program", b"\x12\x05\x0a\x01f\x12\0", {"functions": {"f": {}}}),
+        ("Program", b"\x12\x07\x12\0\x18\x05\x0a\x01f", {"functions": {"f": {}}}),
+        ("Program", b"\x10\x05", "Program.functions is a number instead of bytes"),
+        ("UnknownDimension", b"\x08\x02", {"variadic": True}),
+        ("Block", b"\x12\x01a\x12\x01b", {"outputs": ["a", "b"]}),
+        ("Bytes", b"\x0a\x02\xff\0", {"values": b"\xff\0"}),
+        ("Metadata", b"\xa2\x06\x03\x12\x01v", {"userDefined": {"": "v"}}),
+    ],
+)
+def test_bytes_to_fields(message, data, expected):
+    if isinstance(expected, str):
+        with pytest.raises(MalformedMessage, match=f"^{expected}$"):
+            decode(message, data)
+    else:
+        assert plain(decode(message, data)) == expected
+
+
+@pytest.mark.parametrize(
+    ("data", "numbers"), [(b"", set()), (b"\x08\x05\x1a\x01a\xf8\x3f\x05", {1, 3, 1023})]
+)
+def test_numbers_of_fields(data, numbers):
+    assert field_numbers(data) == numbers
 
 
 def test_unknown_fields_are_left_out():
