@@ -1,9 +1,13 @@
-"""A mutant is put into a running process: into functions that other modules have imported, too."""
+"""A mutant is put into a running process: into functions that other modules have imported, too.
+
+Tests run there until one fails.
+"""
 
 from __future__ import annotations
 
 import gc
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from mutants import forking, importing
@@ -35,3 +39,20 @@ def test_functions_get_the_code_of_the_mutant(monkeypatch: pytest.MonkeyPatch) -
         for function, code in before.items():
             function.__code__ = code
     assert rows_taken(5, (1, 9, 1)) == right == range(1, 5)
+
+
+@pytest.mark.parametrize("fails", [None, "a", "b"])
+def test_files_that_are_not_collected_are_no_failure_of_a_test(
+    fails: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Pytest counts such files as failed tests of the session."""
+    monkeypatch.setenv(forking.AT, str(tmp_path / "at"))
+    session = SimpleNamespace(testsfailed=2)
+
+    def protocol(item: SimpleNamespace, nextitem: object) -> None:
+        session.testsfailed += item.nodeid == fails
+
+    hook = SimpleNamespace(pytest_runtest_protocol=protocol)
+    config = SimpleNamespace(hook=hook)
+    items = [SimpleNamespace(nodeid=name, session=session, config=config) for name in "ab"]
+    assert forking.run(items, 60) == {"failed": fails}
