@@ -16,6 +16,7 @@ from smelt.error_codes import (
     models,
     operators,
     pipelines,
+    precision,
     resources,
     results,
     targets,
@@ -24,7 +25,7 @@ from smelt.error_codes import (
 )
 from smelt.error_codes.code import ErrorCode
 
-_USAGE_PARTS = (usage, pipelines, targets, extensions, contractions, batches, merging)
+_USAGE_PARTS = (usage, pipelines, targets, extensions, contractions, batches, merging, precision)
 _USAGE = dict(sorted(entry for part in _USAGE_PARTS for entry in part.CODES.items()))
 
 FAMILIES: Mapping[str, tuple[str, Mapping[str, ErrorCode]]] = {

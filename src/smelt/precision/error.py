@@ -1,0 +1,290 @@
+"""The error of a model's outputs against those of the reference, over all samples at once.
+
+| name | error | unit |
+|---|---|---|
+| `relative` | norm of the difference over norm of the reference, of the worst output | ratio |
+| `cosine` | 1 - cosine of the angle to the reference, mean over rows, of the worst output | ratio |
+| `kl` | Kullback-Leibler divergence of the softmax of the last axis, mean over rows | nats |
+| `top1` | correct labels lost; without labels, rows whose largest element moved | points of 100 |
+
+A Python function ``metric(reference, outputs)`` gets two lists, each with one mapping from output
+names to arrays per sample, and returns a number: 0 for equal outputs, larger for worse ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from smelt.errors import SmeltError, UsageError, did_you_mean
+from smelt.ir.floats import is_float
+
+Outputs: TypeAlias = Sequence[Mapping[str, np.ndarray]]
+"""The outputs of each sample by name."""
+
+Measure: TypeAlias = Callable[[Outputs, Outputs], float]
+
+LEAST_NORM = 1e-30
+"""A squared norm below which an output counts as zero."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A named error of outputs. ``unit`` is ``ratio``, ``nats``, ``points`` or empty."""
+
+    name: str
+    measure: Measure
+    unit: str = "ratio"
+
+    def __call__(self, reference: Outputs, outputs: Outputs) -> float:
+        """Return the error; infinite where only one side is NaN. Raises UsageError E686."""
+        return self.measure(reference, outputs)
+
+    def text(self, error: float) -> str:
+        """Return ``error`` in words: percent for a ratio, else a number with its unit."""
+        if self.unit == "ratio":
+            return f"{100 * error:.3g} %"
+        return f"{error:.3g} {self.unit}".strip()
+
+
+def find_metric(
+    metric: str | Measure | Metric = "relative",
+    labels: np.ndarray | None = None,
+    output: str | None = None,
+) -> Metric:
+    """Return the metric of this name, or one that calls the function ``metric``.
+
+    ``labels`` are the classes of the held-apart rows, for ``top1`` and for output ``output`` (by
+    default the first one of floats). Raises UsageError E686 for an unknown name, E685 for labels
+    with another metric.
+    """
+    if isinstance(metric, Metric):
+        return metric
+    if labels is not None and metric != "top1":
+        raise UsageError(
+            "E685",
+            f"labels are given for the metric {metric!r}"
+            if isinstance(metric, str)
+            else "labels are given with a function as metric",
+            why="only top1 compares the outputs with labels",
+            fix="--metric top1",
+        )
+    if callable(metric):
+        return Metric(getattr(metric, "__name__", "metric"), _guarded(metric), unit="")
+    if metric == "top1":
+        return Metric("top1", lambda a, b: _top1(a, b, labels, output), "points")
+    if metric in MEASURES:
+        measure, unit = MEASURES[metric]
+        return Metric(metric, measure, unit)
+    names = [*MEASURES, "top1"]
+    raise UsageError(
+        "E686",
+        f"there is no metric {metric!r}",
+        why=f"metrics are {', '.join(names)}, or a Python function metric(reference, outputs)",
+        fix=did_you_mean(metric, names, "--metric relative, or --metric package.module:function"),
+    )
+
+
+def parse_limit(text: str | float, metric: Metric) -> float:
+    """Return the largest error that ``text`` allows, such as ``1%`` or ``0.5``.
+
+    Percent of a metric in points are points. Raises UsageError E636 for other text or numbers that
+    are not positive.
+    """
+    words = str(text).strip()
+    number = words.removesuffix("%").strip()
+    try:
+        limit = float(number)
+    except ValueError:
+        limit = math.nan
+    if not limit > 0 or not math.isfinite(limit):
+        raise UsageError(
+            "E636",
+            f"--within {words!r} is no error",
+            why="it is a positive number, or one with a percent sign",
+            fix="--within 1%, or --within 0.5 with --metric top1",
+        )
+    return limit / 100 if words.endswith("%") and metric.unit != "points" else limit
+
+
+def relative_error(reference: Outputs, outputs: Outputs) -> float:
+    """Return the largest relative error of an output: norm of the difference over the norm.
+
+    Elements of integers and bools count as wrong or right. Elements that are not finite must be
+    equal on both sides, and count no further.
+    """
+    return max((_relative(reference, outputs, name) for name in _names(reference)), default=0.0)
+
+
+def _relative(reference: Outputs, outputs: Outputs, name: str) -> float:
+    """Return the relative error of the output ``name`` over all samples."""
+    difference = norm = 0.0
+    for first, second in zip(reference, outputs, strict=True):
+        pair = _finite_pair(first[name], second[name])
+        if pair is None:
+            return math.inf
+        a, b = pair
+        difference += float(np.sum(np.square(a - b)))
+        norm += float(np.sum(np.square(a)))
+    if not difference:
+        return 0.0
+    return math.sqrt(difference / norm) if norm > LEAST_NORM else math.inf
+
+
+def cosine_error(reference: Outputs, outputs: Outputs) -> float:
+    """Return 1 - cosine between reference and output, mean over rows, of the worst output.
+
+    A row is an element of the first axis; an output of one dim is one row.
+    """
+    return max((_cosine(reference, outputs, name) for name in _names(reference)), default=0.0)
+
+
+def _cosine(reference: Outputs, outputs: Outputs, name: str) -> float:
+    """Return the mean cosine error of the rows of the output ``name``."""
+    errors: list[np.ndarray] = []
+    for first, second in zip(reference, outputs, strict=True):
+        pair = _finite_pair(first[name], second[name])
+        if pair is None:
+            return math.inf
+        a, b = (_rows(part) for part in pair)
+        lengths = np.sqrt(np.sum(a * a, axis=1) * np.sum(b * b, axis=1))
+        equal = np.all(a == b, axis=1)
+        cosine = np.divide(np.sum(a * b, axis=1), lengths, where=lengths > 0, out=lengths * 0)
+        errors.append(np.where(equal, 0.0, np.maximum(1 - cosine, 0.0)))
+    rows = np.concatenate(errors) if errors else np.zeros(0)
+    return float(rows.mean()) if rows.size else 0.0
+
+
+def divergence(reference: Outputs, outputs: Outputs) -> float:
+    """Return the mean Kullback-Leibler divergence of the last axis, of the worst output, in nats.
+
+    Rows that are distributions already are taken as they are; others pass a softmax first.
+    """
+    return max((_divergence(reference, outputs, name) for name in _names(reference)), default=0.0)
+
+
+def _divergence(reference: Outputs, outputs: Outputs, name: str) -> float:
+    """Return the mean divergence of the output ``name``."""
+    total, count = 0.0, 0
+    for first, second in zip(reference, outputs, strict=True):
+        pair = _finite_pair(first[name], second[name])
+        if pair is None:
+            return math.inf
+        a, b = (part.reshape(-1, part.shape[-1] if part.ndim else 1) for part in pair)
+        if not a.size:
+            continue
+        given = bool(np.all(a >= 0) and np.allclose(a.sum(axis=1), 1, atol=1e-3))
+        p, q = _log_distribution(a, given), _log_distribution(b, given)
+        total += float(np.sum(np.exp(p) * (p - q)))
+        count += len(a)
+    return max(total / count, 0.0) if count else 0.0
+
+
+def _log_distribution(rows: np.ndarray, given: bool) -> np.ndarray:
+    """Return the logarithms of ``rows`` as distributions; ``given`` rows need no softmax."""
+    if given:
+        clipped = np.maximum(rows, 1e-12)
+        return np.asarray(np.log(clipped / clipped.sum(axis=1, keepdims=True)))
+    moved = rows - rows.max(axis=1, keepdims=True)
+    return np.asarray(moved - np.log(np.sum(np.exp(moved), axis=1, keepdims=True)))
+
+
+def _top1(
+    reference: Outputs, outputs: Outputs, labels: np.ndarray | None, output: str | None
+) -> float:
+    """Return the points of top-1 accuracy that ``outputs`` lose, or of rows that change class."""
+    name = output or next(iter(_names(reference)), "")
+    if not reference or name not in reference[0]:
+        raise UsageError(
+            "E685",
+            "top1 needs an output of floats",
+            why="the largest element along its last axis is the class",
+            fix="choose another metric: --metric relative",
+        )
+    before, after = (
+        np.concatenate([_classes(each[name]) for each in side]) for side in (reference, outputs)
+    )
+    if labels is None:
+        return 100 * float(np.mean(before != after)) if before.size else 0.0
+    flat = np.asarray(labels).reshape(-1)
+    if flat.size != before.size:
+        raise UsageError(
+            "E685",
+            f"there are {flat.size:,} labels for {before.size:,} rows of output {name!r}",
+            why="each row of the held-apart samples has one label",
+            fix="give one label per sample, in the order of the samples",
+        )
+    return max(0.0, 100 * float(np.mean(before == flat) - np.mean(after == flat)))
+
+
+def _classes(array: np.ndarray) -> np.ndarray:
+    """Return the index of the largest element of each row; -1 for a row with NaN."""
+    rows = array.astype(np.float64).reshape(-1, array.shape[-1] if array.ndim else 1)
+    return np.where(np.isnan(rows).any(axis=1), -1, rows.argmax(axis=1))
+
+
+def _names(reference: Outputs) -> list[str]:
+    """Return the names of the float outputs; of all tensors, if no output is of floats."""
+    first = reference[0] if reference else {}
+    floats = [name for name, array in first.items() if is_float(array.dtype)]
+    return floats or [name for name, array in first.items() if array.dtype.kind in "biu"]
+
+
+def _finite_pair(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return both as float64 with 0 where both hold the same NaN or infinity.
+
+    Returns None if their shapes differ, or one holds a NaN or infinity that the other lacks.
+    """
+    if a.shape != b.shape:
+        return None
+    if not is_float(a.dtype):
+        return np.ones(a.shape), 1.0 - (a != b)
+    first, second = a.astype(np.float64), b.astype(np.float64)
+    odd = ~(np.isfinite(first) & np.isfinite(second))
+    if not odd.any():
+        return first, second
+    if not np.array_equal(first[odd], second[odd], equal_nan=True):
+        return None
+    return np.where(odd, 0.0, first), np.where(odd, 0.0, second)
+
+
+def _rows(array: np.ndarray) -> np.ndarray:
+    """Return ``array`` with one row per element of its first axis, or in one row."""
+    if array.ndim < 2 or not array.size:
+        return array.reshape(1, -1)
+    return array.reshape(len(array), -1)
+
+
+def _guarded(function: Callable[..., object]) -> Measure:
+    """Return ``function`` as a measure; what it raises or returns wrongly becomes E686."""
+
+    def measure(reference: Outputs, outputs: Outputs) -> float:
+        """Return the error that the function measures; infinite for NaN."""
+        try:
+            result = function(reference, outputs)
+            error = float(result)  # type: ignore[arg-type]
+        except SmeltError:
+            raise
+        except Exception as error_raised:
+            raise UsageError(
+                "E686",
+                f"the metric {getattr(function, '__name__', function)!r} fails: "
+                f"{type(error_raised).__name__}: {error_raised}",
+                why="it is called with two lists, each with the outputs of a sample by name",
+                fix="return a number: 0 for equal outputs, larger for worse ones",
+            ) from error_raised
+        return math.inf if math.isnan(error) else error
+
+    return measure
+
+
+MEASURES: Mapping[str, tuple[Measure, str]] = {
+    "relative": (relative_error, "ratio"),
+    "cosine": (cosine_error, "ratio"),
+    "kl": (divergence, "nats"),
+}
+"""Metrics by name, with their units; ``top1`` also takes labels."""
