@@ -49,7 +49,7 @@ from smelt.program.instruction import Program
 from smelt.program.lower import lower
 from smelt.program.schedule import IN_CACHE
 from smelt.program.specialize import bind_declared, specialize
-from smelt.targets.host.static_programs import GROUPS
+from smelt.targets.host.static_programs import FUSIONS
 
 Facts: TypeAlias = dict[str, str | int | float]
 
@@ -103,7 +103,7 @@ def for_host(source: Sized, opset: int, parts: int = 1) -> Facts:
         )
         for slot in program.inputs
     ]
-    program = planned(specialize(program, shapes), "host", CHOICES, GROUPS, IN_CACHE)
+    program = planned(specialize(program, shapes), "host", CHOICES, FUSIONS, IN_CACHE)
     emitted = source_of(program, parts)
     return facts(program, emitted.memory_bytes, emitted.weights, emitted.text)
 

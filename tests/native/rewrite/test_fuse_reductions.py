@@ -14,7 +14,7 @@ from smelt.native.memory import allocate
 from smelt.native.schedule import planned
 from smelt.program.instruction import Program
 from smelt.program.lower import lower
-from smelt.targets.host.static_programs import GROUPS, compile_program
+from smelt.targets.host.static_programs import FUSIONS, compile_program
 
 
 def program_of(source: str) -> Program:
@@ -30,7 +30,7 @@ def reduced(shape: str, rows: str, axes: str, op: str = "ReduceSum", kind: str =
 
 
 def operators(source: str) -> list[str]:
-    made = planned(program_of(source), "test", (), GROUPS)
+    made = planned(program_of(source), "test", (), FUSIONS)
     return sorted(step.op.rpartition("::")[2] for step in made.instructions)
 
 
@@ -121,7 +121,7 @@ def test_differences_of_equal_products_are_nothing() -> None:
 
 def test_nothing_of_what_is_reduced_is_in_memory() -> None:
     source = reduced("90,1,64", "1,90,64", "2")
-    made = planned(program_of(source), "test", (), GROUPS)
+    made = planned(program_of(source), "test", (), FUSIONS)
     assert allocate(made).arena_bytes == 0
 
 

@@ -29,10 +29,10 @@ MOVES = frozenset({"Load", "Store", "Band", "Join", RELAYOUT})
 
 @dataclass(frozen=True)
 class Layouts:
-    """The layout of each operand and result by position; None, and positions beyond, are row-major.
+    """The layout of each operand and result by position; row-major if None or beyond the end.
 
-    ``any``: the operator takes any layout, the same for its result and all operands, which have the
-    shape of the result.
+    ``any``: the operator takes any layout. Its result and its operands, which have the same shape,
+    then have the same layout.
     """
 
     inputs: tuple[Layout | None, ...] = ()
@@ -77,7 +77,11 @@ def with_layouts(
 
 @dataclass
 class _Converter:
-    """The conversion of one program."""
+    """Gives the slots of one program their layouts, and inserts the conversions.
+
+    The result of an operator that takes any layout is in a group of ``group``. Every other slot has
+    the layout of the operator that writes it, in ``fixed``. ``made`` is the new program.
+    """
 
     program: Program
     table: Mapping[str, LayoutsOf]
@@ -89,6 +93,7 @@ class _Converter:
     fixed: dict[int, Layout | None] = field(default_factory=dict)
     """The layout of each other slot that is computed or passed by the caller."""
     converted: dict[tuple[int, Layout | None], int] = field(default_factory=dict)
+    """The slot of each value that was converted to a layout, so that readers share it."""
 
     def run(self) -> Program:
         """Return the converted program."""
@@ -150,9 +155,11 @@ class _Converter:
         return slot
 
     def _layout_per_group(self) -> dict[int, Layout | None]:
-        """Return for each group the layout that converts the fewest bytes.
+        """Return, for the root of each group, the layout that converts the fewest bytes.
 
-        Dicts without values are sets in order of insertion.
+        ``layouts_needed`` has, for each group, pairs of a slot and a layout: a slot of the group
+        with a layout that a reader needs, or an operand of the group with the layout that it has.
+        (Dicts without values are sets in order of insertion.)
         """
         layouts_needed: dict[int, dict[tuple[int, Layout | None], None]] = {}
         for group in {self._root(slot): None for slot in self.group}:
@@ -168,8 +175,9 @@ class _Converter:
         return {group: self._cheapest(pairs) for group, pairs in layouts_needed.items()}
 
     def _cheapest(self, pairs: Collection[tuple[int, Layout | None]]) -> Layout | None:
-        """Return the layout for which the fewest bytes are converted; ``pairs`` are slots with the
-        layouts that they have or need.
+        """Return the layout of a group for which the fewest bytes are converted.
+
+        Each of ``pairs`` costs a conversion of its slot unless the group has its layout.
         """
 
         def bytes_of(layout: Layout | None) -> int:
@@ -189,7 +197,7 @@ class _Converter:
             yield from ((slot, None) for slot in self.program.outputs if slot in self.group)
 
     def _convert(self, instruction: Instruction, declared: Layouts) -> None:
-        """Append ``instruction`` with converted inputs."""
+        """Append ``instruction``, whose inputs are converted to the layouts that it needs."""
         inputs = []
         for position, slot in enumerate(instruction.inputs):
             layout = _at(declared.inputs, position)
@@ -199,8 +207,10 @@ class _Converter:
         self.made.instructions.append(replace(instruction, inputs=tuple(inputs)))
 
     def _in_layout(self, slot: int, layout: Layout | None, reader: str) -> int:
-        """Return the slot of ``slot``'s value in ``layout``, after adding a conversion if there is
-        none."""
+        """Return a slot with the value of ``slot`` in ``layout``.
+
+        It is added, with its conversion, if no reader needed it before. A constant is packed here.
+        """
         if self.made.slots[slot].layout == layout:
             return slot
         key = slot, layout
@@ -226,7 +236,7 @@ class _Converter:
                 "E660",
                 f"the layout {layout.order!r} does not fit {described.name!r}",
                 at=f"an operand or result of {reader}",
-                why=f"it is of {layout.rank} dims, the tensor of {len(described.shape)}",
+                why=f"the layout has {layout.rank} dims, the tensor has {len(described.shape)}",
                 fix="give a layout with one letter for each dim of the tensor",
             )
         self.made.slots[slot] = replace(described, layout=layout)
@@ -247,7 +257,8 @@ def _at(layouts: tuple[Layout | None, ...], position: int) -> Layout | None:
 def verify_layouts(program: Program, table: Mapping[str, LayoutsOf]) -> None:
     """Raise InternalError E963 if an operand has another layout than ``table`` declares.
 
-    Also if a copy changes a layout or cuts a block, or a constant has other than its stored sizes.
+    Also raise it if a copy other than a Relayout changes a layout or cuts a block, or if a constant
+    has other sizes than its layout stores.
     """
     for slot, array in program.constants.items():
         if array.shape != program.slots[slot].stored:

@@ -42,7 +42,7 @@ class Memory:
                 "E660",
                 f"{self} is not a valid memory",
                 why="a size is 0 bytes or more, an alignment 1 byte or more",
-                fix="Memory(name, size=0 or more, alignment=1 or more)",
+                fix="pass Memory(name, size=..., align=...) such numbers",
             )
 
 
@@ -77,9 +77,10 @@ def checked(place: Place, names: Collection[str]) -> Place:
 
 @dataclass(frozen=True)
 class SpacesPlan:
-    """An offset in its memory for every storage that the caller does not provide.
+    """The offset of every storage in its memory, except storages that the caller provides.
 
-    By memory name, ``used`` are the bytes in use and ``bounds`` lower bounds for this order.
+    ``offsets`` are by id of the storage. By name of a memory, ``used`` are the bytes that the plan
+    takes, and ``bounds`` the bytes that any plan for this order of instructions takes at least.
     """
 
     program: Program
@@ -124,8 +125,8 @@ def plan_spaces(
             raise UsageError(
                 "E660",
                 f"there is no memory called {storage.space!r}",
-                why="the target does not declare it",
-                fix="add a Memory of this name to the target, or use one that it has",
+                why=f"slots have this space, and the memories are {', '.join(map(repr, by_space))}",
+                fix="pass a Memory of this name, or give the slots the space of one that exists",
             )
         by_space[storage.space].append(storage)
     offsets: dict[int, int] = {}

@@ -1,7 +1,8 @@
 """Orders the copies of a staged Program so that they overlap with computation: double buffering.
 
-Loads move ahead of the previous computation, Stores behind the next one, if the memory that they
-fill or empty can hold their slots for longer.
+A Load moves before the previous computation, so that a copy engine can load while that runs. A
+Store moves behind the next computation. The near memory must have room for their slots during the
+computations that they pass.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ Order: TypeAlias = list[tuple[Instruction, dict[str, int]]]
 def overlapped(
     program: Program, live: Sequence[Mapping[str, int]], memories: Mapping[str, Memory]
 ) -> Program:
-    """Return ``program`` with copies reordered, so that a copy waits for no adjacent computation.
+    """Return ``program`` with its copies moved away from the computations that they feed or empty.
 
-    ``live`` are the bytes at each of its instructions in each of ``memories``.
+    ``live`` are the bytes in use at each instruction, by memory.
     """
     order: Order = [
         (instruction, dict(bytes_))
@@ -49,8 +50,8 @@ def overlapped(
 def _stores_first(instructions: list[Instruction]) -> None:
     """Move Stores before Loads among the copies between two computations.
 
-    Their data is ready, while Loads may wait for bytes that the previous computation still reads.
-    No live range grows.
+    The data of a Store is ready, while a Load may wait for memory that the previous computation
+    still reads. No live range grows.
     """
     for position in range(1, len(instructions)):
         target = position

@@ -64,7 +64,7 @@ def plan_staged(
 
 
 def _reduced(memory: Memory) -> Memory:
-    """Return ``memory`` with a sixteenth of its size less; an unlimited one unchanged."""
+    """Return ``memory`` with its size reduced by a sixteenth; an unlimited one unchanged."""
     if memory.size is None:
         return memory
     return replace(memory, size=max(memory.size - max(memory.size // 16, memory.align), 0))
@@ -79,8 +79,7 @@ def stage(
     place: Place = one_place,
     double_buffer: bool = True,
 ) -> Program:
-    """Return ``program`` with Loads and Stores, so that the live slots of each near memory fit in
-    it.
+    """Return ``program`` with Loads and Stores, so that the live slots of each near memory fit.
 
     A ``Band`` of a slot becomes a Load of that box, a ``Join`` one Store for each of its parts.
     """
@@ -98,10 +97,12 @@ def stage(
 
 @dataclass
 class _Stager:
-    """The staging of one program.
+    """Rewrites one program instruction by instruction; ``staged`` is the new program.
 
-    ``held`` maps slots of ``program`` to near slots, by memory; ``stored`` are the slots that the
-    home memory holds; ``live[i]`` are the bytes live at instruction ``i``, by memory.
+    State after each instruction: ``held`` maps slots of ``program`` to their copies in each near
+    memory, ``stored`` are the slots whose value is in the home memory. ``bands`` has the Band that
+    makes a slot, ``joined`` the slot and box into which a part of a Join is stored. ``live[i]`` are
+    the bytes in use at instruction ``i`` of ``staged``, by memory.
     """
 
     program: Program
@@ -118,9 +119,7 @@ class _Stager:
     )
 
     def __post_init__(self) -> None:
-        """Begin a copy of the program whose slots are in the far memory; note the steps that read
-        each slot.
-        """
+        """Begin a program with all slots in the home memory; note the steps that read each slot."""
         program = self.program
         slots = [replace(slot, space=self.home.name) for slot in program.slots]
         self.staged = replace(program, slots=slots, instructions=[])
@@ -145,7 +144,7 @@ class _Stager:
             self.joined[slot] = join.outputs[0], {**box, "stops": stops}
 
     def step(self, step: int, instruction: Instruction, workspace: int) -> None:
-        """Stage one instruction, then drop near slots without a later use."""
+        """Stage instruction number ``step``, then drop near copies that no later one reads."""
         if instruction.op == JOIN:
             self.stored.add(instruction.outputs[0])
             return
@@ -191,7 +190,7 @@ class _Stager:
         self._store_results([slot for slot, _ in results], result_memory, step)
 
     def _store_results(self, slots: Sequence[int], result: str, step: int) -> None:
-        """Store the results that the program returns, and those that a Join puts into one slot."""
+        """Store the results in ``slots`` that the program returns, or that a Join takes."""
         for slot in slots:
             if slot in self.joined:
                 joined_slot, box = self.joined[slot]
@@ -214,8 +213,8 @@ class _Stager:
         """Evict near copies, the one with the farthest next use first, until ``needed`` bytes
         are free.
 
-        An evicted copy that is read again is stored in the far memory first. ``keep`` are the slots
-        that ``instruction`` reads.
+        An evicted copy that is read again is stored in the home memory first. ``keep`` are the
+        slots that ``instruction`` reads, which stay.
         """
         held = self.held[memory.name]
         while memory.size is not None and self._used(memory.name) + needed > memory.size:
@@ -228,7 +227,7 @@ class _Stager:
             del held[evicted]
 
     def _store(self, slot: int, step: int) -> None:
-        """Copy ``slot`` to the home memory if it is not there; a band is part of a stored slot."""
+        """Copy ``slot`` to the home memory unless it is there; a band is there, in its slot."""
         if slot in self.stored or slot in self.bands:
             return
         near_slot = next(held[slot] for held in self.held.values() if slot in held)

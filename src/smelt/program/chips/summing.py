@@ -1,8 +1,7 @@
-"""Splits a long sum into parts: the operator on some terms at a time, starting from the partial
-sum.
+"""Splits a long sum into parts: each part adds some terms to the partial sum of the parts before.
 
-So an operand of which one result element needs more than a memory holds, such as the rows of a wide
-product, is read piece by piece.
+It is for sums whose terms do not fit in a memory together, even for one result element, such as the
+rows of a wide product. Each part reads only its terms.
 """
 
 from __future__ import annotations
@@ -16,20 +15,21 @@ from smelt.program.chips.tile_regions import Box, Region, RegionOf
 from smelt.program.instruction import Instruction, Program, Slot
 
 SUMMED = -1
-"""Stands for the reduced terms among the axes of a tiling, always as the innermost."""
+"""The number of the axis of summed terms in a tiling, where it is always the innermost axis."""
 
 STAGE = "stage"
-"""The attribute of a part: first, middle or last."""
+"""The attribute that tells an operator which part of the sum it is: first, middle or last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summing:
-    """The way in which an operator sums in parts.
+    """How an operator sums in parts.
 
-    ``length`` returns the number of terms, and ``region`` returns what some of them read, as for a
-    band, with the axis ``SUMMED``. ``carried`` is the position of the operand with which the sum
-    starts, such as a bias: from the second part on it is the partial sum, of type ``dtype``. Part
-    sizes are multiples of ``step``. The last part applies the epilogue, such as a Relu.
+    ``length`` returns the number of terms. ``region``, called with the axis ``SUMMED``, returns the
+    boxes of the operands that some of the terms read. ``carried`` is the position of the operand
+    with which the sum starts, such as a bias; from the second part on, that operand is the partial
+    sum, of type ``dtype``. Part sizes are multiples of ``step``. The last part applies the
+    epilogue, such as a Relu.
     """
 
     length: Callable[[Program, Instruction], int]
@@ -62,10 +62,9 @@ class Summing:
 def chain(
     program: Program, instruction: Instruction, result: int, parts: list[Region], summing: Summing
 ) -> Iterator[tuple[Instruction, Mapping[int, Box]]]:
-    """Yield the parts of ``instruction`` with the boxes that each reads; the last one writes
-    ``result``.
+    """Yield the parts of ``instruction``, each with the boxes that it reads of its operands.
 
-    New slots are added to ``program``.
+    The last part writes the slot ``result``; the partial sums get new slots of ``program``.
     """
     previous_sum: int | None = None
     for number, part in enumerate(parts):

@@ -1,4 +1,8 @@
-"""What bands of one instruction along an axis read, computed once per band size."""
+"""The cost of tiles: how much an instruction reads of its operands in bands of a size on an axis.
+
+A band is a part of the result between two positions of one axis, a tile the intersection of bands
+along several axes. Each axis is measured by itself, once for each band size.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +22,10 @@ Extents: TypeAlias = dict[int, dict[int, int]]
 
 @dataclass(frozen=True)
 class Tiling:
-    """The cost of computing an instruction in ``tiles`` of ``sizes``.
+    """The cost of computing an instruction in tiles of ``sizes``; ``tiles`` is their number.
 
-    ``moved``: bytes loaded and stored, if a part stays loaded while the next tile needs it.
+    ``moved`` are the bytes loaded and stored, if a part of an operand that the next tile reads,
+    too, stays loaded.
     """
 
     sizes: Sizes
@@ -41,20 +46,21 @@ class Bands:
     _extents: dict[tuple[int, int], Extents | None] = field(default_factory=dict)
 
     def extents(self, axis: int, size: int) -> Extents | None:
-        """Return the largest extents that bands of ``size`` along ``axis`` read; None if no band is
-        valid.
+        """Return the largest extents that bands of ``size`` along ``axis`` read of each operand.
 
-        Only the two bands at each end of the axis are inspected: the others are alike.
+        None if a band is not valid. Only the two bands at each end of the axis are inspected: the
+        others are alike.
         """
         if (axis, size) not in self._extents:
             self._extents[axis, size] = self._compute_extents(axis, size)
         return self._extents[axis, size]
 
     def shares(self, axis: int, size: int) -> Mapping[int, float] | None:
-        """Return how often bands along ``axis`` read each element of an operand, on average.
+        """Return how often all bands of ``size`` along ``axis`` together read an element of each
+        operand, on average.
 
-        Operands that each band reads whole are left out, and halos count twice. None if no band is
-        valid.
+        It is 1 for an operand that is cut without halos; rows that two bands read count twice.
+        An operand that each band reads whole is left out. None if a band is not valid.
         """
         if (axis, size) not in self._shares:
             self._shares[axis, size] = self._compute_shares(axis, size)
@@ -63,8 +69,8 @@ class Bands:
     def tiling(self, sizes: Sizes) -> Tiling | None:
         """Return the cost of tiles of ``sizes``; None if such tiles are not valid.
 
-        An operand is reloaded in each iteration of a loop that it depends on, and of loops around
-        it.
+        The tiles are computed in nested loops, one for each axis of ``sizes``. An operand is loaded
+        again in each iteration of a loop that cuts it, and of the loops around that loop.
         """
         slots = self.program.slots
         counts = [self.count(axis, size) for axis, size in sizes.items()]
@@ -95,8 +101,9 @@ class Bands:
         return cuts_of(self.program.slots[self.instruction.outputs[0]].sizes[axis], size)
 
     def _boxes(self, axis: int, cut: tuple[int, int]) -> Mapping[int, Box] | None:
-        """Return the boxes that one band reads; None if it is no valid band, or cuts a block of a
-        layout."""
+        """Return the box that the band ``cut`` reads of each operand; None if the band is not
+        valid, or cuts a block of a layout.
+        """
         if axis == SUMMED and self.summing is not None:
             region = self.summing.region(self.program, self.instruction, axis, *cut)
             boxes = region.boxes if region is not None else None

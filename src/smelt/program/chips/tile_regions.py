@@ -1,7 +1,8 @@
-"""What a band of a result reads of each operand, defined once per operator.
+"""The boxes of operands that an operator reads for a band of its result, one function per operator.
 
-A window with stride and dilation reads a halo beyond its own rows, and keeps only part of the
-padding at the border. Each band is the operator itself on smaller operands.
+A band is a part of the result between two positions of one axis. The operator itself computes it
+from smaller operands. A convolution reads a halo beyond the rows of the band, and keeps the padding
+only at the border of the image.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ Box: TypeAlias = dict[int, tuple[int, int]]
 
 @dataclass
 class Region:
-    """The operands of one band: a box of each by position, and the attributes that differ."""
+    """The operands of one band: the box of each operand by position (whole if it has none), and
+    the attributes in which the band's operator differs from the original one.
+    """
 
     boxes: dict[int, Box] = field(default_factory=dict)
     attributes: dict[str, AttributeValue | DotDims] = field(default_factory=dict)
@@ -53,10 +56,11 @@ def elementwise(
 def convolution(
     program: Program, instruction: Instruction, axis: int, start: int, stop: int
 ) -> Region | None:
-    """Return the region of a Conv: images of x; filters with their bias; or rows of x with the
-    halo.
+    """Return the region of a Conv.
 
-    None if the band cuts a group of filters, or a window lies in padding alone.
+    A band along axis 0 reads some images of x, along axis 1 some filters with their bias, along a
+    spatial axis some rows of x with the halo. None if the band cuts a group of filters, or if a
+    window lies in padding alone.
     """
     if axis == 0:
         return Region({0: {0: (start, stop)}})

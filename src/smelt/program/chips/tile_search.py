@@ -20,8 +20,8 @@ from smelt.program.instruction import Instruction, Program
 from smelt.program.memory import aligned
 from smelt.program.storage import NeedsOf, no_needs
 
-PAIR = 2
-"""Number of axes up to which all sizes are tried; more are cut only if a pair does not fit."""
+ALWAYS_TRIED_AXES = 2
+"""Up to so many axes are cut together in any case; more only if no tiles of fewer axes fit."""
 
 NO_SUMS: Mapping[str, Summing] = {}
 """No operator sums in parts."""
@@ -90,7 +90,7 @@ def misfit(
 
 @dataclass
 class _Search:
-    """The search for one program."""
+    """Searches tiles for one program; the fields are the options of ``tile_to_fit``."""
 
     program: Program
     budget: Mapping[str, int]
@@ -113,7 +113,7 @@ class _Search:
         summing = self.sums.get(instruction.op)
         tilings: list[tuple[float, int, Sizes]] = []
         for depth in range(self.deepest + 1):
-            if depth > PAIR and tilings:
+            if depth > ALWAYS_TRIED_AXES and tilings:
                 break
             for sizes in self._sizes(instruction, depth):
                 tiling = self.bands.tiling(sizes)
@@ -128,7 +128,7 @@ class _Search:
         return None
 
     def _terms(self, instruction: Instruction) -> list[dict[int, int]]:
-        """Return the ways to sum: in one part, or in parts of a size."""
+        """Return the sizes along ``SUMMED`` to try: none, and each size of parts."""
         summing = self.sums.get(instruction.op)
         if summing is None:
             return [{}]
@@ -155,9 +155,9 @@ class _Search:
         )
 
     def _smallest(self, instruction: Instruction, order: Sequence[int]) -> Mapping[str, int] | None:
-        """Return the bytes of the smallest tile along all axes of ``order``, by memory; else None.
+        """Return the bytes of the smallest valid tile cut along all axes of ``order``, by memory.
 
-        Some sizes must exceed one element, because a window over padding alone is no tile.
+        Tiles of one row may be invalid, with a window over padding alone, so sizes are doubled.
         """
         shape = self.program.slots[instruction.outputs[0]].sizes
         size = 1
@@ -204,13 +204,13 @@ class _Search:
         last: list[int],
         terms: Sizes,
     ) -> Iterator[Sizes]:
-        """Yield the sizes with the largest size of the ``last`` axis that fits, if one does.
+        """Yield ``outer`` and ``terms`` with the largest of ``last`` whose tiles fit, if one does.
 
-        Sizes that give no valid tiles, as inside a group, are skipped.
+        Bisection finds it. Sizes that give no valid tiles, as inside a group, are skipped.
         """
 
         def sizes(index: int) -> Sizes:
-            """Return all sizes with the last axis at number ``index`` of its sizes."""
+            """Return the sizes of all axes, with that of the last axis at ``last[index]``."""
             return {**dict(zip(order, (*outer, last[index]), strict=True)), **terms}
 
         low, high = 0, len(last)
@@ -229,7 +229,7 @@ class _Search:
     def _max_bytes(self, instruction: Instruction, sizes: Sizes) -> Mapping[str, int] | None:
         """Return an upper bound of the bytes of a tile of ``sizes``, by memory; None if invalid.
 
-        Each axis is measured separately, once; a dim cut by several axes gets the smallest extent.
+        Each axis is measured by itself; an operand's dim that several axes cut gets the smallest.
         """
         boxes: dict[int, Box] = {}
         for axis, size in sizes.items():
@@ -244,7 +244,7 @@ class _Search:
         return self._bytes_used(instruction, boxes, result, summed=SUMMED in sizes)
 
     def _largest(self, instruction: Instruction, sizes: Sizes) -> Mapping[str, int] | None:
-        """Return the bytes of the largest tile by memory; None if one is not valid."""
+        """Return the bytes of the largest tile of ``sizes``, by memory; None if one is invalid."""
         shape = self.program.slots[instruction.outputs[0]].sizes
         largest: dict[str, int] = {}
         cuts = {axis: cuts_of(shape[axis], n) for axis, n in sizes.items() if axis != SUMMED}

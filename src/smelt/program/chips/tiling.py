@@ -41,9 +41,9 @@ def split(
 ) -> list[Instruction] | None:
     """Return the instructions that compute ``instruction`` in tiles of ``sizes``.
 
-    Each tile has a Band of each operand, and the operator on these; a Join has all tiles as
-    operands. With a size for ``SUMMED``, each tile sums in parts. None if ``instruction`` cannot be
-    split. New slots are added to ``program``.
+    A tile is a Band of each operand, and the operator on these Bands. A Join puts all tiles into
+    the result. With a size for ``SUMMED``, each tile sums in parts. None if ``instruction`` cannot
+    be split. New slots are added to ``program``.
     """
     result = program.slots[instruction.outputs[0]]
     if len(instruction.outputs) != 1 or any(axis >= len(result.shape) for axis in sizes):
@@ -86,7 +86,10 @@ def _join(
 
 
 def merged_boxes(boxes: Mapping[int, Box], other_boxes: Mapping[int, Box]) -> dict[int, Box]:
-    """Return the boxes of operands under two kinds of cuts, which cut different dims."""
+    """Return the boxes of operands that two kinds of cuts leave together.
+
+    One kind cuts the result, the other the summed terms; they never cut the same dim.
+    """
     return {p: {**boxes.get(p, {}), **other_boxes.get(p, {})} for p in {**boxes, **other_boxes}}
 
 
@@ -139,7 +142,8 @@ def _tiles(
 ) -> Iterator[Tile | None]:
     """Yield the tiles of all combinations of ``cuts``, last axis fastest; None for an invalid tile.
 
-    The result of cuts along outer axes is computed once for all tiles inside.
+    The instruction is cut along one axis after the other; each cut along an outer axis is computed
+    once for all tiles inside of it. ``draft`` holds the slots of the instructions in between.
     """
     region_of = regions.get(instruction.op)
     draft, alone_instruction = _in_own_program(program, instruction)
@@ -175,7 +179,7 @@ def _tiles(
 def _cut_instruction(
     draft: Program, current: Instruction, region: Region, axis: int, band: tuple[int, int]
 ) -> Instruction:
-    """Return ``current`` on the operands that ``region`` leaves, over new slots of ``draft``."""
+    """Return ``current`` cut to ``band``: on the boxes of ``region``, in new slots of ``draft``."""
     inputs = list(current.inputs)
     for position, part in region.boxes.items():
         inputs[position] = draft.new_slot(part_of(draft.slots[inputs[position]], part))

@@ -1,7 +1,7 @@
-"""From a graph to a Program: ``lower``, and one file per family of operators.
+"""Lower a graph to a Program: ``lower``, and one file per family of operators.
 
-``docs/program.md`` defines the instructions: operators keep their ONNX names, axes count from the
-front, and operands that ONNX passes as constant inputs are attributes.
+``docs/program.md`` defines the instructions. Operators keep their ONNX names, axes count from the
+front, and the constant inputs that ONNX has for axes, pads or sizes become attributes.
 """
 
 from __future__ import annotations

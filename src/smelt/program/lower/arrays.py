@@ -1,7 +1,11 @@
-"""Operators written as formulas of whole arrays, one instruction per step.
+"""Arrays with Python operators: lowerings write an operator as a formula of whole arrays.
 
-Operators beyond the instructions of targets are written here with Python operators, so that every
-target computes them. Sizes and types are inferred.
+Each step of a formula emits one instruction that every target has, so that every target computes
+the operator. Sizes and types of the steps are inferred::
+
+    m = Steps(cx)
+    x = m.array(node.inputs[0])
+    m.set_output(node.outputs[0], m.op("Sqrt", x * x + 1))
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from smelt.program.lower.elementwise import broadcast
 
 
 class Array(Symbol["Array"]):
-    """The tensor in a slot, with Python's operators, which broadcast."""
+    """The tensor in a slot; its Python operators emit instructions, and broadcast."""
 
     __slots__ = ("m", "slot")
 
@@ -33,12 +37,12 @@ class Array(Symbol["Array"]):
 
     @property
     def shape(self) -> tuple[Dim, ...]:
-        """Return the shape of the tensor."""
+        """The dims of the tensor."""
         return self.m.cx.shape(self.slot)
 
     @property
     def dtype(self) -> ir.DataType:
-        """Return the element type of the tensor."""
+        """The element type of the tensor."""
         return self.m.cx.dtype(self.slot)
 
     def reshape(self, *shape: Dim) -> Array:
@@ -118,10 +122,10 @@ class Steps:
         return self.emit("Range", (self.constant(0, dtype), self.constant(1, dtype)), (size,))
 
     def numbers_below(self, limit: Array, size: Dim, value: ir.Value) -> Array:
-        """Return the integers from 0 to ``limit - 1`` for a data-dependent scalar ``limit``.
+        """Return the integers from 0 to ``limit - 1``, for a scalar that depends on data.
 
-        ``size`` is the size of ``value`` that stands for the limit: a run in which the limit is
-        another number, or out of bounds, aborts.
+        Their number gets the name ``size``, a dim of ``value``. If that dim is declared or bounded,
+        a run with another limit aborts.
         """
         start, delta = self.constant(0, limit.dtype), self.constant(1, limit.dtype)
         numbers = self.cx.new(limit.dtype, (size,), value.name or "")
@@ -141,8 +145,10 @@ class Steps:
         return Array(self, self.cx.emit_new(op, slots, shape, dtype=dtype, **attributes))
 
     def op(self, op_type: str, *inputs: Number, **attributes: AttributeValue) -> Array:
-        """Return the result of an elementwise operator; plain numbers get the type of the other
-        operands."""
+        """Return the result of an elementwise operator on arrays and numbers, which broadcast.
+
+        A plain number gets the type of the arrays; the condition of a Where does not count.
+        """
         typed = [x for x in inputs[op_type == "Where" :] if isinstance(x, Array)]
         dtype = typed[0].dtype
         arrays = [x if isinstance(x, Array) else self.constant(x, dtype) for x in inputs]
@@ -159,7 +165,7 @@ class Steps:
         return self.emit("Concat", arrays, shape, axis=axis)
 
     def dot(self, equation: str, a: Array, b: Array) -> Array:
-        """Return an einsum of two operands, with one letter per dim."""
+        """Return an einsum of two operands with one letter per dim, such as ``"nf,tf->nt"``."""
         operands, _, out = equation.partition("->")
         first, second = operands.split(",")
         size = dict(zip(first + second, (*a.shape, *b.shape), strict=True))

@@ -1,6 +1,7 @@
 """Builds a Program from nodes: slots for values, instructions, and queries for lowerings.
 
-A query such as ``ints`` or ``axes`` refuses what the Program cannot express, with the reason.
+A query such as ``ints`` or ``axes`` reads an attribute or a constant input of a node. It raises
+Unsupported E201, with the reason, for a node that a Program cannot express.
 """
 
 from __future__ import annotations
@@ -37,7 +38,10 @@ def supports_none(program: Program, instruction: Instruction) -> bool:
 
 
 class ProgramBuilder:
-    """State while one graph becomes a Program: the main graph of the model, or a body in it."""
+    """Holds the Program that one graph becomes: the main graph of the model, or a body in it.
+
+    ``node`` is the node that is being lowered, ``around`` the builder of the outer graph of a body.
+    """
 
     def __init__(
         self,
@@ -45,7 +49,7 @@ class ProgramBuilder:
         around: ProgramBuilder | None = None,
         supports: Supports = supports_none,
     ) -> None:
-        """Begin an empty Program for ``model``, a body if ``around`` builds the program outside."""
+        """Begin an empty Program; it is that of a body if ``around`` builds the outer Program."""
         self.model = model
         self.around = around
         self.supports: Supports = supports if around is None else around.supports
@@ -81,7 +85,8 @@ class ProgramBuilder:
         return slot
 
     def _capture(self, value: ir.Value, around: ProgramBuilder) -> int:
-        """Return the slot of a value of the outer graph, which becomes an operand of the body."""
+        """Return the body's slot for a value of the outer graph, which becomes an input of the
+        body, or a constant of it."""
         outer = around.slot(value)
         if outer not in self.captured:
             described = around.program.slots[outer]
@@ -176,22 +181,22 @@ class ProgramBuilder:
         dtype: ir.DataType | None = None,
         **attributes: AttributeValue | DotDims,
     ) -> int:
-        """Append one instruction that writes a new slot, by default of the dtype of its first
-        input."""
+        """Append an instruction that writes a new slot, by default of its first input's dtype."""
         name = f"{self.node.name or self.node.op_type}/{op}" if self.node is not None else op
         slot = self.new(dtype if dtype is not None else self.dtype(inputs[0]), shape, name)
         self.emit(op, inputs, (slot,), **attributes)
         return slot
 
     def keep(self, node: ir.Node, **attributes: AttributeValue | DotDims) -> None:
-        """Append ``node`` as an instruction of the same name."""
+        """Append ``node`` as an instruction of the same name, with all its inputs as operands."""
         inputs = list(self.inputs(node))
         while inputs and inputs[-1] == ABSENT:
             inputs.pop()
         self.emit(node.op_type, inputs, [self.define(v) for v in node.outputs], **attributes)
 
     def emit_if_supported(self, node: ir.Node, **attributes: AttributeValue | DotDims) -> bool:
-        """Call ``keep`` if the target computes that instruction, else return False."""
+        """Append ``node`` as in ``keep`` and return True, if the target has a kernel for it; else
+        return False, and the caller emits simpler instructions."""
         self.keep(node, **attributes)
         instruction = self.program.instructions.pop()
         if self.supports(self.program, instruction):
@@ -199,11 +204,8 @@ class ProgramBuilder:
             return True
         return False
 
-    # Questions about a node
-
     def refuse(self, why: str, fix: str = "") -> Unsupported:
-        """Return the error E201 for the current node, which cannot be lowered for the reason
-        ``why``."""
+        """Return the error E201: the current node cannot be lowered, for the reason ``why``."""
         return refusal(self.node, why, fix)
 
     def refuse_size(self, why: str) -> Unsupported:
@@ -217,8 +219,8 @@ class ProgramBuilder:
         return node.inputs[index] if index < len(node.inputs) else None
 
     def attributes(self, node: ir.Node) -> dict[str, AttributeValue]:
-        """Return the attributes of an ONNX operator: those of ``node``, and defaults for the
-        others."""
+        """Return all attributes that ONNX defines for the operator, with default values where
+        ``node`` lacks them."""
         attributes: dict[str, AttributeValue] = {}
         for name in attribute_names(node.op_type, self.opset):
             value = attribute(node, name, self.opset)
@@ -250,9 +252,7 @@ class ProgramBuilder:
         return integers
 
     def symbolic_ints(self, node: ir.Node, name: str, index: int) -> tuple[Dim, ...] | None:
-        """Return what ``ints`` returns, or expressions in the symbolic dims of the model's inputs;
-        None if the node has neither.
-        """
+        """Return integers as ``ints`` does; some may be expressions of the model's dims."""
         source = self.input(node, index)
         if source is None or self.constants.ints(source) is not None:
             return self.ints(node, name, index)
@@ -262,8 +262,8 @@ class ProgramBuilder:
         return integers
 
     def scalar(self, node: ir.Node, name: str, index: int) -> int | float | None:
-        """Return a number from attribute ``name`` or the constant input ``index``; None if
-        neither."""
+        """Return a number from attribute ``name`` or the constant input ``index``; None if the node
+        has neither. Refuses an input that is not constant."""
         attr = node.attributes.get(name)
         if attr is not None:
             return float(attr.as_float())
@@ -291,7 +291,7 @@ class ProgramBuilder:
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:
-    """Return a read-only view of ``array``; a copy if it is unaligned, because it is read often."""
+    """Return a read-only view of ``array``, or of an aligned copy, which kernels read faster."""
     view = np.require(array, requirements="A").view()
     view.flags.writeable = False
     return view

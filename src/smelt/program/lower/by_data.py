@@ -11,17 +11,19 @@ SIZES = ("Shape", "Size")
 
 
 class ByData:
-    """A test whether elements of a model input decide the elements of a value; call it with the
-    value.
+    """Call it with a value: True if the elements of the value depend on those of a model input.
 
-    Answers are cached, so that all values of a graph are visited once.
+    The elements of any other value follow from constants and from sizes. Answers are cached, so
+    that each value of a graph is visited once.
     """
 
     def __init__(self) -> None:
         self._known: dict[ir.Value, bool] = {}
 
     def __call__(self, value: ir.Value | None) -> bool:
-        """True if ``value`` depends on data; operands are decided first, without recursion."""
+        """True if ``value`` depends on data. Operands are decided first; a deep graph needs no
+        recursion.
+        """
         pending = [value] if value is not None else []
         while pending:
             unseen = self._look(pending[-1])
@@ -31,8 +33,10 @@ class ByData:
         return value is not None and self._known[value]
 
     def _look(self, value: ir.Value) -> list[ir.Value]:
-        """Return the operands of ``value`` that must be visited first; empty once the answer is
-        known."""
+        """Decide ``value``, or return the operands that must be decided first.
+
+        An inner graph may read anything, so its node counts as data-dependent.
+        """
         node = value.producer()
         if value in self._known:
             return []

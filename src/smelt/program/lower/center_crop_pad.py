@@ -12,7 +12,10 @@ from smelt.program.lower.registry import lowers
 
 @lowers("CenterCropPad")
 def center_crop_pad(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit a Pad by widths that may be negative; of an odd difference, the end gets one more."""
+    """Emit a Pad whose widths are negative where it crops; half of a difference goes to each end.
+
+    Of an odd difference, the end gets one more.
+    """
     m = Steps(cx)
     x = m.array(node.inputs[0])
     rank = len(x.shape)

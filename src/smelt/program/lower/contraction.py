@@ -1,4 +1,8 @@
-"""Lowers MatMul and Gemm to DotGeneral, with a Transpose or an Add around it if needed."""
+"""Lowers MatMul, MatMulInteger and Gemm to DotGeneral, and what is left of them to Transpose, Mul
+and Add.
+
+Dims get labels, as in an einsum: a MatMul is ``b1 m k, b1 k n -> b1 m n``.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,7 @@ class Labelled:
 
 @lowers("MatMul")
 def matmul(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit a DotGeneral; batch dims align from the back, and a broadcast dim of 1 becomes free."""
+    """Emit a MatMul as a DotGeneral; see ``product_to``."""
     lhs, rhs = (cx.slot(value) for value in node.inputs)
     product_to(cx, lhs, rhs, node.outputs[0])
 
@@ -44,9 +48,10 @@ def matmul_integer(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def shifted(cx: ProgramBuilder, operand: int, zero: ir.Value | None, *, rows: bool) -> int:
-    """Return ``operand`` in 32 bits minus its zero point: one number, or one per row or column.
+    """Return the slot of ``operand - zero`` in 32 bits.
 
-    Zero points of rows, given as a vector, are aligned with the last dim but one.
+    The zero point is one number, or a vector with one for each row (with ``rows``) or column. A
+    vector for rows is reshaped to a column.
     """
     shape, widened_type = cx.shape(operand), ir.DataType.INT32
     x = cx.emit_new("Cast", (operand,), shape, dtype=widened_type, saturate=1)
@@ -62,9 +67,11 @@ def shifted(cx: ProgramBuilder, operand: int, zero: ir.Value | None, *, rows: bo
 
 
 def product_to(cx: ProgramBuilder, lhs: int, rhs: int, output: ir.Value | int) -> None:
-    """Emit a MatMul into a value or a slot; batch dims align from the back.
+    """Emit a MatMul as one DotGeneral into ``output``, a value or a slot.
 
-    The labels are b2, b1, m, k and b2, b1, k, n for operands of rank 4; a vector has k only.
+    For operands of rank 4, the labels are b2, b1, m, k and b2, b1, k, n; a vector has only k.
+    Batch dims align from the back. A batch dim of size 1 that broadcasts is dropped, which makes
+    that dim of the other operand a free dim.
     """
     lhs_rank, rhs_rank = len(cx.shape(lhs)), len(cx.shape(rhs))
     if lhs_rank == 0 or rhs_rank == 0:
@@ -84,10 +91,10 @@ def product_to(cx: ProgramBuilder, lhs: int, rhs: int, output: ir.Value | int) -
 def _drop_broadcast(
     cx: ProgramBuilder, a: Labelled, b: Labelled, label: str, result_size: Dim
 ) -> tuple[Labelled, Labelled]:
-    """Return ``a`` and ``b`` without a dim of size 1 at ``label`` if the other operand has another
-    size.
+    """Return ``a`` and ``b`` such that the batch dim ``label`` of both needs no broadcast.
 
-    If the sizes are known only at run time, both operands are expanded to ``result_size``.
+    If one of them has size 1 there and the other has not, the dim of size 1 is dropped. If open
+    sizes do not tell which, both operands are expanded to ``result_size``.
     """
     x, y = _size(cx, a, label), _size(cx, b, label)
     if same_dim(x, y):
@@ -147,8 +154,10 @@ def dot_to(
 
 
 def _dims(a: Labelled, b: Labelled, kept_labels: Sequence[str]) -> tuple[DotDims, tuple[str, ...]]:
-    """Return the dimension numbers that contract the shared labels not in ``kept_labels``, and the
-    labels of the result.
+    """Return the dimension numbers of a DotGeneral of ``a`` and ``b``, and the labels of its
+    result.
+
+    Shared labels in ``kept_labels`` are batch dims; the other shared labels are contracted.
     """
     shared_labels = [label for label in a.labels if label in b.labels]
     batch = [label for label in kept_labels if label in shared_labels]
@@ -164,9 +173,7 @@ def _dims(a: Labelled, b: Labelled, kept_labels: Sequence[str]) -> tuple[DotDims
 
 
 def _dot(cx: ProgramBuilder, a: Labelled, b: Labelled, kept_labels: Sequence[str]) -> Labelled:
-    """Emit a DotGeneral that contracts the shared labels not in ``kept_labels``; return its slot
-    with its labels.
-    """
+    """Emit the DotGeneral that ``_dims`` describes; return its slot with its labels."""
     dims, labels = _dims(a, b, kept_labels)
     sizes = dict(zip(b.labels, cx.shape(b.slot), strict=True))
     sizes |= dict(zip(a.labels, cx.shape(a.slot), strict=True))
@@ -207,5 +214,5 @@ def gemm(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _number(cx: ProgramBuilder, value: float, dtype: ir.DataType) -> int:
-    """Return the slot of a constant factor."""
+    """Return the slot of the constant ``value`` in ``dtype``."""
     return cx.constant(np.asarray(value, dtype=dtype.numpy()), "factor")

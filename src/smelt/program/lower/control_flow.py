@@ -25,11 +25,11 @@ FIRST_SCAN = 9
 
 @lowers("If")
 def branch(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit an If with these inputs: condition, ``split`` captures of the first body, captures of
-    the second.
+    """Emit an If with both branches as bodies.
 
-    Both branches must return the same element types and ranks; sizes that differ are
-    data-dependent.
+    Its operands are the condition, then the values that the first branch captures, then those of
+    the second; ``split`` is the number of the former. Both branches must return the same element
+    types and ranks. A size in which they differ depends on data.
     """
     condition = cx.slot(node.inputs[0])
     graphs = [node.attributes[f"{name}_branch"].as_graph() for name in ("then", "else")]
@@ -47,8 +47,10 @@ def branch(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _bodies(cx: ProgramBuilder, graphs: Sequence[ir.Graph]) -> list[ProgramBuilder]:
-    """Return the builders of both branches; a branch that fails in every run becomes a body that
-    aborts.
+    """Return the builders of both branches.
+
+    Exporters write a branch for a case that cannot occur, with operands that never fit. Such a
+    branch becomes a body that aborts the run, with the results of the other branch.
     """
     failing = [_failing_node(cx, graph) for graph in graphs]
     bodies = [
@@ -63,8 +65,8 @@ def _bodies(cx: ProgramBuilder, graphs: Sequence[ir.Graph]) -> list[ProgramBuild
 
 
 def _failing_node(cx: ProgramBuilder, graph: ir.Graph) -> tuple[ir.Node, str] | None:
-    """Return a node at which every run of ``graph`` fails and the violated condition; None without
-    one."""
+    """Return a node at which every run of ``graph`` fails, and the condition that it violates; None
+    if no node is known to fail. An If fails if both its branches do."""
     failing = ruled_out_in(graph) or misfit(graph, cx.elements, cx.opset)
     branching = (node for node in graph if node.op_type == "If" and not node.domain)
     while failing is None and (node := next(branching, None)) is not None:
@@ -76,8 +78,8 @@ def _failing_node(cx: ProgramBuilder, graph: ir.Graph) -> tuple[ir.Node, str] | 
 def _failing_body(
     cx: ProgramBuilder, node: ir.Node, fact: str, like: ProgramBuilder
 ) -> ProgramBuilder:
-    """Return a body with the results of ``like`` that aborts because ``fact`` does not hold of
-    ``node``."""
+    """Return a body that aborts the run at ``node``, because ``fact`` does not hold; its results
+    have the types and shapes of those of the body ``like``."""
     body = ProgramBuilder(cx.model, cx)
     body.node = node
     body.program.outputs = tuple(
@@ -106,7 +108,11 @@ def _branch_shape(
 
 @lowers("Loop")
 def loop(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit a Loop; if it stacks rows of all iterations, their number may be data-dependent."""
+    """Emit a Loop. Its operands are those of the node, then the values that the body captures.
+
+    If the number of iterations is not known and scan outputs have a row for each iteration, their
+    number of rows depends on data: ``finds`` is then true.
+    """
     graph = node.attributes["body"].as_graph()
     count, condition = cx.slot(cx.input(node, 0)), cx.slot(cx.input(node, 1))
     states = [cx.slot(value) for value in node.inputs[2:]]
@@ -125,6 +131,7 @@ def loop(cx: ProgramBuilder, node: ir.Node) -> None:
         cx.alias(value, outputs[-1])
     inputs = (count, condition, *states, *body.captured)
     forwards = (False,) * len(scanned)
+    # memory for rows, and for states that grow, is bounded by the largest number of iterations
     grows = any(VARYING in value.meta for value in graph.inputs[2:])
     limit = node.inputs[0]
     needs_limit = known_trip_count is None and (finds or grows)
@@ -135,7 +142,8 @@ def loop(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _state_type(cx: ProgramBuilder, state: int, before: ir.Value) -> tuple[ir.DataType, list[Dim]]:
-    """Return the type of a state in the body: its initial type, with symbols for dims that vary."""
+    """Return element type and dims of the body's input ``before``, whose initial value is in slot
+    ``state``; a dim that varies is a symbol."""
     dims, varying = list(cx.shape(state)), before.meta.get(VARYING, ())
     if before.shape is not None and len(before.shape) == len(dims):
         dims = [before.shape[i] if i in varying else dim for i, dim in enumerate(dims)]
@@ -152,7 +160,11 @@ def _data_dependent_size(cx: ProgramBuilder, value: ir.Value, axis: int) -> Dim:
 
 @lowers("Scan")
 def scan(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit a Loop over rows; scanned axes other than the first are transposed there and back."""
+    """Emit a Scan as a Loop over the first dim of its scan inputs.
+
+    An input that is scanned along another axis is transposed first. A scan output whose rows lie
+    along another axis is transposed after the loop.
+    """
     if cx.opset < FIRST_SCAN:
         raise cx.refuse(
             "a Scan before opset 9 has a batch dim, which smelt does not lower",
@@ -201,12 +213,15 @@ def _emit(
     counted: bool,
     finds: bool = False,
 ) -> None:
-    """Emit a Loop with these inputs: count, condition, states, rows, captures.
+    """Emit the instruction Loop; ``inputs`` are the count, the condition, the initial states, the
+    scan inputs and the captured values.
 
-    ``trip`` is -1 if the count or the rows determine the iterations. A ``counted`` body takes the
-    iteration and the condition first and returns the next condition first. ``reads`` and ``writes``
-    say which rows are walked backwards; ``most`` is the count as an expression of model sizes. With
-    ``finds``, the run checks the number of stacked rows against the declared number, or its bounds.
+    ``trip`` is the number of iterations, -1 if the count or the scan inputs decide it in the run.
+    ``most`` is the count as an expression of model sizes. ``states`` is the number of states.
+    A ``counted`` body takes the iteration number and the condition first, and returns the next
+    condition first. ``reads`` and ``writes`` say, for each scan input and output, whether its rows
+    go backwards. With ``finds``, the run compares the number of rows that it stacked with the
+    declared number, or its bounds.
     """
     cx.emit_control(
         "Loop",
@@ -228,9 +243,10 @@ def _states(
 ) -> list[int]:
     """Return new slots for the final states of a loop.
 
-    A state keeps the element type and the shape with which it starts. A dim that varies is a symbol
-    in the body, and its final size is data-dependent. Exception: a state that the body never reads,
-    in a loop with at least one iteration, has the type that the body returns.
+    A state keeps the element type and the shape with which it starts, else the node is refused. A
+    dim that varies is a symbol in the body, and its final size depends on data. One exception: a
+    state that no iteration reads, in a loop that runs at least once, gets the type and shape that
+    the body returns.
     """
     # The body of a Loop takes the iteration and a condition first, and returns a condition first.
     outputs, head = [], int(node.op_type == "Loop")
@@ -254,7 +270,8 @@ def _states(
 
 
 def _is_replaced(node: ir.Node, index: int) -> bool:
-    """True if no iteration reads state ``index`` of a Loop, and at least one writes it."""
+    """True if no iteration of a Loop reads state ``index``, and at least one writes it: its initial
+    value is a placeholder, whose type does not matter."""
     inputs = node.attributes["body"].as_graph().inputs
     return node.op_type == "Loop" and is_unread(inputs[2 + index]) and runs_at_least_once(node)
 

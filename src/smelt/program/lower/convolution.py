@@ -1,4 +1,4 @@
-"""Lowers convolution and pooling with explicit attributes and padding as numbers."""
+"""Lowers convolution and pooling; every attribute is explicit, and ``auto_pad`` becomes pads."""
 
 from __future__ import annotations
 
@@ -50,7 +50,11 @@ def _with_numeric_pads(
 
 
 def _neutral_padding(cx: ProgramBuilder, node: ir.Node) -> float:
-    """Return a padding value that does not affect the result of a window."""
+    """Return the padding value that does not affect the result of a window: 0, for a maximum the
+    lowest value.
+
+    Refuses a node for which no value does: a mean that excludes padding, indices of maxima.
+    """
     if node.op_type == "AveragePool" and not node.attributes.get_int("count_include_pad", 0):
         raise cx.refuse_size("auto_pad excludes padding from a mean that depends on the image size")
     if node.op_type != "MaxPool":
@@ -92,17 +96,19 @@ def _pads_to(
     *,
     upper: bool,
 ) -> tuple[int, ...]:
-    """Return pads that crop a ConvTranspose to ``target``; of an odd total, the larger half goes
-    first unless ``upper``.
+    """Return the pads that crop the full result of a ConvTranspose to the sizes ``target``.
 
-    One row beyond the reach of the windows may be added at the end.
+    ONNX defines the total of both pads along an axis as
+    ``stride * (size - 1) + output_padding + (kernel - 1) * dilation + 1 - target``. Of an odd
+    total, the larger half goes to the begin unless ``upper``. A total of -1 adds one row at the
+    end, beyond all windows.
     """
     ones = (1,) * len(kernel)
     sizes = _static(cx, cx.shape(cx.slot(node.inputs[0]))[2:])
-    output_padding = cx.ints(node, "output_padding") or (0,) * len(kernel)
-    steps, reach = cx.ints(node, "strides") or ones, cx.ints(node, "dilations") or ones
+    extra = cx.ints(node, "output_padding") or (0,) * len(kernel)
+    strides, dilations = cx.ints(node, "strides") or ones, cx.ints(node, "dilations") or ones
     totals = [
-        steps[i] * (sizes[i] - 1) + output_padding[i] + (kernel[i] - 1) * reach[i] + 1 - target[i]
+        strides[i] * (sizes[i] - 1) + extra[i] + (kernel[i] - 1) * dilations[i] + 1 - target[i]
         for i in range(len(kernel))
     ]
     if min(totals) < (0 if upper else -1):
@@ -113,11 +119,13 @@ def _pads_to(
 
 
 WINDOW = ("kernel_shape", "strides", "dilations", "pads")
+"""The attributes that describe sliding windows, in the order of ``window_attributes``."""
 
 
 @lowers("MaxPool", "AveragePool", "LpPool")
 def pool(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit a pool: attributes of Conv, ``ceil_mode``, ``count_include_pad``, ``storage_order``, p.
+    """Emit a pooling with the window attributes of Conv and its own: ``ceil_mode``, and
+    ``storage_order``, ``count_include_pad`` or ``p``.
 
     The sizes of the output slot already follow ``ceil_mode``.
     """
@@ -148,10 +156,11 @@ def pool(cx: ProgramBuilder, node: ir.Node) -> None:
 def _without_idle_taps(
     cx: ProgramBuilder, node: ir.Node, window: dict[str, AttributeValue]
 ) -> dict[str, AttributeValue]:
-    """Return ``window``, shrunk to the image along axes where its only position covers the image.
+    """Return ``window``, made as small as the image along each axis where it has one position,
+    which covers the whole image.
 
-    PyTorch exporters write a mean over all pixels as a window of a thousand rows in ceil mode. Axes
-    whose padding counts in a mean are left alone.
+    PyTorch exporters write a mean over all pixels as a window of a thousand rows in ceil mode; most
+    of its taps read padding. An axis whose padding counts in a mean is left alone.
     """
     sizes, result_shape = cx.shape(cx.slot(node.inputs[0]))[2:], node.outputs[0].shape
     lists = {name: [*map(int, window[name])] for name in WINDOW}  # type: ignore[arg-type]
@@ -179,7 +188,11 @@ def _static(cx: ProgramBuilder, shape: Sequence[Dim]) -> tuple[int, ...]:
 def window_attributes(
     cx: ProgramBuilder, node: ir.Node, kernel: tuple[int, ...]
 ) -> dict[str, AttributeValue]:
-    """Return kernel, strides, dilations and pads of a node whose first input is the image."""
+    """Return the attributes ``WINDOW`` of a convolution or pooling, with defaults filled in.
+
+    The first input of ``node`` is the image, ``kernel`` the sizes of a window. ``auto_pad`` is
+    replaced by the pads that it stands for, which are expressions if the image has open sizes.
+    """
     ones = (1,) * len(kernel)
     strides = cx.ints(node, "strides") or ones
     dilations = cx.ints(node, "dilations") or ones
@@ -201,8 +214,10 @@ def window_attributes(
 def _same_pads(
     cx: ProgramBuilder, axes: Sequence[tuple[Dim, int, int, int]], *, upper: bool
 ) -> tuple[Dim, ...]:
-    """Return pads for ``ceil(size / stride)`` outputs; of an odd total, the larger half goes to the
-    end if ``upper``.
+    """Return the pads of ``auto_pad``, which give ``ceil(size / stride)`` windows.
+
+    ``axes`` has size, kernel, stride and dilation of each axis. Of an odd total, the larger half
+    goes to the end if ``upper``, else to the begin.
     """
     begins: list[Dim] = []
     ends: list[Dim] = []

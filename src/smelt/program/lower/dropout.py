@@ -44,7 +44,9 @@ def _drops(cx: ProgramBuilder, node: ir.Node) -> bool | Array:
 
 
 def _guarded(cx: ProgramBuilder, drops: Array, slot: int, node: ir.Node) -> int:
-    """Return the slot of an If whose result is ``slot``, and which aborts if ``drops`` is true."""
+    """Return the slot of an If that aborts the run if ``drops`` is true; else its result is that of
+    ``slot``, the operand of the Dropout.
+    """
     aborting, identity = ProgramBuilder(cx.model, cx), ProgramBuilder(cx.model, cx)
     aborting.node = node
     shape, dtype = cx.shape(slot), cx.dtype(slot)
@@ -58,7 +60,7 @@ def _guarded(cx: ProgramBuilder, drops: Array, slot: int, node: ir.Node) -> int:
 
 
 def _full_mask(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit the mask of a Dropout that drops nothing."""
+    """Emit the mask of a Dropout that drops nothing: true everywhere."""
     if cx.opset < 10:
         raise cx.refuse("its mask is read, and smelt lowers the mask only from opset 10 on")
     mask = node.outputs[1]

@@ -26,12 +26,12 @@ def is_data_dependent(cx: ProgramBuilder, node: ir.Node, positions: Iterable[int
 
 
 def emit_dynamic_slice(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit a Slice with inputs data, starts, ends, axes and steps; the last two may be -1."""
+    """Emit a Slice with inputs data, starts, ends, axes and steps; the last two may be absent."""
     _emit(cx, node, DYNAMIC_SLICE, [cx.input(node, i) for i in range(5)])
 
 
 def emit_dynamic_pad(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit a Pad with inputs data, pads, value and axes; the last two may be -1."""
+    """Emit a Pad with inputs data, pads, value and axes; the last two may be absent."""
     mode = node.attributes.get_string("mode", "constant")
     _emit(cx, node, DYNAMIC_PAD, [cx.input(node, i) for i in range(4)], mode=mode)
 
@@ -42,11 +42,11 @@ def emit_dynamic_tile(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def emit_dynamic_reshape(cx: ProgramBuilder, node: ir.Node) -> bool:
-    """Emit a Reshape with inputs data and sizes, and return True; False if a static Reshape
-    suffices.
+    """Emit a Reshape with inputs data and sizes, and return True; False if a Reshape to the sizes
+    of the output suffices.
 
-    That is so if the sizes are not data-dependent, or if only one is unknown: it follows from the
-    number of elements. Declared sizes count as unknown, because the run checks them.
+    It suffices if the sizes do not depend on data, or if only one is unknown, which then follows
+    from the number of elements.
     """
     output = node.outputs[0]
     dims = output.shape.dims if output.shape is not None else ()
@@ -61,10 +61,10 @@ def emit_dynamic_reshape(cx: ProgramBuilder, node: ir.Node) -> bool:
 
 
 def emit_dynamic_split(cx: ProgramBuilder, node: ir.Node, axis: int) -> None:
-    """Emit Slices between the cumulative sums of the sizes.
+    """Emit a Split with run-time sizes: Slices between the cumulative sums of the sizes.
 
-    A negative size, or a sum unequal to the axis, gives a step of 0, at which the Slice aborts the
-    run.
+    Sizes [2, 3] give rows 0 to 2 and 2 to 5. If a size is negative, or their sum is not the size of
+    the axis, the steps of the Slices become 0, at which the run aborts.
     """
     m = Steps(cx)
     x, sizes = m.array(node.inputs[0]), m.array(node.inputs[1])
@@ -85,7 +85,7 @@ def emit_dynamic_split(cx: ProgramBuilder, node: ir.Node, axis: int) -> None:
 
 
 def name_sizes(cx: ProgramBuilder, value: ir.Value) -> None:
-    """Give names to the unnamed sizes of ``value``, so that a run can compute them."""
+    """Give symbols to the unnamed dims of ``value``; the run computes a number for each symbol."""
     if value.shape is not None:
         value.shape = ir.Shape(
             [
@@ -107,8 +107,10 @@ def data_dependent_size(cx: ProgramBuilder, value: ir.Value, axis: int) -> Dim:
 
 
 def declared_size(cx: ProgramBuilder, value: ir.Value, axis: int) -> Dim:
-    """Return the size along ``axis`` that the model declares if ``value`` is an output of the
-    graph (a run checks it), else the inferred size."""
+    """Return the size of ``value`` along ``axis`` that the model declares, else the inferred size.
+
+    Only outputs of the graph have a declared size, which the run checks.
+    """
     dims = (value.shape or ir.Shape([])).dims
     for output, declared_dims in zip(cx.model.graph.outputs, declared(cx.model.graph), strict=True):
         if output is value and declared_dims is not None and len(declared_dims) == len(dims):

@@ -1,7 +1,8 @@
 """Lowers Resize with data-dependent scales, sizes or region.
 
-The formulas of ``resampling`` give the rows to read and their weights; each tap is a Gather along
-the axis. The sizes of the result are computed first: a run that finds others than declared aborts.
+The formulas of ``resampling`` give the source rows (taps) of each result row, and their weights.
+The run computes them, and reads each tap by a Gather along the axis. The sizes of the result are
+computed first; if they are not those that the model declares, the run aborts.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ FLOAT, INT64 = ir.DataType.FLOAT, ir.DataType.INT64
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis: its sizes before and after, as dims, and its declared size.
+    """One axis to resize: the dims ``before`` and ``after``, and the ``declared`` size.
 
-    The arrays are run-time numbers: size, result size, scale, scaled size, ends of the region.
+    The other fields are scalars that the run computes: the size, the size of the result
+    (``count``), the scale, size times scale (``length``), and the ends of the region.
     """
 
     axis: int
@@ -58,7 +60,7 @@ def is_rounded(sampling: Sampling, dtype: ir.DataType) -> bool:
 def emit_dynamic_resize(
     cx: ProgramBuilder, node: ir.Node, axes: Sequence[int], sampling: Sampling
 ) -> None:
-    """Emit one axis after the other; integers are computed as floats unless the mode is nearest."""
+    """Emit a Resize one axis after the other; interpolated integers are computed as floats."""
     m = Steps(cx)
     x = m.array(node.inputs[0])
     if 0 in x.shape:
@@ -114,7 +116,8 @@ def _counts(
 ) -> tuple[list[Array], list[Array] | None]:
     """Return the result size of each axis, rounded in float32 as in ONNX Runtime, and the scales.
 
-    The scales are None if the sizes are given and the aspect ratio is not kept.
+    The node gives either scales or sizes. With sizes, the scales are None, unless the aspect ratio
+    is kept: then all axes get the smallest, or the largest, ratio.
     """
     position = 1 if m.cx.opset < OF_COORDINATES else 2
     scales_input = m.cx.input(node, position)
@@ -162,11 +165,13 @@ def _along(rows: Array, x: Array, axis: int) -> Array:
 
 
 def _summed(m: Steps, x: Array, axis: Axis, sampling: Sampling, coordinates: Array) -> Array:
-    """Return the weighted sum of the rows around each position.
+    """Return ``x`` interpolated along ``axis``: the weighted sum of the rows around each of
+    ``coordinates``.
 
-    Rows of weight 0 are masked, because an infinite element times 0 would be NaN.
+    The weights of a position are divided by their sum. A row of weight 0 is masked, because an
+    infinite element times 0 would be NaN.
     """
-    first = sampling.first_tap(_shrunk(m, axis) if sampling.antialias else 1.0)
+    first = sampling.first_tap(_least_scale(m, axis) if sampling.antialias else 1.0)
     count = coordinates.shape[0]
     base = (m.op("Ceil", coordinates) - 1).reshape(count, 1)
     rows = base + m.constant(np.arange(first, 2 - first), coordinates.dtype)
@@ -191,8 +196,11 @@ def _summed(m: Steps, x: Array, axis: Axis, sampling: Sampling, coordinates: Arr
     return result
 
 
-def _shrunk(m: Steps, axis: Axis) -> float:
-    """Return a lower bound of the scale, at most 1, for the declared sizes."""
+def _least_scale(m: Steps, axis: Axis) -> float:
+    """Return a lower bound of the run-time scale, at most 1, from the declared sizes.
+
+    With antialias, a smaller scale sums more rows, so the bound gives the number of taps.
+    """
     if not isinstance(axis.before, int) or not isinstance(axis.declared, int):
         raise m.cx.refuse_size("the number of rows that antialias sums depends on run-time sizes")
     least = max(axis.declared - 0.51, 0.49) / axis.before

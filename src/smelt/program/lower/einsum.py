@@ -1,4 +1,8 @@
-"""Lowers Einsum, ONNX's and smelt's, to DotGenerals and steps that prepare their operands."""
+"""Lowers Einsum, ONNX's and smelt's, to DotGenerals and steps that prepare their operands.
+
+``plan_of`` splits an equation into steps with one or two operands, such as a diagonal, a reduction
+or a dot. Here each step becomes an instruction.
+"""
 
 from __future__ import annotations
 
@@ -77,9 +81,10 @@ def contract(
     *,
     pairs: bool = False,
 ) -> None:
-    """Emit the steps of ``equation`` into ``output``, by ``path`` or one that is searched here.
+    """Emit the steps of ``equation`` on the operands in ``slots``; ``output`` gets the result.
 
-    With ``pairs``, the last dim of each operand holds the parts of complex numbers.
+    ``path`` is the order of the contractions; None searches for a cheap one. With ``pairs``, the
+    last dim of each operand holds the real and the imaginary part of complex numbers.
     """
     shapes = [cx.shape(slot)[: -1 if pairs else None] for slot in slots]
     try:
@@ -112,8 +117,11 @@ def _emit_pairs(
     semiring: Semiring,
     target: int,
 ) -> int:
-    """Emit a step on complex pairs and return its slot: ``target``, or a new one if that is
-    negative.
+    """Emit ``step`` on complex numbers and return the slot of its result: ``target``, or a new one
+    if that is negative.
+
+    A dot becomes a real dot with 2x2 matrices (see ``pairs``), an elementwise product two products
+    and a sum. All other steps treat both parts alike.
     """
     if step.op == DOT:
         read = (read[0], matrices(cx, read[1]))
@@ -138,7 +146,12 @@ def _emit(
     semiring: Semiring,
     target: int,
 ) -> int:
-    """Emit a step and return its slot: ``target``, or a new one if that is negative."""
+    """Emit ``step`` and return the slot of its result: ``target``, or a new one if that is
+    negative.
+
+    A reduction over no elements gives the zero of the semiring, for ``max_plus`` -inf. If an axis
+    is empty, the result is that zero. If an open size may be 0, the result is combined with it.
+    """
     if step.op == COMBINE:
         read = tuple(
             _aligned(cx, *slot_and_dims, len(shape))
@@ -161,8 +174,10 @@ def _emit(
 
 
 def _aligned(cx: ProgramBuilder, slot: int, dims: Sequence[int], rank: int) -> int:
-    """Return ``slot`` reshaped to ``rank``: its dims at positions ``dims``, the others of size
-    1."""
+    """Return ``slot`` reshaped so that it broadcasts in a result of ``rank`` dims.
+
+    Its dims are those at the positions ``dims`` of the result; the others have size 1.
+    """
     sizes: list[Dim] = [1] * rank
     for dim, size in zip(dims, cx.shape(slot), strict=True):
         sizes[dim] = size

@@ -1,5 +1,6 @@
-"""Elements of small integer vectors, in terms of sizes of model inputs and data-dependent
-results."""
+"""Elements of small integer vectors, such as shapes that the model computes, as expressions of
+sizes that a run knows.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +21,10 @@ _NAME = re.compile(r"\b_d\d+\b")
 
 
 class Elements:
-    """The elements of small integer vectors by shape inference, which runs at the first query.
+    """Call it with a value: its elements as numbers or expressions of known sizes.
 
-    Inference invents its own names for dims; answers use the names that the values already have.
+    Shape inference finds them; it runs at the first call. It invents names for unnamed dims, but
+    answers use the names that the values already have.
     """
 
     def __init__(self, model: ir.Model) -> None:
@@ -33,8 +35,9 @@ class Elements:
         self._names: dict[str, str] = {}
 
     def __call__(self, value: ir.Value) -> tuple[Dim, ...] | None:
-        """Return the elements of ``value`` in terms of input sizes and data-dependent sizes, or
-        None."""
+        """Return the elements of ``value``; None if they do not follow from sizes of inputs and
+        sizes of data-dependent results.
+        """
         elements = self._shapes.elements(value)
         if elements is None:
             return None
@@ -52,8 +55,11 @@ class Elements:
 
     @cached_property
     def _shapes(self) -> ShapeInference:
-        """Return the inferred shapes of the model, after noting which inferred symbol is which
-        declared one."""
+        """Inference of the model's shapes.
+
+        It replaces the shapes of values; the old ones are put back. ``_names`` gets the old name of
+        each dim to which inference gave a new one.
+        """
         before = {value: value.shape for value in every_value(self._model)}
         shapes = ShapeInference(self._model)
         shapes.infer_model()
@@ -72,7 +78,7 @@ class Elements:
 
     @cached_property
     def _known_names(self) -> frozenset[str]:
-        """Return the names of dims of model inputs and of results of data-dependent size."""
+        """The names of dims of model inputs and of results of data-dependent size."""
         graph = self._model.graph
         results = (
             value for node in graph if node.op_type in DATA_DEPENDENT for value in node.outputs

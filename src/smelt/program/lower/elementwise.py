@@ -42,7 +42,7 @@ def broadcast(cx: ProgramBuilder, a: tuple[Dim, ...], b: tuple[Dim, ...]) -> tup
 
 
 def _broadcast_dim(cx: ProgramBuilder, x: Dim, y: Dim) -> Dim:
-    """Return the broadcast of two sizes; refuses sizes that are not known to broadcast."""
+    """Return the size to which ``x`` and ``y`` broadcast; refuses sizes not known to broadcast."""
     if x == 1:
         return y
     if y in (1, x):
@@ -81,7 +81,7 @@ def identity(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("Pow")
 def power(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit Pow; integers to a float power are computed in double precision, then truncated."""
+    """Emit Pow. An integer to a float power is computed in double precision, then truncated."""
     base, exponent = cx.inputs(node)
     output = node.outputs[0]
     is_integer = not cx.dtype(base).is_floating_point()

@@ -1,5 +1,6 @@
-"""Lowers operators of other domains: DotGeneral by its dimension numbers, others as
-``domain::name``."""
+"""Lowers operators of other domains: DotGeneral with its dimension numbers as one attribute, all
+others as an instruction ``domain::name``.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +33,10 @@ def lower_extension(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def fitting_attributes(cx: ProgramBuilder, node: ir.Node, operator: Operator) -> Attributes:
-    """Return the attributes of ``node``; raises Unsupported E201 if its shape rule rejects them.
+    """Return the attributes of ``node``; raises Unsupported E201 if the operator's shape rule
+    rejects its operands or attributes.
 
-    ``smelt.compile`` has run that rule before; other callers may not have.
+    Shape inference runs that rule, too, but a caller of ``lower`` may not have run it.
     """
     attributes = operator.attributes_of(node)
     try:

@@ -1,4 +1,4 @@
-"""Lowers a whole graph, and reports every node that cannot be lowered at once."""
+"""Lowers a whole graph; all nodes that cannot be lowered are reported together."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def lower(model: ir.Model, supports: Supports = supports_none) -> Program:
 
 
 def lower_alone(model: ir.Model, node: ir.Node, supports: Supports = supports_none) -> Program:
-    """Return the Program of ``node`` alone; its inputs are those of the node that are not constant.
+    """Return the Program of ``node`` alone, whose inputs are its operands that are not constant.
 
-    ``supports`` as for ``lower``. Raises Unsupported E201 if the node cannot be lowered.
+    ``supports`` is that of ``lower``. Raises Unsupported E201 if the node cannot be lowered.
     """
     cx = ProgramBuilder(model, supports=supports)
     cx.node = node

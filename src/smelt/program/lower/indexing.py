@@ -32,8 +32,7 @@ _REDUCTIONS = ("none", "add", "mul", "max", "min")
 
 
 def _reduction(cx: ProgramBuilder, node: ir.Node) -> str:
-    """Return the name of the operator that combines an element with its update; refuses unknown
-    names."""
+    """Return the attribute ``reduction`` of a scatter; refuses values that ONNX does not define."""
     reduction = node.attributes.get_string("reduction", "none")
     if reduction not in _REDUCTIONS:
         raise cx.refuse(f"reduction={reduction!r}, not one of {', '.join(_REDUCTIONS)}")
@@ -82,7 +81,7 @@ def trilu(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _emit_dynamic_trilu(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit a mask of the elements on one side of a run-time diagonal."""
+    """Emit a Trilu whose diagonal is computed in the run, as a Where by row and column numbers."""
     m = Steps(cx)
     x, diagonal = m.array(node.inputs[0]), m.array(node.inputs[1]).reshape()
     rows, columns = x.shape[-2:]
@@ -104,7 +103,9 @@ def one_hot(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _emit_dynamic_one_hot(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit a comparison of each index with all numbers below the run-time depth."""
+    """Emit a OneHot whose depth is computed in the run: each index is compared with all numbers
+    below the depth.
+    """
     m, integers = Steps(cx), ir.DataType.INT64
     indices, depth, values = (m.array(value) for value in node.inputs)
     rank = len(indices.shape) + 1

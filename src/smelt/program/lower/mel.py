@@ -22,7 +22,11 @@ PER_DECADE, CORNER = 2595.0, 700.0
 
 @lowers("MelWeightMatrix")
 def mel_weight_matrix(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit a matrix [dft_length / 2 + 1, num_mel_bins] of triangles between neighboring bands."""
+    """Emit the matrix [dft_length / 2 + 1, num_mel_bins] that sums a spectrum into mel bands.
+
+    The weights of a band rise from 0 at the center of the band before, to 1 at its own center, and
+    fall to 0 at the center of the band after.
+    """
     m = Steps(cx)
     bands, length, rate, low, high = (m.array(value).reshape() for value in node.inputs)
     rows = _numbers(cx, m, node, 0, length.cast(INT64) / 2 + 1)
@@ -31,7 +35,7 @@ def mel_weight_matrix(cx: ProgramBuilder, node: ir.Node) -> None:
     step = (_mels(m, high) - begin) / (bands.cast(FLOAT) + 2.0)
 
     def bin_of(offset: int) -> Array:
-        """Return the bin of each band ``offset`` edges further on."""
+        """Return the spectrogram bin of each band's begin (offset 0), center (1) or end (2)."""
         mels = (columns + offset).cast(FLOAT) * step + begin
         hertz = (m.op("Exp", mels.cast(DOUBLE) * (math.log(10) / PER_DECADE)) - 1.0) * CORNER
         return m.op("Floor", hertz * (length.cast(DOUBLE) + 1.0) / rate.cast(DOUBLE))

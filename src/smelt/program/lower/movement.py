@@ -67,7 +67,12 @@ def expand(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _expand(cx: ProgramBuilder, node: ir.Node, source: int, sizes: ir.Value | None) -> None:
-    """Emit an Expand of ``source`` to ``sizes``, which may be data-dependent."""
+    """Emit an Expand of ``source`` to the shape of the node's result.
+
+    ``sizes`` is the operand that gives the shape. If its elements depend on data, the run reads
+    them. If the result has dims without a name of the model, the attribute ``against`` has the
+    requested sizes, so that the run can compute those dims.
+    """
     output = cx.define(node.outputs[0])
     if cx.by_data(sizes):
         cx.emit(DYNAMIC_EXPAND, (source, cx.slot(sizes)), (output,))
@@ -104,8 +109,8 @@ def concat(cx: ProgramBuilder, node: ir.Node) -> None:
 def slice_(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit Slice with ``starts``, ``ends``, ``axes`` and ``steps`` as in ONNX, with axes >= 0.
 
-    ``program/indexing.slices`` resolves them against a static shape. Windows of known size at a
-    run-time start become Gathers.
+    ``program/indexing.slices`` clamps them once the shape is static. A window of known size whose
+    start is computed at run time becomes a Gather along each of its axes.
     """
     sizes = window_sizes(node) if is_computed_input(node, 1) else None
     if sizes is not None:
@@ -129,7 +134,7 @@ def slice_(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _window(cx: ProgramBuilder, node: ir.Node, sizes: Mapping[int, int]) -> None:
-    """Emit one Gather per axis that reads ``sizes`` rows from the run-time start."""
+    """Emit one Gather per axis of a Slice with run-time starts; ``sizes`` maps axis to rows."""
     data, starts = cx.slot(node.inputs[0]), cx.slot(node.inputs[1])
     dtype, shape = cx.dtype(starts), list(cx.shape(data))
     for i, (axis, size) in enumerate(sizes.items()):
@@ -166,8 +171,9 @@ def split(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _equal_parts(cx: ProgramBuilder, node: ir.Node, size: Dim) -> tuple[Dim, ...]:
-    """Return the sizes of equal parts of an axis of ``size``; from opset 18 on the last ones may be
-    smaller.
+    """Return the sizes of the parts of an axis of ``size`` that a Split without sizes makes.
+
+    They are equal. From opset 18 on, the last ones may be smaller, or empty.
     """
     count = node.attributes.get_int("num_outputs", len(node.outputs))
     if isinstance(size, int):
@@ -207,9 +213,10 @@ def pad(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _crop(cx: ProgramBuilder, source: int, pads: list[Dim]) -> tuple[int, list[Dim]]:
-    """Return the slot of a Slice for negative pads, and the remaining pads.
+    """Emit a Slice that crops ``source`` by its negative pads; return its slot and the other pads.
 
-    Modes that repeat elements must not repeat cropped ones.
+    It is needed for modes that repeat elements, such as ``reflect``: they must not repeat cropped
+    ones.
     """
     crops = [-pad if isinstance(pad, int) and pad < 0 else 0 for pad in pads]
     if not any(crops):
@@ -229,56 +236,6 @@ def _crop(cx: ProgramBuilder, source: int, pads: list[Dim]) -> tuple[int, list[D
         steps=(1,) * len(axes),
     )
     return source, [0 if crop else pad for pad, crop in zip(pads, crops, strict=True)]
-
-
-@lowers("DepthToSpace")
-def depth_to_space(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit Reshape, Transpose and Reshape: blocks of the channels go behind height and width."""
-    block = node.attributes.get_int("blocksize", 1)
-    batch, channels, height, width = cx.shape(cx.slot(node.inputs[0]))
-    blocks: tuple[Dim, ...]
-    if node.attributes.get_string("mode", "DCR") == "DCR":
-        blocks, perm = (
-            (batch, block, block, _div(cx, channels, block**2), height, width),
-            (0, 3, 4, 1, 5, 2),
-        )
-    else:
-        blocks, perm = (
-            (batch, _div(cx, channels, block**2), block, block, height, width),
-            (0, 1, 4, 2, 5, 3),
-        )
-    _transpose_blocks(cx, node, blocks, perm)
-
-
-@lowers("SpaceToDepth")
-def space_to_depth(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit Reshape, Transpose and Reshape: height and width are split by ``block``, and both
-    blocks join the channels, before them in mode DCR.
-    """
-    block = node.attributes.get_int("blocksize", 1)
-    batch, channels, height, width = cx.shape(cx.slot(node.inputs[0]))
-    blocks = (batch, channels, _div(cx, height, block), block, _div(cx, width, block), block)
-    depth_first = node.attributes.get_string("mode", "DCR") == "DCR"
-    _transpose_blocks(cx, node, blocks, (0, 3, 5, 1, 2, 4) if depth_first else (0, 1, 3, 5, 2, 4))
-
-
-def _div(cx: ProgramBuilder, size: Dim, by: int) -> Dim:
-    """Return ``size`` divided into blocks of ``by`` rows; a run in which the division is not exact
-    aborts.
-    """
-    if by < 1 or (isinstance(size, int) and size % by):
-        raise cx.refuse_size(f"size {size} does not divide into blocks of {by}")
-    return size // by
-
-
-def _transpose_blocks(
-    cx: ProgramBuilder, node: ir.Node, blocks: tuple[Dim, ...], perm: tuple[int, ...]
-) -> None:
-    """Emit a Reshape of the input to ``blocks``, a Transpose by ``perm``, and a Reshape to the
-    output."""
-    split_up = cx.emit_new("Reshape", (cx.slot(node.inputs[0]),), blocks)
-    transposed = cx.emit_new("Transpose", (split_up,), [blocks[i] for i in perm], perm=perm)
-    cx.emit("Reshape", (transposed,), (cx.define(node.outputs[0]),))
 
 
 @lowers("ConstantOfShape")

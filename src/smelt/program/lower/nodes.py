@@ -21,10 +21,10 @@ from smelt.program.lower.unlowered import why_unlowered
 def lower_body(
     cx: ProgramBuilder, graph: ir.Graph, types: Iterable[tuple[ir.DataType, Iterable[Dim]]]
 ) -> ProgramBuilder:
-    """Return the builder of ``graph`` as a Program whose inputs have ``types``, then captured
-    values.
+    """Lower ``graph``, the body of a node, and return its builder.
 
-    Raises the first Unsupported E201 of its nodes.
+    Its first inputs have ``types`` (element type and shape); values that it captures from the outer
+    graph follow. Raises the first Unsupported E201 of its nodes.
     """
     body = ProgramBuilder(cx.model, cx)
     inputs = []
@@ -45,9 +45,9 @@ def lower_body(
 
 
 def lower_node(cx: ProgramBuilder, node: ir.Node, *, broken: bool) -> Unsupported | None:
-    """Return None after lowering one node, or its refusal.
+    """Lower one node; return the error if that fails, so that all errors are reported together.
 
-    ``broken``: an earlier node was refused; nodes that read its results are skipped.
+    ``broken``: an earlier node failed. A node that reads its results is skipped, without an error.
     """
     if len(node.outputs) == 1 and constants.tensor_of(node.outputs[0]) is not None:
         return None  # a Constant: it gets a slot when something reads it
@@ -63,7 +63,10 @@ def lower_node(cx: ProgramBuilder, node: ir.Node, *, broken: bool) -> Unsupporte
 
 
 def dispatch(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit the instructions of ``node``; raises Unsupported E201."""
+    """Emit the instructions of ``node`` by the lowering of its operator; raises Unsupported E201.
+
+    It is refused if it has attributes or inputs that the lowering would not read.
+    """
     operator = find(node.domain, node.op_type) if node.domain else None
     if operator is not None and operator.runtime and not operator.knows(node):
         raise cx.refuse(

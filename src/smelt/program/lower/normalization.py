@@ -20,8 +20,9 @@ on."""
 
 @lowers("Softmax", "LogSoftmax", "Hardmax")
 def softmax(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit Softmax with ``axis`` >= 0; before opset 13, emit a Softmax over the rows of a reshaped
-    matrix.
+    """Emit Softmax with ``axis`` >= 0.
+
+    Before opset 13, it covers all dims from ``axis`` on; these are merged into one by a Reshape.
     """
     source = cx.slot(node.inputs[0])
     shape = cx.shape(source)
@@ -72,7 +73,11 @@ def batch_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _in_training(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit a normalization by mean and variance of the batch, and updated running statistics."""
+    """Emit a BatchNormalization in training mode.
+
+    It normalizes by mean and variance of the batch. Further outputs are the running mean and
+    variance: ``old * momentum + of the batch * (1 - momentum)``.
+    """
     m = Steps(cx)
     x, *parameters = (m.array(value) for value in node.inputs)
     shape = m.sizes(x)
@@ -127,10 +132,10 @@ def layer_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("MeanVarianceNormalization")
 def mean_variance_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit a normalization by the mean square of centered values, as in ONNX Runtime.
+    """Emit ``(x - mean) / (deviation + 1e-9)``, where the variance is the mean of
+    ``(x - mean)^2``, as in ONNX Runtime.
 
-    ONNX's formula, the mean of squares minus the squared mean, loses the variance of numbers far
-    from 0.
+    The formula of ONNX, the mean of squares minus the squared mean, cancels for numbers far from 0.
     """
     m = Steps(cx)
     x = m.array(node.inputs[0])

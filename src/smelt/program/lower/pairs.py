@@ -26,7 +26,10 @@ PAIR = "\N{DOUBLE-STRUCK CAPITAL C}"
 
 
 def on_pairs(step: Step, ranks: tuple[int, ...]) -> Step:
-    """Return ``step`` for operands of pairs; ``ranks`` do not count the dim of parts."""
+    """Return ``step`` of a contraction for operands with one more dim: the parts, at the end.
+
+    ``ranks`` are the ranks of its operands without that dim.
+    """
     labels = (*step.labels, PAIR * 2)
     if step.op == DIAGONAL:
         return replace(step, labels=labels, axes=(*step.axes, len(step.labels)))

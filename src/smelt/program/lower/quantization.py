@@ -21,8 +21,12 @@ FLOAT, INT32 = ir.DataType.FLOAT, ir.DataType.INT32
 EXACT_FLOAT = 2**24
 """Integers up to this are exact in float32."""
 
-REACH = float(2**20)
-"""Beyond all 16-bit numbers and their zero points, and sums with them are exact in 32 bits."""
+ROUNDED_LIMIT = float(2**20)
+"""Numbers are clipped to this before they become integers.
+
+It is beyond every 16-bit number plus a zero point, so that no result changes; and a sum of it and a
+zero point fits in 32 bits.
+"""
 
 
 @lowers("DequantizeLinear")
@@ -122,7 +126,10 @@ def _convolution(
     w_zero: ir.Value | None,
     output: ir.Value,
 ) -> int:
-    """Return the sums of an integer convolution as floats, or doubles where floats would round."""
+    """Return the slot of the sums of ``(x - x_zero) * (w - w_zero)`` over each window.
+
+    They are floats, or doubles where a sum of products of bytes could exceed 2**24.
+    """
     sizes = _sizes(cx, w)
     if output.shape is None:
         raise cx.refuse("the rank of the result is not known")
@@ -139,10 +146,9 @@ def _convolution(
 
 
 def _emitted_whole(cx: ProgramBuilder, node: ir.Node) -> bool:
-    """Emit a QuantizeLinear or DequantizeLinear with ``axis`` >= 0 as one instruction; return True
-    if done.
+    """Emit a QuantizeLinear or DequantizeLinear as one instruction, and return True.
 
-    False if the target lacks it, or if the node requests a precision or blocks.
+    False if the target has no kernel for it, or if the node requests a precision or blocks.
     """
     rank = len(cx.shape(cx.slot(node.inputs[0])))
     scales = cx.shape(cx.slot(node.inputs[1]))
@@ -173,11 +179,12 @@ def _requantize(cx: ProgramBuilder, value: int, point: int | None, output: ir.Va
     """Emit ``value`` rounded to even plus ``point``, clamped to the element type of ``output``."""
     shape, dtype = cx.shape(value), output.dtype
     assert dtype is not None
-    limited = cx.emit_new("Clip", (value,), shape, min=-REACH, max=REACH)
+    limited = cx.emit_new("Clip", (value,), shape, min=-ROUNDED_LIMIT, max=ROUNDED_LIMIT)
     rounded = _cast(cx, cx.emit_new("Round", (limited,), shape), INT32)
     if point is not None:
         # NaN becomes the least integer, from which a point below 0 would wrap around.
-        rounded = cx.emit_new("Clip", (rounded,), shape, min=-int(REACH), max=int(REACH))
+        limit = int(ROUNDED_LIMIT)
+        rounded = cx.emit_new("Clip", (rounded,), shape, min=-limit, max=limit)
         rounded = cx.emit_new("Add", (rounded, point), shape)
     low, high = _range(dtype)
     clamped = cx.emit_new("Clip", (rounded,), shape, min=low, max=high)
@@ -244,8 +251,11 @@ def _rows(cx: ProgramBuilder, slot: int, rank: int) -> int:
 
 
 def _along(cx: ProgramBuilder, node: ir.Node, slot: int, shape: tuple[Dim, ...]) -> int:
-    """Return scales or zero points reshaped, or repeated for each block, to broadcast to
-    ``shape``."""
+    """Return the scales or zero points in ``slot`` such that they broadcast to ``shape``.
+
+    One number is a scalar. A vector is reshaped, so that its numbers lie along the node's ``axis``.
+    With ``block_size``, each number is repeated for the rows of its block.
+    """
     slot = _scalar(cx, slot)
     sizes, rank = cx.shape(slot), len(shape)
     if not sizes:

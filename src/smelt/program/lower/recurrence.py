@@ -1,4 +1,7 @@
-"""LSTM, GRU and RNN: one product for the inputs of all steps, then a loop per direction."""
+"""Lowers LSTM, GRU and RNN: one product for the inputs of all steps, then a Recurrence.
+
+A Recurrence is the loop over the steps of one direction, with the products of the states.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,11 @@ ORDERS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True
 
 @dataclass
 class _Layer:
-    """One node while it is lowered; ``x`` is [steps, batch, inputs]."""
+    """One node while it is lowered.
+
+    ``x`` is the slot of the input as [steps, batch, inputs], ``hidden`` the size of a state,
+    ``directions`` their number. ``batch_first``: the node has the batch before the steps.
+    """
 
     cx: ProgramBuilder
     node: ir.Node
@@ -30,8 +37,10 @@ class _Layer:
     directions: int
 
     def input_of(self, index: int, direction: int) -> int:
-        """Return the slot of input ``index`` for one direction, without the dim of directions, or
-        ABSENT.
+        """Return the slot of the part of input ``index`` for one direction; ABSENT if the node
+        lacks the input.
+
+        The dim of directions, such as the first of the weights, is gone.
         """
         value = self.cx.input(self.node, index)
         if value is None:
@@ -48,7 +57,7 @@ class _Layer:
 
 
 def _cut(cx: ProgramBuilder, slot: int, axis: int, start: int, end: int, rows: int) -> int:
-    """Return ``rows`` rows from ``start`` to ``end`` along ``axis``."""
+    """Return the slot of a Slice from ``start`` to ``end`` along ``axis``, which has ``rows``."""
     shape = list(cx.shape(slot))
     shape[axis] = rows
     return cx.emit_new(
@@ -107,8 +116,10 @@ def _functions(cx: ProgramBuilder, node: ir.Node, directions: int) -> list[Activ
 def _direction(
     layer: _Layer, direction: int, reverse: bool, functions: list[Activation]
 ) -> tuple[int, ...]:
-    """Emit one direction and return its slots: all steps [T, B, H], last state, and the last cell
-    of an LSTM.
+    """Emit one direction: a DotGeneral of all inputs, the biases, and the Recurrence.
+
+    Return the slots of all states [T, B, H], of the last state [B, H] and, for an LSTM, of the last
+    cell state.
     """
     cx, node = layer.cx, layer.node
     reset_after_product = node.op_type == "GRU" and bool(
@@ -170,11 +181,12 @@ def _attributes(
 def _biased(
     layer: _Layer, direction: int, gates: int, reset_after_product: bool
 ) -> tuple[int, int]:
-    """Return ``gates`` plus biases, and the slot of a bias of GRU's hidden gate that is added
-    later (or ABSENT).
+    """Return ``gates`` plus biases, and the slot of the bias that the Recurrence adds (or ABSENT).
 
-    ``reset_after_product``: that bias is applied after the reset gate. The bias has one half for
-    the inputs and one for the states; their first ``common_size`` entries are added together.
+    The bias of the node has one half for the inputs and one for the states. Their sum is added
+    here, except with ``reset_after_product``: a GRU then scales the product with the state, and
+    the state's bias of the candidate, by the reset gate. That part of the second half goes to the
+    Recurrence; only the first ``common_size`` entries of both halves are added together.
     """
     cx, bias = layer.cx, layer.input_of(3, direction)
     if bias == ABSENT:
@@ -202,12 +214,11 @@ def _biased(
 
 
 def _computed_bias(layer: _Layer, bias: int, summed: int, size: int) -> tuple[int, int]:
-    """Return the bias to add to the gates, and the slot of the part that is added later (or
-    ABSENT).
+    """Do with instructions what ``_biased`` does with a constant bias.
 
-    ``bias`` has two halves of ``size`` entries. The bias to add is the sum of both halves in its
-    first ``summed`` entries, and the first half in the others. The part that is added later has the
-    other entries of the second half.
+    ``bias`` has two halves of ``size`` entries. Return the slot of the bias for the gates: the sum
+    of both halves in its first ``summed`` entries, the first half in the others. Return also the
+    slot of the other entries of the second half, which the Recurrence adds (or ABSENT).
     """
     cx = layer.cx
 
@@ -223,10 +234,10 @@ def _computed_bias(layer: _Layer, bias: int, summed: int, size: int) -> tuple[in
 
 
 def _join(layer: _Layer, value: ir.Value, parts: list[int], result_number: int) -> None:
-    """Emit one result of all directions: [T, D, B, H] for ``result_number`` 0, else [D, B, H];
-    batch first with ``layout``.
+    """Emit the result ``value`` of the node from its parts, one slot for each direction.
 
-    ``parts`` are the slots of this result, one for each direction.
+    Result 0, all states, is [T, D, B, H]; the last states are [D, B, H]. With ``layout`` 1, the
+    batch comes first.
     """
     cx, output = layer.cx, layer.cx.define(value)
     *steps, batch, hidden = cx.shape(parts[0])

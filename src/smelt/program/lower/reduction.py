@@ -31,6 +31,7 @@ NARROW = frozenset(
 """Integers whose mean fits where their sum may overflow: they are summed in 64 bits."""
 
 IDENTITY_WITHOUT_AXES = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd")
+"""Reductions that return their operand if they reduce no axis; others apply a root or logarithm."""
 
 
 @lowers(*REDUCTIONS)
@@ -68,7 +69,7 @@ def _reduce(
 
 
 def _emit_dynamic_reduce(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit a reduction over run-time axes, whose number is the size of their input."""
+    """Emit a reduction whose axes are an operand, of which only the number is known here."""
     noop = node.attributes.get_int("noop_with_empty_axes", 0)
     inputs = cx.inputs(node)
     (count,) = cx.shape(inputs[1])

@@ -9,8 +9,10 @@ from smelt.ir.provenance import origin_of
 
 
 def refusal(node: ir.Node | None, why: str, fix: str = "") -> Unsupported:
-    """Return the error E201 for ``node``, with the types of its inputs, or for the model if it is
-    None."""
+    """Return the error E201: ``node`` cannot be lowered, for the reason ``why``.
+
+    It names the types of the node's inputs. Without a node, it is the error of the whole model.
+    """
     if node is None:
         return Unsupported("E201", "the model cannot be lowered", why=why, fix=fix)
     name = f"{node.domain}::{node.op_type}" if node.domain else node.op_type

@@ -22,11 +22,11 @@ COORDINATES = "coordinate_transformation_mode"
 
 @lowers("Resize", "Upsample")
 def resize(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit one ``Resample`` per axis that changes; its attributes are ``Sampling`` and ``axis``.
+    """Emit one ``Resample`` for each axis that changes, with the attributes of its ``Sampling``.
 
-    Interpolated integers are computed as floats. The axis that shrinks most goes first, so that
-    later ones have less to do. Of two axes that grow alike the inner one goes first, so that the
-    outer one copies contiguous rows.
+    Interpolated integers are computed as floats. The axis that shrinks most is resized first, so
+    that later ones read fewer elements. Of two axes that grow alike, the inner one is first, so
+    that the outer one copies contiguous rows.
     """
     if is_data_dependent(cx, node, range(1, 4)):
         emit_dynamic_resize(cx, node, _axes(cx, node, cx.rank(node.inputs[0])), _sampling(cx, node))
@@ -61,7 +61,10 @@ def resize(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _narrow(cx: ProgramBuilder, source: int, output: int) -> None:
-    """Emit a Cast back to integers, clamped to their range, which a cubic kernel may exceed."""
+    """Emit a Cast of interpolated floats back to integers.
+
+    They are clamped to the range of the integers first, which a cubic kernel may exceed.
+    """
     shape, dtype = cx.shape(source), cx.dtype(output)
     limits = np.iinfo(dtype.numpy()) if dtype != ir.DataType.BOOL else None
     if limits is not None:

@@ -1,4 +1,8 @@
-"""Reads an image at computed positions: one Gather of channel rows per tap, summed by weights."""
+"""Reads an image at computed positions, for GridSample, RoiAlign and DeformConv.
+
+Each pixel that a position reads (tap) is one Gather from the image as rows of channels. The
+weighted sum of the taps interpolates between pixels.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ CUBIC = -0.75
 
 
 Extent: TypeAlias = "int | Array"
-"""The size of an axis."""
+"""The size of an axis: a number, or a scalar that the run computes."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +43,9 @@ class Sampler:
     def __init__(self, m: Steps, image: Array, position_type: ir.DataType) -> None:
         """Transpose ``image`` to rows of channels.
 
-        ``sizes`` are numbers, or scalars of type ``position_type`` (the type of positions) if
-        runtime-sized. ``strides`` are how many rows apart neighbors along each spatial axis are.
+        ``sizes`` are the spatial sizes: numbers, or scalars of type ``position_type``, the type of
+        positions, if the run computes them. ``strides`` has, for each spatial axis, the distance in
+        rows between neighboring pixels.
         """
         self.m = m
         self.batch, self.channels, *dims = image.shape
@@ -97,7 +102,9 @@ class Sampler:
         return values * weight.cast(self.dtype).reshape(*weight.shape, 1)
 
     def total(self, samples: Array, axes: Sequence[Sequence[Tap]]) -> Array:
-        """Return the sum over all combinations of the taps of each axis."""
+        """Return the weighted sum over all combinations of the taps of each axis: in two dims,
+        with two taps each, over four pixels.
+        """
         total: Array | None = None
         for taps in itertools.product(*axes):
             value = self.weighted(samples, taps)

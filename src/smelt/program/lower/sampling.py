@@ -1,14 +1,14 @@
 """Lowers operators that read images at computed positions: GridSample, RoiAlign, DeformConv.
 
-Each reads a few pixels per position, by one Gather of channel rows each, and sums them by weights.
-AffineGrid, which computes such positions, is here too.
+``sampler.Sampler`` reads a few pixels for each position, and sums them by weights. ``affine_grid``
+lowers the operator that computes positions for GridSample.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import onnx_ir as ir
@@ -17,7 +17,6 @@ from smelt.ir.symbolic_dims.element_counts import dim_product
 from smelt.program.lower.arrays import Array, Steps
 from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.convolution import window_attributes
-from smelt.program.lower.dynamic_movement import data_dependent_size, is_data_dependent
 from smelt.program.lower.registry import lowers
 from smelt.program.lower.sampler import NARROW, Extent, Sampler, Tap, around, within
 
@@ -29,8 +28,10 @@ Edge = Callable[[Array], Array]
 
 @lowers("GridSample")
 def grid_sample(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit samples of x [N, C, sizes...] at positions grid [N, places..., coordinates], last axis
-    first."""
+    """Emit samples of x [N, C, sizes...] at the positions of grid [N, places..., rank].
+
+    The coordinates of a position are from -1 to 1, that of the last axis first.
+    """
     m = Steps(cx)
     x, grid = m.array(node.inputs[0]), m.array(node.inputs[1])
     computed_type = ir.DataType.FLOAT if grid.dtype in NARROW else grid.dtype
@@ -60,7 +61,12 @@ def grid_sample(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _taps(m: Steps, n: Array, size: Extent, mode: str, padding: str, align: bool) -> list[Tap]:
-    """Return the pixels along an axis of ``size`` that coordinates ``n`` from -1 to 1 read."""
+    """Return the pixels along an axis of ``size`` that coordinates ``n`` from -1 to 1 read.
+
+    ``align``: -1 and 1 are the centers of the first and last pixel, else their outer edges.
+    ``padding`` says how positions outside of the image are read: as zeros, or at the border, or
+    reflected.
+    """
     x = (n + 1) * ((size - 1) / 2) if align else ((n + 1) * size - 1) / 2
     low, high = (0.0, size - 1.0) if align else (-0.5, size - 0.5)
 
@@ -84,7 +90,11 @@ def _taps(m: Steps, n: Array, size: Extent, mode: str, padding: str, align: bool
 
 
 def _reflected(m: Steps, x: Array, low: float, high: float | Array) -> Array:
-    """Return ``x`` reflected at both ends until it lies between them."""
+    """Return ``x`` reflected at ``low`` and ``high`` until it lies between them.
+
+    The result is a triangle wave of ``x`` with period ``2 * (high - low)``; ``low`` if both ends
+    are equal.
+    """
     extent = high - low
     if not isinstance(extent, Array) and extent == 0:
         return x * 0 + low
@@ -164,7 +174,11 @@ def _default_coordinates(cx: ProgramBuilder) -> str:
 def _pooled(
     m: Steps, sampler: Sampler, numbers: Array, coordinates: list[Array], mode: str
 ) -> Array:
-    """Return samples [R, P, C]: sums of four weighted pixels, or their maximum in mode "max"."""
+    """Return samples [R, P, C] of the images ``numbers`` at P positions for each of R boxes.
+
+    A sample is the sum of four weighted pixels or, in mode "max", the largest of them. Positions
+    more than a pixel outside of the image give 0.
+    """
     outside: Array | None = None
     axes = []
     for coordinate, size in zip(coordinates, sampler.sizes, strict=True):
@@ -182,7 +196,10 @@ def _pooled(
 
 @lowers("DeformConv")
 def deform_conv(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit a Conv that reads each pixel of a window at an offset, times the mask if present."""
+    """Emit a Conv that reads each pixel of a window at an offset, times the mask if present.
+
+    The sampled pixels are the columns of im2col, which are then multiplied by the filters.
+    """
     m = Steps(cx)
     x, w, offset = (m.array(value) for value in node.inputs[:3])
     kernel = m.sizes(w)[2:]
@@ -194,23 +211,11 @@ def deform_conv(cx: ProgramBuilder, node: ir.Node) -> None:
         raise cx.refuse("the groups do not divide the channels, or the image is empty")
     computed_type = ir.DataType.FLOAT if x.dtype in NARROW else x.dtype
     dtype, x, w = x.dtype, x.cast(computed_type), w.cast(computed_type)
-    count, share = math.prod(result_sizes), channels // offsets
-    sampler = Sampler(m, x.reshape(batch * offsets, share, *sizes), computed_type)
+    count, channels_per_offset = math.prod(result_sizes), channels // offsets
+    images = x.reshape(batch * offsets, channels_per_offset, *sizes)
+    sampler = Sampler(m, images, computed_type)
     offsets_of_taps = offset.cast(computed_type).reshape(batch * offsets, taps, rank, count)
-    axes = []
-    for axis in range(rank):
-        start = m.constant(_window_places(window, kernel, result_sizes, axis), computed_type)
-        coordinate = (
-            offsets_of_taps.rows(axis, axis + 1, 2).reshape(batch * offsets, taps, count) + start
-        )
-        coordinate = coordinate.reshape(batch * offsets, taps * count)
-        taps_around = around(m, coordinate, "linear")
-        axes.append(
-            [
-                Tap(position, within(m, position, sizes[axis]), weight)
-                for position, weight in taps_around
-            ]
-        )
+    axes = _deformed_taps(offsets_of_taps, window, kernel, result_sizes, sizes)
     numbers = m.constant(np.arange(batch * offsets).reshape(-1, 1))
     sampled = sampler.total(numbers, axes)
     mask = cx.input(node, 4)
@@ -218,7 +223,8 @@ def deform_conv(cx: ProgramBuilder, node: ir.Node) -> None:
         sampled = sampled * m.array(mask).cast(computed_type).reshape(
             batch * offsets, taps * count, 1
         )
-    columns = sampled.reshape(batch, offsets, taps, count, share).transpose(0, 1, 4, 2, 3)
+    columns = sampled.reshape(batch, offsets, taps, count, channels_per_offset)
+    columns = columns.transpose(0, 1, 4, 2, 3)
     columns = columns.reshape(batch, group, channels // group, taps, count)
     filters = m.sizes(w)[0]
     weights = w.reshape(group, filters // group, channels // group, taps)
@@ -229,10 +235,37 @@ def deform_conv(cx: ProgramBuilder, node: ir.Node) -> None:
     m.set_output(node.outputs[0], result.cast(dtype))
 
 
+def _deformed_taps(
+    offsets: Array,
+    window: Mapping[str, object],
+    kernel: tuple[int, ...],
+    result_sizes: tuple[int, ...],
+    sizes: Sequence[int],
+) -> list[list[Tap]]:
+    """Return, for each axis, the two pixels around each position that a DeformConv reads.
+
+    ``offsets`` are [N, taps, rank, places]; the positions of a tap at all places are [N, taps *
+    places]. Pixels outside of the image, which has ``sizes``, count as 0.
+    """
+    m, (batch, taps, rank, count) = offsets.m, offsets.m.sizes(offsets)
+    axes = []
+    for axis in range(rank):
+        start = m.constant(_window_places(window, kernel, result_sizes, axis), offsets.dtype)
+        position = offsets.rows(axis, axis + 1, 2).reshape(batch, taps, count) + start
+        position = position.reshape(batch, taps * count)
+        axes.append(
+            [
+                Tap(pixel, within(m, pixel, sizes[axis]), weight)
+                for pixel, weight in around(m, position, "linear")
+            ]
+        )
+    return axes
+
+
 def _window_places(
     window: Mapping[str, object], kernel: tuple[int, ...], out: tuple[int, ...], axis: int
 ) -> np.ndarray:
-    """Return [taps, places]: the position along ``axis`` of each window pixel before its offset."""
+    """Return the position along ``axis`` of each window pixel before its offset: [taps, places]."""
     strides, dilations, pads = (window[name] for name in ("strides", "dilations", "pads"))
     assert isinstance(strides, tuple)
     assert isinstance(dilations, tuple)
@@ -240,59 +273,3 @@ def _window_places(
     tap = np.indices(kernel)[axis].reshape(-1, 1) * dilations[axis]
     starts = np.indices(out)[axis].reshape(1, -1) * strides[axis] - pads[axis]
     return np.asarray(tap + starts)
-
-
-@lowers("AffineGrid")
-def affine_grid(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit theta [N, r, r + 1] times the pixel positions of an image, each from -1 to 1."""
-    m = Steps(cx)
-    theta = m.array(node.inputs[0])
-    if is_data_dependent(cx, node, [1]):
-        _emit_dynamic_grid(m, node, theta)
-        return
-    size = cx.ints(node, "size", 1)
-    batch, rank, _ = m.sizes(theta)
-    if size is None or len(size) != rank + 2 or size[0] != batch:
-        raise cx.refuse("the input size does not fit the shape of theta")
-    grid_sizes = size[2:]
-    ends = [
-        1.0 if node.attributes.get_int("align_corners", 0) else 1 - 1 / max(length, 1)
-        for length in grid_sizes
-    ]
-    lines = [np.linspace(-end, end, length) for end, length in zip(ends, grid_sizes, strict=True)]
-    mesh = np.meshgrid(*lines, indexing="ij")[::-1]
-    points = np.stack([*mesh, np.ones(grid_sizes)]).reshape(rank + 1, -1)
-    computed_type = ir.DataType.FLOAT if theta.dtype in NARROW else theta.dtype
-    grid = m.dot("nij,jp->npi", theta.cast(computed_type), m.constant(points, computed_type))
-    m.set_output(node.outputs[0], grid.cast(theta.dtype).reshape(batch, *grid_sizes, rank))
-
-
-def _emit_dynamic_grid(m: Steps, node: ir.Node, theta: Array) -> None:
-    """Emit the grid for run-time sizes: one line of positions per axis times its column of
-    theta."""
-    batch, rank, _ = m.sizes(theta)
-    sizes, computed_type = m.array(node.inputs[1]), ir.DataType.DOUBLE
-    if sizes.shape != (rank + 2,):
-        raise m.cx.refuse("the input size does not fit the shape of theta")
-    lines = []
-    for axis in range(rank):
-        count = sizes.rows(axis + 2, axis + 3, 0).reshape().cast(computed_type)
-        after = data_dependent_size(m.cx, node.outputs[0], axis + 1)
-        indices = m.numbers_below(count, after, node.outputs[0])
-        if node.attributes.get_int("align_corners", 0):
-            line = indices * 2 / m.op("Max", count - 1, 1) - 1
-        else:
-            line = (indices * 2 + 1) / count - 1
-        lines.append(line.reshape(after, *[1] * (rank - 1 - axis)))
-    matrix, columns = theta.cast(computed_type), []
-    for row in range(rank):
-        factors = [
-            matrix.rows(row, row + 1, 1).rows(i, i + 1, 2).reshape(batch, *[1] * rank)
-            for i in range(rank + 1)
-        ]
-        total = factors[rank]
-        for factor, line in zip(factors, reversed(lines), strict=False):
-            total = total + factor * line
-        columns.append(total.reshape(*total.shape, 1))
-    grid = m.emit("Concat", columns, (*total.shape, rank), axis=rank + 1)
-    m.set_output(node.outputs[0], grid.cast(theta.dtype))

@@ -1,6 +1,6 @@
 """Lowers operators with results of data-dependent size, and bit casts.
 
-The sizes are the declared ones of the outputs; a run that finds another number of elements fails.
+If the model declares the size of such a result, a run with another number of elements fails.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def unique(cx: ProgramBuilder, node: ir.Node) -> None:
             _set_type(value, INT64, (size,))
             outputs.append(cx.define(value))
         else:
-            outputs.append(cx.new(INT64, (size,), "places"))
+            outputs.append(cx.new(INT64, (size,), "places"))  # nothing reads this result
     cx.emit("Unique", (rows.slot,), outputs, sorted=node.attributes.get_int("sorted", 1))
     back = [perm.index(i) for i in range(len(perm))] if by_axis else [0]
     m.set_output(output, Array(m, distinct).transpose(*back))

@@ -14,7 +14,11 @@ from smelt.program.lower.registry import lowers
 
 @lowers("Col2Im")
 def col2im(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit sums of columns [N, C * block, L] in images [N, C, sizes...], without the padding."""
+    """Emit the images [N, C, sizes...] whose blocks, as im2col reads them, are added up.
+
+    The input is [N, C * block, L], with L blocks. Elements of the padding are dropped. A Gather
+    takes the elements inside the image as rows, and a ScatterND adds each row to its pixel.
+    """
     m = Steps(cx)
     x = m.array(node.inputs[0])
     image, block = cx.ints(node, "image_shape", 1), cx.ints(node, "block_shape", 2)
@@ -35,10 +39,10 @@ def col2im(cx: ProgramBuilder, node: ir.Node) -> None:
     # for each tap and block: whether its pixel is in the image, and the index of that pixel
     inside, target = np.ones((taps, count), bool), np.zeros((taps, count), np.int64)
     for i, size in enumerate(image):
-        tap = np.indices(block)[i].reshape(-1, 1) * dilations[i]
-        index = tap + np.indices(steps)[i].reshape(1, -1) * strides[i] - pads[i]
+        offset = np.indices(block)[i].reshape(-1, 1) * dilations[i]
+        index = offset + np.indices(steps)[i].reshape(1, -1) * strides[i] - pads[i]
         inside &= (index >= 0) & (index < size)
-        target = target * size + index
+        target = target * size + index  # row-major
     rows = x.reshape(batch, columns // taps, taps * count).transpose(2, 0, 1)
     read = rows.gather(m.constant(np.flatnonzero(inside)))
     zeros = m.constant(0, x.dtype).expand(pixels, batch, columns // taps)
@@ -49,10 +53,10 @@ def col2im(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("MaxUnpool")
 def max_unpool(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit an image of zeros with each element at its index in the flat image.
+    """Emit images of zeros, into which each element is written at its index.
 
-    Indices count within the image that the window implies, which lies at the front of a larger
-    ``output_shape``.
+    An index counts in the flattened result that a MaxPool with these windows would read. A larger
+    ``output_shape`` adds zeros at the ends of that result.
     """
     m = Steps(cx)
     x, indices = m.array(node.inputs[0]), m.array(node.inputs[1])
@@ -68,33 +72,27 @@ def max_unpool(cx: ProgramBuilder, node: ir.Node) -> None:
     ]
     implied = (*shape[:2], *sizes)
     output_shape = cx.ints(node, "output_shape", 2) or implied
-    if min(implied) < 1 or any(
-        size_wanted < size_implied
-        for size_wanted, size_implied in zip(output_shape, implied, strict=True)
-    ):
+    growth = [new - size for new, size in zip(output_shape, implied, strict=True)]
+    if min(implied) < 1 or min(growth) < 0:
         raise cx.refuse(f"output_shape {list(output_shape)} is less than {list(implied)}")
     zeros = m.constant(0, x.dtype).expand(math.prod(implied))
-    elements_and_indices = [x.reshape(math.prod(shape)), indices.reshape(math.prod(shape), 1)]
-    placed = m.emit(
-        "ScatterND",
-        (zeros, elements_and_indices[1], elements_and_indices[0]),
-        zeros.shape,
-        reduction="none",
-    )
+    elements = x.reshape(math.prod(shape))
+    rows = indices.reshape(math.prod(shape), 1)
+    placed = m.emit("ScatterND", (zeros, rows, elements), zeros.shape, reduction="none")
     result = placed.reshape(*implied)
     if output_shape != implied:
-        end_pads = [
-            size_wanted - size_implied
-            for size_wanted, size_implied in zip(output_shape, implied, strict=True)
-        ]
-        pads = (*(0,) * len(shape), *end_pads)
+        pads = (*(0,) * len(shape), *growth)
         result = m.emit("Pad", (result,), output_shape, pads=pads, mode="constant", value=0)
     m.set_output(node.outputs[0], result)
 
 
 @lowers("TensorScatter")
 def tensor_scatter(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit the cache with rows of the update along ``axis``, from each sample's start on."""
+    """Emit a copy of the cache with the update written along ``axis``.
+
+    Each sample's rows begin at its number in ``write_indices``. In mode ``circular``, rows behind
+    the end continue at the front.
+    """
     m = Steps(cx)
     cache, update = m.array(node.inputs[0]), m.array(node.inputs[1])
     shape, count = m.sizes(cache), m.sizes(update)

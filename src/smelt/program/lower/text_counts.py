@@ -12,10 +12,11 @@ from smelt.program.lower.registry import lowers
 
 @lowers("TfIdfVectorizer")
 def tf_idf(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit comparisons of each position of a row [B, n] with each n-gram, by length and skip.
+    """Emit the number of times that each n-gram occurs in each row of the input [B, n].
 
-    ``starts`` are where the n-grams of length 1, 2, ... begin in the pool, and ``indexes`` the
-    result column of each n-gram.
+    ``starts`` has the positions in the pool at which the n-grams of length 1, 2, ... begin;
+    ``indexes`` the result column of each n-gram. The counts of all n-grams are computed first; a
+    product with a 0-1 matrix puts them into their columns.
     """
     m = Steps(cx)
     x = m.array(node.inputs[0])
@@ -75,7 +76,11 @@ def _counts(m: Steps, rows: Array, grams: np.ndarray, skips: int) -> Array:
 
 
 def _weighted(m: Steps, counts: Array, node: ir.Node, width: int) -> Array:
-    """Return the counts multiplied by the weights of the mode."""
+    """Return the counts as the node's ``mode`` requests them.
+
+    ``TF`` returns counts, ``IDF`` the weight of each n-gram that occurs, ``TFIDF`` the products of
+    both.
+    """
     mode = node.attributes.get_string("mode", "TF")
     attr = node.attributes.get("weights")
     if mode != "TF":

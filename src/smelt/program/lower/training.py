@@ -17,10 +17,10 @@ Rule = Callable[[Steps, ir.Node, Array, Array, Sequence[Array]], Sequence[Array]
 
 
 def _apply(cx: ProgramBuilder, node: ir.Node, states: int, rule: Rule) -> None:
-    """Emit ``rule`` for each tensor.
+    """Emit ``rule`` for each tensor that the node trains.
 
-    Inputs after rate and step, and outputs, are grouped: all x, then all gradients, then each
-    state.
+    The inputs after rate and step number are all tensors x, then all gradients, then each of the
+    ``states`` of all tensors. The outputs are all x, then the states.
     """
     m = Steps(cx)
     rate, step, *arrays = (m.array(value) for value in node.inputs)
@@ -32,7 +32,7 @@ def _apply(cx: ProgramBuilder, node: ir.Node, states: int, rule: Rule) -> None:
 
 
 def _penalized(node: ir.Node, x: Array, gradient: Array) -> Array:
-    """Return ``gradient`` plus the derivative of the penalty on the norm of ``x``."""
+    """Return ``gradient`` plus the derivative of the penalty ``norm_coefficient / 2 * |x|^2``."""
     return x * node.attributes.get_float("norm_coefficient", 0.0) + gradient
 
 

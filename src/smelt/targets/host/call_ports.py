@@ -1,4 +1,7 @@
-"""Arrays of callers as a compiled library takes them: sub-byte elements are packed bytes."""
+"""Convert between a caller's arrays and those of a compiled library, which packs 4-bit elements.
+
+NumPy gives an int4 element a byte; the library takes two of them in a byte.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,10 @@ from smelt.runtime.jit.caller import Caller, Port
 
 
 def ports_of(program: Program, slots: Sequence[int]) -> list[Port]:
-    """Return the ports of the library; sub-byte elements are packed bytes."""
+    """Return dtype and sizes of the array that the compiled library takes for each of ``slots``.
+
+    A slot of sub-byte elements is a flat array of its packed bytes.
+    """
     described = (program.slots[slot] for slot in slots)
     return [
         Port(np.dtype(slot.dtype.numpy()), slot.sizes)
@@ -29,7 +35,9 @@ def has_packed_ports(program: Program) -> bool:
 
 
 def packing(program: Program, call: Caller) -> Caller:
-    """Wrap ``call`` to pack inputs of sub-byte elements and unpack such results."""
+    """Return ``call``, preceded by packing inputs of sub-byte elements, followed by unpacking
+    such results.
+    """
     inputs, outputs = (
         [program.slots[slot] for slot in slots] for slots in (program.inputs, program.outputs)
     )

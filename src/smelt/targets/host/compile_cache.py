@@ -1,9 +1,9 @@
-"""Notes in the cache that tell how a program was compiled, so that it is not planned again.
+"""Notes in the cache: which library a program was compiled to, and how to call it.
 
-Planning a program and writing its C takes ten times as long as loading its library. A note says
-which library a program became and how to call it. The note's name is a hash of everything that the
-library depends on: the program with its constants, the number of threads, the compiler, the CPU,
-versions, and the size and time of this package's files.
+A process that finds the note of a program loads the library at once. Without it, the process would
+plan the program and write its C first, which takes ten times as long as loading. The note's name is
+a hash of everything that the library depends on: the program with its constants, the number of
+threads, the compiler, the CPU, versions, and the size and time of this package's files.
 """
 
 from __future__ import annotations
@@ -101,8 +101,11 @@ def write_note(program: Program, threads: int, library: CachedLibrary) -> None:
 
 
 def _is_identified_by_note(program: Program) -> bool:
-    """True if the name of the note identifies all of ``program``, which it does for few constants,
-    default layouts, no quantization and no subgraphs."""
+    """True if two different programs like ``program`` never share the name of a note.
+
+    The name does not cover quantization parameters, layouts, subgraphs, or large constants, which
+    would take long to hash.
+    """
     if sum(array.nbytes for array in program.constants.values()) > MOST_CONSTANTS:
         return False
     if any(slot.quantization is not None or slot.layout is not None for slot in program.slots):

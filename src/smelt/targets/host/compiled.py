@@ -1,8 +1,8 @@
 """Compile programs for this machine; NumPy runs them until the compiled form is ready.
 
-The native engine plans a program again for each of the first sets of input shapes that are called.
-After a few, one program of open sizes runs all others. NumPy keeps running the programs that the
-engine, or this machine's compiler, refuses.
+The first few sets of input shapes that are called get a compiled program each. One program of open
+sizes then runs all other shapes. NumPy keeps running the programs that the native engine, or this
+machine's C compiler, refuses.
 """
 
 from __future__ import annotations
@@ -41,19 +41,22 @@ FEW = 4
 MOST_CALLERS = 16
 """The most sets of shapes that are compiled one by one if there is no program of open sizes."""
 
-SEEN = 64
-"""The most called sets of shapes that are remembered."""
+MOST_REMEMBERED = 64
+"""The most sets of shapes that NumPy ran and that are remembered, to find the second call."""
 
 
 class Compiled:
     """The compiled forms of ``program``, as ``lower`` returned it.
 
-    ``waits``: the first call waits for the compiler. Otherwise cached libraries are loaded and
-    others compiled in the background: a static program after its first call, a set of shapes after
-    its second, since a growing cache has new shapes each call. ``why``: the last error, or empty.
-    ``keep`` receives how to call each library, unless arrays are converted around the call;
-    ``note_memory`` the bytes that a compiled static program works in.
-    ``open_sizes`` compiles the program of open sizes, None for a static program.
+    ``waits``: the first call waits for the compiler. Otherwise cached libraries are loaded, and
+    others are compiled in the background. A static program is compiled after its first call. A set
+    of shapes is compiled after its second call: a decoder whose cache grows has new shapes in every
+    call, which never return.
+
+    ``open_sizes`` compiles the program of open sizes; None for a static program.
+    ``why``: the message of the last compile that failed, or empty.
+    ``keep``, if set, gets the ``LibraryCall`` of each library that takes the caller's arrays as
+    they are. ``note_memory``, if set, gets the bytes that a compiled static program works in.
     """
 
     def __init__(
@@ -66,8 +69,9 @@ class Compiled:
     ) -> None:
         """Start without compiled forms.
 
-        ``_callers`` has the compiled form of each set of input shapes, None if the compile failed;
-        ``_called`` the shapes that NumPy ran, oldest first.
+        ``_callers`` has the compiled form of each set of input shapes, None if the compile failed.
+        ``_called`` has the shapes that NumPy ran, oldest first. ``_warning`` is the message that
+        the next call warns about; ``_last_warned`` the last such message.
         """
         self.program = program
         self.waits = waits
@@ -79,11 +83,11 @@ class Compiled:
         self._open: OpenCaller | None = None
         self._callers: dict[Shapes, Caller | None] = {}
         self._called: OrderedDict[Shapes, bool] = OrderedDict()
-        self._warning = self._said = ""
+        self._warning = self._last_warned = ""
         self._begin()
 
     def _begin(self) -> None:
-        """Reset the pending compiles; after a fork, those of the parent stay with the parent."""
+        """Start with no pending compiles; a forked child drops those that its parent runs."""
         self._process = os.getpid()
         self._changed = threading.Condition()
         self._pending: list[Shapes | None] = []
@@ -94,8 +98,8 @@ class Compiled:
         return read_note(self.program, self.threads) if is_static(self.program) else None
 
     def _at(self, shapes: Shapes) -> Program:
-        """Return the program for inputs of ``shapes``; raises UsageError E670 if they do
-        not fit.
+        """Return the static program for inputs of ``shapes``; raises UsageError E670 if the shapes
+        do not fit the inputs.
         """
         declared_shapes = tuple(self.program.slots[slot].shape for slot in self.program.inputs)
         if shapes == declared_shapes and is_static(self.program):
@@ -103,7 +107,7 @@ class Compiled:
         return specialize(self.program, shapes)
 
     def _pending_lock(self) -> threading.Condition:
-        """Return the lock of the pending compiles, new ones after a fork."""
+        """Return the lock of the pending compiles; a forked child gets a lock of its own."""
         if self._process != os.getpid():
             self._begin()
         return self._changed
@@ -111,13 +115,17 @@ class Compiled:
     def caller(self, shapes: Shapes) -> Caller | None:
         """Return the compiled caller at ``shapes``; None while NumPy must run the call.
 
+        If calls wait, it is compiled here: for open sizes after ``FEW`` sets of shapes, else for
+        these shapes. If they do not wait, only a cached library is loaded.
         Raises UsageError E670 if the shapes do not fit the inputs.
         """
         if self._warning:
             warning, self._warning = self._warning, ""
             warnings.warn(warning, RuntimeWarning, stacklevel=4)
         caller = self._callers.get(shapes) or self._open_at(shapes)
-        if caller or shapes in self._callers or (not self.waits and shapes in self._called):
+        has_failed = caller is None and shapes in self._callers
+        has_no_library = not self.waits and shapes in self._called  # its first call looked
+        if caller or has_failed or has_no_library:
             return caller
         static = self._at(shapes)
         with self._pending_lock():
@@ -136,7 +144,7 @@ class Compiled:
         return caller or self._callers.get(shapes)
 
     def _open_at(self, shapes: Shapes) -> Caller | None:
-        """Return the program of open sizes if it takes ``shapes``."""
+        """Return the program of open sizes if ``shapes`` are within its bounds; else None."""
         program = self._open
         return program if program is not None and program.takes(shapes) else None
 
@@ -152,7 +160,7 @@ class Compiled:
         with self._pending_lock():
             is_second_call = shapes in self._called or is_static(self.program)
             self._called[shapes] = True
-            if len(self._called) > SEEN:
+            if len(self._called) > MOST_REMEMBERED:
                 self._called.popitem(last=False)
             if self.open_sizes is not None:
                 self.open_sizes.note(shapes)
@@ -163,7 +171,9 @@ class Compiled:
                 self._submit(shapes)
 
     def ready(self, timeout: float | None) -> bool:
-        """Compile what was called, or a static program; True if done within ``timeout`` seconds."""
+        """Wait until every set of shapes that was called is compiled; a static program needs no
+        call. False if that takes longer than ``timeout`` seconds.
+        """
         if is_static(self.program):
             shapes = tuple(self.program.slots[slot].sizes for slot in self.program.inputs)
             if self.caller(shapes) is None:
@@ -179,8 +189,9 @@ class Compiled:
         return not self._pending
 
     def _submit(self, shapes: Shapes | None) -> None:
-        """Submit a compile at ``shapes``, None for open sizes, unless it is known or there are too
-        many.
+        """Compile in the background for ``shapes``, or for open sizes if that is None.
+
+        Does nothing if that compile is pending or done, or if enough shapes have a program.
         """
         known = shapes in self._pending or (shapes is not None and shapes in self._callers)
         if not known and (shapes is None or self._may_specialize()):
@@ -217,10 +228,12 @@ class Compiled:
         return None
 
     def _keep_of(self, static: Program) -> Keep:
-        """Return what takes the call of ``static``: it notes its memory, and keeps it."""
+        """Return the function that gets the ``LibraryCall`` of ``static`` once it is compiled."""
 
         def keep(call: LibraryCall) -> None:
-            """Pass on the memory of the program of declared sizes, and the call."""
+            """Give ``note_memory`` the memory of the program of declared sizes, and ``keep`` the
+            call.
+            """
             if self.note_memory is not None and static is self.program:
                 self.note_memory(call.memory_bytes)
             if self.keep is not None:
@@ -229,7 +242,10 @@ class Compiled:
         return keep
 
     def _compile_open(self) -> None:
-        """Compile the program of open sizes for the shapes so far; it is given up if that fails."""
+        """Compile the program of open sizes for the shapes called so far.
+
+        If that fails, ``open_sizes`` becomes None, and it is not tried again.
+        """
         open_sizes, program = self.open_sizes, None
         if open_sizes is None:
             return
@@ -246,20 +262,23 @@ class Compiled:
             self._open = program
 
     def _open_library(self, source: Source) -> ctypes.CDLL | None:
-        """Return the library of a program of open sizes; None if the process ends meanwhile."""
+        """Compile ``source``, a program of open sizes; None if the process ends meanwhile."""
         return library_of(source.text) if self.waits else library_in_background(source)
 
     def _warn(self, error: SmeltError | OSError) -> None:
-        """Let the next call warn once; if calls do not wait, a missing compiler
-        gives no warning."""
-        without = isinstance(error, SmeltError) and error.code == "E661"
-        if str(error) == self._said:
+        """Warn that a compile failed: at once if calls wait, else in the next call.
+
+        The same message is given once. If calls do not wait, a machine without a compiler gives no
+        warning, because the user did not ask for compiled code.
+        """
+        lacks_compiler = isinstance(error, SmeltError) and error.code == "E661"
+        if str(error) == self._last_warned:
             return
-        self._said = str(error)
+        self._last_warned = str(error)
         if self.waits:
-            warnings.warn(FAILED.format(error), RuntimeWarning, stacklevel=6)
-        elif not without and not background().ended:
-            self._warning = FAILED.format(error)
+            warnings.warn(COMPILE_FAILED.format(error), RuntimeWarning, stacklevel=6)
+        elif not lacks_compiler and not background().ended:
+            self._warning = COMPILE_FAILED.format(error)
 
 
-FAILED = "a program could not be compiled, so NumPy runs it: {}"
+COMPILE_FAILED = "a program could not be compiled, so NumPy runs it: {}"

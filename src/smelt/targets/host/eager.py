@@ -1,7 +1,7 @@
 """Run a Program instruction by instruction as written: no pass, no plan, no shared memory.
 
-Each result is a new array from the kernel of its instruction, freed after its last use. Compiled
-programs are compared with this, and a Program can be inspected at any stage.
+Each result is a new array from the kernel of its instruction, freed after its last use. Tests
+compare compiled programs with it, and it shows the values of a Program after any pass.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def run(program: Program, *inputs: Array, watch: Watch | None = None) -> tuple[A
 
 
 def _run(program: Program, watch: Watch | None, *inputs: Array) -> tuple[Array, ...]:
-    """Run all instructions, and free each value after its last use."""
+    """Return the outputs of the static ``program``; each value is freed after its last use."""
     last_use.run(program)
     values = {**program.constants, **dict(zip(program.inputs, inputs, strict=True))}
     for instruction in program.instructions:

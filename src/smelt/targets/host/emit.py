@@ -37,6 +37,7 @@ class Binder:
         self.prepared = prepared
         self.names: dict[str, object] = {"empty": np.empty, "copy": _contiguous_copy}
         self.lines: list[str] = []
+        # slots whose arrays are the same in every run: constants, and slots in the arena
         self.fixed: dict[int, Array] = dict(self.program.constants)
         self.arena = _aligned_bytes(plan.arena_bytes)
         pairs = zip(plan.assignment.arena, plan.offsets, strict=True)
@@ -65,7 +66,7 @@ class Binder:
         return function
 
     def _view(self, step: int, prepared: Prepared) -> None:
-        """Add a line that makes a view; a view of a fixed array is made once."""
+        """Add the line ``v3 = view2(v1)`` for step 2; a view of a fixed array is made here."""
         (source, *_), (target, *_) = prepared.instruction.inputs, prepared.instruction.outputs
         assert prepared.view is not None
         if source in self.fixed:
@@ -95,8 +96,11 @@ class Binder:
         self.lines.append(f"k{step}({', '.join(operands)})")
 
     def _place(self, slot: int, inputs: Sequence[int]) -> None:
-        """Give ``slot`` its array: in place of an input that it overwrites, in the arena, or
-        new.
+        """Give ``slot`` its array before the kernel that writes it is called.
+
+        A slot in the arena gets a view of its bytes there, made once. Otherwise a line of the
+        function makes the array: the input of ``inputs`` whose memory the slot reuses, or a new
+        array.
         """
         storage = self.plan.assignment.of_slot[slot]
         assert storage is not None

@@ -32,9 +32,10 @@ MARK, MODEL, MEMORY = "host.json", "program.onnx", "memory.txt"
 class Files(Mapping[str, bytes]):
     """The files of ``model``; ``memory`` returns its memory plan if that is known before a run.
 
-    ``options`` are stored for whoever opens the folder. The model is encoded on first access, which
-    a compile for calls never needs. ``contents`` writes the files without holding them. Access
-    raises Unsupported E203 for an operator without a body that only this process declares.
+    ``options`` are stored, so that an opened folder runs with them. The model is encoded when a
+    file is first read; a model that is only called in this process is never encoded. ``contents``
+    writes the files one by one, without all of them in memory. Reading raises Unsupported E203 for
+    an operator without a body that only this process declares: no other process could load it.
     """
 
     def __init__(
@@ -44,13 +45,13 @@ class Files(Mapping[str, bytes]):
 
     @cached_property
     def _encoded_files(self) -> ModelFiles:
-        """Return the files of the model; raises Unsupported E203 for operators of this process."""
+        """The files of the model; raises Unsupported E203 for operators of this process."""
         refuse_bare(node for node in scope.nodes(self._model) if _is_of_this_process(node))
         return ModelFiles(self._model, MODEL, inline_limit=0, keep_bare=True)
 
     @cached_property
     def _texts(self) -> dict[str, bytes]:
-        """Return the mark and, if it is known, the memory plan, as bytes by file name."""
+        """The bytes of the mark file and, if it is known before a run, of the memory plan."""
         mark = {"schema": SCHEMA, "model": MODEL, **asdict(self._options)}
         texts = {MARK: json.dumps(mark, indent=1) + "\n"}
         memory = self._memory()
@@ -85,7 +86,7 @@ def read_folder(folder: Path) -> tuple[ir.Model, Options] | None:
     """Return the model and the options in ``folder``; None unless this target wrote it.
 
     Raises UsageError E616 if the model is missing or the mark damaged, E660 for unknown options,
-    and what loading a model raises.
+    and the errors of loading a model.
     """
     mark = _mark(folder / MARK)
     if mark is None and (folder / MARK).is_file() and (folder / MODEL).is_file():
@@ -115,7 +116,7 @@ def read_folder(folder: Path) -> tuple[ir.Model, Options] | None:
 
 
 def _mark(path: Path) -> dict[str, object] | None:
-    """Return the document in the mark file, None if it is not one of this target."""
+    """Return the document in the mark file at ``path``; None if this target did not write it."""
     try:
         document = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):

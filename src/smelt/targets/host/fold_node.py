@@ -42,9 +42,10 @@ def compute_node(
 
 
 def _pool_may_differ(node: ir.Node) -> bool:
-    """True for pooling that ONNX Runtime may compute differently.
+    """True for a pooling that ONNX Runtime may compute differently.
 
-    That is: dilated SAME padding, half floats, and indices of maxima with padding.
+    These are: dilations with SAME padding, indices of maxima with padding, and averages or p-norms
+    of half floats.
     """
     is_dilated = any(step != 1 for step in node.attributes.get_ints("dilations", ()))
     if is_dilated and node.attributes.get_string("auto_pad", "").startswith("SAME"):
@@ -56,17 +57,19 @@ def _pool_may_differ(node: ir.Node) -> bool:
     }
     if len(node.outputs) > 1 and is_padded:
         return True
-    half = node.outputs[0].dtype in (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
-    return half and node.op_type != "MaxPool"
+    is_half = node.outputs[0].dtype in (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+    return is_half and node.op_type != "MaxPool"
 
 
 def _is_cubic(node: ir.Node) -> bool:
-    """True for a cubic GridSample: the runtime clamps far pixels one by one, ONNX together."""
+    """True for a cubic GridSample, at whose border ONNX Runtime clamps each pixel by itself."""
     return node.attributes.get_string("mode", "linear") in ("cubic", "bicubic")
 
 
 def _layer_may_differ(node: ir.Node) -> bool:
-    """True for a recurrent layer with unusual activations, lengths or layouts."""
+    """True for a recurrent layer with other attributes than direction and size, such as
+    activations, clipping or layout.
+    """
     return not node.attributes.keys() <= {"direction", "hidden_size", "linear_before_reset"}
 
 
@@ -79,7 +82,11 @@ MAY_DIFFER: Mapping[str, Callable[[ir.Node], bool]] = {
 
 
 def _resamples_differently(program: Program, step: Instruction) -> bool:
-    """True for a resized axis that ONNX Runtime may compute differently."""
+    """True if ``step`` resizes an axis in a way that ONNX Runtime may compute differently.
+
+    These are: crops, ``exclude_outside``, interpolated integers, and nearest neighbors whose choice
+    depends on how coordinates are rounded.
+    """
     if step.op != "Resample":
         return False
     sampling, (source,), (result,) = Sampling.of(step.attributes), step.inputs, step.outputs

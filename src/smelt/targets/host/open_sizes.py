@@ -30,8 +30,8 @@ from smelt.targets.host.call_ports import has_packed_ports
 
 Shapes = tuple[tuple[int, ...], ...]
 
-ROOM = 2
-"""A bound is the first power of two that is this many times the largest size so far."""
+HEADROOM = 2
+"""A bound is the first power of two that is at least this many times the largest size so far."""
 
 MOST_BYTES = 1 << 30
 """The most bytes of workspace of a program of open sizes."""
@@ -42,10 +42,12 @@ KEPT_SHAPES = 1024
 
 @dataclass
 class OpenCaller:
-    """Calls a compiled program of open sizes, whose inputs and outputs are those of ``interface``.
+    """Calls a compiled program of open sizes.
 
-    ``order`` are the symbols of its sizes in the order of its arguments, ``bounds`` their bounds.
-    Calls from several threads run concurrently, each with its own workspace.
+    ``interface`` describes its inputs and outputs. ``order`` has the symbols of its sizes, in the
+    order in which the compiled function takes them; ``bounds`` has the bounds of each symbol.
+    ``_fitting`` remembers the results of ``_sizes``. Calls from several threads run concurrently,
+    each with its own workspace.
     """
 
     interface: Interface
@@ -92,7 +94,10 @@ class OpenCaller:
         return np.empty(self.source.memory_bytes + ALIGNMENT, np.uint8)
 
     def _sizes(self, shapes: Shapes) -> tuple[np.ndarray, list[tuple[int, ...]]] | None:
-        """Return the sizes and result shapes of a run at ``shapes``; None if they do not fit."""
+        """Return the sizes by ``order``, and the shapes of the results, for inputs of ``shapes``.
+
+        None if the shapes do not fit the inputs or exceed the bounds.
+        """
         if shapes in self._fitting:
             return self._fitting[shapes]
         fitting = None
@@ -110,7 +115,11 @@ class OpenCaller:
 
 
 class OpenSizes:
-    """Compiles ``model`` for sizes up to bounds, which grow with the shapes that are called."""
+    """Compiles ``model`` for all sizes up to bounds, which grow with the shapes that are called.
+
+    ``_largest`` has the largest size of each symbol so far; ``_compiled_for`` the bounds of the
+    last program.
+    """
 
     def __init__(self, model: ir.Model, threads: int) -> None:
         """Copy the model; nothing is inferred yet."""
@@ -121,13 +130,13 @@ class OpenSizes:
 
     @cached_property
     def _model(self) -> ir.Model:
-        """The model, whose symbolic dims have names."""
+        """The copy of the model; inference gives unnamed dims a symbol, on first use."""
         ShapeInference(self._copy).infer_model()
         return self._copy
 
     @property
     def is_due(self) -> bool:
-        """True if shapes were noted that the last program does not take."""
+        """True if shapes beyond the bounds of the last program were noted."""
         return self._bounds() != self._compiled_for
 
     def _bounds(self) -> dict[str, int]:
@@ -135,7 +144,7 @@ class OpenSizes:
         return {name: _bound(size) for name, size in self._largest.items()}
 
     def note(self, shapes: Shapes) -> None:
-        """Let the bounds of the next program hold ``shapes``."""
+        """Raise the bounds of the next program so that it takes inputs of ``shapes``."""
         dims = [dim for port in interface_of(self._model).inputs for dim in port.shape or ()]
         lengths = [size for shape in shapes for size in shape]
         if len(dims) != len(lengths):
@@ -144,11 +153,12 @@ class OpenSizes:
             self._largest[name] = max(size, self._largest.get(name, 1))
 
     def compile(self, library_of: Callable[[Source], ctypes.CDLL | None]) -> OpenCaller | None:
-        """Return the program for all sizes up to the bounds; None if it needs too much memory, or
-        if ``library_of``, which compiles C, returns None.
+        """Return the program for all sizes up to the bounds; None if there is none.
 
-        Raises Unsupported or an ErrorList for operators without a kernel for open sizes, and what
-        ``library_of`` raises.
+        There is none if it would need too much memory, has data-dependent sizes or packed 4-bit
+        inputs or outputs, or if ``library_of``, which compiles C, returns None. Raises Unsupported
+        or an ErrorList for operators without a kernel for open sizes, and the errors of
+        ``library_of``.
         """
         model = clone_model(self._model)
         self._compiled_for = self._bounds()
@@ -171,8 +181,8 @@ class OpenSizes:
 
 
 def _bound(size: int) -> int:
-    """Return the greatest size that a program takes after sizes up to ``size`` were called."""
-    return 1 << (ROOM * size - 1).bit_length()
+    """Return the bound of a symbol whose largest size so far is ``size``: 64 for 17 to 32."""
+    return 1 << (HEADROOM * size - 1).bit_length()
 
 
 def _dtype(dtype: ir.DataType | None) -> np.dtype:

@@ -55,6 +55,6 @@ class Options:
             raise UsageError(
                 "E660",
                 f"{self.threads} is not a value of the option threads of target host",
-                why=f"it is a number from 1 to {MOST_THREADS}",
+                why=f"the option threads is a number from 1 to {MOST_THREADS}",
                 fix="--option threads=1",
             )

@@ -59,9 +59,11 @@ DTYPES = frozenset(C_TYPES)
 
 
 def plan_steps(plan: HostPlan) -> None:
-    """Lower the model; with symbolic dims the dot passes wait for the sizes.
+    """Set ``plan.steps`` to the Program of the model.
 
-    A model with data-dependent sizes is planned in parts when the sizes are known.
+    A model with data-dependent sizes has no Program. Its ``plan.steps`` holds a runner that plans
+    the parts of the model as a run learns their sizes. Raises Unsupported or an ErrorList for a
+    model that has neither.
     """
     try:
         plan.steps = _program(plan.model, _options(plan))
@@ -76,12 +78,19 @@ def plan_steps(plan: HostPlan) -> None:
 
 
 def _runner_in_parts(plan: HostPlan) -> AnySizesRunner | None:
-    """Return a runner of a model with data-dependent sizes; None if that is impossible too."""
+    """Return a runner that runs the model part by part; None if a part cannot be lowered either.
+
+    The caller then raises the error of the whole model.
+    """
     options = _options(plan)
     planned: list[int] = []
 
     def runner(model: ir.Model, of_call: bool) -> Runner:
-        """Return a runner of one part of the model; a part made for a call runs by NumPy."""
+        """Return a runner of one part of the model.
+
+        ``of_call``: the part has the sizes of one call. It may never run again, so NumPy runs it
+        and nothing is compiled.
+        """
         part_options = replace(options, engine="numpy") if of_call else options
         part: HostPlan = Plan(model, replace(part_options, views=False))
         part.steps = _program(model, part_options)
@@ -138,14 +147,14 @@ def _program(model: ir.Model, options: Options) -> HostProgram:
 
 
 def _lowered_program(model: ir.Model, supports: Supports) -> Program:
-    """Return the Program of ``model``, with declared sizes."""
+    """Lower ``model``; where lowering left a size unknown, use the size that the model declares."""
     program = lower(model, supports)
     bind_declared(program, declared(model.graph))
     return program
 
 
 def _options(plan: HostPlan) -> Options:
-    """Return the options of the plan, the defaults if it has none."""
+    """Return the options that the caller gave, else the default options."""
     return plan.options if plan.options is not None else Options()
 
 
@@ -174,18 +183,21 @@ def computes(model: ir.Model, node: ir.Node) -> bool:
 
 
 def plan_arena(plan: HostPlan) -> None:
-    """Plan the memory of static programs; others are planned for the shapes of each call.
+    """Set ``plan.memory`` to the memory plan for NumPy of a static program; else to None.
 
-    A program that is compiled before its first call has its own memory plan; the plan for NumPy is
-    then made only if NumPy runs a call or a folder is written. Calls that NumPy's kernels refuse
-    are refused here, except in programs that were compiled before.
+    A program with open sizes is planned for the shapes of each call. With the engine ``native``,
+    compiled code runs the first call and has its own memory plan. The plan for NumPy is then made
+    only if NumPy has to run a call, or a folder is written.
+
+    Raises an ErrorList for a static program with a call that NumPy's kernels refuse, unless the
+    cache has its compiled form: that form shows that the program can run.
     """
     waits = _options(plan).engine == "native" and not plan.steps.bodies
     plan.memory = None if waits else _memory_layout(plan.steps)
     compiled = plan.steps.compiled
     was_compiled = compiled is not None and compiled.cached_library is not None
     if waits and is_static(plan.steps) and not was_compiled:
-        prepare(plan.steps)
+        prepare(plan.steps)  # for its errors
     if plan.memory is None:
         return
     layout = plan.memory
@@ -219,7 +231,7 @@ def write_folder(plan: HostPlan) -> Artifact:
 
 
 def runner_of(plan: HostPlan) -> HostRunner | AnySizesRunner:
-    """Return the runner for calls."""
+    """Return the callable that runs ``plan``, as a loaded artifact does."""
     program, view_caller = plan.steps, None
     if program.parts is not None:
         return program.parts

@@ -1,7 +1,7 @@
 """Prepare every instruction of a static Program: decide which results are views, choose kernels.
 
-Strides are propagated on arrays without memory, so that a chain of Transposes and Reshapes costs
-nothing at run time unless a consumer needs dense data.
+Preparation runs on arrays that have shape, dtype and strides, but no memory. They show which
+results of Transpose, Reshape, Slice and Expand are strided views, which cost nothing at run time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ class Prepared:
     step: Step | None = None
 
     def needs(self) -> Needs:
-        """Return the requirements for the memory planner."""
+        """Return the memory that the instruction needs, for the memory planner.
+
+        A view shares the memory of its input. A step may write in place, and needs a workspace.
+        """
         if self.view is not None:
             return Needs(view_of=0)
         assert self.step is not None
@@ -41,8 +44,9 @@ class Prepared:
 
 
 def refusal(instruction: Instruction) -> str | None:
-    """Return why no kernel runs an instruction; None if there is one, which may
-    refuse some sizes.
+    """Return the reason why no kernel runs ``instruction``; None if a kernel exists.
+
+    The kernel may still refuse some sizes when it is prepared.
     """
     if kernel_of(instruction.op) is None:
         return "no kernel is registered, and it is no declared operator with a reference"
@@ -50,7 +54,10 @@ def refusal(instruction: Instruction) -> str | None:
 
 
 def is_foreign(op: str) -> bool:
-    """True if ``op`` is an ONNX Runtime operator without a kernel in NumPy or C."""
+    """True if ``op`` is an ONNX Runtime operator without a kernel in NumPy or C.
+
+    Such an operator has a slow reference and an ONNX body. Its body is better lowered.
+    """
     domain, _, name = op.rpartition("::")
     operator = find(domain, name) if domain == MICROSOFT else None
     if operator is None or operator.body is None:
@@ -110,9 +117,10 @@ def _prepare(instruction: Instruction, arrays: dict[int, Array], returned: set[i
 
 
 def _fits(call: Call, position: int) -> bool:
-    """True if the output can be written in place of an input.
+    """True if a kernel may write its first output into the memory of input ``position``.
 
-    Broadcast views, with strides of 0, must not be written.
+    Both need the same shape and dtype. The input must be dense and writable; the view of a
+    broadcast, with strides of 0, is neither.
     """
     source, target = call.inputs[position], call.outputs[0]
     if source is None or not (source.flags.c_contiguous and source.flags.writeable):
@@ -140,7 +148,7 @@ def scratch_bytes(step: Step) -> int:
 
 
 def arrays_in(workspace: Array, step: Step) -> Sequence[Array]:
-    """Return the scratch arrays of ``step`` in the bytes of ``workspace``."""
+    """Return the scratch arrays of ``step`` as views of the bytes of ``workspace``."""
     offsets = scratch_offsets(step)
     return [
         workspace[start : start + prod(shape) * dtype.itemsize].view(dtype).reshape(shape)

@@ -40,7 +40,10 @@ class Layout:
 
 
 def lay_out(program: Program) -> Layout:
-    """Order, prepare and plan a static Program; each body becomes a function first."""
+    """Return the Layout of a static Program; each body of its instructions becomes a function.
+
+    The kernels of an instruction with a body, such as If, then call that function.
+    """
     program = replace(program, slots=[replace(slot, bytewise=True) for slot in program.slots])
     for body in program.bodies:
         inner = lay_out(body.program)
@@ -54,7 +57,10 @@ def lay_out(program: Program) -> Layout:
 
 
 def _fitting_program(program: Program) -> Program:
-    """Return a static ``program``; raises UsageError E670 if operand sizes do not match."""
+    """Return the static ``program`` if its operand sizes match; else raise UsageError E670.
+
+    Branches of an If that cannot run at these sizes are replaced by a failing instruction.
+    """
     try:
         end_broken_branches(program)
     except Unsupported as error:
@@ -69,7 +75,7 @@ def _fitting_program(program: Program) -> Program:
 
 
 class Meanwhile(Protocol):
-    """Runs the program in another way until it is compiled."""
+    """Runs calls in place of NumPy until the program is compiled, such as by ONNX Runtime."""
 
     def __call__(self, arrays: Sequence[Array]) -> tuple[Array, ...] | None:
         """Return the results on ``arrays``; None if it cannot run them."""
@@ -114,8 +120,8 @@ class HostRunner:
         self._plans: OrderedDict[Shapes, Bound] = OrderedDict()
 
     def __call__(self, *inputs: Array | None) -> tuple[Array, ...]:
-        """Run once. Raises UsageError E670 or E671 for inputs that do not fit,
-        InvalidModel E321.
+        """Run once. Raises UsageError E670 or E671 for inputs that do not fit, InvalidModel E321
+        for an index out of range.
         """
         if self._fast is not None:
             results = self._fast(*inputs)
@@ -137,11 +143,11 @@ class HostRunner:
         return self._by_numpy(shapes, arrays) if results is None else results
 
     def ready(self, timeout: float | None) -> bool:
-        """True if no compile is pending, after waiting at most ``timeout`` seconds."""
+        """Wait at most ``timeout`` seconds for pending compiles; True if none is left."""
         return self.compiled is None or self.compiled.ready(timeout)
 
     def _uncompiled(self, shapes: Shapes, arrays: Sequence[Array]) -> tuple[Array, ...]:
-        """Run a call by ``meanwhile``, if it takes the call, else with NumPy."""
+        """Run a call by ``meanwhile`` if it can, else with NumPy."""
         results = None if self.meanwhile is None else self.meanwhile(arrays)
         if results is None:
             return self._by_numpy(shapes, arrays)
@@ -150,7 +156,7 @@ class HostRunner:
         return results
 
     def _by_numpy(self, shapes: Shapes, arrays: Sequence[Array]) -> tuple[Array, ...]:
-        """Run a call with NumPy under the lock."""
+        """Run a call with NumPy; one at a time, because all calls share the arena of the plan."""
         with self._lock:
             run = self._plan(shapes)
             try:
@@ -166,9 +172,9 @@ class HostRunner:
             except ValueError as error:
                 raise InvalidModel(
                     "E321",
-                    "an operator meets operands that do not fit as the model runs",
+                    "the operands of an operator do not fit each other as the model runs",
                     why=str(error),
-                    fix="give inputs that the model takes",
+                    fix="check the inputs that give sizes, axes or shapes",
                 ) from error
         if self.compiled is not None:
             self.compiled.ran(shapes)

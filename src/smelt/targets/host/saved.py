@@ -1,4 +1,4 @@
-"""Open a folder that was saved before: lower its model and plan its memory on this machine."""
+"""Open a folder that this target wrote: lower its model and plan its memory on this machine."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from smelt.targets.saved_folder import Saved
 
 
 def open_folder(folder: Path) -> Saved | None:
-    """Return the program of the model in ``folder``; None for a folder of another target.
+    """Return the saved program in ``folder``; None for a folder of another target.
 
-    Raises UsageError E616 if a file is missing, and what loading the model raises.
+    Its interface is known at once; the model is lowered when the program is loaded.
+    Raises UsageError E616 if a file is missing, and the errors of loading a model.
     """
     read = read_folder(folder)
     if read is None:

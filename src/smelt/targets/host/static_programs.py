@@ -33,10 +33,10 @@ from smelt.targets.host.compile_cache import CachedLibrary, note_name, read_note
 
 Keep: TypeAlias = Callable[[LibraryCall], None]
 
-SHORT = 20_000
-"""The most bytes and multiplications of a call that takes a few microseconds."""
+MOST_BYTES_OF_SHORT_CALL = 20_000
+"""A program whose values have fewer bytes takes a few microseconds a call."""
 
-GROUPS = (fuse_elementwise, read_slices, fuse_reductions)
+FUSIONS = (fuse_elementwise, read_slices, fuse_reductions)
 """Passes that fuse instructions into one loop."""
 
 
@@ -59,9 +59,11 @@ def compile_program(
     """Return a caller of the compiled static ``program``; None if the process ends meanwhile.
 
     ``waits``: a call waits for the compiler. ``only_cached``: return None unless the library is
-    cached. ``threads``: the number of shards of costly steps. ``known``: the cached form, if it was
-    looked up. ``keep`` is that of ``Compiled``. Raises Unsupported or an ErrorList for what the
-    engine lacks, UsageError E661 without a compiler, and the errors of ``Toolchain.compile``.
+    cached. ``threads``: the number of shards of costly steps. ``known``: the note of the program,
+    if the caller has read it. ``keep`` gets the ``LibraryCall``, as in ``Compiled``.
+
+    Raises Unsupported or an ErrorList for operators that the native engine lacks, UsageError E661
+    without a compiler, and the errors of ``Toolchain.compile``.
     """
     known = read_note(program, threads) if known is None else known
     if known is not None and not (known.calls_blas and blas.table() is None):
@@ -70,7 +72,7 @@ def compile_program(
             return _caller(program, known, ctypes.CDLL(str(library_path)), threads, keep)
     libraries = (call_blas, call_lapack) if blas.table() else ()
     choices = (convolve_packed, choose_skinny_dot, factor_lane_batched, *libraries)
-    ordered = planned(program.copy(), "host", choices, GROUPS, IN_CACHE)
+    ordered = planned(program.copy(), "host", choices, FUSIONS, IN_CACHE)
     source = source_of(ordered, threads)
     if only_cached and not is_cached(source.text):
         return None
@@ -93,8 +95,7 @@ def compile_program(
 
 
 def library_in_background(source: Source) -> ctypes.CDLL | None:
-    """Return the library of ``source``, compiled in the thread that calls; None if the process
-    ends.
+    """Compile ``source`` in this background thread; None if the process is ending.
 
     Also loads the extension module and the thread pool, so that no call waits for them.
     """
@@ -117,7 +118,11 @@ def _caller(
     threads: int,
     keep: Keep | None,
 ) -> Caller:
-    """Return a caller of ``library``; ``keep`` learns how to call it, if callers need no more."""
+    """Return a caller of ``library``.
+
+    ``keep`` gets its ``LibraryCall``, unless 4-bit arrays are packed around the call: whoever keeps
+    it calls the library without that.
+    """
     call = cached_library.call_of(program)
     compiled_caller = call.caller(library, threads)
     if has_packed_ports(program):
@@ -128,13 +133,13 @@ def _caller(
 
 
 def library_of(text: str) -> ctypes.CDLL:
-    """Return the library that the C ``text`` is compiled to."""
+    """Compile the C ``text``, unless the cache has it, and load the library."""
     with built(text) as path:
         return ctypes.CDLL(str(path))
 
 
 def _is_short(program: Program) -> bool:
-    """True if a call takes a few microseconds, in which releasing the GIL does not pay."""
+    """True if a call takes a few microseconds, so that releasing the GIL does not pay."""
     if any(step.bodies for step in program.instructions):
         return False
-    return sum(slot.nbytes for slot in program.slots) < SHORT
+    return sum(slot.nbytes for slot in program.slots) < MOST_BYTES_OF_SHORT_CALL

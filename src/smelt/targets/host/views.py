@@ -1,4 +1,4 @@
-"""Run programs whose results only show elements of inputs, as NumPy views."""
+"""Run programs that only select or reorder elements of inputs: their results are NumPy views."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from smelt.targets.host.prepare import dense
 
 
 def views_of(program: Program) -> Caller | None:
-    """Return a caller that gives the results of a static ``program`` as read-only views.
+    """Return a caller of the static ``program`` whose results are read-only views of its inputs.
 
-    The caller returns None unless its arguments are NumPy arrays of the right types and shapes,
-    with any strides. Returns None itself if a result is computed, is a constant, or is no strided
-    view of a dense input.
+    None if a result is computed, is a constant, or is no strided view of a dense input. The caller
+    itself returns None for arguments that are not NumPy arrays of the right types and shapes; their
+    strides may be any.
     """
     chains = _chains(program)
     if chains is None or any(slot not in chains for slot in program.outputs):

@@ -76,7 +76,12 @@ def _binary_scores(
     base: np.ndarray,
     transform: str,
 ) -> tuple[Array, Array]:
-    """Return labels and scores for two classes, whose trees have weights for one class or both."""
+    """Return labels and scores for two classes, whose trees have weights for one class or both.
+
+    Trees with weights for one class give one score, from which the other class's score is derived.
+    The rules are those of ONNX Runtime: without negative weights, the score is a probability and
+    the limit between the classes is 0.5; else it is a margin and the limit is 0.
+    """
     first, second = (
         scores.rows(class_number, class_number + 1, 1).reshape(scores.shape[0])
         for class_number in (0, 1)
@@ -107,7 +112,7 @@ def _binary_scores(
 
 
 def _has_no_negative_weight(ensemble: _Ensemble) -> bool:
-    """True if no leaf weight is negative."""
+    """True if no leaf weight is negative; ONNX Runtime then takes scores for probabilities."""
     return bool((ensemble.weights >= 0).all())
 
 

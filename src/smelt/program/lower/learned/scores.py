@@ -67,7 +67,10 @@ def transformed(m: Steps, scores: Array, transform: str) -> Array:
 
 
 def _softmax_of_nonzero(m: Steps, scores: Array) -> Array:
-    """Return a Softmax whose sum omits scores within 1e-7 of 0; those stay near 0."""
+    """Return a Softmax over the scores that are not 0 (above 1e-7); the others stay near 0.
+
+    It is ``SOFTMAX_ZERO`` as ONNX Runtime computes it.
+    """
     top = scores.reduce("ReduceMax", 1, keep=True)
     counts = m.op("Greater", m.op("Abs", scores), 1e-7)
     powers = m.op("Where", counts, m.op("Exp", scores - top), scores * m.op("Exp", -top))

@@ -94,7 +94,8 @@ def _pairwise(
 def _votes(m: Steps, is_first_class: Array, pairs: list[tuple[int, int]], classes: int) -> Array:
     """Return the number of pairs that each class wins: [N, classes].
 
-    ``is_first_class`` [N, pairs] is 1 if the first class of the pair wins, else 0.
+    ``is_first_class`` [N, pairs] is 1 if the first class of the pair wins, else 0. The votes are a
+    matrix product: +1 for the first class of a pair, and 1 - x for the second.
     """
     signs = np.zeros((classes, len(pairs)), np.float32)
     lost = np.zeros(classes, np.float32)

@@ -20,8 +20,9 @@ class Trees:
     """Decision trees whose inner nodes and leaves have one numbering, inner nodes first.
 
     ``features``, ``splits``, ``modes`` and ``missing`` have one entry per inner node; ``missing``
-    is True if NaN goes to the true side. ``successors`` are those on the true and false side;
-    leaves are their own. ``members`` are the sets of nodes that test membership, padded with NaN.
+    is True if NaN goes to the true side. ``successors`` are the nodes on the true and the false
+    side; the successor of a leaf is the leaf itself, so that a row that has arrived stays.
+    ``members`` are the sets of nodes that test membership, padded with NaN.
     """
 
     roots: np.ndarray
@@ -34,7 +35,7 @@ class Trees:
 
     @property
     def count(self) -> int:
-        """Return the number of inner nodes."""
+        """The number of inner nodes."""
         return len(self.features)
 
     def leaves(self, m: Steps, x: Array) -> Array:
@@ -54,7 +55,11 @@ class Trees:
         return steps
 
     def _descend(self, m: Steps, x: Array, index: Array) -> Array:
-        """Return the successor of each position, one level further down."""
+        """Return the next node of each row in each tree; ``index`` has the current ones [N, trees].
+
+        The test of a node depends on its mode. The tests of all modes are computed for all nodes,
+        and each counts only for nodes of its mode.
+        """
         feature = self._at(m, self.features, index, INT64)
         value = m.emit("GatherElements", (x, feature), feature.shape, axis=1)
         split = self._at(m, self.splits, index, x.dtype)
@@ -86,7 +91,10 @@ class Trees:
     def _at(
         self, m: Steps, table: Sequence[float] | np.ndarray, index: Array, dtype: ir.DataType
     ) -> Array:
-        """Return the table entry of each node; entries of leaves are arbitrary."""
+        """Return the entry of ``table``, which has inner nodes only, for each node in ``index``.
+
+        A leaf gets 0, whose value does not matter: both its successors are the leaf.
+        """
         filled = np.zeros(len(self.successors[0]))
         filled[: len(table)] = table
         return m.constant(filled, dtype).gather(index)
@@ -100,10 +108,11 @@ def aggregated(
     mode: str,
     dtype: ir.DataType,
 ) -> Array:
-    """Return ``weights`` [leaves, targets] aggregated over trees by ``mode``: [N, targets].
+    """Return the sum, average, minimum or maximum (``mode``) of leaf weights over trees.
 
-    ``leaf`` is [N, trees]. Only weights marked in ``has_weight`` count: a target without any has
-    the sum 0, and the largest or lowest number as its minimum or maximum.
+    ``leaf`` [N, trees] has the leaf that each row reaches in each tree, ``weights`` [leaves,
+    targets] its weights; the result is [N, targets]. Only weights marked in ``has_weight`` count. A
+    target without any has the sum 0, the largest number as minimum, the lowest as maximum.
     """
     if mode in ("AVERAGE", "SUM"):
         total = (

@@ -1,11 +1,16 @@
-"""Run models with sizes that are unknown before a run; parts are planned when sizes are known.
+"""Run models whose sizes depend on data; each part is planned once a run knows its sizes.
 
-``AnySizes`` runs a model. If all sizes follow from the input sizes, it is one Program. Otherwise it
-is cut (``chain``): nodes whose sizes follow from their operands' sizes are planned together, and
-each data-dependent node (``decided``) runs by itself. Such a node computes its result size
-(``data_dependent``), or becomes static once the values that decide it are known
-(``node.NodeFixedByValues``), or runs bodies (``control_flow``), which are again models of any
-sizes. A part without a plan for open sizes is planned for the sizes of each call; plans are cached.
+``model.AnySizes`` runs a model. If all sizes follow from the input sizes, the model is one Program.
+Otherwise ``chain`` cuts the model at its data-dependent nodes, which ``decided`` finds. The nodes
+between two of them are planned together. A data-dependent node runs by itself, in one of three
+ways:
+
+- It computes its result sizes, such as NonZero (``data_dependent``).
+- It becomes static once some operands are constants, such as the shape of a Reshape
+  (``node.NodeFixedByValues``).
+- It runs bodies, which are again models of any sizes (``control_flow``).
+
+A part without a Program for open sizes is planned for the sizes of each call; plans are cached.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ class Chain:
     def __init__(self, model: ir.Model, decided: set[ir.Node], planner: Planner) -> None:
         """Cut ``model`` into parts and plan each of them.
 
-        Values have numbers: first the inputs of the model, then what parts write, then constant
-        outputs. ``_steps`` are the parts with the numbers that they read and write.
+        Values have numbers: first the inputs of the model, then the values that parts write, then
+        constant outputs. ``_steps`` has the parts, with the numbers that they read and write.
         """
         name_values(model)
         parts = _parts(model, decided)
@@ -87,7 +87,7 @@ class Chain:
 def _steps(
     runs: Sequence[Runner], reads_and_writes: Sequence[tuple[list[int], list[int]]], kept: set[int]
 ) -> list[Step]:
-    """Return the parts as Steps, each with the values that no later part reads."""
+    """Return the parts as Steps; each drops its values that no later part and no output reads."""
     steps: list[Step] = []
     later_reads = set(kept)
     for run, (reads, writes) in zip(reversed(runs), reversed(reads_and_writes), strict=True):
@@ -98,7 +98,11 @@ def _steps(
 
 
 def _parts(model: ir.Model, decided: set[ir.Node]) -> list[Part]:
-    """Return the parts in order, each of the ``decided`` nodes by itself."""
+    """Return the parts of ``model`` in order; each of the ``decided`` nodes is a part of its own.
+
+    Each part has ``taken``, True for nodes that are planned together, and the values that it reads
+    and writes.
+    """
     parts: list[Part] = []
     for part in partition(model.graph, lambda node: node not in decided):
         single = [Part(False, [node]) for node in part.nodes]
@@ -112,7 +116,10 @@ def _parts(model: ir.Model, decided: set[ir.Node]) -> list[Part]:
 
 
 def _add_size_inputs(part: Part, known: Sequence[ir.Value]) -> None:
-    """Add values to the reads of ``part`` so that each of its open sizes is a dim of some read."""
+    """Add values of ``known`` to the reads of ``part``, so that each open size is a dim of a read.
+
+    A part is planned as a model by itself, which learns a size only from the shape of an input.
+    """
     values = {*part.reads, *(value for node in part.nodes for value in node.outputs)}
     symbols = {name for value in values for dim in value.shape or () for name in symbols_of(dim)}
     symbols -= {str(dim) for value in part.reads for dim in value.shape or ()}

@@ -22,19 +22,15 @@ FIRST_WITHOUT_BATCH = 9
 
 
 class Body:
-    """A graph of a node of ``model``; a call takes its own inputs, then the inputs of the model.
-
-    ``shapes`` are the shapes of its first inputs in every iteration, None if unknown; an unknown
-    dim becomes a new symbolic dim.
-    """
+    """Runs a graph that is an attribute of a node of ``model``, such as the body of a Loop."""
 
     def __init__(
         self, model: ir.Model, graph: ir.Graph, planner: Planner, shapes: Sequence[ir.Shape | None]
     ) -> None:
-        """Extract ``graph`` as a model of its own; it is planned on its first call.
+        """Extract ``graph`` as a model of its own, which is planned on its first call.
 
-        ``shapes`` are those of the first inputs; None for an unknown rank. Their symbolic dims get
-        new names.
+        ``shapes`` are the shapes of its first inputs in every iteration; None for an unknown rank.
+        Each dim that is not a number becomes a new symbol.
         """
         positions = {value: i for i, value in enumerate(model.graph.inputs)}
         part, captured = body_of(model, graph)
@@ -52,8 +48,9 @@ class Body:
         self._part, self._planner = part, planner
 
     def __call__(self, arguments: Sequence[Array], around: Sequence[Array]) -> Sequence[Array]:
-        """Run the body on ``arguments``, and on the arrays of the model ``around`` that it
-        captures.
+        """Run the body on ``arguments`` and on the values that it captures.
+
+        ``around`` has the inputs of the model that contains the node.
         """
         if self._run is None:  # plan on first use: a branch may never be taken
             with self._planner.planning:
@@ -87,7 +84,11 @@ class DynamicIf:
 
 
 def _state_shape(before: ir.Value | None, after: ir.Value) -> ir.Shape | None:
-    """Return a state's shape in every iteration; static only if it starts and ends equal."""
+    """Return the shape of a state that holds in every iteration; None if its rank is unknown.
+
+    ``before`` is the initial state, ``after`` the state that the node returns. The sizes are known
+    only if both have them equal and static.
+    """
     shape = before.shape if before is not None else None
     if shape is not None and shape == after.shape and shape.is_static():
         return shape
@@ -102,7 +103,7 @@ class DynamicLoop:
     def __init__(
         self, model: ir.Model, node: ir.Node, operands: Operands, planner: Planner
     ) -> None:
-        """Extract the body of the Loop ``node``; state shapes that change are unknown in it."""
+        """Extract the body of the Loop ``node``; states that change have unknown sizes."""
         self._operands, self._needed_outputs = operands, _needed_outputs(model, node)
         graph = node.attributes["body"].as_graph()
         self._state_count = len(graph.inputs) - 2
@@ -113,7 +114,7 @@ class DynamicLoop:
         self._body = Body(model, graph, planner, (ir.Shape([]), ir.Shape([]), *states))
 
     def __call__(self, *arrays: Array) -> Sequence[Array]:
-        """Run the Loop and return the needed states and stacked scan outputs."""
+        """Run the Loop; return the states and stacked scan outputs that the model returns."""
         count, condition, *states = self._operands(arrays)
         limit = None if count is None else int(count.reshape(()))
         goes_on = condition is None or bool(condition.all())
@@ -153,7 +154,11 @@ def _in_order(array: Array) -> Array:
 def _stacked_rows(
     rows: Sequence[Array], shape: ir.Shape | None, dtype: ir.DataType | None
 ) -> Array:
-    """Stack ``rows``; without rows, unknown sizes are 0, as in ONNX Runtime."""
+    """Return ``rows`` stacked: a scan output of a Loop or Scan.
+
+    If no iteration ran, the result is empty, with the sizes of ``shape``, the output's. An unknown
+    size is then 0, as in ONNX Runtime.
+    """
     if not rows:
         dims = shape.dims[1:] if shape is not None else ()
         sizes = [dim if isinstance(dim, int) else 0 for dim in dims]
@@ -204,7 +209,10 @@ class DynamicScan:
         return [ends[position] for position in self._needed_outputs]
 
     def _walk(self, operands: Sequence[Array | None], around: Sequence[Array]) -> list[Array]:
-        """Run the body over the slices of one sample; return states and stacked results."""
+        """Run the body once for each slice of the scan inputs; return states and scan outputs.
+
+        ``operands`` are the initial states, then the scan inputs.
+        """
         states = [_required_state(each) for each in operands[: self._state_count]]
         inputs = [_required_state(each) for each in operands[self._state_count :]]
         pairs = zip(inputs, self._axes, self._back, strict=True)
@@ -227,7 +235,7 @@ class DynamicScan:
         return [*states, *map(_in_order, at_output_axes)]
 
     def _batches(self, operands: Sequence[Array | None], around: Sequence[Array]) -> list[Array]:
-        """Run each sample by itself; rows behind its length are 0."""
+        """Run each sample of a batch by itself (opset 8); rows behind the sample's length are 0."""
         lengths, states_and_inputs = operands[0], [_required_state(each) for each in operands[1:]]
         longest = states_and_inputs[self._state_count].shape[1]
         results_of: list[list[Array]] = []
@@ -247,6 +255,6 @@ class DynamicScan:
 
 
 def _numbers(node: ir.Node, name: str, count: int) -> Sequence[int]:
-    """Return an attribute of ``count`` integers, zeros if it is absent."""
+    """Return the attribute ``name``, which has ``count`` integers; zeros if it is absent."""
     attr = node.attributes.get(name)
     return (0,) * count if attr is None else tuple(attr.as_ints())

@@ -1,4 +1,4 @@
-"""ONNX operators that compute the sizes of their results, in NumPy."""
+"""NumPy functions for the ONNX operators whose result sizes depend on values, such as NonZero."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _unique(node: ir.Node, operands: Arrays) -> Sequence[Array]:
 
 
 def _boxes(node: ir.Node, operands: Arrays) -> Sequence[Array]:
-    """Return batch, class and box index of each selected box."""
+    """Return batch, class and box index of each box that NonMaxSuppression selects."""
     boxes, scores = _present(node, operands, 0), _present(node, operands, 1)
     max_count, overlap, min_score = (operands[i] if i < len(operands) else None for i in (2, 3, 4))
     centred = bool(node.attributes.get_int("center_point_box", 0))

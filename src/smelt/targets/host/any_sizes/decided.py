@@ -40,8 +40,8 @@ DECIDING: Mapping[str, Sequence[int]] = {
 def decided_nodes(model: ir.Model) -> set[ir.Node]:
     """Return the nodes of the main graph with data-dependent result sizes, in linear time.
 
-    These are sizes that do not follow from those of the inputs and of the results of earlier such
-    nodes. Shapes must be inferred.
+    The result sizes of such a node do not follow from sizes that are known before it runs: those of
+    inputs, and of the results of earlier nodes. Shapes must be inferred.
     """
     known: set[str | None] = set()
     for value in model.graph.inputs:
@@ -73,7 +73,7 @@ def _follows(model: ir.Model, node: ir.Node, known: set[str | None]) -> bool:
 
 
 def has_refused_node(model: ir.Model) -> bool:
-    """True if a node is refused whatever its sizes are.
+    """True if some node of ``model`` has no Program at any sizes, so that no plan can run it.
 
     Such a node has neither a lowering nor a body, is refused although all its sizes are known, or
     has an operand or result that is no tensor.

@@ -27,18 +27,22 @@ from smelt.targets.host.kernels.kernel import Array
 
 @dataclass(frozen=True)
 class Planner:
-    """Makes runners of models. ``planning`` is locked while it makes one."""
+    """Makes runners of models; it holds the lock ``planning`` while it makes one."""
 
     plan: Plan
     computes: Computes
     planning: threading.RLock = field(default_factory=threading.RLock)
 
     def runner_of_part(self, model: ir.Model) -> Runner:
-        """Return a runner of a part of a model, or of a body."""
+        """Return a runner of a part of a model, or of a body, whose sizes may be unknown."""
         return AnySizes(with_own_dims(model), self)
 
     def runner_of_call(self, model: ir.Model, node: str = "") -> Runner:
-        """Return a runner of a model of known sizes; ``node`` is the operator it was made from."""
+        """Return a runner of ``model``, whose input sizes are those of one call.
+
+        ``node`` is the type of its only operator, if it was cut out as a data-dependent node. With
+        known sizes, passes of the target may replace operators that have no lowering.
+        """
         try:
             return self.plan(model, True)
         except (Unsupported, ErrorList):
@@ -49,8 +53,8 @@ class Planner:
 class AnySizes:
     """Runs a model as one Program, as a chain of parts, or as a Program for the sizes of each call.
 
-    A model that consists of the operator ``node`` alone is not cut again. Raises Unsupported, or an
-    ErrorList, if there is no Program although all sizes are known.
+    A model that consists of the operator ``node`` alone was cut out before, and is not cut again.
+    Raises Unsupported, or an ErrorList, if there is no Program although all sizes are known.
     """
 
     def __init__(self, model: ir.Model, planner: Planner, node: str = "") -> None:
@@ -66,7 +70,11 @@ class AnySizes:
             self._cut(error, node)
 
     def _cut(self, error: Exception, node: str) -> None:
-        """Cut the model at data-dependent nodes; raises ``error`` if that cannot help."""
+        """Cut the model at its data-dependent nodes, into a chain of parts.
+
+        If it has none, each call plans the model for its sizes. Raises ``error`` if the sizes are
+        known already, because then no call could plan it.
+        """
         if any(value.shape is None for value in self._model.graph.inputs):
             return  # ranks are known in a call
         model = self._model.clone()

@@ -20,8 +20,8 @@ from smelt.targets.host.kernels.kernel import Array
 if TYPE_CHECKING:
     from smelt.targets.host.any_sizes.model import Planner
 
-MOST_DECIDING = 1 << 10
-"""The most elements of a value that may decide sizes; larger values are data."""
+MOST_DECIDING_ELEMENTS = 1 << 10
+"""The most elements of an operand that becomes a constant; a larger one does not decide sizes."""
 
 
 class Operands:
@@ -38,8 +38,8 @@ class Operands:
         self._fixed = [None if tensor is None else np.asarray(tensor.numpy()) for tensor in tensors]
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array | None]:
-        """Return the operands among ``arrays``, the inputs of the model, and the constants; None if
-        absent.
+        """Return the operands of the node, None for an absent one; ``arrays`` are the inputs of the
+        model.
         """
         return [
             fixed if position is None else arrays[position]
@@ -94,7 +94,7 @@ class NodeFixedByValues:
 
     def __call__(self, *arrays: Array) -> Sequence[Array]:
         """Run the node, with small deciding inputs as constants of a cached plan."""
-        values = {i: arrays[i] for i in self._deciding if arrays[i].size <= MOST_DECIDING}
+        values = {i: arrays[i] for i in self._deciding if arrays[i].size <= MOST_DECIDING_ELEMENTS}
         shapes = tuple(array.shape for array in arrays)
         key = (shapes, *(array.tobytes() for array in values.values()))
 

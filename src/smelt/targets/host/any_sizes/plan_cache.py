@@ -13,10 +13,10 @@ MOST_PLANS = 16
 
 
 class PlanCache:
-    """Runners by key.
+    """Runners by key, such as the shapes of a call.
 
-    ``planning`` is locked while a runner is made, so that a model makes one at a time; threads
-    whose runner exists do not wait.
+    A runner is made under the lock ``planning``, so that a model makes one at a time. A thread
+    whose runner exists does not wait for it.
     """
 
     def __init__(self, planning: threading.RLock) -> None:
@@ -41,7 +41,7 @@ class PlanCache:
         return run
 
     def _find(self, key: Hashable) -> Runner | None:
-        """Return the runner for ``key``, None if there is none."""
+        """Return the runner for ``key``, now the most recently used; None if there is none."""
         with self._lock:
             if key in self._runs:
                 self._runs.move_to_end(key)

@@ -30,7 +30,10 @@ Computes: TypeAlias = Callable[[ir.Model, ir.Node], bool]
 
 
 def forget_sizes(model: ir.Model) -> None:
-    """Remove all shapes except those of the inputs; the model's declarations may be wrong here."""
+    """Remove all shapes except those of the inputs, so that they are inferred again.
+
+    Declared shapes may be wrong for a part of the model, or for the sizes of one call.
+    """
     model.graph.meta.pop(DECLARED, None)
     for graph in scope.graphs(model):
         for value in () if graph is model.graph else graph.inputs:
@@ -43,9 +46,9 @@ def forget_sizes(model: ir.Model) -> None:
 
 
 def with_own_dims(model: ir.Model) -> ir.Model:
-    """Return ``model`` with new symbols for input dims that are expressions of unknown symbols.
+    """Return ``model`` with a new symbol for each input dim whose symbols no input determines.
 
-    A symbol is unknown if no input dim determines it.
+    An input of shape [n + m] alone determines neither n nor m; its dim gets a symbol of its own.
     """
     dims = [dim for value in model.graph.inputs for dim in value.shape or ()]
     determined = {str(dim) for dim in dims} | {*solvers(dims)}
@@ -65,9 +68,9 @@ def with_own_dims(model: ir.Model) -> ir.Model:
 
 
 def unused_names(model: ir.Model) -> Iterator[str]:
-    """Yield names for dims that no input of ``model`` uses.
+    """Yield names for new symbols, which no input of ``model`` uses.
 
-    Bodies inside bodies read each other's values, so names must not clash.
+    An inner body reads values of the outer body, whose new symbols are inputs of it.
     """
     dims = [dim for value in model.graph.inputs for dim in value.shape or ()]
     used = set().union(*map(symbols_of, dims))
@@ -86,7 +89,7 @@ def bound(model: ir.Model, arrays: Sequence[Array]) -> ir.Model:
 
 
 def fix_values(model: ir.Model, values: Mapping[int, Array]) -> None:
-    """Turn the inputs at these indices into constants."""
+    """Replace the inputs of ``model`` at these positions by constants, in place."""
     inputs = list(model.graph.inputs)
     for position, array in values.items():
         value = inputs[position]
@@ -96,7 +99,10 @@ def fix_values(model: ir.Model, values: Mapping[int, Array]) -> None:
 
 
 def prepare(model: ir.Model, computes: Computes) -> None:
-    """Run the passes of this target on a model whose sizes are known."""
+    """Run the passes of the host target on ``model``, in place.
+
+    With the sizes of a call, passes can replace operators that have no lowering at open sizes.
+    """
     cx = PassContext.of(model, evaluator(model))
     cx.kernels = frozenset(lowered_operators()) | EXPANDED_OPERATORS
     cx.computes = partial(computes, model)

@@ -1,4 +1,4 @@
-"""Check and run calls of a model with data-dependent sizes."""
+"""Check the arguments of a call of a model with data-dependent sizes, and run the call."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class AnySizesRunner:
     """
 
     def __init__(self, model: ir.Model, planner: Planner, defaults: Mapping[int, Array]) -> None:
-        """Plan a copy of ``model``, and record what its inputs must be."""
+        """Plan a copy of ``model``, and record the types, sizes and defaults of its inputs."""
         self._run = AnySizes(model.clone(), planner)
         self._defaults = defaults
         self._check = check_of(model)
@@ -42,8 +42,8 @@ class AnySizesRunner:
         return self._run.parts
 
     def __call__(self, *inputs: Array | None) -> tuple[Array, ...]:
-        """Run once. Raises UsageError E670 or E671 for inputs that do not fit,
-        InvalidModel E321.
+        """Run once. Raises UsageError E670 or E671 for inputs that do not fit, InvalidModel E321
+        for an index out of range.
         """
         arrays = self._arrays(inputs)
         try:
@@ -80,7 +80,10 @@ class AnySizesRunner:
 
 
 def _fits(slot: Slot, shape: Sequence[int], sizes: dict[str, int]) -> bool:
-    """True if fixed dims have their sizes, and equal names have equal sizes."""
+    """True if ``shape`` fits the dims of ``slot``: numbers are equal, and a symbol has one size.
+
+    ``sizes`` has the sizes of symbols in earlier inputs, and gets those of this one.
+    """
     if len(shape) != len(slot.shape):
         return False
     for dim, size in zip(slot.shape, shape, strict=True):

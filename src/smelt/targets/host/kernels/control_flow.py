@@ -28,11 +28,12 @@ def branch(call: Call) -> Step:
 
 @kernel("Loop")
 def loop(call: Call) -> Step:
-    """Return the step of a Loop, whose states pass from iteration to iteration.
+    """Return the step of a Loop or Scan, whose states pass from iteration to iteration.
 
-    ``reads`` and ``writes`` tell for each scan input and output whether it runs backwards.
-    ``finds``: the number of iterations is data-dependent; the first result that is no state has the
-    ``declared_count`` in its shape.
+    The attributes ``reads`` and ``writes`` tell, for each scan input and output, whether it runs
+    backwards; ``counted``, whether the body takes the iteration number and the condition. With
+    ``finds``, the number of iterations depends on data; it must equal the size that the first
+    scan output was planned with, ``declared_count``.
     """
     (body,) = call.bodies
     state_count, inputs = call.integer("states"), len(call.inputs)
@@ -77,8 +78,9 @@ def loop(call: Call) -> Step:
 
 
 def _most_iterations(trip: int, limit: Array | None) -> float:
-    """Return the largest number of iterations: ``trip`` unless it is -1, then the operand
-    ``limit``, infinity without one.
+    """Return the largest number of iterations.
+
+    It is ``trip``, or if that is -1 the operand ``limit``, or infinity without that operand.
     """
     if trip >= 0:
         return trip

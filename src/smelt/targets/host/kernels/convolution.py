@@ -54,14 +54,16 @@ def conv(call: Call) -> Step:
 
 
 def _is_direct(windows: Windows) -> bool:
-    """True if the windows are single pixels, so that no im2col is needed."""
+    """True if the windows are single pixels in order, so that the image is its im2col matrix."""
     return set(windows.kernel) | set(windows.strides) <= {1} and not windows.is_padded
 
 
 @kernel("ConvTranspose", wide=True)
 def conv_transpose(call: Call) -> Step:
-    """Return the step of a ConvTranspose: each pixel adds its scaled kernel to the sum, which
-    ``pads`` crop.
+    """Return the step of a ConvTranspose.
+
+    Each input pixel adds its multiple of the kernel to a padded output, whose pads are then
+    cropped. ``windows`` are those of the convolution that maps the output to the input.
     """
     x, w, out = call.input(0), call.input(1), call.outputs[0]
     group, pads = call.integer("group"), call.ints("pads")

@@ -14,15 +14,16 @@ from smelt.operators.semiring import SEMIRINGS, Semiring, semiring_of
 from smelt.program.dot_dims import DotDims
 from smelt.targets.host.kernels.kernel import Array, Call, Shaped, Step, kernel
 
-EXACT = 2**53
-"""Doubles represent all whole numbers below this one."""
+FIRST_INEXACT = 2**53
+"""Doubles represent all whole numbers up to this one."""
 
 
 @dataclass(frozen=True)
 class Operand:
-    """How an operand becomes ``[batch..., rows, columns]``: as a view or a copy.
+    """How an operand becomes matrices ``[batch..., rows, columns]``: as a view or a copy.
 
-    ``order`` permutes its dims to batch, row group, column group.
+    ``order`` is the permutation that puts its batch dims first, then the dims of rows, then those
+    of columns. ``shape`` and ``dtype`` are those of the matrices.
     """
 
     order: tuple[int, ...]
@@ -108,7 +109,11 @@ def _operand(
 
 
 def _is_blas_ready(matrix: Array) -> bool:
-    """True if rows or columns are dense; otherwise matmul uses its own slow loops."""
+    """True if BLAS can read ``matrix`` as it is: its rows or its columns are dense.
+
+    For other floats, ``np.matmul`` uses slow loops of its own. BLAS multiplies only floats, so
+    other types need no dense rows.
+    """
     rows, columns = matrix.shape[-2:]
     row_stride, column_stride = (stride // matrix.itemsize for stride in matrix.strides[-2:])
     if matrix.dtype.kind != "f" or 0 in matrix.shape:
@@ -137,8 +142,12 @@ def _semiring_product(semiring: Semiring, dtype: np.dtype) -> Callable[[Array, A
 
 
 def _integers(a: Array, b: Array, out: Array) -> None:
-    """Multiply integers in doubles through BLAS if they represent every sum; else by NumPy."""
-    if a.size and b.size and a.shape[-1] * _largest(a) * _largest(b) < EXACT:
+    """Write the integer product of ``a`` and ``b`` to ``out``.
+
+    BLAS computes it in doubles if every sum is below 2**53, which is exact. Otherwise NumPy
+    computes it in integers, which is slower.
+    """
+    if a.size and b.size and a.shape[-1] * _largest(a) * _largest(b) < FIRST_INEXACT:
         products = np.matmul(a.astype(np.float64), b.astype(np.float64))
         np.copyto(out, products.astype(np.int64), casting="unsafe")  # wraps as integer sums do
     else:
@@ -151,5 +160,8 @@ def _largest(array: Array) -> int:
 
 
 def _any_of_all(a: Array, b: Array, out: Array) -> None:
-    """Compute or-and as a float product through BLAS: the sum is above 0 if any pair is true."""
+    """Write the product of booleans over or and and, ``any(a[i, k] and b[k, j])``, to ``out``.
+
+    BLAS computes it as a float product, which is above 0 if any pair is true.
+    """
     np.greater(np.matmul(a.astype(np.float32), b.astype(np.float32)), 0, out=out)

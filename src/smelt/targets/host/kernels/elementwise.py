@@ -13,7 +13,7 @@ from smelt.operators.elementwise import ROWS, Row
 from smelt.operators.elementwise.arithmetic import power as float_power
 from smelt.operators.formula import Arrays, Elementwise
 from smelt.targets.host.kernels.kernel import (
-    FLOATS_OF_A_BYTE,
+    FLOAT8_TYPES,
     Array,
     Call,
     Kernel,
@@ -24,7 +24,10 @@ from smelt.targets.host.kernels.kernel import (
 
 
 def by_row(op: str) -> Kernel | None:
-    """Return the kernel of an operator from its row: a ufunc or a NumPy expression; else None."""
+    """Return the kernel of an operator that has a row in the table of elementwise operators.
+
+    The row gives a ufunc or a NumPy expression. None if there is no row.
+    """
     row = ROWS.get(op) or _declared_row(op)
     if row is None:
         return None
@@ -35,7 +38,10 @@ def by_row(op: str) -> Kernel | None:
 
 
 def _declared_row(op: str) -> Row | None:
-    """Return the row of ``domain::name`` if it computes in the operand's dtype; else None."""
+    """Return the row of the declared operator ``domain::name``.
+
+    None if it is not declared as elementwise, or if its row has no NumPy form.
+    """
     domain, _, name = op.rpartition("::")
     operator = operators.find(domain, name) if domain else None
     row = operator.row if isinstance(operator, Elementwise) else None
@@ -82,8 +88,9 @@ def in_blocks(run: Callable[..., None], arrays: Sequence[Array]) -> None:
 
 
 def _dim_range(array: Array, axis: int, start: int, stop: int) -> Array:
-    """Return elements ``start`` to ``stop`` of a dim counted from the back; all if
-    it broadcasts.
+    """Return elements ``start`` to ``stop`` of ``array`` along ``axis``, which is negative.
+
+    An array that broadcasts along the axis is returned whole.
     """
     if array.ndim < -axis or array.shape[axis] == 1:
         return array
@@ -122,7 +129,9 @@ def div(call: Call) -> Step:
 
 @kernel("Mod")
 def mod(call: Call) -> Step:
-    """Return a remainder with the sign of the divisor, or with ``fmod`` of the dividend."""
+    """Return the step of a remainder; with ``fmod`` it has the sign of the dividend, else of the
+    divisor.
+    """
     return Step(np.fmod if call.integer("fmod") else np.mod, in_place=(0, 1))
 
 
@@ -136,13 +145,13 @@ def power(call: Call) -> Step:
 
     def run(x: Array, y: Array, out: Array) -> None:
         """Write the power; integers with exponents of 0 or more are exact."""
-        negative = np.less(y, 0) if are_integers else np.asarray(True)
-        if np.any(negative):
+        in_doubles = np.less(y, 0) if are_integers else np.asarray(True)
+        if np.any(in_doubles):
             result = float_power(x.astype(np.float64), y.astype(np.float64))
             np.copyto(out, result, casting="unsafe")
         if are_integers:
-            exact = np.power(x, np.where(negative, 0, y).astype(x.dtype))
-            np.copyto(out, exact, where=~negative, casting="unsafe")
+            exact = np.power(x, np.where(in_doubles, 0, y).astype(x.dtype))
+            np.copyto(out, exact, where=~in_doubles, casting="unsafe")
 
     return Step(run)
 
@@ -197,11 +206,11 @@ def _present(array: Array | None) -> Array:
 
 
 def _to_powers(x: Array, out: Array, *, saturate: bool) -> None:
-    """Write the powers of 2 at or above the magnitudes of ``x``; infinities and NaN become NaN.
+    """Write ``x`` as float8e8m0: the power of 2 at or above its magnitude; inf and NaN become NaN.
 
-    The result is an exponent byte, as float32 has it (bits 23 to 30; 255 is NaN), one higher if any
-    bit of the significand is set. With ``saturate``, larger values become the largest power.
-    ``ml_dtypes`` rounds to the nearest power instead.
+    A float8e8m0 is the exponent byte of a float32 (bits 23 to 30), where 255 is NaN. The exponent
+    is one higher if any bit of the significand is set, which rounds up. With ``saturate``, larger
+    values become the largest power. ``ml_dtypes`` cannot be used: it rounds to the nearest power.
     """
     bits = x.astype(np.float32).view(np.uint32)
     exponent = bits >> 23 & 255
@@ -214,14 +223,13 @@ def _to_powers(x: Array, out: Array, *, saturate: bool) -> None:
 def cast(call: Call) -> Step:
     """Return the step of a Cast.
 
-    Floats to integers truncate; ONNX leaves values out of range undefined.
-
-    Casts to 8-bit floats go through float32, and with ``saturate`` clip to the largest value.
+    A float that becomes an integer is truncated; ONNX leaves values out of range undefined. A cast
+    to an 8-bit float goes through float32, and with ``saturate`` clips to the largest value.
     """
     to = call.outputs[0].dtype
     if to == ml_dtypes.float8_e8m0fnu:
         return Step(partial(_to_powers, saturate=bool(call.integer("saturate"))))
-    if to not in FLOATS_OF_A_BYTE:
+    if to not in FLOAT8_TYPES:
         return Step(lambda x, out: np.copyto(out, x, casting="unsafe"))
     largest = float(ml_dtypes.finfo(to).max) if call.integer("saturate") else np.inf
 

@@ -1,4 +1,4 @@
-"""An instruction that ends a run whose result cannot be computed."""
+"""The kernel of FAIL, the only instruction of a branch that cannot be computed at these sizes."""
 
 from __future__ import annotations
 

@@ -43,7 +43,10 @@ def gather_nd(call: Call) -> Step:
 
 
 def _address(x: Array, index: Array, batch_dims: int) -> tuple[Array, ...]:
-    """Return advanced indices for each addressed dim, with batch dims counted along."""
+    """Return NumPy's advanced indices of the slices of ``x`` that ``index`` addresses.
+
+    Batch dims are addressed by 0, 1, 2, ..., shaped so that they broadcast against ``index``.
+    """
     rank = index.ndim - 1
     batch = [
         np.arange(x.shape[dim]).reshape([-1 if i == dim else 1 for i in range(rank)])
@@ -102,7 +105,7 @@ def scatter_elements(call: Call) -> Step:
 
 @kernel("Range")
 def range_(call: Call) -> Step:
-    """Return ``start + i * delta`` for the static number of elements."""
+    """Return the step that writes ``start + i * delta``, whose number of elements is static."""
     count, dtype = call.outputs[0].shape[0], call.outputs[0].dtype
     numbers = np.arange(count).astype(dtype)
     return Step(lambda start, delta, out: np.add(start, numbers * delta, out, casting="unsafe"))
@@ -110,7 +113,7 @@ def range_(call: Call) -> Step:
 
 @kernel(DYNAMIC_RANGE)
 def dynamic_range(call: Call) -> Step:
-    """Return a Range whose length must be the planned one; raises UsageError E670 otherwise."""
+    """Return the step of a Range whose run-time length must be the planned one (else E670)."""
     count_up = range_(call).run
 
     def run(start: Array, delta: Array, limit: Array, out: Array) -> None:
@@ -140,7 +143,7 @@ def trilu(call: Call) -> Step:
 
 @kernel("OneHot")
 def one_hot(call: Call) -> Step:
-    """Return one-hot rows; an index out of range sets no element."""
+    """Return the step that writes one-hot rows; an index out of range gives a row of off values."""
     axis = call.integer("axis")
     depth = call.outputs[0].shape[axis]
     numbers = np.arange(depth).reshape([-1] + [1] * (call.outputs[0].ndim - 1 - axis))

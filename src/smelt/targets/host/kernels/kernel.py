@@ -33,7 +33,8 @@ class Call:
     """One instruction with the types of its operands.
 
     ``inputs`` and ``outputs`` have a shape, a dtype and strides but no memory; their elements must
-    not be read. ``bodies`` are functions for the bodies of the instruction.
+    not be read. ``origin`` is the name of the node that was lowered to this instruction.
+    ``bodies`` are functions that run the bodies of the instruction, such as the branches of an If.
     """
 
     op: str
@@ -129,7 +130,7 @@ def kernel(*ops: str, wide: bool = False) -> Callable[[Kernel], Kernel]:
 
 
 def view(op: str) -> Callable[[ViewKernel], ViewKernel]:
-    """Register a kernel that may return a view."""
+    """Register a function that returns how to make the result as a view of the first input."""
 
     def register(prepare: ViewKernel) -> ViewKernel:
         """Register ``prepare`` for the operator."""
@@ -176,11 +177,11 @@ def _imaginary(shape: tuple[int, ...], dtype: np.dtype) -> Array:
     return as_strided(empty, shape, tuple(reversed(strides))).view(dtype)
 
 
-FLOATS_OF_A_BYTE = tuple(
+FLOAT8_TYPES = tuple(
     np.dtype(getattr(ml_dtypes, f"float8_{form}"))
     for form in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz")
 )
-NARROW = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16), *FLOATS_OF_A_BYTE)
+NARROW = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16), *FLOAT8_TYPES)
 
 
 def is_narrow(dtype: np.dtype) -> bool:

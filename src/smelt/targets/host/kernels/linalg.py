@@ -12,8 +12,9 @@ from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
 
 @kernel("smelt::Cholesky")
 def cholesky(call: Call) -> Step:
-    """Return the step that factors each matrix with ``potrf``; a failure fills the triangle with
-    NaN.
+    """Return the step that factors each matrix with ``potrf``.
+
+    A matrix that is not positive definite gives NaN in the triangle of the factor.
     """
     from scipy.linalg.lapack import get_lapack_funcs
 
@@ -34,7 +35,7 @@ def cholesky(call: Call) -> Step:
 
 
 def _flags_of_trsm(call: Call) -> dict[str, int]:
-    """Return the keyword arguments of ``trsm``."""
+    """Return the keyword arguments of BLAS ``trsm`` for the attributes of ``call``."""
     return {
         "side": 0 if call.integer("left_side") else 1,
         "lower": call.integer("lower"),
@@ -45,7 +46,7 @@ def _flags_of_trsm(call: Call) -> dict[str, int]:
 
 @kernel("smelt::TriangularSolve")
 def triangular_solve(call: Call) -> Step:
-    """Return the step that solves systems with ``trsm``; a zero on the diagonal is divided by."""
+    """Return the step that solves systems with ``trsm``; a zero pivot gives inf or NaN."""
     from scipy.linalg.blas import get_blas_funcs
 
     (trsm,) = get_blas_funcs(("trsm",), dtype=call.input(0).dtype)
@@ -120,8 +121,10 @@ def complex_triangular_solve(call: Call) -> Step:
 
 @kernel("smelt::FullPivotLU")
 def full_pivot_lu(call: Call) -> Step:
-    """Return the step that factors square matrices with ``getc2``; those with small pivots by the
-    reference.
+    """Return the step that factors each matrix with full pivoting.
+
+    LAPACK's ``getc2`` factors square matrices. The reference factors all others, and those whose
+    small pivots ``getc2`` would change.
     """
     from scipy.linalg.lapack import get_lapack_funcs
 

@@ -55,7 +55,10 @@ def slice_view(call: Call) -> View:
 
 @view(DIAGONAL)
 def diagonal_view(call: Call) -> View:
-    """Return the function that takes a diagonal: the strides of merged dims are added."""
+    """Return the function that takes a diagonal, as einsum does for a repeated subscript.
+
+    The diagonal is a view: its stride is the sum of the strides of its dims.
+    """
     axes = call.ints("axes")
     return lambda x: diagonal(x, axes)
 
@@ -81,9 +84,7 @@ for _op, _view in (
 
 @kernel(DYNAMIC_EXPAND)
 def dynamic_expand(call: Call) -> Step:
-    """Return the step of a broadcast to run-time sizes; raises UsageError E670 for other sizes than
-    planned.
-    """
+    """Return the step of a broadcast to run-time sizes, which must be those planned (else E670)."""
 
     def run(x: Array, sizes: Array, out: Array) -> None:
         """Write the broadcast ``x``, after a check of its sizes."""
@@ -100,7 +101,7 @@ def dynamic_expand(call: Call) -> Step:
 
 @kernel("Reshape")
 def reshape(call: Call) -> Step:
-    """Return the step that copies the input in row-major order."""
+    """Return the step of a Reshape that could not be a view: it copies in row-major order."""
     shape = call.input(0).shape
     return Step(lambda x, out: np.copyto(out.reshape(shape, copy=False), x))
 
@@ -172,8 +173,6 @@ def size_of(call: Call) -> Step:
 
 
 def _constant_step(value: int | Sequence[int]) -> Step:
-    """Return a step that writes a constant: the result of Shape or Size is known when it is
-    planned.
-    """
+    """Return a step that writes ``value``, whatever the elements of its input are."""
     array = np.asarray(value, dtype=np.int64)
     return Step(lambda x, out: np.copyto(out, array))

@@ -109,8 +109,9 @@ def rms_normalization(call: Call) -> Step:
 
 @kernel("InstanceNormalization", "GroupNormalization", wide=True)
 def group_normalization(call: Call) -> Step:
-    """Return the step that normalizes each group of channels per sample; an instance is one
-    channel.
+    """Return the step that normalizes each group of channels of each sample.
+
+    In an InstanceNormalization, each channel is a group of its own.
     """
     shape, epsilon = call.input(0).shape, call.real("epsilon")
     count = call.integer("num_groups") if call.op == "GroupNormalization" else shape[1]
@@ -131,7 +132,10 @@ def group_normalization(call: Call) -> Step:
 
 @kernel("LRN", wide=True)
 def local_response_normalization(call: Call) -> Step:
-    """Return the step of an LRN; squares of neighboring channels are added shift by shift."""
+    """Return the step of an LRN: x / (bias + alpha / size * sum of squares of near channels)^beta.
+
+    The sum adds the squares shifted by one channel, then by the next, and so on.
+    """
     alpha, beta, bias = call.real("alpha"), call.real("beta"), call.real("bias")
     size, channels = call.integer("size"), call.input(0).shape[1]
     before, after = (size - 1) // 2, size // 2

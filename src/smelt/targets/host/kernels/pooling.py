@@ -20,9 +20,9 @@ def _padded_scratch(call: Call, windows: Windows) -> list[Shaped]:
 
 @kernel("MaxPool")
 def max_pool(call: Call) -> Step:
-    """Return the step of a MaxPool, where NaN wins.
+    """Return the step of a MaxPool; a window with NaN gives NaN.
 
-    Indices count in the whole input, without padding.
+    Its second output, if present, has the index of each maximum in the flattened input.
     """
     windows = windows_of(call)
     fill = lowest(call.input(0).dtype)
@@ -41,9 +41,11 @@ def max_pool(call: Call) -> Step:
 
 
 def _with_indices(call: Call, windows: Windows, fill: float | int) -> Step:
-    """Return the step of a MaxPool with indices: the first place of the maximum in the input.
+    """Return the step of a MaxPool with indices: those of the first maximum in each window.
 
-    Padding holds ``fill``, which elements may equal, so its places are ruled out.
+    ``places`` has, for each tap of each window, its index within one channel. Padding holds
+    ``fill``, which a real element may equal; ``is_inside`` rules padding out. ``starts`` has the
+    index of the first element of each channel.
     """
     shape = call.input(0).shape
     plane = np.arange(prod(windows.sizes), dtype=np.int64)
@@ -97,8 +99,9 @@ def average_pool(call: Call) -> Step:
 
 
 def _counts(windows: Windows, *, include_pad: bool) -> Array:
-    """Return the elements under each window; what ``ceil_mode`` adds behind the padding is
-    excluded.
+    """Return the number of elements that each window averages.
+
+    Elements that ``ceil_mode`` adds behind the padding never count.
     """
     counted = np.zeros(windows.padded)
     if include_pad:

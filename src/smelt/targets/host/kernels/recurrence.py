@@ -16,7 +16,10 @@ Function = Callable[[Array], Array]
 
 
 def _functions(call: Call) -> list[Function]:
-    """Return the activations; gates are clipped first, the output of an LSTM's cell is not."""
+    """Return the activations of the gates, the candidate and, for an LSTM, the cell.
+
+    With ``clip``, the arguments of the first two are clipped, as ONNX requires.
+    """
     attributes: Mapping[str, Any] = call.attributes
     clip = call.real("clip")
 
@@ -31,11 +34,10 @@ def _functions(call: Call) -> list[Function]:
 
 @kernel("Recurrence", wide=True)
 def recurrence(call: Call) -> Step:
-    """Return the step of a recurrence.
+    """Return the step of an LSTM, GRU or RNN in one direction.
 
-    Samples that have ended keep their state; their outputs are zero.
-
-    A sample of length 0 ends in zero, as in ONNX Runtime; ONNX does not define it.
+    A sample that has ended keeps its state, and its outputs are zero. The final state of a sample
+    of length 0 is zero, as in ONNX Runtime; ONNX does not define it.
     """
     steps = len(call.input(0))
     cell, reverse = call.text("cell"), bool(call.attributes["reverse"])
@@ -81,10 +83,11 @@ def _run_each_length(
     constants: tuple[Array, Array | None, Array | None],
     reverse: bool,
 ) -> None:
-    """Run a batch whose samples have different lengths, given by ``end``.
+    """Run a batch whose samples have different lengths, given by ``end``; write ``all_states``
+    and the final ``states`` (hidden and cell).
 
-    Step ``step`` advances the samples with ``step < end``. A reversed sample starts at its own last
-    step.
+    Iteration ``step`` advances the samples with ``step < end``. A reversed sample starts at its own
+    last step.
     """
     hidden, cells = states
     hidden[end == 0] = cells[end == 0] = 0
@@ -107,8 +110,8 @@ Advance = Callable[
 
 
 def _rnn(call: Call, functions: list[Function]) -> Advance:
-    """Return the step of an RNN: the next state and the unchanged cell."""
-    return lambda x, h, c, w, p, b: (functions[0](x + h @ w), c)
+    """Return the step function of an RNN: f(x + h @ w). It passes the cell state on unchanged."""
+    return lambda x, h, cell, w, peepholes, bias: (functions[0](x + h @ w), cell)
 
 
 def _lstm(call: Call, functions: list[Function]) -> Advance:
@@ -152,7 +155,11 @@ def _lstm(call: Call, functions: list[Function]) -> Advance:
 
 
 def _gru(call: Call, functions: list[Function]) -> Advance:
-    """Return the step function of a GRU cell."""
+    """Return the step function of a GRU cell.
+
+    With ``linear_before_reset``, the reset gate scales the product with the hidden weights;
+    otherwise it scales the hidden state before that product.
+    """
     activate_gate, activate_candidate = functions
     reset_after = call.attributes["linear_before_reset"]
 

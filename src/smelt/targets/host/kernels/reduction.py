@@ -27,9 +27,9 @@ def add_up(call: Call) -> Step:
 
 @kernel("ReduceMax", "ReduceMin")
 def extreme(call: Call) -> Step:
-    """Return the step of a maximum or minimum.
+    """Return the step of a maximum or minimum; it is NaN if any element is.
 
-    NaN wins; an empty maximum is the type's lowest value.
+    Over no elements, the maximum is the lowest value of the type, the minimum the highest.
     """
     largest = call.op == "ReduceMax"
     reduce = np.maximum.reduce if largest else np.minimum.reduce
@@ -49,7 +49,7 @@ Reduction: TypeAlias = Callable[[Array, tuple[int, ...], bool], Array]
 
 
 def _log_sum_exp(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
-    """Compute log-sum-exp after subtracting the maximum if that is finite."""
+    """Return log(sum(exp(x))), as max + log(sum(exp(x - max))), which does not overflow."""
     top = np.max(x, axis=axes, keepdims=True, initial=-np.inf)
     top = np.where(np.isfinite(top), top, 0)
     total = np.log(np.sum(np.exp(x - top), axis=axes, keepdims=True)) + top
@@ -67,8 +67,9 @@ REDUCTIONS: Mapping[str, Reduction] = {
 
 @kernel(*REDUCTIONS, wide=True)
 def composed(call: Call) -> Step:
-    """Return the step that evaluates a NumPy expression; roots and logarithms of integers use
-    float64.
+    """Return the step of a reduction that is a NumPy expression in ``REDUCTIONS``.
+
+    Roots and logarithms of integers are computed in float64.
     """
     reduce = REDUCTIONS[call.op]
     axes, keep = call.ints("axes"), bool(call.integer("keepdims"))
@@ -85,7 +86,7 @@ def composed(call: Call) -> Step:
 
 @kernel("ReduceMean", wide=True)
 def mean(call: Call) -> Step:
-    """Return the step of a mean; integers truncate."""
+    """Return the step of a mean; the mean of integers is rounded towards zero."""
     source, out_type = call.input(0), call.outputs[0].dtype
     axes, keep = call.ints("axes"), bool(call.integer("keepdims"))
     count = prod(source.shape[axis] for axis in axes)
@@ -108,7 +109,10 @@ def mean(call: Call) -> Step:
 
 @kernel("ArgMax", "ArgMin")
 def arg_extreme(call: Call) -> Step:
-    """Return the first index among equals, or with ``select_last_index`` the last."""
+    """Return the step that finds the index of the extreme.
+
+    Among equal elements, it is the first, or with ``select_last_index`` the last.
+    """
     find = np.argmax if call.op == "ArgMax" else np.argmin
     axis, keep = call.integer("axis"), bool(call.integer("keepdims"))
     last = call.integer("select_last_index")
@@ -119,15 +123,15 @@ def arg_extreme(call: Call) -> Step:
         if not out.size:
             return
         if not size:
-            raise _nothing_to_find(call)
+            raise _empty_axis_error(call)
         index = find(np.flip(x, axis) if last else x, axis=axis, keepdims=keep)
         np.copyto(out, size - 1 - index if last else index)
 
     return Step(run)
 
 
-def _nothing_to_find(call: Call) -> UsageError:
-    """Return UsageError E670 for an empty axis."""
+def _empty_axis_error(call: Call) -> UsageError:
+    """Return UsageError E670: an ArgMax or ArgMin over an empty axis has no result."""
     return UsageError(
         "E670",
         f"{call.op} searches axis {call.integer('axis')}, which has size 0",
@@ -138,8 +142,10 @@ def _nothing_to_find(call: Call) -> UsageError:
 
 @kernel("CumSum", "CumProd")
 def cumulative(call: Call) -> Step:
-    """Return the step of a running sum or product; ``reverse`` starts at the end, ``exclusive``
-    omits the element.
+    """Return the step of a running sum or product.
+
+    With ``reverse`` it starts at the end. With ``exclusive`` an element's own value is not in its
+    result, which then starts with 0 or 1.
     """
     axis = call.integer("axis")
     reverse, exclusive = call.integer("reverse"), call.integer("exclusive")
@@ -160,8 +166,11 @@ def cumulative(call: Call) -> Step:
 
 
 @kernel(DYNAMIC_CUMULATIVE)
-def dynamic_running(call: Call) -> Step:
-    """Return the step of a running sum along a run-time axis, which must be in range (E670)."""
+def dynamic_cumulative(call: Call) -> Step:
+    """Return the step of a running sum or product whose axis is an operand.
+
+    A run raises UsageError E670 if the axis is out of range.
+    """
     op, rank = call.text("running"), call.input(0).ndim or 1
 
     def run(x: Array, axis: Array, out: Array) -> None:

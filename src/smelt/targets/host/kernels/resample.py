@@ -1,4 +1,4 @@
-"""Resample: rows along one axis are weighted sums of a few rows of the source."""
+"""Resample: resize one axis; each result row is a weighted sum of a few source rows (taps)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
 
 @kernel("Resample", wide=True)
 def resample(call: Call) -> Step:
-    """Return the step that sums the weighted rows of all taps; ``nearest`` takes one row."""
+    """Return the step that resizes ``axis``; the mode ``nearest`` copies one row each."""
     axis, out = call.integer("axis"), call.outputs[0]
     size, count = call.input(0).shape[axis], out.shape[axis]
     if size == 0 and 0 not in out.shape:

@@ -24,7 +24,7 @@ def checked(op: str, computed: Sequence[int], declared: Sequence[int]) -> None:
 
 @kernel("NonZero")
 def non_zero(call: Call) -> Step:
-    """Return the coordinates of nonzero elements, in order."""
+    """Return the step that writes the coordinates of nonzero elements, in row-major order."""
 
     def run(x: Array, out: Array) -> None:
         """Write the indices of nonzero elements, after a check of their number."""
@@ -53,7 +53,10 @@ def compress(call: Call) -> Step:
 
 @kernel("Unique")
 def unique(call: Call) -> Step:
-    """Return unique rows sorted by their first difference; NaN equals NaN and is last."""
+    """Return the step that writes the distinct rows of ``x``, in order of value or of first index.
+
+    NaN equals NaN, and is the largest value.
+    """
     by_value = bool(call.integer("sorted"))
 
     def run(x: Array, out: Array, first_indices: Array, inverse: Array, counts: Array) -> None:
@@ -69,9 +72,10 @@ def unique(call: Call) -> Step:
 
 
 def distinct_rows(x: Array, by_value: bool) -> tuple[Array, Array]:
-    """Return the first index of each distinct row of ``x``, and each row's number.
+    """Return the index of the first of each set of equal rows of ``x``, and the number of the set
+    that each row belongs to.
 
-    Rows are ordered by value, or else by first index.
+    Sets are numbered in order of value if ``by_value``, else in order of first index.
     """
     flat = x.reshape(len(x), math.prod(x.shape[1:]))
     # elements become their ranks in the column, which compare NaN like any other value
@@ -92,9 +96,7 @@ def distinct_rows(x: Array, by_value: bool) -> tuple[Array, Array]:
 
 @kernel("NonMaxSuppression")
 def non_max_suppression(call: Call) -> Step:
-    """Return the step that keeps, per class, boxes from the best score on; ties are ordered by
-    index.
-    """
+    """Return the step of a NonMaxSuppression: of boxes that overlap, only the best is kept."""
     centred = bool(call.integer("center_point_box"))
 
     def run(
@@ -121,7 +123,10 @@ def selected_boxes_of(
     min_score: Array | None,
     centred: bool,
 ) -> Array:
-    """Return sample, class and box index [N, 3] of each kept box."""
+    """Return sample, class and box index [N, 3] of each box that NonMaxSuppression keeps.
+
+    ``overlap`` is the threshold of intersection over union, ``min_score`` that of scores.
+    """
     limit = 0.0 if overlap is None else overlap.item()
     floor = None if min_score is None else min_score.item()
     corners = _corners(boxes, centred)
@@ -145,7 +150,11 @@ def _corners(boxes: Array, centred: bool) -> Array:
 def _selected_boxes(
     boxes: Array, scores: Array, most: int, limit: float, floor: float | None
 ) -> Iterator[int]:
-    """Yield the indices of the boxes kept for one class, best score first."""
+    """Yield the indices of the boxes kept for one class, best score first, equal ones by index.
+
+    A box is dropped if its overlap with a kept box exceeds ``limit``. At most ``most`` boxes are
+    kept, with scores above ``floor``.
+    """
     selected: list[int] = []
     for i in np.argsort(-scores, kind="stable"):
         if len(selected) >= most or (floor is not None and not scores[i] > floor):

@@ -10,7 +10,12 @@ from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
 
 @kernel(SPECTRUM)
 def spectrum(call: Call) -> Step:
-    """Return the step of a DFT from pairs or real numbers to pairs or real numbers."""
+    """Return the step of a DFT along ``axis``, padded or cut to ``length``.
+
+    The last dim has size 2 for complex numbers (real and imaginary part), 1 for real ones.
+    ``onesided`` keeps the first half of the spectrum of real numbers; with ``inverse`` it reads
+    such a half.
+    """
     axis, length = call.integer("axis"), call.integer("length")
     inverse, onesided = bool(call.integer("inverse")), bool(call.integer("onesided"))
     parts = call.input(0).shape[-1]

@@ -9,7 +9,7 @@ from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
 
 @kernel("TopK")
 def top_k(call: Call) -> Step:
-    """Return the step of a stable sort: equal elements by index, NaN as the largest."""
+    """Return the step of a TopK by a stable sort: equal elements in order of index, NaN largest."""
     axis, largest = call.integer("axis"), bool(call.integer("largest"))
     count, selected = call.input(0).shape[axis], call.outputs[0].shape[axis]
 

@@ -18,9 +18,10 @@ Index: TypeAlias = "tuple[slice | EllipsisType, ...]"
 
 @dataclass(frozen=True)
 class Windows:
-    """The geometry of sliding windows, in sizes without N and C.
+    """The geometry of sliding windows over the spatial dims, without N and C.
 
-    ``padded`` covers every window, including those that ``ceil_mode`` extends over the end.
+    ``sizes`` are those of the input, ``outputs`` the numbers of windows, ``kernel`` the numbers of
+    elements (taps) of a window; ``begins`` and ``ends`` are the pads.
     """
 
     sizes: tuple[int, ...]
@@ -33,8 +34,9 @@ class Windows:
 
     @property
     def padded(self) -> tuple[int, ...]:
-        """The spatial sizes of the padded input: with pads, and as far as the last window
-        reaches.
+        """The spatial sizes of the padded input.
+
+        The last window may reach beyond the pads, with ``ceil_mode``; its elements are included.
         """
         return tuple(
             max(begin + size + max(end, 0), (out - 1) * stride + dilation * (kernel - 1) + 1)
@@ -56,8 +58,8 @@ class Windows:
         return self.padded != self.sizes
 
     def pad(self, x: Array, to: Array, fill: float | int) -> Array:
-        """Fill ``to`` [..., padded] with ``fill``, copy ``x`` [..., spatial] into it, and return
-        it.
+        """Write ``x`` [..., spatial] into ``to`` [..., padded], with ``fill`` around it; return
+        ``to``.
         """
         to[...] = fill
         to[self.inside] = x
@@ -70,21 +72,25 @@ class Windows:
         return (..., *(slice(begin, begin + size) for begin, size in pairs))
 
     def view(self, padded: Array) -> Array:
-        """Return every window as a view [..., kernel..., outputs...]."""
+        """Return all windows as one view [..., kernel..., outputs...] of ``padded``, without a
+        copy: the patches of im2col.
+        """
         rank = len(self.kernel)
-        lead, steps = padded.shape[:-rank], padded.strides[-rank:]
-        taps = tuple(s * d for s, d in zip(steps, self.dilations, strict=True))
-        moves = tuple(s * d for s, d in zip(steps, self.strides, strict=True))
+        lead, spatial_strides = padded.shape[:-rank], padded.strides[-rank:]
+        tap_strides = tuple(s * d for s, d in zip(spatial_strides, self.dilations, strict=True))
+        window_strides = tuple(s * d for s, d in zip(spatial_strides, self.strides, strict=True))
         return as_strided(
             padded,
             (*lead, *self.kernel, *self.outputs),
-            (*padded.strides[:-rank], *taps, *moves),
+            (*padded.strides[:-rank], *tap_strides, *window_strides),
             writeable=False,
         )
 
     def taps(self) -> Iterator[Index]:
-        """Yield for each kernel position the index of the elements that it reads: [...,
-        outputs...].
+        """Yield, for each tap of the kernel, the index of the elements that it reads in all
+        windows.
+
+        Applied to the padded input, the index gives [..., outputs...].
         """
         for position in product(*(range(size) for size in self.kernel)):
             index: list[slice | EllipsisType] = [...]
