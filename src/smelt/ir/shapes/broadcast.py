@@ -1,8 +1,8 @@
-"""Sound broadcasting of symbolic dims.
+"""Shape rules that broadcast symbolic dims without guessing.
 
-onnx-shape-inference takes the first of two different symbols: ``[N] + [M]`` becomes ``[N]``. But N
-may be 1 where M is not, so the size may be either. Here the result gets a new symbol. Otherwise a
-rule could drop an operand that broadcasts.
+The library, onnx-shape-inference, takes the first of two different symbols: ``[N] + [M]`` becomes
+``[N]``. But N may be 1 where M is not, so the size may be either. Here the result gets a new
+symbol. Otherwise a rewrite rule could drop an operand that broadcasts.
 """
 
 from __future__ import annotations
@@ -41,12 +41,11 @@ ShapesOf = Callable[[ShapeInferenceContext, ir.Node], "list[ir.Shape | None]"]
 def conflicts(
     shapes: Iterable[ir.Shape | None], skip: int = 0
 ) -> dict[int, int | ir.SymbolicDim | None]:
-    """Return, by axis, the size of the result on axes where the library may be wrong; None if
-    unknown.
+    """Return the axes on which the library may be wrong, each with the size of the result there.
 
-    On such an axis two different symbols meet, or 1 meets a clamped dim such as Min(512, S). Axes
-    where another number occurs are left out: that number is the size. Axes are counted from the
-    end, starting at 1; the last ``skip`` axes are ignored.
+    On such an axis two different symbols meet, or 1 meets a clamped dim such as Min(512, S). The
+    size is None if unknown. An axis where a number other than 1 occurs is left out: that number is
+    the size. Axes are counted from the end, starting at 1; the last ``skip`` axes are ignored.
     """
     known = [shape.dims[::-1] for shape in shapes if shape is not None]
     sizes_by_axis: dict[int, list[int | ir.SymbolicDim]] = {}
@@ -91,8 +90,8 @@ def _operators() -> Iterator[tuple[str, int]]:
 def _infer_floats(node: ir.Node) -> bool:
     """Infer an elementwise node of floats if one operand surely has the shape of the result.
 
-    Returns False in other cases. This common case costs a tenth of the full rule. Integers are left
-    to the library, which tracks the elements of shape arithmetic.
+    Return False in other cases. This common case costs a tenth of the full rule. Integers are left
+    to the library, because they may be sizes whose elements it tracks.
     """
     first = node.inputs[0] if node.inputs else None
     dtype = first.dtype if first is not None else None
@@ -160,7 +159,9 @@ def _shapes_of(context: ShapeInferenceContext, node: ir.Node) -> list[ir.Shape |
 
 
 def _shapes_of_expand(context: ShapeInferenceContext, node: ir.Node) -> list[ir.Shape | None]:
-    """Return the two shapes that Expand broadcasts: of the tensor, and the content of operand 1."""
+    """Return the two shapes that Expand broadcasts: that of its tensor, and the one that its second
+    operand holds.
+    """
     x, shape = node.inputs
     elements = context.get_symbolic_value(shape) if shape is not None else None
     return [x.shape if x is not None else None, ir.Shape(elements) if elements else None]
@@ -185,9 +186,9 @@ def _with_new_symbols(
         if axes and output.shape is not None:
             rank = len(output.shape)
             dims = list(output.shape.dims)
-            for axis, broadcast_sizes in axes.items():
+            for axis, size in axes.items():
                 if not _is_named(declared, rank - axis):
-                    dims[rank - axis] = broadcast_sizes or context.new_symbolic_dim()
+                    dims[rank - axis] = size or context.new_symbolic_dim()
             output.shape = ir.Shape(dims, frozen=True)
 
     return infer_soundly

@@ -1,8 +1,9 @@
 """Shape rules that track sizes through comparison, Where, Div, Mod, Min, Max and Clip.
 
-PyTorch's exporter writes ``expand(b, -1, s)`` as ``Where(Equal(sizes, -1), 1, sizes)``: no size is
--1, so the result is known. The library follows a Where only if both sides are equal, and divides
-numbers only.
+A model computes shapes by nodes on small integer vectors; inference tracks the elements of such
+vectors as numbers or expressions of dims. PyTorch's exporter writes ``expand(b, -1, s)`` as
+``Where(Equal(sizes, -1), 1, sizes)``: no size is -1, so the result is known. The library,
+onnx-shape-inference, follows a Where only if both sides are equal, and divides numbers only.
 """
 
 from __future__ import annotations
@@ -59,8 +60,10 @@ def _chosen_elements(context: ShapeInferenceContext, node: ir.Node) -> list[Dim]
 
 
 def _pick(context: ShapeInferenceContext, test: bool | None, left: Dim, right: Dim) -> Dim:
-    """Return the element that ``test`` selects; if undecided, their common value or a new
-    symbol."""
+    """Return ``left`` if ``test`` is true, ``right`` if it is false.
+
+    If ``test`` is None, undecided, return the value that both have in common, or a new symbol.
+    """
     if test is None:
         return left if left == right else context.new_symbolic_dim()
     return left if test else right
@@ -87,7 +90,7 @@ def _equalities(context: ShapeInferenceContext, condition: ir.Value) -> list[boo
 
 
 def _are_equal(left: Dim, right: Dim) -> bool | None:
-    """Return whether two sizes are equal, or None if that is not proved."""
+    """True if two elements are equal, False if they differ, None if neither is proved."""
     if isinstance(left, int) and isinstance(right, int):
         return left == right
     if isinstance(left, int):
@@ -98,7 +101,7 @@ def _are_equal(left: Dim, right: Dim) -> bool | None:
 
 
 def _is_size(element: Dim) -> bool:
-    """True for a number of at least 0, a symbol of the model, and a sum of these.
+    """True if ``element`` is surely >= 0: a number >= 0, a symbol of the model, or a sum of these.
 
     An invented symbol may stand for an element of any sign, and a difference may be negative.
     """
@@ -117,7 +120,8 @@ def division_rule(library_rule: ShapeRule) -> ShapeRule:
 def modulo_rule(library_rule: ShapeRule) -> ShapeRule:
     """Wrap the rule of Mod so that it computes with sizes and numbers.
 
-    A roll by one row writes ``Mod(-1, N)``, a Pad to a multiple of 32 writes ``Mod(-N, 32)``.
+    Models that roll by one row compute ``Mod(-1, N)``, those that pad to a multiple of 32
+    ``Mod(-N, 32)``.
     """
     integer_rule = _binary_rule(library_rule, _remainder)
 
@@ -174,8 +178,7 @@ def minimum_rule(library_rule: ShapeRule) -> ShapeRule:
 
 
 def clip_rule(library_rule: ShapeRule) -> ShapeRule:
-    """Wrap the rule of Clip for sizes: Min of one bound and of Max of the other bound and the
-    size."""
+    """Wrap the rule of Clip so that it also bounds tracked sizes: ``Min(high, Max(low, size))``."""
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
         """Infer the shape, then bound each tracked size."""
@@ -223,9 +226,10 @@ MOST_BOUNDS = 4
 
 
 def _max_or_min(name: str, compute: Callable[[int, int], int], a: Dim, b: Dim) -> Dim | None:
-    """Return Max or Min (``name``) of two sizes, or None if the result is not known.
+    """Return Max or Min (``name``) of two sizes; None if an operand is not known well enough.
 
-    ``compute`` is the function on ints.
+    ``compute`` is Python's max or min, for numbers. Where one operand surely wins, it is returned
+    itself; so is one that SymPy would only make longer.
     """
     if isinstance(a, int) and isinstance(b, int):
         return compute(a, b)
@@ -246,9 +250,10 @@ def _max_or_min(name: str, compute: Callable[[int, int], int], a: Dim, b: Dim) -
 
 
 def _is_capped(a: Dim, b: Dim) -> bool:
-    """True for Min of an invented symbol and a number > 1, as in ``Min(_d0, 100)`` of a TopK.
+    """True if one of ``a`` and ``b`` is a symbol and the other a number > 1.
 
-    SymPy leaves this form alone, whatever the sign of the symbol.
+    Their Min, such as ``Min(_d0, 100)`` of a TopK, is kept even for an invented symbol: SymPy does
+    not simplify it, so the symbol's sign does not matter.
     """
     number, other = (a, b) if isinstance(a, int) else (b, a)
     is_symbol = isinstance(other, ir.SymbolicDim) and (other.value or "").isidentifier()

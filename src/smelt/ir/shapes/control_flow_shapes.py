@@ -1,7 +1,8 @@
-"""Shapes of the outputs of If, Loop and Scan, sound for every branch and number of iterations.
+"""Shapes of the outputs of If, Loop and Scan, right for every branch and number of iterations.
 
-The library takes the shape of one branch where the other's is unknown, and assumes that the state
-of a loop keeps its initial shape. Both are unsound: a loop may append to a tensor.
+The library, onnx-shape-inference, takes the shape of one branch where the other's is unknown, and
+assumes that the state of a loop keeps its initial shape. Both may be wrong: a loop may append to a
+tensor.
 """
 
 from __future__ import annotations
@@ -40,8 +41,11 @@ def merge(
 
 
 def infer_if(context: ShapeInferenceContext, node: ir.Node) -> bool:
-    """Infer the outputs of an If; False (not handled) if the branches return values of different
-    kinds."""
+    """Infer the outputs of an If from those of both branches.
+
+    False leaves the node to the library: a branch is missing, or the branches return different
+    types that are no tensors.
+    """
     branches = [node.attributes.get(name) for name in ("then_branch", "else_branch")]
     if any(branch is None or branch.is_ref() for branch in branches):
         return False
@@ -61,13 +65,13 @@ def infer_if(context: ShapeInferenceContext, node: ir.Node) -> bool:
 
 
 def infer_loop(context: ShapeInferenceContext, node: ir.Node) -> bool:
-    """Infer the outputs of a Loop; False only if it has no body.
+    """Infer the outputs of a Loop; False only if it has no valid body.
 
     A state keeps the dims that every iteration returns unchanged. Other dims are noted as varying,
-    and the shapes of the body are cleared, because they were inferred for the first iteration only.
-    If the rank of a state may change, its shape is unknown. Exception: a state that the body never
-    reads has the shape that the last iteration returns, if there is an iteration. A state that is
-    no tensor has one type in all iterations.
+    and the shapes in the body are erased, because they hold for the first iteration only. If the
+    rank of a state may change, its shape is unknown. A state that the body never reads has the
+    shape that the last iteration returns, if there is one. A state that is no tensor has one type
+    in all iterations.
     """
     body = body_of(node)
     if body is None:
@@ -126,7 +130,10 @@ def with_steady_states(library_rule: ShapeRule) -> ShapeRule:
 def _final_shape(
     context: ShapeInferenceContext, node: ir.Node, body: ir.Graph, index: int
 ) -> ir.Shape | None:
-    """Return the shape of the final state ``index`` of a Loop, or None if it is unknown."""
+    """Return the shape of state ``index`` of a Loop after its last iteration; None if unknown.
+
+    The loop may run no iteration, so a dim is known only if the initial state has it, too.
+    """
     start, before, after = node.inputs[index + 2], body.inputs[index + 2], body.outputs[index + 1]
     if is_unread(before) and after.shape is None:
         return None
@@ -145,7 +152,10 @@ def _final_shape(
 
 
 def is_outer(dim: int | ir.SymbolicDim) -> bool:
-    """True if ``dim`` is the same in all iterations: a number, or a symbol that the model names."""
+    """True if ``dim`` is the same in all iterations of a body: a number, or a symbol of the model.
+
+    A symbol that inference invented may stand for another size in each iteration.
+    """
     return isinstance(dim, int) or (dim.value is not None and not is_invented(dim.value))
 
 

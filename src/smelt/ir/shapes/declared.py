@@ -1,7 +1,8 @@
-"""Sizes that a model declares for its outputs, and ranks that it declares inside subgraphs.
+"""Notes of the sizes that a model declares for its outputs, and of ranks inside subgraphs.
 
-Inference drops them, because they may be wrong, and rules must not rely on them. A target that
-plans memory before a run uses them where no size is inferred.
+Inference drops declared shapes, because they may be wrong, and rules must not rely on them. The
+notes keep them. A target that plans memory before a run uses a declared size where none is
+inferred, and the run checks it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ Dims = tuple["int | ir.SymbolicDim", ...]
 
 
 def note_declared(graph: ir.Graph) -> None:
-    """Note the current shapes of the outputs; dims that are unknown now keep their earlier note."""
+    """Note the current shapes of the outputs; a dim that is no number keeps its earlier note."""
     before: Sequence[Dims | None] = graph.meta.get(DECLARED) or ()
     noted: list[Dims | None] = []
     for index, value in enumerate(graph.outputs):

@@ -1,5 +1,7 @@
-"""The number of frames of an STFT whose signal has a symbolic length; the library handles
-numbers."""
+"""The number of frames of an STFT whose signal has a symbolic length.
+
+The rule of the library, onnx-shape-inference, counts frames only of a length that is a number.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Results whose shapes a runtime cannot infer before a run, though smelt can.
+"""Find the results whose shapes a runtime cannot infer when it loads a model, though smelt can.
 
-A runtime infers shapes node by node. If a target shape is computed, as PyTorch's TorchScript
-exporter computes those of Reshapes with symbolic sizes, the runtime knows no size of the result or
-of later results unless the model states them. Fusions that the runtime skips there may fire in a
-simplified graph, for better or worse.
+A runtime infers shapes node by node. PyTorch's TorchScript exporter computes the target shape of a
+Reshape with symbolic sizes by nodes. The runtime then knows no size of the result, nor of later
+results, unless the model declares them, and skips fusions there. In a simplified graph those
+fusions may fire, for better or worse.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ HIDING = _ALL_INPUTS | _BUT_THE_FIRST | scope.GRAPH_CARRIERS
 
 
 def stated_shapes(graph: ir.Graph) -> frozenset[str]:
-    """Return the names of the results of ``graph`` whose shapes are declared with no unknown
-    dim."""
+    """Return the names of the results of ``graph`` for which the model declares every dim."""
     return frozenset(
         value.name
         for node in graph
@@ -44,8 +43,9 @@ def stated_shapes(graph: ir.Graph) -> frozenset[str]:
 def hidden_shapes(graph: ir.Graph, stated: Set[str]) -> frozenset[str]:
     """Return the names of the results of ``graph`` whose shapes a runtime does not know.
 
-    ``stated`` are the results whose shapes the source model declares. Subgraphs are not inspected,
-    and outputs of nodes with subgraphs count as hidden.
+    ``stated`` are the results whose shapes the source model declares. ``fixed`` are values that the
+    runtime computes when it loads the model. Subgraphs are not inspected, and outputs of nodes with
+    subgraphs count as hidden.
     """
     if all(static_shape(value) is not None for value in graph.inputs):
         return frozenset()

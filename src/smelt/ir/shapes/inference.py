@@ -21,7 +21,7 @@ from smelt.ir.shapes.broadcast import register_sound_broadcasting
 from smelt.ir.shapes.contradiction import contradiction
 from smelt.ir.shapes.declared import note_declared, note_ranks, restore_ranks
 from smelt.ir.shapes.inferred_facts import KnownFacts, forget, forget_noted_elements
-from smelt.ir.shapes.loop_states import forget_varying_bodies, is_open, start_anew, varying_dims
+from smelt.ir.shapes.loop_states import forget_varying, forget_varying_bodies, is_open, varying_dims
 from smelt.ir.shapes.ruled_out import forget_ruled_out, rule_out
 from smelt.ir.shapes.shape_context import ShapeContext
 from smelt.ir.shapes.shape_registry import ShapeRule, infer_everything, registry, take_over
@@ -55,8 +55,8 @@ UNKNOWN_RANK = 100
 class ShapeInference:
     """Shape inference for one model, kept current while the model is edited.
 
-    One instance serves a whole compile, so that invented symbols stay unique. It gives names to
-    unnamed dims of inputs; ``restore_interface`` removes them.
+    One instance serves a whole compile, so that the symbols that it invents (``_d0``, ``_d1``, ...)
+    stay unique. Unnamed dims of inputs get such symbols; ``restore_interface`` removes them.
     """
 
     def __init__(self, model: ir.Model) -> None:
@@ -152,8 +152,8 @@ class ShapeInference:
     def infer_again(self, loops: Iterable[ir.Node]) -> bool:
         """Infer the model again if edits may have revealed more; return True if more is known now.
 
-        That is possible if one of ``loops`` was not proved to keep the shapes of its states, or if
-        there are invented names: two of them become one once their values are merged.
+        Two things may have changed. A loop of ``loops`` may now be proved to keep the shapes of its
+        states. And two invented names may have become one, if their values were merged.
         """
         names = self._model_names | self._context.generated_dim_names
         if self._is_flat and len(names) < 2:
@@ -165,7 +165,8 @@ class ShapeInference:
         return self._unknown_and_invented() < before
 
     def _unknown_and_invented(self) -> tuple[int, int]:
-        """Return (weight of what is unknown, number of invented names); less if more is known."""
+        """Return the weight of unknown dims and ranks, and the number of invented names: a smaller
+        pair if more is known."""
         shapes = [v.shape for node in scope.nodes(self.model) for v in node.outputs]
         dims = [d for shape in shapes if shape is not None for d in shape.dims]
         names = [d.value for d in dims if not isinstance(d, int)]
@@ -174,14 +175,16 @@ class ShapeInference:
         return unknown, len({part for name in invented for part in invented_in(name)})
 
     def _infer_nested(self) -> None:
-        """Infer a model with subgraphs or functions, repeatedly while more dims are found to vary.
+        """Infer a model with subgraphs or functions.
 
-        Each repetition starts from the facts before the first: facts found under the assumption
-        that varying dims are constant may be wrong, also for values outside of loops.
+        At first, each loop state is assumed to keep its initial shape. As long as a body shows that
+        more dims vary between iterations, the model is inferred again, from the facts before the
+        first round: facts that were inferred from a wrong assumption are wrong, too, also outside
+        of loops.
         """
         note_ranks(self.model)
         self._forget_names_of_results(scope.graphs(self.model))
-        start_anew(self.model)
+        forget_varying(self.model)
         known = KnownFacts(every_value(self.model))
         varying_before, varying = -1, varying_dims(self.model)
         while varying != varying_before:
@@ -195,7 +198,7 @@ class ShapeInference:
         self._names_are_reserved = False
 
     def _infer_possible(self) -> None:
-        """Infer everything, ruling out optional nodes that fail for the given sizes."""
+        """Infer everything; a node that fails for the given sizes is noted if a run may skip it."""
         while True:
             try:
                 infer_everything(self.model)
@@ -205,10 +208,8 @@ class ShapeInference:
                     raise
 
     def _infer_flat(self) -> bool:
-        """Infer a model without subgraphs and functions, at half the cost of the library's walk.
-
-        Returns False, with nothing lost, if a node needs more than the rule of its operator.
-        """
+        """Infer a model without subgraphs and functions, at half the cost of the library's walk;
+        False if a node needs more than its rule, for which ``_infer_nested`` infers the model."""
         if self.model.functions:
             return False
         context, imports = self._context, self.model.opset_imports
@@ -233,7 +234,8 @@ class ShapeInference:
         return True
 
     def elements(self, value: ir.Value) -> list[Dim] | None:
-        """Return the tracked elements of an integer vector or scalar; None if unknown."""
+        """Return the elements of ``value``, an integer vector or scalar such as a computed shape,
+        as numbers or expressions of dims; None if unknown."""
         known: list[Dim] | None = self._context.get_symbolic_value(value)
         return known
 
@@ -280,7 +282,7 @@ class ShapeInference:
                 value.shape = without_invented(shape, input_names | self._output_names)
 
     def _reserve(self) -> None:
-        """Reserve the names of the model, so that none is invented again."""
+        """Make sure that inference invents no name that the model has from an earlier inference."""
         self._names_are_reserved = True
         if self._input_names is None:
             self._input_names = invented_names(self.model.graph.inputs)

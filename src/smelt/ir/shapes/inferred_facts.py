@@ -44,9 +44,9 @@ def is_computed(value: ir.Value) -> bool:
 class KnownFacts:
     """A snapshot of the facts about values.
 
-    Loops are inferred under the assumption that each state keeps its initial sizes. If this proves
-    wrong, every fact found since must be erased: in the body, in the outputs of the loop, and in
-    all values that depend on them.
+    Loops are inferred under the assumption that each state keeps its initial sizes. If that proves
+    wrong, the facts that were inferred since may be wrong, too, in the body of the loop and in all
+    values that depend on it. ``restore`` returns to the snapshot.
     """
 
     def __init__(self, values: Iterable[ir.Value]) -> None:

@@ -1,7 +1,8 @@
-"""Carries better knowledge of operands of If, Loop and Scan into their bodies and out again.
+"""Infer If, Loop and Scan again after an edit, when more is known about their operands.
 
-A loop state starts with one shape and may come back with another. Only if each iteration provably
-keeps the shape, the initial shape holds in every iteration.
+Shapes of operands become shapes of body inputs, and shapes of body outputs become shapes of
+results. A loop state may come back from an iteration with another shape; its initial shape holds in
+every iteration only if each iteration provably keeps it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def affected(node: ir.Node) -> list[ir.Value]:
 
 
 def refine(shapes: ShapeInference, node: ir.Node) -> None:
-    """Infer the outputs of ``node`` and the inputs of its body again; nothing known is erased."""
+    """Infer the outputs of ``node`` and the inputs of its body again; known facts stay."""
     if node.domain or node.op_type not in ("Loop", "Scan"):
         shapes.infer_node(node)
         return
@@ -37,7 +38,10 @@ def refine(shapes: ShapeInference, node: ir.Node) -> None:
 
 
 def _refine_loop(shapes: ShapeInference, node: ir.Node, body: ir.Graph) -> None:
-    """Infer the shapes of states and stacked outputs of a Loop from its operands."""
+    """Infer the shapes of the states and the stacked outputs of a Loop from its operands.
+
+    A state is known only in the dims that an iteration keeps; see ``_kept_dims``.
+    """
     state_count = len(node.inputs) - 2
     if len(body.inputs) != len(node.inputs) or len(body.outputs) != len(node.outputs) + 1:
         return
@@ -63,7 +67,9 @@ def _refine_loop(shapes: ShapeInference, node: ir.Node, body: ir.Graph) -> None:
 def _kept_dims(
     start: ir.Shape | None, before: ir.Shape | None, after: ir.Shape | None
 ) -> ir.Shape | None:
-    """Return the dims of ``start`` that an iteration keeps; the others unknown; None if a rank is
+    """Return ``start``, the initial shape of a state, with unknown dims where iterations change it.
+
+    ``before`` and ``after`` are its shapes at begin and end of an iteration. None if a rank is
     unknown or changes.
     """
     if start is None or before is None or after is None:
@@ -99,6 +105,6 @@ def _refine_scan(shapes: ShapeInference, node: ir.Node, body: ir.Graph) -> None:
 
 
 def _is_made_in(body: ir.Graph, value: ir.Value) -> bool:
-    """True if a node of ``body`` itself computes ``value``."""
+    """True if a node of ``body`` computes ``value``, which is then no value of an outer graph."""
     producer = value.producer()
     return producer is not None and producer.graph is body

@@ -71,15 +71,16 @@ def is_open(node: ir.Node) -> bool:
     )
 
 
-def start_anew(model: ir.Model) -> None:
-    """Forget which dims of loop states vary between iterations."""
+def forget_varying(model: ir.Model) -> None:
+    """Remove the notes which dims of loop states vary between iterations."""
     for node, body in _loops(model):
         for _, before, _ in states_of(node, body):
             before.meta.pop(VARYING, None)
 
 
 def open_states(context: ShapeInferenceContext, node: ir.Node) -> None:
-    """Give the states of a Loop their initial shapes, with new symbols for varying dims.
+    """Give the body inputs of a Loop the initial shapes of the states, with new symbols for varying
+    dims.
 
     Call this each time before the body is inferred.
     """

@@ -1,4 +1,4 @@
-"""Result shapes of operators of ai.onnx.ml for which the library has no rule."""
+"""Shape rules for operators of ai.onnx.ml that onnx-shape-inference, the library, lacks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,11 @@ def register_ml() -> None:
 
 
 def scores_of(node: ir.Node) -> int | None:
-    """Return the number of scores per row of a classifier in ONNX Runtime; None if unknown."""
+    """Return the number of scores per row that ONNX Runtime computes for a classifier.
+
+    It depends on the number of labels and, for a linear model, on that of intercepts. A support
+    vector machine without probabilities has one score for each pair of classes. None if unknown.
+    """
     attributes = node.attributes
     labels = len(
         attributes.get_ints("classlabels_ints", ()) or attributes.get_ints("classlabels_int64s", ())

@@ -1,7 +1,7 @@
 """Result sizes of pools in ceil mode and under ``auto_pad`` for images of symbolic size.
 
-A window that would start in the padding at the end is dropped. The library drops it only where the
-size is a number.
+A window that would start in the padding at the end is not counted. The library,
+onnx-shape-inference, leaves it out only where the size is a number.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from smelt.ir.shapes.shape_registry import ShapeRule
 def counted_windows(library_rule: ShapeRule) -> ShapeRule:
     """Wrap the rule of pools so that windows that start in the padding at the end are not counted.
 
-    ``ceil((size + begin) / stride)`` windows start before that padding. This is the number of
-    windows if ``end + stride`` exceeds the window. ``auto_pad="VALID"`` means no padding here, as
-    in ONNX Runtime.
+    ``ceil((size + begin) / stride)`` windows start before that padding. In ceil mode, all of them
+    count if ``end + stride`` exceeds the window. ``auto_pad="VALID"`` means no padding here, as in
+    ONNX Runtime.
     """
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:

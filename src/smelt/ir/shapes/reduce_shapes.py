@@ -1,4 +1,4 @@
-"""The rank of a reduction with run-time axes, and products and sums of sizes."""
+"""Shape rules of reductions: the rank for run-time axes, and products and sums of known sizes."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from smelt.ir.shapes.known_dims import merged_statements, says_more
 
 
 class Facts(NamedTuple):
-    """What is known about one value; ``elements`` are those of a small vector of sizes."""
+    """The known facts about one value; ``elements`` are those of a small integer vector."""
 
     shape: ir.Shape | None
     dtype: ir.DataType | None
@@ -36,15 +36,16 @@ class Refinement:
     """Keeps the facts about one model up to date."""
 
     def __init__(self, model: ir.Model, shapes: ShapeInference) -> None:
-        """Begin without news; ``_returned`` finds the nodes whose subgraphs return a value, on
-        first use.
+        """Store the model and its inference.
+
+        ``_returned`` maps a value to the nodes whose subgraphs return it; it is made on first use.
         """
         self.model = model
         self.shapes = shapes
         self._returned: dict[ir.Value, list[ir.Node]] | None = None
 
     def note_returned(self, new: ir.Value, old: ir.Value) -> None:
-        """Note that a graph now returns ``new`` in place of ``old``."""
+        """Note that a subgraph now returns ``new`` in place of ``old``, after a rewrite."""
         if self._returned is not None and old in self._returned:
             self._returned[new] = self._returned.pop(old)
 

@@ -1,8 +1,8 @@
-"""The result of a Reshape by counting factors, where that suffices.
+"""The shape of a Reshape by counting the factors of its dims, where that suffices.
 
-onnx-shape-inference multiplies and divides dims as expressions of SymPy, and prints each step: half
-a millisecond for a symbolic batch. In nearly all cases the size for a -1 is a number, a dim of the
-operand, or a product of distinct names.
+The library, onnx-shape-inference, multiplies and divides dims as SymPy expressions, and prints each
+step: half a millisecond for a symbolic batch. Nearly always, the size for a -1 is a number, a dim
+of the operand, or a product of distinct names.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def counted_first(library_rule: ShapeRule) -> ShapeRule:
 
 
 def _divide_exactly(node: ir.Node) -> None:
-    """Remove the floor from result dims if the quotient is exact, because Reshape keeps every
-    element.
+    """Remove the floor from dims of the result that are polynomials of the operand's dims.
 
-    ``floor(B*S/4)`` in the result of ``[B, S] -> [4, -1]`` becomes ``B*S/4``.
+    ``floor((N**2 + N)/(N + 1))`` becomes ``N``. A Reshape keeps every element, so the quotient is
+    exact.
     """
     data, result = node.inputs[0], node.outputs[0]
     if data is None or data.shape is None or result.shape is None:
@@ -57,8 +57,9 @@ def _divide_exactly(node: ir.Node) -> None:
 def _drop_clamp(node: ir.Node) -> None:
     """Replace Min(64, N) in the result by N if both shapes agree otherwise.
 
-    Positions that are clamped to a table of 64 rows have such a dim. N > 64 fails at run time,
-    because the number of elements must match. Sizes of inputs are assumed to be positive.
+    Positions that are clamped to a table of 64 rows have such a dim. A run with N > 64 fails at
+    this Reshape, because the number of elements must match; so both dims are equal in every run
+    that succeeds. Sizes of inputs are assumed to be positive.
     """
     data, result = node.inputs[0], node.outputs[0]
     if data is None or data.shape is None or result.shape is None:
@@ -101,7 +102,7 @@ def exact_quotient(dims: Sequence[Dim], others: Sequence[Dim]) -> Dim | None:
 
 
 def _result(context: ShapeInferenceContext, node: ir.Node) -> list[Dim] | None:
-    """Return the result dims of a Reshape found by counting, else None."""
+    """Return the result dims of a Reshape to a constant shape, found by counting; else None."""
     if len(node.inputs) != 2 or node.attributes:
         return None
     data, target = node.inputs

@@ -1,7 +1,7 @@
 """Result sizes of Resize: ONNX rounds in float32, and to nearest if the aspect ratio is kept.
 
-The library multiplies in float64, which gives 6 for ``10 * 0.7``, and rounds down if the aspect
-ratio is kept.
+The library, onnx-shape-inference, multiplies in float64, where ``10 * 0.7`` is less than 7, and
+rounds down also if the aspect ratio is kept.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def _common_ratio(
 ) -> np.float32 | None:
     """Return the ratio by which all sizes grow if the aspect ratio is kept.
 
-    That is the least of new to old sizes for the ``policy`` ``not_larger``, else the greatest. None
-    if an old size is unknown or 0.
+    It is the least ratio of a new to an old size for the policy ``not_larger``, else the greatest.
+    None if an old size is unknown or 0.
     """
     ratios: list[np.float32] = [
         np.float32(new) / np.float32(old)

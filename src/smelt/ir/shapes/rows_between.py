@@ -55,9 +55,9 @@ def rows_between(size: Dim, start: Dim, end: Dim) -> Dim | None:
 
 
 def _takes_all_from_end(size: Dim, start: Dim, end: Dim) -> bool:
-    """True for ``x[-N :]`` of N rows, or of min(N, 64) rows.
+    """True for ``x[-N :]`` of N rows, or of min(N, 64) rows, which takes all of them.
 
-    For N = 0, ``x[-0 :]`` takes no row either.
+    That holds for N = 0, too: ``x[-0 :]`` takes all of no rows.
     """
     if not isinstance(start, ir.SymbolicDim) or not isinstance(size, ir.SymbolicDim):
         return False
@@ -90,7 +90,7 @@ def without_bound(text: str) -> str:
 
 
 def _rows_from_end(size: Dim, start: Dim) -> str | None:
-    """Return K for ``x[max(0, size - K) :]``, the last K rows; None for other starts."""
+    """Return K as text for the start of ``x[max(0, size - K) :]``, the last K rows; else None."""
     skipped_rows = inside_bound(str(start)) if isinstance(start, ir.SymbolicDim) else ""
     if not skipped_rows:
         return None
@@ -130,7 +130,10 @@ def _rows_before_end(place: Dim, size: Dim) -> int | None:
 
 
 def _ends_two_before(size: Dim, end: ir.SymbolicDim) -> bool:
-    """True for an end N - 2 of N rows; for N = 1 it is -1, which also takes no row."""
+    """True for ``x[: N - 2]`` of N rows, which takes ``max(0, N - 2)`` rows also for N = 1.
+
+    Its end is then -1, so it takes no row, which other negative ends would not ensure.
+    """
     return is_arithmetic(end) and _rows_before_end(end, size) == 2
 
 

@@ -1,8 +1,8 @@
-"""Nodes in branches that must fail for the given sizes, because their operands contradict each
-other.
+"""Note nodes that must fail for the given sizes, in branches that a run may skip.
 
-A branch may serve other sizes than those that ``--dim`` binds. So the model is valid, and only a
-run that takes the branch fails. ONNX Runtime refuses to load such a model, so smelt writes none.
+A branch of an If may serve other sizes than those that ``--dim`` binds; its operands then
+contradict each other. The model is valid, because only a run that takes the branch fails. ONNX
+Runtime refuses to load such a model, so smelt writes none for it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ FIX = (
 
 
 def rule_out(model: ir.Model, node: ir.Node, why: str) -> bool:
-    """Note that ``node`` must fail and return True.
+    """Note that ``node`` must fail, for the reason ``why``, and return True.
 
-    Returns False, and does nothing, if every run needs the node or it is noted already.
+    Return False, and note nothing, if every run computes the node, or if it is noted already.
     """
     if _WHY in node.meta or node not in set(_nodes_that_may_be_skipped(model)):
         return False
@@ -44,12 +44,12 @@ def forget_ruled_out(model: ir.Model) -> None:
 
 
 def why_ruled_out(node: ir.Node) -> str:
-    """Return the violated condition noted for ``node``, or an empty text."""
+    """Return the reason why ``node`` must fail, as noted by ``rule_out``; empty if it need not."""
     return str(node.meta.get(_WHY, ""))
 
 
 def ruled_out_in(graph: ir.Graph) -> tuple[ir.Node, str] | None:
-    """Return a node of ``graph`` that must fail with the violated condition, or None."""
+    """Return the first node of ``graph`` that must fail, with the reason; None if there is none."""
     for node in graph:
         why = why_ruled_out(node)
         if why:
@@ -58,9 +58,9 @@ def ruled_out_in(graph: ir.Graph) -> tuple[ir.Node, str] | None:
 
 
 def refuse_ruled_out(model: ir.Model) -> None:
-    """Raise InvalidModel E317 for a node that must fail, which runtimes refuse to load.
+    """Raise InvalidModel E317 if a node must fail, because runtimes refuse to load such a model.
 
-    The node may have left its branch since, if that branch was inlined.
+    Its branch may have been inlined since, so that the node is now in the main graph.
     """
     if not model.graph.meta.get(_WHY):
         return

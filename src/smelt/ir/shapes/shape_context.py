@@ -18,7 +18,10 @@ from smelt.ir.symbolic_dims.dim_texts import symbolic_dim
 
 
 class ShapeContext(ShapeInferenceContext):  # type: ignore[misc]  # the library has no types
-    """The library's context, with its two walks over dims at a tenth of their cost."""
+    """The state of one inference, which shape rules read and write: elements, and invented names.
+
+    It is the library's context, with two walks over dims at a tenth of their cost.
+    """
 
     def name_anonymous_dims_in_shape(self, shape: ir.Shape) -> ir.Shape:
         """Return ``shape``, with invented names for dims that are neither sized nor named."""
@@ -29,8 +32,8 @@ class ShapeContext(ShapeInferenceContext):  # type: ignore[misc]  # the library 
 
     @staticmethod
     def _check_no_anonymous_dims(shape: ir.Shape) -> None:
-        """Raise the library's error for a dim without a name; a fast test accepts shapes that have
-        none.
+        """Raise the library's error if a dim is neither a number nor named; most shapes pass a
+        fast test.
         """
         if not _is_named(shape):
             ShapeInferenceContext._check_no_anonymous_dims(shape)

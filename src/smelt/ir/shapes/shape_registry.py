@@ -28,17 +28,17 @@ registry = OpShapeInferenceRegistry()
 """smelt's registry."""
 
 WALK = "onnx_shape_inference._engine"
-"""The library module that walks over models."""
+"""The library module that walks over models; the next three are names in it."""
 
-NAMED = "_registry"
-"""The name in that module under which it finds the registry."""
+REGISTRY_NAME = "_registry"
+"""The module that holds the registry of rules."""
 
-NAMES = "_constraints", "collect_symbol_names"
-"""The names of the module and the function with which it collects names of dims. That function
-parses each name as an expression, which fails for names such as ``a::b``."""
+SYMBOLS_NAME = "_constraints", "collect_symbol_names"
+"""The module and its function that collects the names of dims. That function parses each name as an
+expression, which fails for names such as ``a::b``."""
 
-PROPAGATE = "_propagate_types_to_subgraph_inputs"
-"""The name of the function that sets the types of inputs of a loop body."""
+LOOP_TYPES_NAME = "_propagate_types_to_subgraph_inputs"
+"""The function that sets the types of the inputs of a loop body."""
 
 
 @cache
@@ -67,8 +67,9 @@ def rewrap(wrap: Callable[[ShapeRule], ShapeRule], domain: str, op_type: str) ->
 def infer_everything(model: ir.Model) -> None:
     """Infer every value of ``model``; inferred facts override declared ones.
 
-    Equalities of sizes that a Reshape implies are not applied everywhere, as the library would: a
-    Reshape of N elements to one, in a branch for N = 1, would turn every 1 into N.
+    A Reshape implies that two products of sizes are equal. The library can apply such equalities to
+    the whole model; here that is off. A branch for N = 1 reshapes N elements to one, which would
+    turn every 1 of the model into N.
     """
     _own_walk_module().infer_symbolic_shapes(
         model, policy="override", warn_on_missing=False, adopt_declared_symbols=False
@@ -87,16 +88,16 @@ def _own_walk_module() -> ModuleType:
         raise _changed(f"there is no module {WALK}")
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
-    if not hasattr(getattr(module, NAMED, None), "registry"):
-        raise _changed(f"{WALK} has no {NAMED}.registry")
-    setattr(module, NAMED, SimpleNamespace(registry=registry))
-    constraints, collect = NAMES
+    if not hasattr(getattr(module, REGISTRY_NAME, None), "registry"):
+        raise _changed(f"{WALK} has no {REGISTRY_NAME}.registry")
+    setattr(module, REGISTRY_NAME, SimpleNamespace(registry=registry))
+    constraints, collect = SYMBOLS_NAME
     if not hasattr(getattr(module, constraints, None), collect):
         raise _changed(f"{WALK} has no {constraints}.{collect}")
     setattr(module, constraints, SimpleNamespace(**{collect: _invented_below}))
-    if not hasattr(module, PROPAGATE):
-        raise _changed(f"{WALK} has no {PROPAGATE}")
-    setattr(module, PROPAGATE, _with_types(getattr(module, PROPAGATE)))
+    if not hasattr(module, LOOP_TYPES_NAME):
+        raise _changed(f"{WALK} has no {LOOP_TYPES_NAME}")
+    setattr(module, LOOP_TYPES_NAME, _with_types(getattr(module, LOOP_TYPES_NAME)))
     return module
 
 
@@ -112,7 +113,9 @@ def _changed(what: str) -> InternalError:
 
 
 def _with_types(library_rule: ShapeRule) -> ShapeRule:
-    """Wrap the function that sets the types of loop inputs: also set the shapes of loop states."""
+    """Wrap the function that sets the types of a loop body's inputs, so that it also sets the
+    shapes of loop states.
+    """
 
     def propagate(context: ShapeInferenceContext, node: ir.Node) -> None:
         """Set the types of loop states, then the types and shapes of the body's inputs."""
@@ -124,7 +127,7 @@ def _with_types(library_rule: ShapeRule) -> ShapeRule:
 
 
 def _invented_below(graph: ir.Graph) -> set[str]:
-    """Return the invented names in ``graph``, so that inference invents others."""
+    """Return the invented names in ``graph`` and its subgraphs; inference must invent others."""
     return invented_names(
         value
         for inner in scope.graphs_below(graph)

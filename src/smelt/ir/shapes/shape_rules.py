@@ -1,8 +1,9 @@
-"""smelt's shape rules for operators where onnx-shape-inference 0.4 guesses.
+"""smelt's shape rules for operators where the library, onnx-shape-inference 0.4, guesses.
 
-``Split`` with run-time sizes, ``Unique`` along an axis, the batched ``Scan`` of opset 8: the
-library assumes equal parts, returns a vector, drops the batch. Here unknown sizes stay unknown.
-``If``, ``Loop``, ``Squeeze`` and ``Resize`` have files of their own.
+The library takes the parts of a ``Split`` with run-time sizes for equal, returns a vector for
+``Unique`` along an axis, and drops the batch of the ``Scan`` of opset 8. Here an unknown size stays
+unknown. The tables ``_OWN`` and ``_WRAPPED`` list all operators; most rules are in files of their
+own.
 """
 
 from __future__ import annotations
@@ -65,18 +66,18 @@ def register_own_rules() -> None:
 
 
 def contain_failures() -> None:
-    """Wrap each library rule so that a failure leaves the outputs of the node unknown.
+    """Wrap each library rule so that an unexpected exception leaves the node's outputs unknown.
 
-    Errors that a rule raises on purpose, because the model is wrong, pass through. Call this before
-    smelt's rules are registered: a failure of those is a bug.
+    An error that a rule raises on purpose, because the model is wrong, passes through. Call this
+    before smelt's rules are registered: an exception in one of those is a fault of smelt.
     """
     _wrap_all(lambda rule: _contained(rule) if _is_library_rule(rule) else rule)
 
 
 def check_results() -> None:
-    """Check elements that rules infer; a failing rule of smelt becomes InternalError E907.
+    """Wrap each rule so that its results are checked, and its unexpected exceptions become E907.
 
-    Errors name the node. A node that is ruled out already raises none.
+    An error about the model names the node. A node that is noted as failing raises none.
     """
     _wrap_all(_checked_rule)
 
@@ -96,10 +97,10 @@ _FAILURES = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeE
 
 
 def _contained(rule: ShapeRule) -> ShapeRule:
-    """Wrap a rule so that its failures are ignored."""
+    """Wrap a library rule so that its unexpected exceptions are ignored."""
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
-        """Run the rule; ignore failures that are not errors of the model."""
+        """Run the rule; an exception that is no error about the model leaves outputs unknown."""
         try:
             rule(context, node)
         except (OpUsageError, ShapeInferenceError):
@@ -139,7 +140,7 @@ def _checked_rule(rule: ShapeRule) -> ShapeRule:
 
 
 def _reshape_rule(library_rule: ShapeRule) -> ShapeRule:
-    """Wrap the rule of Reshape: count factors first, and turn dims that are numbers into ints."""
+    """Wrap the rule of Reshape: first try to count factors, which is faster than SymPy."""
     return counted_first(_with_numbers(library_rule))
 
 
@@ -165,11 +166,11 @@ def _with_numbers(library_rule: ShapeRule) -> ShapeRule:
 
 
 def _typed_by_schema(library_rule: ShapeRule) -> ShapeRule:
-    """Wrap a rule so that each result has the type that the schema says.
+    """Wrap a rule so that each result has the type that the operator's schema says.
 
-    The library gives every result the type of the first operand, and writes it into the type
-    object, which copies of a model share. So types are removed before the library's rule runs. A
-    result whose type neither the schema nor the rule determines gets its declared type back.
+    The library gives every result the type of the first operand. It writes that type into the
+    existing type object, which copies of a model share; so types are removed before its rule runs.
+    A result whose type neither the schema nor the rule determines gets its declared type back.
     """
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
@@ -189,6 +190,7 @@ def _typed_by_schema(library_rule: ShapeRule) -> ShapeRule:
 
 
 OwnRule: TypeAlias = Callable[[ShapeInferenceContext, ir.Node], bool]
+"""A rule that returns True if it handled the node, False to leave it to the library's rule."""
 
 
 def _choose(own_rule: OwnRule, library_rule: ShapeRule) -> ShapeRule:
@@ -203,7 +205,11 @@ def _choose(own_rule: OwnRule, library_rule: ShapeRule) -> ShapeRule:
 
 
 def _unique(context: ShapeInferenceContext, node: ir.Node) -> bool:
-    """Infer Unique along an axis; False without one."""
+    """Infer Unique along an axis; False without an axis.
+
+    The number of distinct slices is a new symbol. Output 2, the inverse indices, has one element
+    for each slice of the input; the others have one for each distinct slice.
+    """
     source, axis = node.inputs[0], node.attributes.get("axis")
     if axis is None or source is None:
         return False
@@ -226,8 +232,8 @@ def _unique(context: ShapeInferenceContext, node: ir.Node) -> bool:
 
 
 def _scan(context: ShapeInferenceContext, node: ir.Node) -> bool:
-    """Return True for the Scan of opset 8, which stays uninferred: the library ignores its batch
-    dim.
+    """Infer nothing for the Scan of opset 8, whose batch dim the library ignores; False for later
+    opsets.
     """
     return bool(context.opset < 9)
 

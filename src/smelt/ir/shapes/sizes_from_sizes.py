@@ -1,6 +1,7 @@
-"""Result sizes of operators that derive from other sizes: Split, Pad, Tile, OneHot and others.
+"""Result sizes that are expressions of other sizes, for Split, Pad, Tile, OneHot and others.
 
-These are equal parts of a symbolic axis, and pads and depths that a model computes from shapes.
+Examples are equal parts of a symbolic axis, and pads and depths that a model computes from shapes.
+Each ``infer_`` function returns False to leave a node to the library's rule.
 """
 
 from __future__ import annotations
@@ -67,7 +68,10 @@ def _has_sizes(node: ir.Node) -> bool:
 
 
 def _equal_parts(context: ShapeInferenceContext, node: ir.Node, size: Dim) -> list[Dim] | None:
-    """Return the sizes of equal parts of a symbolic ``size``; None for other Splits."""
+    """Return the sizes of equal parts of a symbolic ``size``; None for other Splits.
+
+    From opset 18 on, part i of length k has ``Min(k, Max(0, size - k * i))``.
+    """
     if isinstance(size, int) or _has_sizes(node) or not is_arithmetic(size):
         return None
     count = len(node.outputs)
@@ -125,7 +129,7 @@ def infer_mel(context: ShapeInferenceContext, node: ir.Node) -> bool:
 
 
 def infer_pad(context: ShapeInferenceContext, node: ir.Node) -> bool:
-    """Infer a Pad whose pads are computed from sizes; False for others."""
+    """Infer a Pad whose pads the model computes from sizes; False for others."""
     source = node.inputs[0]
     if source is None or source.shape is None or not is_computed_input(node, 1):
         return False
@@ -183,8 +187,10 @@ def _elements(context: ShapeInferenceContext, node: ir.Node, index: int) -> list
 
 
 def infer_concat(context: ShapeInferenceContext, node: ir.Node) -> bool:
-    """Infer a Concat of long vectors, for which the library would invent a symbol per unknown
-    element."""
+    """Infer a Concat of long vectors; False for others.
+
+    The library tracks the elements of vectors, and would invent a symbol for each unknown one.
+    """
     first = node.inputs[0]
     if first is None:
         return False

@@ -1,4 +1,8 @@
-"""Shape inference of Slice for symbolic dims."""
+"""Shape inference of Slice for symbolic dims.
+
+Where the library, onnx-shape-inference, gives a number for a symbolic dim, it guesses. Here the
+number of rows is an expression, such as ``Min(5, N)``, or a new symbol.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +32,11 @@ FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataT
 def slice_rule(library_rule: ShapeRule) -> ShapeRule:
     """Wrap the library's rule of Slice: ``x[0:5]`` of N rows has min(N, 5) rows, not 5.
 
-    The wrapper also counts the rows of a known dim, for ends beyond it.
+    It also counts the rows of a dim that is a number, because an end may lie beyond it.
     """
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
-        """Infer the shape, then drop bounds that never have an effect."""
+        """Infer the shape, then drop a Min or Max in its dims that never has an effect."""
         _infer_slice(library_rule, context, node)
         output = node.outputs[0]
         if output.shape is not None:
@@ -77,8 +81,8 @@ def _cut_dim(
 ) -> Dim:
     """Return the size that ``cut``, with constant start, end and step, leaves of ``old_size``.
 
-    ``library_size`` is what the library inferred. Where that is a number for a symbolic dim, it is
-    a guess, so a new symbol is returned.
+    ``library_size`` is the size that the library inferred. A number for a symbolic dim is a guess,
+    so a new symbol is returned in its place. ``cut`` is None for an axis that is not sliced.
     """
     if isinstance(old_size, int):
         return library_size if cut is None else _known_rows(old_size, cut, library_size)
@@ -102,10 +106,10 @@ MOST_FLOORS = 8
 
 
 def _constant_slice(context: ShapeInferenceContext, node: ir.Node) -> ir.Shape | None:
-    """Return the shape of a Slice with constant bounds and elements that are no sizes, else None.
+    """Return the shape of a Slice with constant bounds whose elements are no sizes; else None.
 
-    This covers nearly all Slices, for which the library takes 10 ms. Also None where runtimes
-    disagree.
+    This covers nearly all Slices; the library takes 10 ms for each. None also for bounds that
+    runtimes read differently.
     """
     source = node.inputs[0]
     shape = source.shape if source is not None else None
@@ -181,9 +185,10 @@ def _known_rows(size: int, cut: Cut, library_result: int | ir.SymbolicDim) -> in
 def _run_time_slice(
     context: ShapeInferenceContext, node: ir.Node, source: ir.Shape, guess: ir.Shape
 ) -> ir.Shape:
-    """Return the shape of a Slice with run-time bounds: sliced axes are unknown unless proved.
+    """Return the shape of a Slice with run-time bounds: a sliced axis gets a new symbol.
 
-    Proofs are bounds that are sizes, and windows of constant length.
+    Two cases are known: bounds that are expressions of sizes, and windows of constant length.
+    ``guess`` is the library's shape, which stays if the sliced axes are unknown.
     """
     axes = sliced_axes(node, len(source))
     if axes is None:
@@ -205,8 +210,9 @@ def _run_time_slice(
 def _between_sizes(
     context: ShapeInferenceContext, node: ir.Node, source: ir.Shape, axes: list[int]
 ) -> dict[int, Dim]:
-    """Return, by axis, the number of rows of a forward Slice whose bounds are sizes, as in ``x[N -
-    1 :]``.
+    """Return, by axis, the number of rows of a Slice with step 1 whose bounds are sizes.
+
+    An example is ``x[N - 1 :]``. Axes whose number of rows is unknown are left out.
     """
     stepped = optional_input(node, 4) is not None
     if stepped and set(constant_ints(node, 4) or [0]) != {1}:

@@ -1,4 +1,6 @@
-"""Windows of proved size: Slices whose ends are their run-time starts plus a constant."""
+"""Slices whose number of rows is known although their starts are not: each end is its start plus a
+constant.
+"""
 
 from __future__ import annotations
 
@@ -34,10 +36,10 @@ def window_sizes(node: ir.Node) -> dict[int, int] | None:
 
 
 def _window(node: ir.Node) -> list[tuple[int, int | None]] | None:
-    """Return, per axis, the size of ``[start : start + size]`` and its largest possible end, if
-    known.
+    """Return, for each sliced axis, the size of ``[start : start + size]`` and its largest end.
 
-    None unless the ends are the starts plus a constant, and no start is negative.
+    The largest end is None if unknown. Returns None unless the ends are computed as the starts plus
+    a constant, and no start is negative.
     """
     starts, ends = node.inputs[1], node.inputs[2]
     if starts is None or ends is None:

@@ -1,6 +1,6 @@
-"""The shape of a Squeeze; dims on unknown axes stay unknown.
+"""The shape of a Squeeze whose axes are computed in the run, absent, or listed twice.
 
-onnx-shape-inference 0.4 removes every 1 if the axes are computed at run time.
+The library, onnx-shape-inference 0.4, removes every 1 if the axes are computed in the run.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ def infer_squeeze(context: ShapeInferenceContext, node: ir.Node) -> bool:
 
 
 def _axes_with_repeats(node: ir.Node, rank: int) -> set[int]:
-    """Return the axes of a Squeeze, >= 0, if one is listed twice, as ONNX Runtime allows."""
+    """Return the axes of a Squeeze, >= 0, if one is listed twice, which ONNX Runtime allows.
+
+    Empty for any other Squeeze, and if an axis is out of range.
+    """
     listed = listed_axes(node)
     if len(without_repeats(listed, rank)) == len(listed):
         return set()

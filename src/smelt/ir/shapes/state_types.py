@@ -1,6 +1,7 @@
-"""Types of loop states that are no tensors, where the body leaves them open.
+"""Set the types of loop states that are sequences or optionals, where the body does not give them.
 
-The library knows element types only: it would take a sequence of floats for a float tensor.
+The library, onnx-shape-inference, copies element types only, so that a sequence of floats would
+become a float tensor.
 """
 
 from __future__ import annotations

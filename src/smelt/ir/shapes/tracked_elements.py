@@ -64,8 +64,8 @@ def _shortened(context: ShapeInferenceContext, dim: int | ir.SymbolicDim) -> int
 def check_elements(context: ShapeInferenceContext, value: ir.Value) -> None:
     """Stop tracking elements that are too many, or that cannot be the elements of ``value``.
 
-    The library loses an element of Slices that run backwards past the start, and tracks integers
-    through types that are too narrow for them.
+    The library, onnx-shape-inference, loses an element of a Slice that runs backwards past the
+    start, and tracks integers through types that are too narrow for them.
     """
     elements = context.get_symbolic_value(value)
     if elements is None:
