@@ -1,4 +1,5 @@
-"""Simplify arithmetic, shapes and control flow, independent of the model's subject.
+"""Passes that simplify arithmetic and shapes in models of every kind.
 
-Passes that fuse one operator of a subject (a norm, an attention) belong into that subject's folder.
+A pass that builds one particular operator, such as a normalization or an attention, belongs into
+the folder of that subject.
 """

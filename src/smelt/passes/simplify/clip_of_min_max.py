@@ -2,9 +2,9 @@
 
     before   x ─> Max(·, lo) ─> Min(·, hi) ─> y            after   x ─> Clip(lo, hi) ─> y
 
-Max of Min, either of them with Relu or Clip, and Max of Max match, too. All of them propagate NaN
-in every runtime measured. If x and a bound are zeros of different sign, the sign of the result may
-change; it differs between runtimes anyway.
+Max of Min, either of them with Relu or Clip, and Max of Max match, too. Every runtime that was
+measured returns NaN for NaN in all of these forms. If x and a bound are zeros of different sign,
+the sign of the result may change, in which runtimes differ anyway.
 
 Needs    (1) constant bounds, each filled with one number, whose ranges overlap; (2) a result of
          the shape of x.

@@ -6,12 +6,14 @@
 The pass also folds integers that follow from known dims, such as a Gather from the Shape of
 ``[B, 8, 64]``, and turns Constant nodes into initializers.
 
-Needs    (1) constant operands that no caller can override, and a result that is no larger than
-         ``grow-limit`` bytes or than the constants that it replaces: weights made by
-         ConstantOfShape stay. A constant counts as replaced if all its readers fold together (the
-         gates of an LSTM cut from one weight by PyTorch, or a weight that the model normalizes).
-         Results of products of constants, such as a table of positions, may have four times the
-         limit; results of Resize or GridSample, four times the bytes of the constants.
+A fold must not make the file much larger: a weight made by ConstantOfShape stays. The result may
+have ``grow-limit`` bytes, or as many as the constants that it replaces. A constant counts as
+replaced if all its readers fold together, as when PyTorch cuts the gates of an LSTM from one
+weight, or when a model normalizes a weight. Products of constants, such as a table of positions,
+may have four times the limit; results of Resize or GridSample, four times the bytes of the
+constants.
+
+Needs    (1) constant operands that no caller can override, and a result within these limits.
 Keeps    (1) random operators, control flow, DequantizeLinear of a constant (a compressed weight),
          results that differ between runtimes (division by zero, floats cast out of range), and
          results with more than ``skip-const-by-size`` elements.
@@ -50,7 +52,7 @@ NEVER = frozenset({"DequantizeLinear", "QuantizeLinear", "Constant", *scope.GRAP
 """Operators that are not folded here."""
 
 ROUNDED = ", rounded"
-"""Ends the statistic of a fold whose floats may differ from those that a runtime computes."""
+"""Ends the label, in the statistics, of a fold whose floats a runtime may round differently."""
 NUMPY_ROUNDS = rounding(8, "NumPy computes folded results, not the kernels of a runtime")
 
 
@@ -94,13 +96,13 @@ def const_elimination(
 class _Folder:
     """Folds node by node, in the order of the graph, so that one result can feed the next.
 
-    ``together``: nodes of regions that are affordable as a whole.
+    ``together`` has the nodes of regions whose results are small enough if all of them fold.
     """
 
     def __init__(
         self, cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Limits
     ) -> None:
-        """Set up the folder; its time limit starts now."""
+        """Store the arguments; the time limit of ``options`` starts now."""
         self.cx = cx
         self.rewriter = rewriter
         self.stats = stats
@@ -132,7 +134,7 @@ class _Folder:
         self.replace(node, values, f"{node.op_type} of constants{rounded}", builder)
 
     def may_be_known(self, node: ir.Node) -> bool:
-        """False for most nodes that cannot fold, by a quick look at their operands."""
+        """False if an operand rules a fold out; a quick test, before the results are computed."""
         for value in node.inputs:
             if value is not None and not constants.may_be_constant(value):
                 results = node.outputs if node.op_type in SHAPE_ARITHMETIC else ()
@@ -212,7 +214,8 @@ class _Folder:
     def is_affordable(self, node: ir.Node, arrays: Sequence[np.ndarray]) -> bool:
         """True if the results are small, or no larger than the constants that they replace.
 
-        Nodes of an affordable region are affordable, too.
+        Otherwise, a region of nodes around ``node`` may be small enough as a whole; its nodes are
+        then added to ``together``.
         """
         most_elements = self.options.skip_const_by_size
         if most_elements is not None and any(array.size > most_elements for array in arrays):

@@ -13,12 +13,14 @@ import onnx_ir as ir
 
 from smelt.ir import constants, scope
 
-MOST = 64
+MOST_NODES = 64
 """Limit of nodes in a region, and of readers of a constant that are examined."""
 
-INSIDE = 1 << 24
-"""Limit in bytes of each intermediate result in a region, even if its constants are small: the
-table of positions of Swin V2 goes through a layer of hundreds of channels to one for each head."""
+MOST_INNER_BYTES = 1 << 24
+"""A result that only the region reads may have so many bytes, even if its constants are small.
+
+Swin V2 computes its table of positions through a layer of hundreds of channels.
+"""
 
 SHARED_INTEGERS = 64
 """Regions do not grow through integer constants of up to this many bytes."""
@@ -29,8 +31,10 @@ PRODUCT_FACTOR = 4
 PRODUCTS = frozenset({"Conv", "Gemm", "MatMul"})
 
 RESAMPLED = frozenset({"GridSample", "Resize"})
-"""Operators whose results may have ``PRODUCT_FACTOR`` times the bytes of the constants they
-replace. The table of positions of a ViT for a larger image takes longer to compute than to read."""
+"""Operators whose results may have ``PRODUCT_FACTOR`` times the bytes of the constants that they
+replace. A ViT resizes its table of positions for a larger image; computing that table takes longer
+than reading it.
+"""
 
 
 def region_around(
@@ -38,11 +42,12 @@ def region_around(
 ) -> frozenset[ir.Node]:
     """Return the nodes to fold together with ``node``; empty if the model would grow too much.
 
-    All operands are constants or results inside the region. ``allowed`` bytes are those of the
-    constants that only the region reads, at least ``limit``. Results read outside have at most
-    ``allowed`` bytes together, an inner result at most ``allowed`` or ``INSIDE``. ``may_fold``
-    tells whether a node could fold at all. Two regions are tried: ``node`` with all readers of the
-    same constants and of results, and, if that is too large, with readers of results only.
+    All operands of a region are constants or results inside of it. The model does not grow too
+    much if the results that are read outside have at most as many bytes together as the constants
+    that only the region reads, or ``limit``. ``may_fold`` tells whether a node could fold at all.
+
+    Two regions are tried: ``node`` with all readers of its constants and results, and so on; and,
+    if that region is too large, with readers of results only.
     """
     with_constants = _region_from(node, may_fold, shared=True)
     if _is_small(with_constants, limit):
@@ -54,7 +59,7 @@ def region_around(
 
 
 def _is_small(region: set[ir.Node], limit: int) -> bool:
-    """True if the results of ``region`` obey the limits of ``region_around``."""
+    """True if the results of ``region`` are within the limits that ``region_around`` describes."""
     if any(node.op_type in PRODUCTS for node in region):
         limit *= PRODUCT_FACTOR
     operands = {operand: None for node in region for operand in node.inputs if operand is not None}
@@ -78,7 +83,7 @@ def _is_small(region: set[ir.Node], limit: int) -> bool:
         for value in node.outputs:
             size = _bytes(value)
             is_inner = _is_read_only_in(value, region)
-            if size is None or size > (max(allowed, INSIDE) if is_inner else allowed):
+            if size is None or size > (max(allowed, MOST_INNER_BYTES) if is_inner else allowed):
                 return False
             outer_bytes += 0 if is_inner else size
     return outer_bytes <= allowed
@@ -90,7 +95,7 @@ def _region_from(node: ir.Node, may_fold: Callable[[ir.Node], bool], shared: boo
     The search follows results to their readers; with ``shared``, also constants to their readers.
     """
     region, worklist = {node}, [node]
-    while worklist and len(region) < MOST:
+    while worklist and len(region) < MOST_NODES:
         for reader in _neighbours(worklist.pop(), shared):
             if reader not in region and reader.graph is node.graph and may_fold(reader):
                 operands = (v for v in reader.inputs if v is not None)
@@ -104,13 +109,17 @@ def _neighbours(node: ir.Node, shared: bool) -> Iterator[ir.Node]:
     """Yield the readers of the results of ``node``; with ``shared``, also of its operands."""
     values = (*node.inputs, *node.outputs) if shared else node.outputs
     for value in values:
-        if value is not None and scope.num_uses(value) <= MOST and not _is_few_integers(value):
-            yield from scope.consumers(value)
+        if value is None or scope.num_uses(value) > MOST_NODES or _is_few_integers(value):
+            continue
+        yield from scope.consumers(value)
 
 
 def _is_few_integers(value: ir.Value) -> bool:
-    """True for a few integers such as Split sizes: all layers share them, so folding gains
-    nothing."""
+    """True for a constant of a few integers, such as the sizes of a Split.
+
+    All layers of a model share it, so a region that follows it to its readers would grow through
+    the whole model.
+    """
     tensor = constants.tensor_of(value)
     return (
         tensor is not None
@@ -121,7 +130,7 @@ def _is_few_integers(value: ir.Value) -> bool:
 
 def _is_read_only_in(value: ir.Value, region: set[ir.Node]) -> bool:
     """True if all readers of ``value`` are in ``region``."""
-    if value.is_graph_output() or scope.num_uses(value) > MOST:
+    if value.is_graph_output() or scope.num_uses(value) > MOST_NODES:
         return False
     return all(reader in region for reader in scope.consumers(value))
 

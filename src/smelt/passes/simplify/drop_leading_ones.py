@@ -33,7 +33,7 @@ _ALL = tuple(sorted(BROADCASTING))
 
 @rule(op(_ALL, var("first"), rest=True), needs=(*RESHAPES, "Gather"), same_shape=True)
 def leading_ones(m: Match, b: Builder) -> Replacement:
-    """Let the operator read an operand of fewer dims."""
+    """Let the operator read an operand without the leading dims of size 1."""
     result = m.root.outputs[0].shape
     if result is None or not is_known(m.root):
         return None
@@ -63,9 +63,10 @@ def leading_ones(m: Match, b: Builder) -> Replacement:
 def _without_ones(
     value: ir.Value | None, graph: ir.Graph | ir.Function | None
 ) -> tuple[ir.Value, ir.Node | None] | None:
-    """Return the operand of the reshaping that ``value`` is, and the Gather between them, if any.
+    """Return the value that an Unsqueeze or Reshape turns into ``value`` by leading dims of size 1.
 
-    None if it inserts other dims, or stands in another graph.
+    A Gather may be between them: then ``value`` is its result, and the Gather is returned, too.
+    None if there is no such value in this graph.
     """
     node = None if value is None else value.producer()
     if value is None or node is None or node.graph is not graph or node.domain:

@@ -52,9 +52,8 @@ _constant = const(name="constant")
 def compared_truth(m: Match, b: Builder) -> Replacement:
     """Replace a comparison of a cast boolean with a constant by the boolean or its negation."""
     boolean, constant = m["p"], m.array("constant")
-    if (
-        boolean.dtype != ir.DataType.BOOL or constant is None or constant.size != 1
-    ):  # needs 1, keeps 2
+    # needs 1, keeps 2
+    if boolean.dtype != ir.DataType.BOOL or constant is None or constant.size != 1:
         return None
     if not _is_number(constant):
         return Miss("the constant is not a number")
@@ -67,12 +66,9 @@ def compared_truth(m: Match, b: Builder) -> Replacement:
     ]
     if holds == [False, True]:
         return boolean
-    # needs 2, keeps 1
-    return (
-        b.op("Not", boolean)
-        if holds == [True, False]
-        else Miss("the result is the same for 0 and 1")
-    )
+    if holds == [True, False]:  # needs 2, keeps 1
+        return b.op("Not", boolean)
+    return Miss("the result is the same for 0 and 1")
 
 
 def _is_number(array: np.ndarray) -> bool:
@@ -93,8 +89,9 @@ def chosen_truth(m: Match, b: Builder) -> Replacement:
     holds = [bool(array.reshape(()).item()) for array in branches if array is not None]
     if holds == [True, False]:
         return m["p"]
-    same = Miss("both constants are true, or both are false")
-    return b.op("Not", m["p"]) if holds == [False, True] else same
+    if holds == [False, True]:
+        return b.op("Not", m["p"])
+    return Miss("both constants are true, or both are false")
 
 
 @rule(op(list(COMPARED), var("a"), var("b")))

@@ -3,7 +3,8 @@
     before   x: B,S,4 ─> Reshape(-1,4) ─> Mul(2) ─> Relu ─> Reshape(B,S,4) ─> y
     after    x ─> Mul(2) ─> Relu ─> y
 
-Results that depend on each other form a region. Flatten, Squeeze and Unsqueeze count as Reshapes.
+Elementwise operators that read each other's results form a region, with the Reshapes before them.
+Flatten, Squeeze and Unsqueeze count as Reshapes.
 
 Needs    (1) operands that are all reshaped from one proved shape to one proved shape, or that have
          one element; (2) QuantizeLinear and DequantizeLinear with one scale; (3) only Reshapes
@@ -48,7 +49,10 @@ def fold_reshape_pairs(
 
 
 class _Graph:
-    """One graph; ``shapes`` maps each result of a region to its shape without the Reshapes."""
+    """Folds the regions of one graph.
+
+    ``shapes`` maps each result of a region to the shape that it has without the Reshapes.
+    """
 
     def __init__(
         self, graph: ir.Graph, cx: PassContext, rewriter: Rewriter, stats: RuleStats
@@ -89,7 +93,7 @@ class _Graph:
 
     def operands(self, node: ir.Node) -> Iterator[ir.Value]:
         """Return the operands of ``node`` that come from a Reshape of this graph."""
-        candidates = node.inputs[:1] if _reads_one(node) else node.inputs
+        candidates = node.inputs[:1] if _has_one_tensor(node) else node.inputs
         return (value for value in candidates if value is not None and value in self.shapes)
 
     def shape_before(self, node: ir.Node) -> ir.Shape | None:
@@ -108,9 +112,9 @@ class _Graph:
                 return None
         if node.op_type in _QUANTIZERS and not _has_one_scale(node, len(first)):  # needs 2
             return None
-        if not _reads_one(node):
+        if not _has_one_tensor(node):
             others = (v for v in node.inputs if v is not None and v not in self.shapes)
-            if any(not _is_one(v, first) and self.scalar(v) is None for v in others):
+            if any(not _has_one_element(v, first) and self.scalar(v) is None for v in others):
                 return None
         return first
 
@@ -137,7 +141,10 @@ class _Graph:
         return list(ends)
 
     def fold(self, region: Region, ends: list[ir.Node]) -> None:
-        """Compute the region in the first shape; the old nodes die with their last reader."""
+        """Compute the region in the shape before the first Reshape.
+
+        The results replace those of the Reshapes in ``ends``; nodes that nobody reads then go.
+        """
         unreshaped = region.before_sources()
         for node in region.nodes:
             builder = self.rewriter.builder(node, [node], "fold_reshape_pairs")
@@ -169,7 +176,7 @@ class _Graph:
             return None
         if value in unreshaped:
             return unreshaped[value]
-        if index > 0 and _reads_one(node):
+        if index > 0 and _has_one_tensor(node):
             return value
         number = self.scalar(value)
         return value if number is None else builder.constant(number)
@@ -177,7 +184,8 @@ class _Graph:
 
 def _divides_quantizations(node: ir.Node) -> bool:
     """True for a Reshape between a DequantizeLinear and an int8 QuantizeLinear with several
-    readers."""
+    readers, after which ONNX Runtime has no integer kernel.
+    """
     source = node.inputs[0].producer() if node.inputs and node.inputs[0] is not None else None
     if not _is_reshape(node) or source is None or source.op_type != "DequantizeLinear":
         return False
@@ -200,8 +208,8 @@ def _is_reshape(node: ir.Node) -> bool:
     return node.op_type in RESHAPES and not node.domain and is_known(node)
 
 
-def _reads_one(node: ir.Node) -> bool:
-    """True if only the first operand has the shape of the result."""
+def _has_one_tensor(node: ir.Node) -> bool:
+    """True if only the first operand has the shape of the result; the others are parameters."""
     return node.op_type in FIRST_ONLY or node.op_type in _QUANTIZERS
 
 
@@ -214,7 +222,7 @@ def _has_one_scale(node: ir.Node, rank: int) -> bool:
     return not shape or (shape == (1,) and -rank <= node.attributes.get_int("axis", 1) < rank)
 
 
-def _is_one(value: ir.Value, shape: ir.Shape) -> bool:
+def _has_one_element(value: ir.Value, shape: ir.Shape) -> bool:
     """True if ``value`` has one element and no more dims than ``shape``."""
     if value.shape is None or len(value.shape) > len(shape):
         return False

@@ -29,9 +29,9 @@ from smelt.passes.base import EXACT, rule_pass
 START_OPSET = 15  # needs 2
 
 _PICKS = ("Gather", "Slice", "Unsqueeze", "Squeeze", "Reshape")
-"""Operators whose results are elements of their first input."""
+"""Operators that select or reshape elements of their first input."""
 
-DEEP = 4
+MOST_PICKS = 4
 """Limit of such operators between a Shape and the vector; exporters write two."""
 
 
@@ -64,7 +64,7 @@ def _tensors(node: ir.Node) -> Iterator[ir.Value]:
     pieces = node.inputs if node.op_type == "Concat" else node.inputs[:1]
     for value in pieces:
         producer = producer_of(value, "Shape", *_PICKS)
-        for _ in range(DEEP):
+        for _ in range(MOST_PICKS):
             if producer is None or producer.op_type == "Shape":
                 break
             producer = producer_of(producer.inputs[0], "Shape", *_PICKS)

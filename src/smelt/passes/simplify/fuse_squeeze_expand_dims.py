@@ -45,10 +45,10 @@ def squeeze_and_unsqueeze(m: Match, b: Builder) -> Replacement:
 def axes_in(
     node: ir.Node, wide: ir.Value, narrow: ir.Value, constants: Constants
 ) -> frozenset[int] | None:
-    """Return the axes of a Squeeze or Unsqueeze in the longer shape, that of ``wide``.
+    """Return the axes of a Squeeze or Unsqueeze, as axes of ``wide``, the value with more dims.
 
-    They count from 0 if a rank is known; else the numbers are returned unchanged, and numbers
-    counted from different ends compare unequal.
+    They count from 0 if a rank is known. Otherwise they are as the node has them; the same axis
+    counted from the front and from the back then compares unequal, which is safe.
     """
     axes = opset.axes_of(node, constants)
     if axes is None:

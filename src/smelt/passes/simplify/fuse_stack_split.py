@@ -53,9 +53,9 @@ def gather_of_stack(m: Match, b: Builder) -> Replacement:
     if index is None or index.ndim:  # keeps 3
         return Miss("the index is not a constant scalar")
     count = len(stack.values)
-    return (
-        stack.values[int(index)] if -count <= index < count else Miss("the index is out of range")
-    )
+    if not -count <= index < count:
+        return Miss("the index is out of range")
+    return stack.values[int(index)]
 
 
 fuse_stack_split = rule_pass(

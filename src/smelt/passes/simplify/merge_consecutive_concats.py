@@ -27,7 +27,7 @@ MOST = 256
 
 @rule(op("Concat", var("first"), rest=True), same_shape=True)
 def concat_of_concat(m: Match, b: Builder) -> Replacement:
-    """Replace the Concat by one of all inner pieces that are not empty."""
+    """Replace the Concat by one Concat of its pieces and of the pieces of inner Concats."""
     axis = concat_axis(m.root)
     if axis is None or _is_merged_later(m.root, axis):  # needs 1
         return None

@@ -36,7 +36,7 @@ UNCHANGED_AFTER = {
     "Sign": ("Sign",),
     **dict.fromkeys(_INTEGERS, _INTEGERS),
 }
-"""Each operator, and the operators whose results it returns unchanged."""
+"""Operator to the operators whose results it returns unchanged: a Relu of an Abs is the Abs."""
 
 
 @rule(
@@ -79,7 +79,10 @@ Bounds = tuple[float, float]
 def clip_to_both(
     b: Builder, x: ir.Value, first: Bounds | None, second: Bounds | None
 ) -> ir.Value | Miss:
-    """Return a Clip of ``x`` to the intersection of two ranges, or a Miss."""
+    """Return a Clip of ``x`` to the intersection of two ranges; a Miss if it is empty or unknown.
+
+    A bound that the type has anyway is omitted.
+    """
     assert x.dtype is not None
     if first is None or second is None:
         return Miss("the bounds of one range are not constant")

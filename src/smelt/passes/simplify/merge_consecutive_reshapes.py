@@ -42,8 +42,10 @@ def reshape_of_reshape(m: Match, b: Builder) -> Replacement:
 
 
 def inserted(source: ir.Shape | None, result: ir.Shape | None) -> tuple[int, ...] | None:
-    """Return the axes of ``result`` that insert dims of size 1 into ``source``; None if it has
-    others."""
+    """Return the axes of ``result`` at which it has dims of size 1 that ``source`` lacks.
+
+    None if the shapes differ in other dims.
+    """
     if source is None or result is None or len(result) <= len(source):
         return None
     axes, place = [], 0

@@ -196,7 +196,7 @@ def resize_to_its_own_size(m: Match, b: Builder) -> Replacement:
 
 ZERO_ADDED = exact_but_zero_sign("x + 0 is +0 where x is -0")
 ADD_ZERO = frozenset({"add_zero", "subtract_zero", "sum_of_one", "reduce_nothing"})
-"""Rules whose left side adds a zero, which changes -0 to +0."""
+"""Rules that drop an addition of zero; that addition turns -0 into +0."""
 
 noop_elimination = rule_pass(
     "noop_elimination",

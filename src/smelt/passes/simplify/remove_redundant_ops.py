@@ -72,9 +72,9 @@ class _Search:
     def graph(self, graph: ir.Graph) -> None:
         """Merge the nodes of ``graph`` and its subgraphs with equal earlier ones.
 
-        At the end, ``seen`` is as it was before: nodes of ``graph`` are out of scope for what
-        follows it. ``replaced`` has the entries of ``seen`` that nodes of ``graph`` replaced, None
-        for new ones.
+        At the end, ``seen`` is as it was before, because nodes after a subgraph cannot read its
+        values. ``replaced`` has the entries of ``seen`` that nodes of ``graph`` replaced; None for
+        an entry that was new.
         """
         replaced: dict[Key, ir.Node | None] = {}
         for node in graph:
@@ -88,7 +88,7 @@ class _Search:
                 self.seen[key] = outer
 
     def has_earlier_equal(self, node: ir.Node, replaced: dict[Key, ir.Node | None]) -> bool:
-        """True if an earlier node replaces ``node``; else remember ``node`` by its keys.
+        """Replace ``node`` by an equal earlier node and return True; else enter it into ``seen``.
 
         ``replaced`` gets the previous entry of each key: an inner node may take the place of a dead
         outer one in ``seen``, but only until its graph ends.
@@ -106,8 +106,8 @@ class _Search:
     def key_within_graph(self, node: ir.Node) -> Key | None:
         """Return the key of ``node``; a DequantizeLinear of a subgraph gets a key of its own.
 
-        Its result is then treated as equal to the outer one, so nodes computed from both still
-        merge.
+        So it is not merged with an equal one outside. Both results get the same number, so that
+        nodes that read one or the other still have equal keys.
         """
         key = self.key(node)
         first = self.seen.get(key)
@@ -117,8 +117,10 @@ class _Search:
         return (key, id(node.graph))
 
     def sizes(self, node: ir.Node) -> Key | None:
-        """Return the dims that an integer vector or scalar holds, as a key; None if a dim has no
-        name."""
+        """Return a key for an integer vector or scalar that is inferred to hold sizes: the sizes.
+
+        None for other values, for plain numbers, and if a size has no name.
+        """
         value = node.outputs[0]
         if node.domain or len(node.outputs) != 1 or value.dtype not in _INTEGERS:
             return None
@@ -142,8 +144,10 @@ class _Search:
         return True
 
     def key(self, node: ir.Node) -> Key | None:
-        """Return the key that determines the results of ``node``; None for nodes that never
-        merge."""
+        """Return operator, attributes and operands of ``node``, which determine its results.
+
+        None for a node that is never merged.
+        """
         if node.op_type == "Constant" or not opset.is_deterministic(node):  # keeps 1
             return None
         attributes = []

@@ -134,10 +134,10 @@ def symbolic_resize(m: Match, b: Builder) -> Replacement:
 
 
 def _scales(source: ir.Shape, changed: Sequence[tuple[int, Dim]]) -> np.ndarray | None:
-    """Return the scales that change the axes ``changed`` of ``source`` to the given sizes.
+    """Return scales for all axes of ``source`` that give the axes in ``changed`` their new sizes.
 
-    These are the quotients that a runtime computes from the sizes. None if a size of the input is
-    unknown, or if the product of size and scale is rounded to less than the size of the result.
+    A scale is the quotient of the sizes in float32, as a runtime computes it. None if a size is
+    unknown, or if the old size times the scale, rounded down, is not the new size.
     """
     scales = np.ones(len(source), np.float32)
     for axis, after in changed:
@@ -152,10 +152,13 @@ def _scales(source: ir.Shape, changed: Sequence[tuple[int, Dim]]) -> np.ndarray 
 
 
 def _known_dim(element: Dim, dim: Dim) -> Dim:
-    """Return ``dim`` of the result if ``element`` is unknown, or is -1 for a known dim; else
-    ``element``."""
-    is_number = isinstance(element, int)
-    return element if is_number and (element != -1 or not isinstance(dim, int)) else dim
+    """Return ``element`` of a target shape, or the inferred ``dim`` of the result if it says more.
+
+    It says more if ``element`` is no number, or is a -1 for a dim that is one.
+    """
+    if not isinstance(element, int) or (element == -1 and isinstance(dim, int)):
+        return dim
+    return element
 
 
 def reshape_operand(

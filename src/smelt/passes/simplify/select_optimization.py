@@ -12,8 +12,8 @@
 The last form needs the option ``assume-finite``: where b is infinite or NaN under the mask, the sum
 is NaN. Adding -0 keeps every bit of b; +0 would not.
 
-A Cast cannot turn some constant floats, such as NaN, into integers. These become 0 if a constant
-mask selects only other elements.
+In the form with a Cast, the floats are constant, and some of them, such as NaN, have no integer. If
+a constant mask selects only other elements, those become 0.
 
 Needs    (1) a constant condition, or a number of elements computed from input sizes that the source
          declares to be never 0, as JAX does; (2) a result of the shape of the chosen operand,

@@ -27,7 +27,7 @@ _ALL = tuple(sorted(BROADCASTING))
 
 @rule(op(_ALL, var("first"), rest=True), needs=("Expand",), same_shape=True)
 def broadcast_instead(m: Match, b: Builder) -> Replacement:
-    """Let the operator read the operand of the Expand."""
+    """Drop the Expand: the operator broadcasts its operand to the same shape."""
     result = m.root.outputs[0].shape
     for index, value in enumerate(m.root.inputs):
         expand = producer_of(value, "Expand")

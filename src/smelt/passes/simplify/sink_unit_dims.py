@@ -1,4 +1,4 @@
-"""Move inserted dims of size 1 down to the next Reshape, behind operators that ignore them.
+"""Move inserted dims of size 1 behind operators that ignore them, down to the next Reshape.
 
     before   x: B,H,S,S ─> Reshape(B,H,S,1,S) ─> Mul(2) ─> Softmax ─> Transpose ─> Reshape ─> y
     after    x ─> Mul(2) ─> Softmax ─> Transpose ─> Unsqueeze ─> Reshape ─> y
@@ -91,9 +91,10 @@ def unit_dims(m: Match, b: Builder) -> Replacement:
 def _without_ones(
     source: ir.Shape | None, result: ir.Shape | None
 ) -> tuple[Axes, list[int]] | None:
-    """Return the inserted axes behind the common leading dims, and the Reshape target without them.
+    """Return the axes of size 1 of a Reshape that also splits dims, and its target without them.
 
-    None if there are no such dims, or if no constant can state the target.
+    Dims of size 1 count from the first dim on in which ``result`` differs from ``source``. None if
+    there is none, or if no constant can state the target.
     """
     if source is None or result is None:
         return None
@@ -159,9 +160,9 @@ def _kept_axis(node: ir.Node, value: ir.Value, axes: Axes) -> int | None:
     if value.shape is None:
         return None
     axis = (-1 if attribute is None else attribute.as_int()) % len(value.shape)
-    return (
-        None if axis in axes else axis - sum(removed_axis < axis for removed_axis in axes)
-    )  # keeps 2
+    if axis in axes:  # keeps 2
+        return None
+    return axis - sum(removed_axis < axis for removed_axis in axes)
 
 
 def _axes_behind_elementwise(node: ir.Node, value: ir.Value, axes: Axes) -> Axes | None:

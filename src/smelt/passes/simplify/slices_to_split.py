@@ -91,7 +91,7 @@ def _part(cx: PassContext, node: ir.Node) -> _Part | None:
 
 
 def _split(parts: list[_Part], rewriter: Rewriter) -> None:
-    """Build the Split; its results replace the Slices."""
+    """Build the Split of ``parts``; its results replace the Slices."""
     first = parts[0]
     b = rewriter.builder(first.node, [part.node for part in parts], "slices_to_split")
     ordered = sorted(parts, key=lambda part: part.start)

@@ -1,8 +1,7 @@
-"""Fold casts of constants to integers that are out of range only where a Where selects the other
-operand.
+"""Fold a Cast of constant floats to integers if a Where drops every element that has no integer.
 
-T5 numbers positions by a logarithm, which is -inf for position 0, and casts it to integers; a
-Where then selects the position itself.
+T5 numbers distant positions by a logarithm, which is -inf for position 0, and casts it to integers.
+A Where then selects the position itself for near positions, among them position 0.
 """
 
 from __future__ import annotations
@@ -45,8 +44,11 @@ def unselected_cast(m: Match, b: Builder) -> Replacement:
 
 
 def _cast_above(value: ir.Value | None, m: Match) -> tuple[ir.Node, list[ir.Node]] | None:
-    """Return the Cast of a constant to integers above ``value``, and the operators in between, the
-    first one first; their other operands are constants. None if there is none."""
+    """Return the Cast of a constant to integers from which ``value`` is computed, and the
+    elementwise operators in between, that nearest to the Cast first.
+
+    The other operands of these operators are constants. None if there is no such Cast.
+    """
     chain: list[ir.Node] = []
     while (node := producer_of(value, *ELEMENTWISE)) is not None:
         computed = [operand for operand in node.inputs if m.array(operand, limit=None) is None]
@@ -69,7 +71,9 @@ def _have_shape(shape: tuple[int, ...], holders: list[np.ndarray | ir.Node]) -> 
 
 
 def _is_in_range(numbers: np.ndarray, dtype: ir.DataType | None) -> np.ndarray:
-    """Return where ``numbers`` fit into the integers ``dtype``; NaN does not."""
+    """Return an array that is true where ``numbers`` fit into the integers ``dtype``; NaN does not
+    fit.
+    """
     assert dtype is not None
     limits = np.iinfo(dtype.numpy())
     with np.errstate(invalid="ignore"):
