@@ -37,6 +37,7 @@ TABLES = {
     "tests/program/chips/test_staged.py": ("program.chips",),
     "tests/targets/test_graphs.py": ("targets.host", "targets.ort", "runtime"),
     "tests/native/test_graphs.py": ("native", "program", "loops", "targets.c"),
+    "tests/check/report/test_shown.py": ("check",),
     "tests/inspection/test_graphs.py": ("inspection", "consumers", "check", "cli"),
     "tests/cli/test_said.py": (
         *("cli", "check", "inspection", "merging", "consumers", "runtime", "targets"),
