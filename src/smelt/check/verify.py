@@ -18,10 +18,12 @@ from smelt.check.random_cases import random_cases
 from smelt.check.samples import Sample, cases_of
 from smelt.check.verification import Report, Trial
 from smelt.errors import SmeltError, UsageError
+from smelt.frontends.coreml.detect import is_core_ml
 from smelt.ir.out_of_memory import explains_memory
 from smelt.runtime.complex_arrays import all_as_pairs, on_complex
 from smelt.runtime.inputs import Mode
 from smelt.runtime.interface import Value
+from smelt.runtime.rounded_half import round_each_half
 from smelt.runtime.runner import open_runner
 from smelt.runtime.shape_inputs import shape_inputs
 from smelt.spans import span
@@ -219,8 +221,12 @@ def _open_sides(
     a: Checkable, b: Checkable, names: tuple[str, str]
 ) -> tuple[ComparisonSide, ComparisonSide]:
     """Open both sides in the same runner, because different kernels round differently."""
+    packages = is_core_ml(a), is_core_ml(b)
     a, b = with_one_interface(a, b)
     first, second = _with_complex(open_side(a, names[0]), open_side(b, names[1]))
+    for side, is_package in zip((first, second), packages, strict=True):
+        if is_package and side.model is not None:
+            side.run = open_runner(round_each_half(side.model.clone()), side.runner)
     used = {_runner_of(side) for side in (first, second)} - {None}
     if used == {"onnxruntime", "reference"}:
         first, second = open_side(a, names[0], "reference"), open_side(b, names[1], "reference")

@@ -11,6 +11,7 @@ import smelt
 from smelt.frontends.coreml.load import read_core_ml
 from smelt.ir import text
 from smelt.mlpackage.program import Operation
+from smelt.runtime.rounded_half import round_each_half
 from smelt.runtime.runner import open_runner
 from smelt.targets.base import Artifact
 from smelt.targets.coreml import coreml
@@ -58,4 +59,4 @@ def computed(artifact: Artifact, *inputs: np.ndarray) -> tuple[np.ndarray, ...]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "m.mlpackage"
         artifact.save(path)
-        return tuple(open_runner(read_core_ml(path))(*map(outside, inputs)))
+        return tuple(open_runner(round_each_half(read_core_ml(path)))(*map(outside, inputs)))

@@ -17,6 +17,7 @@ from smelt.errors import UsageError
 from smelt.frontends.coreml.load import read_core_ml
 from smelt.ir.constants import tensor_of
 from smelt.mlpackage.write import PackageFiles
+from smelt.runtime.rounded_half import round_each_half
 from smelt.runtime.runner import open_runner
 from smelt.targets.coreml.options import Options
 from smelt.targets.runner import Runner
@@ -30,7 +31,7 @@ def package_runner(
     ``names`` maps ONNX names to those of the package. Of several functions, the shapes of the
     inputs choose one.
     """
-    functions = [(model, open_runner(model)) for model in read_back(files)]
+    functions = [(model, open_runner(round_each_half(model))) for model in read_back(files)]
     inputs = [value for value in model.graph.inputs if tensor_of(value) is None]
     states = {after: before for before, after in options.state_names.items()}
 
