@@ -18,6 +18,7 @@ from smelt.ir.approximation import approximation_of
 from smelt.runtime.inputs import Mode, random_inputs, values_of
 from smelt.runtime.interface import Interface, Value, interface_of
 from smelt.runtime.memory import check_memory
+from smelt.runtime.rounded_half import round_each_half
 from smelt.runtime.runner import RunnerName, as_model, open_runner
 from smelt.targets.base import Artifact
 from smelt.targets.runner import at_full_speed
@@ -58,6 +59,11 @@ class ComparisonSide:
     def runtime(self) -> str:
         """The name of the runtime that runs the model; empty for functions and artifacts."""
         return str(getattr(self.run, "name", "")) if self.model is not None else ""
+
+    def round_half(self) -> None:
+        """Let a side that is a model round each result of float16, as a device does."""
+        if self.model is not None:
+            self.run = open_runner(round_each_half(self.model.clone()), self.runner)
 
 
 def open_side(source: Checkable, name: str, runner: RunnerName = "auto") -> ComparisonSide:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -23,7 +24,6 @@ from smelt.ir.out_of_memory import explains_memory
 from smelt.runtime.complex_arrays import all_as_pairs, on_complex
 from smelt.runtime.inputs import Mode
 from smelt.runtime.interface import Value
-from smelt.runtime.rounded_half import round_each_half
 from smelt.runtime.runner import open_runner
 from smelt.runtime.shape_inputs import shape_inputs
 from smelt.spans import span
@@ -224,9 +224,8 @@ def _open_sides(
     packages = is_core_ml(a), is_core_ml(b)
     a, b = with_one_interface(a, b)
     first, second = _with_complex(open_side(a, names[0]), open_side(b, names[1]))
-    for side, is_package in zip((first, second), packages, strict=True):
-        if is_package and side.model is not None:
-            side.run = open_runner(round_each_half(side.model.clone()), side.runner)
+    for side in itertools.compress((first, second), packages):
+        side.round_half()
     used = {_runner_of(side) for side in (first, second)} - {None}
     if used == {"onnxruntime", "reference"}:
         first, second = open_side(a, names[0], "reference"), open_side(b, names[1], "reference")

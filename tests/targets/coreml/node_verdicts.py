@@ -25,6 +25,8 @@ from smelt.errors import SmeltError
 from smelt.runtime.runner import open_runner
 
 RTOL, ATOL = 1e-5, 1e-6
+FEW_DIGITS = {"test_roialign_aligned_false": 1e-4, "test_roialign_aligned_true": 1e-4}
+"""Cases that ONNX Runtime does not run, by the precision in which their expected values are told."""
 WIDE = {
     np.dtype(np.bool_),
     np.dtype(np.int8),
@@ -105,7 +107,7 @@ def compare(artifact, inputs, expected, case) -> str:
     for index, (want, have) in enumerate(zip(map(outside, expected), got, strict=True)):
         if want.shape != have.shape:
             return f"wrong: output {index}: {have.shape} for {want.shape}"
-        rtol, atol = RTOL, max(ATOL, case.atol)
+        rtol, atol = RTOL, max(ATOL, case.atol, FEW_DIGITS.get(case.name, 0))
         if want.dtype.kind in "fV":
             if want.dtype.itemsize == 2:
                 rtol = max(rtol, 2e-3)

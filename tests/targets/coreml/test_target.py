@@ -166,7 +166,7 @@ def test_a_slice_that_is_empty_at_the_least_size_is_refused():
 
 
 def test_refusals_come_together():
-    model = 'g (float[2,2] x, uint8[2] n) => (float y, uint8[2] m, float[2,2] z) { y = Det(x) m = BitShift <direction = "LEFT"> (n, n) z = Exp(x) }'
+    model = 'g (float[5,5] x, uint8[2] n) => (float y, uint8[2] m, float[5,5] z) { y = Det(x) m = BitShift <direction = "LEFT"> (n, n) z = Exp(x) }'
     assert len(errors(model)) == 2
 
 

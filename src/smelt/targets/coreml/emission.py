@@ -26,6 +26,15 @@ from smelt.targets.coreml.writer import Refused, Writer
 from smelt.targets.legality import empty_tensor
 
 NO_ROW = "no operation of Core ML computes it, and nothing replaces it"
+RANDOM = (
+    *("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike"),
+    *("RandomUniform", "RandomUniformLike"),
+)
+NOT_WRITTEN = {
+    "NonMaxSuppression": "the data decide how many boxes it returns, and Core ML pads its own list",
+    **dict.fromkeys(RANDOM, "Core ML does not say how it draws random numbers"),
+}
+"""Why some operators have no row."""
 FIX = "change the model, or choose another target: `smelt targets` lists them"
 
 
@@ -104,7 +113,7 @@ def write_node(facts: Facts, node: ir.Node) -> None:
     """Write one node; raises Refused if Core ML lacks it."""
     row = None if node.domain else ROWS.get(node.op_type)
     if row is None:
-        raise Refused(NO_ROW)
+        raise Refused(NOT_WRITTEN.get(node.op_type, NO_ROW))
     unknown = unknown_part(node)
     if unknown:
         raise Refused(f"it has {unknown}, which its row does not know")

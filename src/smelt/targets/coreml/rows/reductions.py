@@ -171,6 +171,37 @@ def cumulative_sum(c: Call) -> None:
     c.done(c.write("cumsum", x=x, axis=axis[0] % x.rank, exclusive=exclusive, reverse=reverse))
 
 
+MOST_FACTORS = 64
+"""A running product of more elements is not written."""
+
+
+@writes("CumProd")
+def cumulative_product(c: Call) -> None:
+    """Write one product for each element along a constant axis."""
+    c.refuse_narrow("a product")
+    x, axes = c.x(), c.fixed_ints(1, "axis")
+    assert axes is not None
+    axis = axes[0] % x.rank
+    count = x.dims[axis]
+    if count is None or count > MOST_FACTORS:
+        raise Refused(f"it multiplies along an open axis, or along more than {MOST_FACTORS}")
+    part = (*x.dims[:axis], 1, *x.dims[axis + 1 :])
+    parts = c.w.ops("split", [(x.element, part)] * count, x=x, num_splits=count, axis=axis)
+    if c.attribute("reverse"):
+        parts.reverse()
+    products = parts[:1]
+    for factor in parts[1:]:
+        products.append(c.op("mul", products[-1], factor))
+    if c.attribute("exclusive"):
+        if None in part:
+            raise Refused("it has open sizes")
+        ones = np.ones([size or 1 for size in part])
+        products = [c.constant(ones, x.element, "ones"), *products[:-1]]
+    if c.attribute("reverse"):
+        products.reverse()
+    c.done(c.w.op("concat", x.element, x.dims, values=products, axis=axis, interleave=False))
+
+
 @writes("TopK")
 def top_k(c: Call) -> None:
     """Write topk with a constant count."""

@@ -1,4 +1,4 @@
-"""GridSample, TensorScatter and Fourier transforms."""
+"""GridSample and TensorScatter."""
 
 from __future__ import annotations
 
@@ -79,62 +79,3 @@ def _tiled(c: Call, x: Val, dims: Dims) -> Val:
     """Return ``x`` repeated to ``dims`` of known sizes."""
     counts = [1 if now == then else then or 1 for now, then in zip(x.dims, dims, strict=True)]
     return c.w.op("tile", x.element, dims, x=x, reps=counts)
-
-
-@writes("DFT")
-def fourier(c: Call) -> None:
-    """Write products by constant matrices of cosines and sines."""
-    x = c.x()
-    axis = c.fixed_ints(2, "axis") or [
-        int(c.attribute("axis") if c.attribute("axis") is not None else -2)
-    ]
-    place = axis[0] % x.rank
-    length = (c.fixed_ints(1, "length") or [x.dims[place] or 0])[0]
-    size, parts = x.dims[place], x.dims[-1]
-    inverse, one_sided = bool(c.attribute("inverse")), bool(c.attribute("onesided"))
-    if size is None or not length or parts is None or (inverse and one_sided):
-        raise Refused("its length is open, or it is a one-sided inverse")
-    count = length // 2 + 1 if one_sided else length
-    used = min(size, length)
-    angles = 2 * np.pi * np.outer(np.arange(used), np.arange(count)) / length
-    scale = 1 / length if inverse else 1.0
-    matrices = [np.zeros((size, count)), np.zeros((size, count))]
-    matrices[0][:used] = np.cos(angles) * scale
-    matrices[1][:used] = np.sin(angles) * (scale if inverse else -scale)
-    cosine, sine = (c.constant(each.astype(np.float32), x.element, "dft") for each in matrices)
-    signals = _signals(c, x, place)
-    real, imaginary = (_product(c, signals[0], each, count) for each in (cosine, sine))
-    if len(signals) == 2:
-        real = c.op("sub", real, _product(c, signals[1], sine, count))
-        imaginary = c.op("add", imaginary, _product(c, signals[1], cosine, count))
-    perm = [each for each in range(x.rank - 1) if each != place] + [place]
-    back = [perm.index(each) for each in range(x.rank - 1)]
-    both = [c.expand(c.transpose(each, back), [x.rank - 1]) for each in (real, imaginary)]
-    dims = (*both[0].dims[:-1], 2)
-    c.done(c.w.op("concat", x.element, dims, values=both, axis=x.rank - 1, interleave=False))
-
-
-def _signals(c: Call, x: Val, place: int) -> list[Val]:
-    """Return the real and, if there is one, the imaginary part, with the axis last."""
-    parts = x.dims[-1]
-    results = [(x.element, (*x.dims[:-1], 1))] * (parts or 1)
-    whole = (
-        [x] if parts == 1 else c.w.ops("split", results, x=x, split_sizes=[1, 1], axis=x.rank - 1)
-    )
-    perm = [each for each in range(x.rank - 1) if each != place] + [place]
-    return [c.transpose(c.squeeze(each, [x.rank - 1]), perm) for each in whole]
-
-
-def _product(c: Call, x: Val, matrix: Val, count: int) -> Val:
-    """Return the product of rows by a matrix."""
-    rows = c.expand(x, [0]) if x.rank == 1 else x
-    result = c.w.op(
-        "matmul",
-        x.element,
-        (*rows.dims[:-1], count),
-        x=rows,
-        y=matrix,
-        transpose_x=False,
-        transpose_y=False,
-    )
-    return c.squeeze(result, [0]) if x.rank == 1 else result

@@ -1,0 +1,54 @@
+"""Bitwise operators: integers become sums of powers of 2, since Core ML has none of bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.mlpackage.program import Element
+from smelt.targets.coreml.call import Call
+from smelt.targets.coreml.registry import writes
+from smelt.targets.coreml.writer import Refused, Val, broadcast
+
+BITS = {ir.DataType.UINT8: 8, ir.DataType.INT8: 7, ir.DataType.UINT16: 16, ir.DataType.INT16: 15}
+"""Bits of a type without that of the sign; 31 for the integers that the table lacks."""
+OF_BITS = {"BitwiseAnd": "mul", "BitwiseOr": "maximum", "BitwiseXor": "not_equal"}
+MOST_DIMS = 4
+"""Bits stand along one more dim."""
+
+
+@writes(*OF_BITS)
+def bitwise(c: Call) -> None:
+    """Write the sum of the combined bits times their powers of 2, less the sign."""
+    x, y = c.x(0), c.x(1)
+    dims = broadcast(x.dims, y.dims)
+    if len(dims) > MOST_DIMS:
+        raise Refused(f"it has more than {MOST_DIMS} dims, and its bits need one more")
+    count = BITS.get(c.dtype() or ir.DataType.INT64, 31)
+    powers = c.w.constant((1 << np.arange(count)).astype(np.int32))
+    combined = _combined(c, *(_bits(c, each, powers) for each in (x, y)))
+    terms = c.op("mul", combined, powers)
+    total = c.reduce("reduce_sum", terms, [len(dims)], keep=False)
+    if c.dtype() not in (ir.DataType.UINT8, ir.DataType.UINT16):
+        total = _signed(c, x, y, total, -(1 << count))
+    c.done(total)
+
+
+def _bits(c: Call, x: Val, powers: Val) -> Val:
+    """Return the lowest bits of ``x`` along a new last axis, as 0 and 1."""
+    column = c.expand(x, [x.rank])
+    return c.op("mod", c.op("floor_div", column, powers), 2)
+
+
+def _combined(c: Call, x: Val, y: Val) -> Val:
+    """Return the operator applied to numbers that are 0 or 1."""
+    name = OF_BITS[c.node.op_type]
+    if name != "not_equal":
+        return c.op(name, x, y)
+    return c.cast(c.op(name, x, y, element=Element.BOOL), Element.INT32)
+
+
+def _signed(c: Call, x: Val, y: Val, total: Val, sign: int) -> Val:
+    """Return ``total`` plus ``sign`` where the operator applied to the signs is 1."""
+    signs = [c.cast(c.op("less", each, 0, element=Element.BOOL), Element.INT32) for each in (x, y)]
+    return c.op("add", total, c.op("mul", _combined(c, *signs), sign))
