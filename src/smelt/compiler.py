@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import onnx_ir as ir
 
+from smelt.check.modes import Verify, open_verifier, refuse_unknown_mode
 from smelt.check.pass_reports import Reports
 from smelt.consumers.find import find_consumers
 from smelt.errors import UsageError, not_installed
@@ -17,7 +18,6 @@ from smelt.frontends import onnx as onnx_frontend
 from smelt.frontends.onnx.inline import inline_functions
 from smelt.frontends.stablehlo.detect import is_exported
 from smelt.ir.bounds import note_bounds, sizes_from_zero
-from smelt.ir.cloning import clone_model
 from smelt.ir.collector import paused_collector
 from smelt.ir.defaults import warn_of_defaults
 from smelt.ir.operand_facts.check import refuse_misfits
@@ -32,6 +32,7 @@ from smelt.passes.interface.image_input_preprocess import put_channels_first
 from smelt.passes.interface.materialize_symbolic_dims import bind_dims
 from smelt.passes.opset import bring_to_opset, raise_where_needed, widen_bfloat16, without_gaps
 from smelt.passes.run import Observer, count_nodes, run
+from smelt.precision.half import HalfOptions, convert_on_samples, refuse_half
 from smelt.spans import span
 from smelt.targets.backend import rules_of
 from smelt.targets.base import Artifact, Target
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
 
 
 Source: TypeAlias = "ir.Model | onnx.ModelProto | bytes | str | Path"
-Verify: TypeAlias = Literal["off", "final", "each"]
 
 HIGHEST_OPSET = 23
 """The highest opset to which passes raise models; JAX functions are converted to it, too."""
@@ -109,6 +109,7 @@ def optimize_model(
     keep_bfloat16: bool = False,
     functions: bool = False,
     consumers: str | Sequence[str] = (),
+    half: HalfOptions | str | None = None,
 ) -> Reports:
     """Run ``pipeline`` on ``model`` in place, and report each pass.
 
@@ -126,10 +127,10 @@ def optimize_model(
     it has no kernel, unless ``keep_bfloat16``. Operators beyond ONNX become standard operators in
     line, unless ``functions`` keeps them for functions. ``consumers`` names the programs that will
     read the file: passes then make operators that these take, at an opset that these take.
+    ``half`` converts the result to float16 or bfloat16, after the verification; ``Reports.half``
+    tells the error, measured on ``samples`` or random inputs.
     """
-    if verify not in ("off", "final", "each"):
-        what, why = f"verify={verify!r} is not off, final or each", "it says when to compare"
-        raise UsageError("E607", what, why=why, fix="verify='final'")
+    refuse_unknown_mode(verify)
     steps = pipeline if isinstance(pipeline, tuple) else language.parse(pipeline)
     if chosen := find_consumers(consumers):
         steps, kernels, computes = chosen.steps(steps), chosen.accepted_of(kernels), chosen.takes
@@ -145,13 +146,7 @@ def optimize_model(
         span("optimize", nodes_before=count_nodes(model)) as phase,
     ):
         if verify != "off":
-            with span("prepare verification"):
-                from smelt.check.each import VerifyEach, VerifyFinal
-
-                source = clone_model(model)
-                checker = (VerifyEach if verify == "each" else VerifyFinal)(
-                    source, steps, dims, samples=samples
-                )
+            checker = open_verifier(verify, model, steps, dims, samples)
             watching.append(checker)
         with span("prepare"):
             cx = PassContext.of(model, evaluator_of(model))
@@ -174,6 +169,8 @@ def optimize_model(
         if verify != "off":
             checker.finish(model)
             reports.evidence = checker.evidence
+        if half is not None:
+            reports.half = convert_on_samples(model, half, samples, dims, native=keep_bfloat16)
         phase.note(nodes_after=cx.index().count)
     return reports
 
@@ -210,6 +207,7 @@ def compile_model(
     fallback: str | Target | None = None,
     strict: bool = False,
     consumers: str | Sequence[str] = (),
+    half: HalfOptions | str | None = None,
     **options: Any,
 ) -> Artifact:
     """Compile a model, or a JAX function with its input specs, for ``target``.
@@ -218,6 +216,7 @@ def compile_model(
     binds symbolic dims to sizes, or bounds them, as in ``{"B": (1, 16)}``, for targets that plan
     memory ahead. ``opset``, ``ir_version`` and ``verify`` are those of ``optimize_model``;
     ``keep_opset`` runs no pass that needs a newer opset. ``observers`` watch the passes.
+    ``half`` is that of ``optimize_model``.
     ``options`` are the target's own. Nodes that the target lacks go to ``fallback``, or to its own
     fallback; ``strict`` forbids that, and a trace that skips checks or prints. Raises Unsupported.
     """
@@ -228,6 +227,7 @@ def compile_model(
     named = None if strict else fallback or chosen.fallback
     other = None if named is None else find_target(named)
     own_options = read_options(chosen, options)
+    refuse_half(half, chosen)
     refuse_consumers(consumers, chosen)
     steps = language.parse_all(pipeline, chosen.passes)
     with paused_collector():
@@ -261,12 +261,12 @@ def compile_model(
                 keep_bfloat16=getattr(own_options, "keep_bfloat16", False),
                 functions=getattr(own_options, "functions", False),
                 consumers=consumers,
+                half=half,
             )
             prepare = partial(_prepare_for_fallback, target=chosen, fallback=other)
             artifact = run_phases(model, chosen, own_options, other, prepare)
     artifact.report.setdefault("passes", [report.to_json() for report in reports])
-    if reports.evidence is not None:
-        artifact.report["evidence"] = reports.evidence.to_json()
+    artifact.report |= reports.facts()
     return artifact
 
 

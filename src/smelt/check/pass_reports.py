@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from smelt.passes.run import PassReport
 
 if TYPE_CHECKING:
+    from smelt.check.half_report import HalfReport
     from smelt.check.verification_record import VerificationRecord
 
 
 class Reports(list[PassReport]):
-    """The reports of the pass runs in order, and the verification record if one was requested."""
+    """The reports of the pass runs in order, and the verification record if one was requested.
+
+    ``half`` says what became float16 or bfloat16, if that was requested.
+    """
 
     evidence: VerificationRecord | None = None
+    half: HalfReport | None = None
+
+    def facts(self) -> dict[str, Any]:
+        """Return the verification and the conversion to a half type as plain data, if any."""
+        found = {"evidence": self.evidence, "half": self.half}
+        return {name: each.to_json() for name, each in found.items() if each is not None}
 
     def __repr__(self) -> str:
         changed = sum(report.changed for report in self)

@@ -13,6 +13,7 @@ from smelt.cli.arguments import STANDARD, bounded_dims, parse_options
 from smelt.cli.command import CompiledDims, Target, Verify, command, note, print_json
 from smelt.cli.comparing import check_result
 from smelt.cli.dry_run import show_dry_run
+from smelt.cli.half_types import HalfTypes
 from smelt.cli.input_values import Samples, check_samples
 from smelt.cli.layout import table
 from smelt.cli.progress import size_of
@@ -103,6 +104,7 @@ def compile_(
     *,
     calling: Calling,
     rewriting: Rewriting,
+    half_types: HalfTypes,
     weights: Weights,
     tuning: Tuning,
     watching: Watching,
@@ -143,6 +145,7 @@ def compile_(
             observers=seen.observers,
             fallback=fallback,
             strict=strict,
+            **half_types.keyword(native=rewriting.keep_bf16),
             **rewriting.of_target(),
             **target_options,
         )

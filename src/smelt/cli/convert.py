@@ -12,6 +12,7 @@ from smelt.cli.arguments import STANDARD, bounded_dims, find_function, one_docum
 from smelt.cli.command import CompiledDims, Output, Target, Verify, command, note, print_json
 from smelt.cli.comparing import check_result
 from smelt.cli.dry_run import show_dry_run
+from smelt.cli.half_types import HalfTypes
 from smelt.cli.input_values import Samples, check_samples
 from smelt.cli.rewriting import Rewriting
 from smelt.cli.tracing import (
@@ -75,6 +76,7 @@ def convert(
     *,
     calling: Calling,
     rewriting: Rewriting,
+    half_types: HalfTypes,
     weights: Weights,
     watching: Watching,
 ) -> None:
@@ -115,6 +117,7 @@ def convert(
             dims=sizes or None,
             tracing=tracing,
             observers=seen.observers,
+            **half_types.keyword(native=rewriting.keep_bf16),
             **rewriting.of_target(),
             **weights.stored(),
         )

@@ -45,9 +45,10 @@ Samples = Annotated[
 ]
 
 
-def check_samples(samples: list[str] | None, verify: str) -> None:
-    """Raise UsageError E637 for ``--inputs`` of a command that does not compare anything."""
-    if samples and verify == "off":
+def check_samples(samples: list[str] | None, verify: str, *, measures: bool = False) -> None:
+    """Raise UsageError E637 for ``--inputs`` of a command that neither compares nor
+    ``measures``."""
+    if samples and verify == "off" and not measures:
         raise UsageError(
             "E637",
             "--inputs is given without --verify",

@@ -11,6 +11,7 @@ import typer
 from smelt.cli.arguments import one_document, read_model, split_dims, write_model
 from smelt.cli.command import Model, OptimizedDims, Output, Verify, command, note, print_json
 from smelt.cli.dry_run import show_dry_run
+from smelt.cli.half_types import HalfTypes
 from smelt.cli.input_values import Samples, check_samples, read_samples
 from smelt.cli.layout import table
 from smelt.cli.progress import size_of
@@ -48,6 +49,7 @@ def optimize(
     provenance: Provenance = False,
     *,
     rewriting: Rewriting,
+    half_types: HalfTypes,
     watching: Watching,
 ) -> None:
     """Make an ONNX model faster and smaller.
@@ -69,7 +71,8 @@ def optimize(
         show_dry_run(steps, watching.as_json)
         return
     one_document(watching.as_json, output)
-    check_samples(samples, verify)
+    half = half_types.keyword(native=rewriting.keep_bf16)
+    check_samples(samples, verify, measures=bool(half))
     doing = f"reading {model}{size_of(model)}"
     with watching.watched(doing, model, output, reads=[model]) as seen:
         sample_arrays = read_samples(samples)
@@ -83,6 +86,7 @@ def optimize(
             dims=dims,
             samples=sample_arrays,
             observers=seen.observers,
+            **half,
             **rewriting.limits(),
         )
         seen.report.evidence = reports.evidence
@@ -113,6 +117,8 @@ def _note_interface(reports: Reports, lines: Sequence[str]) -> None:
     if not changes:
         changes = ["opset, inputs and outputs: unchanged"]
     note("\n".join([*changes, *lines]))
+    if reports.half is not None:
+        note("\n".join(reports.half.lines()))
     if reports.evidence is not None:
         note(str(reports.evidence))
 
@@ -121,6 +127,7 @@ def _facts(reports: Reports) -> dict[str, Any]:
     """Return the verification, the passes that changed the model, and near misses as plain data."""
     return {
         "evidence": reports.evidence.to_json() if reports.evidence else None,
+        **({"half": reports.half.to_json()} if reports.half else {}),
         "passes": [report.to_json() for report in reports if report.changed],
         "near_misses": _near_misses(reports),
     }

@@ -31,4 +31,21 @@ CODES: Mapping[str, ErrorCode] = {
         "number.",
         "--metric relative",
     ),
+    "E687": ErrorCode(
+        "nothing to convert to a half type",
+        "The model has no float32 numbers: its values are integers, bools or of other float types.",
+        "leave out --fp16 or --bf16",
+    ),
+    "E688": ErrorCode(
+        "options of half types that do not fit each other",
+        "--fp16 and --bf16 exclude each other, --keep and --io need one of them, and --io names "
+        "float32 or the type that is asked for.",
+        "smelt optimize model.onnx --fp16 --io fp16 -o half.onnx",
+    ),
+    "E689": ErrorCode(
+        "a half type for a target that has its own way",
+        "The conversion makes an ONNX model for the targets onnx and ort. The target coreml has "
+        "the option precision=fp16.",
+        "--target ort",
+    ),
 }

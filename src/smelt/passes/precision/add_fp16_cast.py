@@ -16,20 +16,19 @@ Keeps    (1) in float32: operators that ONNX does not define for float16, random
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 import numpy as np
 import onnx_ir as ir
 
-from smelt.ir import opset, scope
+from smelt.ir import scope
 from smelt.ir.build import Builder
-from smelt.ir.known_forms import is_known
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import PassContext, assumes, graph_pass
 from smelt.passes.operator_names import check_node_patterns, operator_names
+from smelt.passes.precision.half_places import FIRST_WITH_CASTS, WIDE, half_places
 
 LARGEST = 65504.0
 """The largest finite float16."""
@@ -37,33 +36,7 @@ LARGEST = 65504.0
 SMALLEST = 2.0**-24
 """The smallest positive float16, a subnormal number."""
 
-WIDE, HALF = ir.DataType.FLOAT, ir.DataType.FLOAT16
-FIRST_WITH_CASTS = 6
-"""The first opset whose Cast names its type by a number; before, by a text."""
-
-KEPT = frozenset(  # keeps 1
-    {
-        *opset.RANDOM,
-        *scope.GRAPH_CARRIERS,
-        *("BitCast", "Cast", "CastLike", "Constant", "ConstantOfShape", "EyeLike", "Shape", "Size"),
-        *("BlackmanWindow", "HammingWindow", "HannWindow", "MelWeightMatrix"),
-        *("CumSum", "DequantizeLinear", "DynamicQuantizeLinear", "MeanVarianceNormalization"),
-        *("QLinearMatMul", "QuantizeLinear", "Range"),
-    }
-)
-"""Operators that stay float32: attributes fix their types, or they lose too much accuracy."""
-
-SCATTERS = frozenset({"ScatterElements", "ScatterND"})
-"""Operators whose reductions stay in float32: ONNX Runtime has no float16 kernel for them."""
-
-WIDE_VARIABLES = {
-    "BatchNormalization": {"T1", "T2", "U"},  # scale, bias and statistics
-    "Dropout": {"T1"},  # the ratio
-    "GridSample": {"T2"},  # coordinates in the image
-    "OneHot": {"T1", "T2"},  # indices and the depth
-    "Resize": {"T2"},  # the region
-}
-"""Type variables that stay float32 in a float16 operator: coordinates, sizes, statistics."""
+HALF = ir.DataType.FLOAT16
 
 
 @dataclass(frozen=True)
@@ -76,7 +49,7 @@ class Selection:
 
     def selects(self, node: ir.Node) -> bool:
         """True if the options let ``node`` be computed in float16."""
-        if node.domain or node.op_type in KEPT or node.op_type in self.skip_ops_by_type:
+        if node.op_type in self.skip_ops_by_type:
             return False
         name = node.name or ""
         if self.only_nodes and not any(fnmatchcase(name, p) for p in self.only_nodes):
@@ -108,7 +81,7 @@ def add_fp16_cast(
             narrow.note_cast(node)
             if not options.selects(node):
                 continue
-            chosen = _float_places(node, versions[graph])
+            chosen = half_places(node, versions[graph])
             if chosen is None:
                 continue
             if versions[graph] < FIRST_WITH_CASTS:
@@ -120,58 +93,6 @@ def add_fp16_cast(
             else:
                 stats.miss("node in float16", reason, node)
     narrow.clean()
-
-
-Places = tuple[list[int], list[int]]
-
-
-def _float_places(node: ir.Node, version: int) -> Places | None:
-    """Return the indexes of the float32 inputs and outputs to convert; None if no input can be.
-
-    All type variables of the operator that may be float16 change together, because runtimes have no
-    kernels for most mixtures of types that ONNX allows; ``WIDE_VARIABLES`` lists the exceptions.
-    """
-    schema = opset.schema(node.op_type, version)
-    if schema is None or not is_known(node) or _is_untyped(node):
-        return None
-    if node.attributes.get_string("reduction", "none") != "none" and node.op_type in SCATTERS:
-        return None
-    type_lists = [constraint.allowed_type_strs for constraint in schema.type_constraints]
-    if any(all(name.startswith(("seq(", "optional(")) for name in names) for names in type_lists):
-        return None  # the sequence keeps its element type, which is that of the tensor
-    allowed = {
-        constraint.type_param_str
-        for constraint in schema.type_constraints
-        if "tensor(float16)" in constraint.allowed_type_strs
-    }
-    allowed -= WIDE_VARIABLES.get(node.op_type, set())
-    input_types = _types(node.inputs, [formal.type_str for formal in schema.inputs])
-    output_types = _types(node.outputs, [formal.type_str for formal in schema.outputs])
-    places = [
-        [index for index, type_ in group if type_ in allowed]
-        for group in (input_types, output_types)
-    ]
-    return (places[0], places[1]) if places[0] else None
-
-
-def _is_untyped(node: ir.Node) -> bool:
-    """True if the type of a result is unknown, so that no Cast could restore it."""
-    return any(value.type is None and value.name for value in node.outputs)
-
-
-def _types(values: Sequence[ir.Value | None], formal: Sequence[str]) -> list[tuple[int, str]]:
-    """Return ``(index, type variable)`` of each float32 tensor in ``values``.
-
-    ``formal`` has the type variables of the schema; the last one may repeat.
-    """
-    return [
-        (index, formal[min(index, len(formal) - 1)])
-        for index, value in enumerate(values)
-        if value is not None
-        and value.dtype == WIDE
-        and not isinstance(value.type, ir.SequenceType | ir.OptionalType)
-        and formal
-    ]
 
 
 class _Narrow:

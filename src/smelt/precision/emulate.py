@@ -1,0 +1,67 @@
+"""Put casts to float32 around the nodes for which ONNX Runtime has no bfloat16 kernel.
+
+Each such node computes in float32 and its results are rounded to bfloat16, which is what a
+kernel for bfloat16 does. Weights stay in bfloat16.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir import scope
+from smelt.ir.names import names_of
+from smelt.operators.onnxruntime.without_kernel import lacks_bfloat16
+
+WIDE, HALF = ir.DataType.FLOAT, ir.DataType.BFLOAT16
+
+
+def cast_around_gaps(model: ir.Model) -> int:
+    """Cast operands and results of the nodes that lack a kernel; return the number of casts."""
+    wide: dict[ir.Value, ir.Value] = {}
+    count = 0
+    for graph in list(scope.graphs(model)):
+        for node in list(graph):
+            if not lacks_bfloat16(node) or scope.carries_graphs(node):
+                continue
+            for index, value in enumerate(node.inputs):
+                if value is None or value.dtype != HALF:
+                    continue
+                if value not in wide:
+                    wide[value] = _cast(model, value, WIDE)
+                    count += 1
+                node.replace_input_with(index, wide[value])
+            for value in node.outputs:
+                if value.dtype == HALF:
+                    _round(model, value)
+                    count += 1
+    return count
+
+
+def _round(model: ir.Model, value: ir.Value) -> None:
+    """Let ``value`` be computed in float32, and its readers read its rounded copy."""
+    uses, graph = list(value.uses()), value.graph
+    value.type = ir.TensorType(WIDE)
+    rounded = _cast(model, value, HALF)
+    for use in uses:
+        use.node.replace_input_with(use.idx, rounded)
+    assert graph is not None
+    if value in graph.outputs:
+        value.name, rounded.name = rounded.name, value.name
+        for index, output in enumerate(list(graph.outputs)):
+            if output is value:
+                graph.outputs[index] = rounded
+
+
+def _cast(model: ir.Model, value: ir.Value, to: ir.DataType) -> ir.Value:
+    """Return ``value`` cast to ``to`` by a new node behind its producer."""
+    node = ir.Node("", "Cast", [value], [ir.AttrInt64("to", int(to))], num_outputs=1)
+    graph, producer = value.graph, value.producer()
+    assert graph is not None
+    if producer is not None:
+        graph.insert_after(producer, node)
+    else:
+        graph.insert_before(next(iter(graph)), node)
+    result = node.outputs[0]
+    result.name = names_of(model).free(f"{value.name}_{to.name.lower()}")
+    result.type, result.shape = ir.TensorType(to), value.shape
+    return result

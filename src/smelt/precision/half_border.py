@@ -1,0 +1,119 @@
+"""Where a model changes from float32 to a half type: nodes, their preferences, their values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import opset, scope
+from smelt.ir.constants import Constants
+from smelt.passes.precision.half_places import WIDE, Places
+from smelt.passes.precision.retype import AGNOSTIC
+from smelt.precision.islands import CAST, UNBOUNDED, Border
+
+HEAVY = frozenset(
+    {
+        *("Attention", "Conv", "ConvTranspose", "DeformConv", "Einsum", "GRU", "Gemm", "LSTM"),
+        *("MatMul", "RNN"),
+    }
+)
+"""Operators for whose sake a model is converted: they never follow their neighbours."""
+
+LARGE = 1 << 14
+"""Elements of a constant from which its reader should be in half, so that the file is smaller."""
+
+FLOAT_SIDE, HALF_SIDE = "in float32", "in half"
+"""Stand for everything that surely is on one side, such as inputs of the model."""
+
+
+def border_of(
+    model: ir.Model,
+    possible: Mapping[ir.Node, Places],
+    fixed: Mapping[ir.Node, str],
+    constants: Constants,
+    *,
+    half_interface: bool,
+) -> Border:
+    """Return the ``possible`` nodes with their preferences, and the float values between nodes.
+
+    ``fixed`` nodes must stay in float32.
+    """
+    border = Border()
+    border.add(FLOAT_SIDE, in_half=UNBOUNDED)
+    border.add(HALF_SIDE, in_float=UNBOUNDED)
+    for node in possible:
+        in_float, in_half = (0, UNBOUNDED) if node in fixed else _preference(node, constants)
+        border.add(node, in_float=in_float, in_half=in_half)
+    for graph in scope.graphs(model):
+        ports = HALF_SIDE if half_interface and graph is model.graph else FLOAT_SIDE
+        outputs = set(graph.outputs)
+        for value, writer in _written(graph, possible, ports):
+            if value.dtype != WIDE or constants.get(value, limit=None) is not None:
+                continue
+            readers = dict.fromkeys(_reader(use.node, use.idx, possible) for use in value.uses())
+            if value in outputs:
+                readers[ports] = None
+            others = [each for each in readers if each is not None and each != writer]
+            if others:
+                border.connect(writer, others)
+    return border
+
+
+def _written(
+    graph: ir.Graph, possible: Mapping[ir.Node, Places], ports: str
+) -> Iterator[tuple[ir.Value, ir.Node | str]]:
+    """Yield each value of ``graph`` with the node or the side that decides its type."""
+    for value in graph.inputs:
+        yield value, ports
+    for node in graph:
+        for index, value in enumerate(node.outputs):
+            changes = node in possible and index in possible[node][1]
+            yield value, node if changes else FLOAT_SIDE
+
+
+def _reader(node: ir.Node, index: int, possible: Mapping[ir.Node, Places]) -> ir.Node | str | None:
+    """Return the node whose type an operand must have; None if any type will do."""
+    if node in possible and index in possible[node][0]:
+        return node
+    if not node.domain and node.op_type in AGNOSTIC:
+        return None
+    return FLOAT_SIDE
+
+
+def _preference(node: ir.Node, constants: Constants) -> tuple[int, int]:
+    """Return what ``node`` costs in float32 and in half.
+
+    A residual sum keeps bits in float32 that half would drop. Other operators are cheaper in half,
+    and moving elements costs nothing either way.
+    """
+    sizes = [v.shape for v in node.inputs if v is not None and _is_large(v, constants)]
+    if node.op_type in HEAVY or sizes:
+        return UNBOUNDED, 0
+    if node.op_type in opset.MOVEMENT or node.op_type == "Cast":
+        return 1, 0
+    if node.op_type == "Add" and not any(constants.get(v) is not None for v in node.inputs):
+        return 0, CAST // 3
+    if node.op_type in ("Mul", "Div") and any(_is_inexact(constants, v) for v in node.inputs):
+        return 0, CAST // 3
+    return CAST // 4, 0
+
+
+def _is_large(value: ir.Value, constants: Constants) -> bool:
+    """True for a constant of many elements."""
+    tensor = value.const_value
+    if value.is_graph_input() or value.dtype != WIDE:
+        return False
+    if tensor is not None:
+        return tensor.size >= LARGE
+    array = constants.get(value)
+    return array is not None and array.size >= LARGE
+
+
+def _is_inexact(constants: Constants, value: ir.Value | None) -> bool:
+    """True for a single number that half types have to round."""
+    array = constants.get(value)
+    if array is None or array.size != 1:
+        return False
+    return bool(np.any(array.astype(np.float16).astype(array.dtype) != array))

@@ -1,0 +1,83 @@
+"""What a half type cannot hold: numbers beyond its range, and numbers too near to 0."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.constants import Constants
+from smelt.ir.floats import float_info
+from smelt.passes.precision.half_places import Places
+from smelt.precision.ranges import Range, Ranges
+
+HEADROOM = 4.0
+"""How much larger than the measured range other inputs may make a value."""
+
+OVERFLOW = "beyond the range"
+CONSTANT = "a constant beyond the range"
+EPSILON = "a constant near 0"
+TINY = "numbers near 0"
+COUNT = "whole numbers beyond its bits"
+
+
+class Limits:
+    """The limits of the half type ``half``."""
+
+    def __init__(self, half: ir.DataType, constants: Constants) -> None:
+        """Store the limits: largest number, smallest normal number, and bits."""
+        info = float_info(half.numpy())
+        self.half, self.constants = half, constants
+        self.largest = float(info.max)
+        self.smallest = float(info.smallest_normal)
+        self.rounding = float(info.eps) / 2
+
+    def constant_reason(self, node: ir.Node, places: Places) -> str | None:
+        """Return a reason if a constant operand of ``node`` is finite and would be infinite."""
+        for index in places[0]:
+            value = node.inputs[index]
+            tensor = None if value is None else value.const_value
+            array = self.constants.get(value, limit=None)
+            if array is None and tensor is not None:  # the default of an input
+                array = tensor.numpy()
+            if array is None or not array.size:
+                continue
+            least, most = np.nanmin(array), np.nanmax(array)
+            if np.isinf(least) or np.isinf(most):
+                finite = array[np.isfinite(array)]
+                least, most = finite.min(initial=0), finite.max(initial=0)
+            if max(-float(least), float(most)) > self.largest:
+                return CONSTANT
+        return None
+
+    def scalar_reason(self, node: ir.Node, places: Places) -> str | None:
+        """Return a reason if a single number that ``node`` reads loses more bits than others."""
+        for index in places[0]:
+            array = self.constants.get(node.inputs[index])
+            if array is None or array.size != 1:
+                continue
+            number = abs(float(array.reshape(-1)[0]))
+            if 0 < number < self.smallest:
+                return EPSILON
+        return None
+
+    def range_reason(self, node: ir.Node, places: Places, ranges: Ranges) -> str | None:
+        """Return a reason if a measured operand or result of ``node`` does not fit."""
+        operands = [node.inputs[index] for index in places[0]]
+        for value in (*operands, *(node.outputs[index] for index in places[1])):
+            measured = None if value is None else ranges.of(value)
+            reason = None if measured is None else self._misfit(measured)
+            if reason is not None:
+                return reason
+        if node.op_type == "Cast":
+            measured = ranges.of(node.outputs[0])
+            if measured is not None and measured.magnitude > 1 / self.rounding:
+                return COUNT
+        return None
+
+    def _misfit(self, measured: Range) -> str | None:
+        """Return why numbers of this range do not fit, None if they do."""
+        if measured.magnitude * HEADROOM > self.largest:
+            return OVERFLOW
+        if 0 < measured.magnitude < 2 * self.smallest:
+            return TINY
+        return None
