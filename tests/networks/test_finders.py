@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,8 @@ import pytest
 
 import smelt
 from smelt.errors import UsageError
+from smelt.operators import contraction_finders
+from smelt.operators.contraction_finders import COTENGRA_FINDERS
 
 EQUATION = "abx,bcx,cdx,dae->xe"
 SHAPES = [(3, 4, 5), (4, 6, 5), (6, 2, 5), (2, 3, 7)]
@@ -159,3 +163,100 @@ def test_a_tree_of_another_network_is_refused() -> None:
         with pytest.raises(UsageError, match="that of another network") as caught:
             smelt.compile_einsum(EQUATION, SHAPES, optimize=wrong)
         assert caught.value.code == "E658"
+
+
+def test_the_finders_of_cotengra_are_known() -> None:
+    """Their names have a fix that says what to install, also where cotengra is missing."""
+    interface = pytest.importorskip("cotengra.interface")
+    from opt_einsum import paths
+
+    cotengra()
+    own = {"auto", "auto-hq", "dp", "dynamic-programming", "eager", "greedy", "opportunistic"}
+    own |= {"optimal", "random-greedy", "random-greedy-128"}
+    names = {*interface._PRESETS_PATH, *map(str, paths._PATH_OPTIONS)}
+    assert {name for name in names if not name.startswith("branch")} == own | {*COTENGRA_FINDERS}
+
+
+@pytest.mark.parametrize("name", COTENGRA_FINDERS)
+def test_a_finder_of_cotengra_says_what_to_install(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contraction_finders, "find_spec", lambda package: None)
+    monkeypatch.setattr("opt_einsum.paths._PATH_OPTIONS", {"auto": None})
+    with pytest.raises(UsageError, match=r"cotengra.*not installed") as caught:
+        contraction_finders.finder_named(name)
+    assert caught.value.fix == "pip install 'smelt-compiler[networks]'"
+
+
+@pytest.mark.parametrize(
+    ("name", "similar"),
+    [("branch-3", "branch-2"), ("quickbb", "quickbb-10"), ("hyper-metis", "hyper"), ("", "auto")],
+)
+def test_a_name_of_no_finder_brings_similar_names(name: str, similar: str) -> None:
+    with pytest.raises(UsageError, match="E658 no path finder is named") as caught:
+        check(name)
+    assert similar in caught.value.fix
+
+
+FLOWCUTTER = """import sys
+lines = sys.stdin.read().splitlines()
+count = int(lines[0].split()[2])
+print(f"s td 2 {count} {count}")
+print("b 1", *range(1, count + 1))
+print("b 2 1")
+print("1 2", end="")
+"""
+QUICKBB = """import sys
+name = sys.argv[sys.argv.index("--cnffile") + 1]
+count = int(open(name).readline().split()[2])
+print("Treewidth= 3")
+print(*range(1, count + 1))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "program", "text"),
+    [
+        ("flowcutter-2", "flow_cutter_pace17", FLOWCUTTER),
+        ("quickbb-2", "quickbb_64", QUICKBB),
+    ],
+)
+def test_finders_with_a_program_of_their_own(
+    name: str, program: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each writes its output in the form of the real program: two bags, or one order."""
+    cotengra()
+    pytest.importorskip("networkx", reason="cotengra needs it for these finders")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UsageError, match=f"{program} is not installed") as caught:
+        check(name)
+    assert program in caught.value.fix
+    file = tmp_path / program
+    file.write_text(f"#!{sys.executable}\n{text}")
+    file.chmod(0o755)
+    for limit in (None, 12):
+        check(name, limit)
+
+
+@pytest.mark.parametrize(
+    ("error", "told", "why", "fix"),
+    [
+        (KeyError("tree"), ["Trial error: No module named 'igraph'. Set x"], "igraph", "igraph"),
+        (KeyError("tree"), ["Trial error: bad. Set x"], "Trial error: bad", "another finder"),
+        (ValueError("odd"), [], "ValueError: odd", "another finder"),
+    ],
+)
+def test_the_error_behind_a_failed_finder_is_told(
+    error: Exception, told: list[str], why: str, fix: str
+) -> None:
+    found = contraction_finders._failed("a finder", error, told)
+    assert why in found.why
+    assert fix in found.fix
+
+
+@pytest.mark.parametrize("name", ["hyper-betweenness", "hyper-kahypar"])
+def test_a_method_whose_package_is_missing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """cotengra tells nothing but a KeyError, as its trials run in other processes."""
+    monkeypatch.setattr(contraction_finders, "find_spec", lambda package: None)
+    found = contraction_finders._failed(name, KeyError("tree"), [])
+    assert found.fix == f"pip install {'igraph' if 'between' in name else 'kahypar'}"

@@ -31,6 +31,12 @@ CODES: Mapping[str, ErrorCode] = {
         "or no path keeps all intermediate results within `memory_limit=`.",
         "allow more with memory_limit=, or choose another path with optimize=",
     ),
+    "E699": ErrorCode(
+        "a wrong argument of a contraction",
+        "An argument is of the wrong type or out of range: threads= and retries= count, progress= "
+        "is a function, checkpoint= names a file, shapes and constants= are sequences.",
+        "artifact.sum_slices(arrays, threads=2, progress=print, checkpoint='state.npz')",
+    ),
     "E659": ErrorCode(
         "a model that an algebra cannot compute",
         "smelt.over_semiring takes models of sums, products and operators that move elements; the "

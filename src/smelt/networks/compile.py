@@ -16,6 +16,7 @@ from smelt.ir.build import Builder
 from smelt.ir.complex_pairs import mark_pairs
 from smelt.ir.same_shape import Dim
 from smelt.ir.shapes.inference import ShapeInference
+from smelt.networks.arguments import items_of
 from smelt.networks.constants import constant_arrays, fold_constants
 from smelt.networks.equations import dims_of, equation_of, limit_of, type_over
 from smelt.networks.network import Contraction, Network
@@ -62,8 +63,9 @@ def compile_einsum(
     are those of the target.
 
     Raises UsageError E655 for an equation, E656 for shapes or a dtype, E657 for a semiring, E658
-    for a path, and what ``smelt.compile`` raises.
+    for a path, E699 for another wrong argument, and what ``smelt.compile`` raises.
     """
+    shapes = items_of("shapes", shapes, "shape or array")
     algebra = semiring_of(semiring)
     given = type_over(dtype, algebra)
     parsed, sizes = equation_of(equation, [dims_of(shape) for shape in shapes])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from smelt.errors import UsageError
+from smelt.networks.arguments import numbers_of
 from smelt.networks.tree import numbered, path_between
 from smelt.operators.contraction import Equation
 from smelt.operators.contraction_paths import Path
@@ -25,7 +26,7 @@ def constant_arrays(
     array that ``dtype`` cannot hold.
     """
     found: dict[int, np.ndarray] = {}
-    for number in constants or ():
+    for number in numbers_of("constants", constants):
         if number not in range(len(operands)):
             raise _no_constant(number, f"there are {len(operands)} operands")
         if not hasattr(operands[number], "shape"):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from smelt.errors import UsageError
+from smelt.networks.arguments import check_hashable
 from smelt.networks.array_kinds import (
     Back,
     element_type_of,
@@ -63,6 +64,8 @@ def einsum(
         from smelt.networks.jax_primitive import traced
 
         hashable = tuple(sorted((name, _hashable(each)) for name, each in settings.items()))
+        for name, each in (*hashable, ("semiring", semiring)):
+            check_hashable(name, each)
         return traced(equation, given, dtype, semiring, hashable)
     if needs_gradient(given) and out is None and semiring == "sum_product":
         from smelt.networks.torch_function import recorded
@@ -147,9 +150,9 @@ def compiled(
 
 def _hashable(optimize: Any) -> Any:
     """Return ``optimize``, a list of steps as a tuple."""
-    if isinstance(optimize, Sequence) and not isinstance(optimize, str):
-        return tuple(step if isinstance(step, str) else tuple(step) for step in optimize)
-    return optimize
+    if not isinstance(optimize, Sequence) or isinstance(optimize, str | bytes):
+        return optimize
+    return tuple(tuple(step) if isinstance(step, list) else step for step in optimize)
 
 
 @lru_cache(KEPT)
@@ -188,7 +191,7 @@ def _converted(arrays: list[np.ndarray], dtype: Any, casting: Any) -> list[np.nd
         common = np.result_type(*arrays) if dtype is None else element_type_of(dtype)
         common = common.newbyteorder("=")
         return [array.astype(common, casting=casting, copy=False) for array in arrays]
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise _misfit_of_types(str(error)) from error
 
 
@@ -201,7 +204,7 @@ def _check_casting(operands: Sequence[Any], dtype: Any, casting: Any) -> None:
         common = element_type_of(dtype)
         types = [element_type_of(each.dtype) for each in operands if hasattr(each, "dtype")]
         wrong = [own for own in types if not np.can_cast(own, common, casting)]
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise _misfit_of_types(str(error)) from error
     if wrong:
         raise _misfit_of_types(f"{wrong[0]} cannot be cast to {common} by the rule {casting!r}")

@@ -15,7 +15,7 @@ import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from smelt.errors import Unsupported
+from smelt.errors import Unsupported, UsageError
 from smelt.networks.derivatives import (
     backward,
     batched,
@@ -36,9 +36,17 @@ def traced(
 
     Element types are promoted as JAX does.
     """
-    arrays = [jnp.asarray(each) for each in operands]
-    common = jnp.result_type(*arrays) if dtype is None else dtype
-    arrays = [each.astype(common) for each in arrays]
+    try:
+        arrays = [jnp.asarray(each) for each in operands]
+        common = jnp.result_type(*arrays) if dtype is None else dtype
+        arrays = [each.astype(common) for each in arrays]
+    except (TypeError, ValueError) as error:
+        raise UsageError(
+            "E671",
+            "an operand cannot be read as a JAX array",
+            why=str(error).partition("\n")[0],
+            fix="pass arrays of numbers that have a common element type",
+        ) from error
     equation, _ = equation_of(text, [each.shape for each in arrays])
     if semiring == "sum_product" and arrays[0].dtype == bool:
         semiring = "or_and"
@@ -75,7 +83,14 @@ def _eager(*operands: Any, **parameters: Any) -> Any:
 
 def _by_callback(*operands: Any, **parameters: Any) -> Any:
     """Return the contraction by a call of the host."""
+    from smelt.networks.contract import compiled
+
     result = _abstract_of(operands, parameters["equation"])
+    if all(isinstance(size, int) for each in operands for size in each.shape):
+        # Errors of the options are raised here, since JAX hides those of a callback.
+        options = dict(parameters["options"])
+        choices = (options.pop("optimize"), options.pop("memory_limit"))
+        compiled(parameters["equation"], operands, parameters["semiring"], *choices, options)
     return jax.pure_callback(lambda *arrays: _run(*arrays, **parameters), result, *operands)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from smelt.errors import UsageError
 from smelt.ir.same_shape import Dim
+from smelt.networks.arguments import check_function, count_of, file_of
 from smelt.networks.checkpoints import key_of
 from smelt.networks.memory import peak_bytes
 from smelt.networks.slices import Progress, operands_of, parts_of, sum_slices
@@ -104,8 +105,10 @@ class Contraction(Artifact):
         at a time; the bits do not depend on it. ``checkpoint`` is a file that keeps the state, at
         most every 30 s: a second call with it goes on where the first one ended. It is deleted at
         the end. Raises UsageError E671 for arrays that do not fit, E698 for a file of another
-        contraction.
+        contraction, E699 for another wrong argument.
         """
+        threads, path = count_of("threads", threads, 1), file_of("checkpoint", checkpoint)
+        check_function("progress", progress)
         operands = operands_of(self.network, arrays)
         self._slice_program()
         return sum_slices(
@@ -113,8 +116,8 @@ class Contraction(Artifact):
             partial(self.run_checked, operands),
             progress=progress,
             threads=threads,
-            checkpoint=None if checkpoint is None else Path(checkpoint),
-            key="" if checkpoint is None else key_of(self.network, operands),
+            checkpoint=path,
+            key="" if path is None else key_of(self.network, operands),
         )
 
     def measured_memory(self, *arrays: Any) -> int | None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from smelt.errors import UsageError
+from smelt.networks.arguments import items_of
 from smelt.networks.array_kinds import numpy_arrays
 from smelt.operators.semiring import PLUS, Semiring
 
@@ -32,7 +33,7 @@ def operands_of(network: Network, arrays: Sequence[Any]) -> list[np.ndarray]:
     """Return ``arrays`` with the constants of ``network``; raises UsageError E671 if one does not
     fit.
     """
-    given, _ = numpy_arrays(arrays)
+    given, _ = numpy_arrays(items_of("arrays", arrays, "array"))
     operands, fixed = iter(given), dict(network.constants)
     expected = len(network.equation.terms) - len(fixed)
     if len(given) != expected:

@@ -3,15 +3,39 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+import re
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+from smelt.distribution import install
 from smelt.errors import UsageError
 from smelt.operators.contraction import Equation
+
+COTENGRA_FINDERS = (
+    *("edgesort", "greedy-compressed", "greedy-span", "ncon", "optimal-outer", "random"),
+    *("flowcutter-2", "flowcutter-10", "flowcutter-60", "quickbb-2", "quickbb-10", "quickbb-60"),
+    *("hyper", "hyper-256", "hyper-balanced", "hyper-betweenness", "hyper-compressed"),
+    *("hyper-greedy", "hyper-kahypar", "hyper-labels", "hyper-spinglass"),
+)
+"""Names of finders that cotengra adds to those of opt_einsum."""
+
+PROGRAMS = {
+    "flowcutter": "the program flow_cutter_pace17 (github.com/kit-algo/flow-cutter-pace17)",
+    "quickbb": "the program quickbb_64 (QuickBB, by V. Gogate and R. Dechter)",
+}
+"""Finders that start a program of their own, which must be in a folder of PATH."""
+
+PACKAGES = {"betweenness": "igraph", "spinglass": "igraph", "kahypar": "kahypar"}
+"""Packages that methods of cotengra's optimizers need."""
+
+MISSING = re.compile(r"No module named '(\w+)'|No such file or directory: '(\w+)'")
+"""What Python says of a package or a program that is not installed."""
 
 
 def is_of(finder: Any, package: str) -> bool:
@@ -46,11 +70,25 @@ def finder_named(name: str) -> Callable[..., Any]:
         with suppress(KeyError):
             cotengra_finder: Callable[..., Any] = paths.get_path_fn(name)
             return cotengra_finder
-    raise UsageError(
+    raise _unknown(name, paths)
+
+
+def _unknown(name: str, paths: Any) -> UsageError:
+    """Return E658: no path finder has this name, or its package is not installed."""
+    if name in COTENGRA_FINDERS and find_spec("cotengra") is None:
+        return UsageError(
+            "E658",
+            f"the path finder {name!r} is one of cotengra, which is not installed",
+            why="smelt calls the finders of cotengra",
+            fix=install("networks"),
+        )
+    known = {*map(str, paths._PATH_OPTIONS), *COTENGRA_FINDERS}
+    similar = get_close_matches(name, sorted(known)) or ["auto", "greedy", "dp"]
+    return UsageError(
         "E658",
-        f"opt_einsum has no path algorithm named {name!r}",
-        fix="use one of auto, greedy and dp, or another name in the documentation of opt_einsum",
-        why="optimize= names an algorithm of opt_einsum, or of cotengra if it is installed",
+        f"no path finder is named {name!r}",
+        fix=f"use one of {', '.join(similar)}, or another name of opt_einsum or cotengra",
+        why="optimize= names a path finder of opt_einsum or cotengra",
     )
 
 
@@ -59,12 +97,28 @@ def tree_named(name: str, equation: Equation, counts: Mapping[str, int]) -> Any:
     import cotengra
 
     inputs, out, sizes = _with_letters(equation, counts)
+    if name.startswith(tuple(PROGRAMS)):
+        return _tree_by_program(name, inputs, out, sizes)
 
     def find(inputs: Any, out: Any, sizes: Any) -> Any:
         """Return the tree; its labels are those of ``inputs``."""
         return cotengra.array_contract_tree(inputs, out, sizes, optimize=name, canonicalize=False)
 
     return _called(find, inputs, out, sizes, name=name)
+
+
+def _tree_by_program(
+    name: str, inputs: Sequence[Any], out: Sequence[Any], sizes: Mapping[str, int]
+) -> Any:
+    """Return the tree that a finder finds by a program of its own.
+
+    These finders of cotengra take operands as sets only.
+    """
+    import cotengra
+
+    sets = [set(term) for term in inputs]
+    path = _called(finder_named(name), sets, set(out), sizes, name=name)
+    return cotengra.ContractionTree.from_path(inputs, out, sizes, path=path)
 
 
 def searched_tree(finder: Any, equation: Equation, counts: Mapping[str, int]) -> Any:
@@ -113,6 +167,15 @@ def path_by(
         ) from error
 
 
+def _package_of_method(name: str) -> str:
+    """Return the package that a finder called ``name`` needs and that is not installed; or ``""``.
+
+    Trials run in other processes, whose warnings are lost.
+    """
+    needed = {package for method, package in PACKAGES.items() if name.endswith(method)}
+    return next((package for package in sorted(needed) if find_spec(package) is None), "")
+
+
 def _takes_limit(finder: Callable[..., Any]) -> bool:
     """True if ``finder`` takes four positional arguments, the last of which is the limit."""
     try:
@@ -126,17 +189,38 @@ def _takes_limit(finder: Callable[..., Any]) -> bool:
 
 def _called(find: Callable[..., Any], *arguments: Any, name: str = "") -> Any:
     """Return what ``find`` returns; raises UsageError E658 from the error that it raises."""
-    try:
-        return find(*arguments)
-    except UsageError:
-        raise
-    except Exception as error:
-        raise UsageError(
-            "E658",
-            f"the path finder {name or _name(find)} failed",
-            why=f"{type(error).__name__}: {error}",
-            fix="use optimize='auto', or another finder",
-        ) from error
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            found = find(*arguments)
+        except UsageError:
+            raise
+        except Exception as error:
+            raise _failed(name or _name(find), error, [str(each.message) for each in told]) from (
+                error
+            )
+    for each in told:
+        warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+    return found
+
+
+def _failed(name: str, error: Exception, told: list[str]) -> UsageError:
+    """Return E658: a path finder raised ``error``, after the warnings ``told``.
+
+    The optimizers of cotengra only warn of the errors of their trials, such as a package that is
+    not installed, and fail with another error when no trial is left.
+    """
+    reasons = [f"{type(error).__name__}: {error}", *reversed(told)]
+    found = next((match for text in reasons if (match := MISSING.search(text))), None)
+    missing = (found[1] or found[2]) if found else _package_of_method(name)
+    if not missing:
+        trial = next((text for text in told if text.startswith("Trial error")), reasons[0])
+        why, fix = trial.partition(". Set")[0], "use optimize='auto', or another finder"
+    else:
+        why = f"{missing} is not installed"
+        program = next((text for text in PROGRAMS.values() if missing in text), "")
+        fix = f"install {program}" if program else f"pip install {missing}"
+    return UsageError("E658", f"the path finder {name} failed", why=why, fix=fix)
 
 
 def _name(finder: Any) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 
 from smelt import __version__
 from smelt.errors import ResourceLimit, SmeltError, UsageError
+from smelt.networks.arguments import check_function, count_of
 from smelt.ray.cluster import LOCAL, connected
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ def contract(
     """
     from smelt.networks.contract import prepared
 
+    retries = count_of("retries", retries, 0)
+    check_function("progress", progress)
     artifact, arrays, back = prepared(operands, memory_limit=memory_limit, **options)
     with connected(address):
         return back(_contracted(artifact, arrays, retries, progress))
