@@ -11,6 +11,8 @@ import pytest
 from c_library import Library
 from c_programs import CONSTANT, KINDS, files_of, main_of, runs_of
 
+from bench.cortex_m import BOARDS, compiler_command, emulator_command, link
+
 WARNINGS = [
     *("-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Wcast-align"),
     *("-Wdouble-promotion", "-Wundef", "-Werror"),
@@ -108,73 +110,26 @@ def test_sanitizers_find_nothing_in_many_models_in_one_binary(compiler: str, fol
     assert run(["./run"], folder) == ""
 
 
-VECTORS = """
-extern unsigned long top_of_stack[];
-extern unsigned char data_start[], data_end[], data_from[], bss_start[], bss_end[];
-int main(void);
-void start(void);
-void start(void)
-{
-    for (unsigned char *to = data_start, *from = data_from; to != data_end; ++to, ++from)
-        *to = *from;
-    for (volatile unsigned char *to = bss_start; to != bss_end; ++to)
-        *to = 0;
-    FPU
-    unsigned long block[2] = {0x20026, (unsigned long)main()};
-    register unsigned long call __asm__("r0") = 0x20;
-    register unsigned long *with __asm__("r1") = block;
-    __asm__ volatile("bkpt 0xab" : : "r"(call), "r"(with) : "memory");
-    for (;;)
-        ;
-}
-__attribute__((section(".vectors"), used)) static void *const vectors[16] = {top_of_stack, (void *)start};
-"""
-"""What a Cortex-M does before ``main``, and how it tells QEMU the result (semihosting)."""
-FPU = "*(volatile unsigned long *)0xE000ED88 |= 0xFul << 20;"
-LAYOUT = """
-MEMORY { FLASH (rx) : ORIGIN = 0, LENGTH = %s RAM (rwx) : ORIGIN = 0x20000000, LENGTH = %s }
-SECTIONS {
-  .text : { KEEP(*(.vectors)) *(.text*) *(.rodata*) *(.ARM.exidx*) . = ALIGN(8); } > FLASH
-  data_from = LOADADDR(.data);
-  .data : { data_start = .; *(.data*) . = ALIGN(8); data_end = .; } > RAM AT > FLASH
-  .bss (NOLOAD) : { bss_start = .; *(.bss*) *(COMMON) . = ALIGN(8); bss_end = .; } > RAM
-  top_of_stack = ORIGIN(RAM) + LENGTH(RAM);
-}
-"""
-HARD = ["-mfloat-abi=hard"]
-MACHINES = {
-    "cortex-m0": ("microbit", ["-mcpu=cortex-m0"], "256K", "16K"),
-    "cortex-m3": ("mps2-an385", ["-mcpu=cortex-m3"], "4M", "4M"),
-    "cortex-m4": ("mps2-an386", ["-mcpu=cortex-m4", "-mfpu=fpv4-sp-d16", *HARD], "4M", "4M"),
-    "cortex-m7": ("mps2-an500", ["-mcpu=cortex-m7", "-mfpu=fpv5-d16", *HARD], "4M", "4M"),
-}
 SMALL = ["block", "quantized", "a loop", "lstm", "half floats", "axes at run time", "indexing"]
 """What fits into the 16 KiB of the smallest, stack and results included."""
 FRAME = 1024
 
 
-@pytest.mark.parametrize("cpu", MACHINES)
+@pytest.mark.parametrize("cpu", ["cortex-m0", "cortex-m3", "cortex-m4", "cortex-m7"])
 def test_runs_on_a_bare_machine_with_small_frames(
     cpu: str, library: Library, tmp_path: Path
 ) -> None:
     needs("arm-none-eabi-gcc", "gcc-arm-none-eabi with libnewlib-arm-none-eabi")
     needs("qemu-system-arm", "qemu-system-arm")
-    machine, flags, flash, ram = MACHINES[cpu]
+    board = BOARDS[cpu]
     write(tmp_path, library, SMALL if cpu == "cortex-m0" else list(KINDS))
-    fpu = FPU if "-mfloat-abi=hard" in flags else ""
-    (tmp_path / "start.c").write_text(VECTORS.replace("FPU", fpu))
-    (tmp_path / "layout.ld").write_text(LAYOUT % (flash, ram))
-    compiler = ["arm-none-eabi-gcc", "-mthumb", *flags, "-std=gnu99", "-O2", "-fstack-usage"]
     models = [file for file in sources(tmp_path) if file.startswith("m") and file != "main.c"]
-    run([*compiler, *WARNINGS, "-c", *models], tmp_path)
+    run([*compiler_command(board), "-fstack-usage", *WARNINGS, "-c", *models], tmp_path)
     frames = [line.split("\t") for each in tmp_path.glob("*.su") for line in each.open()]
     assert frames
     assert [frame for frame in frames if int(frame[1]) > FRAME and "double" not in frame[0]] == []
-    linked = ["-nostartfiles", "-T", "layout.ld", "-lm", "-lc", "-lgcc", "-o", "run.elf"]
-    objects = [f"{Path(file).stem}.o" for file in models]
-    run([*compiler, "-w", *objects, "main.c", "start.c", *linked], tmp_path)
-    emulator = ["qemu-system-arm", "-M", machine, "-nographic", "-semihosting"]
-    run([*emulator, "-kernel", "run.elf"], tmp_path)
+    link(board, tmp_path, [*(f"{Path(file).stem}.o" for file in models), "main.c"])
+    run(emulator_command(board), tmp_path)
 
 
 def test_runs_on_64_bits_of_risc_v(library: Library, tmp_path: Path) -> None:
