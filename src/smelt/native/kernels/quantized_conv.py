@@ -7,10 +7,12 @@ from the initial sums.
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import numpy as np
 import onnx_ir as ir
 
-from smelt.native.kernels.convolution.window import refuse_window, window_of
+from smelt.native.kernels.convolution.window import Window, refuse_window, window_of
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.quantized import columns_as_channels, depthwise
@@ -28,9 +30,11 @@ from smelt.native.kernels.quantized.operands import (
 )
 from smelt.native.kernels.quantized.pairwise_safe import clamp_weights
 from smelt.native.kernels.quantized.pairwise_safe import tables as excess_tables
+from smelt.native.kernels.quantized.pixel_major import conv as pixel_major_conv
+from smelt.native.kernels.quantized.pixel_major import depthwise as pixel_major_depthwise
 from smelt.native.kernels.quantized.tables import int_table
 from smelt.native.kernels.quantized.wide_micro_kernel import VECTORS as WIDE_VECTORS
-from smelt.native.kernels.register_blocks import even_blocks
+from smelt.native.kernels.register_blocks import even_blocks, machine
 from smelt.native.types import C_TYPES
 from smelt.program.storage import Needs
 
@@ -59,9 +63,18 @@ def _weights(instance: Instance) -> np.ndarray:
     return array.reshape(group, array.shape[0] // group, array.shape[1], positions)
 
 
+def _pixel_major(window: Window, weights: np.ndarray) -> ModuleType:
+    """Return the module that computes the convolution with the channels of a pixel side by side."""
+    supported = pixel_major_depthwise.supports(weights, window)
+    return pixel_major_depthwise if supported else pixel_major_conv
+
+
 def _needs(instance: Instance) -> Needs:
     """Return the scratch space of the copied band, the packed weights and the tables."""
     window, weights = window_of(instance), _weights(instance)
+    if machine().pixel_major:
+        layer = _pixel_major(window, weights)
+        return Needs(workspace=layer.scratch_bytes(instance, window, weights))
     if depthwise.supports(weights, window):
         return Needs(workspace=depthwise.layout_of(instance, window, weights).bytes)
     return Needs(workspace=Layout.of(window, weights).bytes)
@@ -88,6 +101,9 @@ def quantized_conv(cx: KernelContext) -> None:
     ```
     """
     window, weights, body = window_of(cx), _weights(cx), cx.body
+    if machine().pixel_major:
+        _pixel_major(window, weights).emit(cx, window, weights)
+        return
     if depthwise.supports(weights, window):
         depthwise.emit(cx, window, weights)
         return

@@ -34,7 +34,8 @@ from smelt.native.kernels.quantized.operands import (
     refuse_sums,
     weights_minus_zero_point,
 )
-from smelt.native.kernels.register_blocks import runtime_blocks
+from smelt.native.kernels.quantized.pixel_major import dot as pixel_major_dot
+from smelt.native.kernels.register_blocks import machine, runtime_blocks
 from smelt.native.types import C_TYPES
 from smelt.program.run_sizes import highest
 from smelt.program.storage import Needs
@@ -73,6 +74,8 @@ def _left_bytes(instance: Instance) -> int:
 
 def _needs(instance: Instance) -> Needs:
     """Return the scratch space of the left rows, the initial sums and a computed right operand."""
+    if machine().pixel_major and not is_computed(instance):
+        return Needs(workspace=pixel_major_dot.scratch_bytes(instance))
     columns = instance.shape(input_positions(instance).w)[1]
     right = 0
     if is_computed(instance):
@@ -101,6 +104,9 @@ def _vectors(rows: int, columns: int) -> int:
 )
 def quantized_dot(cx: KernelContext) -> None:
     """Write six rows at a time, and for them all panels of columns."""
+    if machine().pixel_major and not is_computed(cx):
+        pixel_major_dot.emit(cx)
+        return
     output, body, (depth, columns) = cx.output(), cx.body, cx.shape(input_positions(cx).w)
     rows = output.size // columns if columns else 0
     if highest(rows) == 0:

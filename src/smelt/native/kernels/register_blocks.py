@@ -22,16 +22,22 @@ class Machine:
 
     ``rows``: the rows of two vectors in a product with 16 registers. ``pixels``: the pixels of two
     vectors in a convolution, read at constant offsets; None if the C compiler's registers decide.
+    ``pixel_major``: products of bytes read images with the channels of a pixel side by side
+    (``quantized/pixel_major``).
     """
 
     rows: int = 6
     pixels: int | None = None
+    pixel_major: bool = False
 
 
 WASM_SIMD128 = Machine(rows=4, pixels=6)
 """V8 keeps one of 16 registers to itself and needs one for each product, for there is no fused
 multiply-add. Measured in Node 20 over 6 rows, and pixels by pointers: a transformer .88, ResNet-8
 .83, a small CNN .75."""
+
+SCALAR = Machine(pixel_major=True)
+"""A CPU without vectors."""
 
 _MACHINE: ContextVar[Machine] = ContextVar("machine")
 _ANY = Machine()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
+from smelt.native.kernels.register_blocks import SCALAR, Machine
 from smelt.program.memory import ALIGNMENT
 
 
@@ -15,21 +17,23 @@ class Cpu:
     ``is_chosen_at_run_time``: each run chooses among the versions of ``versions.py``. ``lanes``:
     floats per vector, None if the C compiler's flags decide. ``alignment``: default alignment in
     bytes of the arena and its buffers: a cache line, or without caches a double or a vector.
+    ``machine``: the sizes of micro-kernels.
     """
 
     is_chosen_at_run_time: bool = False
     lanes: int | None = None
     alignment: int = ALIGNMENT
+    machine: Machine = Machine()
 
 
-SCALAR = Cpu(lanes=1, alignment=8)
+_scalar = partial(Cpu, lanes=1, machine=SCALAR)
 CPUS: Mapping[str, Cpu] = {
     "generic": Cpu(is_chosen_at_run_time=True),
     "native": Cpu(),
-    **dict.fromkeys(("cortex-m0", "cortex-m3", "cortex-m4", "cortex-m33"), SCALAR),
-    "cortex-m7": Cpu(lanes=1, alignment=32),
+    **dict.fromkeys(("cortex-m0", "cortex-m3", "cortex-m4", "cortex-m33"), _scalar(alignment=8)),
+    "cortex-m7": _scalar(alignment=32),
     "cortex-m55": Cpu(lanes=4, alignment=16),
     "cortex-m85": Cpu(lanes=4, alignment=32),
-    **dict.fromkeys(("rv32", "rv64"), Cpu(lanes=1, alignment=16)),
+    **dict.fromkeys(("rv32", "rv64"), _scalar(alignment=16)),
 }
 """By name. M7 and M85 have 32-byte cache lines, M55 and M85 16-byte vectors (Helium)."""

@@ -13,6 +13,7 @@ from smelt.native.emit.names import comment
 from smelt.native.emit.unit import Unit
 from smelt.native.emit.weights import BLOB_ALIGNMENT, blob
 from smelt.native.interface_file import bounds_of, to_json
+from smelt.native.kernels.register_blocks import for_machine
 from smelt.native.kernels.vector import WHOLE_VECTORS, WHOLE_VECTORS_END
 from smelt.native.sharing import PARALLEL_FOR, task, task_value
 from smelt.native.types import C_TYPES
@@ -49,13 +50,14 @@ def emit(plan: CPlan) -> Artifact:
     program, memory = plan.steps, plan.memory
     form = options.form(sum(array.nbytes for array in program.constants.values()))
     in_blob = form in BLOBS
-    unit = Unit(
-        options.name,
-        program,
-        memory,
-        constants="blob" if in_blob else "objects",
-        parts=options.threads,
-    )
+    with for_machine(CPUS[options.cpu].machine):
+        unit = Unit(
+            options.name,
+            program,
+            memory,
+            constants="blob" if in_blob else "objects",
+            parts=options.threads,
+        )
     weights = list(unit.weights.values())
     plan.facts["weights_bytes"] = sum(weight.array.nbytes for weight in weights)
     data = blob(weights) if in_blob else b""

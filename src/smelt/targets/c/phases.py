@@ -6,11 +6,13 @@ from functools import partial
 from typing import TypeAlias
 
 from smelt.native import memory, schedule
+from smelt.native.kernels.register_blocks import for_machine
 from smelt.native.rewrite.fit_arena import fit
 from smelt.native.sharing import SINGLE_THREADED
 from smelt.program.instruction import Program
 from smelt.program.memory import MemoryPlan
 from smelt.targets.base import Plan
+from smelt.targets.c.cpus import CPUS
 
 CPlan: TypeAlias = Plan[Program, MemoryPlan]
 
@@ -21,9 +23,10 @@ def order(plan: CPlan) -> None:
     Raises an ErrorList of everything without a kernel.
     """
     how = plan.options.quantized
-    plan.steps = schedule.ordered(
-        plan.model, "c", integers=how != "floats", fixed_point=how == "fixed"
-    )
+    with for_machine(CPUS[plan.options.cpu].machine):
+        plan.steps = schedule.ordered(
+            plan.model, "c", integers=how != "floats", fixed_point=how == "fixed"
+        )
 
 
 def allocate(plan: CPlan) -> None:
@@ -41,9 +44,11 @@ def allocate(plan: CPlan) -> None:
         limit=options.arena,
     )
     if options.arena is None:
-        plan.memory = planned(plan.steps)
+        with for_machine(CPUS[options.cpu].machine):
+            plan.memory = planned(plan.steps)
     else:
-        fitted = fit(plan.steps, options.arena, planned)
+        with for_machine(CPUS[options.cpu].machine):
+            fitted = fit(plan.steps, options.arena, planned)
         plan.memory, plan.steps = fitted.plan, fitted.plan.program
         uncut = sum(SINGLE_THREADED in each.attributes for each in plan.steps.instructions)
         if options.threads > 1:

@@ -19,6 +19,7 @@ from smelt.native.kernels.quantized.operands import (
     requantization,
     zero_text,
 )
+from smelt.native.kernels.register_blocks import machine
 from smelt.native.types import C_TYPES
 
 TILE_OF_BYTES = """    const int32_t *restrict bias, ARRAYS,
@@ -28,6 +29,11 @@ TILE_OF_BYTES = """    const int32_t *restrict bias, ARRAYS,
 
 SPARE = 8 * MOST_SUMS
 """The elements that vectors may read past the last."""
+
+
+def spare() -> int:
+    """Return the elements that kernels of this machine may read past the last."""
+    return 0 if machine().pixel_major else SPARE
 
 
 @dataclass(frozen=True)
@@ -109,24 +115,25 @@ def epilogue_of(cx: KernelContext, count: int, extra: np.ndarray | None = None) 
         return Epilogue("", "")
     bias = np.rint(bias_steps(cx)).astype(np.int64)
     bias = bias if extra is None else bias + extra
-    start = np.zeros(count + SPARE, np.int32)
+    start = np.zeros(count + spare(), np.int32)
     start[:count] = bias.astype(np.int32)
     name = cx.constant(start, C_TYPES[ir.DataType.INT32])
     if scaled is None:
         return Epilogue(name, "")
     if is_fixed(cx):
         return Epilogue(name, "", fixed=fixed_point(cx, scaled))
-    zero, flip = scaled.zero_and_flip
-    cx.body.line(f"static const int32_t last[] = {{ {zero}, {flip} }};")
+    if not machine().pixel_major:
+        zero, flip = scaled.zero_and_flip
+        cx.body.line(f"static const int32_t last[] = {{ {zero}, {flip} }};")
     factors, fractions = (_padded_floats(cx, each) for each in (scaled.factors, scaled.fractions))
     return Epilogue(name, factors, fractions, is_small=are_small(scaled.factors))
 
 
 def _padded_floats(cx: KernelContext, array: np.ndarray | None) -> str:
-    """Return the name of a constant with ``SPARE`` zeros at its end; "" for no array."""
+    """Return the name of a constant with ``spare`` zeros at its end; "" for no array."""
     if array is None:
         return ""
-    return cx.constant(np.pad(array, (0, SPARE)), C_TYPES[ir.DataType.FLOAT])
+    return cx.constant(np.pad(array, (0, spare())), C_TYPES[ir.DataType.FLOAT])
 
 
 def epilogue_minus_zero_point(
@@ -143,7 +150,7 @@ def epilogue_minus_zero_point(
         point = flip + (0 if zero is None else int(zero.reshape(-1)[0]))
         return epilogue_of(cx, sums.size, -point * sums)
     declare(cx)
-    padded = np.pad(sums.astype(np.int32), (0, SPARE))
+    padded = np.pad(sums.astype(np.int32), (0, spare()))
     padded_sums = cx.constant(padded, C_TYPES[ir.DataType.INT32])
     cx.body.line(f"int32_t *start = (int32_t *)(void *)({start});")
     with cx.body.loop("o", padded.size):

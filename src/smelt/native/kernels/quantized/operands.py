@@ -151,6 +151,12 @@ def weights_minus_zero_point(instance: Instance, axis: int) -> np.ndarray:
     return as_int16.astype(np.int8) if fits_int8 else as_int16
 
 
+def is_zero_computed(instance: Instance) -> bool:
+    """True if the zero point of the left operand is known at run time only."""
+    position = input_positions(instance).x_zero
+    return is_present(instance, position) and constant(instance, position) is None
+
+
 def zero_text(cx: KernelContext) -> str:
     """Return the zero point of the left operand, as C."""
     position = input_positions(cx).x_zero
