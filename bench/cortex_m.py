@@ -1,7 +1,8 @@
 """Programs on emulated Cortex-M machines: start-up code, layouts, and counts of instructions.
 
-QEMU with ``-icount shift=0`` advances its clock by one nanosecond per instruction. SysTick counts at
-25 MHz, so one tick stands for 40 instructions. Counts are the same on any host, and are not cycles.
+QEMU with ``-icount shift=0`` advances its clock by one nanosecond per instruction. SysTick counts
+at 25 MHz, so one tick stands for 40 instructions. Counts are the same on any host; they are not
+cycles.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ void start(void)
     for (;;)
         ;
 }
-__attribute__((section(".vectors"), used)) static void *const vectors[16] = {top_of_stack, (void *)start};
+__attribute__((section(".vectors"), used))
+static void *const vectors[16] = {top_of_stack, (void *)start};
 """
 """What a Cortex-M does before ``main``, and how it tells QEMU the result (semihosting)."""
 

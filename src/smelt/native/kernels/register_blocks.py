@@ -40,12 +40,13 @@ SCALAR = Machine(pixel_major=True)
 """A CPU without vectors."""
 
 _MACHINE: ContextVar[Machine] = ContextVar("machine")
-_ANY = Machine()
+ANY = Machine()
+"""Any C compiler and CPU."""
 
 
 def machine() -> Machine:
     """Return the machine that C is written for; the default suits any C compiler."""
-    return _MACHINE.get(_ANY)
+    return _MACHINE.get(ANY)
 
 
 @contextmanager

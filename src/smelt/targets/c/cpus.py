@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from smelt.native.kernels.register_blocks import SCALAR, Machine
+from smelt.native.kernels.register_blocks import ANY, SCALAR, Machine
 from smelt.program.memory import ALIGNMENT
 
 
@@ -23,7 +23,7 @@ class Cpu:
     is_chosen_at_run_time: bool = False
     lanes: int | None = None
     alignment: int = ALIGNMENT
-    machine: Machine = Machine()
+    machine: Machine = ANY
 
 
 _scalar = partial(Cpu, lanes=1, machine=SCALAR)

@@ -1,4 +1,4 @@
-"""Products of bytes for CPUs without vectors of floats, from images with their channels side by side.
+"""Products of bytes for CPUs without vectors, from images with their channels side by side.
 
 The image is copied a band at a time, as 16-bit integers with all channels of a pixel side by side.
 A result is then the sum of a few contiguous runs, in pairs: one instruction adds two products where

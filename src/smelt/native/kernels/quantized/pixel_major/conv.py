@@ -114,7 +114,7 @@ class Layout:
 
 
 def scratch_bytes(instance: Instance, window: Window, weights: np.ndarray) -> int:
-    """Return the size of the scratch space; initial sums are in it if the zero point is an input."""
+    """Return the size of the scratch space; it has initial sums if the zero point is an input."""
     layout, (group, filters, *_) = Layout.of(window, weights), weights.shape
     return layout.sums_offset + (4 * group * filters if is_zero_computed(instance) else 0)
 

@@ -38,7 +38,7 @@ def scratch_bytes(instance: Instance, window: Window, weights: np.ndarray) -> in
 
 
 def emit(cx: KernelContext, window: Window, weights: np.ndarray) -> None:
-    """Write a loop over planes: the copy of a band with its padding, then the rows of its filters."""
+    """Write a loop over planes: the copy of a band with its padding, then its filters' rows."""
     body, (group, filters, _, positions) = cx.body, weights.shape
     layout = Layout.of(window, weights)
     x, output = cx.input(0), cx.output()
@@ -51,7 +51,6 @@ def emit(cx: KernelContext, window: Window, weights: np.ndarray) -> None:
     ending = declare_ending(cx, epilogue, np.abs(sums).sum((2, 3)).reshape(-1))
     row = _row_function(cx, layout, ending)
     pixels, (_, _, wide) = window.pixels, window.output
-    step = window.strides[1] * layout.pitch
     with body.loop("n", x.shape[0]), body.shared_loop("c", group):
         first = f"(n * {group} + c) * {window.plane}"
         body.line(f"const {x.type.name} *image = {x.name} + {first};")

@@ -1,4 +1,4 @@
-"""What follows the sums of a layer: the C names of its functions, and the declaration of its data."""
+"""What follows the sums of a layer: the names of its C functions, and its data in C."""
 
 from __future__ import annotations
 
