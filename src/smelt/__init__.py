@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from smelt.check.verify import verify
     from smelt.compiler import compile_model as compile  # noqa: A004
     from smelt.compiler import load, optimize, trace
+    from smelt.fewer_bits import quantize
     from smelt.frontends.jax.functions import function
     from smelt.frontends.onnx import save, to_proto
     from smelt.frontends.onnx.extract import extract
@@ -56,6 +57,7 @@ _HOMES = {
     "extract": ("smelt.frontends.onnx.extract", "extract"),
     "merge": ("smelt.merging.merge", "merge"),
     "reduce": ("smelt.check.reduce", "reduce"),
+    "quantize": ("smelt.fewer_bits", "quantize"),
     "run": ("smelt.candidate", "run"),
     "run_program": ("smelt.targets.host.eager", "run"),
     "function": ("smelt.frontends.jax.functions", "function"),
@@ -94,6 +96,7 @@ __all__ = [
     "merge",
     "optimize",
     "over_semiring",
+    "quantize",
     "reduce",
     "run",
     "run_program",

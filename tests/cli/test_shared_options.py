@@ -16,7 +16,7 @@ from smelt.cli.settings.options import all_options
 CALLS_FUNCTIONS = ("convert", "compile", "verify", "run", "bench")
 RUNS_PASSES = ("convert", "optimize", "compile", "bisect")
 WRITES_WHAT_PASSES_MADE = ("convert", "optimize", "compile")
-SETS_SIZES = (*CALLS_FUNCTIONS, "optimize", "bisect", "inspect", "merge")
+SETS_SIZES = (*CALLS_FUNCTIONS, "optimize", "bisect", "inspect", "merge", "quantize")
 TIMES_PHASES = (*WRITES_WHAT_PASSES_MADE, "verify")
 
 SHARED = {
@@ -34,7 +34,7 @@ SHARED = {
     ),
     **dict.fromkeys(("--timing", "--trace"), TIMES_PHASES),
     "--report": (*TIMES_PHASES, "bisect", "batch", "diff"),
-    "--seed": ("verify", "run", "bisect"),
+    "--seed": ("verify", "run", "bisect", "quantize"),
     "--target": ("convert", "compile", "run", "bench", "tune"),
     "--threads": ("compile", "bench", "tune"),
     "--json": tuple(COMMANDS),
@@ -47,6 +47,8 @@ DIFFERENT = {
     "--target": "run and bench run models as they are by default; bench repeats it",
     "--threads": "what runs on them differs",
     "--output": "a file, a folder, or a table",
+    "--keep": "half types also choose by themselves, and take lists",
+    "--weights": "convert reads a checkpoint, quantize chooses a type",
     "--strict": "convert has no fallback to forbid",
     "--seconds": "bench fills them, tune stops after them",
     "--runs": "rounds of bench, runs of a check of reduce",

@@ -36,6 +36,7 @@ from smelt.cli.own_options import known_options, options
 from smelt.cli.passes import passes
 from smelt.cli.plugins import plugins
 from smelt.cli.printing import WITHOUT_VALUE
+from smelt.cli.quantize import quantize
 from smelt.cli.reduce import reduce
 from smelt.cli.run import run as run_command
 from smelt.cli.settings.resolve import applied, as_arguments, defaults, read_settings
@@ -49,6 +50,7 @@ from smelt.errors import SmeltError, UsageError
 COMMANDS |= {
     "convert": convert,
     "optimize": optimize,
+    "quantize": quantize,
     "compile": compile_,
     "verify": verify,
     "extract": extract,

@@ -48,4 +48,21 @@ CODES: Mapping[str, ErrorCode] = {
         "the option precision=fp16.",
         "--target ort",
     ),
+    "E677": ErrorCode(
+        "nothing fits within the error",
+        "Each product alone, in its best form, exceeds the error that `--within` allows. No file "
+        "is written.",
+        "allow a larger error, as the message says",
+    ),
+    "E678": ErrorCode(
+        "nothing to quantize",
+        "Products and Gathers with constant float32 weights get fewer bits. The model has none.",
+        "`smelt inspect` lists the operators",
+    ),
+    "E679": ErrorCode(
+        "no such choice of precision",
+        "Activations are auto, static, dynamic or float; weights int8 or int4; blocks 16, 32, 64 "
+        "or 128.",
+        "smelt quantize model.onnx --weights int4 --block 32",
+    ),
 }

@@ -161,7 +161,8 @@ def _runs_of(interface: Interface, source: Source) -> list[tuple[Sample, int]]:
     for case in cases:
         _refuse_nan(interface, case)
     batched = _batch_inputs(interface)
-    return [part for case in cases for part in _batches(case.values, batched)]
+    parts = FEWEST if len(cases) == 1 else 1
+    return [part for case in cases for part in _batches(case.values, batched, parts)]
 
 
 def _by_name(interface: Interface, sample: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -223,8 +224,10 @@ def _first_dim(port: Port) -> str | None:
     return port.shape[0].value
 
 
-def _batches(values: Sample, batched: Sequence[bool]) -> list[tuple[Sample, int]]:
-    """Return ``values`` cut into at least two runs of at most ``BATCH`` rows, with their rows."""
+def _batches(values: Sample, batched: Sequence[bool], parts: int) -> list[tuple[Sample, int]]:
+    """Return ``values`` cut into at least ``parts`` runs of at most ``BATCH`` rows, each with its
+    number of rows.
+    """
     sizes = {
         len(value)
         for value, cut in zip(values, batched, strict=True)
@@ -233,7 +236,7 @@ def _batches(values: Sample, batched: Sequence[bool]) -> list[tuple[Sample, int]
     if len(sizes) != 1:
         return [(values, 1)]
     (count,) = sizes
-    step = max(1, min(BATCH, (count + 1) // 2))
+    step = max(1, min(BATCH, -(-count // parts)))
     return [
         (
             [

@@ -1,0 +1,213 @@
+"""``smelt quantize IN -o OUT``: fewer bits, within an error of the outputs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from smelt.cli.arguments import (
+    STANDARD,
+    find_function,
+    is_function,
+    one_document,
+    parse_dims,
+    write_model,
+)
+from smelt.cli.command import Json, Model, Output, Seed, TrialDims, command, note, print_json
+from smelt.cli.destinations import check_destination
+from smelt.cli.layout import table
+from smelt.cli.progress import progress, size_of
+from smelt.errors import UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from smelt.precision.int8.quantize import Result
+
+Calibrate = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="DATA",
+        help="A .npz, .npy or .pb file with inputs, or a folder of them. Repeatable. "
+        "Each second sample is held apart to measure the error.",
+    ),
+]
+Held = Annotated[
+    list[str] | None,
+    typer.Option(metavar="DATA", help="Other inputs to measure the error on. Repeatable."),
+]
+Within = Annotated[
+    str,
+    typer.Option(metavar="ERROR", help="The largest error of the outputs: 1%, or 0.5 for points."),
+]
+MetricName = Annotated[
+    str,
+    typer.Option(
+        "--metric",
+        metavar="METRIC",
+        help="How the error is measured: relative, cosine, kl, top1, or a Python function "
+        "package.module:function of reference and outputs.",
+    ),
+]
+Labels = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="A .npy file with one class per sample, for top1."),
+]
+ActivationsOption = Annotated[
+    Literal["auto", "static", "dynamic", "float"],
+    typer.Option(
+        "--activations",
+        help="How activations get 8 bits: by measured ranges, by ranges of each run, not at all, or"
+        " the better one for each product.",
+    ),
+]
+WeightsOption = Annotated[
+    Literal["int8", "int4"],
+    typer.Option("--weights", help="The type of weights. int4 keeps activations in float."),
+]
+Block = Annotated[
+    int,
+    typer.Option(
+        "--block", metavar="N", help="The number of int4 weights with one scale: 16 to 128."
+    ),
+]
+GainOption = Annotated[
+    Literal["time", "bytes"],
+    typer.Option("--gain", help="What to gain first: multiplications in float, or bytes."),
+]
+Keep = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="An operator or a result to keep in float. Repeatable."),
+]
+Signed = Annotated[bool, typer.Option("--signed", help="Make activations int8, not uint8.")]
+ReduceRange = Annotated[
+    bool,
+    typer.Option(
+        "--reduce-range",
+        help="Use 7 bits of int8 weights, for x86 CPUs without VNNI, whose sums saturate.",
+    ),
+]
+
+
+@command
+def quantize(
+    model: Model,
+    output: Output,
+    calibrate: Calibrate = None,
+    held: Held = None,
+    within: Within = "1%",
+    metric: MetricName = "relative",
+    labels: Labels = None,
+    activations: ActivationsOption = "auto",
+    weights: WeightsOption = "int8",
+    block: Block = 32,
+    gain: GainOption = "time",
+    keep: Keep = None,
+    signed: Signed = False,
+    reduce_range: ReduceRange = False,
+    dim: TrialDims = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Give an ONNX model fewer bits, within an error that you choose.
+
+    The file is written only if its error, measured in ONNX Runtime, is within the limit.
+
+    Example: smelt quantize model.onnx --calibrate data.npz --within 1% -o small.onnx
+    """
+    from smelt.fewer_bits import quantize as quantize_model
+
+    one_document(as_json, output)
+    if output != STANDARD:
+        check_destination(output, "model")
+    source: Any = sys.stdin.buffer.read() if model == STANDARD else model
+    with progress(f"reading {model}{size_of(model)}") as shown:
+        result = quantize_model(
+            source,
+            calibrate,
+            within=within,
+            metric=find_function(metric) if is_function(metric) else metric,
+            labels=_read_labels(labels),
+            held=held,
+            activations=activations,
+            weights=weights,
+            block=block,
+            gain=gain,
+            keep=keep or (),
+            signed=signed,
+            weight_bits=7 if reduce_range else 8,
+            dims=parse_dims(dim) or None,
+            seed=seed,
+            say=shown.say,
+        )
+        shown.say(f"writing {output}")
+        write_model(result.model, output)
+    sizes = [Path(path).stat().st_size if Path(path).is_file() else 0 for path in (model, output)]
+    if as_json:
+        print_json({"schema": "smelt.quantize/1", "output": output, **_facts(result, sizes)})
+        return
+    _print(result, output, sizes)
+
+
+def _read_labels(path: str | None) -> np.ndarray | None:
+    """Return the only array in the file ``path``; raises UsageError E685 for several."""
+    from smelt.runtime.array_files import read_arrays
+
+    if path is None:
+        return None
+    arrays = read_arrays(path)
+    if len(arrays) != 1:
+        raise UsageError(
+            "E685",
+            f"{path!r} holds {len(arrays)} arrays",
+            why="labels are one array with a class for each sample",
+            fix="np.save('labels.npy', labels)",
+        )
+    return next(iter(arrays.values()))
+
+
+def _facts(result: Result, sizes: list[int]) -> dict[str, Any]:
+    """Return the result as plain data."""
+    return {
+        "metric": result.metric.name,
+        "within": result.limit,
+        "error": result.error,
+        "bytes": sizes,
+        "data": result.note,
+        "chosen": [
+            {"nodes": list(each.nodes), "operator": each.operator, "form": form}
+            for each, form in result.chosen.items()
+        ],
+        "kept": dict(result.kept),
+        "alone": [
+            {"node": step.candidate.name, "form": step.form, "error": step.error}
+            for step in result.alone
+        ],
+        "curve": [point._asdict() for point in result.curve],
+        "runs": result.runs,
+    }
+
+
+def _print(result: Result, output: str, sizes: list[int]) -> None:
+    """Print the trade, what stays in float and why, and the error."""
+    text = result.metric.text
+    points = sorted({(each.bytes_saved, each.macs, each.error) for each in result.curve})
+    total = max((macs for _, macs, _ in points), default=0)
+    rows = [
+        (f"{saved:,}", f"{macs / total:.0%}" if total else "-", text(error))
+        for saved, macs, error in points
+    ]
+    note(table(rows, ("bytes saved", "integer products", "error"), stream=sys.stderr))
+    for name, why in result.kept.items():
+        note(f"in float: {name}: {why}")
+    note(result.note)
+    before, after = sizes
+    forms = ", ".join(
+        f"{list(result.chosen.values()).count(form)} {form}"
+        for form in dict.fromkeys(result.chosen.values())
+    )
+    note(f"{output}: {forms}; {before:,} bytes became {after:,}")
+    note(f"error {text(result.error)}, within {text(result.limit)} ({result.metric.name})")

@@ -1,0 +1,107 @@
+"""``smelt.quantize``: the smallest or fastest model within an error of the outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.compiler import Source, optimize_model
+from smelt.errors import UsageError
+from smelt.frontends import onnx as onnx_frontend
+from smelt.ir.cloning import clone_model
+from smelt.ir.opset import opset_of
+from smelt.precision.data import Source as DataSource
+from smelt.precision.data import calibration_data, held_labels
+from smelt.precision.error import Measure, Metric, find_metric, parse_limit
+from smelt.precision.int8.quantize import FORMS, Activations, Result, Settings, quantize_within
+from smelt.precision.int8.search import Gain
+from smelt.precision.int8.write import Format
+
+LOWEST_OPSET = 17
+"""The opset to which older models are raised; scales per channel need 13, LayerNormalization 17."""
+
+OPSET_OF_BLOCKS = 21
+"""The first opset with int4 and scales per block."""
+
+BLOCKS = (16, 32, 64, 128)
+"""Sizes of int4 blocks."""
+
+WEIGHTS = ("int8", "int4")
+"""Types of weights."""
+
+
+def quantize(
+    model: Source,
+    calibrate: DataSource | None = None,
+    *,
+    within: str | float = "1%",
+    metric: str | Measure | Metric = "relative",
+    labels: np.ndarray | None = None,
+    held: DataSource | None = None,
+    activations: Activations = "auto",
+    weights: str = "int8",
+    block: int = 32,
+    gain: Gain = "time",
+    keep: Iterable[str] = (),
+    signed: bool = False,
+    weight_bits: int = 8,
+    dims: Mapping[str, int | tuple[int, ...]] | None = None,
+    seed: int = 0,
+    say: Callable[[str], None] = lambda text: None,
+) -> Result:
+    """Return a copy of ``model`` with fewer bits, whose outputs err by at most ``within``.
+
+    ``calibrate`` is a file, a folder, arrays by input name, or several of these; ``held`` are other
+    data to measure the error on. Without data, activations stay in float or are quantized as the
+    model runs, and the error is measured on random inputs. ``labels`` are classes for the metric
+    ``top1``. ``keep`` names operators and results that stay in float. ``signed`` makes activations
+    int8. ``weight_bits=7`` suits CPUs whose sums of int8 products saturate. Raises UsageError E683
+    for static activations without data, E677 if nothing fits, and the errors of data and metrics.
+    """
+    _check(activations, weights, block, weight_bits, has_data=calibrate is not None)
+    work = _prepared(model, OPSET_OF_BLOCKS if weights == "int4" else LOWEST_OPSET)
+    data = calibration_data(work, calibrate, held, dims=dims, seed=seed)
+    classes = held_labels(data, np.asarray(labels)) if labels is not None else None
+    measure = find_metric(metric, classes)
+    format_ = Format(signed, weight_bits, block if weights == "int4" else 0)
+    settings = Settings(activations, gain, format_, keep=frozenset(keep))
+    return quantize_within(work, data, measure, parse_limit(within, measure), settings, say)
+
+
+def _prepared(model: Source, opset: int) -> ir.Model:
+    """Return an optimized copy of ``model`` at ``opset`` or its own higher one."""
+    if isinstance(model, ir.Model):
+        work = onnx_frontend.adopt(clone_model(model), None)
+    else:
+        work = onnx_frontend.load(model, keep_opset=True)
+    optimize_model(work, opset=max(opset, opset_of(work)))
+    return work
+
+
+def _check(activations: str, weights: str, block: int, weight_bits: int, *, has_data: bool) -> None:
+    """Raise UsageError E683 or E679 for arguments that cannot be used."""
+    rows: list[tuple[str, Any, Iterable[Any]]] = [
+        ("activations", activations, FORMS),
+        ("weights", weights, WEIGHTS),
+        ("block", block, BLOCKS),
+        ("weight_bits", weight_bits, (7, 8)),
+    ]
+    for name, value, allowed in rows:
+        if value not in allowed:
+            words = ", ".join(map(str, allowed))
+            raise UsageError(
+                "E679",
+                f"{name}={value!r} is no choice",
+                why=f"choices are {words}",
+                fix=f"use one of {words}",
+            )
+    if activations == "static" and not has_data:
+        raise UsageError(
+            "E683",
+            "static activations need data",
+            why="the range of each activation is measured on inputs that the model will see",
+            fix="--calibrate data.npz, or --activations dynamic",
+        )

@@ -1,0 +1,219 @@
+"""The nodes of a model whose weights can have fewer bits, in groups that share their operand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import scope
+from smelt.ir.constants import Constants, is_constant
+from smelt.ir.node_inputs import optional_input
+from smelt.ir.symbolic_dims.dims import size_of
+
+FEWEST = 32
+"""Weights with fewer elements stay in float."""
+
+PRODUCTS = frozenset({"Conv", "MatMul", "Gemm"})
+
+
+@dataclass(frozen=True)
+class Weight:
+    """A constant operand: its value, and whether a Transpose stands between it and the node.
+
+    ``axis`` is the axis of channels as the node reads the operand, ``inner`` the axis that is
+    summed over, -1 if there are several.
+    """
+
+    value: ir.Value
+    transposed: bool
+    axis: int
+    inner: int
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Products that read one activation; they get fewer bits together.
+
+    ``nodes`` are the names of their first results. ``source`` is the name of the activation, empty
+    if only the weights can have fewer bits. ``bytes_saved`` is for int8 weights. ``macs`` counts
+    the multiplications of one run.
+    """
+
+    nodes: tuple[str, ...]
+    source: str
+    operator: str
+    bytes_saved: int
+    macs: int
+    forms: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the first node, and the number of others."""
+        more = f" and {len(self.nodes) - 1} more" if len(self.nodes) > 1 else ""
+        return f"{self.nodes[0]}{more}"
+
+
+@dataclass
+class Found:
+    """Candidates of a model in order, and the reason for each product that is none."""
+
+    candidates: list[Candidate] = field(default_factory=list)
+    kept: dict[str, str] = field(default_factory=dict)
+
+
+def find_candidates(model: ir.Model, sizes: Mapping[str, int], *, static: bool) -> Found:
+    """Return the candidates of ``model``, whose MACs are counted at ``sizes``.
+
+    ``static``: activations may be quantized by measured ranges.
+    """
+    constants, found = Constants(), Found()
+    groups: dict[str, list[ir.Node]] = {}
+    for node in scope.nodes(model):
+        if node.domain or node.op_type not in PRODUCTS | {"Gather"}:
+            continue
+        weight = weight_of(node, constants)
+        if isinstance(weight, str):
+            if weight:
+                found.kept[result_name(node)] = weight
+            continue
+        if node.graph is not model.graph:
+            found.kept[result_name(node)] = "it stands in a branch, a loop or a function"
+            continue
+        source = node.inputs[0]
+        assert source is not None
+        alone = node.op_type == "Gather" or not can_be_static(node)
+        groups.setdefault(result_name(node) if alone else str(source.name), []).append(node)
+    for nodes in groups.values():
+        found.candidates.append(_candidate(nodes, sizes, constants, static))
+    return found
+
+
+def _candidate(
+    nodes: list[ir.Node], sizes: Mapping[str, int], constants: Constants, static: bool
+) -> Candidate:
+    """Return the candidate of ``nodes``, which read the same activation."""
+    is_product = all(map(can_be_static, nodes))
+    source = str(nodes[0].inputs[0].name) if is_product else ""  # type: ignore[union-attr]
+    elements = macs = 0
+    for node in nodes:
+        weight = weight_of(node, constants)
+        assert isinstance(weight, Weight)
+        count = _count(weight.value, {})
+        elements += count
+        if source:
+            output = _count(node.outputs[0], sizes)
+            channels = _dim(weight.value, weight.axis ^ int(weight.transposed))
+            macs += output * count // max(channels, 1)
+    kinds = {node.op_type for node in nodes}
+    forms = ["weights"]
+    if source and static:
+        forms.insert(0, "static")
+    if source and "Conv" not in kinds:
+        forms.insert(0, "dynamic")
+    names = tuple(result_name(node) for node in nodes)
+    return Candidate(names, source, nodes[0].op_type, 3 * elements, macs, tuple(forms))
+
+
+def weight_of(node: ir.Node, constants: Constants) -> Weight | str:
+    """Return the weight of a product or Gather, or the reason why it keeps its bits.
+
+    The reason is empty for a node without a constant operand, which is no product with a weight.
+    """
+    operand = node.inputs[0 if node.op_type == "Gather" else 1]
+    source, transposed = _constant_source(operand)
+    if source is None:
+        return ""
+    rank = len(source.shape) if source.shape is not None else 0
+    if source.dtype != ir.DataType.FLOAT:
+        return f"its weight is {source.dtype.name.lower() if source.dtype else 'of no known type'}"
+    if _count(source, {}) < FEWEST:
+        return f"its weight has fewer than {FEWEST} elements"
+    match node.op_type:
+        case "Conv":
+            result: Weight | str = Weight(source, transposed=False, axis=0, inner=-1)
+            if transposed:
+                result = "its weight is transposed as the model runs"
+        case "Gather":
+            first = node.attributes.get_int("axis", 0) == 0 and rank == 2 and not transposed
+            result = Weight(source, False, 0, 1) if first else "it does not read rows of a matrix"
+        case _:
+            turned = bool(node.attributes.get_int("transB", 0))
+            result = Weight(source, transposed, 0 if turned else 1, 1 if turned else 0)
+            if rank != 2:
+                result = "its weight is no matrix"
+    if isinstance(result, str):
+        return result
+    array = constants.get(source, None)
+    if array is None or not np.isfinite(array).all():
+        return "its weight holds NaN or infinity"
+    return result
+
+
+def _constant_source(value: ir.Value | None) -> tuple[ir.Value | None, bool]:
+    """Return the constant behind Identity and 2-dim Transpose, and whether it is transposed."""
+    transposed = False
+    while value is not None and not is_constant(value):
+        node = value.producer()
+        if node is None or node.domain or node.op_type not in ("Transpose", "Identity"):
+            return None, False
+        if node.op_type == "Transpose":
+            perm = node.attributes.get("perm")
+            if perm is not None and list(perm.as_ints()) != [1, 0]:
+                return None, False
+            transposed = not transposed
+        value = node.inputs[0]
+    return value, transposed
+
+
+def _is_plain_gemm(node: ir.Node) -> bool:
+    """True for a MatMul, and a Gemm with factors of 1 that does not transpose its activation."""
+    attributes = node.attributes
+    return node.op_type == "MatMul" or (
+        attributes.get_float("alpha", 1.0) == 1.0
+        and attributes.get_float("beta", 1.0) == 1.0
+        and not attributes.get_int("transA", 0)
+    )
+
+
+def operand_array(weight: Weight, constants: Constants) -> np.ndarray:
+    """Return the weight as its node reads it."""
+    array = constants.get(weight.value, None)
+    assert array is not None
+    return array.T if weight.transposed else array
+
+
+def can_be_static(node: ir.Node) -> bool:
+    """True if ``node`` computes float32 in a form that integer kernels have."""
+    source = node.inputs[0]
+    if (
+        node.op_type == "Gather"
+        or source is None
+        or source.dtype != ir.DataType.FLOAT
+        or is_constant(source)
+    ):
+        return False
+    bias = optional_input(node, 2)
+    return node.op_type != "Gemm" or (_is_plain_gemm(node) and (bias is None or is_constant(bias)))
+
+
+def result_name(node: ir.Node) -> str:
+    """Return the name of the first result of ``node``, by which plans name the node."""
+    return str(node.outputs[0].name)
+
+
+def _count(value: ir.Value, sizes: Mapping[str, int]) -> int:
+    """Return the number of elements of ``value``; open dims without a size count as 1."""
+    if value.shape is None:
+        return 1
+    dims = (size_of(dim, sizes) for dim in value.shape.dims)
+    return math.prod(dim if isinstance(dim, int) else 1 for dim in dims)
+
+
+def _dim(value: ir.Value, axis: int) -> int:
+    """Return the size of ``axis`` of a constant."""
+    dim = value.shape[axis] if value.shape is not None else 1
+    return dim if isinstance(dim, int) else 1

@@ -1,0 +1,96 @@
+"""Scales and codes of linear quantization: ``number = (code - zero_point) * scale``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from ml_dtypes import int4
+
+LEAST_SCALE = float(np.finfo(np.float32).tiny)
+"""Smaller scales would be subnormal, so such channels get the scale 1."""
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The scale and zero point of an activation; the zero point has the type of the codes."""
+
+    scale: np.ndarray
+    zero_point: np.ndarray
+
+
+@dataclass(frozen=True)
+class Codes:
+    """A quantized weight: ``scale`` has one number for each index of ``axis`` or each block.
+
+    ``block`` is the number of elements along ``axis`` that share a scale, 0 without blocks.
+    """
+
+    codes: np.ndarray
+    scale: np.ndarray
+    axis: int
+    block: int = 0
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of codes and scales in a file."""
+        bits = 4 if self.codes.dtype == int4 else 8
+        return -(-self.codes.size * bits // 8) + self.scale.nbytes
+
+
+def activation_parameters(smallest: float, largest: float, *, signed: bool) -> Parameters:
+    """Return the parameters that cover ``smallest`` to ``largest`` and represent 0 exactly.
+
+    Codes are uint8, or int8 if ``signed``. A range without numbers other than 0 gets the scale 1.
+    """
+    low, high = min(smallest, 0.0), max(largest, 0.0)
+    scale = (high - low) / 255
+    dtype, first = (np.int8, -128) if signed else (np.uint8, 0)
+    if scale < LEAST_SCALE:
+        return Parameters(np.ones((), np.float32), np.zeros((), dtype))
+    zero = int(np.clip(round(-low / scale) + first, first, first + 255))
+    return Parameters(np.asarray(scale, np.float32), np.asarray(zero, dtype))
+
+
+def weight_codes(
+    weight: np.ndarray, axis: int, *, bits: int = 8, least: np.ndarray | None = None
+) -> Codes:
+    """Return symmetric int8 codes of ``weight`` with one scale for each index of ``axis``.
+
+    ``bits`` below 8 leaves the outer codes unused. Scales are at least ``least``.
+    """
+    others = tuple(index for index in range(weight.ndim) if index != axis)
+    most = (1 << (bits - 1)) - 1
+    scale = np.max(np.abs(weight), axis=others, initial=0).astype(np.float32) / np.float32(most)
+    if least is not None:
+        scale = np.maximum(scale, least.astype(np.float32))
+    scale = np.where(scale < LEAST_SCALE, np.float32(1), scale)
+    shape = [-1 if index == axis else 1 for index in range(weight.ndim)]
+    rounded = np.rint(weight / scale.reshape(shape))
+    return Codes(np.clip(rounded, -most, most).astype(np.int8), scale, axis)
+
+
+def int4_blocks(weight: np.ndarray, axis: int, block: int) -> Codes:
+    """Return symmetric int4 codes of a matrix, with a scale for ``block`` elements along ``axis``.
+
+    Of 12 clipped ranges, each block takes the one with the least squared error.
+    """
+    moved = np.moveaxis(weight, axis, -1).astype(np.float32)
+    rows, length = moved.shape
+    count = -(-length // block)
+    padded = np.zeros((rows, count * block), np.float32)
+    padded[:, :length] = moved
+    blocks = padded.reshape(rows, count, block)
+    peak = np.abs(blocks).max(axis=-1)
+    best = np.where(peak < LEAST_SCALE, np.float32(1), peak / np.float32(7))
+    best_error = np.full(peak.shape, np.inf, np.float32)
+    scale = best
+    for part in np.linspace(1.0, 0.56, 12, dtype=np.float32):
+        trial = best * part
+        codes = np.clip(np.rint(blocks / trial[..., None]), -8, 7)
+        error = np.square(codes * trial[..., None] - blocks).sum(axis=-1)
+        scale = np.where(error < best_error, trial, scale)
+        best_error = np.minimum(error, best_error)
+    codes = np.clip(np.rint(blocks / scale[..., None]), -8, 7).reshape(rows, -1)[:, :length]
+    back = np.moveaxis(codes, -1, axis).astype(int4)
+    return Codes(back, np.ascontiguousarray(np.moveaxis(scale, -1, axis)), axis, block)

@@ -1,0 +1,97 @@
+"""Measure the error of any set of forms, in one session of the switched model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.precision.data import Sample
+from smelt.precision.error import Metric, Outputs
+from smelt.precision.int8.candidates import Candidate
+from smelt.precision.int8.plan import Plan, make_plan
+from smelt.precision.int8.switches import Switched
+from smelt.runtime.onnxruntime import OnnxRuntime
+
+Chosen = Mapping[Candidate, str]
+"""The form of each candidate that gets fewer bits."""
+
+
+def outputs_of(run: OnnxRuntime, samples: Sequence[Sample]) -> Outputs:
+    """Return the tensors among the outputs of ``run`` on each of ``samples``, by name."""
+    names = [port.name for port in run.interface.outputs]
+    return [
+        {
+            name: value
+            for name, value in zip(names, run(*sample), strict=True)
+            if isinstance(value, np.ndarray)
+        }
+        for sample in samples
+    ]
+
+
+@dataclass
+class Measure:
+    """The errors of sets of forms against the ``reference``, each measured at most once.
+
+    ``measured`` are the values with a range, ``say`` shows progress.
+    """
+
+    model: ir.Model
+    switched: Switched
+    run: OnnxRuntime
+    samples: Sequence[Sample]
+    reference: Outputs
+    metric: Metric
+    measured: frozenset[str]
+    links: bool
+    say: Callable[[str], None]
+    runs: int = 0
+    _known: dict[tuple[frozenset[tuple[Candidate, str]], int], float] = field(default_factory=dict)
+
+    def plan(self, chosen: Chosen) -> Plan:
+        """Return the plan of the ``chosen`` forms."""
+        return make_plan(self.model, chosen, self.measured, links=self.links)
+
+    def error(self, chosen: Chosen, count: int | None = None) -> float:
+        """Return the error with the ``chosen`` forms on the first ``count`` samples, else on all.
+
+        Labels fit all samples only, so a metric with labels always takes all.
+        """
+        samples = self.samples[:count]
+        key = frozenset(chosen.items()), len(samples)
+        if key not in self._known:
+            self._known[key] = self._measure(chosen, samples)
+        return self._known[key]
+
+    def _measure(self, chosen: Chosen, samples: Sequence[Sample]) -> float:
+        """Run the switched model on ``samples`` and compare."""
+        settings = self.switched.settings(chosen, self.plan(chosen))
+        names = [port.name for port in self.run.interface.inputs]
+        flags = [settings[name] for name in names if name in settings]
+        results: list[Mapping[str, np.ndarray]] = []
+        for sample in samples:
+            values = self.run(*sample, *flags)
+            self.runs += 1
+            results.append(
+                {
+                    port.name: value
+                    for port, value in zip(self.reference_names, values, strict=True)
+                    if isinstance(value, np.ndarray)
+                }
+            )
+        return self.metric(self.reference[: len(samples)], results)
+
+    @property
+    def reference_names(self) -> Sequence[_Named]:
+        """The outputs of the source, whose order the switched model keeps."""
+        return [_Named(str(value.name)) for value in self.model.graph.outputs]
+
+
+@dataclass(frozen=True)
+class _Named:
+    """An output by its name in the source."""
+
+    name: str

@@ -1,0 +1,115 @@
+"""Which values of a model are quantized if some candidates are: inputs of products, and results.
+
+A static convolution quantizes its result, because integer kernels of convolutions store integers.
+Operators between quantized values follow, so that residual sums, poolings and concatenations stay
+in integers where ONNX Runtime has kernels for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from smelt.ir.constants import is_constant
+from smelt.precision.int8.candidates import Candidate, result_name
+
+RESCALING = frozenset(
+    {"Add", "Mul", "Sigmoid", "LeakyRelu", "AveragePool", "GlobalAveragePool", "Concat"}
+)
+"""Operators with integer kernels that store their result with a scale of its own."""
+
+MOVING = frozenset({"MaxPool", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten"})
+"""Operators that only move or choose elements: their result keeps the scale of the operand."""
+
+FUSED = frozenset({"Relu", "Clip"})
+"""Activations that a quantized convolution computes by the limits of its codes."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The forms of products by the names of their results, and the values that are quantized.
+
+    ``operands`` are the activations that static products read in codes. ``results`` are the values
+    whose readers all read codes. ``scale_of`` maps results of moving operators to the value whose
+    scale they have.
+    """
+
+    forms: Mapping[str, str]
+    operands: frozenset[str]
+    results: frozenset[str]
+    scale_of: Mapping[str, str]
+
+
+def make_plan(
+    model: ir.Model,
+    chosen: Mapping[Candidate, str],
+    measured: frozenset[str],
+    *,
+    links: bool = True,
+) -> Plan:
+    """Return the plan for the ``chosen`` forms; ``measured`` values have a finite range.
+
+    ``links``: operators between quantized values compute with integers, too.
+    """
+    forms = {name: form for candidate, form in chosen.items() for name in candidate.nodes}
+    static = {candidate for candidate, form in chosen.items() if form == "static"}
+    operands = frozenset(candidate.source for candidate in static)
+    results: dict[str, None] = {}
+    linked: dict[str, ir.Node] = {}
+    scale_of: dict[str, str] = {}
+    for node in model.graph:
+        name = result_name(node)
+        if forms.get(name) == "static" and node.op_type == "Conv":
+            results[str(result_of(node).name)] = None
+        elif links and _links(node, results, measured):
+            end = str(result_of(node).name) if node.op_type == "Add" else name
+            if end not in measured and node.op_type not in MOVING:
+                continue
+            results[end] = None
+            linked[end] = node
+            if node.op_type in MOVING:
+                source = str(node.inputs[0].name)  # type: ignore[union-attr]
+                scale_of[name] = scale_of.get(source, source)
+    _drop_unread(results, linked, operands)
+    kept = {name: source for name, source in scale_of.items() if name in results}
+    return Plan(forms, operands, frozenset(results), kept)
+
+
+def result_of(node: ir.Node) -> ir.Value:
+    """Return the result of ``node``, or of the Relu or Clip that alone reads it."""
+    value = node.outputs[0]
+    readers = list(value.uses())
+    if len(readers) != 1 or value.is_graph_output():
+        return value
+    reader = readers[0].node
+    if reader.domain or reader.op_type not in FUSED or reader.graph is not node.graph:
+        return value
+    if reader.op_type == "Clip" and not all(
+        each is None or is_constant(each) for each in reader.inputs[1:]
+    ):
+        return value
+    return reader.outputs[0] if readers[0].idx == 0 else value
+
+
+def _links(node: ir.Node, results: Mapping[str, None], measured: frozenset[str]) -> bool:
+    """True if ``node`` can compute with the codes of its operands, all of which are quantized."""
+    if node.domain or len(node.outputs) != 1 or node.op_type not in RESCALING | MOVING:
+        return False
+    moving = node.op_type in MOVING
+    operands = node.inputs[:1] if moving else node.inputs
+    return all(each is not None and each.name in results for each in operands)
+
+
+def _drop_unread(
+    results: dict[str, None], linked: Mapping[str, ir.Node], operands: frozenset[str]
+) -> None:
+    """Drop results of links that no quantized node reads, the last ones first."""
+    kept: set[ir.Node] = set()
+    for end, node in reversed(list(linked.items())):
+        value = node.outputs[0] if result_name(node) == end else result_of(node)
+        if end in operands or any(use.node in kept for use in value.uses()):
+            kept.add(node)
+        else:
+            del results[end]

@@ -1,0 +1,229 @@
+"""Give the products of a model fewer bits within an error of its outputs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import onnx_ir as ir
+
+from smelt.errors import UsageError
+from smelt.ir.cloning import clone_model
+from smelt.ir.names import name_values
+from smelt.precision.data import Data, Sample
+from smelt.precision.error import Metric
+from smelt.precision.int8.candidates import Candidate, Found, find_candidates
+from smelt.precision.int8.linear import Parameters, activation_parameters
+from smelt.precision.int8.measure import Measure, outputs_of
+from smelt.precision.int8.plan import make_plan
+from smelt.precision.int8.search import Gain, Point, Search, Step
+from smelt.precision.int8.switches import switched
+from smelt.precision.int8.write import Format, write_plan
+from smelt.precision.ranges import Ranges, measure_ranges
+from smelt.runtime.interface import interface_of
+from smelt.runtime.named_inputs import choose_inputs
+from smelt.runtime.onnxruntime import OnnxRuntime
+
+Activations = Literal["static", "dynamic", "auto", "float"]
+
+FORMS: Mapping[Activations, frozenset[str]] = {
+    "auto": frozenset({"static", "dynamic", "weights"}),
+    "static": frozenset({"static", "weights"}),
+    "dynamic": frozenset({"dynamic", "weights"}),
+    "float": frozenset({"weights"}),
+}
+"""The forms of products that each choice of activations allows."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the search may choose from.
+
+    ``activations``: by measured ranges (static), by ranges of each run (dynamic), in float, or the
+    better of these for each product. ``links``: operators between integer convolutions compute with
+    integers, too. ``keep`` names operators and results that stay in float.
+    """
+
+    activations: Activations = "auto"
+    gain: Gain = "time"
+    format: Format = field(default_factory=Format)
+    links: bool = True
+    keep: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Result:
+    """The quantized ``model``, its measured ``error``, and how it came about."""
+
+    model: ir.Model
+    error: float
+    limit: float
+    metric: Metric
+    chosen: Mapping[Candidate, str]
+    kept: Mapping[str, str]
+    alone: Sequence[Step]
+    curve: Sequence[Point]
+    note: str
+    runs: int
+
+
+def quantize_within(
+    model: ir.Model,
+    data: Data,
+    metric: Metric,
+    limit: float,
+    settings: Settings = Settings(),
+    say: Callable[[str], None] = lambda text: None,
+) -> Result:
+    """Return ``model`` with as many products in fewer bits as the ``limit`` allows.
+
+    The model has an opset of at least 13, of 21 for int4. It is changed. Raises UsageError E677 if
+    no product fits, with the error of the first step, and E678 if the model has no such product.
+    """
+    name_values(model)
+    say("measuring ranges")
+    found = _candidates(model, data, settings)
+    needs_ranges = any("static" in each.forms for each in found.candidates)
+    ranges = measure_ranges(clone_model(model), data.calibration) if needs_ranges else Ranges()
+    parameters = _parameters(ranges, settings.format)
+    candidates = [_with_ranges(each, parameters, found) for each in found.candidates]
+    say("opening the model")
+    source = OnnxRuntime(clone_model(model), consume=True, optimized=True, threads=0)
+    reference = outputs_of(source, data.held_apart)
+    del source
+    trial = switched(model, candidates, parameters, settings.format, links=settings.links)
+    measure = Measure(
+        model,
+        trial,
+        OnnxRuntime(trial.model, consume=True, optimized=True, threads=0),
+        data.held_apart,
+        reference,
+        metric,
+        frozenset(parameters),
+        settings.links,
+        say,
+    )
+    search = Search(measure, limit, settings.gain)
+    search.run(candidates)
+    written, error = _written_within(model, search, parameters, settings)
+    kept = {**found.kept, **_reasons(search, candidates)}
+    return Result(
+        written,
+        error,
+        limit,
+        metric,
+        search.chosen,
+        kept,
+        search.alone,
+        search.curve,
+        data.note,
+        measure.runs,
+    )
+
+
+def _candidates(model: ir.Model, data: Data, settings: Settings) -> Found:
+    """Return the candidates in the forms that ``settings`` allow; raises UsageError E678."""
+    sizes = _sizes(model, data.held_apart[0])
+    static = not data.drawn
+    found = find_candidates(model, sizes, static=static)
+    allowed = FORMS[settings.activations]
+    if settings.format.block:
+        allowed = frozenset({"weights"})
+    left = []
+    for each in found.candidates:
+        forms = tuple(form for form in each.forms if form in allowed)
+        if each.operator in settings.keep or settings.keep.intersection(each.nodes):
+            found.kept[each.name] = "it is named by keep"
+        elif forms:
+            left.append(replace(each, forms=forms))
+    found.candidates[:] = left
+    if not left:
+        raise UsageError(
+            "E678",
+            "no product of the model can have fewer bits",
+            at=[f"{name}: {why}" for name, why in list(found.kept.items())[:8]],
+            why="Conv, MatMul, Gemm and Gather with a constant float32 weight can",
+            fix="check that the weights are constants: `smelt inspect MODEL`",
+        )
+    return found
+
+
+def _sizes(model: ir.Model, sample: Sample) -> Mapping[str, int]:
+    """Return the sizes of symbolic dims in ``sample``."""
+    interface = interface_of(model)
+    pairs = zip(interface.inputs, sample, strict=True)
+    given = {port.name: value for port, value in pairs if value is not None}
+    return choose_inputs(interface, given, make=None).sizes  # type: ignore[arg-type]
+
+
+def _parameters(ranges: Ranges, format_: Format) -> dict[str, Parameters]:
+    """Return the parameters of each value whose measured range is finite."""
+    return {
+        str(value.name): activation_parameters(
+            measured.smallest, measured.largest, signed=format_.signed
+        )
+        for value, measured in ranges.by_value.items()
+        if measured.is_finite
+        and measured.smallest <= measured.largest
+        and value.dtype == ir.DataType.FLOAT
+    }
+
+
+def _with_ranges(
+    candidate: Candidate, parameters: Mapping[str, Parameters], found: Found
+) -> Candidate:
+    """Return ``candidate`` without the form ``static`` if its operand has no finite range."""
+    if "static" not in candidate.forms or candidate.source in parameters:
+        return candidate
+    found.kept[candidate.name] = "its operand was not finite, or empty, on the calibration data"
+    return replace(candidate, forms=tuple(form for form in candidate.forms if form != "static"))
+
+
+def _written_within(
+    model: ir.Model, search: Search, parameters: Mapping[str, Parameters], settings: Settings
+) -> tuple[ir.Model, float]:
+    """Return the model with the chosen forms, and its error in ONNX Runtime.
+
+    The last choices are taken back while the written model exceeds the limit. Raises UsageError
+    E677 if none is left.
+    """
+    measure = search.measure
+    while search.chosen:
+        written = clone_model(model)
+        plan = make_plan(written, search.chosen, measure.measured, links=settings.links)
+        write_plan(written, plan, parameters, settings.format)
+        measure.say(f"checking {len(search.chosen):,} products in integers")
+        run = OnnxRuntime(clone_model(written), consume=True, optimized=True, threads=0)
+        error = measure.metric(measure.reference, outputs_of(run, measure.samples))
+        if error <= search.limit:
+            return written, error
+        dropped = search.drop_last()
+        if dropped is not None:
+            search.too_much[dropped] = error
+    least = min(search.alone, key=lambda step: step.error)
+    text = measure.metric.text
+    raise UsageError(
+        "E677",
+        f"no product gets fewer bits within {text(search.limit)}",
+        at=f"the first step, {least.candidate.name} ({least.form}), costs {text(least.error)}",
+        why="each product alone already exceeds the limit",
+        fix=f"allow more: --within {least.error * 1.05:.3g}",
+    )
+
+
+def _reasons(search: Search, candidates: Sequence[Candidate]) -> dict[str, str]:
+    """Return why each candidate without a form in fewer bits stays in float."""
+    text = search.measure.metric.text
+    alone: dict[Candidate, float] = {}
+    for step in search.alone:
+        alone[step.candidate] = min(step.error, alone.get(step.candidate, math.inf))
+    reasons = {}
+    for each in candidates:
+        if each in search.chosen:
+            continue
+        error = search.too_much.get(each)
+        together = f"; with the others {text(error)}" if error is not None else ""
+        reasons[each.name] = f"its error alone is {text(alone[each])}{together}"
+    return reasons

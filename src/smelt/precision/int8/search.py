@@ -1,0 +1,151 @@
+"""Choose forms of candidates so that the error of the outputs stays within a limit.
+
+1. Each candidate's error is measured alone, in each of its forms.
+2. Steps are sorted by error squared over gain, because errors of different nodes add like squares.
+3. The longest prefix within the limit is found by bisection, each time with the true error.
+4. Later steps are tried one by one, as long as some of them fit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from smelt.precision.int8.candidates import Candidate
+from smelt.precision.int8.measure import Measure
+
+Gain = Literal["time", "bytes"]
+
+MISSES = 12
+"""Steps that may exceed the limit one after another before the search ends."""
+
+RUNS = 2_000_000_000_000
+"""Multiplications that measuring all candidates alone may take, so that it takes minutes."""
+
+MOST_SAMPLES = 8
+"""The most samples on which candidates are measured alone."""
+
+PREFERENCE = {"static": 1.0, "dynamic": 0.9, "weights": 0.0}
+"""The part of its multiplications that a form computes in fewer bits, to compare forms."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A candidate in a form: its error alone and its gain."""
+
+    candidate: Candidate
+    form: str
+    error: float
+    gain: float
+
+    @property
+    def cost(self) -> float:
+        """The error squared per gain, by which steps are sorted."""
+        return self.error**2 / self.gain if self.gain else math.inf
+
+
+class Point(NamedTuple):
+    """A measured set: its number of candidates, bytes saved, multiplications, and error."""
+
+    candidates: int
+    bytes_saved: int
+    macs: int
+    error: float
+    last: str
+
+
+@dataclass
+class Search:
+    """The state of a search: chosen forms in order, errors alone, and the points measured."""
+
+    measure: Measure
+    limit: float
+    gain: Gain
+    chosen: dict[Candidate, str] = field(default_factory=dict)
+    alone: list[Step] = field(default_factory=list)
+    curve: list[Point] = field(default_factory=list)
+    too_much: dict[Candidate, float] = field(default_factory=dict)
+
+    def run(self, candidates: Sequence[Candidate]) -> None:
+        """Choose forms for ``candidates``: first by the requested gain, then by bytes."""
+        self.alone = self._measure_alone(candidates)
+        computed = [step for step in self.alone if step.form != "weights"]
+        stored = [step for step in self.alone if step.form == "weights"]
+        for steps in (computed, stored) if self.gain == "time" else (stored, computed):
+            self._add(_best_forms(steps))
+
+    def drop_last(self) -> Candidate | None:
+        """Remove and return the candidate that was chosen last; None if there is none."""
+        if not self.chosen:
+            return None
+        candidate, _ = self.chosen.popitem()
+        return candidate
+
+    def _measure_alone(self, candidates: Sequence[Candidate]) -> list[Step]:
+        """Return a step for each candidate and form, with the error of only it."""
+        pairs = [(each, form) for each in candidates for form in each.forms]
+        work = max(sum(each.macs for each in candidates), 1) * max(len(pairs), 1)
+        count = max(1, min(MOST_SAMPLES, RUNS // work))
+        steps = []
+        for index, (candidate, form) in enumerate(pairs, 1):
+            self.measure.say(f"error of {index:,} of {len(pairs):,} forms: {candidate.name} {form}")
+            error = self.measure.error({candidate: form}, count)
+            steps.append(Step(candidate, form, error, self._gain(candidate, form)))
+        return steps
+
+    def _gain(self, candidate: Candidate, form: str) -> float:
+        """Return what ``form`` saves: multiplications in float, or bytes."""
+        if form == "weights" or self.gain == "bytes":
+            return candidate.bytes_saved
+        return candidate.macs * PREFERENCE[form]
+
+    def _add(self, steps: Sequence[Step]) -> None:
+        """Add the steps that fit, in the order of their cost, to the chosen forms."""
+        upgrade = self.gain == "bytes"
+        left = [
+            step
+            for step in sorted(steps, key=lambda step: (step.cost, step.candidate.nodes))
+            if math.isfinite(step.error) and (upgrade or step.candidate not in self.chosen)
+        ]
+        fits, too_many = 0, len(left) + 1
+        while too_many - fits > 1:
+            middle = (fits + too_many) // 2 if fits or too_many <= len(left) else len(left)
+            if self._try(left[:middle]):
+                fits = middle
+            else:
+                too_many = middle
+        self.chosen |= {step.candidate: step.form for step in left[:fits]}
+        misses = 0
+        for step in left[fits:]:
+            if misses == MISSES:
+                break
+            if self._try([step]):
+                self.chosen[step.candidate] = step.form
+                misses = 0
+            else:
+                misses += 1
+
+    def _try(self, steps: Sequence[Step]) -> bool:
+        """True if the chosen forms together with ``steps`` stay within the limit."""
+        trial = self.chosen | {step.candidate: step.form for step in steps}
+        self.measure.say(f"error of {len(trial):,} products together")
+        error = self.measure.error(trial)
+        macs = sum(each.macs for each, form in trial.items() if form != "weights")
+        saved = sum(each.bytes_saved for each in trial)
+        last = steps[-1].candidate.name if steps else ""
+        self.curve.append(Point(len(trial), saved, macs, error, last))
+        if error > self.limit and len(steps) == 1:
+            self.too_much[steps[0].candidate] = error
+        return error <= self.limit
+
+
+def _best_forms(steps: Sequence[Step]) -> list[Step]:
+    """Return one step per candidate: the form of the least cost."""
+    best: dict[Candidate, Step] = {}
+    for step in steps:
+        known = best.get(step.candidate)
+        if known is None or step.cost < known.cost:
+            best[step.candidate] = step
+    return list(best.values())

@@ -1,0 +1,162 @@
+"""A model in which each candidate can be switched to each form by an input.
+
+One session then measures all candidates, and any set of them, without opening a model again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.cloning import clone_model
+from smelt.precision.int8.candidates import Candidate, Weight, result_name, weight_of
+from smelt.precision.int8.linear import Parameters
+from smelt.precision.int8.plan import Plan, make_plan
+from smelt.precision.int8.write import Format, Writer
+
+
+@dataclass(frozen=True)
+class Switched:
+    """The ``model``, and the names of its switches by what they turn on."""
+
+    model: ir.Model
+    switches: Mapping[tuple[str, str], str]
+
+    def settings(self, chosen: Mapping[Candidate, str], plan: Plan) -> dict[str, np.ndarray]:
+        """Return the values of all switches for the ``chosen`` forms and their ``plan``."""
+        on = {("result", name) for name in plan.results}
+        for candidate, form in chosen.items():
+            on |= {("weight", name) for name in candidate.nodes}
+            on.add((form, candidate.source))
+        return {name: np.asarray(key in on) for key, name in self.switches.items()}
+
+
+def switched(
+    source: ir.Model,
+    candidates: Sequence[Candidate],
+    parameters: Mapping[str, Parameters],
+    format_: Format,
+    *,
+    links: bool,
+) -> Switched:
+    """Return a copy of ``source`` with a switch for each operand, result and weight."""
+    model = clone_model(source)
+    writer = Writer(model, parameters, format_)
+    by_name = {result_name(node): node for node in model.graph}
+    switches: dict[tuple[str, str], str] = {}
+
+    def switch(b: Builder, kind: str, name: str, value: ir.Value, on: Branch) -> ir.Value:
+        """Return an If on a new input: the result of ``on``, or ``value``."""
+        flag = b.input(f"switch_{len(switches)}", ir.DataType.BOOL, ir.Shape([]))
+        switches[kind, name] = str(flag.name)
+        return _choose(b, flag, on, value)
+
+    every = {each: "static" for each in candidates if "static" in each.forms}
+    most = make_plan(model, every, frozenset(parameters), links=links)
+    for name in most.results:
+        value, scale = writer.values[name], most.scale_of.get(name, name)
+        uses = list(value.uses())
+        chosen = switch(
+            writer.after(value),
+            "result",
+            name,
+            value,
+            lambda b, value=value, scale=scale: writer.round_trip(b, value, scale),  # type: ignore[misc]
+        )
+        for use in uses:
+            use.node.replace_input_with(use.idx, chosen)
+        for index, output in enumerate(model.graph.outputs):
+            if output is value:
+                model.graph.outputs[index] = chosen
+    for candidate in candidates:
+        nodes = [by_name[name] for name in candidate.nodes]
+        for node in nodes:
+            _switch_weight(writer, node, candidate, switch)
+        if candidate.source:
+            _switch_operand(writer, nodes, candidate, switch)
+    return Switched(model, switches)
+
+
+Branch = Callable[[Builder], ir.Value]
+Switch = Callable[[Builder, str, str, ir.Value, Branch], ir.Value]
+
+
+def _choose(b: Builder, flag: ir.Value, on: Branch, off: ir.Value) -> ir.Value:
+    """Return an If: the result of ``on`` where ``flag`` is true, else ``off``."""
+
+    def body(name: str, build: Branch) -> ir.Graph:
+        """Return a branch that returns what ``build`` builds."""
+        inner = b.in_body(ir.Graph([], [], nodes=[], name=b.free_name(name)))
+        inner.graph.outputs.append(build(inner))
+        return inner.graph
+
+    then = body("quantized", on)
+    other = body("float", lambda inner: inner.op("Identity", off))
+    result = b.op("If", flag, then_branch=then, else_branch=other)
+    result.type, result.shape = off.type, off.shape
+    return result
+
+
+def _switch_weight(writer: Writer, node: ir.Node, candidate: Candidate, switch: Switch) -> None:
+    """Put a switch between ``node`` and its weight; behind a Gather of weights."""
+    weight = weight_of(node, writer.constants)
+    assert isinstance(weight, Weight)
+    form = candidate.forms[0] if candidate.forms[0] != "dynamic" else candidate.forms[-1]
+    codes, stem = writer.codes_of(node, weight, form, candidate.source), str(weight.value.name)
+    if node.op_type == "Gather":
+        value = node.outputs[0]
+        uses = list(value.uses())
+        chosen = switch(
+            writer.after(value),
+            "weight",
+            result_name(node),
+            value,
+            lambda b: writer.dequantized_rows(b, node, codes, stem),
+        )
+        for use in uses:
+            use.node.replace_input_with(use.idx, chosen)
+        return
+    operand = node.inputs[1]
+    assert operand is not None
+    chosen = switch(
+        writer.before(node),
+        "weight",
+        result_name(node),
+        operand,
+        lambda b: writer.dequantized(b, codes, stem),
+    )
+    node.replace_input_with(1, chosen)
+
+
+def _switch_operand(
+    writer: Writer, nodes: Sequence[ir.Node], candidate: Candidate, switch: Switch
+) -> None:
+    """Put a switch for each form of activations between the operand and its products."""
+    value = nodes[0].inputs[0]
+    assert value is not None
+    for form in ("static", "dynamic"):
+        if form not in candidate.forms:
+            continue
+        operand = value
+        value = switch(
+            writer.before(nodes[0]),
+            form,
+            candidate.source,
+            operand,
+            lambda b, form=form, operand=operand: (  # type: ignore[misc]
+                writer.round_trip(b, operand, candidate.source)
+                if form == "static"
+                else _dynamic_round_trip(b, operand)
+            ),
+        )
+    for node in nodes:
+        node.replace_input_with(0, value)
+
+
+def _dynamic_round_trip(b: Builder, value: ir.Value) -> ir.Value:
+    """Return ``value`` quantized by its own range and dequantized."""
+    return b.op("DequantizeLinear", *b.ops("DynamicQuantizeLinear", value, outputs=3))
