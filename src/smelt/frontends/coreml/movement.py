@@ -14,7 +14,8 @@ from smelt.frontends.coreml.registry import reads
 @reads("concat")
 def _concat(call: Call) -> ir.Value:
     """Return the values one behind the other along ``axis``, or interleaved; scalars as vectors."""
-    values, axis = call.values("values"), call.integer("axis")
+    values = call.values("values")
+    axis = call.axis("axis", max(1, call.rank(values[0])))
     if call.flag("interleave"):
         return call.op("ConcatInterleave", *values, domain="smelt", axis=axis)
     grown = [

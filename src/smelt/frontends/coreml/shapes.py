@@ -95,7 +95,10 @@ def _squeeze(call: Call) -> ir.Value:
 @reads("flatten2d")
 def _flatten2d(call: Call) -> ir.Value:
     """Return ``x`` as a matrix: the dims before ``axis`` are the rows."""
-    return call.op("Flatten", call.x, axis=call.integer("axis", 1))
+    axis, rank = call.integer("axis", 1), call.rank(call.x)
+    if not -rank <= axis <= rank:
+        raise call.refused(f"axis {axis} does not fit rank {rank}")
+    return call.op("Flatten", call.x, axis=axis)
 
 
 @reads("fill")
