@@ -154,8 +154,9 @@ def test_a_compiler_that_does_not_do_its_work(lookup, compiler, monkeypatch, scr
 
 def test_without_a_compiler(lookup, monkeypatch) -> None:
     monkeypatch.setenv("CC", "no-such-compiler")
-    with pytest.warns(RuntimeWarning, match="E661"):
+    with pytest.warns(RuntimeWarning, match="E661") as caught:
         check(lookup)
+    assert caught[0].filename == __file__
     assert not is_compiled(lookup)
 
 
