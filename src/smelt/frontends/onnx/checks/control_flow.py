@@ -78,7 +78,11 @@ def _type(value: ir.Value | None, types: Types) -> str | None:
 
 
 def _if(node: ir.Node, version: int) -> Iterable[Fit]:
-    """Yield the requirements on both branches of an If."""
+    """Yield the requirements on both branches of an If.
+
+    The last Fit compares the results of the two branches with each other, because the types of the
+    node's own results may be unknown.
+    """
     branches = [node.attributes[name].as_graph() for name in ("then_branch", "else_branch")]
     for branch in branches:
         pairs = [
