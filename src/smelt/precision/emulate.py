@@ -1,7 +1,8 @@
-"""Put casts to float32 around the nodes for which ONNX Runtime has no bfloat16 kernel.
+"""Put casts to float32 around the nodes that compute in a half type.
 
-Each such node computes in float32 and its results are rounded to bfloat16, which is what a
-kernel for bfloat16 does. Weights stay in bfloat16.
+Each such node computes in float32 and its results are rounded, which is what a kernel for the half
+type does. ONNX Runtime has few such kernels on a CPU: of bfloat16 it then refuses the model, and of
+float16 it leaves out the rounding between two nodes, so that an overflow goes unnoticed.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from smelt.ir import scope
 from smelt.ir.names import names_of
 from smelt.operators.onnxruntime.without_kernel import lacks_bfloat16
 
-WIDE, HALF = ir.DataType.FLOAT, ir.DataType.BFLOAT16
+WIDE = ir.DataType.FLOAT
 
 
-def cast_around_gaps(model: ir.Model) -> int:
-    """Cast operands and results of the nodes that lack a kernel; return the number of casts."""
+def round_each_result(model: ir.Model, half: ir.DataType) -> int:
+    """Cast operands and results of all nodes that compute in ``half``; return the number of casts.
+
+    Nodes that only move elements, which have a kernel for any type, stay as they are.
+    """
     wide: dict[ir.Value, ir.Value] = {}
     count = 0
     for graph in list(scope.graphs(model)):
@@ -24,24 +28,24 @@ def cast_around_gaps(model: ir.Model) -> int:
             if not lacks_bfloat16(node) or scope.carries_graphs(node):
                 continue
             for index, value in enumerate(node.inputs):
-                if value is None or value.dtype != HALF:
+                if value is None or value.dtype != half:
                     continue
                 if value not in wide:
                     wide[value] = _cast(model, value, WIDE)
                     count += 1
                 node.replace_input_with(index, wide[value])
             for value in node.outputs:
-                if value.dtype == HALF:
-                    _round(model, value)
+                if value.dtype == half:
+                    _round(model, value, half)
                     count += 1
     return count
 
 
-def _round(model: ir.Model, value: ir.Value) -> None:
+def _round(model: ir.Model, value: ir.Value, half: ir.DataType) -> None:
     """Let ``value`` be computed in float32, and its readers read its rounded copy."""
     uses, graph = list(value.uses()), value.graph
     value.type = ir.TensorType(WIDE)
-    rounded = _cast(model, value, HALF)
+    rounded = _cast(model, value, half)
     for use in uses:
         use.node.replace_input_with(use.idx, rounded)
     assert graph is not None

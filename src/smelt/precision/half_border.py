@@ -24,6 +24,9 @@ HEAVY = frozenset(
 LARGE = 1 << 14
 """Elements of a constant from which its reader should be in half, so that the file is smaller."""
 
+SMALL_PART = 100
+"""A product of fewer than one in so many weights may stay in float32 for the sake of casts."""
+
 FLOAT_SIDE, HALF_SIDE = "in float32", "in half"
 """Stand for everything that surely is on one side, such as inputs of the model."""
 
@@ -43,8 +46,11 @@ def border_of(
     border = Border()
     border.add(FLOAT_SIDE, in_half=UNBOUNDED)
     border.add(HALF_SIDE, in_float=UNBOUNDED)
+    stored = sum(_elements(v) for g in scope.graphs(model) for v in g.initializers.values())
     for node in possible:
-        in_float, in_half = (0, UNBOUNDED) if node in fixed else _preference(node, constants)
+        in_float, in_half = (
+            (0, UNBOUNDED) if node in fixed else _preference(node, constants, stored)
+        )
         border.add(node, in_float=in_float, in_half=in_half)
     for graph in scope.graphs(model):
         ports = HALF_SIDE if half_interface and graph is model.graph else FLOAT_SIDE
@@ -82,14 +88,16 @@ def _reader(node: ir.Node, index: int, possible: Mapping[ir.Node, Places]) -> ir
     return FLOAT_SIDE
 
 
-def _preference(node: ir.Node, constants: Constants) -> tuple[int, int]:
-    """Return what ``node`` costs in float32 and in half.
+def _preference(node: ir.Node, constants: Constants, stored: int) -> tuple[int, int]:
+    """Return what ``node`` costs in float32 and in half; the model has ``stored`` weights.
 
-    A residual sum keeps bits in float32 that half would drop. Other operators are cheaper in half,
-    and moving elements costs nothing either way.
+    A residual sum keeps bits in float32 that half would drop, and so does a small last product
+    behind a sum. Other operators are cheaper in half, and moving elements costs nothing either way.
     """
-    sizes = [v.shape for v in node.inputs if v is not None and _is_large(v, constants)]
-    if node.op_type in HEAVY or sizes:
+    largest = max((_elements(v) for v in node.inputs if v is not None), default=0)
+    if node.op_type in ("Gemm", "MatMul") and 0 < largest * SMALL_PART < stored:
+        return CAST + CAST // 2, 0
+    if node.op_type in HEAVY or largest >= LARGE:
         return UNBOUNDED, 0
     if node.op_type in opset.MOVEMENT or node.op_type == "Cast":
         return 1, 0
@@ -100,15 +108,16 @@ def _preference(node: ir.Node, constants: Constants) -> tuple[int, int]:
     return CAST // 4, 0
 
 
-def _is_large(value: ir.Value, constants: Constants) -> bool:
-    """True for a constant of many elements."""
-    tensor = value.const_value
+def _elements(value: ir.Value) -> int:
+    """Return the number of elements of a stored float32 constant, 0 for other values."""
+    producer, tensor = value.producer(), value.const_value
     if value.is_graph_input() or value.dtype != WIDE:
-        return False
-    if tensor is not None:
-        return tensor.size >= LARGE
-    array = constants.get(value)
-    return array is not None and array.size >= LARGE
+        return 0
+    if tensor is None and producer is not None and "value" in producer.attributes:
+        tensor = (
+            producer.attributes["value"].as_tensor() if producer.op_type == "Constant" else None
+        )
+    return 0 if tensor is None else tensor.size
 
 
 def _is_inexact(constants: Constants, value: ir.Value | None) -> bool:

@@ -43,13 +43,12 @@ def plan_half(
     half: ir.DataType,
     keep: Keep,
     ranges: Ranges,
-    constants: Constants,
+    further: Mapping[ir.Node, str],
     *,
     half_interface: bool = False,
-    further: Mapping[ir.Node, str] | None = None,
 ) -> Plan:
     """Return which nodes of ``model`` compute in ``half``; ``further`` nodes stay, with reasons."""
-    version = model.opset_imports.get("", 1)
+    version, constants = model.opset_imports.get("", 1), Constants()
     limits = Limits(half, constants)
     plan = Plan(half)
     possible: dict[ir.Node, Places] = {}
@@ -60,7 +59,7 @@ def plan_half(
             possible[node] = places
         elif _writes_floats(node):
             fixed[node] = NO_FORM
-    fixed |= dict(further or {})
+    fixed |= further
     for node, places in possible.items():
         reason = ASKED if keep.names(node) else None
         reason = reason or limits.constant_reason(node, places)

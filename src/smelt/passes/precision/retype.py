@@ -45,14 +45,21 @@ def retype(
     for node, (_, outputs) in places.items():
         for index in outputs:
             work.narrow(node.outputs[index])
-        if node.op_type == "Cast" and not node.domain:
-            node.attributes["to"] = ir.AttrInt64("to", int(half))
+        _set_types(node, half)
     for graph in list(scope.graphs(model)):
         for node in list(graph):
             work.fit_inputs(node)
         work.fit_outputs(graph, half_interface=half_interface and graph is model.graph)
     work.remove_unread()
     return work.casts
+
+
+def _set_types(node: ir.Node, half: ir.DataType) -> None:
+    """Let a Cast return ``half``, and an Attention compute its softmax in float32."""
+    if node.op_type == "Cast":
+        node.attributes["to"] = ir.AttrInt64("to", int(half))
+    elif node.op_type == "Attention" and "softmax_precision" not in node.attributes:
+        node.attributes["softmax_precision"] = ir.AttrInt64("softmax_precision", int(WIDE))
 
 
 class _Retyping:

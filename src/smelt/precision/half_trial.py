@@ -1,0 +1,120 @@
+"""Try a plan on a copy of the model: its error, and the nodes that make infinities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.errors import Mismatch
+from smelt.ir import scope
+from smelt.ir.cloning import clone_model
+from smelt.ir.constants import Constants
+from smelt.ir.floats import is_float
+from smelt.passes.precision.retype import retype
+from smelt.precision.emulate import round_each_result
+from smelt.precision.error import Outputs, relative_error
+from smelt.precision.half_plan import Plan
+from smelt.precision.ranges import Feed, Ranges, in_order, measure_ranges
+from smelt.runtime.interface import Value
+from smelt.runtime.onnxruntime import OnnxRuntime
+
+REPAIRS = 4
+"""The most rounds in which nodes that made infinities go back to float32."""
+
+INFINITE = "an infinity in half"
+
+
+@dataclass
+class Measurement:
+    """A float32 ``model`` with the ``ranges`` of its values over ``feeds``, and the half type."""
+
+    model: ir.Model
+    ranges: Ranges
+    feeds: Sequence[Feed]
+    half: ir.DataType
+
+
+def finite_plan(
+    choose: Callable[[Mapping[ir.Node, str]], Plan], measurement: Measurement
+) -> tuple[Plan, float]:
+    """Return a plan without new infinities, and its relative error.
+
+    ``choose`` gets the nodes that must stay in float32 because they made infinities. Raises
+    Mismatch E701 if infinities remain.
+    """
+    reference = _outputs(clone_model(measurement.model), measurement.feeds)
+    infinite: dict[ir.Node, str] = {}
+    for _ in range(REPAIRS):
+        plan = choose(infinite)
+        copy, sources = _converted(measurement.model, plan)
+        results = _outputs(clone_model(copy), measurement.feeds)
+        if not _is_less_finite(reference, results):
+            return plan, relative_error(reference, results)
+        found = _nodes_at_fault(copy, sources, measurement)
+        if not found:
+            break
+        infinite |= dict.fromkeys(found, INFINITE)
+    half = measurement.half.name.lower()
+    raise Mismatch(
+        "E701",
+        f"the model has infinities in {half} that it does not have in float32",
+        why="values go beyond the range on the inputs of the measurement",
+        fix="--keep names nodes that must stay in float32, and auto finds most of them",
+    )
+
+
+def _converted(model: ir.Model, plan: Plan) -> tuple[ir.Model, dict[ir.Value, ir.Value]]:
+    """Return a copy converted by ``plan``, and the values of ``model`` by value of the copy.
+
+    Inputs and outputs keep their types, and each result in half is rounded.
+    """
+    copy = clone_model(model)
+    nodes = dict(zip(scope.nodes(model), scope.nodes(copy), strict=True))
+    values = dict(zip(scope.values(copy), scope.values(model), strict=True))
+    places = {nodes[node]: chosen for node, chosen in plan.places.items()}
+    retype(copy, places, plan.half, Constants())
+    round_each_result(copy, plan.half)
+    return copy, values
+
+
+def _nodes_at_fault(
+    copy: ir.Model, sources: Mapping[ir.Value, ir.Value], measurement: Measurement
+) -> list[ir.Node]:
+    """Return the nodes around the first value that is finite in float32 only."""
+    measured = measure_ranges(copy, measurement.feeds)
+    for value, result in measured.by_value.items():
+        source = sources.get(value)
+        before = None if source is None else measurement.ranges.of(source)
+        if source is None or before is None or result.is_finite or not before.is_finite:
+            continue
+        producer = source.producer()
+        if producer is not None:
+            return [producer, *(use.node for use in source.uses())]
+    return []
+
+
+def _outputs(model: ir.Model, feeds: Sequence[Feed]) -> Outputs:
+    """Return the outputs of ``model``, which is used up, for each of ``feeds``."""
+    run = OnnxRuntime(model, consume=True, threads=0)
+    names = [port.name for port in run.interface.outputs]
+    results = [run(*in_order(run.interface, feed)) for feed in feeds]
+    return [_arrays(names, each) for each in results]
+
+
+def _arrays(names: Sequence[str], values: Sequence[Value]) -> dict[str, np.ndarray]:
+    """Return the tensors of ``values`` by name; sequences are left out."""
+    pairs = zip(names, values, strict=True)
+    return {name: value for name, value in pairs if isinstance(value, np.ndarray)}
+
+
+def _is_less_finite(reference: Outputs, results: Outputs) -> bool:
+    """True if an element of ``results`` is not finite where that of ``reference`` is."""
+    return any(
+        bool((np.isfinite(array) & ~np.isfinite(second[name])).any())
+        for first, second in zip(reference, results, strict=True)
+        for name, array in first.items()
+        if is_float(array.dtype)
+    )
