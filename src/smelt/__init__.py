@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from smelt.networks.compile import compile_einsum
     from smelt.networks.contract import contract, einsum
     from smelt.networks.over_semiring import over_semiring
+    from smelt.networks.sums import compile_einsums
     from smelt.operators.semiring import Semiring
     from smelt.sessions.session import InferenceSession
     from smelt.targets.base import Artifact, Target
@@ -50,6 +51,7 @@ _HOMES = {
     "fill_weights": ("smelt.frontends.weights", "fill_weights"),
     "compile_with_regions": ("smelt.native_regions.compile", "compile_with_regions"),
     "compile_einsum": ("smelt.networks.compile", "compile_einsum"),
+    "compile_einsums": ("smelt.networks.sums", "compile_einsums"),
     "contract": ("smelt.networks.contract", "contract"),
     "einsum": ("smelt.networks.contract", "einsum"),
     "Semiring": ("smelt.operators.semiring", "Semiring"),
@@ -84,6 +86,7 @@ __all__ = [
     "Target",
     "compile",
     "compile_einsum",
+    "compile_einsums",
     "compile_with_regions",
     "contract",
     "einsum",

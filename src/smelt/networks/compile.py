@@ -126,14 +126,14 @@ def _artifact(network: Network, shapes: Sequence[Sequence[Dim]], target: Target)
         attributes["pairs"] = 1
     if slices.path:
         attributes["path"] = [number for pair in slices.path for number in pair]
-    model, operands = _model(shapes, dtype, dict(network.constants))
+    model, operands = model_of(shapes, dtype, dict(network.constants))
     result = _contracted(model, operands, network, attributes)
     if dtype.kind == "c":
         mark_pairs(result, str(dtype))
-    return _compiled(model, target, dict(network.options), is_whole=not slices.labels)
+    return compiled_model(model, target, dict(network.options), is_whole=not slices.labels)
 
 
-def _compiled(
+def compiled_model(
     model: ir.Model, target: Target, options: dict[str, Any], *, is_whole: bool
 ) -> Artifact:
     """Compile ``model``, the model of an equation, for ``target``.
@@ -157,7 +157,7 @@ def _shows_inputs(target: Target) -> bool:
     return target.options is not None and "views" in {each.name for each in fields(target.options)}
 
 
-def _model(
+def model_of(
     shapes: Sequence[Sequence[Dim]], dtype: np.dtype, constants: Mapping[int, np.ndarray]
 ) -> tuple[ir.Model, list[ir.Value]]:
     """Return a model without nodes, and its operands: inputs, and initializers for constants."""
