@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smelt.check.print_passes import NAMED, PrintPasses, first_lines
+from smelt.check.print_passes import MOST_NAMED, PrintPasses, first_lines
 
 LINES = ["a", "b", "c"]
 
@@ -29,8 +29,8 @@ def test_all_lines_are_printed_unless_there_is_a_limit():
 
 @pytest.mark.parametrize("more", [0, 1, 3])
 def test_passes_without_effect_are_named_up_to_a_number(more):
-    names = [f"pass-{i}" for i in range(NAMED + more)]
+    names = [f"pass-{i}" for i in range(MOST_NAMED + more)]
     written = []
     PrintPasses(written.append, changed=frozenset(names)).finish()
     others = f" and {more} others" if more else ""
-    assert written == [f"*** not in the pipeline: {', '.join(names[:NAMED])}{others} ***"]
+    assert written == [f"*** not in the pipeline: {', '.join(names[:MOST_NAMED])}{others} ***"]

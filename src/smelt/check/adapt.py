@@ -1,8 +1,8 @@
-"""Adapt a baseline to the interface changes that the user requested, so that results stay
-comparable.
+"""Convert inputs and outputs of the source to the interface that passes have changed on request.
 
-The movement of an output is how far rounding moves each of its elements (``measure.py``); None for
-an output that is not an array.
+A pass may transpose, rename or cast an input or output if the user asks for it. Results stay
+comparable if the source's values are converted in the same way. The movement of an output is how
+far rounding moves each of its elements (``measure.py``); None for an output that is not an array.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _port(port: Port, change: PortChange) -> Port:
 
 
 def adapted_inputs(values: Sequence[Value], changes: Iterable[InterfaceChange]) -> list[Value]:
-    """Return the inputs for the changed interface: transposed or cast where an input was."""
+    """Return ``values``, the inputs of the source, as inputs of the changed interface."""
     adapted = list(values)
     for change in changes:
         if not isinstance(change, PortChange) or change.side != "input":
@@ -99,10 +99,10 @@ def _rows(value: Value, columns: tuple[int | str, ...]) -> Value:
 def _cast(
     value: Value, moved: np.ndarray | None, dtype: np.dtype, margin: float
 ) -> tuple[Value, np.ndarray | None]:
-    """Return ``value`` cast to ``dtype``, and its movement, as ``moved`` is that of ``value``.
+    """Return ``value`` cast to ``dtype``, and the movement of the result.
 
-    Where ``moved`` times ``margin`` could change the result of the cast, an integer or boolean has
-    an infinite movement, elsewhere 0. A float keeps its movement.
+    ``moved`` is the movement of ``value``. A float keeps it. An integer or boolean has an infinite
+    movement where ``moved`` times ``margin`` could change it, elsewhere 0.
     """
     if not isinstance(value, np.ndarray):
         return value, moved

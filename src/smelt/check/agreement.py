@@ -17,7 +17,10 @@ Dims = Mapping[str, int | Sequence[int]]
 
 
 def disagreements(a: Interface, b: Interface) -> list[str]:
-    """Return the differences in names, order, element types, ranks and fixed sizes as sentences."""
+    """Return, as sentences, the differences for which callers of ``a`` could not call ``b``.
+
+    These are differences in number, order, names, element types, ranks and fixed sizes.
+    """
     sentences: list[str] = []
     for word, left, right in (("input", a.inputs, b.inputs), ("output", a.outputs, b.outputs)):
         if len(left) != len(right):

@@ -29,7 +29,8 @@ Weights of 4 bits gave 0.1 to 0.3.
 def approximation_between(first: ComparisonSide, second: ComparisonSide) -> str:
     """Return the name of the approximation by which the two sides differ, "" if there is none.
 
-    Two models with the same mark run in the same kernels, so they have to agree exactly.
+    A model carries a mark if it approximates on purpose, for example by 4-bit weights. Two models
+    with the same mark run in the same kernels, so they have to agree exactly.
     """
     marks = [approximation_of(side.model or side.compiled) for side in (first, second)]
     is_same_approximation = marks[0] == marks[1] and None not in (first.model, second.model)

@@ -40,9 +40,10 @@ class Observation:
 
 
 class SourceRuns:
-    """The outputs of ``side`` on all ``cases`` on which it runs.
+    """Runs the source, ``side``, on all ``cases``, and keeps those on which it succeeds.
 
-    Raises the error of the first case if it runs on none.
+    Raises the error of the first case if it succeeds on none. Measurements of rounding need more
+    runs, which are made on the first request.
     """
 
     def __init__(self, side: ComparisonSide, cases: Sequence[ComparisonInputs], seed: int) -> None:
@@ -122,8 +123,8 @@ class Baseline:
     def with_changes(self, changes: Sequence[InterfaceChange], declared: Exactness) -> Baseline:
         """Return a baseline for models whose interface differs from this one's by ``changes``.
 
-        ``declared`` is the exactness of the results so far: an integer output that is cast from
-        floats is undetermined where an error within ``declared`` could change it.
+        An output that is cast from floats to integers is undetermined where an error within
+        ``declared``, the exactness of the results so far, could change it.
         """
         if not changes:
             return self
@@ -137,7 +138,7 @@ class Baseline:
     def as_changed_outputs(
         self, outputs: Outputs, changes: Sequence[InterfaceChange], declared: Exactness
     ) -> Outputs:
-        """Return ``outputs`` of this interface as the changed interface returns them."""
+        """Return ``outputs`` of this interface, converted to outputs of the changed interface."""
         casts = any(isinstance(change, PortChange) and change.dtype for change in changes)
         margin = self._margin(declared)
         carried: Outputs = []
@@ -236,7 +237,7 @@ class Baseline:
         return self._as_changed(index, self.runs.movement(), declared)
 
     def _as_changed(self, index: int, slack: Sequence[Slack], declared: Exactness) -> Slack:
-        """Return the ``slack`` of a case for the changed interface."""
+        """Return the ``slack`` of case ``index``, converted like its outputs by all changes."""
         values = self.runs.outputs[index]
         return adapted_outputs(values, slack[index], self.changes, self._margin(declared))[1]
 

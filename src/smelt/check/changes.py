@@ -23,7 +23,7 @@ def node_changes(before: ir.Model, after: ir.Model) -> tuple[list[str], list[str
 
 
 def _multiset_difference(texts: list[str], others: list[str]) -> list[str]:
-    """Return ``texts`` minus ``others``, counted as multisets."""
+    """Return ``texts`` without those in ``others``; a text that occurs n times goes n times."""
     remaining = Counter(others)
     difference = []
     for text in texts:

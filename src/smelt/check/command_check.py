@@ -27,12 +27,13 @@ Wanted = Status | Literal["same", "failure"]
 
 @dataclass
 class CommandCheck:
-    """True for models on which ``command`` ends with the ``wanted`` status and prints ``text``.
+    """A check that is True if ``command`` ends with the ``wanted`` status and prints ``text``.
 
-    The path of the model replaces ``{}`` in the arguments, or comes last. No shell is involved.
-    Temporary files of the command are deleted with the model. ``wanted`` is an exit status
-    (negative for a signal), ``timeout``, ``failure`` for any status but 0, or ``same``: the status
-    on the first model, which must not be 0.
+    The command runs on the file of a model. Its path replaces ``{}`` in the arguments, or comes
+    last. No shell is involved. Temporary files of the command are deleted with the model.
+    ``wanted`` is an exit status (negative for a signal), ``timeout``, ``failure`` for any status
+    but 0, or ``same``: the status on the first model, which must not be 0. ``known`` has the
+    answers by digest of the files.
     """
 
     command: str

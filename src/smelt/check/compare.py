@@ -110,9 +110,11 @@ def compare(
     slack: Slack = (),
     margin: float = 0.0,
 ) -> list[Comparison]:
-    """Compare outputs pairwise within ``tolerance``, or ``slack``, which is ``margin`` ulp.
+    """Return one comparison for each pair of outputs.
 
-    Dtypes and shapes must be equal; lists of different length give one failed comparison.
+    An element passes within ``tolerance``, or within its own bound in ``slack``. ``margin`` is the
+    number of ulp to which that bound corresponds, for the report. Dtypes and shapes must be equal;
+    lists of different length give one failed comparison.
     """
     if len(expected) != len(actual):
         problem = f"there are {len(actual)} outputs instead of {len(expected)}"
@@ -128,7 +130,7 @@ def compare(
 
 @dataclass(frozen=True)
 class Limit:
-    """The allowed difference of an output: ``tolerance``, or ``slack``, which is ``margin`` ulp."""
+    """The allowed difference of one output; see ``compare``."""
 
     tolerance: Tolerance = EXACT
     slack: np.ndarray | None = None
@@ -239,6 +241,7 @@ def _compare_floats(
         passed = _passed_mask(expected_wide, actual_wide, distance, error, limit.tolerance, allowed)
     failed = ~passed & ~unstable
     counted_error, ulp = np.where(unstable, 0.0, error), np.where(unstable, 0.0, ulp)
+    # report the worst element: of those that fail, if any does
     rank = np.where(failed, 1.0 + ulp, 0.0) if failed.any() else ulp
     worst = _index(np.argmax(rank), expected.shape)
     peak_rel, mean_rel = relative_errors(expected_wide, actual_wide, counted_error)

@@ -26,7 +26,10 @@ class ComparisonInputs:
 
 
 def is_within_domain(case: ComparisonInputs, outputs: Sequence[Value]) -> bool:
-    """False for large made-up inputs on which the source itself returns NaN or infinity."""
+    """False if made-up inputs are too large: the source itself returns NaN or infinity on them.
+
+    Inputs of the user are always within the domain.
+    """
     if case.inputs not in LARGEST:
         return True
     arrays = [value for value in outputs if isinstance(value, np.ndarray) and is_float(value.dtype)]

@@ -36,7 +36,8 @@ Checkable: TypeAlias = (
 
 @dataclass
 class ComparisonSide:
-    """One side of a comparison; ``run`` takes and returns one value per port, pairs for complex.
+    """One side of a comparison. ``run`` takes one value for each input, and returns one for each
+    output; complex numbers are pairs of reals.
 
     ``model`` is set if the side is an ONNX model, ``compiled`` is the model of an artifact.
     ``interface`` is set if the source declares one. ``make_inputs`` returns random inputs for
@@ -67,8 +68,10 @@ class ComparisonSide:
 
 
 def open_side(source: Checkable, name: str, runner: RunnerName = "auto") -> ComparisonSide:
-    """Return ``source`` opened as a side; a model is loaded and opened at once, so errors come
-    early.
+    """Return ``source`` as a side. A model is opened here, so that its errors come before the runs.
+
+    An artifact is opened when it first runs. A compiled folder runs as it is if it approximates, or
+    has no model; else its model is the side.
     """
     if isinstance(source, ComparisonSide):
         return source

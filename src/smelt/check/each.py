@@ -1,6 +1,6 @@
 """Observers that verify a pipeline: after each pass, or once at the end.
 
-Both allow what the passes that changed the model declare.
+Both allow the errors that the passes which changed the model declare.
 """
 
 from __future__ import annotations

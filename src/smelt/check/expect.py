@@ -1,4 +1,4 @@
-"""``expect_graph``: assert in a test that a graph has certain chains of operators."""
+"""``expect_graph``: assert, in a user's test, that a model has certain chains of operators."""
 
 from __future__ import annotations
 

@@ -16,7 +16,9 @@ def absolute_error(expected: np.ndarray, actual: np.ndarray, distance: np.ndarra
 def relative_errors(
     expected: np.ndarray, actual: np.ndarray, error: np.ndarray
 ) -> tuple[float, float]:
-    """Return the largest error relative to the largest magnitude, and the mean to the mean."""
+    """Return two relative errors: the largest error over the largest magnitude of ``expected``,
+    and the mean error over the mean magnitude.
+    """
     largest_magnitude = np.max(np.abs(expected[np.isfinite(expected)]), initial=0.0)
     are_finite = np.isfinite(expected) & np.isfinite(actual)
     total_magnitude = np.sum(np.abs(expected), where=are_finite)

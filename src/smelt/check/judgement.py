@@ -19,9 +19,10 @@ ULP_MARGIN = 4.0
 
 
 def margin_of(declared: Exactness, base: float = MARGIN) -> float:
-    """Return the multiple of measured rounding by which a result may move: base plus declared ulp.
+    """Return how many times the measured rounding a result may move.
 
-    In 16 bits the base is enough, because every step of the source is perturbed there.
+    It is ``base``, plus ``ULP_MARGIN`` for each ulp that the passes declare. In 16 bits the base is
+    enough, because every step of the source is perturbed when rounding is measured.
     """
     return base if base == HALF_MARGIN else base + ULP_MARGIN * declared.ulp
 
@@ -38,8 +39,8 @@ def compare_declared(
     """Compare outputs within the exactness ``declared``, one comparison for each output.
 
     ``movement`` returns how far rounding moves each element; ``undetermined`` returns infinity
-    where an element depends on the sign of a zero. Both need extra runs, so they are called only if
-    they can change the result. ``margin_of`` explains ``base``.
+    where an element depends on the sign of a zero. Both need extra runs of the source, so they are
+    called only if they can change the result. ``base`` is that of ``margin_of``.
     """
     tolerance, slack = EXACT, list[np.ndarray | None]([None] * len(expected))
     margin = 0.0

@@ -32,8 +32,8 @@ MARGIN = 16.0
 HALF_MARGIN = 6.0
 """The multiple for models that compute in 16 bits.
 
-There every step is perturbed by a whole ulp, twice the error of rounding, and sixteen times the
-error would be as large as the numbers.
+In them, every step is perturbed by a whole ulp, which is twice the error of rounding; sixteen times
+that error would be as large as the numbers.
 """
 
 HALF = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
@@ -55,9 +55,9 @@ Run = tuple[Sequence[Value], Sequence[Value]]
 class Yardstick:
     """Measures how far rounding moves the outputs of ``subject``, a model or an opened model.
 
-    ``runner`` runs the perturbed models; only one of them is in memory at a time. Functions of a
-    model hold their perturbation as constants, so a model with functions is opened again for each
-    run.
+    ``runner`` runs the perturbed models; only one of them is in memory at a time. A perturbation is
+    an input of the perturbed model, so that one opened model serves all runs. Functions cannot read
+    such inputs, so a model with functions is opened again for each run.
     """
 
     def __init__(
@@ -109,8 +109,9 @@ class Yardstick:
         ]
 
     def _open_perturbed(self, index: int) -> _PerturbedRuns:
-        """Return a function that draws perturbed runs; without a model, the subject runs
-        unchanged.
+        """Return a function that draws perturbed runs.
+
+        Without a model, as for a Python function, the subject itself runs, on perturbed inputs.
         """
         if self.model is None:
             assert isinstance(self.subject, ComparisonSide)
@@ -152,9 +153,10 @@ def computes_in_half(model: ir.Model | None) -> bool:
 
 
 def allowance(outputs: Sequence[Value], movement: Slack, margin: float = MARGIN) -> Slack:
-    """Return the absolute error that rounding explains: ``margin`` times the movement.
+    """Return the absolute error, for each element, that rounding explains.
 
-    At least ``FLOOR_ULP`` are allowed. Subnormal numbers may be flushed to zero.
+    It is ``margin`` times the movement, at least ``FLOOR_ULP`` ulp, plus the smallest normal
+    number, because kernels may flush subnormal numbers to zero.
     """
     allowed: list[np.ndarray | None] = []
     for output, moved in zip(outputs, movement, strict=True):

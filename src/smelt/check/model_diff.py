@@ -119,9 +119,7 @@ def _order(model: ir.Model) -> list[str]:
 
 
 def _typed(model: ir.Model) -> ir.Model:
-    """Return a copy with inferred types, because one model may declare a type that the
-    other omits.
-    """
+    """Return a copy with inferred types, so that a type that one model omits is no difference."""
     copy = clone(model)
     try:
         ShapeInference(copy).infer_model()

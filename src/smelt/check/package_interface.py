@@ -1,4 +1,7 @@
-"""The model of a Core ML package with the interface of the side that it is compared with."""
+"""Give the model of a Core ML package the interface of the model that it is compared with.
+
+Core ML has fewer element types than ONNX, and its own rules for names.
+"""
 
 from __future__ import annotations
 
@@ -41,11 +44,11 @@ def with_one_interface(a: Checkable, b: Checkable) -> tuple[Checkable, Checkable
 
 
 def adapted(model: ir.Model, interface: Interface) -> ir.Model:
-    """Return ``model``, changed in place, with the ports of ``interface``.
+    """Return ``model``, the model of a package, with the ports of ``interface``; changed in place.
 
-    A package has int32 in place of other integers and of bools, tensors of one element in place of
-    scalars, and names of letters, digits and underscores, with a number where two would be equal.
-    Where more than this differs, the model keeps its own ports.
+    A package has int32 in place of other integers and of bools, and tensors of one element in place
+    of scalars. Its names have letters, digits and underscores only, with a number where two would
+    be equal. If more than this differs, the model keeps its own ports.
     """
     graph = model.graph
     sides = ((list(graph.inputs), interface.inputs), (list(graph.outputs), interface.outputs))
@@ -60,7 +63,7 @@ def adapted(model: ir.Model, interface: Interface) -> ir.Model:
 
 
 def _convert_inputs(model: ir.Model, ports: Sequence[Port]) -> None:
-    """Give ``model`` inputs like ``ports``, and convert them to the inputs that it had."""
+    """Give ``model`` inputs like ``ports``; nodes convert them to the inputs that it had."""
     graph = model.graph
     build = Builder(model, graph, ShapeInference(model), before=next(iter(graph), None))
     for index, port in enumerate(ports):
@@ -85,7 +88,7 @@ def _convert_inputs(model: ir.Model, ports: Sequence[Port]) -> None:
 
 
 def _convert_outputs(model: ir.Model, ports: Sequence[Port]) -> None:
-    """Give ``model`` outputs like ``ports``, converted from the outputs that it had."""
+    """Give ``model`` outputs like ``ports``; nodes convert the outputs that it had to them."""
     graph = model.graph
     build = Builder(model, graph, ShapeInference(model))
     for index, port in enumerate(ports):
@@ -109,7 +112,7 @@ def _is_equal(value: ir.Value, port: Port) -> bool:
 
 
 def _stands_for(value: ir.Value, port: Port) -> bool:
-    """True if a package writes ``port`` as ``value``."""
+    """True if a package would write ``port`` as ``value``: with this name and element type."""
     if port.kind != "tensor" or port.dtype is None or value.dtype is None:
         return False
     is_integer = port.dtype.is_integer() or port.dtype is ir.DataType.BOOL

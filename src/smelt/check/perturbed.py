@@ -1,7 +1,7 @@
 """Perturbed runs of a model: the same computation with other rounding errors.
 
-Moving inputs and weights is not enough. Where ``1 + tanh(x)`` cancels, only the rounding of tanh
-remains, and no movement of ``x`` shows it. So results of operators that round are moved, too.
+Moving inputs and weights is not enough. Where ``1 + tanh(x)`` cancels, the error is that of the
+rounded tanh, and no movement of ``x`` shows it. So results of operators that round are moved, too.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ drops the last places of inputs.
 
 
 class PerturbedModel:
-    """Changes ``model`` so that its weights and rounding factors become additional inputs.
+    """A model whose weights and rounding factors are additional inputs; ``model`` is changed.
 
     One session then serves all perturbed runs; opening one for each would cost more than the runs.
     """
@@ -68,9 +68,9 @@ class PerturbedModel:
         return moved
 
     def _release(self, value: ir.Value) -> None:
-        """Turn an initializer into an input.
+        """Turn an initializer into an input, so that each run can move its elements.
 
-        No runtime accepts inputs of less than 8 bits; such weights are moved once and stay.
+        No runtime accepts inputs of less than 8 bits; such a weight is moved here, once.
         """
         tensor = value.const_value
         assert tensor is not None
@@ -109,9 +109,10 @@ class PerturbedModel:
         result.name = result.name or f"{value.name}.scaled"
 
     def _factor_for(self, graph: ir.Graph, node: ir.Node) -> ir.Value:
-        """Return a factor for ``node``.
+        """Return the value by which the result of ``node`` is multiplied: 1 + eps or 1 - eps.
 
-        A function cannot read model inputs, so its factors are constants.
+        In the main graph it is one of ``FACTORS`` new inputs, which several nodes share. A function
+        cannot read model inputs, so its factors are constants.
         """
         value = node.outputs[0]
         assert value.dtype is not None

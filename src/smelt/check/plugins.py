@@ -128,7 +128,7 @@ GROUPS: Mapping[str, Callable[[Extension], str]] = {
     LOWERINGS: _lowerings_problem,
     foreign.ENTRY_POINTS: _kernels_problem,
 }
-"""For each entry-point group: a function that returns the problem of a loaded object, or ""."""
+"""Entry-point group to a function that returns what is wrong with a loaded object, or ""."""
 
 NAMED = (passes.ENTRY_POINTS, targets.ENTRY_POINTS)
 """Groups whose entry-point names users write, so a name may occur only once."""

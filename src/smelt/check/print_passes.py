@@ -34,7 +34,7 @@ def wanted_passes(text: str | None) -> frozenset[str] | None:
     return frozenset(pass_.spelling for pass_ in passes)
 
 
-NAMED = 4
+MOST_NAMED = 4
 """How many passes without effect are listed by name; a stage has many."""
 
 
@@ -93,8 +93,9 @@ class PrintPasses:
 
 def _first_names(names: Sequence[str]) -> str:
     """Return the first names, and how many more there are."""
-    hidden_count = len(names) - NAMED
-    return ", ".join(names[:NAMED]) + (f" and {hidden_count} others" if hidden_count > 0 else "")
+    hidden_count = len(names) - MOST_NAMED
+    listed = ", ".join(names[:MOST_NAMED])
+    return f"{listed} and {hidden_count} others" if hidden_count > 0 else listed
 
 
 def first_lines(lines: Sequence[str], limit: int) -> Sequence[str]:

@@ -32,8 +32,8 @@ def random_cases(
 ) -> Iterator[ComparisonInputs]:
     """Yield random inputs at every size in every mode, for the types that one side declares.
 
-    A bool input that chooses the branch of an If is false in half of them and true in the others,
-    each half at sizes that fit its branch. Raises UsageError E634 if neither side is a model.
+    A bool input that chooses the branch of an If is tried with both values, each at sizes at which
+    that branch runs. Raises UsageError E634 if neither side is a model.
     """
     sides = sorted((first, second), key=lambda side: side.model is None)
     makers = [side.make_inputs for side in sides if side.make_inputs is not None]

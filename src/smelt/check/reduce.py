@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
 Source: TypeAlias = "ir.Model | onnx.ModelProto | bytes | str | Path"
 
-ONCE = (drop_outputs, bind_symbols, inline_calls)
+FIRST_STEPS = (drop_outputs, bind_symbols, inline_calls)
 """The steps that ``reduce`` runs once, first."""
-ROUND = (drop_nodes, drop_outputs, choose_branches)
+REPEATED_STEPS = (drop_nodes, drop_outputs, choose_branches)
 """The steps that ``reduce`` repeats until no step removes a node."""
 
-LAST = (shrink_sizes, forget_weights)
+LAST_STEPS = (shrink_sizes, forget_weights)
 """The steps that ``reduce`` runs once, at the end."""
 
 
@@ -118,16 +118,16 @@ def reduce(
 
 
 def _shrink(search: Search) -> None:
-    """Run the steps that run once, the repeated ones, and the last ones."""
-    for step in ONCE:
+    """Run all steps. If the last ones changed something, more nodes may go, so repeat those."""
+    for step in FIRST_STEPS:
         step(search)
-    _drop(search)
-    changed = [step(search) for step in LAST]
+    _repeat_steps(search)
+    changed = [step(search) for step in LAST_STEPS]
     if any(changed):
-        _drop(search)
+        _repeat_steps(search)
 
 
-def _drop(search: Search) -> None:
-    """Repeat the steps of ``ROUND`` until none removes a node."""
-    while any(step(search) for step in ROUND):
+def _repeat_steps(search: Search) -> None:
+    """Repeat ``REPEATED_STEPS`` until none of them removes a node."""
+    while any(step(search) for step in REPEATED_STEPS):
         pass

@@ -1,4 +1,7 @@
-"""Turn arrays of the user into cases: one sample each, or several along a leading axis."""
+"""Turn arrays of the user into the inputs of comparisons.
+
+An array may hold one sample, or several along a leading axis.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,11 @@ def cases_of(
 def _parts(
     interface: Interface, sample: Sample, user_names: Iterable[str], fixed: Mapping[str, int]
 ) -> Iterator[tuple[str, Sample]]:
-    """Yield each sample in ``sample`` with its index; defaults are added to each."""
+    """Yield each sample that the arrays of ``sample`` hold, with its index as text, ``[0]``.
+
+    If they hold one sample, the index is empty. Arrays that the user did not name, the defaults of
+    inputs, are in each sample.
+    """
     ports = {port.name: port for port in interface.inputs}
     steps = {name: _step(ports[name], sample[name], fixed) for name in user_names if name in ports}
     counts = {len(sample[name]) // (step or 1) for name, step in steps.items() if step is not None}

@@ -50,7 +50,10 @@ def _scrubbed(tensor: ir.TensorProtocol, rng: np.random.Generator) -> ir.TensorP
 
 
 def _random_like(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return random numbers with the statistics of ``array``; zeros, NaN and inf stay in place."""
+    """Return random numbers with the mean, spread and bounds of ``array``.
+
+    Zeros, NaN and infinities stay in place.
+    """
     if array.size <= SMALL:
         return array
     as_double = array.astype(np.float64)

@@ -60,7 +60,7 @@ def lines(graph: ir.Graph) -> list[str]:
 
 
 def _chains(nodes: Sequence[ir.Node]) -> Iterator[list[ir.Node]]:
-    """Split ``nodes`` where a node does not read the one before."""
+    """Yield ``nodes`` as chains: in each, every node reads the one before it."""
     chain: list[ir.Node] = []
     for node in nodes:
         if chain and not reads(node, chain[-1]):

@@ -51,7 +51,8 @@ class Trial:
 class Report:
     """The result of ``verify``: differences of the interfaces, and the trials in order.
 
-    ``approximation`` names the approximation on whose account any error is allowed, else "".
+    ``approximation`` is the name of an intended approximation, such as 4-bit weights, for which any
+    error is allowed; else "".
     """
 
     names: tuple[str, str]

@@ -17,8 +17,9 @@ class VerificationRecord:
     """How the result of a pipeline was compared with its source.
 
     ``passes`` counts the pass runs that changed the model, ``declared`` is their joint exactness,
-    ``versions`` the number of compared versions. ``seconds`` is wall-clock time, with the runs of
-    the source. ``compared`` are the comparisons of the last version's outputs with the source's.
+    ``versions`` the number of compared versions. ``seconds`` is wall-clock time, the runs of the
+    source included. ``compared`` are the comparisons of the last version's outputs with those of
+    the source; ``undetermined`` counts their elements that rounding alone decides.
     """
 
     mode: str

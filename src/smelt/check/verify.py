@@ -29,9 +29,10 @@ from smelt.runtime.shape_inputs import shape_inputs
 from smelt.spans import span
 
 MODES: tuple[Mode, ...] = ("normal", "sparse", "wide", "far")
+"""The kinds of random inputs that are tried by default."""
 
 
-class Ran(NamedTuple):
+class CompletedTrial(NamedTuple):
     """A trial in which both sides ran: its inputs, and the outputs of the first and second side."""
 
     trial: Trial
@@ -105,7 +106,7 @@ def verify(
 
 def _compare_outputs(
     second: ComparisonSide,
-    completed: Sequence[Ran],
+    completed: Sequence[CompletedTrial],
     slacks: Sequence[Slack],
     tolerance: Tolerance | None,
     margin: float,
@@ -139,14 +140,14 @@ def _run(
     cases: Iterable[ComparisonInputs],
     seed: int,
     report: Report,
-) -> list[Ran]:
+) -> list[CompletedTrial]:
     """Run both sides on all cases; add every trial to ``report``, return those where both ran.
 
-    Raises the error of ``first`` if it ran in none.
+    Raises the error of ``first``, the source, if it ran in none.
     """
     source, result = report.names
     failures: list[SmeltError] = []
-    completed: list[Ran] = []
+    completed: list[CompletedTrial] = []
     for case in cases:
         trial = Trial(case.sizes, case.inputs, seed)
         report.trials.append(trial)
@@ -163,7 +164,7 @@ def _run(
         if isinstance(actual, SmeltError):
             trial.failure = f"{result} fails where {source} works: {actual.why or actual.what}"
             continue
-        completed.append(Ran(trial, case.values, expected, actual))
+        completed.append(CompletedTrial(trial, case.values, expected, actual))
     if failures and len(failures) == len(report.trials):
         tried = [trial.sizes for trial in report.trials]
         raise source_fails(failures[0], tried, first.model or second.model)
@@ -171,9 +172,13 @@ def _run(
 
 
 def _slacks(
-    yardstick: Yardstick, completed: Sequence[Ran], margin: float, *, of_source: bool
+    yardstick: Yardstick, completed: Sequence[CompletedTrial], margin: float, *, of_source: bool
 ) -> list[Slack]:
-    """Return the error that rounding explains in each run, measured on ``yardstick``."""
+    """Return the error that rounding explains in each trial, measured on ``yardstick``.
+
+    ``of_source``: the yardstick measures the first side, so its outputs are compared with the
+    perturbed ones; else those of the second side.
+    """
     inputs = [ran.inputs for ran in completed]
     outputs = [ran.expected if of_source else ran.actual for ran in completed]
     with span("measure rounding"):
@@ -269,10 +274,10 @@ def _runner_of(side: ComparisonSide) -> str | None:
 
 
 def _yardstick(first: ComparisonSide, second: ComparisonSide, seed: int) -> Yardstick:
-    """Return the measurement of rounding, on the source if that is a model, else on the other side.
+    """Return a Yardstick of the side on which rounding is measured.
 
-    A side that computes in 16 bits comes first. For an artifact, its model is measured if that runs
-    here.
+    It is a side that computes in 16 bits, else the source, else the other side, if they are models.
+    For an artifact, its model is measured if that runs here.
     """
     for is_preferred in (computes_in_half, lambda model: model is not None):
         for side in (first, second):

@@ -76,9 +76,9 @@ class VersionHistory:
         """Compare ``model`` with the previous version, then with the source.
 
         Return the differences, and True if they are differences to the previous version, which
-        only the last pass can have caused. The method also moves the baseline to the interface of
-        ``model``, keeps the outputs of ``model`` as those of the previous version, and records the
-        comparison with the source as evidence.
+        only the last pass can have caused. The comparison with the source is recorded as evidence.
+        Afterwards, the baseline has the interface of ``model``, and ``model`` is the previous
+        version. Its outputs are None if they were computed at other sizes or in another runtime.
         """
         total, changes = joint_exactness(self.declared), report.stats.interface
         old_interface = self._at_sizes({c.name: c.size for c in changes if isinstance(c, DimBound)})

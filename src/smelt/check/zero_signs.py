@@ -25,7 +25,8 @@ Run = tuple[Sequence[Value], Sequence[Value]]
 
 
 def undetermined(model: ir.Model, runner: RunnerName, runs: Sequence[Run]) -> list[Slack]:
-    """Return for each run and output: infinity where an element depends on a zero's sign, else 0.
+    """Return, for each run and output, infinity where an element depends on the sign of a zero,
+    and 0 elsewhere.
 
     A model that cannot run with other zeros counts as determined everywhere.
     """

@@ -63,8 +63,8 @@ def remove_nodes(model: ir.Model, chosen: Iterable[int], replacement: Replacemen
 
 @dataclass
 class _Removal:
-    """The removal of the nodes ``removed``; ``gone`` has these and the nodes of their
-    inner graphs.
+    """Removes the nodes ``removed`` from ``model``; ``gone`` has them and the nodes of their inner
+    graphs.
     """
 
     model: ir.Model
@@ -73,8 +73,8 @@ class _Removal:
     gone: set[ir.Node] = field(default_factory=set)
 
     def run(self) -> bool:
-        """Remove the nodes; False if nothing was removed, or nothing was replaced that
-        should be.
+        """Remove the nodes; False if none can go, or if no result was replaced as
+        ``replacement`` requests.
         """
         main = self.model.graph
         self.gone = _with_inner(self.removed)

@@ -26,11 +26,10 @@ class OutOfRuns(Exception):
 
 
 class Search:
-    """Holds in ``model`` the smallest model so far on which the check holds; candidates are valid
-    models.
+    """Keeps in ``model`` the smallest valid model so far on which the check holds.
 
-    ``loose`` are the names of inputs and outputs without a type or rank in the source. ``runs``
-    counts calls of the check, ``most`` limits them.
+    ``loose`` are the names of inputs and outputs that have no type or rank in the source; only they
+    may lack it in a candidate. ``runs`` counts calls of the check, ``most`` limits them.
     """
 
     def __init__(

@@ -11,8 +11,10 @@ import onnx_ir as ir
 from smelt.check.reduction.search import Search
 from smelt.ir import scope
 
-SMALLER = (1, 2, 3, 4)
-SIZES_IN = frozenset({"group", "hidden_size"})
+SMALL_SIZES = (1, 2, 3, 4)
+"""The sizes that are tried in place of each size, in order."""
+
+SIZE_ATTRIBUTES = frozenset({"group", "hidden_size"})
 """Attributes of operators that repeat a size of an input or a weight."""
 
 SHAPE_LIMIT = 16
@@ -20,7 +22,7 @@ SHAPE_LIMIT = 16
 
 
 def shrink_sizes(search: Search) -> bool:
-    """Try to replace each size of inputs and weights by one of ``SMALLER``, the largest sizes
+    """Try to replace each size of inputs and weights by one of ``SMALL_SIZES``, the largest sizes
     first.
 
     Returns True if any size was replaced.
@@ -30,7 +32,7 @@ def shrink_sizes(search: Search) -> bool:
     while untried := sorted(set(_sizes(search.model)) - tried, reverse=True):
         size = untried[0]
         tried.add(size)
-        candidates = [smaller for smaller in SMALLER if smaller < size]
+        candidates = [smaller for smaller in SMALL_SIZES if smaller < size]
         any_replaced |= any(
             search.attempt(partial(_resized, old=size, new=new)) for new in candidates
         )
@@ -38,12 +40,10 @@ def shrink_sizes(search: Search) -> bool:
 
 
 def _sizes(model: ir.Model) -> Iterator[int]:
-    """Yield the dims of model inputs and initializers that are greater than the least of
-    ``SMALLER``.
-    """
+    """Yield the dims of model inputs and initializers that could be smaller."""
     for value in (*model.graph.inputs, *model.graph.initializers.values()):
         for dim in value.shape or ():
-            if isinstance(dim, int) and dim > SMALLER[0]:
+            if isinstance(dim, int) and dim > SMALL_SIZES[0]:
                 yield dim
 
 
@@ -71,7 +71,7 @@ def _resize_attributes(node: ir.Node, old: int, new: int) -> None:
             continue
         if attribute.type == ir.AttributeType.TENSOR:
             node.attributes[name] = ir.AttrTensor(name, _cut_dims(attribute.as_tensor(), old, new))
-        elif name in SIZES_IN and attribute.type == ir.AttributeType.INT:
+        elif name in SIZE_ATTRIBUTES and attribute.type == ir.AttributeType.INT:
             if attribute.as_int() == old:
                 node.attributes[name] = ir.AttrInt64(name, new)
         elif attribute.type == ir.AttributeType.INTS and node.op_type == "Constant":

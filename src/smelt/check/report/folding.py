@@ -1,4 +1,4 @@
-"""Find the nodes whose results depend on constants alone."""
+"""Find the nodes whose results depend on constants alone; the page does not draw them."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ from smelt.check.verification_record import VerificationRecord
 
 
 def of_evidence(evidence: VerificationRecord) -> dict[str, Any]:
-    """Return the data of a pipeline's verification record: the last version of the model and its
-    source.
+    """Return the data of a pipeline's verification record: how the last version of the model
+    compares with its source.
     """
     passes = f"{evidence.passes} pass runs changed something, {evidence.versions} versions were run"
     return {

@@ -56,11 +56,10 @@ def operators_of(before: dict[str, Any], after: dict[str, Any]) -> list[list[Any
 
 
 def keep_known_types(before: dict[str, Any], after: dict[str, Any], runs: Runs) -> None:
-    """Give outputs after the passes the types that were known before, which may say more than the
-    file.
+    """Give the outputs after the passes the types that were inferred before the passes.
 
-    Passes keep the types that the file declares, and these may lack dims or have other symbol
-    names. Nothing is changed if a pass changed the interface on request.
+    The result has the types that the file declares, which may lack dims or have other symbol names.
+    Nothing is changed if a pass changed the interface on request.
     """
     if any(not isinstance(c, OpsetChanged) for _, r in runs for c in r.stats.interface):
         return

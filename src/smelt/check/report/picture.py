@@ -83,9 +83,10 @@ def picture_of(document: dict[str, Any]) -> str:
 
 
 def _boxes(graph: dict[str, Any], numbers: Sequence[int]) -> tuple[list[Box], list[Edge]]:
-    """Return boxes of the values that enter, of the nodes, and of the values that leave.
+    """Return the boxes and the edges of the drawn part, whose nodes have these ``numbers``.
 
-    The edges are pairs of indices of these boxes.
+    There is a box for each value that enters, for each node, and for each value that leaves, in
+    that order. An edge is a pair of indices of boxes. Constants have no box.
     """
     produced = {value: n for n in numbers for value in graph["nodes"][n]["out"]}
     folded = {v for node in graph["nodes"] if node.get("constant") for v in node["out"]}

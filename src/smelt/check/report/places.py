@@ -1,6 +1,7 @@
-"""Find the group of each node after the passes in the tree of the source, so that both trees match.
+"""Choose the group of each node after the passes among the groups of the source's tree.
 
-A group is known by its path: the names of the groups around it, outermost first.
+Both sides of the page then have the same groups, such as ``layer.3`` beside ``layer.3``. A group is
+known by its path: the names of the groups around it, outermost first.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Describe where time was spent as data for a chart: spans with their depth, without very short
-ones.
-"""
+"""Describe where time was spent, as data for a chart: spans of time with their nesting depth."""
 
 from __future__ import annotations
 
