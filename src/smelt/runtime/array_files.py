@@ -55,9 +55,10 @@ def write_npz(stream: BinaryIO, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def arrays_of(name: str, value: Value) -> dict[str, np.ndarray]:
-    """Return ``value`` as arrays to write: itself, or the items of a sequence as ``NAME[0]``...
+    """Return the arrays of an output, for a file: ``{name: value}``.
 
-    A map or an absent optional has no arrays.
+    The items of a sequence are called ``NAME[0]``, ``NAME[1]``, ... A map or an absent optional has
+    no arrays.
     """
     if isinstance(value, list):
         items = [arrays_of(f"{name}[{index}]", item) for index, item in enumerate(value)]
@@ -135,7 +136,7 @@ def _native(array: np.ndarray) -> np.ndarray:
 
 
 def _unreadable(path: Path, why: str) -> UsageError:
-    """Return E617 for a file."""
+    """Return the error E617: ``path`` has no readable arrays, for the reason ``why``."""
     return UsageError(
         "E617",
         f"cannot read arrays from {str(path)!r}",

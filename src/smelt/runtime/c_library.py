@@ -86,7 +86,11 @@ def build(
 
 
 def _instruction(files: Mapping[str, bytes], error: str) -> list[str]:
-    """Return the instruction in whose function the compiler ``error`` is, as a list of one text."""
+    """Return the instruction whose function contains the compiler ``error``, for the message.
+
+    The error has a file and a line, the call of each function a comment with its instruction. The
+    list is empty if they are not found.
+    """
     found_position = re.match(r"([^:\s]+):(\d+):", error)
     if found_position is None or found_position[1] not in files:
         return []
@@ -101,9 +105,9 @@ def _instruction(files: Mapping[str, bytes], error: str) -> list[str]:
 class CLibrary:
     """A built library, ready to run; see ``runner.Runner``.
 
-    ``arena_bytes`` and ``alignment`` come from the generated header. Each run of a library without
-    its own weights gets ``weights``. ``sizes`` are the bounds of sizes that a run receives,
-    ``lengths`` of data-dependent sizes that it returns, in order.
+    ``arena_bytes`` and ``alignment`` come from the generated header. ``weights``, if set, are
+    passed to each run; else the library contains them. ``sizes`` are the bounds of the sizes that a
+    run receives, ``lengths`` those of the data-dependent sizes that it returns, in order.
     """
 
     library: Path

@@ -48,7 +48,7 @@ def _each(
     ports: Sequence[Port],
     values: Sequence[Value],
 ) -> list[Value]:
-    """Apply ``convert`` to each value of a complex port."""
+    """Return ``values`` with ``convert`` applied to each value of a complex port."""
 
     def converted(port: Port, value: Value) -> Value:
         """Return ``value``, converted if its port is complex."""

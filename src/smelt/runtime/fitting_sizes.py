@@ -1,10 +1,10 @@
 """Find sizes of symbolic dims at which a model runs, if it fails at the default sizes.
 
 Sizes may depend on each other: the mask of a decoder with a cache is as long as cached plus new
-tokens, which no type states. Sizes may be too small, as for five strided convolutions, or a single
-size may fit, as for a Flatten before a Gemm. So each dim is tried as equal to another dim, one
-more, or the sum of two, at growing lengths. Sizes that the graph rules out (``size_demands.py``)
-are skipped. The first sizes at which the model runs are used.
+tokens, which no type states. Sizes may be too small, as for five strided convolutions. Or only one
+size may fit, as for a Flatten before a Gemm. So the search tries each dim as equal to another dim,
+one more, or the sum or difference of two, and growing lengths. It skips sizes that the graph rules
+out (``size_demands.py``), and ends at the first sizes at which the model runs.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ MOST_RUNS = 64
 LENGTHS = (8, 32, 128, 512, 2048)
 """Lengths to try if small ones fail; multiples of 8 fit networks that halve an image."""
 
-EVERY = 256
-"""Every length below this is tried, too, if the graph can rule out misfitting ones."""
+EVERY_LENGTH_BELOW = 256
+"""All lengths below this are tried, too, if the graph is known, which rules most of them out."""
 
 SECONDS = 10.0
 """Seconds after which the search ends."""
@@ -65,13 +65,14 @@ def fitting(
     run: Callable[[Sizes], object],
     model: ir.Model | None = None,
 ) -> list[dict[str, int]]:
-    """Return ``trials`` if ``run`` succeeds at the last one, else sizes at which it succeeds.
+    """Return ``trials``, one dict of sizes each, if ``run`` succeeds at the last one; else as many
+    dicts of sizes at which it succeeds.
 
     First one dim at a time is guessed from the others, for all trials alike. Then all dims grow
-    together: the smallest sizes that succeed come last, and earlier trials get these or the next
-    ones, with their own batch sizes. ``fixed_names`` keep their sizes. The last trial should have a
-    different size for each dim, because size 1 broadcasts and so hides dependences. ``model`` is
-    the model that is run, if known.
+    together: the last trial gets the smallest sizes that succeed, and earlier ones get these or
+    larger ones, with their own batch sizes. ``fixed_names`` keep their sizes. The last trial should
+    have a different size for each dim, because size 1 broadcasts and so hides dependences.
+    ``model`` is the model that is run, if known. Without sizes that fit, ``trials`` are returned.
     """
     are_allowed = not any(_broken(interface, sizes) for sizes in trials)
     if not interface.symbols() or (are_allowed and _runs(run, trials[-1])):
@@ -132,7 +133,7 @@ def sizes_that_run(
     """
     deadline = time.monotonic() + SECONDS
     demands = demands_of(model) if model is not None else []
-    lengths = LENGTHS if model is None else (*LENGTHS, *range(1, EVERY))
+    lengths = LENGTHS if model is None else (*LENGTHS, *range(1, EVERY_LENGTH_BELOW))
     tried = 0
     for candidate in _candidates(interface, base, fixed_names, lengths):
         if tried == MOST_RUNS or time.monotonic() > deadline:

@@ -1,7 +1,7 @@
 """Evaluate one node on constant inputs, for constant folding.
 
-The kernels are those of ``onnx.reference`` in NumPy; a call takes about 100 microseconds, and
-results do not depend on the packages of this machine. A node is not folded if ONNX leaves its
+The kernels are those of ``onnx.reference`` in NumPy. A call takes about 100 microseconds, and
+results do not depend on which runtimes are installed. A node is not folded if ONNX leaves its
 result undefined or a runtime would trap, because a wrong constant is worse than no folding.
 """
 
@@ -166,7 +166,7 @@ def _is_computed(node: ir.Node, opset: int) -> bool:
 def _elementwise_operator(node: ir.Node) -> Operator | None:
     """Return the declared operator of ``node`` if it is elementwise or a Bitcast, else None.
 
-    Others, such as matrix factorizations, may take much longer than reading their operands.
+    Other operators, such as matrix factorizations, may take much longer than loading their result.
     """
     operator = find(node.domain, node.op_type)
     return operator if isinstance(operator, Elementwise) or operator is BITCAST else None
@@ -273,7 +273,7 @@ def _unusable(why: str) -> InternalError:
 
 
 def _without_aliases(result: object, inputs: Inputs) -> np.ndarray:
-    """Return ``result`` as an array that no other writable array aliases.
+    """Return ``result`` as an array that shares no memory with a writable input.
 
     A view of a read-only constant stays a view, so that a reshaped weight is not copied.
     """

@@ -27,7 +27,7 @@ Inputs = Sequence[np.ndarray | None]
 
 
 def is_bounded(node: ir.Node, inputs: Inputs, limit: int) -> bool:
-    """True if the outputs provably fit ``limit`` bytes and the work is within ``WORK_LIMIT``."""
+    """True if the outputs surely fit ``limit`` bytes, and the work ``WORK_LIMIT``."""
     present_inputs = [array for array in inputs if array is not None]
     count = _output_elements(node, inputs)
     if count is None:
@@ -139,7 +139,11 @@ SIZES: dict[str, Callable[[Inputs], int]] = {
 
 
 def is_undefined(node: ir.Node, inputs: Inputs) -> bool:
-    """True if ONNX leaves the result undefined, a runtime traps, or doubles would be inexact."""
+    """True if runtimes may differ on the result, so that it must not be folded.
+
+    ONNX leaves it undefined, a runtime traps, or some runtimes compute integers in doubles, which
+    are inexact here.
+    """
     present_inputs = [array for array in inputs if array is not None]
     if node.op_type in THROUGH_DOUBLES and present_inputs and is_integer(present_inputs[0].dtype):
         return not _is_exact(node.op_type, present_inputs)
@@ -165,7 +169,7 @@ THROUGH_DOUBLES = frozenset(
 
 
 def _is_exact(op_type: str, inputs: Sequence[np.ndarray]) -> bool:
-    """True if doubles, and the element type, represent every intermediate and final result."""
+    """True if doubles and the element type are exact for every intermediate and final result."""
     array = inputs[0]
     largest = min(2.0**53, float(np.iinfo(array.dtype).max))
     sizes = np.abs(array.astype(np.float64))

@@ -18,7 +18,7 @@ from smelt.ir.symbolic_dims.dims import size_of
 Range = tuple[int, int]
 """The lowest and the highest value, both inclusive."""
 
-THROUGH = frozenset(
+PASS_INDICES_ON = frozenset(
     {
         *("Identity", "Cast", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice"),
         *("Concat", "Split", "Expand", "Tile", "Gather", "GatherElements", "GatherND", "Pad"),
@@ -35,7 +35,7 @@ INDEXED: Mapping[tuple[str, int], int | None] = {
     ("ScatterND", 1): None,
     ("OneHot", 0): None,
 }
-"""``(operator, index operand)`` to the default of ``axis``; None if other rules apply."""
+"""``(operator, index operand)`` to the default ``axis`` that it indexes; None if it has none."""
 
 LENGTHS: Mapping[tuple[str, int], tuple[int, int]] = {
     ("LSTM", 4): (0, 0),
@@ -92,7 +92,7 @@ def index_range(value: ir.Value, sizes: Mapping[str, int]) -> Range | None:
                 common_range = (
                     limits if common_range is None else _intersection(common_range, limits)
                 )
-            elif use.node.op_type in THROUGH and not use.node.domain:
+            elif use.node.op_type in PASS_INDICES_ON and not use.node.domain:
                 fresh = [output for output in use.node.outputs if output not in visited]
                 visited.update(fresh)
                 pending.extend(fresh)
@@ -163,7 +163,7 @@ def _constant(value: ir.Value | None) -> int:
 
 
 def _captured_inputs(node: ir.Node, index: int) -> list[ir.Value]:
-    """Return the body inputs of a Loop or Scan that receive operand ``index``."""
+    """Return the input of a Loop's or Scan's body that receives operand ``index``, as a list."""
     bodies = list(scope.subgraphs(node))
     if node.op_type not in ("Loop", "Scan") or len(bodies) != 1:
         return []

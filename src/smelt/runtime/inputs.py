@@ -181,7 +181,9 @@ def _floats(
 def _tails(
     values: np.ndarray, rng: np.random.Generator, largest: float, dtype: ir.DataType
 ) -> np.ndarray:
-    """Replace most of ``values`` by numbers up to ``largest``, 0, subnormals, or ties."""
+    """Return ``values``, most of them replaced by numbers up to ``largest``, zeros, subnormal
+    numbers, or one of the few values 0.5 and -1, so that elements tie.
+    """
     import ml_dtypes
 
     subnormal = 0.0

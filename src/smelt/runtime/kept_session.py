@@ -1,6 +1,6 @@
-"""Store the model as ONNX Runtime optimized it, so that the next session opens faster.
+"""Store the model that ONNX Runtime's graph optimizers made, so that the next session opens faster.
 
-A session of a convolutional network spends most of its opening time on graph optimizers, above all
+A session of a convolutional network spends most of its opening time on these optimizers, above all
 on the blocked-channel layout of filters. The result depends on the runtime's version and the CPU's
 vector instructions, so it is stored in a folder of this machine under a hash of both.
 """
@@ -78,8 +78,8 @@ def _interface(session: Session) -> list[tuple[str, str]]:
 
 
 def _name(model: Path, advice: SessionAdvice) -> tuple[str, str]:
-    """Return a hash of the file's path, and a hash of everything on which the stored form
-    depends.
+    """Return the name of a stored form in two parts: a hash of the file's path, and a hash of
+    everything else on which the stored form depends.
     """
     path = model.resolve()
     files = [(f, f.stat()) for f in sorted(path.parent.glob(f"{path.name}*"))]

@@ -24,11 +24,11 @@ WARM_UP = 2
 
 CONFIDENCE = 0.95
 
-SMALLEST = 0.01
+SMALLEST_DIFFERENCE = 0.01
 """The smallest relative difference that counts; caches and clocks cause this much for one model."""
 
 
-SHORTEST = 1e-9
+SHORTEST_RUN = 1e-9
 """The least seconds of a run: some clocks advance only every 16 ms and would measure 0."""
 
 
@@ -50,13 +50,15 @@ class Timing:
 
     @property
     def differs(self) -> bool | None:
-        """True if the time differs from the first candidate's beyond noise and ``SMALLEST``.
+        """True if the time differs from the first candidate's by more than noise, and by more than
+        ``SMALLEST_DIFFERENCE``.
 
         None if there are too few rounds.
         """
         if self.interval is None:
             return None
-        return self.interval[1] < 1 - SMALLEST or self.interval[0] > 1 + SMALLEST
+        low, high = self.interval
+        return high < 1 - SMALLEST_DIFFERENCE or low > 1 + SMALLEST_DIFFERENCE
 
     def to_json(self) -> dict[str, Any]:
         """Return the timing as JSON data."""
@@ -97,7 +99,7 @@ def interleaved_timings(
         for times, run in pairs if round_number % 2 == 0 else reversed(pairs):
             begin = clock()
             run()
-            times.append(max(clock() - begin, SHORTEST))
+            times.append(max(clock() - begin, SHORTEST_RUN))
     return [_timing(times, times_by_run[0]) for times in times_by_run]
 
 

@@ -1,4 +1,4 @@
-"""Refuse to run a model that needs too much memory."""
+"""Refuse to run a model in which one value needs too much memory."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Fold Transpose and Reshape of constants as views, and GatherND, as in PyTorch's exports.
+"""Compute Transpose, Reshape and GatherND of constants, for constant folding, by NumPy's indexing.
 
-A reference kernel needs a protobuf and 150 microseconds for the same, and half a second for a
-GatherND from a table of 200,000 numbers.
+PyTorch's exports have many of them. A reference kernel of onnx needs a protobuf and 150
+microseconds for a Transpose, which here is a view, and half a second for a GatherND from a table of
+200,000 numbers.
 """
 
 from __future__ import annotations

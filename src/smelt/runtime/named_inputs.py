@@ -129,7 +129,7 @@ def fitted(port: Port, array: np.ndarray) -> np.ndarray:
 
 
 def _made_up(port: Port, given: object, rest: MadeUp) -> MadeUp:
-    """Return how to fill an input: as the user says, by its default, or as the ``rest``."""
+    """Return how to fill the input ``port``: as the user says, by its default, or by ``rest``."""
     if isinstance(given, MadeUp):
         return given
     return rest if port.default is None else MadeUp("default")

@@ -42,8 +42,9 @@ NO_MEMORY = ("Failed to allocate memory", "bad_alloc", "bad allocation")
 
 
 class OnnxRuntime:
-    """A session of ONNX Runtime; see ``runner.Runner``. ``time_limit`` is in seconds for
-    one run.
+    """A session of ONNX Runtime, as a ``runner.Runner``.
+
+    ``time_limit`` is the most seconds of one run.
     """
 
     name = "onnxruntime"
@@ -58,7 +59,7 @@ class OnnxRuntime:
         threads: int = 1,
         in_file_order: bool = False,
     ) -> None:
-        """Open the session; raises Unsupported E220 and what ``load_error`` returns.
+        """Open the session; raises Unsupported E220 and the errors of ``load_error``.
 
         With ``in_file_order``, nodes run in the order of the graph, which bounds memory where many
         results are reduced at once.
@@ -119,9 +120,10 @@ class OnnxRuntime:
 
 
 def _has_einsum(model: ir.Model) -> bool:
-    """True if ONNX Runtime might crash on empty inputs, because the model has an Einsum.
+    """True if ``model`` has an Einsum, in which ONNX Runtime might crash on empty inputs.
 
-    See ``operators/onnxruntime/empty_einsum.py``, which handles known sizes.
+    Calls with empty inputs then run in the reference evaluator. Where sizes are known,
+    ``operators/onnxruntime/empty_einsum.py`` has replaced such an Einsum before.
     """
     return any(node.op_type == "Einsum" and not node.domain for node in scope.nodes(model))
 

@@ -55,10 +55,10 @@ class Reference:
 
 
 def _return_copies(evaluator: ReferenceEvaluator) -> None:
-    """Make every node return contiguous arrays.
+    """Make every node of ``evaluator`` return contiguous arrays.
 
-    NumPy sums a transposed view in another order than its copy; with views, a node that only copies
-    would change later results.
+    NumPy sums a transposed view in another order than its copy. With views, inserting a node that
+    only copies would change later results, in the last bits.
     """
     for node in evaluator.rt_nodes_:
         node.run = _in_one_piece(node.run)

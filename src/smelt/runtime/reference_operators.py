@@ -29,10 +29,10 @@ def in_double(op_type: str) -> Reference | None:
 
 
 def reference_operators(model: ir.Model) -> list[type[OpRun]]:
-    """Return the operator classes that the evaluator of onnx lacks, or has with faults.
+    """Return classes for the operators that the evaluator of onnx lacks, or computes wrong.
 
-    They are one for each extension operator in ``model``, one for each of ``SINGLE_IN_ONNX``, which
-    computes in double precision, and one for Loop.
+    There is one for each extension operator in ``model``, one for Loop, and one for each of
+    ``SINGLE_IN_ONNX``, which computes in the precision of its operand.
     """
     used: dict[tuple[str, str], Operator] = {}
     for node in scope.nodes(model):

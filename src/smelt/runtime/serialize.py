@@ -39,10 +39,11 @@ def serialize(
 ) -> Serialized:
     """Serialize ``model`` unchanged, with function bodies for extension operators.
 
-    With ``fill_gaps``, operators that ONNX Runtime lacks get bodies, too
+    With ``fill_gaps``, ONNX operators that ONNX Runtime lacks get bodies, too
     (``operators/onnxruntime/runtime_gaps.py``). With ``share_weights``, large initializers of the
-    main graph stay outside the protobuf, so its 2 GB limit does not apply and nothing is copied.
-    With ``consume``, ``model`` itself is changed instead of a copy, and loses its large weights.
+    main graph stay outside of the protobuf: its limit of 2 GB does not apply to them, and they are
+    not copied. With ``consume``, ``model`` itself is changed instead of a copy, and loses its large
+    weights.
     """
     from smelt.frontends.onnx.map_types import proto_of
 

@@ -1,4 +1,4 @@
-"""Open ONNX Runtime sessions as users do, with options stored as data."""
+"""Open sessions of ONNX Runtime with options that can be stored as JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Session: TypeAlias = "ort.InferenceSession"
 
-MAPPED = 1 << 16
+LEAST_MAPPED_BYTES = 1 << 16
 """Bytes from which a weight becomes external data.
 
 Mapping a weight takes a session 14 us; copying it from the protobuf takes 0.5 us per 1024 bytes.
@@ -149,17 +149,19 @@ def open_session(
     if keep is not None:
         options.optimized_model_filepath = str(keep[0])
         options.add_session_config_entry(f"{WEIGHTS_OF_KEPT}_file_name", keep[1])
-        options.add_session_config_entry(f"{WEIGHTS_OF_KEPT}_min_size_in_bytes", str(MAPPED))
+        least = str(LEAST_MAPPED_BYTES)
+        options.add_session_config_entry(f"{WEIGHTS_OF_KEPT}_min_size_in_bytes", least)
     return ort.InferenceSession(
         source, options, providers=["CPUExecutionProvider"], **extra_arguments
     )
 
 
 def open_with_library(plain: Path, library: str, advice: SessionAdvice) -> Session:
-    """Open the model with native regions that belongs to ``plain``, or else ``plain``.
+    """Open the variant of the model ``plain`` with native regions; ``plain`` itself if that fails.
 
-    The file ``plain`` is ``NAME.onnx``; the model with regions is ``NAME.native.onnx``, and its
-    custom operators are in NAME + ``library``. Warns if these do not load, as on another system.
+    Native regions are parts that run as compiled C. For ``NAME.onnx``, the variant is
+    ``NAME.native.onnx``, and its custom operators are in NAME + ``library``. Warns if these do not
+    load, as on another system.
     """
     stem = plain.with_suffix("")
     try:

@@ -1,8 +1,8 @@
-"""Choose inputs that hold a shape, scale or region: random numbers would not fit.
+"""Choose values for inputs that hold a shape, scale or region, for which random numbers do not fit.
 
 A Reshape needs sizes with the right product, a Split sizes with the right sum, a Resize positive
-factors, a RoiPool a sample and two corners. If the graph knows the shape of the result, the input
-holds that shape.
+factors, a RoiPool a sample and two corners. If the shape of the result is known, the input gets
+that shape.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from smelt.ir.symbolic_dims.dims import size_of
 
 Sizes: TypeAlias = Mapping[str, int]
 Maker: TypeAlias = Callable[[ir.Node, Sizes, "tuple[int, ...]"], "np.ndarray | None"]
-"""From the reading node, the sizes and the input's shape to the input, None if it cannot tell."""
+"""Returns the array for an input, from the node that reads it, the sizes and the input's shape;
+None if it cannot tell.
+"""
 
 PASSED = frozenset({"Cast", "Identity"})
 """Operators that pass their operand through."""

@@ -34,7 +34,10 @@ VARIABLE = "SMELT_NODE"
 
 
 class Engine(Protocol):
-    """Runs a module: arrays and sizes in; a status, the results' bytes and the lengths out."""
+    """Runs a module on arrays and ``sizes``; ``most`` are the largest bytes of the results.
+
+    Returns the status, the bytes of each result, and the data-dependent sizes.
+    """
 
     def __call__(
         self, arrays: Sequence[np.ndarray], sizes: Mapping[str, int], most: Sequence[int]
@@ -42,8 +45,10 @@ class Engine(Protocol):
 
 
 class WasmModule:
-    """A module, ready to run; see ``runner.Runner``. ``sizes`` and ``lengths`` are as in
-    ``CLibrary``. It has one memory, so calls from several threads run one after the other.
+    """A module, ready to run, as a ``runner.Runner``.
+
+    ``sizes`` and ``lengths`` are those of ``CLibrary``. The module has one memory, so calls from
+    several threads run one after the other.
     """
 
     name = "wasm"
@@ -56,7 +61,7 @@ class WasmModule:
         sizes: RunBounds,
         lengths: RunBounds,
     ) -> None:
-        """Start Node, or instantiate the module in wasmtime; raises UsageError E676 without."""
+        """Start Node, or instantiate the module in wasmtime; UsageError E676 without both."""
         self.interface, self.sizes, self.lengths = interface, sizes, lengths
         self._run = engine_of(files_by_name, name, interface, sizes, lengths)
         self._lock = threading.Lock()

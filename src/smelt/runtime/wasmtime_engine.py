@@ -24,7 +24,7 @@ class Wasmtime:
         sizes: RunBounds,
         lengths: RunBounds,
     ) -> None:
-        """Compile and instantiate the module, and copy weights that are beside it."""
+        """Compile and instantiate the module; weights in a file of their own are copied into it."""
         import wasmtime
 
         engine = wasmtime.Engine()

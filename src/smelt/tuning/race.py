@@ -14,7 +14,7 @@ import numpy as np
 
 from smelt.errors import SmeltError, Unsupported
 from smelt.runtime.interface import Interface
-from smelt.runtime.latency import SHORTEST, interleaved_timings
+from smelt.runtime.latency import SHORTEST_RUN, interleaved_timings
 from smelt.runtime.onnxruntime import load_error, run_error
 from smelt.runtime.session import Session
 from smelt.runtime.values import is_native, to_ort
@@ -64,7 +64,7 @@ def race(
         for candidate in np.random.default_rng(session_number).permutation(len(opens)).tolist():
             begin = clocks[0]()
             session = opened_session(opens[candidate])
-            opened[candidate].append(max(clocks[0]() - begin, SHORTEST))
+            opened[candidate].append(max(clocks[0]() - begin, SHORTEST_RUN))
             run_once(session, feeds)
             runs[candidate] = _run_of(session, feeds)
         ordered = [runs[candidate] for candidate in range(len(opens))]

@@ -1,6 +1,7 @@
-"""Operators of ONNX in terms of more common ones, for consumers without them.
+"""Decompositions of ONNX operators into more common ones, for consumers that lack them.
 
-Only what ONNX itself defines by a function body of such operators is left out.
+A consumer is a program that reads ONNX files. An operator that ONNX itself defines by a function
+body of common operators needs no row here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Logic, comparisons and choices between operands, by others."""
+"""Decompositions of logic, comparisons, Max, Min, Sign and Where."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from smelt.operators.decompositions.row import MOVES, Body, Call, Row, of_floats
 
 
 def _by_comparison(greater: str, not_less: str) -> Body:
-    """Return the body of Max, or of Min, by comparisons.
+    """Return the body of Max, or of Min, as a Where with comparisons.
 
-    NaN is smaller than nothing and greater than nothing; the sum of floats returns it.
+    Comparisons with NaN are false. So if ``first > other`` and ``other >= first`` are both false,
+    one of them is NaN; the result is then their sum, which is NaN.
     """
 
     def body(c: Call) -> ir.Value | None:
@@ -56,7 +57,9 @@ def _not_of_bool(c: Call) -> ir.Value:
 
 
 def _of_numbers(op_type: str) -> Body:
-    """Return the body of And (Mul), Or (Add) or Xor (Sub), true where the number is not 0."""
+    """Return the body of And (Mul), Or (Add) or Xor (Sub): it computes with 0 and 1, and the result
+    is true where that number is not 0.
+    """
 
     def body(c: Call) -> ir.Value:
         """Compute with 0 and 1, and return a bool."""
@@ -89,7 +92,9 @@ def _where_of_constants(c: Call) -> ir.Value | None:
 
 
 def _is_finite(c: Call, value: ir.Value | None) -> bool:
-    """True for floats of finite constants, moved or not."""
+    """True if ``value`` is a constant of finite floats, or such a constant after Reshapes and the
+    like.
+    """
     array = c.constants.get(value, limit=None)
     if array is not None:
         return array.dtype.kind == "f" and bool(np.isfinite(array).all())
@@ -100,8 +105,10 @@ def _is_finite(c: Call, value: ir.Value | None) -> bool:
 
 
 def _where_of_finite_numbers(c: Call) -> ir.Value | None:
-    """Return a Where of finite operands as a sum of products; None for other operands, because 0
-    times infinity is NaN."""
+    """Return a Where as ``condition * a + (1 - condition) * b``.
+
+    None unless both operands are surely finite, because 0 times infinity is NaN.
+    """
     if c[1].dtype is None or not (_is_finite(c, c[1]) and _is_finite(c, c[2])):
         return None
     condition = c.b.op("Cast", c[0], to=int(c[1].dtype))

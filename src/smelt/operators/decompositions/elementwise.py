@@ -1,4 +1,4 @@
-"""Elementwise operators by others. All results round like those of the operator, to a few ulp."""
+"""Decompositions of elementwise operators; results differ from the operator's by a few ulp."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _clamped(c: Call, x: ir.Value, alpha: float, beta: float) -> ir.Value:
 
 
 def _hard_sigmoid(c: Call) -> ir.Value:
-    """Return ``alpha * x + beta``, clamped to [0, 1]."""
+    """Return HardSigmoid: ``alpha * x + beta``, clamped to [0, 1]."""
     return _clamped(c, c[0], c.attributes["alpha"], c.attributes["beta"])
 
 
@@ -89,7 +89,7 @@ def _leaky_relu(c: Call, slope: ir.Value | float) -> ir.Value:
     return c.op("Sub", c.op("Relu", c[0]), c.op("Mul", _negative_part(c, c[0]), slope))
 
 
-def _product(c: Call) -> ir.Value | None:
+def _power_by_products(c: Call) -> ir.Value | None:
     """Return a power of floats with the exponent 2, 3 or 4 as products; None for another one."""
     constant = c.constants.get(c[1])
     if not c.is_float() or constant is None or constant.ndim or constant not in (2, 3, 4):
@@ -138,9 +138,11 @@ def _polynomial(c: Call, x: ir.Value, coefficients: tuple[float, ...]) -> ir.Val
 
 
 def _erf(c: Call) -> ir.Value | None:
-    """Return the quotient of two polynomials; None for doubles, for which it is too coarse.
+    """Return Erf as ``x`` times a quotient of two polynomials in ``x * x``; None for doubles, for
+    which that is too coarse.
 
-    It exceeds 1 at 4.3, so that large numbers give exactly 1: Gelu multiplies the difference.
+    ``x`` is clamped to 4.3, where the quotient exceeds 1, and the result to 1. So large numbers
+    give exactly 1, which Gelu needs: it multiplies ``x`` by ``1 - erf``.
     """
     if c[0].dtype == ir.DataType.DOUBLE:
         return None
@@ -164,7 +166,7 @@ ROWS: Mapping[str, tuple[Row, ...]] = {
     "Mish": (Row("Mul Tanh Softplus", _mish),),
     "Neg": (Row("Mul", of_floats(lambda c: c.op("Mul", c[0], -1.0))),),
     "PRelu": (Row("Relu Mul Sub", of_floats(lambda c: _leaky_relu(c, c[1]))),),
-    "Pow": (Row("Mul", _product),),
+    "Pow": (Row("Mul", _power_by_products),),
     "Reciprocal": (Row("Div", lambda c: c.op("Div", 1.0, c[0])),),
     "Relu": (Row("Clip", of_floats(lambda c: c.op("Clip", c[0], 0.0))),),
     "Selu": (Row("Relu Mul Exp Sub", _selu),),

@@ -1,4 +1,4 @@
-"""Operators that only move or repeat elements, by others of that kind; the results are exact."""
+"""Decompositions of operators that only move or repeat elements; the results are exact."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from smelt.operators.decompositions.row import Call, Row
 CROPPED = "tf_crop_and_resize"
 """The mode of Resize that reads the region of interest."""
 
-FEW_DIMS = 4
-"""The most dims that all consumers take; copies of tensors of more dims are joined with fewer."""
+MOST_DIMS = 4
+"""The most dims that all consumers take; a tensor of more is reshaped before it is repeated."""
 
 MOST_COPIES = 64
 """The most copies of a tensor that one Concat joins instead of Tile or Expand."""
 
 
 def _to_shape(c: Call) -> ir.Value | None:
-    """Return the first input in the shape of the result; None if that has several unknown sizes."""
+    """Return a Reshape of the first input to the shape of the result; None if that has several
+    unknown sizes.
+    """
     shape = c.node.outputs[0].shape
     if shape is None:
         return None
@@ -55,14 +57,17 @@ def _tiled(c: Call) -> ir.Value | None:
 
 
 def _joined_copies(c: Call) -> ir.Value | None:
-    """Return copies of the first input joined along each axis that repeats; None if there are too
-    many."""
+    """Return a Tile or Expand as Concats of copies of the first input, one for each axis that
+    repeats.
+
+    None for more than ``MOST_COPIES``, and for unknown sizes.
+    """
     sizes_and_repeats = _repeats(c)
     if sizes_and_repeats is None or max(sizes_and_repeats[1], default=1) > MOST_COPIES:
         return None
     sizes, repeats = sizes_and_repeats
     result = [size * count for size, count in zip(sizes, repeats, strict=True)]
-    if len(sizes) > FEW_DIMS:
+    if len(sizes) > MOST_DIMS:
         sizes, repeats = _with_few_dims(sizes, repeats)
     value = _with_rank_of_result(c, sizes)
     for axis, count in enumerate(repeats):
@@ -88,8 +93,10 @@ def _with_few_dims(sizes: list[int], repeats: list[int]) -> tuple[list[int], lis
 
 
 def _rows_by_gather_nd(c: Call) -> ir.Value | None:
-    """Return rows along axis 0 by GatherND, which takes negative indices too; None for another
-    axis."""
+    """Return a Gather along axis 0 as a GatherND, which takes negative indices, too.
+
+    None for another axis.
+    """
     if c.attributes["axis"] != 0 or c[1].shape is None:
         return None
     places = c.b.op("Unsqueeze", c[1], c.b.const_i64([-1]))
@@ -97,8 +104,10 @@ def _rows_by_gather_nd(c: Call) -> ir.Value | None:
 
 
 def _columns_by_gather_nd(c: Call) -> ir.Value | None:
-    """Return parts along another axis than 0 by GatherND of the transposed input; None for axis
-    0."""
+    """Return a Gather along an axis other than 0 as a GatherND of the transposed input.
+
+    None for axis 0.
+    """
     rank, shape = c.rank(), c[1].shape
     if rank is None or shape is None or c.attributes["axis"] % rank == 0:
         return None
@@ -110,7 +119,7 @@ def _columns_by_gather_nd(c: Call) -> ir.Value | None:
 
 
 def _consecutive_rows(c: Call) -> ir.Value | None:
-    """Return one index or consecutive indices by Slice; None for other indices."""
+    """Return a Gather of one index, or of consecutive indices, as a Slice; None for others."""
     rank, places = c.rank(), c.constants.get(c[1])
     if rank is None or places is None or places.ndim > 1 or places.size == 0:
         return None
@@ -127,10 +136,10 @@ def _consecutive_rows(c: Call) -> ir.Value | None:
 def _flat_places(c: Call) -> tuple[list[int], list[int], np.ndarray] | None:
     """Return ``(leading sizes, other sizes, places)`` of a GatherElements with constant indices.
 
-    Along the leading axes, the indices are equal. For each element of the result's other axes,
-    ``places`` has its flat position in those axes of the first input. None for other indices.
-
-    Sizes [5, 4] with indices [[3, 0]] in each of 5 rows give ``([5], [2], [3, 0])``.
+    The leading axes are those along which the indices do not change. ``places`` has, for each
+    element of the other axes of the result, its position in the flattened other axes of the first
+    input. Sizes [5, 4] with the indices [3, 0] in each of 5 rows give ``([5], [2], [3, 0])``. None
+    if the indices are not constant, or have other sizes than the first input before ``axis``.
     """
     sizes, places = c.sizes(), c.constants.get(c[1], limit=None)
     if sizes is None or places is None or places.size == 0 or 0 in sizes:
@@ -152,18 +161,21 @@ def _flat_places(c: Call) -> tuple[list[int], list[int], np.ndarray] | None:
 
 
 def _elements_by_gather(c: Call) -> ir.Value | None:
-    """Return equal places of each matrix by one Gather; None for other indices."""
-    found = _flat_places(c)
-    if found is None:
+    """Return a GatherElements as one Gather from rows of the flattened other axes.
+
+    It applies if the constant indices are the same along the leading axes; else None.
+    """
+    sizes_and_places = _flat_places(c)
+    if sizes_and_places is None:
         return None
-    lead, tail, places = found
+    lead, tail, places = sizes_and_places
     rows = c.b.op("Reshape", c[0], c.b.const_i64([*lead, -1]))
     picked = c.b.op("Gather", rows, c.b.const_i64(places.tolist()), axis=len(lead))
     return c.b.op("Reshape", picked, c.b.const_i64([*lead, *tail]))
 
 
 def _padded(c: Call) -> ir.Value | None:
-    """Return the input joined with constant blocks; None for other modes and pads below 0."""
+    """Return a Pad as Concats with constant blocks; None for other modes and negative pads."""
     rank, sizes, pads = c.rank(), c.sizes(), c.ints(1)
     if rank is None or sizes is None or pads is None or c.attributes["mode"] != "constant":
         return None
@@ -185,7 +197,10 @@ def _padded(c: Call) -> ir.Value | None:
 
 
 def _without_gaps(c: Call) -> ir.Value | None:
-    """Return a Resize with an empty region of interest instead of none between its operands."""
+    """Return a Resize whose absent region of interest is an empty constant.
+
+    Some consumers take no absent operand between others.
+    """
     if c.get(1) is not None or c.attributes["coordinate_transformation_mode"] == CROPPED:
         return None
     attributes = {each.name: each.value for each in c.node.attributes.values()}

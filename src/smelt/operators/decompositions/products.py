@@ -1,4 +1,4 @@
-"""Matrix products and convolutions by simpler ones."""
+"""Decompositions of Gemm, and of convolutions over one axis."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ def _gemm(c: Call) -> ir.Value:
 
 
 def _of_images(c: Call) -> ir.Value | None:
-    """Return a convolution over one axis as one over images of one row."""
+    """Return a convolution over one axis as a convolution of images with one row; None for others.
+
+    Its attributes get a number for the axis of rows: 1, and pads of 0.
+    """
     if c.rank() != 3 or c.attributes["auto_pad"] not in ("NOTSET", "VALID"):
         return None
     row = c.b.const_i64([2])

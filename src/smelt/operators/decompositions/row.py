@@ -1,4 +1,8 @@
-"""One decomposition: the operators that it makes, and how it makes them."""
+"""One decomposition: the operators that it writes, and the function that builds them.
+
+Each function takes a ``Call``, the node to replace, and returns the value that replaces its result.
+It returns None, with nothing built, for nodes to which the decomposition does not apply.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +47,7 @@ class Call:
 
     @property
     def inputs(self) -> list[ir.Value]:
-        """Return the inputs that are present."""
+        """The inputs that are present."""
         return [value for value in self.node.inputs if value is not None]
 
     def is_float(self) -> bool:
@@ -85,7 +89,9 @@ def of_floats(body: Callable[[Call], ir.Value | None]) -> Body:
 
 @dataclass(frozen=True)
 class Row:
-    """A decomposition into operators that ``makes`` lists, in text."""
+    """A decomposition; ``makes`` has the names of the operators that it writes, with spaces
+    between.
+    """
 
     makes: str
     body: Body

@@ -1,4 +1,4 @@
-"""Operators in another form of the same operator, for consumers that read one form only."""
+"""Rewrites of an operator to another form of itself, for consumers that read only one form."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from smelt.operators.decompositions.row import Call, Row
 
 
 def _rows_by_default_axis(c: Call) -> ir.Value | None:
-    """Return rows along axis 0 by a Gather that does not name its axis; None if it names none, or
-    another one."""
+    """Return a Gather along axis 0 without the attribute ``axis``, whose default is 0.
+
+    None if the attribute is absent already, or names another axis.
+    """
     if c.attributes["axis"] != 0 or "axis" not in c.node.attributes:
         return None
     return c.b.op("Gather", c[0], c[1])
@@ -50,8 +52,11 @@ def _with_bias(c: Call) -> ir.Value | None:
 
 
 def _of_one_sample(c: Call) -> ir.Value | None:
-    """Return the operator with a constant of one sample instead of equal ones; None if they differ,
-    or if no other operand has as many."""
+    """Return a binary operator whose constant has one sample in place of many equal ones.
+
+    The constant then broadcasts along the batch. None if its samples differ, or if the other
+    operand has another number of samples or is constant, too.
+    """
     if len(c.node.inputs) != 2:
         return None
     arrays = [c.constants.get(value, limit=None) for value in c.node.inputs]

@@ -1,4 +1,4 @@
-"""Normalizations and reductions by means, sums and elementwise operators."""
+"""Decompositions of normalizations and reductions into means, sums and elementwise operators."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from smelt.operators.decompositions.row import Body, Call, Row
 
 
 def _normal(c: Call, x: ir.Value, axes: Sequence[int], *, centred: bool = True) -> ir.Value:
-    """Return ``x`` over its standard deviation along ``axes``, after its mean was subtracted."""
+    """Return ``(x - mean) / sqrt(variance + epsilon)`` along ``axes``.
+
+    Without ``centred``, no mean is subtracted, and the variance is the mean square.
+    """
     b = c.b
     if centred:
         x = b.op("Sub", x, b.mean(x, axes))
@@ -22,8 +25,11 @@ def _normal(c: Call, x: ir.Value, axes: Sequence[int], *, centred: bool = True) 
 
 
 def _is_wide(c: Call) -> bool:
-    """True for float and double: ONNX computes the moments of half types in float, or the squares
-    would overflow."""
+    """True for float and double.
+
+    ONNX computes means and variances of half floats in float, because squares would overflow; the
+    operators written here would compute them in the half type.
+    """
     return c[0].dtype in (ir.DataType.FLOAT, ir.DataType.DOUBLE)
 
 
@@ -67,8 +73,11 @@ def _group(c: Call) -> ir.Value | None:
 
 
 def _batch(c: Call) -> ir.Value | None:
-    """Return a product and a sum by channel; None unless the statistics are constants, and the
-    scale has the type of the input."""
+    """Return a BatchNormalization as ``x * factor + offset`` by channel.
+
+    None unless scale, bias, mean and variance are constants, and the scale has the type of the
+    input.
+    """
     parameters = [c.constants.get(c[index], None) for index in range(1, 5)]
     if any(each is None for each in parameters) or c.attributes.get("training_mode"):
         return None

@@ -18,7 +18,7 @@ from typing import TypeAlias
 from smelt.runtime.jit import toolchain
 
 Job: TypeAlias = "weakref.WeakMethod[Callable[[], None]]"
-TO_CLEAN_UP = 2.0
+CLEAN_UP_SECONDS = 2.0
 """The most seconds that process exit waits for a killed compiler's files to be removed."""
 
 
@@ -28,7 +28,7 @@ class Background:
     def __init__(self) -> None:
         """Start with an empty queue; the thread starts with the first job.
 
-        ``_changed`` guards the queue and tells of new jobs; ``_idle`` is set while no job runs.
+        ``_changed`` guards the queue and signals new jobs; ``_idle`` is set while no compiler runs.
         """
         self._waiting: deque[Job] = deque()
         self._changed = threading.Condition()
@@ -86,7 +86,7 @@ class Background:
             self._waiting.clear()
         if not self._idle.is_set():
             toolchain.end_compilers()
-            self._idle.wait(TO_CLEAN_UP)
+            self._idle.wait(CLEAN_UP_SECONDS)
 
 
 @cache

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 SYMBOLS = {"gemm": "scipy_cblas_{}", "trsm": "scipy_cblas_{}"}
-"""Function name without the element type to its symbol pattern in the library."""
+"""Name of a function without its letter of the element type, to its symbol in the library."""
 
 LAPACK = ("potrf", "getrf", "geqrf", "orgqr", "syevd", "gesdd", "geev", "gees")
 COMPLEX = ("trsm", "potrf", "getrf", "heevd", "gesdd", "geev", "gees", "geqrf", "ungqr", "gemm")
@@ -51,5 +51,5 @@ def table() -> ctypes.Array[ctypes.c_void_p] | None:
 
 
 def _symbol(name: str) -> str:
-    """Return the name of ``name`` in the library."""
+    """Return the symbol of the function ``name``, such as ``sgemm``, in the library."""
     return SYMBOLS.get(name[1:], LAPACK_SYMBOL).format(name)

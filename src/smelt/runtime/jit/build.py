@@ -20,9 +20,9 @@ def built(text: str, flags: Sequence[str] = (), depends: str = "") -> Iterator[P
     """Yield the path of the library that the C program ``text`` compiles to; load it inside the
     block.
 
-    Libraries are cached. ``depends`` names what else the library depends on, such as the Python
-    version, and is part of the cache key. Raises what ``Toolchain.compile`` raises, and UsageError
-    E661 without a compiler.
+    Libraries are cached. ``depends`` is a text that names other dependences of the library, such as
+    the version of Python; it is part of the cache key. Raises the errors of ``Toolchain.compile``,
+    and UsageError E661 without a compiler.
     """
     tools = this_toolchain()
     cache = Cache()

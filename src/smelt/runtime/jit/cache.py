@@ -1,9 +1,9 @@
 """A folder of compiled libraries, shared by processes and kept between runs.
 
 An entry is a folder named by a hash of everything on which its content depends. It is written under
-a temporary name and renamed, so readers see only complete entries; if two processes build the same
-entry, the second one uses the first one's. Entries are code, so an entry is used only if this user
-owns it, nobody else may write it, and its bytes match the stored digest.
+a temporary name and then renamed, so readers see only complete entries. If two processes build the
+same entry, the second one uses that of the first. Entries are code, so an entry is used only if
+this user owns it, nobody else may write it, and its bytes match the stored digest.
 """
 
 from __future__ import annotations

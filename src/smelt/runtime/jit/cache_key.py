@@ -17,10 +17,10 @@ SUFFIXES = (".py", ".c", ".h")
 
 
 def key_here(*texts: str) -> str:
-    """Return the cache key of what ``texts`` became on this machine.
+    """Return the cache key of code that was compiled from ``texts`` on this machine.
 
-    The key depends on the C compiler, the CPU, this package, and the versions of Python, NumPy and
-    BLAS. Raises UsageError E661 without a C compiler.
+    The key depends on the texts, the C compiler, the CPU, this package, and the versions of Python,
+    NumPy and BLAS. Raises UsageError E661 without a C compiler.
     """
     blas = find_spec("scipy_openblas32")  # its path, as repr() would contain an address
     where = str(blas.origin if blas else None)

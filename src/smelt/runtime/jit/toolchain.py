@@ -21,14 +21,14 @@ TIME_LIMIT = 120.0
 """The time limit of the compiler for one program, in seconds."""
 
 FLAGS = ("-std=gnu11", "-O2", "-ftree-vectorize", "-w")
-FLOATS = ("-fno-math-errno", "-fno-trapping-math")
+FLOAT_FLAGS = ("-fno-math-errno", "-fno-trapping-math")
 """Flags that preserve NaN, infinities and the order of operations."""
 
-OWN = {
+COMPILER_FLAGS = {
     "gcc": ("-fvect-cost-model=dynamic", "-ffp-contract=fast"),
     "clang": ("-ffp-contract=on",),
 }
-"""Flags for fused multiply-add; clang fuses within a statement, which is enough."""
+"""Flags of each compiler for fused multiply-add; clang fuses within a statement, which suffices."""
 
 CPU_FLAGS = {"x86_64": ("-march=native",), "aarch64": ("-mcpu=native",), "arm64": ("-mcpu=native",)}
 
@@ -88,7 +88,8 @@ def toolchain(chosen: str | None = None) -> Toolchain:
     command = compiler_command()
     _, version = _run([*command, "--version"], Path.cwd(), 10.0)
     kind = "clang" if "clang" in version else "gcc"
-    flags = (*FLAGS, *FLOATS, *OWN[kind], *CPU_FLAGS.get(platform.machine(), ()))
+    cpu_flags = CPU_FLAGS.get(platform.machine(), ())
+    flags = (*FLAGS, *FLOAT_FLAGS, *COMPILER_FLAGS[kind], *cpu_flags)
     return Toolchain(tuple(command), f"{shutil.which(command[0])} {version}", flags)
 
 

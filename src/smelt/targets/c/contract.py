@@ -58,8 +58,8 @@ class Port:
 
 
 def _quantization(quantization: Quantization | None) -> dict[str, str]:
-    """Return the macros of scale and zero point: the integer ``q`` means ``(q - ZERO_POINT) *
-    SCALE``.
+    """Return the macros of scale and zero point, which tell callers that the integer ``q`` stands
+    for ``(q - ZERO_POINT) * SCALE``; none without quantization.
     """
     if quantization is None:
         return {}

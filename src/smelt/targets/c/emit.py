@@ -88,7 +88,9 @@ def emit(plan: CPlan) -> Artifact:
 
 
 def _library(files: Mapping[str, bytes], options: Options) -> dict[str, bytes]:
-    """Return the shared library of sessions, and the threads that it runs on, by file name."""
+    """Return more files of the project ``session``, by name: the shared library, and with several
+    threads the C code of its thread pool.
+    """
     more = {f"{options.name}_pool.c": session_files.pool_file(options.name)}
     more = more if options.threads > 1 else {}
     library = session_files.built_library({**files, **more}, options.name)
@@ -257,7 +259,10 @@ def _environment() -> jinja2.Environment:
 
 
 def _loader(options: Options, plan: CPlan, files: dict[str, bytes]) -> Callable[[], Runner]:
-    """Return a function that builds the library and loads it into this process."""
+    """Return a function that builds the library from ``files`` and loads it into this process.
+
+    Files of projects and reports are not compiled.
+    """
     not_compiled = {*project_files(options), report_file.FILE, f"{options.name}_pool.c"}
     not_compiled.add(session_files.library_name(options.name))
     arena_bytes, alignment = max(plan.memory.arena_bytes, 1), plan.memory.alignment

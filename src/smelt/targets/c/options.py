@@ -22,7 +22,7 @@ ALIGNMENTS = (8, 4096)
 
 MOST_THREADS = 256
 
-SMALL = 1 << 20
+MOST_HEX_BYTES = 1 << 20
 """The most bytes of weights that compile quickly as hexadecimal words."""
 
 
@@ -76,14 +76,25 @@ class Options:
                     did_you_mean(value, known, f"use {option}={next(iter(known))}"),
                 )
         if not 1 <= self.threads <= MOST_THREADS:
-            raise refused(f"threads={self.threads}", f"it is a number from 1 to {MOST_THREADS}")
+            raise refused(
+                f"threads={self.threads}",
+                f"threads is a number from 1 to {MOST_THREADS}",
+                "use --option threads=1",
+            )
         if self.arena is not None and self.arena < 0:
-            raise refused(f"arena={self.arena}", "it is the most bytes that the arena may have")
+            raise refused(
+                f"arena={self.arena}",
+                "arena is the most bytes that the arena may have, 0 or more",
+                "leave out --option arena, which sets no limit",
+            )
         lowest, highest = ALIGNMENTS
         bytes_ = self.arena_alignment
         if not lowest <= bytes_ <= highest or bytes_ & (bytes_ - 1):
-            why = f"it is a power of 2 from {lowest} to {highest}"
-            raise refused(f"alignment={self.alignment}", why)
+            raise refused(
+                f"alignment={self.alignment}",
+                f"alignment is a power of 2 from {lowest} to {highest}",
+                "leave out --option alignment, which suits the cpu",
+            )
 
     @property
     def arena_alignment(self) -> int:
@@ -94,7 +105,7 @@ class Options:
         """Return the form in which so many bytes of weights are written."""
         if self.weights != "auto":
             return self.weights
-        return "hex" if weights_bytes <= SMALL else "incbin"
+        return "hex" if weights_bytes <= MOST_HEX_BYTES else "incbin"
 
 
 def refused(given: str, why: str, fix: str = "") -> UsageError:

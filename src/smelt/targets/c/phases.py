@@ -18,9 +18,9 @@ CPlan: TypeAlias = Plan[Program, MemoryPlan]
 
 
 def order(plan: CPlan) -> None:
-    """Lower to a Program in the order that needs the least memory; sets ``plan.steps``.
+    """Set ``plan.steps`` to the Program of the model, in an order that needs little memory.
 
-    Raises an ErrorList of everything without a kernel.
+    Raises an ErrorList of all operators without a kernel.
     """
     how = plan.options.quantized
     with for_machine(CPUS[plan.options.cpu].machine):
@@ -30,11 +30,12 @@ def order(plan: CPlan) -> None:
 
 
 def allocate(plan: CPlan) -> None:
-    """Place all buffers in one arena; sets ``plan.memory``.
+    """Set ``plan.memory`` to a plan of all buffers in one arena.
 
-    The fact ``bound_bytes`` is a lower bound for any plan. The option ``arena`` adds two:
-    ``choices`` lists arena sizes and their cost in MACs when row bands are used;
-    ``steps_in_one_part`` counts steps that stay single-threaded for lack of scratch space.
+    The fact ``bound_bytes`` is a lower bound for any plan. The option ``arena`` adds further facts:
+    ``bands`` and ``layers_in_bands`` of the plan; ``choices``, arena sizes with their cost in MACs
+    if layers are computed in row bands; and with threads ``steps_in_one_part``, the number of steps
+    that stay single-threaded for lack of scratch space.
     """
     options = plan.options
     planned = partial(

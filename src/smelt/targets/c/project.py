@@ -1,4 +1,4 @@
-"""Files beside a library: an example of a call, and build files."""
+"""The files of the option ``project``: an example of a call, build files, or a session."""
 
 from __future__ import annotations
 

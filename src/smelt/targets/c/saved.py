@@ -1,4 +1,4 @@
-"""Open a folder of a C library that was written before: build it and call it here."""
+"""Open a folder that the target ``c`` wrote: build its library and call it in this process."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ _MACRO = re.compile(r"^#define ([A-Z0-9_]+) (\d{1,18})\b", re.MULTILINE)
 
 
 def open_folder(folder: Path) -> Saved | None:
-    """Return the library in ``folder``, which has an interface file ``NAME.json``; None without
-    one.
+    """Return the library in ``folder``; None if the folder has no interface file ``NAME.json``.
 
     Raises UsageError E616 if a file is missing or damaged, or if the header is that of another
     model or version.
@@ -37,7 +36,7 @@ def open_folder(folder: Path) -> Saved | None:
             raise _damaged_error(
                 f"{header.stem}.json",
                 folder,
-                f"{header.name!r} is that of a library, whose interface this file tells",
+                f"{header.name!r} is the header of a library, whose interface is in this file",
             )
     return None
 
@@ -132,7 +131,7 @@ def _files(folder: Path, name: str, contents: InterfaceFile) -> dict[str, bytes]
     names = [*always, *(existing or weights[:1])]
     for file in names:
         if not (folder / file).is_file():
-            raise _damaged_error(file, folder, "")
+            raise _damaged_error(file, folder, "the library is built from this file")
     return {file: (folder / file).read_bytes() for file in names}
 
 
@@ -146,7 +145,8 @@ def sizes_of(name: str, header: bytes) -> dict[str, int]:
 def _check_agreement(folder: Path, contents: InterfaceFile, sizes: Mapping[str, int]) -> None:
     """Raise UsageError E616 unless header and interface file agree on all sizes.
 
-    Buffers are allocated by the interface file and used by the code.
+    Buffers are allocated with the sizes of the interface file, and the compiled code writes as many
+    bytes as the header says.
     """
     version = sizes.get("INTERFACE_VERSION", INTERFACE_VERSION)
     if version != INTERFACE_VERSION:

@@ -32,9 +32,10 @@ def library_name(name: str) -> str:
 def session_fields(program: Program, options: Options) -> Mapping[str, Any]:
     """Return the template variables of the C file of sessions.
 
-    ``sizes`` tells which dim of which input has a size, ``checks`` the other dims that depend on
-    sizes, ``measured`` the dims of outputs that each run decides. Raises UsageError E660 if no
-    input has a size as its dim, for weights in a file, and for a profile.
+    ``sizes`` says from which dim of which input each open size is read; ``checks`` has the other
+    dims of inputs that depend on sizes, ``measured`` the dims of outputs that a run computes.
+    Raises UsageError E660 if an open size is no dim of an input, for weights in a file, and for a
+    profile.
     """
     inputs = [program.slots[slot] for slot in program.inputs]
     outputs = [program.slots[slot] for slot in program.outputs]
@@ -89,7 +90,7 @@ def session_fields(program: Program, options: Options) -> Mapping[str, Any]:
 
 
 def _dims(slot: Slot) -> list[tuple[int, object]]:
-    """Return the dims of ``slot`` that are no numbers, with their axes."""
+    """Return the open dims of ``slot``, each with its axis."""
     return [(axis, dim) for axis, dim in enumerate(slot.shape) if not _is_number(dim)]
 
 
@@ -131,15 +132,13 @@ def _list(items: Sequence[object]) -> str:
 
 
 def pool_file(name: str) -> bytes:
-    """Return the C of the threads that compute the parts of a step, as the function
-    ``NAME_pool``.
-    """
+    """Return the C code of the thread pool, whose entry function is ``NAME_pool``."""
     text = Path(pool.__file__).with_name("pool.c").read_bytes()
     return f"#define smelt_parallel_for {name}_pool\n".encode() + text
 
 
 def built_library(files: Mapping[str, bytes], name: str) -> bytes:
-    """Return the shared library of ``files``; raises what ``c_library.build`` raises."""
+    """Return the bytes of the shared library of ``files``; raises as ``c_library.build`` does."""
     with tempfile.TemporaryDirectory(prefix="smelt-session-") as folder:
         path = build(files, Path(folder), (*PORTABLE_FLAGS, "-pthread"), f"lib{name}")
         return path.read_bytes()

@@ -20,7 +20,7 @@ from smelt.frontends.onnx.bodies import attach_bodies
 from smelt.frontends.onnx.save import INLINE_LIMIT, ModelFiles
 from smelt.ir.approximation import approximation_of
 from smelt.program.legality import no_kernel
-from smelt.runtime.session import MAPPED, Session, SessionAdvice, open_session
+from smelt.runtime.session import LEAST_MAPPED_BYTES, Session, SessionAdvice, open_session
 from smelt.targets.base import Artifact, Plan
 from smelt.targets.runner import Runner
 
@@ -35,7 +35,7 @@ class OrtFiles(ModelFiles):
         """Encode the model of ``plan``, and add the ``advice`` for sessions as a file."""
         limit = min(plan.options.inline_limit, INLINE_LIMIT)
         name = f"{plan.options.name}.onnx"
-        super().__init__(plan.model, name, inline_limit=limit, smallest=MAPPED)
+        super().__init__(plan.model, name, inline_limit=limit, smallest=LEAST_MAPPED_BYTES)
         self.advice = advice
         self.contents[ADVICE] = self._write_advice
 
