@@ -1,4 +1,4 @@
-"""Models that are rough by intention are measured, and have to have something in common."""
+"""Models that approximate on purpose are measured; outputs that have nothing in common still fail."""
 
 from __future__ import annotations
 

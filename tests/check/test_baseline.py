@@ -1,4 +1,4 @@
-"""What a source computed, held against later versions of it."""
+"""Later versions of a model are compared with the results of its source."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from smelt.runtime import onnxruntime
 
 
 def test_a_later_version_runs_where_the_source_ran(monkeypatch) -> None:
-    """ONNX Runtime has no ArgMax of uint64; its other kernels round as they like."""
+    """ONNX Runtime has no ArgMax of uint64, and its other kernels round differently from the
+    reference evaluator.
+    """
     graph = "g (float[64] x, uint64[4] a) => (float[64] y, int64[1] z)"
     source = text.parse(f"{graph} {{ y = Sigmoid(x) z = ArgMax(a) }}")
     later = text.parse(f"{graph} {{ y = Sigmoid(x) b = Cast<to=7>(a) z = ArgMax(b) }}")

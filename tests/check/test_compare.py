@@ -111,7 +111,9 @@ def test_the_worst_element_is_named():
 
 
 def test_the_largest_error_is_that_of_one_element():
-    """The ulp of a number near 0 and the absolute error of a large one belong to no element."""
+    """The ulp of a number near 0 and the absolute error of a large number belong to different
+    elements.
+    """
     expected = np.float32([1e-6, 1000])
     actual = np.float32([1.1e-6, 1000.5])
     found = one(expected, actual, slack=[np.array([1e-4, 1.0])], margin=10)

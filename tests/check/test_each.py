@@ -121,7 +121,7 @@ NUDGE = np.float32(1 + 2**-20)
 
 
 def _once(name, exactness):
-    """A pass that nudges one Abs once a run."""
+    """Return a pass that adds an error to one Abs in its first run."""
 
     @graph_pass(name, "A pass that moves a result a little.", exactness=exactness)
     def body(cx, rewriter, stats, options):
@@ -196,7 +196,10 @@ def test_nan_is_nan_whatever_its_payload():
 
 
 def test_bisect_judges_as_each_does():
-    """An exact pass after a generous one: its one ulp is lost in the sum, but not its own."""
+    """An exact pass follows a pass that declares much rounding.
+
+    Its error of one ulp is within the sum, but beyond its own declaration.
+    """
     steps = [Step(_once("generous", rounding(64))), Step(_once("mean", EXACT))]
 
     def optimize(work, limit, watching):

@@ -1,4 +1,6 @@
-"""``expect_graph`` takes what is there and says what is not; ``snippet`` writes it down."""
+"""``expect_graph`` accepts chains that the graph has, and its error names a missing one;
+``snippet`` writes the call.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""16-bit floats are judged by what rounding does in them, and what is wrong is found all the same."""
+"""Models of 16-bit floats are compared by the rounding that they have; real errors are still found."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BODIES = {"LayerNorm": NORM, "MLP": MLP, "both": f"{MLP} {NORM}".replace("(h, ax
 
 
 def layer(dtype: str, body: str, scale: np.ndarray = SCALE, io: str = "") -> ir.Model:
-    """A layer in ``dtype``; with ``io`` it takes and gives that type."""
+    """Return a layer that computes in ``dtype``, with inputs and outputs of type ``io``."""
     outer = io or dtype
     code = {"float": 1, "float16": 10, "bfloat16": 16}
     weights = {"s": scale, "b": BIAS, "w": WEIGHTS, "e": np.float32(1e-5)}
@@ -83,8 +83,10 @@ def test_one_weight_that_is_off_is_found(dtype: str, part: float) -> None:
     assert not verify(layer(dtype, NORM), layer(dtype, NORM, other)).ok
 
 
-def test_small_integers_in_half_precision_stay_places() -> None:
-    """A place that is counted in 16 bits is exact: to perturb it would leave nothing determined."""
+def test_small_integers_in_half_precision_are_not_perturbed() -> None:
+    """An index that is computed in 16 bits is exact; if it were perturbed, nothing would be
+    determined.
+    """
     place = (
         "g (int64[N] i, float16[N,4] x) => (int64[N] j, float16[N,4] y) <float16 one = "
         f"{literal('float16', 1)}> {{ f = Cast<to = 10>(i) g = Add(f, one) h = Sub(g, one)"

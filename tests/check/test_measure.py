@@ -1,4 +1,4 @@
-"""Measured tolerance: as wide as rounding makes a result, no wider."""
+"""The measured tolerance is as wide as rounding moves a result, and no wider."""
 
 import gc
 import weakref
@@ -104,7 +104,7 @@ def test_rounding_inside_of_functions_counts():
 
 @pytest.fixture
 def opened(monkeypatch):
-    """The sessions that were opened for perturbed runs, only one of them at a time."""
+    """Record the sessions that are opened for perturbed runs; only one of them exists at a time."""
     found = []
 
     def watched(*args, **options):
@@ -141,7 +141,7 @@ def test_each_twin_of_a_model_with_functions_rounds_in_its_own_way(opened):
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float", "double", "float8e4m3fn"])
 def test_weights_of_every_type_move(dtype):
-    """Also one that a branch captures, and one that is a result; names may be taken."""
+    """Also a weight that a branch captures, and one that is an output; new names must be free."""
     model = ir.from_onnx_text(
         HEADER + f"g (bool factor_0, {dtype}[8] x) => ({dtype}[8] factor_1, float[8] z, "
         f"{dtype}[8] w) {{ factor_1 = If(factor_0) <then_branch = t () => ({dtype}[8] a) "
@@ -166,8 +166,8 @@ def test_weights_of_every_type_move(dtype):
     assert model.graph.initializers["w"].const_value is tensor
 
 
-def test_a_twin_without_a_kernel_runs_in_the_reference_evaluator_with_its_weights(monkeypatch):
-    """ONNX Runtime gives up after it was handed the weights; the next runner needs them, too."""
+def test_a_perturbed_model_without_a_kernel_runs_in_the_reference_evaluator(monkeypatch):
+    """ONNX Runtime fails after it was given the weights; the next runner needs them, too."""
 
     def refuses(*_):
         raise Unsupported("E220", "no kernel")

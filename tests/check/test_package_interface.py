@@ -1,4 +1,4 @@
-"""A Core ML package is compared through the interface of the model that it was made from."""
+"""A Core ML package is compared through the interface of the model from which it was made."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MODELS = {
 
 @pytest.fixture(params=MODELS.values(), ids=MODELS)
 def pair(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, Path]:
-    """The file of a model and the package made from it, in float16."""
+    """Return the file of a model, and the float16 package made from it."""
     source, package = tmp_path / "m.onnx", tmp_path / "m.mlpackage"
     smelt.save(text.parse(request.param), source)
     artifact = smelt.compile(source, target="coreml", dims={"B": (1, 4)}, verify="final")

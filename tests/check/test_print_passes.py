@@ -1,4 +1,4 @@
-"""How much is printed after passes."""
+"""The lines that are printed after passes, and their limit."""
 
 from __future__ import annotations
 

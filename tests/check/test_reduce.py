@@ -1,4 +1,6 @@
-"""Reduction keeps what the check sees, and nothing else that can go; candidates are valid."""
+"""Reduction keeps the nodes that the check needs and removes all others; candidates are valid
+models.
+"""
 
 import numpy as np
 import onnx
@@ -23,7 +25,7 @@ def parsed(text):
 
 
 def has_pair(candidate):
-    """An Erf that a Softmax reads."""
+    """True if a Softmax reads an Erf."""
     softmaxes = [node for node in scope.nodes(candidate) if node.op_type == "Softmax"]
     before = [node.inputs[0].producer() for node in softmaxes]
     return any(node is not None and node.op_type == "Erf" for node in before)
@@ -64,7 +66,7 @@ def test_every_candidate_is_a_model_that_runs():
 
 
 def reaches_input(candidate):
-    """A Softmax that depends on h0."""
+    """True if a Softmax depends on h0."""
     softmaxes = [node for node in candidate.graph if node.op_type == "Softmax"]
     seen = set()
     while softmaxes:

@@ -1,4 +1,4 @@
-"""What a verification has shown, or that the source itself fails at the sizes that it was given."""
+"""The record of a verification, and the error if the source itself fails at the requested sizes."""
 
 from __future__ import annotations
 

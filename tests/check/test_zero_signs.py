@@ -1,4 +1,4 @@
-"""What hangs on the sign of a zero is not held against a pass that leaves that sign open."""
+"""A pass that may change the sign of a zero is not blamed for results that depend on that sign."""
 
 from __future__ import annotations
 

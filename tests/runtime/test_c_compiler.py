@@ -1,4 +1,4 @@
-"""Which C compiler builds what runs in this process."""
+"""Which C compiler builds the code that runs in this process."""
 
 from __future__ import annotations
 

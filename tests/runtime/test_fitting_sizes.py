@@ -1,4 +1,4 @@
-"""Sizes of dims that go together are found where a model does not run at others."""
+"""Sizes that fit each other are found if a model does not run at the default sizes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_an_optimization_is_verified_at_them() -> None:
 
 
 def test_sizes_that_were_given_stay() -> None:
-    """Where all dims of a sum are given, and do not go together, that is told."""
+    """If all dims of a sum are given, and do not fit each other, an error says so."""
     model = text.parse(CACHED)
     dims = {"S": (2, 3), "P": (2, 3), "T": (3, 4)}
     with pytest.raises(InvalidModel) as caught:

@@ -1,4 +1,4 @@
-"""Folding one node: right, bounded, and never where the meaning is open."""
+"""Folding one node is right and bounded, and leaves nodes whose result ONNX does not define."""
 
 import warnings
 
@@ -66,7 +66,7 @@ def test_an_absent_operand_is_none():
     ],
 )
 def test_a_vector_of_one_is_a_scalar_to_runtimes(node, one, right, rank):
-    """PyTorch's TorchScript exporter writes the axis of a running sum so."""
+    """PyTorch's TorchScript exporter writes such an axis for CumSum."""
     shape = ",".join(map(str, np.shape(right)))
     text = f"g (int64[3] x, int64{rank} one, int64[2] w) => (int64[{shape}] y) {{ y = {node} }}"
     operands = (np.int64([3, 1, 2]), np.full((1,) if rank else (), one, np.int64), np.int64([0, 1]))
@@ -93,7 +93,7 @@ SUMS = {
     ("float16", np.float16), ("bfloat16", ir.DataType.BFLOAT16.numpy()), ("float", np.float32),
 ])  # fmt: skip
 def test_long_sums_are_rounded_once(kind: str, name: str, dtype: type) -> None:
-    """Added one after the other, 8,192 numbers of float16 come out by a quarter too small."""
+    """Added one after another, 8,192 float16 numbers give a sum that is a quarter too small."""
     body, exact = SUMS[kind]
     x = np.random.default_rng(0).uniform(0, 0.2, (128, 64, 3)).astype(dtype)
     text = f"g ({name}[128,64,3] x, int64[2] a) => ({name}[3] y) {{ {body} }}"
@@ -333,7 +333,7 @@ def test_agrees_with_the_onnx_node_tests():
 
 @pytest.fixture
 def add() -> ir.Node:
-    """x + y of two floats."""
+    """Return a node that adds two floats."""
     values = [
         ir.Value(name=name, type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape([2]))
         for name in "xyz"
@@ -345,8 +345,8 @@ TWO = np.ones(2, np.float32)
 
 
 @pytest.mark.parametrize("change", ["signature", "module", "result"])
-def test_kernels_that_cannot_be_called_end_no_folding_in_silence(add, monkeypatch, change):
-    """A version of onnx that renames, moves or rewrites what is called here."""
+def test_uncallable_kernels_raise_an_internal_error(add, monkeypatch, change):
+    """A new version of onnx may rename, move or rewrite the functions that are called here."""
     folding._check_kernels.cache_clear()
     if change == "signature":
         monkeypatch.setattr(_op_list, "load_op", lambda domain, op_type: None)

@@ -1,4 +1,4 @@
-"""What is folded: results of a known size, within the limit of bytes and of work."""
+"""Only results of known size are folded, within the limits of bytes and of work."""
 
 from __future__ import annotations
 

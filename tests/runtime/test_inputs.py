@@ -1,4 +1,4 @@
-"""Random inputs: typed, repeatable, and inside the range that their use allows."""
+"""Random inputs are typed, repeatable, and in the range that their readers allow."""
 
 import ml_dtypes
 import numpy as np

@@ -21,7 +21,7 @@ EDGES = [0, 1, -1, *(sign * 2**n + d for n in range(1, 65) for d in (-1, 0, 1) f
 
 
 def numbers(dtype: ir.DataType) -> list[int]:
-    """Numbers of ``dtype`` at the edges of every type."""
+    """Return numbers of ``dtype`` at the limits of every integer type."""
     low = -(1 << dtype.bitwidth - 1) if dtype.is_signed() else 0
     high = low + (1 << dtype.bitwidth) - 1
     return sorted({n for n in EDGES if low <= n <= high})
@@ -50,7 +50,9 @@ def test_every_pair(source: ir.DataType, target: ir.DataType) -> None:
 
 
 def cast(source: ir.DataType, target: ir.DataType) -> ir.Model:
-    """A Cast of the numbers of ``source``, widened afterwards so that NumPy can hold the result."""
+    """Return a model that casts the numbers of ``source``, then widens the result so that NumPy can
+    hold it.
+    """
     array = array_of(numbers(source), source)
     value = ir.Value(name="c", type=ir.TensorType(source), shape=ir.Shape(array.shape))
     value.const_value = ir.Tensor(array, dtype=source, name="c")

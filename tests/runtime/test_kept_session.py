@@ -1,4 +1,6 @@
-"""What ONNX Runtime made of a model is opened again, and made anew once it no longer fits."""
+"""A model that ONNX Runtime optimized is stored and opened again, and stored anew once it is
+outdated.
+"""
 
 from __future__ import annotations
 

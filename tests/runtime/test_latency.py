@@ -1,4 +1,4 @@
-"""Latency is measured for all models in one run."""
+"""The latencies of all models are measured in one interleaved run."""
 
 import itertools
 from functools import partial

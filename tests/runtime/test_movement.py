@@ -1,4 +1,4 @@
-"""Folds of constants that are moved: what the reference kernels say, as views."""
+"""Folds of moved constants give the results of the reference kernels, as views."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``smelt.run`` is given by name: nothing that is given is taken for left out."""
+"""Inputs of ``smelt.run`` by name: no value that the user gives counts as missing."""
 
 from __future__ import annotations
 

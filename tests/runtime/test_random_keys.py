@@ -1,4 +1,4 @@
-"""Typed keys of JAX where a model takes their integers."""
+"""Typed random keys of JAX are accepted where a model takes their integers."""
 
 from __future__ import annotations
 

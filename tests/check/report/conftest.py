@@ -12,7 +12,7 @@ import smelt
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """Chromium, one for each file of tests."""
+    """Start Chromium, once for each file of tests."""
     if CHROMIUM is None:
         pytest.skip("no Chromium here (apt-get install chromium): no report is opened in a browser")
     with opened(tmp_path_factory.mktemp("profile")) as started:
@@ -21,7 +21,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture
 def show(browser, tmp_path):
-    """Open a report in the browser; afterwards it has complained of nothing."""
+    """Open a report in the browser; assert afterwards that it logged no error."""
 
     def opens(report: smelt.HtmlReport, anchor: str = "") -> Browser:
         browser.size(1280, 800)

@@ -1,4 +1,4 @@
-"""The page in a real browser: it draws, searches, opens and selects, and asks no network."""
+"""The page in a real browser: it draws, searches, opens and selects, and loads nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from smelt.spans import recording
 
 
 def is_blank(png: bytes) -> bool:
-    """True for one colour, with a frame at most: a picture without text is a few kB."""
+    """True for a picture of one colour with at most a frame; a picture without text has a few kB."""
     return len(png) < 12_000
 
 

@@ -1,4 +1,6 @@
-"""The data of a report: what became of each node, what passes did, which nodes belong together."""
+"""The data of a report: the state of each node, the work of passes, and which nodes belong
+together.
+"""
 
 from __future__ import annotations
 

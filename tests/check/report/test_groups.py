@@ -1,4 +1,4 @@
-"""How the nodes of both sides are grouped, and what stands on a node and on a group."""
+"""How the nodes of both sides are grouped, and the texts of nodes and groups."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from smelt.ir.text import parse
 
 
 def chain(modules: list[str]) -> ir.Model:
-    """Four nodes in each module, with names such as those of PyTorch's exporters."""
+    """Return four nodes for each module, with names like those of PyTorch's exporters."""
     count = 4 * len(modules)
     body = " ".join(
         f"v{i + 1} = {('Neg', 'Abs', 'Exp', 'Identity')[i % 4]}(v{i})" for i in range(count)

@@ -1,4 +1,4 @@
-"""What the page needs is in the package that users install."""
+"""The installed package contains the files of the page."""
 
 from __future__ import annotations
 

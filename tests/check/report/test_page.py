@@ -1,4 +1,4 @@
-"""No text of a model is markup or script of the page."""
+"""No text of a model becomes markup or script of the page."""
 
 from __future__ import annotations
 

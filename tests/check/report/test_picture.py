@@ -19,7 +19,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def drawn(svg: str) -> Counter[str]:
-    """The texts of a picture, counted."""
+    """Return the texts of a picture, with their counts."""
     return Counter(each.text or "" for each in ET.fromstring(svg).iter(f"{SVG}text"))
 
 

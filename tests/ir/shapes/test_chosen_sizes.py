@@ -1,4 +1,4 @@
-"""Sizes that a model compares with numbers, chooses by that, and divides."""
+"""Sizes that a model compares with numbers, chooses by a Where, and divides."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CONSTANTS = """<int64[3] minus = {-1,-1,-1}, int64[3] ones = {1,1,1}, int64[1] o
 
 
 def shape_of(body: str, name: str, inputs: str = "float[B,S] x") -> list[int | str | None]:
-    """The dims that ``name`` is inferred to have, made-up names as ``?``."""
+    """Return the inferred dims of ``name``; invented symbols as ``?``."""
     model = text.parse(f"g ({inputs}) => (y) {CONSTANTS} {{ {body} }}", 18)
     ShapeInference(model).infer_model()
     (value,) = [v for node in model.graph for v in node.outputs if v.name == name]
@@ -36,7 +36,7 @@ def test_no_size_is_minus_one() -> None:
     assert shape_of(EXPANDED.format(more="") + EXPAND, "y") == [1, "B", "S"]
 
 
-def test_minus_one_is() -> None:
+def test_a_minus_one_equals_minus_one() -> None:
     body = (
         "b = Shape<end=1>(x) m = Neg(one) s = Concat<axis=0>(m, b, m)"
         " c = Equal(s, minus) t = Where(c, ones, s) y = Expand(x, t)"
@@ -110,7 +110,7 @@ def test_the_lesser_and_the_greater_of_sizes(size: str, known: str | int) -> Non
     assert shape_of(body, "y") == [known]
 
 
-def test_outputs_named_by_an_exporter_learn_what_inputs_tell() -> None:
+def test_dims_named_by_an_exporter_get_input_symbols() -> None:
     graph = """g (float[batch,past,4] k, float[batch,1,4] n, float[4,4] w)
         => (float[Concat_3_dim_0,Concat_3_dim_1,4] all, float[batch,M,4] y) <int64[3] s = {-1,1,4}> {
         z = Identity(n) r = Reshape(z, s) all = Concat<axis=1>(k, r) y = MatMul(all, w)
@@ -136,7 +136,7 @@ def test_outputs_named_by_an_exporter_learn_what_inputs_tell() -> None:
     }.items(),
 )
 def test_rows_counted_backwards(places: str, size: list[str]) -> None:
-    """A flip that is written as a Gather: its places are ``Range(B - 1, -1, -1)``."""
+    """A flip that is written as a Gather: its indices are ``Range(B - 1, -1, -1)``."""
     body = (
         "b = Shape<end=1>(x) i = Squeeze(one) n = Squeeze(b) minus_one = Neg(i)"
         f" last = {places} y = Range(last, minus_one, minus_one)"

@@ -1,4 +1,4 @@
-"""Sizes that are rounded down more than once."""
+"""Sizes with nested floor divisions."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def test_one_floor_is_left(before: str, after: str | None) -> None:
 
 
 @pytest.mark.parametrize("size", KEPT)
-def test_other_forms_than_plain_quotients_stay(size: str) -> None:
+def test_other_expressions_stay(size: str) -> None:
     assert str(one_floor(ir.SymbolicDim(size))) == str(ir.SymbolicDim(size))
 
 
 def test_lengths_of_strided_convolutions_are_those_that_exporters_compute() -> None:
-    """As wav2vec 2 does: samples become frames, and positions are added to them."""
+    """As in wav2vec 2: samples become frames, to which positions are added."""
     graph = (
         "g (float[B,1,N] x, float[4,1,10] a, float[4,4,3] b) => () "
         "{ c = Conv<strides=[5]>(x, a) d = Conv<strides=[2]>(c, b) e = Conv<strides=[2]>(d, b) "

@@ -1,4 +1,4 @@
-"""Results whose sizes a runtime knows before a run, and those that it does not."""
+"""Results whose sizes a runtime knows before a run, and results whose sizes it does not know."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ from smelt.ir.shapes.hidden_shapes import hidden_shapes
         ('s = Constant<value_strings=["a", "b"]>() r = LabelOf(s) y = Tile(x, r)', ""),
     ],
 )
-def test_sizes_that_constants_tell(body: str, hidden: str) -> None:
+def test_sizes_that_follow_from_constants_are_known(body: str, hidden: str) -> None:
     model = text.parse(f"g (float[N,4] x, float[2,3] z) => (y) {{ {body} }}")
     assert hidden_shapes(model.graph, frozenset()) == set(hidden.split())

@@ -1,4 +1,6 @@
-"""Shape inference: against the C++ pass of ONNX on all node models, and where it must not guess."""
+"""Shape inference against the C++ inference of ONNX on all node models, and where it must not
+guess.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ EXACT_AT_LEAST = 1800
 
 
 def stripped(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """The model without the types of its outputs and inner results."""
+    """Return the model without the types of its outputs and inner results."""
     copy = onnx.ModelProto()
     copy.CopyFrom(proto)
     del copy.graph.value_info[:]
@@ -31,7 +33,7 @@ def stripped(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def inferred_by_cpp(proto: onnx.ModelProto) -> ir.Model:
-    """What the C++ pass makes of it; the model as it is where that pass fails."""
+    """Return the model with the shapes of the C++ inference; unchanged if that fails."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -42,7 +44,9 @@ def inferred_by_cpp(proto: onnx.ModelProto) -> ir.Model:
 
 @cache
 def verdicts() -> dict[str, list[str]]:
-    """Outputs of all node models by how our shape compares with the one that is declared."""
+    """Count the outputs of all node models by how the inferred shape compares with the declared
+    one.
+    """
     found: dict[str, list[str]] = {"exact": [], "less": [], "wrong": [], "against C++": []}
     for case in tried_cases():
         bare = stripped(case.model)
@@ -85,7 +89,7 @@ def shapes_of(graph: str, opset: int = 23) -> dict[str, str]:
 
 @pytest.mark.parametrize("rows", [1, 2, 512])
 def test_positions_cut_to_a_table_fit_the_tokens_where_they_broadcast(rows: int) -> None:
-    """S rows of a table of 512 are Min(512, S), which broadcasts with S only to S."""
+    """S rows of a table of 512 are Min(512, S), which broadcasts with S only if it is S."""
     graph = (
         f"g (float[B,S] x) => (float[p,q] y) <float[1,{rows}] table = "
         f"{{{','.join('0' * rows)}}}, int64[1] zero = {{0}}, int64[1] one = {{1}}> "
@@ -124,7 +128,7 @@ def test_batches_of_other_names_are_a_third() -> None:
     assert batch not in ("N", "M")
 
 
-def test_sizes_that_are_known_at_run_time_only() -> None:
+def test_data_dependent_sizes_stay_unknown() -> None:
     shapes = shapes_of(
         "g (float[N,4] x, int64[2] s, int64[k] axes) => () "
         "{ a, b = Split<axis=1>(x, s) c = Squeeze(x, axes) d = Squeeze(x) u = Unique<axis=0>(x) }"
@@ -136,7 +140,7 @@ def test_sizes_that_are_known_at_run_time_only() -> None:
 
 
 def test_the_last_positions_of_a_table_fit_the_tokens_where_they_broadcast() -> None:
-    """``biases[max(0, 64 - S):]`` are the last S of 64."""
+    """``biases[max(0, 64 - S):]`` has the last S of 64 rows."""
     graph = (
         "g (float[B,S] x, float[64] biases) => () { s = Shape<start=1>(x) w = Constant<value_ints=[64]>() "
         "zero = Constant<value_ints=[0]>() end = Constant<value_ints=[9223372036854775807]>() "
@@ -169,7 +173,7 @@ def test_sizes_between_bounds(clip: str, dim: str | None) -> None:
     assert found == dim if dim else found.isidentifier()
 
 
-def test_an_axis_count_tells_the_rank() -> None:
+def test_the_number_of_axes_gives_the_rank() -> None:
     assert shapes_of("g (float[N,4] x, int64[1] axes) => () { c = Squeeze(x, axes) }")["c"] != "?"
 
 
@@ -201,7 +205,7 @@ def test_a_sum_of_many_unknown_numbers_is_unknown() -> None:
 
 
 def test_a_loop_state_that_no_iteration_reads_may_change_its_rank() -> None:
-    """The last round writes it; a loop that may make none returns what it starts with."""
+    """The last iteration writes it; a loop that may run none returns the initial state."""
     loop = (
         "g (float[3,B] x, int64 n) => () {{ c = Constant<value=bool {{1}}>() k = Constant<value=int64 {{4}}>() "
         "u = Constant<value=float {{0}}>() s, y = Loop({0}, c, u, x) <body = b (int64 i, bool d, float p, "
@@ -230,8 +234,8 @@ def test_a_loop_that_appends() -> None:
     assert shapes["z"] not in ("1", "2")
 
 
-def test_loops_in_loops_are_inferred_anew_from_better_operands() -> None:
-    """Rows of what both carry depend on nothing else, so only how they start tells their number."""
+def test_nested_loops_are_inferred_again_from_better_known_operands() -> None:
+    """The number of rows of both states follows only from their initial shapes."""
     model = text.parse("""
         g (float[?,?] x, float[4,4] w, int64 n, bool c) => (float[?,?] y) {
             y = Loop(n, c, x) <body = outer (int64 i, bool k, float[?,?] p) => (bool m, float[?,?] q) {
@@ -258,7 +262,7 @@ def test_wrong_declared_shapes_of_inner_results_are_replaced() -> None:
     assert inner.shape.dims == (2, 3)
 
 
-def test_the_interface_is_given_back() -> None:
+def test_restore_interface_returns_the_declared_shapes() -> None:
     model = text.parse("g (float[?,3] x) => (float[?,q] y) { y = Neg(x) }")
     before = text.canonical(model)
     shapes = ShapeInference(model)
@@ -288,7 +292,7 @@ def test_elements_of_a_slice_that_runs_backwards_are_not_tracked_wrongly() -> No
     assert shapes.elements(model.graph[-1].outputs[0]) in (None, [5, 4, 3])
 
 
-def test_a_vector_that_doubles_is_forgotten() -> None:
+def test_elements_of_a_vector_that_keeps_doubling_are_dropped() -> None:
     body = " ".join(f"v{i + 1} = Concat<axis=0>(v{i}, v{i})" for i in range(40))
     shapes = shapes_of(f"g (float[2] x) => () {{ v0 = Shape(x) {body} }}")
     assert shapes["v40"] == str(2**40)
@@ -326,7 +330,7 @@ w = Mul(a, e)
 }"""
 
 
-def test_numbers_of_a_body_that_are_not_known_have_names_of_their_own() -> None:
+def test_unknown_sizes_in_bodies_get_their_own_symbols() -> None:
     model = text.parse(CHOOSES)
     shapes = ShapeInference(model)
     shapes.infer_model()

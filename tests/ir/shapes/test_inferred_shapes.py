@@ -1,6 +1,6 @@
-"""Each shape and type that inference tells of an operator is that of its result.
+"""Each inferred shape and type of an operator is that of its result.
 
-Of random operands that fit together, at two sizes of the dims that are open.
+Operands are random and fit together; open dims have two sizes each.
 """
 
 from __future__ import annotations
@@ -35,9 +35,8 @@ def _arrays(model: ir.Model, sizes: dict[str, int]) -> Iterator[np.ndarray]:
 
 
 def compared(proto: onnx.ModelProto) -> tuple[Counter[str], list[str]]:
-    """How many dims the results have, how many of these inference tells, and what it tells wrong.
-
-    Raises SmeltError if the model does not run.
+    """Return how many dims the results have, how many of them are inferred, and which are inferred
+    wrong. Raises SmeltError if the model does not run.
     """
     model = ir.from_proto(proto)
     run = open_runner(model.clone())
@@ -63,7 +62,7 @@ def compared(proto: onnx.ModelProto) -> tuple[Counter[str], list[str]]:
 
 
 def agreement(draws: range, opsets: Sequence[int]) -> tuple[dict[str, Counter[str]], list[str]]:
-    """The counts by operator, and all that is wrong."""
+    """Return the counts by operator, and every dim that is inferred wrong."""
     found: dict[str, Counter[str]] = {}
     wrong: list[str] = []
     for name, number in product(operators(), draws):
@@ -82,7 +81,7 @@ def agreement(draws: range, opsets: Sequence[int]) -> tuple[dict[str, Counter[st
 @pytest.mark.parametrize(
     "start", [0, *(pytest.param(start, marks=pytest.mark.slow) for start in range(5, 500, 5))]
 )
-def test_shapes_that_are_inferred_are_those_of_the_results(start: int) -> None:
+def test_inferred_shapes_are_those_of_the_results(start: int) -> None:
     found, wrong = agreement(range(start, start + 5), (13, 18, 20, 23))
     assert not wrong, "\n".join(wrong)
     assert len(found) > 120

@@ -1,7 +1,7 @@
-"""What is found in the first round of a loop holds in later rounds only if sizes stay.
+"""Sizes inferred for the first iteration of a loop hold in later ones only if they stay equal.
 
-Each model is run as it is and optimized. A size that the first round told, and that was kept as a
-constant, would show.
+Each model runs as it is and optimized, which would show a size of the first iteration that became a
+constant.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def test_size_queries_in_a_loop_keep_their_results(loop: str) -> None:
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_sizes_that_are_bound(loop: str) -> None:
+def test_bound_sizes(loop: str) -> None:
     sizes = {"N": 1, "M": 1, "W": 6}
     bound = smelt.compile(_model(loop, known=False), target="onnx", dims=sizes)
     for theirs, ours in zip(OnnxRuntime(_model(loop))(*INPUTS), bound(*INPUTS), strict=True):
@@ -110,7 +110,7 @@ def test_sizes_that_are_bound(loop: str) -> None:
 
 @pytest.mark.parametrize("loop", LOOPS)
 def test_other_sizes_in_the_same_model(loop: str) -> None:
-    """What was inferred for some sizes is given back, also what was a constant for these."""
+    """Facts inferred for some sizes are erased before others, also constants."""
     model = _model(loop)
     shapes = ShapeInference(model)
     shapes.infer_model()
@@ -142,7 +142,7 @@ def test_a_function_called_for_two_sizes() -> None:
 
 
 def test_ranks_that_bodies_declare_are_kept() -> None:
-    """ONNX Runtime runs no Scan whose body leaves the rank of what it stacks open."""
+    """ONNX Runtime rejects a Scan whose body leaves the rank of a stacked output open."""
 
     def model() -> ir.Model:
         return text.parse(

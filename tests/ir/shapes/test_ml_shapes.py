@@ -1,4 +1,4 @@
-"""Columns of the scores of classifiers, as ONNX Runtime returns them."""
+"""The number of scores of classifiers, as ONNX Runtime returns them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ML = "ai.onnx.ml"
 
 
 def svm(labels: int, *, voting: bool, probabilities: bool) -> dict[str, object]:
-    """Attributes of an SVM that votes by vectors of each class, or of a linear one."""
+    """Return the attributes of an SVM that votes by the vectors of each class, or of a linear one."""
     pairs = labels * (labels - 1) // 2
     found: dict[str, object] = {"classlabels_ints": list(range(labels)), "kernel_type": "LINEAR"}
     found["kernel_params"] = [0.5, 0.25, 3.0]

@@ -1,4 +1,4 @@
-"""Sizes that a fold tells reach whatever reads them."""
+"""Sizes that a fold reveals reach all readers."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ SIZES: dict[str, str] = {
 
 @pytest.mark.parametrize("source", SIZES)
 def test_readers_of_a_fold_know_their_sizes(source: str) -> None:
-    """``x`` is spread to 4 or (3, 4) rows, and a Slice that takes all of them is seen through."""
+    """``x`` is expanded to 4 or (3, 4) rows, and a Slice that takes all rows is dropped."""
     model = text.parse(
         f"""agraph (float[1, 4] x, float[4, 4] w, float[4] b) => (float[M, N] y) {{
             {SIZES[source]}
@@ -96,7 +96,7 @@ agraph (float[1, 4] x, bool c) => (float[M, 4] y) {
 """
 
 
-def test_into_branches_and_out() -> None:
+def test_sizes_reach_branches_and_their_results() -> None:
     model = text.parse(CAPTURED, 23)
     optimize_model(model)
     assert [node.op_type for node in model.graph] == ["Expand", "If", "Relu"]
@@ -128,7 +128,7 @@ agraph (float[1, 4] x, int64 n) => (float[M, 4] y) {
 """.replace("Loop (n, going)", "Loop (n, going, start)")
 
 
-def test_into_loops_and_out() -> None:
+def test_sizes_reach_loop_bodies_and_their_results() -> None:
     model = text.parse(CARRIED, 23)
     optimize_model(model)
     loop = next(node for node in model.graph if node.op_type == "Loop")

@@ -1,4 +1,4 @@
-"""Counting factors says what the library says with SymPy, or leaves the Reshape to it."""
+"""Counting factors gives the shapes that the library finds with SymPy, or leaves the Reshape to it."""
 
 import itertools
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ def test_the_quotient_is_a_number_or_a_product_of_names(
         ((ir.SymbolicDim("N + 1"), 2), ()),
     ],
 )
-def test_the_rest_is_left_to_the_library(dims: Dims, others: Dims) -> None:
+def test_other_quotients_are_left_to_the_library(dims: Dims, others: Dims) -> None:
     assert quotient(dims, others) is None
 
 
@@ -62,9 +62,7 @@ def test_the_rest_is_left_to_the_library(dims: Dims, others: Dims) -> None:
         ((ir.SymbolicDim(None),), (2,), None),
     ],
 )
-def test_a_quotient_without_rest_is_not_rounded(
-    dims: Dims, others: Dims, size: int | str | None
-) -> None:
+def test_an_exact_quotient_has_no_floor(dims: Dims, others: Dims, size: int | str | None) -> None:
     assert exact_quotient(dims, others) == size
 
 
@@ -111,8 +109,8 @@ def _by_library(dims: Sequence[int | str], target: Sequence[int]) -> list[str]:
     return [str(dim) for dim in result]
 
 
-def test_a_cut_size_is_the_whole_one_where_no_element_is_left_out() -> None:
-    """As GPT-Neo merges heads by the size of a mask that is cut to 64 positions."""
+def test_a_clamped_size_is_the_whole_one_if_no_element_is_lost() -> None:
+    """GPT-Neo merges heads by the size of a mask that is cut to 64 positions."""
     source = (
         "g (float[B,S,2,8] x, float[B,M,2,8] z) => () { b = Shape<start=0, end=1>(x) "
         "s = Shape<start=1, end=2>(x) most = Constant<value_ints=[64]>() "

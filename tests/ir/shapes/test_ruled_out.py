@@ -1,4 +1,4 @@
-"""Sizes that one branch cannot have end the runs that take it; files with them are not written."""
+"""Sizes that a branch cannot have abort the runs that take it; no file is written for such a model."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def test_a_run_that_takes_the_other_branch_has_its_result(options: dict[str, Any
 
 
 @pytest.mark.parametrize("options", [{"target": "host", "engine": "numpy"}, {"target": "c"}])
-def test_sizes_that_the_model_has_itself(options: dict[str, Any]) -> None:
+def test_sizes_that_the_model_fixes_itself(options: dict[str, Any]) -> None:
     artifact = smelt.compile(model(BRANCHES, 8), **options)
     (result,) = artifact(X, np.array(True), W, V)
     np.testing.assert_array_equal(result, np.full((1, 4), 8, np.float32))
 
 
-def test_the_error_of_a_file_names_the_node_and_the_way_out() -> None:
+def test_the_error_names_the_node_and_the_fix() -> None:
     optimized = smelt.optimize(model(BRANCHES, 8))
     with pytest.raises(InvalidModel) as caught:
         smelt.to_proto(optimized)
@@ -67,7 +67,7 @@ def test_a_file_without_such_sizes_is_written() -> None:
     smelt.to_proto(smelt.optimize(model(BRANCHES)))
 
 
-def test_a_loop_that_may_make_no_round() -> None:
+def test_a_loop_that_may_run_no_iteration() -> None:
     artifact = smelt.compile(model(ROUNDS, 8), target="host", engine="numpy")
     state = np.full((1, 4), 3, np.float32)
     (result,) = artifact(X, np.array(0), V, state)
@@ -96,7 +96,7 @@ NESTED = """g (float[1,T] x, bool c, float[8,4] w, float[6,4] v) => (float[1,4] 
 
 
 @pytest.mark.parametrize("options", [{"target": "host", "engine": "numpy"}, {"target": "c"}])
-def test_a_branch_of_which_no_branch_can_run(options: dict[str, Any]) -> None:
+def test_a_branch_whose_inner_branches_both_fail(options: dict[str, Any]) -> None:
     artifact = smelt.compile(model(NESTED, 8), **options)
     (result,) = artifact(X, np.array(True), W, V)
     np.testing.assert_array_equal(result, np.full((1, 4), 8, np.float32))
@@ -105,8 +105,8 @@ def test_a_branch_of_which_no_branch_can_run(options: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("taken", [0, 1])
-def test_a_branch_that_is_taken_for_sure(taken: int) -> None:
-    """Of the model that it leaves, no file is written either."""
+def test_a_branch_that_every_run_takes(taken: int) -> None:
+    """No file is written for the model with that branch inlined, either."""
     graph = BRANCHES.replace("bool c, ", "").replace(
         "{\n  y", f"{{ c = Constant<value=bool {{{taken}}}>()\n  y"
     )

@@ -1,4 +1,4 @@
-"""Dims without a size or a name get names, and are refused where names are due."""
+"""Dims without a size or a name get symbols, and rules may not return unnamed dims."""
 
 import onnx_ir as ir
 import pytest

@@ -1,4 +1,4 @@
-"""The registry of onnx-shape-inference stays as it was, whatever smelt does."""
+"""smelt never changes the registry of onnx-shape-inference."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_the_library_infers_as_before_once_smelt_was_used() -> None:
     assert done.stdout.strip() == "as before", done.stderr
 
 
-def test_ours_begins_with_all_rules_of_the_library() -> None:
+def test_the_registry_begins_with_all_rules_of_the_library() -> None:
     all_operators()
     take_over()
     listed = {(domain, op_type) for domain, op_type, _ in theirs.iter_supported()}
@@ -83,7 +83,7 @@ def test_models_with_subgraphs_are_inferred_by_our_rules() -> None:
 
 
 def test_each_rule_is_checked_once() -> None:
-    """The registry lists a version again for each registration; each is wrapped once all the same."""
+    """The registry lists a version again for each registration; each version is wrapped once."""
     ShapeInference(text.parse("g (float[2] x) => (float[2] y) { y = Abs(x) }"))
     for op_type in ("Add", "Tanh", "Reshape"):
         rule = registry.get("", op_type, version=20)

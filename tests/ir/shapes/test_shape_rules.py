@@ -1,4 +1,4 @@
-"""Rules of our own over the library's."""
+"""smelt's own shape rules, which replace those of the library."""
 
 from __future__ import annotations
 
@@ -93,11 +93,11 @@ def test_constant_of_shape_of_unknown_sizes_has_a_rank_at_most() -> None:
 
 
 def failing(context: object, node: object) -> None:
-    """A rule that stumbles."""
+    """Return a rule that raises an unexpected exception."""
     raise AttributeError("no such thing")
 
 
-def test_a_rule_of_ours_that_fails_is_our_fault() -> None:
+def test_a_failing_rule_of_smelt_is_an_internal_error() -> None:
     model = text.parse("g (float[2] x) => (y) { y = Neg(x) }")
     model.graph[0].name = "here"
     with pytest.raises(InternalError, match="shape rule of Neg") as caught:
@@ -139,14 +139,14 @@ def test_impossible_operands_are_refused(graph: str) -> None:
     assert caught.value.code == "E317"
 
 
-def test_starts_that_are_no_vector_say_nothing() -> None:
+def test_starts_of_another_rank_leave_the_shape_unknown() -> None:
     model = text.parse("g (float[2,3] x, int64 s, int64 e) => (y) { y = Slice(x, s, e) }")
     ShapeInference(model).infer_model()
     shape = model.graph.outputs[0].shape
     assert shape is None or not shape.is_static()
 
 
-def test_a_pad_may_leave_nothing() -> None:
+def test_a_pad_may_give_an_empty_result() -> None:
     graph = "g (float[2,3] x) => (y) { p = Constant<value_ints=[-1,0,-1,0]>() y = Pad(x, p) }"
     model = text.parse(graph)
     ShapeInference(model).infer_model()
@@ -169,7 +169,7 @@ TOLD_BY_NUMBERS = {
 
 
 @pytest.mark.parametrize(("body", "dims"), TOLD_BY_NUMBERS.values(), ids=TOLD_BY_NUMBERS.keys())
-def test_sizes_that_numbers_tell(body: str, dims: str) -> None:
+def test_dims_whose_text_is_a_number_become_ints(body: str, dims: str) -> None:
     model = text.parse(f"g (float[2,3] x, int64[2] r, int64 k, float a) => (y) {{ {body} }}")
     ShapeInference(model).infer_model()
     shape = model.graph.outputs[0].shape

@@ -1,4 +1,4 @@
-"""Sizes that inference tells of open dims are those of the results, at each length of the dims."""
+"""Inferred expressions of open dims give the sizes of the results, at each length of the dims."""
 
 from __future__ import annotations
 
@@ -93,7 +93,9 @@ UNTOLD = {
 
 
 def model_of(head: str, body: str) -> ir.Model:
-    """The model of a body; its outputs are the results with names of one of the last letters."""
+    """Return the model of a body; its outputs are the results whose names are among the last
+    letters.
+    """
     model = text.parse(f"g ({head}) => () {CONSTANTS} {{ {body} }}", 18)
     results = [value for node in model.graph for value in node.outputs]
     model.graph.outputs.extend(v for v in results if v.name is not None and v.name in "uvwyz")

@@ -1,4 +1,4 @@
-"""Loops and branches that carry sequences: their types, and the tensors beside them."""
+"""Loops and branches that carry sequences: their types, and those of tensors beside them."""
 
 import numpy as np
 import onnx_ir as ir
@@ -40,7 +40,7 @@ def results(model: ir.Model, *inputs: object) -> list[list[int]]:
 @pytest.mark.parametrize("types", [("", ""), ("seq(float)", "float[N]"), ("seq(float)", "")])
 @pytest.mark.parametrize("rounds", [0, 1, 3])
 def test_a_tensor_that_grows_beside_a_sequence_has_no_known_size(types, rounds):
-    """The library takes what a round returns for what the loop does: 4 elements, of 16."""
+    """The library takes the result of one iteration, 4 elements, for that of the loop, 16 elements."""
     source = GROWING.format(*types)
     inputs = np.float32([1, 2]), np.int64(rounds)
     right = [[2 << rounds], rounds]
@@ -48,9 +48,11 @@ def test_a_tensor_that_grows_beside_a_sequence_has_no_known_size(types, rounds):
     assert results(smelt.optimize(text.parse(source)), *inputs) == right
 
 
-def test_a_body_that_says_no_types_gets_a_sequence():
-    """PyTorch's exporter writes so of an EmbeddingBag: the state became a tensor, which no
-    runtime loads."""
+def test_an_untyped_body_gets_the_sequence_type():
+    """PyTorch's exporter writes such a body for EmbeddingBag.
+
+    With the library's rule, the state became a tensor, which no runtime loads.
+    """
     model = text.parse(GROWING.format("", ""))
     ShapeInference(model).infer_model()
     (loop,) = (node for node in model.graph if node.op_type == "Loop")

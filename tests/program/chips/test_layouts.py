@@ -1,4 +1,4 @@
-"""Operators get their operands in the layouts that they declare, with as few conversions as can be."""
+"""Operands get the layouts that their operators declare, with as few conversions as possible."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ X = "(float[1,2,3,3] x) => (float[1,2,3,3] y)"
 
 
 def converted(body: str, interface: str = X, *, packs: bool = False) -> Program:
-    """The program in layouts, held against what its operators say and against its numbers."""
+    """Return the program in layouts, after checks of its layouts and its results."""
     source = lowered(f"g {interface} {{ {body} }}")
     made = with_layouts(source, TABLE, interface=packs)
     verify_layouts(made, TABLE)
@@ -73,7 +73,7 @@ def test_conversions_cancel_between_operators_and_through_elementwise_ones() -> 
 
 
 def test_a_group_takes_the_layout_with_the_fewest_bytes_to_convert() -> None:
-    """Two of the three that meet in the sum are blocked, so the sum is."""
+    """Two of the three operands of the sum are blocked, so the sum is, too."""
     pool = "MaxPool<kernel_shape = [1,1]>"
     made = converted(f"{W} a = Conv(x, w) b = {pool}(x) s = Add(a, b) c = {pool}(s) y = {pool}(c)")
     assert Counter(moves(made)) == {
@@ -81,7 +81,7 @@ def test_a_group_takes_the_layout_with_the_fewest_bytes_to_convert() -> None:
     }  # fmt: skip
 
 
-def test_a_value_is_converted_once_for_all_its_readers() -> None:
+def test_readers_share_a_conversion() -> None:
     made = converted(f"{W} a = Conv(x, w) b = Conv(x, w) y = Add(a, b)")
     assert moves(made) == ["None > NHWC", "NHWC > None"]
     assert len(made.constants) == 1
@@ -97,7 +97,7 @@ def test_a_broadcast_operand_keeps_its_operator_row_by_row() -> None:
     assert moves(converted(body)) == ["None > NHWC", "NHWC > None"]
 
 
-def test_the_caller_packs_the_interface_where_asked() -> None:
+def test_with_interface_the_caller_packs_inputs_and_outputs() -> None:
     made = with_layouts(
         lowered(f"g {X} {{ {W} a = Relu(x) b = Conv(a, w) y = Relu(b) }}"), TABLE, interface=True
     )
@@ -112,7 +112,7 @@ def test_an_input_and_a_constant_that_are_outputs_stay_as_they_are() -> None:
     assert len(made.constants) == 2
 
 
-def test_a_function_says_it_by_attributes() -> None:
+def test_a_function_may_choose_layouts_by_attributes() -> None:
     def by_group(program: Program, instruction: object) -> Layouts:
         return CONV
 
@@ -126,7 +126,7 @@ def test_a_layout_of_another_rank_is_refused() -> None:
         with_layouts(source, {"Relu": Layouts((NHWC,), (NHWC,))})
 
 
-def test_operands_in_another_layout_than_declared_are_found() -> None:
+def test_verify_finds_operands_in_another_layout() -> None:
     source = lowered(f"g {X} {{ {W} y = Conv(x, w) }}")
     with pytest.raises(InternalError, match="finds its tensors as rows, rows, rows"):
         verify_layouts(source, TABLE)

@@ -53,7 +53,7 @@ def entry(row: str) -> str:
 
 
 def staged(program: Program, share: float, double_buffer: bool = False, **options: object) -> str:
-    """Return what is told of ``program`` in memories of this share of the largest instruction."""
+    """Return the record of ``program`` in memories of this share of the largest instruction."""
     most = max(
         sum(program.slots[slot].nbytes for slot in (*each.inputs, *each.outputs) if slot >= 0)
         for each in program.instructions
@@ -70,7 +70,7 @@ def staged(program: Program, share: float, double_buffer: bool = False, **option
 
 
 def _second_apart(instruction: Instruction, operand: int | None) -> str:
-    """Return the memory of weights for second operands, and the other for all else."""
+    """Return the memory of weights for second operands, and the other memory for everything else."""
     return WEIGHTS if operand == 1 else "near"
 
 

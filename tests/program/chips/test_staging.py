@@ -1,4 +1,4 @@
-"""Loads, stores, spills and bands through a small memory; the numbers stay, and so do the limits."""
+"""Loads, stores, spills and bands through a small memory; results stay equal, and limits hold."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def sram(values: int) -> Memory:
 
 @st.composite
 def programs(draw: st.DrawFn) -> str:
-    """Up to 10 sums and negations over vectors of one size, some returned."""
+    """Draw up to 10 sums and negations of vectors of one size; some results are returned."""
     names, lines = ["x", "z"], []
     for i in range(draw(st.integers(1, 10))):
         a, b = draw(st.sampled_from(names)), draw(st.sampled_from(names))
@@ -47,7 +47,7 @@ ARRAYS = [np.linspace(-1, 2, SIDE, dtype=np.float32), np.arange(SIDE, dtype=np.f
 
 
 def check_places(plan: SpacesPlan, near: Memory) -> None:
-    """No two slots that are live together share bytes, and instructions compute in near memory."""
+    """Assert that live slots share no bytes, and that instructions compute in near memory."""
     slots = plan.program.slots
     for instruction in plan.program.instructions:
         if instruction.op not in (LOAD, STORE):
@@ -92,7 +92,7 @@ def test_tensors_that_do_not_fit_are_spilled_and_loaded_again() -> None:
     assert ops(staged) == "Load Neg Load Neg Store Add Add Load Add Store"
 
 
-def test_loads_go_ahead_of_the_computation_before() -> None:
+def test_loads_move_before_the_previous_computation() -> None:
     source = f"""g (float[{SIDE}] x, float[{SIDE}] z) => (float[{SIDE}] y) {{ a = Neg(x) y = Add(a, z) }}"""
     assert ops(stage(lowered(source), DRAM, sram(4))) == "Load Load Neg Add Store"
     assert (
@@ -116,14 +116,14 @@ def test_a_home_memory_has_a_limit_too() -> None:
     assert "bytes: a" in str(caught.value)
 
 
-def test_a_slot_in_no_memory_is_a_mistake() -> None:
+def test_a_slot_without_a_memory_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
         plan_spaces(lowered(CHAIN), (Memory("tcm"),))
     assert caught.value.code == "E660"
 
 
 @pytest.mark.parametrize("memory", [("a", -1, 1), ("a", 1, 0)])
-def test_sizes_of_a_memory_are_no_less_than_nothing(memory: tuple[str, int, int]) -> None:
+def test_negative_memory_sizes_are_refused(memory: tuple[str, int, int]) -> None:
     with pytest.raises(UsageError):
         Memory(*memory)
 
@@ -150,7 +150,7 @@ def test_bands_of_a_convolution_stream_through_a_small_memory() -> None:
 
 
 def place(instruction: Instruction, operand: int | None) -> str:
-    """Second operands in the weights' memory, all else in that of activations."""
+    """Return the memory of weights for second operands, that of activations for everything else."""
     return "weights" if operand == 1 else "acts"
 
 
@@ -180,7 +180,7 @@ def test_the_memory_that_is_too_small_is_named() -> None:
         plan_staged(lowered(source), DRAM, near, place=place)
 
 
-def test_a_place_that_is_no_memory_is_told() -> None:
+def test_an_unknown_memory_name_is_refused() -> None:
     source = lowered(f"g (float[{SIDE}] x) => (float[{SIDE}] y) {{ y = Neg(x) }}")
     near = [Memory("acts", BYTES), Memory("weights", BYTES)]
     with pytest.raises(UsageError, match="the memories are 'acts', 'weights'"):
@@ -189,8 +189,10 @@ def test_a_place_that_is_no_memory_is_told() -> None:
         tile_to_fit(source, 32, (0,), place=place)
 
 
-def test_tiles_share_what_they_read_and_it_stays_near() -> None:
-    """In four boxes of two filters and half of the rows, each half of the weights is loaded once."""
+def test_bands_shared_by_tiles_are_loaded_once() -> None:
+    """There are four tiles of two filters and half of the rows; each half of the weights is loaded
+    once.
+    """
     source = (
         """g (float[1,4,16,16] x, float[8,4,3,3] w) => (float[1,8,14,14] y) { y = Conv(x, w) }"""
     )

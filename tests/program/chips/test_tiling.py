@@ -1,4 +1,4 @@
-"""The bands of an instruction, put together, are the whole: windows, halos, groups, products."""
+"""The bands of an instruction together compute the whole: windows, halos, groups, products."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def inputs_of(program: Program) -> list[np.ndarray]:
 
 
 def check(source: str, axis: int, size: int) -> Program | None:
-    """The program in bands, which computes the same; None if it cannot be split so."""
+    """Return the program in bands, after a check of its results; None if it cannot be split."""
     return check_tiles(source, {axis: size})
 
 
 def check_tiles(source: str, sizes: Sizes) -> Program | None:
-    """The program in tiles, which computes the same; None if it cannot be split so."""
+    """Return the program in tiles, after a check of its results; None if it cannot be split."""
     program = lowered(source)
     (instruction,) = program.instructions
     bands = split(program, instruction, sizes)
@@ -180,7 +180,7 @@ CONV = "g (float[1,8,32,32] x, float[64,8,3,3] w) => (float[1,64,30,30] y) { y =
 
 
 def loads(tiled: Program, position: int) -> int:
-    """Bytes that the tiles read of an operand, what neighbours share counted once."""
+    """Return the bytes that the tiles read of an operand; a band that neighbors share counts once."""
     found, held = 0, -1
     for instruction in tiled.instructions:
         if instruction.op == "Conv" and instruction.inputs[position] != held:
@@ -204,7 +204,9 @@ def test_two_axes_where_one_is_not_enough() -> None:
 
 
 def test_the_cost_decides() -> None:
-    """By default little is moved, so the small operand goes by; a vendor may want few tiles."""
+    """By default the bytes moved decide, so the small operand is loaded again; another cost may
+    prefer few tiles.
+    """
     program = lowered(CONV)
     little, few = (
         tile_to_fit(program, 16000),
@@ -255,8 +257,8 @@ def test_three_axes_where_two_are_not_enough() -> None:
     assert max(sum(tiled.slots[s].nbytes for s in (*i.inputs, *i.outputs)) for i in conv) <= 2000
 
 
-def test_a_search_over_three_axes_asks_each_of_them_once() -> None:
-    """The bands of an axis are looked at alone, and tiles share what the outer axes leave."""
+def test_the_search_measures_each_axis_once() -> None:
+    """The bands of an axis are measured by themselves, and tiles share the results of outer axes."""
     program = lowered(
         "g (float[1,32,56,56] x, float[64,32,3,3] w) => (float[1,64,54,54] y) { y = Conv(x, w) }"
     )
@@ -277,7 +279,7 @@ LONG = "g (float[6,600] x, float[600,10] w) => (float[6,10] y) { y = MatMul(x, w
 
 @pytest.mark.parametrize("budget", [600, 2000, 5000, 40000])
 def test_a_long_sum_in_parts(budget: int) -> None:
-    """One element needs 4.8 KB of operands; parts go on from the sum so far."""
+    """One result element needs 4.8 KB of operands; each part continues from the partial sum."""
     program = lowered(LONG)
     tiled = tile_to_fit(program, budget, (0, 1), sums=SUMS)
     dots = [i for i in tiled.instructions if i.op == "DotGeneral"]
@@ -291,7 +293,7 @@ def test_a_long_sum_in_parts(budget: int) -> None:
     assert set(stages) == ({None} if budget == 40000 else {"first", "middle", "last"})
 
 
-def test_programs_that_no_tile_makes_fit_say_why() -> None:
+def test_misfit_names_the_excess_bytes() -> None:
     program = lowered(LONG)
     assert tile_to_fit(program, 600, (0, 1)).instructions == program.instructions
     assert not misfit(program, 600, (0, 1), sums=SUMS)

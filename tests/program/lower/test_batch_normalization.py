@@ -1,4 +1,4 @@
-"""BatchNormalization of a vector, which ONNX takes for one channel."""
+"""BatchNormalization of a vector, which ONNX treats as one channel, and in training mode."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_vector_is_one_channel(target: str) -> None:
         np.testing.assert_allclose(run(*given)[0], wanted(*given)[0], rtol=1e-5)
 
 
-def test_it_has_no_scale_for_each_element() -> None:
+def test_a_vector_takes_one_scale_only() -> None:
     with pytest.raises(InvalidModel, match="E317"):
         smelt.optimize(text.parse(VECTOR.format(3), 15))
 
@@ -50,6 +50,6 @@ def test_a_batch_is_normalized_by_its_own_statistics(shape: tuple[int, ...]) -> 
     np.testing.assert_allclose(variances, 0.7 * variance + 0.3 * spread, rtol=1e-5)
 
 
-def test_a_batch_of_nothing_has_no_mean() -> None:
+def test_an_empty_batch_is_refused() -> None:
     with pytest.raises(SmeltError, match="the mean of a batch without elements"):
         smelt.compile(text.parse(TRAINING.format("0,3,5"), 15), target="host")

@@ -1,4 +1,4 @@
-"""A branch whose operands surely do not fit ends the runs that take it, and only those."""
+"""A branch whose operands never fit aborts the runs that take it, and only those."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def test_host(broken: str) -> None:
 
 
 def test_c() -> None:
-    """Sizes of other operands were read beyond their end."""
+    """Without the abort, the C code would read beyond the end of operands."""
     artifact = compiled(model(BROKEN["an Add of other sizes"], "q = Neg(x)"), "c")
     check_the_broken_branch_fails(artifact, (X, np.ones((2, 4), np.float32)))
 
 
-def test_the_error_names_what_does_not_hold() -> None:
+def test_the_error_names_the_violated_condition() -> None:
     artifact = compiled(model("p = Add(x, w)", "q = Neg(x)"), "host")
     with pytest.raises(UsageError) as caught:
         artifact(X, np.ones((2, 4), np.float32), np.array(True))
@@ -63,7 +63,7 @@ def test_the_error_names_what_does_not_hold() -> None:
     assert caught.value.fix
 
 
-def test_a_broken_node_that_nothing_needs_is_no_matter() -> None:
+def test_a_broken_node_without_readers_is_ignored() -> None:
     artifact = compiled(model("u = Add(x, w) p = Exp(x)", "q = Neg(x)"), "host")
     (result,) = artifact(X, np.ones((2, 4), np.float32), np.array(True))
     np.testing.assert_allclose(result, np.exp(X), rtol=1e-6)
@@ -80,7 +80,7 @@ LOOP = """g (float[2,3] x, float[2,4] w, int64 n) => (float[2,3] y) { t = Consta
 
 
 @pytest.mark.parametrize("target", ["host", "c"])
-def test_a_round_that_cannot_run_is_refused(target: str) -> None:
-    """A loop might make no round, but none of the others would succeed."""
+def test_a_loop_body_that_cannot_run_is_refused(target: str) -> None:
+    """The loop might run no iteration, but any other run would fail."""
     with pytest.raises(SmeltError, match="does not hold"):
         compiled(LOOP, target)

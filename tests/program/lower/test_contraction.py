@@ -43,7 +43,7 @@ def test_matmul(inputs: str, expected: list[str], dims: DotDims) -> None:
     assert dims_of(program) == dims
 
 
-def test_batch_sizes_that_may_differ_are_those_of_the_result() -> None:
+def test_batch_sizes_that_may_differ_are_expanded_to_the_result() -> None:
     program = lowered("g (float[B,2,3] x, float[C,3,4] y) => (z) { z = MatMul(x, y) }")
     assert ops(program) == ["Expand", "Expand", "DotGeneral"]
     batch = {str(program.slots[step.outputs[0]].shape[0]) for step in program.instructions}

@@ -1,4 +1,4 @@
-"""An output that is declared with fewer dims than a run gives it is refused, not an error of Python."""
+"""An output declared with fewer dims than a run gives it is refused with a coded error."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ RESIZE = """g (float[1,1,2,4] x, float[4] scales) => (float y)
 { y = Resize<mode="linear">(x, , scales) }"""
 
 
-def test_a_resize_that_a_run_decides() -> None:
+def test_a_resize_with_run_time_sizes() -> None:
     with pytest.raises(SmeltError, match=r"E411 the size .* of 'y'"):
         smelt.compile(text.parse(RESIZE, 19), target="host", engine="numpy")

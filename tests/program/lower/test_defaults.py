@@ -1,4 +1,4 @@
-"""An attribute that is left out is lowered like one that is written with its default."""
+"""An absent attribute is lowered like one that is written with its default."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def defaults(node: ir.Node, opset: int) -> dict[str, ir.Attr]:
 
 
 def told(model: ir.Model) -> object:
-    """Return the instructions and slots, or the error that tells why there are none.
+    """Return the instructions and slots, or the error.
 
-    Floats are rounded: an attribute that is written is one of 32 bits.
+    Floats are rounded, because attributes have 32 bits.
     """
     copy = model.clone()
     try:

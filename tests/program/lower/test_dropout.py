@@ -1,4 +1,4 @@
-"""Dropout on C and the host: the identity, or the end of a run that would drop elements."""
+"""Dropout on c and host: the identity; a run that would drop elements aborts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CASES = {
 
 
 def drops(name: str, ratio: float, training: bool) -> bool:
-    """Whether a run of a case would drop elements."""
+    """True if a run of the case would drop elements."""
     ratio = {"a constant ratio": 0.25, "a constant ratio of 0": 0, "no ratio": 0.5}.get(name, ratio)
     return ratio != 0 and {"trained": True, "not trained": False}.get(name, training)
 

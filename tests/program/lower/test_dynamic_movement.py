@@ -1,4 +1,4 @@
-"""Sizes that only a run knows get a name each, also where shape inference left them unnamed."""
+"""Data-dependent sizes get a symbol each, also where shape inference left them unnamed."""
 
 from __future__ import annotations
 

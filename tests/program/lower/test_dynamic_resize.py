@@ -1,4 +1,4 @@
-"""How many rows antialias sums, if the scale is computed and the sizes are declared."""
+"""The number of rows that antialias sums, if the scale is computed and the sizes are declared."""
 
 from __future__ import annotations
 

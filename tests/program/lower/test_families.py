@@ -1,4 +1,4 @@
-"""What the instructions of each family look like: axes from the front, constants as attributes."""
+"""The instructions of each family of operators: axes from the front, constants as attributes."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_outputs_may_be_inputs_constants_and_repeated() -> None:
     assert b in program.constants
 
 
-def test_instructions_name_where_they_come_from() -> None:
+def test_instructions_name_their_origin() -> None:
     model = "g (float[2] x) => (y) { [first] h = Exp(x) [second] y = Neg(h) }"
     assert [i.origin for i in lowered(model).instructions] == ["first", "second"]
 
@@ -158,7 +158,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("inputs", "body", "why"), REFUSED.values(), ids=REFUSED.keys())
-def test_refusals_say_why(inputs: str, body: str, why: str) -> None:
+def test_errors_give_the_reason(inputs: str, body: str, why: str) -> None:
     from smelt.ir import text
     from smelt.program.lower import lower
 

@@ -1,4 +1,4 @@
-"""Models of scikit-learn and its kin, on C and the host, against ONNX Runtime."""
+"""Models of scikit-learn and similar packages, on c and host, against ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ X[0, 0], X[1, 2] = np.nan, 0.0
 
 
 def trees(kind: str, ids: Sequence[int], weights: Sequence[float], **more: object) -> dict:
-    """Two trees: 0 has nodes 0 and 2 and leaves 1, 3, 4; 1 has a node and two leaves."""
+    """Return the attributes of two trees: tree 0 has nodes 0 and 2 and leaves 1, 3, 4; tree 1 has a
+    node and two leaves.
+    """
     leaves = [(0, 1), (0, 3), (0, 4), (1, 1), (1, 2)]
     told = [(*leaf, target) for leaf in leaves for target in ids]
     return {
@@ -109,7 +111,10 @@ NODES: dict[str, tuple[str, dict]] = {
 
 
 def model(nodes: dict[str, tuple[str, dict]], rows: int | str | None = 7) -> ir.Model:
-    """All of ``nodes`` on ``x``, those that no NaN may reach on ``clean``; vectors without rows."""
+    """Return a model of all ``nodes`` on ``x``; nodes that do not allow NaN read ``clean``.
+
+    Vectors have no dim of rows.
+    """
     dims = [4] if rows is None else [rows, 4]
     made = []
     for name, (op_type, attributes) in nodes.items():
@@ -150,7 +155,7 @@ def test_as_onnx_runtime(target: str, name: str) -> None:
 
 @pytest.mark.parametrize("rows", [None, 7, "N"])
 def test_shapes_that_are_inferred_are_those_of_the_results(rows: int | str | None) -> None:
-    """A vector is one row; ONNX Runtime takes none for trees."""
+    """A vector is one row; ONNX Runtime accepts no vectors for trees."""
     nodes = {n: each for n, each in NODES.items() if rows or not each[0].startswith("Tree")}
     whole = model(nodes, rows)
     given = GIVEN if rows else tuple(array[0] for array in GIVEN)
@@ -186,8 +191,10 @@ def test_any_number_of_rows() -> None:
         assert [each[0] for each in one[::2]] == [each[row] for each in whole[::2]]
 
 
-def test_places_for_each_row_are_all_picked() -> None:
-    """As classifiers look their labels up; the shape is no longer that of one place."""
+def test_an_index_for_each_row_is_gathered() -> None:
+    """Classifiers look up their labels in this way; the result has a shape unlike that of one
+    index.
+    """
     source = onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["": 18, "ai.onnx.ml": 3]> '
         "g (int64[N,1] at) => (y) <int32[3] labels = {7, 8, 9}>"

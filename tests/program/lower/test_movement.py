@@ -9,7 +9,9 @@ from smelt.errors import ErrorList
 
 
 def ends(opset: int, attributes: str, *outputs: str) -> list[str]:
-    """The sizes of the parts of an axis of N elements, and where the parts but the last end."""
+    """Return the sizes of the parts of an axis of N elements, and the ends of all parts but the
+    last.
+    """
     names = ", ".join(outputs)
     program = lowered(f"g (float[N] x) => ({names}) {{ {names} = Split<{attributes}>(x) }}", opset)
     sizes = [str(dim) for slot in program.outputs for dim in program.slots[slot].shape]

@@ -1,4 +1,4 @@
-"""Ends and repeats that follow from the sizes of the inputs."""
+"""Ends of Slices and repeats of Tiles that are expressions of input sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Windows larger than the image are cut to it, where that changes nothing; norms of whole images."""
+"""Windows larger than the image are cut to it, where results stay equal; norms of whole images."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _graph(pool: str) -> str:
 
 
 @pytest.mark.parametrize("pool", CUT.values(), ids=CUT)
-def test_a_window_over_all_of_the_image_is_cut(pool: str) -> None:
+def test_a_window_that_covers_the_image_is_cut(pool: str) -> None:
     found = only(_graph(pool))
     assert found["kernel_shape"] == (4, 3)
     assert found["pads"] == (0, 0, 0, 0)
@@ -57,7 +57,7 @@ def test_other_windows_stay(pool: str) -> None:
 
 
 @pytest.mark.parametrize("p", [1, 2, 3])
-def test_a_global_norm_is_that_of_each_channel(p: int) -> None:
+def test_a_global_norm_is_computed_for_each_channel(p: int) -> None:
     x = np.random.default_rng(p).standard_normal((2, 3, 5, 7)).astype(np.float32)
     run = smelt.compile(
         text.parse(f"g (float[2,3,5,7] x) => (y) {{ y = GlobalLpPool<p={p}>(x) }}"), target="host"

@@ -1,4 +1,4 @@
-"""What combines an element with its update is one of five words, or refused."""
+"""A scatter with an unknown ``reduction`` is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shrink of integers: limits and bias are floats, and what is left is cut."""
+"""Shrink of integers: limit and bias are floats, and results are truncated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ TYPES = {"uint8": np.uint8, "int8": np.int8, "int32": np.int32, "float": np.floa
 @pytest.mark.parametrize("numbers", [(1.5, 1.5), (-4.5, 5.0), (0.25, 2.5)])
 @pytest.mark.parametrize("target", ["host", "c"])
 @pytest.mark.parametrize("kind", TYPES)
-def test_it_is_that_of_onnx_runtime(kind: str, target: str, numbers: tuple[float, float]) -> None:
+def test_results_are_those_of_onnx_runtime(
+    kind: str, target: str, numbers: tuple[float, float]
+) -> None:
     source = MODEL.format(kind, *numbers)
     bounds = {"dims": {"N": (1, 64)}} if target == "c" else {}
     run = smelt.compile(text.parse(source, 19), target=target, **bounds)

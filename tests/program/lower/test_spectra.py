@@ -36,7 +36,7 @@ def compiled(shape: list[int], axis: int, dtype: str, target: str, **attributes:
 
 
 def there_and_back(x: np.ndarray, axis: int, target: str) -> list[np.ndarray]:
-    """The transform of ``x`` and the inverse one, by one program."""
+    """Return the transform of ``x``, and the inverse transform of that, by one program."""
     dtype, sizes = "double" if x.dtype == np.float64 else "float", ",".join(map(str, x.shape))
     result = ",".join("ABCD"[: x.ndim])
     source = f"""g ({dtype}[{sizes}] x) => ({dtype}[{result}] y, {dtype}[{result}] z)
@@ -70,7 +70,9 @@ def test_there_and_back(name: str, target: str) -> None:
 
 @pytest.mark.parametrize("target", ["c", "host"])
 @pytest.mark.parametrize(("shape", "axis"), [([90, 3], 0), ([91, 2], 0), ([3, 90], 1)], ids=str)
-def test_of_real_numbers_half_is_kept(shape: list[int], axis: int, target: str) -> None:
+def test_a_onesided_transform_keeps_half_of_the_spectrum(
+    shape: list[int], axis: int, target: str
+) -> None:
     x = np.random.default_rng(0).standard_normal([*shape, 1]).astype(np.float32)
     (half,) = compiled(shape, axis, "float", target, onesided=1, parts=1)(x)
     assert_close(half, np.fft.rfft(x[..., 0].astype(np.float64), axis=axis))
@@ -85,13 +87,13 @@ def test_a_nan_reaches_all_of_its_column_and_no_other() -> None:
 
 
 def bound(dtype: np.dtype, length: int) -> float:
-    """Of the largest result: what the kernel promises."""
+    """Return the promised error of the kernel, relative to the largest result."""
     return float(np.finfo(dtype).eps) * (1 + np.log2(length)) * 2
 
 
 @pytest.mark.parametrize("length", [2, 11, 61, 66, 74, 81, 121, 289, 1024, 2018, 2310, 65536])
-def test_of_any_factors(length: int) -> None:
-    """Small ones and large primes, once and several times."""
+def test_lengths_with_any_prime_factors(length: int) -> None:
+    """Small and large primes, once and several times."""
     for dtype in ("float", "double"):
         x = np.random.default_rng(0).standard_normal([length, 2])
         x = x.astype(np.float32 if dtype == "float" else np.float64)
@@ -107,8 +109,10 @@ def test_of_any_factors(length: int) -> None:
     [([2053], 0), ([2 * 2053, 2], 0), ([20, 67], 1), ([3, 71, 2], 1), ([2, 67, 9], 1)],
     ids=str,
 )
-def test_of_a_large_prime(shape: list[int], axis: int, target: str) -> None:
-    """One row, columns, rows that fill vectors, few rows far from each other, and side by side."""
+def test_a_prime_length_in_all_layouts(shape: list[int], axis: int, target: str) -> None:
+    """One row, columns, rows that fill vectors, a few rows with a large stride, and lane-batched
+    rows.
+    """
     x = np.random.default_rng(0).standard_normal([*shape, 2]).astype(np.float32)
     z = as_complex(x.astype(np.float64))
     there, back = there_and_back(x, axis, target)
@@ -124,8 +128,10 @@ LENGTHS = {"as it is": 0, "cut": -3, "filled": 2}
 @pytest.mark.parametrize(
     ("shape", "axis"), [([24], 0), ([25], 0), ([18, 72], 1), ([2, 9, 3], 1), ([30, 8], 0)], ids=str
 )
-def test_of_other_lengths(shape: list[int], axis: int, change: str, target: str) -> None:
-    """Real numbers to half of their spectrum, and back, even and odd, cut or filled with zeros."""
+def test_cut_and_padded_lengths(shape: list[int], axis: int, change: str, target: str) -> None:
+    """Real numbers to half of their spectrum and back, even and odd lengths, cut or padded with
+    zeros.
+    """
     x = np.random.default_rng(0).standard_normal([*shape, 1])
     length = shape[axis] + LENGTHS[change]
     whole = 2 * shape[axis] - 2 + LENGTHS[change]
@@ -144,8 +150,10 @@ def test_of_other_lengths(shape: list[int], axis: int, change: str, target: str)
 
 
 @pytest.mark.parametrize("engine", ["numpy", "native"])
-def test_rows_keep_what_is_no_number_to_themselves(engine: str) -> None:
-    """Of real numbers, which are taken for pairs, and of a convolution."""
+def test_nan_in_one_row_does_not_reach_other_rows(engine: str) -> None:
+    """Two rows of real numbers are transformed as one row of complex ones, and prime lengths by a
+    convolution; neither may mix rows.
+    """
     x = np.random.default_rng(0).standard_normal([20, 134, 1]).astype(np.float32)
     x[3, 7] = np.inf
     source = """g (float[20,134,1] x) => (float[20,68,2] y) <int64 a = {1}>
@@ -156,7 +164,7 @@ def test_rows_keep_what_is_no_number_to_themselves(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ["numpy", "native"])
-def test_no_rows_have_no_results(engine: str) -> None:
+def test_empty_batches(engine: str) -> None:
     source = "g (float[N,8,2] x) => (float[N,8,2] y) <int64 a = {1}> { y = DFT(x, , a) }"
     artifact = smelt.compile(text.parse(source), target="host", engine=engine)
     for rows in (0, 1, 17):
@@ -169,7 +177,7 @@ def test_no_rows_have_no_results(engine: str) -> None:
 
 @pytest.mark.parametrize("bounds", [(0, 40), (20, 40)], ids=str)
 def test_columns_of_an_open_number(bounds: tuple[int, int]) -> None:
-    """Whether they fill vectors is asked of the bounds."""
+    """The bounds of the open size decide whether columns fill vectors."""
     source = "g (float[2,9,N,2] x) => (float[2,9,N,2] y) <int64 a = {1}> { y = DFT(x, , a) }"
     artifact = smelt.compile(text.parse(source), target="c", dims={"N": bounds})
     for columns in (bounds[0], 23, 40):

@@ -1,4 +1,4 @@
-"""What the cache of libraries promises: whole entries of this user, or none."""
+"""The cache returns complete entries that this user owns, or nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from smelt.runtime.jit.cache import DIGEST, LIBRARY, Cache, default_root
 
 
 def writes(data: bytes) -> Callable[[Path], Path]:
-    """Stands for a compiler."""
+    """Return a function that takes the place of the compiler."""
 
     def make(folder: Path) -> Path:
         (folder / "made").write_bytes(data)

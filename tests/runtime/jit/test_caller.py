@@ -1,4 +1,4 @@
-"""Arrays that do not fit a compiled program are given back to the caller of the caller."""
+"""A caller returns None for arrays that do not fit the compiled program."""
 
 from __future__ import annotations
 

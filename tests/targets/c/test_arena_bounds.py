@@ -1,4 +1,4 @@
-"""The arena of known networks is at most what the best order needs with results in place."""
+"""The arenas of known networks are at most as large as the best order needs with results in place."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PADDED_ROWS = {"vgg19": 4 * 64 * 3 * 226}
 
 
 def _planned(model: onnx.ModelProto) -> MemoryPlan:
-    """The plan of the target, which then writes nothing: weights of these are up to 550 MB."""
+    """Return the plan of the target without writing files, because weights have up to 550 MB."""
 
     def nothing(plan: Plan) -> Artifact:
         return Artifact("c", plan.model, {}, plan, {}, None)
@@ -50,7 +50,9 @@ def test_large_networks(name: str) -> None:
 
 
 def test_the_bound_is_that_of_the_best_order() -> None:
-    """Two branches of 100 that each end in 1: one after the other, and never both."""
+    """Two branches of 100 numbers each end in 1 number, so the best order computes one after the
+    other.
+    """
     draft = Draft(4)
     wide = [draft.step(100, 0), draft.step(100, 0)]
     narrow = [draft.step(1, value) for value in wide]

@@ -1,4 +1,6 @@
-"""What compilers say about the emitted C: as C99 and C++, on this machine and on small ones."""
+"""Compilers accept the emitted C without warnings, as C99 and C++, for this machine and for small
+ones.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ def library() -> Library:
 
 @pytest.fixture(scope="module")
 def folder(library: Library, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All models of ``KINDS``, and a program that runs them."""
+    """Return a folder with all models of ``KINDS`` and a program that runs them."""
     folder = tmp_path_factory.mktemp("kinds")
     write(folder, library, list(KINDS))
     return folder
@@ -40,21 +42,21 @@ def write(folder: Path, library: Library, names: Sequence[str]) -> None:
 
 
 def needs(tool: str, package: str) -> str:
-    """The tool, or the test is left out, which says what to install."""
+    """Return the path of a tool, or skip the test with a text that says what to install."""
     if shutil.which(tool) is None:
         pytest.skip(f"{tool} is not installed; Debian has it in the package {package}")
     return tool
 
 
 def needs_specs(compiler: str, specs: str, package: str) -> None:
-    """The C library that ``specs`` of ``compiler`` are for, or the test is left out."""
+    """Skip the test without the C library that ``specs`` of ``compiler`` need."""
     found = run([compiler, f"--print-file-name={specs}"], Path.cwd()).strip()
     if not Path(found).is_absolute():  # a compiler repeats a name that it finds no file for
         pytest.skip(f"{compiler} has no {specs}; Debian has it in the package {package}")
 
 
 def run(command: Sequence[str], folder: Path) -> str:
-    """What ``command`` has to say; it must not fail."""
+    """Return the output of ``command``, which must succeed."""
     done = subprocess.run(
         command,
         cwd=folder,
@@ -77,7 +79,7 @@ MATH = {"expf", "frexpf", "ldexpf", "sinf", "sqrtf", "tanhf"}
 
 
 def undefined(folder: Path) -> set[str]:
-    """The functions that the objects in ``folder`` call and do not have."""
+    """Return the functions that the objects in ``folder`` call and do not define."""
     objects = [str(file) for file in folder.glob("m*.o")]
     words = [line.split() for line in run(["nm", "-u", *objects], folder).splitlines()]
     names = {word[-1] for word in words if word[:1] == ["U"]}

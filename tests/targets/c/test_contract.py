@@ -1,4 +1,4 @@
-"""The header as a contract: versions, shapes, types and scales; an example, and build files."""
+"""The header describes versions, shapes, types and scales; an example and build files go with it."""
 
 from __future__ import annotations
 

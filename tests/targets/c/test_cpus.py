@@ -1,4 +1,4 @@
-"""What ``cpu`` changes in the text, and that all of it computes the same."""
+"""How the option ``cpu`` changes the text, and that all texts compute the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder of a library that was damaged after it was written: which file, and what is wrong with it."""
+"""A damaged folder of a library is refused; the error names the file and the damage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes that a run finds out: results have a capacity, and the run tells how much of it they take."""
+"""Data-dependent sizes: results have a capacity, and a run returns how much of it they use."""
 
 from __future__ import annotations
 
@@ -203,10 +203,12 @@ STARTS = st.integers(-8, 8) | st.sampled_from([2**63 - 1, -(2**63)])
     st.sampled_from([(0, 1), (1, 0), (-1, 0)]),
     st.integers(1, 5),
 )
-def test_a_slice_told_by_the_run(
+def test_a_slice_with_run_time_bounds(
     library: SizedLibrary, cuts: list[tuple[int, int, int]], axes: tuple[int, int], rows: int
 ) -> None:
-    """As ONNX Runtime has it but for what NumPy and it read otherwise: no start before the first."""
+    """Results are those of ONNX Runtime, except for starts before the first row, which it and NumPy
+    read differently.
+    """
     x = X[:rows]
     starts, ends, steps = (np.array(each) for each in zip(*cuts, strict=True))
     parts = [slice(None), slice(None)]
@@ -281,10 +283,10 @@ def test_sizes_of_a_reshape_told_by_the_run(
     ("bands", "length", "rate", "low", "high"),
     [(8, 16, 8192, 0, 4096), (23, 256, 8000, 64, 3800), (5, 8, 100, 0, 50), (1, 2, 10, 1, 4)],
 )
-def test_bands_of_a_spectrum_told_by_the_run(
+def test_mel_bands_with_run_time_sizes(
     library: SizedLibrary, bands: int, length: int, rate: int, low: float, high: float
 ) -> None:
-    """Bins, ends of which are the same where bands are narrower, to the bit of ONNX Runtime."""
+    """Some narrow bands have equal ends; results have the bits of ONNX Runtime."""
     given = (*(np.array(each) for each in (bands, length, rate)), *map(_float, (low, high)))
     (wanted,) = OnnxRuntime(TOLD["mel"].model)(*given)
     np.testing.assert_array_equal(library.run("mel", *given)[0], wanted)
@@ -336,7 +338,7 @@ def test_sizes_beyond_the_bounds_end_the_run(
 
 
 def test_a_declared_size_is_checked() -> None:
-    """Not the three rows that the model declares, whatever the input says."""
+    """The input gives another number of rows than the three that the model declares."""
     artifact = Sized(
         "g (float[1,4] x, int64[2] s) => (float[3,4] y) { y = Expand(x, s) }"
     ).compile()
@@ -347,7 +349,7 @@ def test_a_declared_size_is_checked() -> None:
 
 
 def test_a_size_outlives_the_result_that_has_it() -> None:
-    """Nobody reads what NonZero finds, but how much it is."""
+    """Nothing reads the result of NonZero, but its size is used."""
     graph = (
         "g (float[6] x, float[1] v) => (float[N] y) "
         "{ i = NonZero(x) s = Shape<start=1,end=2>(i) y = Expand(v, s) }"

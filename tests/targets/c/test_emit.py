@@ -1,4 +1,4 @@
-"""What the generated library promises beside its numbers."""
+"""Properties of the generated library besides its results."""
 
 from __future__ import annotations
 

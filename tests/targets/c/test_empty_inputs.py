@@ -82,8 +82,8 @@ def test_sizes_from_zero_on(library: SizedLibrary, name: str) -> None:
                 np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6)
 
 
-def test_jax_takes_every_size_for_one_or_more() -> None:
-    """So does what was traced before, and its copies."""
+def test_jax_assumes_sizes_of_one_or_more() -> None:
+    """So do functions that were traced before, and copies of their models."""
     traced = smelt.trace(jnp.mean, "f32[N]")
     for source in ((jnp.mean, "f32[N]"), (traced,), (smelt.optimize(traced),)):
         with pytest.raises(UsageError, match=r"E633.*\n.*JAX assumes that every size is 1 or more"):

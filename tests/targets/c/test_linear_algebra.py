@@ -1,4 +1,6 @@
-"""Factors of matrices in C: each operator is the loop over columns that its body writes."""
+"""Matrix factorizations in C give the results of the column loops that the operators' bodies
+define.
+"""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def cases() -> list:
 
 
 def bake(model: ir.Model, case) -> list[int]:
-    """Turn all inputs but the first into constants; returns the positions of those that stay."""
+    """Turn all inputs but the first into constants; return the positions of the inputs that stay."""
     graph = model.graph
     for value, array in list(zip(graph.inputs, arrays(case.data_sets[0][0]), strict=True))[1:]:
         graph.inputs.remove(value)
@@ -80,7 +80,7 @@ def bake(model: ir.Model, case) -> list[int]:
 
 
 def compiled(model: ir.Model, name: str) -> Artifact:
-    """Kernel by kernel where there is one for each node, else through all passes, as users do."""
+    """Compile kernel by kernel if each node has one, else through all passes, as users do."""
     try:
         return compile_c(model.clone(), name=name)
     except SmeltError:
@@ -88,7 +88,7 @@ def compiled(model: ir.Model, name: str) -> Artifact:
 
 
 def compile_case(case, name: str) -> Compiled | SmeltError:
-    """The compiled case, or why it is refused."""
+    """Return the compiled case, or the reason why it is refused."""
     model = ir.from_proto(case.model)
     try:
         return Compiled(case, model, compiled(model, name), name, [])

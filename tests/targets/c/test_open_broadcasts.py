@@ -1,4 +1,4 @@
-"""Operands of open sizes of which a run decides whether they broadcast."""
+"""Operands of open sizes that broadcast in some runs and not in others."""
 
 from __future__ import annotations
 

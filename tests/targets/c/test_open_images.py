@@ -1,4 +1,4 @@
-"""Images whose sizes each run has of its own: padding as wide as a size says, blocks, places."""
+"""Images of open sizes: padding whose width is an input size, blocks, and positions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slices that begin or end where the size of an input says, of open axes and of fixed ones."""
+"""Slices of open and fixed axes whose bounds are sizes of inputs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GRAPH = """g (float[N,2] y, float[8] t) => (float[A] first, float[B] last, float
 
 @pytest.fixture(scope="module")
 def run() -> smelt.Artifact:
-    """The graph for N of 3 to 11: more than the 8 rows of the table, too."""
+    """Run the graph for N from 3 to 11, which is also more than the 8 rows of the table."""
     return smelt.compile(text.parse(GRAPH, 21), target="c", dims={"N": (3, 11)})
 
 

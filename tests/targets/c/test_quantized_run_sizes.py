@@ -1,4 +1,4 @@
-"""Quantized models of open sizes compute in integers, as those of fixed sizes do: the same bits."""
+"""Quantized models of open sizes compute in integers, with the bits of models of fixed sizes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ RNG = np.random.default_rng(0)
 
 
 def small(*shape: int) -> np.ndarray:
-    """Bytes of which no two products exceed 16 bits, which ONNX Runtime needs without VNNI."""
+    """Return bytes of which no two products exceed 16 bits; without VNNI, ONNX Runtime is exact
+    only for those.
+    """
     return RNG.integers(-60, 61, shape).astype(np.int8)
 
 
@@ -102,8 +104,8 @@ def test_kernels_are_those_of_integers(library: SizedLibrary, name: str) -> None
     assert not computed & {"Conv", "DotGeneral", "ReduceMean", "Softmax"}
 
 
-def test_a_convolution_of_open_planes_is_spelled_out_in_floats() -> None:
-    """The kernel of integers lays planes out before the run."""
+def test_a_convolution_of_open_images_is_computed_in_floats() -> None:
+    """The integer kernel needs the layout of the images before the run."""
     graph = (
         f"g (uint8[N,3,H,8] x, int8[4,3,3,3] w) => (uint8[N,4,H,8] y) <{SCALES}> "
         "{ y = QLinearConv<pads=[1,1,1,1]>(x, s, z, w, ws, wz, s, z) }"

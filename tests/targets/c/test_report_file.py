@@ -1,4 +1,4 @@
-"""report.json says what each kernel takes, and how long where a run was measured."""
+"""report.json has the work of each kernel, and its time once a run was measured."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def test_the_report_is_in_the_folder() -> None:
     assert compile_text(MODEL).files["report.json"] == artifact.files["report.json"]
 
 
-def test_each_step_asks_the_clock_of_the_caller(tmp_path: Path) -> None:
-    """Strictly compiled, with a clock that counts how often it is asked."""
+def test_each_step_reads_the_clock_of_the_caller(tmp_path: Path) -> None:
+    """Compiled with all warnings, and with a clock that counts how often it is read."""
     files = dict(compile_text(MODEL, profile=True, project="main").files)
     del files["model_main.c"]
     clock = "#include <stdint.h>\nuint64_t model_clock(void);\nuint64_t model_clock(void)\n"

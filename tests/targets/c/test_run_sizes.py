@@ -1,4 +1,6 @@
-"""Sizes that each run has of its own: given with the inputs, within the bounds of the compile."""
+"""Open sizes of the target c: a run receives them with its inputs, within the bounds of the
+compile.
+"""
 
 from __future__ import annotations
 
@@ -189,8 +191,8 @@ def test_inputs_that_disagree_are_refused(library: SizedLibrary) -> None:
 DOUBLED = "g (float[N] x) => (float[N] y) { y = Add(x, x) }"
 
 
-def test_the_function_checks_what_it_is_told(tmp_path) -> None:
-    """Error codes of the header; nothing is written."""
+def test_the_function_checks_sizes_and_pointers(tmp_path) -> None:
+    """It returns the error codes of the header, and writes nothing."""
     artifact = Sized(DOUBLED, {"N": (2, 4)}).compile()
     run = ctypes.CDLL(str(build(artifact.files, tmp_path))).model_run
     x, y = np.ones(4, np.float32), np.zeros(4, np.float32)
@@ -204,8 +206,8 @@ def test_the_function_checks_what_it_is_told(tmp_path) -> None:
     assert y.tolist() == [2, 2, 2, 0]
 
 
-def test_results_of_less_than_nothing_are_refused() -> None:
-    """Windows of 8, three apart, of four elements."""
+def test_negative_result_sizes_are_refused() -> None:
+    """Windows of 8 elements with a stride of 3, over four elements."""
     windows = (
         "g (float[1,1,N] x) => (float[1,1,F] y) { y = MaxPool<kernel_shape=[8],strides=[3]>(x) }"
     )
@@ -234,7 +236,7 @@ def test_cropped_results_may_be_empty(mode: str) -> None:
         run(x[:1])
 
 
-def test_sizes_that_do_not_go_together_are_refused_before_anything_is_read() -> None:
+def test_misfitting_sizes_are_refused_before_inputs_are_read() -> None:
     """The product reads as many rows of ``w`` as ``x`` has columns."""
     graph = "g (float[2,N] x, float[M,3] w) => (float[2,3] y) { y = MatMul(x, w) }"
     run = Sized(graph, {"N": (1, 9), "M": (1, 9)}).compile().load()

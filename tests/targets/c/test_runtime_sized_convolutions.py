@@ -1,4 +1,4 @@
-"""Convolutions and pools by vectors over images whose sizes each run has of its own."""
+"""Vectorized convolutions and pools over images of open sizes."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_odd_numbers_stay_where_they_are(library: SizedLibrary, name: str) -> No
 
 
 def test_a_nan_is_the_largest(library: SizedLibrary) -> None:
-    """ONNX Runtime loses some, so NumPy says what is right."""
+    """ONNX Runtime loses some NaN, so NumPy gives the expected result."""
     x = library.inputs("largest", {"H": 20, "W": 21})[0]
     x[0, 1, 3, 4], x[1, 2, 19, 20] = np.nan, np.nan
     (got,) = library.run("largest", x)

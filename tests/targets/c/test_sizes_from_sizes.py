@@ -125,7 +125,7 @@ def test_sizes_follow_from_sizes(library: SizedLibrary, name: str) -> None:
                 np.testing.assert_allclose(mine, theirs, rtol=1e-6)
 
 
-def test_parts_that_do_not_come_out_even_end_a_run() -> None:
+def test_uneven_parts_abort_the_run() -> None:
     """Before opset 18, parts of a Split are equal."""
     graph = "g (float[2,N] x) => (float[2,M] y) { a, b = Split<axis=1>(x) y = Mul(a, b) }"
     for target, more in (("c", {"dims": N}), ("host", {"engine": "numpy"})):

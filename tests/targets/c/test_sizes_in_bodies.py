@@ -1,4 +1,4 @@
-"""Sizes that are found in bodies of loops and branches, and states that grow, on ``c``."""
+"""Data-dependent sizes in bodies of loops and branches, and states that grow, on the target c."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ FIRST = np.array([0])
 def loop(
     given: str, made: str, state: str, body: str, count: int | None = 5, after: str = ""
 ) -> str:
-    """``y`` is what rounds of ``body`` make of the state ``s``, each ``e``; inputs of the body are
-    the round ``i`` and the axis ``a``, the first."""
+    """Return a model in which ``y`` is the result of a loop whose iterations run ``body`` on the
+    state ``s``; the body also reads the iteration number ``i``, ``e`` and the axis ``a``.
+    """
     times = "" if count is None else f"n = Constant<value=int64 {{{count}}}>() "
     head, (start, kind) = "d = Identity(c) ", state.split(":")
     inner = (
@@ -276,7 +277,7 @@ def test_a_state_without_a_bound_is_refused_with_what_to_do() -> None:
 
 
 def test_rows_of_several_sizes_are_refused() -> None:
-    """They are no tensor: each round returns a row that is longer than the one before."""
+    """They do not stack to a tensor: each iteration returns a longer row than the one before."""
     graph = (
         "g (float[B] x) => (float[M,R] y) { n = Constant<value=int64 {3}>() t = Constant<value=bool {1}>() "
         "o, y = Loop(n, t, x) <body = b (int64 i, bool c, float[k] s) => (bool d, float[l] e, float[z] q) "

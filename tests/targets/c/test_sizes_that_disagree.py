@@ -26,7 +26,7 @@ class Disagreeing:
 
 
 def branch(then: str, inputs: str) -> str:
-    """Where ``c`` is true, ``t`` as ``then`` computes it."""
+    """Return a model that computes ``t`` as in ``then`` if ``c`` is true."""
     return (
         f"g (bool c, {inputs}) => (float[2] y) {{ y = If (c) "
         f"<then_branch = a () => (float[2] t) {{ {then} }}, "
@@ -111,7 +111,7 @@ BYTES = {"FLOAT": 4, "INT64": 8, "BOOL": 1, "UINT8": 1}
 
 
 def program_of(name: str, function: str) -> tuple[dict[str, bytes], str]:
-    """The files of a model, and the lines of C that call it at each of its sizes."""
+    """Return the files of a model, and the lines of C that call it at each of its sizes."""
     case = MODELS[name]
     model = text.parse(case.graph, 21)
     used = {str(d) for v in (*model.graph.inputs, *model.graph.outputs) for d in v.shape or ()}

@@ -1,4 +1,4 @@
-"""``threads=``: kernels in parts, which whoever calls may compute at the same time."""
+"""``threads=``: kernels in shards, which a caller may compute in parallel."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ TWO = """g (float[1,8,32,32] x, float[32,8,3,3] w, float[32] b) => (float y) {
     y = Softmax(small) }"""
 
 
-def test_an_arena_for_one_thread_does_for_several() -> None:
-    """A convolution whose parts have no room for scratch space of their own is not cut."""
+def test_an_arena_for_one_thread_suffices_for_several() -> None:
+    """A convolution is not sharded if its shards have no room for scratch space."""
     inputs = random_inputs(with_constants(TWO, 23, "w b"), seed=3)
     one, free = compiled(TWO), compiled(TWO, threads=4)
     least, most = one.plan.facts["arena_bytes"], free.plan.facts["arena_bytes"]

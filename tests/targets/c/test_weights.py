@@ -1,4 +1,4 @@
-"""The forms in which weights are written: the same results, and files that compilers take."""
+"""Each form in which weights are written gives the same results, and compilers accept its files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GRAPH = (
 
 
 def model_with_weights(count: int = 40) -> ir.Model:
-    """A product, and constants of other types as outputs."""
+    """Return a model with a product, and with constants of other types as outputs."""
     model = text.parse(GRAPH.replace("40]", f"{count}]"), 23)
     rng = np.random.default_rng(0)
     arrays = {

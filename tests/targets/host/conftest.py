@@ -1,4 +1,4 @@
-"""Compile ONNX text for the host and hold it against ONNX Runtime."""
+"""Compile ONNX text for the host, and compare its results with those of ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Agree: TypeAlias = Callable[..., tuple[np.ndarray, ...]]
 
 
 def compile_host(source: str | ir.Model, engine: str = "numpy") -> Artifact:
-    """The host artifact of a model or of ONNX text, by the phases alone, no pass before them."""
+    """Return the host artifact of a model or of ONNX text, compiled without passes."""
     model = text.parse(source) if isinstance(source, str) else source
     plan = Plan(model, Options(engine=engine))
     host.schedule(plan)
@@ -36,7 +36,7 @@ def agree(
     atol: float = 1e-5,
     engine: str = "numpy",
 ) -> tuple[np.ndarray, ...]:
-    """Assert that the host computes what ONNX Runtime does, twice in a row; its results."""
+    """Assert that two calls on the host return what ONNX Runtime returns; return those results."""
     model = text.parse(source) if isinstance(source, str) else source
     expected: Sequence[np.ndarray] = run(model, inputs)  # type: ignore[assignment]
     artifact = compile_host(model, engine)
@@ -60,7 +60,10 @@ def agree(
 
 @pytest.fixture(params=["numpy", pytest.param("native", marks=pytest.mark.slow)])
 def engine(request: pytest.FixtureRequest) -> str:
-    """Every test of the host holds for both engines; one compiles C for each, so it is slow."""
+    """Run every test of the host with both engines.
+
+    The native one compiles C for each test, so those are slow.
+    """
     return str(request.param)
 
 

@@ -1,4 +1,4 @@
-"""Arrays of any layout give what dense ones give; what is no array of the right type is refused."""
+"""Arrays of any layout give the results of dense ones; other types are refused."""
 
 from __future__ import annotations
 

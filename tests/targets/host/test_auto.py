@@ -1,4 +1,4 @@
-"""The default engine: NumPy until the background has compiled, which nobody waits for."""
+"""The engine ``auto``: NumPy runs the calls until the background has compiled the program."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ def engine(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def make(compile_host, tmp_path: Path, monkeypatch) -> Callable[..., Artifact]:
-    """Compiles ROWS of so many rows; its cache is empty at first."""
+    """Return the artifact of ROWS with this many rows, with an empty cache at first."""
     monkeypatch.setenv("SMELT_CACHE", str(tmp_path / "cache"))
     return lambda rows="5": compile_host(ROWS.format(rows))
 
 
 @pytest.fixture
 def forbidden(monkeypatch) -> None:
-    """Lets no compiler work: calling it fails."""
+    """Make every start of a compiler fail the test."""
     monkeypatch.setattr(toolchain.Toolchain, "compile", None)
 
 
 @pytest.fixture
 def compiler(tmp_path: Path, monkeypatch) -> Callable[[str], None]:
-    """Lets a script stand for the compiler."""
+    """Let a shell script take the place of the compiler."""
 
     def stand_in(script: str) -> None:
         path = tmp_path / "cc"
@@ -69,7 +69,7 @@ def is_compiled(artifact: Artifact) -> bool:
     return artifact.opened()._fast is not None
 
 
-def test_the_engine_is_auto_unless_the_environment_or_the_caller_says_more(monkeypatch) -> None:
+def test_the_engine_is_auto_unless_the_environment_or_an_option_names_one(monkeypatch) -> None:
     monkeypatch.delenv("SMELT_HOST_ENGINE")
     assert Options().engine == "auto"
     monkeypatch.setenv("SMELT_HOST_ENGINE", "native")
@@ -90,7 +90,7 @@ def test_calls_are_native_once_it_is_ready(make) -> None:
     assert is_compiled(artifact)
 
 
-def test_known_sizes_need_no_call_and_a_later_process_no_compiler(make, request) -> None:
+def test_static_programs_compile_without_a_call_and_are_cached(make, request) -> None:
     first = make()
     assert first.ready(60)
     request.getfixturevalue("forbidden")
@@ -99,7 +99,7 @@ def test_known_sizes_need_no_call_and_a_later_process_no_compiler(make, request)
     assert is_compiled(later)
 
 
-def test_sizes_that_come_once_are_not_compiled(make) -> None:
+def test_sizes_called_once_are_not_compiled(make) -> None:
     artifact = make("N")
     check(artifact)
     check(artifact, X[:5])
@@ -110,7 +110,7 @@ def test_sizes_that_come_once_are_not_compiled(make) -> None:
     assert list(compiled._callers) == [((5, 8), (2,))]
 
 
-def test_who_asks_whether_it_is_ready_has_what_was_called(make) -> None:
+def test_ready_waits_for_the_shapes_that_were_called(make) -> None:
     artifact = make("N")
     check(artifact)
     assert artifact.ready(60)
@@ -131,7 +131,7 @@ def test_errors_are_those_of_numpy(make) -> None:
         assert artifact.ready(60)
 
 
-def test_verify_compares_what_will_run(make, monkeypatch) -> None:
+def test_verify_compares_the_compiled_form(make, monkeypatch) -> None:
     artifact = make()
     ran = []
     monkeypatch.setattr(type(artifact.opened()), "_by_numpy", lambda *given: ran.append(given))
@@ -140,7 +140,7 @@ def test_verify_compares_what_will_run(make, monkeypatch) -> None:
     assert not ran
 
 
-def test_a_compiler_that_fails_is_told_once(make, compiler) -> None:
+def test_a_failing_compiler_gives_one_warning(make, compiler) -> None:
     artifact = make()
     compiler("echo error: no; exit 1")
     check(artifact)
@@ -152,7 +152,7 @@ def test_a_compiler_that_fails_is_told_once(make, compiler) -> None:
         check(artifact)
 
 
-def test_without_a_compiler_nothing_is_told(make, monkeypatch) -> None:
+def test_without_a_compiler_there_is_no_warning(make, monkeypatch) -> None:
     monkeypatch.setenv("CC", "no-such-compiler")
     artifact = make()
     with warnings.catch_warnings():
@@ -186,7 +186,7 @@ print(time.time())
 """
 
 
-def test_a_process_that_ends_waits_for_no_compiler_and_leaves_nothing(
+def test_process_exit_kills_compilers_and_removes_their_files(
     make, compiler, tmp_path: Path
 ) -> None:
     started = tmp_path / "started"
@@ -201,14 +201,14 @@ def test_a_process_that_ends_waits_for_no_compiler_and_leaves_nothing(
         os.kill(int(started.read_text()), 0)
 
 
-def test_a_pickle_is_the_artifact(make) -> None:
+def test_a_pickled_artifact_runs_alike(make) -> None:
     artifact = smelt.compile(text.parse(ROWS.format("N")), target="host", engine="auto")
     again = pickle.loads(pickle.dumps(artifact))
     check(again)
     assert again.plan.options == artifact.plan.options
 
 
-def test_a_saved_one_is_called_as_it_was(make, tmp_path: Path) -> None:
+def test_a_saved_artifact_runs_alike(make, tmp_path: Path) -> None:
     make().save(tmp_path / "out")
     again = smelt.load_artifact(tmp_path / "out")
     check(again)

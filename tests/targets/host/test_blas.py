@@ -1,4 +1,4 @@
-"""Products that BLAS computes, finished block by block."""
+"""Products by BLAS, whose epilogue is applied block by block."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def engine(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(autouse=True)
 def is_preferred(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small products stand for those that BLAS is faster at."""
+    """Let BLAS compute small products, too, so that tests need no large ones."""
     monkeypatch.setattr(choice, "LARGEST_LEFT", 0)
 
 
 def called(artifact) -> dict[str, tuple[str, ...]]:
-    """The operators by BLAS in the order of the program, each with what finishes it."""
+    """Return the operators that call BLAS, in program order, each with its epilogue."""
     program = artifact.opened().compiled.program.copy()
     ordered = planned(program, "host", (call_blas,), (fuse_elementwise,))
     steps = [step for step in ordered.instructions if step.op == GEMM]
@@ -49,7 +49,7 @@ PRODUCT = """g (float[300,200] x, float[200,130] w, float[130] b, float[300,130]
 }"""
 
 
-def test_a_product_is_finished_in_blocks_of_rows(agree, compile_host) -> None:
+def test_the_epilogue_is_applied_to_blocks_of_rows(agree, compile_host) -> None:
     given = some(300, 200), some(200, 130), some(130), some(300, 130)
     agree(PRODUCT, *given, atol=1e-4)
     assert called(compile_host(PRODUCT)) == {GEMM: ("Add", "Tanh", "Add")}
@@ -73,7 +73,7 @@ def test_the_last_of_several_blocks_is_longer(agree) -> None:
     ],
     ids=["read twice", "a step read twice", "a step is an output", "the same operand twice"],
 )
-def test_other_readers_of_a_product_get_its_values(agree, source: str) -> None:
+def test_a_product_with_other_readers_keeps_its_values(agree, source: str) -> None:
     given = some(300, 200), some(200, 130), some(130), some(300, 130)
     agree(source, *given, atol=1e-4)
 
@@ -92,6 +92,6 @@ def source_text(program) -> str:
     return source_of(planned(program, "host", (call_blas,), (fuse_elementwise,))).text
 
 
-def test_small_products_call_nothing(compile_host) -> None:
+def test_small_products_do_not_call_blas(compile_host) -> None:
     source = "g (float[8,8] x, float[8,8] w) => (float[8,8] y) { y = MatMul(x, w) }"
     assert "blas_" not in source_text(compile_host(source).opened().compiled.program.copy())

@@ -1,4 +1,4 @@
-"""What a loop carries may begin as a view of other strides than the rounds after it have."""
+"""The state of a loop may start as a view whose strides differ from those of later iterations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROUNDS = {
 
 @pytest.mark.parametrize("engine", ["numpy", "native"])
 @pytest.mark.parametrize("steps", ROUNDS.values(), ids=ROUNDS.keys())
-def test_a_state_that_begins_as_rows_shown_again_is_read_alike(steps: str, engine: str) -> None:
+def test_a_state_that_starts_as_a_broadcast_view(steps: str, engine: str) -> None:
     model = text.parse(LOOP % steps)
     rng = np.random.default_rng(0)
     given = [rng.standard_normal(shape).astype(np.float32) for shape in ((2, 4), (4, 4))]

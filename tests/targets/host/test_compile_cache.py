@@ -1,4 +1,4 @@
-"""What an earlier process cached is loaded without planning, and only where it is surely the same."""
+"""A program that an earlier process compiled is loaded without planning, if it is surely the same."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def planned(monkeypatch: pytest.MonkeyPatch) -> list[Program]:
-    """Every program that is planned."""
+    """Record every program that is planned."""
     seen: list[Program] = []
     plan = static_programs.planned
 
@@ -53,7 +53,9 @@ def program(factor: float = 2.0) -> Program:
 
 
 def test_another_process_has_the_same_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where BLAS was not imported yet, finding it makes objects at other addresses each time."""
+    """The name of a note must not contain addresses, such as that of a freshly imported BLAS
+    module.
+    """
     names, held = set(), []
     for _ in range(3):
         monkeypatch.delitem(sys.modules, "scipy_openblas32", raising=False)
@@ -70,13 +72,13 @@ def check(factor: float, **options: int) -> None:
     np.testing.assert_array_equal(results[0], factor * X)
 
 
-def test_the_second_time_nothing_is_planned(planned: list[Program]) -> None:
+def test_a_cached_program_is_not_planned(planned: list[Program]) -> None:
     check(2.0)
     check(2.0)
     assert len(planned) == 1
 
 
-def test_the_second_time_nothing_is_prepared_for_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cached_program_is_not_prepared_for_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     prepared: list[Program] = []
     monkeypatch.setattr(phases, "prepare", prepared.append)
     for _ in range(2):
@@ -95,7 +97,7 @@ def test_other_constants_are_another_program(planned: list[Program]) -> None:
     assert len(planned) == 2
 
 
-def test_so_are_other_numbers_of_threads_and_another_version(
+def test_other_thread_counts_and_versions_are_another_program(
     planned: list[Program], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check(2.0)
@@ -108,7 +110,7 @@ def test_so_are_other_numbers_of_threads_and_another_version(
 @pytest.mark.parametrize(
     "damage", ["", "{", "[]", '{"key": "k"}', '{"weights": [["f4", [9], "00"]]}']
 )
-def test_a_damaged_note_is_none(cache: Path, planned: list[Program], damage: str) -> None:
+def test_a_damaged_note_is_ignored(cache: Path, planned: list[Program], damage: str) -> None:
     check(2.0)
     (note,) = cache.glob("*.note")
     note.write_text(damage)
@@ -117,7 +119,7 @@ def test_a_damaged_note_is_none(cache: Path, planned: list[Program], damage: str
     assert len(planned) == 2
 
 
-def test_a_library_that_is_gone_is_made_again(cache: Path, planned: list[Program]) -> None:
+def test_a_deleted_library_is_built_again(cache: Path, planned: list[Program]) -> None:
     check(2.0)
     known = read_note(program(), 1)
     assert known is not None
@@ -127,14 +129,14 @@ def test_a_library_that_is_gone_is_made_again(cache: Path, planned: list[Program
     assert len(planned) == 2
 
 
-def test_large_constants_are_planned_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_with_large_constants_are_planned_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compile_cache, "MOST_CONSTANTS", 3)
     check(2.0)
     assert Cache().has_note(note_name(program(), 1))
     assert read_note(program(), 1) is None
 
 
-def test_texts_keep_everything() -> None:
+def test_a_note_survives_its_text_form() -> None:
     weights = (np.float32([[1, np.nan], [-0.0, np.inf]]), np.zeros((0, 3), np.int8))
     before = CachedLibrary("k", 64, True, False, True, weights)
     after = CachedLibrary.from_text(before.to_text())

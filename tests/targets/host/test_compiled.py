@@ -1,4 +1,6 @@
-"""What the native engine promises: the numbers and errors of NumPy, also where it cannot help."""
+"""Compiled programs return the numbers and errors of NumPy; NumPy runs those that cannot be
+compiled.
+"""
 
 from __future__ import annotations
 
@@ -48,14 +50,14 @@ def check(artifact: Artifact) -> None:
     np.testing.assert_allclose(z, EXPECTED.T, rtol=1e-5)
 
 
-def test_it_computes_what_numpy_does(lookup) -> None:
+def test_results_are_those_of_numpy(lookup) -> None:
     check(lookup)
     assert is_compiled(lookup)
     wide = np.asfortranarray(np.concatenate([TABLE, TABLE], 1))[:, :8]
     np.testing.assert_allclose(lookup(wide, INDEX, WEIGHTS)[0], EXPECTED, rtol=1e-5)
 
 
-def test_an_index_out_of_range_has_no_result(lookup) -> None:
+def test_an_index_out_of_range_raises(lookup) -> None:
     check(lookup)
     with pytest.raises(InvalidModel, match="out of range") as caught:
         lookup(TABLE, np.array([0, 1, 2, 5]), WEIGHTS)
@@ -73,7 +75,7 @@ def test_arrays_that_do_not_fit_are_refused(lookup, index: np.ndarray, code: str
     assert caught.value.code == code
 
 
-def test_threads_run_at_once_and_do_not_mix(lookup) -> None:
+def test_concurrent_calls_get_their_own_results(lookup) -> None:
     inputs = [(TABLE * k, INDEX, WEIGHTS) for k in range(8)]
     expected = [lookup(*each)[0] for each in inputs]
     wrong: list[int] = []
@@ -112,7 +114,7 @@ def test_numpy_runs_models_with_unsupported_operators_as_a_whole(compile_host) -
 
 
 def test_operators_of_onnx_runtime_are_compiled_as_their_bodies() -> None:
-    """By their references, NumPy would run the model as a whole."""
+    """With only their references, NumPy would have to run the whole model."""
     graph = (
         "g (float[2,3] x, float[3] b) => (float[2,3] y) "
         "{ g = com.microsoft.BiasGelu(x, b) y = com.microsoft.QuickGelu<alpha = 1.5>(g) }"
@@ -127,7 +129,7 @@ def test_operators_of_onnx_runtime_are_compiled_as_their_bodies() -> None:
 
 @pytest.fixture
 def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Lets a script stand for the compiler."""
+    """Let a shell script take the place of the compiler."""
 
     def stand_in(script: str) -> None:
         path = tmp_path / "cc"
@@ -143,7 +145,7 @@ SCRIPTS = {"fails": "echo error: no; exit 1", "hangs": "sleep 60", "makes nothin
 
 
 @pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS.keys())
-def test_a_compiler_that_does_not_do_its_work(lookup, compiler, monkeypatch, script) -> None:
+def test_a_failing_compiler_gives_one_warning(lookup, compiler, monkeypatch, script) -> None:
     monkeypatch.setattr(toolchain, "TIME_LIMIT", 0.3)
     compiler(script)
     with pytest.warns(RuntimeWarning, match="NumPy runs it"):

@@ -1,4 +1,4 @@
-"""What NumPy shows by strides of 0 is not written over, nor is what is cut from it."""
+"""No kernel writes in place into a broadcast view, or into a part of one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GRAPHS = {
 
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
 def test_as_onnx_runtime(graph: str) -> None:
-    """Without the passes, which leave out such an Expand where they see it."""
+    """Without passes, which would drop the Expand."""
     source = text.parse(f"g {graph}")
     plan = Plan(text.parse(f"g {graph}"), Options(engine="numpy"))
     host.schedule(plan)

@@ -1,4 +1,4 @@
-"""Slice, Pad, Tile and TopK told by the run: checked against the sizes that the model declares."""
+"""Slice, Pad, Tile and TopK with run-time operands, whose results must have the declared sizes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ CASES = {
 
 @pytest.mark.parametrize("target", ["host", "c"])
 @pytest.mark.parametrize("graph", CASES)
-def test_sizes_that_the_run_tells_are_those_declared(graph: str, target: str) -> None:
+def test_run_time_sizes_must_be_the_declared_ones(graph: str, target: str) -> None:
     given, wanted = CASES[graph]
     artifact = smelt.compile(text.parse(graph, 18), target=target)
     if wanted is not None:
@@ -56,12 +56,12 @@ def test_sizes_that_the_run_tells_are_those_declared(graph: str, target: str) ->
 
 
 @pytest.mark.parametrize("target", ["host", "c"])
-def test_a_run_may_tell_a_size_of_nothing(target: str) -> None:
+def test_a_run_time_size_may_be_zero(target: str) -> None:
     graph = "g (float[4,1] x, int64[2] s) => (float[4,0] y) { y = Expand(x, s) }"
     artifact = smelt.compile(text.parse(graph, 18), target=target)
     assert artifact(X[:, :1], np.array([4, 0]))[0].shape == (4, 0)
 
 
 def _others(given: tuple[np.ndarray, ...]) -> list[tuple[np.ndarray, ...]]:
-    """The first parameter moved by one, which leads to another size in each case."""
+    """Return the first operand changed by one, which gives another size in each case."""
     return [(given[0] + 1, *given[1:])]

@@ -1,4 +1,4 @@
-"""Inputs that are empty in some runs, where nobody said so: ONNX models take any size."""
+"""Inputs that are empty in some runs, although the model does not say so."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_sizes_from_zero_on(name: str) -> None:
                 np.testing.assert_array_equal(one, other)
 
 
-def test_the_largest_of_none() -> None:
+def test_a_maximum_over_an_empty_axis_is_refused() -> None:
     graph = "g (float[N,M] x) => (int64[N] y) { y = ArgMax<axis=1, keepdims=0>(x) }"
     model = text.parse(graph, 21)
     compiled = smelt.compile(model, target="host", engine="numpy")

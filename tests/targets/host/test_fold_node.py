@@ -1,4 +1,4 @@
-"""Folding by kernels: what ONNX Runtime computes, or nothing."""
+"""Folding by NumPy kernels gives the results of ONNX Runtime, or does not fold."""
 
 import numpy as np
 import onnx_ir as ir
@@ -77,7 +77,9 @@ FOLDED = {
 
 
 def model_of(node: str, inputs: tuple[np.ndarray, ...], opset: int) -> ir.Model:
-    """A model of one node, whose inputs are as ``inputs`` in the order of its names."""
+    """Return a model of one node, whose inputs have the types of ``inputs``, in order of their
+    names.
+    """
     names = [name for name in node.partition("(")[2].rstrip(")").split(", ") if name]
     names = list(dict.fromkeys(name.strip() for name in names))
     types = {np.float32: "float", np.int64: "int64", np.uint8: "uint8", np.float16: "float16"}
@@ -92,7 +94,7 @@ def model_of(node: str, inputs: tuple[np.ndarray, ...], opset: int) -> ir.Model:
 def folded(
     model: ir.Model, inputs: tuple[np.ndarray, ...], shape: "tuple[int, ...] | None" = None
 ) -> "list[np.ndarray] | None":
-    """What ``inputs`` fold to, where the result is known to have ``shape``."""
+    """Return the results of folding ``inputs``, if inference knows the result's ``shape``."""
     node, opset = model.graph.node(0), model.opset_imports[""]
     given = dict(zip([value.name for value in model.graph.inputs], inputs, strict=True))
     operands = [None if value is None else given[value.name] for value in node.inputs]
@@ -148,13 +150,13 @@ LEFT = {
 
 
 @pytest.mark.parametrize("name", LEFT)
-def test_leaves_alone_what_the_runtime_may_compute_otherwise(name):
+def test_nodes_that_the_runtime_may_compute_differently_stay(name):
     node, inputs, opset = LEFT[name]
     (expected,) = open_runner(model_of(node, inputs, opset))(*inputs)
     assert folded(model_of(node, inputs, opset), inputs, expected.shape) is None
 
 
-def test_a_place_between_two_rows_hangs_on_its_rounding():
+def test_a_coordinate_halfway_between_two_rows_is_not_folded():
     def axis(nearest: str, coordinates: str = "asymmetric") -> Sampling:
         return Sampling("nearest", coordinates, nearest, -0.75, False, False, None, 0, 1, 0)
 
@@ -176,8 +178,8 @@ g (float[1,9,8] x, float[1,4,8] pos) => (float[1,9,8] y) {
 
 
 @pytest.mark.parametrize("width", [8, 4000])
-def test_a_table_of_positions_that_is_stretched_becomes_an_initializer(width):
-    """Beyond the bytes that a fold may add, too: 9 rows for 4."""
+def test_a_resized_table_of_positions_is_folded(width):
+    """Even beyond the bytes that a fold may usually add: 4 rows become 9."""
     model = text.parse(TABLE.replace(",8]", f",{width}]").replace("1,8,", f"1,{width},"), 18)
     table = np.random.default_rng(3).normal(size=(1, 4, width)).astype(np.float32)
     pos = model.graph.inputs.pop()

@@ -1,4 +1,4 @@
-"""Products of integers by NumPy: exact sums, which wrap around where the type does."""
+"""Products of integers by NumPy: sums are exact, and wrap around as the type does."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_smallest_number_has_no_opposite() -> None:
 
 
 @pytest.mark.parametrize("shape", [(0, 3, 2), (2, 0, 3), (2, 3, 0)])
-def test_products_of_nothing(shape: tuple[int, int, int]) -> None:
+def test_empty_products(shape: tuple[int, int, int]) -> None:
     rows, terms, columns = shape
     a, b = np.ones((rows, terms), np.int32), np.ones((terms, columns), np.int32)
     np.testing.assert_array_equal(product("int32", a, b), a @ b)
@@ -54,7 +54,7 @@ def test_products_of_nothing(shape: tuple[int, int, int]) -> None:
 @pytest.mark.parametrize("rows", [0, 1, 9])
 @pytest.mark.parametrize("columns", [0, 1, 20])
 def test_bytes_by_bytes_of_any_size(rows: int, columns: int, compile_host) -> None:
-    """Compiled, the right side is laid out in each run; sums of bytes are never cut short."""
+    """The compiled program packs the right side in each run; its sums of bytes never saturate."""
     artifact = compile_host("g (int8[M,K] a, int8[K,N] b) => (y) { y = MatMulInteger(a, b) }")
     rng = np.random.default_rng(rows)
     for terms in (0, 1, 34):

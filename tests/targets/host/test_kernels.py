@@ -1,4 +1,4 @@
-"""Single operators at the edges: zeros of a division, NaN, infinities, empty and scalar tensors."""
+"""Single operators at the edges: division by zero, NaN, infinities, empty and scalar tensors."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_integers_divide_towards_zero(op: str, dtype: str, compile_host) -> None
 
 @pytest.mark.parametrize("dtype", ["float", "double", "float16"])
 def test_remainders_of_floats_have_the_sign_of_the_divisor(compile_host, dtype: str) -> None:
-    """A zero, too; ONNX has them from opset 28 on."""
+    """Also a remainder of zero; ONNX allows floats here from opset 28 on."""
     inf, nan = np.inf, np.nan
     x = [0.0, -0.0, 4.0, -4.0, -3.0, 3.0, -1.0, 1.0, inf, -inf, 1.0, 1.0, nan, 1.0, -5.5]
     y = [-2.0, 2.0, -2.0, 2.0, inf, inf, -inf, -inf, 2.0, 2.0, 0.0, -0.0, 2.0, nan, 2.0]
@@ -119,7 +119,10 @@ def test_powers_keep_the_type_of_the_base(agree, kinds: tuple[str, str]) -> None
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_power_of_a_half_is_no_square_root(compile_host, dtype: type) -> None:
-    """A root of -inf is NaN, and that of -0 is -0; NumPy takes it for one exponent of 0.5."""
+    """The square root of -inf is NaN and that of -0 is -0, but the powers are not.
+
+    NumPy computes a root for a single exponent of 0.5.
+    """
     kind = "float" if dtype is np.float32 else "double"
     x = np.array([[-np.inf, -0.0, 4, -4, np.inf, np.nan]], dtype)
     expected = np.array([[np.inf, 0.0, 2, np.nan, np.inf, np.nan]], dtype)
@@ -131,7 +134,7 @@ def test_a_power_of_a_half_is_no_square_root(compile_host, dtype: type) -> None:
 
 
 def test_exponents_of_a_half_beside_others(agree) -> None:
-    """NumPy takes the root where the inner loop repeats an exponent."""
+    """NumPy computes square roots where the inner loop repeats the exponent 0.5."""
     x = np.array([-np.inf, -0.0, 4, -4, np.inf, np.nan], np.float32)
     for exponents in ([[0.5], [0.5]], [[0.5], [2]], [[0.5, 2, 0.5, 3, 0.5, 0.5]]):
         y = np.array(exponents, np.float32)
@@ -163,7 +166,7 @@ CLIPS = {
 
 @pytest.mark.parametrize(("node", "expected"), CLIPS.values(), ids=CLIPS.keys())
 def test_clip(compile_host, node: str, expected: list[float]) -> None:
-    """An absent bound bounds nothing: so says ONNX's own function body."""
+    """An absent bound does not bound, as in ONNX's function body of Clip."""
     (result,) = compile_host(model(node, "float[N]"))(FLOATS)
     np.testing.assert_array_equal(result, np.asarray(expected, np.float32))
 
@@ -362,7 +365,7 @@ POOLS = [
 
 @pytest.mark.parametrize(("dtype", "least"), [("uint8", 0), ("int8", -128), ("float", -np.inf)])
 @pytest.mark.parametrize("attributes", ["dilations=[2,2]", "strides=[2,1], storage_order=1"])
-def test_the_place_of_a_maximum_is_none_of_the_padding(agree, dtype, least, attributes) -> None:
+def test_the_index_of_a_maximum_is_never_in_the_padding(agree, dtype, least, attributes) -> None:
     node = f"y, i = MaxPool<kernel_shape=[2,2], pads=[1,1,1,1], {attributes}>(x)"
     graph = f"g ({dtype}[1,2,5,4] x) => ({dtype}[a,b,c,d] y, int64[a,b,c,d] i) {{ {node} }}"
     x = np.full((1, 2, 5, 4), least, np.dtype({"float": "float32"}.get(dtype, dtype)))
@@ -388,7 +391,7 @@ def test_pools(agree, node: str) -> None:
         "y = LayerNormalization(x0, x0)",
     ],
 )
-def test_16_bit_floats_round_once(compile_host, node: str, dtype: type) -> None:
+def test_half_floats_are_rounded_once(compile_host, node: str, dtype: type) -> None:
     name = ir.DataType.from_numpy(np.dtype(dtype)).name.lower()
     x = np.random.default_rng(0).standard_normal((32, 32)).astype(dtype)
     if "Layer" in node:

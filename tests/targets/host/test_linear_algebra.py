@@ -1,4 +1,4 @@
-"""Operators beyond ONNX on the host: LAPACK, semirings, and references of others."""
+"""Operators beyond ONNX on the host: LAPACK, semirings, and references of declared operators."""
 
 from __future__ import annotations
 
@@ -125,7 +125,9 @@ def test_any_declared_operator_runs_by_its_reference(compile_host) -> None:
 @pytest.mark.parametrize("name", ["Eig", "ComplexEig"])
 @pytest.mark.parametrize(("dtype", "exponent"), [("float32", 66), ("float64", 990)])
 def test_eigenvalues_of_any_scale(compile_host, name: str, dtype: str, exponent: int) -> None:
-    """Those of a matrix times a power of two; some builds of LAPACK forget to scale them back."""
+    """A matrix times a power of two has its eigenvalues times that power; some builds of LAPACK do
+    not scale them back.
+    """
     matrix = np.random.default_rng(0).standard_normal((2, 4, 4)).astype(dtype)
     given = (matrix,) * (2 if name == "ComplexEig" else 1)
     run = compile_host(source(name, 6, *given))

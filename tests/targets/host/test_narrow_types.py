@@ -1,4 +1,4 @@
-"""Floats of 8 bits, and numbers of 4 and 2: what ONNX's reference computes, on both engines."""
+"""8-bit floats, and 4-bit and 2-bit numbers, give the results of ONNX's reference on both engines."""
 
 from __future__ import annotations
 
@@ -81,8 +81,10 @@ NUMBERS = np.array([[0, 1, 2, 3, 1.3], [-0.0, 0.6, 2.5, 1, 3]], np.float32)
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_small_numbers_that_a_run_takes_computes_and_returns(name: str) -> None:
-    """Rows of 5 elements do not fill bytes; the engine takes and gives packed ones."""
+def test_sub_byte_inputs_and_outputs(name: str) -> None:
+    """Rows of 5 elements do not fill whole bytes; the compiled program takes and returns packed
+    ones.
+    """
     to, small = getattr(TensorProto, name), name.lower()
     body = f"t = Cast<to={to}>(x) u = Transpose(t) v = Transpose(p) y = Cast<to=1>(u) "
     body += "z = Reshape(v, s)"
@@ -104,7 +106,7 @@ def test_small_numbers_that_a_run_takes_computes_and_returns(name: str) -> None:
 
 
 def test_powers_of_two_round_up() -> None:
-    """As ``round_mode`` says by default; the sign goes, and infinities become NaN."""
+    """The default of ``round_mode``; the sign is dropped, and infinities become NaN."""
     x = np.float32([0, 3, 4, -5, 1e-45, 3.4e38, np.inf, np.nan])
     body = "t = Cast<to=24>(x) y = Cast<to=1>(t) u = Cast<to=24,saturate=0>(x) z = Cast<to=1>(u)"
     proto = model(f"g (float[8] x) => (float[8] y, float[8] z) {{ {body} }}")

@@ -86,7 +86,7 @@ LIGHT = Path(onnx.__file__).parent / "backend/test/data/light"
 
 
 def with_random_weights(model: ir.Model) -> ir.Model:
-    """The files hold architectures only: their weights are filled in here, scaled by fan-in."""
+    """Fill in random weights, scaled by fan-in; the files hold architectures only."""
     graph = model.graph
     defaults = {value: default_of(value) for value in graph.inputs}
     for value, default in defaults.items():

@@ -48,7 +48,7 @@ def array(value: object) -> np.ndarray:
 
 
 def with_fixed_operands(model: ir.Model, inputs: list[object]) -> list[object]:
-    """Make constants of inputs of rank 0 and 1 after the first; the rest of ``inputs``."""
+    """Make constants of all inputs of rank 0 and 1 after the first; return the other ``inputs``."""
     kept = []
     for position, (value, given) in enumerate(zip(list(model.graph.inputs), inputs, strict=True)):
         if position and not isinstance(given, list | None) and array(given).ndim <= 1:
@@ -71,7 +71,9 @@ def check(artifact, inputs: list[object], outputs: list[object]) -> None:
 
 
 def outcome(case: Case, compile_host) -> str:
-    """``passed``, or the code of the refusal; as it is, or else with small operands fixed."""
+    """Return ``passed``, or the code of the refusal, of a case; if it is refused, small operands
+    become constants.
+    """
     codes = []
     for fix in (False, True):
         model = ir.from_proto(case.model)
@@ -91,8 +93,10 @@ def outcome(case: Case, compile_host) -> str:
 
 @pytest.mark.slow
 def test_node_cases() -> None:
-    """One test, because making the cases costs more than running them; by NumPy, for the native
-    engine compiles each, for more than ten minutes."""
+    """One test for all cases, because making the cases takes longer than running them.
+
+    Only by NumPy: compiling each would take more than ten minutes.
+    """
     compile_host = partial(smelt.compile, target="host", engine="numpy")
     outcomes: dict[str, str] = {}
     failures: dict[str, str] = {}

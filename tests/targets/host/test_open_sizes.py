@@ -40,7 +40,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def compiles(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, tuple[int, int]]]:
-    """The bounds of each program of open sizes."""
+    """Record the bounds of each program of open sizes that is compiled."""
     bounds: list[dict[str, tuple[int, int]]] = []
     compile_ = OpenSizes.compile
 
@@ -110,7 +110,7 @@ def test_it_is_compiled_in_the_background(compiles) -> None:
     np.testing.assert_allclose(artifact(*x)[0], _artifact("attention", "numpy")(*x)[0], rtol=1e-5)
 
 
-def test_what_does_not_fit_is_refused_as_before() -> None:
+def test_misfitting_shapes_are_refused() -> None:
     artifact = _artifact("attention")
     for length in (3, 4, 5):
         artifact(*_arrays(artifact, ((1, length, 8),)))

@@ -1,4 +1,4 @@
-"""Slices of axes whose size each call has of its own, sizes of 0 and 1 included."""
+"""Slices of axes with open sizes, sizes of 0 and 1 included."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A call takes the memory that was planned, its results, and at most 1 MiB besides."""
+"""A call takes the planned memory, its results, and at most 1 MiB more."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ GRAPHS = {
 @pytest.mark.parametrize("engine", ["numpy"], indirect=True)
 @pytest.mark.parametrize("graph", sampled(GRAPHS.values(), 5), ids=GRAPHS)
 def test_a_call_allocates_its_results_and_little_more(compile_host, graph: str) -> None:
-    """The arena is there before the call: it belongs to the artifact."""
+    """The arena exists before the call, because it belongs to the artifact."""
     artifact = compile_host(graph)
     rng = np.random.default_rng(0)
     inputs = [
@@ -52,7 +52,7 @@ def test_a_call_allocates_its_results_and_little_more(compile_host, graph: str) 
 
 
 def peak_of(artifact: Artifact, inputs: list[np.ndarray]) -> int:
-    """The most bytes allocated at once by a call."""
+    """Return the most bytes that a call allocates at once."""
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()

@@ -1,4 +1,4 @@
-"""Groups between quantized numbers are computed in integers by what is compiled, as on c."""
+"""The compiled program computes quantized groups in integers, as the target c does."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_bits_are_those_of_c(dims: dict[str, int] | None) -> None:
 
 
 def test_numpy_computes_them_in_floats() -> None:
-    """A sum that lies between two steps may be rounded to the other one."""
+    """A sum halfway between two steps may be rounded to the other one."""
     (expected,) = smelt.compile(convolution(), target="c", dims={"N": 3})(X)
     (found,) = smelt.compile(convolution(), target="host", engine="numpy")(X)
     np.testing.assert_allclose(found, expected, atol=0.031)
@@ -53,7 +53,9 @@ def test_numpy_computes_them_in_floats() -> None:
     ],
 )
 def test_nan_is_the_least_number(target: str, options: dict[str, Any], zero: int) -> None:
-    """ONNX leaves it open; ONNX Runtime and all engines here say so, whatever the zero point."""
+    """ONNX leaves it open; ONNX Runtime and all engines here quantize NaN to the least number,
+    whatever the zero point.
+    """
     model = text.parse(
         f"g (float[N] x) => (int8[N] y) <float s = {{1}}, int8 z = {{{zero}}}> "
         "{ y = QuantizeLinear(x, s, z) }"

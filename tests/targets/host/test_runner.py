@@ -1,4 +1,4 @@
-"""What callers may rely on: fresh results, untouched inputs, errors that say what is wrong."""
+"""Callers get new results and untouched inputs, and errors that name what is wrong."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def ones(*shape: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("batch", [0, 1, 5])
-def test_symbolic_sizes_are_planned_when_they_are_seen(agree, batch: int) -> None:
+def test_symbolic_sizes_are_planned_on_the_first_call(agree, batch: int) -> None:
     agree(CHAIN, np.random.default_rng(0).standard_normal((batch, 4)).astype(np.float32))
 
 
-def test_dims_without_a_name_are_taken(agree, compile_host) -> None:
+def test_unnamed_dims_accept_any_size(agree, compile_host) -> None:
     model = text.parse("g (float[?,4] x) => (y) { a = Exp(x) y = Neg(a) }")
     agree(model, ones(3, 4))
     agree(model, ones(2, 4))
     assert model.graph.inputs[0].shape[0].value is None
 
 
-def test_a_wrong_declaration_of_an_output_is_told(compile_host) -> None:
+def test_a_wrong_declared_output_size_is_reported(compile_host) -> None:
     model = text.parse("g (float[2] x) => (float[9] y) { a = Exp(x) y = Neg(a) }")
     assert compile_host(model)(ones(2))[0].shape == (2,)
     model = text.parse(
@@ -92,7 +92,7 @@ def test_an_output_returned_twice_is_two_arrays(compile_host) -> None:
     assert not np.shares_memory(a, b)
 
 
-def test_inputs_of_any_layout_are_taken(agree) -> None:
+def test_inputs_may_have_any_layout(agree) -> None:
     base = np.random.default_rng(0).standard_normal((8, 6)).astype(np.float32)
     graph = "g (float[3,4] x, float[4,5] w) => (y) { a = MatMul(x, w) y = Relu(a) }"
     agree(graph, base.T[::2, ::2], base[:4, :5])
@@ -219,7 +219,9 @@ def test_the_same_model_gives_the_same_files(compile_host) -> None:
 
 
 def test_the_arena_that_numpy_uses_is_reported_and_written(compile_host) -> None:
-    """What is compiled has another, so its program is laid out for NumPy once a folder asks."""
+    """The compiled program has a plan of its own; the plan for NumPy is made when a folder is
+    written.
+    """
     artifact = compile_host(CHAIN.replace("B", "64"))
     facts, native = artifact.plan.facts, artifact.plan.options.engine == "native"
     assert native != (facts.get("arena_bytes", 0) >= facts.get("arena_bound_bytes", 1) > 0)

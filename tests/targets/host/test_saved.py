@@ -1,4 +1,4 @@
-"""What is saved of this target runs where it is opened, from its files alone."""
+"""A saved folder runs where it is opened, from its files alone."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def dense(x: jax.Array) -> jax.Array:
 
 @pytest.fixture
 def reopened(tmp_path):
-    """Compile, save and open again; the artifact and what was opened."""
+    """Compile, save and open a model; return the artifact, and the program that was opened."""
 
     def reopen(source, *specs, **options):
         artifact = smelt.compile(source, *specs, target="host", **options)
@@ -42,7 +42,7 @@ def reopened(tmp_path):
 
 @pytest.mark.parametrize("rows", [4, "B"])
 def test_weights_and_sizes(reopened, rows) -> None:
-    """With sizes known or not; the weights are in a file of their own."""
+    """With static and with open sizes; the weights are in a file of their own."""
     artifact, saved = reopened(dense, f"f32[{rows},300]")
     x = np.random.default_rng(1).normal(size=(4, 300)).astype(np.float32)
     np.testing.assert_array_equal(saved.load()(x)[0], artifact(x)[0])
@@ -60,8 +60,8 @@ def test_a_default_may_be_left_out(reopened) -> None:
     assert [port.default is None for port in saved.interface.inputs] == [True, False]
 
 
-def test_operators_that_only_we_have(reopened) -> None:
-    """No function body is needed: whoever opens the folder has them, too."""
+def test_declared_operators_of_installed_packages(reopened) -> None:
+    """They need no function body, because whoever opens the folder has the package, too."""
     source = "g (float[3,3] a) => (float[3,3] t, float[3,3] z) { t, z = smelt.Schur(a) }"
     artifact, saved = reopened(text.parse(source))
     a = np.random.default_rng(0).normal(size=(3, 3)).astype(np.float32)
@@ -70,7 +70,7 @@ def test_operators_that_only_we_have(reopened) -> None:
 
 
 def test_an_operator_of_this_process_alone_is_refused_but_runs(tmp_path) -> None:
-    """Who opens the folder would not have it; with a body the file would tell."""
+    """Another process would not have the operator; with a body, the file would contain its meaning."""
     backwards = Operator(
         domain="example",
         name="Backwards",
@@ -98,7 +98,7 @@ def test_types_that_numpy_lacks(reopened) -> None:
     np.testing.assert_array_equal(got, artifact(x)[0])
 
 
-def test_indices_that_are_made_up_stay_in_their_table(reopened) -> None:
+def test_random_indices_stay_in_range(reopened) -> None:
     source = "g (int64[3] i) => (float[3] y) <float[5] t = {1,2,3,4,5}> { y = Gather(t, i) }"
     _, saved = reopened(text.parse(source))
     assert saved.ranges == {"i": (0, 4)}
@@ -134,7 +134,7 @@ def test_a_damaged_folder_is_refused(reopened, tmp_path, file, content, code) ->
     assert caught.value.code == code
 
 
-def test_a_compile_encodes_nothing_that_is_not_asked_for() -> None:
+def test_a_compile_does_not_encode_the_model() -> None:
     artifact = smelt.compile(dense, "f32[4,300]", target="host")
     artifact(np.ones((4, 300), np.float32))
     assert "_encoded" not in vars(artifact.files)
@@ -149,7 +149,7 @@ def test_a_damaged_mark_is_named(tmp_path: Path, mark: str) -> None:
         open_saved(tmp_path)
 
 
-def test_a_machine_without_a_compiler_opens_what_was_saved(reopened, monkeypatch) -> None:
+def test_a_machine_without_a_compiler_opens_a_folder(reopened, monkeypatch) -> None:
     monkeypatch.setenv("SMELT_CACHE", "/nowhere")
     monkeypatch.setenv("PATH", "")
     monkeypatch.setenv("CC", "no-such-compiler")

@@ -32,7 +32,7 @@ def words(shape: tuple[int, ...], seed: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("shapes", [((1,), (1,), (1,), (33,)), ((3, 1), (3, 1), (5,), (3, 5))])
-def test_words_of_random_numbers_are_compiled(compile_host, shapes: tuple[tuple, ...]) -> None:
+def test_random_bits_are_compiled(compile_host, shapes: tuple[tuple, ...]) -> None:
     given = [words(shape, seed) for seed, shape in enumerate(shapes)]
     inputs = ", ".join(
         f"uint32[{','.join(map(str, shape))}] {name}"
@@ -47,7 +47,7 @@ def test_words_of_random_numbers_are_compiled(compile_host, shapes: tuple[tuple,
 
 
 def test_the_inverse_of_the_error_function_is_that_of_doubles_rounded(compile_host) -> None:
-    """Of floats fewer terms are summed."""
+    """For floats, the series has fewer terms."""
     x = np.array([0, -0.0, 1, -1, 2, np.nan, 1e-30, 0.3, -0.99, 0.999999, -0.9999999], np.float32)
     artifact = compile_host("g (float[N] x) => (y) { y = smelt.ErfInv(x) }")
     (expected,) = operators.find("smelt", "ErfInv").reference((x.astype(np.float64),), {})

@@ -1,4 +1,4 @@
-"""``threads=``: costly steps are computed by several threads, with the bits of one."""
+"""``threads=``: several threads compute costly steps, with the bits of one thread."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_bits_are_those_of_one_thread(threads: int) -> None:
         "g (float[70,30,30] x) => (y, p, q) { y, p, q = smelt.LU(x) }",
     ],
 )
-def test_rows_and_batches_of_factors_are_cut(graph: str) -> None:
+def test_rows_and_batches_are_sharded(graph: str) -> None:
     one, several = made(graph, 1), made(graph, 3)
     inputs = inputs_of(one)
     for mine, theirs in zip(one(*inputs), several(*inputs), strict=True):
@@ -71,14 +71,14 @@ def test_rows_and_batches_of_factors_are_cut(graph: str) -> None:
 
 
 @pytest.mark.parametrize("m", [301, 16, 33])
-def test_products_by_blas_are_cut_by_rows(m: int) -> None:
+def test_products_by_blas_are_sharded_by_rows(m: int) -> None:
     artifact = made(DOUBLES.format(m=m), 3)
     x, w = inputs_of(artifact)
     np.testing.assert_allclose(artifact(x, w)[0], np.tanh(x @ w), rtol=1e-12, atol=1e-13)
     assert is_compiled(artifact)
 
 
-def test_calls_from_many_threads_do_not_mix() -> None:
+def test_concurrent_calls_get_their_own_results() -> None:
     artifact = made(ROWS, 2)
     inputs = [inputs_of(artifact, seed) for seed in range(4)]
     expected = [artifact(*each)[0] for each in inputs]
@@ -119,7 +119,7 @@ def test_a_forked_child_has_threads_of_its_own() -> None:
     assert artifact(*inputs)[0].tobytes() == expected
 
 
-def test_without_a_pool_parts_follow_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_pool_shards_run_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("smelt.runtime.jit.library_call.parallel_for", lambda: None)
     one, several = made(ROWS, 1), made(ROWS, 2)
     inputs = inputs_of(one)

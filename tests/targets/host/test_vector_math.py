@@ -1,4 +1,4 @@
-"""Functions of many elements are right to 4 units in the last place, whatever computes them."""
+"""Functions such as exp are accurate to 4 ulp, whether a vector or a scalar form computes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``views=True``: results that only show elements of inputs are views of these."""
+"""``views=True``: results that only show elements of inputs are views of those inputs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SHOWN = {
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, np.complex64])
 @pytest.mark.parametrize("equation", SHOWN)
-def test_networks_of_one_operand_move_nothing(equation: str, dtype: type) -> None:
+def test_einsums_of_one_operand_return_views(equation: str, dtype: type) -> None:
     shape = SHOWN[equation]
     artifact = smelt.compile_einsum(equation, [shape], dtype)
     x = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
@@ -45,7 +45,7 @@ def test_computed_results_own_their_memory() -> None:
     np.testing.assert_array_equal(artifact(x)[0], 3)
 
 
-def test_without_the_option_so_is_every_result() -> None:
+def test_without_the_option_every_result_owns_its_memory() -> None:
     x = np.ones((2, 3), np.float32)
     (found,) = smelt.compile_einsum("ab->ba", [(2, 3)], views=False)(x)
     assert found.flags.writeable
@@ -69,7 +69,7 @@ COMPUTED = {
 
 
 @pytest.mark.parametrize("graph", COMPUTED.values(), ids=COMPUTED)
-def test_then_none_is_a_view(graph: str) -> None:
+def test_a_program_with_one_computed_result_returns_no_views(graph: str) -> None:
     artifact = made(graph)
     (value,) = artifact.model.graph.inputs
     x = np.ones([d if isinstance(d, int) else 2 for d in value.shape.dims], np.float32)
@@ -78,7 +78,7 @@ def test_then_none_is_a_view(graph: str) -> None:
         assert not np.shares_memory(result, x)
 
 
-def test_a_part_of_an_input_is_shown() -> None:
+def test_a_slice_of_an_input_is_a_view() -> None:
     artifact = made("""g (float[4,6] x) => (float[6,2] y) {
         b = Constant<value_ints=[1]>() e = Constant<value_ints=[3]>() a = Constant<value_ints=[0]>()
         s = Slice(x, b, e, a) y = Transpose(s) }""")

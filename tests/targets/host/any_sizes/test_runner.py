@@ -1,4 +1,4 @@
-"""The host runs every model, whatever decides its sizes."""
+"""The host runs models whose sizes depend on data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ ALL = FOUND | TOLD | OPEN | FLOW
 
 
 def agrees(artifact, source: str, feeds: Feeds) -> None:
-    """Calls of ``artifact`` give what ONNX Runtime does, in sizes that differ from call to call."""
+    """Assert that calls of ``artifact``, at sizes that differ from call to call, return what ONNX
+    Runtime returns.
+    """
     model = text.parse(source)
     for feed in (*feeds, *feeds):
         kept = [np.array(array) for array in feed]
@@ -38,7 +40,7 @@ def compiled(source: str, engine: str = "numpy"):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_results_are_as_large_as_the_data_say(name: str) -> None:
+def test_result_sizes_follow_from_the_data(name: str) -> None:
     source, feeds = ALL[name]
     agrees(compiled(source), source, feeds)
 
@@ -70,7 +72,7 @@ def test_the_batched_scan_of_opset_8() -> None:
     np.testing.assert_allclose(last, rows[:, -1])
 
 
-def test_sizes_that_do_not_fit_are_told() -> None:
+def test_misfitting_sizes_are_reported() -> None:
     artifact = compiled(
         "g (float[N] x, float[N] y, bool[N] c) => (float[M] z) "
         "{ s = Add(x, y) z = Compress<axis=0>(s, c) }"
@@ -83,7 +85,7 @@ def test_sizes_that_do_not_fit_are_told() -> None:
     assert caught.value.code == "E671"
 
 
-def test_rows_of_several_sizes_are_told() -> None:
+def test_scan_outputs_with_rows_of_several_sizes_are_refused() -> None:
     artifact = compiled(
         "g (int64 n) => (int64[N,M] y) { t = Constant<value=bool {1}>() y = Loop(n, t) <body = "
         "b (int64 i, bool c) => (bool d, int64[K] r) { d = Identity(c) z = Constant<value_int=0>() "
@@ -128,12 +130,12 @@ SELECTED = (
 )
 
 
-def test_the_report_says_what_runs() -> None:
+def test_the_report_counts_parts_and_instructions() -> None:
     report = compiled(SELECTED).report
     assert (report["parts"], report["instructions"]) == (3, 2)
 
 
-def test_threads_run_at_once_and_each_gets_its_own_results() -> None:
+def test_concurrent_calls_get_their_own_results() -> None:
     artifact, w = compiled(SELECTED), floats(4, 4)
     wrong: list[int] = []
 
