@@ -243,12 +243,9 @@ def _on_pairs(
     """Return ``inputs`` with complex numbers as pairs of reals, as models read them."""
     if isinstance(inputs, Mapping):
         what = f"inputs= got a {type(inputs).__name__}"
-        raise UsageError(
-            "E632",
-            what,
-            fix="pass samples=[{name: array}] for arrays by name",
-            why="it takes a list with one array per input, in order",
-        )
+        why = "it takes a list with one array per input, in order"
+        fix = "pass samples=[{name: array}] for arrays by name"
+        raise UsageError("E632", what, why=why, fix=fix)
     interface = first.interface or second.interface
     return inputs if interface is None else all_as_pairs(interface.inputs, inputs)
 
@@ -284,12 +281,9 @@ def _yardstick(first: ComparisonSide, second: ComparisonSide, seed: int) -> Yard
             if is_preferred(side.model):
                 return Yardstick(side, seed)
         for side in (first, second):
-            if (
-                side.compiled is not None
-                and is_preferred(side.compiled)
-                and _can_run(side.compiled)
-            ):
-                return Yardstick(side.compiled, seed)
+            model = side.compiled
+            if model is not None and is_preferred(model) and _can_run(model):
+                return Yardstick(model, seed)
     return Yardstick(first, seed)
 
 
