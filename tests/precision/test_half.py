@@ -52,6 +52,12 @@ def operators(model: ir.Model) -> str:
     )
 
 
+def test_sums_become_additions() -> None:
+    """ONNX Runtime 1.32 crashes while it opens some models with a Sum beside casts."""
+    source = f"{G} {MATRIX} {{ a = MatMul(x, w) b = Sum(a, a, a) c = Sum(b) y = MatMul(c, w) }}"
+    assert operators(converted(source)) == "hCast hMatMul hAdd hAdd hSum hMatMul Cast"
+
+
 PLACED: Mapping[str, tuple[str, str]] = {
     "a product between ports": (f"{G} {MATRIX} {{ y = MatMul(x, w) }}", "hCast hMatMul Cast"),
     "products share the cast of their operand": (

@@ -25,6 +25,7 @@ from smelt.precision.half_plan import plan_half
 from smelt.precision.half_trial import Measurement, finite_plan
 from smelt.precision.keep import parse_keep
 from smelt.precision.ranges import Feed, measure_ranges
+from smelt.precision.sums import add_instead_of_sum
 from smelt.spans import span
 from smelt.targets.base import Target
 
@@ -96,6 +97,7 @@ def convert_to_half(model: ir.Model, options: HalfOptions, feeds: Sequence[Feed]
     """
     if model.functions:
         inline_functions(model)
+    add_instead_of_sum(model)
     half = HALF[options.format]
     keep = parse_keep(options.keep, model)
     if not any(value.dtype == WIDE for value in scope.values(model)):
